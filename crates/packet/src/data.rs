@@ -1,0 +1,284 @@
+//! Data: named, signed content (packet-format §5).
+
+use crate::{
+    PacketError,
+    digest::sha256,
+    is_ignorable,
+    name::{Component, Name, NameBuf},
+    signature::{SignatureInfo, signature_type},
+    tlv::{self, Element, Reader, types},
+};
+
+/// A checked Data, borrowed from its octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data<'a> {
+    wire: &'a [u8],
+    name: Name<'a>,
+    content_type: u64,
+    freshness_ms: u64,
+    final_block_id: Option<Component<'a>>,
+    content: &'a [u8],
+    signature_info: SignatureInfo<'a>,
+    signature_value: &'a [u8],
+    signed: &'a [u8],
+}
+
+impl<'a> Data<'a> {
+    /// Checks one Data that fills `wire`.
+    pub fn parse(wire: &'a [u8]) -> Result<Self, PacketError> {
+        let outer = tlv::read_element(wire)?;
+        if outer.type_number != types::DATA {
+            return Err(PacketError::WrongType { expected: types::DATA, found: outer.type_number });
+        }
+        if outer.wire.len() != wire.len() {
+            return Err(PacketError::TrailingOctets);
+        }
+        let mut reader = Reader::new(outer.value);
+        let first = reader.next_element()?.ok_or(PacketError::Missing(types::NAME))?;
+        if first.type_number != types::NAME {
+            return Err(PacketError::Missing(types::NAME));
+        }
+        let name = Name::parse_value(first.value)?;
+        let mut meta = MetaInfo::default();
+        let mut content: &[u8] = &[];
+        let mut signature_info = None;
+        let mut signature_value = None;
+        let mut signed_size = 0;
+        let mut last_place = 0;
+        while let Some(element) = reader.next_element()? {
+            let place = match element.type_number {
+                types::META_INFO => 1,
+                types::CONTENT => 2,
+                types::SIGNATURE_INFO => 3,
+                types::SIGNATURE_VALUE => 4,
+                other if is_ignorable(other) => continue,
+                other => return Err(PacketError::UnexpectedCritical(other)),
+            };
+            if place <= last_place {
+                return Err(PacketError::UnexpectedCritical(element.type_number)); // all four are critical
+            }
+            last_place = place;
+            match place {
+                1 => meta = MetaInfo::parse_value(element.value)?,
+                2 => content = element.value,
+                3 => signature_info = Some(SignatureInfo::parse_value(element.value)?),
+                _ => {
+                    signature_value = Some(element.value);
+                    signed_size = reader.offset() - element.wire.len();
+                }
+            }
+        }
+        Ok(Data {
+            wire,
+            name,
+            content_type: meta.content_type,
+            freshness_ms: meta.freshness_ms,
+            final_block_id: meta.final_block_id,
+            content,
+            signature_info: signature_info.ok_or(PacketError::Missing(types::SIGNATURE_INFO))?,
+            signature_value: signature_value.ok_or(PacketError::Missing(types::SIGNATURE_VALUE))?,
+            signed: &outer.value[..signed_size],
+        })
+    }
+
+    /// The whole element.
+    pub const fn wire(&self) -> &'a [u8] {
+        self.wire
+    }
+
+    /// The name; may have zero components.
+    pub const fn name(&self) -> Name<'a> {
+        self.name
+    }
+
+    /// ContentType, 0 (Blob) if absent.
+    pub const fn content_type(&self) -> u64 {
+        self.content_type
+    }
+
+    /// FreshnessPeriod in milliseconds, 0 (never fresh) if absent.
+    pub const fn freshness_ms(&self) -> u64 {
+        self.freshness_ms
+    }
+
+    /// The last component of the last packet of this collection.
+    pub const fn final_block_id(&self) -> Option<Component<'a>> {
+        self.final_block_id
+    }
+
+    /// Content, empty if absent.
+    pub const fn content(&self) -> &'a [u8] {
+        self.content
+    }
+
+    /// SignatureInfo.
+    pub const fn signature_info(&self) -> SignatureInfo<'a> {
+        self.signature_info
+    }
+
+    /// SignatureValue.
+    pub const fn signature_value(&self) -> &'a [u8] {
+        self.signature_value
+    }
+
+    /// The octets that the signature covers: Name up to the signature value, unknown elements included.
+    pub const fn signed_portion(&self) -> &'a [u8] {
+        self.signed
+    }
+
+    /// SHA-256 over the whole element. Cost: one digest; not remembered.
+    pub fn implicit_digest(&self) -> [u8; 32] {
+        sha256(&[self.wire])
+    }
+
+    /// True if the signature is a DigestSha256 and right. Cost: one digest.
+    pub fn verify_digest_sha256(&self) -> bool {
+        self.signature_info.signature_type() == signature_type::DIGEST_SHA256
+            && self.signature_value == sha256(&[self.signed])
+    }
+}
+
+#[derive(Default)]
+struct MetaInfo<'a> {
+    content_type: u64,
+    freshness_ms: u64,
+    final_block_id: Option<Component<'a>>,
+}
+
+impl<'a> MetaInfo<'a> {
+    fn parse_value(value: &'a [u8]) -> Result<Self, PacketError> {
+        let mut meta = MetaInfo::default();
+        let mut reader = Reader::new(value);
+        let mut last_place = 0;
+        while let Some(Element { type_number, value, .. }) = reader.next_element()? {
+            let place = match type_number {
+                types::CONTENT_TYPE => 1,
+                types::FRESHNESS_PERIOD => 2,
+                types::FINAL_BLOCK_ID => 3,
+                other if is_ignorable(other) => continue,
+                other => return Err(PacketError::UnexpectedCritical(other)),
+            };
+            if place <= last_place {
+                return Err(PacketError::UnexpectedCritical(type_number));
+            }
+            last_place = place;
+            match place {
+                1 => meta.content_type = tlv::read_nni(value)?,
+                2 => meta.freshness_ms = tlv::read_nni(value)?,
+                _ => {
+                    let name = Name::parse_value(value)?;
+                    if name.len() != 1 {
+                        return Err(PacketError::BadValue(types::FINAL_BLOCK_ID)); // exactly one component
+                    }
+                    meta.final_block_id = name.last();
+                }
+            }
+        }
+        Ok(meta)
+    }
+}
+
+/// Writes Data.
+///
+/// ```
+/// # use namewire_packet::{Data, DataBuilder, NameBuf};
+/// let name: NameBuf = "/example/data".parse().unwrap();
+/// let wire = DataBuilder::new(&name).freshness_ms(1000).content(b"hello").sign_digest();
+/// assert!(Data::parse(&wire).unwrap().verify_digest_sha256());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataBuilder<'a> {
+    name: NameBuf,
+    content_type: u64,
+    freshness_ms: u64,
+    final_block_id: Option<NameBuf>,
+    content: &'a [u8],
+}
+
+impl<'a> DataBuilder<'a> {
+    /// Starts a Data with an empty content.
+    pub fn new(name: impl Into<NameBuf>) -> Self {
+        DataBuilder { name: name.into(), content_type: 0, freshness_ms: 0, final_block_id: None, content: &[] }
+    }
+
+    /// Sets ContentType; 0 is the default and is not written.
+    pub fn content_type(mut self, content_type: u64) -> Self {
+        self.content_type = content_type;
+        self
+    }
+
+    /// Sets FreshnessPeriod; 0 is the default and is not written.
+    pub fn freshness_ms(mut self, freshness_ms: u64) -> Self {
+        self.freshness_ms = freshness_ms;
+        self
+    }
+
+    /// Sets FinalBlockId.
+    pub fn final_block_id(mut self, component: Component<'_>) -> Self {
+        let mut name = NameBuf::new();
+        name.push(component);
+        self.final_block_id = Some(name);
+        self
+    }
+
+    /// Sets FinalBlockId to a segment number.
+    pub fn final_segment(mut self, segment: u64) -> Self {
+        let mut name = NameBuf::new();
+        name.push_segment(segment);
+        self.final_block_id = Some(name);
+        self
+    }
+
+    /// Sets the content.
+    pub fn content(mut self, content: &'a [u8]) -> Self {
+        self.content = content;
+        self
+    }
+
+    /// Writes the packet signed with DigestSha256.
+    pub fn sign_digest(&self) -> Vec<u8> {
+        self.sign_with(signature_type::DIGEST_SHA256, None, |signed| sha256(&[signed]).to_vec())
+    }
+
+    /// Writes the packet signed by `sign`, which is given the signed octets.
+    pub fn sign_with(
+        &self,
+        signature_type: u64,
+        key_locator: Option<&NameBuf>,
+        sign: impl FnOnce(&[u8]) -> Vec<u8>,
+    ) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.name.value().len() + self.content.len() + 96);
+        tlv::write_nested(&mut out, types::DATA, |out| {
+            let start = out.len();
+            self.name.as_name().write_tlv(out);
+            self.write_meta_info(out);
+            tlv::write_tlv(out, types::CONTENT, self.content);
+            tlv::write_nested(out, types::SIGNATURE_INFO, |out| {
+                tlv::write_nni(out, types::SIGNATURE_TYPE, signature_type);
+                if let Some(name) = key_locator {
+                    tlv::write_nested(out, types::KEY_LOCATOR, |out| name.as_name().write_tlv(out));
+                }
+            });
+            let signature = sign(&out[start..]);
+            tlv::write_tlv(out, types::SIGNATURE_VALUE, &signature);
+        });
+        out
+    }
+
+    fn write_meta_info(&self, out: &mut Vec<u8>) {
+        if self.content_type == 0 && self.freshness_ms == 0 && self.final_block_id.is_none() {
+            return;
+        }
+        tlv::write_nested(out, types::META_INFO, |out| {
+            if self.content_type != 0 {
+                tlv::write_nni(out, types::CONTENT_TYPE, self.content_type);
+            }
+            if self.freshness_ms != 0 {
+                tlv::write_nni(out, types::FRESHNESS_PERIOD, self.freshness_ms);
+            }
+            if let Some(component) = &self.final_block_id {
+                tlv::write_tlv(out, types::FINAL_BLOCK_ID, component.value());
+            }
+        });
+    }
+}

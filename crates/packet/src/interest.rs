@@ -1,0 +1,555 @@
+//! Interest: a request for Data by name (packet-format §4).
+
+use crate::{
+    Data, Nonce, PacketError,
+    digest::sha256,
+    is_ignorable,
+    name::{Name, NameBuf},
+    signature::{SignatureInfo, signature_type},
+    tlv::{self, Reader, types},
+};
+
+/// InterestLifetime when the element is absent, in milliseconds.
+pub const DEFAULT_LIFETIME_MS: u64 = 4000;
+
+/// A checked Interest, borrowed from its octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interest<'a> {
+    wire: &'a [u8],
+    name: Name<'a>,
+    can_be_prefix: bool,
+    must_be_fresh: bool,
+    forwarding_hint: &'a [u8],
+    nonce: Option<Nonce>,
+    nonce_offset: usize,
+    lifetime_ms: u64,
+    hop_limit: Option<u8>,
+    hop_limit_offset: usize,
+    application_parameters: Option<&'a [u8]>,
+    parameters_offset: usize,
+    signature_info: Option<SignatureInfo<'a>>,
+    signature_value: Option<&'a [u8]>,
+    signature_value_offset: usize,
+}
+
+impl<'a> Interest<'a> {
+    /// Checks one Interest that fills `wire`.
+    pub fn parse(wire: &'a [u8]) -> Result<Self, PacketError> {
+        let outer = tlv::read_element(wire)?;
+        if outer.type_number != types::INTEREST {
+            return Err(PacketError::WrongType { expected: types::INTEREST, found: outer.type_number });
+        }
+        if outer.wire.len() != wire.len() {
+            return Err(PacketError::TrailingOctets);
+        }
+        let value_offset = wire.len() - outer.value.len();
+        let mut reader = Reader::new(outer.value);
+
+        // §1.1: nothing unrecognized may stand before Name.
+        let first = reader.next_element()?.ok_or(PacketError::Missing(types::NAME))?;
+        if first.type_number != types::NAME {
+            return Err(PacketError::Missing(types::NAME));
+        }
+        let name = Name::parse_value(first.value)?;
+        if name.is_empty() {
+            return Err(PacketError::BadValue(types::NAME));
+        }
+        let mut interest = Interest {
+            wire,
+            name,
+            can_be_prefix: false,
+            must_be_fresh: false,
+            forwarding_hint: &[],
+            nonce: None,
+            nonce_offset: 0,
+            lifetime_ms: DEFAULT_LIFETIME_MS,
+            hop_limit: None,
+            hop_limit_offset: 0,
+            application_parameters: None,
+            parameters_offset: 0,
+            signature_info: None,
+            signature_value: None,
+            signature_value_offset: 0,
+        };
+        let mut last_place = 0;
+        while let Some(element) = reader.next_element()? {
+            // Where the grammar lets each recognized element stand.
+            let place = match element.type_number {
+                types::CAN_BE_PREFIX => 1,
+                types::MUST_BE_FRESH => 2,
+                types::FORWARDING_HINT => 3,
+                types::NONCE => 4,
+                types::INTEREST_LIFETIME => 5,
+                types::HOP_LIMIT => 6,
+                types::APPLICATION_PARAMETERS => 7,
+                types::INTEREST_SIGNATURE_INFO => 8,
+                types::INTEREST_SIGNATURE_VALUE => 9,
+                other if is_ignorable(other) => continue,
+                other => return Err(PacketError::UnexpectedCritical(other)),
+            };
+            if place <= last_place {
+                // Out of order or repeated: the rule of its own type. A second or
+                // late HopLimit is refused although it is non-critical: which of
+                // the two limits a hop would obey must not be a matter of taste.
+                match element.type_number {
+                    other if is_ignorable(other) && other != types::HOP_LIMIT => continue,
+                    other => return Err(PacketError::UnexpectedCritical(other)),
+                }
+            }
+            last_place = place;
+            let value_at = value_offset + reader.offset() - element.value.len();
+            let element_at = value_offset + reader.offset() - element.wire.len();
+            interest.accept(&element, value_at, element_at)?;
+        }
+        interest.check_parameters()?;
+        Ok(interest)
+    }
+
+    fn accept(&mut self, element: &tlv::Element<'a>, value_at: usize, element_at: usize) -> Result<(), PacketError> {
+        let bad = Err(PacketError::BadValue(element.type_number));
+        match element.type_number {
+            types::CAN_BE_PREFIX | types::MUST_BE_FRESH if !element.value.is_empty() => return bad,
+            types::CAN_BE_PREFIX => self.can_be_prefix = true,
+            types::MUST_BE_FRESH => self.must_be_fresh = true,
+            types::FORWARDING_HINT => {
+                check_forwarding_hint(element.value)?;
+                self.forwarding_hint = element.value;
+            }
+            types::NONCE => match <[u8; 4]>::try_from(element.value) {
+                Ok(octets) => (self.nonce, self.nonce_offset) = (Some(Nonce(octets)), value_at),
+                Err(_) => return bad,
+            },
+            types::INTEREST_LIFETIME => self.lifetime_ms = tlv::read_nni(element.value)?,
+            types::HOP_LIMIT => match element.value {
+                [limit] => (self.hop_limit, self.hop_limit_offset) = (Some(*limit), value_at),
+                _ => return bad,
+            },
+            types::APPLICATION_PARAMETERS => {
+                (self.application_parameters, self.parameters_offset) = (Some(element.value), element_at);
+            }
+            types::INTEREST_SIGNATURE_INFO => self.signature_info = Some(SignatureInfo::parse_value(element.value)?),
+            _ => (self.signature_value, self.signature_value_offset) = (Some(element.value), element_at),
+        }
+        Ok(())
+    }
+
+    /// ApplicationParameters needs one ParametersSha256DigestComponent; two never make sense (§4.1).
+    fn check_parameters(&self) -> Result<(), PacketError> {
+        let digests =
+            self.name.components().filter(|c| c.type_number == types::PARAMETERS_SHA256_DIGEST).take(2).count();
+        match (digests, self.application_parameters) {
+            (0, Some(_)) | (2, _) => Err(PacketError::BadValue(types::PARAMETERS_SHA256_DIGEST)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The whole element.
+    pub const fn wire(&self) -> &'a [u8] {
+        self.wire
+    }
+
+    /// The name, of one component or more.
+    pub const fn name(&self) -> Name<'a> {
+        self.name
+    }
+
+    /// True if Data under a longer name satisfies it too.
+    pub const fn can_be_prefix(&self) -> bool {
+        self.can_be_prefix
+    }
+
+    /// True if a cache must not answer with stale Data.
+    pub const fn must_be_fresh(&self) -> bool {
+        self.must_be_fresh
+    }
+
+    /// The nonce, if the sender set one.
+    pub const fn nonce(&self) -> Option<Nonce> {
+        self.nonce
+    }
+
+    /// Where the four nonce octets stand in [`Interest::wire`].
+    pub fn nonce_offset(&self) -> Option<usize> {
+        self.nonce.map(|_| self.nonce_offset)
+    }
+
+    /// InterestLifetime in milliseconds, 4000 if absent.
+    pub const fn lifetime_ms(&self) -> u64 {
+        self.lifetime_ms
+    }
+
+    /// HopLimit, if the sender set one.
+    pub const fn hop_limit(&self) -> Option<u8> {
+        self.hop_limit
+    }
+
+    /// Where the HopLimit octet stands in [`Interest::wire`], to be patched in place.
+    pub fn hop_limit_offset(&self) -> Option<usize> {
+        self.hop_limit.map(|_| self.hop_limit_offset)
+    }
+
+    /// True if a ForwardingHint with at least one name is there.
+    pub const fn has_forwarding_hint(&self) -> bool {
+        !self.forwarding_hint.is_empty()
+    }
+
+    /// The delegations of the ForwardingHint in order of preference. Reads the
+    /// current form and the one before 2022 (Delegation elements).
+    pub fn forwarding_hint(&self) -> impl Iterator<Item = Name<'a>> + use<'a> {
+        let mut reader = Reader::new(self.forwarding_hint);
+        std::iter::from_fn(move || {
+            while let Some(element) = reader.next_element().ok().flatten() {
+                if let Ok(Some(name)) = delegation_name(&element) {
+                    return Some(name);
+                }
+            }
+            None
+        })
+    }
+
+    /// ApplicationParameters, which may be empty.
+    pub const fn application_parameters(&self) -> Option<&'a [u8]> {
+        self.application_parameters
+    }
+
+    /// InterestSignatureInfo, if it is signed.
+    pub const fn signature_info(&self) -> Option<SignatureInfo<'a>> {
+        self.signature_info
+    }
+
+    /// InterestSignatureValue, if it is signed.
+    pub const fn signature_value(&self) -> Option<&'a [u8]> {
+        self.signature_value
+    }
+
+    /// The octets that the signature covers, in two pieces (§4.2): the components
+    /// before the digest component, and ApplicationParameters up to the signature
+    /// value. `None` unless it is signed and the digest component is last.
+    pub fn signed_portion(&self) -> Option<(&'a [u8], &'a [u8])> {
+        self.signature_value?;
+        self.application_parameters?;
+        self.signature_info?;
+        let digest_is_last = self.name.last()?.type_number == types::PARAMETERS_SHA256_DIGEST;
+        let parameters = self.wire.get(self.parameters_offset..self.signature_value_offset)?;
+        digest_is_last.then(|| (self.name.parent().value(), parameters))
+    }
+
+    /// True if there are no parameters, or the digest component is the SHA-256 of
+    /// ApplicationParameters and everything after it (§4.1). Cost: one digest.
+    pub fn parameters_digest_is_valid(&self) -> bool {
+        if self.application_parameters.is_none() {
+            return true;
+        }
+        let digest = sha256(&[&self.wire[self.parameters_offset..]]);
+        self.name.components().any(|c| c.type_number == types::PARAMETERS_SHA256_DIGEST && c.value == digest)
+    }
+
+    /// The implicit digest that the last component asks for.
+    pub fn implicit_digest(&self) -> Option<&'a [u8; 32]> {
+        let last = self.name.last()?;
+        if last.type_number != types::IMPLICIT_SHA256_DIGEST {
+            return None;
+        }
+        last.value.try_into().ok()
+    }
+
+    /// True if `data` answers this Interest (§6). MustBeFresh plays no part.
+    /// Cost: a name comparison, and a SHA-256 only if the Interest asks by digest.
+    pub fn matches(&self, data: &Data<'_>) -> bool {
+        let data_name = data.name();
+        if let Some(digest) = self.implicit_digest()
+            && self.name.len() == data_name.len() + 1
+        {
+            return self.name.parent() == data_name && *digest == data.implicit_digest();
+        }
+        if self.can_be_prefix { self.name.is_prefix_of(&data_name) } else { self.name == data_name }
+    }
+}
+
+fn check_forwarding_hint(value: &[u8]) -> Result<(), PacketError> {
+    let mut reader = Reader::new(value);
+    while let Some(element) = reader.next_element()? {
+        delegation_name(&element)?;
+    }
+    Ok(())
+}
+
+/// The name in one child of ForwardingHint, `None` if the child is to be skipped.
+fn delegation_name<'a>(element: &tlv::Element<'a>) -> Result<Option<Name<'a>>, PacketError> {
+    match element.type_number {
+        types::NAME => Ok(Some(Name::parse_value(element.value)?)),
+        types::DELEGATION => {
+            // Before packet format 0.3: Delegation { Preference, Name }.
+            let mut reader = Reader::new(element.value);
+            while let Some(inner) = reader.next_element()? {
+                if inner.type_number == types::NAME {
+                    return Ok(Some(Name::parse_value(inner.value)?));
+                }
+            }
+            Err(PacketError::Missing(types::NAME))
+        }
+        other if is_ignorable(other) => Ok(None),
+        other => Err(PacketError::UnexpectedCritical(other)),
+    }
+}
+
+/// What a signed Interest carries against replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SignedInterestFields {
+    /// SignatureNonce; empty means none.
+    pub nonce: Vec<u8>,
+    /// SignatureTime, milliseconds since 1970.
+    pub time_ms: Option<u64>,
+    /// SignatureSeqNum.
+    pub seq_num: Option<u64>,
+}
+
+/// Writes Interests.
+///
+/// ```
+/// # use namewire_packet::{Interest, InterestBuilder, NameBuf, Nonce};
+/// let name: NameBuf = "/example/data".parse().unwrap();
+/// let wire = InterestBuilder::new(&name).can_be_prefix(true).nonce(Nonce([1, 2, 3, 4])).build();
+/// assert!(Interest::parse(&wire).unwrap().can_be_prefix());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterestBuilder {
+    name: NameBuf,
+    can_be_prefix: bool,
+    must_be_fresh: bool,
+    forwarding_hint: Vec<NameBuf>,
+    nonce: Option<Nonce>,
+    lifetime_ms: Option<u64>,
+    hop_limit: Option<u8>,
+    application_parameters: Option<Vec<u8>>,
+}
+
+impl InterestBuilder {
+    /// Starts an Interest for `name` with nothing else set.
+    pub fn new(name: impl Into<NameBuf>) -> Self {
+        InterestBuilder {
+            name: name.into(),
+            can_be_prefix: false,
+            must_be_fresh: false,
+            forwarding_hint: Vec::new(),
+            nonce: None,
+            lifetime_ms: None,
+            hop_limit: None,
+            application_parameters: None,
+        }
+    }
+
+    /// The name as given.
+    pub fn name(&self) -> &NameBuf {
+        &self.name
+    }
+
+    /// Lets Data under longer names answer.
+    pub fn can_be_prefix(mut self, yes: bool) -> Self {
+        self.can_be_prefix = yes;
+        self
+    }
+
+    /// Asks caches for fresh Data only.
+    pub fn must_be_fresh(mut self, yes: bool) -> Self {
+        self.must_be_fresh = yes;
+        self
+    }
+
+    /// Sets the delegations, best first. An empty list writes no element.
+    pub fn forwarding_hint(mut self, delegations: &[NameBuf]) -> Self {
+        self.forwarding_hint = delegations.to_vec();
+        self
+    }
+
+    /// Sets the nonce.
+    pub fn nonce(mut self, nonce: Nonce) -> Self {
+        self.nonce = Some(nonce);
+        self
+    }
+
+    /// Sets InterestLifetime; 4000 is the default and is not written.
+    pub fn lifetime_ms(mut self, lifetime_ms: u64) -> Self {
+        self.lifetime_ms = Some(lifetime_ms);
+        self
+    }
+
+    /// Sets HopLimit.
+    pub fn hop_limit(mut self, hop_limit: u8) -> Self {
+        self.hop_limit = Some(hop_limit);
+        self
+    }
+
+    /// Sets ApplicationParameters; the digest component is appended to the name.
+    pub fn application_parameters(mut self, parameters: Vec<u8>) -> Self {
+        self.application_parameters = Some(parameters);
+        self
+    }
+
+    /// Writes the packet.
+    pub fn build(&self) -> Vec<u8> {
+        let mut tail = Vec::new();
+        if let Some(parameters) = &self.application_parameters {
+            tlv::write_tlv(&mut tail, types::APPLICATION_PARAMETERS, parameters);
+        }
+        self.assemble(&tail)
+    }
+
+    /// Writes the packet signed with DigestSha256. Parameters that were not set become empty (§4.2).
+    pub fn sign_digest(&self, fields: &SignedInterestFields) -> Vec<u8> {
+        self.sign_with(signature_type::DIGEST_SHA256, None, fields, |pieces| sha256(pieces).to_vec())
+    }
+
+    /// Writes the packet signed by `sign`, which is given the signed octets in pieces.
+    pub fn sign_with(
+        &self,
+        signature_type: u64,
+        key_locator: Option<&NameBuf>,
+        fields: &SignedInterestFields,
+        sign: impl FnOnce(&[&[u8]]) -> Vec<u8>,
+    ) -> Vec<u8> {
+        let mut tail = Vec::new();
+        let parameters = self.application_parameters.as_deref().unwrap_or_default();
+        tlv::write_tlv(&mut tail, types::APPLICATION_PARAMETERS, parameters);
+        tlv::write_nested(&mut tail, types::INTEREST_SIGNATURE_INFO, |out| {
+            tlv::write_nni(out, types::SIGNATURE_TYPE, signature_type);
+            if let Some(name) = key_locator {
+                tlv::write_nested(out, types::KEY_LOCATOR, |out| name.as_name().write_tlv(out));
+            }
+            if !fields.nonce.is_empty() {
+                tlv::write_tlv(out, types::SIGNATURE_NONCE, &fields.nonce);
+            }
+            if let Some(time_ms) = fields.time_ms {
+                tlv::write_nni(out, types::SIGNATURE_TIME, time_ms);
+            }
+            if let Some(seq_num) = fields.seq_num {
+                tlv::write_nni(out, types::SIGNATURE_SEQ_NUM, seq_num);
+            }
+        });
+        let signature = sign(&[self.name.value(), &tail]);
+        tlv::write_tlv(&mut tail, types::INTEREST_SIGNATURE_VALUE, &signature);
+        self.assemble(&tail)
+    }
+
+    fn assemble(&self, tail: &[u8]) -> Vec<u8> {
+        let mut name = self.name.clone();
+        if !tail.is_empty() {
+            let value = sha256(&[tail]);
+            name.push(crate::Component { type_number: types::PARAMETERS_SHA256_DIGEST, value: &value });
+        }
+        let mut out = Vec::with_capacity(name.value().len() + tail.len() + 48);
+        tlv::write_nested(&mut out, types::INTEREST, |out| {
+            name.as_name().write_tlv(out);
+            if self.can_be_prefix {
+                tlv::write_tlv(out, types::CAN_BE_PREFIX, &[]);
+            }
+            if self.must_be_fresh {
+                tlv::write_tlv(out, types::MUST_BE_FRESH, &[]);
+            }
+            if !self.forwarding_hint.is_empty() {
+                tlv::write_nested(out, types::FORWARDING_HINT, |out| {
+                    self.forwarding_hint.iter().for_each(|name| name.as_name().write_tlv(out));
+                });
+            }
+            if let Some(nonce) = self.nonce {
+                tlv::write_tlv(out, types::NONCE, &nonce.0);
+            }
+            if let Some(lifetime_ms) = self.lifetime_ms.filter(|&ms| ms != DEFAULT_LIFETIME_MS) {
+                tlv::write_nni(out, types::INTEREST_LIFETIME, lifetime_ms);
+            }
+            if let Some(hop_limit) = self.hop_limit {
+                tlv::write_tlv(out, types::HOP_LIMIT, &[hop_limit]);
+            }
+            out.extend_from_slice(tail);
+        });
+        out
+    }
+}
+
+/// Appends to `out` a copy of `interest` with `nonce` added (§4, "a forwarder adds a random one").
+/// An Interest that has a nonce gets it replaced.
+pub fn write_with_nonce(interest: &Interest<'_>, nonce: Nonce, out: &mut Vec<u8>) {
+    if let Some(at) = interest.nonce_offset() {
+        let start = out.len();
+        out.extend_from_slice(interest.wire);
+        out[start + at..start + at + 4].copy_from_slice(&nonce.0);
+        return;
+    }
+    // The nonce stands after Name, CanBePrefix, MustBeFresh and ForwardingHint.
+    // `parse` checked this structure, so the loop ends at a well-formed element.
+    tlv::write_nested(out, types::INTEREST, |out| {
+        let mut reader = Reader::new(value_of(interest.wire));
+        let mut pending = Some(nonce);
+        while let Some(element) = reader.next_element().ok().flatten() {
+            let comes_before = matches!(
+                element.type_number,
+                types::NAME | types::CAN_BE_PREFIX | types::MUST_BE_FRESH | types::FORWARDING_HINT
+            );
+            if !comes_before && let Some(nonce) = pending.take() {
+                tlv::write_tlv(out, types::NONCE, &nonce.0);
+            }
+            out.extend_from_slice(element.wire);
+        }
+        if let Some(nonce) = pending {
+            tlv::write_tlv(out, types::NONCE, &nonce.0);
+        }
+    });
+}
+
+/// Appends to `out` a copy of `interest` without its ForwardingHint (forwarding §1, step 6).
+pub fn write_without_forwarding_hint(interest: &Interest<'_>, out: &mut Vec<u8>) {
+    tlv::write_nested(out, types::INTEREST, |out| {
+        let mut reader = Reader::new(value_of(interest.wire));
+        while let Some(element) = reader.next_element().ok().flatten() {
+            if element.type_number != types::FORWARDING_HINT {
+                out.extend_from_slice(element.wire);
+            }
+        }
+    });
+}
+
+fn value_of(wire: &[u8]) -> &[u8] {
+    tlv::read_element(wire).map_or(&[], |outer| outer.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonce_is_added_where_the_grammar_wants_it() {
+        let name: NameBuf = "/A/B".parse().unwrap();
+        let hint: Vec<NameBuf> = vec!["/R".parse().unwrap()];
+        let builder = InterestBuilder::new(&name)
+            .must_be_fresh(true)
+            .forwarding_hint(&hint)
+            .lifetime_ms(10)
+            .hop_limit(3)
+            .application_parameters(vec![1]);
+        let bare = builder.build();
+        let mut out = Vec::new();
+        write_with_nonce(&Interest::parse(&bare).unwrap(), Nonce([9, 8, 7, 6]), &mut out);
+        assert_eq!(out, builder.clone().nonce(Nonce([9, 8, 7, 6])).build());
+
+        let mut replaced = Vec::new();
+        write_with_nonce(&Interest::parse(&out).unwrap(), Nonce([1; 4]), &mut replaced);
+        assert_eq!(Interest::parse(&replaced).unwrap().nonce(), Some(Nonce([1; 4])));
+
+        let mut hintless = Vec::new();
+        write_without_forwarding_hint(&Interest::parse(&out).unwrap(), &mut hintless);
+        let hintless = Interest::parse(&hintless).unwrap();
+        assert!(!hintless.has_forwarding_hint() && hintless.parameters_digest_is_valid());
+    }
+
+    #[test]
+    fn digest_signed_interest_verifies() {
+        let name: NameBuf = "/A".parse().unwrap();
+        let fields = SignedInterestFields { nonce: vec![0, 1], time_ms: Some(5), seq_num: None };
+        let wire = InterestBuilder::new(&name).sign_digest(&fields);
+        let interest = Interest::parse(&wire).unwrap();
+        let (first, second) = interest.signed_portion().unwrap();
+        assert_eq!(interest.signature_value().unwrap(), sha256(&[first, second]));
+        assert!(interest.parameters_digest_is_valid());
+        assert_eq!(interest.signature_info().unwrap().nonce(), Some(&[0u8, 1][..]));
+    }
+}

@@ -1,0 +1,76 @@
+//! NDN packets as they stand on the wire: names, Interest, Data, Nack, NDNLPv2
+//! and the management TLVs.
+//!
+//! Two kinds of types live here (the split follows smoltcp's wire modules):
+//!
+//! * **Views** ([`Interest`], [`Data`], [`Name`], [`lp::LpPacket`]) borrow the
+//!   octets. `parse` checks the whole element once; after `Ok` no accessor can
+//!   panic or fail, and none re-scans more than its own field.
+//! * **Builders** ([`InterestBuilder`], [`DataBuilder`], [`NameBuf`],
+//!   [`lp::write_headers`]) say what we emit. They always write the shortest form.
+//!
+//! Holding a view proves that the octets obey the grammar of packet format v0.3.
+//! It does not prove that a signature or a parameters digest is right: ask
+//! [`Data::verify_digest_sha256`] and [`Interest::parameters_digest_is_valid`].
+
+pub mod data;
+pub mod digest;
+mod ids;
+pub mod interest;
+pub mod lp;
+pub mod nack;
+pub mod name;
+pub mod name_uri;
+pub mod nfd;
+pub mod signature;
+pub mod tlv;
+
+pub use data::{Data, DataBuilder};
+pub use ids::{FaceId, Nonce};
+pub use interest::{Interest, InterestBuilder, SignedInterestFields};
+pub use nack::NackReason;
+pub use name::{Component, Name, NameBuf, NameError};
+pub use signature::{KeyLocator, SignatureInfo};
+pub use tlv::TlvError;
+
+/// Largest network packet accepted, in octets: the limit that every NDN
+/// implementation agrees on (packet-format §7). It is not in the packet specification.
+pub const MAX_PACKET_BYTES: usize = 8800;
+
+/// Why some octets are not the packet they claim to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PacketError {
+    /// The TLV structure itself is broken.
+    #[error("malformed TLV: {0}")]
+    Tlv(#[from] TlvError),
+    /// A name breaks the rules for names.
+    #[error("malformed name: {0}")]
+    Name(#[from] NameError),
+    /// The outermost element is of another type.
+    #[error("expected element type {expected}, found {found}")]
+    WrongType {
+        /// Type number that the caller asked for.
+        expected: u32,
+        /// Type number that was there.
+        found: u32,
+    },
+    /// Octets follow the packet.
+    #[error("octets follow the packet")]
+    TrailingOctets,
+    /// A required element is absent.
+    #[error("required element {0} is absent")]
+    Missing(u32),
+    /// A critical element is unknown, repeated or in the wrong place.
+    #[error("critical element {0} is unknown, repeated or out of order")]
+    UnexpectedCritical(u32),
+    /// A field has a length or value that its definition does not allow.
+    #[error("element {0} has a value that is not allowed")]
+    BadValue(u32),
+}
+
+/// True if an element that the decoder does not expect here must be skipped
+/// (even type ≥ 32, or the reserved 126) rather than fail the packet
+/// (packet-format §1.1).
+pub(crate) const fn is_ignorable(type_number: u32) -> bool {
+    type_number >= 32 && type_number.is_multiple_of(2)
+}

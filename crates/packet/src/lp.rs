@@ -1,0 +1,281 @@
+//! NDNLPv2: the header fields of one link between two nodes (specification
+//! `ndnlpv2`, §1). Fragmentation and reliability are state machines and live in
+//! the link service; this module only reads and writes octets.
+
+use crate::{
+    FaceId, NackReason, PacketError,
+    tlv::{self, Element, Reader, types},
+};
+use std::fmt;
+
+/// Longest PIT token, in octets.
+pub const MAX_PIT_TOKEN_BYTES: usize = 32;
+
+/// Opaque octets that a downstream put on an Interest and expects back (§3).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PitToken {
+    length: u8,
+    octets: [u8; MAX_PIT_TOKEN_BYTES],
+}
+
+impl PitToken {
+    /// Takes 1 to 32 octets; `None` for any other length.
+    pub fn new(token: &[u8]) -> Option<Self> {
+        if token.is_empty() || token.len() > MAX_PIT_TOKEN_BYTES {
+            return None;
+        }
+        let mut octets = [0; MAX_PIT_TOKEN_BYTES];
+        octets[..token.len()].copy_from_slice(token);
+        Some(PitToken { length: token.len() as u8, octets })
+    }
+
+    /// The octets as they came.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.octets[..usize::from(self.length)]
+    }
+}
+
+impl fmt::Debug for PitToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+/// The fields that concern the network packet inside, not the link itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LpHeaders {
+    /// Goes back on the Data or Nack as it came.
+    pub pit_token: Option<PitToken>,
+    /// Present: the Interest inside is returned as a Nack.
+    pub nack: Option<NackReason>,
+    /// Tells an application which face a packet came from.
+    pub incoming_face_id: Option<FaceId>,
+    /// An application's choice of next hop.
+    pub next_hop_face_id: Option<FaceId>,
+    /// CachePolicy NoCache.
+    pub no_cache: bool,
+    /// CongestionMark; 0 stands for none.
+    pub congestion_mark: u64,
+    /// NonDiscovery of self-learning.
+    pub non_discovery: bool,
+}
+
+impl LpHeaders {
+    /// True if a packet with these headers can travel bare.
+    pub fn is_empty(&self) -> bool {
+        *self == LpHeaders::default()
+    }
+}
+
+/// A checked LpPacket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LpPacket<'a> {
+    /// Fields about the packet inside.
+    pub headers: LpHeaders,
+    /// Sequence, if the sender fragments or wants reliability.
+    pub sequence: Option<u64>,
+    /// FragIndex, 0 if absent.
+    pub frag_index: u64,
+    /// FragCount, 1 if absent.
+    pub frag_count: u64,
+    /// True if FragIndex or FragCount is written out.
+    pub has_fragmentation_fields: bool,
+    /// TxSequence of reliability.
+    pub tx_sequence: Option<u64>,
+    /// The Data inside a PrefixAnnouncement field.
+    pub prefix_announcement: Option<&'a [u8]>,
+    /// Fragment: a whole network packet or a piece; `None` in an IDLE packet.
+    pub fragment: Option<&'a [u8]>,
+    /// Where the fragment's octets begin in the LpPacket.
+    pub fragment_offset: usize,
+    value: &'a [u8],
+}
+
+impl<'a> LpPacket<'a> {
+    /// Checks one LpPacket that fills `wire`. One fault in a header refuses the whole (§1).
+    pub fn parse(wire: &'a [u8]) -> Result<Self, PacketError> {
+        let outer = tlv::read_element(wire)?;
+        if outer.type_number != types::LP_PACKET {
+            return Err(PacketError::WrongType { expected: types::LP_PACKET, found: outer.type_number });
+        }
+        if outer.wire.len() != wire.len() {
+            return Err(PacketError::TrailingOctets);
+        }
+        let value_offset = wire.len() - outer.value.len();
+        let mut packet = LpPacket { frag_count: 1, value: outer.value, ..LpPacket::default() };
+        let mut reader = Reader::new(outer.value);
+        let mut last_type = 0;
+        while let Some(element) = reader.next_element()? {
+            let type_number = element.type_number;
+            // §1: Fragment is last; the others ascend; only Ack repeats.
+            let in_order = type_number > last_type || (type_number == last_type && type_number == types::LP_ACK);
+            if packet.fragment.is_some() || (type_number != types::LP_FRAGMENT && !in_order) {
+                return Err(PacketError::UnexpectedCritical(type_number));
+            }
+            if type_number == types::LP_FRAGMENT {
+                if element.value.is_empty() {
+                    return Err(PacketError::BadValue(type_number));
+                }
+                packet.fragment = Some(element.value);
+                packet.fragment_offset = value_offset + reader.offset() - element.value.len();
+            } else {
+                packet.accept(&element)?;
+                last_type = type_number;
+            }
+        }
+        Ok(packet)
+    }
+
+    fn accept(&mut self, element: &Element<'a>) -> Result<(), PacketError> {
+        let Element { type_number, value, .. } = *element;
+        match type_number {
+            types::LP_SEQUENCE => self.sequence = Some(fixed_8(element)?),
+            types::LP_FRAG_INDEX => {
+                self.frag_index = tlv::read_nni(value)?;
+                self.has_fragmentation_fields = true;
+            }
+            types::LP_FRAG_COUNT => {
+                self.frag_count = tlv::read_nni(value)?;
+                self.has_fragmentation_fields = true;
+            }
+            types::LP_PIT_TOKEN => {
+                let token = PitToken::new(value).ok_or(PacketError::BadValue(type_number))?;
+                self.headers.pit_token = Some(token);
+            }
+            types::LP_NACK => self.headers.nack = Some(parse_nack(value)?),
+            types::LP_INCOMING_FACE_ID => self.headers.incoming_face_id = Some(FaceId(tlv::read_nni(value)?)),
+            types::LP_NEXT_HOP_FACE_ID => self.headers.next_hop_face_id = Some(FaceId(tlv::read_nni(value)?)),
+            types::LP_CACHE_POLICY => {
+                // NoCache (1) is the only policy that exists; anything else drops the packet, as ndn-cxx does.
+                let policy = tlv::read_element(value)?;
+                if policy.type_number != types::LP_CACHE_POLICY_TYPE || tlv::read_nni(policy.value)? != 1 {
+                    return Err(PacketError::BadValue(type_number));
+                }
+                self.headers.no_cache = true;
+            }
+            types::LP_CONGESTION_MARK => self.headers.congestion_mark = tlv::read_nni(value)?,
+            types::LP_ACK => {
+                fixed_8(element)?;
+            }
+            types::LP_TX_SEQUENCE => self.tx_sequence = Some(fixed_8(element)?),
+            types::LP_NON_DISCOVERY if value.is_empty() => self.headers.non_discovery = true,
+            types::LP_NON_DISCOVERY => return Err(PacketError::BadValue(type_number)),
+            types::LP_PREFIX_ANNOUNCEMENT => {
+                let data = tlv::read_element(value)?;
+                if data.type_number != types::DATA {
+                    return Err(PacketError::BadValue(type_number));
+                }
+                self.prefix_announcement = Some(data.wire);
+            }
+            800..=959 if type_number.is_multiple_of(4) => {} // §1.2: the only ignorable range
+            other => return Err(PacketError::UnexpectedCritical(other)),
+        }
+        Ok(())
+    }
+
+    /// The TxSequence numbers that the peer acknowledges.
+    pub fn acks(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let mut reader = Reader::new(self.value);
+        std::iter::from_fn(move || {
+            while let Some(element) = reader.next_element().ok().flatten() {
+                if element.type_number == types::LP_ACK {
+                    return fixed_8(&element).ok();
+                }
+            }
+            None
+        })
+    }
+}
+
+fn fixed_8(element: &Element<'_>) -> Result<u64, PacketError> {
+    let octets: [u8; 8] = element.value.try_into().map_err(|_| PacketError::BadValue(element.type_number))?;
+    Ok(u64::from_be_bytes(octets))
+}
+
+fn parse_nack(value: &[u8]) -> Result<NackReason, PacketError> {
+    let mut reader = Reader::new(value);
+    let mut reason = NackReason::None;
+    while let Some(element) = reader.next_element()? {
+        match element.type_number {
+            types::LP_NACK_REASON => reason = NackReason::from_code(tlv::read_nni(element.value)?),
+            other if crate::is_ignorable(other) => {}
+            other => return Err(PacketError::UnexpectedCritical(other)),
+        }
+    }
+    Ok(reason)
+}
+
+/// The fields that only the two ends of the link care about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkFields<'a> {
+    /// Sequence.
+    pub sequence: Option<u64>,
+    /// FragIndex and FragCount, for a piece of a larger packet.
+    pub fragment: Option<(u64, u64)>,
+    /// TxSequence.
+    pub tx_sequence: Option<u64>,
+    /// TxSequence numbers to acknowledge.
+    pub acks: &'a [u64],
+    /// A PrefixAnnouncement: one whole Data.
+    pub prefix_announcement: Option<&'a [u8]>,
+}
+
+/// Appends an LpPacket up to the place where the `fragment_size` octets of the
+/// fragment go: the caller sends those octets right behind. A size of 0 writes an
+/// IDLE packet, complete as it is. No allocation if `out` has room for about 120 octets plus acks.
+pub fn write_headers(out: &mut Vec<u8>, headers: &LpHeaders, link: &LinkFields<'_>, fragment_size: usize) {
+    let start = out.len();
+    write_fields(out, headers, link);
+    if fragment_size > 0 {
+        tlv::write_var_number(out, u64::from(types::LP_FRAGMENT));
+        tlv::write_var_number(out, fragment_size as u64);
+    }
+    // The length is known only now: write the outer header behind and rotate it to the front.
+    let fields_size = out.len() - start;
+    tlv::write_var_number(out, u64::from(types::LP_PACKET));
+    tlv::write_var_number(out, (fields_size + fragment_size) as u64);
+    let header_size = out.len() - start - fields_size;
+    out[start..].rotate_right(header_size);
+}
+
+fn write_fields(out: &mut Vec<u8>, headers: &LpHeaders, link: &LinkFields<'_>) {
+    let fixed = |out: &mut Vec<u8>, type_number, number: u64| tlv::write_tlv(out, type_number, &number.to_be_bytes());
+    if let Some(sequence) = link.sequence {
+        fixed(out, types::LP_SEQUENCE, sequence);
+    }
+    if let Some((index, count)) = link.fragment {
+        tlv::write_nni(out, types::LP_FRAG_INDEX, index);
+        tlv::write_nni(out, types::LP_FRAG_COUNT, count);
+    }
+    if let Some(token) = &headers.pit_token {
+        tlv::write_tlv(out, types::LP_PIT_TOKEN, token.as_bytes());
+    }
+    if let Some(reason) = headers.nack {
+        // NackReason 0 is written out for None: one peer refuses a Nack without the element (§1.3).
+        tlv::write_nested(out, types::LP_NACK, |out| tlv::write_nni(out, types::LP_NACK_REASON, reason.code()));
+    }
+    if let Some(face) = headers.incoming_face_id {
+        tlv::write_nni(out, types::LP_INCOMING_FACE_ID, face.0);
+    }
+    if let Some(face) = headers.next_hop_face_id {
+        tlv::write_nni(out, types::LP_NEXT_HOP_FACE_ID, face.0);
+    }
+    if headers.no_cache {
+        tlv::write_nested(out, types::LP_CACHE_POLICY, |out| tlv::write_nni(out, types::LP_CACHE_POLICY_TYPE, 1));
+    }
+    if headers.congestion_mark > 0 {
+        tlv::write_nni(out, types::LP_CONGESTION_MARK, headers.congestion_mark);
+    }
+    for &ack in link.acks {
+        fixed(out, types::LP_ACK, ack);
+    }
+    if let Some(tx_sequence) = link.tx_sequence {
+        fixed(out, types::LP_TX_SEQUENCE, tx_sequence);
+    }
+    if headers.non_discovery {
+        tlv::write_tlv(out, types::LP_NON_DISCOVERY, &[]);
+    }
+    if let Some(announcement) = link.prefix_announcement {
+        tlv::write_tlv(out, types::LP_PREFIX_ANNOUNCEMENT, announcement);
+    }
+}

@@ -1,0 +1,365 @@
+//! Names: sequences of typed components (packet-format §3).
+//!
+//! [`Name`] is a view of a checked Name TLV-VALUE, [`NameBuf`] the owned form.
+//! Canonical order (§3.2) is the order of the TLV-VALUE octets with the shorter
+//! first, so both types compare as plain octet strings.
+
+use crate::tlv::{self, Reader, TlvError, types};
+use std::{cmp::Ordering, fmt};
+
+/// Why some octets are not a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// The TLV structure is broken.
+    #[error("{0}")]
+    Tlv(#[from] TlvError),
+    /// A component type is outside 1 to 65535.
+    #[error("component type {0} is outside 1 to 65535")]
+    BadComponentType(u32),
+    /// A digest component is not of 32 octets.
+    #[error("a digest component is not of 32 octets")]
+    BadDigestLength,
+    /// The element is not a Name.
+    #[error("element type {0} is not a Name")]
+    NotAName(u32),
+}
+
+/// One component of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Component<'a> {
+    /// TLV-TYPE, 1 to 65535.
+    pub type_number: u32,
+    /// TLV-VALUE, any octets.
+    pub value: &'a [u8],
+}
+
+impl<'a> Component<'a> {
+    /// A generic component (type 8).
+    pub const fn generic(value: &'a [u8]) -> Self {
+        Component { type_number: types::GENERIC_COMPONENT, value }
+    }
+
+    /// The value as a number, if it is a well-formed NonNegativeInteger.
+    pub fn as_nni(&self) -> Option<u64> {
+        tlv::read_nni(self.value).ok()
+    }
+
+    /// The segment number, if this is a segment component.
+    pub fn segment(&self) -> Option<u64> {
+        (self.type_number == types::SEGMENT_COMPONENT).then(|| self.as_nni()).flatten()
+    }
+
+    /// The version, if this is a version component.
+    pub fn version(&self) -> Option<u64> {
+        (self.type_number == types::VERSION_COMPONENT).then(|| self.as_nni()).flatten()
+    }
+
+    /// Appends the component's TLV.
+    pub fn write_tlv(&self, out: &mut Vec<u8>) {
+        tlv::write_tlv(out, self.type_number, self.value);
+    }
+}
+
+impl Ord for Component<'_> {
+    /// By type, then by length, then octet by octet (§3.2).
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.type_number, self.value.len(), self.value).cmp(&(other.type_number, other.value.len(), other.value))
+    }
+}
+
+impl PartialOrd for Component<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A checked name, borrowed from a packet or a table.
+///
+/// Holding it proves: every component is complete, has a type in 1 to 65535 and,
+/// if it is a digest, 32 octets.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Name<'a> {
+    value: &'a [u8],
+    component_count: usize,
+}
+
+impl<'a> Name<'a> {
+    /// The name of zero components, `/`.
+    pub const ROOT: Name<'static> = Name { value: &[], component_count: 0 };
+
+    /// Checks a Name TLV-VALUE.
+    #[inline]
+    pub fn parse_value(value: &'a [u8]) -> Result<Self, NameError> {
+        let mut component_count = 0;
+        let mut rest = value;
+        while !rest.is_empty() {
+            // Nearly every component is generic, with a length of one octet.
+            if let [8, length @ 0..=252, tail @ ..] = rest {
+                rest = tail.get(usize::from(*length)..).ok_or(TlvError::Truncated)?;
+            } else {
+                let element = tlv::read_element(rest)?;
+                check_component(&element)?;
+                rest = &rest[element.wire.len()..];
+            }
+            component_count += 1;
+        }
+        Ok(Name { value, component_count })
+    }
+
+    /// Checks a whole Name element (type 7) that fills `wire`.
+    pub fn parse_tlv(wire: &'a [u8]) -> Result<Self, NameError> {
+        let element = tlv::read_element(wire)?;
+        if element.type_number != types::NAME || element.wire.len() != wire.len() {
+            return Err(NameError::NotAName(element.type_number));
+        }
+        Name::parse_value(element.value)
+    }
+
+    /// The Name TLV-VALUE: component TLVs back to back.
+    pub const fn value(&self) -> &'a [u8] {
+        self.value
+    }
+
+    /// Number of components.
+    pub const fn len(&self) -> usize {
+        self.component_count
+    }
+
+    /// True for `/`.
+    pub const fn is_empty(&self) -> bool {
+        self.component_count == 0
+    }
+
+    /// The components in order.
+    pub fn components(&self) -> Components<'a> {
+        Components { reader: Reader::new(self.value), left: self.component_count }
+    }
+
+    /// Component number `index`, from 0. Cost: a scan up to it.
+    pub fn get(&self, index: usize) -> Option<Component<'a>> {
+        self.components().nth(index)
+    }
+
+    /// The last component.
+    pub fn last(&self) -> Option<Component<'a>> {
+        self.components().last()
+    }
+
+    /// The first `count` components, or the whole name if it has fewer.
+    pub fn prefix(&self, count: usize) -> Name<'a> {
+        if count >= self.component_count {
+            return *self;
+        }
+        let mut components = self.components();
+        components.by_ref().take(count).for_each(drop);
+        Name { value: &self.value[..components.reader.offset()], component_count: count }
+    }
+
+    /// The name without its last component; `/` stays `/`.
+    pub fn parent(&self) -> Name<'a> {
+        self.prefix(self.component_count.saturating_sub(1))
+    }
+
+    /// True if `other` begins with all components of `self`; a name is a prefix of itself.
+    pub fn is_prefix_of(&self, other: &Name<'_>) -> bool {
+        // Component TLVs are self-delimiting: equal leading octets of whole
+        // components mean equal components.
+        other.value.starts_with(self.value)
+    }
+
+    /// Copies the name.
+    pub fn to_buf(&self) -> NameBuf {
+        NameBuf { value: self.value.to_vec(), component_count: self.component_count }
+    }
+
+    /// Octets of the whole Name element.
+    pub const fn tlv_size(&self) -> usize {
+        tlv::element_wire_size(types::NAME, self.value.len())
+    }
+
+    /// Appends the whole Name element.
+    pub fn write_tlv(&self, out: &mut Vec<u8>) {
+        tlv::write_tlv(out, types::NAME, self.value);
+    }
+}
+
+fn check_component(element: &tlv::Element<'_>) -> Result<(), NameError> {
+    match element.type_number {
+        types::IMPLICIT_SHA256_DIGEST | types::PARAMETERS_SHA256_DIGEST if element.value.len() != 32 => {
+            Err(NameError::BadDigestLength)
+        }
+        1..=0xFFFF => Ok(()),
+        other => Err(NameError::BadComponentType(other)),
+    }
+}
+
+impl fmt::Debug for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Iterator over the components of a name.
+#[derive(Clone, Debug)]
+pub struct Components<'a> {
+    reader: Reader<'a>,
+    left: usize,
+}
+
+impl<'a> Iterator for Components<'a> {
+    type Item = Component<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Component<'a>> {
+        // A checked name never yields an error; `ok` keeps a broken promise from panicking.
+        let element = self.reader.next_element().ok().flatten()?;
+        self.left = self.left.saturating_sub(1);
+        Some(Component { type_number: element.type_number, value: element.value })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Components<'_> {}
+
+/// An owned name, also the builder for names.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct NameBuf {
+    value: Vec<u8>,
+    component_count: usize,
+}
+
+impl NameBuf {
+    /// The name `/`.
+    pub const fn new() -> Self {
+        NameBuf { value: Vec::new(), component_count: 0 }
+    }
+
+    /// Borrows it as a view.
+    pub fn as_name(&self) -> Name<'_> {
+        Name { value: &self.value, component_count: self.component_count }
+    }
+
+    /// The Name TLV-VALUE.
+    pub fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// Number of components.
+    pub const fn len(&self) -> usize {
+        self.component_count
+    }
+
+    /// True for `/`.
+    pub const fn is_empty(&self) -> bool {
+        self.component_count == 0
+    }
+
+    /// Appends a component.
+    ///
+    /// # Panics
+    /// If the type is outside 1 to 65535 or a digest is not of 32 octets: those
+    /// are mistakes of the program, never of the network.
+    pub fn push(&mut self, component: Component<'_>) -> &mut Self {
+        let start = self.value.len();
+        component.write_tlv(&mut self.value);
+        let wire = &self.value[start..];
+        let checked = tlv::read_element(wire).map_err(NameError::from).and_then(|e| check_component(&e));
+        assert_eq!(checked, Ok(()), "invalid component pushed");
+        self.component_count += 1;
+        self
+    }
+
+    /// Appends a generic component.
+    pub fn push_generic(&mut self, value: &[u8]) -> &mut Self {
+        self.push(Component::generic(value))
+    }
+
+    /// Appends a component whose value is a number.
+    pub fn push_typed_nni(&mut self, type_number: u32, number: u64) -> &mut Self {
+        let size = tlv::nni_size(number);
+        self.push(Component { type_number, value: &number.to_be_bytes()[8 - size..] })
+    }
+
+    /// Appends a segment number.
+    pub fn push_segment(&mut self, segment: u64) -> &mut Self {
+        self.push_typed_nni(types::SEGMENT_COMPONENT, segment)
+    }
+
+    /// Appends a version.
+    pub fn push_version(&mut self, version: u64) -> &mut Self {
+        self.push_typed_nni(types::VERSION_COMPONENT, version)
+    }
+
+    /// Appends all components of `name`.
+    pub fn append(&mut self, name: Name<'_>) -> &mut Self {
+        self.value.extend_from_slice(name.value);
+        self.component_count += name.component_count;
+        self
+    }
+
+    /// Removes the last component; `/` stays `/`.
+    pub fn pop(&mut self) {
+        let parent = self.as_name().parent();
+        let (octets, count) = (parent.value.len(), parent.component_count);
+        self.value.truncate(octets);
+        self.component_count = count;
+    }
+
+    /// A copy with one more component, for chains.
+    pub fn join(&self, component: Component<'_>) -> NameBuf {
+        let mut name = self.clone();
+        name.push(component);
+        name
+    }
+}
+
+impl fmt::Debug for NameBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.as_name())
+    }
+}
+
+impl From<Name<'_>> for NameBuf {
+    fn from(name: Name<'_>) -> Self {
+        name.to_buf()
+    }
+}
+
+impl From<&NameBuf> for NameBuf {
+    fn from(name: &NameBuf) -> Self {
+        name.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(uri: &str) -> NameBuf {
+        uri.parse().unwrap()
+    }
+
+    #[test]
+    fn prefixes_are_by_component_not_by_octet() {
+        let long = name("/a/bc/d");
+        assert!(name("/a").as_name().is_prefix_of(&long.as_name()));
+        assert!(name("/a/bc/d").as_name().is_prefix_of(&long.as_name()));
+        assert!(!name("/a/b").as_name().is_prefix_of(&long.as_name()));
+        assert_eq!(long.as_name().prefix(2), name("/a/bc").as_name());
+        assert_eq!(long.as_name().prefix(9), long.as_name());
+        assert_eq!(long.as_name().prefix(0), Name::ROOT);
+    }
+
+    #[test]
+    fn pop_and_parent_stop_at_the_root() {
+        let mut n = name("/a/b");
+        n.pop();
+        assert_eq!(n, name("/a"));
+        n.pop();
+        n.pop();
+        assert_eq!(n, NameBuf::new());
+    }
+}
