@@ -1,0 +1,314 @@
+//! One batch: packets in, verdicts out.
+//!
+//! Every stage goes over the whole batch before the next begins: decode and hash
+//! first, then the pipelines act in arrival order (the same name can occur twice
+//! in a batch, and the second packet must see what the first did).
+
+use crate::{
+    Counters, DropReason, EngineConfig, FaceTable, Instant, StrategyTable,
+    dispatch::{Dispatcher, WorkerToken},
+    pit_state::PitState,
+};
+use arrayvec::ArrayVec;
+use namewire_packet::{Data, FaceId, Interest, NackReason, lp::LpHeaders, tlv::types};
+use namewire_tables::{
+    CsId, DeadNonceList, Fib, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, TimerWheel,
+    dead_nonce_list::DEFAULT_LIFETIME_NS,
+};
+use std::sync::Arc;
+
+/// Most packets of one call. Also the number of packets whose cache misses will
+/// be hidden behind each other; 32 to 64 was the flat part of the curve.
+pub const BATCH_PACKETS: usize = 64;
+
+/// Tick of the timers: Interests expire at most this much late.
+const TIMER_TICK_NS: u64 = 4_000_000;
+/// Slots of the timer wheel: one turn is 8 s, twice the default InterestLifetime.
+const TIMER_SLOTS: usize = 2048;
+
+/// A network packet lent to the engine for one batch.
+#[derive(Debug)]
+pub struct Frame<'a> {
+    /// The face that received it.
+    pub face: FaceId,
+    /// Link headers that concern the packet.
+    pub headers: LpHeaders,
+    /// The Interest or Data. HopLimit is patched in place.
+    pub packet: &'a mut [u8],
+    /// Data only: other workers were given it too, so that no match here does not
+    /// mean that nobody asked.
+    pub asked_elsewhere: bool,
+}
+
+/// Where the octets of a packet to be sent are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketRef {
+    /// In the frame with this index of the batch.
+    Frame(u16),
+    /// In [`Output`]: a packet the engine had to rewrite.
+    Rewritten {
+        /// First octet.
+        start: u32,
+        /// Number of octets.
+        length: u32,
+    },
+    /// In the Content Store, readable until the next batch begins.
+    Stored(CsId),
+}
+
+/// One packet to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit {
+    /// The face to send through.
+    pub face: FaceId,
+    /// Link headers that concern the packet.
+    pub headers: LpHeaders,
+    /// Its octets: see [`Engine::packet`].
+    pub packet: PacketRef,
+}
+
+/// What the engine decided. Reused from batch to batch, so that it stops
+/// allocating once it has grown to the largest batch.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Packets to be sent, in order.
+    pub transmits: Vec<Transmit>,
+    /// Frames (by index) whose token belongs to nobody here: to be dispatched again, by name.
+    pub redispatch: Vec<u16>,
+    pub(crate) rewritten: Vec<u8>,
+}
+
+impl Output {
+    fn clear(&mut self) {
+        self.transmits.clear();
+        self.redispatch.clear();
+        self.rewritten.clear();
+    }
+
+    /// Lets `write` append a packet and refers to it.
+    pub(crate) fn rewrite(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> PacketRef {
+        let start = self.rewritten.len();
+        write(&mut self.rewritten);
+        PacketRef::Rewritten { start: start as u32, length: (self.rewritten.len() - start) as u32 }
+    }
+}
+
+/// The shared tables, as they are during one batch.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// Next hops and strategy of every prefix.
+    pub fib: &'a Fib,
+    /// Strategies by number.
+    pub strategies: &'a StrategyTable,
+    /// Attributes of every face.
+    pub faces: &'a FaceTable,
+}
+
+/// What one call works with, beside the engine itself.
+pub(crate) struct Pass<'v, 'o> {
+    pub(crate) now: Instant,
+    pub(crate) view: View<'v>,
+    pub(crate) out: &'o mut Output,
+}
+
+/// A packet of the batch, checked.
+enum Decoded<'a> {
+    Interest(Interest<'a>),
+    Nack(NackReason, Interest<'a>),
+    Data(Data<'a>),
+    Refused(DropReason),
+}
+
+/// Where a packet of the batch came from.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) index: u16,
+    pub(crate) face: FaceId,
+    pub(crate) headers: LpHeaders,
+    pub(crate) asked_elsewhere: bool,
+}
+
+/// One complete forwarder for its share of the names.
+pub struct Engine {
+    pub(crate) config: EngineConfig,
+    pub(crate) worker: u8,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) tables: PitCs<PitState>,
+    pub(crate) timers: TimerWheel,
+    pub(crate) dead_nonces: DeadNonceList,
+    pub(crate) rng: fastrand::Rng,
+    pub(crate) counters: Counters,
+    pub(crate) pending: PendingNames,
+    /// HopLimit octets to be written once no view borrows the frames: (frame, offset, value).
+    pub(crate) hop_limits: Vec<(u16, u32, u8)>,
+    /// An Interest being copied into the PIT.
+    pub(crate) interest_copy: Vec<u8>,
+    hashes: Vec<NameHashes>,
+}
+
+/// How many pending names of each length need a look-up of their own when Data
+/// comes: those that CanBePrefix or an implicit digest makes reachable from another name.
+#[derive(Debug, Default)]
+pub(crate) struct PendingNames {
+    pub(crate) prefixes: Vec<u32>,
+    pub(crate) digests: Vec<u32>,
+}
+
+impl Engine {
+    /// An engine with empty tables. `key` must be the key of the [`Fib`] it will be
+    /// shown; `worker` is its number among the dispatcher's workers.
+    pub fn new(config: EngineConfig, worker: u8, dispatcher: Arc<Dispatcher>, key: HashKey, seed: u64) -> Self {
+        assert!(usize::from(worker) < dispatcher.workers());
+        let tables = PitCs::new(
+            PitCsConfig {
+                pit_capacity_entries: config.pit_capacity_entries,
+                interest_overflow_bytes: config.interest_overflow_bytes,
+                cs_capacity_bytes: config.cs_capacity_bytes,
+                cs_capacity_packets: config.cs_capacity_packets,
+            },
+            key.clone(),
+        );
+        let timers = TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, tables.pit_capacity_entries());
+        let dead_nonces = DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key);
+        Engine {
+            config,
+            worker,
+            dispatcher,
+            tables,
+            timers,
+            dead_nonces,
+            rng: fastrand::Rng::with_seed(seed),
+            counters: Counters::default(),
+            pending: PendingNames {
+                prefixes: vec![0; namewire_tables::MAX_NAME_COMPONENTS + 1],
+                digests: vec![0; namewire_tables::MAX_NAME_COMPONENTS + 1],
+            },
+            hop_limits: Vec::new(),
+            interest_copy: Vec::new(),
+            hashes: Vec::new(),
+        }
+    }
+
+    /// Decides a batch of at most [`BATCH_PACKETS`] packets. The verdicts replace
+    /// what `out` held; they are valid until the next call.
+    ///
+    /// # Panics
+    /// If the batch is larger.
+    pub fn process(&mut self, now: Instant, view: &View<'_>, frames: &mut [Frame<'_>], out: &mut Output) {
+        self.begin(out);
+        let mut hashes = std::mem::take(&mut self.hashes);
+        let decoded = self.decode_and_hash(frames, &mut hashes);
+        let mut pass = Pass { now, view: *view, out };
+        for (index, (packet, hashes)) in decoded.iter().zip(&hashes).enumerate() {
+            let Frame { face, headers, asked_elsewhere, .. } = frames[index];
+            let arrival = Arrival { index: index as u16, face, headers, asked_elsewhere };
+            match packet {
+                Decoded::Interest(interest) => self.incoming_interest(&mut pass, &arrival, interest, hashes),
+                Decoded::Data(data) => self.incoming_data(&mut pass, &arrival, data, hashes),
+                Decoded::Nack(reason, interest) => {
+                    self.incoming_nack(&mut pass, &arrival, *reason, interest, hashes);
+                }
+                Decoded::Refused(reason) => self.counters.drop(*reason),
+            }
+        }
+        drop(decoded);
+        self.hashes = hashes;
+        for (frame, offset, value) in self.hop_limits.drain(..) {
+            frames[usize::from(frame)].packet[offset as usize] = value;
+        }
+    }
+
+    /// Ends the life of everything the last batch's verdicts referred to.
+    pub(crate) fn begin(&mut self, out: &mut Output) {
+        out.clear();
+        self.tables.end_of_batch();
+    }
+
+    /// Stage 1: a view of every packet, and the hash of every prefix of its name.
+    fn decode_and_hash<'f>(
+        &mut self,
+        frames: &'f [Frame<'_>],
+        hashes: &mut Vec<NameHashes>,
+    ) -> ArrayVec<Decoded<'f>, BATCH_PACKETS> {
+        if hashes.len() < frames.len() {
+            hashes.resize_with(frames.len(), NameHashes::default);
+        }
+        let key = self.tables.key().clone();
+        frames
+            .iter()
+            .zip(hashes)
+            .map(|(frame, hashes)| {
+                let decoded = decode(frame);
+                let name = match &decoded {
+                    Decoded::Interest(interest) | Decoded::Nack(_, interest) => interest.name(),
+                    Decoded::Data(data) => data.name(),
+                    Decoded::Refused(_) => return decoded,
+                };
+                match hashes.compute(&key, name.value()) {
+                    Ok(()) => decoded,
+                    Err(_) => Decoded::Refused(DropReason::NameTooLong),
+                }
+            })
+            .collect()
+    }
+
+    /// The octets of a packet to be sent. `frames` and `out` are those of the call
+    /// that said so.
+    pub fn packet<'a>(&'a self, frames: &'a [Frame<'_>], out: &'a Output, packet: PacketRef) -> &'a [u8] {
+        match packet {
+            PacketRef::Frame(index) => frames[usize::from(index)].packet,
+            PacketRef::Rewritten { start, length } => &out.rewritten[start as usize..(start + length) as usize],
+            PacketRef::Stored(id) => self.tables.cs(id).data(),
+        }
+    }
+
+    /// What this engine has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Number of pending Interests.
+    pub fn pit_len(&self) -> usize {
+        self.tables.pit_len()
+    }
+
+    /// Number of names in the composite index.
+    pub fn name_groups(&self) -> usize {
+        self.tables.group_len()
+    }
+
+    /// Number of stored Data.
+    pub fn cs_len(&self) -> usize {
+        self.tables.cs_len()
+    }
+
+    /// Octets of the Content Store in use, as accounted.
+    pub fn cs_bytes(&self) -> u64 {
+        self.tables.cs_bytes()
+    }
+
+    /// Changes the limits of the Content Store; what no longer fits is evicted.
+    pub fn configure_cs(&mut self, capacity_bytes: u64, capacity_packets: u64, admit: bool, serve: bool) {
+        self.tables.cs_set_capacity(capacity_bytes, capacity_packets);
+        self.tables.end_of_batch();
+        (self.config.cs_admit, self.config.cs_serve) = (admit, serve);
+    }
+
+    pub(crate) fn token(&self, group: GroupId) -> Option<namewire_packet::lp::PitToken> {
+        WorkerToken { worker: self.worker, group: self.tables.token(group) }.encode()
+    }
+}
+
+fn decode<'f>(frame: &'f Frame<'_>) -> Decoded<'f> {
+    let packet: &[u8] = frame.packet;
+    if packet.len() > namewire_packet::MAX_PACKET_BYTES {
+        return Decoded::Refused(DropReason::Malformed);
+    }
+    let first = packet.first().map_or(0, |&octet| u32::from(octet));
+    let decoded = match (first, frame.headers.nack) {
+        (types::INTEREST, None) => Interest::parse(packet).map(Decoded::Interest),
+        (types::INTEREST, Some(reason)) => Interest::parse(packet).map(|interest| Decoded::Nack(reason, interest)),
+        _ => Data::parse(packet).map(Decoded::Data),
+    };
+    decoded.unwrap_or(Decoded::Refused(DropReason::Malformed))
+}

@@ -1,0 +1,57 @@
+//! Settings of one engine.
+
+use namewire_packet::NameBuf;
+
+/// What becomes of Data that nobody asked for (forwarding §1, "Data unsolicited").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnsolicitedPolicy {
+    /// Drop it.
+    #[default]
+    DropAll,
+    /// Keep what local faces send.
+    AdmitLocal,
+    /// Keep what the network sends.
+    AdmitNetwork,
+    /// Keep all.
+    AdmitAll,
+}
+
+/// Settings of one engine. Capacities are per engine: a router with several
+/// workers divides its own by their number.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Most pending Interests. Default 65,536 (about 560 octets each when used).
+    pub pit_capacity_entries: u32,
+    /// Most octets of Interests and names too large to stand inline. Default 16 MiB.
+    pub interest_overflow_bytes: u64,
+    /// Most octets of the Content Store, names and bookkeeping included. Default 64 MiB.
+    pub cs_capacity_bytes: u64,
+    /// Most packets of the Content Store. Default 65,536, as NFD.
+    pub cs_capacity_packets: u64,
+    /// Store what arrives. Default yes.
+    pub cs_admit: bool,
+    /// Answer from the store. Default yes.
+    pub cs_serve: bool,
+    /// Most entries of the dead nonce list. Default 131,072 (about 20 octets each when used).
+    pub dead_nonce_capacity: usize,
+    /// What becomes of unsolicited Data.
+    pub unsolicited: UnsolicitedPolicy,
+    /// A ForwardingHint that names a prefix of one of these is removed here.
+    pub region_names: Vec<NameBuf>,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        EngineConfig {
+            pit_capacity_entries: 65_536,
+            interest_overflow_bytes: 16 << 20,
+            cs_capacity_bytes: 64 << 20,
+            cs_capacity_packets: 65_536,
+            cs_admit: true,
+            cs_serve: true,
+            dead_nonce_capacity: 131_072,
+            unsolicited: UnsolicitedPolicy::DropAll,
+            region_names: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What an engine counts. Plain numbers: one thread writes, and copies them out
+//! when somebody asks.
+
+use crate::DropReason;
+
+/// Counters of one engine since it started. All are numbers of packets or entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Interests handed in.
+    pub in_interests: u64,
+    /// Data handed in.
+    pub in_data: u64,
+    /// Nacks handed in.
+    pub in_nacks: u64,
+    /// Interests to be sent.
+    pub out_interests: u64,
+    /// Data to be sent.
+    pub out_data: u64,
+    /// Nacks to be sent.
+    pub out_nacks: u64,
+    /// Interests that joined a pending entry of another face.
+    pub aggregated: u64,
+    /// PIT entries that ended with Data.
+    pub satisfied: u64,
+    /// PIT entries that ended without.
+    pub unsatisfied: u64,
+    /// Interests answered by the Content Store.
+    pub cs_hits: u64,
+    /// Interests that the Content Store was asked for and could not answer.
+    pub cs_misses: u64,
+    /// Data handed back because their token belongs to another worker now.
+    pub redispatched: u64,
+    /// One counter per [`DropReason`], in its order.
+    pub drops: [u64; DropReason::COUNT],
+}
+
+impl Counters {
+    pub(crate) fn drop(&mut self, reason: DropReason) {
+        self.drops[reason as usize] += 1;
+    }
+
+    /// Packets dropped for `reason`.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize]
+    }
+
+    /// Packets dropped for any reason.
+    pub fn dropped_total(&self) -> u64 {
+        self.drops.iter().sum()
+    }
+
+    /// Adds the counters of another worker.
+    pub fn merge(&mut self, other: &Counters) {
+        let pairs = [
+            (&mut self.in_interests, other.in_interests),
+            (&mut self.in_data, other.in_data),
+            (&mut self.in_nacks, other.in_nacks),
+            (&mut self.out_interests, other.out_interests),
+            (&mut self.out_data, other.out_data),
+            (&mut self.out_nacks, other.out_nacks),
+            (&mut self.aggregated, other.aggregated),
+            (&mut self.satisfied, other.satisfied),
+            (&mut self.unsatisfied, other.unsatisfied),
+            (&mut self.cs_hits, other.cs_hits),
+            (&mut self.cs_misses, other.cs_misses),
+            (&mut self.redispatched, other.redispatched),
+        ];
+        for (mine, theirs) in pairs {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.drops.iter_mut().zip(other.drops) {
+            *mine += theirs;
+        }
+    }
+}

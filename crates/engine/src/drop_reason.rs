@@ -1,0 +1,62 @@
+//! Why a packet ended here without being answered or passed on.
+
+macro_rules! drop_reasons {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// Every way the engine can drop a packet. Each is one counter, shown under
+        /// [`DropReason::name`] in `namewire status`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum DropReason {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl DropReason {
+            /// All reasons, in the order of their counters.
+            pub const ALL: &'static [DropReason] = &[$(DropReason::$variant),+];
+
+            /// Stable name for counters and logs.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(DropReason::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// The octets are not a well-formed Interest or Data. Fault of the peer.
+    Malformed = "malformed",
+    /// The name has more components than the hash supports (256). Fault of the peer.
+    NameTooLong = "name-too-long",
+    /// The face is not in the table: it was closed while the packet waited.
+    UnknownFace = "unknown-face",
+    /// HopLimit was 0 on arrival. Fault of the peer, or a loop it ended.
+    HopLimitZero = "hop-limit-zero",
+    /// `/localhost` across a non-local face. Fault of the peer.
+    ScopeViolation = "scope-violation",
+    /// Name and nonce were seen before: the network has a loop, or the consumer reused a nonce.
+    DuplicateNonce = "duplicate-nonce",
+    /// The PIT is at its capacity.
+    PitFull = "pit-full",
+    /// The memory for large Interests is used up.
+    PitOverflowFull = "pit-overflow-full",
+    /// The PIT entry has as many downstreams as it may hold.
+    InRecordsFull = "in-records-full",
+    /// NextHopFaceId names a face that does not exist.
+    NextHopFaceMissing = "next-hop-face-missing",
+    /// No FIB entry gives an eligible next hop, and a Nack said so or the strategy sends none.
+    NoRoute = "no-route",
+    /// An Interest that is already pending was not sent again so soon. Not a fault.
+    Suppressed = "suppressed",
+    /// Data that nobody asked for, or that came too late.
+    UnsolicitedData = "unsolicited-data",
+    /// A Nack on a link with several peers, where it must be ignored.
+    NackOnMultiAccess = "nack-on-multi-access",
+    /// A Nack that fits no pending Interest: wrong name, nonce or face.
+    UnmatchedNack = "unmatched-nack",
+}
+
+impl DropReason {
+    /// Number of reasons.
+    pub const COUNT: usize = DropReason::ALL.len();
+}

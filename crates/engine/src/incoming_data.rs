@@ -1,0 +1,233 @@
+//! The Incoming Data pipeline (forwarding §1; NFD's developer guide §4.3).
+//!
+//! Read [`Engine::incoming_data`] from top to bottom to learn what happens when
+//! Data arrives.
+
+use crate::{
+    DropReason, Engine, UnsolicitedPolicy,
+    batch::{Arrival, PacketRef, Pass, Transmit},
+    dispatch::WorkerToken,
+    face_table::{FaceAttributes, LinkType},
+    incoming_interest::violates_localhost,
+};
+use namewire_packet::{
+    Data, FaceId, Name,
+    lp::{LpHeaders, PitToken},
+    tlv::{self, types},
+};
+use namewire_tables::{CsInsert, GroupId, NameHashes, PitId, Variant};
+use smallvec::SmallVec;
+
+/// Pending entries that one Data satisfies: at most four variants per name, and
+/// one name per prefix length, but nearly always one.
+type Matches = SmallVec<[PitId; 4]>;
+
+/// Octets of an implicit digest component.
+const DIGEST_COMPONENT_BYTES: usize = 34;
+
+impl Engine {
+    pub(crate) fn incoming_data(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival,
+        data: &Data<'_>,
+        hashes: &NameHashes,
+    ) {
+        self.counters.in_data += 1;
+        let Some(face) = pass.view.faces.get(arrival.face) else {
+            return self.counters.drop(DropReason::UnknownFace);
+        };
+        if violates_localhost(data.name(), face) {
+            return self.counters.drop(DropReason::ScopeViolation);
+        }
+        let by_token = self.matches_by_token(arrival, data);
+        if by_token.is_none() && self.belongs_elsewhere(arrival, data.name()) {
+            self.counters.redispatched += 1;
+            pass.out.redispatch.push(arrival.index);
+            return;
+        }
+        let matches = self.collect_matches(by_token, data, hashes);
+        if matches.is_empty() {
+            return self.data_unsolicited(pass, arrival, face, data, hashes);
+        }
+        let stored = self.content_store_insert(pass, arrival, data, hashes, false);
+        let first_transmit = pass.out.transmits.len();
+        for &entry in &matches {
+            if let Some(stored) = stored.and_then(CsInsert::id) {
+                self.index_under_interest_name(entry, data.name(), stored);
+            }
+            let distinct_from = (matches.len() > 1).then_some(first_transmit);
+            self.send_to_downstreams(pass, arrival, face, entry, distinct_from);
+            self.satisfy(pass, entry, data.freshness_ms());
+        }
+    }
+
+    /// The name group that our token names, if it is alive and its name fits the Data.
+    fn matches_by_token(&self, arrival: &Arrival, data: &Data<'_>) -> Option<GroupId> {
+        let token = WorkerToken::decode(arrival.headers.pit_token.as_ref()?)?;
+        if token.worker != self.worker {
+            return None;
+        }
+        let group = self.tables.group_by_token(token.group)?;
+        let asked = self.tables.group_name(group);
+        let name = data.name().value();
+        (name.starts_with(asked) || asks_by_digest(asked, name)).then_some(group)
+    }
+
+    /// The token came to nothing, and by name this Data is another worker's.
+    fn belongs_elsewhere(&self, arrival: &Arrival, name: Name<'_>) -> bool {
+        arrival.headers.pit_token.is_some()
+            && !arrival.asked_elsewhere
+            && self.dispatcher.workers() > 1
+            && self.dispatcher.home(name) != self.worker
+    }
+
+    /// Every pending entry that `data` satisfies: the token's name group with all
+    /// its variants, the Data's own name, shorter names with CanBePrefix, and the
+    /// full name if somebody asked by digest.
+    fn collect_matches(&self, by_token: Option<GroupId>, data: &Data<'_>, hashes: &NameHashes) -> Matches {
+        let name = data.name();
+        let mut matches = Matches::new();
+        let mut add_group = |group: GroupId, exact_too: bool| {
+            let entries = self.tables.pit_of_group(group);
+            for (entry, variant) in entries.into_iter().zip(Variant::ALL) {
+                if let Some(entry) = entry.filter(|e| (exact_too || variant.can_be_prefix()) && !matches.contains(e)) {
+                    matches.push(entry);
+                }
+            }
+        };
+        let token_names_data = by_token.is_some_and(|group| self.tables.group_name(group) == name.value());
+        let own_name = match by_token {
+            Some(group) if token_names_data => Some(group),
+            _ => self.tables.find(hashes.full_hash(), name.value()),
+        };
+        if let Some(group) = own_name {
+            add_group(group, true);
+        }
+        for components in (0..name.len()).rev() {
+            if self.pending.prefixes[components] > 0 {
+                let prefix = &name.value()[..hashes.prefix_octets(components)];
+                if let Some(group) = self.tables.find(hashes.prefix_hash(components), prefix) {
+                    add_group(group, false);
+                }
+            }
+        }
+        if self.pending.digests.get(name.len() + 1).is_some_and(|&pending| pending > 0) {
+            let mut full_name = Vec::with_capacity(name.value().len() + DIGEST_COMPONENT_BYTES);
+            full_name.extend_from_slice(name.value());
+            tlv::write_tlv(&mut full_name, types::IMPLICIT_SHA256_DIGEST, &data.implicit_digest());
+            let hash = namewire_tables::hash_name(self.tables.key(), &full_name);
+            if let Some(group) = self.tables.find(hash, &full_name) {
+                add_group(group, true);
+            }
+        }
+        matches
+    }
+
+    /// CS insert. Link headers stay outside: a congestion mark belongs to one
+    /// journey, not to the Data (§2.2).
+    fn content_store_insert(
+        &mut self,
+        pass: &Pass<'_, '_>,
+        arrival: &Arrival,
+        data: &Data<'_>,
+        hashes: &NameHashes,
+        unsolicited: bool,
+    ) -> Option<CsInsert> {
+        if !self.config.cs_admit || arrival.headers.no_cache {
+            return None;
+        }
+        // FreshnessPeriod 0 is never fresh, not even in the nanosecond of its arrival.
+        let fresh_until = match data.freshness_ms() {
+            0 => 0,
+            ms => pass.now.plus_ms(ms).0,
+        };
+        Some(self.tables.cs_insert(hashes.full_hash(), data.name().value(), data.wire(), fresh_until, unsolicited))
+    }
+
+    /// Data fetched by a prefix or digest can be found again under that name.
+    fn index_under_interest_name(&mut self, entry: PitId, name: Name<'_>, stored: namewire_tables::CsId) {
+        let pit = self.tables.pit(entry);
+        let hash = pit.state.name_hash;
+        let asked = self.tables.group_name(pit.group());
+        if asked != name.value() {
+            let asked: SmallVec<[u8; 128]> = SmallVec::from_slice(asked);
+            self.tables.cs_add_indirect(hash, &asked, stored);
+        }
+    }
+
+    /// One copy per distinct downstream (face, token), except where it came from
+    /// (unless the link is ad hoc). `distinct_from`: index of the first transmit of
+    /// this Data, if several entries may name the same downstream.
+    fn send_to_downstreams(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival,
+        ingress: &FaceAttributes,
+        entry: PitId,
+        distinct_from: Option<usize>,
+    ) {
+        let Pass { now, view, out } = pass;
+        for record in &self.tables.pit(entry).state.in_records {
+            let goes_back = record.face == arrival.face && ingress.link_type != LinkType::AdHoc;
+            if goes_back || record.expires <= *now || view.faces.get(record.face).is_none() {
+                continue;
+            }
+            let same = |sent: &Transmit| sent.face == record.face && sent.headers.pit_token == record.token;
+            if distinct_from.is_some_and(|first| out.transmits[first..].iter().any(same)) {
+                continue;
+            }
+            let headers = data_headers(record.token, arrival.face, arrival.headers.congestion_mark);
+            out.transmits.push(Transmit { face: record.face, headers, packet: PacketRef::Frame(arrival.index) });
+            self.counters.out_data += 1;
+        }
+    }
+
+    /// Marks the entry satisfied and finalizes it at once.
+    fn satisfy(&mut self, pass: &Pass<'_, '_>, entry: PitId, freshness_ms: u64) {
+        self.counters.satisfied += 1;
+        let pit = self.tables.pit(entry);
+        // §2.1: a satisfied entry leaves its nonces behind only if the answer will
+        // be stale before they could loop back.
+        let lifetime_ms = namewire_tables::dead_nonce_list::DEFAULT_LIFETIME_NS / 1_000_000;
+        let keep_nonces = pit.variant().must_be_fresh() && freshness_ms < lifetime_ms;
+        self.remove_entry(pass.now, entry, keep_nonces);
+    }
+
+    /// Data unsolicited: stored or dropped, as the policy says.
+    fn data_unsolicited(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival,
+        face: &FaceAttributes,
+        data: &Data<'_>,
+        hashes: &NameHashes,
+    ) {
+        if arrival.asked_elsewhere {
+            return; // another worker may have the pending entry; the last word is not ours
+        }
+        let admit = match self.config.unsolicited {
+            UnsolicitedPolicy::DropAll => false,
+            UnsolicitedPolicy::AdmitLocal => face.is_local(),
+            UnsolicitedPolicy::AdmitNetwork => !face.is_local(),
+            UnsolicitedPolicy::AdmitAll => true,
+        };
+        if admit {
+            self.content_store_insert(pass, arrival, data, hashes, true);
+        } else {
+            self.counters.drop(DropReason::UnsolicitedData);
+        }
+    }
+}
+
+/// Headers of Data on its way to a downstream.
+fn data_headers(token: Option<PitToken>, incoming: FaceId, congestion_mark: u64) -> LpHeaders {
+    LpHeaders { pit_token: token, incoming_face_id: Some(incoming), congestion_mark, ..LpHeaders::default() }
+}
+
+/// True if `asked` is `name` and one implicit digest component.
+fn asks_by_digest(asked: &[u8], name: &[u8]) -> bool {
+    asked.len() == name.len() + DIGEST_COMPONENT_BYTES
+        && asked.starts_with(name)
+        && asked[name.len()..].starts_with(&[types::IMPLICIT_SHA256_DIGEST as u8, 32])
+}

@@ -1,0 +1,295 @@
+//! The Incoming Interest pipeline (forwarding §1; NFD's developer guide §4.2).
+//!
+//! Read [`Engine::incoming_interest`] from top to bottom to learn what happens
+//! when an Interest arrives.
+
+use crate::{
+    DropReason, Engine,
+    batch::{Arrival, PacketRef, Pass, Transmit},
+    face_table::{FaceAttributes, LinkType},
+    pit_state::{InRecord, MAX_LIFETIME_MS},
+    strategy::{StrategyContext, Trigger},
+};
+use namewire_packet::{
+    FaceId, Interest, NackReason, Name, Nonce,
+    interest::{write_with_nonce, write_without_forwarding_hint},
+    lp::LpHeaders,
+};
+use namewire_tables::{CsId, FibEntry, GroupId, NameHashes, NextHop, PitId, PitRefusal, Variant};
+
+/// An Interest as it will go on: nonce there, HopLimit taken down, own hint removed.
+pub(crate) struct Onward {
+    pub(crate) packet: PacketRef,
+    pub(crate) nonce: Nonce,
+    pub(crate) hop_limit: Option<u8>,
+    hint_removed: bool,
+}
+
+impl Engine {
+    pub(crate) fn incoming_interest(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival,
+        interest: &Interest<'_>,
+        hashes: &NameHashes,
+    ) {
+        self.counters.in_interests += 1;
+        let Some(face) = pass.view.faces.get(arrival.face) else {
+            return self.counters.drop(DropReason::UnknownFace);
+        };
+        if interest.hop_limit() == Some(0) {
+            return self.counters.drop(DropReason::HopLimitZero);
+        }
+        if violates_localhost(interest.name(), face) {
+            return self.counters.drop(DropReason::ScopeViolation);
+        }
+        let onward = self.prepare_onward(pass, arrival, interest);
+        let name_hash = hashes.full_hash();
+        if self.dead_nonces.contains(name_hash, onward.nonce.to_u32(), pass.now.0) {
+            return self.interest_loop(pass, arrival, face, interest, hashes);
+        }
+
+        let variant = Variant::new(interest.can_be_prefix(), interest.must_be_fresh());
+        let group = self.tables.find(name_hash, interest.name().value());
+        let entry = group.and_then(|group| self.tables.pit_of_group(group)[variant as usize]);
+        if let Some(entry) = entry
+            && self.is_duplicate(entry, face, arrival.face, onward.nonce)
+        {
+            return self.interest_loop(pass, arrival, face, interest, hashes);
+        }
+        let is_pending = entry.is_some_and(|entry| !self.tables.pit(entry).state.in_records.is_empty());
+        if !is_pending && self.config.cs_serve {
+            match self.content_store_match(pass, interest, group, hashes) {
+                Some(stored) => return self.content_store_hit(pass, arrival, stored),
+                None => self.counters.cs_misses += 1,
+            }
+        }
+        self.content_store_miss(pass, arrival, interest, hashes, onward, variant);
+    }
+
+    /// Steps 2, 3 and 6. The frame itself goes on if nothing but HopLimit changes.
+    fn prepare_onward(&mut self, pass: &mut Pass<'_, '_>, arrival: &Arrival, interest: &Interest<'_>) -> Onward {
+        let hop_limit = interest.hop_limit().map(|limit| limit - 1);
+        let hint_removed = interest.has_forwarding_hint() && self.hint_reaches_region(interest);
+        let (packet, nonce) = match interest.nonce() {
+            Some(nonce) if !hint_removed => {
+                if let (Some(limit), Some(offset)) = (hop_limit, interest.hop_limit_offset()) {
+                    self.hop_limits.push((arrival.index, offset as u32, limit));
+                }
+                return Onward { packet: PacketRef::Frame(arrival.index), nonce, hop_limit, hint_removed };
+            }
+            given => {
+                let nonce = given.unwrap_or_else(|| Nonce::from_u32(self.rng.u32(..)));
+                let copy = &mut self.interest_copy;
+                copy.clear();
+                if hint_removed {
+                    write_without_forwarding_hint(interest, copy);
+                } else {
+                    copy.extend_from_slice(interest.wire());
+                }
+                let packet = pass.out.rewrite(|out| {
+                    let start = out.len();
+                    if let Ok(rewritten) = Interest::parse(copy) {
+                        write_with_nonce(&rewritten, nonce, out);
+                    }
+                    patch_hop_limit(&mut out[start..], hop_limit);
+                });
+                (packet, nonce)
+            }
+        };
+        Onward { packet, nonce, hop_limit, hint_removed }
+    }
+
+    /// Step 6: a delegation is a prefix of one of our region names (not the other way round, §3).
+    fn hint_reaches_region(&self, interest: &Interest<'_>) -> bool {
+        let regions = &self.config.region_names;
+        !regions.is_empty()
+            && interest
+                .forwarding_hint()
+                .any(|delegation| regions.iter().any(|region| delegation.is_prefix_of(&region.as_name())))
+    }
+
+    /// Step 8: the nonce is in a record of this entry. From the same point-to-point
+    /// face it is a retransmission, not a loop.
+    fn is_duplicate(&self, entry: PitId, face: &FaceAttributes, from: FaceId, nonce: Nonce) -> bool {
+        let state = &self.tables.pit(entry).state;
+        let is_retransmission = state.in_record(from).is_some_and(|record| record.nonce == nonce);
+        if is_retransmission && face.link_type == LinkType::PointToPoint {
+            return false;
+        }
+        state.in_records.iter().any(|record| record.nonce == nonce)
+            || state.out_records.iter().any(|record| record.nonce == nonce)
+    }
+
+    /// Interest loop: Nack Duplicate on a point-to-point face, unless the strategy stays silent.
+    fn interest_loop(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival,
+        face: &FaceAttributes,
+        interest: &Interest<'_>,
+        hashes: &NameHashes,
+    ) {
+        self.counters.drop(DropReason::DuplicateNonce);
+        let strategy = pass.view.strategies.get(strategy_of(lookup(pass, interest.name(), hashes)));
+        if face.link_type == LinkType::PointToPoint && strategy.nacks_loops() {
+            self.counters.out_nacks += 1;
+            let headers = LpHeaders {
+                nack: Some(NackReason::Duplicate),
+                pit_token: arrival.headers.pit_token,
+                ..LpHeaders::default()
+            };
+            pass.out.transmits.push(Transmit { face: arrival.face, headers, packet: PacketRef::Frame(arrival.index) });
+        }
+    }
+
+    /// The stored Data that answers `interest`: under its own name, under the name
+    /// of an earlier Interest it answered, or, by digest, under the name without digest.
+    fn content_store_match(
+        &self,
+        pass: &Pass<'_, '_>,
+        interest: &Interest<'_>,
+        group: Option<GroupId>,
+        hashes: &NameHashes,
+    ) -> Option<CsId> {
+        let fresh_enough = |id: &CsId| !interest.must_be_fresh() || self.tables.cs(*id).fresh_until_ns() >= pass.now.0;
+        let by_name = group.and_then(|group| self.tables.cs_lookup(group));
+        if let Some(hit) = by_name
+            && (hit.direct || interest.can_be_prefix() || interest.implicit_digest().is_some())
+        {
+            return Some(hit.id).filter(fresh_enough);
+        }
+        let digest = interest.implicit_digest()?;
+        let parent = interest.name().parent();
+        let group = self.tables.find(hashes.prefix_hash(parent.len()), parent.value())?;
+        let hit = self.tables.cs_lookup(group).filter(|hit| hit.direct)?;
+        let stored_digest = namewire_packet::digest::sha256(&[self.tables.cs(hit.id).data()]);
+        (stored_digest == *digest).then_some(hit.id).filter(fresh_enough)
+    }
+
+    /// CS hit: the Data goes back with the asking Interest's token.
+    fn content_store_hit(&mut self, pass: &mut Pass<'_, '_>, arrival: &Arrival, stored: CsId) {
+        self.counters.cs_hits += 1;
+        self.counters.out_data += 1;
+        self.tables.cs_touch(stored);
+        let headers = LpHeaders {
+            pit_token: arrival.headers.pit_token,
+            incoming_face_id: Some(FaceId::CONTENT_STORE),
+            ..LpHeaders::default()
+        };
+        pass.out.transmits.push(Transmit { face: arrival.face, headers, packet: PacketRef::Stored(stored) });
+    }
+
+    /// CS miss: in-record, expiry timer, then NextHopFaceId or the strategy.
+    fn content_store_miss(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival,
+        interest: &Interest<'_>,
+        hashes: &NameHashes,
+        onward: Onward,
+        variant: Variant,
+    ) {
+        let entry = match self.find_or_insert_entry(pass, interest, hashes, &onward, variant) {
+            Ok(entry) => entry,
+            Err(PitRefusal::Full) => return self.counters.drop(DropReason::PitFull),
+            Err(PitRefusal::OverflowFull) => return self.counters.drop(DropReason::PitOverflowFull),
+        };
+        let state = &mut self.tables.pit_mut(entry).state;
+        let is_retransmission = state.in_record(arrival.face).is_some();
+        let joined = !is_retransmission && !state.in_records.is_empty();
+        let expires = pass.now.plus_ms(interest.lifetime_ms().min(MAX_LIFETIME_MS));
+        let token = arrival.headers.pit_token;
+        if !state.insert_in_record(InRecord { face: arrival.face, nonce: onward.nonce, expires, token }) {
+            return self.counters.drop(DropReason::InRecordsFull);
+        }
+        self.counters.aggregated += u64::from(joined);
+        self.arm(entry);
+
+        let trigger = Trigger {
+            ingress: arrival.face,
+            packet: Some(onward.packet),
+            nonce: onward.nonce,
+            hop_limit: onward.hop_limit,
+            lifetime_ms: interest.lifetime_ms(),
+            congestion_mark: arrival.headers.congestion_mark,
+        };
+        let found = lookup(pass, interest.name(), hashes);
+        let strategy = pass.view.strategies.get(strategy_of(found));
+        let uses_hint = interest.has_forwarding_hint() && !onward.hint_removed;
+        let next_hops: &[NextHop] =
+            if uses_hint { hint_next_hops(pass, interest) } else { found.map_or(&[], |found| found.nexthops) };
+        let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
+        match arrival.headers.next_hop_face_id {
+            Some(face) => context.send_to_chosen_face(face),
+            None => strategy.after_receive_interest(&mut context),
+        }
+        context.finish();
+    }
+
+    fn find_or_insert_entry(
+        &mut self,
+        pass: &Pass<'_, '_>,
+        interest: &Interest<'_>,
+        hashes: &NameHashes,
+        onward: &Onward,
+        variant: Variant,
+    ) -> Result<PitId, PitRefusal> {
+        let name = interest.name();
+        let octets = match onward.packet {
+            PacketRef::Rewritten { start, length } => &pass.out.rewritten[start as usize..(start + length) as usize],
+            _ if onward.hop_limit.is_none() => interest.wire(),
+            _ => {
+                self.interest_copy.clear();
+                self.interest_copy.extend_from_slice(interest.wire());
+                patch_hop_limit(&mut self.interest_copy, onward.hop_limit);
+                &self.interest_copy
+            }
+        };
+        let (entry, is_new) = self.tables.pit_insert(hashes.full_hash(), name.value(), variant, octets)?;
+        if is_new {
+            let state = &mut self.tables.pit_mut(entry).state;
+            state.name_hash = hashes.full_hash();
+            state.components = name.len() as u16;
+            state.by_digest = interest.implicit_digest().is_some();
+            self.note_pending(entry);
+        }
+        Ok(entry)
+    }
+}
+
+/// Writes `hop_limit` into an Interest that is known to be well-formed.
+fn patch_hop_limit(wire: &mut [u8], hop_limit: Option<u8>) {
+    if let Some(limit) = hop_limit
+        && let Some(offset) = Interest::parse(wire).ok().and_then(|interest| interest.hop_limit_offset())
+    {
+        wire[offset] = limit;
+    }
+}
+
+/// `/localhost` never crosses a non-local face (§3).
+pub(crate) fn violates_localhost(name: Name<'_>, face: &FaceAttributes) -> bool {
+    const LOCALHOST: &[u8] = b"\x08\x09localhost";
+    !face.is_local() && name.value().starts_with(LOCALHOST)
+}
+
+pub(crate) fn lookup<'v>(pass: &Pass<'v, '_>, name: Name<'_>, hashes: &NameHashes) -> Option<FibEntry<'v>> {
+    pass.view.fib.longest_prefix_match(name.value(), hashes)
+}
+
+pub(crate) fn strategy_of(found: Option<FibEntry<'_>>) -> u32 {
+    found.map_or(0, |found| found.strategy)
+}
+
+/// The first delegation that finds next hops; the Interest's own name is not tried (§3).
+fn hint_next_hops<'v>(pass: &Pass<'v, '_>, interest: &Interest<'_>) -> &'v [NextHop] {
+    let mut hashes = NameHashes::default();
+    interest
+        .forwarding_hint()
+        .find_map(|delegation| {
+            hashes.compute(pass.view.fib.key(), delegation.value()).ok()?;
+            let found = pass.view.fib.longest_prefix_match(delegation.value(), &hashes)?;
+            (!found.nexthops.is_empty()).then_some(found.nexthops)
+        })
+        .unwrap_or(&[])
+}

@@ -1,0 +1,48 @@
+//! The Incoming Nack pipeline (forwarding §1; NFD's developer guide §4.4).
+
+use crate::{
+    DropReason, Engine,
+    batch::{Arrival, Pass},
+    face_table::LinkType,
+    incoming_interest::{lookup, strategy_of},
+    strategy::{StrategyContext, Trigger},
+};
+use namewire_packet::{Interest, NackReason};
+use namewire_tables::{NameHashes, Variant};
+
+impl Engine {
+    pub(crate) fn incoming_nack(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival,
+        reason: NackReason,
+        interest: &Interest<'_>,
+        hashes: &NameHashes,
+    ) {
+        self.counters.in_nacks += 1;
+        let Some(face) = pass.view.faces.get(arrival.face) else {
+            return self.counters.drop(DropReason::UnknownFace);
+        };
+        if face.link_type != LinkType::PointToPoint {
+            return self.counters.drop(DropReason::NackOnMultiAccess);
+        }
+        // The entry must be exactly the Nacked Interest's, sent there with that nonce.
+        let variant = Variant::new(interest.can_be_prefix(), interest.must_be_fresh());
+        let entry = self
+            .tables
+            .find(hashes.full_hash(), interest.name().value())
+            .and_then(|group| self.tables.pit_of_group(group)[variant as usize]);
+        let Some(entry) = entry else { return self.counters.drop(DropReason::UnmatchedNack) };
+        let state = &mut self.tables.pit_mut(entry).state;
+        match state.out_record_mut(arrival.face) {
+            Some(record) if Some(record.nonce) == interest.nonce() => record.nack = Some(reason),
+            _ => return self.counters.drop(DropReason::UnmatchedNack),
+        }
+        let trigger = Trigger::of_entry(arrival.face, state, interest.lifetime_ms());
+        let found = lookup(pass, interest.name(), hashes);
+        let strategy = pass.view.strategies.get(strategy_of(found));
+        let mut context = StrategyContext::new(self, pass, entry, trigger, found.map_or(&[], |f| f.nexthops));
+        strategy.after_receive_nack(&mut context, reason);
+        context.finish();
+    }
+}

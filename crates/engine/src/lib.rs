@@ -1,0 +1,56 @@
+//! The forwarding engine: what happens to a packet between two faces.
+//!
+//! Sans-IO: the engine knows a [`FaceId`], never a face; time is an argument;
+//! packets are lent for one batch. The same code runs under kernel sockets, the
+//! simulator, the fuzzer and the lab.
+//!
+//! | question | module |
+//! | --- | --- |
+//! | what happens to an Interest? | [`incoming_interest`](mod@incoming_interest) |
+//! | … to Data? | [`incoming_data`](mod@incoming_data) |
+//! | … to a Nack? | [`incoming_nack`](mod@incoming_nack) |
+//! | what leaves? | [`outgoing`] |
+//! | why was a packet dropped? | [`DropReason`] |
+//! | which worker decides? | [`dispatch`] |
+//! | how are next hops chosen? | [`strategy`] |
+//!
+//! Pipelines bear the names of NFD's developer guide; the steps are those of the
+//! forwarding specification, quoted at the line that implements them.
+
+mod batch;
+pub mod config;
+pub mod counters;
+pub mod dispatch;
+pub mod drop_reason;
+pub mod face_table;
+mod incoming_data;
+mod incoming_interest;
+mod incoming_nack;
+mod outgoing;
+pub mod pit_state;
+pub mod strategy;
+mod timers;
+
+pub use batch::{BATCH_PACKETS, Engine, Frame, Output, PacketRef, Transmit, View};
+pub use config::{EngineConfig, UnsolicitedPolicy};
+pub use counters::Counters;
+pub use drop_reason::DropReason;
+pub use face_table::{FaceAttributes, FaceScope, FaceTable, LinkType};
+pub use namewire_packet::FaceId;
+pub use strategy::{Strategy, StrategyError, StrategyId, StrategyTable};
+
+/// A point of a monotonic clock, in nanoseconds from an arbitrary start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// The instant `ms` milliseconds later; saturates.
+    pub const fn plus_ms(self, ms: u64) -> Instant {
+        Instant(self.0.saturating_add(ms.saturating_mul(1_000_000)))
+    }
+
+    /// Nanoseconds from `earlier` to `self`, 0 if it is the other way round.
+    pub const fn since_ns(self, earlier: Instant) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}

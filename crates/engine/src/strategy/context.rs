@@ -1,0 +1,176 @@
+//! What a strategy can see and do.
+
+use crate::{
+    DropReason, Engine, Instant,
+    batch::{PacketRef, Pass},
+    face_table::LinkType,
+    pit_state::PitState,
+};
+use namewire_packet::{FaceId, NackReason, Nonce};
+use namewire_tables::{NextHop, PitId};
+
+/// Why the strategy is called, and what it would send.
+#[derive(Clone, Copy, Debug)]
+pub struct Trigger {
+    /// The face the packet came from; without a packet, the last downstream.
+    pub ingress: FaceId,
+    /// The Interest to be sent; `None`: the PIT entry's own copy.
+    pub packet: Option<PacketRef>,
+    /// Nonce that goes upstream.
+    pub nonce: Nonce,
+    /// HopLimit after this hop took one.
+    pub hop_limit: Option<u8>,
+    /// Lifetime of an Interest sent now.
+    pub lifetime_ms: u64,
+    /// Mark to hand on.
+    pub congestion_mark: u64,
+}
+
+impl Trigger {
+    /// A call without an Interest at hand: the last downstream's nonce is used.
+    pub(crate) fn of_entry(ingress: FaceId, state: &PitState, lifetime_ms: u64) -> Self {
+        let nonce = state.in_records.last().map_or(Nonce::default(), |record| record.nonce);
+        Trigger { ingress, packet: None, nonce, hop_limit: None, lifetime_ms, congestion_mark: 0 }
+    }
+}
+
+/// One PIT entry as its strategy sees it.
+pub struct StrategyContext<'e, 'v, 'o> {
+    engine: &'e mut Engine,
+    pass: &'e mut Pass<'v, 'o>,
+    entry: PitId,
+    trigger: Trigger,
+    next_hops: &'v [NextHop],
+    prefix: Option<&'v [u8]>,
+    rejected: bool,
+}
+
+impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
+    pub(crate) fn new(
+        engine: &'e mut Engine,
+        pass: &'e mut Pass<'v, 'o>,
+        entry: PitId,
+        trigger: Trigger,
+        next_hops: &'v [NextHop],
+    ) -> Self {
+        StrategyContext { engine, pass, entry, trigger, next_hops, prefix: None, rejected: false }
+    }
+
+    pub(crate) fn set_prefix(&mut self, prefix: Option<&'v [u8]>) {
+        self.prefix = prefix;
+    }
+
+    /// Name TLV-VALUE of the FIB entry, where the engine looked it up for a timer or new next hop.
+    pub(crate) fn prefix(&self) -> Option<&'v [u8]> {
+        self.prefix
+    }
+
+    /// Carries out what must wait until the strategy has returned.
+    pub(crate) fn finish(self) {
+        let StrategyContext { engine, pass, entry, rejected, .. } = self;
+        let nobody_waits = engine.tables.pit(entry).state.in_records.is_empty();
+        if rejected || nobody_waits {
+            engine.finalize_unsatisfied(pass.now, entry);
+        }
+    }
+
+    /// The time of this batch.
+    pub fn now(&self) -> Instant {
+        self.pass.now
+    }
+
+    /// The face whose packet caused the call.
+    pub fn ingress(&self) -> FaceId {
+        self.trigger.ingress
+    }
+
+    /// Downstreams, upstreams and suppression state.
+    pub fn state(&self) -> &PitState {
+        &self.engine.tables.pit(self.entry).state
+    }
+
+    /// The same, to be changed.
+    pub fn state_mut(&mut self) -> &mut PitState {
+        &mut self.engine.tables.pit_mut(self.entry).state
+    }
+
+    /// Next hops of the longest matching prefix, cheapest first.
+    pub fn next_hops(&self) -> &'v [NextHop] {
+        self.next_hops
+    }
+
+    /// True if an Interest from the ingress face may go to `face` (§3): the face
+    /// exists, is not where the Interest came from (unless ad hoc), and neither
+    /// scope nor HopLimit forbids it.
+    pub fn is_eligible(&self, face: FaceId) -> bool {
+        let faces = self.pass.view.faces;
+        let Some(attributes) = faces.get(face) else { return false };
+        if face == self.trigger.ingress && attributes.link_type != LinkType::AdHoc {
+            return false;
+        }
+        if attributes.is_local() {
+            return true;
+        }
+        let name = self.engine.tables.group_name(self.engine.tables.pit(self.entry).group());
+        if name.starts_with(b"\x08\x09localhost") {
+            return false;
+        }
+        let came_from_outside = || faces.get(self.trigger.ingress).is_none_or(|ingress| !ingress.is_local());
+        if name.starts_with(b"\x08\x08localhop") && came_from_outside() {
+            return false;
+        }
+        self.trigger.hop_limit != Some(0)
+    }
+
+    /// Eligible next hops, cheapest first.
+    pub fn eligible(&self) -> impl Iterator<Item = FaceId> + '_ {
+        self.next_hops.iter().map(|hop| FaceId(hop.face)).filter(|&face| self.is_eligible(face))
+    }
+
+    /// True if some eligible next hop was kept back by HopLimit 0 alone.
+    pub(crate) fn hop_limit_forbids(&self) -> bool {
+        self.trigger.hop_limit == Some(0)
+    }
+
+    /// Sends the Interest to `face`.
+    pub fn send_interest(&mut self, face: FaceId) {
+        self.engine.outgoing_interest(self.pass, self.entry, face, &self.trigger);
+    }
+
+    /// NextHopFaceId: the application chose; no scope check, no strategy (§1).
+    pub(crate) fn send_to_chosen_face(&mut self, face: FaceId) {
+        if self.pass.view.faces.get(face).is_some() {
+            self.send_interest(face);
+        } else {
+            self.engine.counters.drop(DropReason::NextHopFaceMissing);
+        }
+    }
+
+    /// Sends a Nack to one downstream and forgets it.
+    pub fn send_nack(&mut self, face: FaceId, reason: NackReason) {
+        self.engine.outgoing_nack(self.pass, self.entry, face, reason);
+    }
+
+    /// Sends a Nack to every downstream.
+    pub fn send_nack_to_all(&mut self, reason: NackReason) {
+        while let Some(record) = self.state().in_records.last() {
+            self.send_nack(record.face, reason);
+        }
+    }
+
+    /// Ends the entry: nobody will answer.
+    pub fn reject(&mut self) {
+        self.rejected = true;
+    }
+
+    /// Counts the Interest as not forwarded for `reason`.
+    pub fn count_drop(&mut self, reason: DropReason) {
+        self.engine.counters.drop(reason);
+    }
+
+    /// Asks for [`super::Strategy::after_timer`] at `deadline`.
+    pub fn set_timer(&mut self, deadline: Instant) {
+        self.state_mut().strategy_deadline = Some(deadline);
+        self.engine.arm(self.entry);
+    }
+}

@@ -1,0 +1,66 @@
+//! multicast: every next hop (forwarding §4.4). Sends no Nacks and rejects
+//! nothing, so an Interest waits for a next hop that may still come.
+
+use super::{
+    Strategy, StrategyContext,
+    registry::{Parameters, StrategyError},
+    retx_suppression::{RetxSuppression, Suppression},
+};
+use crate::DropReason;
+use namewire_packet::FaceId;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Multicast {
+    suppression: RetxSuppression,
+}
+
+impl Multicast {
+    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
+        Ok(Arc::new(Multicast { suppression: RetxSuppression::from_parameters(parameters)? }))
+    }
+
+    /// Suppression counts per upstream here.
+    fn send_unless_suppressed(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) -> Suppression {
+        let now = context.now();
+        let decision = match context.state_mut().out_record_mut(face) {
+            Some(record) if record.is_pending(now) => {
+                self.suppression.decide(now, Some(record.sent), &mut record.suppression_ns)
+            }
+            _ => Suppression::New,
+        };
+        if decision != Suppression::Suppress {
+            context.send_interest(face);
+        }
+        decision
+    }
+}
+
+impl Strategy for Multicast {
+    fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        let faces: SmallVec<[FaceId; 16]> = context.eligible().collect();
+        let mut suppressed = false;
+        let mut sent = false;
+        for face in faces {
+            let decision = self.send_unless_suppressed(context, face);
+            suppressed |= decision == Suppression::Suppress;
+            sent |= decision != Suppression::Suppress;
+        }
+        if !sent {
+            // It stays pending until a next hop appears or it expires.
+            context.count_drop(if suppressed { DropReason::Suppressed } else { DropReason::NoRoute });
+        }
+    }
+
+    fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
+        if context.is_eligible(face) {
+            self.send_unless_suppressed(context, face);
+        }
+    }
+
+    fn nacks_loops(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,26 @@
+//! What best-route, asf and random make of a Nack (forwarding §4.3).
+
+use super::StrategyContext;
+use namewire_packet::FaceId;
+
+/// Passes a Nack on once no upstream can answer any more.
+pub(super) fn process_nack(context: &mut StrategyContext<'_, '_, '_>) {
+    let state = context.state();
+    let least_severe = state.out_records.iter().filter_map(|record| record.nack).min();
+    let mut not_nacked = state.out_records.iter().filter(|record| record.nack.is_none()).map(|record| record.face);
+    let only_one_left: Option<FaceId> = match (not_nacked.next(), not_nacked.next()) {
+        (Some(face), None) => Some(face),
+        (None, _) => None,
+        _ => return, // others may still answer
+    };
+    let Some(reason) = least_severe else { return };
+    match only_one_left {
+        None => {
+            context.send_nack_to_all(reason);
+            context.reject();
+        }
+        // Two routers that ask each other: the one upstream left is also waiting for us.
+        Some(face) if context.state().in_record(face).is_some() => context.send_nack(face, reason),
+        Some(_) => {}
+    }
+}

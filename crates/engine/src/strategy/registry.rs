@@ -1,0 +1,183 @@
+//! Strategies by name: `/localhost/nfd/strategy/<name>/v=<version>[/<key>~<value>…]`
+//! (forwarding §4).
+
+use super::{BestRoute, Multicast, Strategy};
+use namewire_packet::{Component, Name, NameBuf, tlv::types};
+use std::{str::FromStr, sync::Arc};
+
+/// Index of a strategy instance in a [`StrategyTable`].
+pub type StrategyId = u32;
+
+/// Most instances (name, version and parameters) that one router keeps.
+pub const MAX_INSTANCES: usize = 4096;
+
+/// Why a strategy name cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StrategyError {
+    /// There is no such strategy, or not in that version or later (status code 404).
+    #[error("Strategy not registered")]
+    Unknown,
+    /// The version or a parameter is refused (status code 409).
+    #[error("{0}")]
+    Invalid(String),
+    /// The table is full.
+    #[error("more than {MAX_INSTANCES} strategy instances")]
+    TooMany,
+}
+
+/// One line per strategy: name, version, constructor.
+const STRATEGIES: &[(&str, u64, Constructor)] =
+    &[("best-route", 5, BestRoute::create), ("multicast", 5, Multicast::create)];
+
+type Constructor = fn(&Parameters) -> Result<Arc<dyn Strategy>, StrategyError>;
+
+/// The `<key>~<value>` components of a strategy name. Unknown keys are ignored, as NFD does.
+pub struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    fn parse<'a>(components: impl Iterator<Item = Component<'a>>) -> Result<Self, StrategyError> {
+        let parse_one = |component: Component<'a>| {
+            let text = std::str::from_utf8(component.value).ok();
+            let (key, value) = text.and_then(|text| text.split_once('~')).ok_or_else(|| {
+                StrategyError::Invalid(format!("Parameter {component} is not of the form <key>~<value>"))
+            })?;
+            Ok((key.to_owned(), value.to_owned()))
+        };
+        components.map(parse_one).collect::<Result<_, _>>().map(Parameters)
+    }
+
+    /// The value of `key` as a number, if it is given.
+    pub(super) fn number<T: FromStr>(&self, key: &str) -> Result<Option<T>, StrategyError> {
+        let Some((_, value)) = self.0.iter().find(|(known, _)| known == key) else { return Ok(None) };
+        value
+            .parse()
+            .map(Some)
+            .map_err(|_| StrategyError::Invalid(format!("Value of {key} must be a number: {value:?}")))
+    }
+}
+
+/// All strategy instances of a router. Ids stay valid for ever.
+#[derive(Debug)]
+pub struct StrategyTable {
+    instances: Vec<(NameBuf, Arc<dyn Strategy>)>,
+}
+
+impl Default for StrategyTable {
+    /// Holds best-route with its defaults as id 0.
+    fn default() -> Self {
+        let mut table = StrategyTable { instances: Vec::new() };
+        let best_route = instance_name("best-route", 5);
+        if let Err(error) = table.resolve(&best_route) {
+            unreachable!("best-route is in the table above: {error}");
+        }
+        table
+    }
+}
+
+/// `/localhost/nfd/strategy/<name>/v=<version>`.
+pub fn instance_name(name: &str, version: u64) -> NameBuf {
+    let mut instance = NameBuf::new();
+    for part in ["localhost", "nfd", "strategy", name] {
+        instance.push_generic(part.as_bytes());
+    }
+    instance.push_version(version);
+    instance
+}
+
+impl StrategyTable {
+    /// The instance with this id; the default strategy for an id that was never given.
+    pub fn get(&self, id: StrategyId) -> &dyn Strategy {
+        let (_, strategy) = self.instances.get(id as usize).unwrap_or(&self.instances[0]);
+        &**strategy
+    }
+
+    /// The full name of an instance, version included.
+    pub fn name(&self, id: StrategyId) -> Option<&NameBuf> {
+        self.instances.get(id as usize).map(|(name, _)| name)
+    }
+
+    /// Finds or makes the instance that `requested` names. Without a version the
+    /// highest is meant. An older version is taken for the present one (gentler
+    /// than NFD, whose users' scripts still name `asf/v=4`); a newer one is unknown.
+    pub fn resolve(&mut self, requested: &NameBuf) -> Result<(StrategyId, NameBuf), StrategyError> {
+        let (name, version, create, parameters) = parse(requested.as_name())?;
+        let mut instance = instance_name(name, version);
+        parameters.iter().for_each(|&parameter| {
+            instance.push(parameter);
+        });
+        if let Some(id) = self.instances.iter().position(|(known, _)| *known == instance) {
+            return Ok((id as StrategyId, instance));
+        }
+        let strategy = create(&Parameters::parse(parameters.into_iter())?)?;
+        if self.instances.len() >= MAX_INSTANCES {
+            return Err(StrategyError::TooMany);
+        }
+        self.instances.push((instance.clone(), strategy));
+        Ok((self.instances.len() as StrategyId - 1, instance))
+    }
+}
+
+fn parse(requested: Name<'_>) -> Result<(&'static str, u64, Constructor, Vec<Component<'_>>), StrategyError> {
+    let mut components = requested.components();
+    for expected in ["localhost", "nfd", "strategy"] {
+        if components.next() != Some(Component::generic(expected.as_bytes())) {
+            return Err(StrategyError::Unknown);
+        }
+    }
+    let name = components.next().filter(|c| c.type_number == types::GENERIC_COMPONENT).ok_or(StrategyError::Unknown)?;
+    let &(name, version, create) =
+        STRATEGIES.iter().find(|(known, _, _)| known.as_bytes() == name.value).ok_or(StrategyError::Unknown)?;
+    let mut rest: Vec<Component<'_>> = components.collect();
+    if let Some(asked) = rest.first().and_then(version_of) {
+        rest.remove(0);
+        if asked > version {
+            return Err(StrategyError::Unknown);
+        }
+    }
+    Ok((name, version, create, rest))
+}
+
+/// A version in either form: the typed component, or the marker `%FD%05` of old names.
+fn version_of(component: &Component<'_>) -> Option<u64> {
+    match component.value {
+        [0xFD, number @ ..] if component.type_number == types::GENERIC_COMPONENT => {
+            namewire_packet::tlv::read_nni(number).ok()
+        }
+        _ => component.version(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(uri: &str) -> Result<String, StrategyError> {
+        StrategyTable::default().resolve(&uri.parse().unwrap()).map(|(_, name)| name.to_string())
+    }
+
+    #[test]
+    fn versions_and_parameters() {
+        let best_route = "/localhost/nfd/strategy/best-route/v=5";
+        assert_eq!(resolve("/localhost/nfd/strategy/best-route").unwrap(), best_route);
+        assert_eq!(resolve("/localhost/nfd/strategy/best-route/%FD%05").unwrap(), best_route);
+        assert_eq!(resolve("/localhost/nfd/strategy/best-route/v=4").unwrap(), best_route);
+        assert_eq!(resolve("/localhost/nfd/strategy/best-route/v=6"), Err(StrategyError::Unknown));
+        assert_eq!(resolve("/localhost/nfd/strategy/no-such"), Err(StrategyError::Unknown));
+        assert_eq!(resolve("/best-route"), Err(StrategyError::Unknown));
+        let with = "/localhost/nfd/strategy/multicast/v=5/retx-suppression-initial~20/unknown~x";
+        assert_eq!(resolve(with).unwrap(), with);
+        for bad in ["retx-suppression-initial~x", "retx-suppression-max~1", "retx-suppression-multiplier~0.5", "word"] {
+            let uri = format!("/localhost/nfd/strategy/multicast/v=5/{bad}");
+            assert!(matches!(resolve(&uri), Err(StrategyError::Invalid(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_same_name_is_the_same_instance() {
+        let mut table = StrategyTable::default();
+        let name = "/localhost/nfd/strategy/multicast".parse().unwrap();
+        let first = table.resolve(&name).unwrap();
+        assert_eq!(table.resolve(&name).unwrap(), first);
+        assert_eq!(table.name(first.0), Some(&first.1));
+    }
+}

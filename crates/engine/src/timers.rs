@@ -1,0 +1,102 @@
+//! What happens without a packet: expiry, strategy timers, and changes of faces
+//! and next hops.
+
+use crate::{
+    Engine, FaceId, Instant, Output, View,
+    batch::Pass,
+    strategy::{StrategyContext, Trigger},
+};
+use namewire_packet::{Interest, Name, interest::DEFAULT_LIFETIME_MS};
+use namewire_tables::{FibEntry, NameHashes, PitId};
+
+/// Most timers served in one call, so that packets do not wait behind a mass expiry.
+const TIMERS_PER_CALL: usize = 1024;
+
+impl Engine {
+    /// When [`Engine::run_timers`] wants to be called; may be early, never late.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.timers.next_deadline().map(Instant)
+    }
+
+    /// Serves what is due, 1,024 timers at most: call again while
+    /// [`Engine::next_deadline`] is not after `now`.
+    pub fn run_timers(&mut self, now: Instant, view: &View<'_>, out: &mut Output) {
+        self.begin(out);
+        let mut pass = Pass { now, view: *view, out };
+        for _ in 0..TIMERS_PER_CALL {
+            let Some(id) = self.timers.pop_expired(now.0) else { break };
+            self.entry_due(&mut pass, PitId(id));
+        }
+    }
+
+    fn entry_due(&mut self, pass: &mut Pass<'_, '_>, entry: PitId) {
+        let state = &mut self.tables.pit_mut(entry).state;
+        if state.expires <= pass.now {
+            return self.finalize_unsatisfied(pass.now, entry);
+        }
+        if state.strategy_deadline.take_if(|at| *at <= pass.now).is_some() {
+            self.with_strategy(pass, entry, |strategy, context| strategy.after_timer(context));
+        }
+        if self.tables.pit_exists(entry) {
+            self.arm(entry);
+        }
+    }
+
+    /// New next hop: a FIB entry for `prefix` has gained `face`. Pending Interests
+    /// under it, unless a longer FIB entry covers them, are shown to their strategy.
+    /// Cost: a walk over the PIT.
+    pub fn new_next_hop(&mut self, now: Instant, view: &View<'_>, prefix: Name<'_>, face: FaceId, out: &mut Output) {
+        self.begin(out);
+        let mut pass = Pass { now, view: *view, out };
+        let entries: Vec<PitId> = self
+            .tables
+            .pit_iter_ids()
+            .filter(|&id| self.tables.group_name(self.tables.pit(id).group()).starts_with(prefix.value()))
+            .collect();
+        for entry in entries {
+            self.with_strategy(&mut pass, entry, |strategy, context| {
+                if context.prefix() == Some(prefix.value()) {
+                    strategy.after_new_next_hop(context, face);
+                }
+            });
+        }
+    }
+
+    /// Forgets a face that is gone: nobody there waits or answers any more.
+    /// Cost: a walk over the PIT.
+    pub fn face_removed(&mut self, face: FaceId) {
+        let entries: Vec<PitId> = self.tables.pit_iter_ids().collect();
+        for entry in entries {
+            let state = &mut self.tables.pit_mut(entry).state;
+            state.in_records.retain(|record| record.face != face);
+            state.out_records.retain(|record| record.face != face);
+        }
+    }
+
+    /// Calls a strategy for an entry without a packet at hand.
+    fn with_strategy(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        entry: PitId,
+        call: impl FnOnce(&dyn crate::Strategy, &mut StrategyContext<'_, '_, '_>),
+    ) {
+        let pit = self.tables.pit(entry);
+        let name = self.tables.group_name(pit.group());
+        let mut hashes = NameHashes::default();
+        let found: Option<FibEntry<'_>> = match hashes.compute(pass.view.fib.key(), name) {
+            Ok(()) => pass.view.fib.longest_prefix_match(name, &hashes),
+            Err(_) => None,
+        };
+        let interest = Interest::parse(pit.interest());
+        let lifetime_ms = interest.as_ref().map_or(DEFAULT_LIFETIME_MS, |interest| interest.lifetime_ms());
+        let hop_limit = interest.ok().and_then(|interest| interest.hop_limit());
+        let Some(last) = pit.state.in_records.last() else { return };
+        let trigger = Trigger { hop_limit, ..Trigger::of_entry(last.face, &pit.state, lifetime_ms) };
+        let strategy = pass.view.strategies.get(found.map_or(0, |found| found.strategy));
+        let next_hops = found.map_or(&[][..], |found| found.nexthops);
+        let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
+        context.set_prefix(found.map(|found| found.name_value));
+        call(strategy, &mut context);
+        context.finish();
+    }
+}
