@@ -1,0 +1,38 @@
+//! Name tables of an NDN router: keyed prefix hash, FIB, PIT, Content Store,
+//! dead nonce list, timers.
+//!
+//! Names come in as the octets of a *validated* Name TLV-VALUE: component TLVs
+//! back to back. Faces are integers. Nothing here reads a packet, a clock or a
+//! random source; time is an argument, in nanoseconds of a monotonic clock.
+//!
+//! | question | module |
+//! | --- | --- |
+//! | what is the hash of every prefix of this name? | [`name_hash`] |
+//! | which next hops has the longest prefix of this name? | [`fib`] |
+//! | is this Interest pending, is this Data stored? (one probe) | [`pit_cs`], made of [`name_group`], [`pit`], [`content_store`] |
+//! | was this (name, Nonce) seen and forgotten by the PIT? | [`dead_nonce_list`] |
+//! | which entries are due? | [`timer_wheel`] |
+//!
+//! Every table has a capacity and grows to it lazily by doubling; no operation
+//! allocates beyond the bound its module states. The layouts are scalar: a
+//! SwissTable of `u32` indices over slabs.
+
+pub mod content_store;
+pub mod dead_nonce_list;
+pub mod fib;
+pub mod name_group;
+pub mod name_hash;
+pub mod pit;
+pub mod pit_cs;
+pub mod sip_hash;
+mod slab;
+pub mod timer_wheel;
+
+pub use content_store::{CsEntry, CsHit, CsId, CsInsert, CsRefusal};
+pub use dead_nonce_list::DeadNonceList;
+pub use fib::{Fib, FibEntry, FibEntryId, FibRefusal, Inserted, NextHop};
+pub use name_group::{GroupId, GroupToken};
+pub use name_hash::{HashKey, MAX_NAME_COMPONENTS, NameHashes, TooManyComponents, hash_name};
+pub use pit::{PitEntry, PitId, PitRefusal, Recycle, Variant};
+pub use pit_cs::{PitCs, PitCsConfig};
+pub use timer_wheel::TimerWheel;

@@ -1,0 +1,86 @@
+//! Dead nonce list against a plain queue that is searched from end to end.
+
+use namewire_tables::{DeadNonceList, HashKey};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const CAPACITY: usize = 12;
+const LIFETIME_NS: u64 = 1000;
+
+#[derive(Default)]
+struct Naive {
+    queue: VecDeque<(u64, u32, u64)>,
+    evicted_early: u64,
+}
+
+impl Naive {
+    fn insert(&mut self, name: u64, nonce: u32, now: u64) {
+        for _ in 0..4 {
+            if self.queue.front().is_some_and(|&(.., expires)| expires <= now) {
+                self.queue.pop_front();
+            }
+        }
+        if self.queue.len() == CAPACITY {
+            self.queue.pop_front();
+            self.evicted_early += 1;
+        }
+        self.queue.push_back((name, nonce, now + LIFETIME_NS));
+    }
+
+    fn contains(&self, name: u64, nonce: u32, now: u64) -> bool {
+        self.queue.iter().any(|&entry| (entry.0, entry.1) == (name, nonce) && now < entry.2)
+    }
+}
+
+proptest! {
+    #[test]
+    fn list_equals_the_naive_one(
+        operations in prop::collection::vec((0..4_u64, 0..5_u32, 0..200_u64, any::<bool>()), 1..200),
+    ) {
+        let mut list = DeadNonceList::new(CAPACITY, LIFETIME_NS, HashKey::from_seed(5));
+        let mut naive = Naive::default();
+        let mut now = 0;
+        for (name, nonce, step, insert) in operations {
+            now += step;
+            if insert {
+                list.insert(name, nonce, now);
+                naive.insert(name, nonce, now);
+            }
+            for name in 0..4 {
+                for nonce in 0..5 {
+                    prop_assert_eq!(
+                        list.contains(name, nonce, now),
+                        naive.contains(name, nonce, now),
+                        "name {} Nonce {} at {}", name, nonce, now
+                    );
+                }
+            }
+            prop_assert_eq!(list.len(), naive.queue.len());
+            prop_assert_eq!(list.evicted_early(), naive.evicted_early);
+        }
+    }
+}
+
+#[test]
+fn an_entry_lives_exactly_its_lifetime() {
+    let mut list = DeadNonceList::new(10, LIFETIME_NS, HashKey::from_seed(5));
+    list.insert(1, 2, 50);
+    assert!(list.contains(1, 2, 50 + LIFETIME_NS - 1));
+    assert!(!list.contains(1, 2, 50 + LIFETIME_NS));
+    assert!(!list.contains(2, 1, 50));
+    list.expire(50 + LIFETIME_NS, 1);
+    assert!(list.is_empty());
+    assert_eq!(list.evicted_early(), 0);
+}
+
+/// A hundred thousand pairs in a list of a thousand: the last thousand are there.
+#[test]
+fn a_flood_costs_the_oldest_and_is_counted() {
+    let mut list = DeadNonceList::new(1000, LIFETIME_NS, HashKey::from_seed(5));
+    for nonce in 0..100_000 {
+        list.insert(7, nonce, 0);
+    }
+    assert_eq!((list.len(), list.evicted_early()), (1000, 99_000));
+    assert!((99_000..100_000).all(|nonce| list.contains(7, nonce, 0)));
+    assert!((0..99_000).all(|nonce| !list.contains(7, nonce, 0)));
+}

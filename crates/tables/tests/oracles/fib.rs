@@ -1,0 +1,140 @@
+//! FIB against a list of prefixes that is searched from end to end.
+
+use crate::adversarial_names::{Components, any_name, component, pool, value};
+use namewire_tables::fib::{MAX_NEXT_HOPS, MAX_PREFIX_OCTETS};
+use namewire_tables::{Fib, FibEntry, FibRefusal, HashKey, MAX_NAME_COMPONENTS, NameHashes, NextHop};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const CAPACITY: usize = 5;
+
+#[derive(Clone, Debug, PartialEq)]
+struct Content {
+    nexthops: Vec<NextHop>,
+    strategy: u32,
+    hidden: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Insert { name: prop::sample::Index, nexthops: Vec<(u64, u64)>, strategy: u32, hidden: bool },
+    Remove { name: prop::sample::Index },
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let nexthops = prop::collection::vec((256..300_u64, 0..4_u64), 0..8);
+    let insert = (any::<prop::sample::Index>(), nexthops, 0..3_u32, any::<bool>())
+        .prop_map(|(name, nexthops, strategy, hidden)| Operation::Insert { name, nexthops, strategy, hidden });
+    let remove = any::<prop::sample::Index>().prop_map(|name| Operation::Remove { name });
+    prop::collection::vec(prop_oneof![2 => insert, 1 => remove], 1..60)
+}
+
+fn content(entry: FibEntry<'_>) -> Content {
+    let FibEntry { nexthops, strategy, hidden, .. } = entry;
+    Content { nexthops: nexthops.to_vec(), strategy, hidden }
+}
+
+fn naive_longest<'a>(
+    prefixes: &'a BTreeMap<Components, Content>,
+    name: &[Vec<u8>],
+) -> Option<(&'a Components, &'a Content)> {
+    prefixes.iter().filter(|(prefix, _)| name.starts_with(prefix)).max_by_key(|(p, _)| p.len())
+}
+
+fn check(fib: &Fib, naive: &BTreeMap<Components, Content>, names: &[Components]) {
+    assert_eq!(fib.len(), naive.len());
+    let listed: BTreeMap<_, _> = fib.iter().map(|entry| (entry.name_value.to_vec(), content(entry))).collect();
+    let expected: BTreeMap<_, _> = naive.iter().map(|(name, content)| (value(name), content.clone())).collect();
+    assert_eq!(listed, expected);
+
+    let values: Vec<Vec<u8>> = names.iter().map(|name| value(name)).collect();
+    let slices: Vec<&[u8]> = values.iter().map(|value| &value[..]).collect();
+    let mut hashes = vec![NameHashes::default(); names.len()];
+    assert_eq!(NameHashes::compute_batch(fib.key(), &slices, &mut hashes), 0);
+    let batch: Vec<_> = slices.iter().copied().zip(&hashes).collect();
+    let mut found = vec![None; names.len()];
+    fib.longest_prefix_match_batch(&batch, &mut found);
+    for (i, name) in names.iter().enumerate() {
+        assert_eq!(fib.get(slices[i]).map(content).as_ref(), naive.get(name));
+        let one = fib.longest_prefix_match(slices[i], &hashes[i]);
+        assert_eq!(one.map(|entry| entry.id), found[i]);
+        let expected = naive_longest(naive, name).map(|(p, c)| (value(p), c.clone()));
+        assert_eq!(one.map(|entry| (entry.name_value.to_vec(), content(entry))), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn fib_equals_the_naive_one(pool in pool(), strangers in prop::collection::vec(any_name(), 3),
+                                operations in operations(), seed: u64) {
+        let mut fib = Fib::new(CAPACITY, HashKey::from_seed(seed));
+        let mut naive = BTreeMap::new();
+        let mut names = pool.clone();
+        names.extend(strangers);
+        for operation in operations {
+            match operation {
+                Operation::Insert { name, nexthops, strategy, hidden } => {
+                    let name = name.get(&pool);
+                    let mut nexthops: Vec<_> =
+                        nexthops.into_iter().map(|(face, cost)| NextHop { face, cost }).collect();
+                    let before = fib.get(&value(name)).map(|e| (e.id, e.generation, content(e)));
+                    let result = fib.insert(&value(name), &nexthops, strategy, hidden);
+                    nexthops.sort_by_key(|next_hop| next_hop.cost);
+                    let new = Content { nexthops, strategy, hidden };
+                    match before {
+                        None if naive.len() == CAPACITY => {
+                            prop_assert_eq!(result, Err(FibRefusal::Full));
+                            continue;
+                        }
+                        None => prop_assert!(!result.unwrap().replaced),
+                        Some((id, generation, old)) => {
+                            let inserted = result.unwrap();
+                            prop_assert!(inserted.replaced && inserted.id == id);
+                            let changed = fib.entry(id).generation != generation;
+                            prop_assert_eq!(changed, old != new, "the generation shows changes");
+                        }
+                    }
+                    naive.insert(name.clone(), new);
+                }
+                Operation::Remove { name } => {
+                    let name = name.get(&pool);
+                    let before = fib.get(&value(name)).map(|e| (e.id, e.generation));
+                    prop_assert_eq!(fib.remove(&value(name)), naive.remove(name).is_some());
+                    if let Some((id, generation)) = before {
+                        prop_assert_eq!(fib.entry_of_generation(id, generation), None);
+                    }
+                }
+            }
+            check(&fib, &naive, &names);
+        }
+    }
+}
+
+#[test]
+fn a_reused_slot_has_another_generation() {
+    let mut fib = Fib::new(1, HashKey::from_seed(1));
+    let (a, b) = (component(8, b"a"), component(8, b"b"));
+    let first = fib.insert(&a, &[], 0, false).unwrap().id;
+    let generation = fib.entry(first).generation;
+    assert!(fib.entry_of_generation(first, generation).is_some());
+    fib.remove(&a);
+    assert_eq!(fib.insert(&b, &[], 0, false).unwrap().id, first, "there is only one slot");
+    assert_eq!(fib.entry_of_generation(first, generation), None);
+}
+
+#[test]
+fn what_is_too_long_is_refused_by_name() {
+    let mut fib = Fib::new(10, HashKey::from_seed(1));
+    let deepest = component(8, b"").repeat(MAX_NAME_COMPONENTS);
+    let too_deep = component(8, b"").repeat(MAX_NAME_COMPONENTS + 1);
+    let too_long = component(8, &vec![0; MAX_PREFIX_OCTETS]);
+    let many = vec![NextHop { face: 256, cost: 0 }; MAX_NEXT_HOPS + 1];
+    assert!(fib.insert(&deepest, &many[1..], 0, false).is_ok());
+    assert_eq!(fib.insert(&too_deep, &[], 0, false), Err(FibRefusal::PrefixTooLong));
+    assert_eq!(fib.insert(&too_long, &[], 0, false), Err(FibRefusal::PrefixTooLong));
+    assert_eq!(fib.insert(b"", &many, 0, false), Err(FibRefusal::TooManyNextHops));
+    assert_eq!(fib.len(), 1);
+    let mut hashes = NameHashes::default();
+    hashes.compute(fib.key(), &deepest).unwrap();
+    assert!(fib.longest_prefix_match(&deepest, &hashes).is_some());
+}

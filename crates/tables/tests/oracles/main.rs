@@ -1,0 +1,8 @@
+//! Every table against a naive twin, driven by lists of random operations.
+
+mod adversarial_names;
+mod dead_nonce_list;
+mod fib;
+mod name_hash;
+mod pit_cs;
+mod timer_wheel;

@@ -1,0 +1,570 @@
+//! PIT and Content Store against lists that are searched from end to end.
+
+use crate::adversarial_names::{component, pool, value};
+use namewire_tables::content_store::{
+    ENTRY_OVERHEAD_BYTES, INDIRECT_OVERHEAD_BYTES, MAX_EVICTED_PER_BATCH, MAX_INDIRECT,
+};
+use namewire_tables::name_group::INLINE_NAME_OCTETS;
+use namewire_tables::pit::INLINE_INTEREST_OCTETS;
+use namewire_tables::pit_cs::MAX_PIT_ENTRIES;
+use namewire_tables::{
+    CsId, CsInsert, CsRefusal, GroupToken, HashKey, PitCs, PitCsConfig, PitId, PitRefusal, Recycle, Variant, hash_name,
+};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+struct Records(Vec<u32>);
+
+impl Recycle for Records {
+    fn recycle(&mut self) {
+        self.0.clear();
+    }
+}
+
+const CONFIG: PitCsConfig = PitCsConfig {
+    pit_capacity_entries: 6,
+    interest_overflow_bytes: 1500,
+    cs_capacity_bytes: 5000,
+    cs_capacity_packets: 5,
+};
+
+#[derive(Clone, Debug)]
+enum Operation {
+    PitInsert { name: Index, variant: usize, octets: usize },
+    PitSetInterest { entry: Index, octets: usize },
+    PitRemove { entry: Index },
+    CsInsert { name: Index, octet: u8, octets: usize, fresh_until_ns: u64, unsolicited: bool },
+    CsAddIndirect { name: Index, entry: Index },
+    CsTouch { entry: Index },
+    CsSetCapacity { bytes: u64, packets: u64 },
+    CsErase { prefix: Index, limit: usize, visits: Option<u32> },
+    EndOfBatch,
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let index = any::<Index>;
+    let interest = || prop_oneof![0..200_usize, Just(900)];
+    prop_oneof![
+        6 => (index(), 0..4_usize, interest())
+            .prop_map(|(name, variant, octets)| Operation::PitInsert { name, variant, octets }),
+        1 => (index(), interest())
+            .prop_map(|(entry, octets)| Operation::PitSetInterest { entry, octets }),
+        3 => index().prop_map(|entry| Operation::PitRemove { entry }),
+        6 => (index(), 0..2_u8, prop_oneof![4 => 0..3_usize, 2 => 0..900_usize, 1 => Just(4700)],
+              0..5_u64, any::<bool>())
+            .prop_map(|(name, octet, octets, fresh_until_ns, unsolicited)| {
+                Operation::CsInsert { name, octet, octets, fresh_until_ns, unsolicited }
+            }),
+        5 => (index(), index())
+            .prop_map(|(name, entry)| Operation::CsAddIndirect { name, entry }),
+        1 => index().prop_map(|entry| Operation::CsTouch { entry }),
+        1 => (prop_oneof![Just(0), 0..6000_u64], 0..7_u64)
+            .prop_map(|(bytes, packets)| Operation::CsSetCapacity { bytes, packets }),
+        1 => (index(), 0..4_usize, prop::option::of(1..4_u32))
+            .prop_map(|(prefix, limit, visits)| Operation::CsErase { prefix, limit, visits }),
+        1 => Just(Operation::EndOfBatch),
+    ]
+}
+
+struct NaivePending {
+    id: PitId,
+    interest: Vec<u8>,
+    mark: u32,
+}
+
+#[derive(Debug)]
+struct NaiveStored {
+    id: CsId,
+    name: Vec<u8>,
+    data: Vec<u8>,
+    fresh_until_ns: u64,
+    unsolicited: bool,
+    /// Oldest first.
+    indirect: Vec<Vec<u8>>,
+}
+
+impl NaiveStored {
+    fn bytes(&self) -> u64 {
+        let indirect: u64 = self.indirect.iter().map(|name| INDIRECT_OVERHEAD_BYTES + name.len() as u64).sum();
+        ENTRY_OVERHEAD_BYTES + (self.name.len() + self.data.len()) as u64 + indirect
+    }
+}
+
+struct Token {
+    token: GroupToken,
+    name: Vec<u8>,
+    /// An Interest of the name was pending ever since: the token must resolve.
+    pending: bool,
+}
+
+#[derive(Default)]
+struct Naive {
+    pit: BTreeMap<(Vec<u8>, usize), NaivePending>,
+    /// Least recently used first.
+    cs: Vec<NaiveStored>,
+    evicted: Vec<(CsId, Vec<u8>)>,
+    evictions: u64,
+    capacity: (u64, u64),
+    tokens: Vec<Token>,
+    marks: u32,
+}
+
+impl Naive {
+    fn pending(&self, name: &[u8]) -> bool {
+        self.pit.keys().any(|(other, _)| other == name)
+    }
+
+    fn lookup(&self, name: &[u8]) -> Option<(CsId, bool)> {
+        let direct = self.cs.iter().find(|stored| stored.name == name);
+        let indirect = self.cs.iter().find(|stored| stored.indirect.iter().any(|other| other == name));
+        direct.map(|stored| (stored.id, true)).or(indirect.map(|stored| (stored.id, false)))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.cs.iter().map(NaiveStored::bytes).sum()
+    }
+
+    fn overflow_bytes(&self) -> u64 {
+        let mut names: Vec<_> = self.pit.keys().map(|(name, _)| name).collect();
+        names.dedup();
+        let names = names.into_iter().map(|name| (name.len(), INLINE_NAME_OCTETS));
+        let interests = self.pit.values().map(|e| (e.interest.len(), INLINE_INTEREST_OCTETS));
+        let boxed = names.chain(interests).filter(|(octets, inline)| octets > inline);
+        boxed.map(|(octets, _)| octets as u64).sum()
+    }
+
+    fn drop_stored(&mut self, place: usize) {
+        let stored = self.cs.remove(place);
+        self.evicted.push((stored.id, stored.data));
+    }
+
+    fn evict_until_fits(&mut self, more_bytes: u64, more_packets: usize) {
+        let (bytes, packets) = self.capacity;
+        while !self.cs.is_empty()
+            && (self.bytes() + more_bytes > bytes || (self.cs.len() + more_packets) as u64 > packets)
+        {
+            self.drop_stored(0);
+            self.evictions += 1;
+        }
+    }
+
+    fn drop_indirect(&mut self, name: &[u8]) {
+        for stored in &mut self.cs {
+            stored.indirect.retain(|other| other != name);
+        }
+    }
+}
+
+struct Pair {
+    table: PitCs<Records>,
+    naive: Naive,
+    names: Vec<Vec<u8>>,
+}
+
+impl Pair {
+    fn new(names: Vec<Vec<u8>>, seed: u64) -> Self {
+        let capacity = (CONFIG.cs_capacity_bytes, CONFIG.cs_capacity_packets);
+        let naive = Naive { capacity, ..Naive::default() };
+        Self { table: PitCs::new(CONFIG, HashKey::from_seed(seed)), naive, names }
+    }
+
+    fn hash(&self, name: &[u8]) -> u64 {
+        hash_name(self.table.key(), name)
+    }
+
+    fn pit_insert(&mut self, name: Vec<u8>, variant: usize, octets: usize) {
+        let interest = vec![variant as u8; octets];
+        let hash = self.hash(&name);
+        let result = self.table.pit_insert(hash, &name, Variant::ALL[variant], &interest);
+        let key = (name, variant);
+        if let Some(known) = self.naive.pit.get(&key) {
+            assert_eq!(result, Ok((known.id, false)));
+            return;
+        }
+        if self.naive.pit.len() == CONFIG.pit_capacity_entries as usize {
+            assert_eq!(result, Err(PitRefusal::Full));
+            return;
+        }
+        self.naive.marks += 1;
+        let mark = self.naive.marks;
+        let id = result.map_or(PitId(u32::MAX), |(id, _)| id);
+        self.naive.pit.insert(key.clone(), NaivePending { id, interest, mark });
+        if self.naive.overflow_bytes() > CONFIG.interest_overflow_bytes {
+            self.naive.pit.remove(&key);
+            assert_eq!(result, Err(PitRefusal::OverflowFull));
+            return;
+        }
+        assert_eq!(result, Ok((id, true)));
+        let entry = self.table.pit_mut(id);
+        assert!(entry.state.0.is_empty(), "state of an earlier entry shows");
+        entry.state.0.push(mark);
+        let token = self.table.token(self.table.pit(id).group());
+        assert_eq!(GroupToken::from_bits(token.to_bits()), token);
+        self.naive.tokens.push(Token { token, name: key.0, pending: true });
+    }
+
+    fn pit_set_interest(&mut self, entry: Index, octets: usize) {
+        if self.naive.pit.is_empty() {
+            return;
+        }
+        let place = entry.index(self.naive.pit.len());
+        let new = vec![0xee; octets];
+        let pending = self.naive.pit.values_mut().nth(place).unwrap();
+        let id = pending.id;
+        let old = std::mem::replace(&mut pending.interest, new.clone());
+        let fits = self.naive.overflow_bytes() <= CONFIG.interest_overflow_bytes;
+        if !fits {
+            self.naive.pit.values_mut().nth(place).unwrap().interest = old;
+        }
+        let expected = if fits { Ok(()) } else { Err(PitRefusal::OverflowFull) };
+        assert_eq!(self.table.pit_set_interest(id, &new), expected);
+    }
+
+    fn pit_remove(&mut self, entry: Index) {
+        if self.naive.pit.is_empty() {
+            return;
+        }
+        let key = self.naive.pit.keys().nth(entry.index(self.naive.pit.len())).unwrap().clone();
+        let pending = self.naive.pit.remove(&key).unwrap();
+        self.table.pit_remove(pending.id);
+        assert!(!self.table.pit_exists(pending.id));
+        if !self.naive.pending(&key.0) {
+            for token in self.naive.tokens.iter_mut().filter(|token| token.name == key.0) {
+                token.pending = false;
+            }
+        }
+    }
+
+    fn cs_insert(&mut self, name: Vec<u8>, data: Vec<u8>, fresh_until_ns: u64, unsolicited: bool) {
+        let result = self.table.cs_insert(self.hash(&name), &name, &data, fresh_until_ns, unsolicited);
+        let naive = &mut self.naive;
+        let bytes = ENTRY_OVERHEAD_BYTES + (name.len() + data.len()) as u64;
+        if bytes > naive.capacity.0 || naive.capacity.1 == 0 {
+            assert_eq!(result, CsInsert::Refused(CsRefusal::LargerThanCapacity));
+            return;
+        }
+        let former = naive.cs.iter().position(|stored| stored.name == name);
+        if let Some(place) = former {
+            if naive.cs[place].data == data {
+                let mut stored = naive.cs.remove(place);
+                assert_eq!(result, CsInsert::Refreshed(stored.id));
+                stored.fresh_until_ns = fresh_until_ns;
+                stored.unsolicited &= unsolicited;
+                naive.cs.push(stored);
+                return;
+            }
+            naive.drop_stored(place);
+        }
+        naive.evict_until_fits(bytes, 1);
+        naive.drop_indirect(&name);
+        let id = result.id().expect("it fits");
+        let expected = if former.is_some() { CsInsert::Replaced(id) } else { CsInsert::Stored(id) };
+        assert_eq!(result, expected);
+        let indirect = Vec::new();
+        naive.cs.push(NaiveStored { id, name, data, fresh_until_ns, unsolicited, indirect });
+    }
+
+    fn cs_add_indirect(&mut self, name: Vec<u8>, entry: Index) {
+        if self.naive.cs.is_empty() {
+            return;
+        }
+        let place = entry.index(self.naive.cs.len());
+        let id = self.naive.cs[place].id;
+        let result = self.table.cs_add_indirect(self.hash(&name), &name, id);
+        let naive = &mut self.naive;
+        let more_bytes = INDIRECT_OVERHEAD_BYTES + name.len() as u64;
+        if naive.cs[place].bytes() + more_bytes > naive.capacity.0 {
+            assert!(!result);
+            return;
+        }
+        match naive.lookup(&name) {
+            Some((_, true)) => assert!(!result),
+            Some((other, false)) if other == id => assert!(result),
+            _ => {
+                assert!(result);
+                naive.drop_indirect(&name);
+                let mut stored = naive.cs.remove(place);
+                if stored.indirect.len() == MAX_INDIRECT {
+                    stored.indirect.remove(0);
+                }
+                stored.indirect.push(name);
+                naive.cs.push(stored);
+                naive.evict_until_fits(0, 0);
+            }
+        }
+    }
+
+    fn cs_touch(&mut self, entry: Index) {
+        if !self.naive.cs.is_empty() {
+            let stored = self.naive.cs.remove(entry.index(self.naive.cs.len()));
+            self.table.cs_touch(stored.id);
+            self.naive.cs.push(stored);
+        }
+    }
+
+    fn cs_erase(&mut self, prefix: &[u8], limit: usize, visits: Option<u32>) {
+        let erased = match visits {
+            None => self.table.cs_erase_prefix(prefix, limit),
+            Some(visits) => self.cs_erase_in_steps(prefix, limit, visits),
+        };
+        let under = |stored: &NaiveStored| stored.name.starts_with(prefix);
+        assert_eq!(erased, self.naive.cs.iter().filter(|s| under(s)).count().min(limit));
+        // Which ones went, if not all, is not promised.
+        while let Some(place) = self.naive.cs.iter().position(|s| under(s) && !self.table.cs_contains(s.id)) {
+            self.naive.drop_stored(place);
+        }
+    }
+
+    fn cs_erase_in_steps(&mut self, prefix: &[u8], limit: usize, visits: u32) -> usize {
+        let (mut erased, mut start) = (0, Some(0));
+        while let Some(from) = start {
+            if erased == limit {
+                break;
+            }
+            let step = self.table.cs_erase_prefix_step(prefix, limit - erased, from, visits);
+            erased += step.0;
+            start = step.1;
+        }
+        erased
+    }
+
+    fn apply(&mut self, operation: Operation) {
+        match operation {
+            Operation::PitInsert { name, variant, octets } => {
+                self.pit_insert(name.get(&self.names).clone(), variant, octets);
+            }
+            Operation::PitSetInterest { entry, octets } => self.pit_set_interest(entry, octets),
+            Operation::PitRemove { entry } => self.pit_remove(entry),
+            Operation::CsInsert { name, octet, octets, fresh_until_ns, unsolicited } => {
+                let name = name.get(&self.names).clone();
+                self.cs_insert(name, vec![octet; octets], fresh_until_ns, unsolicited);
+            }
+            Operation::CsAddIndirect { name, entry } => {
+                self.cs_add_indirect(name.get(&self.names).clone(), entry);
+            }
+            Operation::CsTouch { entry } => self.cs_touch(entry),
+            Operation::CsSetCapacity { bytes, packets } => {
+                self.table.cs_set_capacity(bytes, packets);
+                self.naive.capacity = (bytes, packets);
+                self.naive.evict_until_fits(0, 0);
+            }
+            Operation::CsErase { prefix, limit, visits } => {
+                self.cs_erase(&prefix.get(&self.names).clone(), limit, visits);
+            }
+            Operation::EndOfBatch => {
+                self.table.end_of_batch();
+                self.naive.evicted.clear();
+            }
+        }
+    }
+
+    fn check(&self) {
+        self.check_names();
+        self.check_pit();
+        self.check_cs();
+        self.check_tokens();
+    }
+
+    fn check_names(&self) {
+        let hashed: Vec<_> = self.names.iter().map(|name| (self.hash(name), name.as_slice())).collect();
+        let mut groups = vec![None; hashed.len()];
+        self.table.find_batch(&hashed, &mut groups);
+        let mut held = std::collections::BTreeSet::new();
+        for (&(hash, name), group) in hashed.iter().zip(groups) {
+            assert_eq!(self.table.find(hash, name), group);
+            let exists = self.naive.pending(name) || self.naive.lookup(name).is_some();
+            assert_eq!(group.is_some(), exists, "a group lives as long as something is in it");
+            let Some(group) = group else { continue };
+            held.insert(name);
+            assert_eq!(self.table.group_name(group), name);
+            let hit = self.table.cs_lookup(group).map(|hit| (hit.id, hit.direct));
+            assert_eq!(hit, self.naive.lookup(name));
+            for (variant, id) in self.table.pit_of_group(group).into_iter().enumerate() {
+                let pending = self.naive.pit.get(&(name.to_vec(), variant));
+                assert_eq!(id, pending.map(|pending| pending.id));
+                if let Some(id) = id {
+                    assert_eq!(self.table.pit(id).group(), group);
+                }
+            }
+        }
+        assert_eq!(self.table.group_len(), held.len());
+    }
+
+    fn check_pit(&self) {
+        let mut ids: Vec<_> = self.naive.pit.values().map(|pending| pending.id).collect();
+        ids.sort();
+        assert_eq!(self.table.pit_iter_ids().collect::<Vec<_>>(), ids);
+        assert_eq!(self.table.pit_len(), ids.len());
+        assert_eq!(self.table.pit_overflow_bytes(), self.naive.overflow_bytes());
+        assert!(self.table.pit_overflow_bytes() <= CONFIG.interest_overflow_bytes);
+        for ((_, variant), pending) in &self.naive.pit {
+            let entry = self.table.pit(pending.id);
+            assert_eq!(entry.variant() as usize, *variant);
+            assert_eq!(entry.interest(), pending.interest);
+            assert_eq!(entry.state.0, [pending.mark]);
+        }
+    }
+
+    fn check_cs(&self) {
+        assert_eq!(self.table.cs_len(), self.naive.cs.len());
+        assert_eq!(self.table.cs_bytes(), self.naive.bytes());
+        assert_eq!(self.table.cs_capacity(), self.naive.capacity);
+        assert!(self.table.cs_bytes() <= self.naive.capacity.0);
+        assert!(self.table.cs_len() as u64 <= self.naive.capacity.1);
+        assert_eq!(self.table.cs_evictions(), self.naive.evictions);
+        for stored in &self.naive.cs {
+            let entry = self.table.cs(stored.id);
+            assert!(self.table.cs_contains(stored.id));
+            assert_eq!(entry.data(), stored.data);
+            assert_eq!(entry.name_value(), Some(&stored.name[..]));
+            assert_eq!(entry.fresh_until_ns(), stored.fresh_until_ns);
+            assert_eq!(entry.is_unsolicited(), stored.unsolicited);
+        }
+        for (id, data) in &self.naive.evicted {
+            assert_eq!(self.table.cs(*id).data(), data, "readable to the end of the batch");
+            assert_eq!(self.table.cs(*id).name_value(), None);
+            assert!(!self.table.cs_contains(*id));
+        }
+    }
+
+    fn check_tokens(&self) {
+        for Token { token, name, pending } in &self.naive.tokens {
+            let group = self.table.group_by_token(*token);
+            assert!(group.is_some() || !pending, "the token of a pending Interest is lost");
+            if let Some(group) = group {
+                assert_eq!(self.table.group_name(group), name);
+                assert_eq!(self.table.token(group), *token);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #[test]
+    fn pit_and_cs_equal_the_naive_ones(
+        pool in pool(),
+        operations in prop::collection::vec(operation(), 1..80),
+        seed: u64,
+    ) {
+        let names = pool.iter().map(|name| value(name)).collect();
+        let mut pair = Pair::new(names, seed);
+        for operation in operations {
+            pair.apply(operation);
+            pair.check();
+        }
+    }
+}
+
+fn named(number: u32) -> Vec<u8> {
+    component(8, &number.to_be_bytes())
+}
+
+fn table(config: PitCsConfig) -> PitCs<Records> {
+    PitCs::new(config, HashKey::from_seed(1))
+}
+
+/// A token's group is freed and its slot reused by other names, as often as there
+/// are generations less one: the token resolves at no time.
+#[test]
+fn a_token_never_resolves_to_a_later_group() {
+    let mut pit = table(CONFIG);
+    let insert = |pit: &mut PitCs<Records>, number| {
+        let name = named(number);
+        pit.pit_insert(hash_name(pit.key(), &name), &name, Variant::Exact, b"").unwrap().0
+    };
+    let id = insert(&mut pit, 0);
+    let token = pit.token(pit.pit(id).group());
+    pit.pit_remove(id);
+    for number in 1..1 << 14 {
+        assert_eq!(pit.group_by_token(token), None);
+        let id = insert(&mut pit, number);
+        let group = pit.pit(id).group();
+        assert_eq!(group.0, token.index, "the only free slot is used again");
+        assert_eq!(pit.group_by_token(token), None);
+        assert_eq!(pit.group_by_token(pit.token(group)), Some(group));
+        pit.pit_remove(id);
+    }
+}
+
+#[test]
+fn tokens_from_outside_resolve_to_nothing() {
+    let mut pit = table(CONFIG);
+    pit.pit_insert(hash_name(pit.key(), b""), b"", Variant::Exact, b"").unwrap();
+    for bits in [1, 1 << 26, (1 << 40) - 1, u64::MAX] {
+        assert_eq!(pit.group_by_token(GroupToken::from_bits(bits)), None);
+    }
+}
+
+/// An Interest flood meets the capacity, and the Content Store does not take the
+/// PIT's room: both fill up completely at once.
+#[test]
+fn a_flood_of_names_fills_pit_and_cs_and_stops() {
+    let mut pit_cs = table(PitCsConfig {
+        pit_capacity_entries: 3000,
+        interest_overflow_bytes: 0,
+        cs_capacity_bytes: u64::MAX,
+        cs_capacity_packets: 2000,
+    });
+    for number in 0..10_000 {
+        let name = [component(8, b"stored"), named(number)].concat();
+        let id = pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, b"data", 0, false).id();
+        for indirect in 0..5 {
+            let name = [named(number), named(indirect)].concat();
+            assert!(pit_cs.cs_add_indirect(hash_name(pit_cs.key(), &name), &name, id.unwrap()));
+        }
+        pit_cs.end_of_batch();
+    }
+    assert_eq!((pit_cs.cs_len(), pit_cs.cs_evictions()), (2000, 8000));
+    let mut refused = 0;
+    for number in 0..10_000 {
+        let name = named(number);
+        let result = pit_cs.pit_insert(hash_name(pit_cs.key(), &name), &name, Variant::Exact, b"");
+        refused += usize::from(result == Err(PitRefusal::Full));
+    }
+    assert_eq!((pit_cs.pit_len(), refused), (3000, 7000));
+    assert_eq!(pit_cs.group_len(), 3000 + 2000 * 5);
+}
+
+/// Whoever forgets `end_of_batch` is refused, and memory stops growing.
+#[test]
+fn evictions_of_one_batch_are_bounded() {
+    let mut pit_cs = table(PitCsConfig { cs_capacity_packets: 1, ..CONFIG });
+    let mut insert = |number| {
+        let name = named(number);
+        let result = pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, b"data", 0, false);
+        if number as usize > MAX_EVICTED_PER_BATCH {
+            assert_eq!(result, CsInsert::Refused(CsRefusal::TooManyEvictions));
+            pit_cs.end_of_batch();
+            return;
+        }
+        assert!(result.id().is_some());
+    };
+    for number in 0..=MAX_EVICTED_PER_BATCH as u32 + 1 {
+        insert(number);
+    }
+    assert!(pit_cs.cs_insert(hash_name(pit_cs.key(), b""), b"", b"", 0, false).id().is_some());
+}
+
+#[test]
+fn limits_are_clamped_so_that_tokens_can_name_every_group() {
+    let pit_cs = table(PitCsConfig {
+        pit_capacity_entries: u32::MAX,
+        interest_overflow_bytes: u64::MAX,
+        cs_capacity_bytes: u64::MAX,
+        cs_capacity_packets: u64::MAX,
+    });
+    assert_eq!(pit_cs.pit_capacity_entries(), MAX_PIT_ENTRIES);
+    let groups = u64::from(MAX_PIT_ENTRIES) + 5 * pit_cs.cs_capacity().1;
+    assert!(groups <= 1 << 26 && groups > (1 << 26) - 5);
+}
+
+#[test]
+fn variants_are_their_selectors() {
+    for (number, variant) in Variant::ALL.into_iter().enumerate() {
+        assert_eq!(variant as usize, number);
+        assert_eq!(Variant::new(variant.can_be_prefix(), variant.must_be_fresh()), variant);
+    }
+}

@@ -1,0 +1,140 @@
+//! Timer wheel against a map of deadlines that is searched from end to end.
+
+use namewire_tables::TimerWheel;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const TICK_NS: u64 = 1000;
+const SLOTS: usize = 64;
+const CAPACITY: u32 = 20;
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+#[derive(Clone, Debug)]
+enum Operation {
+    /// The deadline is relative to now, and may lie in the past.
+    Arm {
+        id: u32,
+        after_ns: u64,
+        past: bool,
+    },
+    Disarm {
+        id: u32,
+    },
+    /// Takes at most this many due timers, so that the wheel stops in the middle of a slot.
+    Pop {
+        step_ns: u64,
+        most: usize,
+    },
+}
+
+fn span_ns() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0..3 * TICK_NS,
+        0..2 * TICK_NS * SLOTS as u64,
+        // Whole turns, so that many timers share a slot.
+        (0..4_u64).prop_map(|turns| turns * TICK_NS * SLOTS as u64),
+        0..3 * HOUR_NS,
+    ]
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        3 => (0..CAPACITY, span_ns(), prop::bool::weighted(0.1))
+            .prop_map(|(id, after_ns, past)| Operation::Arm { id, after_ns, past }),
+        1 => (0..CAPACITY).prop_map(|id| Operation::Disarm { id }),
+        3 => (span_ns(), prop_oneof![0..3_usize, Just(usize::MAX)])
+            .prop_map(|(step_ns, most)| Operation::Pop { step_ns, most }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #[test]
+    fn wheel_equals_the_naive_one(
+        start_ns in prop_oneof![Just(0), 0..HOUR_NS, Just(u64::MAX / 2)],
+        operations in prop::collection::vec(operation(), 1..120),
+    ) {
+        let mut wheel = TimerWheel::new(TICK_NS, SLOTS, CAPACITY);
+        let mut naive = BTreeMap::new();
+        let mut now = start_ns;
+        for operation in operations {
+            match operation {
+                Operation::Arm { id, after_ns, past } => {
+                    let deadline = if past { now.saturating_sub(after_ns) } else { now + after_ns };
+                    wheel.arm(id, deadline);
+                    naive.insert(id, deadline);
+                }
+                Operation::Disarm { id } => {
+                    prop_assert_eq!(wheel.disarm(id), naive.remove(&id).is_some());
+                }
+                Operation::Pop { step_ns, most } => {
+                    now += step_ns;
+                    for _ in 0..most {
+                        let Some(id) = wheel.pop_expired(now) else {
+                            // Late by less than a tick: what remains has its boundary ahead.
+                            for (id, deadline) in &naive {
+                                prop_assert!(deadline + TICK_NS > now, "timer {} is late", id);
+                            }
+                            // A caller that sleeps until then makes progress.
+                            if let Some(next) = wheel.next_deadline() {
+                                prop_assert!(next > now);
+                            }
+                            break;
+                        };
+                        let deadline = naive.remove(&id);
+                        prop_assert!(deadline.is_some_and(|deadline| deadline <= now), "{} early", id);
+                    }
+                }
+            }
+            prop_assert_eq!(wheel.len(), naive.len());
+            prop_assert!((0..CAPACITY).all(|id| wheel.is_armed(id) == naive.contains_key(&id)));
+            let first_boundary = naive.values().min().map(|first| first.next_multiple_of(TICK_NS));
+            prop_assert_eq!(wheel.next_deadline().is_some(), first_boundary.is_some());
+            if let (Some(next), Some(boundary)) = (wheel.next_deadline(), first_boundary) {
+                prop_assert!(next <= boundary.max(now), "sleeps until {} past {}", next, boundary);
+            }
+        }
+    }
+}
+
+/// Sleeping until `next_deadline` each time fires everything within its tick.
+#[test]
+fn a_sleeper_fires_every_timer_in_its_tick() {
+    let mut random = fastrand::Rng::with_seed(11);
+    let mut wheel = TimerWheel::new(TICK_NS, SLOTS, 5000);
+    let deadlines: Vec<u64> = (0..5000).map(|_| random.u64(0..10_000_000)).collect();
+    for (id, &deadline) in (0..).zip(&deadlines) {
+        wheel.arm(id, deadline);
+    }
+    let (mut fired, mut wakings) = (0, 0);
+    while let Some(now) = wheel.next_deadline() {
+        wakings += 1;
+        while let Some(id) = wheel.pop_expired(now) {
+            let deadline = deadlines[id as usize];
+            assert!(deadline <= now && now < deadline + TICK_NS);
+            fired += 1;
+        }
+    }
+    assert_eq!(fired, 5000);
+    assert!(wakings <= 10_001, "no more than one waking per tick: {wakings}");
+}
+
+#[test]
+fn extreme_deadlines_do_not_overflow() {
+    let mut wheel = TimerWheel::new(1, SLOTS, 3);
+    wheel.arm(0, u64::MAX);
+    wheel.arm(1, 0);
+    wheel.arm(2, u64::MAX - 1);
+    assert_eq!(wheel.pop_expired(10), Some(1));
+    assert_eq!(wheel.pop_expired(u64::MAX - 1), Some(2));
+    assert_eq!(wheel.pop_expired(u64::MAX - 1), None);
+    assert_eq!(wheel.next_deadline(), Some(u64::MAX));
+    assert_eq!(wheel.pop_expired(u64::MAX), Some(0));
+    assert_eq!(wheel.next_deadline(), None);
+}
+
+#[test]
+#[should_panic(expected = "beyond the capacity")]
+fn an_id_beyond_the_capacity_is_the_callers_mistake() {
+    TimerWheel::new(TICK_NS, SLOTS, 8).arm(8, 0);
+}
