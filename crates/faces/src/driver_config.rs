@@ -1,0 +1,44 @@
+//! Settings of the sockets of one worker, with their defaults and units.
+
+use std::time::Duration;
+
+use namewire_packet::MAX_PACKET_BYTES;
+
+use crate::FaceIdAllocator;
+use crate::reassembly::DEFAULT_REASSEMBLY_OCTETS;
+
+/// Settings of one worker's sockets.
+#[derive(Clone, Debug)]
+pub struct DriverConfig {
+    /// Octets that may wait on one stream face before packets are refused. Default 1 MiB.
+    pub stream_queue_octets: usize,
+    /// Octets that may wait on one UDP socket, which a listener's faces share. Default 1 MiB.
+    pub udp_queue_octets: usize,
+    /// Octets that may wait on all faces together. Default 256 MiB.
+    pub total_queue_octets: usize,
+    /// An on-demand UDP face closes when nothing was received for so long. Default 600 s.
+    pub udp_idle_timeout: Duration,
+    /// MTU of on-demand UDP faces, in octets. Default 8800.
+    pub udp_mtu: usize,
+    /// Octets of unfinished fragmented packets per face. Default 64 KiB.
+    pub reassembly_octets: usize,
+    /// Faces of this worker at most. Default 16384.
+    pub max_faces: usize,
+    /// Where ids of on-demand UDP faces come from: one sequence for the whole router.
+    pub face_ids: FaceIdAllocator,
+}
+
+impl Default for DriverConfig {
+    fn default() -> Self {
+        DriverConfig {
+            stream_queue_octets: 1 << 20,
+            udp_queue_octets: 1 << 20,
+            total_queue_octets: 256 << 20,
+            udp_idle_timeout: Duration::from_secs(600),
+            udp_mtu: MAX_PACKET_BYTES,
+            reassembly_octets: DEFAULT_REASSEMBLY_OCTETS,
+            max_faces: 16384,
+            face_ids: FaceIdAllocator::new(),
+        }
+    }
+}

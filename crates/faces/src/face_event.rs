@@ -1,0 +1,83 @@
+//! What becomes of faces: created, closed, down, refused, each with its reason.
+
+use std::io;
+
+use namewire_packet::FaceId;
+
+use crate::FaceInfo;
+
+/// Something that happened to a face without the caller asking for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaceEvent {
+    /// A datagram from an unknown remote made a face.
+    Created {
+        /// Its new id.
+        face: FaceId,
+        /// Its facts.
+        info: FaceInfo,
+    },
+    /// The face is gone. Not reported for [`crate::SocketDriver::remove_face`].
+    Closed {
+        /// Its id, never used again.
+        face: FaceId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// The connection of a permanent stream face failed; the face waits for
+    /// [`crate::SocketDriver::reconnect`] and refuses packets meanwhile.
+    Down {
+        /// Its id.
+        face: FaceId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// The peer sent its first LpPacket, so it understands link headers.
+    SpokeLp {
+        /// Its id.
+        face: FaceId,
+    },
+}
+
+/// Why a face closed or went down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The peer closed the connection.
+    PeerClosed,
+    /// The socket failed.
+    Io(io::ErrorKind),
+    /// The stream has an element of more than 8800 octets.
+    OversizeElement,
+    /// The stream has octets that cannot start an element.
+    MalformedElement,
+    /// Nothing was received for the idle time-out.
+    Idle,
+}
+
+impl std::fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CloseReason::PeerClosed => f.write_str("closed by the peer"),
+            CloseReason::Io(kind) => write!(f, "socket failed: {kind}"),
+            CloseReason::OversizeElement => f.write_str("element of more than 8800 octets"),
+            CloseReason::MalformedElement => f.write_str("malformed element header"),
+            CloseReason::Idle => f.write_str("idle"),
+        }
+    }
+}
+
+/// Why a face was not added.
+#[derive(Debug, thiserror::Error)]
+pub enum AddFaceError {
+    /// This worker has as many faces as it may.
+    #[error("the limit of {0} faces is reached")]
+    FaceLimit(usize),
+    /// The id is in use.
+    #[error("face {0} exists already")]
+    Exists(FaceId),
+    /// There is no such face, or it is not a stream that is down.
+    #[error("face {0} is not a stream face that is down")]
+    NotDown(FaceId),
+    /// The socket could not be made or watched.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}

@@ -1,0 +1,79 @@
+//! Cuts a network packet into LpPackets that fit the MTU (NDNLPv2 §2).
+//!
+//! ```text
+//!   fragment 0:  LpPacket { Sequence s    FragIndex 0  FragCount n  all headers  Fragment }
+//!   fragment i:  LpPacket { Sequence s+i  FragIndex i  FragCount n               Fragment }
+//! ```
+//!
+//! The packet is not copied: each fragment is handed out as link-header octets and
+//! a slice of the packet. Every fragment keeps [`FRAGMENT_ROOM`] octets free, as
+//! NFD does, so that both cut a packet at the same places.
+
+use namewire_packet::lp::{self, LinkFields, LpHeaders};
+
+use crate::LinkDrop;
+use crate::reassembly::MAX_FRAGMENTS;
+
+/// Octets kept free for the link fields of a fragment: ten for each of LpPacket,
+/// Sequence, FragIndex, FragCount and Fragment (NFD `lp-fragmenter.cpp`).
+pub const FRAGMENT_ROOM: usize = 50;
+
+/// Sequence numbers of one face.
+pub(crate) struct Fragmenter {
+    next_sequence: u64,
+}
+
+impl Fragmenter {
+    pub(crate) fn new(first_sequence: u64) -> Self {
+        Fragmenter { next_sequence: first_sequence }
+    }
+
+    /// Emits the fragments of `packet` in order, each as (link header, slice of `packet`).
+    /// Nothing is emitted if the MTU is too small for it.
+    pub(crate) fn split(
+        &mut self,
+        headers: &LpHeaders,
+        packet: &[u8],
+        mtu: usize,
+        scratch: &mut Vec<u8>,
+        emit: &mut impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), LinkDrop> {
+        let room = mtu.checked_sub(FRAGMENT_ROOM).filter(|&room| room > 0);
+        let room = room.ok_or(LinkDrop::PacketTooLarge)?;
+        let first_room = room
+            .checked_sub(header_octets(headers, scratch))
+            .filter(|&room| room > 0)
+            .ok_or(LinkDrop::PacketTooLarge)?;
+        let (first, rest) = packet.split_at(first_room.min(packet.len()));
+        let frag_count = 1 + rest.len().div_ceil(room) as u64;
+        if frag_count > MAX_FRAGMENTS {
+            return Err(LinkDrop::PacketTooLarge);
+        }
+        let no_headers = LpHeaders::default();
+        for (frag_index, payload) in std::iter::once(first).chain(rest.chunks(room)).enumerate() {
+            let link = LinkFields {
+                sequence: Some(self.next_sequence),
+                fragment: Some((frag_index as u64, frag_count)),
+                ..LinkFields::default()
+            };
+            self.next_sequence = self.next_sequence.wrapping_add(1);
+            let headers = if frag_index == 0 { headers } else { &no_headers };
+            scratch.clear();
+            lp::write_headers(scratch, headers, &link, payload.len());
+            emit(scratch, payload);
+        }
+        Ok(())
+    }
+}
+
+/// Octets that the header fields alone take.
+fn header_octets(headers: &LpHeaders, scratch: &mut Vec<u8>) -> usize {
+    if headers.is_empty() {
+        return 0;
+    }
+    // All fields together stay below 253 octets, so an LpPacket of them and no Fragment
+    // has 2 octets more than the fields.
+    scratch.clear();
+    lp::write_headers(scratch, headers, &LinkFields::default(), 0);
+    scratch.len() - 2
+}

@@ -1,0 +1,44 @@
+//! Faces: how packets enter and leave the router.
+//!
+//! Two halves, which can be read apart:
+//!
+//! * **The link service**, sans-IO: [`LinkService`] turns frames into network
+//!   packets and back ([`reassembly`], [`fragmentation`]). The simulator uses it
+//!   as it is.
+//! * **Sockets**: [`SocketDriver`] owns every socket of one worker thread and
+//!   sleeps on all of them at once. One file per transport says what is special
+//!   about it: [`unix`], [`tcp`], [`udp`].
+//!
+//! Everything refused is a [`LinkDrop`]; everything that happened to a face is a
+//! [`FaceEvent`]. `sys` is the only file with `unsafe`.
+
+mod buffer_pool;
+mod datagram_socket;
+pub mod driver_config;
+pub mod face_counters;
+pub mod face_event;
+pub mod face_info;
+pub mod face_uri;
+pub mod fragmentation;
+pub mod link_drop;
+pub mod link_service;
+pub mod reassembly;
+pub mod rx_arena;
+pub mod socket_driver;
+pub mod stream;
+mod sys;
+pub mod tcp;
+pub mod udp;
+pub mod unix;
+mod waker;
+
+pub use driver_config::DriverConfig;
+pub use face_counters::{FaceCounters, LinkCounters};
+pub use face_event::{AddFaceError, CloseReason, FaceEvent};
+pub use face_info::{FaceIdAllocator, FaceInfo, FaceScope, LinkType, Persistency};
+pub use link_drop::LinkDrop;
+pub use link_service::{LinkOptions, LinkService, Received};
+pub use rx_arena::{RxArena, RxPacket};
+pub use socket_driver::SocketDriver;
+pub use stream::StreamSocket;
+pub use waker::Waker;

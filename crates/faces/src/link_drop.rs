@@ -1,0 +1,172 @@
+//! Why a frame or packet was not passed on by a face.
+//!
+//! Every refusal of this crate is one of these, and each is a counter of the face
+//! it happened on ([`crate::FaceCounters::drops`]). Whose fault it probably is
+//! stands in each comment.
+
+/// A named reason for dropping a frame on its way in or a packet on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum LinkDrop {
+    /// The octets are not one TLV element in shortest form. Peer's fault.
+    MalformedElement,
+    /// The frame ends before its element does. Peer's fault, or a cut datagram.
+    TruncatedElement,
+    /// Octets follow the element in its datagram. Peer's fault.
+    TrailingOctets,
+    /// The element or datagram exceeds 8800 octets. Peer's fault.
+    OversizeElement,
+    /// The element is neither Interest, Data nor LpPacket. Peer's fault.
+    UnknownType,
+    /// A header field is malformed, repeated, misplaced or unknown (NDNLPv2 §1). Peer's fault.
+    MalformedLpHeader,
+    /// An LpPacket inside an LpPacket. Peer's fault.
+    NestedLpPacket,
+    /// The Fragment is not exactly one Interest or Data. Peer's fault.
+    FragmentNotPacket,
+    /// A Nack header on something other than an Interest. Peer's fault.
+    NackWithoutInterest,
+    /// NextHopFaceId on a face whose local fields are off. The application forgot to turn them on.
+    LocalFieldsOff,
+    /// NextHopFaceId on a Data or Nack. Peer's fault.
+    MisplacedNextHopFaceId,
+    /// CachePolicy on an Interest or Nack. Peer's fault.
+    MisplacedCachePolicy,
+    /// NonDiscovery on a Data or Nack. Peer's fault.
+    MisplacedNonDiscovery,
+    /// PrefixAnnouncement on an Interest or Nack. Peer's fault.
+    MisplacedPrefixAnnouncement,
+    /// FragIndex or FragCount on a face that does not fragment. Configurations differ.
+    FragmentationOff,
+    /// FragIndex is not below FragCount. Peer's fault.
+    FragIndexOutOfRange,
+    /// FragCount is above [`crate::reassembly::MAX_FRAGMENTS`]. Peer's fault.
+    TooManyFragments,
+    /// A fragment without Sequence. Peer's fault.
+    MissingSequence,
+    /// FragCount changed within one message. Peer's fault, or a restarted peer.
+    FragCountChanged,
+    /// This fragment was received before. The network duplicated it; harmless.
+    DuplicateFragment,
+    /// The fragments of a message exceed 8800 octets. Peer's fault.
+    ReassemblyOversize,
+    /// A message was given up because newer ones needed its place. Loss, or a flood.
+    ReassemblyEvicted,
+    /// A message was given up 500 ms after its last fragment. Loss on the link.
+    ReassemblyTimeout,
+    /// A datagram on a connected socket from another remote. A race at face creation.
+    ForeignRemote,
+    /// No face was made for an unknown remote: the face table is full. Flood, or a low limit.
+    FaceLimit,
+    /// The packet does not fit the face's MTU. Local or configuration.
+    PacketTooLarge,
+    /// The face's send queue is full: the peer or the network is slower than we are.
+    QueueFull,
+    /// All send queues together are full: many slow peers.
+    QueuesFull,
+    /// The face exists but its connection is down (a permanent face between connections).
+    FaceDown,
+    /// No such face. A race with its removal.
+    NoSuchFace,
+    /// The kernel refused the datagram (unreachable, too big, not permitted). Network or configuration.
+    SendFailed,
+}
+
+impl LinkDrop {
+    /// Every reason, in declaration order: `ALL[r as usize] == r`.
+    pub const ALL: [LinkDrop; 31] = [
+        LinkDrop::MalformedElement,
+        LinkDrop::TruncatedElement,
+        LinkDrop::TrailingOctets,
+        LinkDrop::OversizeElement,
+        LinkDrop::UnknownType,
+        LinkDrop::MalformedLpHeader,
+        LinkDrop::NestedLpPacket,
+        LinkDrop::FragmentNotPacket,
+        LinkDrop::NackWithoutInterest,
+        LinkDrop::LocalFieldsOff,
+        LinkDrop::MisplacedNextHopFaceId,
+        LinkDrop::MisplacedCachePolicy,
+        LinkDrop::MisplacedNonDiscovery,
+        LinkDrop::MisplacedPrefixAnnouncement,
+        LinkDrop::FragmentationOff,
+        LinkDrop::FragIndexOutOfRange,
+        LinkDrop::TooManyFragments,
+        LinkDrop::MissingSequence,
+        LinkDrop::FragCountChanged,
+        LinkDrop::DuplicateFragment,
+        LinkDrop::ReassemblyOversize,
+        LinkDrop::ReassemblyEvicted,
+        LinkDrop::ReassemblyTimeout,
+        LinkDrop::ForeignRemote,
+        LinkDrop::FaceLimit,
+        LinkDrop::PacketTooLarge,
+        LinkDrop::QueueFull,
+        LinkDrop::QueuesFull,
+        LinkDrop::FaceDown,
+        LinkDrop::NoSuchFace,
+        LinkDrop::SendFailed,
+    ];
+
+    /// Number of reasons.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Stable snake-case name, as it appears in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LinkDrop::MalformedElement => "malformed_element",
+            LinkDrop::TruncatedElement => "truncated_element",
+            LinkDrop::TrailingOctets => "trailing_octets",
+            LinkDrop::OversizeElement => "oversize_element",
+            LinkDrop::UnknownType => "unknown_type",
+            LinkDrop::MalformedLpHeader => "malformed_lp_header",
+            LinkDrop::NestedLpPacket => "nested_lp_packet",
+            LinkDrop::FragmentNotPacket => "fragment_not_packet",
+            LinkDrop::NackWithoutInterest => "nack_without_interest",
+            LinkDrop::LocalFieldsOff => "local_fields_off",
+            LinkDrop::MisplacedNextHopFaceId => "misplaced_next_hop_face_id",
+            LinkDrop::MisplacedCachePolicy => "misplaced_cache_policy",
+            LinkDrop::MisplacedNonDiscovery => "misplaced_non_discovery",
+            LinkDrop::MisplacedPrefixAnnouncement => "misplaced_prefix_announcement",
+            LinkDrop::FragmentationOff => "fragmentation_off",
+            LinkDrop::FragIndexOutOfRange => "frag_index_out_of_range",
+            LinkDrop::TooManyFragments => "too_many_fragments",
+            LinkDrop::MissingSequence => "missing_sequence",
+            LinkDrop::FragCountChanged => "frag_count_changed",
+            LinkDrop::DuplicateFragment => "duplicate_fragment",
+            LinkDrop::ReassemblyOversize => "reassembly_oversize",
+            LinkDrop::ReassemblyEvicted => "reassembly_evicted",
+            LinkDrop::ReassemblyTimeout => "reassembly_timeout",
+            LinkDrop::ForeignRemote => "foreign_remote",
+            LinkDrop::FaceLimit => "face_limit",
+            LinkDrop::PacketTooLarge => "packet_too_large",
+            LinkDrop::QueueFull => "queue_full",
+            LinkDrop::QueuesFull => "queues_full",
+            LinkDrop::FaceDown => "face_down",
+            LinkDrop::NoSuchFace => "no_such_face",
+            LinkDrop::SendFailed => "send_failed",
+        }
+    }
+}
+
+impl std::fmt::Display for LinkDrop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::error::Error for LinkDrop {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_in_declaration_order_and_names_are_distinct() {
+        for (i, reason) in LinkDrop::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, i);
+        }
+        let names: std::collections::HashSet<_> = LinkDrop::ALL.iter().map(|r| r.name()).collect();
+        assert_eq!(names.len(), LinkDrop::COUNT);
+    }
+}

@@ -1,0 +1,225 @@
+//! Puts fragmented network packets together again (NDNLPv2 §2).
+//!
+//! Which fragments belong together is said by Sequence − FragIndex, the message id.
+//! Fragments may come in any order and more than once. Headers are those of
+//! fragment 0; what other fragments repeat is ignored.
+//!
+//! Cost: a copy of each fragment into its message, and one more copy of the whole
+//! only if the fragments came out of order. Memory grows with octets received and
+//! never by a number that the peer announces.
+//!
+//! Limits, per face: [`MAX_FRAGMENTS`] per message, 8800 octets per message,
+//! [`MAX_MESSAGES`] messages and a number of octets in progress (the message that
+//! has waited longest gives way), [`TIMEOUT_NS`] since a message's last fragment.
+
+use namewire_packet::MAX_PACKET_BYTES;
+use namewire_packet::lp::LpHeaders;
+
+use crate::{LinkCounters, LinkDrop};
+
+/// Most fragments of one network packet (NFD `lp-reassembler.hpp`).
+pub const MAX_FRAGMENTS: u64 = 400;
+
+/// Most network packets in progress on one face.
+pub const MAX_MESSAGES: usize = 16;
+
+/// Octets in progress on one face unless configured otherwise.
+pub const DEFAULT_REASSEMBLY_OCTETS: usize = 64 * 1024;
+
+/// How long a message waits after its last fragment, in nanoseconds: 500 ms.
+pub const TIMEOUT_NS: u64 = 500_000_000;
+
+/// One received fragment with its link fields.
+pub(crate) struct FragmentIn<'a> {
+    pub(crate) sequence: Option<u64>,
+    pub(crate) frag_index: u64,
+    pub(crate) frag_count: u64,
+    /// Used only if this is fragment 0.
+    pub(crate) envelope: Envelope,
+    pub(crate) payload: &'a [u8],
+}
+
+/// The headers of a network packet, as far as its legality and handling need them.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Envelope {
+    pub(crate) headers: LpHeaders,
+    pub(crate) has_prefix_announcement: bool,
+}
+
+/// The messages in progress of one face.
+pub(crate) struct Reassembler {
+    messages: Vec<Message>,
+    limit_octets: usize,
+    held_octets: usize,
+    /// The last packet completed; valid until the next one.
+    assembled: Vec<u8>,
+    /// Buffers of the last finished message, so that a busy link allocates nothing.
+    spare: Option<Message>,
+}
+
+struct Message {
+    id: u64,
+    frag_count: u64,
+    last_fragment_ns: u64,
+    envelope: Envelope,
+    seen: [u64; (MAX_FRAGMENTS as usize).div_ceil(64)],
+    pieces: Vec<Piece>,
+    octets: Vec<u8>,
+}
+
+/// Where in `octets` a fragment lies. `octets` is in order of arrival.
+#[derive(Clone, Copy)]
+struct Piece {
+    frag_index: u16,
+    start: u16,
+    len: u16,
+}
+
+impl Reassembler {
+    pub(crate) fn new(limit_octets: usize) -> Self {
+        Reassembler {
+            messages: Vec::new(),
+            limit_octets: limit_octets.max(MAX_PACKET_BYTES),
+            held_octets: 0,
+            assembled: Vec::new(),
+            spare: None,
+        }
+    }
+
+    /// Takes one fragment. `Some` when it completes its message, whose octets are
+    /// then in [`Reassembler::assembled`]. Messages that give way are counted.
+    pub(crate) fn accept(
+        &mut self,
+        now_ns: u64,
+        fragment: FragmentIn<'_>,
+        counters: &mut LinkCounters,
+    ) -> Result<Option<Envelope>, LinkDrop> {
+        let sequence = fragment.sequence.ok_or(LinkDrop::MissingSequence)?;
+        let id = sequence.wrapping_sub(fragment.frag_index);
+        let position = match self.messages.iter().position(|m| m.id == id) {
+            Some(position) => position,
+            None => self.begin(id, fragment.frag_count, now_ns, counters),
+        };
+        let message = &mut self.messages[position];
+        if message.frag_count != fragment.frag_count {
+            return Err(LinkDrop::FragCountChanged);
+        }
+        let (word, bit) = (fragment.frag_index as usize / 64, 1 << (fragment.frag_index % 64));
+        if message.seen[word] & bit != 0 {
+            return Err(LinkDrop::DuplicateFragment);
+        }
+        if message.octets.len() + fragment.payload.len() > MAX_PACKET_BYTES {
+            self.forget(position);
+            return Err(LinkDrop::ReassemblyOversize);
+        }
+        message.seen[word] |= bit;
+        message.last_fragment_ns = now_ns;
+        if fragment.frag_index == 0 {
+            message.envelope = fragment.envelope;
+        }
+        message.pieces.push(Piece {
+            frag_index: fragment.frag_index as u16,
+            start: message.octets.len() as u16,
+            len: fragment.payload.len() as u16,
+        });
+        message.octets.extend_from_slice(fragment.payload);
+        self.held_octets += fragment.payload.len();
+        if message.pieces.len() as u64 == message.frag_count {
+            return Ok(Some(self.finish(position)));
+        }
+        while self.held_octets > self.limit_octets {
+            self.evict(Some(id), counters);
+        }
+        Ok(None)
+    }
+
+    /// The octets of the packet that the last successful `accept` completed.
+    pub(crate) fn assembled(&self) -> &[u8] {
+        &self.assembled
+    }
+
+    /// When the oldest message times out.
+    pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
+        let oldest = self.messages.iter().map(|m| m.last_fragment_ns).min()?;
+        Some(oldest.saturating_add(TIMEOUT_NS))
+    }
+
+    /// Gives up the messages whose time is over; returns how many. Frees the buffers of a
+    /// link on which nothing is in progress, so that a silent face holds none.
+    pub(crate) fn expire(&mut self, now_ns: u64) -> u64 {
+        let mut expired = 0;
+        for position in (0..self.messages.len()).rev() {
+            let message = &self.messages[position];
+            if message.last_fragment_ns.saturating_add(TIMEOUT_NS) <= now_ns {
+                self.forget(position);
+                expired += 1;
+            }
+        }
+        if self.messages.is_empty() {
+            self.spare = None;
+            self.assembled = Vec::new();
+        }
+        expired
+    }
+
+    fn begin(&mut self, id: u64, frag_count: u64, now_ns: u64, counters: &mut LinkCounters) -> usize {
+        if self.messages.len() == MAX_MESSAGES {
+            self.evict(None, counters);
+        }
+        let (pieces, octets) = match self.spare.take() {
+            Some(spare) => (spare.pieces, spare.octets),
+            None => (Vec::new(), Vec::new()),
+        };
+        self.messages.push(Message {
+            id,
+            frag_count,
+            last_fragment_ns: now_ns,
+            envelope: Envelope::default(),
+            seen: Default::default(),
+            pieces,
+            octets,
+        });
+        self.messages.len() - 1
+    }
+
+    /// Gives up the message that has waited longest, other than `keep`.
+    fn evict(&mut self, keep: Option<u64>, counters: &mut LinkCounters) {
+        let victim = (0..self.messages.len())
+            .filter(|&i| Some(self.messages[i].id) != keep)
+            .min_by_key(|&i| self.messages[i].last_fragment_ns);
+        if let Some(victim) = victim {
+            self.forget(victim);
+            counters.count_drop(LinkDrop::ReassemblyEvicted);
+        }
+    }
+
+    fn finish(&mut self, position: usize) -> Envelope {
+        let mut message = self.messages.swap_remove(position);
+        self.held_octets -= message.octets.len();
+        if message.pieces.is_sorted_by_key(|piece| piece.frag_index) {
+            std::mem::swap(&mut self.assembled, &mut message.octets);
+        } else {
+            message.pieces.sort_unstable_by_key(|piece| piece.frag_index);
+            self.assembled.clear();
+            for piece in &message.pieces {
+                let start = usize::from(piece.start);
+                self.assembled.extend_from_slice(&message.octets[start..start + usize::from(piece.len)]);
+            }
+        }
+        let envelope = message.envelope;
+        self.recycle(message);
+        envelope
+    }
+
+    fn forget(&mut self, position: usize) {
+        let message = self.messages.swap_remove(position);
+        self.held_octets -= message.octets.len();
+        self.recycle(message);
+    }
+
+    fn recycle(&mut self, mut message: Message) {
+        message.pieces.clear();
+        message.octets.clear();
+        self.spare = Some(message);
+    }
+}

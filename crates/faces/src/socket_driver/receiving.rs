@@ -1,0 +1,254 @@
+//! From readiness to packets in the arena.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use namewire_packet::FaceId;
+use rustix::event::{Timespec, epoll};
+
+use super::{Channel, DATAGRAM_TOKEN, SocketDriver, Source, WAKER_TOKEN};
+use crate::datagram_socket::DatagramSocket;
+use crate::link_service::check_shape;
+use crate::rx_arena::DATAGRAM_SLOT_OCTETS;
+use crate::stream::Turn;
+use crate::sys::MAX_BATCH;
+use crate::{FaceEvent, LinkDrop, Persistency, Received, RxArena, RxPacket, udp};
+
+/// Sleeps longer than this end early, harmlessly: epoll counts milliseconds in 31 bits.
+const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// Sockets whose readiness is told by one system call; the others have their turn next.
+const EVENTS_PER_WAIT: usize = 256;
+
+impl SocketDriver {
+    /// Sleeps until a face is readable, a blocked face is writable, a [`crate::Waker`] wakes
+    /// or `timeout` is over; `None` sleeps without end, zero only looks. Returns at once if
+    /// an earlier batch left something to read. Blocked faces that became writable are flushed.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let timeout = if self.ready.is_empty() { timeout } else { Some(Duration::ZERO) };
+        let timeout = timeout.map(|timeout| {
+            let timeout = timeout.min(LONGEST_SLEEP);
+            Timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ }
+        });
+        let mut space = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_PER_WAIT];
+        match epoll::wait(&self.epoll, &mut space, timeout.as_ref()) {
+            Ok((events, _)) => {
+                for event in events {
+                    let (flags, data) = (event.flags, event.data);
+                    self.note_event(flags, data.u64());
+                }
+                Ok(())
+            }
+            Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads from ready faces, each in its turn, into `arena`, and lists the network packets
+    /// found in `out`, at most `max_packets`, in ascending order of position. What the arena
+    /// and `out` held before is gone. Drops are counted; closures and new faces are in
+    /// [`SocketDriver::events`].
+    pub fn receive(&mut self, now_ns: u64, arena: &mut RxArena, out: &mut Vec<RxPacket>, max_packets: usize) {
+        self.now_ns = now_ns;
+        arena.reset();
+        out.clear();
+        for _ in 0..self.ready.len() {
+            if out.len() >= max_packets || !arena.has_room() {
+                break;
+            }
+            let Some(source) = self.ready.pop_front() else { break };
+            let has_more = match source {
+                Source::Stream(face) => self.receive_stream(face, arena, out, max_packets),
+                Source::Datagrams(socket) => self.receive_datagrams(socket, arena, out, max_packets),
+            };
+            if has_more {
+                self.ready.push_back(source);
+            } else {
+                self.clear_ready(source);
+            }
+        }
+    }
+
+    fn note_event(&mut self, flags: epoll::EventFlags, token: u64) {
+        if token == WAKER_TOKEN {
+            self.waker.reset();
+            return;
+        }
+        let readable = flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        let writable = flags.contains(epoll::EventFlags::OUT);
+        if token & DATAGRAM_TOKEN != 0 {
+            let index = (token & !DATAGRAM_TOKEN) as usize;
+            if writable {
+                self.flush_datagrams(index);
+            }
+            if let Some(Some(socket)) = self.datagram_sockets.get_mut(index)
+                && readable
+                && !socket.is_ready
+            {
+                socket.is_ready = true;
+                self.ready.push_back(Source::Datagrams(index));
+            }
+            return;
+        }
+        let id = FaceId(token);
+        if writable {
+            self.flush_face(id);
+        }
+        if let Some(face) = self.faces.get_mut(&id)
+            && readable
+            && !face.is_ready
+        {
+            face.is_ready = true;
+            self.ready.push_back(Source::Stream(id));
+        }
+    }
+
+    fn clear_ready(&mut self, source: Source) {
+        match source {
+            Source::Stream(face) => {
+                self.change(face, |face| face.is_ready = false);
+            }
+            Source::Datagrams(index) => {
+                if let Some(Some(socket)) = self.datagram_sockets.get_mut(index) {
+                    socket.is_ready = false;
+                }
+            }
+        }
+    }
+
+    /// One turn of a stream face; true if it wants another.
+    fn receive_stream(&mut self, id: FaceId, arena: &mut RxArena, out: &mut Vec<RxPacket>, max_packets: usize) -> bool {
+        let Some(face) = self.faces.get_mut(&id) else { return false };
+        let Channel::Stream(stream) = &mut face.channel else { return false };
+        let batch = (arena, out, max_packets);
+        let turn = stream.receive(id, &mut face.link, self.now_ns, batch, &mut self.pool);
+        face.last_received_ns = self.now_ns;
+        self.note_received(id);
+        match turn {
+            Turn::Drained => false,
+            Turn::More => true,
+            Turn::Closed(reason) => {
+                self.close(id, reason);
+                false
+            }
+        }
+    }
+
+    /// One `recvmmsg` from a UDP socket; true if there may be more.
+    fn receive_datagrams(
+        &mut self,
+        index: usize,
+        arena: &mut RxArena,
+        out: &mut Vec<RxPacket>,
+        max_packets: usize,
+    ) -> bool {
+        let Some(Some(socket)) = self.datagram_sockets.get_mut(index) else { return false };
+        let base = arena.used();
+        let wanted = (max_packets - out.len()).min(MAX_BATCH);
+        let free = arena.free_mut();
+        let slots = wanted.min(free.len() / DATAGRAM_SLOT_OCTETS);
+        // A pending error (a peer's port is closed) is reported once and then forgotten; it
+        // says nothing about other datagrams, and never closes a face.
+        let received = self.batch.receive(socket.socket.as_fd(), free, DATAGRAM_SLOT_OCTETS, slots).unwrap_or(0);
+        for i in 0..received {
+            let start = i * DATAGRAM_SLOT_OCTETS;
+            let datagram = start..start + self.batch.len(i);
+            let Some(id) = self.face_of_datagram(index, i, &free[datagram.clone()]) else {
+                continue;
+            };
+            self.accept_datagram(id, i, &mut free[start..], base + start, out);
+        }
+        arena.keep(received * DATAGRAM_SLOT_OCTETS);
+        received == slots
+    }
+
+    /// Passes the i-th datagram of the batch, which lies at the start of `slot`, through the
+    /// link service of its face.
+    fn accept_datagram(&mut self, id: FaceId, i: usize, slot: &mut [u8], slot_start: usize, out: &mut Vec<RxPacket>) {
+        let Some(face) = self.faces.get_mut(&id) else { return };
+        face.last_received_ns = self.now_ns;
+        if self.batch.is_truncated(i) {
+            face.link.count_drop(LinkDrop::OversizeElement);
+            return self.note_received(id);
+        }
+        match face.link.receive(self.now_ns, &slot[..self.batch.len(i)]) {
+            Ok(Received::Packet { headers, start, len }) => {
+                out.push(RxPacket { face: id, headers, start: (slot_start + start) as u32, len: len as u32 });
+            }
+            Ok(Received::Reassembled { headers, packet }) => {
+                // The last fragment's slot is free now, and every packet fits a slot.
+                slot[..packet.len()].copy_from_slice(packet);
+                out.push(RxPacket { face: id, headers, start: slot_start as u32, len: packet.len() as u32 });
+            }
+            Ok(Received::Incomplete) => self.schedule_reassembly(id),
+            Ok(Received::Idle) | Err(_) => {}
+        }
+        self.note_received(id);
+    }
+
+    /// The face that the i-th datagram of the batch belongs to, made if need be.
+    fn face_of_datagram(&mut self, index: usize, i: usize, octets: &[u8]) -> Option<FaceId> {
+        let remote = self.batch.source(i)?;
+        let socket = self.datagram_sockets.get(index)?.as_ref()?;
+        match socket.connected {
+            Some((face, expected)) if is_same_remote(remote, expected) => Some(face),
+            // Arrived between bind and connect.
+            Some(_) => self.refuse_datagram(octets, LinkDrop::ForeignRemote),
+            None => match self.remotes.get(&(index, remote)) {
+                Some(face) => Some(*face),
+                None => self.create_on_demand(index, remote, i, octets),
+            },
+        }
+    }
+
+    /// Makes a face for a remote that sent something like an NDN packet. A port scan makes none.
+    fn create_on_demand(&mut self, index: usize, remote: SocketAddr, i: usize, octets: &[u8]) -> Option<FaceId> {
+        if self.batch.is_truncated(i) {
+            return self.refuse_datagram(octets, LinkDrop::OversizeElement);
+        }
+        if let Err(reason) = check_shape(octets) {
+            return self.refuse_datagram(octets, reason);
+        }
+        if self.faces.len() >= self.config.max_faces {
+            return self.refuse_datagram(octets, LinkDrop::FaceLimit);
+        }
+        let socket: &DatagramSocket = self.datagram_sockets.get(index)?.as_ref()?;
+        let local = udp::local_address_towards(socket.local, remote);
+        let mtu = self.config.udp_mtu;
+        let info = udp::face_info(local, remote, Persistency::OnDemand, mtu);
+        let face = self.config.face_ids.allocate();
+        let channel = Channel::Datagram { socket: index, destination: Some(remote) };
+        let options = self.datagram_options(mtu);
+        self.insert_face(face, channel, options, info.clone());
+        self.remotes.insert((index, remote), face);
+        self.events.push(FaceEvent::Created { face, info });
+        Some(face)
+    }
+
+    fn refuse_datagram(&mut self, octets: &[u8], reason: LinkDrop) -> Option<FaceId> {
+        self.faceless.in_octets += octets.len() as u64;
+        self.faceless.count_drop(reason);
+        None
+    }
+
+    /// Marks the face for publishing, and reports the first LpPacket of its peer.
+    fn note_received(&mut self, id: FaceId) {
+        let Some(face) = self.faces.get_mut(&id) else { return };
+        if !face.is_touched {
+            face.is_touched = true;
+            self.touched.push(id);
+        }
+        if face.link.peer_speaks_lp() && !face.spoke_lp {
+            face.spoke_lp = true;
+            self.events.push(FaceEvent::SpokeLp { face: id });
+        }
+    }
+}
+
+/// Compares addresses without the scope of link-local addresses, which one side may lack.
+fn is_same_remote(a: SocketAddr, b: SocketAddr) -> bool {
+    a.ip() == b.ip() && a.port() == b.port()
+}

@@ -1,0 +1,74 @@
+//! Idle on-demand faces and unfinished fragmented packets.
+//!
+//! A binary heap holds at most one entry of each kind per face. Traffic does not move an
+//! entry: when it comes due, it looks at the face and comes back later if need be.
+
+use std::cmp::Reverse;
+
+use namewire_packet::FaceId;
+
+use super::{Channel, SocketDriver, Timer};
+use crate::{CloseReason, Persistency};
+
+impl SocketDriver {
+    /// When [`SocketDriver::run_timers`] may have something to do.
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        self.timers.peek().map(|Reverse((at_ns, _))| *at_ns)
+    }
+
+    /// Gives up fragmented packets and idle faces whose time is over.
+    pub fn run_timers(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+        while let Some(&Reverse((at_ns, timer))) = self.timers.peek() {
+            if at_ns > now_ns {
+                break;
+            }
+            self.timers.pop();
+            match timer {
+                Timer::Idle(face) => self.run_idle_timer(face),
+                Timer::Reassembly(face) => self.run_reassembly_timer(face),
+            }
+        }
+    }
+
+    fn run_idle_timer(&mut self, id: FaceId) {
+        let Some(face) = self.faces.get_mut(&id) else { return };
+        face.has_idle_timer = false;
+        let is_on_demand = face.info.persistency == Persistency::OnDemand;
+        let idle_since_ns = face.last_received_ns;
+        let idle_timeout_ns = self.config.udp_idle_timeout.as_nanos() as u64;
+        if is_on_demand && idle_since_ns.saturating_add(idle_timeout_ns) <= self.now_ns {
+            self.close(id, CloseReason::Idle);
+        } else {
+            self.schedule_idle(id);
+        }
+    }
+
+    fn run_reassembly_timer(&mut self, id: FaceId) {
+        let Some(face) = self.faces.get_mut(&id) else { return };
+        face.has_reassembly_timer = false;
+        face.link.expire(self.now_ns);
+        face.published.publish(face.link.counters());
+        self.schedule_reassembly(id);
+    }
+
+    pub(super) fn schedule_idle(&mut self, id: FaceId) {
+        let Some(face) = self.faces.get_mut(&id) else { return };
+        let is_datagram = matches!(face.channel, Channel::Datagram { .. });
+        let closes_when_idle = is_datagram && face.info.persistency == Persistency::OnDemand;
+        if closes_when_idle && !face.has_idle_timer {
+            face.has_idle_timer = true;
+            let idle_timeout_ns = self.config.udp_idle_timeout.as_nanos() as u64;
+            let at_ns = face.last_received_ns.saturating_add(idle_timeout_ns);
+            self.timers.push(Reverse((at_ns, Timer::Idle(id))));
+        }
+    }
+
+    pub(super) fn schedule_reassembly(&mut self, id: FaceId) {
+        let Some(face) = self.faces.get_mut(&id) else { return };
+        if let Some(at_ns) = face.link.next_deadline_ns().filter(|_| !face.has_reassembly_timer) {
+            face.has_reassembly_timer = true;
+            self.timers.push(Reverse((at_ns, Timer::Reassembly(id))));
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! NDN over a byte stream: what Unix and TCP faces have in common.
+//!
+//! The stream is elements back to back; each is a bare Interest or Data or an LpPacket.
+//! An element that cannot complete within 8800 octets, or a header that can never be
+//! valid, closes the face, because the next boundary cannot be found (forwarding.md §5).
+//! A complete element of unknown type is only dropped.
+//!
+//! ```text
+//!   socket ─read─► arena: [ kept start | new octets ......... ]
+//!                           └ element ┴ element ┴ elem│          the rest is kept in `input`
+//! ```
+//!
+//! Cost: one read and one write per batch. Sending copies each packet into `output`,
+//! which exists only while something is unwritten. A peer that does not read fills
+//! `output` to its limit; then new packets are refused and what is queued stays.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use namewire_packet::{FaceId, MAX_PACKET_BYTES, tlv};
+
+use crate::buffer_pool::BufferPool;
+use crate::{CloseReason, LinkService, Received, RxArena, RxPacket};
+
+/// Octets read from one face in its turn, at most.
+const READ_OCTETS: usize = 64 << 10;
+
+/// A connected stream socket, accepted or dialled by the router's control side.
+#[derive(Debug)]
+pub enum StreamSocket {
+    /// A Unix socket: an application on this machine.
+    Unix(UnixStream),
+    /// A TCP connection.
+    Tcp(TcpStream),
+}
+
+impl StreamSocket {
+    /// Makes the socket fit for the driver: non-blocking, and without Nagle's delay on TCP.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        match self {
+            StreamSocket::Unix(socket) => socket.set_nonblocking(true),
+            StreamSocket::Tcp(socket) => {
+                socket.set_nodelay(true)?;
+                socket.set_nonblocking(true)
+            }
+        }
+    }
+
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            StreamSocket::Unix(socket) => (&*socket).read(buffer),
+            StreamSocket::Tcp(socket) => (&*socket).read(buffer),
+        }
+    }
+
+    fn write(&self, octets: &[u8]) -> io::Result<usize> {
+        match self {
+            StreamSocket::Unix(socket) => (&*socket).write(octets),
+            StreamSocket::Tcp(socket) => (&*socket).write(octets),
+        }
+    }
+}
+
+impl AsFd for StreamSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            StreamSocket::Unix(socket) => socket.as_fd(),
+            StreamSocket::Tcp(socket) => socket.as_fd(),
+        }
+    }
+}
+
+/// The stream half of a face.
+pub(crate) struct Stream {
+    pub(crate) socket: StreamSocket,
+    /// Octets read and not yet delivered, from `input_start`.
+    input: Vec<u8>,
+    input_start: usize,
+    /// `input` starts with a complete element, left there because a batch was full.
+    has_backlog: bool,
+    /// Octets to write, from `output_start`.
+    output: Vec<u8>,
+    output_start: usize,
+    /// The kernel refused octets; wait until it says that the socket is writable.
+    pub(crate) is_blocked: bool,
+    /// The connection failed while writing; the driver closes it when it can.
+    pub(crate) failure: Option<CloseReason>,
+}
+
+/// How a turn of reading ended.
+pub(crate) enum Turn {
+    /// Nothing is left that is known of.
+    Drained,
+    /// More is there, or may be.
+    More,
+    /// The face cannot go on.
+    Closed(CloseReason),
+}
+
+/// The outcome of cutting octets into elements.
+struct Cut {
+    /// Octets that were whole elements.
+    consumed: usize,
+    /// A whole element follows, but the batch is full.
+    batch_is_full: bool,
+    failure: Option<CloseReason>,
+}
+
+impl Stream {
+    pub(crate) fn new(socket: StreamSocket) -> Self {
+        Stream {
+            socket,
+            input: Vec::new(),
+            input_start: 0,
+            has_backlog: false,
+            output: Vec::new(),
+            output_start: 0,
+            is_blocked: false,
+            failure: None,
+        }
+    }
+
+    /// Reads once and appends the packets found to `out`, up to `max_packets` in all.
+    /// The arena must have room ([`RxArena::has_room`]).
+    pub(crate) fn receive(
+        &mut self,
+        face: FaceId,
+        link: &mut LinkService,
+        now_ns: u64,
+        batch: (&mut RxArena, &mut Vec<RxPacket>, usize),
+        pool: &mut BufferPool,
+    ) -> Turn {
+        let (arena, out, max_packets) = batch;
+        let base = arena.used();
+        let free = arena.free_mut();
+        if self.has_backlog {
+            return self.receive_backlog(face, link, now_ns, (arena, out, max_packets), pool);
+        }
+        let kept = self.input.len() - self.input_start;
+        free[..kept].copy_from_slice(&self.input[self.input_start..]);
+        let end = free.len().min(kept + READ_OCTETS);
+        let read = match self.socket.read(&mut free[kept..end]) {
+            Ok(0) => return Turn::Closed(CloseReason::PeerClosed),
+            Ok(read) => read,
+            Err(error) if is_transient(&error) => return Turn::Drained,
+            Err(error) => return Turn::Closed(CloseReason::Io(error.kind())),
+        };
+        let filled = kept + read;
+        let octets = &free[..filled];
+        let cut = cut_elements(face, link, now_ns, octets, base, out, max_packets);
+        self.has_backlog = cut.batch_is_full;
+        self.input_start = 0;
+        if cut.consumed == filled {
+            pool.give(&mut self.input);
+        } else {
+            if self.input.capacity() == 0 {
+                self.input = pool.take();
+            }
+            self.input.clear();
+            self.input.extend_from_slice(&octets[cut.consumed..]);
+        }
+        arena.keep(cut.consumed);
+        match cut.failure {
+            Some(reason) => Turn::Closed(reason),
+            None if self.has_backlog || filled == end => Turn::More,
+            None => Turn::Drained,
+        }
+    }
+
+    /// Delivers elements that were read in an earlier batch. Only what is delivered is
+    /// copied, so a long backlog costs one copy in all, not one per batch.
+    fn receive_backlog(
+        &mut self,
+        face: FaceId,
+        link: &mut LinkService,
+        now_ns: u64,
+        batch: (&mut RxArena, &mut Vec<RxPacket>, usize),
+        pool: &mut BufferPool,
+    ) -> Turn {
+        let (arena, out, max_packets) = batch;
+        let base = arena.used();
+        let backlog = &self.input[self.input_start..];
+        let within = &backlog[..backlog.len().min(arena.free_mut().len())];
+        let cut = cut_elements(face, link, now_ns, within, base, out, max_packets);
+        arena.free_mut()[..cut.consumed].copy_from_slice(&backlog[..cut.consumed]);
+        arena.keep(cut.consumed);
+        let cut_short = within.len() < backlog.len();
+        self.has_backlog = cut.batch_is_full || cut_short;
+        self.input_start += cut.consumed;
+        if self.input_start == self.input.len() {
+            self.input_start = 0;
+            pool.give(&mut self.input);
+        }
+        cut.failure.map_or(Turn::More, Turn::Closed)
+    }
+
+    /// Octets queued and not yet taken by the kernel.
+    pub(crate) fn queued_octets(&self) -> usize {
+        self.output.len() - self.output_start
+    }
+
+    /// Appends one frame to the queue.
+    pub(crate) fn queue(&mut self, header: &[u8], slice: &[u8], pool: &mut BufferPool) {
+        if self.output.capacity() == 0 {
+            self.output = pool.take();
+        }
+        self.output.extend_from_slice(header);
+        self.output.extend_from_slice(slice);
+    }
+
+    /// Writes as much as the kernel takes. Sets `is_blocked` or `failure` if it does not take all.
+    pub(crate) fn flush(&mut self, pool: &mut BufferPool) {
+        while self.output_start < self.output.len() {
+            match self.socket.write(&self.output[self.output_start..]) {
+                Ok(0) => {
+                    self.failure = Some(CloseReason::PeerClosed);
+                    break;
+                }
+                Ok(written) => self.output_start += written,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_blocked = true;
+                    self.compact();
+                    return;
+                }
+                Err(error) => {
+                    self.failure = Some(CloseReason::Io(error.kind()));
+                    break;
+                }
+            }
+        }
+        self.is_blocked = false;
+        self.output_start = 0;
+        pool.give(&mut self.output);
+    }
+
+    /// Moves what is left to the front once that is the smaller part: `output` never grows
+    /// beyond twice the queue's limit, and each octet moves less than once on average.
+    fn compact(&mut self) {
+        if self.output_start * 2 >= self.output.len() {
+            self.output.drain(..self.output_start);
+            self.output_start = 0;
+        }
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Cuts `octets` into elements and appends the packets in them, positioned as if
+/// `octets` lay at `base` of the arena.
+fn cut_elements(
+    face: FaceId,
+    link: &mut LinkService,
+    now_ns: u64,
+    octets: &[u8],
+    base: usize,
+    out: &mut Vec<RxPacket>,
+    max_packets: usize,
+) -> Cut {
+    let mut cut = Cut { consumed: 0, batch_is_full: false, failure: None };
+    loop {
+        let rest = &octets[cut.consumed..];
+        let size = match tlv::element_size(rest) {
+            Ok(Some(size)) => size,
+            Ok(None) => return cut,
+            Err(_) => {
+                cut.failure = Some(CloseReason::MalformedElement);
+                return cut;
+            }
+        };
+        if size > MAX_PACKET_BYTES {
+            cut.failure = Some(CloseReason::OversizeElement);
+            return cut;
+        }
+        if size > rest.len() {
+            return cut;
+        }
+        if out.len() >= max_packets {
+            cut.batch_is_full = true;
+            return cut;
+        }
+        // Fragments are refused on streams, so nothing is ever reassembled here.
+        if let Ok(Received::Packet { headers, start, len }) = link.receive(now_ns, &rest[..size]) {
+            out.push(RxPacket { face, headers, start: (base + cut.consumed + start) as u32, len: len as u32 });
+        }
+        cut.consumed += size;
+    }
+}

@@ -1,0 +1,250 @@
+//! UDP faces: on-demand and made by command, sharing one port, fragmentation.
+
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use namewire_faces::{AddFaceError, CloseReason, DriverConfig, FaceEvent, FaceScope, LinkDrop, Persistency, udp};
+use namewire_packet::lp::{LpHeaders, PitToken};
+use namewire_packet::{FaceId, MAX_PACKET_BYTES, tlv};
+
+use crate::worker::*;
+
+#[test]
+fn datagrams_of_unknown_remotes_make_faces() {
+    let (mut worker, address) = udp_worker(DriverConfig::default());
+    let (one, two) = (peer(), peer());
+    one.send_to(&interest(1), address).unwrap();
+    let received = worker.receive(1);
+    let events: Vec<FaceEvent> = worker.driver.events().collect();
+    let FaceEvent::Created { face, info } = &events[0] else { panic!("{events:?}") };
+    assert_eq!(received, [(*face, LpHeaders::default(), interest(1))]);
+    assert!(*face >= FaceId::FIRST_DYNAMIC);
+    assert_eq!(info.remote_uri, format!("udp4://{}", one.local_addr().unwrap()));
+    assert_eq!(info.local_uri, format!("udp4://{address}"));
+    assert_eq!((info.scope, info.persistency), (FaceScope::NonLocal, Persistency::OnDemand));
+
+    two.send_to(&interest(2), address).unwrap();
+    let other = created(worker.event());
+    assert_ne!(other, *face);
+    // Several remotes in one batch, each gets its own.
+    for seed in 0..100 {
+        worker.send(*face, &interest(1000 + seed)).unwrap();
+        worker.send(other, &interest(2000 + seed)).unwrap();
+    }
+    worker.driver.flush();
+    for (socket, base) in [(&one, 1000), (&two, 2000)] {
+        for seed in 0..100 {
+            let mut octets = [0; 100];
+            let (len, from) = socket.recv_from(&mut octets).unwrap();
+            assert_eq!((&octets[..len], from), (&interest(base + seed)[..], address));
+        }
+    }
+    assert!(worker.driver.remove_face(*face));
+    one.send_to(&interest(3), address).unwrap();
+    assert!(created(worker.event()) > other, "a new face, with a new id");
+}
+
+#[test]
+fn a_datagram_is_one_element_and_a_port_scan_makes_no_face() {
+    let (mut worker, address) = udp_worker(DriverConfig { max_faces: 1, ..DriverConfig::default() });
+    let scanner = peer();
+    let cases = [
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), LinkDrop::TruncatedElement),
+        ([interest(1), vec![0]].concat(), LinkDrop::TrailingOctets),
+        (element(7, 20, 0), LinkDrop::UnknownType),
+        (element(6, 9000, 0), LinkDrop::OversizeElement),
+    ];
+    for (datagram, reason) in cases {
+        scanner.send_to(&datagram, address).unwrap();
+        while worker.driver.faceless_counters().dropped(reason) == 0 {
+            assert!(worker.round().is_empty());
+        }
+    }
+    assert_eq!(worker.driver.face_count(), 0);
+
+    scanner.send_to(&element(6, MAX_PACKET_BYTES - 4, 0), address).unwrap();
+    assert_eq!(worker.receive(1)[0].2.len(), MAX_PACKET_BYTES);
+    let face = created(worker.driver.events().next().unwrap());
+    scanner.send_to(&[interest(1), vec![0]].concat(), address).unwrap();
+    while worker.dropped(face, LinkDrop::TrailingOctets) == 0 {
+        assert!(worker.round().is_empty());
+    }
+    peer().send_to(&interest(1), address).unwrap();
+    while worker.driver.faceless_counters().dropped(LinkDrop::FaceLimit) == 0 {
+        assert!(worker.round().is_empty());
+    }
+}
+
+#[test]
+fn silent_on_demand_faces_close_and_others_do_not() {
+    let config = DriverConfig { udp_idle_timeout: Duration::from_millis(300), ..DriverConfig::default() };
+    let (mut worker, address) = udp_worker(config);
+    let (silent, talker) = (peer(), peer());
+    silent.send_to(&interest(1), address).unwrap();
+    let silent_face = created(worker.event());
+    talker.send_to(&interest(1), address).unwrap();
+    let talker_face = created(worker.event());
+    let permanent = FaceId(5000);
+    worker
+        .driver
+        .add_udp_face(permanent, address, "127.0.0.1:9".parse().unwrap(), Persistency::Permanent, MTU)
+        .unwrap();
+    let mut events = Vec::new();
+    for _ in 0..700_000_000 / ROUND_NS {
+        talker.send_to(&interest(2), address).unwrap();
+        worker.round();
+        events.extend(worker.driver.events());
+    }
+    assert_eq!(events, [FaceEvent::Closed { face: silent_face, reason: CloseReason::Idle }]);
+    assert!(worker.driver.next_deadline_ns().is_some());
+    // A face that becomes on-demand by command starts its own time-out.
+    assert!(worker.driver.set_persistency(talker_face, Persistency::Persistent));
+    assert!(worker.driver.set_persistency(permanent, Persistency::OnDemand));
+    assert_eq!(worker.event(), FaceEvent::Closed { face: permanent, reason: CloseReason::Idle });
+    assert_eq!(worker.driver.face_count(), 1);
+}
+
+#[test]
+fn a_connected_face_shares_the_port_with_its_listener() {
+    let (mut worker, address) = udp_worker(DriverConfig::default());
+    let (remote, stranger) = (peer(), peer());
+    let info =
+        worker.driver.add_udp_face(A, address, remote.local_addr().unwrap(), Persistency::Persistent, MTU).unwrap();
+    assert_eq!(info.local_uri, format!("udp4://{address}"));
+    worker.send(A, &interest(1)).unwrap();
+    worker.driver.flush();
+    let mut octets = [0; 100];
+    let (len, from) = remote.recv_from(&mut octets).unwrap();
+    assert_eq!((&octets[..len], from), (&interest(1)[..], address));
+    remote.send_to(&interest(2), address).unwrap();
+    assert_eq!(worker.receive(1)[0].0, A, "its datagrams come to its face");
+    stranger.send_to(&interest(3), address).unwrap();
+    assert_ne!(created(worker.event()), A, "others still reach the listener");
+    assert!(worker.driver.remove_face(A));
+    remote.send_to(&interest(4), address).unwrap();
+    assert_ne!(created(worker.event()), A, "after removal they come to the listener");
+}
+
+#[test]
+fn listeners_of_two_workers_share_the_remotes() {
+    let (mut one, address) = udp_worker(DriverConfig::default());
+    let mut two = Worker::new(DriverConfig::default());
+    two.driver.add_udp_listener(udp::bind_listener(address, true).unwrap()).unwrap();
+    let peers: Vec<UdpSocket> = (0..64).map(|_| peer()).collect();
+    for round in 0..3 {
+        for peer in &peers {
+            peer.send_to(&interest(round), address).unwrap();
+        }
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut received = 0;
+        while received < 64 {
+            assert!(Instant::now() < deadline);
+            received += one.round().len() + two.round().len();
+        }
+    }
+    let (ones, twos) = (one.driver.face_count(), two.driver.face_count());
+    assert_eq!(ones + twos, 64, "each remote has one face");
+    assert!(ones > 10 && twos > 10, "{ones} and {twos}");
+    // A face made by command hears its remote and nobody else, on either worker.
+    let remote = peer();
+    let to = remote.local_addr().unwrap();
+    two.driver.add_udp_face(A, address, to, Persistency::Persistent, MTU).unwrap();
+    for peer in &peers {
+        peer.send_to(&interest(4), address).unwrap();
+    }
+    remote.send_to(&interest(5), address).unwrap();
+    let mut received = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while received.len() < 65 {
+        assert!(Instant::now() < deadline);
+        received.extend(one.round());
+        received.extend(two.round());
+    }
+    let to_a: Vec<_> = received.iter().filter(|(face, ..)| *face == A).collect();
+    assert_eq!(to_a, [&(A, LpHeaders::default(), interest(5))]);
+}
+
+#[test]
+fn a_refused_port_closes_no_face() {
+    let (mut worker, address) = udp_worker(DriverConfig::default());
+    let gone = peer().local_addr().unwrap();
+    worker.driver.add_udp_face(A, address, gone, Persistency::Persistent, MTU).unwrap();
+    for seed in 0..50 {
+        worker.send(A, &interest(seed)).unwrap();
+        worker.driver.flush();
+        worker.round();
+    }
+    assert_eq!(worker.driver.events().count(), 0);
+    assert_eq!(worker.driver.face_count(), 1);
+    let back = UdpSocket::bind(gone).unwrap();
+    back.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    worker.send(A, &interest(99)).unwrap();
+    worker.driver.flush();
+    let mut octets = [0; 100];
+    let len = back.recv(&mut octets).unwrap();
+    assert_eq!(&octets[..len], interest(99));
+}
+
+#[test]
+fn an_unusable_remote_makes_no_face() {
+    let (mut worker, address) = udp_worker(DriverConfig::default());
+    // Broadcast needs a permission that the socket does not have.
+    let forbidden = "255.255.255.255:6363".parse().unwrap();
+    let refused = worker.driver.add_udp_face(A, address, forbidden, Persistency::Permanent, MTU);
+    assert!(matches!(refused, Err(AddFaceError::Io(error)) if error.kind() == ErrorKind::PermissionDenied));
+    assert_eq!(worker.driver.face_count(), 0);
+    assert_eq!(worker.send(A, &interest(1)), Err(LinkDrop::NoSuchFace));
+    worker.driver.flush();
+    assert_eq!(worker.driver.faceless_counters().dropped(LinkDrop::NoSuchFace), 1);
+}
+
+#[test]
+fn large_packets_are_fragmented_between_two_drivers() {
+    let (mut left, left_address) = udp_worker(DriverConfig::default());
+    let (mut right, right_address) = udp_worker(DriverConfig { udp_mtu: 1400, ..DriverConfig::default() });
+    left.driver.add_udp_face(A, left_address, right_address, Persistency::Persistent, 1200).unwrap();
+    let headers = LpHeaders { pit_token: PitToken::new(b"abcdef"), ..LpHeaders::default() };
+    let packets: Vec<Vec<u8>> = (0..20).map(|i| element(6, 8000 + i as usize, i)).collect();
+    for packet in &packets {
+        left.driver.send(0, A, &headers, packet).unwrap();
+    }
+    left.driver.flush();
+    let received = right.receive(20);
+    for ((face, got, octets), packet) in received.iter().zip(&packets) {
+        assert_eq!((*face, got, octets), (received[0].0, &headers, packet));
+    }
+    let back = received[0].0;
+    let events: Vec<FaceEvent> = right.driver.events().collect();
+    assert_eq!(events[1..], [FaceEvent::SpokeLp { face: back }]);
+
+    // And back over the on-demand face, where the MTU was changed by command.
+    assert!(right.driver.set_mtu(back, 500));
+    right.send(back, &packets[0]).unwrap();
+    right.driver.flush();
+    assert_eq!(left.receive(1)[0].2, packets[0]);
+
+    // A lost fragment costs its packet and is counted.
+    let lone = peer();
+    let mut frame = Vec::new();
+    tlv::write_nested(&mut frame, 100, |out| {
+        tlv::write_tlv(out, 81, &[0; 8]);
+        tlv::write_nni(out, 82, 0);
+        tlv::write_nni(out, 83, 2);
+        tlv::write_tlv(out, 80, b"first half");
+    });
+    lone.send_to(&frame, right_address).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let face = loop {
+        assert!(Instant::now() < deadline);
+        assert!(right.round().is_empty());
+        if let Some(FaceEvent::Created { face, .. }) = right.driver.events().next() {
+            break face;
+        }
+    };
+    assert!(right.driver.next_deadline_ns().unwrap() <= right.now_ns + 500_000_000);
+    while right.dropped(face, LinkDrop::ReassemblyTimeout) == 0 {
+        assert!(Instant::now() < deadline);
+        right.round();
+    }
+}
