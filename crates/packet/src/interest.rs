@@ -475,24 +475,24 @@ pub fn write_with_nonce(interest: &Interest<'_>, nonce: Nonce, out: &mut Vec<u8>
         out[start + at..start + at + 4].copy_from_slice(&nonce.0);
         return;
     }
-    // The nonce stands after Name, CanBePrefix, MustBeFresh and ForwardingHint.
-    // `parse` checked this structure, so the loop ends at a well-formed element.
+    // The nonce stands after Name, CanBePrefix, MustBeFresh and ForwardingHint. Ignored
+    // elements may stand between these, so the place is behind the last of them.
+    let value = value_of(interest.wire);
+    let mut reader = Reader::new(value);
+    let mut at = 0;
+    while let Some(element) = reader.next_element().ok().flatten() {
+        let comes_before = matches!(
+            element.type_number,
+            types::NAME | types::CAN_BE_PREFIX | types::MUST_BE_FRESH | types::FORWARDING_HINT
+        );
+        if comes_before {
+            at = reader.offset();
+        }
+    }
     tlv::write_nested(out, types::INTEREST, |out| {
-        let mut reader = Reader::new(value_of(interest.wire));
-        let mut pending = Some(nonce);
-        while let Some(element) = reader.next_element().ok().flatten() {
-            let comes_before = matches!(
-                element.type_number,
-                types::NAME | types::CAN_BE_PREFIX | types::MUST_BE_FRESH | types::FORWARDING_HINT
-            );
-            if !comes_before && let Some(nonce) = pending.take() {
-                tlv::write_tlv(out, types::NONCE, &nonce.0);
-            }
-            out.extend_from_slice(element.wire);
-        }
-        if let Some(nonce) = pending {
-            tlv::write_tlv(out, types::NONCE, &nonce.0);
-        }
+        out.extend_from_slice(&value[..at]);
+        tlv::write_tlv(out, types::NONCE, &nonce.0);
+        out.extend_from_slice(&value[at..]);
     });
 }
 
@@ -515,6 +515,16 @@ fn value_of(wire: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The fuzzer found this: the nonce went before an ignored element (type 40) that stood
+    /// before MustBeFresh, and the packet that we forwarded was out of order.
+    #[test]
+    fn nonce_goes_behind_must_be_fresh_when_an_ignored_element_stands_before_it() {
+        let wire = [5, 9, 7, 3, 8, 1, b'A', 40, 0, 18, 0];
+        let mut with_nonce = Vec::new();
+        write_with_nonce(&Interest::parse(&wire).unwrap(), Nonce([1, 2, 3, 4]), &mut with_nonce);
+        assert_eq!(with_nonce, [5, 15, 7, 3, 8, 1, b'A', 40, 0, 18, 0, 10, 4, 1, 2, 3, 4]);
+    }
 
     #[test]
     fn nonce_is_added_where_the_grammar_wants_it() {

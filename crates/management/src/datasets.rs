@@ -1,0 +1,174 @@
+//! Status datasets: which there are, and what a request for one gets.
+//!
+//! Source: management.md §6.
+
+use crate::{
+    command::{Refusal, malformed, refusal},
+    dispatcher::{Management, ReplyTo},
+    effect::Effect,
+    environment::{Environment, Times},
+};
+use namewire_packet::{
+    DataBuilder, Interest, Name,
+    nfd::{ChannelStatus, ControlResponse, DatasetEntry, FaceQueryFilter, FaceStatus, ForwarderStatus, encode_dataset},
+    tlv::types,
+};
+
+/// Longest FaceQueryFilter in octets: the name is repeated in every segment, beside
+/// 8000 octets of content.
+const MAX_FILTER_BYTES: usize = 512;
+
+/// ContentType of an application Nack, which marks an error in place of a dataset.
+const CONTENT_TYPE_NACK: u64 = 3;
+
+/// Components of a dataset's name, without a query filter.
+const DATASET_NAME_LEN: usize = 4;
+
+/// A status dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dataset {
+    StatusGeneral,
+    StatusDrops,
+    FacesList,
+    FacesQuery,
+    FacesChannels,
+    FibList,
+    RibList,
+    StrategyChoiceList,
+    CsInfo,
+}
+
+impl Dataset {
+    /// The dataset `/localhost/nfd/<module>/<verb>`.
+    pub(crate) fn find(module: &[u8], verb: &[u8]) -> Option<Self> {
+        Some(match (module, verb) {
+            (b"status", b"general") => Dataset::StatusGeneral,
+            (b"status", b"drops") => Dataset::StatusDrops,
+            (b"faces", b"list") => Dataset::FacesList,
+            (b"faces", b"query") => Dataset::FacesQuery,
+            (b"faces", b"channels") => Dataset::FacesChannels,
+            (b"fib", b"list") => Dataset::FibList,
+            (b"rib", b"list") => Dataset::RibList,
+            (b"strategy-choice", b"list") => Dataset::StrategyChoiceList,
+            (b"cs", b"info") => Dataset::CsInfo,
+            _ => return None,
+        })
+    }
+
+    /// True if it shows what workers count.
+    pub(crate) fn shows_counters(self) -> bool {
+        matches!(
+            self,
+            Dataset::StatusGeneral | Dataset::StatusDrops | Dataset::FacesList | Dataset::FacesQuery | Dataset::CsInfo
+        )
+    }
+}
+
+impl Management {
+    /// Answers a request for a dataset, or for a segment of one.
+    pub(crate) fn on_dataset_request(
+        &mut self,
+        now: Times,
+        dataset: Dataset,
+        interest: &Interest<'_>,
+        reply_to: &ReplyTo,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) {
+        let name = interest.name();
+        if name.last().is_some_and(|last| last.version().is_some() || last.segment().is_some()) {
+            let segment = self.store.stored(name, now.mono_ns);
+            return self.send_segment(segment, reply_to, out);
+        }
+        if !interest.can_be_prefix() {
+            let refusal = malformed("a dataset request needs CanBePrefix, for its Data has a version and a segment");
+            return self.refuse(reply_to, &refusal, out);
+        }
+        let filter = match read_filter(dataset, name) {
+            Ok(filter) => filter,
+            Err(refusal) => return self.refuse_query(&refusal, reply_to, out),
+        };
+        if let Some(segment) = self.store.shared(name, now.mono_ns) {
+            return self.send_segment(Some(segment), reply_to, out);
+        }
+        let content = self.dataset_content(now, dataset, &filter, environment);
+        let content_bytes = content.len();
+        match self.store.add(name, content, now.mono_ns, now.unix_ms) {
+            Some(segment) => self.send_segment(Some(segment), reply_to, out),
+            None => {
+                let text = format!("The dataset of {content_bytes} octets is larger than this forwarder's limit");
+                self.refuse_query(&refusal(507, text), reply_to, out);
+            }
+        }
+    }
+
+    fn send_segment(&mut self, segment: Option<Vec<u8>>, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
+        match segment {
+            Some(packet) => self.counters.segments += u64::from(self.send(packet, reply_to.pit_token, out)),
+            None => self.counters.not_kept += 1,
+        }
+    }
+
+    /// A ControlResponse in place of the dataset, marked as NFD marks it.
+    fn refuse_query(&mut self, refusal: &ControlResponse, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
+        self.counters.refused += 1;
+        let content = refusal.to_wire();
+        let data = DataBuilder::new(&reply_to.name).content_type(CONTENT_TYPE_NACK).content(&content);
+        self.send(data.sign_digest(), reply_to.pit_token, out);
+    }
+
+    fn dataset_content(
+        &self,
+        now: Times,
+        dataset: Dataset,
+        filter: &FaceQueryFilter,
+        environment: &dyn Environment,
+    ) -> Vec<u8> {
+        match dataset {
+            Dataset::StatusGeneral => {
+                let status = ForwarderStatus {
+                    n_fib_entries: self.fib.len() as u64,
+                    current_timestamp_ms: now.unix_ms,
+                    ..environment.forwarder_status()
+                };
+                let mut content = Vec::new();
+                status.encode(&mut content);
+                content
+            }
+            Dataset::StatusDrops => encode_dataset(&environment.drop_counters()),
+            Dataset::FacesList | Dataset::FacesQuery => {
+                let faces = self.faces.dataset(environment).filter(|face| filter.matches(face));
+                encode_dataset(&faces.collect::<Vec<FaceStatus>>())
+            }
+            Dataset::FacesChannels => {
+                let channel = |local: namewire_packet::nfd::FaceUri| ChannelStatus { local_uri: local.to_string() };
+                encode_dataset(&environment.channels().into_iter().map(channel).collect::<Vec<_>>())
+            }
+            Dataset::FibList => joined(self.fib.dataset()),
+            Dataset::RibList => joined(self.rib.dataset(now.mono_ns)),
+            Dataset::StrategyChoiceList => joined(self.strategies.dataset()),
+            Dataset::CsInfo => encode_dataset(&[environment.cs_info()]),
+        }
+    }
+}
+
+/// Encodes large tables entry by entry, without a list of all entries between.
+fn joined<T: DatasetEntry>(entries: impl Iterator<Item = T>) -> Vec<u8> {
+    let mut content = Vec::new();
+    entries.for_each(|entry| entry.encode(&mut content));
+    content
+}
+
+/// The filter of `faces/query` (none given: all faces); for other datasets, that
+/// nothing follows the name.
+fn read_filter(dataset: Dataset, name: Name<'_>) -> Result<FaceQueryFilter, Refusal> {
+    let Some(component) = name.get(DATASET_NAME_LEN) else { return Ok(FaceQueryFilter::default()) };
+    if dataset != Dataset::FacesQuery {
+        return Err(malformed("unexpected component after the dataset's name"));
+    }
+    let is_one_filter = name.len() == DATASET_NAME_LEN + 1
+        && component.type_number == types::GENERIC_COMPONENT
+        && component.value.len() <= MAX_FILTER_BYTES;
+    let filter = is_one_filter.then(|| FaceQueryFilter::decode(component.value).ok()).flatten();
+    filter.ok_or_else(|| refusal(400, "Malformed filter"))
+}

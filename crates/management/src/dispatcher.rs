@@ -1,0 +1,342 @@
+//! Management: from a request to what must be done.
+//!
+//! Source: management.md §1, §4, §6.1. Where NFD is silent (unknown verb, malformed
+//! parameters), this forwarder answers with a code and a text: a client that waits
+//! for a time-out learns nothing.
+//!
+//! Every request ends in exactly one of: a reply now; a reply when a face command is
+//! done or a face event happens; a counter of [`ManagementCounters`] saying why not.
+
+use crate::{
+    command::{COMMAND_NAME_LEN, Refusal, Verb, malformed, read_command, refusal},
+    dataset_store::{DatasetLimits, DatasetStore, FRESHNESS_MS},
+    datasets::Dataset,
+    effect::{Effect, Ticket},
+    environment::{Environment, Times},
+    face_commands::FaceCommand,
+    face_events::FaceEvents,
+    face_registry::{FaceProperties, FaceRegistry},
+    fib_computation::{FibComputation, FibSources, NextHop},
+    manual_next_hops::ManualNextHops,
+    rib::{Rib, RibLimits},
+    strategy_choice::{DEFAULT_CHOICES, StrategyChoices, StrategyError, StrategyRegistry},
+};
+use hashbrown::HashMap;
+use namewire_packet::{
+    Component, DataBuilder, FaceId, Interest, MAX_PACKET_BYTES, Name, NameBuf,
+    lp::PitToken,
+    nfd::{ControlParameters, ControlResponse, FaceEventKind, FaceScope},
+    tlv::types,
+};
+
+/// Longest name of a command in octets: the answer repeats it, and may repeat the
+/// parameters, within one packet.
+const MAX_COMMAND_NAME_BYTES: usize = 4096;
+
+/// Most octets of a client's component that an answer's text repeats.
+const MAX_QUOTED_BYTES: usize = 64;
+
+/// Limits and start-up choices.
+#[derive(Clone, Debug, Default)]
+pub struct ManagementConfig {
+    /// Size of the RIB.
+    pub rib: RibLimits,
+    /// Size of the dataset store.
+    pub datasets: DatasetLimits,
+    /// Strategy choices to start with: (prefix, strategy). Empty means
+    /// [`DEFAULT_CHOICES`]; otherwise `/` without a choice gets the default one.
+    pub strategies: Vec<(NameBuf, NameBuf)>,
+}
+
+/// What happened to requests, one counter per end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ManagementCounters {
+    /// Commands answered 200.
+    pub commands_ok: u64,
+    /// Commands and requests answered with another code.
+    pub refused: u64,
+    /// Dataset segments sent.
+    pub segments: u64,
+    /// Face event notifications sent.
+    pub events: u64,
+    /// Not answered: not an Interest.
+    pub not_an_interest: u64,
+    /// Not answered: not under `/localhost/nfd`.
+    pub foreign_prefix: u64,
+    /// Not answered: names a snapshot or event that is not kept, or not any more.
+    pub not_kept: u64,
+    /// Not answered: the answer would be larger than a packet.
+    pub reply_too_large: u64,
+    /// Routes that expired.
+    pub routes_expired: u64,
+}
+
+/// Where an answer goes.
+#[derive(Clone, Debug)]
+pub(crate) struct ReplyTo {
+    pub(crate) name: NameBuf,
+    pub(crate) pit_token: Option<PitToken>,
+}
+
+/// The management of one node.
+pub struct Management {
+    pub(crate) prefix: NameBuf,
+    pub(crate) rib: Rib,
+    pub(crate) manual: ManualNextHops,
+    pub(crate) strategies: StrategyChoices,
+    pub(crate) fib: FibComputation,
+    pub(crate) faces: FaceRegistry,
+    pub(crate) face_commands: HashMap<Ticket, FaceCommand>,
+    pub(crate) next_ticket: u64,
+    pub(crate) events: FaceEvents,
+    pub(crate) store: DatasetStore,
+    pub(crate) counters: ManagementCounters,
+}
+
+impl Management {
+    /// A node without faces and routes; the first FIB goes to `out`.
+    ///
+    /// # Errors
+    /// If a configured strategy, or `/`'s default one, cannot be had.
+    pub fn new(
+        config: ManagementConfig,
+        registry: &mut dyn StrategyRegistry,
+        out: &mut Vec<Effect>,
+    ) -> Result<Self, StrategyError> {
+        let mut choices = config.strategies;
+        if choices.is_empty() {
+            choices = DEFAULT_CHOICES.map(|(prefix, strategy)| (fixed_name(prefix), fixed_name(strategy))).to_vec();
+        }
+        let (_, default) = DEFAULT_CHOICES[0];
+        let root = choices.iter().rev().find(|(prefix, _)| prefix.is_empty());
+        let root = root.map_or_else(|| fixed_name(default), |(_, strategy)| strategy.clone());
+        let mut strategies = StrategyChoices::new(registry.resolve(&root)?);
+        for (prefix, strategy) in &choices {
+            if !strategies.has_room_for(prefix.as_name()) {
+                return Err(StrategyError::Full);
+            }
+            strategies.set(prefix.as_name(), registry.resolve(strategy)?);
+        }
+        let prefix = fixed_name("/localhost/nfd");
+        let mut manual = ManualNextHops::default();
+        manual.insert(prefix.as_name(), NextHop { face: FaceId::INTERNAL, cost: 0 });
+        let mut management = Management {
+            prefix,
+            rib: Rib::new(config.rib),
+            manual,
+            strategies,
+            fib: FibComputation::new(),
+            faces: FaceRegistry::default(),
+            face_commands: HashMap::new(),
+            next_ticket: 0,
+            events: FaceEvents::default(),
+            store: DatasetStore::new(config.datasets),
+            counters: ManagementCounters::default(),
+        };
+        management.update_fib(vec![NameBuf::new()], out);
+        Ok(management)
+    }
+
+    /// What happened to requests so far.
+    pub const fn counters(&self) -> &ManagementCounters {
+        &self.counters
+    }
+
+    /// Properties of a face that was reported.
+    pub fn face(&self, face: FaceId) -> Option<&FaceProperties> {
+        self.faces.get(face)
+    }
+
+    /// The registered routes.
+    pub const fn rib(&self) -> &Rib {
+        &self.rib
+    }
+
+    /// True if this request's answer shows counters, so that a router should gather
+    /// them before [`Management::on_interest`].
+    pub fn needs_counters(interest: &[u8]) -> bool {
+        let Ok(interest) = Interest::parse(interest) else { return false };
+        let name = interest.name();
+        let dataset = name.get(2).zip(name.get(3)).and_then(|(module, verb)| Dataset::find(module.value, verb.value));
+        dataset.is_some_and(Dataset::shows_counters)
+    }
+
+    /// Handles one Interest that reached the internal face.
+    ///
+    /// `incoming` is the face it came from, `pit_token` the token to send back with
+    /// the answer. Answers to face commands and event requests come later.
+    pub fn on_interest(
+        &mut self,
+        now: Times,
+        incoming: FaceId,
+        interest: &[u8],
+        pit_token: Option<PitToken>,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) {
+        let Ok(interest) = Interest::parse(interest) else {
+            self.counters.not_an_interest += 1;
+            return;
+        };
+        let name = interest.name();
+        if !self.prefix.as_name().is_prefix_of(&name) {
+            self.counters.foreign_prefix += 1;
+            return;
+        }
+        let reply_to = ReplyTo { name: name.to_buf(), pit_token };
+        if self.faces.get(incoming).is_some_and(|face| face.scope == FaceScope::NonLocal) {
+            let text = format!("authorization rejected: face {incoming} is not local");
+            return self.refuse(&reply_to, &refusal(403, text), out);
+        }
+        let module = name.get(2).map_or(&[][..], |component| component.value);
+        let verb = name.get(3).map_or(&[][..], |component| component.value);
+        if let Some(dataset) = Dataset::find(module, verb) {
+            self.on_dataset_request(now, dataset, &interest, &reply_to, environment, out);
+        } else if (module, verb) == (b"faces", b"events") {
+            self.on_event_request(now, &interest, &reply_to, out);
+        } else if let Some(verb) = Verb::find(module, verb) {
+            self.on_command(now, incoming, verb, &interest, &reply_to, environment, out);
+        } else {
+            self.refuse(&reply_to, &unknown(name), out);
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // the request, taken apart once
+    fn on_command(
+        &mut self,
+        now: Times,
+        incoming: FaceId,
+        verb: Verb,
+        interest: &Interest<'_>,
+        reply_to: &ReplyTo,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) {
+        if interest.name().value().len() > MAX_COMMAND_NAME_BYTES {
+            let text = format!("Command name cannot exceed {MAX_COMMAND_NAME_BYTES} octets");
+            return self.refuse(reply_to, &refusal(414, text), out);
+        }
+        let mut parameters = match read_command(verb, interest) {
+            Ok(parameters) => parameters,
+            Err(refusal) => return self.refuse(reply_to, &refusal, out),
+        };
+        // FaceId 0 or none is the face that the command came from (§5).
+        let takes_self = !matches!(verb, Verb::FacesCreate | Verb::FacesDestroy);
+        if takes_self && parameters.face_id.is_none_or(|face| face == FaceId::INVALID) {
+            parameters.face_id = Some(incoming);
+        }
+        let result = match verb {
+            Verb::FacesCreate => self.create_face(parameters, reply_to, out),
+            Verb::FacesUpdate => self.update_face(parameters, reply_to, out),
+            Verb::FacesDestroy => self.destroy_face(parameters, reply_to, out),
+            Verb::FibAddNextHop => self.add_next_hop(parameters, out).map(Some),
+            Verb::FibRemoveNextHop => self.remove_next_hop(parameters, out).map(Some),
+            Verb::CsConfig => self.configure_cs(parameters, environment, out).map(Some),
+            Verb::StrategyChoiceSet => self.set_strategy(parameters, environment, out).map(Some),
+            Verb::StrategyChoiceUnset => self.unset_strategy(parameters, environment, out).map(Some),
+            Verb::RibRegister => self.register(now, parameters, out).map(Some),
+            Verb::RibUnregister => self.unregister(parameters, out).map(Some),
+        };
+        match result {
+            Ok(Some(body)) => self.succeed(reply_to, body, out),
+            Ok(None) => {} // the answer comes when the face command is done
+            Err(refusal) => self.refuse(reply_to, &refusal, out),
+        }
+    }
+
+    /// Takes note of a face, made by command or by a peer. Reporting a known face
+    /// again replaces its properties.
+    pub fn on_face_created(&mut self, now: Times, face: FaceProperties, out: &mut Vec<Effect>) {
+        let is_new = self.faces.insert(face.clone()).is_none();
+        if is_new {
+            self.announce(now, FaceEventKind::Created, &face, out);
+        }
+    }
+
+    /// Forgets a face: its routes and next hops go with it.
+    pub fn on_face_closed(&mut self, now: Times, face: FaceId, out: &mut Vec<Effect>) {
+        let mut changed = self.rib.remove_face(face);
+        changed.extend(self.manual.remove_face(face));
+        self.update_fib(changed, out);
+        if let Some(properties) = self.faces.remove(face) {
+            self.announce(now, FaceEventKind::Destroyed, &properties, out);
+        }
+    }
+
+    /// Removes the routes whose time has come.
+    pub fn run_timers(&mut self, now: Times, out: &mut Vec<Effect>) {
+        let before = self.rib.len();
+        let changed = self.rib.expire(now.mono_ns);
+        self.counters.routes_expired += (before - self.rib.len()) as u64;
+        self.update_fib(changed, out);
+    }
+
+    /// Monotonic instant at which [`Management::run_timers`] has something to do.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.rib.next_deadline_ns()
+    }
+
+    /// Recomputes the FIB at and under the changed prefixes.
+    pub(crate) fn update_fib(&mut self, changed: Vec<NameBuf>, out: &mut Vec<Effect>) {
+        let sources = FibSources { rib: &self.rib, manual: &self.manual, strategies: &self.strategies };
+        let update = self.fib.recompute(changed, sources);
+        if !update.changes.is_empty() {
+            out.push(Effect::Fib(update.changes));
+        }
+        if !update.new_next_hops.is_empty() {
+            out.push(Effect::NewNextHops(update.new_next_hops));
+        }
+    }
+
+    pub(crate) fn succeed(&mut self, to: &ReplyTo, body: ControlParameters, out: &mut Vec<Effect>) {
+        self.counters.commands_ok += 1;
+        self.respond(to, &ControlResponse::ok(body), FRESHNESS_MS, out);
+    }
+
+    pub(crate) fn refuse(&mut self, to: &ReplyTo, refusal: &ControlResponse, out: &mut Vec<Effect>) {
+        self.counters.refused += 1;
+        // A command's name is used once, another name's next request may succeed.
+        let is_command = to.name.len() > COMMAND_NAME_LEN;
+        self.respond(to, refusal, if is_command { FRESHNESS_MS } else { 0 }, out);
+    }
+
+    fn respond(&mut self, to: &ReplyTo, response: &ControlResponse, freshness_ms: u64, out: &mut Vec<Effect>) {
+        let packet = DataBuilder::new(&to.name).freshness_ms(freshness_ms).content(&response.to_wire()).sign_digest();
+        self.send(packet, to.pit_token, out);
+    }
+
+    /// Emits a reply, if it fits a packet. True if it did.
+    pub(crate) fn send(&mut self, packet: Vec<u8>, pit_token: Option<PitToken>, out: &mut Vec<Effect>) -> bool {
+        let fits = packet.len() <= MAX_PACKET_BYTES;
+        if fits {
+            out.push(Effect::Reply { packet, pit_token });
+        } else {
+            self.counters.reply_too_large += 1;
+        }
+        fits
+    }
+}
+
+/// A name that stands in this crate's source.
+fn fixed_name(uri: &str) -> NameBuf {
+    uri.parse().expect("names in the source are well-formed")
+}
+
+/// The answer to a request that no module handles.
+fn unknown(name: Name<'_>) -> Refusal {
+    match (name.get(2), name.get(3)) {
+        (Some(module), Some(verb)) if module.type_number == types::GENERIC_COMPONENT => {
+            refusal(501, format!("Unknown command or dataset {}/{}", quoted(module), quoted(verb)))
+        }
+        (None, _) => malformed("no module and verb after /localhost/nfd"),
+        _ => malformed("no verb after the module"),
+    }
+}
+
+fn quoted(component: Component<'_>) -> String {
+    if component.value.len() <= MAX_QUOTED_BYTES {
+        component.to_string()
+    } else {
+        format!("({} octets)", component.value.len())
+    }
+}

@@ -1,0 +1,334 @@
+//! Commands of the `faces` module: check what can be checked without a socket, let
+//! the router do it, answer when it is done.
+//!
+//! Source: management.md §4 (codes and texts), §5 (fields), §7 (FaceUri);
+//! forwarding.md §5 (what each transport allows).
+//!
+//! Limit: [`MAX_PENDING`] commands in progress.
+
+use crate::{
+    command::{Refusal, invalid_parameters, malformed, refusal},
+    dispatcher::{Management, ReplyTo},
+    effect::{CreateFace, Effect, FaceCommandError, Ticket, UpdateFace},
+    environment::Times,
+    face_registry::FaceProperties,
+};
+use namewire_packet::{
+    FaceId,
+    nfd::{ControlParameters, ControlResponse, FacePersistency, FaceScope, FaceUri, face_flags},
+};
+
+/// Most face commands in progress.
+const MAX_PENDING: usize = 1024;
+
+/// Smallest MTU override in octets.
+const MIN_MTU: u64 = 64;
+
+/// Flags that exist.
+const KNOWN_FLAGS: u64 = face_flags::LOCAL_FIELDS | face_flags::LP_RELIABILITY | face_flags::CONGESTION_MARKING;
+
+/// A face command that the router is working on.
+#[derive(Debug)]
+pub(crate) enum FaceCommand {
+    /// `faces/create`; `others` asked for the same face meanwhile.
+    Create { remote: FaceUri, local: Option<FaceUri>, reply_to: ReplyTo, others: Vec<ReplyTo> },
+    /// `faces/update`.
+    Update { reply_to: ReplyTo },
+    /// `faces/destroy`.
+    Destroy { face: FaceId, reply_to: ReplyTo },
+}
+
+/// `None`: the answer comes later.
+type FaceCommandResult = Result<Option<ControlParameters>, Refusal>;
+
+impl Management {
+    /// `faces/create`.
+    pub(crate) fn create_face(
+        &mut self,
+        parameters: ControlParameters,
+        reply_to: &ReplyTo,
+        out: &mut Vec<Effect>,
+    ) -> FaceCommandResult {
+        let remote = read_uri(parameters.uri.as_deref(), "remote")?;
+        let remote = remote.ok_or_else(|| invalid_parameters("Uri is required"))?;
+        let local = read_uri(parameters.local_uri.as_deref(), "local")?;
+        let persistency = match parameters.face_persistency {
+            None => FacePersistency::Persistent,
+            Some(code) => FacePersistency::from_code(code)
+                .ok_or_else(|| invalid_parameters(&format!("FacePersistency {code} does not exist")))?,
+        };
+        if let Some(existing) = self.faces.find(&remote, local.as_ref()) {
+            return Err(Box::new(already_exists(existing)));
+        }
+        check_transport(&remote, local.as_ref(), persistency, &parameters)?;
+        if self.join_create(&remote, &local, reply_to)? {
+            return Ok(None);
+        }
+        let reply_to = reply_to.clone();
+        let ticket = self.issue(FaceCommand::Create {
+            remote: remote.clone(),
+            local: local.clone(),
+            reply_to,
+            others: Vec::new(),
+        })?;
+        let mask = parameters.mask.unwrap_or(0) & KNOWN_FLAGS;
+        out.push(Effect::CreateFace(CreateFace {
+            ticket,
+            remote,
+            local,
+            persistency,
+            flags: parameters.flags.unwrap_or(0) & mask,
+            mask,
+            base_congestion_marking_interval_ns: parameters.base_congestion_marking_interval_ns,
+            default_congestion_threshold_bytes: parameters.default_congestion_threshold_bytes,
+            mtu: parameters.mtu,
+        }));
+        Ok(None)
+    }
+
+    /// Lets a second request for a face that is being made wait for the first.
+    fn join_create(&mut self, remote: &FaceUri, local: &Option<FaceUri>, reply_to: &ReplyTo) -> Result<bool, Refusal> {
+        let others = self.face_commands.values_mut().find_map(|command| match command {
+            FaceCommand::Create { remote: r, local: l, others, .. } if r == remote && l == local => Some(others),
+            _ => None,
+        });
+        match others {
+            Some(others) if others.len() >= MAX_PENDING => Err(too_many_pending()),
+            Some(others) => {
+                others.push(reply_to.clone());
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// `faces/update`: with nothing to change, the answer holds the properties.
+    pub(crate) fn update_face(
+        &mut self,
+        parameters: ControlParameters,
+        reply_to: &ReplyTo,
+        out: &mut Vec<Effect>,
+    ) -> FaceCommandResult {
+        let face = parameters.face_id.unwrap_or(FaceId::INVALID);
+        let known = self.faces.get(face).ok_or_else(|| refusal(404, "Specified face does not exist"))?;
+        let refused = refused_properties(known, &parameters);
+        if refused != ControlParameters::default() {
+            let refusal = ControlResponse::new(409, "Invalid properties specified").with_body(refused);
+            return Err(Box::new(refusal));
+        }
+        let mask = parameters.mask.unwrap_or(0) & KNOWN_FLAGS;
+        let changes = mask != 0
+            || parameters.face_persistency.is_some()
+            || parameters.base_congestion_marking_interval_ns.is_some()
+            || parameters.default_congestion_threshold_bytes.is_some()
+            || parameters.mtu.is_some();
+        if !changes {
+            return Ok(Some(known.to_update_body()));
+        }
+        let ticket = self.issue(FaceCommand::Update { reply_to: reply_to.clone() })?;
+        out.push(Effect::UpdateFace(UpdateFace {
+            ticket,
+            face,
+            flags: parameters.flags.unwrap_or(0) & mask,
+            mask,
+            persistency: parameters.face_persistency.and_then(FacePersistency::from_code),
+            base_congestion_marking_interval_ns: parameters.base_congestion_marking_interval_ns,
+            default_congestion_threshold_bytes: parameters.default_congestion_threshold_bytes,
+            mtu: parameters.mtu,
+        }));
+        Ok(None)
+    }
+
+    /// `faces/destroy`: 200 even if the face does not exist.
+    pub(crate) fn destroy_face(
+        &mut self,
+        parameters: ControlParameters,
+        reply_to: &ReplyTo,
+        out: &mut Vec<Effect>,
+    ) -> FaceCommandResult {
+        let face = match parameters.face_id {
+            None | Some(FaceId::INVALID) => return Err(invalid_parameters("FaceId must not be 0")),
+            Some(face) if face < FaceId::FIRST_DYNAMIC => {
+                return Err(refusal(403, format!("Face {face} belongs to the forwarder")));
+            }
+            Some(face) => face,
+        };
+        if self.faces.get(face).is_none() {
+            return Ok(Some(ControlParameters { face_id: Some(face), ..Default::default() }));
+        }
+        let ticket = self.issue(FaceCommand::Destroy { face, reply_to: reply_to.clone() })?;
+        out.push(Effect::DestroyFace { ticket, face });
+        Ok(None)
+    }
+
+    fn issue(&mut self, command: FaceCommand) -> Result<Ticket, Refusal> {
+        if self.face_commands.len() >= MAX_PENDING {
+            return Err(too_many_pending());
+        }
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.face_commands.insert(ticket, command);
+        Ok(ticket)
+    }
+
+    /// Answers a face command: the router calls this once for each ticket, with the
+    /// face's properties after the command (for a destroyed face: before it).
+    ///
+    /// A created face is noted here; [`Management::on_face_created`] for it as well,
+    /// before or after, is harmless. [`Management::on_face_closed`] must still be
+    /// called for a destroyed face.
+    pub fn on_face_command_done(
+        &mut self,
+        now: Times,
+        ticket: Ticket,
+        result: Result<FaceProperties, FaceCommandError>,
+        out: &mut Vec<Effect>,
+    ) {
+        match (self.face_commands.remove(&ticket), result) {
+            (None, _) => {} // a ticket that was never issued, or is done already
+            (Some(FaceCommand::Create { reply_to, others, .. }), Ok(face)) => {
+                self.on_face_created(now, face.clone(), out);
+                self.succeed(&reply_to, face.to_create_body(), out);
+                let exists = already_exists(&face);
+                others.iter().for_each(|other| self.refuse(other, &exists, out));
+            }
+            (Some(FaceCommand::Create { reply_to, others, .. }), Err(error)) => {
+                let refusal = error.to_response();
+                self.refuse(&reply_to, &refusal, out);
+                others.iter().for_each(|other| self.refuse(other, &refusal, out));
+            }
+            (Some(FaceCommand::Update { reply_to }), Ok(face)) => {
+                let body = face.to_update_body();
+                // The face may have closed while it was changed.
+                if self.faces.get(face.face).is_some() {
+                    self.faces.insert(face);
+                }
+                self.succeed(&reply_to, body, out);
+            }
+            (Some(FaceCommand::Destroy { face, reply_to }), Ok(_)) => {
+                self.succeed(&reply_to, ControlParameters { face_id: Some(face), ..Default::default() }, out);
+            }
+            (Some(FaceCommand::Update { reply_to } | FaceCommand::Destroy { reply_to, .. }), Err(error)) => {
+                self.refuse(&reply_to, &error.to_response(), out);
+            }
+        }
+    }
+}
+
+impl FaceCommandError {
+    fn to_response(&self) -> ControlResponse {
+        ControlResponse { code: self.code, text: self.text.clone(), body: self.body.as_deref().cloned() }
+    }
+}
+
+fn already_exists(face: &FaceProperties) -> ControlResponse {
+    ControlResponse::new(409, "Face with remote URI already exists").with_body(face.to_create_body())
+}
+
+fn too_many_pending() -> Refusal {
+    refusal(503, format!("Too many face commands in progress (limit is {MAX_PENDING})"))
+}
+
+fn not_acceptable(text: &str) -> Refusal {
+    refusal(406, text)
+}
+
+/// A FaceUri of a command, which must be canonical; `which` end it names.
+fn read_uri(text: Option<&str>, which: &str) -> Result<Option<FaceUri>, Refusal> {
+    let Some(text) = text else { return Ok(None) };
+    let uri: FaceUri = text.parse().map_err(|error| malformed(&format!("{which} URI {error}")))?;
+    if !uri.is_canonical() {
+        return Err(refusal(400, format!("Non-canonical {which} URI")));
+    }
+    Ok(Some(uri))
+}
+
+/// What the transport of `remote` cannot do, in NFD's words.
+fn check_transport(
+    remote: &FaceUri,
+    local: Option<&FaceUri>,
+    persistency: FacePersistency,
+    parameters: &ControlParameters,
+) -> Result<(), Refusal> {
+    let is_on_demand = persistency == FacePersistency::OnDemand;
+    match remote {
+        FaceUri::Udp4(_) | FaceUri::Udp6(_) => {
+            if remote.is_multicast() {
+                return Err(not_acceptable("Cannot create multicast UDP faces"));
+            }
+            if is_on_demand {
+                return Err(not_acceptable("Outgoing UDP faces do not support on-demand persistency"));
+            }
+            if local.is_some() {
+                return Err(not_acceptable("Unicast UDP faces cannot be created with a LocalUri"));
+            }
+        }
+        FaceUri::Tcp4(_) | FaceUri::Tcp6(_) => {
+            if is_on_demand {
+                return Err(not_acceptable("Outgoing TCP faces do not support on-demand persistency"));
+            }
+            if local.is_some() {
+                return Err(not_acceptable("Unicast TCP faces cannot be created with a LocalUri"));
+            }
+            if parameters.mtu.is_some() {
+                return Err(not_acceptable("TCP faces do not support MTU overrides"));
+            }
+        }
+        FaceUri::Ether(_) => {
+            if !matches!(local, Some(FaceUri::Dev(_))) {
+                let text = "Creation of unicast Ethernet faces requires a LocalUri with dev:// scheme";
+                return Err(not_acceptable(text));
+            }
+            if is_on_demand {
+                return Err(not_acceptable("Outgoing Ethernet faces do not support on-demand persistency"));
+            }
+            if remote.is_multicast() {
+                return Err(not_acceptable("Cannot create multicast Ethernet faces"));
+            }
+        }
+        _ => return Err(not_acceptable("Unsupported protocol")),
+    }
+    if parameters.mtu.is_some_and(|mtu| mtu < MIN_MTU) {
+        return Err(not_acceptable("Override MTU cannot be less than 64"));
+    }
+    // Only TCP within this host becomes a local face (forwarding.md §3).
+    let may_be_local =
+        matches!(remote, FaceUri::Tcp4(_) | FaceUri::Tcp6(_)) && remote.ip().is_some_and(|ip| ip.is_loopback());
+    if sets_local_fields(parameters) && !may_be_local {
+        return Err(not_acceptable("Local fields can only be enabled on faces with local scope"));
+    }
+    Ok(())
+}
+
+fn sets_local_fields(parameters: &ControlParameters) -> bool {
+    parameters.flags.unwrap_or(0) & parameters.mask.unwrap_or(0) & face_flags::LOCAL_FIELDS != 0
+}
+
+/// The properties that this face cannot take; empty if it can take all.
+fn refused_properties(face: &FaceProperties, parameters: &ControlParameters) -> ControlParameters {
+    let mut refused = ControlParameters::default();
+    if sets_local_fields(parameters) && face.scope != FaceScope::Local {
+        refused.flags = Some(face_flags::LOCAL_FIELDS);
+        refused.mask = Some(face_flags::LOCAL_FIELDS);
+    }
+    if let Some(code) = parameters.face_persistency {
+        // NFD takes any number here; a face must not get one that means nothing.
+        let is_possible = FacePersistency::from_code(code).is_some_and(|wanted| {
+            wanted == face.persistency
+                || matches!(
+                    face.remote,
+                    FaceUri::Udp4(_) | FaceUri::Udp6(_) | FaceUri::Tcp4(_) | FaceUri::Tcp6(_) | FaceUri::Ether(_)
+                ) && !face.remote.is_multicast()
+        });
+        if !is_possible {
+            refused.face_persistency = Some(code);
+        }
+    }
+    if let Some(mtu) = parameters.mtu {
+        let has_mtu = matches!(face.remote, FaceUri::Udp4(_) | FaceUri::Udp6(_) | FaceUri::Ether(_));
+        if !has_mtu || mtu < MIN_MTU {
+            refused.mtu = Some(mtu);
+        }
+    }
+    refused
+}

@@ -1,0 +1,114 @@
+//! Face events: the notification stream `faces/events`.
+//!
+//! Source: management.md §6.4. Each event is a Data `…/seq=<n>`, sent to whoever
+//! waits and kept for those who ask later. A first request (CanBePrefix) gets the
+//! latest event while it is fresh, else waits for the next one, as does a request
+//! for a sequence number to come. Waiting costs nothing here: the Interest is
+//! pending in the forwarder, and every new event is sent while one may wait.
+//!
+//! Limit: [`MAX_EVENTS_KEPT`] events.
+
+use crate::{
+    command::malformed,
+    dataset_store::FRESHNESS_MS,
+    dispatcher::{Management, ReplyTo},
+    effect::Effect,
+    environment::Times,
+    face_registry::FaceProperties,
+};
+use namewire_packet::{
+    DataBuilder, Interest,
+    nfd::{FaceEventKind, FaceEventNotification},
+    tlv::types::SEQUENCE_NUM_COMPONENT,
+};
+use std::collections::VecDeque;
+
+/// Events that can still be asked for by sequence number.
+const MAX_EVENTS_KEPT: usize = 256;
+
+/// Components of `/localhost/nfd/faces/events`.
+const STREAM_NAME_LEN: usize = 4;
+
+/// The latest events and until when somebody may wait for the next.
+#[derive(Debug, Default)]
+pub(crate) struct FaceEvents {
+    /// (instant, Data) of events `next_sequence - kept.len()` and on.
+    kept: VecDeque<(u64, Vec<u8>)>,
+    next_sequence: u64,
+    awaited_until_ns: u64,
+}
+
+impl FaceEvents {
+    fn by_sequence(&self, sequence: u64) -> Option<&Vec<u8>> {
+        let first = self.next_sequence - self.kept.len() as u64;
+        let index = usize::try_from(sequence.checked_sub(first)?).ok()?;
+        self.kept.get(index).map(|(_, packet)| packet)
+    }
+
+    fn latest_if_fresh(&self, now_ns: u64) -> Option<&Vec<u8>> {
+        let (at_ns, packet) = self.kept.back()?;
+        (now_ns.saturating_sub(*at_ns) < FRESHNESS_MS * 1_000_000).then_some(packet)
+    }
+}
+
+impl Management {
+    /// Answers a request for an event, or lets it wait.
+    pub(crate) fn on_event_request(
+        &mut self,
+        now: Times,
+        interest: &Interest<'_>,
+        reply_to: &ReplyTo,
+        out: &mut Vec<Effect>,
+    ) {
+        let name = interest.name();
+        let last = name.last().filter(|last| last.type_number == SEQUENCE_NUM_COMPONENT);
+        let sequence = last.and_then(|last| last.as_nni());
+        let packet = match (name.len() - STREAM_NAME_LEN, sequence) {
+            (0, _) if interest.can_be_prefix() => self.events.latest_if_fresh(now.mono_ns),
+            (1, Some(sequence)) if sequence >= self.events.next_sequence => None,
+            (1, Some(sequence)) => match self.events.by_sequence(sequence) {
+                Some(packet) => Some(packet),
+                None => return self.counters.not_kept += 1,
+            },
+            _ => {
+                let refusal = malformed("an event request needs CanBePrefix or a sequence number");
+                return self.refuse(reply_to, &refusal, out);
+            }
+        };
+        match packet.cloned() {
+            Some(packet) => self.counters.events += u64::from(self.send(packet, reply_to.pit_token, out)),
+            None => {
+                let until_ns = now.mono_ns.saturating_add(interest.lifetime_ms().saturating_mul(1_000_000));
+                self.events.awaited_until_ns = self.events.awaited_until_ns.max(until_ns);
+            }
+        }
+    }
+
+    /// Keeps an event and sends it if somebody may wait for it.
+    pub(crate) fn announce(&mut self, now: Times, kind: FaceEventKind, face: &FaceProperties, out: &mut Vec<Effect>) {
+        let notification = FaceEventNotification {
+            kind,
+            face_id: face.face,
+            uri: face.remote.to_string(),
+            local_uri: face.local.to_string(),
+            face_scope: face.scope,
+            face_persistency: face.persistency,
+            link_type: face.link_type,
+            flags: face.flags,
+        };
+        let mut content = Vec::new();
+        notification.encode(&mut content);
+        let mut name = self.prefix.clone();
+        name.push_generic(b"faces").push_generic(b"events");
+        name.push_typed_nni(SEQUENCE_NUM_COMPONENT, self.events.next_sequence);
+        let packet = DataBuilder::new(name).freshness_ms(FRESHNESS_MS).content(&content).sign_digest();
+        if self.events.kept.len() == MAX_EVENTS_KEPT {
+            self.events.kept.pop_front();
+        }
+        self.events.kept.push_back((now.mono_ns, packet.clone()));
+        self.events.next_sequence += 1;
+        if now.mono_ns < self.events.awaited_until_ns && self.send(packet, None, out) {
+            self.counters.events += 1;
+        }
+    }
+}

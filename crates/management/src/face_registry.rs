@@ -1,0 +1,113 @@
+//! What management knows of each face: the properties that commands ask for and
+//! change. Counters stay with the faces ([`crate::Environment::face_counters`]).
+//!
+//! Source: forwarding.md §5. Limit: as many as the router reports.
+
+use namewire_packet::{
+    FaceId,
+    nfd::{ControlParameters, FacePersistency, FaceScope, FaceStatus, FaceUri, LinkType},
+};
+use std::collections::BTreeMap;
+
+use crate::environment::Environment;
+
+/// Properties of one face.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaceProperties {
+    /// Its number.
+    pub face: FaceId,
+    /// Far end.
+    pub remote: FaceUri,
+    /// Near end.
+    pub local: FaceUri,
+    /// Local or not.
+    pub scope: FaceScope,
+    /// How long it stays.
+    pub persistency: FacePersistency,
+    /// Who hears it.
+    pub link_type: LinkType,
+    /// [`namewire_packet::nfd::face_flags`].
+    pub flags: u64,
+    /// Nanoseconds between congestion marks at the threshold.
+    pub base_congestion_marking_interval_ns: Option<u64>,
+    /// Send queue length in octets that counts as congestion.
+    pub default_congestion_threshold_bytes: Option<u64>,
+    /// Largest frame in octets; at most 8800 is shown.
+    pub mtu: Option<u64>,
+}
+
+impl FaceProperties {
+    /// Body of an answer to `faces/update`; `faces/create` adds the FaceUris.
+    pub(crate) fn to_update_body(&self) -> ControlParameters {
+        ControlParameters {
+            face_id: Some(self.face),
+            flags: Some(self.flags),
+            face_persistency: Some(self.persistency.code()),
+            base_congestion_marking_interval_ns: self.base_congestion_marking_interval_ns,
+            default_congestion_threshold_bytes: self.default_congestion_threshold_bytes,
+            mtu: self.shown_mtu(),
+            ..Default::default()
+        }
+    }
+
+    /// Body of an answer to `faces/create`, 200 or 409.
+    pub(crate) fn to_create_body(&self) -> ControlParameters {
+        ControlParameters {
+            uri: Some(self.remote.to_string()),
+            local_uri: Some(self.local.to_string()),
+            ..self.to_update_body()
+        }
+    }
+
+    fn shown_mtu(&self) -> Option<u64> {
+        self.mtu.map(|mtu| mtu.min(namewire_packet::MAX_PACKET_BYTES as u64))
+    }
+
+    fn to_status(&self, environment: &dyn Environment) -> FaceStatus {
+        FaceStatus {
+            face_id: self.face,
+            uri: self.remote.to_string(),
+            local_uri: self.local.to_string(),
+            expiration_period_ms: environment.face_expiration_ms(self.face),
+            face_scope: self.scope,
+            face_persistency: self.persistency,
+            link_type: self.link_type,
+            base_congestion_marking_interval_ns: self.base_congestion_marking_interval_ns,
+            default_congestion_threshold_bytes: self.default_congestion_threshold_bytes,
+            mtu: self.shown_mtu(),
+            counters: environment.face_counters(self.face),
+            flags: self.flags,
+        }
+    }
+}
+
+/// All faces of this node, by number.
+#[derive(Debug, Default)]
+pub(crate) struct FaceRegistry {
+    faces: BTreeMap<FaceId, FaceProperties>,
+}
+
+impl FaceRegistry {
+    pub(crate) fn get(&self, face: FaceId) -> Option<&FaceProperties> {
+        self.faces.get(&face)
+    }
+
+    pub(crate) fn insert(&mut self, properties: FaceProperties) -> Option<FaceProperties> {
+        self.faces.insert(properties.face, properties)
+    }
+
+    pub(crate) fn remove(&mut self, face: FaceId) -> Option<FaceProperties> {
+        self.faces.remove(&face)
+    }
+
+    /// The face that a command with these FaceUris would make again.
+    /// Cost: a scan, at one per `faces/create`.
+    pub(crate) fn find(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<&FaceProperties> {
+        let is_it = |face: &&FaceProperties| face.remote == *remote && local.is_none_or(|local| face.local == *local);
+        self.faces.values().find(is_it)
+    }
+
+    pub(crate) fn dataset<'a>(&'a self, environment: &'a dyn Environment) -> impl Iterator<Item = FaceStatus> + 'a {
+        self.faces.values().map(|face| face.to_status(environment))
+    }
+}

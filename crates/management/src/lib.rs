@@ -1,0 +1,43 @@
+//! NFD management protocol, RIB, strategy choice: sans-IO.
+//!
+//! [`Management`] takes Interests under `/localhost/nfd`, face events and the time,
+//! and gives [`Effect`]s: replies to send, FIB changes, face commands. It has no
+//! socket, no clock and no thread; the router and the simulator run the same code.
+//!
+//! ```text
+//!   Interest ─► dispatcher ─┬─ dataset ─► dataset_store ──────────────► Reply
+//!                           └─ command ─► rib / strategy_choice /
+//!                                         manual_next_hops
+//!                                              │
+//!                                              ▼
+//!                                         fib_computation ─► Fib, NewNextHops, Reply
+//!                              face commands ─► CreateFace … done ────► Reply
+//! ```
+//!
+//! Source: the NFD management protocol (ndn-cxx `mgmt/nfd`), whose project notes are
+//! quoted in the modules as management.md, forwarding.md and drop-in.md.
+
+mod command;
+mod dataset_store;
+mod datasets;
+mod dispatcher;
+mod effect;
+mod environment;
+mod face_commands;
+mod face_events;
+mod face_registry;
+pub mod fib_computation;
+pub mod manual_next_hops;
+mod name_key;
+pub mod rib;
+pub mod strategy_choice;
+mod table_commands;
+
+pub use dataset_store::DatasetLimits;
+pub use dispatcher::{Management, ManagementConfig, ManagementCounters};
+pub use effect::{CreateFace, Effect, FaceCommandError, Ticket, UpdateFace};
+pub use environment::{Environment, Times};
+pub use face_registry::FaceProperties;
+pub use fib_computation::{FibChange, NextHop};
+pub use rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibLimits};
+pub use strategy_choice::{DEFAULT_CHOICES, ResolvedStrategy, StrategyError, StrategyRegistry};

@@ -1,0 +1,339 @@
+//! The Routing Information Base: which routes applications and daemons registered.
+//!
+//! Source: forwarding.md §6. A route is keyed by (prefix, face, origin);
+//! registering it again replaces cost, flags and expiration. What the forwarder
+//! does with the routes is computed in [`crate::fib_computation`].
+//!
+//! Layout: one ordered map from prefix to its routes (sorted by face and origin),
+//! an index by face for faces that go away, and one by deadline for expiry. The
+//! name octets are shared between the three.
+//!
+//! Cost: O(log n) per operation, plus the routes of that one prefix. A route takes
+//! about 200 octets plus its share of the name.
+//!
+//! Limits: [`RibLimits`]; [`MAX_PREFIX_COMPONENTS`] as in NFD, so that a subtree is
+//! never deeper than that; [`MAX_PREFIX_BYTES`], so that an answer that repeats the
+//! name fits a packet.
+
+use crate::name_key::{NameKey, subtree};
+use hashbrown::HashMap;
+use namewire_packet::{
+    FaceId, Name, NameBuf,
+    nfd::{RibEntry, Route as RouteRecord, route_flags},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Longest prefix of a route, FIB entry or strategy choice, in components (answer 414).
+pub const MAX_PREFIX_COMPONENTS: usize = 32;
+
+/// Longest prefix of a route, FIB entry or strategy choice, in octets of its
+/// TLV-VALUE (answer 414). NDN-DPDK has the same limit.
+pub const MAX_PREFIX_BYTES: usize = 2048;
+
+/// How large the RIB may grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RibLimits {
+    /// Routes in all.
+    pub routes: usize,
+    /// Routes of one prefix: each costs time whenever the prefix's subtree changes.
+    pub routes_per_prefix: usize,
+    /// Octets of all prefixes together.
+    pub prefix_bytes: usize,
+}
+
+impl Default for RibLimits {
+    fn default() -> Self {
+        RibLimits { routes: 1_000_000, routes_per_prefix: 4096, prefix_bytes: 256 << 20 }
+    }
+}
+
+/// One route of a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Next hop.
+    pub face: FaceId,
+    /// Who registered it.
+    pub origin: u64,
+    /// Cost; lower is better.
+    pub cost: u64,
+    /// [`route_flags`].
+    pub flags: u64,
+    /// Monotonic instant at which it goes; `None` = never.
+    pub expires_at_ns: Option<u64>,
+}
+
+impl Route {
+    /// True if longer prefixes inherit it.
+    pub const fn is_inheritable(&self) -> bool {
+        self.flags & route_flags::CHILD_INHERIT != 0
+    }
+
+    /// True if it keeps shorter prefixes' routes away from this one and longer ones.
+    pub const fn captures(&self) -> bool {
+        self.flags & route_flags::CAPTURE != 0
+    }
+}
+
+/// Why a route was not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RibFull {
+    /// [`RibLimits::routes`] is reached.
+    #[error("RIB is full (limit is {0} routes)")]
+    Routes(usize),
+    /// [`RibLimits::routes_per_prefix`] is reached.
+    #[error("prefix has too many routes (limit is {0})")]
+    RoutesPerPrefix(usize),
+    /// [`RibLimits::prefix_bytes`] is reached.
+    #[error("RIB is full (limit is {0} octets of names)")]
+    PrefixBytes(usize),
+}
+
+/// All routes of this node.
+#[derive(Debug, Default)]
+pub struct Rib {
+    entries: BTreeMap<NameKey, Vec<Route>>,
+    by_face: HashMap<FaceId, BTreeSet<(NameKey, u64)>>,
+    by_deadline: BTreeSet<(u64, NameKey, FaceId, u64)>,
+    route_count: usize,
+    prefix_bytes: usize,
+    limits: RibLimits,
+}
+
+impl Rib {
+    /// An empty RIB.
+    pub fn new(limits: RibLimits) -> Self {
+        Rib { limits, ..Rib::default() }
+    }
+
+    /// Number of routes.
+    pub const fn len(&self) -> usize {
+        self.route_count
+    }
+
+    /// True without any route.
+    pub const fn is_empty(&self) -> bool {
+        self.route_count == 0
+    }
+
+    /// Routes of exactly this prefix, by face and origin; empty if there are none.
+    pub fn routes(&self, prefix: Name<'_>) -> &[Route] {
+        self.entries.get(prefix.value()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Adds a route or replaces the one with the same face and origin.
+    /// True if anything that the FIB depends on changed.
+    ///
+    /// # Errors
+    /// If a limit is reached; then nothing changes.
+    pub fn insert(&mut self, prefix: Name<'_>, route: Route) -> Result<bool, RibFull> {
+        let Some((key, routes)) = self.entries.get_key_value(prefix.value()) else {
+            self.check_room(prefix.value().len())?;
+            let key = NameKey::new(prefix);
+            self.prefix_bytes += prefix.value().len();
+            self.entries.insert(key.clone(), vec![route]);
+            self.index(&key, &route);
+            return Ok(true);
+        };
+        let key = key.clone();
+        match position(routes, route.face, route.origin) {
+            Ok(at) => {
+                let old = routes[at];
+                self.unindex(&key, &old);
+                self.index(&key, &route);
+                self.entries.get_mut(prefix.value()).expect("found above")[at] = route;
+                Ok((old.cost, old.flags) != (route.cost, route.flags))
+            }
+            Err(_) if routes.len() >= self.limits.routes_per_prefix => {
+                Err(RibFull::RoutesPerPrefix(self.limits.routes_per_prefix))
+            }
+            Err(at) => {
+                self.check_room(0)?;
+                self.index(&key, &route);
+                self.entries.get_mut(prefix.value()).expect("found above").insert(at, route);
+                Ok(true)
+            }
+        }
+    }
+
+    fn check_room(&self, new_prefix_bytes: usize) -> Result<(), RibFull> {
+        if self.route_count >= self.limits.routes {
+            return Err(RibFull::Routes(self.limits.routes));
+        }
+        if self.prefix_bytes + new_prefix_bytes > self.limits.prefix_bytes {
+            return Err(RibFull::PrefixBytes(self.limits.prefix_bytes));
+        }
+        Ok(())
+    }
+
+    /// Removes a route. True if it was there.
+    pub fn remove(&mut self, prefix: Name<'_>, face: FaceId, origin: u64) -> bool {
+        let Some((key, routes)) = self.entries.get_key_value(prefix.value()) else { return false };
+        let Ok(at) = position(routes, face, origin) else { return false };
+        let (key, route) = (key.clone(), routes[at]);
+        self.unindex(&key, &route);
+        let routes = self.entries.get_mut(prefix.value()).expect("found above");
+        routes.remove(at);
+        if routes.is_empty() {
+            self.entries.remove(prefix.value());
+            self.prefix_bytes -= prefix.value().len();
+        }
+        true
+    }
+
+    /// Removes all routes of a face and returns their prefixes in canonical order.
+    pub fn remove_face(&mut self, face: FaceId) -> Vec<NameBuf> {
+        let gone = self.by_face.get(&face).cloned().unwrap_or_default();
+        for (key, origin) in &gone {
+            self.remove(key.name(), face, *origin);
+        }
+        distinct(gone.into_iter().map(|(key, _)| key))
+    }
+
+    /// Removes the routes whose time has come and returns their prefixes in canonical order.
+    pub fn expire(&mut self, now_ns: u64) -> Vec<NameBuf> {
+        let mut keys = BTreeSet::new();
+        while let Some((deadline_ns, key, face, origin)) = self.by_deadline.first().cloned() {
+            if deadline_ns > now_ns {
+                break;
+            }
+            self.remove(key.name(), face, origin);
+            keys.insert(key);
+        }
+        distinct(keys.into_iter())
+    }
+
+    /// When [`Rib::expire`] has something to do next.
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        self.by_deadline.first().map(|(deadline_ns, ..)| *deadline_ns)
+    }
+
+    /// The dataset `rib/list`, expirations as time left at `now_ns`.
+    pub fn dataset(&self, now_ns: u64) -> impl Iterator<Item = RibEntry> {
+        self.entries.iter().map(move |(key, routes)| RibEntry {
+            name: key.to_buf(),
+            routes: routes
+                .iter()
+                .map(|route| RouteRecord {
+                    face_id: route.face,
+                    origin: route.origin,
+                    cost: route.cost,
+                    flags: route.flags,
+                    expiration_period_ms: route.expires_at_ns.map(|at| at.saturating_sub(now_ns) / 1_000_000),
+                })
+                .collect(),
+        })
+    }
+
+    /// Prefixes with routes at and under `prefix`, in canonical order.
+    pub(crate) fn keys_under(&self, prefix: Name<'_>) -> impl Iterator<Item = &NameKey> {
+        subtree(&self.entries, prefix).map(|(key, _)| key)
+    }
+
+    fn index(&mut self, key: &NameKey, route: &Route) {
+        self.by_face.entry(route.face).or_default().insert((key.clone(), route.origin));
+        if let Some(deadline_ns) = route.expires_at_ns {
+            self.by_deadline.insert((deadline_ns, key.clone(), route.face, route.origin));
+        }
+        self.route_count += 1;
+    }
+
+    fn unindex(&mut self, key: &NameKey, route: &Route) {
+        if let Some(of_face) = self.by_face.get_mut(&route.face) {
+            of_face.remove(&(key.clone(), route.origin));
+            if of_face.is_empty() {
+                self.by_face.remove(&route.face);
+            }
+        }
+        if let Some(deadline_ns) = route.expires_at_ns {
+            self.by_deadline.remove(&(deadline_ns, key.clone(), route.face, route.origin));
+        }
+        self.route_count -= 1;
+    }
+}
+
+fn position(routes: &[Route], face: FaceId, origin: u64) -> Result<usize, usize> {
+    routes.binary_search_by_key(&(face, origin), |route| (route.face, route.origin))
+}
+
+/// The names of sorted keys, each once.
+fn distinct(keys: impl Iterator<Item = NameKey>) -> Vec<NameBuf> {
+    let mut names: Vec<NameBuf> = keys.map(|key| key.to_buf()).collect();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(uri: &str) -> NameBuf {
+        uri.parse().expect("name")
+    }
+
+    fn route(face: u64, origin: u64, expires_at_ns: Option<u64>) -> Route {
+        Route { face: FaceId(face), origin, cost: 10, flags: 1, expires_at_ns }
+    }
+
+    #[test]
+    fn registering_again_replaces_and_says_whether_the_fib_cares() {
+        let mut rib = Rib::default();
+        let a = name("/a");
+        assert_eq!(rib.insert(a.as_name(), route(300, 0, Some(5))), Ok(true));
+        assert_eq!(rib.insert(a.as_name(), route(300, 0, Some(9))), Ok(false));
+        assert_eq!(rib.next_deadline_ns(), Some(9));
+        assert_eq!(rib.insert(a.as_name(), Route { cost: 1, ..route(300, 0, None) }), Ok(true));
+        assert_eq!(rib.next_deadline_ns(), None);
+        assert_eq!(rib.insert(a.as_name(), route(300, 255, None)), Ok(true));
+        assert_eq!(rib.len(), 2);
+        assert!(rib.remove(a.as_name(), FaceId(300), 0));
+        assert!(!rib.remove(a.as_name(), FaceId(300), 0));
+        assert!(!rib.remove(name("/b").as_name(), FaceId(300), 0));
+        assert_eq!(rib.routes(a.as_name()), [route(300, 255, None)]);
+    }
+
+    #[test]
+    fn limits_refuse_with_their_name_and_change_nothing() {
+        let limits = RibLimits { routes: 3, routes_per_prefix: 2, prefix_bytes: 6 };
+        let mut rib = Rib::new(limits);
+        rib.insert(name("/a").as_name(), route(1, 0, None)).expect("room");
+        rib.insert(name("/a").as_name(), route(2, 0, None)).expect("room");
+        let full = rib.insert(name("/a").as_name(), route(3, 0, None));
+        assert_eq!(full, Err(RibFull::RoutesPerPrefix(2)));
+        let full = rib.insert(name("/bbbbbb").as_name(), route(3, 0, None));
+        assert_eq!(full, Err(RibFull::PrefixBytes(6)));
+        rib.insert(name("/b").as_name(), route(3, 0, None)).expect("room");
+        assert_eq!(rib.insert(NameBuf::new().as_name(), route(3, 0, None)), Err(RibFull::Routes(3)));
+        assert_eq!(rib.insert(name("/b").as_name(), route(3, 0, Some(1))), Ok(false), "replacing needs no room");
+        assert_eq!(rib.len(), 3);
+        assert!(rib.remove(name("/b").as_name(), FaceId(3), 0));
+        assert_eq!(rib.insert(name("/c").as_name(), route(3, 0, None)), Ok(true), "octets were given back");
+    }
+
+    #[test]
+    fn routes_go_with_their_face_and_with_their_time() {
+        let mut rib = Rib::default();
+        for (prefix, face, origin, at) in
+            [("/a", 1, 0, None), ("/a", 1, 9, Some(7)), ("/b", 1, 0, None), ("/c", 2, 0, Some(8))]
+        {
+            rib.insert(name(prefix).as_name(), route(face, origin, at)).expect("room");
+        }
+        assert_eq!(rib.expire(6), []);
+        assert_eq!(rib.expire(7), [name("/a")]);
+        assert_eq!(rib.remove_face(FaceId(1)), [name("/a"), name("/b")]);
+        assert_eq!(rib.remove_face(FaceId(1)), []);
+        assert_eq!(rib.next_deadline_ns(), Some(8));
+        assert_eq!(rib.expire(100), [name("/c")]);
+        assert!(rib.is_empty());
+        assert!(rib.by_face.is_empty() && rib.by_deadline.is_empty() && rib.prefix_bytes == 0);
+    }
+
+    #[test]
+    fn datasets_show_the_time_left() {
+        let mut rib = Rib::default();
+        rib.insert(name("/a").as_name(), route(1, 0, Some(60_000_000_000))).expect("room");
+        let left = |now_ns| rib.dataset(now_ns).next().expect("entry").routes[0].expiration_period_ms;
+        assert_eq!(left(0), Some(60_000));
+        assert_eq!(left(45_500_000_000), Some(14_500));
+        assert_eq!(left(70_000_000_000), Some(0));
+    }
+}

@@ -1,0 +1,210 @@
+//! Commands that change tables: `rib`, `fib`, `strategy-choice` and `cs`.
+//!
+//! Source: management.md §4 (codes), §5 (fields, defaults, answers). Each answer
+//! holds exactly the fields that §5 lists: `nfdc` rejects a 200 with any other.
+
+use crate::{
+    command::{Refusal, invalid_parameters, refusal},
+    dispatcher::Management,
+    effect::Effect,
+    environment::{Environment, Times},
+    fib_computation::NextHop,
+    manual_next_hops::MAX_MANUAL_NEXT_HOPS,
+    rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, Route},
+    strategy_choice::{MAX_STRATEGY_CHOICES, StrategyError},
+};
+use namewire_packet::{
+    FaceId, Name, NameBuf,
+    nfd::{ControlParameters, cs_flags, origin, route_flags},
+};
+
+type CommandResult = Result<ControlParameters, Refusal>;
+
+impl Management {
+    /// `rib/register`. Refused for a face that does not exist (410, as ndnd does),
+    /// and for names of this forwarder's own management.
+    pub(crate) fn register(
+        &mut self,
+        now: Times,
+        parameters: ControlParameters,
+        out: &mut Vec<Effect>,
+    ) -> CommandResult {
+        let prefix = required_name(&parameters)?;
+        check_prefix_length(prefix.as_name(), "Route prefix cannot exceed 32 components")?;
+        self.check_not_own(prefix.as_name())?;
+        let face = self.existing_face(&parameters)?;
+        let expires_at_ns =
+            parameters.expiration_period_ms.map(|ms| now.mono_ns.saturating_add(ms.saturating_mul(1_000_000)));
+        let route = Route {
+            face,
+            origin: parameters.origin.unwrap_or(origin::APP),
+            cost: parameters.cost.unwrap_or(0),
+            flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
+            expires_at_ns,
+        };
+        let fib_depends = self.rib.insert(prefix.as_name(), route).map_err(|full| refusal(507, full.to_string()))?;
+        if fib_depends {
+            self.update_fib(vec![prefix.clone()], out);
+        }
+        Ok(ControlParameters {
+            name: Some(prefix),
+            face_id: Some(face),
+            origin: Some(route.origin),
+            cost: Some(route.cost),
+            flags: Some(route.flags),
+            expiration_period_ms: parameters.expiration_period_ms,
+            ..Default::default()
+        })
+    }
+
+    /// `rib/unregister`: 200 even if there is no such route.
+    pub(crate) fn unregister(&mut self, parameters: ControlParameters, out: &mut Vec<Effect>) -> CommandResult {
+        let prefix = required_name(&parameters)?;
+        let face = parameters.face_id.unwrap_or(FaceId::INVALID);
+        let origin = parameters.origin.unwrap_or(origin::APP);
+        if self.rib.remove(prefix.as_name(), face, origin) {
+            self.update_fib(vec![prefix.clone()], out);
+        }
+        Ok(ControlParameters { name: Some(prefix), face_id: Some(face), origin: Some(origin), ..Default::default() })
+    }
+
+    /// `fib/add-nexthop`: again means a new cost.
+    pub(crate) fn add_next_hop(&mut self, parameters: ControlParameters, out: &mut Vec<Effect>) -> CommandResult {
+        let prefix = required_name(&parameters)?;
+        check_prefix_length(prefix.as_name(), "FIB entry prefix cannot exceed 32 components")?;
+        self.check_not_own(prefix.as_name())?;
+        let face = self.existing_face(&parameters)?;
+        let cost = parameters.cost.unwrap_or(0);
+        match self.manual.insert(prefix.as_name(), NextHop { face, cost }) {
+            Some(true) => self.update_fib(vec![prefix.clone()], out),
+            Some(false) => {}
+            None => {
+                let text = format!("FIB is full (limit is {MAX_MANUAL_NEXT_HOPS} next hops added by command)");
+                return Err(refusal(507, text));
+            }
+        }
+        Ok(ControlParameters { name: Some(prefix), face_id: Some(face), cost: Some(cost), ..Default::default() })
+    }
+
+    /// `fib/remove-nexthop`: 200 even if there is no such next hop.
+    pub(crate) fn remove_next_hop(&mut self, parameters: ControlParameters, out: &mut Vec<Effect>) -> CommandResult {
+        let prefix = required_name(&parameters)?;
+        self.check_not_own(prefix.as_name())?;
+        let face = parameters.face_id.unwrap_or(FaceId::INVALID);
+        if self.manual.remove(prefix.as_name(), face) {
+            self.update_fib(vec![prefix.clone()], out);
+        }
+        Ok(ControlParameters { name: Some(prefix), face_id: Some(face), ..Default::default() })
+    }
+
+    /// `strategy-choice/set`: the answer holds the full instance name.
+    pub(crate) fn set_strategy(
+        &mut self,
+        parameters: ControlParameters,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) -> CommandResult {
+        let prefix = required_name(&parameters)?;
+        let requested = parameters.strategy.ok_or_else(|| invalid_parameters("Strategy is required"))?;
+        check_prefix_length(prefix.as_name(), "Prefix has too many components (limit is 32)")?;
+        if !self.strategies.has_room_for(prefix.as_name()) {
+            let text = format!("Too many strategy choices (limit is {MAX_STRATEGY_CHOICES})");
+            return Err(refusal(507, text));
+        }
+        let strategy = environment.resolve(&requested).map_err(|error| {
+            let code = match error {
+                StrategyError::Unknown => 404,
+                StrategyError::Invalid(_) => 409,
+                StrategyError::Full => 507,
+            };
+            refusal(code, error.to_string())
+        })?;
+        let instance = strategy.instance.clone();
+        let old = self.strategies.set(prefix.as_name(), strategy);
+        self.update_fib(vec![prefix.clone()], out);
+        if let Some(old) = old.filter(|old| !self.strategies.uses(old.id)) {
+            environment.release(old.id);
+        }
+        Ok(ControlParameters { name: Some(prefix), strategy: Some(instance), ..Default::default() })
+    }
+
+    /// `strategy-choice/unset`: 200 even if not set; never for `/`.
+    pub(crate) fn unset_strategy(
+        &mut self,
+        parameters: ControlParameters,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) -> CommandResult {
+        let prefix = required_name(&parameters)?;
+        if prefix.is_empty() {
+            return Err(invalid_parameters("the strategy of / can be changed but not unset"));
+        }
+        if let Some(old) = self.strategies.unset(prefix.as_name()) {
+            self.update_fib(vec![prefix.clone()], out);
+            if !self.strategies.uses(old.id) {
+                environment.release(old.id);
+            }
+        }
+        Ok(ControlParameters { name: Some(prefix), ..Default::default() })
+    }
+
+    /// `cs/config`: the answer holds the settings after the change.
+    pub(crate) fn configure_cs(
+        &mut self,
+        parameters: ControlParameters,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) -> CommandResult {
+        let (flags, mask) = (parameters.flags.unwrap_or(0), parameters.mask.unwrap_or(0));
+        let info = environment.cs_info();
+        let bit = |bit: u64| (mask & bit != 0).then_some(flags & bit != 0);
+        let effect = Effect::ConfigureCs {
+            capacity_packets: parameters.capacity,
+            admit: bit(cs_flags::ADMIT),
+            serve: bit(cs_flags::SERVE),
+        };
+        let known = cs_flags::ADMIT | cs_flags::SERVE;
+        let changes = parameters.capacity.is_some() || mask & known != 0;
+        if changes {
+            out.push(effect);
+        }
+        Ok(ControlParameters {
+            capacity: Some(parameters.capacity.unwrap_or(info.capacity)),
+            flags: Some((info.flags & !(mask & known)) | (flags & mask & known)),
+            ..Default::default()
+        })
+    }
+
+    /// The face meant, if it exists.
+    fn existing_face(&self, parameters: &ControlParameters) -> Result<FaceId, Refusal> {
+        let face = parameters.face_id.unwrap_or(FaceId::INVALID);
+        match self.faces.get(face) {
+            Some(_) => Ok(face),
+            None => Err(refusal(410, "Face not found")),
+        }
+    }
+
+    /// Commands must keep reaching management, whatever an application registers.
+    fn check_not_own(&self, prefix: Name<'_>) -> Result<(), Refusal> {
+        if self.prefix.as_name().is_prefix_of(&prefix) {
+            return Err(refusal(403, "Prefix /localhost/nfd belongs to the forwarder"));
+        }
+        Ok(())
+    }
+}
+
+fn required_name(parameters: &ControlParameters) -> Result<NameBuf, Refusal> {
+    parameters.name.clone().ok_or_else(|| invalid_parameters("Name is required"))
+}
+
+/// 414 for a prefix that the tables do not take, with NFD's words for too many components.
+fn check_prefix_length(prefix: Name<'_>, too_many_components: &str) -> Result<(), Refusal> {
+    const { assert!(MAX_PREFIX_COMPONENTS == 32, "the texts say 32") };
+    if prefix.len() > MAX_PREFIX_COMPONENTS {
+        return Err(refusal(414, too_many_components));
+    }
+    if prefix.value().len() > MAX_PREFIX_BYTES {
+        return Err(refusal(414, format!("Prefix cannot exceed {MAX_PREFIX_BYTES} octets")));
+    }
+    Ok(())
+}

@@ -1,0 +1,687 @@
+//! Commands as clients encode them, verb by verb: answers, effects and refusals.
+
+mod router_double;
+
+use namewire_management::{Effect, FaceCommandError, FaceProperties, FibChange, ManagementConfig, NextHop, RibLimits};
+use namewire_packet::{
+    Data, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
+    digest::sha256,
+    lp::{LpPacket, PitToken},
+    nfd::{ControlParameters, ControlResponse, FacePersistency},
+    tlv,
+};
+use proptest::prelude::*;
+use router_double::{
+    Bench, LOCAL_FACE, REMOTE, UDP_FACE, answer_in, command_name, for_prefix, name, signed_command, udp_face,
+};
+
+const OTHER_REMOTE: &str = "udp4://192.0.2.9:6363";
+
+fn for_uri(uri: &str) -> ControlParameters {
+    ControlParameters { uri: Some(uri.to_owned()), ..Default::default() }
+}
+
+fn for_face(face: u64) -> ControlParameters {
+    ControlParameters { face_id: Some(FaceId(face)), ..Default::default() }
+}
+
+fn insert(prefix: &str, hops: &[(FaceId, u64)], strategy: u32) -> FibChange {
+    FibChange::Insert {
+        name: name(prefix),
+        next_hops: hops.iter().map(|(face, cost)| NextHop { face: *face, cost: *cost }).collect(),
+        strategy,
+        hidden: false,
+    }
+}
+
+#[track_caller]
+fn assert_refused(response: &ControlResponse, code: u64, text: &str) {
+    assert_eq!(response.code, code, "{response:?}");
+    assert!(response.text.contains(text), "{response:?} does not say {text:?}");
+}
+
+// ---- the first FIB ----
+
+#[test]
+fn a_new_node_knows_its_own_management_and_the_default_strategies() {
+    let bench = Bench::new();
+    let FibChange::Insert { name: root, strategy: best_route, hidden: true, .. } = &bench.fib_changes()[0] else {
+        panic!("no hidden root")
+    };
+    assert_eq!((root, *best_route), (&NameBuf::new(), 0));
+    let expected = [
+        FibChange::Insert { name: NameBuf::new(), next_hops: vec![], strategy: 0, hidden: true },
+        FibChange::Insert { name: name("/ndn/broadcast"), next_hops: vec![], strategy: 1, hidden: true },
+        FibChange::Insert { name: name("/localhost"), next_hops: vec![], strategy: 1, hidden: true },
+        insert("/localhost/nfd", &[(FaceId::INTERNAL, 0)], 0),
+    ];
+    assert_eq!(bench.fib_changes(), expected);
+    assert!(bench.effects.contains(&Effect::NewNextHops(vec![(name("/localhost/nfd"), FaceId::INTERNAL)])));
+}
+
+// ---- rib ----
+
+#[test]
+fn register_answers_after_the_fib_changed_with_the_defaults() {
+    let mut bench = Bench::new();
+    let response = bench.command("rib/register", &for_prefix("/example/A"));
+    let body = ControlParameters {
+        name: Some(name("/example/A")),
+        face_id: Some(LOCAL_FACE),
+        origin: Some(0),
+        cost: Some(0),
+        flags: Some(1),
+        ..Default::default()
+    };
+    assert_eq!(response, ControlResponse::ok(body));
+    let prefix = name("/example/A");
+    let [Effect::Fib(changes), Effect::NewNextHops(new), Effect::Reply { packet, .. }] = &bench.effects[..] else {
+        panic!("{:?}", bench.effects)
+    };
+    assert_eq!(*changes, [insert("/example/A", &[(LOCAL_FACE, 0)], 0)]);
+    assert_eq!(*new, [(prefix.clone(), LOCAL_FACE)]);
+    let data = Data::parse(packet).expect("Data");
+    let sent = signed_command("rib/register", &for_prefix("/example/A"));
+    let sent = Interest::parse(&sent).expect("Interest");
+    assert_eq!((data.name(), data.freshness_ms()), (sent.name(), 1000));
+    // The same again changes nothing, and says so in the same words.
+    assert_eq!(bench.command("rib/register", &for_prefix("/example/A")), response);
+    assert_eq!(bench.effects.len(), 1);
+}
+
+#[test]
+fn register_takes_every_field_and_unregister_undoes_it() {
+    let mut bench = Bench::new();
+    let parameters = ControlParameters {
+        face_id: Some(UDP_FACE),
+        origin: Some(255),
+        cost: Some(10),
+        flags: Some(2),
+        expiration_period_ms: Some(60_000),
+        ..for_prefix("/example")
+    };
+    assert_eq!(bench.command("rib/register", &parameters), ControlResponse::ok(parameters.clone()));
+    assert_eq!(bench.fib_changes(), [insert("/example", &[(UDP_FACE, 10)], 0)]);
+    // Another origin is another route.
+    let other = ControlParameters { face_id: Some(UDP_FACE), ..for_prefix("/example") };
+    let response = bench.command("rib/unregister", &other);
+    assert_eq!(response, ControlResponse::ok(ControlParameters { origin: Some(0), ..other }));
+    assert_eq!(bench.fib_changes(), []);
+    let same = ControlParameters { face_id: Some(UDP_FACE), origin: Some(255), ..for_prefix("/example") };
+    assert_eq!(bench.command("rib/unregister", &same), ControlResponse::ok(same));
+    assert_eq!(bench.fib_changes(), [FibChange::Remove { name: name("/example") }]);
+}
+
+#[test]
+fn routes_expire_and_go_with_their_face() {
+    let mut bench = Bench::new();
+    let short = ControlParameters { expiration_period_ms: Some(500), ..for_prefix("/short") };
+    bench.command("rib/register", &short);
+    bench.command("rib/register", &for_prefix("/long"));
+    bench.command("rib/register", &ControlParameters { face_id: Some(UDP_FACE), cost: Some(9), ..for_prefix("/long") });
+    assert_eq!(bench.management.next_deadline(), Some(bench.now.mono_ns + 500_000_000));
+    bench.pass_ms(499);
+    bench.timers();
+    assert_eq!(bench.effects, []);
+    bench.pass_ms(1);
+    bench.timers();
+    assert_eq!(bench.effects, [Effect::Fib(vec![FibChange::Remove { name: name("/short") }])]);
+    assert_eq!((bench.management.next_deadline(), bench.management.counters().routes_expired), (None, 1));
+    bench.close(LOCAL_FACE);
+    assert_eq!(bench.fib_changes(), [insert("/long", &[(UDP_FACE, 9)], 0)]);
+    bench.close(UDP_FACE);
+    assert_eq!(bench.fib_changes(), [FibChange::Remove { name: name("/long") }]);
+    assert!(bench.management.rib().is_empty());
+}
+
+#[test]
+fn rib_refusals() {
+    let limits = RibLimits { routes: 1, ..Default::default() };
+    let mut bench = Bench::with_config(ManagementConfig { rib: limits, ..Default::default() });
+    let missing = ControlParameters { face_id: Some(FaceId(999)), ..for_prefix("/a") };
+    assert_refused(&bench.command("rib/register", &missing), 410, "Face not found");
+    let deep = "/x".repeat(33);
+    assert_refused(&bench.command("rib/register", &for_prefix(&deep)), 414, "Route prefix cannot exceed 32 components");
+    assert_refused(&bench.command("fib/add-nexthop", &for_prefix(&deep)), 414, "FIB entry prefix cannot exceed 32");
+    let long = format!("/{}", "x".repeat(2048));
+    assert_refused(&bench.command("rib/register", &for_prefix(&long)), 414, "2048 octets");
+    let huge = format!("/{}", "x".repeat(5000));
+    assert_refused(&bench.command("rib/register", &for_prefix(&huge)), 414, "4096 octets");
+    let own = bench.command("rib/register", &for_prefix("/localhost/nfd/rib"));
+    assert_refused(&own, 403, "belongs to the forwarder");
+    assert_eq!(bench.command("rib/register", &for_prefix("/a")).code, 200);
+    assert_refused(&bench.command("rib/register", &for_prefix("/b")), 507, "limit is 1 routes");
+    assert_eq!(bench.management.counters().refused, 7);
+}
+
+#[test]
+fn a_command_from_another_host_is_refused() {
+    let mut bench = Bench::new();
+    let interest = signed_command("rib/register", &for_prefix("/a"));
+    bench.effects.clear();
+    let (now, router, out) = (bench.now, &mut bench.router, &mut bench.effects);
+    bench.management.on_interest(now, UDP_FACE, &interest, None, router, out);
+    assert_refused(&bench.answer(), 403, "is not local");
+}
+
+#[test]
+fn the_pit_token_comes_back() {
+    let mut bench = Bench::new();
+    bench.effects.clear();
+    let token = PitToken::new(&[9; 32]);
+    let interest = signed_command("faces/create", &for_uri(OTHER_REMOTE));
+    bench.management.on_interest(bench.now, LOCAL_FACE, &interest, token, &mut bench.router, &mut bench.effects);
+    bench.done(Ok(FaceProperties { face: FaceId(400), remote: OTHER_REMOTE.parse().expect("URI"), ..udp_face() }));
+    let [Effect::Reply { pit_token, .. }] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
+    assert_eq!(*pit_token, token);
+}
+
+// ---- fib ----
+
+#[test]
+fn manual_next_hops() {
+    let mut bench = Bench::new();
+    let add = ControlParameters { face_id: Some(UDP_FACE), cost: Some(5), ..for_prefix("/m") };
+    assert_eq!(bench.command("fib/add-nexthop", &add), ControlResponse::ok(add));
+    assert_eq!(bench.fib_changes(), [insert("/m", &[(UDP_FACE, 5)], 0)]);
+    let response = bench.command("fib/add-nexthop", &for_prefix("/m"));
+    let own = ControlParameters { face_id: Some(LOCAL_FACE), cost: Some(0), ..for_prefix("/m") };
+    assert_eq!(response, ControlResponse::ok(own));
+    assert_eq!(bench.fib_changes(), [insert("/m", &[(LOCAL_FACE, 0), (UDP_FACE, 5)], 0)]);
+    let remove = ControlParameters { face_id: Some(UDP_FACE), ..for_prefix("/m") };
+    assert_eq!(bench.command("fib/remove-nexthop", &remove), ControlResponse::ok(remove.clone()));
+    assert_eq!(bench.fib_changes(), [insert("/m", &[(LOCAL_FACE, 0)], 0)]);
+    assert_eq!(bench.command("fib/remove-nexthop", &remove).code, 200, "200 always");
+    let missing = ControlParameters { face_id: Some(FaceId(999)), ..for_prefix("/m") };
+    assert_refused(&bench.command("fib/add-nexthop", &missing), 410, "Face not found");
+    let own = ControlParameters { face_id: Some(FaceId::INTERNAL), ..for_prefix("/localhost/nfd") };
+    assert_refused(&bench.command("fib/remove-nexthop", &own), 403, "belongs to the forwarder");
+    bench.close(LOCAL_FACE);
+    assert_eq!(bench.fib_changes(), [FibChange::Remove { name: name("/m") }]);
+}
+
+// ---- strategy-choice ----
+
+fn set(prefix: &str, strategy: &str) -> ControlParameters {
+    ControlParameters { strategy: Some(name(strategy)), ..for_prefix(prefix) }
+}
+
+#[test]
+fn strategies_are_stored_with_their_version() {
+    let mut bench = Bench::new();
+    let response = bench.command("strategy-choice/set", &set("/a", "/localhost/nfd/strategy/asf"));
+    assert_eq!(response, ControlResponse::ok(set("/a", "/localhost/nfd/strategy/asf/54=%05")));
+    let hidden = FibChange::Insert { name: name("/a"), next_hops: vec![], strategy: 2, hidden: true };
+    assert_eq!(bench.fib_changes(), [hidden]);
+    // A route below has it; unset brings the parent's back and releases the instance.
+    bench.command("rib/register", &for_prefix("/a/b"));
+    assert_eq!(bench.fib_changes(), [insert("/a/b", &[(LOCAL_FACE, 0)], 2)]);
+    assert_eq!(bench.command("strategy-choice/unset", &for_prefix("/a")), ControlResponse::ok(for_prefix("/a")));
+    let back = insert("/a/b", &[(LOCAL_FACE, 0)], 0);
+    assert_eq!(bench.fib_changes(), [FibChange::Remove { name: name("/a") }, back]);
+    assert_eq!(bench.router.released, [2]);
+    assert_eq!(bench.command("strategy-choice/unset", &for_prefix("/a")).code, 200, "200 also if not set");
+    let response = bench.command("strategy-choice/set", &set("/", "/localhost/nfd/strategy/multicast"));
+    assert_eq!(response.code, 200);
+    assert!(!bench.fib_changes().is_empty() && bench.router.released == [2], "best-route is still in use");
+}
+
+#[test]
+fn strategy_refusals() {
+    let mut bench = Bench::new();
+    for (strategy, code, text) in [
+        ("/localhost/nfd/strategy/ncc", 404, "Unknown strategy"),
+        ("/elsewhere/asf", 404, "Unknown strategy"),
+        ("/localhost/nfd/strategy/asf/54=%06", 404, "Unknown strategy"),
+        ("/localhost/nfd/strategy/asf/54=%04", 409, "Error instantiating strategy: version 4"),
+        ("/localhost/nfd/strategy/asf/54=%05/x~%21", 409, "Error instantiating strategy: bad parameter"),
+    ] {
+        assert_refused(&bench.command("strategy-choice/set", &set("/a", strategy)), code, text);
+    }
+    let response = bench.command("strategy-choice/unset", &for_prefix("/"));
+    assert_refused(&response, 400, "failed in validating parameters");
+    let deep = bench.command("strategy-choice/set", &set(&"/x".repeat(33), "/localhost/nfd/strategy/asf"));
+    assert_refused(&deep, 414, "Prefix has too many components (limit is 32)");
+}
+
+// ---- cs ----
+
+#[test]
+fn cs_config_changes_what_is_given() {
+    let mut bench = Bench::new();
+    let capacity = ControlParameters { capacity: Some(100), ..Default::default() };
+    let both = ControlParameters { flags: Some(3), ..capacity.clone() };
+    assert_eq!(bench.command("cs/config", &capacity), ControlResponse::ok(both));
+    let effect = Effect::ConfigureCs { capacity_packets: Some(100), admit: None, serve: None };
+    assert_eq!(bench.effects[0], effect);
+    let flags = ControlParameters { flags: Some(2), mask: Some(1), ..Default::default() };
+    let after = ControlParameters { capacity: Some(65536), flags: Some(2), ..Default::default() };
+    assert_eq!(bench.command("cs/config", &flags), ControlResponse::ok(after));
+    let effect = Effect::ConfigureCs { capacity_packets: None, admit: Some(false), serve: None };
+    assert_eq!(bench.effects[0], effect);
+    let nothing = bench.command("cs/config", &ControlParameters::default());
+    assert_eq!(nothing.body.expect("body").capacity, Some(65536));
+    assert_eq!(bench.effects.len(), 1, "nothing to do");
+}
+
+// ---- faces ----
+
+#[test]
+fn a_face_is_created_and_then_exists() {
+    let mut bench = Bench::new();
+    let parameters = ControlParameters {
+        face_persistency: Some(2),
+        flags: Some(0b110),
+        mask: Some(0b010),
+        mtu: Some(1400),
+        ..for_uri(OTHER_REMOTE)
+    };
+    bench.send(&signed_command("faces/create", &parameters));
+    let create = bench.create_effect();
+    assert_eq!((create.persistency, create.flags, create.mask), (FacePersistency::Permanent, 0b010, 0b010));
+    assert_eq!((create.remote.to_string().as_str(), create.mtu), (OTHER_REMOTE, Some(1400)));
+    let made = FaceProperties {
+        face: FaceId(400),
+        remote: OTHER_REMOTE.parse().expect("URI"),
+        persistency: FacePersistency::Permanent,
+        ..udp_face()
+    };
+    bench.done(Ok(made));
+    let body = ControlParameters {
+        face_id: Some(FaceId(400)),
+        local_uri: Some("udp4://192.0.2.2:6363".into()),
+        flags: Some(4),
+        face_persistency: Some(2),
+        base_congestion_marking_interval_ns: Some(100_000_000),
+        default_congestion_threshold_bytes: Some(65536),
+        mtu: Some(8800),
+        ..for_uri(OTHER_REMOTE)
+    };
+    assert_eq!(bench.answer(), ControlResponse::ok(body.clone()));
+    // Again: 409 with everything a client needs to go on with it.
+    let again = bench.command("faces/create", &for_uri(OTHER_REMOTE));
+    assert_eq!(again, ControlResponse::new(409, "Face with remote URI already exists").with_body(body));
+    assert!(bench.management.face(FaceId(400)).is_some());
+}
+
+#[test]
+fn two_requests_for_the_same_face_make_one() {
+    let mut bench = Bench::new();
+    bench.send(&signed_command("faces/create", &for_uri(OTHER_REMOTE)));
+    let first = bench.effects.clone();
+    bench.send(&signed_command("faces/create", &ControlParameters { mtu: Some(1400), ..for_uri(OTHER_REMOTE) }));
+    assert_eq!(bench.effects, [], "the second waits for the first");
+    bench.effects = first;
+    bench.done(Ok(FaceProperties { face: FaceId(400), remote: OTHER_REMOTE.parse().expect("URI"), ..udp_face() }));
+    let codes: Vec<u64> = bench
+        .effects
+        .iter()
+        .map(|effect| match effect {
+            Effect::Reply { packet, .. } => answer_in(packet).code,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(codes, [200, 409]);
+}
+
+#[test]
+fn a_failed_face_command_is_answered_with_its_error() {
+    let mut bench = Bench::new();
+    bench.send(&signed_command("faces/create", &for_uri("tcp4://192.0.2.9:6363")));
+    bench.done(Err(FaceCommandError { code: 504, text: "Connection timed out".into(), body: None }));
+    assert_refused(&bench.answer(), 504, "Connection timed out");
+    // Nothing is left over: the same can be tried again.
+    bench.send(&signed_command("faces/create", &for_uri("tcp4://192.0.2.9:6363")));
+    bench.create_effect();
+}
+
+#[test]
+fn face_creation_refusals() {
+    let mut bench = Bench::new();
+    let with_local =
+        |remote: &str, local: &str| ControlParameters { local_uri: Some(local.to_owned()), ..for_uri(remote) };
+    let persistency = |remote: &str, code| ControlParameters { face_persistency: Some(code), ..for_uri(remote) };
+    let local_fields = |remote: &str| ControlParameters { flags: Some(1), mask: Some(1), ..for_uri(remote) };
+    let mtu = |remote: &str, mtu| ControlParameters { mtu: Some(mtu), ..for_uri(remote) };
+    let ether = "ether://[08:00:27:01:01:01]";
+    let cases = [
+        (ControlParameters::default(), 400, "failed in validating parameters: Uri is required"),
+        (for_face(5), 400, "failed in validating parameters: "),
+        (ControlParameters { cost: Some(1), ..for_uri(OTHER_REMOTE) }, 400, "Cost is forbidden"),
+        (ControlParameters { flags: Some(1), ..for_uri(OTHER_REMOTE) }, 400, "Flags and Mask"),
+        (ControlParameters { mask: Some(1), ..for_uri(OTHER_REMOTE) }, 400, "Flags and Mask"),
+        (for_uri("no URI"), 400, "Malformed command"),
+        (for_uri("udp4://192.0.2.1:99999"), 400, "Malformed command"),
+        (for_uri("udp://192.0.2.1:6363"), 400, "Non-canonical remote URI"),
+        (for_uri("udp4://router.example.net:6363"), 400, "Non-canonical remote URI"),
+        (for_uri("udp4://192.0.2.9"), 400, "Non-canonical remote URI"),
+        (for_uri("quic://192.0.2.9:1"), 400, "Non-canonical remote URI"),
+        (for_uri("fd://3"), 400, "Non-canonical remote URI"),
+        (for_uri("unix:///run/nfd/nfd.sock"), 400, "Non-canonical remote URI"),
+        (with_local(ether, "fd://1"), 400, "Non-canonical local URI"),
+        (for_uri("dev://eth0"), 406, "Unsupported protocol"),
+        (for_uri("udp4+dev://eth0:6363"), 406, "Unsupported protocol"),
+        (for_uri("udp4://224.0.23.170:56363"), 406, "Cannot create multicast UDP faces"),
+        (persistency(OTHER_REMOTE, 1), 406, "Outgoing UDP faces do not support on-demand persistency"),
+        (persistency("tcp4://192.0.2.9:6363", 1), 406, "Outgoing TCP faces do not support on-demand persistency"),
+        (persistency(OTHER_REMOTE, 7), 400, "FacePersistency 7"),
+        (with_local(OTHER_REMOTE, "udp4://192.0.2.2:6363"), 406, "Unicast UDP faces cannot be created with a LocalUri"),
+        (with_local("tcp4://192.0.2.9:6363", "tcp4://192.0.2.2:6363"), 406, "cannot be created with a LocalUri"),
+        (mtu(OTHER_REMOTE, 63), 406, "Override MTU cannot be less than 64"),
+        (mtu("tcp4://192.0.2.9:6363", 1400), 406, "TCP faces do not support MTU overrides"),
+        (local_fields(OTHER_REMOTE), 406, "Local fields can only be enabled on faces with local scope"),
+        (local_fields("tcp4://192.0.2.9:6363"), 406, "Local fields can only be enabled on faces with local scope"),
+        (for_uri(ether), 406, "requires a LocalUri with dev:// scheme"),
+    ];
+    for (parameters, code, text) in cases {
+        let response = bench.command("faces/create", &parameters);
+        assert_refused(&response, code, text);
+        assert_eq!(response.body, None, "{text}");
+        assert_eq!(bench.effects.len(), 1, "{text}");
+    }
+    bench.send(&signed_command("faces/create", &local_fields("tcp4://127.0.0.1:6363")));
+    assert_eq!(bench.create_effect().flags, 1, "TCP within this host may be local");
+    bench.send(&signed_command("faces/create", &with_local(ether, "dev://eth0")));
+    bench.create_effect();
+}
+
+#[test]
+fn faces_are_updated_and_nothing_changes_if_one_property_is_refused() {
+    let mut bench = Bench::new();
+    let of_udp = |parameters: ControlParameters| ControlParameters { face_id: Some(UDP_FACE), ..parameters };
+    let properties = ControlParameters {
+        face_id: Some(UDP_FACE),
+        flags: Some(4),
+        face_persistency: Some(0),
+        base_congestion_marking_interval_ns: Some(100_000_000),
+        default_congestion_threshold_bytes: Some(65536),
+        mtu: Some(8800),
+        ..Default::default()
+    };
+    let shown = bench.command("faces/update", &for_face(UDP_FACE.0));
+    assert_eq!(shown, ControlResponse::ok(properties.clone()), "with no field: the properties");
+    let bare = bench.command("faces/update", &ControlParameters::default());
+    let own = ControlParameters {
+        face_id: Some(LOCAL_FACE),
+        flags: Some(0),
+        face_persistency: Some(1),
+        ..Default::default()
+    };
+    assert_eq!(bare, ControlResponse::ok(own), "FaceId 0 or none is the own face");
+
+    let change = ControlParameters { face_persistency: Some(2), flags: Some(0), mask: Some(4), ..Default::default() };
+    bench.send(&signed_command("faces/update", &of_udp(change)));
+    let [Effect::UpdateFace(update)] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
+    assert_eq!((update.face, update.persistency), (UDP_FACE, Some(FacePersistency::Permanent)));
+    assert_eq!((update.flags, update.mask, update.mtu), (0, 4, None));
+    bench.done(Ok(FaceProperties { persistency: FacePersistency::Permanent, flags: 0, ..udp_face() }));
+    let changed = ControlParameters { face_persistency: Some(2), flags: Some(0), ..properties };
+    assert_eq!(bench.answer(), ControlResponse::ok(changed));
+    assert_eq!(bench.management.face(UDP_FACE).expect("face").flags, 0);
+
+    let fields = ControlParameters { flags: Some(1), mask: Some(1), ..Default::default() };
+    let several = ControlParameters { face_persistency: Some(7), mtu: Some(1400), ..fields.clone() };
+    let refused = ControlParameters { face_persistency: Some(7), ..fields.clone() };
+    let invalid = |body| ControlResponse::new(409, "Invalid properties specified").with_body(body);
+    assert_eq!(bench.command("faces/update", &of_udp(several)), invalid(refused), "only the refused ones");
+    for parameters in [
+        ControlParameters { face_persistency: Some(2), ..Default::default() },
+        ControlParameters { mtu: Some(1400), ..Default::default() },
+    ] {
+        // A Unix face stays on-demand and has no MTU.
+        assert_eq!(bench.command("faces/update", &parameters), invalid(parameters.clone()));
+    }
+    assert_refused(&bench.command("faces/update", &for_face(999)), 404, "Specified face does not exist");
+    let no_mask = ControlParameters { flags: Some(1), ..Default::default() };
+    assert_refused(&bench.command("faces/update", &no_mask), 400, "Flags and Mask");
+    bench.send(&signed_command("faces/update", &fields));
+    let [Effect::UpdateFace(update)] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
+    assert_eq!((update.face, update.flags), (LOCAL_FACE, 1), "local fields on a local face");
+}
+
+#[test]
+fn faces_are_destroyed() {
+    let mut bench = Bench::new();
+    bench.command("rib/register", &ControlParameters { face_id: Some(UDP_FACE), ..for_prefix("/far") });
+    bench.send(&signed_command("faces/destroy", &for_face(UDP_FACE.0)));
+    assert!(matches!(bench.effects[..], [Effect::DestroyFace { face: UDP_FACE, .. }]));
+    let ticket_effects = bench.effects.clone();
+    bench.close(UDP_FACE);
+    assert_eq!(bench.fib_changes(), [FibChange::Remove { name: name("/far") }]);
+    bench.effects = ticket_effects;
+    bench.done(Ok(udp_face()));
+    assert_eq!(bench.answer(), ControlResponse::ok(for_face(UDP_FACE.0)));
+    assert_eq!(bench.command("faces/destroy", &for_face(UDP_FACE.0)).code, 200, "200 also if it does not exist");
+    assert_refused(&bench.command("faces/destroy", &for_face(0)), 400, "FaceId must not be 0");
+    assert_refused(&bench.command("faces/destroy", &for_face(1)), 403, "belongs to the forwarder");
+    assert_refused(&bench.command("faces/destroy", &ControlParameters::default()), 400, "FaceId is required");
+}
+
+// ---- formats and signatures ----
+
+/// The old format: four components after the parameters.
+fn old_command(command: &str, parameters: &ControlParameters, signature_type: u8, spoil: bool) -> Vec<u8> {
+    let mut signed = command_name(command, parameters);
+    signed.push_generic(&1_800_000_000_000u64.to_be_bytes()).push_generic(&[7; 8]);
+    signed.push_generic(&[22, 3, 27, 1, signature_type]);
+    let mut value = Vec::new();
+    let mut digest = sha256(&[signed.value()]);
+    digest[0] ^= u8::from(spoil);
+    tlv::write_tlv(&mut value, 23, &digest);
+    signed.push_generic(&value);
+    InterestBuilder::new(signed).nonce(Nonce([1, 2, 3, 4])).build()
+}
+
+#[test]
+fn both_formats_are_understood_and_their_digests_checked() {
+    let mut bench = Bench::new();
+    let parameters = for_prefix("/a");
+    bench.send(&old_command("rib/register", &parameters, 0, false));
+    assert_eq!(bench.answer().code, 200);
+    bench.send(&old_command("rib/register", &parameters, 0, true));
+    assert_refused(&bench.answer(), 403, "authorization rejected: the DigestSha256 signature is wrong");
+    bench.send(&old_command("rib/register", &parameters, 3, true));
+    assert_eq!(bench.answer().code, 200, "other types are not verified yet");
+
+    let mut spoiled = signed_command("rib/register", &parameters);
+    *spoiled.last_mut().expect("signature") ^= 1;
+    bench.send(&spoiled);
+    assert_refused(&bench.answer(), 403, "parameters digest in the name is wrong");
+    // A right parameters digest over a wrong signature.
+    let wrong = InterestBuilder::new(command_name("rib/register", &parameters));
+    let fields = SignedInterestFields { nonce: vec![1; 8], time_ms: Some(1), seq_num: None };
+    bench.send(&wrong.sign_with(0, None, &fields, |_| vec![0; 32]));
+    assert_refused(&bench.answer(), 403, "the DigestSha256 signature is wrong");
+}
+
+#[test]
+fn unsigned_commands_pass_except_to_rib() {
+    let mut bench = Bench::new();
+    let unsigned = |command: &str, parameters: &ControlParameters| {
+        InterestBuilder::new(command_name(command, parameters)).nonce(Nonce([1, 2, 3, 4])).build()
+    };
+    bench.send(&unsigned("rib/register", &for_prefix("/a")));
+    assert_refused(&bench.answer(), 403, "authorization rejected: the command is not signed");
+    bench.send(&unsigned("strategy-choice/unset", &for_prefix("/a")));
+    assert_eq!(bench.answer().code, 200);
+    let name = command_name("rib/register", &for_prefix("/a"));
+    bench.send(&InterestBuilder::new(name).application_parameters(vec![1]).build());
+    assert_refused(&bench.answer(), 403, "authorization rejected: the command is not signed");
+}
+
+#[test]
+fn malformed_and_unknown_requests_are_answered() {
+    let mut bench = Bench::new();
+    let plain = |uri: &str| InterestBuilder::new(name(uri)).nonce(Nonce([1, 2, 3, 4])).build();
+    // `h%00` is ControlParameters without any field.
+    for (uri, code, text) in [
+        ("/localhost/nfd", 400, "no module and verb"),
+        ("/localhost/nfd/rib", 400, "no verb"),
+        ("/localhost/nfd/rib/announce", 501, "Unknown command or dataset rib/announce"),
+        ("/localhost/nfd/weather/list", 501, "Unknown command or dataset weather/list"),
+        ("/localhost/nfd/cs/erase/x", 501, "cs/erase"),
+        ("/localhost/nfd/rib/register", 400, "Malformed command: no ControlParameters"),
+        ("/localhost/nfd/rib/register/x", 400, "Malformed command: malformed TLV"),
+        ("/localhost/nfd/rib/register/54=%01", 400, "Malformed command: no ControlParameters"),
+        ("/localhost/nfd/rib/register/h%00", 403, "the command is not signed"),
+        ("/localhost/nfd/rib/register/h%00/a/b", 400, "unexpected name components"),
+        ("/localhost/nfd/rib/register/h%00/a/b/c/d", 400, "signature in the name cannot be read"),
+        ("/localhost/nfd/rib/register/h%03%69%01", 400, "Malformed command"),
+        ("/localhost/nfd/rib/list", 400, "needs CanBePrefix"),
+        ("/localhost/nfd/faces/events", 400, "needs CanBePrefix"),
+    ] {
+        bench.send(&plain(uri));
+        assert_refused(&bench.answer(), code, text);
+    }
+    let long = format!("/localhost/nfd/rib/{}", "x".repeat(8000));
+    bench.send(&plain(&long));
+    assert_refused(&bench.answer(), 501, "rib/(8000 octets)");
+    bench.send(&plain("/localhop/nfd/rib/list"));
+    assert_eq!(bench.effects, []);
+    bench.send(b"no Interest");
+    assert_eq!(bench.effects, []);
+    let counters = bench.management.counters();
+    assert_eq!((counters.foreign_prefix, counters.not_an_interest), (1, 1));
+}
+
+#[test]
+fn fields_that_a_verb_does_not_take_are_refused() {
+    let mut bench = Bench::new();
+    let all = ControlParameters {
+        name: Some(name("/a")),
+        face_id: Some(LOCAL_FACE),
+        uri: Some(REMOTE.into()),
+        local_uri: Some(REMOTE.into()),
+        origin: Some(0),
+        cost: Some(0),
+        capacity: Some(1),
+        count: Some(1),
+        flags: Some(0),
+        mask: Some(0),
+        strategy: Some(name("/localhost/nfd/strategy/asf")),
+        expiration_period_ms: Some(1),
+        face_persistency: Some(0),
+        base_congestion_marking_interval_ns: Some(1),
+        default_congestion_threshold_bytes: Some(1),
+        mtu: Some(1400),
+    };
+    for (verb, required) in [
+        ("faces/create", "Uri"),
+        ("faces/update", ""),
+        ("faces/destroy", "FaceId"),
+        ("fib/add-nexthop", "Name"),
+        ("fib/remove-nexthop", "Name"),
+        ("cs/config", ""),
+        ("strategy-choice/set", "Name"),
+        ("strategy-choice/unset", "Name"),
+        ("rib/register", "Name"),
+        ("rib/unregister", "Name"),
+    ] {
+        assert_refused(&bench.command(verb, &all), 400, "is forbidden");
+        if !required.is_empty() {
+            let response = bench.command(verb, &ControlParameters::default());
+            assert_refused(&response, 400, &format!("failed in validating parameters: {required} is required"));
+        }
+    }
+    let no_strategy = bench.command("strategy-choice/set", &for_prefix("/a"));
+    assert_refused(&no_strategy, 400, "Strategy is required");
+    let cost = ControlParameters { cost: Some(1), ..for_prefix("/a") };
+    assert_refused(&bench.command("rib/unregister", &cost), 400, "Cost is forbidden");
+    let mask = ControlParameters { flags: Some(1), mask: Some(1), ..for_prefix("/a") };
+    assert_refused(&bench.command("rib/register", &mask), 400, "Mask is forbidden");
+}
+
+// ---- what real clients sent ----
+
+#[test]
+fn captured_commands_are_understood() {
+    let vectors: serde_json::Value =
+        serde_json::from_str(include_str!("../../packet/tests/test-vectors.json")).expect("JSON");
+    let mut bench = Bench::new();
+    // ndnd's route-add names face 300, the application face of this bench.
+    let mut codes = Vec::new();
+    for entry in vectors["captured_commands"].as_array().expect("array") {
+        let (id, hex) = (entry["id"].as_str().expect("id"), entry["hex"].as_str().expect("hex"));
+        let mut wire: Vec<u8> =
+            (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hex")).collect();
+        if wire[0] == 100 {
+            wire = LpPacket::parse(&wire).expect("LpPacket").fragment.expect("fragment").to_vec();
+        }
+        bench.send(&wire);
+        match &bench.effects[..] {
+            [Effect::CreateFace(create)] => {
+                assert_eq!(create.persistency, FacePersistency::Persistent);
+                codes.push((id.to_owned(), 0));
+            }
+            effects if id == "C-nfdc-dataset" => {
+                assert!(matches!(effects, [Effect::Reply { .. }]));
+                codes.push((id.to_owned(), 0));
+            }
+            _ => codes.push((id.to_owned(), bench.answer().code)),
+        }
+    }
+    assert_eq!(codes.len(), 10);
+    for (id, code) in &codes {
+        let expected = match id.as_str() {
+            "C-nfdc-dataset" | "C-nfdc-face-create" => 0,
+            _ => 200,
+        };
+        assert_eq!(*code, expected, "{id}");
+    }
+    let routes: Vec<String> = ["/pyprefix", "/r1", "/putp", "/ntsprefix"]
+        .iter()
+        .map(|prefix| format!("{:?}", bench.management.rib().routes(name(prefix).as_name())))
+        .collect();
+    assert!(routes[0].contains("origin: 0"), "{routes:?}");
+    assert!(routes[1].contains("origin: 255"), "{routes:?}");
+    assert!(routes[2].contains("origin: 65"), "{routes:?}");
+    assert_eq!(routes[3], "[]", "NDNts registered and unregistered");
+}
+
+// ---- whatever else comes ----
+
+proptest! {
+    #[test]
+    fn random_octets_never_panic(octets in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut bench = Bench::new();
+        bench.send(&octets);
+    }
+
+    #[test]
+    fn random_components_are_answered_within_a_packet(
+        module in prop::sample::select(vec!["rib", "fib", "cs", "faces", "strategy-choice", "status", "x"]),
+        verb in prop::sample::select(vec![
+            "register", "unregister", "add-nexthop", "create", "update", "destroy", "set", "unset", "config",
+            "list", "query", "general", "info", "events", "channels",
+        ]),
+        components in prop::collection::vec((prop::sample::select(vec![8u32, 54, 50, 58, 32]),
+                                             prop::collection::vec(any::<u8>(), 0..60)), 0..6),
+        can_be_prefix: bool,
+    ) {
+        let mut bench = Bench::new();
+        let mut name = name(&format!("/localhost/nfd/{module}/{verb}"));
+        for (type_number, value) in &components {
+            name.push(namewire_packet::Component { type_number: *type_number, value });
+        }
+        bench.send(&InterestBuilder::new(name).can_be_prefix(can_be_prefix).build());
+        for effect in &bench.effects {
+            if let Effect::Reply { packet, .. } = effect {
+                prop_assert!(packet.len() <= 8800 && Data::parse(packet).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn spoiled_commands_never_panic_and_never_register(position: prop::sample::Index, flip in 1u8..) {
+        let mut bench = Bench::new();
+        let mut interest = signed_command("rib/register", &for_prefix("/example/prefix"));
+        let position = position.index(interest.len());
+        interest[position] ^= flip;
+        bench.send(&interest);
+        // The digests cover everything but the Interest's own Nonce element.
+        let original = signed_command("rib/register", &for_prefix("/example/prefix"));
+        let nonce_at = Interest::parse(&original).expect("Interest").nonce_offset().expect("nonce");
+        let is_nonce = (nonce_at - 2..nonce_at + 4).contains(&position);
+        prop_assert!(bench.management.rib().is_empty() || is_nonce);
+    }
+}

@@ -1,0 +1,185 @@
+//! Datasets and face events as clients fetch them.
+
+mod router_double;
+
+use namewire_management::{Effect, Management};
+use namewire_packet::{
+    Data, FaceId, InterestBuilder, NameBuf,
+    nfd::{
+        ChannelStatus, ControlParameters, ControlResponse, CsInfo, FaceEventKind, FaceEventNotification,
+        FaceQueryFilter, FaceScope, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, RibEntry, StrategyChoice,
+        decode_dataset,
+    },
+};
+use router_double::{Bench, LOCAL_FACE, REMOTE, UDP_FACE, for_prefix, name, signed_command, udp_face};
+
+#[test]
+fn every_dataset_says_what_the_node_knows() {
+    let mut bench = Bench::new();
+    let route = ControlParameters {
+        face_id: Some(UDP_FACE),
+        cost: Some(10),
+        expiration_period_ms: Some(60_000),
+        ..for_prefix("/a")
+    };
+    bench.command("rib/register", &route);
+    bench.command("rib/register", &ControlParameters { cost: Some(3), ..for_prefix("/a") });
+    bench.pass_ms(5_000);
+
+    let rib: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).expect("decodes");
+    assert_eq!(rib.len(), 1);
+    let shown: Vec<_> = rib[0].routes.iter().map(|r| (r.face_id, r.cost, r.expiration_period_ms)).collect();
+    assert_eq!(shown, [(LOCAL_FACE, 3, None), (UDP_FACE, 10, Some(55_000))]);
+
+    let fib: Vec<FibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/fib/list")).expect("decodes");
+    let hop = |face_id, cost| NextHopRecord { face_id, cost };
+    let a = FibEntry { name: name("/a"), next_hops: vec![hop(LOCAL_FACE, 3), hop(UDP_FACE, 10)] };
+    let own = FibEntry { name: name("/localhost/nfd"), next_hops: vec![hop(FaceId::INTERNAL, 0)] };
+    assert_eq!(fib, [a, own], "by cost, without hidden entries");
+
+    let choices =
+        decode_dataset::<StrategyChoice>(&bench.fetch("/localhost/nfd/strategy-choice/list")).expect("decodes");
+    let shown: Vec<(NameBuf, NameBuf)> = choices.into_iter().map(|choice| (choice.name, choice.strategy)).collect();
+    let strategy = |short| name(&format!("/localhost/nfd/strategy/{short}/54=%05"));
+    let expected = [
+        (NameBuf::new(), strategy("best-route")),
+        (name("/ndn/broadcast"), strategy("multicast")),
+        (name("/localhost"), strategy("multicast")),
+        (name("/localhost/nfd"), strategy("best-route")),
+    ];
+    assert_eq!(shown, expected);
+
+    let faces: Vec<FaceStatus> = decode_dataset(&bench.fetch("/localhost/nfd/faces/list")).expect("decodes");
+    assert_eq!(faces.iter().map(|face| face.face_id).collect::<Vec<_>>(), [LOCAL_FACE, UDP_FACE]);
+    assert_eq!(
+        (faces[1].uri.as_str(), faces[1].mtu, faces[1].expiration_period_ms),
+        (REMOTE, Some(8800), Some(600_000))
+    );
+    assert_eq!((faces[0].counters.n_in_interests, faces[0].face_scope), (300, FaceScope::Local));
+
+    let status = ForwarderStatus::decode(&bench.fetch("/localhost/nfd/status/general")).expect("decodes");
+    assert_eq!((status.n_fib_entries, status.n_cs_entries, status.nfd_version.as_str()), (2, 7, "test"));
+    assert_eq!(status.current_timestamp_ms, bench.now.unix_ms);
+
+    let cs: Vec<CsInfo> = decode_dataset(&bench.fetch("/localhost/nfd/cs/info")).expect("decodes");
+    assert_eq!(cs, [bench.router.cs]);
+    let channels: Vec<ChannelStatus> = decode_dataset(&bench.fetch("/localhost/nfd/faces/channels")).expect("decodes");
+    assert_eq!(channels.len(), 2);
+}
+
+#[test]
+fn a_large_dataset_comes_in_segments_of_one_snapshot() {
+    let mut bench = Bench::new();
+    for i in 0..2000 {
+        bench.command("rib/register", &for_prefix(&format!("/prefix/{i}")));
+    }
+    let first: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).expect("decodes");
+    assert_eq!(first.len(), 2000);
+    // Within a second the same snapshot, afterwards a new one.
+    bench.command("rib/register", &for_prefix("/new"));
+    let same: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).expect("decodes");
+    assert_eq!(same, first);
+    bench.pass_ms(1000);
+    let next: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).expect("decodes");
+    assert_eq!(next.len(), 2001);
+    assert!(bench.management.counters().segments > 10);
+}
+
+#[test]
+fn versions_that_are_not_kept_are_not_answered() {
+    let mut bench = Bench::new();
+    bench.fetch("/localhost/nfd/fib/list");
+    for request in ["/localhost/nfd/fib/list/v=1/seg=0", "/localhost/nfd/fib/list/v=1", "/localhost/nfd/fib/list/seg=0"]
+    {
+        bench.request(request);
+        assert_eq!(bench.effects, []);
+    }
+    assert_eq!(bench.management.counters().not_kept, 3);
+}
+
+#[test]
+fn queries_filter_and_bad_filters_are_answered_as_nacks() {
+    let mut bench = Bench::new();
+    let query = |filter: &FaceQueryFilter| {
+        let mut component = Vec::new();
+        filter.encode(&mut component);
+        let mut query = name("/localhost/nfd/faces/query");
+        query.push_generic(&component);
+        query.as_name().to_string()
+    };
+    let local = FaceQueryFilter { face_scope: Some(FaceScope::Local), ..Default::default() };
+    let faces: Vec<FaceStatus> = decode_dataset(&bench.fetch(&query(&local))).expect("decodes");
+    assert_eq!(faces.iter().map(|face| face.face_id).collect::<Vec<_>>(), [LOCAL_FACE]);
+    let udp = FaceQueryFilter { uri_scheme: Some("udp4".into()), ..Default::default() };
+    let faces: Vec<FaceStatus> = decode_dataset(&bench.fetch(&query(&udp))).expect("decodes");
+    assert_eq!(faces.iter().map(|face| face.face_id).collect::<Vec<_>>(), [UDP_FACE]);
+    let none = FaceQueryFilter { face_id: Some(FaceId(5)), ..Default::default() };
+    assert_eq!(bench.fetch(&query(&none)), []);
+    let all: Vec<FaceStatus> = decode_dataset(&bench.fetch("/localhost/nfd/faces/query")).expect("decodes");
+    assert_eq!(all.len(), 2);
+
+    let long = FaceQueryFilter { uri: Some("x".repeat(600)), ..Default::default() };
+    for bad in ["/localhost/nfd/faces/query/x".to_owned(), query(&long)] {
+        bench.request(&bad);
+        let data = Data::parse(bench.reply()).expect("Data");
+        assert_eq!((data.content_type(), data.freshness_ms()), (3, 0));
+        assert_eq!(ControlResponse::decode(data.content()), Ok(ControlResponse::new(400, "Malformed filter")));
+    }
+}
+
+#[test]
+fn only_datasets_with_counters_need_them() {
+    let wants = |uri: &str| Management::needs_counters(&InterestBuilder::new(name(uri)).can_be_prefix(true).build());
+    for uri in ["status/general", "faces/list", "faces/query", "cs/info"] {
+        assert!(wants(&format!("/localhost/nfd/{uri}")), "{uri}");
+    }
+    for uri in ["rib/list", "fib/list", "strategy-choice/list", "faces/channels", "rib/register", "faces/events"] {
+        assert!(!wants(&format!("/localhost/nfd/{uri}")), "{uri}");
+    }
+    assert!(!Management::needs_counters(b"no Interest"));
+}
+
+fn event_in(effect: &Effect) -> (NameBuf, FaceEventKind, FaceId) {
+    let Effect::Reply { packet, .. } = effect else { panic!("{effect:?}") };
+    let data = Data::parse(packet).expect("Data");
+    assert_eq!(data.freshness_ms(), 1000);
+    let event = FaceEventNotification::decode(data.content()).expect("event");
+    (data.name().to_buf(), event.kind, event.face_id)
+}
+
+#[test]
+fn face_events_are_sent_to_those_who_wait_and_kept_for_those_who_ask() {
+    let mut bench = Bench::new();
+    let event = |sequence: u64| name(&format!("/localhost/nfd/faces/events/seq={sequence}"));
+    // Two faces were created just now: the latest event is fresh.
+    bench.request("/localhost/nfd/faces/events");
+    assert_eq!(event_in(&bench.effects[0]), (event(1), FaceEventKind::Created, UDP_FACE));
+    bench.request("/localhost/nfd/faces/events/seq=0");
+    assert_eq!(event_in(&bench.effects[0]), (event(0), FaceEventKind::Created, LOCAL_FACE));
+    // Later nothing is fresh, and nobody waits: a request waits for the next event.
+    bench.pass_ms(2_000);
+    bench.request("/localhost/nfd/faces/events");
+    assert_eq!(bench.effects, []);
+    bench.close(UDP_FACE);
+    assert_eq!(event_in(&bench.effects[0]), (event(2), FaceEventKind::Destroyed, UDP_FACE));
+    // Waiting ends with the Interest's lifetime of 4 s.
+    bench.pass_ms(10_000);
+    let now = bench.now;
+    bench.effects.clear();
+    bench.management.on_face_created(now, udp_face(), &mut bench.effects);
+    assert_eq!(bench.effects, []);
+    // Reporting a known face again is no event.
+    bench.request("/localhost/nfd/faces/events/seq=4");
+    bench.management.on_face_created(now, udp_face(), &mut bench.effects);
+    assert_eq!(bench.effects, []);
+    bench.send(&signed_command("faces/destroy", &ControlParameters { face_id: Some(UDP_FACE), ..Default::default() }));
+    bench.close(UDP_FACE);
+    assert_eq!(event_in(&bench.effects[0]), (event(4), FaceEventKind::Destroyed, UDP_FACE));
+    // Only so many are kept.
+    for _ in 0..300 {
+        bench.management.on_face_created(now, udp_face(), &mut bench.effects);
+        bench.close(UDP_FACE);
+    }
+    bench.request("/localhost/nfd/faces/events/seq=4");
+    assert_eq!((bench.effects.len(), bench.management.counters().not_kept), (0, 1));
+}

@@ -1,0 +1,142 @@
+//! How one field of a management element is written and read.
+//!
+//! Cost: a field look-up scans the element's fields, of which real elements have
+//! fewer than twenty and a packet can hold 4,400.
+
+use crate::{
+    FaceId, NameBuf,
+    name::{Name, NameError},
+    tlv::{self, Reader, TlvError, types::NAME},
+};
+
+/// Why some octets are not the management element they claim to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NfdError {
+    /// The TLV structure is broken.
+    #[error("malformed TLV: {0}")]
+    Tlv(#[from] TlvError),
+    /// A name breaks the rules for names.
+    #[error("malformed name: {0}")]
+    Name(#[from] NameError),
+    /// The outermost element is of another type.
+    #[error("expected element type {expected}, found {found}")]
+    WrongType {
+        /// Type number asked for.
+        expected: u32,
+        /// Type number found.
+        found: u32,
+    },
+    /// Octets follow the element.
+    #[error("octets follow the element")]
+    TrailingOctets,
+    /// A field that must be there is not.
+    #[error("field {0} is absent")]
+    Missing(u32),
+    /// A text field is not UTF-8.
+    #[error("a text field is not UTF-8")]
+    NotText,
+    /// A field holds a number that has no meaning.
+    #[error("field {field} has the meaningless value {value}")]
+    BadValue {
+        /// Type number of the field.
+        field: u32,
+        /// The number found.
+        value: u64,
+    },
+}
+
+/// What a field can hold.
+pub(super) trait Field: Sized {
+    fn write(&self, out: &mut Vec<u8>, type_number: u32);
+    fn read(type_number: u32, value: &[u8]) -> Result<Self, NfdError>;
+}
+
+impl Field for u64 {
+    fn write(&self, out: &mut Vec<u8>, type_number: u32) {
+        tlv::write_nni(out, type_number, *self);
+    }
+    fn read(_: u32, value: &[u8]) -> Result<Self, NfdError> {
+        Ok(tlv::read_nni(value)?)
+    }
+}
+
+impl Field for FaceId {
+    fn write(&self, out: &mut Vec<u8>, type_number: u32) {
+        self.0.write(out, type_number);
+    }
+    fn read(type_number: u32, value: &[u8]) -> Result<Self, NfdError> {
+        u64::read(type_number, value).map(FaceId)
+    }
+}
+
+impl Field for String {
+    fn write(&self, out: &mut Vec<u8>, type_number: u32) {
+        tlv::write_tlv(out, type_number, self.as_bytes());
+    }
+    fn read(_: u32, value: &[u8]) -> Result<Self, NfdError> {
+        std::str::from_utf8(value).map(str::to_owned).map_err(|_| NfdError::NotText)
+    }
+}
+
+/// A Name field's own type is 7; in any other field (Strategy) the Name is nested.
+impl Field for NameBuf {
+    fn write(&self, out: &mut Vec<u8>, type_number: u32) {
+        if type_number == NAME {
+            self.as_name().write_tlv(out);
+        } else {
+            tlv::write_nested(out, type_number, |out| self.as_name().write_tlv(out));
+        }
+    }
+    fn read(type_number: u32, value: &[u8]) -> Result<Self, NfdError> {
+        let name = if type_number == NAME { Name::parse_value(value)? } else { Name::parse_tlv(value)? };
+        Ok(name.to_buf())
+    }
+}
+
+/// Writes an optional field, if it is there.
+pub(super) fn write_optional<T: Field>(out: &mut Vec<u8>, type_number: u32, field: &Option<T>) {
+    if let Some(value) = field {
+        value.write(out, type_number);
+    }
+}
+
+/// The fields of one element, in the order found.
+pub(super) struct Fields<'a>(Vec<(u32, &'a [u8])>);
+
+impl<'a> Fields<'a> {
+    /// Splits a TLV-VALUE into its fields.
+    pub(super) fn of_value(value: &'a [u8]) -> Result<Self, NfdError> {
+        let mut reader = Reader::new(value);
+        let mut fields = Vec::new();
+        while let Some(element) = reader.next_element()? {
+            fields.push((element.type_number, element.value));
+        }
+        Ok(Fields(fields))
+    }
+
+    /// Splits one whole element, which must be of type `expected` and fill `wire`.
+    pub(super) fn of_element(wire: &'a [u8], expected: u32) -> Result<Self, NfdError> {
+        let element = tlv::read_element(wire)?;
+        if element.type_number != expected {
+            return Err(NfdError::WrongType { expected, found: element.type_number });
+        }
+        if element.wire.len() != wire.len() {
+            return Err(NfdError::TrailingOctets);
+        }
+        Fields::of_value(element.value)
+    }
+
+    pub(super) fn optional<T: Field>(&self, type_number: u32) -> Result<Option<T>, NfdError> {
+        let found = self.0.iter().find(|(found, _)| *found == type_number);
+        found.map(|(_, value)| T::read(type_number, value)).transpose()
+    }
+
+    pub(super) fn required<T: Field>(&self, type_number: u32) -> Result<T, NfdError> {
+        self.optional(type_number)?.ok_or(NfdError::Missing(type_number))
+    }
+
+    pub(super) fn all<T: Field>(&self, type_number: u32) -> Result<Vec<T>, NfdError> {
+        let found = self.0.iter().filter(|(found, _)| *found == type_number);
+        found.map(|(_, value)| T::read(type_number, value)).collect()
+    }
+}

@@ -1,0 +1,99 @@
+//! Numbers of the NFD management protocol (management.md §3, §6; drop-in.md §7).
+
+/// Type numbers of management elements, as in ndn-cxx `tlv-nfd.hpp`.
+pub mod types {
+    #![allow(missing_docs)] // the names are the protocol's
+    pub const CONTROL_RESPONSE: u32 = 101;
+    pub const STATUS_CODE: u32 = 102;
+    pub const STATUS_TEXT: u32 = 103;
+    pub const CONTROL_PARAMETERS: u32 = 104;
+    pub const FACE_ID: u32 = 105;
+    pub const COST: u32 = 106;
+    pub const STRATEGY: u32 = 107;
+    pub const FLAGS: u32 = 108;
+    pub const EXPIRATION_PERIOD: u32 = 109;
+    pub const ORIGIN: u32 = 111;
+    pub const MASK: u32 = 112;
+    pub const URI: u32 = 114;
+    pub const LOCAL_URI: u32 = 129;
+    pub const CAPACITY: u32 = 131;
+    pub const COUNT: u32 = 132;
+    pub const FACE_PERSISTENCY: u32 = 133;
+    pub const BASE_CONGESTION_MARKING_INTERVAL: u32 = 135;
+    pub const DEFAULT_CONGESTION_THRESHOLD: u32 = 136;
+    pub const MTU: u32 = 137;
+
+    // Datasets reuse 128 to 135.
+    pub const DATASET_ENTRY: u32 = 128;
+    pub const NESTED_RECORD: u32 = 129;
+    pub const CHANNEL_STATUS: u32 = 130;
+    pub const URI_SCHEME: u32 = 131;
+    pub const FACE_SCOPE: u32 = 132;
+    pub const LINK_TYPE: u32 = 134;
+    pub const CS_HITS: u32 = 129;
+    pub const CS_MISSES: u32 = 130;
+    pub const DROP_REASON: u32 = 128;
+    pub const DROP_COUNT: u32 = 132;
+    pub const NFD_VERSION: u32 = 128;
+    pub const START_TIMESTAMP: u32 = 129;
+    pub const CURRENT_TIMESTAMP: u32 = 130;
+    pub const N_NAME_TREE_ENTRIES: u32 = 131;
+    pub const N_FIB_ENTRIES: u32 = 132;
+    pub const N_PIT_ENTRIES: u32 = 133;
+    pub const N_MEASUREMENTS_ENTRIES: u32 = 134;
+    pub const N_CS_ENTRIES: u32 = 135;
+
+    // Counters are not consecutive.
+    pub const N_IN_INTERESTS: u32 = 144;
+    pub const N_IN_DATA: u32 = 145;
+    pub const N_OUT_INTERESTS: u32 = 146;
+    pub const N_OUT_DATA: u32 = 147;
+    pub const N_IN_BYTES: u32 = 148;
+    pub const N_OUT_BYTES: u32 = 149;
+    pub const N_IN_NACKS: u32 = 151;
+    pub const N_OUT_NACKS: u32 = 152;
+    pub const N_SATISFIED_INTERESTS: u32 = 153;
+    pub const N_UNSATISFIED_INTERESTS: u32 = 154;
+
+    pub const FACE_QUERY_FILTER: u32 = 150;
+    pub const FACE_EVENT_NOTIFICATION: u32 = 192;
+    pub const FACE_EVENT_KIND: u32 = 193;
+}
+
+/// Who registered a route.
+pub mod origin {
+    #![allow(missing_docs)] // the names are the protocol's
+    pub const APP: u64 = 0;
+    pub const AUTOREG: u64 = 64;
+    pub const CLIENT: u64 = 65;
+    pub const AUTOCONF: u64 = 66;
+    pub const NLSR: u64 = 128;
+    pub const PREFIX_ANNOUNCEMENT: u64 = 129;
+    pub const STATIC: u64 = 255;
+}
+
+/// Bits of a route's Flags.
+pub mod route_flags {
+    /// Longer prefixes in the RIB inherit this next hop; the default.
+    pub const CHILD_INHERIT: u64 = 1;
+    /// Longer prefixes inherit nothing from prefixes shorter than this one.
+    pub const CAPTURE: u64 = 2;
+}
+
+/// Bits of a face's Flags.
+pub mod face_flags {
+    /// IncomingFaceId and NextHopFaceId are exchanged; local faces only.
+    pub const LOCAL_FIELDS: u64 = 1;
+    /// NDNLPv2 link reliability.
+    pub const LP_RELIABILITY: u64 = 2;
+    /// Packets are marked when the send queue is congested.
+    pub const CONGESTION_MARKING: u64 = 4;
+}
+
+/// Bits of the Content Store's Flags.
+pub mod cs_flags {
+    /// New Data is admitted.
+    pub const ADMIT: u64 = 1;
+    /// Interests are answered from the store.
+    pub const SERVE: u64 = 2;
+}
