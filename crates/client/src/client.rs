@@ -1,0 +1,289 @@
+//! The connection of an application to its forwarder.
+//!
+//! [`Client`] is a cheap handle: clones share one connection, which closes when the last
+//! clone goes. Two background tasks do the I/O, so a Tokio runtime must be running; a
+//! current-thread runtime will do.
+//!
+//! Limits: [`PENDING_INTERESTS_MAX`] Interests wait for an answer at once, further
+//! callers of [`Client::express`] wait for room.
+
+use crate::{
+    data_buf::DataBuf,
+    discovery::{DiscoveryError, Environment, TransportChoice, TransportSource},
+    face::{CloseReason, Face, FaceCounters},
+    pending_interest::Completion,
+    transport_uri::TransportUri,
+};
+use namewire_packet::{Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, Nonce, PacketError};
+use std::{io, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UdpSocket, UnixStream},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    task::JoinHandle,
+    time::timeout,
+};
+
+/// Interests that may be pending on one client.
+pub const PENDING_INTERESTS_MAX: usize = 8192;
+/// How long a connection attempt may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Why an Interest brought no Data.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExpressError {
+    /// Nothing came within the InterestLifetime.
+    #[error("no answer within {0} ms")]
+    Timeout(u64),
+    /// The forwarder says that it cannot answer.
+    #[error("Nack: {0}")]
+    Nack(NackReason),
+    /// The connection is gone.
+    #[error("connection lost: {0}")]
+    Closed(CloseReason),
+    /// The octets to send are no Interest (a mistake of this program).
+    #[error("not an Interest: {0}")]
+    Malformed(PacketError),
+    /// The packet exceeds the limit of every NDN forwarder (a mistake of this program).
+    #[error("the packet has {0} octets, more than 8800")]
+    TooLarge(usize),
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The environment or client.conf is wrong.
+    #[error(transparent)]
+    Discovery(#[from] DiscoveryError),
+    /// No candidate answered.
+    #[error("no forwarder answers ({})", list_tried(tried))]
+    NoForwarder {
+        /// Who named the candidates.
+        source_of_choice: TransportSource,
+        /// Each candidate and what went wrong.
+        tried: Vec<(TransportUri, io::Error)>,
+    },
+}
+
+fn list_tried(tried: &[(TransportUri, io::Error)]) -> String {
+    tried.iter().map(|(uri, error)| format!("{uri}: {error}")).collect::<Vec<_>>().join("; ")
+}
+
+struct Connection {
+    face: Arc<Face>,
+    slots: Arc<Semaphore>,
+    transport: Option<TransportUri>,
+    is_local: bool,
+    reader: JoinHandle<()>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.face.close_when_drained();
+        self.reader.abort();
+    }
+}
+
+/// A handle to a connection with a forwarder.
+#[derive(Clone)]
+pub struct Client {
+    connection: Arc<Connection>,
+}
+
+/// An Interest on its way. Dropping it forgets the Interest.
+pub(crate) struct Outstanding {
+    face: Arc<Face>,
+    name_value: Box<[u8]>,
+    id: u64,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Drop for Outstanding {
+    fn drop(&mut self) {
+        self.face.lock().pending.remove(&self.name_value, self.id);
+    }
+}
+
+impl Client {
+    /// Connects to the forwarder that the environment names, or to one in the usual
+    /// places (see [`crate::discovery`]).
+    ///
+    /// # Errors
+    /// If none answers; the error lists every place tried.
+    pub async fn connect() -> Result<Self, ConnectError> {
+        Self::connect_to_choice(Environment::of_process().choose_transport()?).await
+    }
+
+    /// Connects to the forwarder at `uri`.
+    ///
+    /// # Errors
+    /// If it does not answer. A UDP "connection" always succeeds.
+    pub async fn connect_to(uri: TransportUri) -> Result<Self, ConnectError> {
+        Self::connect_to_choice(TransportChoice { source: TransportSource::Explicit, candidates: vec![uri] }).await
+    }
+
+    /// Connects to the first candidate that answers.
+    ///
+    /// # Errors
+    /// If none answers.
+    pub async fn connect_to_choice(choice: TransportChoice) -> Result<Self, ConnectError> {
+        let mut tried = Vec::new();
+        for uri in choice.candidates {
+            match timeout(CONNECT_TIMEOUT, open(&uri)).await {
+                Ok(Ok(client)) => return Ok(client),
+                Ok(Err(error)) => tried.push((uri, error)),
+                Err(_) => tried.push((uri, io::ErrorKind::TimedOut.into())),
+            }
+        }
+        Err(ConnectError::NoForwarder { source_of_choice: choice.source, tried })
+    }
+
+    /// Talks over a stream that is already open. `is_local` says whether the forwarder
+    /// takes commands under `/localhost` from it.
+    pub fn from_stream<S>(stream: S, is_local: bool) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let (reader, writer) = tokio::io::split(stream);
+        Self::start(None, is_local, |face| face.run_stream(reader, writer))
+    }
+
+    fn start(
+        transport: Option<TransportUri>,
+        is_local: bool,
+        run: impl FnOnce(&Arc<Face>) -> [JoinHandle<()>; 2],
+    ) -> Self {
+        let face = Arc::new(Face::default());
+        let [reader, _writer] = run(&face);
+        let slots = Arc::new(Semaphore::new(PENDING_INTERESTS_MAX));
+        Client { connection: Arc::new(Connection { face, slots, transport, is_local, reader }) }
+    }
+
+    /// What this client is connected to, unless it was made from a stream.
+    pub fn transport(&self) -> Option<&TransportUri> {
+        self.connection.transport.as_ref()
+    }
+
+    /// True if the forwarder regards this face as local: Unix sockets and TCP over
+    /// loopback are, UDP never is (drop-in conventions, scope).
+    pub fn is_local(&self) -> bool {
+        self.connection.is_local
+    }
+
+    /// What happened on this connection so far.
+    pub fn counters(&self) -> FaceCounters {
+        self.face().counters()
+    }
+
+    /// Why the connection is closed; `None` while it is open.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.face().close_reason()
+    }
+
+    /// Number of Interests that wait for an answer.
+    pub fn pending_interests(&self) -> usize {
+        self.face().lock().pending.len()
+    }
+
+    /// Waits until every packet sent so far has been handed to the operating system.
+    pub async fn flush(&self) {
+        self.face().flush().await;
+    }
+
+    pub(crate) fn face(&self) -> &Arc<Face> {
+        &self.connection.face
+    }
+
+    /// Sends an Interest with a fresh Nonce and waits for its Data.
+    ///
+    /// Any number of calls may run at the same time. Dropping the future forgets the
+    /// Interest. No retransmission is done here.
+    ///
+    /// # Errors
+    /// On a Nack, when the InterestLifetime is over, or when the connection is lost.
+    pub async fn express(&self, interest: &InterestBuilder) -> Result<DataBuf, ExpressError> {
+        self.express_wire(&interest.clone().nonce(fresh_nonce()).build()).await
+    }
+
+    /// Sends an Interest as it is, for example a signed one, and waits for its Data.
+    ///
+    /// # Errors
+    /// As [`Client::express`]; and if the octets are no Interest of at most 8800 octets.
+    pub async fn express_wire(&self, wire: &[u8]) -> Result<DataBuf, ExpressError> {
+        let (sender, receiver) = oneshot::channel();
+        let lifetime_ms = check(wire)?.lifetime_ms();
+        let slot = self.slot().await;
+        let outstanding = self.send_interest(wire, Completion::Once(sender), slot).await?;
+        let outcome = timeout(Duration::from_millis(lifetime_ms), receiver).await;
+        drop(outstanding);
+        match outcome {
+            Ok(Ok(outcome)) => outcome,
+            // The sender lives in the table of pending Interests, which nothing else clears.
+            Ok(Err(_)) => Err(ExpressError::Closed(self.close_reason().unwrap_or(CloseReason::Local))),
+            Err(_) => Err(ExpressError::Timeout(lifetime_ms)),
+        }
+    }
+
+    /// Sends an Interest; its outcome, if any comes, goes to `completion`.
+    pub(crate) async fn send_interest(
+        &self,
+        wire: &[u8],
+        completion: Completion,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<Outstanding, ExpressError> {
+        let interest = check(wire)?;
+        let face = Arc::clone(self.face());
+        let id = face
+            .send(|out| out.extend_from_slice(wire), |state| state.pending.insert(&interest, completion))
+            .await
+            .map_err(ExpressError::Closed)?;
+        Ok(Outstanding { face, name_value: interest.name().value().into(), id, _slot: slot })
+    }
+
+    /// The right to one more pending Interest, as soon as there is room.
+    pub(crate) async fn slot(&self) -> OwnedSemaphorePermit {
+        let slots = Arc::clone(&self.connection.slots);
+        slots.acquire_owned().await.expect("the semaphore is never closed")
+    }
+
+    /// The same, only if there is room now.
+    pub(crate) fn slot_now(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.connection.slots).try_acquire_owned().ok()
+    }
+}
+
+fn check(wire: &[u8]) -> Result<Interest<'_>, ExpressError> {
+    if wire.len() > MAX_PACKET_BYTES {
+        return Err(ExpressError::TooLarge(wire.len()));
+    }
+    Interest::parse(wire).map_err(ExpressError::Malformed)
+}
+
+/// A random nonce. It needs no secrecy, only to differ from those of other Interests.
+pub(crate) fn fresh_nonce() -> Nonce {
+    Nonce(fastrand::u32(..).to_be_bytes())
+}
+
+async fn open(uri: &TransportUri) -> io::Result<Client> {
+    let transport = Some(uri.clone());
+    match uri {
+        TransportUri::Unix(path) => {
+            let (reader, writer) = UnixStream::connect(path).await?.into_split();
+            Ok(Client::start(transport, true, |face| face.run_stream(reader, writer)))
+        }
+        TransportUri::Tcp { .. } => {
+            let stream = TcpStream::connect(uri.resolve().await?.as_slice()).await?;
+            stream.set_nodelay(true)?;
+            let is_local = stream.peer_addr()?.ip().is_loopback() && stream.local_addr()?.ip().is_loopback();
+            let (reader, writer) = stream.into_split();
+            Ok(Client::start(transport, is_local, |face| face.run_stream(reader, writer)))
+        }
+        TransportUri::Udp { .. } => {
+            let address = uri.resolve().await?[0];
+            let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+            let socket = UdpSocket::bind(any).await?;
+            socket.connect(address).await?;
+            Ok(Client::start(transport, false, |face| face.run_datagram(socket)))
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! A Data packet that outlives the buffer it arrived in.
+
+use namewire_packet::{Data, FaceId, PacketError};
+use std::{fmt, sync::Arc};
+
+/// A checked Data packet with the link headers that concern an application.
+///
+/// Cloning shares the octets. Layout: one allocation for the packet.
+#[derive(Clone)]
+pub struct DataBuf {
+    wire: Arc<[u8]>,
+    /// CongestionMark of the packet: 0 none, 1 congested (NDNLPv2 §1.1).
+    pub congestion_mark: u64,
+    /// Face of the forwarder it came from, if local fields are on; 254 is its Content Store.
+    pub incoming_face_id: Option<FaceId>,
+}
+
+impl DataBuf {
+    /// Checks and copies a Data packet.
+    pub fn new(wire: &[u8]) -> Result<Self, PacketError> {
+        Data::parse(wire)?;
+        Ok(DataBuf { wire: wire.into(), congestion_mark: 0, incoming_face_id: None })
+    }
+
+    /// The packet. Cost: one parse, no copy.
+    pub fn data(&self) -> Data<'_> {
+        Data::parse(&self.wire).expect("checked when it was made, and never changed")
+    }
+
+    /// The octets of the packet.
+    pub fn wire(&self) -> &[u8] {
+        &self.wire
+    }
+}
+
+impl fmt::Debug for DataBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DataBuf({}, {} octets)", self.data().name(), self.wire.len())
+    }
+}

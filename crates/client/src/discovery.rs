@@ -1,0 +1,243 @@
+//! Where the forwarder of this machine is, if nobody says.
+//!
+//! Order: the environment variable `NDN_CLIENT_TRANSPORT`; the key `transport` of the
+//! first `client.conf` that exists; then the sockets that a forwarder makes by itself,
+//! each tried in turn: `/run/nfd/nfd.sock`, `$XDG_RUNTIME_DIR/nfd.sock`, and the
+//! temporary socket of [`temporary_socket_path`]. An explicit choice (the first two) is
+//! final: if it does not answer, nothing else is tried, because talking to another
+//! router than the one named would be worse than an error.
+//!
+//! Source: ndn-cxx `util/config-file.cpp` (search order of client.conf: `$HOME/.ndn`,
+//! the configured directory, `/etc/ndn`; first hit only) and `face.cpp`.
+
+use crate::transport_uri::{TransportUri, TransportUriError};
+use std::{
+    env, fmt, fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// Overrides the configuration file.
+pub const TRANSPORT_VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
+
+/// Largest client.conf that is read, in octets.
+const CLIENT_CONF_BYTES_MAX: u64 = 64 * 1024;
+
+/// Who named the transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransportSource {
+    /// The caller.
+    Explicit,
+    /// `NDN_CLIENT_TRANSPORT`.
+    Environment,
+    /// A client.conf.
+    ClientConf(PathBuf),
+    /// Nobody: the usual places.
+    Default,
+}
+
+impl fmt::Display for TransportSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TransportSource::Explicit => f.write_str("given explicitly"),
+            TransportSource::Environment => f.write_str(TRANSPORT_VARIABLE),
+            TransportSource::ClientConf(path) => write!(f, "{}", path.display()),
+            TransportSource::Default => f.write_str("usual places"),
+        }
+    }
+}
+
+/// Transports to try, in order, and who named them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportChoice {
+    /// Who named them.
+    pub source: TransportSource,
+    /// Never empty.
+    pub candidates: Vec<TransportUri>,
+}
+
+/// Why no transport could be chosen.
+#[derive(Debug, thiserror::Error)]
+pub enum DiscoveryError {
+    /// The place that names the transport holds nonsense.
+    #[error("{from}: {error}")]
+    BadUri {
+        /// Where it was written.
+        from: TransportSource,
+        /// What is wrong.
+        error: TransportUriError,
+    },
+    /// A client.conf exists and cannot be read.
+    #[error("{}: {error}", path.display())]
+    ClientConf {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// What the environment says, so that tests need not change the process's own.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// `NDN_CLIENT_TRANSPORT`.
+    pub transport: Option<String>,
+    /// `HOME`.
+    pub home: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR`.
+    pub xdg_runtime_dir: Option<PathBuf>,
+    /// Directories that may hold `client.conf`, after `$HOME/.ndn`.
+    pub conf_dirs: Vec<PathBuf>,
+}
+
+impl Environment {
+    /// Reads the environment of this process.
+    pub fn of_process() -> Self {
+        let path = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Environment {
+            transport: env::var(TRANSPORT_VARIABLE).ok().filter(|value| !value.is_empty()),
+            home: path("HOME"),
+            xdg_runtime_dir: path("XDG_RUNTIME_DIR"),
+            conf_dirs: ["/usr/local/etc/ndn", "/etc/ndn"].map(PathBuf::from).to_vec(),
+        }
+    }
+
+    /// The transports to try, in order.
+    pub fn choose_transport(&self) -> Result<TransportChoice, DiscoveryError> {
+        let chosen = |text: &str, source: TransportSource| match text.parse() {
+            Ok(uri) => Ok(TransportChoice { source, candidates: vec![uri] }),
+            Err(error) => Err(DiscoveryError::BadUri { from: source, error }),
+        };
+        if let Some(text) = &self.transport {
+            return chosen(text, TransportSource::Environment);
+        }
+        let home_conf = self.home.iter().map(|home| home.join(".ndn"));
+        for dir in home_conf.chain(self.conf_dirs.iter().cloned()) {
+            let path = dir.join("client.conf");
+            match read_client_conf(&path) {
+                Ok(text) => {
+                    // First hit only, also when it says nothing of a transport.
+                    if let Some(value) = transport_of_client_conf(&text) {
+                        return chosen(value, TransportSource::ClientConf(path));
+                    }
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(DiscoveryError::ClientConf { path, error }),
+            }
+        }
+        Ok(TransportChoice {
+            source: TransportSource::Default,
+            candidates: self.default_sockets().into_iter().map(TransportUri::Unix).collect(),
+        })
+    }
+
+    /// The sockets that a forwarder makes by itself, most public first.
+    pub fn default_sockets(&self) -> Vec<PathBuf> {
+        let mut sockets = vec![PathBuf::from(SYSTEM_SOCKET)];
+        sockets.extend(self.xdg_runtime_dir.iter().map(|dir| dir.join("nfd.sock")));
+        let temporary = temporary_socket_path();
+        // Anybody can make a directory of that name; only ours is worth trusting.
+        if temporary.parent().is_some_and(is_owned_by_this_user) {
+            sockets.push(temporary);
+        }
+        sockets
+    }
+}
+
+/// Socket of a forwarder that runs for the whole machine.
+#[cfg(target_os = "linux")]
+pub const SYSTEM_SOCKET: &str = "/run/nfd/nfd.sock";
+/// Socket of a forwarder that runs for the whole machine.
+#[cfg(not(target_os = "linux"))]
+pub const SYSTEM_SOCKET: &str = "/var/run/nfd/nfd.sock";
+
+/// The socket of last resort: `<temporary directory>/nfd-<user id>/nfd.sock`.
+pub fn temporary_socket_path() -> PathBuf {
+    env::temp_dir().join(format!("nfd-{}", rustix::process::geteuid().as_raw())).join("nfd.sock")
+}
+
+fn is_owned_by_this_user(dir: &Path) -> bool {
+    fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw())
+}
+
+fn read_client_conf(path: &Path) -> io::Result<String> {
+    use std::io::Read;
+    let mut text = String::new();
+    let file = fs::File::open(path)?;
+    if file.take(CLIENT_CONF_BYTES_MAX + 1).read_to_string(&mut text)? as u64 > CLIENT_CONF_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "larger than 64 KiB"));
+    }
+    Ok(text)
+}
+
+/// Value of `transport=` in INI text; `;` and `#` begin comments, sections are ignored.
+fn transport_of_client_conf(text: &str) -> Option<&str> {
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with([';', '#', '[']))
+        .filter_map(|line| line.split_once('='))
+        .find(|(key, _)| key.trim() == "transport")
+        .map(|(_, value)| value.split(" ;").next().unwrap_or("").trim())
+        .filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(home: &Path) -> Environment {
+        Environment {
+            home: Some(home.to_owned()),
+            conf_dirs: vec![home.join("etc")],
+            xdg_runtime_dir: Some(home.join("run")),
+            transport: None,
+        }
+    }
+
+    #[test]
+    fn environment_beats_file_beats_default() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut env = environment(dir.path());
+        let choice = env.choose_transport().unwrap();
+        assert_eq!(choice.source, TransportSource::Default);
+        assert_eq!(choice.candidates[0], TransportUri::Unix(SYSTEM_SOCKET.into()));
+        assert_eq!(choice.candidates[1], TransportUri::Unix(dir.path().join("run/nfd.sock")));
+
+        fs::create_dir(dir.path().join("etc")).unwrap();
+        fs::write(dir.path().join("etc/client.conf"), "transport=tcp://etc\n").unwrap();
+        assert_eq!(env.choose_transport().unwrap().candidates[0].to_string(), "tcp://etc:6363");
+
+        fs::create_dir(dir.path().join(".ndn")).unwrap();
+        let home_conf = dir.path().join(".ndn/client.conf");
+        fs::write(&home_conf, "; transport=tcp://comment\npib=x\n transport = unix:///a/b \n").unwrap();
+        let choice = env.choose_transport().unwrap();
+        assert_eq!(choice.source, TransportSource::ClientConf(home_conf));
+        assert_eq!(choice.candidates, [TransportUri::Unix("/a/b".into())]);
+
+        env.transport = Some("udp://there".into());
+        let choice = env.choose_transport().unwrap();
+        assert_eq!(choice.source, TransportSource::Environment);
+        assert_eq!(choice.candidates[0].to_string(), "udp://there:6363");
+    }
+
+    #[test]
+    fn first_client_conf_hides_the_second_even_without_transport() {
+        let dir = tempfile::tempdir().unwrap();
+        for (sub, text) in [(".ndn", "pib=x\n"), ("etc", "transport=tcp://etc\n")] {
+            fs::create_dir(dir.path().join(sub)).unwrap();
+            fs::write(dir.path().join(sub).join("client.conf"), text).unwrap();
+        }
+        let choice = environment(dir.path()).choose_transport().unwrap();
+        assert_eq!(choice.source, TransportSource::Default);
+    }
+
+    #[test]
+    fn nonsense_names_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut env = environment(dir.path());
+        env.transport = Some("nonsense".into());
+        let error = env.choose_transport().unwrap_err().to_string();
+        assert!(error.starts_with("NDN_CLIENT_TRANSPORT: "), "{error}");
+    }
+}

@@ -1,0 +1,475 @@
+//! The face: packets between this process and its forwarder.
+//!
+//! Two tasks share one [`Face`]: the reader cuts the octet stream into packets and hands
+//! each to the pending Interests or to a producer; the writer swaps the whole send queue
+//! out and writes it with one call, so packets queued in the same turn of the runtime
+//! share a system call. Nobody holds the lock across an await.
+//!
+//! Packet in: bare Interest or Data, or LpPacket (Nack, PitToken, CongestionMark,
+//! IncomingFaceId are used, other legal headers pass unused). Packet out: bare unless a
+//! header is needed. Fragments (UDP) are put together by [`crate::reassembly`].
+//!
+//! Limits: [`SEND_QUEUE_BYTES_MAX`] (senders wait), [`FRAME_BYTES_MAX`] (a larger frame
+//! closes a stream, a datagram is dropped), the queue of each producer (Interests beyond
+//! it are dropped and counted).
+
+use crate::{
+    client::ExpressError,
+    data_buf::DataBuf,
+    pending_interest::{PendingInterests, nacked},
+    producer::IncomingInterest,
+    reassembly::Reassembly,
+};
+use namewire_packet::{
+    Data, Interest, MAX_PACKET_BYTES, NameBuf,
+    lp::{LpHeaders, LpPacket},
+    tlv::{self, types},
+};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::UdpSocket,
+    sync::{Notify, mpsc},
+};
+
+/// Octets waiting to be written beyond which senders wait.
+pub const SEND_QUEUE_BYTES_MAX: usize = 1024 * 1024;
+/// Largest frame accepted: a network packet and its link headers.
+pub const FRAME_BYTES_MAX: usize = MAX_PACKET_BYTES + 256;
+/// Size of the read buffer of a stream.
+const READ_BUFFER_BYTES: usize = 256 * 1024;
+
+/// Why a face carries nothing more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CloseReason {
+    /// This side closed it.
+    #[error("closed by this application")]
+    Local,
+    /// The forwarder ended the connection.
+    #[error("the forwarder closed the connection")]
+    Remote,
+    /// Reading or writing failed.
+    #[error("{0}")]
+    Io(String),
+    /// The stream holds something that cannot be cut into packets.
+    #[error("the forwarder sent octets that are no TLV stream")]
+    NotTlv,
+}
+
+/// What a face has counted since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaceCounters {
+    /// Frames received.
+    pub in_frames: u64,
+    /// Frames put on the send queue.
+    pub out_frames: u64,
+    /// Frames that are no legal packet.
+    pub dropped_malformed: u64,
+    /// Data that no pending Interest asked for (late, or unsolicited).
+    pub dropped_unsolicited_data: u64,
+    /// Nacks of Interests that are not pending.
+    pub dropped_unsolicited_nacks: u64,
+    /// Interests under no prefix that is served here.
+    pub dropped_unserved_interests: u64,
+    /// Interests for a producer whose queue was full.
+    pub dropped_producer_busy: u64,
+    /// Fragments of messages that never became whole.
+    pub dropped_fragments: u64,
+}
+
+#[derive(Default)]
+struct SendQueue {
+    bytes: Vec<u8>,
+    /// End of each frame in `bytes`, for datagram sockets.
+    ends: Vec<usize>,
+}
+
+#[derive(Default)]
+pub(crate) struct FaceState {
+    pub(crate) pending: PendingInterests,
+    producers: HashMap<Box<[u8]>, mpsc::Sender<IncomingInterest>>,
+    queue: SendQueue,
+    is_writing: bool,
+    is_closing: bool,
+    closed: Option<CloseReason>,
+    counters: FaceCounters,
+    reassembly: Reassembly,
+}
+
+/// One connection to a forwarder, shared by its tasks and handles.
+#[derive(Default)]
+pub(crate) struct Face {
+    state: Mutex<FaceState>,
+    wake_writer: Notify,
+    room: Notify,
+    drained: Notify,
+}
+
+/// A prefix is already served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is already served by this client")]
+pub struct PrefixInUse(pub NameBuf);
+
+impl Face {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, FaceState> {
+        // A panic elsewhere cannot leave the tables half changed in a harmful way.
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn counters(&self) -> FaceCounters {
+        self.lock().counters
+    }
+
+    pub(crate) fn close_reason(&self) -> Option<CloseReason> {
+        self.lock().closed.clone()
+    }
+
+    /// Queues one frame made by `write`, waiting while the queue is full. `also` runs under
+    /// the same lock, so that an answer cannot arrive before its Interest is pending.
+    pub(crate) async fn send<T>(
+        &self,
+        write: impl FnOnce(&mut Vec<u8>),
+        also: impl FnOnce(&mut FaceState) -> T,
+    ) -> Result<T, CloseReason> {
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            {
+                let mut state = self.lock();
+                if let Some(reason) = &state.closed {
+                    return Err(reason.clone());
+                }
+                if state.queue.bytes.len() < SEND_QUEUE_BYTES_MAX {
+                    write(&mut state.queue.bytes);
+                    let end = state.queue.bytes.len();
+                    state.queue.ends.push(end);
+                    state.counters.out_frames += 1;
+                    let result = also(&mut state);
+                    drop(state);
+                    self.wake_writer.notify_one();
+                    return Ok(result);
+                }
+            }
+            room.await;
+        }
+    }
+
+    /// Waits until everything queued has been handed to the kernel.
+    pub(crate) async fn flush(&self) {
+        loop {
+            let drained = self.drained.notified();
+            tokio::pin!(drained);
+            drained.as_mut().enable();
+            {
+                let state = self.lock();
+                if state.closed.is_some() || (state.queue.bytes.is_empty() && !state.is_writing) {
+                    return;
+                }
+            }
+            drained.await;
+        }
+    }
+
+    /// Lets the writer finish what is queued, then ends it.
+    pub(crate) fn close_when_drained(&self) {
+        self.lock().is_closing = true;
+        self.wake_writer.notify_one();
+    }
+
+    fn close(&self, reason: CloseReason) {
+        let (pending, producers) = {
+            let mut state = self.lock();
+            if state.closed.is_some() {
+                return;
+            }
+            state.closed = Some(reason.clone());
+            (state.pending.drain(), std::mem::take(&mut state.producers))
+        };
+        for completion in pending {
+            completion.complete(Err(ExpressError::Closed(reason.clone())));
+        }
+        drop(producers); // their streams end
+        self.wake_writer.notify_one();
+        self.room.notify_waiters();
+        self.drained.notify_waiters();
+    }
+
+    pub(crate) fn add_producer(
+        &self,
+        prefix: &NameBuf,
+        sender: mpsc::Sender<IncomingInterest>,
+    ) -> Result<(), PrefixInUse> {
+        let mut state = self.lock();
+        match state.producers.get(prefix.value()) {
+            Some(other) if !other.is_closed() => Err(PrefixInUse(prefix.clone())),
+            _ => {
+                state.producers.insert(prefix.value().into(), sender);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn remove_producer(&self, prefix: &NameBuf) {
+        self.lock().producers.remove(prefix.value());
+    }
+
+    /// Handles one frame: a bare packet or an LpPacket.
+    fn receive(self: &Arc<Self>, frame: &[u8]) {
+        self.lock().counters.in_frames += 1;
+        if frame.first() != Some(&(types::LP_PACKET as u8)) {
+            return self.receive_network_packet(&LpHeaders::default(), frame);
+        }
+        let Ok(packet) = LpPacket::parse(frame) else { return self.count_malformed() };
+        let Some(fragment) = packet.fragment else { return }; // IDLE: link matters only
+        if packet.frag_count <= 1 {
+            return self.receive_network_packet(&packet.headers, fragment);
+        }
+        let whole = {
+            let mut state = self.lock();
+            let whole = state.reassembly.receive(&packet, fragment, std::time::Instant::now());
+            state.counters.dropped_fragments = state.reassembly.dropped_fragments();
+            whole
+        };
+        if let Some((headers, octets)) = whole {
+            self.receive_network_packet(&headers, &octets);
+        }
+    }
+
+    fn receive_network_packet(self: &Arc<Self>, headers: &LpHeaders, wire: &[u8]) {
+        match wire.first().map(|first| u32::from(*first)) {
+            Some(types::DATA) => self.receive_data(headers, wire),
+            Some(types::INTEREST) => self.receive_interest(headers, wire),
+            _ => self.count_malformed(),
+        }
+    }
+
+    fn receive_data(&self, headers: &LpHeaders, wire: &[u8]) {
+        let Ok(data) = Data::parse(wire) else { return self.count_malformed() };
+        let satisfied = {
+            let mut state = self.lock();
+            let satisfied = state.pending.take_satisfied(&data);
+            state.counters.dropped_unsolicited_data += u64::from(satisfied.is_empty());
+            satisfied
+        };
+        if satisfied.is_empty() {
+            return;
+        }
+        let Ok(mut data) = DataBuf::new(wire) else { return };
+        data.congestion_mark = headers.congestion_mark;
+        data.incoming_face_id = headers.incoming_face_id;
+        for completion in satisfied {
+            completion.complete(Ok(data.clone()));
+        }
+    }
+
+    fn receive_interest(self: &Arc<Self>, headers: &LpHeaders, wire: &[u8]) {
+        let Ok(interest) = Interest::parse(wire) else { return self.count_malformed() };
+        if let Some(reason) = headers.nack {
+            let mut state = self.lock();
+            let taken = state.pending.take_nacked(&interest);
+            state.counters.dropped_unsolicited_nacks += u64::from(taken.is_empty());
+            drop(state);
+            return taken.into_iter().for_each(|completion| completion.complete(nacked(reason)));
+        }
+        let mut state = self.lock();
+        let name = interest.name();
+        let producer = (0..=name.len()).rev().find_map(|count| state.producers.get(name.prefix(count).value()));
+        let sent = producer.map(|sender| sender.try_send(IncomingInterest::new(self, wire, headers)));
+        match sent {
+            Some(Ok(())) => {}
+            Some(Err(mpsc::error::TrySendError::Full(_))) => state.counters.dropped_producer_busy += 1,
+            None | Some(Err(mpsc::error::TrySendError::Closed(_))) => {
+                state.counters.dropped_unserved_interests += 1;
+            }
+        }
+    }
+
+    fn count_malformed(&self) {
+        self.lock().counters.dropped_malformed += 1;
+    }
+
+    /// Starts the tasks of a stream connection.
+    pub(crate) fn run_stream<R, W>(self: &Arc<Self>, reader: R, writer: W) -> [tokio::task::JoinHandle<()>; 2]
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let (face, other) = (Arc::clone(self), Arc::clone(self));
+        [
+            tokio::spawn(async move { face.close(face.read_stream(reader).await) }),
+            tokio::spawn(async move { other.close(other.write_stream(writer).await) }),
+        ]
+    }
+
+    /// Starts the tasks of a connected UDP socket.
+    pub(crate) fn run_datagram(self: &Arc<Self>, socket: UdpSocket) -> [tokio::task::JoinHandle<()>; 2] {
+        let socket = Arc::new(socket);
+        let (face, read) = (Arc::clone(self), Arc::clone(&socket));
+        let other = Arc::clone(self);
+        [
+            tokio::spawn(async move { face.close(face.read_datagrams(&read).await) }),
+            tokio::spawn(async move { other.close(other.write_datagrams(&socket).await) }),
+        ]
+    }
+
+    async fn read_stream(self: &Arc<Self>, mut reader: impl AsyncRead + Unpin) -> CloseReason {
+        let mut buffer = vec![0; READ_BUFFER_BYTES];
+        let (mut start, mut end) = (0, 0);
+        loop {
+            match reader.read(&mut buffer[end..]).await {
+                Ok(0) => return CloseReason::Remote,
+                Ok(count) => end += count,
+                Err(error) => return CloseReason::Io(error.to_string()),
+            }
+            loop {
+                match tlv::element_size(&buffer[start..end]) {
+                    Err(_) => return CloseReason::NotTlv,
+                    Ok(Some(size)) if size > FRAME_BYTES_MAX => return CloseReason::NotTlv,
+                    Ok(Some(size)) if size <= end - start => {
+                        self.receive(&buffer[start..start + size]);
+                        start += size;
+                    }
+                    Ok(_) => break, // the rest of this frame is still to come
+                }
+            }
+            if start == end {
+                (start, end) = (0, 0);
+            } else if buffer.len() - end < FRAME_BYTES_MAX {
+                buffer.copy_within(start..end, 0);
+                (start, end) = (0, end - start);
+            }
+        }
+    }
+
+    async fn read_datagrams(self: &Arc<Self>, socket: &UdpSocket) -> CloseReason {
+        let mut buffer = vec![0; FRAME_BYTES_MAX + 1];
+        loop {
+            match socket.recv(&mut buffer).await {
+                Ok(size) => match tlv::element_size(&buffer[..size]) {
+                    // Exactly one packet in a datagram (NDNLPv2 §2).
+                    Ok(Some(element)) if element == size && size <= FRAME_BYTES_MAX => self.receive(&buffer[..size]),
+                    _ => self.count_malformed(),
+                },
+                // An ICMP "port unreachable" of an earlier datagram: nobody listens there now.
+                Err(error) => return CloseReason::Io(error.to_string()),
+            }
+        }
+    }
+
+    /// Swaps the queue into `batch`; None when there is nothing more to write, ever.
+    async fn next_batch(&self, batch: &mut SendQueue) -> Option<()> {
+        batch.bytes.clear();
+        batch.ends.clear();
+        loop {
+            {
+                let mut state = self.lock();
+                state.is_writing = false;
+                if state.closed.is_some() {
+                    return None;
+                }
+                if !state.queue.bytes.is_empty() {
+                    std::mem::swap(&mut state.queue, batch);
+                    state.is_writing = true;
+                    drop(state);
+                    self.room.notify_waiters();
+                    return Some(());
+                }
+                if state.is_closing {
+                    return None;
+                }
+            }
+            self.drained.notify_waiters();
+            self.wake_writer.notified().await;
+        }
+    }
+
+    async fn write_stream(&self, mut writer: impl AsyncWrite + Unpin) -> CloseReason {
+        let mut batch = SendQueue::default();
+        while self.next_batch(&mut batch).await.is_some() {
+            if let Err(error) = writer.write_all(&batch.bytes).await {
+                return CloseReason::Io(error.to_string());
+            }
+        }
+        drop(writer.shutdown().await); // the other side may be gone already
+        CloseReason::Local
+    }
+
+    async fn write_datagrams(&self, socket: &UdpSocket) -> CloseReason {
+        let mut batch = SendQueue::default();
+        while self.next_batch(&mut batch).await.is_some() {
+            let mut start = 0;
+            for &end in &batch.ends {
+                if let Err(error) = socket.send(&batch.bytes[start..end]).await {
+                    return CloseReason::Io(error.to_string());
+                }
+                start = end;
+            }
+        }
+        CloseReason::Local
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pending_interest::Completion;
+    use namewire_packet::{DataBuilder, InterestBuilder, NackReason, lp};
+    use proptest::prelude::*;
+
+    fn frames() -> Vec<Vec<u8>> {
+        let name: NameBuf = "/a/b".parse().unwrap();
+        let interest = InterestBuilder::new(name.clone()).can_be_prefix(true).lifetime_ms(100).build();
+        let data = DataBuilder::new(name).freshness_ms(1).final_segment(0).content(b"content").sign_digest();
+        let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() };
+        let token = LpHeaders { pit_token: lp::PitToken::new(b"token"), congestion_mark: 1, ..LpHeaders::default() };
+        let fragment = lp::LinkFields { sequence: Some(7), fragment: Some((0, 2)), ..lp::LinkFields::default() };
+        let mut frames = vec![interest.clone(), data.clone()];
+        for (headers, link, packet) in [
+            (nack, lp::LinkFields::default(), &interest),
+            (token, lp::LinkFields::default(), &data),
+            (token, fragment, &data),
+        ] {
+            let mut frame = Vec::new();
+            lp::write_headers(&mut frame, &headers, &link, packet.len());
+            frame.extend_from_slice(packet);
+            frames.push(frame);
+        }
+        frames
+    }
+
+    proptest! {
+        /// Damaged packets change counters, nothing else: no panic, and the face still works.
+        #[test]
+        fn damaged_frames_do_no_harm(
+            which in 0..5_usize,
+            damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let face = Arc::new(Face::default());
+            let (sender, mut incoming) = mpsc::channel(4);
+            face.add_producer(&NameBuf::new(), sender).unwrap();
+            let (done, mut outcomes) = mpsc::unbounded_channel();
+            let wire = InterestBuilder::new("/a/b".parse::<NameBuf>().unwrap()).build();
+            face.lock().pending.insert(&Interest::parse(&wire).unwrap(), Completion::Tagged(1, done));
+
+            let mut frame = frames().swap_remove(which);
+            for (place, octet) in damage {
+                let place = place.index(frame.len());
+                frame[place] = octet;
+            }
+            frame.truncate(cut.index(frame.len()) + 1);
+            face.receive(&frame);
+            prop_assert_eq!(face.counters().in_frames, 1);
+            while incoming.try_recv().is_ok() {}
+
+            face.receive(&frames()[0]);
+            prop_assert!(incoming.try_recv().is_ok());
+            face.receive(&frames()[1]);
+            prop_assert!(outcomes.try_recv().is_ok());
+        }
+    }
+}

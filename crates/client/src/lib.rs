@@ -1,0 +1,47 @@
+//! The application side of NDN: connect, express, register, fetch and publish.
+//!
+//! ```no_run
+//! use namewire_client::Client;
+//! use namewire_packet::{InterestBuilder, NameBuf};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect().await?;
+//! let name: NameBuf = "/example/hello".parse()?;
+//! let data = client.express(&InterestBuilder::new(name).must_be_fresh(true)).await?;
+//! println!("{} octets", data.data().content().len());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`discovery`], [`transport_uri`]: which forwarder, and how to name one.
+//! * [`Client`]: the connection; [`Client::express`] for a consumer, [`Client::serve`] and
+//!   [`Client::register_prefix`] for a producer, [`Client::control`] and
+//!   [`Client::dataset`] for the forwarder itself.
+//! * [`SegmentFetch`] and [`SegmentPublisher`]: objects of many packets.
+//!
+//! It needs a Tokio runtime (a current-thread one will do) and keeps to one connection per
+//! [`Client`]. Signatures: DigestSha256 only.
+
+mod client;
+pub mod congestion_window;
+mod data_buf;
+pub mod discovery;
+mod face;
+mod management;
+mod pending_interest;
+mod producer;
+mod reassembly;
+pub mod rtt_estimator;
+pub mod segment_fetch;
+pub mod segment_publish;
+pub mod transport_uri;
+mod version_discovery;
+
+pub use client::{Client, ConnectError, ExpressError, PENDING_INTERESTS_MAX};
+pub use data_buf::DataBuf;
+pub use face::{CloseReason, FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
+pub use management::{ControlError, DATASET_BYTES_MAX, DatasetError, RouteOptions, next_signature_time_ms};
+pub use producer::{INCOMING_INTERESTS_MAX, IncomingInterest, InterestStream, RespondError, Responder};
+pub use segment_fetch::{Discovery, FetchError, FetchOptions, FetchProgress, SegmentFetch};
+pub use segment_publish::{PublishCounters, PublishError, PublishOptions, SegmentPublisher};
+pub use transport_uri::TransportUri;

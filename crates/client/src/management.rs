@@ -1,0 +1,237 @@
+//! The NFD management protocol, from the client's side.
+//!
+//! Commands are signed Interests of packet format v0.3 with DigestSha256, SignatureNonce
+//! and SignatureTime. All DigestSha256 clients of a forwarder may count as one key whose
+//! times must strictly increase, so this process never uses a millisecond twice
+//! ([`next_signature_time_ms`]). Datasets are fetched as segmented objects and decoded
+//! after joining, because NFD cuts entries in the middle.
+//!
+//! Commands and datasets go to `/localhost/nfd`; route commands of a face that is not
+//! local go to `/localhop/nfd`, the only place where a forwarder takes them.
+
+use crate::{
+    client::{Client, ExpressError, fresh_nonce},
+    segment_fetch::{Discovery, FetchError, FetchOptions, SegmentFetch},
+};
+use namewire_packet::{
+    FaceId, InterestBuilder, NameBuf, SignedInterestFields,
+    nfd::{self, ControlParameters, ControlResponse, DatasetEntry, NfdError, origin, route_flags},
+};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// InterestLifetime of commands, in milliseconds.
+const COMMAND_LIFETIME_MS: u64 = 4000;
+/// Largest dataset that is fetched, in octets: a million routes or so.
+pub const DATASET_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Octets of SignatureNonce; 8 or more are advised.
+const SIGNATURE_NONCE_BYTES: usize = 8;
+
+/// Why a command was not carried out.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ControlError {
+    /// No answer came back.
+    #[error(transparent)]
+    Express(#[from] ExpressError),
+    /// The answer makes no sense.
+    #[error("the forwarder's answer is malformed: {0}")]
+    Malformed(NfdError),
+    /// The forwarder refused.
+    #[error("refused: {} {}", .0.code, .0.text)]
+    Refused(Box<ControlResponse>),
+}
+
+/// Why a dataset could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// It could not be fetched.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// It makes no sense.
+    #[error("the forwarder's dataset is malformed: {0}")]
+    Malformed(NfdError),
+}
+
+/// How a prefix is registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteOptions {
+    /// Next hop; `None` = this client's own face.
+    pub face_id: Option<FaceId>,
+    /// Lower is better.
+    pub cost: u64,
+    /// Who registers: see [`namewire_packet::nfd::origin`].
+    pub origin: u64,
+    /// The route also serves longer prefixes that have routes of their own.
+    pub child_inherit: bool,
+    /// The route hides those of shorter prefixes.
+    pub capture: bool,
+    /// The route goes away after so many milliseconds; `None` = with its face.
+    pub expiration_period_ms: Option<u64>,
+}
+
+impl Default for RouteOptions {
+    fn default() -> Self {
+        RouteOptions {
+            face_id: None,
+            cost: 0,
+            origin: origin::APP,
+            child_inherit: true,
+            capture: false,
+            expiration_period_ms: None,
+        }
+    }
+}
+
+/// Milliseconds since 1970, at least one more than the last time it was asked.
+pub fn next_signature_time_ms() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64);
+    let later = |last: u64| Some(now.max(last + 1));
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).unwrap_or_default();
+    now.max(last + 1)
+}
+
+impl Client {
+    /// Carries out one command, for example `("rib", "register", …)`, and gives the
+    /// forwarder's answer, which is a success.
+    ///
+    /// # Errors
+    /// [`ControlError::Refused`] holds the answer if its code is not 200.
+    pub async fn control(
+        &self,
+        module: &str,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> Result<ControlResponse, ControlError> {
+        let mut name = self.management_prefix(module);
+        name.push_generic(module.as_bytes()).push_generic(verb.as_bytes()).push_generic(&parameters.to_wire());
+        let mut signature_nonce = [0; SIGNATURE_NONCE_BYTES];
+        if getrandom::fill(&mut signature_nonce).is_err() {
+            // It must differ between commands; it keeps no secret.
+            signature_nonce = fastrand::u64(..).to_ne_bytes();
+        }
+        let fields = SignedInterestFields {
+            nonce: signature_nonce.to_vec(),
+            time_ms: Some(next_signature_time_ms()),
+            ..SignedInterestFields::default()
+        };
+        let command = InterestBuilder::new(name).nonce(fresh_nonce()).lifetime_ms(COMMAND_LIFETIME_MS);
+        let data = self.express_wire(&command.sign_digest(&fields)).await?;
+        let response = ControlResponse::decode(data.data().content()).map_err(ControlError::Malformed)?;
+        if response.code == 200 { Ok(response) } else { Err(ControlError::Refused(Box::new(response))) }
+    }
+
+    fn management_prefix(&self, module: &str) -> NameBuf {
+        let scope: &[u8] = if module == "rib" && !self.is_local() { b"localhop" } else { b"localhost" };
+        let mut name = NameBuf::new();
+        name.push_generic(scope).push_generic(b"nfd");
+        name
+    }
+
+    /// Asks the forwarder for a route to `prefix`, by default to this very client. Open
+    /// the stream with [`Client::serve`] first, or the first Interests find nobody.
+    ///
+    /// The forwarder answers before the route works; the next Interest may be too early.
+    ///
+    /// # Errors
+    /// As [`Client::control`].
+    pub async fn register_prefix(
+        &self,
+        prefix: &NameBuf,
+        options: RouteOptions,
+    ) -> Result<ControlParameters, ControlError> {
+        let flag = |on: bool, bit: u64| if on { bit } else { 0 };
+        let parameters = ControlParameters {
+            name: Some(prefix.clone()),
+            face_id: options.face_id,
+            origin: Some(options.origin),
+            cost: Some(options.cost),
+            flags: Some(
+                flag(options.child_inherit, route_flags::CHILD_INHERIT) | flag(options.capture, route_flags::CAPTURE),
+            ),
+            expiration_period_ms: options.expiration_period_ms,
+            ..ControlParameters::default()
+        };
+        Ok(self.control("rib", "register", &parameters).await?.body.unwrap_or(parameters))
+    }
+
+    /// Takes a route away. The forwarder reports success also if there was none.
+    ///
+    /// # Errors
+    /// As [`Client::control`].
+    pub async fn unregister_prefix(
+        &self,
+        prefix: &NameBuf,
+        face_id: Option<FaceId>,
+        origin: u64,
+    ) -> Result<ControlParameters, ControlError> {
+        let parameters = ControlParameters {
+            name: Some(prefix.clone()),
+            face_id,
+            origin: Some(origin),
+            ..ControlParameters::default()
+        };
+        Ok(self.control("rib", "unregister", &parameters).await?.body.unwrap_or(parameters))
+    }
+
+    /// Fetches a dataset, for example `/localhost/nfd/faces/list`: the Contents of all
+    /// segments of its latest version, joined.
+    ///
+    /// # Errors
+    /// If a segment cannot be had or the dataset exceeds [`DATASET_BYTES_MAX`].
+    pub async fn dataset(&self, name: &NameBuf) -> Result<Vec<u8>, FetchError> {
+        let options = FetchOptions {
+            discovery: Discovery::FirstSegment,
+            size_bytes_max: DATASET_BYTES_MAX,
+            // Signed with whatever key the forwarder has; clients do not check it.
+            verify_digests: false,
+            ..FetchOptions::default()
+        };
+        let mut content = Vec::new();
+        SegmentFetch::new(self, name.clone(), options).run(&mut content, |_| ()).await?;
+        Ok(content)
+    }
+
+    /// Fetches and decodes a list dataset of `/localhost/nfd`, for example
+    /// `status_list::<FaceStatus>("faces", "list")`.
+    ///
+    /// # Errors
+    /// If it cannot be fetched or decoded.
+    pub async fn status_list<T: DatasetEntry>(&self, module: &str, list: &str) -> Result<Vec<T>, DatasetError> {
+        let content = self.dataset(&dataset_name(module, list)).await?;
+        nfd::decode_dataset(&content).map_err(DatasetError::Malformed)
+    }
+
+    /// Fetches the general status of the forwarder.
+    ///
+    /// # Errors
+    /// If it cannot be fetched or decoded.
+    pub async fn forwarder_status(&self) -> Result<nfd::ForwarderStatus, DatasetError> {
+        let content = self.dataset(&dataset_name("status", "general")).await?;
+        nfd::ForwarderStatus::decode(&content).map_err(DatasetError::Malformed)
+    }
+}
+
+fn dataset_name(module: &str, list: &str) -> NameBuf {
+    let mut name = NameBuf::new();
+    name.push_generic(b"localhost").push_generic(b"nfd");
+    name.push_generic(module.as_bytes()).push_generic(list.as_bytes());
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signature_times_strictly_increase() {
+        let mut last = 0;
+        for _ in 0..1000 {
+            let time = next_signature_time_ms();
+            assert!(time > last);
+            last = time;
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The producer side: Interests that the forwarder brings, and their answers.
+//!
+//! [`Client::serve`] opens a stream of the Interests under a prefix;
+//! [`Client::register_prefix`](crate::Client::register_prefix) asks the forwarder to send
+//! them. An answer carries the PIT token of its Interest back, as it came (NDNLPv2 §3).
+//!
+//! Limit: [`INCOMING_INTERESTS_MAX`] wait in each stream, more are dropped and counted.
+
+use crate::{
+    client::Client,
+    face::{CloseReason, Face, PrefixInUse},
+};
+use namewire_packet::{
+    Data, FaceId, Interest, MAX_PACKET_BYTES, NackReason, NameBuf, PacketError,
+    lp::{self, LinkFields, LpHeaders, PitToken},
+};
+use std::{fmt, sync::Arc};
+use tokio::sync::mpsc;
+
+/// Interests that may wait in one stream.
+pub const INCOMING_INTERESTS_MAX: usize = 4096;
+
+/// Why an answer was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RespondError {
+    /// The connection is gone.
+    #[error("connection lost: {0}")]
+    Closed(#[from] CloseReason),
+    /// The octets are no Data (a mistake of this program).
+    #[error("not a Data: {0}")]
+    Malformed(#[from] PacketError),
+    /// The packet exceeds the limit of every NDN forwarder (a mistake of this program).
+    #[error("the packet has {0} octets, more than 8800")]
+    TooLarge(usize),
+}
+
+/// An Interest to answer.
+pub struct IncomingInterest {
+    wire: Box<[u8]>,
+    /// Face of the forwarder it came from, if local fields are on.
+    pub incoming_face_id: Option<FaceId>,
+    /// CongestionMark of the packet: 0 none.
+    pub congestion_mark: u64,
+    pit_token: Option<PitToken>,
+    face: Arc<Face>,
+}
+
+impl fmt::Debug for IncomingInterest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IncomingInterest({})", self.interest().name())
+    }
+}
+
+impl IncomingInterest {
+    /// `wire` was parsed by the caller.
+    pub(crate) fn new(face: &Arc<Face>, wire: &[u8], headers: &LpHeaders) -> Self {
+        IncomingInterest {
+            wire: wire.into(),
+            incoming_face_id: headers.incoming_face_id,
+            congestion_mark: headers.congestion_mark,
+            pit_token: headers.pit_token,
+            face: Arc::clone(face),
+        }
+    }
+
+    /// The packet. Cost: one parse, no copy.
+    pub fn interest(&self) -> Interest<'_> {
+        Interest::parse(&self.wire).expect("checked when it arrived, and never changed")
+    }
+
+    /// The token that the answer will carry back.
+    pub fn pit_token(&self) -> Option<PitToken> {
+        self.pit_token
+    }
+
+    /// What is needed to answer, when the packet itself is no longer.
+    pub fn into_responder(self) -> Responder {
+        Responder { interest_wire: self.wire, pit_token: self.pit_token, face: self.face }
+    }
+
+    /// Answers with a Data. See [`Responder::data`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn respond(self, data_wire: &[u8]) -> Result<(), RespondError> {
+        self.into_responder().data(data_wire).await
+    }
+
+    /// Answers with a Nack. See [`Responder::nack`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn nack(self, reason: NackReason) -> Result<(), RespondError> {
+        self.into_responder().nack(reason).await
+    }
+}
+
+/// The right to answer one Interest, once. Dropping it answers nothing.
+pub struct Responder {
+    interest_wire: Box<[u8]>,
+    pit_token: Option<PitToken>,
+    face: Arc<Face>,
+}
+
+impl Responder {
+    /// Sends the Data, waiting while the send queue is full. Whether its name matches the
+    /// Interest is the caller's affair: the forwarder drops it otherwise.
+    ///
+    /// # Errors
+    /// If the octets are no Data of at most 8800 octets, or the connection is gone.
+    pub async fn data(self, data_wire: &[u8]) -> Result<(), RespondError> {
+        self.data_marked(data_wire, 0).await
+    }
+
+    /// As [`Responder::data`], with a CongestionMark (0 = none).
+    ///
+    /// # Errors
+    /// As [`Responder::data`].
+    pub async fn data_marked(self, data_wire: &[u8], congestion_mark: u64) -> Result<(), RespondError> {
+        if data_wire.len() > MAX_PACKET_BYTES {
+            return Err(RespondError::TooLarge(data_wire.len()));
+        }
+        Data::parse(data_wire)?;
+        let headers = LpHeaders { pit_token: self.pit_token, congestion_mark, ..LpHeaders::default() };
+        self.send(&headers, data_wire).await
+    }
+
+    /// Sends a Nack that quotes the Interest.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub async fn nack(self, reason: NackReason) -> Result<(), RespondError> {
+        let headers = LpHeaders { pit_token: self.pit_token, nack: Some(reason), ..LpHeaders::default() };
+        self.send(&headers, &self.interest_wire).await
+    }
+
+    async fn send(&self, headers: &LpHeaders, packet: &[u8]) -> Result<(), RespondError> {
+        let write = |out: &mut Vec<u8>| {
+            if !headers.is_empty() {
+                lp::write_headers(out, headers, &LinkFields::default(), packet.len());
+            }
+            out.extend_from_slice(packet);
+        };
+        Ok(self.face.send(write, |_| ()).await?)
+    }
+}
+
+/// The Interests under one prefix. Dropping it stops serving the prefix.
+pub struct InterestStream {
+    prefix: NameBuf,
+    receiver: mpsc::Receiver<IncomingInterest>,
+    client: Client,
+}
+
+impl InterestStream {
+    /// The next Interest; `None` when the connection is lost.
+    pub async fn next(&mut self) -> Option<IncomingInterest> {
+        self.receiver.recv().await
+    }
+
+    /// The prefix served.
+    pub fn prefix(&self) -> &NameBuf {
+        &self.prefix
+    }
+
+    /// The client it belongs to.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Drop for InterestStream {
+    fn drop(&mut self) {
+        self.client.face().remove_producer(&self.prefix);
+    }
+}
+
+impl Client {
+    /// Opens the stream of Interests under `prefix`. An Interest goes to the longest
+    /// prefix served. Nothing arrives before a route leads here:
+    /// [`Client::register_prefix`](crate::Client::register_prefix).
+    ///
+    /// # Errors
+    /// If this very prefix is being served.
+    pub fn serve(&self, prefix: &NameBuf) -> Result<InterestStream, PrefixInUse> {
+        let (sender, receiver) = mpsc::channel(INCOMING_INTERESTS_MAX);
+        self.face().add_producer(prefix, sender)?;
+        Ok(InterestStream { prefix: prefix.clone(), receiver, client: self.clone() })
+    }
+}

@@ -1,0 +1,495 @@
+//! Fetching a segmented object: find its version, get all segments, hand them on in order.
+//!
+//! 1. **Version** (file `version_discovery.rs`): RDR metadata if published, else the
+//!    first segment that answers a prefix Interest.
+//! 2. **Segments**: as many in flight as the congestion window allows. A segment not
+//!    there after the RTO is asked for again with a fresh nonce, at most
+//!    [`FetchOptions::retries_max`] times. A lost or marked segment and a Nack of reason
+//!    Congestion shrink the window, at most once per round trip.
+//! 3. **Output** in order, with the digest of DigestSha256 segments verified. Segments
+//!    signed otherwise need keys this module does not have: they are counted as unverified.
+//!
+//! Limits: [`REORDER_SEGMENTS_MAX`] segments between the first one missing and the last
+//! one asked for; [`FetchOptions::size_bytes_max`].
+
+use crate::{
+    client::{Client, ExpressError, Outstanding, fresh_nonce},
+    congestion_window::{CongestionControl, CongestionWindow},
+    data_buf::DataBuf,
+    pending_interest::{Completion, Outcome},
+    rtt_estimator::RttEstimator,
+    version_discovery::{Discovered, discover},
+};
+use namewire_packet::{InterestBuilder, NackReason, NameBuf, signature::signature_type};
+use std::{collections::BTreeMap, io, time::Duration};
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt},
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+/// Segments that may lie between the first one missing and the last one asked for.
+pub const REORDER_SEGMENTS_MAX: u64 = 4096;
+/// Nacks of one segment, reasons Congestion and Duplicate apart, that are taken as final.
+const NACKS_MAX: u32 = 3;
+/// Pause after the first Nack of a segment; doubles.
+const NACK_PAUSE: Duration = Duration::from_millis(50);
+
+/// How the version is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discovery {
+    /// The name has a version, or else: metadata, then the first segment.
+    Auto,
+    /// A prefix Interest for the first segment, as management datasets want it.
+    FirstSegment,
+    /// The name is complete up to the segment number.
+    None,
+}
+
+/// How an object is fetched.
+#[derive(Clone, Debug)]
+pub struct FetchOptions {
+    /// How the version is found.
+    pub discovery: Discovery,
+    /// How the window changes.
+    pub congestion_control: CongestionControl,
+    /// Window at the start, in segments.
+    pub window_initial: usize,
+    /// Largest window, in segments.
+    pub window_max: usize,
+    /// How often one segment is asked for again before the fetch fails.
+    pub retries_max: u32,
+    /// Bounds of the retransmission time-out.
+    pub rto_min: Duration,
+    /// See `rto_min`.
+    pub rto_max: Duration,
+    /// InterestLifetime of segment Interests, in milliseconds.
+    pub lifetime_ms: u64,
+    /// Check the digest of DigestSha256 segments.
+    pub verify_digests: bool,
+    /// Largest object accepted, in octets.
+    pub size_bytes_max: u64,
+}
+
+impl Default for FetchOptions {
+    fn default() -> Self {
+        FetchOptions {
+            discovery: Discovery::Auto,
+            congestion_control: CongestionControl::Cubic,
+            window_initial: 2,
+            window_max: 1024,
+            retries_max: 15,
+            rto_min: Duration::from_millis(200),
+            rto_max: Duration::from_secs(4),
+            lifetime_ms: 4000,
+            verify_digests: true,
+            size_bytes_max: u64::MAX,
+        }
+    }
+}
+
+/// Why an object could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// Nothing answers under the name.
+    #[error("nothing found under {name}: {cause}")]
+    NotFound {
+        /// The name asked for.
+        name: NameBuf,
+        /// The last answer, or none.
+        cause: ExpressError,
+    },
+    /// A segment did not come, however often it was asked for.
+    #[error("segment {segment} did not arrive after {attempts} attempts")]
+    SegmentTimeout {
+        /// Its number.
+        segment: u64,
+        /// Interests sent for it.
+        attempts: u32,
+    },
+    /// A segment was refused.
+    #[error("segment {segment}: Nack: {reason}")]
+    SegmentNack {
+        /// Its number.
+        segment: u64,
+        /// The reason given last.
+        reason: NackReason,
+    },
+    /// A segment's digest does not fit its content.
+    #[error("the digest of {0} is wrong: it was damaged or forged")]
+    BadDigest(NameBuf),
+    /// The metadata packet holds no name.
+    #[error("the metadata under {0} holds no name")]
+    BadMetadata(NameBuf),
+    /// The object exceeds the size limit.
+    #[error("the object is larger than {0} octets")]
+    TooLarge(u64),
+    /// The connection to the forwarder failed.
+    #[error(transparent)]
+    Connection(ExpressError),
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// How far a fetch is.
+#[derive(Clone, Debug)]
+pub struct FetchProgress {
+    /// Name up to the version.
+    pub versioned_name: NameBuf,
+    /// Segments received.
+    pub segments: u64,
+    /// Segments of the object, once a FinalBlockId said so.
+    pub segments_total: Option<u64>,
+    /// Octets of content received.
+    pub bytes: u64,
+    /// Window now, in segments.
+    pub window: usize,
+    /// Interests sent again after a time-out or Nack.
+    pub retransmissions: u64,
+    /// RTO expiries.
+    pub timeouts: u64,
+    /// Nacks received.
+    pub nacks: u64,
+    /// Data that carried a CongestionMark.
+    pub congestion_marks: u64,
+    /// How often the window decreased.
+    pub window_decreases: u64,
+    /// Segments whose signature this fetch cannot check.
+    pub unverified_segments: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Time since the first Interest.
+    pub elapsed: Duration,
+}
+
+/// A fetch that has not begun.
+pub struct SegmentFetch<'a> {
+    client: &'a Client,
+    name: NameBuf,
+    options: FetchOptions,
+}
+
+impl<'a> SegmentFetch<'a> {
+    /// Prepares to fetch the object `name`.
+    pub fn new(client: &'a Client, name: NameBuf, options: FetchOptions) -> Self {
+        SegmentFetch { client, name, options }
+    }
+
+    /// Fetches, writing the content to `sink` in order. `progress` is called after each
+    /// batch of arrivals; it should return soon.
+    ///
+    /// # Errors
+    /// See [`FetchError`]; what was written by then stays written.
+    pub async fn run<W: AsyncWrite + Unpin>(
+        self,
+        sink: &mut W,
+        mut progress: impl FnMut(&FetchProgress),
+    ) -> Result<FetchProgress, FetchError> {
+        let start = Instant::now();
+        let found = discover(self.client, &self.name, self.options.discovery, self.options.lifetime_ms).await?;
+        let mut transfer = Transfer::new(self.client, self.options, start);
+        match found {
+            Discovered::Versioned(name) => transfer.base = name,
+            Discovered::Segment { base, segment, data } => {
+                transfer.base = base;
+                transfer.accept(segment, data)?;
+            }
+            Discovered::Single(data) => {
+                transfer.base = data.data().name().to_buf();
+                transfer.final_segment = Some(0);
+                transfer.accept(0, data)?;
+            }
+        }
+        loop {
+            transfer.write_ready(sink).await?;
+            transfer.update_progress();
+            progress(&transfer.progress);
+            if transfer.is_complete() {
+                break;
+            }
+            transfer.fill_window().await?;
+            transfer.await_event().await?;
+        }
+        sink.flush().await?;
+        Ok(transfer.progress)
+    }
+}
+
+/// A segment asked for and not there yet.
+struct Wanted {
+    attempts: u32,
+    nacks: u32,
+    sent_at: Instant,
+    /// When to do something about it: RTO expired, or pause after a Nack over.
+    deadline: Instant,
+    is_pausing: bool,
+    outstanding: Option<Outstanding>,
+}
+
+struct Transfer<'a> {
+    client: &'a Client,
+    options: FetchOptions,
+    base: NameBuf,
+    window: CongestionWindow,
+    rtt: RttEstimator,
+    start: Instant,
+    /// Asked for, within the window.
+    in_flight: BTreeMap<u64, Wanted>,
+    /// Given up by the RTO, to be asked for again when the window has room. Their first
+    /// Interest stays pending, so that a late answer is still welcome.
+    lost: BTreeMap<u64, Wanted>,
+    /// Arrived out of order.
+    waiting: BTreeMap<u64, DataBuf>,
+    next_to_ask: u64,
+    next_to_write: u64,
+    final_segment: Option<u64>,
+    last_decrease: Option<Instant>,
+    /// No deadline in `in_flight` is earlier.
+    earliest_deadline: Option<Instant>,
+    sender: mpsc::UnboundedSender<(u64, Outcome)>,
+    receiver: mpsc::UnboundedReceiver<(u64, Outcome)>,
+    progress: FetchProgress,
+}
+
+impl<'a> Transfer<'a> {
+    fn new(client: &'a Client, options: FetchOptions, start: Instant) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Transfer {
+            window: CongestionWindow::new(options.congestion_control, options.window_initial, options.window_max),
+            rtt: RttEstimator::new(options.rto_min, options.rto_max),
+            client,
+            options,
+            base: NameBuf::new(),
+            start,
+            in_flight: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            next_to_ask: 0,
+            next_to_write: 0,
+            final_segment: None,
+            last_decrease: None,
+            earliest_deadline: None,
+            sender,
+            receiver,
+            progress: FetchProgress {
+                versioned_name: NameBuf::new(),
+                segments: 0,
+                segments_total: None,
+                bytes: 0,
+                window: 0,
+                retransmissions: 0,
+                timeouts: 0,
+                nacks: 0,
+                congestion_marks: 0,
+                window_decreases: 0,
+                unverified_segments: 0,
+                srtt: None,
+                elapsed: Duration::ZERO,
+            },
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.final_segment.is_some_and(|last| self.next_to_write > last)
+    }
+
+    async fn fill_window(&mut self) -> Result<(), FetchError> {
+        while self.in_flight.len() < self.window.segments() {
+            let (segment, mut wanted) = match self.lost.pop_first() {
+                Some(lost) => lost,
+                None => match self.next_new_segment() {
+                    Some(new) => new,
+                    None => break,
+                },
+            };
+            // Slots free up only as answers are handled, so never wait for one while
+            // there are answers to handle.
+            let slot = match self.client.slot_now() {
+                Some(slot) => slot,
+                None if self.in_flight.is_empty() => self.client.slot().await,
+                None => {
+                    self.lost.insert(segment, wanted);
+                    break;
+                }
+            };
+            let mut name = self.base.clone();
+            name.push_segment(segment);
+            let interest = InterestBuilder::new(name).nonce(fresh_nonce()).lifetime_ms(self.options.lifetime_ms);
+            let completion = Completion::Tagged(segment, self.sender.clone());
+            let sent = self.client.send_interest(&interest.build(), completion, slot).await;
+            wanted.outstanding = Some(sent.map_err(FetchError::Connection)?);
+            self.progress.retransmissions += u64::from(wanted.attempts > 0);
+            wanted.attempts += 1;
+            wanted.sent_at = Instant::now();
+            self.put_in_flight(segment, wanted, self.rtt.rto());
+        }
+        Ok(())
+    }
+
+    fn next_new_segment(&mut self) -> Option<(u64, Wanted)> {
+        while self.waiting.contains_key(&self.next_to_ask) || self.next_to_ask < self.next_to_write {
+            self.next_to_ask += 1; // came with the discovery
+        }
+        let segment = self.next_to_ask;
+        let is_beyond_end = self.final_segment.is_some_and(|last| segment > last);
+        if is_beyond_end || segment >= self.next_to_write + REORDER_SEGMENTS_MAX {
+            return None;
+        }
+        self.next_to_ask += 1;
+        let now = Instant::now();
+        Some((
+            segment,
+            Wanted { attempts: 0, nacks: 0, sent_at: now, deadline: now, is_pausing: false, outstanding: None },
+        ))
+    }
+
+    fn put_in_flight(&mut self, segment: u64, mut wanted: Wanted, wait: Duration) {
+        wanted.deadline = Instant::now() + wait;
+        self.earliest_deadline =
+            Some(self.earliest_deadline.map_or(wanted.deadline, |earliest| earliest.min(wanted.deadline)));
+        self.in_flight.insert(segment, wanted);
+    }
+
+    /// Waits for an answer or a deadline, then handles everything that is there.
+    async fn await_event(&mut self) -> Result<(), FetchError> {
+        // Without anything in flight there is no deadline; the slots are with others.
+        let deadline = self.earliest_deadline.unwrap_or_else(|| Instant::now() + self.options.rto_min);
+        tokio::select! {
+            biased;
+            event = self.receiver.recv() => {
+                let mut next = event;
+                while let Some((segment, outcome)) = next {
+                    self.handle(segment, outcome)?;
+                    next = self.receiver.try_recv().ok();
+                }
+            }
+            () = sleep_until(deadline) => {}
+        }
+        self.handle_deadlines()
+    }
+
+    fn handle(&mut self, segment: u64, outcome: Outcome) -> Result<(), FetchError> {
+        let Some(wanted) = self.in_flight.remove(&segment).or_else(|| self.lost.remove(&segment)) else {
+            return Ok(()); // the answer to an earlier Interest came first
+        };
+        match outcome {
+            Ok(data) => {
+                let now = Instant::now();
+                let rtt = (wanted.attempts == 1).then(|| now.duration_since(wanted.sent_at));
+                rtt.into_iter().for_each(|rtt| self.rtt.add_sample(rtt));
+                if data.congestion_mark > 0 {
+                    self.progress.congestion_marks += 1;
+                    self.decrease_window(wanted.sent_at);
+                } else {
+                    self.window.on_data(now, rtt, self.rtt.srtt());
+                }
+                self.accept(segment, data)
+            }
+            Err(ExpressError::Nack(reason)) => self.handle_nack(segment, wanted, reason),
+            Err(error) => Err(FetchError::Connection(error)),
+        }
+    }
+
+    fn handle_nack(&mut self, segment: u64, mut wanted: Wanted, reason: NackReason) -> Result<(), FetchError> {
+        self.progress.nacks += 1;
+        if wanted.attempts > self.options.retries_max {
+            return Err(FetchError::SegmentNack { segment, reason });
+        }
+        wanted.outstanding = None;
+        let pause = match reason {
+            NackReason::Congestion => {
+                self.decrease_window(wanted.sent_at);
+                self.rtt.rto()
+            }
+            NackReason::Duplicate => Duration::ZERO, // a fresh nonce will do
+            NackReason::NoRoute | NackReason::None => {
+                wanted.nacks += 1;
+                if wanted.nacks > NACKS_MAX {
+                    return Err(FetchError::SegmentNack { segment, reason });
+                }
+                NACK_PAUSE * (1 << (wanted.nacks - 1))
+            }
+        };
+        wanted.is_pausing = true;
+        self.put_in_flight(segment, wanted, pause);
+        Ok(())
+    }
+
+    fn handle_deadlines(&mut self) -> Result<(), FetchError> {
+        let now = Instant::now();
+        if self.earliest_deadline.is_none_or(|earliest| now < earliest) {
+            return Ok(());
+        }
+        let expired: Vec<u64> =
+            self.in_flight.iter().filter(|(_, wanted)| wanted.deadline <= now).map(|(segment, _)| *segment).collect();
+        let mut timed_out = false;
+        for segment in expired {
+            let Some(mut wanted) = self.in_flight.remove(&segment) else { continue };
+            if !std::mem::take(&mut wanted.is_pausing) {
+                if wanted.attempts > self.options.retries_max {
+                    return Err(FetchError::SegmentTimeout { segment, attempts: wanted.attempts });
+                }
+                timed_out = true;
+                self.progress.timeouts += 1;
+                self.decrease_window(wanted.sent_at);
+            }
+            self.lost.insert(segment, wanted);
+        }
+        if timed_out {
+            self.rtt.back_off();
+        }
+        self.earliest_deadline = self.in_flight.values().map(|wanted| wanted.deadline).min();
+        Ok(())
+    }
+
+    /// Once per round trip: a segment sent before the last decrease says nothing new.
+    fn decrease_window(&mut self, sent_at: Instant) {
+        if self.last_decrease.is_none_or(|last| sent_at > last) {
+            self.window.on_congestion();
+            self.last_decrease = Some(Instant::now());
+        }
+    }
+
+    /// Takes a segment: verifies it and keeps it until its turn.
+    fn accept(&mut self, segment: u64, data: DataBuf) -> Result<(), FetchError> {
+        let view = data.data();
+        if view.signature_info().signature_type() != signature_type::DIGEST_SHA256 {
+            self.progress.unverified_segments += 1;
+        } else if self.options.verify_digests && !view.verify_digest_sha256() {
+            return Err(FetchError::BadDigest(view.name().to_buf()));
+        }
+        if let Some(last) = view.final_block_id().and_then(|component| component.segment()) {
+            self.final_segment = Some(last);
+            self.in_flight.retain(|segment, _| *segment <= last);
+            self.lost.retain(|segment, _| *segment <= last);
+        }
+        self.progress.segments += 1;
+        self.progress.bytes += view.content().len() as u64;
+        if self.progress.bytes > self.options.size_bytes_max {
+            return Err(FetchError::TooLarge(self.options.size_bytes_max));
+        }
+        self.waiting.insert(segment, data);
+        Ok(())
+    }
+
+    async fn write_ready<W: AsyncWrite + Unpin>(&mut self, sink: &mut W) -> Result<(), FetchError> {
+        while let Some(data) = self.waiting.remove(&self.next_to_write) {
+            sink.write_all(data.data().content()).await?;
+            self.next_to_write += 1;
+        }
+        Ok(())
+    }
+
+    fn update_progress(&mut self) {
+        let progress = &mut self.progress;
+        if progress.versioned_name != self.base {
+            progress.versioned_name = self.base.clone();
+        }
+        progress.segments_total = self.final_segment.map(|last| last.saturating_add(1));
+        progress.window = self.window.segments();
+        progress.window_decreases = self.window.decreases();
+        progress.srtt = self.rtt.srtt();
+        progress.elapsed = self.start.elapsed();
+    }
+}

@@ -1,0 +1,116 @@
+//! Which version of an object is the latest?
+//!
+//! Realtime Data Retrieval (RDR): a producer that publishes versions answers
+//! `/<object>/32=metadata` (CanBePrefix, MustBeFresh) with a Data whose Content begins
+//! with the Name of the latest version. Without such an answer, a prefix Interest for
+//! `/<object>` brings some segment, and its name the version.
+
+use crate::{
+    client::{Client, ExpressError},
+    data_buf::DataBuf,
+    segment_fetch::{Discovery, FetchError},
+};
+use namewire_packet::{
+    Component, InterestBuilder, NackReason, Name, NameBuf,
+    tlv::{self, types},
+};
+use std::time::Duration;
+
+/// The keyword component of RDR metadata.
+pub(crate) const METADATA: Component<'static> = Component { type_number: types::KEYWORD_COMPONENT, value: b"metadata" };
+/// Nobody who publishes metadata needs longer than this to say so.
+const METADATA_LIFETIME_MS: u64 = 1000;
+/// Prefix Interests sent before giving up.
+const ATTEMPTS_MAX: u32 = 3;
+/// Pause after a Nack: a route may be on its way into the FIB.
+const NACK_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the search found.
+pub(crate) enum Discovered {
+    /// The name up to the version.
+    Versioned(NameBuf),
+    /// The same, with one segment that came along.
+    Segment { base: NameBuf, segment: u64, data: DataBuf },
+    /// An object of a single packet without segment number.
+    Single(DataBuf),
+}
+
+/// Finds the version of `name`.
+pub(crate) async fn discover(
+    client: &Client,
+    name: &NameBuf,
+    how: Discovery,
+    lifetime_ms: u64,
+) -> Result<Discovered, FetchError> {
+    let has_version = name.as_name().last().is_some_and(|last| last.version().is_some());
+    match how {
+        Discovery::None => return Ok(Discovered::Versioned(name.clone())),
+        Discovery::Auto if has_version => return Ok(Discovered::Versioned(name.clone())),
+        Discovery::Auto => {
+            let metadata = latest(name.join(METADATA)).lifetime_ms(METADATA_LIFETIME_MS.min(lifetime_ms));
+            match client.express(&metadata).await {
+                Ok(data) => return versioned_name(&data).map(Discovered::Versioned),
+                Err(ExpressError::Timeout(_) | ExpressError::Nack(_)) => {}
+                Err(error) => return Err(FetchError::Connection(error)),
+            }
+        }
+        Discovery::FirstSegment => {}
+    }
+    first_segment(client, name, lifetime_ms).await
+}
+
+async fn first_segment(client: &Client, name: &NameBuf, lifetime_ms: u64) -> Result<Discovered, FetchError> {
+    let mut attempt = 1;
+    loop {
+        let cause = match client.express(&latest(name.clone()).lifetime_ms(lifetime_ms)).await {
+            Ok(data) => return classify(name, data),
+            Err(error @ ExpressError::Timeout(_)) => error,
+            Err(error @ ExpressError::Nack(reason)) => {
+                if reason != NackReason::Duplicate {
+                    tokio::time::sleep(NACK_PAUSE * attempt).await;
+                }
+                error
+            }
+            Err(error) => return Err(FetchError::Connection(error)),
+        };
+        if attempt >= ATTEMPTS_MAX {
+            return Err(FetchError::NotFound { name: name.clone(), cause });
+        }
+        attempt += 1;
+    }
+}
+
+fn latest(name: NameBuf) -> InterestBuilder {
+    InterestBuilder::new(name).can_be_prefix(true).must_be_fresh(true)
+}
+
+fn classify(asked: &NameBuf, data: DataBuf) -> Result<Discovered, FetchError> {
+    let view = data.data();
+    let name = view.name();
+    if name.get(asked.len()) == Some(METADATA) {
+        return versioned_name(&data).map(Discovered::Versioned); // from a cache, by the shorter name
+    }
+    match name.last().and_then(|last| last.segment()) {
+        Some(segment) => {
+            let base = name.parent().to_buf();
+            Ok(Discovered::Segment { base, segment, data })
+        }
+        None => Ok(Discovered::Single(data)),
+    }
+}
+
+fn versioned_name(metadata: &DataBuf) -> Result<NameBuf, FetchError> {
+    let view = metadata.data();
+    if view.signature_info().signature_type() == namewire_packet::signature::signature_type::DIGEST_SHA256
+        && !view.verify_digest_sha256()
+    {
+        return Err(FetchError::BadDigest(view.name().to_buf()));
+    }
+    // More elements may follow the Name.
+    tlv::read_element(view.content())
+        .ok()
+        .and_then(|element| Name::parse_tlv(element.wire).ok())
+        .filter(|name| !name.is_empty())
+        .map(|name| name.to_buf())
+        .ok_or_else(|| FetchError::BadMetadata(view.name().to_buf()))
+}

@@ -1,0 +1,257 @@
+//! Segmented objects over good and bad links.
+
+mod loopback;
+
+use loopback::{Forwarder, Weather};
+use namewire_client::{
+    Client, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, RouteOptions,
+    SegmentFetch, SegmentPublisher, congestion_window::CongestionControl,
+};
+use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf};
+use std::{io::Write, time::Duration};
+
+fn name(uri: &str) -> NameBuf {
+    uri.parse().unwrap()
+}
+
+fn octets(count: usize) -> Vec<u8> {
+    let mut dice = fastrand::Rng::with_seed(7);
+    (0..count).map(|_| dice.u8(..)).collect()
+}
+
+async fn publish(client: &Client, mut publisher: SegmentPublisher, prefix: &str) {
+    let mut stream = publisher.open(client).unwrap();
+    while client.register_prefix(&name(prefix), RouteOptions::default()).await.is_err() {}
+    tokio::spawn(async move { publisher.serve(&mut stream, |_| ()).await });
+}
+
+async fn fetch(client: &Client, uri: &str, options: FetchOptions) -> Result<(Vec<u8>, FetchProgress), FetchError> {
+    let mut content = Vec::new();
+    let progress = SegmentFetch::new(client, name(uri), options).run(&mut content, |_| ()).await?;
+    Ok((content, progress))
+}
+
+fn chunks(segment_bytes: usize) -> PublishOptions {
+    PublishOptions { segment_bytes, version: Some(5), ..PublishOptions::default() }
+}
+
+#[tokio::test]
+async fn a_file_arrives_whole_and_in_order() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let content = octets(3_000_001);
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&content).unwrap();
+    let publisher = SegmentPublisher::of_file(file.path(), &name("/file"), chunks(8000)).unwrap();
+    assert_eq!((publisher.segments(), publisher.size_bytes()), (376, 3_000_001));
+    publish(&server, publisher, "/file").await;
+    let (got, progress) = fetch(&consumer, "/file", FetchOptions::default()).await.unwrap();
+    assert!(got == content);
+    assert_eq!(progress.versioned_name, name("/file/v=5"));
+    assert_eq!((progress.segments, progress.segments_total), (376, Some(376)));
+    assert_eq!((progress.retransmissions, progress.unverified_segments), (0, 0));
+    assert_eq!(consumer.pending_interests(), 0);
+    assert_eq!(forwarder.observe(|seen| seen.missing_tokens), 0);
+
+    // By version, and by the first segment instead of metadata.
+    let (got, _) = fetch(&consumer, "/file/v=5", FetchOptions::default()).await.unwrap();
+    assert!(got == content);
+    let options = FetchOptions { discovery: Discovery::FirstSegment, ..FetchOptions::default() };
+    let (got, progress) = fetch(&consumer, "/file", options).await.unwrap();
+    assert!(got == content);
+    assert_eq!(progress.segments, 376);
+}
+
+#[tokio::test]
+async fn empty_and_exact_sizes() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    for (uri, size, segments) in [("/empty", 0, 1), ("/one", 100, 1), ("/two", 101, 2)] {
+        let content = octets(size);
+        let publisher = SegmentPublisher::of_octets(&content, &name(uri), chunks(100)).unwrap();
+        assert_eq!(publisher.segments(), segments);
+        publish(&server, publisher, uri).await;
+        let (got, progress) = fetch(&consumer, uri, FetchOptions::default()).await.unwrap();
+        assert_eq!((got, progress.segments), (content, segments));
+    }
+}
+
+/// Paused time: the clock jumps whenever everybody waits, so seconds of RTO cost nothing.
+async fn through_bad_weather(control: CongestionControl, weather: Weather) -> (FetchProgress, u64) {
+    let forwarder = Forwarder::new(weather);
+    let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
+    let content = octets(400_000);
+    let publisher = SegmentPublisher::of_octets(&content, &name("/file"), chunks(500)).unwrap();
+    publish(&server, publisher, "/file").await;
+    let options = FetchOptions { congestion_control: control, ..FetchOptions::default() };
+    let (got, progress) = fetch(&consumer, "/file", options).await.unwrap();
+    assert!(got == content, "content differs");
+    assert_eq!(progress.segments, 800);
+    assert_eq!(consumer.pending_interests(), 0);
+    (progress, forwarder.observe(|seen| seen.lost))
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_percent_loss_and_reordering() {
+    for (control, seed) in [(CongestionControl::Cubic, 1), (CongestionControl::Aimd, 2), (CongestionControl::Fixed, 3)]
+    {
+        let weather = Weather { loss: 0.1, jitter: Duration::from_millis(30), seed, ..Weather::default() };
+        let (progress, lost) = through_bad_weather(control, weather).await;
+        assert!(lost > 100, "{lost}");
+        assert!(progress.retransmissions > 50 && progress.retransmissions <= lost, "{progress:?} {lost}");
+        assert_eq!(progress.window_decreases > 0, control != CongestionControl::Fixed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reordering_alone_causes_no_retransmission() {
+    let weather = Weather { jitter: Duration::from_millis(40), seed: 4, ..Weather::default() };
+    let (progress, _) = through_bad_weather(CongestionControl::Cubic, weather).await;
+    assert_eq!((progress.retransmissions, progress.timeouts), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn marks_shrink_the_window_once_per_round_trip() {
+    let weather = Weather { mark_every: 1, jitter: Duration::from_millis(20), seed: 5, ..Weather::default() };
+    let forwarder = Forwarder::new(weather);
+    let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
+    let publisher = SegmentPublisher::of_octets(&octets(50_000), &name("/file"), chunks(500)).unwrap();
+    publish(&server, publisher, "/file").await;
+    // All hundred segments leave at once, so all marks belong to one round trip.
+    let options = FetchOptions { window_initial: 100, ..FetchOptions::default() };
+    let (_, progress) = fetch(&consumer, "/file", options).await.unwrap();
+    assert_eq!((progress.congestion_marks, progress.window_decreases, progress.window), (100, 1, 70));
+    assert_eq!(progress.retransmissions, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_segment_fails_after_the_last_retry() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
+    let mut stream = server.serve(&name("/hole")).unwrap();
+    server.register_prefix(&name("/hole"), RouteOptions::default()).await.unwrap();
+    tokio::spawn(async move {
+        while let Some(incoming) = stream.next().await {
+            let asked = incoming.interest().name().to_buf();
+            if asked.as_name().last().and_then(|last| last.segment()) != Some(3) {
+                incoming.respond(&DataBuilder::new(asked).final_segment(9).content(b"x").sign_digest()).await.unwrap();
+            }
+        }
+    });
+    let options = FetchOptions { retries_max: 4, ..FetchOptions::default() };
+    let error = fetch(&consumer, "/hole/v=1", options).await.unwrap_err();
+    assert!(matches!(error, FetchError::SegmentTimeout { segment: 3, attempts: 5 }), "{error}");
+    assert_eq!(consumer.pending_interests(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn congestion_nacks_are_waited_out_and_others_are_final() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
+    let mut stream = server.serve(&name("/busy")).unwrap();
+    server.register_prefix(&name("/busy"), RouteOptions::default()).await.unwrap();
+    tokio::spawn(async move {
+        let mut count = 0;
+        while let Some(incoming) = stream.next().await {
+            count += 1;
+            let asked = incoming.interest().name().to_buf();
+            if count % 4 == 0 {
+                let reason = if count % 8 == 0 { NackReason::Congestion } else { NackReason::Duplicate };
+                incoming.nack(reason).await.unwrap();
+            } else {
+                incoming
+                    .respond(&DataBuilder::new(asked).final_segment(49).content(b"xy").sign_digest())
+                    .await
+                    .unwrap();
+            }
+        }
+    });
+    let (got, progress) = fetch(&consumer, "/busy/v=1", FetchOptions::default()).await.unwrap();
+    assert_eq!(got.len(), 100);
+    assert!(progress.nacks >= 12 && progress.timeouts == 0, "{progress:?}");
+
+    let error = fetch(&consumer, "/nowhere/v=1", FetchOptions::default()).await.unwrap_err();
+    assert!(matches!(error, FetchError::SegmentNack { segment: 0, reason: NackReason::NoRoute }), "{error}");
+    let error = fetch(&consumer, "/nowhere", FetchOptions::default()).await.unwrap_err();
+    assert!(matches!(&error, FetchError::NotFound { cause: ExpressError::Nack(NackReason::NoRoute), .. }), "{error}");
+}
+
+#[tokio::test]
+async fn forged_content_and_oversized_objects_are_refused() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let mut stream = server.serve(&name("/forged")).unwrap();
+    server.register_prefix(&name("/forged"), RouteOptions::default()).await.unwrap();
+    tokio::spawn(async move {
+        while let Some(incoming) = stream.next().await {
+            let asked = incoming.interest().name().to_buf();
+            let mut wire = DataBuilder::new(asked).final_segment(0).content(b"true").sign_digest();
+            *wire.last_mut().unwrap() ^= 1;
+            incoming.respond(&wire).await.unwrap();
+        }
+    });
+    let error = fetch(&consumer, "/forged/v=1", FetchOptions::default()).await.unwrap_err();
+    assert!(matches!(error, FetchError::BadDigest(_)), "{error}");
+
+    let publisher = SegmentPublisher::of_octets(&octets(10_000), &name("/big"), chunks(1000)).unwrap();
+    publish(&server, publisher, "/big").await;
+    let options = FetchOptions { size_bytes_max: 9_999, ..FetchOptions::default() };
+    let error = fetch(&consumer, "/big", options).await.unwrap_err();
+    assert!(matches!(error, FetchError::TooLarge(9_999)), "{error}");
+}
+
+#[tokio::test]
+async fn single_packet_without_segments() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let mut stream = server.serve(&name("/note")).unwrap();
+    server.register_prefix(&name("/note"), RouteOptions::default()).await.unwrap();
+    tokio::spawn(async move {
+        while let Some(incoming) = stream.next().await {
+            if incoming.interest().name() == name("/note").as_name() {
+                incoming.respond(&DataBuilder::new(name("/note/today")).content(b"hello").sign_digest()).await.unwrap();
+            } else {
+                incoming.nack(NackReason::NoRoute).await.unwrap();
+            }
+        }
+    });
+    let (got, progress) = fetch(&consumer, "/note", FetchOptions::default()).await.unwrap();
+    assert_eq!(got, b"hello");
+    assert_eq!(progress.versioned_name, name("/note/today"));
+}
+
+#[test]
+fn publisher_answers_only_what_exists() {
+    let mut publisher = SegmentPublisher::of_octets(&octets(250), &name("/a/file"), chunks(100)).unwrap();
+    let mut ask = |uri: &str, prefix: bool| {
+        let wire = InterestBuilder::new(name(uri)).can_be_prefix(prefix).build();
+        let answer = publisher.answer(&namewire_packet::Interest::parse(&wire).unwrap())?;
+        Some(namewire_packet::Data::parse(&answer).unwrap().name().to_string())
+    };
+    assert_eq!(ask("/a/file/v=5/seg=2", false).unwrap(), "/a/file/v=5/seg=2");
+    assert_eq!(ask("/a/file/v=5/seg=3", false), None);
+    assert_eq!(ask("/a/file/v=4/seg=0", false), None);
+    assert_eq!(ask("/a/file", true).unwrap(), "/a/file/v=5/seg=0");
+    assert_eq!(ask("/a/file/v=5", true).unwrap(), "/a/file/v=5/seg=0");
+    assert_eq!(ask("/a/file", false), None);
+    assert_eq!(ask("/a", true), None);
+    assert_eq!(ask("/a/file/32=metadata", false), None);
+    assert!(ask("/a/file/32=metadata", true).unwrap().starts_with("/a/file/32=metadata/v="));
+    let counters = publisher.counters();
+    assert_eq!((counters.interests, counters.segments, counters.metadata, counters.not_found), (9, 3, 1, 5));
+    assert_eq!(counters.bytes, 50 + 100 + 100);
+}
+
+#[test]
+fn publisher_refuses_what_cannot_be_sent() {
+    use namewire_client::PublishError;
+    let publish = |name: &NameBuf, size| SegmentPublisher::of_octets(b"", name, chunks(size)).map(drop);
+    assert!(matches!(publish(&name("/a"), 0), Err(PublishError::BadSegmentSize(0))));
+    assert!(matches!(publish(&name("/a"), 8193), Err(PublishError::BadSegmentSize(8193))));
+    let mut long = NameBuf::new();
+    long.push_generic(&[b'x'; 700]);
+    assert!(matches!(publish(&long, 8192), Err(PublishError::PacketTooLarge { .. })));
+    publish(&long, 8000).unwrap();
+    let missing = SegmentPublisher::of_file(std::path::Path::new("/no/such/file"), &long, chunks(10));
+    assert!(matches!(missing, Err(PublishError::File { .. })));
+}
