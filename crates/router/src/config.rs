@@ -1,0 +1,94 @@
+//! Settings of a router, and why it may fail to start.
+
+use namewire_engine::{EngineConfig, dispatch::MAX_WORKERS};
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+
+/// UDP and TCP port of NDN.
+pub const DEFAULT_PORT: u16 = 6363;
+
+/// Settings of a router. Capacities are for the whole router and divided among its workers.
+#[derive(Clone, Debug)]
+pub struct RouterConfig {
+    /// Unix socket for applications; `None` listens on none.
+    pub socket: Option<PathBuf>,
+    /// TCP listeners.
+    pub tcp: Vec<SocketAddr>,
+    /// UDP listeners.
+    pub udp: Vec<SocketAddr>,
+    /// Worker threads, 1 to 64. Default 1.
+    pub workers: usize,
+    /// Tables and policies.
+    pub engine: EngineConfig,
+    /// Most FIB entries. Default 1,200,000: a full RIB (1,000,000), next hops added by hand
+    /// and strategy choices. Memory grows with use.
+    pub fib_capacity_entries: usize,
+    /// Most faces per worker. Default 16,384.
+    pub max_faces: usize,
+    /// On-demand UDP faces close after so long without a packet. Default 600 s.
+    pub udp_idle_timeout: Duration,
+    /// Fixes hashes, nonces and shards, for tests; `None` takes a secret from the system.
+    pub seed: Option<u64>,
+}
+
+impl Default for RouterConfig {
+    fn default() -> Self {
+        RouterConfig {
+            socket: None,
+            tcp: Vec::new(),
+            udp: Vec::new(),
+            workers: 1,
+            engine: EngineConfig::default(),
+            fib_capacity_entries: 1_200_000,
+            max_faces: 16_384,
+            udp_idle_timeout: Duration::from_secs(600),
+            seed: None,
+        }
+    }
+}
+
+impl RouterConfig {
+    /// Refuses settings that cannot work.
+    pub(crate) fn check(&self) -> Result<(), StartError> {
+        if !(1..=MAX_WORKERS).contains(&self.workers) {
+            return Err(StartError::Workers(self.workers));
+        }
+        Ok(())
+    }
+
+    /// The share of one worker.
+    pub(crate) fn engine_per_worker(&self) -> EngineConfig {
+        let workers = self.workers as u64;
+        let share = |total: u64| total.div_ceil(workers);
+        let engine = &self.engine;
+        EngineConfig {
+            pit_capacity_entries: engine.pit_capacity_entries.div_ceil(self.workers as u32),
+            interest_overflow_bytes: share(engine.interest_overflow_bytes),
+            cs_capacity_bytes: share(engine.cs_capacity_bytes),
+            cs_capacity_packets: share(engine.cs_capacity_packets),
+            dead_nonce_capacity: engine.dead_nonce_capacity.div_ceil(self.workers),
+            ..engine.clone()
+        }
+    }
+}
+
+/// Why a router did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A number of workers outside 1 to 64.
+    #[error("{0} workers: choose 1 to {MAX_WORKERS}")]
+    Workers(usize),
+    /// A listener could not be opened.
+    #[error("cannot listen on {what}: {source}")]
+    Listen {
+        /// The FaceUri.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Threads, descriptors or randomness are not to be had.
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+    /// The strategies of the configuration cannot be had.
+    #[error("cannot start: {0}")]
+    Strategy(#[from] namewire_management::StrategyError),
+}

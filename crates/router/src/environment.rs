@@ -1,0 +1,219 @@
+//! The node as management sees it: faces, counters, strategies.
+
+use crate::{
+    messages::{ControlSender, WorkerSender},
+    router_drop::RouterDrop,
+    shared::Shared,
+};
+use namewire_engine::DropReason;
+use namewire_faces::{CloseReason, FaceCounters, FaceIdAllocator, FaceInfo, LinkDrop};
+use namewire_management::{Environment, FaceProperties, ResolvedStrategy, StrategyError, StrategyRegistry, Times};
+use namewire_packet::{
+    FaceId, NameBuf,
+    nfd::{
+        self, CsInfo, DropCounter, FacePersistency, FaceScope, FaceUri, ForwarderStatus, LinkType, cs_flags, face_flags,
+    },
+};
+use std::{
+    collections::{HashMap, HashSet},
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// What control knows of a face.
+pub(crate) struct FaceRecord {
+    pub(crate) worker: u8,
+    pub(crate) info: FaceInfo,
+    pub(crate) counters: Arc<FaceCounters>,
+    pub(crate) local_fields: bool,
+}
+
+/// Content Store settings of the whole router.
+#[derive(Clone, Copy)]
+pub(crate) struct CsSettings {
+    pub(crate) capacity_bytes: u64,
+    pub(crate) capacity_packets: u64,
+    pub(crate) admit: bool,
+    pub(crate) serve: bool,
+}
+
+/// The node beside its management.
+pub(crate) struct Node {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) workers: Vec<WorkerSender>,
+    pub(crate) sender: ControlSender,
+    pub(crate) face_ids: FaceIdAllocator,
+    pub(crate) faces: HashMap<FaceId, FaceRecord>,
+    pub(crate) faces_per_worker: Vec<usize>,
+    pub(crate) udp_listeners: Vec<SocketAddr>,
+    pub(crate) channels: Vec<FaceUri>,
+    pub(crate) cs: CsSettings,
+    pub(crate) start_unix_ms: u64,
+    /// Faces being made that are to have local fields.
+    pub(crate) pending_local_fields: HashSet<FaceId>,
+    /// Permanent faces that are down, and the pause before the next attempt.
+    pub(crate) retry_pauses: HashMap<FaceId, Duration>,
+    /// FIB changes that the table refused because it was full.
+    pub(crate) fib_refusals: u64,
+    /// Link drops of faces that are gone.
+    pub(crate) closed_face_drops: [u64; LinkDrop::COUNT],
+    /// Faces that closed by themselves, by reason.
+    pub(crate) close_counts: HashMap<&'static str, u64>,
+    /// What workers dropped that belonged to no face.
+    pub(crate) faceless: Vec<Arc<FaceCounters>>,
+}
+
+pub(crate) fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+impl Node {
+    pub(crate) fn times(&self) -> Times {
+        Times { mono_ns: self.shared.now_ns(), unix_ms: unix_ms() }
+    }
+
+    /// The worker with the fewest faces.
+    pub(crate) fn choose_worker(&self) -> u8 {
+        let fewest = self.faces_per_worker.iter().enumerate().min_by_key(|(_, faces)| **faces);
+        fewest.map_or(0, |(worker, _)| worker as u8)
+    }
+
+    pub(crate) fn worker(&self, worker: u8) -> &WorkerSender {
+        &self.workers[usize::from(worker)]
+    }
+
+    /// Counts a face that closed, or whose connection failed, by itself.
+    pub(crate) fn count_closed(&mut self, reason: CloseReason) {
+        let name = match reason {
+            CloseReason::PeerClosed => "by-peer",
+            CloseReason::Io(_) => "socket-failed",
+            CloseReason::OversizeElement => "oversize-element",
+            CloseReason::MalformedElement => "malformed-element",
+            CloseReason::Idle => "idle",
+        };
+        *self.close_counts.entry(name).or_default() += 1;
+    }
+
+    /// A face as management keeps it.
+    pub(crate) fn properties(&self, face: FaceId) -> Option<FaceProperties> {
+        let record = self.faces.get(&face)?;
+        let info = &record.info;
+        let uri = |text: &str| text.parse::<FaceUri>().unwrap_or(FaceUri::Null);
+        Some(FaceProperties {
+            face,
+            remote: uri(&info.remote_uri),
+            local: uri(&info.local_uri),
+            scope: match info.scope {
+                namewire_faces::FaceScope::Local => FaceScope::Local,
+                namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
+            },
+            persistency: FacePersistency::from_code(info.persistency as u64).unwrap_or(FacePersistency::Persistent),
+            link_type: LinkType::from_code(info.link_type as u64).unwrap_or(LinkType::PointToPoint),
+            flags: if record.local_fields { face_flags::LOCAL_FIELDS } else { 0 },
+            base_congestion_marking_interval_ns: None,
+            default_congestion_threshold_bytes: None,
+            mtu: Some(info.mtu as u64),
+        })
+    }
+}
+
+impl StrategyRegistry for Node {
+    fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError> {
+        let resolved = self.shared.write().strategies.resolve(requested);
+        match resolved {
+            Ok((id, instance)) => Ok(ResolvedStrategy { id, instance }),
+            Err(namewire_engine::StrategyError::Unknown) => Err(StrategyError::Unknown),
+            Err(namewire_engine::StrategyError::Invalid(why)) => Err(StrategyError::Invalid(why)),
+            Err(namewire_engine::StrategyError::TooMany) => Err(StrategyError::Full),
+        }
+    }
+}
+
+impl Environment for Node {
+    fn face_counters(&self, face: FaceId) -> nfd::FaceCounters {
+        let Some(record) = self.faces.get(&face) else { return nfd::FaceCounters::default() };
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &record.counters;
+        nfd::FaceCounters {
+            n_in_interests: read(&counters.in_interests),
+            n_in_data: read(&counters.in_data),
+            n_in_nacks: read(&counters.in_nacks),
+            n_out_interests: read(&counters.out_interests),
+            n_out_data: read(&counters.out_data),
+            n_out_nacks: read(&counters.out_nacks),
+            n_in_bytes: read(&counters.in_octets),
+            n_out_bytes: read(&counters.out_octets),
+        }
+    }
+
+    fn face_expiration_ms(&self, _face: FaceId) -> Option<u64> {
+        None // a worker knows when it last heard from a face; it does not publish every packet's time
+    }
+
+    fn forwarder_status(&self) -> ForwarderStatus {
+        let status = self.shared.total_status();
+        let counters = status.counters;
+        ForwarderStatus {
+            nfd_version: concat!("namewire-", env!("CARGO_PKG_VERSION")).to_owned(),
+            start_timestamp_ms: self.start_unix_ms,
+            current_timestamp_ms: unix_ms(),
+            n_name_tree_entries: status.name_groups,
+            n_fib_entries: 0, // filled in by management, which knows the hidden ones
+            n_pit_entries: status.pit_entries,
+            n_measurements_entries: 0,
+            n_cs_entries: status.cs_entries,
+            n_in_interests: counters.in_interests,
+            n_in_data: counters.in_data,
+            n_in_nacks: counters.in_nacks,
+            n_out_interests: counters.out_interests,
+            n_out_data: counters.out_data,
+            n_out_nacks: counters.out_nacks,
+            n_satisfied_interests: counters.satisfied,
+            n_unsatisfied_interests: counters.unsatisfied,
+        }
+    }
+
+    /// Reasons that never occurred are left out.
+    fn drop_counters(&self) -> Vec<DropCounter> {
+        let status = self.shared.total_status();
+        let mut counters: Vec<DropCounter> = Vec::new();
+        let mut add = |place: &str, name: &str, count: u64| {
+            if count > 0 {
+                counters.push(DropCounter { reason: format!("{place}.{name}"), count });
+            }
+        };
+        for reason in DropReason::ALL {
+            add("engine", reason.name(), status.counters.dropped(*reason));
+        }
+        for reason in LinkDrop::ALL {
+            let live = self.faces.values().map(|record| &record.counters).chain(&self.faceless);
+            let live: u64 = live.map(|counters| counters.dropped(reason)).sum();
+            add("link", reason.name(), live + self.closed_face_drops[reason as usize]);
+        }
+        for reason in RouterDrop::ALL {
+            add("router", reason.name(), status.drops[reason as usize]);
+        }
+        add("router", "fib-full", self.fib_refusals);
+        for (reason, count) in &self.close_counts {
+            add("face-closed", reason, *count);
+        }
+        counters
+    }
+
+    fn cs_info(&self) -> CsInfo {
+        let status = self.shared.total_status();
+        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+        CsInfo {
+            capacity: self.cs.capacity_packets,
+            flags: flag(self.cs.admit, cs_flags::ADMIT) | flag(self.cs.serve, cs_flags::SERVE),
+            n_cs_entries: status.cs_entries,
+            n_hits: status.counters.cs_hits,
+            n_misses: status.counters.cs_misses,
+        }
+    }
+
+    fn channels(&self) -> Vec<FaceUri> {
+        self.channels.clone()
+    }
+}

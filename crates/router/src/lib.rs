@@ -1,0 +1,35 @@
+//! A running NDN router: worker threads that forward, and one control thread.
+//!
+//! ```text
+//!            ┌ worker 0 ┐   byte rings    ┌ worker 1 ┐
+//!   sockets ─┤ driver   ├────────────────►│ driver   ├─ sockets
+//!            │ engine   │◄────────────────┤ engine   │
+//!            └──┬────▲──┘                 └──┬────▲──┘
+//!   Interests   │    │ replies, new faces,   │    │
+//!   for face 1, │    │ CS settings           │    │
+//!   face events ▼    │                       ▼    │
+//!            ┌──────────────────────────────────────┐
+//!            │ control: management, RIB, listeners  │  tokio, current thread
+//!            └──────────────────────────────────────┘
+//! ```
+//!
+//! A worker owns its engine, its sockets and their faces; nobody else touches
+//! them. What all workers read (FIB, strategies, face attributes) stands in
+//! [`shared`], which only the control side and the birth of on-demand faces write.
+//! Start with [`worker`] to see a packet's way, with [`control`] to see a command's.
+
+pub mod config;
+mod control;
+mod environment;
+mod face_creation;
+mod listeners;
+mod mesh;
+mod messages;
+pub mod ring;
+mod router_drop;
+mod shared;
+mod worker;
+
+pub use config::{DEFAULT_PORT, RouterConfig, StartError};
+pub use control::{Router, RouterHandle};
+pub use router_drop::RouterDrop;

@@ -1,0 +1,226 @@
+//! The rings between workers: one per ordered pair, carrying packets whose name or
+//! face belongs to the other (house plan §4).
+//!
+//! A record is fixed-size metadata and the packet's octets:
+//!
+//! ```text
+//!  0    1      2..10  10..12   12     13     14     15..47   48..56    56..64    64..72   72…
+//!  kind asked  face   flags    nack   token  –      token    incoming  next hop  mark     packet
+//!       else-                  code/50 length       octets   face id   face id
+//!       where
+//! ```
+
+use crate::ring::{Consumer, Doorbell, Producer, PushError};
+use namewire_faces::Waker;
+use namewire_packet::{
+    FaceId, NackReason,
+    lp::{LpHeaders, PitToken},
+};
+use std::sync::Arc;
+
+/// Octets of one ring: room for 28 of the largest packets or 1,500 small ones.
+pub(crate) const RING_BYTES: usize = 256 << 10;
+
+/// Octets of a record before the packet.
+const METADATA_BYTES: usize = 72;
+
+/// What the receiving worker is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Its engine decides: the name is its own.
+    Decide { asked_elsewhere: bool },
+    /// Its face sends: the decision is made.
+    Transmit,
+}
+
+/// A record as read from a ring.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) task: Task,
+    pub(crate) face: FaceId,
+    pub(crate) headers: LpHeaders,
+    pub(crate) packet: &'a mut [u8],
+}
+
+const HAS_NACK: u8 = 1;
+const HAS_INCOMING: u8 = 2;
+const HAS_NEXT_HOP: u8 = 4;
+const NO_CACHE: u8 = 8;
+const NON_DISCOVERY: u8 = 16;
+
+fn encode(task: Task, face: FaceId, headers: &LpHeaders) -> [u8; METADATA_BYTES] {
+    let mut out = [0; METADATA_BYTES];
+    match task {
+        Task::Decide { asked_elsewhere } => out[1] = u8::from(asked_elsewhere),
+        Task::Transmit => out[0] = 1,
+    }
+    out[2..10].copy_from_slice(&face.0.to_le_bytes());
+    let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+    out[10] = flag(headers.nack.is_some(), HAS_NACK)
+        | flag(headers.incoming_face_id.is_some(), HAS_INCOMING)
+        | flag(headers.next_hop_face_id.is_some(), HAS_NEXT_HOP)
+        | flag(headers.no_cache, NO_CACHE)
+        | flag(headers.non_discovery, NON_DISCOVERY);
+    out[12] = headers.nack.map_or(0, |reason| reason.code() as u8); // 0, 50, 100 or 150
+    if let Some(token) = &headers.pit_token {
+        let octets = token.as_bytes();
+        out[13] = octets.len() as u8;
+        out[15..15 + octets.len()].copy_from_slice(octets);
+    }
+    out[48..56].copy_from_slice(&headers.incoming_face_id.unwrap_or_default().0.to_le_bytes());
+    out[56..64].copy_from_slice(&headers.next_hop_face_id.unwrap_or_default().0.to_le_bytes());
+    out[64..72].copy_from_slice(&headers.congestion_mark.to_le_bytes());
+    out
+}
+
+/// Reads a record. `None` for one that no worker wrote, which does not happen.
+fn decode(record: &mut [u8]) -> Option<Record<'_>> {
+    let (metadata, packet) = record.split_at_mut_checked(METADATA_BYTES)?;
+    let number = |at: usize| {
+        let mut octets = [0; 8];
+        octets.copy_from_slice(&metadata[at..at + 8]);
+        u64::from_le_bytes(octets)
+    };
+    let has = |bit: u8| metadata[10] & bit != 0;
+    let token_length = usize::from(metadata[13]).min(namewire_packet::lp::MAX_PIT_TOKEN_BYTES);
+    let headers = LpHeaders {
+        pit_token: PitToken::new(&metadata[15..15 + token_length]),
+        nack: has(HAS_NACK).then(|| NackReason::from_code(u64::from(metadata[12]))),
+        incoming_face_id: has(HAS_INCOMING).then(|| FaceId(number(48))),
+        next_hop_face_id: has(HAS_NEXT_HOP).then(|| FaceId(number(56))),
+        no_cache: has(NO_CACHE),
+        congestion_mark: number(64),
+        non_discovery: has(NON_DISCOVERY),
+    };
+    let task = if metadata[0] == 1 { Task::Transmit } else { Task::Decide { asked_elsewhere: metadata[1] != 0 } };
+    let face = FaceId(number(2));
+    Some(Record { task, face, headers, packet })
+}
+
+/// How to wake one worker.
+pub(crate) struct Bell {
+    pub(crate) doorbell: Doorbell,
+    pub(crate) waker: Waker,
+}
+
+/// The rings out of one worker.
+pub(crate) struct Outbox {
+    producers: Vec<Option<Producer>>,
+    bells: Arc<[Bell]>,
+    /// Rings with unpublished records, one bit each.
+    dirty: u64,
+}
+
+/// The rings into one worker.
+pub(crate) struct Inbox {
+    consumers: Vec<Consumer>,
+}
+
+/// Makes the rings between all workers: (out of, into) each of them.
+pub(crate) fn connect(bells: &Arc<[Bell]>) -> Vec<(Outbox, Inbox)> {
+    let workers = bells.len();
+    let mut inboxes: Vec<Inbox> = (0..workers).map(|_| Inbox { consumers: Vec::new() }).collect();
+    let mut outboxes = Vec::new();
+    for from in 0..workers {
+        let mut producers = Vec::new();
+        for (to, inbox) in inboxes.iter_mut().enumerate() {
+            producers.push((from != to).then(|| {
+                let (producer, consumer) = crate::ring::channel(RING_BYTES);
+                inbox.consumers.push(consumer);
+                producer
+            }));
+        }
+        outboxes.push(Outbox { producers, bells: Arc::clone(bells), dirty: 0 });
+    }
+    outboxes.into_iter().zip(inboxes).collect()
+}
+
+impl Outbox {
+    /// Queues a packet for another worker. False: the ring is full.
+    pub(crate) fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) -> bool {
+        let Some(producer) = self.producers.get_mut(usize::from(to)).and_then(Option::as_mut) else { return false };
+        let metadata = encode(task, face, headers);
+        let pushed = match producer.try_push(&[&metadata, packet]) {
+            Err(PushError::Full) => {
+                // What is queued may just not be visible yet: show it, and try once more.
+                producer.publish();
+                producer.try_push(&[&metadata, packet])
+            }
+            other => other,
+        };
+        self.dirty |= 1 << to;
+        pushed.is_ok()
+    }
+
+    /// Makes everything pushed visible and wakes whoever sleeps.
+    pub(crate) fn publish(&mut self) {
+        while self.dirty != 0 {
+            let to = self.dirty.trailing_zeros() as usize;
+            self.dirty &= self.dirty - 1;
+            if let Some(producer) = &mut self.producers[to] {
+                producer.publish();
+            }
+            let bell = &self.bells[to];
+            bell.doorbell.ring(|| bell.waker.wake());
+        }
+    }
+
+    /// The bell of worker `index`.
+    pub(crate) fn bell(&self, index: u8) -> &Bell {
+        &self.bells[usize::from(index)]
+    }
+}
+
+impl Inbox {
+    /// True if a record waits in any ring.
+    pub(crate) fn has_records(&mut self) -> bool {
+        self.consumers.iter_mut().any(Consumer::has_records)
+    }
+
+    /// Lends up to `max_records` records of each ring in turn to `take`, which
+    /// gets all those of one ring at once.
+    pub(crate) fn drain(&mut self, max_records: usize, mut take: impl FnMut(&mut dyn Iterator<Item = Record<'_>>)) {
+        for consumer in &mut self.consumers {
+            let mut batch = consumer.batch(max_records);
+            if !batch.is_empty() {
+                take(&mut batch.records().filter_map(decode));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_survives_the_ring() {
+        let samples = [
+            (Task::Transmit, LpHeaders::default()),
+            (
+                Task::Decide { asked_elsewhere: true },
+                LpHeaders {
+                    pit_token: PitToken::new(&[7; 32]),
+                    nack: Some(NackReason::NoRoute),
+                    incoming_face_id: Some(FaceId(u64::MAX)),
+                    next_hop_face_id: Some(FaceId(0)),
+                    no_cache: true,
+                    congestion_mark: 9,
+                    non_discovery: true,
+                },
+            ),
+            (
+                Task::Decide { asked_elsewhere: false },
+                LpHeaders { nack: Some(NackReason::None), pit_token: PitToken::new(&[1]), ..LpHeaders::default() },
+            ),
+        ];
+        for (task, headers) in samples {
+            let mut record = encode(task, FaceId(300), &headers).to_vec();
+            record.extend_from_slice(b"packet");
+            let read = decode(&mut record).unwrap();
+            assert_eq!((read.task, read.face, read.headers), (task, FaceId(300), headers));
+            assert_eq!(read.packet, b"packet");
+        }
+        assert!(decode(&mut [0; 10]).is_none());
+    }
+}

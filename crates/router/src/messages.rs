@@ -1,0 +1,98 @@
+//! What control and workers tell each other. All of it is rare: packets take the rings.
+
+use namewire_faces::{AddFaceError, CloseReason, FaceCounters, FaceInfo, Persistency, StreamSocket, Waker};
+use namewire_management::Ticket;
+use namewire_packet::{FaceId, NameBuf, lp::PitToken};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, mpsc::SyncSender},
+};
+use tokio::sync::mpsc;
+
+/// From control to one worker.
+pub(crate) enum ToWorker {
+    /// Take over a connected stream.
+    AddStream { face: FaceId, socket: StreamSocket, info: FaceInfo, ticket: Option<Ticket> },
+    /// Connect a UDP socket to `remote`.
+    AddUdp {
+        face: FaceId,
+        local: SocketAddr,
+        remote: SocketAddr,
+        persistency: Persistency,
+        mtu: usize,
+        ticket: Option<Ticket>,
+    },
+    /// Give a permanent stream face its new connection.
+    Reconnect { face: FaceId, socket: StreamSocket },
+    /// Close a face of this worker.
+    RemoveFace { face: FaceId },
+    /// Change a face of this worker.
+    UpdateFace { face: FaceId, persistency: Option<Persistency>, mtu: Option<usize>, local_fields: Option<bool> },
+    /// A face of any worker is gone: forget its records.
+    ForgetFace { face: FaceId },
+    /// A packet from the internal face.
+    Packet { packet: Vec<u8>, pit_token: Option<PitToken> },
+    /// Prefixes have gained next hops.
+    NewNextHops(Arc<Vec<(NameBuf, FaceId)>>),
+    /// New Content Store settings, this worker's share.
+    ConfigureCs { capacity_bytes: u64, capacity_packets: u64, admit: bool, serve: bool },
+    /// End the thread.
+    Stop,
+}
+
+/// From a worker (or a listener) to control.
+pub(crate) enum ToControl {
+    /// An Interest for the internal face.
+    Interest { incoming: FaceId, pit_token: Option<PitToken>, packet: Vec<u8> },
+    /// What became of [`ToWorker::AddStream`] or [`ToWorker::AddUdp`].
+    FaceAdded {
+        worker: u8,
+        face: FaceId,
+        ticket: Option<Ticket>,
+        result: Result<(FaceInfo, Arc<FaceCounters>), AddFaceError>,
+    },
+    /// A datagram made a face.
+    FaceMade { worker: u8, face: FaceId, info: FaceInfo, counters: Arc<FaceCounters> },
+    /// A face closed by itself.
+    FaceClosed { face: FaceId, reason: CloseReason },
+    /// The connection of a permanent stream face failed.
+    FaceDown { face: FaceId, reason: CloseReason },
+    /// A listener accepted a connection.
+    Accepted { socket: StreamSocket, info: FaceInfo },
+    /// An outgoing connection was made, or not.
+    Connected { request: Box<crate::face_creation::StreamRequest>, result: std::io::Result<StreamSocket> },
+    /// It is time to try a permanent face's connection again.
+    Retry { face: FaceId },
+    /// End.
+    Stop,
+}
+
+/// How workers reach control. Interests are refused when too many wait; events
+/// never are: there are at most a few per face.
+#[derive(Clone)]
+pub(crate) struct ControlSender {
+    pub(crate) events: mpsc::UnboundedSender<ToControl>,
+    pub(crate) interests: mpsc::Sender<ToControl>,
+}
+
+/// Management Interests that may wait.
+pub(crate) const MANAGEMENT_QUEUE: usize = 4096;
+
+/// How control reaches one worker.
+pub(crate) struct WorkerSender {
+    pub(crate) messages: SyncSender<ToWorker>,
+    pub(crate) waker: Waker,
+}
+
+/// Messages that may wait for a worker before control waits for it.
+pub(crate) const WORKER_QUEUE: usize = 4096;
+
+impl WorkerSender {
+    /// Hands over a message and wakes the worker. A worker that is gone (the router
+    /// is stopping) takes none.
+    pub(crate) fn send(&self, message: ToWorker) {
+        if self.messages.send(message).is_ok() {
+            self.waker.wake();
+        }
+    }
+}

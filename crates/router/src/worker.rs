@@ -1,0 +1,421 @@
+//! One worker thread: what happens to a packet between two system calls.
+//!
+//! Read [`Worker::run`] first. Every turn takes messages from control, packets from
+//! its sockets and from the other workers' rings, lets the engine decide batch by
+//! batch, and sends what came out: through its own faces, or over a ring to the
+//! worker that owns the face.
+
+use crate::{
+    mesh::{Inbox, Outbox, Record, Task},
+    messages::{ControlSender, ToControl, ToWorker},
+    router_drop::RouterDrop,
+    shared::{Shared, SharedTables, WorkerStatus},
+};
+use arrayvec::ArrayVec;
+use namewire_engine::{BATCH_PACKETS, Engine, FaceAttributes, FaceId, FaceScope, Frame, Instant, Output, View};
+use namewire_faces::{FaceEvent, RxArena, RxPacket, SocketDriver};
+use namewire_packet::lp::LpHeaders;
+use namewire_tables::NameHashes;
+use std::{
+    sync::{Arc, mpsc::Receiver},
+    time::Duration,
+};
+
+/// Packets read from sockets in one turn: a few batches, so that timers and rings are not starved.
+const PACKETS_PER_TURN: usize = 4 * BATCH_PACKETS;
+
+/// Records taken from each ring in one turn.
+const RECORDS_PER_TURN: usize = BATCH_PACKETS;
+
+/// A busy worker publishes its counters this often.
+const STATUS_INTERVAL_NS: u64 = 5_000_000;
+
+/// Control's messages served in one turn.
+const MESSAGES_PER_TURN: usize = 64;
+
+pub(crate) struct Worker {
+    pub(crate) index: u8,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) engine: Engine,
+    pub(crate) driver: SocketDriver,
+    pub(crate) messages: Receiver<ToWorker>,
+    pub(crate) control: ControlSender,
+    pub(crate) outbox: Outbox,
+    pub(crate) inbox: Inbox,
+}
+
+/// What is reused from turn to turn.
+#[derive(Default)]
+struct Scratch {
+    arena: RxArena,
+    received: Vec<RxPacket>,
+    local: Vec<RxPacket>,
+    asked_elsewhere: Vec<bool>,
+    output: Output,
+    hashes: NameHashes,
+    drops: [u64; RouterDrop::COUNT],
+}
+
+/// Where a decided packet goes.
+struct Exit<'a> {
+    index: u8,
+    now_ns: u64,
+    driver: &'a mut SocketDriver,
+    outbox: &'a mut Outbox,
+    control: &'a ControlSender,
+    drops: &'a mut [u64; RouterDrop::COUNT],
+}
+
+impl Worker {
+    /// Forwards until told to stop.
+    pub(crate) fn run(mut self) {
+        let mut scratch = Scratch::default();
+        let mut status_due_ns = 0;
+        loop {
+            let now_ns = self.shared.now_ns();
+            if !self.serve_messages(now_ns, &mut scratch) {
+                return;
+            }
+            self.driver.receive(now_ns, &mut scratch.arena, &mut scratch.received, PACKETS_PER_TURN);
+            self.note_face_events();
+            let shared = Arc::clone(&self.shared);
+            let tables = shared.read();
+            self.decide_received(now_ns, &tables, &mut scratch);
+            self.decide_rings(now_ns, &tables, &mut scratch);
+            self.run_timers(now_ns, &tables, &mut scratch);
+            drop(tables);
+            self.outbox.publish();
+            self.driver.flush();
+            self.note_face_events();
+
+            let is_idle = scratch.received.is_empty();
+            if is_idle || now_ns >= status_due_ns {
+                self.publish_status(&scratch);
+                status_due_ns = now_ns + STATUS_INTERVAL_NS;
+            }
+            self.sleep(is_idle, now_ns);
+        }
+    }
+
+    /// Sleeps until a socket, another worker, control or a timer has something;
+    /// only looks if this turn had packets.
+    fn sleep(&mut self, is_idle: bool, now_ns: u64) {
+        let deadline_ns = [self.engine.next_deadline().map(|at| at.0), self.driver.next_deadline_ns()];
+        let until_deadline = deadline_ns
+            .into_iter()
+            .flatten()
+            .min()
+            // Rounded up to the clock of epoll, or the last millisecond would be spent spinning.
+            .map(|at| Duration::from_millis(at.saturating_sub(now_ns).div_ceil(1_000_000)));
+        let inbox = &mut self.inbox;
+        let doorbell = &self.outbox.bell(self.index).doorbell;
+        let may_sleep = is_idle && doorbell.may_sleep(|| inbox.has_records());
+        let timeout = if may_sleep { until_deadline } else { Some(Duration::ZERO) };
+        // An error here (no memory for epoll's answer) passes; the next turn asks again.
+        let _ = self.driver.wait(timeout);
+        if may_sleep {
+            doorbell.awake();
+        }
+    }
+
+    /// Packets from our sockets: ours are decided here, the others go to their workers.
+    fn decide_received(&mut self, now_ns: u64, tables: &SharedTables, scratch: &mut Scratch) {
+        let Scratch { arena, received, local, asked_elsewhere, output, hashes, drops } = scratch;
+        let dispatcher = &self.shared.dispatcher;
+        let packets: &[RxPacket] = if dispatcher.workers() == 1 {
+            asked_elsewhere.clear();
+            asked_elsewhere.resize(received.len(), false);
+            received
+        } else {
+            local.clear();
+            asked_elsewhere.clear();
+            for packet in received.iter() {
+                let octets = arena.packet(packet);
+                let workers = dispatcher.route(self.index, &packet.headers, octets, hashes);
+                for worker in workers.iter() {
+                    if worker == self.index {
+                        local.push(*packet);
+                        asked_elsewhere.push(workers.is_several());
+                    } else {
+                        let task = Task::Decide { asked_elsewhere: workers.is_several() };
+                        if !self.outbox.push(worker, task, packet.face, &packet.headers, octets) {
+                            drops[RouterDrop::RingFull as usize] += 1;
+                        }
+                    }
+                }
+            }
+            local
+        };
+        let view = tables.view();
+        let mut asked = asked_elsewhere.chunks(BATCH_PACKETS);
+        for chunk in packets.chunks(BATCH_PACKETS) {
+            let asked = asked.next().unwrap_or_default();
+            let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = chunk
+                .iter()
+                .zip(arena.packets_mut(chunk))
+                .zip(asked)
+                .map(|((meta, packet), &asked_elsewhere)| Frame {
+                    face: meta.face,
+                    headers: meta.headers,
+                    packet,
+                    asked_elsewhere,
+                })
+                .collect();
+            let mut exit = Exit {
+                index: self.index,
+                now_ns,
+                driver: &mut self.driver,
+                outbox: &mut self.outbox,
+                control: &self.control,
+                drops,
+            };
+            decide(&mut self.engine, &mut exit, &view, &mut frames, output, &self.shared, hashes);
+        }
+    }
+
+    /// Packets from other workers: lent by the ring for one batch.
+    fn decide_rings(&mut self, now_ns: u64, tables: &SharedTables, scratch: &mut Scratch) {
+        let Worker { index, shared, engine, driver, control, outbox, inbox, .. } = self;
+        let Scratch { output, hashes, drops, .. } = scratch;
+        let view = tables.view();
+        inbox.drain(RECORDS_PER_TURN, |records| {
+            let mut exit = Exit { index: *index, now_ns, driver, outbox, control, drops };
+            let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
+            for Record { task, face, headers, packet } in records {
+                match task {
+                    Task::Transmit => exit.transmit_here(face, &headers, packet),
+                    Task::Decide { asked_elsewhere } => {
+                        frames.push(Frame { face, headers, packet, asked_elsewhere });
+                    }
+                }
+            }
+            decide(engine, &mut exit, &view, &mut frames, output, shared, hashes);
+        });
+    }
+
+    fn run_timers(&mut self, now_ns: u64, tables: &SharedTables, scratch: &mut Scratch) {
+        self.driver.run_timers(now_ns);
+        let view = tables.view();
+        if self.engine.next_deadline().is_some_and(|at| at.0 <= now_ns) {
+            self.engine.run_timers(Instant(now_ns), &view, &mut scratch.output);
+            self.send_output(now_ns, &view, scratch);
+        }
+    }
+
+    /// Sends verdicts that came without a batch of frames.
+    fn send_output(&mut self, now_ns: u64, view: &View<'_>, scratch: &mut Scratch) {
+        let Scratch { output, drops, .. } = scratch;
+        let mut exit = Exit {
+            index: self.index,
+            now_ns,
+            driver: &mut self.driver,
+            outbox: &mut self.outbox,
+            control: &self.control,
+            drops,
+        };
+        exit.transmit_all(&self.engine, view, &[], output);
+    }
+
+    /// False: told to stop.
+    fn serve_messages(&mut self, now_ns: u64, scratch: &mut Scratch) -> bool {
+        for _ in 0..MESSAGES_PER_TURN {
+            let Ok(message) = self.messages.try_recv() else { return true };
+            match message {
+                ToWorker::Stop => {
+                    self.driver.flush();
+                    return false;
+                }
+                ToWorker::AddStream { face, socket, info, ticket } => {
+                    let result = self.driver.add_stream(face, socket, info.clone());
+                    self.report_added(face, ticket, result.map(|()| info));
+                }
+                ToWorker::AddUdp { face, local, remote, persistency, mtu, ticket } => {
+                    let result = self.driver.add_udp_face(face, local, remote, persistency, mtu);
+                    self.report_added(face, ticket, result);
+                }
+                ToWorker::Reconnect { face, socket } => {
+                    if self.driver.reconnect(face, socket).is_err() {
+                        // It was destroyed meanwhile: the connection closes with the socket.
+                        continue;
+                    }
+                }
+                ToWorker::RemoveFace { face } => {
+                    self.driver.remove_face(face);
+                }
+                ToWorker::UpdateFace { face, persistency, mtu, local_fields } => {
+                    persistency.map(|persistency| self.driver.set_persistency(face, persistency));
+                    mtu.map(|mtu| self.driver.set_mtu(face, mtu));
+                    local_fields.map(|on| self.driver.set_local_fields(face, on));
+                }
+                ToWorker::ForgetFace { face } => self.engine.face_removed(face),
+                ToWorker::Packet { packet, pit_token } => self.decide_internal(now_ns, packet, pit_token, scratch),
+                ToWorker::NewNextHops(gained) => self.offer_next_hops(now_ns, &gained, scratch),
+                ToWorker::ConfigureCs { capacity_bytes, capacity_packets, admit, serve } => {
+                    self.engine.configure_cs(capacity_bytes, capacity_packets, admit, serve);
+                    self.publish_status(scratch);
+                }
+            }
+        }
+        self.driver.waker().wake(); // more wait: come back without sleeping
+        true
+    }
+
+    fn report_added(
+        &self,
+        face: FaceId,
+        ticket: Option<namewire_management::Ticket>,
+        result: Result<namewire_faces::FaceInfo, namewire_faces::AddFaceError>,
+    ) {
+        let result = result.map(|info| (info, self.driver.counters(face).unwrap_or_default()));
+        self.tell(ToControl::FaceAdded { worker: self.index, face, ticket, result });
+    }
+
+    fn tell(&self, event: ToControl) {
+        // Control is gone only when the router stops.
+        let _ = self.control.events.send(event);
+    }
+
+    /// Data from management, with the internal face as its ingress.
+    fn decide_internal(
+        &mut self,
+        now_ns: u64,
+        mut packet: Vec<u8>,
+        pit_token: Option<namewire_packet::lp::PitToken>,
+        scratch: &mut Scratch,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        let tables = shared.read();
+        let Scratch { output, hashes, drops, .. } = scratch;
+        let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
+        frames.push(Frame {
+            face: FaceId::INTERNAL,
+            // Management keeps its own snapshots: a cached answer would outlive what it says.
+            headers: LpHeaders { pit_token, no_cache: true, ..LpHeaders::default() },
+            packet: &mut packet,
+            asked_elsewhere: false,
+        });
+        let mut exit = Exit {
+            index: self.index,
+            now_ns,
+            driver: &mut self.driver,
+            outbox: &mut self.outbox,
+            control: &self.control,
+            drops,
+        };
+        decide(&mut self.engine, &mut exit, &tables.view(), &mut frames, output, &shared, hashes);
+    }
+
+    fn offer_next_hops(&mut self, now_ns: u64, gained: &[(namewire_packet::NameBuf, FaceId)], scratch: &mut Scratch) {
+        let shared = Arc::clone(&self.shared);
+        let tables = shared.read();
+        for (prefix, face) in gained {
+            let view = tables.view();
+            self.engine.new_next_hop(Instant(now_ns), &view, prefix.as_name(), *face, &mut scratch.output);
+            self.send_output(now_ns, &view, scratch);
+        }
+    }
+
+    /// Passes on what happened to faces. A face that a datagram made is put into the
+    /// shared table here, before its first packet is decided.
+    fn note_face_events(&mut self) {
+        let events: Vec<FaceEvent> = self.driver.events().collect();
+        for event in events {
+            match event {
+                FaceEvent::Created { face, info } => {
+                    let scope = match info.scope {
+                        namewire_faces::FaceScope::Local => FaceScope::Local,
+                        namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
+                    };
+                    self.shared.write().faces.insert(face, FaceAttributes::new(scope, self.index, false));
+                    let counters = self.driver.counters(face).unwrap_or_default();
+                    self.tell(ToControl::FaceMade { worker: self.index, face, info, counters });
+                }
+                FaceEvent::Closed { face, reason } => self.tell(ToControl::FaceClosed { face, reason }),
+                FaceEvent::Down { face, reason } => self.tell(ToControl::FaceDown { face, reason }),
+                FaceEvent::SpokeLp { face } => {
+                    if let Some(attributes) = self.shared.read().faces.get(face) {
+                        attributes.tokens.store(true, std::sync::atomic::Ordering::Relaxed);
+                    }
+                }
+            }
+        }
+    }
+
+    fn publish_status(&self, scratch: &Scratch) {
+        *self.shared.status(self.index) = WorkerStatus {
+            counters: *self.engine.counters(),
+            drops: scratch.drops,
+            pit_entries: self.engine.pit_len() as u64,
+            cs_entries: self.engine.cs_len() as u64,
+            name_groups: self.engine.name_groups() as u64,
+        };
+    }
+}
+
+/// One batch: the engine decides, the verdicts are sent, and Data whose token came
+/// to nothing is dispatched again by name.
+fn decide(
+    engine: &mut Engine,
+    exit: &mut Exit<'_>,
+    view: &View<'_>,
+    frames: &mut [Frame<'_>],
+    output: &mut Output,
+    shared: &Shared,
+    hashes: &mut NameHashes,
+) {
+    if frames.is_empty() {
+        return;
+    }
+    engine.process(Instant(exit.now_ns), view, frames, output);
+    exit.transmit_all(engine, view, frames, output);
+    for &index in &output.redispatch {
+        let frame = &frames[usize::from(index)];
+        let headers = LpHeaders { pit_token: None, ..frame.headers };
+        let workers = shared.dispatcher.route(exit.index, &headers, frame.packet, hashes);
+        let here = exit.index;
+        for worker in workers.iter().filter(|&worker| worker != here) {
+            let task = Task::Decide { asked_elsewhere: workers.is_several() };
+            exit.push(worker, task, frame.face, &headers, frame.packet);
+        }
+    }
+}
+
+impl Exit<'_> {
+    fn transmit_all(&mut self, engine: &Engine, view: &View<'_>, frames: &[Frame<'_>], output: &Output) {
+        for transmit in &output.transmits {
+            let packet = engine.packet(frames, output, transmit.packet);
+            if transmit.face == FaceId::INTERNAL {
+                self.transmit_to_management(&transmit.headers, packet);
+                continue;
+            }
+            match view.faces.get(transmit.face) {
+                Some(face) if face.owner != self.index => {
+                    self.push(face.owner, Task::Transmit, transmit.face, &transmit.headers, packet);
+                }
+                _ => self.transmit_here(transmit.face, &transmit.headers, packet),
+            }
+        }
+    }
+
+    fn transmit_here(&mut self, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+        // A refusal is counted by the driver under its own name.
+        let _ = self.driver.send(self.now_ns, face, headers, packet);
+    }
+
+    fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+        if !self.outbox.push(to, task, face, headers, packet) {
+            self.drops[RouterDrop::RingFull as usize] += 1;
+        }
+    }
+
+    fn transmit_to_management(&mut self, headers: &LpHeaders, packet: &[u8]) {
+        let interest = ToControl::Interest {
+            incoming: headers.incoming_face_id.unwrap_or_default(),
+            pit_token: headers.pit_token,
+            packet: packet.to_vec(),
+        };
+        if self.control.interests.try_send(interest).is_err() {
+            self.drops[RouterDrop::ManagementQueueFull as usize] += 1;
+        }
+    }
+}
