@@ -1,0 +1,134 @@
+//! `namewire cs`: the Content Store's state and settings.
+
+use crate::{Failure, Global, output::fields};
+use clap::ValueEnum;
+use namewire_packet::nfd::{ControlParameters, CsInfo, cs_flags};
+use serde::Serialize;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Show settings and counters
+    Info,
+    /// Change settings
+    #[command(arg_required_else_help = true)]
+    Config(Config),
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct Config {
+    /// Most packets kept
+    #[arg(long, value_name = "PACKETS")]
+    capacity: Option<u64>,
+    /// Whether new Data are stored
+    #[arg(long, value_enum)]
+    admit: Option<Switch>,
+    /// Whether Interests are answered from the store
+    #[arg(long, value_enum)]
+    serve: Option<Switch>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Serialize)]
+struct Info {
+    capacity_packets: u64,
+    entries: u64,
+    hits: u64,
+    misses: u64,
+    admit: bool,
+    serve: bool,
+}
+
+#[derive(Serialize)]
+struct Settings {
+    capacity_packets: Option<u64>,
+    admit: bool,
+    serve: bool,
+}
+
+fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Info => info(global).await,
+        Command::Config(config) => configure(global, config).await,
+    }
+}
+
+async fn info(global: &Global) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    let entries: Vec<CsInfo> = client.status_list("cs", "info").await?;
+    let Some(cs) = entries.first() else {
+        return Err(Failure::new(crate::ExitCode::Failed, "the forwarder reports no Content Store"));
+    };
+    let info = Info {
+        capacity_packets: cs.capacity,
+        entries: cs.n_cs_entries,
+        hits: cs.n_hits,
+        misses: cs.n_misses,
+        admit: cs.flags & cs_flags::ADMIT != 0,
+        serve: cs.flags & cs_flags::SERVE != 0,
+    };
+    global.output().print(&info, || {
+        fields(&[
+            ("Entries", format!("{} of at most {} packets", info.entries, info.capacity_packets)),
+            ("Look-ups", format!("{} hits, {} misses", info.hits, info.misses)),
+            ("Admit", on_off(info.admit).to_owned()),
+            ("Serve", on_off(info.serve).to_owned()),
+        ])
+    })?;
+    Ok(())
+}
+
+async fn configure(global: &Global, config: Config) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    let (flags, mask) = flags_and_mask(&config);
+    let parameters = ControlParameters {
+        capacity: config.capacity,
+        flags: (mask != 0).then_some(flags),
+        mask: (mask != 0).then_some(mask),
+        ..ControlParameters::default()
+    };
+    let done = client.control("cs", "config", &parameters).await?.body.unwrap_or(parameters);
+    let flags = done.flags.unwrap_or_default();
+    let settings = Settings {
+        capacity_packets: done.capacity,
+        admit: flags & cs_flags::ADMIT != 0,
+        serve: flags & cs_flags::SERVE != 0,
+    };
+    global.output().print(&settings, || {
+        let capacity = settings.capacity_packets.map_or_else(|| "-".to_owned(), |n| n.to_string());
+        let (admit, serve) = (on_off(settings.admit), on_off(settings.serve));
+        format!("Content Store: capacity {capacity} packets, admit {admit}, serve {serve}\n")
+    })?;
+    Ok(())
+}
+
+/// Flags come with a mask of the bits that are meant.
+fn flags_and_mask(config: &Config) -> (u64, u64) {
+    let bits = [(config.admit, cs_flags::ADMIT), (config.serve, cs_flags::SERVE)];
+    bits.into_iter().fold((0, 0), |(flags, mask), (switch, bit)| match switch {
+        None => (flags, mask),
+        Some(switch) => (flags | if switch == Switch::On { bit } else { 0 }, mask | bit),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_bits_named_are_masked() {
+        let config = |admit, serve| Config { capacity: None, admit, serve };
+        assert_eq!(flags_and_mask(&config(None, None)), (0, 0));
+        assert_eq!(flags_and_mask(&config(Some(Switch::On), None)), (1, 1));
+        assert_eq!(flags_and_mask(&config(Some(Switch::Off), Some(Switch::On))), (2, 3));
+    }
+}

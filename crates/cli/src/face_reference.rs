@@ -1,0 +1,159 @@
+//! A face as people name it: by its number or by its remote URI.
+//!
+//! Host names are resolved here and URIs made canonical, because a forwarder does neither.
+
+use crate::Failure;
+use namewire_client::{Client, ControlError, TransportUri};
+use namewire_packet::{
+    FaceId,
+    nfd::{ControlParameters, FaceStatus, FaceUri},
+};
+use std::{fmt, str::FromStr};
+
+/// Number or URI of a face.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FaceReference {
+    Id(FaceId),
+    Uri(RemoteUri),
+}
+
+/// A remote URI that is well-formed, canonical or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RemoteUri(String);
+
+impl FromStr for RemoteUri {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<FaceUri>() {
+            Ok(_) => Ok(RemoteUri(text.to_owned())),
+            Err(error) => Err(format!("{error}; write for example udp://host:6363")),
+        }
+    }
+}
+
+impl FromStr for FaceReference {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains("://") {
+            return text.parse().map(FaceReference::Uri);
+        }
+        match text.parse() {
+            Ok(id) if id > 0 => Ok(FaceReference::Id(FaceId(id))),
+            _ => Err("expected a face number such as 256 or a URI such as udp://host:6363".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for FaceReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaceReference::Id(id) => id.fmt(f),
+            FaceReference::Uri(uri) => f.write_str(&uri.0),
+        }
+    }
+}
+
+impl RemoteUri {
+    /// The form that a forwarder takes and lists.
+    pub(crate) async fn canonical(&self) -> Result<String, Failure> {
+        let text = &self.0;
+        match text.parse::<FaceUri>() {
+            Ok(FaceUri::NonCanonical(_)) => {}
+            Ok(uri) => return Ok(uri.to_string()),
+            Err(error) => return Err(Failure::usage(error.to_string())),
+        }
+        match text.parse::<TransportUri>() {
+            Ok(uri) => uri
+                .canonical_face_uri()
+                .await
+                .map_err(|error| Failure::new(crate::ExitCode::Failed, format!("cannot resolve {text}: {error}"))),
+            // Not ours to resolve; the forwarder will say what it thinks of it.
+            Err(_) => Ok(text.clone()),
+        }
+    }
+}
+
+/// The face meant, if it exists.
+pub(crate) async fn find(client: &Client, reference: &FaceReference) -> Result<Option<FaceStatus>, Failure> {
+    let faces: Vec<FaceStatus> = client.status_list("faces", "list").await?;
+    let canonical = match reference {
+        FaceReference::Id(id) => return Ok(faces.into_iter().find(|face| face.face_id == *id)),
+        FaceReference::Uri(uri) => uri.canonical().await?,
+    };
+    let mut matching = faces.into_iter().filter(|face| face.uri == canonical);
+    let first = matching.next();
+    match matching.next() {
+        Some(_) => Err(Failure::new(
+            crate::ExitCode::Failed,
+            format!("several faces lead to {canonical}; use the face number from `namewire face list`"),
+        )),
+        None => Ok(first),
+    }
+}
+
+/// The face meant; not found is an error.
+pub(crate) async fn require(client: &Client, reference: &FaceReference) -> Result<FaceStatus, Failure> {
+    find(client, reference).await?.ok_or_else(|| not_found(reference))
+}
+
+pub(crate) fn not_found(reference: &FaceReference) -> Failure {
+    Failure::not_found(format!("no face {reference}; `namewire face list` shows those there are"))
+}
+
+/// What `faces/create` brought.
+pub(crate) struct Created {
+    /// Properties of the face.
+    pub(crate) face: ControlParameters,
+    /// False if it was there already.
+    pub(crate) is_new: bool,
+}
+
+/// Asks for a face; one that exists already is fine.
+pub(crate) async fn create(client: &Client, parameters: &ControlParameters) -> Result<Created, Failure> {
+    match client.control("faces", "create", parameters).await {
+        Ok(response) => Ok(Created { face: response.body.unwrap_or_default(), is_new: true }),
+        Err(ControlError::Refused(mut response)) if response.code == 409 => match response.body.take() {
+            // The answer holds the properties of the face in the way.
+            Some(face) if face.face_id.is_some() => Ok(Created { face, is_new: false }),
+            _ => Err(ControlError::Refused(response).into()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The face meant; a URI that no face has gets one.
+pub(crate) async fn find_or_create(client: &Client, reference: &FaceReference) -> Result<(FaceId, bool), Failure> {
+    if let Some(face) = find(client, reference).await? {
+        return Ok((face.face_id, false));
+    }
+    let FaceReference::Uri(uri) = reference else { return Err(not_found(reference)) };
+    let parameters = ControlParameters { uri: Some(uri.canonical().await?), ..ControlParameters::default() };
+    let created = create(client, &parameters).await?;
+    Ok((created.face.face_id.unwrap_or_default(), created.is_new))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_uris() {
+        assert_eq!("256".parse(), Ok(FaceReference::Id(FaceId(256))));
+        assert!("udp://host".parse::<FaceReference>().is_ok());
+        assert!("udp4://192.0.2.1:6363".parse::<FaceReference>().is_ok());
+        for bad in ["0", "-1", "host", "udp//host", ""] {
+            assert!(bad.parse::<FaceReference>().is_err(), "{bad}");
+        }
+    }
+
+    #[tokio::test]
+    async fn canonical_forms() {
+        let canonical = async |text: &str| text.parse::<RemoteUri>().unwrap().canonical().await.unwrap();
+        assert_eq!(canonical("udp://127.0.0.1").await, "udp4://127.0.0.1:6363");
+        assert_eq!(canonical("udp4://127.0.0.1:6363").await, "udp4://127.0.0.1:6363");
+        assert_eq!(canonical("tcp6://[::1]").await, "tcp6://[::1]:6363");
+        assert_eq!(canonical("fd://7").await, "fd://7");
+    }
+}

@@ -1,0 +1,178 @@
+//! What went wrong, as a message and an exit code.
+
+use namewire_client::{ConnectError, ControlError, DatasetError, ExpressError, FetchError, PublishError, RespondError};
+use std::{fmt, io};
+
+/// The exit codes of `namewire`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExitCode {
+    /// The command did not succeed.
+    Failed = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// No such face or route.
+    NotFound = 3,
+    /// There is no forwarder to talk to.
+    NoForwarder = 4,
+    /// No answer in time.
+    Timeout = 5,
+    /// A Nack came back.
+    Nack = 6,
+}
+
+/// A failed command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: ExitCode,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: ExitCode, message: impl Into<String>) -> Self {
+        Failure { code, message: message.into() }
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Failure::new(ExitCode::NotFound, message)
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Failure::new(ExitCode::Usage, message)
+    }
+
+    /// Prints the message on standard error and gives the exit code.
+    pub(crate) fn report(&self) -> std::process::ExitCode {
+        eprintln!("namewire: {}", self.message);
+        std::process::ExitCode::from(self.code as u8)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn code(&self) -> ExitCode {
+        self.code
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        match &error {
+            ConnectError::Discovery(_) => Failure::new(ExitCode::NoForwarder, error.to_string()),
+            ConnectError::NoForwarder { source_of_choice, tried } => {
+                let mut message = format!("no forwarder answers; tried ({source_of_choice})");
+                for (uri, error) in tried {
+                    message += &format!("\n  {uri}  {error}");
+                }
+                message += "\nStart one with `namewire run`, or name one with --transport or NDN_CLIENT_TRANSPORT.";
+                Failure::new(ExitCode::NoForwarder, message)
+            }
+        }
+    }
+}
+
+fn code_of(error: &ExpressError) -> ExitCode {
+    match error {
+        ExpressError::Timeout(_) => ExitCode::Timeout,
+        ExpressError::Nack(_) => ExitCode::Nack,
+        ExpressError::Closed(_) => ExitCode::NoForwarder,
+        ExpressError::Malformed(_) | ExpressError::TooLarge(_) => ExitCode::Failed,
+    }
+}
+
+impl From<ExpressError> for Failure {
+    fn from(error: ExpressError) -> Self {
+        Failure::new(code_of(&error), error.to_string())
+    }
+}
+
+impl From<FetchError> for Failure {
+    fn from(error: FetchError) -> Self {
+        let code = match &error {
+            FetchError::NotFound { cause, .. } | FetchError::Connection(cause) => code_of(cause),
+            FetchError::SegmentTimeout { .. } => ExitCode::Timeout,
+            FetchError::SegmentNack { .. } => ExitCode::Nack,
+            FetchError::BadDigest(_) | FetchError::BadMetadata(_) | FetchError::TooLarge(_) | FetchError::Output(_) => {
+                ExitCode::Failed
+            }
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+impl From<ControlError> for Failure {
+    fn from(error: ControlError) -> Self {
+        match &error {
+            ControlError::Express(cause) => Failure::new(code_of(cause), format!("command not answered: {cause}")),
+            // 410 is about faces; 404 also means an unknown strategy.
+            ControlError::Refused(response) if response.code == 410 => Failure::not_found(response.text.clone()),
+            ControlError::Refused(response) => {
+                Failure::new(ExitCode::Failed, format!("the forwarder refused: {} ({})", response.text, response.code))
+            }
+            ControlError::Malformed(_) => Failure::new(ExitCode::Failed, error.to_string()),
+        }
+    }
+}
+
+impl From<DatasetError> for Failure {
+    fn from(error: DatasetError) -> Self {
+        match error {
+            DatasetError::Fetch(error) => error.into(),
+            DatasetError::Malformed(_) => Failure::new(ExitCode::Failed, error.to_string()),
+        }
+    }
+}
+
+impl From<PublishError> for Failure {
+    fn from(error: PublishError) -> Self {
+        Failure::new(ExitCode::Failed, error.to_string())
+    }
+}
+
+impl From<RespondError> for Failure {
+    fn from(error: RespondError) -> Self {
+        let code = match error {
+            RespondError::Closed(_) => ExitCode::NoForwarder,
+            _ => ExitCode::Failed,
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::new(ExitCode::Failed, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namewire_packet::{NackReason, nfd::ControlResponse};
+
+    #[test]
+    fn codes_as_documented() {
+        let code = |failure: Failure| failure.code() as u8;
+        let refused = |code| ControlError::Refused(Box::new(ControlResponse::new(code, "why")));
+        assert_eq!(code(ExpressError::Timeout(1).into()), 5);
+        assert_eq!(code(ExpressError::Nack(NackReason::NoRoute).into()), 6);
+        assert_eq!(code(FetchError::SegmentTimeout { segment: 0, attempts: 1 }.into()), 5);
+        assert_eq!(code(refused(410).into()), 3);
+        assert_eq!(code(refused(403).into()), 1);
+    }
+
+    #[test]
+    fn no_forwarder_says_what_was_tried_and_what_to_do() {
+        let error = ConnectError::NoForwarder {
+            source_of_choice: namewire_client::discovery::TransportSource::Default,
+            tried: vec![("unix:///a".parse().unwrap(), io::ErrorKind::NotFound.into())],
+        };
+        let failure = Failure::from(error);
+        assert_eq!(failure.code(), ExitCode::NoForwarder);
+        let message = failure.to_string();
+        assert!(message.contains("unix:///a  ") && message.contains("namewire run"), "{message}");
+    }
+}

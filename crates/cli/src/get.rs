@@ -1,0 +1,211 @@
+//! `namewire get`: fetch a segmented object into a file or to standard output.
+//!
+//! A file appears under its name only once it is whole: segments go to `FILE.part`, which
+//! is renamed at the end and removed on failure.
+
+use crate::{Failure, Global, name_argument, quantity};
+use indicatif::{ProgressBar, ProgressStyle};
+use namewire_client::{FetchOptions, FetchProgress, SegmentFetch, congestion_window::CongestionControl};
+use namewire_packet::NameBuf;
+use serde::Serialize;
+use std::{
+    fs::{self, File},
+    io::{self, IsTerminal},
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+};
+use tokio::io::BufWriter;
+
+/// Octets gathered before a write to the output.
+const WRITE_BUFFER_BYTES: usize = 1024 * 1024;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Name of the object, with or without its version
+    #[arg(value_parser = name_argument::parse_not_root)]
+    name: NameBuf,
+    /// File to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Most segments in flight
+    #[arg(long, value_name = "SEGMENTS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    window: u64,
+    /// Segments in flight at the start
+    #[arg(long, value_name = "SEGMENTS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    initial_window: u64,
+    /// How the window changes; fixed keeps --window
+    #[arg(long, value_enum, default_value_t = Algorithm::Cubic)]
+    congestion_control: Algorithm,
+    /// How often a segment is asked for again
+    #[arg(long, default_value_t = 15)]
+    retries: u32,
+    /// InterestLifetime in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    lifetime: u64,
+    /// Show neither progress nor summary
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Algorithm {
+    Cubic,
+    Aimd,
+    Fixed,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    versioned_name: String,
+    size_bytes: u64,
+    segments: u64,
+    elapsed_ms: f64,
+    goodput_bits_per_second: f64,
+    retransmissions: u64,
+    timeouts: u64,
+    nacks: u64,
+    congestion_marks: u64,
+    window_decreases: u64,
+    window_final: usize,
+    unverified_segments: u64,
+    srtt_ms: Option<f64>,
+}
+
+pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    let (control, initial) = match args.congestion_control {
+        Algorithm::Cubic => (CongestionControl::Cubic, args.initial_window),
+        Algorithm::Aimd => (CongestionControl::Aimd, args.initial_window),
+        Algorithm::Fixed => (CongestionControl::Fixed, args.window),
+    };
+    let options = FetchOptions {
+        congestion_control: control,
+        window_initial: initial.min(args.window) as usize,
+        window_max: args.window as usize,
+        retries_max: args.retries,
+        lifetime_ms: args.lifetime,
+        ..FetchOptions::default()
+    };
+    let sink = Sink::open(args.output.as_deref())?;
+    let mut writer = BufWriter::with_capacity(WRITE_BUFFER_BYTES, tokio::fs::File::from_std(sink.file.try_clone()?));
+    let bar = if args.quiet || global.json { ProgressBar::hidden() } else { progress_bar() };
+    let fetch = SegmentFetch::new(&client, args.name, options);
+    let result = tokio::select! {
+        result = fetch.run(&mut writer, |progress| show(&bar, progress)) => result.map_err(Failure::from),
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(crate::ExitCode::Failed, "interrupted")),
+    };
+    bar.finish_and_clear();
+    drop(writer);
+    let progress = match result {
+        Ok(progress) => progress,
+        Err(error) => {
+            sink.discard();
+            return Err(error);
+        }
+    };
+    sink.keep()?;
+    report(global, args.quiet, args.output.is_some(), &progress)
+}
+
+/// Where the content goes.
+struct Sink {
+    file: File,
+    /// The unfinished file and its final name.
+    part: Option<(PathBuf, PathBuf)>,
+}
+
+impl Sink {
+    fn open(path: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = path else {
+            return Ok(Sink { file: io::stdout().as_fd().try_clone_to_owned()?.into(), part: None });
+        };
+        let failed = |error: io::Error| {
+            Failure::new(crate::ExitCode::Failed, format!("cannot write {}: {error}", path.display()))
+        };
+        // A device or pipe is written to, not replaced.
+        if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+            let file = File::options().write(true).open(path).map_err(failed)?;
+            return Ok(Sink { file, part: None });
+        }
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let file = File::create(&part).map_err(failed)?;
+        Ok(Sink { file, part: Some((part.into(), path.to_owned())) })
+    }
+
+    fn keep(self) -> io::Result<()> {
+        match self.part {
+            Some((part, path)) => fs::rename(part, path),
+            None => Ok(()),
+        }
+    }
+
+    fn discard(self) {
+        if let Some((part, _)) = self.part {
+            // The failure to report is the one that led here.
+            drop(fs::remove_file(part));
+        }
+    }
+}
+
+fn progress_bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = "{bar:30} {percent:>3} %  {msg}  {eta} left";
+    ProgressBar::new(0).with_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn show(bar: &ProgressBar, progress: &FetchProgress) {
+    if bar.is_hidden() {
+        return;
+    }
+    if let Some(total) = progress.segments_total {
+        bar.set_length(total);
+    }
+    bar.set_position(progress.segments);
+    let rate = quantity::bit_rate(progress.bytes, progress.elapsed);
+    bar.set_message(format!("{}  {rate}  window {}", quantity::bytes(progress.bytes), progress.window));
+}
+
+fn report(global: &Global, quiet: bool, has_file: bool, progress: &FetchProgress) -> Result<(), Failure> {
+    let summary = Summary {
+        versioned_name: progress.versioned_name.to_string(),
+        size_bytes: progress.bytes,
+        segments: progress.segments,
+        elapsed_ms: progress.elapsed.as_secs_f64() * 1000.0,
+        goodput_bits_per_second: quantity::bits_per_second(progress.bytes, progress.elapsed),
+        retransmissions: progress.retransmissions,
+        timeouts: progress.timeouts,
+        nacks: progress.nacks,
+        congestion_marks: progress.congestion_marks,
+        window_decreases: progress.window_decreases,
+        window_final: progress.window,
+        unverified_segments: progress.unverified_segments,
+        srtt_ms: progress.srtt.map(|srtt| srtt.as_secs_f64() * 1000.0),
+    };
+    if global.json {
+        // Standard output may be carrying the content.
+        if has_file {
+            global.output().print(&summary, String::new)?;
+        } else {
+            eprintln!("{}", serde_json::to_string(&summary).map_err(io::Error::from)?);
+        }
+    } else if !quiet {
+        eprintln!(
+            "{}: {} in {:.3} s, {} goodput, {} segments, {} retransmissions, {} Nacks, {} marks",
+            summary.versioned_name,
+            quantity::bytes(summary.size_bytes),
+            progress.elapsed.as_secs_f64(),
+            quantity::bit_rate(progress.bytes, progress.elapsed),
+            summary.segments,
+            summary.retransmissions,
+            summary.nacks,
+            summary.congestion_marks
+        );
+        if summary.unverified_segments > 0 {
+            eprintln!("{} segments have signatures that were not checked", summary.unverified_segments);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! `namewire`, the one command: a router, and the tools to look after one and to try it.
+//!
+//! Exit codes: see [`failure::ExitCode`].
+
+mod cs;
+mod face;
+mod face_reference;
+mod failure;
+mod get;
+mod name_argument;
+mod output;
+mod peek;
+mod ping;
+mod pingserver;
+mod poke;
+mod put;
+mod quantity;
+mod route;
+mod run;
+mod status;
+mod strategy;
+
+use clap::{Parser, Subcommand};
+use failure::{ExitCode, Failure};
+use namewire_client::{Client, TransportUri};
+use output::Output;
+
+/// Named Data Networking from the command line.
+#[derive(Debug, Parser)]
+#[command(name = "namewire", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 face or route not found, \
+4 no connection to a forwarder, 5 time-out, 6 Nack.";
+
+/// Options of every subcommand.
+#[derive(Debug, clap::Args)]
+struct Global {
+    /// Forwarder to talk to, for example unix:///run/nfd/nfd.sock or udp://host:6363
+    /// [default: NDN_CLIENT_TRANSPORT, client.conf, then the usual sockets]
+    #[arg(long, global = true, value_name = "URI")]
+    transport: Option<TransportUri>,
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl Global {
+    async fn connect(&self) -> Result<Client, Failure> {
+        match &self.transport {
+            Some(uri) => Ok(Client::connect_to(uri.clone()).await?),
+            None => Ok(Client::connect().await?),
+        }
+    }
+
+    fn output(&self) -> Output {
+        Output { json: self.json }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a router
+    Run(run::Args),
+    /// Show the forwarder's general status
+    Status,
+    /// Show and change faces
+    #[command(subcommand)]
+    Face(face::Command),
+    /// Show and change routes
+    #[command(subcommand)]
+    Route(route::Command),
+    /// Show and change strategy choices
+    #[command(subcommand)]
+    Strategy(strategy::Command),
+    /// Show and configure the Content Store
+    #[command(subcommand)]
+    Cs(cs::Command),
+    /// Fetch one Data packet and print its content
+    Peek(peek::Args),
+    /// Answer one Interest with the content on standard input
+    Poke(poke::Args),
+    /// Measure reachability and round-trip time of a ping server
+    Ping(ping::Args),
+    /// Answer pings
+    Pingserver(pingserver::Args),
+    /// Serve a file in segments
+    Put(put::Args),
+    /// Fetch a segmented object
+    Get(get::Args),
+}
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::new(ExitCode::Failed, format!("cannot start: {error}")).report(),
+    };
+    match runtime.block_on(execute(cli)) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+async fn execute(cli: Cli) -> Result<(), Failure> {
+    let global = &cli.global;
+    match cli.command {
+        Command::Run(args) => run::execute(args).await,
+        Command::Status => status::execute(global).await,
+        Command::Face(command) => face::execute(global, command).await,
+        Command::Route(command) => route::execute(global, command).await,
+        Command::Strategy(command) => strategy::execute(global, command).await,
+        Command::Cs(command) => cs::execute(global, command).await,
+        Command::Peek(args) => peek::execute(global, args).await,
+        Command::Poke(args) => poke::execute(global, args).await,
+        Command::Ping(args) => ping::execute(global, args).await,
+        Command::Pingserver(args) => pingserver::execute(global, args).await,
+        Command::Put(args) => put::execute(global, args).await,
+        Command::Get(args) => get::execute(global, args).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    fn parses(line: &str) -> bool {
+        Cli::try_parse_from(line.split_whitespace()).is_ok()
+    }
+
+    #[test]
+    fn every_documented_form_parses() {
+        for line in [
+            "namewire status --json",
+            "namewire --transport unix:///tmp/a.sock face list",
+            "namewire face list --transport udp://host",
+            "namewire face create udp://192.0.2.1 --persistency permanent --mtu 1400",
+            "namewire face destroy 259",
+            "namewire face destroy udp4://192.0.2.1:6363",
+            "namewire face show 259",
+            "namewire route list",
+            "namewire route add /a 259 --cost 10 --origin nlsr --no-inherit --capture --expires 60000",
+            "namewire route add / udp://host:7000",
+            "namewire route remove /a 259 --origin static",
+            "namewire strategy list",
+            "namewire strategy set /a multicast",
+            "namewire strategy set /a /localhost/nfd/strategy/best-route/v=5",
+            "namewire strategy unset /a",
+            "namewire cs info",
+            "namewire cs config --capacity 1000 --admit on --serve off",
+            "namewire peek /a -p -f --lifetime 1000 --payload -v --timeout 5000",
+            "namewire poke /a --freshness 1000",
+            "namewire ping /a -c 3 -i 100",
+            "namewire pingserver /a",
+            "namewire put file /a --version 3 --chunk-size 1200 --freshness 1000",
+            "namewire get /a -o file --window 64",
+        ] {
+            assert!(parses(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn bad_usage_is_refused() {
+        for line in [
+            "namewire",
+            "namewire fly",
+            "namewire --transport nonsense status",
+            "namewire face create",
+            "namewire face create nonsense",
+            "namewire face create udp://a --mtu 63",
+            "namewire face destroy minus-one",
+            "namewire route add a 259",
+            "namewire route add /a//b 259",
+            "namewire route add /a 259 --cost -1",
+            "namewire route add /a 259 --origin nobody",
+            "namewire strategy set /a best/route",
+            "namewire strategy unset /",
+            "namewire cs config",
+            "namewire cs config --admit maybe",
+            "namewire peek /a --lifetime 0",
+            "namewire put file /a --chunk-size 0",
+            "namewire put file /a --chunk-size 8193",
+            "namewire get /a --window 0",
+        ] {
+            assert!(!parses(line), "{line}");
+        }
+    }
+}

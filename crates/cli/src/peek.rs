@@ -1,0 +1,119 @@
+//! `namewire peek`: one Interest, one Data, its content on standard output.
+
+use crate::{
+    Failure, Global, name_argument,
+    output::{Output, write_out},
+};
+use namewire_client::{DataBuf, ExpressError};
+use namewire_packet::{InterestBuilder, NameBuf};
+use serde::Serialize;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Name of the Data
+    #[arg(value_parser = name_argument::parse_not_root)]
+    name: NameBuf,
+    /// Take Data under longer names, too (CanBePrefix)
+    #[arg(short, long)]
+    prefix: bool,
+    /// Take no stale Data from caches (MustBeFresh)
+    #[arg(short, long)]
+    fresh: bool,
+    /// InterestLifetime in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    lifetime: u64,
+    /// Ask again until so many milliseconds are over [default: the lifetime]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: Option<u64>,
+    /// Print the content alone (this is the default)
+    #[arg(long, conflicts_with = "wire")]
+    payload: bool,
+    /// Print the whole packet as it came
+    #[arg(long)]
+    wire: bool,
+    /// Describe the packet on standard error
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+#[derive(Serialize)]
+struct Peeked {
+    name: String,
+    content_type: u64,
+    freshness_ms: u64,
+    final_block_id: Option<String>,
+    signature_type: u64,
+    digest_is_valid: Option<bool>,
+    congestion_mark: u64,
+    rtt_ms: f64,
+    packet_bytes: usize,
+    content_bytes: usize,
+    content_hex: String,
+    content_text: Option<String>,
+}
+
+pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    let interest = InterestBuilder::new(args.name.clone())
+        .can_be_prefix(args.prefix)
+        .must_be_fresh(args.fresh)
+        .lifetime_ms(args.lifetime);
+    let limit = Duration::from_millis(args.timeout.unwrap_or(args.lifetime));
+    let ask = async {
+        loop {
+            let start = Instant::now();
+            match client.express(&interest).await {
+                Err(ExpressError::Timeout(_)) => {} // `limit` ends it
+                result => return result.map(|data| (data, start.elapsed())),
+            }
+        }
+    };
+    let (data, rtt) = timeout(limit, ask).await.unwrap_or(Err(ExpressError::Timeout(limit.as_millis() as u64)))?;
+    let packet = describe(&data, rtt);
+    if args.verbose {
+        eprintln!("{}", summary(&packet));
+    }
+    if global.json {
+        Output { json: true }.print(&packet, String::new)?;
+    } else if args.wire {
+        write_out(data.wire())?;
+    } else {
+        write_out(data.data().content())?;
+    }
+    Ok(())
+}
+
+fn describe(data: &DataBuf, rtt: Duration) -> Peeked {
+    let view = data.data();
+    let content = view.content();
+    let signature_type = view.signature_info().signature_type();
+    Peeked {
+        name: view.name().to_string(),
+        content_type: view.content_type(),
+        freshness_ms: view.freshness_ms(),
+        final_block_id: view.final_block_id().map(|component| component.to_string()),
+        signature_type,
+        digest_is_valid: (signature_type == 0).then(|| view.verify_digest_sha256()),
+        congestion_mark: data.congestion_mark,
+        rtt_ms: rtt.as_secs_f64() * 1000.0,
+        packet_bytes: data.wire().len(),
+        content_bytes: content.len(),
+        content_hex: content.iter().map(|octet| format!("{octet:02x}")).collect(),
+        content_text: std::str::from_utf8(content).ok().map(str::to_owned),
+    }
+}
+
+fn summary(packet: &Peeked) -> String {
+    let signature = match packet.digest_is_valid {
+        Some(true) => "digest valid".to_owned(),
+        Some(false) => "digest WRONG".to_owned(),
+        None => format!("signature type {} not checked", packet.signature_type),
+    };
+    let last = packet.final_block_id.as_ref().map(|id| format!(", final block {id}")).unwrap_or_default();
+    format!(
+        "{}\n  {} B content, content type {}, fresh for {} ms{last}, {signature}, {:.3} ms",
+        packet.name, packet.content_bytes, packet.content_type, packet.freshness_ms, packet.rtt_ms
+    )
+}

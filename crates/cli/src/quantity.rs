@@ -1,0 +1,99 @@
+//! Quantities as people write and read them: `64 MiB`, `1.2 s`, `98.7 Mbit/s`.
+
+use std::time::Duration;
+
+/// Octets, decimal units: `20.5 MB`.
+pub(crate) fn bytes(count: u64) -> String {
+    scaled(count as f64, "B")
+}
+
+/// Bits per second, decimal units, of `bytes` in `elapsed`.
+pub(crate) fn bit_rate(bytes: u64, elapsed: Duration) -> String {
+    scaled(bits_per_second(bytes, elapsed), "bit/s")
+}
+
+/// The same as a number; 0 if no time passed.
+pub(crate) fn bits_per_second(bytes: u64, elapsed: Duration) -> f64 {
+    if elapsed.is_zero() { 0.0 } else { bytes as f64 * 8.0 / elapsed.as_secs_f64() }
+}
+
+fn scaled(mut number: f64, unit: &str) -> String {
+    let mut prefix = "";
+    for next in ["k", "M", "G", "T"] {
+        if number < 1000.0 {
+            break;
+        }
+        number /= 1000.0;
+        prefix = next;
+    }
+    if prefix.is_empty() { format!("{number:.0} {unit}") } else { format!("{number:.1} {prefix}{unit}") }
+}
+
+/// A time span in its two largest units: `1 d 3 h`, `21 s`, `350 ms`.
+pub(crate) fn duration(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) if seconds == 0 => format!("{} ms", span.as_millis()),
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+/// Reads a number of octets: digits, perhaps with a decimal point, and a unit: none, B, kB,
+/// MB, GB (powers of 1000), KiB, MiB, GiB (powers of 1024). Case does not matter.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale: f64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "kib" => 1024.0,
+        "mib" => 1024.0 * 1024.0,
+        "gib" => 1024.0 * 1024.0 * 1024.0,
+        other => return Err(format!("unknown unit \"{other}\"; write for example 64 MiB")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("\"{text}\" is not a size; write for example 64 MiB"))?;
+    let octets = number * scale;
+    if octets > u64::MAX as f64 / 2.0 {
+        return Err(format!("\"{text}\" is too large"));
+    }
+    Ok(octets as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_in_and_out() {
+        assert_eq!(parse_bytes("64 MiB"), Ok(64 << 20));
+        assert_eq!(parse_bytes("1.5gb"), Ok(1_500_000_000));
+        assert_eq!(parse_bytes("0"), Ok(0));
+        assert_eq!(parse_bytes(" 7 B "), Ok(7));
+        for bad in ["", "MiB", "1 parsec", "-1", "1.2.3", "99999999999999 GiB"] {
+            assert!(parse_bytes(bad).is_err(), "{bad}");
+        }
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(20_480_000), "20.5 MB");
+        assert_eq!(bit_rate(1_250_000, Duration::from_secs(1)), "10.0 Mbit/s");
+    }
+
+    #[test]
+    fn spans() {
+        for (ms, text) in [
+            (350, "350 ms"),
+            (21_000, "21 s"),
+            (62_000, "1 min 2 s"),
+            (3_720_000, "1 h 2 min"),
+            (97_200_000, "1 d 3 h"),
+        ] {
+            assert_eq!(duration(Duration::from_millis(ms)), text);
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! `namewire run`: the options of a router.
+//!
+//! Everything has a default that works without configuration, privileges or keys.
+
+use crate::{
+    ExitCode, Failure,
+    face_reference::{self, FaceReference, RemoteUri},
+    name_argument, quantity, strategy,
+};
+use namewire_client::{Client, RouteOptions, TransportUri, discovery::Environment};
+use namewire_packet::{
+    NameBuf,
+    nfd::{ControlParameters, FaceUri, origin},
+};
+use namewire_router::{Router, RouterConfig, RouterHandle, StartError};
+use std::{io, net::SocketAddr, path::PathBuf};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Addresses listened on unless told otherwise.
+const LISTEN_DEFAULT: [&str; 2] = ["0.0.0.0:6363", "[::]:6363"];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// UDP address to listen on, repeatable [default: 0.0.0.0:6363 and [::]:6363]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen_udp: Vec<SocketAddr>,
+    /// Do not listen on UDP
+    #[arg(long, conflicts_with = "listen_udp")]
+    pub(crate) no_udp: bool,
+    /// TCP address to listen on, repeatable [default: 0.0.0.0:6363 and [::]:6363]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen_tcp: Vec<SocketAddr>,
+    /// Do not listen on TCP
+    #[arg(long, conflicts_with = "listen_tcp")]
+    pub(crate) no_tcp: bool,
+    /// Unix socket for applications [default: /run/nfd/nfd.sock, or the next place that can be made]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Worker threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) workers: u16,
+    /// Permanent face to make at the start, repeatable, for example udp://host:6363
+    #[arg(long = "face", value_name = "URI")]
+    pub(crate) faces: Vec<RemoteUri>,
+    /// Route to add at the start, repeatable; the face is made if need be
+    #[arg(long = "route", value_name = "PREFIX=URI", value_parser = parse_route)]
+    pub(crate) routes: Vec<(NameBuf, RemoteUri)>,
+    /// Strategy to choose at the start, repeatable, for example /chat=multicast
+    #[arg(long = "strategy", value_name = "PREFIX=NAME", value_parser = parse_strategy_choice)]
+    pub(crate) strategies: Vec<(NameBuf, NameBuf)>,
+    /// Memory for cached Data, for example "64 MiB"
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
+    pub(crate) cs_capacity: Option<u64>,
+    /// Most cached Data packets
+    #[arg(long, value_name = "N")]
+    pub(crate) cs_packets: Option<u64>,
+    /// Most pending Interests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) pit_capacity: Option<u64>,
+    /// Seed of everything random, for tests
+    #[arg(long, hide = true)]
+    pub(crate) seed: Option<u64>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl Args {
+    /// UDP addresses to listen on; `is_explicit` tells whether a failure to do so is fatal.
+    pub(crate) fn udp_listeners(&self) -> Listeners {
+        Listeners::of(self.no_udp, &self.listen_udp)
+    }
+
+    /// TCP addresses to listen on.
+    pub(crate) fn tcp_listeners(&self) -> Listeners {
+        Listeners::of(self.no_tcp, &self.listen_tcp)
+    }
+}
+
+/// Addresses to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listeners {
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// Somebody asked for these very addresses. The default ones may fail, for example
+    /// where there is no IPv6.
+    pub(crate) is_explicit: bool,
+}
+
+impl Listeners {
+    fn of(is_off: bool, given: &[SocketAddr]) -> Self {
+        if is_off || !given.is_empty() {
+            return Listeners { addresses: given.to_vec(), is_explicit: true };
+        }
+        let addresses = LISTEN_DEFAULT.iter().filter_map(|text| text.parse().ok()).collect();
+        Listeners { addresses, is_explicit: false }
+    }
+}
+
+/// `PREFIX=URI`. A prefix may hold `=` (as in /v=1), a URI never does: the last one splits.
+fn parse_route(text: &str) -> Result<(NameBuf, RemoteUri), String> {
+    let (prefix, uri) = text.rsplit_once('=').ok_or("expected PREFIX=URI, for example /=udp://host:6363")?;
+    Ok((name_argument::parse(prefix)?, uri.parse()?))
+}
+
+/// `PREFIX=NAME`. Both may hold `=`. A whole strategy name begins with a slash and no
+/// component of a prefix ends with `=`, so `=/` splits; else a short name follows the last
+/// `=` that is not its version's.
+fn parse_strategy_choice(text: &str) -> Result<(NameBuf, NameBuf), String> {
+    let (prefix, strategy) = text
+        .split_once("=/")
+        .map(|(prefix, _)| (prefix, &text[prefix.len() + 1..]))
+        .or_else(|| split_short_strategy(text))
+        .ok_or("expected PREFIX=NAME, for example /chat=multicast")?;
+    Ok((name_argument::parse(prefix)?, strategy::parse_strategy(strategy)?))
+}
+
+/// `/a/v=1=best-route/v=5` splits before the short name `best-route`.
+fn split_short_strategy(text: &str) -> Option<(&str, &str)> {
+    let head_end = match text.rsplit_once('/') {
+        // A trailing `/v=5` belongs to the strategy if its short name stands before it.
+        Some((head, tail)) if tail.starts_with("v=") && tail.matches('=').count() == 1 && head.contains('=') => {
+            head.len()
+        }
+        _ => text.len(),
+    };
+    let at = text[..head_end].rfind('=')?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+/// Runs a router until SIGINT or SIGTERM.
+pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot wait for signals: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let router = start(&args)?;
+    if let Err(failure) = set_up(&args, &router).await {
+        router.stop();
+        return Err(failure);
+    }
+    if !args.quiet {
+        println!("{}", where_to_connect(&router));
+    }
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    router.stop();
+    Ok(())
+}
+
+/// One line for whoever started the router.
+fn where_to_connect(router: &RouterHandle) -> String {
+    let socket = router.socket().map(|path| FaceUri::Unix(path.display().to_string()).to_string());
+    let socket = socket.unwrap_or_default();
+    let tcp = router.tcp().iter().map(|address| FaceUri::tcp(*address).to_string());
+    let udp = router.udp().iter().map(|address| FaceUri::udp(*address).to_string());
+    let others: Vec<String> = tcp.chain(udp).collect();
+    let others = if others.is_empty() { String::new() } else { format!("; also listening on {}", others.join(", ")) };
+    let version = env!("CARGO_PKG_VERSION");
+    format!("namewire {version} is running: applications connect to NDN_CLIENT_TRANSPORT={socket}{others}")
+}
+
+/// Starts on the first socket that can be made. A default listener whose address is
+/// taken (another forwarder, no IPv6) is left out with a warning; one that was asked
+/// for is an error. A live forwarder on a socket is always an error.
+fn start(args: &Args) -> Result<RouterHandle, Failure> {
+    let (udp, tcp) = (args.udp_listeners(), args.tcp_listeners());
+    let mut config = config(args);
+    (config.udp, config.tcp) = (udp.addresses, tcp.addresses);
+    let mut sockets = match &args.socket {
+        Some(path) => vec![path.clone()],
+        None => Environment::of_process().default_sockets(),
+    }
+    .into_iter();
+    config.socket = sockets.next();
+    loop {
+        let error = match Router::start(config.clone()) {
+            Ok(router) => return Ok(router),
+            Err(error) => error,
+        };
+        let StartError::Listen { what, source } = &error else {
+            return Err(Failure::new(ExitCode::Failed, error.to_string()));
+        };
+        let is_default = |listeners: &[SocketAddr], uri: fn(SocketAddr) -> FaceUri, is_explicit: bool| {
+            let position = listeners.iter().position(|address| uri(*address).to_string() == *what);
+            position.filter(|_| !is_explicit)
+        };
+        if let Some(position) = is_default(&config.udp, FaceUri::udp, udp.is_explicit) {
+            config.udp.remove(position);
+        } else if let Some(position) = is_default(&config.tcp, FaceUri::tcp, tcp.is_explicit) {
+            config.tcp.remove(position);
+        } else if source.kind() == io::ErrorKind::AddrInUse {
+            let hint = "another forwarder is running there; stop it, or choose other addresses and --socket PATH";
+            return Err(Failure::new(ExitCode::Failed, format!("{error}: {hint}")));
+        } else if let Some(next) = sockets.next().filter(|_| what.starts_with("unix:")) {
+            config.socket = Some(next);
+            continue; // a place that may not be written to, which is usual without root
+        } else {
+            return Err(Failure::new(ExitCode::Failed, error.to_string()));
+        }
+        eprintln!("namewire: not listening on {what}: {source}");
+    }
+}
+
+fn config(args: &Args) -> RouterConfig {
+    let mut config = RouterConfig { workers: usize::from(args.workers), seed: args.seed, ..RouterConfig::default() };
+    let engine = &mut config.engine;
+    engine.cs_capacity_bytes = args.cs_capacity.unwrap_or(engine.cs_capacity_bytes);
+    // Asked for in octets alone, the store is not to stop at the default number of packets.
+    let packets_default = if args.cs_capacity.is_some() { u64::MAX } else { engine.cs_capacity_packets };
+    engine.cs_capacity_packets = args.cs_packets.unwrap_or(packets_default);
+    let pit_capacity = args.pit_capacity.unwrap_or(u64::from(engine.pit_capacity_entries));
+    engine.pit_capacity_entries = u32::try_from(pit_capacity).unwrap_or(u32::MAX);
+    config
+}
+
+/// Faces, routes and strategies of the command line, made the way every user makes
+/// them: by management commands over the router's own socket.
+async fn set_up(args: &Args, router: &RouterHandle) -> Result<(), Failure> {
+    if args.faces.is_empty() && args.routes.is_empty() && args.strategies.is_empty() {
+        return Ok(());
+    }
+    let Some(socket) = router.socket() else {
+        return Err(Failure::usage("faces, routes and strategies need a Unix socket"));
+    };
+    let client = Client::connect_to(TransportUri::Unix(socket.clone())).await?;
+    for remote in &args.faces {
+        let uri = Some(remote.canonical().await?);
+        let parameters = ControlParameters { uri, face_persistency: Some(PERMANENT), ..ControlParameters::default() };
+        face_reference::create(&client, &parameters).await?;
+    }
+    for (prefix, remote) in &args.routes {
+        let (face_id, _) = face_reference::find_or_create(&client, &FaceReference::Uri(remote.clone())).await?;
+        let options = RouteOptions { face_id: Some(face_id), origin: origin::STATIC, ..RouteOptions::default() };
+        client.register_prefix(prefix, options).await?;
+    }
+    for (prefix, strategy) in &args.strategies {
+        let parameters = ControlParameters {
+            name: Some(prefix.clone()),
+            strategy: Some(strategy.clone()),
+            ..ControlParameters::default()
+        };
+        client.control("strategy-choice", "set", &parameters).await?;
+    }
+    Ok(())
+}
+
+/// FacePersistency of faces that the command line asks for.
+const PERMANENT: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        Line::try_parse_from(line.split_whitespace()).map(|line| line.args)
+    }
+
+    #[test]
+    fn nothing_needs_to_be_said() {
+        let args = parse("run").unwrap();
+        assert_eq!(args.workers, 1);
+        let udp = args.udp_listeners();
+        assert_eq!(udp.addresses, ["0.0.0.0:6363".parse().unwrap(), "[::]:6363".parse().unwrap()]);
+        assert!(!udp.is_explicit);
+        assert_eq!(parse("run --no-tcp").unwrap().tcp_listeners().addresses, []);
+    }
+
+    #[test]
+    fn everything_can_be_said() {
+        let args = parse(
+            "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
+             --workers 4 --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
+             --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --seed 7 --quiet",
+        )
+        .unwrap();
+        assert_eq!(args.udp_listeners().addresses.len(), 2);
+        assert!(args.udp_listeners().is_explicit);
+        assert_eq!((args.faces.len(), args.routes.len(), args.workers), (2, 2, 4));
+        assert_eq!(args.routes[1].0.to_string(), "/a/v=1");
+        assert_eq!(args.cs_capacity, Some(64 << 20));
+        for bad in ["--workers 0", "--listen-udp 7001", "--route /a", "--no-udp --listen-udp 1.2.3.4:5", "--face a"] {
+            assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn strategy_choices_split_where_people_mean() {
+        let split = |text: &str| parse_strategy_choice(text).map(|(a, b)| (a.to_string(), b.to_string()));
+        let whole = |name: &str| format!("/localhost/nfd/strategy/{name}");
+        assert_eq!(split("/chat=multicast"), Ok(("/chat".into(), whole("multicast"))));
+        assert_eq!(split("/=best-route/v=5"), Ok(("/".into(), whole("best-route/v=5"))));
+        assert_eq!(split("/a/v=1=best-route/v=5"), Ok(("/a/v=1".into(), whole("best-route/v=5"))));
+        assert_eq!(split("/a/v=1=multicast"), Ok(("/a/v=1".into(), whole("multicast"))));
+        assert_eq!(split("/a=/localhost/nfd/strategy/asf/v=5"), Ok(("/a".into(), whole("asf/v=5"))));
+        assert!(split("/a").is_err());
+        assert!(split("/a=").is_err());
+    }
+}

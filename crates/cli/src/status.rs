@@ -1,0 +1,81 @@
+//! `namewire status`: the forwarder in a few numbers.
+
+use crate::{Failure, Global, output::fields, quantity};
+use namewire_packet::nfd::{DropCounter, ForwarderStatus};
+use serde::Serialize;
+use std::{collections::BTreeMap, time::Duration};
+
+#[derive(Serialize)]
+struct Status {
+    transport: String,
+    version: String,
+    start_time_ms: u64,
+    uptime_ms: u64,
+    fib_entries: u64,
+    pit_entries: u64,
+    cs_entries: u64,
+    name_tree_entries: u64,
+    measurements_entries: u64,
+    in_interests: u64,
+    in_data: u64,
+    in_nacks: u64,
+    out_interests: u64,
+    out_data: u64,
+    out_nacks: u64,
+    satisfied_interests: u64,
+    unsatisfied_interests: u64,
+    /// Packets dropped, by reason; reasons that never occurred are left out. `None`: the
+    /// forwarder does not tell (other forwarders than Namewire).
+    drops: Option<BTreeMap<String, u64>>,
+}
+
+pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    let general: ForwarderStatus = client.forwarder_status().await?;
+    let drops: Option<Vec<DropCounter>> = client.status_list("status", "drops").await.ok();
+    let status = Status {
+        drops: drops.map(|drops| drops.into_iter().map(|drop| (drop.reason, drop.count)).collect()),
+        transport: client.transport().map(ToString::to_string).unwrap_or_default(),
+        version: general.nfd_version,
+        start_time_ms: general.start_timestamp_ms,
+        uptime_ms: general.current_timestamp_ms.saturating_sub(general.start_timestamp_ms),
+        fib_entries: general.n_fib_entries,
+        pit_entries: general.n_pit_entries,
+        cs_entries: general.n_cs_entries,
+        name_tree_entries: general.n_name_tree_entries,
+        measurements_entries: general.n_measurements_entries,
+        in_interests: general.n_in_interests,
+        in_data: general.n_in_data,
+        in_nacks: general.n_in_nacks,
+        out_interests: general.n_out_interests,
+        out_data: general.n_out_data,
+        out_nacks: general.n_out_nacks,
+        satisfied_interests: general.n_satisfied_interests,
+        unsatisfied_interests: general.n_unsatisfied_interests,
+    };
+    global.output().print(&status, || text(&status))?;
+    Ok(())
+}
+
+fn text(s: &Status) -> String {
+    let uptime = quantity::duration(Duration::from_millis(s.uptime_ms));
+    let drops = match &s.drops {
+        None => "not told by this forwarder".to_owned(),
+        Some(drops) if drops.is_empty() => "none".to_owned(),
+        Some(drops) => drops.iter().map(|(reason, count)| format!("{reason} {count}")).collect::<Vec<_>>().join("  "),
+    };
+    fields(&[
+        ("Forwarder", format!("version {}, up {uptime}, at {}", s.version, s.transport)),
+        (
+            "Interests",
+            format!(
+                "in {}  out {}  satisfied {}  unsatisfied {}",
+                s.in_interests, s.out_interests, s.satisfied_interests, s.unsatisfied_interests
+            ),
+        ),
+        ("Data", format!("in {}  out {}", s.in_data, s.out_data)),
+        ("Nacks", format!("in {}  out {}", s.in_nacks, s.out_nacks)),
+        ("Entries", format!("FIB {}  PIT {}  Content Store {}", s.fib_entries, s.pit_entries, s.cs_entries)),
+        ("Drops", drops),
+    ])
+}

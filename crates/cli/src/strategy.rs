@@ -1,0 +1,110 @@
+//! `namewire strategy`: list, set and unset strategy choices.
+
+use crate::{Failure, Global, name_argument, output::table};
+use namewire_packet::{
+    NameBuf,
+    nfd::{ControlParameters, StrategyChoice},
+};
+use serde::Serialize;
+
+/// Strategies are named under this prefix.
+const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy/";
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// List all strategy choices
+    List,
+    /// Choose the strategy for a prefix
+    Set {
+        /// Names the choice is for
+        #[arg(value_parser = name_argument::parse)]
+        prefix: NameBuf,
+        /// Short name such as multicast, or the whole name of the strategy
+        #[arg(value_parser = parse_strategy)]
+        strategy: NameBuf,
+    },
+    /// Undo a choice, so that the one of the next shorter prefix applies
+    Unset {
+        /// Names the choice is for
+        #[arg(value_parser = name_argument::parse_not_root)]
+        prefix: NameBuf,
+    },
+}
+
+/// `multicast`, `best-route/v=5` or a whole name.
+pub(crate) fn parse_strategy(text: &str) -> Result<NameBuf, String> {
+    if text.starts_with('/') || text.starts_with("ndn:/") {
+        return name_argument::parse(text);
+    }
+    let name = name_argument::parse(&format!("{STRATEGY_PREFIX}{text}"))?;
+    // Behind the three components of the prefix: the short name, perhaps its version.
+    let mut rest = name.as_name().components().skip(3);
+    let has_short_name = rest.next().is_some();
+    if has_short_name && rest.next().is_none_or(|component| component.version().is_some()) {
+        Ok(name)
+    } else {
+        Err("expected a short name such as best-route, or a whole name that begins with a slash".to_owned())
+    }
+}
+
+#[derive(Serialize)]
+struct Choice {
+    prefix: String,
+    strategy: String,
+}
+
+#[derive(Serialize)]
+struct Unset {
+    prefix: String,
+}
+
+pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    match command {
+        Command::List => {
+            let choices: Vec<StrategyChoice> = client.status_list("strategy-choice", "list").await?;
+            let choices: Vec<Choice> = choices
+                .into_iter()
+                .map(|choice| Choice { prefix: choice.name.to_string(), strategy: choice.strategy.to_string() })
+                .collect();
+            global.output().print(&choices, || {
+                let mut rows = vec![vec!["PREFIX".to_owned(), "STRATEGY".to_owned()]];
+                rows.extend(choices.iter().map(|choice| vec![choice.prefix.clone(), choice.strategy.clone()]));
+                table(&rows, "no strategy choices")
+            })?;
+        }
+        Command::Set { prefix, strategy } => {
+            let parameters = ControlParameters {
+                name: Some(prefix.clone()),
+                strategy: Some(strategy.clone()),
+                ..ControlParameters::default()
+            };
+            let done = client.control("strategy-choice", "set", &parameters).await?.body.unwrap_or(parameters);
+            // The answer has the version that was chosen.
+            let strategy = done.strategy.unwrap_or(strategy);
+            let choice = Choice { prefix: prefix.to_string(), strategy: strategy.to_string() };
+            global.output().print(&choice, || format!("strategy of {} is {}\n", choice.prefix, choice.strategy))?;
+        }
+        Command::Unset { prefix } => {
+            let parameters = ControlParameters { name: Some(prefix.clone()), ..ControlParameters::default() };
+            client.control("strategy-choice", "unset", &parameters).await?;
+            global.output().print(&Unset { prefix: prefix.to_string() }, || format!("strategy of {prefix} unset\n"))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_whole_names() {
+        let parsed = |text: &str| parse_strategy(text).map(|name| name.to_string());
+        assert_eq!(parsed("multicast").unwrap(), "/localhost/nfd/strategy/multicast");
+        assert_eq!(parsed("best-route/v=5").unwrap(), "/localhost/nfd/strategy/best-route/v=5");
+        assert_eq!(parsed("/my/strategy").unwrap(), "/my/strategy");
+        assert!(parsed("best/route").is_err());
+        assert!(parsed("").is_err());
+    }
+}
