@@ -1,0 +1,219 @@
+//! What an experiment is, and the frame in which each one runs.
+//!
+//! An experiment is a line in [`crate::experiments::TABLE`] and a function from a
+//! [`Context`] to rows and headline; everything around it (machine, commit,
+//! command, duration) is added here, once for all.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::clock::{BelowResolution, Clock};
+use crate::interrupt;
+use crate::machine::{Machine, source_commit};
+use crate::record::{Record, Row};
+use crate::statistics::Summary;
+
+/// How large a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scale {
+    /// Seconds; part of the tests.
+    Smoke,
+    /// About a minute and 4 GiB at most.
+    Quick,
+    /// The source's own scale, as far as memory allows.
+    Full,
+}
+
+impl Scale {
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Smoke => "smoke",
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// One line of the table of experiments.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// Id on the command line and name of the record.
+    pub id: &'static str,
+    /// Paper and figure or table, or "ours".
+    pub source: &'static str,
+    /// The question it answers.
+    pub question: &'static str,
+    /// Time and memory at quick and full scale.
+    pub needs: &'static str,
+    /// True if `--names` means something to it.
+    pub takes_names: bool,
+    /// True if `--trace` means something to it.
+    pub takes_trace: bool,
+    /// Does it.
+    pub run: fn(&Context) -> anyhow::Result<Outcome>,
+}
+
+/// What the user asked for, and what every experiment needs.
+#[derive(Debug)]
+pub struct Context {
+    /// How large.
+    pub scale: Scale,
+    /// Names to use instead of synthetic ones.
+    pub names: Option<PathBuf>,
+    /// Trace to use instead of a synthetic one.
+    pub trace: Option<PathBuf>,
+    /// Worker counts to run routers with.
+    pub workers: Vec<usize>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The clock, calibrated once.
+    pub clock: Clock,
+    /// This program, to be started again as a load generator.
+    pub program: PathBuf,
+    progress: ProgressBar,
+}
+
+impl Context {
+    /// A context with a calibrated clock and, on a terminal, a progress bar.
+    pub fn new(scale: Scale, seed: u64, workers: Vec<usize>, program: PathBuf) -> Self {
+        Self {
+            scale,
+            names: None,
+            trace: None,
+            workers,
+            seed,
+            clock: Clock::calibrate(),
+            program,
+            progress: ProgressBar::new(0), // draws on stderr, and only if that is a terminal
+        }
+    }
+
+    /// Says how many steps the experiment has.
+    pub fn plan_steps(&self, steps: usize) {
+        let style = ProgressStyle::with_template("{msg:32} {wide_bar} {pos}/{len} {elapsed}/{eta}");
+        self.progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.progress.reset();
+        self.progress.set_length(steps as u64);
+    }
+
+    /// Begins a step; the place where an interrupt ends the run.
+    ///
+    /// # Errors
+    /// If the user interrupted.
+    pub fn begin_step(&self, what: &str) -> Result<(), interrupt::Interrupted> {
+        self.progress.set_message(what.to_owned());
+        self.progress.tick();
+        interrupt::check()
+    }
+
+    /// Ends a step.
+    pub fn end_step(&self) {
+        self.progress.inc(1);
+    }
+}
+
+/// What an experiment hands back.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The measurements.
+    pub rows: Vec<Row>,
+    /// The numbers that matter.
+    pub headline: BTreeMap<String, f64>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// One quantity while its repetitions come in: one refusal refuses it whole.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    taken: Vec<f64>,
+    refused: Option<String>,
+}
+
+impl Samples {
+    /// Adds a repetition.
+    pub fn add(&mut self, value: f64) {
+        self.taken.push(value);
+    }
+
+    /// Adds a repetition, or the reason why there is none.
+    pub fn add_resolved(&mut self, value: Result<f64, BelowResolution>) {
+        match value {
+            Ok(value) => self.add(value),
+            Err(reason) => self.refuse(reason.to_string()),
+        }
+    }
+
+    /// Refuses the quantity.
+    pub fn refuse(&mut self, reason: String) {
+        self.refused.get_or_insert(reason);
+    }
+
+    /// The row for these samples.
+    pub fn row(&self, case: &str, subject: &str, metric: &str, unit: &str, remark: Option<String>) -> Row {
+        let value = if self.refused.is_some() { None } else { Summary::of(&self.taken) };
+        let refused = match (&value, &self.refused) {
+            (Some(_), _) => None,
+            (None, Some(reason)) => Some(reason.clone()),
+            (None, None) => Some("not measured".to_owned()),
+        };
+        Row {
+            case: case.to_owned(),
+            subject: subject.to_owned(),
+            metric: metric.to_owned(),
+            unit: unit.to_owned(),
+            value,
+            refused,
+            remark,
+        }
+    }
+}
+
+impl Experiment {
+    /// Runs it and makes the record.
+    ///
+    /// # Errors
+    /// If the experiment fails, or one of its checks does.
+    pub fn record(&self, context: &Context, command: String) -> anyhow::Result<Record> {
+        let started = Instant::now();
+        let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let outcome = (self.run)(context);
+        context.progress.finish_and_clear();
+        let outcome = outcome?;
+        Ok(Record {
+            experiment: self.id.to_owned(),
+            question: self.question.to_owned(),
+            scale: context.scale.name().to_owned(),
+            machine: Machine::describe(&context.clock),
+            commit: source_commit(),
+            command,
+            seed: context.seed,
+            started_unix_s,
+            duration_s: started.elapsed().as_secs_f64(),
+            rows: outcome.rows,
+            headline: outcome.headline,
+            notes: outcome.notes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_refused_repetition_refuses_the_row() {
+        let mut samples = Samples::default();
+        samples.add(1.0);
+        samples.add_resolved(Err(BelowResolution { interval_ns: 1, least_ns: 2 }));
+        samples.add(3.0);
+        let row = samples.row("case", "subject", "metric", "unit", None);
+        assert_eq!(row.value, None);
+        assert!(row.refused.is_some_and(|reason| reason.contains("1 ns")));
+        assert_eq!(Samples::default().row("", "", "", "", None).refused.as_deref(), Some("not measured"));
+    }
+}

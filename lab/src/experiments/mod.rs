@@ -1,0 +1,33 @@
+//! Every experiment: one file each, and one line each in [`TABLE`].
+
+mod router_sockets;
+
+use crate::experiment::Experiment;
+
+/// All experiments, in the order in which `namewire-lab list` shows them.
+pub const TABLE: &[Experiment] = &[router_sockets::EXPERIMENT];
+
+/// The experiment with this id.
+pub fn find(id: &str) -> Option<&'static Experiment> {
+    TABLE.iter().find(|experiment| experiment.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_name_files() {
+        for (place, experiment) in TABLE.iter().enumerate() {
+            assert!(TABLE.iter().skip(place + 1).all(|other| other.id != experiment.id), "{} twice", experiment.id);
+            assert!(
+                experiment
+                    .id
+                    .bytes()
+                    .all(|octet| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-')
+            );
+            assert!(find(experiment.id).is_some());
+        }
+        assert!(find("no-such-experiment").is_none());
+    }
+}

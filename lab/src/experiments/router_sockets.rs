@@ -1,0 +1,375 @@
+//! What does one router cost per packet over kernel sockets?
+//!
+//! Workload: one process is consumer and producer on two faces; distinct names
+//! `/bench/<run>/<stream>/<sequence>`, 64 Interests in flight: the pattern of bulk
+//! transfer, and the worst one for the Content Store (which is on, as by default).
+//! Beside it hits from the Content Store, one Interest in flight, and a pace far
+//! below saturation. Every Data is compared octet by octet; losses are counted,
+//! not retried.
+//!
+//! Each repetition of each case has a fresh router, repetitions are interleaved
+//! (all cases once, then all again), and next to the router runs a bare relay that
+//! only copies: the floor that the sockets themselves set. CPU time is the
+//! process's own, user and system, per packet: an exchange is an Interest and a
+//! Data, so two packets.
+//!
+//! What the numbers do not say: nothing about a network card, about many faces, or
+//! about more processors than two. Loopback UDP does half of its work in the
+//! sender's system call, so the router pays for the delivery of what it sends and
+//! the generator for the delivery of what it receives.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+use crate::clock::resolve_cpu_account;
+use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::load::{LoadReport, Transport};
+use crate::process;
+use crate::router_process::{RelayProcess, RouterProcess, find_program};
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "router-sockets",
+    source: "ours",
+    question: "What does one router cost per packet over kernel sockets?",
+    needs: "quick: 1 to 2 min, 1 GiB; full: 10 min, 4 GiB; builds on `namewire` (see NAMEWIRE)",
+    takes_names: false,
+    takes_trace: false,
+    run,
+};
+
+/// Interests in flight in the saturating cases.
+const WINDOW: u32 = 64;
+/// Interests per second in the paced cases.
+const PACE_PER_S: u32 = 10_000;
+/// Interests in flight at most in the paced cases: a stall of 0.4 s.
+const PACED_WINDOW: u32 = 4_096;
+/// How long a router settles before it counts as idle.
+const SETTLE: Duration = Duration::from_millis(300);
+/// A load generator busier than this may itself be the limit.
+const GENERATOR_BUSY_PERCENT: f64 = 90.0;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// As many exchanges as the window allows.
+    Saturate,
+    /// The same, answered by the Content Store.
+    Store,
+    /// One Interest in flight.
+    One,
+    /// A steady pace.
+    Paced,
+}
+
+struct Case {
+    id: &'static str,
+    transport: Transport,
+    content_octets: u32,
+    mode: Mode,
+}
+
+const CASES: &[Case] = &[
+    Case { id: "unix-100", transport: Transport::Unix, content_octets: 100, mode: Mode::Saturate },
+    Case { id: "unix-8000", transport: Transport::Unix, content_octets: 8_000, mode: Mode::Saturate },
+    Case { id: "udp-100", transport: Transport::Udp, content_octets: 100, mode: Mode::Saturate },
+    Case { id: "udp-1200", transport: Transport::Udp, content_octets: 1_200, mode: Mode::Saturate },
+    Case { id: "store-unix", transport: Transport::Unix, content_octets: 100, mode: Mode::Store },
+    Case { id: "store-udp", transport: Transport::Udp, content_octets: 100, mode: Mode::Store },
+    Case { id: "one-unix", transport: Transport::Unix, content_octets: 100, mode: Mode::One },
+    Case { id: "one-udp", transport: Transport::Udp, content_octets: 100, mode: Mode::One },
+    Case { id: "paced-unix", transport: Transport::Unix, content_octets: 100, mode: Mode::Paced },
+    Case { id: "paced-udp", transport: Transport::Udp, content_octets: 100, mode: Mode::Paced },
+];
+
+/// Sizes of a run.
+struct Size {
+    repetitions: u16,
+    saturating: u32,
+    store_names: u32,
+    timed: u32,
+    idle: Duration,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => {
+            Size { repetitions: 1, saturating: 4_000, store_names: 1_000, timed: 300, idle: Duration::from_millis(200) }
+        }
+        Scale::Quick => Size {
+            repetitions: 5,
+            saturating: 100_000,
+            store_names: 10_000,
+            timed: 4_000,
+            idle: Duration::from_secs(1),
+        },
+        Scale::Full => Size {
+            repetitions: 5,
+            saturating: 1_000_000,
+            store_names: 10_000,
+            timed: 50_000,
+            idle: Duration::from_secs(5),
+        },
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Namewire { workers: usize },
+    Relay,
+}
+
+impl Subject {
+    fn label(self) -> String {
+        match self {
+            Self::Namewire { workers: 1 } => "namewire".to_owned(),
+            Self::Namewire { workers } => format!("namewire, {workers} workers"),
+            Self::Relay => "relay".to_owned(),
+        }
+    }
+}
+
+/// Repetitions by (case, subject, metric, unit), in the order first seen.
+#[derive(Default)]
+struct Table {
+    keys: Vec<(String, String, &'static str, &'static str)>,
+    samples: BTreeMap<(String, String, &'static str, &'static str), Samples>,
+    remarks: BTreeMap<(String, String), String>,
+}
+
+impl Table {
+    fn samples(&mut self, case: &str, subject: Subject, metric: &'static str, unit: &'static str) -> &mut Samples {
+        let key = (case.to_owned(), subject.label(), metric, unit);
+        if !self.samples.contains_key(&key) {
+            self.keys.push(key.clone());
+        }
+        self.samples.entry(key).or_default()
+    }
+
+    fn remark(&mut self, case: &str, subject: Subject, remark: String) {
+        self.remarks.insert((case.to_owned(), subject.label()), remark);
+    }
+}
+
+struct Run<'a> {
+    context: &'a Context,
+    size: Size,
+    router: PathBuf,
+    /// For the process under test and for the load.
+    cpus: Option<(usize, usize)>,
+    table: Table,
+    lost: u64,
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let mut run = Run {
+        context,
+        size: size(context.scale),
+        router: find_program(&context.program)?,
+        cpus: process::processors_to_pin(),
+        table: Table::default(),
+        lost: 0,
+    };
+    let mut subjects: Vec<Subject> = context.workers.iter().map(|&workers| Subject::Namewire { workers }).collect();
+    subjects.push(Subject::Relay);
+    let per_repetition = CASES.len() * subjects.len() + context.workers.len();
+    context.plan_steps(per_repetition * usize::from(run.size.repetitions));
+    for repetition in 0..run.size.repetitions {
+        for &subject in &subjects {
+            if let Subject::Namewire { workers } = subject {
+                context.begin_step(&format!("idle {}", subject.label()))?;
+                run.idle(subject, workers)?;
+                context.end_step();
+            }
+        }
+        for case in CASES {
+            for &subject in &subjects {
+                context.begin_step(&format!("{} {}", case.id, subject.label()))?;
+                if case.mode != Mode::Store || subject != Subject::Relay {
+                    run.measure(case, subject, repetition)
+                        .with_context(|| format!("{} {}", case.id, subject.label()))?;
+                }
+                context.end_step();
+            }
+        }
+    }
+    Ok(run.outcome())
+}
+
+impl Run<'_> {
+    /// Start-up, memory and CPU time of a router that has nothing to do.
+    fn idle(&mut self, subject: Subject, workers: usize) -> anyhow::Result<()> {
+        let router = self.start_router(workers)?;
+        std::thread::sleep(SETTLE);
+        let resident_kib = process::resident_kib(router.id()).context("the router's memory cannot be read")?;
+        let account = || process::cpu_time_ns(router.id()).context("the router's CPU time cannot be read");
+        let (started, before_ns) = (Instant::now(), account()?);
+        std::thread::sleep(self.size.idle);
+        let (elapsed, after_ns) = (started.elapsed(), account()?);
+        let start_ms = router.start_to_answer().as_secs_f64() * 1e3;
+        let table = &mut self.table;
+        table.samples("idle", subject, "start to first answer", "ms").add(start_ms);
+        table.samples("idle", subject, "resident idle", "MiB").add(resident_kib as f64 / 1024.0);
+        // Exact although small: a sleeping thread's account was closed when it went to sleep.
+        let idle_ms = after_ns.saturating_sub(before_ns) as f64 / 1e6;
+        table.samples("idle", subject, "cpu while idle", "ms per s").add(idle_ms / elapsed.as_secs_f64());
+        Ok(())
+    }
+
+    fn measure(&mut self, case: &Case, subject: Subject, repetition: u16) -> anyhow::Result<()> {
+        let options = self.options(case, repetition);
+        let (lab, load_cpu) = (self.context.program.as_path(), self.cpus.map(|cpus| cpus.1));
+        let report = match subject {
+            Subject::Relay => {
+                let relay = RelayProcess::start(lab, case.transport, self.cpus.map(|cpus| cpus.0))?;
+                relay.load(lab, load_cpu, case.transport, &options)?
+            }
+            Subject::Namewire { workers } => self.load_router(case, workers, &options)?,
+        };
+        ensure!(
+            report.wrong == 0,
+            "{} packets were not what was asked for: no time of this run means anything",
+            report.wrong
+        );
+        self.add(case, subject, &report);
+        Ok(())
+    }
+
+    fn load_router(&self, case: &Case, workers: usize, options: &[String]) -> anyhow::Result<LoadReport> {
+        let mut router = self.start_router(workers)?;
+        let report = router.load(&self.context.program, self.cpus.map(|cpus| cpus.1), case.transport, options)?;
+        ensure!(router.is_alive()?, "the router did not survive the load");
+        Ok(report)
+    }
+
+    fn start_router(&self, workers: usize) -> anyhow::Result<RouterProcess> {
+        RouterProcess::start(&self.router, workers, self.cpus.map(|cpus| cpus.0))
+    }
+
+    fn options(&self, case: &Case, repetition: u16) -> Vec<String> {
+        let mut options = Vec::new();
+        let mut option = |name: &str, value: u32| options.extend([format!("--{name}"), value.to_string()]);
+        option("content", case.content_octets);
+        option("stream", u32::from(repetition));
+        let (count, warmup) = match case.mode {
+            Mode::Saturate | Mode::Store => (self.size.saturating, self.size.saturating / 10),
+            Mode::One | Mode::Paced => (self.size.timed, 200),
+        };
+        option("count", count);
+        option("warmup", warmup);
+        match case.mode {
+            Mode::Saturate => option("window", WINDOW),
+            Mode::Store => {
+                option("window", WINDOW);
+                option("names", self.size.store_names);
+            }
+            Mode::One => option("window", 1),
+            Mode::Paced => {
+                option("window", PACED_WINDOW);
+                option("rate", PACE_PER_S);
+            }
+        }
+        options.extend(["--seed".to_owned(), (self.context.seed ^ u64::from(repetition)).to_string()]);
+        if case.mode == Mode::Store {
+            options.push("--from-store".to_owned());
+        }
+        options
+    }
+
+    fn add(&mut self, case: &Case, subject: Subject, report: &LoadReport) {
+        let elapsed_ns = self.context.clock.resolve(report.elapsed_ns);
+        let table = &mut self.table;
+        match case.mode {
+            Mode::Saturate | Mode::Store => {
+                let per_s = elapsed_ns.map(|ns| report.satisfied as f64 * 1e9 / ns as f64);
+                table.samples(case.id, subject, "exchanges", "per s").add_resolved(per_s);
+                let packets = (report.satisfied * 2).max(1) as f64;
+                let cpu_samples = table.samples(case.id, subject, "cpu", "µs per packet");
+                match report.watched_cpu_ns {
+                    Some(cpu_ns) => {
+                        cpu_samples.add_resolved(resolve_cpu_account(cpu_ns).map(|ns| ns as f64 / 1e3 / packets))
+                    }
+                    None => cpu_samples.refuse("the kernel gives no CPU time of other processes".to_owned()),
+                }
+                if let (Mode::Saturate, Some(kib)) = (case.mode, report.watched_resident_kib) {
+                    table.samples(case.id, subject, "resident after", "MiB").add(kib as f64 / 1024.0);
+                }
+            }
+            Mode::One | Mode::Paced => {
+                for (metric, latency_ns) in
+                    [("latency p50", report.latency_ns_p50), ("latency p99", report.latency_ns_p99)]
+                {
+                    let latency_us = self.context.clock.resolve(u64::from(latency_ns)).map(|ns| ns as f64 / 1e3);
+                    table.samples(case.id, subject, metric, "µs").add_resolved(latency_us);
+                }
+            }
+        }
+        table.samples(case.id, subject, "lost", "Interests").add(report.unsatisfied as f64);
+        self.lost += report.unsatisfied;
+        if let Some(remark) = remark_on(case, report) {
+            self.table.remark(case.id, subject, remark);
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        let mut notes = vec![
+            "Latency counts from the instant an Interest was handed to the kernel, or (paced) was due.".to_owned(),
+            "A packet is an Interest or a Data: an exchange is two.".to_owned(),
+        ];
+        notes.push(match self.cpus {
+            Some((router, load)) => {
+                format!("Router and relay on CPU {router} (all workers), load generator on CPU {load}.")
+            }
+            None => "Only one CPU: router and load generator share it, so rates mean little.".to_owned(),
+        });
+        let rows: Vec<_> = self
+            .table
+            .keys
+            .iter()
+            .map(|key @ (case, subject, metric, unit)| {
+                let remark = self.table.remarks.get(&(case.clone(), subject.clone())).cloned();
+                self.table.samples[key].row(case, subject, metric, unit, remark)
+            })
+            .collect();
+        let median = |case: &str, subject: &str, metric: &str| {
+            let row = rows.iter().find(|row| row.case == case && row.subject == subject && row.metric == metric)?;
+            Some(row.value.as_ref()?.median)
+        };
+        let mut headline = BTreeMap::from([("lost".to_owned(), self.lost as f64)]);
+        let first =
+            self.context.workers.first().map(|&workers| Subject::Namewire { workers }.label()).unwrap_or_default();
+        for row in rows.iter().filter(|row| row.subject == first && row.metric != "lost") {
+            let Some(value) = &row.value else { continue };
+            let unit = row.unit.replace('µ', "u");
+            let key = format!("{} {} {unit}", row.case, row.metric).replace([' ', '-'], "_");
+            headline.insert(key, value.median);
+            if let ("cpu", Some(floor)) = (row.metric.as_str(), median(&row.case, "relay", "cpu")) {
+                headline.insert(format!("{}_cpu_over_relay", row.case.replace('-', "_")), value.median / floor);
+            }
+        }
+        Outcome { rows, headline, notes }
+    }
+}
+
+/// What a reader must know about one measurement.
+fn remark_on(case: &Case, report: &LoadReport) -> Option<String> {
+    let mut remarks = Vec::new();
+    if report.unsatisfied > 0 {
+        remarks.push(format!("{} Interests lost ({} by Nack)", report.unsatisfied, report.nacks));
+    }
+    if report.unexpected > 0 {
+        remarks.push(format!("{} Data nobody waited for", report.unexpected));
+    }
+    if case.mode == Mode::Store && report.producer_interests > 0 {
+        remarks.push(format!("{} of {} were not from the store", report.producer_interests, report.sent));
+    }
+    if let (Mode::Saturate | Mode::Store, Some(cpu_ns)) = (case.mode, report.generator_cpu_ns) {
+        let busy_percent = cpu_ns as f64 / report.elapsed_ns.max(1) as f64 * 100.0;
+        if busy_percent > GENERATOR_BUSY_PERCENT {
+            remarks.push(format!("load generator {busy_percent:.0} % busy: the rate may be its limit"));
+        }
+    }
+    (!remarks.is_empty()).then(|| remarks.join("; "))
+}

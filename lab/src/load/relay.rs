@@ -1,0 +1,171 @@
+//! The bare relay: a process that only copies packets between two sockets.
+//!
+//! Question answered: what do kernel sockets alone cost for this way of working?
+//! No packet is parsed. Unix: large reads and writes of octets. UDP: `recvmmsg`
+//! and `sendmmsg`, no segmentation offload. Not a router; the floor beside one.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::connection::HELLO;
+use super::message_batch::{self, ReceiveBatch};
+
+/// Octets copied by one read and write.
+const COPY_OCTETS: usize = 256 * 1024;
+/// Asked of the kernel for each UDP direction; it may grant less.
+const SOCKET_BUFFER_OCTETS: usize = 4 * 1024 * 1024;
+
+/// Where the relay listens; also the options of `namewire-lab relay`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RelayPlan {
+    /// Unix socket to listen on: the first connection is one side, the second the other
+    #[arg(long, conflicts_with = "udp")]
+    pub socket: Option<PathBuf>,
+    /// Relay UDP between two ports of its own, instead
+    #[arg(long, required_unless_present = "socket")]
+    pub udp: bool,
+}
+
+/// Copies until a side closes (Unix) or the process is ended (UDP). Prints one line
+/// when it is ready: `ready`, or `ready ADDRESS ADDRESS` for UDP.
+///
+/// # Errors
+/// If a socket breaks.
+pub fn run(plan: &RelayPlan) -> anyhow::Result<()> {
+    match &plan.socket {
+        Some(path) => {
+            let listener = UnixListener::bind(path).with_context(|| format!("cannot listen on {}", path.display()))?;
+            println!("ready");
+            let (first, second) = (listener.accept()?.0, listener.accept()?.0);
+            relay_streams(first, second)
+        }
+        None => {
+            let sides = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
+            println!("ready {} {}", sides[0].local_addr()?, sides[1].local_addr()?);
+            relay_datagrams(sides)
+        }
+    }
+}
+
+/// Octets read from one side that the other did not take yet.
+struct Pipe {
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Pipe {
+    fn new() -> Self {
+        Self { buffer: vec![0; COPY_OCTETS].into_boxed_slice(), start: 0, end: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Returns false when `from` is closed.
+    fn copy(&mut self, mut from: &UnixStream, mut to: &UnixStream) -> io::Result<bool> {
+        if self.is_empty() {
+            match from.read(&mut self.buffer) {
+                Ok(0) => return Ok(false),
+                Ok(octets) => (self.start, self.end) = (0, octets),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        match to.write(&self.buffer[self.start..self.end]) {
+            Ok(octets) => self.start += octets,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+}
+
+fn relay_streams(first: UnixStream, second: UnixStream) -> anyhow::Result<()> {
+    first.set_nonblocking(true)?;
+    second.set_nonblocking(true)?;
+    let (mut forth, mut back) = (Pipe::new(), Pipe::new());
+    loop {
+        // A side is read while its pipe is empty and written while the other's is not.
+        let interest_in = |reads: &Pipe, writes: &Pipe| {
+            let read = if reads.is_empty() { PollFlags::IN } else { PollFlags::empty() };
+            let write = if writes.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            read | write
+        };
+        let mut descriptors = [
+            PollFd::from_borrowed_fd(first.as_fd(), interest_in(&forth, &back)),
+            PollFd::from_borrowed_fd(second.as_fd(), interest_in(&back, &forth)),
+        ];
+        poll(&mut descriptors, None)?;
+        let [first_ready, second_ready] = [descriptors[0].revents(), descriptors[1].revents()];
+        let forth_moves =
+            if forth.is_empty() { !first_ready.is_empty() } else { second_ready.contains(PollFlags::OUT) };
+        let back_moves = if back.is_empty() { !second_ready.is_empty() } else { first_ready.contains(PollFlags::OUT) };
+        let is_open = (!forth_moves || forth.copy(&first, &second)?) && (!back_moves || back.copy(&second, &first)?);
+        if !is_open {
+            return Ok(());
+        }
+    }
+}
+
+fn relay_datagrams(sides: [UdpSocket; 2]) -> anyhow::Result<()> {
+    for side in &sides {
+        let peer = wait_for_peer(side)?;
+        side.connect(peer)?;
+        side.set_nonblocking(true)?;
+        rustix::net::sockopt::set_socket_recv_buffer_size(side, SOCKET_BUFFER_OCTETS)?;
+        rustix::net::sockopt::set_socket_send_buffer_size(side, SOCKET_BUFFER_OCTETS)?;
+    }
+    let mut batch = ReceiveBatch::default();
+    let (mut octets, mut ends) = (Vec::new(), Vec::new());
+    loop {
+        let mut descriptors = sides.each_ref().map(|side| PollFd::from_borrowed_fd(side.as_fd(), PollFlags::IN));
+        poll(&mut descriptors, None)?;
+        let ready = descriptors.map(|descriptor| !descriptor.revents().is_empty());
+        for (from, to) in [(0, 1), (1, 0)] {
+            if !ready[from] || batch.receive(sides[from].as_fd()).unwrap_or(0) == 0 {
+                continue;
+            }
+            octets.clear();
+            ends.clear();
+            for datagram in batch.datagrams() {
+                octets.extend_from_slice(datagram);
+                ends.push(octets.len());
+            }
+            send_all(&sides[to], &octets, &ends)?;
+        }
+    }
+}
+
+/// Sends what the socket takes; the rest is lost, as on any full link.
+fn send_all(socket: &UdpSocket, octets: &[u8], ends: &[usize]) -> anyhow::Result<()> {
+    let mut sent = 0;
+    while sent < ends.len() {
+        let start = if sent == 0 { 0 } else { ends[sent - 1] };
+        match message_batch::send(socket.as_fd(), octets, start, &ends[sent..]) {
+            Ok(0) => return Ok(()),
+            Ok(count) => sent += count,
+            // The load has ended; so will this process.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn wait_for_peer(side: &UdpSocket) -> anyhow::Result<SocketAddr> {
+    let mut octets = [0; HELLO.len()];
+    loop {
+        let (_, peer) = side.recv_from(&mut octets)?;
+        if octets == HELLO {
+            return Ok(peer);
+        }
+    }
+}

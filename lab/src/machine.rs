@@ -1,0 +1,60 @@
+//! What machine, and what state of the source, a record was taken on.
+
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Clock;
+
+/// The machine a record was taken on, as far as it can tell by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Processor model as the kernel names it.
+    pub processor: String,
+    /// Processors this process may run on.
+    pub cpus: usize,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+    /// Kernel name and release.
+    pub kernel: String,
+    /// Calibrated TSC rate; `None`: not available.
+    pub tsc_mhz: Option<f64>,
+    /// Smallest step of the monotonic clock.
+    pub clock_step_ns: u64,
+}
+
+impl Machine {
+    /// Describes this machine; what cannot be read says "not available".
+    pub fn describe(clock: &Clock) -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, key: &str| {
+            text.lines()
+                .find(|line| line.starts_with(key))
+                .and_then(|line| Some(line.split_once(':')?.1.trim().to_owned()))
+        };
+        let memory_kib = field(&read("/proc/meminfo"), "MemTotal")
+            .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+        Self {
+            processor: field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "not available".to_owned()),
+            cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            memory_mib: memory_kib.unwrap_or(0) / 1024,
+            kernel: format!("{} {}", read("/proc/sys/kernel/ostype").trim(), read("/proc/sys/kernel/osrelease").trim()),
+            tsc_mhz: clock.tsc_hz().map(|hz| (hz / 1e5).round() / 10.0),
+            clock_step_ns: clock.step_ns(),
+        }
+    }
+}
+
+/// The commit of the working directory, `-modified` added if files differ from it,
+/// or "unknown" outside a repository.
+pub fn source_commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
+    match git(&["status", "--porcelain", "--untracked-files=no"]) {
+        Some(changes) if changes.is_empty() => commit,
+        _ => format!("{commit}-modified"),
+    }
+}

@@ -1,0 +1,179 @@
+//! `namewire-lab`: list, run and report the experiments.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail, ensure};
+use clap::{Parser, Subcommand};
+use namewire_lab::experiment::{Context, Experiment, Scale};
+use namewire_lab::load::{self, LoadPlan, relay};
+use namewire_lab::record::{Record, write_whole};
+use namewire_lab::{experiments, interrupt, report};
+
+/// The experiments of the papers and ours, each by one command.
+#[derive(Parser)]
+#[command(name = "namewire-lab", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List every experiment: id, source, what it answers, what it needs
+    List,
+    /// Run experiments and write DIR/ID.json for each
+    Run(RunArguments),
+    /// Make one HTML page of the records in a directory: DIR/report.html
+    Report {
+        /// Directory with records
+        dir: PathBuf,
+    },
+    /// Make a load on a router and print what was seen (used by the experiments)
+    #[command(hide = true)]
+    Load(LoadPlan),
+    /// Copy packets between two sockets (used by the experiments)
+    #[command(hide = true)]
+    Relay(relay::RelayPlan),
+}
+
+#[derive(clap::Args)]
+struct RunArguments {
+    /// Ids of experiments, as `list` shows them
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// smoke: seconds; quick: about a minute; full: the source's own scale
+    #[arg(long, value_enum, default_value = "quick")]
+    scale: Scale,
+    /// Names to use instead of synthetic ones, one per line
+    #[arg(long, value_name = "FILE")]
+    names: Option<PathBuf>,
+    /// Trace to use instead of a synthetic one
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Where to write records
+    #[arg(long, value_name = "DIR", default_value = "out")]
+    out: PathBuf,
+    /// Print the records to standard output too
+    #[arg(long)]
+    json: bool,
+    /// Worker counts of routers under test
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = worker_count)]
+    workers: Vec<usize>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Most workers that a router is started with.
+const WORKERS_MAX: usize = 256;
+
+fn worker_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=WORKERS_MAX).contains(&count) => Ok(count),
+        _ => Err(format!("a worker count is 1 to {WORKERS_MAX}")),
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::List => list(),
+        Command::Run(arguments) => run(&arguments),
+        Command::Report { dir } => make_report(&dir),
+        Command::Load(plan) => make_load(&plan),
+        Command::Relay(plan) => relay::run(&plan),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // Ctrl-C on a terminal reaches the children too: their end may be the first error seen.
+        Err(error) if error.is::<interrupt::Interrupted>() || interrupt::check().is_err() => {
+            eprintln!("namewire-lab: {}", interrupt::Interrupted);
+            ExitCode::from(interrupt::EXIT_STATUS)
+        }
+        Err(error) => {
+            eprintln!("namewire-lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn make_load(plan: &LoadPlan) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(&load::run(plan)?)?);
+    Ok(())
+}
+
+fn list() -> anyhow::Result<()> {
+    for experiment in experiments::TABLE {
+        println!("{:24} {}", experiment.id, experiment.question);
+        println!("{:24} source: {}; {}", "", experiment.source, experiment.needs);
+    }
+    Ok(())
+}
+
+fn run(arguments: &RunArguments) -> anyhow::Result<()> {
+    let chosen: Vec<&Experiment> = arguments.ids.iter().map(|id| find(id)).collect::<anyhow::Result<_>>()?;
+    for (option, file, takes) in [
+        ("--names", &arguments.names, chosen.iter().any(|experiment| experiment.takes_names)),
+        ("--trace", &arguments.trace, chosen.iter().any(|experiment| experiment.takes_trace)),
+    ] {
+        let Some(file) = file else { continue };
+        ensure!(takes, "{option} means nothing to the experiments asked for");
+        ensure!(file.is_file(), "{option}: {} is not a file", file.display());
+    }
+    interrupt::listen()?;
+    let program = std::env::current_exe().context("where is this program?")?;
+    let mut context = Context::new(arguments.scale, arguments.seed, arguments.workers.clone(), program);
+    context.names.clone_from(&arguments.names);
+    context.trace.clone_from(&arguments.trace);
+    for experiment in chosen {
+        let record = experiment.record(&context, command_line(experiment, arguments))?;
+        let path = record.write(&arguments.out)?;
+        if arguments.json {
+            println!("{}", serde_json::to_string_pretty(&record)?);
+        } else {
+            print!("{}", report::text(&record));
+            println!("written to {}", path.display());
+        }
+    }
+    Ok(())
+}
+
+fn find(id: &str) -> anyhow::Result<&'static Experiment> {
+    experiments::find(id).with_context(|| format!("no experiment is called '{id}'; `namewire-lab list` shows all"))
+}
+
+/// The command that repeats this record, without where it was written to.
+fn command_line(experiment: &Experiment, arguments: &RunArguments) -> String {
+    let workers: Vec<String> = arguments.workers.iter().map(ToString::to_string).collect();
+    let mut line = format!(
+        "namewire-lab run {} --scale {} --workers {} --seed {}",
+        experiment.id,
+        arguments.scale.name(),
+        workers.join(","),
+        arguments.seed
+    );
+    for (option, file) in [("--names", &arguments.names), ("--trace", &arguments.trace)] {
+        if let Some(name) = file.as_deref().and_then(Path::file_name) {
+            line.push_str(&format!(" {option} {}", name.display()));
+        }
+    }
+    line
+}
+
+fn make_report(dir: &Path) -> anyhow::Result<()> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(dir)
+        .with_context(|| format!("cannot read {}", dir.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    paths.sort();
+    if paths.is_empty() {
+        bail!("no records in {}: `namewire-lab run ID --out {0}` makes them", dir.display());
+    }
+    let records: Vec<Record> = paths.iter().map(|path| Record::read(path)).collect::<anyhow::Result<_>>()?;
+    let path = dir.join("report.html");
+    write_whole(&path, report::html(&records)?.as_bytes())?;
+    println!("written to {}", path.display());
+    Ok(())
+}

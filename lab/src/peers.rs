@@ -1,0 +1,71 @@
+//! Figures of others to print beside ours: one data file per source under `lab/papers/`.
+//!
+//! They were taken on other machines or with other tools; each file says where its
+//! figures come from. Compare ratios and shapes, not absolutes. A figure that a
+//! source does not give as a number is named there, not guessed.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+const FILES: &[&str] = &[include_str!("../papers/peers.json")];
+
+/// One source and its figures for one experiment.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Peers {
+    /// Heading.
+    pub title: String,
+    /// Who measured what, and when.
+    pub source: String,
+    /// On what machine.
+    pub machine: String,
+    /// How.
+    pub method: String,
+    /// Experiment of ours that measures the same.
+    pub experiment: String,
+    /// The figures.
+    pub figures: Vec<PeerFigure>,
+}
+
+/// One quantity for several subjects; case, metric and unit are those of our rows.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PeerFigure {
+    /// As in [`crate::record::Row::case`].
+    pub case: String,
+    /// As in [`crate::record::Row::metric`].
+    pub metric: String,
+    /// As in [`crate::record::Row::unit`].
+    pub unit: String,
+    /// Value by subject.
+    pub values: BTreeMap<String, f64>,
+}
+
+/// All sources that have figures for `experiment`.
+///
+/// # Errors
+/// If a data file is malformed (the tests read them all).
+pub fn for_experiment(experiment: &str) -> serde_json::Result<Vec<Peers>> {
+    let all: serde_json::Result<Vec<Peers>> = FILES.iter().map(|text| serde_json::from_str(text)).collect();
+    Ok(all?.into_iter().filter(|peers| peers.experiment == experiment).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_well_formed_and_belongs_to_an_experiment() -> serde_json::Result<()> {
+        for text in FILES {
+            let peers: Peers = serde_json::from_str(text)?;
+            assert!(crate::experiments::find(&peers.experiment).is_some(), "{}", peers.experiment);
+            assert!(
+                peers
+                    .figures
+                    .iter()
+                    .all(|figure| figure.values.values().all(|value| value.is_finite() && *value > 0.0))
+            );
+        }
+        assert_eq!(for_experiment("router-sockets")?.len(), 1);
+        Ok(())
+    }
+}

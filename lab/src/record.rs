@@ -1,0 +1,157 @@
+//! The record of one experiment run: what was measured, on what, by which command.
+//!
+//! Question answered: could somebody else repeat this and know whether they got
+//! the same? Written as `DIR/ID.json` under another name first and then renamed,
+//! so that a reader (or an interrupt) never sees half a file.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+use crate::statistics::Summary;
+
+/// Everything one run of one experiment leaves behind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Experiment id, also the file's name.
+    pub experiment: String,
+    /// The question it answers.
+    pub question: String,
+    /// Scale: `smoke`, `quick` or `full`.
+    pub scale: String,
+    /// Where it was taken.
+    pub machine: Machine,
+    /// State of the source.
+    pub commit: String,
+    /// The command line that repeats it.
+    pub command: String,
+    /// Seed of everything random in it.
+    pub seed: u64,
+    /// Start, in seconds since 1970.
+    pub started_unix_s: u64,
+    /// How long it took.
+    pub duration_s: f64,
+    /// The measurements.
+    pub rows: Vec<Row>,
+    /// The numbers that matter, by name.
+    pub headline: BTreeMap<String, f64>,
+    /// What a reader must know to read the rows rightly.
+    pub notes: Vec<String>,
+}
+
+/// One quantity of one subject in one case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// What was done, e.g. `unix-100`.
+    pub case: String,
+    /// Who did it, e.g. `namewire`.
+    pub subject: String,
+    /// What was measured, e.g. `exchanges`.
+    pub metric: String,
+    /// Unit of the value, e.g. `per s`.
+    pub unit: String,
+    /// The repetitions summed up; `None` if refused.
+    pub value: Option<Summary>,
+    /// Why there is no value.
+    pub refused: Option<String>,
+    /// What is wrong with, or special about, this row.
+    pub remark: Option<String>,
+}
+
+impl Record {
+    /// Writes `dir/ID.json` whole or not at all and returns its path.
+    ///
+    /// # Errors
+    /// If the directory cannot be made or written to.
+    pub fn write(&self, dir: &Path) -> anyhow::Result<PathBuf> {
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let path = dir.join(format!("{}.json", self.experiment));
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        write_whole(&path, &text)?;
+        Ok(path)
+    }
+
+    /// Reads a record back.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is not a record.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} is not a record of the lab", path.display()))
+    }
+}
+
+/// Writes `octets` to `path` so that the file is there whole or as it was before.
+///
+/// # Errors
+/// If the file cannot be written or renamed; then nothing is left behind.
+pub fn write_whole(path: &Path, octets: &[u8]) -> anyhow::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || -> anyhow::Result<()> {
+        // Removed on drop unless it was renamed.
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        file.write_all(octets)?;
+        file.as_file().sync_all()?;
+        // Made by the temporary file with mode 0600; a record is for everyone.
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    #[test]
+    fn a_record_survives_the_file_and_nothing_else_is_left() -> anyhow::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let record = Record {
+            experiment: "example".to_owned(),
+            question: "does it survive?".to_owned(),
+            scale: "smoke".to_owned(),
+            machine: Machine::describe(&Clock::calibrate()),
+            commit: "unknown".to_owned(),
+            command: "namewire-lab run example".to_owned(),
+            seed: 1,
+            started_unix_s: 2,
+            duration_s: 0.5,
+            rows: vec![Row {
+                case: "unix".to_owned(),
+                subject: "namewire".to_owned(),
+                metric: "exchanges".to_owned(),
+                unit: "per s".to_owned(),
+                value: Summary::of(&[1.0, 2.0]),
+                refused: None,
+                remark: None,
+            }],
+            headline: BTreeMap::from([("exchanges".to_owned(), 1.5)]),
+            notes: Vec::new(),
+        };
+        let path = record.write(&dir.path().join("deep/er"))?;
+        let path_again = record.write(&dir.path().join("deep/er"))?;
+        assert_eq!(path, path_again);
+        assert_eq!(Record::read(&path)?, record);
+        let files: Vec<_> = std::fs::read_dir(dir.path().join("deep/er"))?.collect();
+        assert_eq!(files.len(), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_replaced_leaves_nothing_behind() -> anyhow::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let target = dir.path().join("taken.json");
+        std::fs::create_dir(&target)?;
+        assert!(write_whole(&target, b"{}").is_err());
+        assert_eq!(std::fs::read_dir(dir.path())?.count(), 1);
+        Ok(())
+    }
+}

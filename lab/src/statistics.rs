@@ -1,0 +1,78 @@
+//! Median and spread of repeated measurements.
+//!
+//! Question answered: what is the typical value, and how far apart were the
+//! repetitions? Median, not mean: one repetition disturbed by the machine must
+//! not move the result. Spread = (largest − smallest) / median, the plainest
+//! figure that hides nothing at five repetitions.
+
+use serde::{Deserialize, Serialize};
+
+/// The repetitions of one measurement, summed up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Middle value (mean of the two middle ones for an even count).
+    pub median: f64,
+    /// Smallest repetition.
+    pub low: f64,
+    /// Largest repetition.
+    pub high: f64,
+    /// (high − low) / median in percent; 0 if the median is 0.
+    pub spread_percent: f64,
+    /// Every repetition in the order taken.
+    pub samples: Vec<f64>,
+}
+
+impl Summary {
+    /// Sums up `samples`; `None` if there is none or one is not a finite number.
+    pub fn of(samples: &[f64]) -> Option<Self> {
+        if samples.is_empty() || samples.iter().any(|sample| !sample.is_finite()) {
+            return None;
+        }
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        let median =
+            if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) };
+        let (low, high) = (sorted[0], sorted[sorted.len() - 1]);
+        let spread_percent = if median == 0.0 { 0.0 } else { (high - low) / median * 100.0 };
+        Some(Self { median, low, high, spread_percent, samples: samples.to_vec() })
+    }
+}
+
+/// The value below which `percent` of `sorted` lies (nearest rank); 0 if empty.
+///
+/// `sorted` must be in ascending order.
+pub fn percentile(sorted: &[u32], percent: f64) -> u32 {
+    if sorted.is_empty() {
+        return 0;
+    }
+    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_and_spread() {
+        let odd = Summary::of(&[3.0, 1.0, 2.0]).expect("three samples");
+        assert_eq!((odd.median, odd.low, odd.high, odd.spread_percent), (2.0, 1.0, 3.0, 100.0));
+        assert_eq!(odd.samples, [3.0, 1.0, 2.0]);
+        assert_eq!(Summary::of(&[4.0, 1.0, 2.0, 8.0]).map(|s| s.median), Some(3.0));
+        assert_eq!(Summary::of(&[0.0, 0.0]).map(|s| s.spread_percent), Some(0.0));
+        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn percentiles_are_nearest_rank() {
+        let sorted: Vec<u32> = (1..=100).collect();
+        assert_eq!(percentile(&sorted, 50.0), 50);
+        assert_eq!(percentile(&sorted, 99.0), 99);
+        assert_eq!(percentile(&sorted, 100.0), 100);
+        assert_eq!(percentile(&sorted, 0.0), 1);
+        assert_eq!(percentile(&[7], 99.0), 7);
+        assert_eq!(percentile(&[], 50.0), 0);
+    }
+}

@@ -1,0 +1,108 @@
+//! The contract of `namewire-lab`, and every experiment at smoke size so that none can rot.
+//!
+//! Needs the router: `cargo build -p namewire-cli` first (`make test` does), or
+//! NAMEWIRE set to one.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use namewire_lab::experiments;
+use namewire_lab::record::Record;
+
+fn lab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_namewire-lab")).args(arguments).output().expect("the lab starts")
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8_lossy(octets).into_owned()
+}
+
+#[test]
+fn every_experiment_runs_at_smoke_scale_and_its_record_makes_a_page() {
+    for experiment in experiments::TABLE {
+        let dir = tempfile::tempdir().expect("a directory");
+        let out = dir.path().to_str().expect("a UTF-8 path");
+        let run = lab(&["run", experiment.id, "--scale", "smoke", "--workers", "1,4", "--out", out, "--json"]);
+        assert!(run.status.success(), "{}: {}", experiment.id, text(&run.stderr));
+        let printed: Record = serde_json::from_slice(&run.stdout).expect("--json prints the record");
+        let written = Record::read(&dir.path().join(format!("{}.json", experiment.id))).expect("the record is there");
+        assert_eq!(printed, written);
+        assert!(!written.rows.is_empty() && !written.headline.is_empty(), "{}: nothing was measured", experiment.id);
+        assert_eq!(written.headline.get("lost").copied().unwrap_or(0.0), 0.0, "{}", experiment.id);
+        assert!(written.headline.values().all(|value| value.is_finite()));
+        let report = lab(&["report", out]);
+        assert!(report.status.success(), "{}", text(&report.stderr));
+        let page = std::fs::read_to_string(dir.path().join("report.html")).expect("the page is there");
+        assert!(page.contains("<svg") && page.contains(experiment.question));
+    }
+}
+
+#[test]
+fn list_names_every_experiment() {
+    let list = lab(&["list"]);
+    assert!(list.status.success());
+    for experiment in experiments::TABLE {
+        assert!(text(&list.stdout).contains(experiment.id) && text(&list.stdout).contains(experiment.question));
+    }
+}
+
+#[test]
+fn wrong_use_is_refused_with_a_reason() {
+    let empty = tempfile::tempdir().expect("a directory");
+    let empty = empty.path().to_str().expect("a UTF-8 path");
+    for (arguments, reason) in [
+        (vec!["run", "no-such-experiment"], "no experiment is called"),
+        (vec!["run", "router-sockets", "--names", "Cargo.toml"], "means nothing to"),
+        (vec!["run", "router-sockets", "--workers", "0"], "a worker count is"),
+        (vec!["report", empty], "no records in"),
+    ] {
+        let refused = lab(&arguments);
+        assert!(!refused.status.success(), "{arguments:?}");
+        assert!(text(&refused.stderr).contains(reason), "{arguments:?}: {}", text(&refused.stderr));
+    }
+}
+
+#[test]
+fn a_missing_router_is_named_with_how_to_build_it() {
+    let run = Command::new(env!("CARGO_BIN_EXE_namewire-lab"))
+        .args(["run", "router-sockets", "--scale", "smoke"])
+        .env("NAMEWIRE", "/nonexistent/namewire")
+        .output()
+        .expect("the lab starts");
+    assert!(!run.status.success() && text(&run.stderr).contains("/nonexistent/namewire"), "{}", text(&run.stderr));
+}
+
+#[test]
+fn an_interrupt_ends_the_run_and_leaves_no_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let out = dir.path().join("records");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_namewire-lab"))
+        .args(["run", "router-sockets", "--scale", "quick", "--out"])
+        .arg(&out)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the lab starts");
+    let pid = rustix::process::Pid::from_child(&run);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let mut children = children_of(run.id());
+    // Between two measurements there is none for a moment.
+    while children.is_empty() {
+        assert!(Instant::now() < deadline, "a router should be running by now");
+        children = children_of(run.id());
+    }
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it can be signalled");
+    let status = run.wait().expect("it ends");
+    assert_eq!(status.code(), Some(130));
+    assert!(!out.exists(), "an interrupted run wrote something");
+    for child in children {
+        assert!(!Path::new(&format!("/proc/{child}")).exists(), "process {child} outlived the run");
+    }
+}
+
+fn children_of(parent: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).expect("it lives");
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}

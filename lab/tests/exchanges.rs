@@ -1,0 +1,149 @@
+//! Many exchanges through a real `namewire run`: none may be lost, with one worker
+//! and with four, over Unix and UDP, from a producer and from the Content Store.
+//!
+//! Needs the router: `cargo build -p namewire-cli` first (`make test` does), or
+//! NAMEWIRE set to one. The load generator checks every Data octet by octet.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use namewire_lab::load::{LoadReport, Transport};
+use namewire_lab::router_process::{RouterProcess, find_program};
+
+/// The program under `namewire-lab load`.
+const LAB: &str = env!("CARGO_BIN_EXE_namewire-lab");
+const DISTINCT: u64 = 100_000;
+/// Names that any default Content Store holds.
+const STORED: u64 = 10_000;
+
+/// One router at a time: tests of several at once would measure each other's patience.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start(workers: usize) -> RouterProcess {
+    let program = find_program(Path::new(LAB)).expect("the router is built");
+    RouterProcess::start(&program, workers, None).expect("the router starts")
+}
+
+fn load(router: &RouterProcess, transport: Transport, options: &str) -> LoadReport {
+    let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
+    router.load(Path::new(LAB), None, transport, &options).expect("the load runs")
+}
+
+fn distinct_interests(transport: Transport, workers: usize) {
+    let _alone = alone();
+    let mut router = start(workers);
+    let report = load(&router, transport, &format!("--count {DISTINCT} --window 64"));
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!((report.sent, report.satisfied, report.unexpected), (DISTINCT, DISTINCT, 0), "{report:?}");
+    assert_eq!(report.producer_interests, DISTINCT, "each must reach the producer once: {report:?}");
+    assert!(router.is_alive().expect("the process can be asked"));
+}
+
+/// 100,000 distinct names in ten parts, each fetched once and then asked for again:
+/// the second time the producer may not see a single one.
+fn from_the_content_store(transport: Transport, workers: usize) {
+    let _alone = alone();
+    let router = start(workers);
+    for part in 0..DISTINCT / STORED {
+        let report = load(&router, transport, &format!("--count {STORED} --window 64 --from-store --stream {part}"));
+        assert!(report.is_clean(), "part {part}: {report:?}");
+        assert_eq!(report.producer_interests, 0, "part {part}: {report:?}");
+    }
+}
+
+fn can_be_prefix(transport: Transport, workers: usize) {
+    let _alone = alone();
+    let router = start(workers);
+    let report = load(&router, transport, "--count 10000 --window 64 --can-be-prefix");
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!(report.satisfied, 10_000);
+    let echoed = load(&router, transport, "--count 10000 --window 64 --can-be-prefix --echo-tokens --stream 1");
+    assert!(echoed.is_clean(), "with tokens echoed: {echoed:?}");
+}
+
+/// Full-size Data: over UDP each is many fragments' worth for smaller links, over
+/// Unix each is cut anywhere by partial reads and writes.
+fn large_data(transport: Transport, workers: usize, octets: usize) {
+    let _alone = alone();
+    let router = start(workers);
+    let report = load(&router, transport, &format!("--count 20000 --window 64 --content {octets}"));
+    assert!(report.is_clean(), "{report:?}");
+}
+
+#[test]
+fn distinct_interests_over_unix_with_one_worker() {
+    distinct_interests(Transport::Unix, 1);
+}
+
+#[test]
+fn distinct_interests_over_unix_with_four_workers() {
+    distinct_interests(Transport::Unix, 4);
+}
+
+#[test]
+fn distinct_interests_over_udp_with_one_worker() {
+    distinct_interests(Transport::Udp, 1);
+}
+
+#[test]
+fn distinct_interests_over_udp_with_four_workers() {
+    distinct_interests(Transport::Udp, 4);
+}
+
+#[test]
+fn content_store_over_unix_with_one_worker() {
+    from_the_content_store(Transport::Unix, 1);
+}
+
+#[test]
+fn content_store_over_unix_with_four_workers() {
+    from_the_content_store(Transport::Unix, 4);
+}
+
+#[test]
+fn content_store_over_udp_with_one_worker() {
+    from_the_content_store(Transport::Udp, 1);
+}
+
+#[test]
+fn content_store_over_udp_with_four_workers() {
+    from_the_content_store(Transport::Udp, 4);
+}
+
+#[test]
+fn can_be_prefix_over_unix_with_one_worker() {
+    can_be_prefix(Transport::Unix, 1);
+}
+
+#[test]
+fn can_be_prefix_over_unix_with_four_workers() {
+    can_be_prefix(Transport::Unix, 4);
+}
+
+#[test]
+fn can_be_prefix_over_udp_with_one_worker() {
+    can_be_prefix(Transport::Udp, 1);
+}
+
+#[test]
+fn can_be_prefix_over_udp_with_four_workers() {
+    can_be_prefix(Transport::Udp, 4);
+}
+
+#[test]
+fn large_data_over_unix_with_one_worker() {
+    large_data(Transport::Unix, 1, 8_000);
+}
+
+#[test]
+fn large_data_over_unix_with_four_workers() {
+    large_data(Transport::Unix, 4, 8_000);
+}
+
+#[test]
+fn large_data_over_udp_with_four_workers() {
+    large_data(Transport::Udp, 4, 1_200);
+}
