@@ -1,0 +1,81 @@
+# The commands of this project. `make demo` and `make test` do all the set-up
+# they need inside the checkout; see tools/setup.sh.
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint tidy unit loom fuzz interop clean
+
+# Seconds for each fuzz target; `make test` takes less.
+SECONDS := 20
+TEST_FUZZ_SECONDS := 8
+
+# Where cargo puts its output, also if CARGO_TARGET_DIR moved it.
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+NAMEWIRE := $(TARGET)/release/namewire
+
+# Every step says what it is and why before it runs.
+say = @printf '\n== %s\n' "$(1)"
+
+help:
+	@echo 'make demo      two routers, a 20 MB file through both, everything cleaned up'
+	@echo 'make test      all checks below, as CI runs them (some 15 minutes the first time)'
+	@echo 'make build     the router, target/release/namewire'
+	@echo 'make unit      unit, property and simulation tests'
+	@echo 'make lint      rustfmt and clippy'
+	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, file names'
+	@echo 'make loom      every interleaving of the rings between workers'
+	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
+	@echo 'make interop   python-ndn and NDNts through a running router'
+	@echo 'make clean     removes everything built or installed inside the checkout'
+
+build:
+	@tools/setup.sh rust
+	cargo build --release --locked --package namewire-cli
+
+demo: build
+	@NAMEWIRE=$(NAMEWIRE) tools/demo.sh
+
+# Cheap checks first. One after the other, also under `make -j`: the steps share
+# the build directory, and the machine's cores are busy with one of them.
+test:
+	@$(MAKE) --no-print-directory tidy
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory loom
+	@$(MAKE) --no-print-directory fuzz SECONDS=$(TEST_FUZZ_SECONDS)
+	@$(MAKE) --no-print-directory interop
+	$(call say,all checks passed)
+
+tidy:
+	$(call say,tidy: documents and house rules)
+	@tools/setup.sh python
+	@tools/tidy.py --self-test
+	@tools/tidy.py
+
+lint:
+	$(call say,lint: rustfmt and clippy; a warning is an error)
+	@tools/setup.sh rust
+	cargo fmt --all --check
+	cargo fmt --check --manifest-path fuzz/Cargo.toml
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+unit: build
+	$(call say,unit: unit property simulation and whole-router tests)
+	NAMEWIRE=$(NAMEWIRE) cargo test --locked --workspace
+
+loom:
+	$(call say,loom: every interleaving of the rings between workers)
+	@tools/setup.sh rust
+	cargo test --release --locked --manifest-path crates/router/loom/Cargo.toml --target-dir $(TARGET)/loom
+
+fuzz:
+	$(call say,fuzz: each target for $(SECONDS) s)
+	@tools/setup.sh rust cxx python
+	@fuzz/run.py --seconds $(SECONDS)
+
+interop: build
+	$(call say,interop: python-ndn and NDNts through a running router)
+	@tools/setup.sh interop
+	@NAMEWIRE=$(NAMEWIRE) interop/run.py
+
+clean:
+	cargo clean
+	rm -rf fuzz/target fuzz/artifacts fuzz/corpus-grown interop/.venv interop/node_modules

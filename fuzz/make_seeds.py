@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Makes the seed corpora from the test vectors of crates/packet.
+
+Run it again when the vectors change; the files are committed. Every seed is named
+after its vector, so that a finding can be traced to what it grew from.
+"""
+import json
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+VECTORS = HERE.parent / "crates" / "packet" / "tests" / "test-vectors.json"
+SEED_BYTES_MAX = 4096
+# Actions of targets/management_interest.rs.
+VERBS = 10
+RAW_INTEREST = 15
+MTU = (1400).to_bytes(2, "big")  # first octets of an input of targets/link_service.rs
+# Inputs that once broke a target, under a name that says how.
+REGRESSIONS = [
+    ("packet_parse", "nonce-before-must-be-fresh",
+     "0526071ab1096c6f63616c686f737408036e666408026373080469000000280012004a041be15492"),
+]
+
+
+def write(target: str, name: str, octets: bytes) -> int:
+    if not 0 < len(octets) <= SEED_BYTES_MAX:
+        return 0
+    directory = HERE / "corpus" / target
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / re.sub(r"[^A-Za-z0-9_.-]", "_", name)).write_bytes(octets)
+    return 1
+
+
+def element(type_number: int, value: bytes) -> bytes:
+    return var_number(type_number) + var_number(len(value)) + value
+
+
+def var_number(number: int) -> bytes:
+    if number < 253:
+        return bytes([number])
+    return b"\xfd" + number.to_bytes(2, "big") if number < 65536 else b"\xfe" + number.to_bytes(4, "big")
+
+
+def frames(packets: list[bytes], face: int = 0) -> bytes:
+    """A sequence as the targets with state read it: face octet, two length octets, octets."""
+    return b"".join(bytes([face]) + len(packet).to_bytes(2, "big") + packet for packet in packets)
+
+
+def main() -> int:
+    vectors = json.loads(VECTORS.read_text())
+    made = 0
+    packets = {}
+    for vector in vectors["packets"] + vectors["captured_commands"] + vectors["captured_repo"]:
+        packets[vector["id"]] = bytes.fromhex(vector["hex"])
+    for name, octets in packets.items():
+        target = "lp_packet" if octets[:1] == b"\x64" else "packet_parse"
+        made += write(target, name, octets)
+        made += write("engine_frames", name, b"\0" + frames([octets], 0) + frames([octets], 0x85))
+        made += write("link_service", name, MTU + frames([octets]))
+    for index, vector in enumerate(vectors["names"]):
+        made += write("name_uri", f"uri-{index}", vector["uri"].encode())
+        if vector.get("name_tlv"):
+            made += write("name_uri", f"value-{index}", bytes.fromhex(vector["name_tlv"])[2:])
+    for vector in vectors["management_tlvs"]:
+        made += write("nfd_tlv", vector["id"], bytes.fromhex(vector["hex"]))
+    for index, uri in enumerate(["udp4://192.0.2.1:6363", "tcp6://[2001:db8::1]:6363", "unix:///run/nfd/nfd.sock",
+                                 "ether://[08:00:27:00:00:01]", "fd://9", "internal://"]):
+        made += write("nfd_tlv", f"face-uri-{index}", uri.encode())
+    for index, vector in enumerate(vectors["fragment_sets"]):
+        made += write("link_service", f"fragments-{index}", MTU + frames([packets[name] for name in vector["fragments"]]))
+    made += write("link_service", "flood", MTU + frames([b"\0" * 1000] * 3, 0x40))
+    for vector in vectors["captured_commands"]:
+        made += write("management_interest", vector["id"], frames([packets[vector["id"]]], RAW_INTEREST))
+    for vector in vectors["management_tlvs"]:
+        octets = bytes.fromhex(vector["hex"])
+        if octets[:1] == b"\x68":  # ControlParameters: to every command
+            requests = b"".join(frames([octets], verb) for verb in range(VERBS))
+            made += write("management_interest", vector["id"], requests)
+    for index, vector in enumerate(vectors["matching"]):
+        pair = [bytes.fromhex(vector["interest"]), bytes.fromhex(vector["data"])]
+        # Asked for by the application (face 0), answered by the first next hop (face 1),
+        # bare and with tokens of other people on both.
+        ends_batch = 0x20
+        asked = [element(100, element(98, b"mine") + element(80, pair[0]))]
+        answered = [element(100, element(98, b"yours") + element(80, pair[1]))]
+        made += write("engine_frames", f"matching-{index}", b"\0" + frames(pair[:1], 0) + frames(pair[1:], 1))
+        made += write("engine_frames", f"tokens-{index}",
+                      b"\0" + frames(asked, ends_batch) + frames(answered, ends_batch | 1))
+    for target, name, octets in REGRESSIONS:
+        made += write(target, f"regression-{name}", bytes.fromhex(octets))
+    print(f"{made} seeds")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Builds and runs the fuzz targets with libFuzzer on stable Rust, without cargo-fuzz.
+
+    fuzz/run.py --seconds 20            every target for that long
+    fuzz/run.py --seconds 600 nfd_tlv   one target
+    fuzz/run.py --build                 build only
+
+Seeds are in corpus/TARGET (made by make_seeds.py, committed). What a run finds
+new goes to corpus-grown/TARGET, an input that breaks something to
+artifacts/TARGET; both are ignored by git. To repeat a finding, run the binary that
+is printed with the file as its only argument.
+
+Limits: inputs of at most INPUT_BYTES_MAX, 1 GiB of memory, 5 s for one input.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+INPUT_BYTES_MAX = 9000  # a little over the largest packet, so that the limit itself is tried
+MEMORY_MIB_MAX = 1024
+INPUT_SECONDS_MAX = 5
+START_SECONDS_MAX = 60
+LOG_LINES_MAX = 60  # of a run that broke
+# The instrumentation that libFuzzer reads; the flags are LLVM's and need no nightly compiler.
+COVERAGE_FLAGS = " ".join([
+    "--cfg fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Ccodegen-units=1",
+])
+
+
+def targets() -> list[str]:
+    manifest = tomllib.loads((HERE / "Cargo.toml").read_text())
+    return [target["name"] for target in manifest["bin"]]
+
+
+def host_triple() -> str:
+    text = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True, cwd=HERE).stdout
+    return next(line.split()[1] for line in text.splitlines() if line.startswith("host:"))
+
+
+def build(triple: str, target_dir: Path) -> Path:
+    # An explicit --target keeps the flags away from build scripts, which have no fuzzing engine to call.
+    env = dict(os.environ, RUSTFLAGS=COVERAGE_FLAGS, CARGO_TARGET_DIR=str(target_dir))
+    subprocess.run(["cargo", "build", "--release", "--locked", "--target", triple], check=True, cwd=HERE, env=env)
+    return target_dir / triple / "release"
+
+
+def fuzz(target: str, binary: Path, seconds: int) -> bool:
+    """Runs one target; prints one line if it held, the whole log if not."""
+    grown, seeds, artifacts = (HERE / place / target for place in ("corpus-grown", "corpus", "artifacts"))
+    for directory in (grown, seeds, artifacts):
+        directory.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    try:
+        done = subprocess.run([
+            str(binary), str(grown), str(seeds), f"-artifact_prefix={artifacts}/",
+            f"-max_total_time={seconds}", f"-max_len={INPUT_BYTES_MAX}", f"-rss_limit_mb={MEMORY_MIB_MAX}",
+            f"-timeout={INPUT_SECONDS_MAX}", "-print_final_stats=1", "-use_value_profile=0",
+        ], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            timeout=seconds + START_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        print(f"FAILED {target}: still running {START_SECONDS_MAX} s after its time was up", flush=True)
+        return False
+    if done.returncode != 0:
+        print("\n".join(done.stdout.splitlines()[-LOG_LINES_MAX:]))
+        print(f"FAILED {target}: repeat with {binary} FILE", flush=True)
+        return False
+    runs = next((line.split()[-1] for line in done.stdout.splitlines() if "number_of_executed_units" in line), "?")
+    if runs in ("?", "0"):
+        print(done.stdout)
+        print(f"FAILED {target}: no input was tried", flush=True)
+        return False
+    print(f"ok     {target}: {runs} inputs in {time.monotonic() - began:.0f} s", flush=True)
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Runs the fuzz targets; see the head of this file.")
+    parser.add_argument("--seconds", type=int, default=20, help="for each target")
+    parser.add_argument("--build", action="store_true", help="only build")
+    parser.add_argument("targets", nargs="*", help="targets to run (default: all)")
+    args = parser.parse_args()
+    unknown = set(args.targets) - set(targets())
+    if unknown:
+        parser.error(f"unknown target {', '.join(sorted(unknown))}; there are {', '.join(targets())}")
+    if args.seconds < 1:
+        parser.error("--seconds must be 1 or more")
+    binaries = build(host_triple(), Path(os.environ.get("FUZZ_TARGET_DIR", HERE / "target")))
+    if args.build:
+        return 0
+    results = [fuzz(target, binaries / target, args.seconds) for target in args.targets or targets()]
+    print(f"{sum(results)} targets held, {len(results) - sum(results)} broke")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+//! Question: does the FIB agree with an ordered map that is searched prefix by prefix?
+//!
+//! Input: a list of operations on names from a small alphabet, so that prefixes
+//! collide, and a capacity small enough to be reached.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use libfuzzer_sys::{
+    arbitrary::{self, Arbitrary},
+    fuzz_target,
+};
+use namewire_tables::{Fib, FibEntry, FibRefusal, HashKey, MAX_NAME_COMPONENTS, NameHashes, NextHop};
+
+const CAPACITY_ENTRIES: usize = 12;
+
+#[derive(Arbitrary, Debug)]
+enum Operation {
+    Insert { prefix: Vec<u8>, next_hops: Vec<(u8, u8)>, strategy: u8, hidden: bool },
+    Remove { prefix: Vec<u8> },
+    Match { name: Vec<u8> },
+}
+
+/// Next hops, strategy, hidden.
+type Leads = (Vec<NextHop>, u32, bool);
+
+/// The obvious twin.
+#[derive(Default)]
+struct Oracle(BTreeMap<Vec<u8>, Leads>);
+
+impl Oracle {
+    fn longest(&self, components: &[u8]) -> Option<(Vec<u8>, &Leads)> {
+        (0..=components.len()).rev().map(|n| name_value(&components[..n])).find_map(|name| {
+            let found = self.0.get(&name)?;
+            Some((name, found))
+        })
+    }
+}
+
+/// One component of one of four letters for each octet.
+fn name_value(components: &[u8]) -> Vec<u8> {
+    components.iter().flat_map(|letter| [8, 1, b'a' + letter % 4]).collect()
+}
+
+fn same(entry: &FibEntry<'_>, name: &[u8], (next_hops, strategy, hidden): &Leads) {
+    assert_eq!(entry.name_value, name);
+    assert_eq!(entry.nexthops, next_hops);
+    assert_eq!((entry.strategy, entry.hidden), (*strategy, *hidden));
+}
+
+fuzz_target!(|operations: Vec<Operation>| {
+    let mut fib = Fib::new(CAPACITY_ENTRIES, HashKey::from_seed(7));
+    let mut oracle = Oracle::default();
+    let mut hashes = NameHashes::default();
+    for operation in operations {
+        match operation {
+            Operation::Insert { prefix, next_hops, strategy, hidden } => {
+                let name = name_value(&prefix);
+                let mut next_hops: Vec<NextHop> =
+                    next_hops.iter().map(|&(face, cost)| NextHop { face: face.into(), cost: cost.into() }).collect();
+                let result = fib.insert(&name, &next_hops, strategy.into(), hidden);
+                let known = oracle.0.contains_key(&name);
+                match result {
+                    Ok(inserted) => {
+                        assert_eq!(inserted.replaced, known);
+                        next_hops.sort_by_key(|hop| hop.cost);
+                        oracle.0.insert(name, (next_hops, strategy.into(), hidden));
+                        assert!(oracle.0.len() <= CAPACITY_ENTRIES);
+                    }
+                    Err(FibRefusal::Full) => assert!(!known && oracle.0.len() == CAPACITY_ENTRIES),
+                    Err(FibRefusal::PrefixTooLong) => assert!(prefix.len() > MAX_NAME_COMPONENTS),
+                    Err(FibRefusal::TooManyNextHops) => assert!(next_hops.len() > 1024),
+                }
+            }
+            Operation::Remove { prefix } => {
+                let name = name_value(&prefix);
+                assert_eq!(fib.remove(&name), oracle.0.remove(&name).is_some());
+                assert!(fib.get(&name).is_none());
+            }
+            Operation::Match { name: components } => {
+                let name = name_value(&components);
+                if hashes.compute(fib.key(), &name).is_err() {
+                    assert!(components.len() > MAX_NAME_COMPONENTS);
+                    continue;
+                }
+                let mut batch = [None];
+                fib.longest_prefix_match_batch(&[(&name, &hashes)], &mut batch);
+                let found = fib.longest_prefix_match(&name, &hashes);
+                assert_eq!(batch[0], found.map(|entry| entry.id));
+                match (found, oracle.longest(&components)) {
+                    (Some(entry), Some((prefix, expected))) => same(&entry, &prefix, expected),
+                    (None, None) => {}
+                    (found, expected) => panic!("found {found:?}, expected {expected:?}"),
+                }
+            }
+        }
+        assert_eq!(fib.len(), oracle.0.len());
+    }
+    for entry in fib.iter() {
+        same(&entry, entry.name_value, &oracle.0[entry.name_value]);
+        assert_eq!(fib.entry_of_generation(entry.id, entry.generation), Some(entry));
+    }
+    assert_eq!(fib.iter().count(), oracle.0.len());
+});

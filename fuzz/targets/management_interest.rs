@@ -1,0 +1,249 @@
+//! Question: can any sequence of management requests make management panic, answer
+//! with something that is not Data, or leave a route whose face is gone?
+//!
+//! Input: records {action, two octets of length, octets}. The action's low four
+//! bits choose a command, whose ControlParameters are the octets, signed as a
+//! client would, or (15) say that the octets are a whole Interest; the high bits
+//! move the clock, choose the requesting face and let a face command fail.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use libfuzzer_sys::fuzz_target;
+use namewire_engine::{StrategyTable, strategy};
+use namewire_management::{
+    Effect, Environment, FaceCommandError, FaceProperties, FibChange, Management, ManagementConfig, NextHop,
+    ResolvedStrategy, StrategyError, StrategyRegistry, Times,
+};
+use namewire_packet::{
+    Component, Data, FaceId, InterestBuilder, MAX_PACKET_BYTES, NameBuf, SignedInterestFields,
+    nfd::{CsInfo, DropCounter, FaceCounters, FacePersistency, FaceScope, FaceUri, ForwarderStatus, LinkType},
+};
+
+const VERBS: [(&str, &str); 10] = [
+    ("rib", "register"),
+    ("rib", "unregister"),
+    ("faces", "create"),
+    ("faces", "update"),
+    ("faces", "destroy"),
+    ("fib", "add-nexthop"),
+    ("fib", "remove-nexthop"),
+    ("strategy-choice", "set"),
+    ("strategy-choice", "unset"),
+    ("cs", "config"),
+];
+const REQUESTERS: [FaceId; 2] = [FaceId(256), FaceId(257)];
+/// Requests of one input; more only take longer.
+const REQUESTS_MAX: usize = 64;
+
+/// A router with the strategies of the engine and nothing else to tell.
+#[derive(Default)]
+struct Router(StrategyTable);
+
+impl StrategyRegistry for Router {
+    fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError> {
+        match self.0.resolve(requested) {
+            Ok((id, instance)) => Ok(ResolvedStrategy { id, instance }),
+            Err(strategy::StrategyError::Unknown) => Err(StrategyError::Unknown),
+            Err(strategy::StrategyError::Invalid(reason)) => Err(StrategyError::Invalid(reason)),
+            Err(strategy::StrategyError::TooMany) => Err(StrategyError::Full),
+        }
+    }
+}
+
+impl Environment for Router {
+    fn face_counters(&self, _: FaceId) -> FaceCounters {
+        FaceCounters::default()
+    }
+    fn face_expiration_ms(&self, _: FaceId) -> Option<u64> {
+        None
+    }
+    fn forwarder_status(&self) -> ForwarderStatus {
+        ForwarderStatus::default()
+    }
+    fn drop_counters(&self) -> Vec<DropCounter> {
+        vec![DropCounter { reason: "malformed".to_owned(), count: 1 }]
+    }
+    fn cs_info(&self) -> CsInfo {
+        CsInfo::default()
+    }
+    fn channels(&self) -> Vec<FaceUri> {
+        Vec::new()
+    }
+}
+
+struct Node {
+    management: Management,
+    router: Router,
+    now: Times,
+    faces: Vec<FaceId>,
+    fib: BTreeMap<NameBuf, Vec<NextHop>>,
+    replies: usize,
+}
+
+impl Node {
+    fn new() -> Self {
+        let mut router = Router::default();
+        let mut effects = Vec::new();
+        let management = Management::new(ManagementConfig::default(), &mut router, &mut effects)
+            .expect("the default strategies exist");
+        let now = Times { mono_ns: 0, unix_ms: 1_700_000_000_000 };
+        let mut node = Node { management, router, now, faces: Vec::new(), fib: BTreeMap::new(), replies: 0 };
+        node.carry_out(effects, false);
+        for (index, face) in REQUESTERS.into_iter().enumerate() {
+            let remote = format!("fd://{}", 30 + index);
+            node.face_appears(properties(face, remote.parse().expect("a FaceUri"), FaceScope::Local));
+        }
+        node
+    }
+
+    fn face_appears(&mut self, face: FaceProperties) {
+        let mut effects = Vec::new();
+        self.faces.push(face.face);
+        self.management.on_face_created(self.now, face, &mut effects);
+        self.carry_out(effects, false);
+    }
+
+    fn face_closes(&mut self, face: FaceId) {
+        let mut effects = Vec::new();
+        self.faces.retain(|known| *known != face);
+        self.management.on_face_closed(self.now, face, &mut effects);
+        self.carry_out(effects, false);
+        let left = self.fib.values().flatten().filter(|hop| hop.face == face).count();
+        assert_eq!(left, 0, "face {face} is gone, but {left} next hops lead to it");
+    }
+
+    fn request(&mut self, requester: FaceId, interest: &[u8], let_face_commands_fail: bool) {
+        let mut effects = Vec::new();
+        self.management.on_interest(self.now, requester, interest, None, &mut self.router, &mut effects);
+        let immediate = effects.iter().filter(|effect| matches!(effect, Effect::Reply { .. })).count();
+        assert!(immediate <= 1, "{immediate} answers to one request");
+        self.carry_out(effects, let_face_commands_fail);
+    }
+
+    /// Does what a router does with effects.
+    fn carry_out(&mut self, effects: Vec<Effect>, fail: bool) {
+        for effect in effects {
+            match effect {
+                Effect::Reply { packet, .. } => {
+                    assert!(packet.len() <= MAX_PACKET_BYTES);
+                    let data = Data::parse(&packet).expect("an answer is Data");
+                    assert!(data.verify_digest_sha256(), "an answer is signed");
+                    assert_eq!(data.name().get(1), Some(Component::generic(b"nfd")));
+                    self.replies += 1;
+                }
+                Effect::CreateFace(create) => {
+                    let face = FaceId(300 + self.faces.len() as u64);
+                    let result = if fail {
+                        Err(FaceCommandError { code: 504, text: "no socket".to_owned(), body: None })
+                    } else {
+                        self.faces.push(face);
+                        Ok(properties(face, create.remote, FaceScope::NonLocal))
+                    };
+                    self.command_done(create.ticket, result);
+                }
+                Effect::UpdateFace(update) => {
+                    let known = self.management.face(update.face).cloned();
+                    self.command_done(update.ticket, known.ok_or_else(not_found));
+                }
+                Effect::DestroyFace { ticket, face } => {
+                    let known = self.management.face(face).cloned();
+                    self.face_closes(face);
+                    self.command_done(ticket, known.ok_or_else(not_found));
+                }
+                Effect::Fib(changes) => changes.into_iter().for_each(|change| self.change_fib(change)),
+                Effect::NewNextHops(prefixes) => {
+                    for (prefix, face) in prefixes {
+                        let entry = self.fib.get(&prefix).expect("a new next hop belongs to a FIB entry");
+                        assert!(entry.iter().any(|hop| hop.face == face));
+                    }
+                }
+                Effect::ConfigureCs { .. } => {}
+            }
+        }
+    }
+
+    fn command_done(&mut self, ticket: namewire_management::Ticket, result: Result<FaceProperties, FaceCommandError>) {
+        let mut effects = Vec::new();
+        self.management.on_face_command_done(self.now, ticket, result, &mut effects);
+        self.carry_out(effects, false);
+    }
+
+    fn change_fib(&mut self, change: FibChange) {
+        match change {
+            FibChange::Insert { name, next_hops, hidden, .. } => {
+                assert!(hidden || !next_hops.is_empty());
+                assert!(next_hops.is_sorted_by_key(|hop| (hop.cost, hop.face)));
+                self.fib.insert(name, next_hops);
+            }
+            FibChange::Remove { name } => assert!(self.fib.remove(&name).is_some(), "{name} was not in the FIB"),
+        }
+    }
+}
+
+fn not_found() -> FaceCommandError {
+    FaceCommandError { code: 404, text: "no such face".to_owned(), body: None }
+}
+
+fn properties(face: FaceId, remote: FaceUri, scope: FaceScope) -> FaceProperties {
+    FaceProperties {
+        face,
+        local: "internal://".parse().expect("a FaceUri"),
+        remote,
+        scope,
+        persistency: FacePersistency::Persistent,
+        link_type: LinkType::PointToPoint,
+        flags: 0,
+        base_congestion_marking_interval_ns: None,
+        default_congestion_threshold_bytes: None,
+        mtu: Some(MAX_PACKET_BYTES as u64),
+    }
+}
+
+/// A command as a client signs it.
+fn command((module, verb): (&str, &str), parameters: &[u8]) -> Vec<u8> {
+    let mut name = NameBuf::new();
+    for part in [&b"localhost"[..], b"nfd", module.as_bytes(), verb.as_bytes(), parameters] {
+        name.push_generic(part);
+    }
+    let fields = SignedInterestFields { nonce: vec![1; 8], time_ms: Some(1), seq_num: None };
+    InterestBuilder::new(&name).sign_digest(&fields)
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut node = Node::new();
+    let mut rest = input;
+    let mut requests = 0;
+    while let Some((&[action, high, low], tail)) = rest.split_first_chunk::<3>() {
+        let size = usize::from(u16::from_be_bytes([high, low])).min(tail.len());
+        let (octets, tail) = tail.split_at(size);
+        rest = tail;
+        requests += 1;
+        if requests > REQUESTS_MAX {
+            break;
+        }
+        if action & 0x10 != 0 {
+            node.now.mono_ns += 700_000_000;
+            node.now.unix_ms += 700;
+            let mut effects = Vec::new();
+            node.management.run_timers(node.now, &mut effects);
+            node.carry_out(effects, false);
+            assert!(node.management.next_deadline().is_none_or(|deadline| deadline > node.now.mono_ns));
+        }
+        let requester = REQUESTERS[usize::from(action >> 5 & 1)];
+        let interest = match VERBS.get(usize::from(action & 0x0F)) {
+            Some(verb) => command(*verb, octets),
+            None => octets.to_vec(),
+        };
+        node.request(requester, &interest, action & 0x40 != 0);
+        if action & 0x80 != 0 {
+            node.face_closes(requester);
+            node.face_appears(properties(requester, "fd://30".parse().expect("a FaceUri"), FaceScope::Local));
+        }
+    }
+    for face in node.faces.clone() {
+        node.face_closes(face);
+    }
+    let counters = node.management.counters();
+    assert!(node.replies as u64 >= counters.commands_ok, "a command was carried out without an answer");
+});
