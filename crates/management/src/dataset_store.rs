@@ -1,7 +1,8 @@
 //! Datasets as versioned, segmented Data, kept until clients fetched all segments.
 //!
-//! Source: management.md §6.1. A request gets segment 0 of a snapshot; requests
-//! within [`SNAPSHOT_SHARED_MS`] get the same one. Later segments are asked for by
+//! Source: management.md §6.1. A request gets segment 0 of a snapshot; a request soon
+//! after it gets the same one as long as nothing was changed: unlike NFD, whose answers
+//! are up to a second old, so that a script that adds a route and lists routes sees it. Later segments are asked for by
 //! exact name and come from the snapshot only. Contents are kept, packets are made
 //! on demand: signing 8000 octets costs about as much as copying a few of them.
 //!
@@ -12,8 +13,10 @@ use std::collections::VecDeque;
 
 /// Octets of a dataset per segment.
 pub(crate) const SEGMENT_BYTES: usize = 8000;
-/// Requests this close together get the same snapshot.
-const SNAPSHOT_SHARED_MS: u64 = 1000;
+/// Requests this close together get the same snapshot if nothing was changed.
+pub(crate) const SNAPSHOT_SHARED_MS: u64 = 1000;
+/// The same for datasets with counters, which change with every packet.
+pub(crate) const COUNTERS_SHARED_MS: u64 = 10;
 /// FreshnessPeriod of dataset segments and command answers.
 pub(crate) const FRESHNESS_MS: u64 = 1000;
 
@@ -41,6 +44,8 @@ struct Snapshot {
     name: NameBuf,
     content: Vec<u8>,
     created_ns: u64,
+    /// How many changes of state it has seen.
+    changes: u64,
     used_ns: u64,
 }
 
@@ -50,19 +55,26 @@ pub(crate) struct DatasetStore {
     snapshots: VecDeque<Snapshot>,
     bytes: usize,
     last_version: u64,
+    changes: u64,
     limits: DatasetLimits,
 }
 
 impl DatasetStore {
     pub(crate) fn new(limits: DatasetLimits) -> Self {
-        DatasetStore { snapshots: VecDeque::new(), bytes: 0, last_version: 0, limits }
+        DatasetStore { snapshots: VecDeque::new(), bytes: 0, last_version: 0, changes: 0, limits }
     }
 
-    /// Segment 0 of a snapshot of `dataset` young enough to be shared.
-    pub(crate) fn shared(&self, dataset: Name<'_>, now_ns: u64) -> Option<Vec<u8>> {
+    /// Says that what datasets show has changed: no snapshot is shared any longer.
+    pub(crate) fn note_change(&mut self) {
+        self.changes += 1;
+    }
+
+    /// Segment 0 of a snapshot of `dataset` that is up to date and at most `age_ms_max` old.
+    pub(crate) fn shared(&self, dataset: Name<'_>, now_ns: u64, age_ms_max: u64) -> Option<Vec<u8>> {
         let snapshot = self.snapshots.iter().rev().find(|s| s.name.as_name().parent() == dataset)?;
         let age_ns = now_ns.saturating_sub(snapshot.created_ns);
-        (age_ns < SNAPSHOT_SHARED_MS * 1_000_000).then(|| snapshot.segment(0)).flatten()
+        let is_current = snapshot.changes == self.changes && age_ns < age_ms_max * 1_000_000;
+        is_current.then(|| snapshot.segment(0)).flatten()
     }
 
     /// Keeps a new snapshot and returns its segment 0; `None` if it is larger than
@@ -81,7 +93,7 @@ impl DatasetStore {
         let mut name = dataset.to_buf();
         name.push_version(self.last_version);
         self.bytes += content.len();
-        let snapshot = Snapshot { name, content, created_ns: now_ns, used_ns: now_ns };
+        let snapshot = Snapshot { name, content, created_ns: now_ns, changes: self.changes, used_ns: now_ns };
         let first = snapshot.segment(0);
         self.snapshots.push_back(snapshot);
         first
@@ -172,9 +184,12 @@ mod tests {
     fn a_snapshot_is_shared_for_a_second_and_its_segments_live_ten() {
         let mut store = DatasetStore::new(DatasetLimits::default());
         let first = store.add(name("/d").as_name(), vec![1; 9000], 0, 5).expect("fits");
-        assert_eq!(store.shared(name("/d").as_name(), SECOND_NS - 1), Some(first));
-        assert_eq!(store.shared(name("/d").as_name(), SECOND_NS), None);
-        assert_eq!(store.shared(name("/other").as_name(), 0), None);
+        let shared = |store: &DatasetStore, uri: &str, at_ns| store.shared(name(uri).as_name(), at_ns, 1000);
+        assert_eq!(shared(&store, "/d", SECOND_NS - 1), Some(first));
+        assert_eq!(shared(&store, "/d", SECOND_NS), None);
+        assert_eq!(shared(&store, "/other", 0), None);
+        store.note_change();
+        assert_eq!(shared(&store, "/d", 0), None, "a change makes it old");
         let second_segment = name("/d/v=5/seg=1");
         assert!(store.stored(second_segment.as_name(), 9 * SECOND_NS).is_some());
         assert!(store.stored(name("/d/v=5/seg=2").as_name(), 9 * SECOND_NS).is_none());

@@ -4,6 +4,7 @@
 
 use crate::{
     command::{Refusal, malformed, refusal},
+    dataset_store::{COUNTERS_SHARED_MS, SNAPSHOT_SHARED_MS},
     dispatcher::{Management, ReplyTo},
     effect::Effect,
     environment::{Environment, Times},
@@ -88,7 +89,8 @@ impl Management {
             Ok(filter) => filter,
             Err(refusal) => return self.refuse_query(&refusal, reply_to, out),
         };
-        if let Some(segment) = self.store.shared(name, now.mono_ns) {
+        let age_ms_max = if dataset.shows_counters() { COUNTERS_SHARED_MS } else { SNAPSHOT_SHARED_MS };
+        if let Some(segment) = self.store.shared(name, now.mono_ns, age_ms_max) {
             return self.send_segment(Some(segment), reply_to, out);
         }
         let content = self.dataset_content(now, dataset, &filter, environment);

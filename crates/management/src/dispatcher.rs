@@ -248,6 +248,7 @@ impl Management {
     /// again replaces its properties.
     pub fn on_face_created(&mut self, now: Times, face: FaceProperties, out: &mut Vec<Effect>) {
         let is_new = self.faces.insert(face.clone()).is_none();
+        self.store.note_change();
         if is_new {
             self.announce(now, FaceEventKind::Created, &face, out);
         }
@@ -259,6 +260,7 @@ impl Management {
         changed.extend(self.manual.remove_face(face));
         self.update_fib(changed, out);
         if let Some(properties) = self.faces.remove(face) {
+            self.store.note_change();
             self.announce(now, FaceEventKind::Destroyed, &properties, out);
         }
     }
@@ -267,7 +269,11 @@ impl Management {
     pub fn run_timers(&mut self, now: Times, out: &mut Vec<Effect>) {
         let before = self.rib.len();
         let changed = self.rib.expire(now.mono_ns);
-        self.counters.routes_expired += (before - self.rib.len()) as u64;
+        let expired = (before - self.rib.len()) as u64;
+        self.counters.routes_expired += expired;
+        if expired > 0 {
+            self.store.note_change();
+        }
         self.update_fib(changed, out);
     }
 
@@ -290,6 +296,7 @@ impl Management {
 
     pub(crate) fn succeed(&mut self, to: &ReplyTo, body: ControlParameters, out: &mut Vec<Effect>) {
         self.counters.commands_ok += 1;
+        self.store.note_change();
         self.respond(to, &ControlResponse::ok(body), FRESHNESS_MS, out);
     }
 

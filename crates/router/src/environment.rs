@@ -86,11 +86,10 @@ impl Node {
     /// Counts a face that closed, or whose connection failed, by itself.
     pub(crate) fn count_closed(&mut self, reason: CloseReason) {
         let name = match reason {
-            CloseReason::PeerClosed => "by-peer",
+            CloseReason::PeerClosed | CloseReason::Idle => return, // the normal ends of a face
             CloseReason::Io(_) => "socket-failed",
             CloseReason::OversizeElement => "oversize-element",
             CloseReason::MalformedElement => "malformed-element",
-            CloseReason::Idle => "idle",
         };
         *self.close_counts.entry(name).or_default() += 1;
     }

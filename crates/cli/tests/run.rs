@@ -1,0 +1,186 @@
+//! `namewire run` as a user meets it: the real binary, real sockets, real processes.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::net::{UnixListener, UnixStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+const NAMEWIRE: &str = env!("CARGO_BIN_EXE_namewire");
+
+/// An idle router must fit in this (issue: < 30 MB).
+const IDLE_KIB_MAX: u64 = 30 * 1000;
+
+/// A router process, ended when the test is over.
+struct Router {
+    process: Child,
+    socket: PathBuf,
+    line: String,
+}
+
+impl Router {
+    fn start(socket: &Path, arguments: &[&str]) -> Router {
+        let mut process = Command::new(NAMEWIRE)
+            .args(["run", "--no-udp", "--no-tcp", "--socket"])
+            .arg(socket)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        if line.is_empty() {
+            let mut error = String::new();
+            process.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+            panic!("the router did not start: {error}");
+        }
+        Router { process, socket: socket.to_owned(), line }
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Output {
+        Command::new(NAMEWIRE)
+            .arg("--transport")
+            .arg(format!("unix://{}", self.socket.display()))
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    fn stop(&mut self) {
+        let pid = i32::try_from(self.process.id()).unwrap().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(self.process.wait().unwrap().success(), "SIGTERM ends a router with exit code 0");
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn says_where_to_connect_stays_small_and_cleans_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("made/for/me/nfd.sock");
+    let mut router = Router::start(&socket, &[]);
+    assert!(router.line.contains(&format!("unix://{}", socket.display())), "{}", router.line);
+    let status = router.ask(&["status", "--json"]);
+    assert!(status.status.success(), "{status:?}");
+    let json: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(json["drops"], serde_json::json!({}));
+
+    let status = std::fs::read_to_string(format!("/proc/{}/status", router.process.id())).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let resident_kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(resident_kib < IDLE_KIB_MAX, "{resident_kib} KiB while idle");
+
+    router.stop();
+    assert!(!socket.exists(), "the socket is removed");
+}
+
+#[test]
+fn refuses_a_live_socket_and_recovers_a_stale_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nfd.sock");
+    drop(UnixListener::bind(&socket).unwrap());
+    assert!(socket.exists());
+    let router = Router::start(&socket, &[]);
+    let second =
+        Command::new(NAMEWIRE).args(["run", "--no-udp", "--no-tcp", "--socket"]).arg(&socket).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let message = String::from_utf8(second.stderr).unwrap();
+    assert!(message.contains("another forwarder is running"), "{message}");
+    assert!(router.ask(&["status"]).status.success(), "the first one goes on");
+}
+
+#[test]
+fn faces_routes_and_strategies_of_the_command_line_are_there_from_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["--route", "/far=udp4://127.0.0.1:9", "--strategy", "/far=multicast"];
+    let router = Router::start(&directory.path().join("nfd.sock"), &arguments);
+    assert!(stdout(&router.ask(&["route", "list"])).contains("/far"));
+    assert!(stdout(&router.ask(&["face", "list"])).contains("udp4://127.0.0.1:9"));
+    let strategies = stdout(&router.ask(&["strategy", "list"]));
+    assert!(strategies.contains("/far") && strategies.contains("multicast"), "{strategies}");
+}
+
+#[test]
+fn tools_tell_their_failures_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::start(&directory.path().join("nfd.sock"), &[]);
+    let code = |arguments: &[&str]| router.ask(arguments).status.code();
+    assert_eq!(code(&["route", "add", "/a", "999"]), Some(3), "no such face");
+    assert_eq!(code(&["peek", "/nobody/here"]), Some(6), "Nack");
+    assert_eq!(code(&["face", "create", "tcp4://127.0.0.1:1"]), Some(1), "nobody listens there");
+    assert_eq!(code(&["face", "fly"]), Some(2), "bad usage");
+    let elsewhere =
+        Command::new(NAMEWIRE).args(["--transport", "unix:///nowhere/nfd.sock", "status"]).output().unwrap();
+    assert_eq!(elsewhere.status.code(), Some(4), "no forwarder");
+}
+
+#[test]
+fn a_file_travels_and_a_pinger_is_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    for workers in ["1", "4"] {
+        let socket = directory.path().join(format!("{workers}.sock"));
+        let router = Router::start(&socket, &["--workers", workers]);
+        let uri = format!("unix://{}", socket.display());
+        let file = directory.path().join("file");
+        let content: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(&file, &content).unwrap();
+        let spawn = |arguments: &[&str]| {
+            Command::new(NAMEWIRE)
+                .args(["--transport", &uri])
+                .args(arguments)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        };
+        let mut put = spawn(&["put", file.to_str().unwrap(), "/me/file"]);
+        let mut pingserver = spawn(&["pingserver", "/me"]);
+        let mut poke = spawn(&["poke", "/me/note"]);
+        poke.stdin.take().unwrap().write_all(b"a note").unwrap();
+        let began = Instant::now();
+        while !["/me/file", "/me/ping", "/me/note"]
+            .iter()
+            .all(|prefix| stdout(&router.ask(&["route", "list"])).contains(prefix))
+        {
+            assert!(began.elapsed() < Duration::from_secs(10), "the prefixes are not registered");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let copy = directory.path().join("copy");
+        let get = router.ask(&["get", "/me/file", "-o", copy.to_str().unwrap()]);
+        assert!(get.status.success(), "{get:?}");
+        assert_eq!(std::fs::read(&copy).unwrap(), content, "{workers} workers");
+        let ping = router.ask(&["ping", "/me", "-c", "5", "-i", "10"]);
+        assert!(ping.status.success(), "{ping:?}");
+        let peek = router.ask(&["peek", "/me/note"]);
+        assert_eq!(peek.stdout, b"a note");
+        for child in [&mut put, &mut pingserver, &mut poke] {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn an_application_that_says_nonsense_is_disconnected_and_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::start(&directory.path().join("nfd.sock"), &[]);
+    let mut stream = UnixStream::connect(&router.socket).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stream.write_all(&[0; 64]).unwrap();
+    assert_eq!(stream.read(&mut [0; 16]).unwrap(), 0, "the router closes the connection");
+    let status = stdout(&router.ask(&["status"]));
+    assert!(status.contains("face-closed.malformed-element 1"), "{status}");
+}
