@@ -132,6 +132,7 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot wait for signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    allow_many_faces();
     let router = start(&args)?;
     if let Err(failure) = set_up(&args, &router).await {
         router.stop();
@@ -146,6 +147,15 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     }
     router.stop();
     Ok(())
+}
+
+/// Every connected application takes a descriptor, and the usual soft limit of 1024
+/// is reached by a thousand of them. Raising it to the hard limit needs no privilege;
+/// if it fails, the router still runs, with fewer faces.
+fn allow_many_faces() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// One line for whoever started the router.

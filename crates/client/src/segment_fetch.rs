@@ -423,32 +423,35 @@ impl<'a> Transfer<'a> {
         }
         let expired: Vec<u64> =
             self.in_flight.iter().filter(|(_, wanted)| wanted.deadline <= now).map(|(segment, _)| *segment).collect();
-        let mut timed_out = false;
+        let mut window_decreased = false;
         for segment in expired {
             let Some(mut wanted) = self.in_flight.remove(&segment) else { continue };
             if !std::mem::take(&mut wanted.is_pausing) {
                 if wanted.attempts > self.options.retries_max {
                     return Err(FetchError::SegmentTimeout { segment, attempts: wanted.attempts });
                 }
-                timed_out = true;
                 self.progress.timeouts += 1;
-                self.decrease_window(wanted.sent_at);
+                window_decreased |= self.decrease_window(wanted.sent_at);
             }
             self.lost.insert(segment, wanted);
         }
-        if timed_out {
+        // Once per loss event, like the window. N.B. Backing off at every expiry took the time-out from 200 ms
+        // to its maximum within one burst of losses, and 7 of 10 fetches that lost anything took 4 to 12 s.
+        if window_decreased {
             self.rtt.back_off();
         }
         self.earliest_deadline = self.in_flight.values().map(|wanted| wanted.deadline).min();
         Ok(())
     }
 
-    /// Once per round trip: a segment sent before the last decrease says nothing new.
-    fn decrease_window(&mut self, sent_at: Instant) {
-        if self.last_decrease.is_none_or(|last| sent_at > last) {
+    /// Once per round trip: a segment sent before the last decrease says nothing new. True if it decreased.
+    fn decrease_window(&mut self, sent_at: Instant) -> bool {
+        let is_new = self.last_decrease.is_none_or(|last| sent_at > last);
+        if is_new {
             self.window.on_congestion();
             self.last_decrease = Some(Instant::now());
         }
+        is_new
     }
 
     /// Takes a segment: verifies it and keeps it until its turn.

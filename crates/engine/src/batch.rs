@@ -10,7 +10,12 @@ use crate::{
     pit_state::PitState,
 };
 use arrayvec::ArrayVec;
-use namewire_packet::{Data, FaceId, Interest, NackReason, lp::LpHeaders, tlv::types};
+use hashbrown::HashSet;
+use namewire_packet::{
+    Data, FaceId, Interest, NackReason,
+    lp::{LpHeaders, PitToken},
+    tlv::types,
+};
 use namewire_tables::{
     CsId, DeadNonceList, Fib, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, TimerWheel,
     dead_nonce_list::DEFAULT_LIFETIME_NS,
@@ -73,7 +78,8 @@ pub struct Transmit {
 pub struct Output {
     /// Packets to be sent, in order.
     pub transmits: Vec<Transmit>,
-    /// Frames (by index) whose token belongs to nobody here: to be dispatched again, by name.
+    /// Frames (by index) whose token came to nothing here: to be dispatched again, by
+    /// name, to the other workers. This engine has already had its own share.
     pub redispatch: Vec<u16>,
     pub(crate) rewritten: Vec<u8>,
 }
@@ -111,6 +117,16 @@ pub(crate) struct Pass<'v, 'o> {
     pub(crate) out: &'o mut Output,
 }
 
+impl Pass<'_, '_> {
+    /// Size of a packet that the engine rewrote; 0 for one that it did not.
+    pub(crate) fn octets_rewritten(&self, packet: PacketRef) -> usize {
+        match packet {
+            PacketRef::Rewritten { length, .. } => length as usize,
+            _ => 0,
+        }
+    }
+}
+
 /// A packet of the batch, checked.
 enum Decoded<'a> {
     Interest(Interest<'a>),
@@ -143,6 +159,10 @@ pub struct Engine {
     pub(crate) hop_limits: Vec<(u16, u32, u8)>,
     /// An Interest being copied into the PIT.
     pub(crate) interest_copy: Vec<u8>,
+    /// Downstreams that the Data at hand was sent to, where several entries ask for it.
+    pub(crate) served: HashSet<(FaceId, Option<PitToken>)>,
+    /// Prefixes under the dispatcher's key.
+    pub(crate) dispatch_hashes: NameHashes,
     hashes: Vec<NameHashes>,
 }
 
@@ -166,7 +186,7 @@ impl Engine {
                 cs_capacity_bytes: config.cs_capacity_bytes,
                 cs_capacity_packets: config.cs_capacity_packets,
             },
-            key.clone(),
+            key,
         );
         let timers = TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, tables.pit_capacity_entries());
         let dead_nonces = DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key);
@@ -185,6 +205,8 @@ impl Engine {
             },
             hop_limits: Vec::new(),
             interest_copy: Vec::new(),
+            served: HashSet::new(),
+            dispatch_hashes: NameHashes::default(),
             hashes: Vec::new(),
         }
     }
@@ -233,7 +255,7 @@ impl Engine {
         if hashes.len() < frames.len() {
             hashes.resize_with(frames.len(), NameHashes::default);
         }
-        let key = self.tables.key().clone();
+        let key = *self.tables.key();
         frames
             .iter()
             .zip(hashes)
@@ -308,6 +330,8 @@ fn decode<'f>(frame: &'f Frame<'_>) -> Decoded<'f> {
     let decoded = match (first, frame.headers.nack) {
         (types::INTEREST, None) => Interest::parse(packet).map(Decoded::Interest),
         (types::INTEREST, Some(reason)) => Interest::parse(packet).map(|interest| Decoded::Nack(reason, interest)),
+        // NDNLPv2 §2: a Nack header belongs to an Interest only.
+        (_, Some(_)) => return Decoded::Refused(DropReason::Malformed),
         _ => Data::parse(packet).map(Decoded::Data),
     };
     decoded.unwrap_or(Decoded::Refused(DropReason::Malformed))

@@ -18,8 +18,10 @@ pub struct Counters {
     pub out_data: u64,
     /// Nacks to be sent.
     pub out_nacks: u64,
-    /// Interests that joined a pending entry of another face.
+    /// Interests that joined an entry made by another face.
     pub aggregated: u64,
+    /// Interests that a face repeated while its first was pending.
+    pub retransmitted: u64,
     /// PIT entries that ended with Data.
     pub satisfied: u64,
     /// PIT entries that ended without.
@@ -59,6 +61,7 @@ impl Counters {
             (&mut self.out_data, other.out_data),
             (&mut self.out_nacks, other.out_nacks),
             (&mut self.aggregated, other.aggregated),
+            (&mut self.retransmitted, other.retransmitted),
             (&mut self.satisfied, other.satisfied),
             (&mut self.unsatisfied, other.unsatisfied),
             (&mut self.cs_hits, other.cs_hits),

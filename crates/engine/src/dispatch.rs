@@ -1,7 +1,8 @@
 //! Which worker decides a packet (house plan §4, "workers, shards, rings").
 //!
 //! * An Interest or Nack: the home worker of its name.
-//! * Data with one of our PIT tokens: the worker in the token.
+//! * Data with one of our PIT tokens: the worker in the token. If nothing that waits
+//!   there fits it, the token is void and the Data is dispatched again, by name.
 //! * Other Data: the home worker of its name and every worker that owns a shorter
 //!   prefix for which CanBePrefix Interests are pending.
 //!
@@ -67,6 +68,11 @@ impl Workers {
     /// Just one worker.
     pub const fn only(worker: u8) -> Self {
         Workers(1 << worker)
+    }
+
+    /// True if `worker` is among them.
+    pub const fn contains(self, worker: u8) -> bool {
+        self.0 & 1 << worker != 0
     }
 
     /// True if several workers are asked.

@@ -28,6 +28,8 @@ drop_reasons! {
     Malformed = "malformed",
     /// The name has more components than the hash supports (256). Fault of the peer.
     NameTooLong = "name-too-long",
+    /// The Interest had no Nonce, and with one it would be larger than a packet may be.
+    TooLargeWithNonce = "too-large-with-nonce",
     /// The face is not in the table: it was closed while the packet waited.
     UnknownFace = "unknown-face",
     /// HopLimit was 0 on arrival. Fault of the peer, or a loop it ended.
@@ -48,6 +50,9 @@ drop_reasons! {
     NoRoute = "no-route",
     /// An Interest that is already pending was not sent again so soon. Not a fault.
     Suppressed = "suppressed",
+    /// A pending Interest that was not shown to a new next hop, because one scan of
+    /// the PIT had already sent as many as it may. A retransmission will use the next hop.
+    NextHopScanFull = "next-hop-scan-full",
     /// Data that nobody asked for, or that came too late.
     UnsolicitedData = "unsolicited-data",
     /// A Nack on a link with several peers, where it must be ignored.

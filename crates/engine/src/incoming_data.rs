@@ -6,7 +6,7 @@
 use crate::{
     DropReason, Engine, UnsolicitedPolicy,
     batch::{Arrival, PacketRef, Pass, Transmit},
-    dispatch::WorkerToken,
+    dispatch::{WorkerToken, Workers},
     face_table::{FaceAttributes, LinkType},
     incoming_interest::violates_localhost,
 };
@@ -41,28 +41,35 @@ impl Engine {
             return self.counters.drop(DropReason::ScopeViolation);
         }
         let by_token = self.matches_by_token(arrival, data);
-        if by_token.is_none() && self.belongs_elsewhere(arrival, data.name()) {
-            self.counters.redispatched += 1;
-            pass.out.redispatch.push(arrival.index);
-            return;
+        let mut asked_elsewhere = arrival.asked_elsewhere;
+        if by_token.is_none() && arrival.headers.pit_token.is_some() && !asked_elsewhere {
+            let asked = self.workers_by_name(data.name());
+            if asked != Workers::only(self.worker) {
+                self.counters.redispatched += 1;
+                pass.out.redispatch.push(arrival.index);
+                if !asked.contains(self.worker) {
+                    return;
+                }
+                asked_elsewhere = true;
+            }
         }
         let matches = self.collect_matches(by_token, data, hashes);
         if matches.is_empty() {
-            return self.data_unsolicited(pass, arrival, face, data, hashes);
+            return self.data_unsolicited(pass, arrival, face, data, hashes, asked_elsewhere);
         }
         let stored = self.content_store_insert(pass, arrival, data, hashes, false);
-        let first_transmit = pass.out.transmits.len();
+        self.served.clear();
         for &entry in &matches {
             if let Some(stored) = stored.and_then(CsInsert::id) {
                 self.index_under_interest_name(entry, data.name(), stored);
             }
-            let distinct_from = (matches.len() > 1).then_some(first_transmit);
-            self.send_to_downstreams(pass, arrival, face, entry, distinct_from);
+            self.send_to_downstreams(pass, arrival, face, entry, matches.len() > 1);
             self.satisfy(pass, entry, data.freshness_ms());
         }
     }
 
-    /// The name group that our token names, if it is alive and its name fits the Data.
+    /// The name group that our token names, if it is alive and this Data answers an
+    /// Interest pending there.
     fn matches_by_token(&self, arrival: &Arrival, data: &Data<'_>) -> Option<GroupId> {
         let token = WorkerToken::decode(arrival.headers.pit_token.as_ref()?)?;
         if token.worker != self.worker {
@@ -71,15 +78,20 @@ impl Engine {
         let group = self.tables.group_by_token(token.group)?;
         let asked = self.tables.group_name(group);
         let name = data.name().value();
-        (name.starts_with(asked) || asks_by_digest(asked, name)).then_some(group)
+        let fits = |variant: Variant| {
+            asked == name || asks_by_digest(asked, name) || variant.can_be_prefix() && name.starts_with(asked)
+        };
+        // The group can outlive its Interests: the Content Store may know the name.
+        let pending = self.tables.pit_of_group(group).into_iter().zip(Variant::ALL);
+        pending.into_iter().any(|(entry, variant)| entry.is_some() && fits(variant)).then_some(group)
     }
 
-    /// The token came to nothing, and by name this Data is another worker's.
-    fn belongs_elsewhere(&self, arrival: &Arrival, name: Name<'_>) -> bool {
-        arrival.headers.pit_token.is_some()
-            && !arrival.asked_elsewhere
-            && self.dispatcher.workers() > 1
-            && self.dispatcher.home(name) != self.worker
+    /// The token came to nothing: the workers that may be waiting for this name.
+    fn workers_by_name(&mut self, name: Name<'_>) -> Workers {
+        if self.dispatcher.workers() == 1 {
+            return Workers::only(self.worker);
+        }
+        self.dispatcher.by_name(name, &mut self.dispatch_hashes)
     }
 
     /// Every pending entry that `data` satisfies: the token's name group with all
@@ -157,15 +169,14 @@ impl Engine {
     }
 
     /// One copy per distinct downstream (face, token), except where it came from
-    /// (unless the link is ad hoc). `distinct_from`: index of the first transmit of
-    /// this Data, if several entries may name the same downstream.
+    /// (unless the link is ad hoc). `several`: other entries may name the same downstream.
     fn send_to_downstreams(
         &mut self,
         pass: &mut Pass<'_, '_>,
         arrival: &Arrival,
         ingress: &FaceAttributes,
         entry: PitId,
-        distinct_from: Option<usize>,
+        several: bool,
     ) {
         let Pass { now, view, out } = pass;
         for record in &self.tables.pit(entry).state.in_records {
@@ -173,8 +184,7 @@ impl Engine {
             if goes_back || record.expires <= *now || view.faces.get(record.face).is_none() {
                 continue;
             }
-            let same = |sent: &Transmit| sent.face == record.face && sent.headers.pit_token == record.token;
-            if distinct_from.is_some_and(|first| out.transmits[first..].iter().any(same)) {
+            if several && !self.served.insert((record.face, record.token)) {
                 continue;
             }
             let headers = data_headers(record.token, arrival.face, arrival.headers.congestion_mark);
@@ -190,7 +200,11 @@ impl Engine {
         // §2.1: a satisfied entry leaves its nonces behind only if the answer will
         // be stale before they could loop back.
         let lifetime_ms = namewire_tables::dead_nonce_list::DEFAULT_LIFETIME_NS / 1_000_000;
-        let keep_nonces = pit.variant().must_be_fresh() && freshness_ms < lifetime_ms;
+        // Beyond NFD: also if copies went out elsewhere. They may come back after the
+        // entry is gone, and then only a Content Store that still has the Data would
+        // stop them (sim/tests/storm.rs: 40 Interests became 120,000 without one).
+        let copies_under_way = pit.state.out_records.len() > 1;
+        let keep_nonces = copies_under_way || pit.variant().must_be_fresh() && freshness_ms < lifetime_ms;
         self.remove_entry(pass.now, entry, keep_nonces);
     }
 
@@ -202,8 +216,9 @@ impl Engine {
         face: &FaceAttributes,
         data: &Data<'_>,
         hashes: &NameHashes,
+        asked_elsewhere: bool,
     ) {
-        if arrival.asked_elsewhere {
+        if asked_elsewhere {
             return; // another worker may have the pending entry; the last word is not ours
         }
         let admit = match self.config.unsolicited {

@@ -4,18 +4,18 @@
 //! when an Interest arrives.
 
 use crate::{
-    DropReason, Engine,
+    DropReason, Engine, Instant,
     batch::{Arrival, PacketRef, Pass, Transmit},
     face_table::{FaceAttributes, LinkType},
     pit_state::{InRecord, MAX_LIFETIME_MS},
     strategy::{StrategyContext, Trigger},
 };
 use namewire_packet::{
-    FaceId, Interest, NackReason, Name, Nonce,
+    FaceId, Interest, MAX_PACKET_BYTES, NackReason, Name, Nonce,
     interest::{write_with_nonce, write_without_forwarding_hint},
     lp::LpHeaders,
 };
-use namewire_tables::{CsId, FibEntry, GroupId, NameHashes, NextHop, PitId, PitRefusal, Variant};
+use namewire_tables::{CsHit, CsId, FibEntry, GroupId, NameHashes, NextHop, PitId, PitRefusal, Variant};
 
 /// An Interest as it will go on: nonce there, HopLimit taken down, own hint removed.
 pub(crate) struct Onward {
@@ -44,6 +44,9 @@ impl Engine {
             return self.counters.drop(DropReason::ScopeViolation);
         }
         let onward = self.prepare_onward(pass, arrival, interest);
+        if pass.octets_rewritten(onward.packet) > MAX_PACKET_BYTES {
+            return self.counters.drop(DropReason::TooLargeWithNonce);
+        }
         let name_hash = hashes.full_hash();
         if self.dead_nonces.contains(name_hash, onward.nonce.to_u32(), pass.now.0) {
             return self.interest_loop(pass, arrival, face, interest, hashes);
@@ -152,19 +155,30 @@ impl Engine {
         group: Option<GroupId>,
         hashes: &NameHashes,
     ) -> Option<CsId> {
-        let fresh_enough = |id: &CsId| !interest.must_be_fresh() || self.tables.cs(*id).fresh_until_ns() >= pass.now.0;
+        let fresh_enough = |id: &CsId| !interest.must_be_fresh() || self.is_fresh(*id, pass.now);
         let by_name = group.and_then(|group| self.tables.cs_lookup(group));
+        let parent = interest.name().parent();
+        // An indirect name is that of an Interest that this Data answered once. A name
+        // that ends in a digest can also have been a mere prefix.
+        let asks_by_digest = interest.implicit_digest().is_some();
+        let is_whole_name = |hit: &CsHit| self.tables.cs(hit.id).name_value() == Some(parent.value());
         if let Some(hit) = by_name
-            && (hit.direct || interest.can_be_prefix() || interest.implicit_digest().is_some())
+            && (hit.direct || interest.can_be_prefix() || asks_by_digest && is_whole_name(&hit))
         {
             return Some(hit.id).filter(fresh_enough);
         }
         let digest = interest.implicit_digest()?;
-        let parent = interest.name().parent();
         let group = self.tables.find(hashes.prefix_hash(parent.len()), parent.value())?;
         let hit = self.tables.cs_lookup(group).filter(|hit| hit.direct)?;
         let stored_digest = namewire_packet::digest::sha256(&[self.tables.cs(hit.id).data()]);
         (stored_digest == *digest).then_some(hit.id).filter(fresh_enough)
+    }
+
+    /// Fresh up to and including its last moment; a FreshnessPeriod of 0 is never fresh,
+    /// which is written as 0 and must not look fresh to a clock that starts at 0.
+    fn is_fresh(&self, stored: CsId, now: Instant) -> bool {
+        let fresh_until_ns = self.tables.cs(stored).fresh_until_ns();
+        fresh_until_ns != 0 && fresh_until_ns >= now.0
     }
 
     /// CS hit: the Data goes back with the asking Interest's token.
@@ -190,20 +204,20 @@ impl Engine {
         onward: Onward,
         variant: Variant,
     ) {
-        let entry = match self.find_or_insert_entry(pass, interest, hashes, &onward, variant) {
-            Ok(entry) => entry,
+        let (entry, is_new) = match self.find_or_insert_entry(pass, interest, hashes, &onward, variant) {
+            Ok(found) => found,
             Err(PitRefusal::Full) => return self.counters.drop(DropReason::PitFull),
             Err(PitRefusal::OverflowFull) => return self.counters.drop(DropReason::PitOverflowFull),
         };
         let state = &mut self.tables.pit_mut(entry).state;
         let is_retransmission = state.in_record(arrival.face).is_some();
-        let joined = !is_retransmission && !state.in_records.is_empty();
         let expires = pass.now.plus_ms(interest.lifetime_ms().min(MAX_LIFETIME_MS));
         let token = arrival.headers.pit_token;
         if !state.insert_in_record(InRecord { face: arrival.face, nonce: onward.nonce, expires, token }) {
             return self.counters.drop(DropReason::InRecordsFull);
         }
-        self.counters.aggregated += u64::from(joined);
+        self.counters.retransmitted += u64::from(is_retransmission);
+        self.counters.aggregated += u64::from(!is_new && !is_retransmission);
         self.arm(entry);
 
         let trigger = Trigger {
@@ -216,9 +230,8 @@ impl Engine {
         };
         let found = lookup(pass, interest.name(), hashes);
         let strategy = pass.view.strategies.get(strategy_of(found));
-        let uses_hint = interest.has_forwarding_hint() && !onward.hint_removed;
-        let next_hops: &[NextHop] =
-            if uses_hint { hint_next_hops(pass, interest) } else { found.map_or(&[], |found| found.nexthops) };
+        let leads_on = if onward.hint_removed { found } else { next_hop_entry(pass, interest, found) };
+        let next_hops: &[NextHop] = leads_on.map_or(&[], |found| found.nexthops);
         let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
         match arrival.headers.next_hop_face_id {
             Some(face) => context.send_to_chosen_face(face),
@@ -234,7 +247,7 @@ impl Engine {
         hashes: &NameHashes,
         onward: &Onward,
         variant: Variant,
-    ) -> Result<PitId, PitRefusal> {
+    ) -> Result<(PitId, bool), PitRefusal> {
         let name = interest.name();
         let octets = match onward.packet {
             PacketRef::Rewritten { start, length } => &pass.out.rewritten[start as usize..(start + length) as usize],
@@ -252,9 +265,10 @@ impl Engine {
             state.name_hash = hashes.full_hash();
             state.components = name.len() as u16;
             state.by_digest = interest.implicit_digest().is_some();
+            state.by_hint = has_delegation(interest) && !onward.hint_removed;
             self.note_pending(entry);
         }
-        Ok(entry)
+        Ok((entry, is_new))
     }
 }
 
@@ -281,15 +295,25 @@ pub(crate) fn strategy_of(found: Option<FibEntry<'_>>) -> u32 {
     found.map_or(0, |found| found.strategy)
 }
 
-/// The first delegation that finds next hops; the Interest's own name is not tried (§3).
-fn hint_next_hops<'v>(pass: &Pass<'v, '_>, interest: &Interest<'_>) -> &'v [NextHop] {
+/// True if the ForwardingHint holds a name: an element without one is no hint.
+fn has_delegation(interest: &Interest<'_>) -> bool {
+    interest.has_forwarding_hint() && interest.forwarding_hint().next().is_some()
+}
+
+/// The FIB entry whose next hops `interest` may use: that of the first delegation
+/// that finds next hops, and then the Interest's own name is not tried (§3); without
+/// a hint the one found by name.
+pub(crate) fn next_hop_entry<'v>(
+    pass: &Pass<'v, '_>,
+    interest: &Interest<'_>,
+    by_name: Option<FibEntry<'v>>,
+) -> Option<FibEntry<'v>> {
+    if !has_delegation(interest) {
+        return by_name;
+    }
     let mut hashes = NameHashes::default();
-    interest
-        .forwarding_hint()
-        .find_map(|delegation| {
-            hashes.compute(pass.view.fib.key(), delegation.value()).ok()?;
-            let found = pass.view.fib.longest_prefix_match(delegation.value(), &hashes)?;
-            (!found.nexthops.is_empty()).then_some(found.nexthops)
-        })
-        .unwrap_or(&[])
+    interest.forwarding_hint().find_map(|delegation| {
+        hashes.compute(pass.view.fib.key(), delegation.value()).ok()?;
+        lookup(pass, delegation, &hashes).filter(|found| !found.nexthops.is_empty())
+    })
 }

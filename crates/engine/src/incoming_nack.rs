@@ -4,7 +4,7 @@ use crate::{
     DropReason, Engine,
     batch::{Arrival, Pass},
     face_table::LinkType,
-    incoming_interest::{lookup, strategy_of},
+    incoming_interest::{lookup, next_hop_entry, strategy_of},
     strategy::{StrategyContext, Trigger},
 };
 use namewire_packet::{Interest, NackReason};
@@ -38,10 +38,15 @@ impl Engine {
             Some(record) if Some(record.nonce) == interest.nonce() => record.nack = Some(reason),
             _ => return self.counters.drop(DropReason::UnmatchedNack),
         }
+        let now = pass.now;
         let trigger = Trigger::of_entry(arrival.face, state, interest.lifetime_ms());
         let found = lookup(pass, interest.name(), hashes);
         let strategy = pass.view.strategies.get(strategy_of(found));
-        let mut context = StrategyContext::new(self, pass, entry, trigger, found.map_or(&[], |f| f.nexthops));
+        let next_hops = next_hop_entry(pass, interest, found).map_or(&[][..], |found| found.nexthops);
+        let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
+        if !context.state().has_pending_out_records(now) {
+            context.reject(); // nobody can answer any more: expiry now
+        }
         strategy.after_receive_nack(&mut context, reason);
         context.finish();
     }

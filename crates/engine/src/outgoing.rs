@@ -63,16 +63,17 @@ impl Engine {
     }
 
     /// Outgoing Nack: quotes the downstream's last Interest, echoes its token, and
-    /// erases its in-record. Nothing on links with several peers.
+    /// erases its in-record. Nothing on links with several peers: who is not told
+    /// goes on waiting.
     pub(crate) fn outgoing_nack(&mut self, pass: &mut Pass<'_, '_>, entry: PitId, face: FaceId, reason: NackReason) {
         let state = &mut self.tables.pit_mut(entry).state;
         let Some(position) = state.in_records.iter().position(|record| record.face == face) else { return };
-        let record = state.in_records.remove(position);
         let is_point_to_point =
             pass.view.faces.get(face).is_some_and(|attributes| attributes.link_type == crate::LinkType::PointToPoint);
         if !is_point_to_point {
             return;
         }
+        let record = state.in_records.remove(position);
         let stored = self.tables.pit(entry).interest();
         let packet = pass.out.rewrite(|out| {
             if let Ok(interest) = Interest::parse(stored) {
@@ -129,5 +130,39 @@ impl Engine {
         }
         self.timers.disarm(entry.0);
         self.tables.pit_remove(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame, Instant, Output, StrategyTable,
+        View, dispatch::Dispatcher,
+    };
+    use namewire_packet::{Component, InterestBuilder, NameBuf, lp::LpHeaders, tlv::types};
+    use namewire_tables::{Fib, HashKey, NextHop};
+
+    /// A counter that stayed up would cost every later Data of that length a look-up, or a SHA-256.
+    #[test]
+    fn pending_names_are_counted_down_when_entries_end() {
+        let key = HashKey::from_seed(1);
+        let dispatcher = Dispatcher::new(1, key).into();
+        let mut engine = Engine::new(EngineConfig::default(), 0, dispatcher, key, 1);
+        let (mut fib, mut faces, strategies) = (Fib::new(10, key), FaceTable::default(), StrategyTable::default());
+        faces.insert(FaceId(300), FaceAttributes::new(FaceScope::NonLocal, 0, false));
+        fib.insert(&[], &[NextHop { face: 1, cost: 0 }], 0, false).unwrap();
+        let view = View { fib: &fib, strategies: &strategies, faces: &faces };
+        let name: NameBuf = "/a".parse().unwrap();
+        let digest = name.join(Component { type_number: types::IMPLICIT_SHA256_DIGEST, value: &[7; 32] });
+        let mut out = Output::default();
+        for wire in [InterestBuilder::new(&name).can_be_prefix(true), InterestBuilder::new(&digest)] {
+            let mut wire = wire.build();
+            let (face, headers) = (FaceId(300), LpHeaders::default());
+            let mut frames = [Frame { face, headers, packet: &mut wire, asked_elsewhere: false }];
+            engine.process(Instant(0), &view, &mut frames, &mut out);
+        }
+        assert_eq!((engine.pending.prefixes[1], engine.pending.digests[2]), (1, 1));
+        engine.run_timers(Instant::default().plus_ms(5000), &view, &mut out);
+        assert!(engine.pending.prefixes.iter().chain(&engine.pending.digests).all(|&count| count == 0));
     }
 }

@@ -10,6 +10,9 @@ use smallvec::SmallVec;
 /// Most downstreams, and most upstreams, of one entry.
 pub const MAX_RECORDS: usize = 1024;
 
+/// Records for which an unused entry keeps room.
+const KEPT_RECORDS: usize = 8;
+
 /// Longest time an Interest stays pending, whatever its lifetime says (NFD: 10 days).
 pub const MAX_LIFETIME_MS: u64 = 10 * 24 * 3600 * 1000;
 
@@ -69,6 +72,8 @@ pub struct PitState {
     pub(crate) components: u16,
     /// The name ends in an implicit digest.
     pub(crate) by_digest: bool,
+    /// The Interest goes where its ForwardingHint says.
+    pub(crate) by_hint: bool,
 }
 
 impl PitState {
@@ -112,11 +117,19 @@ impl PitState {
 
 impl Recycle for PitState {
     fn recycle(&mut self) {
+        // Buffers are kept for the next entry, but not those of a crowd: the memory
+        // of one popular name must not stay with every slot that ever had one.
+        if self.in_records.capacity() > KEPT_RECORDS {
+            self.in_records = SmallVec::new();
+        }
+        if self.out_records.capacity() > KEPT_RECORDS {
+            self.out_records = SmallVec::new();
+        }
         self.in_records.clear();
         self.out_records.clear();
         self.expires = Instant::default();
         self.strategy_deadline = None;
         self.suppression_ns = 0;
-        (self.name_hash, self.components, self.by_digest) = (0, 0, false);
+        (self.name_hash, self.components, self.by_digest, self.by_hint) = (0, 0, false, false);
     }
 }

@@ -2,8 +2,9 @@
 //! and next hops.
 
 use crate::{
-    Engine, FaceId, Instant, Output, View,
+    DropReason, Engine, FaceId, Instant, Output, View,
     batch::Pass,
+    incoming_interest::next_hop_entry,
     strategy::{StrategyContext, Trigger},
 };
 use namewire_packet::{Interest, Name, interest::DEFAULT_LIFETIME_MS};
@@ -11,6 +12,10 @@ use namewire_tables::{FibEntry, NameHashes, PitId};
 
 /// Most timers served in one call, so that packets do not wait behind a mass expiry.
 const TIMERS_PER_CALL: usize = 1024;
+
+/// Most Interests that one new next hop is shown: their octets stand in [`Output`]
+/// all at once.
+const SENDS_PER_SCAN: usize = 1024;
 
 impl Engine {
     /// When [`Engine::run_timers`] wants to be called; may be early, never late.
@@ -43,20 +48,29 @@ impl Engine {
     }
 
     /// New next hop: a FIB entry for `prefix` has gained `face`. Pending Interests
-    /// under it, unless a longer FIB entry covers them, are shown to their strategy.
-    /// Cost: a walk over the PIT.
+    /// that go by this entry (by name, or by ForwardingHint) are shown to their strategy,
+    /// on behalf of a downstream that may be served through `face`.
+    /// Cost: a walk over the PIT, and at most 1,024 Interests sent.
     pub fn new_next_hop(&mut self, now: Instant, view: &View<'_>, prefix: Name<'_>, face: FaceId, out: &mut Output) {
         self.begin(out);
         let mut pass = Pass { now, view: *view, out };
         let entries: Vec<PitId> = self
             .tables
             .pit_iter_ids()
-            .filter(|&id| self.tables.group_name(self.tables.pit(id).group()).starts_with(prefix.value()))
+            .filter(|&id| {
+                let pit = self.tables.pit(id);
+                pit.state.by_hint || self.tables.group_name(pit.group()).starts_with(prefix.value())
+            })
             .collect();
         for entry in entries {
+            let is_full = pass.out.transmits.len() >= SENDS_PER_SCAN;
             self.with_strategy(&mut pass, entry, |strategy, context| {
-                if context.prefix() == Some(prefix.value()) {
-                    strategy.after_new_next_hop(context, face);
+                if context.prefix() != Some(prefix.value()) || !context.choose_ingress_for(face) {
+                    return;
+                }
+                match is_full {
+                    true => context.count_drop(DropReason::NextHopScanFull),
+                    false => strategy.after_new_next_hop(context, face),
                 }
             });
         }
@@ -87,15 +101,16 @@ impl Engine {
             Ok(()) => pass.view.fib.longest_prefix_match(name, &hashes),
             Err(_) => None,
         };
-        let interest = Interest::parse(pit.interest());
-        let lifetime_ms = interest.as_ref().map_or(DEFAULT_LIFETIME_MS, |interest| interest.lifetime_ms());
-        let hop_limit = interest.ok().and_then(|interest| interest.hop_limit());
+        let interest = Interest::parse(pit.interest()).ok();
+        let lifetime_ms = interest.map_or(DEFAULT_LIFETIME_MS, |interest| interest.lifetime_ms());
+        let hop_limit = interest.and_then(|interest| interest.hop_limit());
+        let leads_on = interest.map_or(found, |interest| next_hop_entry(pass, &interest, found));
         let Some(last) = pit.state.in_records.last() else { return };
         let trigger = Trigger { hop_limit, ..Trigger::of_entry(last.face, &pit.state, lifetime_ms) };
         let strategy = pass.view.strategies.get(found.map_or(0, |found| found.strategy));
-        let next_hops = found.map_or(&[][..], |found| found.nexthops);
+        let next_hops = leads_on.map_or(&[][..], |found| found.nexthops);
         let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
-        context.set_prefix(found.map(|found| found.name_value));
+        context.set_prefix(leads_on.map(|found| found.name_value));
         call(strategy, &mut context);
         context.finish();
     }

@@ -10,7 +10,9 @@ use crate::reassembly::DEFAULT_REASSEMBLY_OCTETS;
 /// Settings of one worker's sockets.
 #[derive(Clone, Debug)]
 pub struct DriverConfig {
-    /// Octets that may wait on one stream face before packets are refused. Default 1 MiB.
+    /// Octets that may wait on one stream face before packets are refused. Default 8 MiB:
+    /// a thousand of the largest packets. With 1 MiB, a consumer with a window of a few
+    /// hundred large Data lost some of them at its own socket.
     pub stream_queue_octets: usize,
     /// Octets that may wait on one UDP socket, which a listener's faces share. Default 1 MiB.
     pub udp_queue_octets: usize,
@@ -31,7 +33,7 @@ pub struct DriverConfig {
 impl Default for DriverConfig {
     fn default() -> Self {
         DriverConfig {
-            stream_queue_octets: 1 << 20,
+            stream_queue_octets: 8 << 20,
             udp_queue_octets: 1 << 20,
             total_queue_octets: 256 << 20,
             udp_idle_timeout: Duration::from_secs(600),

@@ -21,7 +21,7 @@ use crate::{LinkCounters, LinkDrop};
 pub const MAX_FRAGMENTS: u64 = 400;
 
 /// Most network packets in progress on one face.
-pub const MAX_MESSAGES: usize = 16;
+pub const MAX_MESSAGES: usize = 64;
 
 /// Octets in progress on one face unless configured otherwise.
 pub const DEFAULT_REASSEMBLY_OCTETS: usize = 64 * 1024;

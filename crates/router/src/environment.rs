@@ -15,7 +15,7 @@ use namewire_packet::{
     },
 };
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     net::SocketAddr,
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -27,6 +27,14 @@ pub(crate) struct FaceRecord {
     pub(crate) info: FaceInfo,
     pub(crate) counters: Arc<FaceCounters>,
     pub(crate) local_fields: bool,
+}
+
+/// A face that has closed, while its last packets may be on their way between workers.
+pub(crate) struct ClosingFace {
+    pub(crate) face: FaceId,
+    pub(crate) counters: Arc<FaceCounters>,
+    /// When to forget it.
+    pub(crate) due_ns: u64,
 }
 
 /// Content Store settings of the whole router.
@@ -56,6 +64,12 @@ pub(crate) struct Node {
     pub(crate) retry_pauses: HashMap<FaceId, Duration>,
     /// FIB changes that the table refused because it was full.
     pub(crate) fib_refusals: u64,
+    /// Times that a listener could not accept.
+    pub(crate) accept_failures: u64,
+    /// Connections closed because a worker had no room for them.
+    pub(crate) refused_connections: u64,
+    /// Faces that have closed and are not yet forgotten, in the order of their time.
+    pub(crate) closing: VecDeque<ClosingFace>,
     /// Link drops of faces that are gone.
     pub(crate) closed_face_drops: [u64; LinkDrop::COUNT],
     /// Faces that closed by themselves, by reason.
@@ -186,7 +200,8 @@ impl Environment for Node {
             add("engine", reason.name(), status.counters.dropped(*reason));
         }
         for reason in LinkDrop::ALL {
-            let live = self.faces.values().map(|record| &record.counters).chain(&self.faceless);
+            let closing = self.closing.iter().map(|closing| &closing.counters);
+            let live = self.faces.values().map(|record| &record.counters).chain(closing).chain(&self.faceless);
             let live: u64 = live.map(|counters| counters.dropped(reason)).sum();
             add("link", reason.name(), live + self.closed_face_drops[reason as usize]);
         }
@@ -194,6 +209,8 @@ impl Environment for Node {
             add("router", reason.name(), status.drops[reason as usize]);
         }
         add("router", "fib-full", self.fib_refusals);
+        add("router", "accept-failed", self.accept_failures);
+        add("router", "connection-refused", self.refused_connections);
         for (reason, count) in &self.close_counts {
             add("face-closed", reason, *count);
         }

@@ -1,7 +1,7 @@
 //! Making, changing and ending faces by command.
 
 use crate::{
-    environment::{FaceRecord, Node},
+    environment::{ClosingFace, FaceRecord, Node},
     messages::{ToControl, ToWorker},
 };
 use namewire_engine::{FaceAttributes, FaceScope};
@@ -13,7 +13,7 @@ use namewire_packet::{
 };
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket},
     sync::Arc,
     time::Duration,
 };
@@ -25,6 +25,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 /// First pause before a permanent TCP face connects again; it doubles up to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LAST: Duration = Duration::from_secs(300);
+
+/// What a face sent before it closed may still lie in a ring for so long; engines must
+/// know the face until then, or its last words would be dropped as a stranger's.
+const CLOSING_NS: u64 = 100_000_000;
 
 /// A TCP connection under way.
 pub(crate) struct StreamRequest {
@@ -78,7 +82,7 @@ impl Node {
                 let remote = socket_address(&create.remote)?;
                 let mtu = create.mtu.map_or(MAX_PACKET_BYTES, |mtu| mtu.min(MAX_PACKET_BYTES as u64) as usize);
                 let local = self.udp_local_address(&remote);
-                let (face, worker) = self.reserve_face(FaceScope::NonLocal);
+                let (face, worker) = self.reserve_face(FaceScope::NonLocal, true);
                 let ticket = Some(create.ticket);
                 self.worker(worker).send(ToWorker::AddUdp { face, local, remote, persistency, mtu, ticket });
                 Ok(())
@@ -98,20 +102,26 @@ impl Node {
         }
     }
 
-    /// The listener's address of the same family, so that packets leave from the
-    /// port that the peer knows; without a listener, any port.
+    /// The address of a listener, so that packets leave from the port that the peer
+    /// knows: one on all addresses, or on that from which the route to `remote` leaves.
+    /// Without one, any port.
     fn udp_local_address(&self, remote: &SocketAddr) -> SocketAddr {
-        let same_family = self.udp_listeners.iter().find(|local| local.is_ipv4() == remote.is_ipv4());
         let any: IpAddr = if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        same_family.copied().unwrap_or(SocketAddr::new(any, 0))
+        // Connecting a UDP socket sends nothing; it only asks the routing table.
+        let route = UdpSocket::bind((any, 0)).and_then(|socket| {
+            socket.connect(remote)?;
+            socket.local_addr()
+        });
+        let route = route.map_or(any, |local| local.ip());
+        let leads_there = |local: &&SocketAddr| local.ip() == any || local.ip() == route;
+        self.udp_listeners.iter().find(leads_there).copied().unwrap_or(SocketAddr::new(any, 0))
     }
 
     /// Allots an id and an owner, and lets engines know the face before its first packet.
-    fn reserve_face(&mut self, scope: FaceScope) -> (FaceId, u8) {
+    /// `tokens`: our PIT tokens may go out there.
+    fn reserve_face(&mut self, scope: FaceScope, tokens: bool) -> (FaceId, u8) {
         let (face, worker) = (self.face_ids.allocate(), self.choose_worker());
         self.faces_per_worker[usize::from(worker)] += 1;
-        // A non-local face made by command leads to a router: our PIT tokens may go out there.
-        let tokens = scope == FaceScope::NonLocal;
         self.shared.write().faces.insert(face, FaceAttributes::new(scope, worker, tokens));
         (face, worker)
     }
@@ -122,11 +132,10 @@ impl Node {
             namewire_faces::FaceScope::Local => FaceScope::Local,
             namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
         };
-        let (face, worker) = self.reserve_face(scope);
-        if ticket.is_none() {
-            // Accepted: nothing is known of the peer until it shows NDNLPv2.
-            self.shared.write().faces.insert(face, FaceAttributes::new(scope, worker, false));
-        }
+        // A non-local face made by command leads to a router. Of one that was accepted
+        // nothing is known until it shows NDNLPv2.
+        let tokens = ticket.is_some() && scope == FaceScope::NonLocal;
+        let (face, worker) = self.reserve_face(scope, tokens);
         self.worker(worker).send(ToWorker::AddStream { face, socket, info, ticket });
         face
     }
@@ -179,7 +188,10 @@ impl Node {
                 None
             }
             (Purpose::Reconnect(face, pause), Err(_)) => {
-                self.retry_later(face, pause);
+                // It may have been destroyed meanwhile.
+                if self.faces.contains_key(&face) {
+                    self.retry_later(face, pause);
+                }
                 None
             }
         }
@@ -268,19 +280,40 @@ impl Node {
         self.properties(update.face).ok_or_else(|| refusal(404, "Specified face does not exist"))
     }
 
-    /// Forgets a face everywhere; true if it was known.
+    /// Takes note that a face is gone; true if it was known. Engines know it a little longer.
     pub(crate) fn forget_face(&mut self, face: FaceId) -> bool {
         let Some(record) = self.faces.remove(&face) else { return false };
         self.retry_pauses.remove(&face);
-        for (sum, drops) in self.closed_face_drops.iter_mut().zip(&record.counters.drops) {
-            *sum += drops.load(std::sync::atomic::Ordering::Relaxed);
-        }
         self.faces_per_worker[usize::from(record.worker)] -= 1;
-        self.shared.write().faces.remove(face);
-        for worker in &self.workers {
-            worker.send(ToWorker::ForgetFace { face });
-        }
+        let due_ns = self.shared.now_ns() + CLOSING_NS;
+        self.closing.push_back(ClosingFace { face, counters: record.counters, due_ns });
         true
+    }
+
+    /// When [`Node::forget_closed`] has something to do.
+    pub(crate) fn next_forgetting_ns(&self) -> Option<u64> {
+        self.closing.front().map(|closing| closing.due_ns)
+    }
+
+    /// Lets engines forget the faces that closed long enough ago.
+    pub(crate) fn forget_closed(&mut self, now_ns: u64) {
+        let due = self.closing.partition_point(|closing| closing.due_ns <= now_ns);
+        if due == 0 {
+            return;
+        }
+        let mut tables = self.shared.write();
+        for closing in self.closing.iter().take(due) {
+            tables.faces.remove(closing.face);
+        }
+        drop(tables);
+        for closing in self.closing.drain(..due) {
+            for (sum, drops) in self.closed_face_drops.iter_mut().zip(&closing.counters.drops) {
+                *sum += drops.load(std::sync::atomic::Ordering::Relaxed);
+            }
+            for worker in &self.workers {
+                worker.send(ToWorker::ForgetFace { face: closing.face });
+            }
+        }
     }
 }
 

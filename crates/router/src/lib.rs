@@ -28,8 +28,9 @@ mod messages;
 pub mod ring;
 mod router_drop;
 mod shared;
+mod startup;
 mod worker;
 
 pub use config::{DEFAULT_PORT, RouterConfig, StartError};
-pub use control::{Router, RouterHandle};
 pub use router_drop::RouterDrop;
+pub use startup::{Router, RouterHandle};

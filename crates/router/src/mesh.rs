@@ -18,8 +18,21 @@ use namewire_packet::{
 };
 use std::sync::Arc;
 
-/// Octets of one ring: room for 28 of the largest packets or 1,500 small ones.
-pub(crate) const RING_BYTES: usize = 256 << 10;
+/// Octets of all rings together, as far as [`RING_BYTES_LEAST`] and [`RING_BYTES_MOST`] allow.
+const RINGS_BYTES: usize = 16 << 20;
+
+/// Fewest octets of one ring: room for 14 of the largest packets or 750 small ones.
+const RING_BYTES_LEAST: usize = 128 << 10;
+
+/// Most octets of one ring: more than an application's window of large packets.
+const RING_BYTES_MOST: usize = 2 << 20;
+
+/// Octets of each ring between `workers` workers: 1 MiB for four, 128 KiB from sixteen on.
+fn ring_bytes(workers: usize) -> usize {
+    let rings = (workers * workers.saturating_sub(1)).max(1);
+    let share = (RINGS_BYTES / rings).clamp(RING_BYTES_LEAST, RING_BYTES_MOST);
+    1 << share.ilog2() // a power of two, as rings want
+}
 
 /// Octets of a record before the packet.
 const METADATA_BYTES: usize = 72;
@@ -125,7 +138,7 @@ pub(crate) fn connect(bells: &Arc<[Bell]>) -> Vec<(Outbox, Inbox)> {
         let mut producers = Vec::new();
         for (to, inbox) in inboxes.iter_mut().enumerate() {
             producers.push((from != to).then(|| {
-                let (producer, consumer) = crate::ring::channel(RING_BYTES);
+                let (producer, consumer) = crate::ring::channel(ring_bytes(workers));
                 inbox.consumers.push(consumer);
                 producer
             }));
@@ -142,8 +155,11 @@ impl Outbox {
         let metadata = encode(task, face, headers);
         let pushed = match producer.try_push(&[&metadata, packet]) {
             Err(PushError::Full) => {
-                // What is queued may just not be visible yet: show it, and try once more.
+                // What is queued may just not be visible yet: show it, wake whoever could
+                // make room while this batch goes on, and try once more.
                 producer.publish();
+                let bell = &self.bells[usize::from(to)];
+                bell.doorbell.ring(|| bell.waker.wake());
                 producer.try_push(&[&metadata, packet])
             }
             other => other,

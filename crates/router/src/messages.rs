@@ -7,7 +7,7 @@ use std::{
     net::SocketAddr,
     sync::{Arc, mpsc::SyncSender},
 };
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// From control to one worker.
 pub(crate) enum ToWorker {
@@ -30,8 +30,8 @@ pub(crate) enum ToWorker {
     UpdateFace { face: FaceId, persistency: Option<Persistency>, mtu: Option<usize>, local_fields: Option<bool> },
     /// A face of any worker is gone: forget its records.
     ForgetFace { face: FaceId },
-    /// A packet from the internal face.
-    Packet { packet: Vec<u8>, pit_token: Option<PitToken> },
+    /// A packet from the internal face; `asked_elsewhere`: other workers were given it too.
+    Packet { packet: Vec<u8>, pit_token: Option<PitToken>, asked_elsewhere: bool },
     /// Prefixes have gained next hops.
     NewNextHops(Arc<Vec<(NameBuf, FaceId)>>),
     /// New Content Store settings, this worker's share.
@@ -57,8 +57,10 @@ pub(crate) enum ToControl {
     FaceClosed { face: FaceId, reason: CloseReason },
     /// The connection of a permanent stream face failed.
     FaceDown { face: FaceId, reason: CloseReason },
-    /// A listener accepted a connection.
-    Accepted { socket: StreamSocket, info: FaceInfo },
+    /// A listener accepted a connection; `permit` keeps its place until it is queued for a worker.
+    Accepted { socket: StreamSocket, info: FaceInfo, permit: OwnedSemaphorePermit },
+    /// A listener could not accept: no descriptors, or no memory.
+    AcceptFailed,
     /// An outgoing connection was made, or not.
     Connected { request: Box<crate::face_creation::StreamRequest>, result: std::io::Result<StreamSocket> },
     /// It is time to try a permanent face's connection again.
@@ -78,7 +80,7 @@ pub(crate) struct ControlSender {
 /// Management Interests that may wait.
 pub(crate) const MANAGEMENT_QUEUE: usize = 4096;
 
-/// How control reaches one worker.
+/// How control reaches one worker. Dropping it ends the worker.
 pub(crate) struct WorkerSender {
     pub(crate) messages: SyncSender<ToWorker>,
     pub(crate) waker: Waker,
@@ -94,5 +96,11 @@ impl WorkerSender {
         if self.messages.send(message).is_ok() {
             self.waker.wake();
         }
+    }
+}
+
+impl Drop for WorkerSender {
+    fn drop(&mut self) {
+        self.send(ToWorker::Stop);
     }
 }

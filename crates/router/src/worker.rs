@@ -13,7 +13,7 @@ use crate::{
 };
 use arrayvec::ArrayVec;
 use namewire_engine::{BATCH_PACKETS, Engine, FaceAttributes, FaceId, FaceScope, Frame, Instant, Output, View};
-use namewire_faces::{FaceEvent, RxArena, RxPacket, SocketDriver};
+use namewire_faces::{AddFaceError, CloseReason, FaceEvent, RxArena, RxPacket, SocketDriver};
 use namewire_packet::lp::LpHeaders;
 use namewire_tables::NameHashes;
 use std::{
@@ -234,9 +234,11 @@ impl Worker {
                     self.report_added(face, ticket, result);
                 }
                 ToWorker::Reconnect { face, socket } => {
-                    if self.driver.reconnect(face, socket).is_err() {
-                        // It was destroyed meanwhile: the connection closes with the socket.
-                        continue;
+                    match self.driver.reconnect(face, socket) {
+                        // Destroyed meanwhile: the connection closes with the socket.
+                        Ok(()) | Err(AddFaceError::NotDown(_)) => {}
+                        // It failed again already; without this nobody would try once more.
+                        Err(_) => self.tell(ToControl::FaceDown { face, reason: CloseReason::PeerClosed }),
                     }
                 }
                 ToWorker::RemoveFace { face } => {
@@ -248,7 +250,9 @@ impl Worker {
                     local_fields.map(|on| self.driver.set_local_fields(face, on));
                 }
                 ToWorker::ForgetFace { face } => self.engine.face_removed(face),
-                ToWorker::Packet { packet, pit_token } => self.decide_internal(now_ns, packet, pit_token, scratch),
+                ToWorker::Packet { packet, pit_token, asked_elsewhere } => {
+                    self.decide_internal(now_ns, packet, pit_token, asked_elsewhere, scratch);
+                }
                 ToWorker::NewNextHops(gained) => self.offer_next_hops(now_ns, &gained, scratch),
                 ToWorker::ConfigureCs { capacity_bytes, capacity_packets, admit, serve } => {
                     self.engine.configure_cs(capacity_bytes, capacity_packets, admit, serve);
@@ -281,6 +285,7 @@ impl Worker {
         now_ns: u64,
         mut packet: Vec<u8>,
         pit_token: Option<namewire_packet::lp::PitToken>,
+        asked_elsewhere: bool,
         scratch: &mut Scratch,
     ) {
         let shared = Arc::clone(&self.shared);
@@ -292,7 +297,7 @@ impl Worker {
             // Management keeps its own snapshots: a cached answer would outlive what it says.
             headers: LpHeaders { pit_token, no_cache: true, ..LpHeaders::default() },
             packet: &mut packet,
-            asked_elsewhere: false,
+            asked_elsewhere,
         });
         let mut exit = Exit {
             index: self.index,
@@ -319,14 +324,24 @@ impl Worker {
     /// shared table here, before its first packet is decided.
     fn note_face_events(&mut self) {
         let events: Vec<FaceEvent> = self.driver.events().collect();
+        let created = |event: &FaceEvent| match event {
+            FaceEvent::Created { face, info } => Some((*face, info.scope)),
+            _ => None,
+        };
+        if events.iter().any(|event| created(event).is_some()) {
+            // Once for all of them: every other worker waits meanwhile.
+            let mut tables = self.shared.write();
+            for (face, scope) in events.iter().filter_map(created) {
+                let scope = match scope {
+                    namewire_faces::FaceScope::Local => FaceScope::Local,
+                    namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
+                };
+                tables.faces.insert(face, FaceAttributes::new(scope, self.index, false));
+            }
+        }
         for event in events {
             match event {
                 FaceEvent::Created { face, info } => {
-                    let scope = match info.scope {
-                        namewire_faces::FaceScope::Local => FaceScope::Local,
-                        namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
-                    };
-                    self.shared.write().faces.insert(face, FaceAttributes::new(scope, self.index, false));
                     let counters = self.driver.counters(face).unwrap_or_default();
                     self.tell(ToControl::FaceMade { worker: self.index, face, info, counters });
                 }

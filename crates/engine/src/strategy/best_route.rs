@@ -60,8 +60,10 @@ impl Strategy for BestRoute {
                     let sent = |&face: &FaceId| context.state().out_record(face).map(|record| record.sent);
                     context.eligible().min_by_key(sent)
                 });
-                if let Some(face) = face {
-                    context.send_interest(face);
+                match face {
+                    Some(face) => context.send_interest(face),
+                    // It came back from the only next hop there is, for an entry that others wait for too.
+                    None => context.count_drop(DropReason::NoRoute),
                 }
             }
             Suppression::Suppress => context.count_drop(DropReason::Suppressed),

@@ -8,6 +8,7 @@ use crate::{
 };
 use namewire_packet::{FaceId, NackReason, Nonce};
 use namewire_tables::{NextHop, PitId};
+use smallvec::SmallVec;
 
 /// Why the strategy is called, and what it would send.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +104,12 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
     /// exists, is not where the Interest came from (unless ad hoc), and neither
     /// scope nor HopLimit forbids it.
     pub fn is_eligible(&self, face: FaceId) -> bool {
+        let is_local = || self.pass.view.faces.get(face).is_some_and(|attributes| attributes.is_local());
+        self.scope_allows(face) && (self.trigger.hop_limit != Some(0) || is_local())
+    }
+
+    /// [`StrategyContext::is_eligible`] but for HopLimit.
+    fn scope_allows(&self, face: FaceId) -> bool {
         let faces = self.pass.view.faces;
         let Some(attributes) = faces.get(face) else { return false };
         if face == self.trigger.ingress && attributes.link_type != LinkType::AdHoc {
@@ -116,10 +123,19 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
             return false;
         }
         let came_from_outside = || faces.get(self.trigger.ingress).is_none_or(|ingress| !ingress.is_local());
-        if name.starts_with(b"\x08\x08localhop") && came_from_outside() {
-            return false;
-        }
-        self.trigger.hop_limit != Some(0)
+        !(name.starts_with(b"\x08\x08localhop") && came_from_outside())
+    }
+
+    /// Lets a downstream that `face` is eligible for be the one the call is for;
+    /// false if there is none. For calls without a packet.
+    pub(crate) fn choose_ingress_for(&mut self, face: FaceId) -> bool {
+        let now = self.now();
+        let downstreams = self.state().in_records.len();
+        (0..downstreams).any(|index| {
+            let record = self.state().in_records[index];
+            (self.trigger.ingress, self.trigger.nonce) = (record.face, record.nonce);
+            record.expires > now && self.is_eligible(face)
+        })
     }
 
     /// Eligible next hops, cheapest first.
@@ -129,7 +145,8 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
 
     /// True if some eligible next hop was kept back by HopLimit 0 alone.
     pub(crate) fn hop_limit_forbids(&self) -> bool {
-        self.trigger.hop_limit == Some(0)
+        let allowed_but_for_hop_limit = |hop: &NextHop| self.scope_allows(FaceId(hop.face));
+        self.trigger.hop_limit == Some(0) && self.next_hops.iter().any(allowed_but_for_hop_limit)
     }
 
     /// Sends the Interest to `face`.
@@ -153,8 +170,9 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
 
     /// Sends a Nack to every downstream.
     pub fn send_nack_to_all(&mut self, reason: NackReason) {
-        while let Some(record) = self.state().in_records.last() {
-            self.send_nack(record.face, reason);
+        let faces: SmallVec<[FaceId; 16]> = self.state().in_records.iter().map(|record| record.face).collect();
+        for face in faces {
+            self.send_nack(face, reason);
         }
     }
 

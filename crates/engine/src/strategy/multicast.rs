@@ -50,7 +50,11 @@ impl Strategy for Multicast {
         }
         if !sent {
             // It stays pending until a next hop appears or it expires.
-            context.count_drop(if suppressed { DropReason::Suppressed } else { DropReason::NoRoute });
+            context.count_drop(match suppressed {
+                true => DropReason::Suppressed,
+                false if context.hop_limit_forbids() => DropReason::HopLimitZero,
+                false => DropReason::NoRoute,
+            });
         }
     }
 

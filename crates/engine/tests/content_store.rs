@@ -1,0 +1,174 @@
+//! Packet tables of the Content Store as the pipelines use it (forwarding §2.2).
+
+mod harness;
+
+use harness::*;
+use namewire_engine::EngineConfig;
+use namewire_packet::DataBuilder;
+
+/// A node that has fetched `packet` for an Interest of its name, at 0 ms.
+fn holding(packet: Packet, name: &str) -> Node {
+    let mut node = Node::routing("/", &[B]);
+    node.receive(A, interest(name, 1).can_be_prefix());
+    assert_eq!(node.receive(B, packet).len(), 1);
+    node
+}
+
+fn is_cached(sent: &[Sent]) -> bool {
+    sent.len() == 1 && sent[0].line.contains(" cached")
+}
+
+#[test]
+fn hit_does_not_touch_the_pit() {
+    let mut node = holding(data("/a"), "/a");
+    let packet = node.receive(C, interest("/a", 2));
+    assert_eq!(packet, ["C Data /a cached"]);
+    assert_eq!(packet[0].wire, data("/a").wire);
+    let counters = node.counters();
+    assert_eq!((counters.cs_hits, counters.cs_misses, node.pit_len()), (1, 1, 0));
+}
+
+#[test]
+fn the_asking_face_gets_its_own_data_back() {
+    let mut node = holding(data("/a"), "/a");
+    assert!(is_cached(&node.receive(B, interest("/a", 2))));
+}
+
+/// FreshnessPeriod ms, ms after arrival → fresh?
+#[test]
+fn must_be_fresh() {
+    let table = [(0, 0, false), (0, 1, false), (100, 0, true), (100, 100, true), (100, 101, false), (1, 1, true)];
+    for (freshness_ms, later_ms, fresh) in table {
+        let mut node = holding(fresh_data("/a", freshness_ms), "/a");
+        node.at(later_ms);
+        assert!(is_cached(&node.receive(C, interest("/a", 8))), "without MustBeFresh");
+        let sent = node.receive(C, interest("/a", 9).must_be_fresh());
+        assert_eq!(is_cached(&sent), fresh, "{freshness_ms} ms, asked {later_ms} ms later");
+    }
+    // Absent is 0, and the last nanosecond counts.
+    let mut node = holding(fresh_data("/a", 100), "/a");
+    node.now.0 = 100_000_001;
+    assert!(!is_cached(&node.receive(C, interest("/a", 9).must_be_fresh())));
+}
+
+/// A regression: at the very first instant of the clock, 0 looked like a deadline not yet passed.
+#[test]
+fn freshness_zero_is_stale_in_the_first_nanosecond() {
+    let mut node = holding(data("/a"), "/a");
+    assert_eq!(node.now.0, 0);
+    assert_eq!(node.receive(C, interest("/a", 9).must_be_fresh()), ["B Interest /a #9 MustBeFresh"]);
+}
+
+#[test]
+fn same_data_again_is_fresh_again() {
+    let mut node = holding(fresh_data("/a", 100), "/a");
+    assert_eq!(node.at(500).receive(C, interest("/a", 2).must_be_fresh()).len(), 1);
+    node.receive(B, fresh_data("/a", 100));
+    assert!(is_cached(&node.at(590).receive(D, interest("/a", 3).must_be_fresh())));
+    assert_eq!(node.engine().cs_len(), 1);
+}
+
+#[test]
+fn prefix_that_fetched_it_finds_it_again() {
+    let mut node = holding(data("/a/b/c"), "/a");
+    assert!(is_cached(&node.receive(C, interest("/a", 2).can_be_prefix())));
+    assert!(is_cached(&node.receive(C, interest("/a/b/c", 3))));
+    assert!(!is_cached(&node.receive(C, interest("/a", 4))), "/a itself was never stored");
+    assert!(!is_cached(&node.receive(C, interest("/a/b", 5).can_be_prefix())), "the house plan: other prefixes miss");
+}
+
+#[test]
+fn prefix_hit_obeys_must_be_fresh() {
+    let mut node = holding(fresh_data("/a/b", 50), "/a");
+    assert!(is_cached(&node.at(50).receive(C, interest("/a", 2).can_be_prefix().must_be_fresh())));
+    assert!(!is_cached(&node.at(51).receive(C, interest("/a", 3).can_be_prefix().must_be_fresh())));
+}
+
+#[test]
+fn digest() {
+    let answer = data("/a");
+    let (right, wrong) = (full_name(&answer), full_name(&fresh_data("/a", 9)));
+    let mut node = holding(answer.clone(), "/a");
+    assert!(is_cached(&node.receive(C, interest(&right, 2))));
+    assert_eq!(node.receive(C, interest(&wrong, 3)).len(), 1);
+    assert_eq!(node.counters().cs_hits, 1);
+    // Fetched by digest, then asked for by digest and by name.
+    let mut node = holding(answer, &right);
+    assert!(is_cached(&node.receive(C, interest(&right, 2))));
+    assert!(is_cached(&node.receive(C, interest("/a", 3))));
+    assert!(!is_cached(&node.receive(C, interest(&right, 4).must_be_fresh())));
+}
+
+/// A regression: Data whose name goes on behind a digest component answers a CanBePrefix
+/// Interest, and was then given as the Data of that digest.
+#[test]
+fn prefix_that_looks_like_a_digest_is_not_one() {
+    let honest = data("/a");
+    let asked = full_name(&honest);
+    let poison = Packet::raw(DataBuilder::new(uri(&format!("{asked}/x"))).content(b"poison").sign_digest());
+    let mut node = holding(poison, &asked);
+    assert!(is_cached(&node.receive(C, interest(&asked, 2).can_be_prefix())));
+    assert!(!is_cached(&node.receive(C, interest(&asked, 3))));
+}
+
+#[test]
+fn no_cache_is_not_stored() {
+    let mut node = Node::routing("/a", &[B]);
+    node.receive(A, interest("/a", 1));
+    assert_eq!(node.receive(B, data("/a").no_cache()), ["A Data /a"]);
+    assert_eq!(node.engine().cs_len(), 0);
+}
+
+#[test]
+fn link_headers_are_not_stored() {
+    let mut node = Node::routing("/a", &[B]);
+    node.receive(A, interest("/a", 1));
+    assert_eq!(node.receive(B, data("/a").mark(1)), ["A Data /a mark=1"]);
+    let sent = node.receive(C, interest("/a", 2).mark(1));
+    assert_eq!(sent, ["C Data /a cached"]);
+}
+
+#[test]
+fn admit_and_serve_switches() {
+    let mut node = Node::routing("/", &[B]);
+    node.engines[0].configure_cs(1 << 20, 100, false, true);
+    node.receive(A, interest("/a", 1));
+    node.receive(B, data("/a"));
+    assert_eq!(node.engine().cs_len(), 0);
+    node.engines[0].configure_cs(1 << 20, 100, true, false);
+    node.receive(A, interest("/a", 2));
+    node.receive(B, data("/a"));
+    assert_eq!(node.engine().cs_len(), 1);
+    assert!(!is_cached(&node.receive(C, interest("/a", 3))));
+    node.engines[0].configure_cs(1 << 20, 100, true, true);
+    node.receive(B, data("/a"));
+    assert!(is_cached(&node.receive(C, interest("/a", 4))));
+    node.engines[0].configure_cs(0, 0, true, true);
+    assert_eq!((node.engine().cs_len(), node.engine().cs_bytes()), (0, 0));
+}
+
+#[test]
+fn capacities() {
+    for config in [
+        EngineConfig { cs_capacity_packets: 3, ..EngineConfig::default() },
+        EngineConfig { cs_capacity_bytes: 3 * 500, ..EngineConfig::default() },
+    ] {
+        let mut node = Node::new(config.clone());
+        node.route("/", &[B]);
+        for n in 0..20 {
+            node.receive(A, interest(&format!("/a/{n}"), n));
+            node.receive(B, data(&format!("/a/{n}")));
+            assert!(node.engine().cs_len() <= 3 && node.engine().cs_bytes() <= config.cs_capacity_bytes);
+        }
+        assert!(is_cached(&node.receive(C, interest("/a/19", 100))));
+        assert!(!is_cached(&node.receive(C, interest("/a/0", 101))));
+    }
+}
+
+#[test]
+fn pending_interest_is_not_looked_up_again() {
+    let mut node = Node::routing("/", &[B]);
+    node.receive(A, interest("/a", 1));
+    node.receive(C, interest("/a", 2));
+    assert_eq!(node.counters().cs_misses, 1);
+}

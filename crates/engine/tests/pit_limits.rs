@@ -1,0 +1,69 @@
+//! What happens when the PIT, or an entry of it, is full, and at the longest names.
+
+mod harness;
+
+use harness::*;
+use namewire_engine::{DropReason, EngineConfig, FaceId};
+use namewire_packet::{InterestBuilder, Nonce};
+
+#[test]
+fn pit_full() {
+    let mut node = Node::new(EngineConfig { pit_capacity_entries: 2, ..EngineConfig::default() });
+    node.route("/a", &[B]);
+    for n in 1..=2 {
+        assert_eq!(node.receive(A, interest(&format!("/a/{n}"), n)).len(), 1);
+    }
+    assert_eq!(node.receive(A, interest("/a/3", 3)), NOTHING);
+    assert_eq!(node.dropped(DropReason::PitFull), 1);
+    // What is pending goes on.
+    assert_eq!(node.receive(C, interest("/a/1", 4)), NOTHING);
+    assert_eq!((node.counters().aggregated, node.dropped(DropReason::PitFull)), (1, 1));
+    node.receive(B, data("/a/1"));
+    assert_eq!(node.receive(A, interest("/a/3", 5)).len(), 1);
+}
+
+#[test]
+fn room_for_large_interests_full() {
+    let mut node = Node::new(EngineConfig { interest_overflow_bytes: 3000, ..EngineConfig::default() });
+    node.route("/a", &[B]);
+    assert_eq!(node.receive(A, interest("/a/1", 1).parameters(&[0; 2000])).len(), 1);
+    assert_eq!(node.receive(A, interest("/a/2", 2).parameters(&[0; 2000])), NOTHING);
+    assert_eq!(node.dropped(DropReason::PitOverflowFull), 1);
+    assert_eq!(node.receive(A, interest("/a/3", 3)).len(), 1, "a small one needs no such room");
+    node.at(5000).run_timers();
+    assert_eq!(node.receive(A, interest("/a/2", 4).parameters(&[0; 2000])).len(), 1);
+}
+
+#[test]
+fn in_records_are_limited() {
+    let mut node = Node::routing("/a", &[B]);
+    for face in 0..1025 {
+        let attributes = namewire_engine::FaceAttributes::new(namewire_engine::FaceScope::Local, 0, false);
+        node.faces.insert(FaceId(1000 + face), attributes);
+        node.receive(FaceId(1000 + face), interest("/a", face as u32));
+    }
+    assert_eq!(node.dropped(DropReason::InRecordsFull), 1);
+    assert_eq!(node.receive(B, data("/a")).len(), 1024);
+}
+
+#[test]
+fn names_of_up_to_256_components() {
+    let mut node = Node::routing("/n", &[B]);
+    for components in [1, 255, 256] {
+        for can_be_prefix in [false, true] {
+            let build = |n: u32| {
+                let builder = InterestBuilder::new(long_name(components)).can_be_prefix(can_be_prefix);
+                Packet::raw(builder.nonce(Nonce::from_u32(n)).build())
+            };
+            assert_eq!(node.receive(A, build(components as u32)).len(), 1, "{components}");
+            let answer = namewire_packet::DataBuilder::new(long_name(components)).sign_digest();
+            assert_eq!(node.receive(B, Packet::raw(answer).no_cache()).len(), 1, "{components}");
+        }
+    }
+    let too_long = InterestBuilder::new(long_name(257)).nonce(Nonce::from_u32(1)).can_be_prefix(true).build();
+    assert_eq!(node.receive(A, Packet::raw(too_long)), NOTHING);
+    let answer = namewire_packet::DataBuilder::new(long_name(257)).sign_digest();
+    assert_eq!(node.receive(B, Packet::raw(answer)), NOTHING);
+    assert_eq!(node.dropped(DropReason::NameTooLong), 2);
+    assert_eq!(node.pit_len(), 0);
+}

@@ -1,0 +1,258 @@
+//! Random packet sequences: a batch decides as its packets one by one would, every
+//! packet is accounted for once, nothing is left behind, and no octets panic.
+
+mod harness;
+
+use harness::*;
+use namewire_engine::{Counters, DropReason, EngineConfig, FaceId};
+use namewire_packet::{Interest, NackReason, lp::LpHeaders, lp::PitToken};
+use proptest::prelude::*;
+
+const NAMES: [&str; 8] = ["/a", "/a/b", "/a/b/c", "/b", "/b/a", "/localhost/x", "/localhop/y", "/none"];
+
+/// What arrives at once, how long after the last batch.
+type Batches = Vec<(u64, Vec<(FaceId, Packet)>)>;
+
+fn face() -> impl Strategy<Value = FaceId> {
+    proptest::sample::select(&[A, B, C, L, M, X, H, FaceId(999)][..])
+}
+
+fn headers() -> impl Strategy<Value = LpHeaders> {
+    let token = proptest::option::of(proptest::collection::vec(0..3_u8, 1..8));
+    let next_hop = proptest::option::weighted(0.1, face());
+    (token, next_hop, proptest::bool::weighted(0.1), 0..2_u64).prop_map(|(token, next_hop_face_id, no_cache, mark)| {
+        LpHeaders {
+            pit_token: token.and_then(|token| PitToken::new(&token)),
+            next_hop_face_id,
+            no_cache,
+            congestion_mark: mark,
+            ..LpHeaders::default()
+        }
+    })
+}
+
+fn interest_packet() -> impl Strategy<Value = Packet> {
+    let name = proptest::sample::select(&NAMES[..]);
+    let by_digest = proptest::option::weighted(0.15, 0..3_u64);
+    let nonce = proptest::option::weighted(0.9, 0..10_u32);
+    let hop_limit = proptest::option::weighted(0.3, 0..3_u8);
+    let hint = proptest::option::weighted(0.2, proptest::sample::select(&["/region", "/b", "/none"][..]));
+    let lifetime = proptest::sample::select(&[0, 10, 100, 4000][..]);
+    let parameters = proptest::option::weighted(0.1, 0..300_usize);
+    let flags = (any::<bool>(), any::<bool>());
+    (name, by_digest, nonce, hop_limit, hint, lifetime, parameters, flags).prop_map(
+        |(name, by_digest, nonce, hop_limit, hint, lifetime, parameters, (can_be_prefix, must_be_fresh))| {
+            let name = by_digest.map_or(name.to_owned(), |ms| full_name(&fresh_data(name, ms * 50)));
+            let mut packet = nonce.map_or_else(|| bare_interest(&name), |nonce| interest(&name, nonce));
+            packet = packet.lifetime_ms(lifetime);
+            packet = if can_be_prefix { packet.can_be_prefix() } else { packet };
+            packet = if must_be_fresh { packet.must_be_fresh() } else { packet };
+            packet = hop_limit.map_or(packet.clone(), |limit| packet.hop_limit(limit));
+            packet = hint.map_or(packet.clone(), |hint| packet.hint(&[hint]));
+            parameters.map_or(packet.clone(), |size| packet.parameters(&vec![1; size]))
+        },
+    )
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    let reason = proptest::sample::select(
+        &[NackReason::None, NackReason::Congestion, NackReason::Duplicate, NackReason::NoRoute][..],
+    );
+    let name = || proptest::sample::select(&NAMES[..]);
+    let plain = prop_oneof![
+        8 => interest_packet(),
+        5 => (name(), 0..3_u64).prop_map(|(name, ms)| fresh_data(name, ms * 50)),
+        2 => (reason, name(), 0..10_u32).prop_map(|(reason, name, nonce)| nack(reason, name, nonce)),
+        1 => proptest::collection::vec(any::<u8>(), 0..40).prop_map(Packet::raw),
+    ];
+    // A flipped octet now and then: most such packets are malformed, some are merely odd.
+    let flip = proptest::option::weighted(0.1, (any::<proptest::sample::Index>(), any::<u8>()));
+    (plain, headers(), flip).prop_map(|(mut packet, headers, flip)| {
+        packet.headers = LpHeaders { nack: packet.headers.nack, ..headers };
+        if let Some((index, octet)) = flip
+            && !packet.wire.is_empty()
+        {
+            let at = index.index(packet.wire.len());
+            packet.wire[at] = octet;
+        }
+        packet
+    })
+}
+
+fn batches() -> impl Strategy<Value = Batches> {
+    let wait = prop_oneof![Just(0_u64), 1..20_u64, 50..5000_u64];
+    let batch = proptest::collection::vec((face(), packet()), 1..65);
+    proptest::collection::vec((wait, batch), 1..6)
+}
+
+/// Small tables, so that their limits are met.
+fn node() -> Node {
+    let mut node = Node::new(EngineConfig {
+        pit_capacity_entries: 10,
+        interest_overflow_bytes: 600,
+        cs_capacity_packets: 4,
+        dead_nonce_capacity: 20,
+        region_names: vec![uri("/region/here")],
+        ..EngineConfig::default()
+    });
+    node.route("/a", &[B, C, L]);
+    node.route_with("/b", &[A, C, X, H], MULTICAST);
+    node.route("/localhost", &[M]);
+    node.route("/localhop", &[B, M]);
+    for face in [B, C, M] {
+        node.faces.get(face).unwrap().tokens.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+    node
+}
+
+fn run(batches: &Batches, one_by_one: bool) -> (Vec<Sent>, Counters) {
+    let (mut node, mut log, mut ms) = (node(), Vec::new(), 0);
+    for (wait, packets) in batches {
+        ms += wait;
+        log.extend(node.at(ms).run_timers());
+        let size = if one_by_one { 1 } else { packets.len() };
+        packets.chunks(size).for_each(|chunk| log.extend(node.receive_batch(chunk)));
+    }
+    nothing_is_left(&mut node);
+    (log, node.counters())
+}
+
+/// After every lifetime has passed and the store was emptied there is nothing.
+fn nothing_is_left(node: &mut Node) {
+    node.now = node.now.plus_ms(11 * 24 * 3600 * 1000);
+    node.run_timers();
+    assert_eq!((node.pit_len(), node.engine().next_deadline()), (0, None));
+    node.engines[0].configure_cs(0, 0, true, true);
+    assert_eq!((node.engine().cs_len(), node.engine().name_groups()), (0, 0));
+}
+
+/// Where an Interest can end. Each is counted exactly once.
+fn interest_ends(node: &Node, hop_limit_was_zero: bool) -> u64 {
+    let counters = node.counters();
+    let entries_made = counters.satisfied + counters.unsatisfied + node.pit_len() as u64;
+    let refused = [
+        DropReason::UnknownFace,
+        DropReason::ScopeViolation,
+        DropReason::DuplicateNonce,
+        DropReason::TooLargeWithNonce,
+        DropReason::PitFull,
+        DropReason::PitOverflowFull,
+        DropReason::InRecordsFull,
+    ];
+    let refused: u64 = refused.into_iter().map(|reason| counters.dropped(reason)).sum();
+    let at_hop_limit = if hop_limit_was_zero { counters.dropped(DropReason::HopLimitZero) } else { 0 };
+    counters.cs_hits + refused + at_hop_limit + entries_made + counters.aggregated + counters.retransmitted
+}
+
+fn data_ends(counters: &Counters) -> u64 {
+    [DropReason::UnknownFace, DropReason::ScopeViolation, DropReason::UnsolicitedData]
+        .into_iter()
+        .map(|reason| counters.dropped(reason))
+        .sum()
+}
+
+/// Hands in one packet and checks that it is accounted for.
+fn receive_and_account(node: &mut Node, face: FaceId, packet: &Packet) {
+    let before = node.counters();
+    let zero_hops = Interest::parse(&packet.wire).is_ok_and(|interest| interest.hop_limit() == Some(0));
+    let ends_before = interest_ends(node, zero_hops);
+    let sent = node.receive(face, packet.clone());
+    let after = node.counters();
+
+    let out = |counters: &Counters| counters.out_interests + counters.out_data + counters.out_nacks;
+    assert_eq!(out(&after) - out(&before), sent.len() as u64);
+    let of_reason = |reason| after.dropped(reason) - before.dropped(reason);
+    let unread = of_reason(DropReason::Malformed) + of_reason(DropReason::NameTooLong);
+    let interests = after.in_interests - before.in_interests;
+    let (datas, nacks) = (after.in_data - before.in_data, after.in_nacks - before.in_nacks);
+    assert_eq!(unread + interests + datas + nacks, 1, "{packet:?}");
+    if interests == 1 {
+        assert_eq!(interest_ends(node, zero_hops) - ends_before, 1, "{packet:?}");
+    }
+    if datas == 1 {
+        let satisfied = u64::from(after.satisfied > before.satisfied);
+        assert_eq!(data_ends(&after) - data_ends(&before) + satisfied, 1, "{packet:?}");
+    }
+    if nacks == 1 {
+        let refused = of_reason(DropReason::UnmatchedNack)
+            + of_reason(DropReason::NackOnMultiAccess)
+            + of_reason(DropReason::UnknownFace);
+        assert!(refused == 1 || refused == 0 && after.dropped_total() == before.dropped_total(), "{packet:?}");
+    }
+}
+
+/// What must hold of whatever leaves.
+fn check_sent(node: &Node, sent: &Sent) {
+    let attributes = node.faces.get(sent.face).expect("the face exists");
+    assert!(attributes.is_local() || !sent.line.contains(" /localhost"), "{}", sent.line);
+    if let Ok(interest) = Interest::parse(&sent.wire)
+        && sent.headers.nack.is_none()
+    {
+        assert!(interest.hop_limit() != Some(0) || attributes.is_local(), "{}", sent.line);
+    }
+    assert!(sent.wire.len() <= namewire_packet::MAX_PACKET_BYTES);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn batch_decides_as_its_packets_one_by_one(batches in batches()) {
+        let (together, counters) = run(&batches, false);
+        let (singly, counters_singly) = run(&batches, true);
+        prop_assert_eq!(together, singly);
+        prop_assert_eq!(counters, counters_singly);
+    }
+
+    #[test]
+    fn every_packet_is_accounted_for_once(batches in batches()) {
+        let (mut node, mut ms) = (node(), 0);
+        for (wait, packets) in &batches {
+            ms += wait;
+            node.at(ms).run_timers();
+            for (face, packet) in packets {
+                receive_and_account(&mut node, *face, packet);
+            }
+        }
+        nothing_is_left(&mut node);
+    }
+
+    #[test]
+    fn what_leaves_is_well_formed_and_in_scope(batches in batches()) {
+        let (mut node, mut ms) = (node(), 0);
+        for (wait, packets) in &batches {
+            ms += wait;
+            node.at(ms).run_timers();
+            for sent in node.receive_batch(packets) {
+                // NextHopFaceId is the one that is not bound by scope (§1).
+                if !packets.iter().any(|(_, packet)| packet.headers.next_hop_face_id.is_some()) {
+                    check_sent(&node, &sent);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn octets_from_nowhere_never_panic(frames in proptest::collection::vec(
+        (face(), proptest::collection::vec(any::<u8>(), 0..300), headers(), any::<bool>()), 1..64,
+    )) {
+        let mut node = node();
+        let batch: Vec<(FaceId, Packet)> = frames
+            .into_iter()
+            .map(|(face, mut octets, headers, looks_right)| {
+                if looks_right && octets.len() > 4 {
+                    // An outer header that fits, so that parsing goes further.
+                    octets.truncate(250);
+                    (octets[0], octets[1]) = (5 + octets[0] % 2, octets.len() as u8 - 2);
+                }
+                let mut packet = Packet::raw(octets);
+                packet.headers = headers;
+                (face, packet)
+            })
+            .collect();
+        node.receive_batch(&batch);
+        let counters = node.counters();
+        let read = counters.in_interests + counters.in_data + counters.in_nacks;
+        prop_assert_eq!(read + counters.dropped(DropReason::Malformed) + counters.dropped(DropReason::NameTooLong), batch.len() as u64);
+    }
+}

@@ -1,0 +1,238 @@
+//! From a configuration to running threads, and back: listeners, secrets, tables,
+//! workers, control, in this order; what fails half-way takes down what was there.
+
+use crate::{
+    RouterConfig, StartError,
+    control::Control,
+    environment::{CsSettings, Node, unix_ms},
+    listeners::{Listeners, SocketFile},
+    mesh::{self, Bell},
+    messages::{ControlSender, MANAGEMENT_QUEUE, ToControl, WORKER_QUEUE, WorkerSender},
+    ring::Doorbell,
+    shared::{Shared, SharedTables},
+    worker::Worker,
+};
+use namewire_engine::{Engine, FaceTable, StrategyTable, dispatch::Dispatcher};
+use namewire_faces::{DriverConfig, FaceIdAllocator, SocketDriver};
+use namewire_tables::{Fib, HashKey};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    io,
+    net::{SocketAddr, UdpSocket},
+    path::PathBuf,
+    sync::{Arc, mpsc::sync_channel},
+    thread::{self, JoinHandle},
+};
+use tokio::sync::mpsc;
+
+/// Starts routers.
+pub struct Router;
+
+/// A running router. Dropping it stops it.
+pub struct RouterHandle {
+    events: mpsc::UnboundedSender<ToControl>,
+    control: Option<JoinHandle<()>>,
+    socket: Option<SocketFile>,
+    tcp: Vec<SocketAddr>,
+    udp: Vec<SocketAddr>,
+}
+
+impl RouterHandle {
+    /// Where applications connect, if a Unix socket was asked for.
+    pub fn socket(&self) -> Option<&PathBuf> {
+        self.socket.as_ref().map(SocketFile::path)
+    }
+
+    /// Addresses of the TCP listeners, with the ports that were given for port 0.
+    pub fn tcp(&self) -> &[SocketAddr] {
+        &self.tcp
+    }
+
+    /// Addresses of the UDP listeners.
+    pub fn udp(&self) -> &[SocketAddr] {
+        &self.udp
+    }
+
+    /// Sends what is queued, ends all threads and removes the socket.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _ = self.events.send(ToControl::Stop);
+        if let Some(control) = self.control.take() {
+            let _ = control.join();
+        }
+        self.socket = None;
+    }
+}
+
+impl Drop for RouterHandle {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Secrets of one start: keys of tables and shards, seeds of the engines.
+struct Secrets {
+    tables: HashKey,
+    shards: HashKey,
+    seed: u64,
+}
+
+impl Secrets {
+    fn new(seed: Option<u64>) -> io::Result<Self> {
+        if let Some(seed) = seed {
+            let shards = HashKey::from_seed(seed ^ 0x5851_F42D_4C95_7F2D);
+            return Ok(Secrets { tables: HashKey::from_seed(seed), shards, seed });
+        }
+        let mut octets = [0; 40];
+        getrandom::fill(&mut octets).map_err(|error| io::Error::other(error.to_string()))?;
+        let part = |at: usize| {
+            let mut part = [0; 16];
+            part.copy_from_slice(&octets[at..at + 16]);
+            part
+        };
+        let mut seed = [0; 8];
+        seed.copy_from_slice(&octets[32..]);
+        Ok(Secrets { tables: HashKey::new(part(0)), shards: HashKey::new(part(16)), seed: u64::from_ne_bytes(seed) })
+    }
+}
+
+impl Router {
+    /// Opens listeners and starts threads. When it returns, applications can connect.
+    ///
+    /// Errors: a listener's address is taken or not allowed; no threads or descriptors.
+    pub fn start(config: RouterConfig) -> Result<RouterHandle, StartError> {
+        config.check()?;
+        let secrets = Secrets::new(config.seed)?;
+        let mut listeners = Listeners::open(&config)?;
+        let dispatcher = Arc::new(Dispatcher::new(config.workers, secrets.shards));
+        let tables = SharedTables {
+            fib: Fib::new(config.fib_capacity_entries, secrets.tables),
+            strategies: StrategyTable::default(),
+            faces: FaceTable::default(),
+        };
+        let shared = Arc::new(Shared::new(tables, dispatcher));
+        let (events, event_queue) = mpsc::unbounded_channel();
+        let (interests, interest_queue) = mpsc::channel(MANAGEMENT_QUEUE);
+        let sender = ControlSender { events: events.clone(), interests };
+        let face_ids = FaceIdAllocator::new();
+        let (channels, udp) = (listeners.channels(), listeners.udp.clone());
+        let udp_sockets = std::mem::take(&mut listeners.udp_sockets);
+        let (worker_threads, workers, faceless) =
+            start_workers(&config, &secrets, &shared, &sender, &face_ids, udp_sockets)?;
+
+        let engine = &config.engine;
+        let node = Node {
+            shared,
+            faces_per_worker: vec![0; workers.len()],
+            workers,
+            sender,
+            face_ids,
+            faces: HashMap::new(),
+            udp_listeners: udp.clone(),
+            channels,
+            cs: CsSettings {
+                capacity_bytes: engine.cs_capacity_bytes,
+                capacity_packets: engine.cs_capacity_packets,
+                admit: engine.cs_admit,
+                serve: engine.cs_serve,
+            },
+            start_unix_ms: unix_ms(),
+            pending_local_fields: HashSet::new(),
+            retry_pauses: HashMap::new(),
+            fib_refusals: 0,
+            accept_failures: 0,
+            refused_connections: 0,
+            closed_face_drops: [0; namewire_faces::LinkDrop::COUNT],
+            closing: VecDeque::new(),
+            close_counts: HashMap::new(),
+            faceless,
+        };
+        let control = Control::new(node)?;
+        let tcp = listeners.tcp_addresses();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (acceptors, socket) = listeners.register(&runtime)?;
+        let threads = Threads { control, workers: worker_threads };
+        let thread = thread::Builder::new().name("nw-control".to_owned()).spawn(move || {
+            let Threads { control, workers } = { threads };
+            let local = tokio::task::LocalSet::new();
+            local.block_on(&runtime, async move {
+                acceptors.serve(control.events());
+                control.run(event_queue, interest_queue).await;
+            });
+            drop(workers);
+        })?;
+        Ok(RouterHandle { events, control: Some(thread), socket, tcp, udp })
+    }
+}
+
+/// The worker threads. Dropping it waits for them to end, which they do when their
+/// [`WorkerSender`]s are dropped.
+#[derive(Default)]
+struct WorkerThreads(Vec<JoinHandle<()>>);
+
+impl Drop for WorkerThreads {
+    fn drop(&mut self) {
+        for thread in self.0.drain(..) {
+            let _ = thread.join(); // fails only if it panicked, which was reported then
+        }
+    }
+}
+
+type Workers = (WorkerThreads, Vec<WorkerSender>, Vec<Arc<namewire_faces::FaceCounters>>);
+
+fn start_workers(
+    config: &RouterConfig,
+    secrets: &Secrets,
+    shared: &Arc<Shared>,
+    sender: &ControlSender,
+    face_ids: &FaceIdAllocator,
+    udp_sockets: Vec<Vec<UdpSocket>>,
+) -> Result<Workers, StartError> {
+    let mut drivers = Vec::new();
+    for sockets in udp_sockets {
+        let mut driver = SocketDriver::new(DriverConfig {
+            udp_idle_timeout: config.udp_idle_timeout,
+            max_faces: config.max_faces,
+            face_ids: face_ids.clone(),
+            ..DriverConfig::default()
+        })?;
+        for socket in sockets {
+            driver.add_udp_listener(socket)?;
+        }
+        drivers.push(driver);
+    }
+    let bells: Arc<[Bell]> =
+        drivers.iter().map(|driver| Bell { doorbell: Doorbell::new(), waker: driver.waker() }).collect();
+    // Before the senders: on failure these are dropped first, and end the threads.
+    let mut threads = WorkerThreads::default();
+    let (mut senders, mut faceless) = (Vec::new(), Vec::new());
+    for (index, (driver, (outbox, inbox))) in drivers.into_iter().zip(mesh::connect(&bells)).enumerate() {
+        let (messages, queue) = sync_channel(WORKER_QUEUE);
+        senders.push(WorkerSender { messages, waker: driver.waker() });
+        faceless.push(driver.faceless_counters());
+        let seed = secrets.seed.wrapping_add(index as u64);
+        let dispatcher = Arc::clone(&shared.dispatcher);
+        let worker = Worker {
+            index: index as u8,
+            shared: Arc::clone(shared),
+            engine: Engine::new(config.engine_per_worker(), index as u8, dispatcher, secrets.tables, seed),
+            driver,
+            messages: queue,
+            control: sender.clone(),
+            outbox,
+            inbox,
+        };
+        threads.0.push(thread::Builder::new().name(format!("nw-worker-{index}")).spawn(move || worker.run())?);
+    }
+    Ok((threads, senders, faceless))
+}
+
+/// What the control thread takes over. The order matters: control holds the senders
+/// whose end ends the workers, and the workers are waited for.
+struct Threads {
+    control: Control,
+    workers: WorkerThreads,
+}

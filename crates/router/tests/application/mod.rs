@@ -1,0 +1,268 @@
+//! An application as the router sees it: a blocking Unix or TCP connection that
+//! sends packets, gives commands and reads datasets.
+
+#![allow(dead_code)] // each test file uses its part
+
+use namewire_packet::{
+    Data, DataBuilder, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
+    lp::{LinkFields, LpHeaders, LpPacket, write_headers},
+    nfd::{ControlParameters, ControlResponse, DatasetEntry, DropCounter, FaceStatus, decode_dataset, face_flags},
+    tlv,
+};
+use namewire_router::{Router, RouterConfig, RouterHandle};
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    os::unix::net::UnixStream,
+    time::{Duration, Instant, SystemTime},
+};
+
+/// How long a test waits for what must come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Socket {
+    fn set_read_timeout(&self, timeout: Duration) {
+        let set = match self {
+            Socket::Unix(socket) => socket.set_read_timeout(Some(timeout)),
+            Socket::Tcp(socket) => socket.set_read_timeout(Some(timeout)),
+        };
+        set.unwrap();
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Socket::Unix(socket) => socket.read(buffer),
+            Socket::Tcp(socket) => socket.read(buffer),
+        }
+    }
+
+    fn write_all(&mut self, octets: &[u8]) -> std::io::Result<()> {
+        match self {
+            Socket::Unix(socket) => socket.write_all(octets),
+            Socket::Tcp(socket) => socket.write_all(octets),
+        }
+    }
+}
+
+/// One connection.
+pub(crate) struct Application {
+    socket: Socket,
+    buffer: Vec<u8>,
+    nonce: u32,
+}
+
+/// A packet as it came: link headers, and the Interest or Data.
+pub(crate) struct Packet {
+    pub(crate) headers: LpHeaders,
+    pub(crate) octets: Vec<u8>,
+}
+
+impl Packet {
+    pub(crate) fn data(&self) -> Data<'_> {
+        Data::parse(&self.octets).expect("Data")
+    }
+
+    pub(crate) fn interest(&self) -> Interest<'_> {
+        Interest::parse(&self.octets).expect("an Interest")
+    }
+}
+
+impl Application {
+    pub(crate) fn connect(router: &RouterHandle) -> Application {
+        Application::over(Socket::Unix(UnixStream::connect(router.socket().expect("a socket")).unwrap()))
+    }
+
+    pub(crate) fn connect_tcp(address: SocketAddr) -> Application {
+        Application::over(Socket::Tcp(TcpStream::connect(address).unwrap()))
+    }
+
+    fn over(socket: Socket) -> Application {
+        Application { socket, buffer: Vec::new(), nonce: fastrand::u32(..) }
+    }
+
+    /// Another handle on the same Unix connection, to write while this one reads.
+    pub(crate) fn split(&self) -> Application {
+        match &self.socket {
+            Socket::Unix(socket) => Application::over(Socket::Unix(socket.try_clone().unwrap())),
+            Socket::Tcp(socket) => Application::over(Socket::Tcp(socket.try_clone().unwrap())),
+        }
+    }
+
+    /// Takes over an accepted connection.
+    pub(crate) fn from_tcp(socket: TcpStream) -> Application {
+        Application::over(Socket::Tcp(socket))
+    }
+
+    pub(crate) fn send(&mut self, packet: &[u8]) {
+        self.socket.write_all(packet).unwrap();
+    }
+
+    /// Sends as much as the router takes; false once it takes no more.
+    pub(crate) fn try_send(&mut self, packet: &[u8]) -> bool {
+        self.socket.write_all(packet).is_ok()
+    }
+
+    pub(crate) fn send_with(&mut self, headers: &LpHeaders, packet: &[u8]) {
+        let mut frame = Vec::new();
+        write_headers(&mut frame, headers, &LinkFields::default(), packet.len());
+        frame.extend_from_slice(packet);
+        self.send(&frame);
+    }
+
+    /// The next packet, or `None` if none comes in time or the router hangs up.
+    pub(crate) fn receive_within(&mut self, patience: Duration) -> Option<Packet> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(size) = tlv::element_size(&self.buffer).unwrap()
+                && self.buffer.len() >= size
+            {
+                let wire: Vec<u8> = self.buffer.drain(..size).collect();
+                return Some(match LpPacket::parse(&wire) {
+                    Ok(lp) => Packet { headers: lp.headers, octets: lp.fragment.expect("a fragment").to_vec() },
+                    Err(_) => Packet { headers: LpHeaders::default(), octets: wire },
+                });
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            self.socket.set_read_timeout(left);
+            let mut chunk = [0; 65536];
+            match self.socket.read(&mut chunk) {
+                Ok(0) | Err(_) => return None,
+                Ok(size) => self.buffer.extend_from_slice(&chunk[..size]),
+            }
+        }
+    }
+
+    pub(crate) fn receive(&mut self) -> Option<Packet> {
+        self.receive_within(PATIENCE)
+    }
+
+    pub(crate) fn interest(&mut self, name: impl Into<NameBuf>) -> InterestBuilder {
+        self.nonce = self.nonce.wrapping_add(1);
+        InterestBuilder::new(name).nonce(Nonce::from_u32(self.nonce))
+    }
+
+    /// Asks for `uri` and waits for what comes back.
+    pub(crate) fn express(&mut self, uri: &str) -> Option<Packet> {
+        let interest = self.interest(name(uri)).build();
+        self.send(&interest);
+        self.receive()
+    }
+
+    pub(crate) fn command_packet(&mut self, verb: &str, parameters: &ControlParameters) -> Vec<u8> {
+        let mut command = name("/localhost/nfd");
+        command.append(name(verb).as_name()).push_generic(&parameters.to_wire());
+        self.nonce = self.nonce.wrapping_add(1);
+        let unix_ms = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as u64;
+        let fields =
+            SignedInterestFields { nonce: self.nonce.to_be_bytes().to_vec(), time_ms: Some(unix_ms), seq_num: None };
+        InterestBuilder::new(command).nonce(Nonce::from_u32(self.nonce)).lifetime_ms(20_000).sign_digest(&fields)
+    }
+
+    pub(crate) fn command(&mut self, verb: &str, parameters: ControlParameters) -> ControlResponse {
+        let command = self.command_packet(verb, &parameters);
+        self.send(&command);
+        let reply = self.receive_within(Duration::from_secs(12)).unwrap_or_else(|| panic!("no reply to {verb}"));
+        ControlResponse::decode(reply.data().content()).unwrap()
+    }
+
+    /// A command that must succeed.
+    pub(crate) fn succeed(&mut self, verb: &str, parameters: ControlParameters) -> ControlParameters {
+        let response = self.command(verb, parameters);
+        assert_eq!((response.code, response.text.as_str()), (200, "OK"), "{verb}");
+        response.body.expect("a body")
+    }
+
+    /// Registers `prefix` for this connection; the face's id.
+    pub(crate) fn register(&mut self, prefix: &str) -> FaceId {
+        let parameters = ControlParameters { name: Some(name(prefix)), ..Default::default() };
+        self.succeed("/rib/register", parameters).face_id.unwrap()
+    }
+
+    pub(crate) fn turn_on_local_fields(&mut self) -> FaceId {
+        let flags = Some(face_flags::LOCAL_FIELDS);
+        let body = self.succeed("/faces/update", ControlParameters { flags, mask: flags, ..Default::default() });
+        body.face_id.unwrap()
+    }
+
+    /// All entries of `/localhost/nfd` and `dataset`, fetched segment by segment.
+    pub(crate) fn dataset<T: DatasetEntry>(&mut self, dataset: &str) -> Vec<T> {
+        let mut asked = name("/localhost/nfd");
+        asked.append(name(dataset).as_name());
+        let mut content = Vec::new();
+        let mut interest = self.interest(asked).can_be_prefix(true).must_be_fresh(true).build();
+        for segment in 1.. {
+            self.send(&interest);
+            let reply = self.receive().unwrap_or_else(|| panic!("no segment {} of {dataset}", segment - 1));
+            let data = reply.data();
+            content.extend_from_slice(data.content());
+            if data.final_block_id() == data.name().last() {
+                break;
+            }
+            let mut next = data.name().parent().to_buf();
+            next.push_segment(segment);
+            interest = self.interest(next).build();
+        }
+        decode_dataset(&content).unwrap()
+    }
+
+    pub(crate) fn faces(&mut self) -> Vec<FaceStatus> {
+        self.dataset("/faces/list")
+    }
+
+    /// How often packets were dropped for `reason`.
+    pub(crate) fn drops(&mut self, reason: &str) -> u64 {
+        let drops: Vec<DropCounter> = self.dataset("/status/drops");
+        drops.iter().find(|drop| drop.reason == reason).map_or(0, |drop| drop.count)
+    }
+
+    /// Answers `count` Interests with `content`.
+    pub(crate) fn serve(&mut self, count: usize, content: &[u8]) {
+        for _ in 0..count {
+            let packet = self.receive().expect("an Interest");
+            let data = DataBuilder::new(packet.interest().name()).content(content).freshness_ms(1000).sign_digest();
+            let token = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
+            if token.is_empty() { self.send(&data) } else { self.send_with(&token, &data) }
+        }
+    }
+}
+
+pub(crate) fn name(uri: &str) -> NameBuf {
+    uri.parse().unwrap()
+}
+
+/// Asks until `condition` holds.
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never came true: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A router with a Unix socket, and a TCP and a UDP listener on loopback.
+pub(crate) fn start(workers: usize) -> (RouterHandle, tempfile::TempDir) {
+    start_with(workers, |_| ())
+}
+
+pub(crate) fn start_with(workers: usize, change: impl FnOnce(&mut RouterConfig)) -> (RouterHandle, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let any_port: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let mut config = RouterConfig {
+        socket: Some(directory.path().join("nfd.sock")),
+        tcp: vec![any_port],
+        udp: vec![any_port],
+        workers,
+        seed: Some(workers as u64),
+        ..RouterConfig::default()
+    };
+    change(&mut config);
+    (Router::start(config).unwrap(), directory)
+}

@@ -1,0 +1,133 @@
+//! `faces/create`, `faces/update` and `faces/destroy`, with sockets behind them.
+
+use crate::application::{Application, name, start, start_with};
+use namewire_packet::{
+    FaceId, NackReason,
+    lp::LpHeaders,
+    nfd::{ControlParameters, FacePersistency, RibEntry, face_flags},
+};
+use std::net::{TcpListener, UdpSocket};
+
+fn create(application: &mut Application, uri: &str) -> (u64, Option<FaceId>) {
+    let parameters = ControlParameters { uri: Some(uri.to_owned()), ..Default::default() };
+    let response = application.command("/faces/create", parameters);
+    (response.code, response.body.and_then(|body| body.face_id))
+}
+
+#[test]
+fn faces_are_made_once_and_refused_with_a_reason() {
+    let (router, _directory) = start(4);
+    let mut operator = Application::connect(&router);
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let udp = format!("udp4://{}", peer.local_addr().unwrap());
+    let (code, face) = create(&mut operator, &udp);
+    assert_eq!(code, 200);
+    assert_eq!(create(&mut operator, &udp), (409, face), "the same remote again");
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tcp = format!("tcp4://{}", listener.local_addr().unwrap());
+    let (code, _) = create(&mut operator, &tcp);
+    assert_eq!(code, 200);
+    let _accepted = listener.accept().unwrap();
+
+    assert_eq!(create(&mut operator, "unix:///run/nfd.sock").0, 400);
+    assert_eq!(create(&mut operator, "udp4://224.0.23.170:56363").0, 406);
+    let flags = Some(face_flags::LP_RELIABILITY);
+    let uri = Some("udp4://127.0.0.1:9".to_owned());
+    let parameters = ControlParameters { uri, flags, mask: flags, ..Default::default() };
+    assert_eq!(operator.command("/faces/create", parameters).code, 406, "what cannot be had is refused");
+
+    drop(listener);
+    assert_eq!(create(&mut operator, &tcp).0, 409, "the first connection stands");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assert_eq!(create(&mut operator, &format!("tcp4://{closed}")).0, 504);
+    let faces = operator.faces();
+    assert_eq!(faces.len(), 3, "two faces made, and the operator's own: {faces:#?}");
+}
+
+#[test]
+fn a_face_that_a_worker_has_no_room_for_leaves_nothing_behind() {
+    let (router, _directory) = start_with(2, |config| config.max_faces = 1);
+    let mut operator = Application::connect(&router);
+    operator.faces();
+    assert_eq!(create(&mut operator, "udp4://127.0.0.1:9").0, 200);
+    for _ in 0..3 {
+        assert_eq!(create(&mut operator, "udp4://127.0.0.1:19").0, 500, "both workers are full");
+    }
+    let first = operator.faces().iter().find(|face| face.uri == "udp4://127.0.0.1:9").unwrap().face_id;
+    operator.succeed("/faces/destroy", ControlParameters { face_id: Some(first), ..Default::default() });
+    assert_eq!(create(&mut operator, "udp4://127.0.0.1:19").0, 200, "its place is free again");
+}
+
+#[test]
+fn a_udp_face_leaves_from_the_listener_that_the_route_uses() {
+    let (router, _directory) =
+        start_with(4, |config| config.udp = vec!["127.0.0.2:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()]);
+    let mut operator = Application::connect(&router);
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("udp4://{}", peer.local_addr().unwrap());
+    assert_eq!(create(&mut operator, &uri).0, 200);
+    let face = operator.faces().into_iter().find(|face| face.uri == uri).unwrap();
+    assert_eq!(face.local_uri, format!("udp4://{}", router.udp()[1]));
+}
+
+#[test]
+fn local_fields_are_honoured_once_the_reply_is_there() {
+    let (router, _directory) = start(4);
+    let mut producers = [Application::connect(&router), Application::connect(&router)];
+    let ids = [producers[0].register("/a"), producers[1].register("/b")];
+    for round in 0..20 {
+        let mut consumer = Application::connect(&router);
+        let own = consumer.turn_on_local_fields();
+        // To the second producer by NextHopFaceId, against the FIB.
+        let interest = consumer.interest(name(&format!("/a/{round}"))).build();
+        consumer.send_with(&LpHeaders { next_hop_face_id: Some(ids[1]), ..LpHeaders::default() }, &interest);
+        producers[1].serve(1, b"b");
+        let reply = consumer.receive().expect("Data");
+        assert_eq!(reply.data().content(), b"b");
+        assert_eq!(reply.headers.incoming_face_id, Some(ids[1]));
+        // Off again: no header comes any more.
+        let parameters =
+            ControlParameters { flags: Some(0), mask: Some(face_flags::LOCAL_FIELDS), ..Default::default() };
+        assert_eq!(consumer.succeed("/faces/update", parameters).face_id, Some(own));
+        let interest = consumer.interest(name(&format!("/b/{round}"))).build();
+        consumer.send(&interest);
+        producers[1].serve(1, b"b");
+        assert_eq!(consumer.receive().expect("Data").headers.incoming_face_id, None);
+    }
+}
+
+#[test]
+fn mtu_is_for_udp_and_refused_on_tcp() {
+    let (router, _directory) = start(4);
+    let mut operator = Application::connect(&router);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (_, tcp) = create(&mut operator, &format!("tcp4://{}", listener.local_addr().unwrap()));
+    let (_, udp) = create(&mut operator, "udp4://127.0.0.1:9");
+    let mtu = |face| ControlParameters { face_id: face, mtu: Some(1400), ..Default::default() };
+    assert_eq!(operator.command("/faces/update", mtu(tcp)).code, 409);
+    assert_eq!(operator.command("/faces/update", mtu(udp)).code, 200);
+    let permanent = Some(FacePersistency::Permanent.code());
+    let parameters = ControlParameters { face_id: tcp, face_persistency: permanent, ..Default::default() };
+    assert_eq!(operator.succeed("/faces/update", parameters).face_persistency, permanent);
+    let faces = operator.faces();
+    let shown = |id| faces.iter().find(|face| Some(face.face_id) == id).unwrap();
+    assert_eq!(shown(udp).mtu, Some(1400));
+    assert_eq!(shown(tcp).face_persistency, FacePersistency::Permanent);
+}
+
+#[test]
+fn a_destroyed_face_has_lost_its_routes_when_the_reply_is_there() {
+    let (router, _directory) = start(4);
+    let mut operator = Application::connect(&router);
+    for round in 0..50 {
+        let mut producer = Application::connect(&router);
+        let face = producer.register("/example");
+        operator.succeed("/faces/destroy", ControlParameters { face_id: Some(face), ..Default::default() });
+        let reply = operator.express(&format!("/example/{round}")).expect("a Nack");
+        assert_eq!(reply.headers.nack, Some(NackReason::NoRoute));
+        assert!(producer.receive().is_none(), "the connection is closed");
+    }
+    assert!(operator.dataset::<RibEntry>("/rib/list").is_empty());
+    assert_eq!(operator.faces().len(), 1);
+}

@@ -1,0 +1,136 @@
+//! Faces that come and go by themselves.
+
+use crate::application::{Application, eventually, name, start, start_with};
+use namewire_packet::{
+    DataBuilder,
+    nfd::{ControlParameters, ControlResponse, FacePersistency, FibEntry, RibEntry},
+};
+use std::{
+    net::{TcpListener, TcpStream, UdpSocket},
+    time::{Duration, Instant},
+};
+
+#[test]
+fn two_hundred_applications_vanish_without_a_trace() {
+    let (router, _directory) = start(4);
+    let mut operator = Application::connect(&router);
+    let fib_before = operator.dataset::<FibEntry>("/fib/list");
+    for round in 0..4 {
+        let mut applications: Vec<Application> = (0..50).map(|_| Application::connect(&router)).collect();
+        for (index, application) in applications.iter_mut().enumerate() {
+            let prefix = name(&format!("/example/{round}/{index}"));
+            let parameters = ControlParameters { name: Some(prefix), ..Default::default() };
+            let command = application.command_packet("/rib/register", &parameters);
+            application.send(&command);
+            // Every other one does not wait for the answer.
+            if index % 2 == 0 {
+                let reply = application.receive().expect("a reply");
+                assert_eq!(ControlResponse::decode(reply.data().content()).unwrap().code, 200);
+            }
+        }
+    }
+    eventually("one face is left", || operator.faces().len() == 1);
+    // Commands of the last to leave may have been waiting.
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(operator.dataset::<RibEntry>("/rib/list").is_empty());
+    assert_eq!(operator.dataset::<FibEntry>("/fib/list"), fib_before);
+}
+
+#[test]
+fn the_last_words_of_an_application_are_heard() {
+    let (router, _directory) = start(4);
+    let mut consumer = Application::connect(&router);
+    for round in 0..300 {
+        let mut producer = Application::connect(&router);
+        // Each its own prefix: the face before may still be closing.
+        producer.register(&format!("/example/{round}"));
+        let interest = consumer.interest(name(&format!("/example/{round}/a"))).build();
+        consumer.send(&interest);
+        producer.serve(1, b"last words");
+        drop(producer);
+        let reply = consumer.receive_within(Duration::from_secs(2));
+        assert!(reply.is_some_and(|reply| reply.headers.nack.is_none()), "lost the Data of round {round}");
+    }
+}
+
+#[test]
+fn connections_that_fail_at_once_do_not_hold_up_others() {
+    let (router, _directory) = start(4);
+    let address = router.tcp()[0];
+    for _ in 0..200 {
+        let socket = socket2::Socket::from(TcpStream::connect(address).unwrap());
+        socket.set_linger(Some(Duration::ZERO)).unwrap(); // closes with a reset
+    }
+    let began = Instant::now();
+    let mut client = Application::connect_tcp(address);
+    client.register("/example");
+    assert!(began.elapsed() < Duration::from_secs(2), "took {:?}", began.elapsed());
+}
+
+#[test]
+fn on_demand_udp_faces_serve_their_remote_and_go_when_idle() {
+    let (router, _directory) = start_with(4, |config| config.udp_idle_timeout = Duration::from_millis(500));
+    let mut producer = Application::connect(&router);
+    producer.register("/example");
+    let remotes: Vec<UdpSocket> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    for (index, remote) in remotes.iter().enumerate() {
+        let interest = producer.interest(name(&format!("/example/{index}"))).build();
+        remote.send_to(&interest, router.udp()[0]).unwrap();
+    }
+    producer.serve(remotes.len(), b"hello");
+    for remote in &remotes {
+        remote.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let (size, _) = remote.recv_from(&mut [0; 9000]).expect("Data");
+        assert!(size > 0);
+    }
+    let mut operator = Application::connect(&router);
+    let on_demand = |operator: &mut Application| {
+        let faces = operator.faces();
+        faces.iter().filter(|face| face.uri.starts_with("udp4")).map(|face| face.face_persistency).collect::<Vec<_>>()
+    };
+    assert_eq!(on_demand(&mut operator), vec![FacePersistency::OnDemand; remotes.len()]);
+    eventually("idle faces are gone", || on_demand(&mut operator).is_empty());
+}
+
+#[test]
+fn a_permanent_tcp_face_comes_back_with_its_routes() {
+    let (router, _directory) = start(4);
+    let mut operator = Application::connect(&router);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = Some(format!("tcp4://{}", listener.local_addr().unwrap()));
+    let permanent = Some(FacePersistency::Permanent.code());
+    let parameters = ControlParameters { uri, face_persistency: permanent, ..Default::default() };
+    let face = operator.succeed("/faces/create", parameters).face_id;
+    let route = ControlParameters { name: Some(name("/far")), face_id: face, ..Default::default() };
+    operator.succeed("/rib/register", route);
+    for round in 0..2 {
+        let mut far = Application::from_tcp(listener.accept().unwrap().0);
+        let interest = operator.interest(name(&format!("/far/{round}"))).build();
+        eventually("the face is up", || {
+            operator.send(&interest);
+            far.receive_within(Duration::from_millis(50)).is_some()
+        });
+        let data = DataBuilder::new(name(&format!("/far/{round}"))).sign_digest();
+        far.send(&data);
+        operator.receive().expect("Data");
+    }
+    let is_there = |operator: &mut Application| operator.faces().iter().any(|status| Some(status.face_id) == face);
+    assert!(is_there(&mut operator));
+    operator.succeed("/faces/destroy", ControlParameters { face_id: face, ..Default::default() });
+    assert!(!is_there(&mut operator));
+}
+
+#[test]
+fn stopping_ends_the_threads_and_removes_the_socket() {
+    let (router, directory) = start(4);
+    let (path, tcp, udp) = (router.socket().unwrap().clone(), router.tcp()[0], router.udp()[0]);
+    let mut application = Application::connect(&router);
+    application.register("/example");
+    router.stop();
+    assert!(!path.exists());
+    assert!(application.receive().is_none(), "the connection is closed");
+    // All sockets are free again, so nobody holds them.
+    TcpListener::bind(tcp).unwrap();
+    UdpSocket::bind(udp).unwrap();
+    drop(directory);
+}

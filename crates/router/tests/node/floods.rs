@@ -1,0 +1,122 @@
+//! What one client can do to the others.
+
+use crate::application::{Application, PATIENCE, eventually, name, start, start_with};
+use namewire_packet::{NackReason, nfd::ControlParameters};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Sends management Interests as fast as the router takes them, until told to stop.
+fn flood(mut client: Application, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
+    let mut reader = client.split();
+    std::thread::spawn(move || while reader.receive_within(Duration::from_secs(1)).is_some() {});
+    std::thread::spawn(move || {
+        let mut sent = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let mut wire = Vec::new();
+            for _ in 0..100 {
+                let uri = format!("/localhost/nfd/status/nothing/{sent}");
+                wire.extend(client.interest(name(&uri)).lifetime_ms(50).build());
+                sent += 1;
+            }
+            if !client.try_send(&wire) {
+                break;
+            }
+        }
+        sent
+    })
+}
+
+#[test]
+fn routes_expire_and_others_are_served_while_management_is_flooded() {
+    let (router, _directory) = start(4);
+    let mut operator = Application::connect(&router);
+    let mut producer = Application::connect(&router);
+    let expiration_period_ms = Some(1000);
+    let parameters = ControlParameters { name: Some(name("/brief")), expiration_period_ms, ..Default::default() };
+    producer.succeed("/rib/register", parameters);
+    let stop = Arc::new(AtomicBool::new(false));
+    let floods: Vec<_> = (0..4).map(|_| flood(Application::connect(&router), Arc::clone(&stop))).collect();
+    // Seen from the data plane, for commands may be refused now.
+    let (mut rounds, mut expired) = (0, false);
+    while !expired && rounds < 100 {
+        let interest = operator.interest(name(&format!("/brief/{rounds}"))).lifetime_ms(50).build();
+        operator.send(&interest);
+        let reply = operator.receive_within(Duration::from_millis(50));
+        expired = reply.is_some_and(|reply| reply.headers.nack == Some(NackReason::NoRoute));
+        rounds += 1;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let sent: u64 = floods.into_iter().map(|flood| flood.join().unwrap()).sum();
+    println!("{sent} requests in {rounds} rounds");
+    assert!(expired, "the route outlived its time by {rounds} rounds");
+    assert!(sent > 10_000, "{sent} requests are no flood");
+    eventually("requests are answered again", || {
+        let mut late = Application::connect(&router);
+        let interest = late.interest(name("/localhost/nfd/faces/list")).can_be_prefix(true).must_be_fresh(true);
+        late.send(&interest.build());
+        late.receive_within(Duration::from_millis(300)).is_some()
+    });
+}
+
+#[test]
+fn a_burst_of_management_interests_is_answered_or_counted() {
+    const BURST: u64 = 20_000;
+    let (router, _directory) = start(4);
+    let mut client = Application::connect(&router);
+    let mut wire = Vec::new();
+    for index in 0..BURST {
+        wire.extend(client.interest(name(&format!("/localhost/nfd/status/nothing/{index}"))).lifetime_ms(3000).build());
+    }
+    let mut writer = client.split();
+    let writing = std::thread::spawn(move || writer.send(&wire));
+    let mut answered = 0;
+    while client.receive_within(Duration::from_millis(500)).is_some() {
+        answered += 1;
+    }
+    writing.join().unwrap();
+    let mut operator = Application::connect(&router);
+    let mut lost = 0;
+    for reason in ["router.management-queue-full", "router.ring-full", "link.queue-full", "link.queues-full"] {
+        lost += operator.drops(reason);
+    }
+    println!("{answered} answered, {lost} lost");
+    assert!(answered > 0);
+    assert_eq!(answered + lost, BURST, "some vanished uncounted");
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed_and_counted() {
+    let (router, _directory) = start_with(2, |config| config.max_faces = 5);
+    let mut kept: Vec<_> = (0..10).map(|_| Application::connect(&router)).collect();
+    eventually("all have a face", || kept[0].faces().len() == 10);
+    for _ in 0..5 {
+        let mut refused = Application::connect(&router);
+        let began = Instant::now();
+        assert!(refused.receive().is_none() && began.elapsed() < PATIENCE, "not closed");
+    }
+    assert_eq!(kept[0].drops("router.connection-refused"), 5);
+    drop(kept.pop());
+    eventually("a place is free", || kept[0].faces().len() == 9);
+    Application::connect(&router).faces();
+}
+
+#[test]
+fn an_event_for_one_worker_is_no_unsolicited_data_at_another() {
+    // With each seed another worker keeps the request, and another is home to the event.
+    let routers: Vec<_> = (0..6).map(|seed| start_with(4, |config| config.seed = Some(seed))).collect();
+    let mut watchers: Vec<_> = routers.iter().map(|(router, _)| Application::connect(router)).collect();
+    std::thread::sleep(Duration::from_millis(1100)); // until the event of the watcher's face is stale
+    for ((router, _), watcher) in routers.iter().zip(&mut watchers) {
+        let interest = watcher.interest(name("/localhost/nfd/faces/events")).can_be_prefix(true).must_be_fresh(true);
+        watcher.send(&interest.build());
+        std::thread::sleep(Duration::from_millis(20));
+        let mut newcomer = Application::connect(router);
+        assert!(watcher.receive().is_some(), "no event");
+        assert_eq!(newcomer.drops("engine.unsolicited-data"), 0);
+    }
+}

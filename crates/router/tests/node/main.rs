@@ -1,0 +1,8 @@
+//! A whole router with four workers, seen from its sockets.
+
+#[path = "../application/mod.rs"]
+mod application;
+mod face_commands;
+mod face_life;
+mod floods;
+mod links;

@@ -1,0 +1,131 @@
+//! Audit: do the numbers of a network that came to rest add up?
+//!
+//! Nothing may vanish without a name. What one part counts as given must be what the next part
+//! counts as taken, and every Interest that failed must have met a loss or a drop that the trace
+//! shows. Each law is checked for every link and node; [`Network::audit`] says which are broken.
+
+use crate::consumer::Consumer;
+use crate::network::{AppId, Network};
+use crate::node::NodeId;
+use crate::trace::TraceKind;
+use namewire_engine::{Counters, DropReason};
+use namewire_faces::{LinkCounters, LinkDrop};
+use namewire_packet::NameBuf;
+use std::collections::BTreeSet;
+
+impl Network {
+    /// The conservation laws that do not hold, in words; empty if all is well. Call it when
+    /// a run has ended with [`RunEnd::Idle`](crate::RunEnd::Idle): it counts what is under way as lost.
+    pub fn audit(&self) -> Vec<String> {
+        let mut broken = Vec::new();
+        for (index, tally) in self.link_tallies().enumerate() {
+            let out = tally.arrived + tally.lost_total();
+            law(
+                &mut broken,
+                &format!("direction {index}: frames sent and repeated"),
+                tally.sent + tally.duplicated,
+                out,
+            );
+        }
+        for node in self.nodes() {
+            self.audit_node(node, &mut broken);
+        }
+        broken
+    }
+
+    fn audit_node(&self, node: NodeId, broken: &mut Vec<String>) {
+        let mut law = |what: &str, left: u64, right: u64| law(broken, &format!("node {}: {what}", node.0), left, right);
+        let (engine, links) = (self.counters(node), self.link_total(node));
+        let workers = self.engines(node).count();
+        let refused = engine.dropped(DropReason::Malformed) + engine.dropped(DropReason::NameTooLong);
+
+        // From the link services into the engines. Data may be shown to several workers.
+        if refused == 0 {
+            law("Interests from links to engine", links.in_interests, engine.in_interests);
+            law("Nacks from links to engine", links.in_nacks, engine.in_nacks);
+            let shown_once = if workers == 1 { engine.in_data } else { engine.in_data.min(links.in_data) };
+            law("Data from links to engine", links.in_data, shown_once);
+        }
+        // From the engines into the link services.
+        let not_sent = links.drops[LinkDrop::PacketTooLarge as usize] + self.sent_to_no_face(node);
+        if not_sent == 0 {
+            law("Interests from engine to links", engine.out_interests, links.out_interests);
+            law("Data from engine to links", engine.out_data, links.out_data);
+            law("Nacks from engine to links", engine.out_nacks, links.out_nacks);
+        }
+        // Every PIT entry has one end. A face that goes leaves entries without downstream, which
+        // ask the Content Store again.
+        let pending: usize = self.engines(node).map(|engine| engine.pit_len()).sum();
+        law("PIT entries left", pending as u64, 0);
+        if !self.lost_a_face(node) {
+            let not_entered = engine.dropped(DropReason::PitFull) + engine.dropped(DropReason::PitOverflowFull);
+            law("PIT entries made", engine.cs_misses - not_entered, engine.satisfied + engine.unsatisfied);
+        }
+        // No Interest without a fate. Several may apply to one (sent to two next hops; joined and suppressed).
+        let fates = engine.cs_hits + interest_drops(&engine) + engine.out_interests + engine.aggregated;
+        law("Interests without a fate", engine.in_interests.saturating_sub(fates), 0);
+    }
+
+    /// Names of a consumer that failed although the trace shows no loss and no drop of any packet
+    /// under that name. Suppression explains nothing: the packet it refers to is still under way.
+    ///
+    /// # Panics
+    /// If the application is no [`Consumer`], or the trace was too short to keep every event.
+    pub fn unexplained_failures(&self, consumer: AppId) -> Vec<NameBuf> {
+        assert_eq!(self.trace().not_kept(), 0, "the trace is incomplete");
+        let explained: BTreeSet<&NameBuf> = self
+            .trace()
+            .events()
+            .iter()
+            .filter(|event| match event.kind {
+                TraceKind::LinkLost(_) | TraceKind::LinkDropped(_) => true,
+                TraceKind::EngineDropped(reason) => reason != DropReason::Suppressed,
+                TraceKind::Sent | TraceKind::Received => false,
+            })
+            .filter_map(|event| event.name.as_deref())
+            .collect();
+        // In canonical order a name comes right before those it is a prefix of: Data under a longer name counts.
+        let is_explained = |name: &NameBuf| {
+            explained
+                .range::<&NameBuf, _>(name..)
+                .next()
+                .is_some_and(|next| name.as_name().is_prefix_of(&next.as_name()))
+        };
+        let failed = self.application::<Consumer>(consumer).failed();
+        failed.filter(|(name, _)| !is_explained(name)).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn link_total(&self, node: NodeId) -> LinkCounters {
+        let mut total = LinkCounters::default();
+        for counters in self.all_face_counters(node) {
+            total.in_interests += counters.in_interests;
+            total.in_data += counters.in_data;
+            total.in_nacks += counters.in_nacks;
+            total.out_interests += counters.out_interests;
+            total.out_data += counters.out_data;
+            total.out_nacks += counters.out_nacks;
+            for (sum, drops) in total.drops.iter_mut().zip(counters.drops) {
+                *sum += drops;
+            }
+        }
+        total
+    }
+}
+
+fn law(broken: &mut Vec<String>, what: &str, left: u64, right: u64) {
+    if left != right {
+        broken.push(format!("{what}: {left} against {right}"));
+    }
+}
+
+/// Drops whose packet was an Interest.
+fn interest_drops(counters: &Counters) -> u64 {
+    let not_interests = [
+        DropReason::Malformed,
+        DropReason::NameTooLong,
+        DropReason::UnsolicitedData,
+        DropReason::NackOnMultiAccess,
+        DropReason::UnmatchedNack,
+    ];
+    counters.dropped_total() - not_interests.iter().map(|&reason| counters.dropped(reason)).sum::<u64>()
+}

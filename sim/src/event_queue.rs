@@ -1,0 +1,106 @@
+//! Event queue: what happens next, and what time is it?
+//!
+//! The virtual clock of a network. Time moves only when an event is taken, to the time of that
+//! event; events of the same time come in the order in which they were scheduled, so that a run
+//! depends on its seed alone.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Events in order of virtual time.
+#[derive(Debug)]
+pub(crate) struct EventQueue<E> {
+    heap: BinaryHeap<Reverse<Scheduled<E>>>,
+    now_ns: u64,
+    scheduled: u64,
+}
+
+#[derive(Debug)]
+struct Scheduled<E> {
+    at_ns: u64,
+    /// Number of events scheduled before: the tie-breaker.
+    order: u64,
+    event: E,
+}
+
+impl<E> EventQueue<E> {
+    /// An empty queue at time `start_ns`.
+    pub(crate) fn new(start_ns: u64) -> Self {
+        EventQueue { heap: BinaryHeap::new(), now_ns: start_ns, scheduled: 0 }
+    }
+
+    /// Virtual time, in nanoseconds.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Schedules `event`; a time that has passed means now.
+    pub(crate) fn schedule(&mut self, at_ns: u64, event: E) {
+        let order = self.scheduled;
+        self.scheduled += 1;
+        self.heap.push(Reverse(Scheduled { at_ns: at_ns.max(self.now_ns), order, event }));
+    }
+
+    /// Moves the clock to the next event that is not after `until_ns` and returns it. If there is
+    /// none, the clock stands at `until_ns`.
+    pub(crate) fn next_until(&mut self, until_ns: u64) -> Option<E> {
+        if self.heap.peek().is_none_or(|Reverse(next)| next.at_ns > until_ns) {
+            self.now_ns = self.now_ns.max(until_ns);
+            return None;
+        }
+        let Reverse(next) = self.heap.pop()?;
+        self.now_ns = next.at_ns;
+        Some(next.event)
+    }
+
+    /// True if nothing is scheduled.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+}
+
+impl<E> Scheduled<E> {
+    fn key(&self) -> (u64, u64) {
+        (self.at_ns, self.order)
+    }
+}
+
+impl<E> PartialEq for Scheduled<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<E> Eq for Scheduled<E> {}
+
+impl<E> PartialOrd for Scheduled<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> Ord for Scheduled<E> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_by_time_and_then_in_order_of_scheduling() {
+        let mut queue = EventQueue::new(100);
+        for (at_ns, event) in [(300, 'd'), (200, 'b'), (50, 'a'), (200, 'c'), (900, 'z')] {
+            queue.schedule(at_ns, event);
+        }
+        let mut seen = Vec::new();
+        while let Some(event) = queue.next_until(500) {
+            seen.push((queue.now_ns(), event));
+        }
+        assert_eq!(seen, [(100, 'a'), (200, 'b'), (200, 'c'), (300, 'd')]);
+        assert_eq!((queue.now_ns(), queue.is_empty()), (500, false));
+        assert_eq!((queue.next_until(900), queue.now_ns()), (Some('z'), 900));
+    }
+}

@@ -1,0 +1,233 @@
+//! Link: when, how often and whether does a frame arrive?
+//!
+//! One direction of a wire between two nodes. It carries frames, not packets: a lost fragment
+//! loses its packet, a repeated one meets the reassembler. Every random choice comes from a
+//! generator of the link's own, so that a change elsewhere in the network does not shift it.
+//!
+//! Each frame sent is lost, arrives once, or (duplicated) arrives twice; [`LinkTally`] counts so
+//! that `sent + duplicated = arrived + lost + in flight` holds at any time.
+
+use fastrand::Rng;
+
+/// What a link does to frames. All probabilities are per frame, from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkOptions {
+    /// Time on the wire.
+    pub delay_ns: u64,
+    /// Additional time, uniform from 0 to this; frames overtake each other by it.
+    pub jitter_ns: u64,
+    /// Probability that a frame vanishes.
+    pub loss: f64,
+    /// Probability that a frame arrives twice.
+    pub duplication: f64,
+    /// Probability that a frame is held back by [`LinkOptions::reordering_delay_ns`].
+    pub reordering: f64,
+    /// How long such a frame is held back.
+    pub reordering_delay_ns: u64,
+    /// Octets leave at this rate; `None`: at once.
+    pub bandwidth_bits_per_s: Option<u64>,
+    /// With a bandwidth: most octets waiting to leave; a frame beyond that is lost.
+    pub queue_bytes: u64,
+    /// Largest frame, in octets: where the link service cuts packets.
+    pub mtu: usize,
+}
+
+impl Default for LinkOptions {
+    /// A perfect Ethernet-sized wire of 1 ms.
+    fn default() -> Self {
+        LinkOptions {
+            delay_ns: 1_000_000,
+            jitter_ns: 0,
+            loss: 0.0,
+            duplication: 0.0,
+            reordering: 0.0,
+            reordering_delay_ns: 0,
+            bandwidth_bits_per_s: None,
+            queue_bytes: 256 * 1024,
+            mtu: 1452,
+        }
+    }
+}
+
+/// Why a frame did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LinkLoss {
+    /// By [`LinkOptions::loss`].
+    Random,
+    /// The link was cut when the frame was sent or on its way.
+    Down,
+    /// More than [`LinkOptions::queue_bytes`] were waiting.
+    QueueFull,
+}
+
+/// What one direction did so far, in frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkTally {
+    /// Handed to the link.
+    pub sent: u64,
+    /// Of those, given a second copy.
+    pub duplicated: u64,
+    /// Of those, held back.
+    pub reordered: u64,
+    /// Copies that came out at the far end.
+    pub arrived: u64,
+    /// Copies that did not, by reason.
+    pub lost: [u64; 3],
+}
+
+impl LinkTally {
+    /// Copies that did not arrive, for any reason.
+    pub fn lost_total(&self) -> u64 {
+        self.lost.iter().sum()
+    }
+
+    /// Copies on their way.
+    pub fn in_flight(&self) -> u64 {
+        self.sent + self.duplicated - self.arrived - self.lost_total()
+    }
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub(crate) struct LinkDirection {
+    options: LinkOptions,
+    rng: Rng,
+    /// When the last octet accepted will have left.
+    busy_until_ns: u64,
+    up: bool,
+    tally: LinkTally,
+}
+
+impl LinkDirection {
+    pub(crate) fn new(options: LinkOptions, seed: u64) -> Self {
+        LinkDirection { options, rng: Rng::with_seed(seed), busy_until_ns: 0, up: true, tally: LinkTally::default() }
+    }
+
+    /// Takes a frame and says when its copies arrive: none if it is lost.
+    pub(crate) fn send(&mut self, now_ns: u64, frame_bytes: usize) -> Result<Arrivals, LinkLoss> {
+        self.tally.sent += 1;
+        let left_ns = self.admit(now_ns, frame_bytes).inspect_err(|&loss| self.tally.lost[loss as usize] += 1)?;
+        let first_ns = left_ns + self.travel_ns();
+        let second_ns = (self.rng.f64() < self.options.duplication).then(|| left_ns + self.travel_ns());
+        self.tally.duplicated += u64::from(second_ns.is_some());
+        Ok(Arrivals { first_ns, second_ns })
+    }
+
+    /// A copy reached the far end at the time [`LinkDirection::send`] said; false if the link is cut.
+    pub(crate) fn arrive(&mut self) -> bool {
+        match self.up {
+            true => self.tally.arrived += 1,
+            false => self.tally.lost[LinkLoss::Down as usize] += 1,
+        }
+        self.up
+    }
+
+    pub(crate) fn set_up(&mut self, up: bool) {
+        self.up = up;
+    }
+
+    pub(crate) fn tally(&self) -> &LinkTally {
+        &self.tally
+    }
+
+    /// When the last octet of the frame leaves, or why it does not.
+    fn admit(&mut self, now_ns: u64, frame_bytes: usize) -> Result<u64, LinkLoss> {
+        // Drawn for every frame, so that cutting the link does not shift the choices after it.
+        let lost = self.rng.f64() < self.options.loss;
+        if !self.up {
+            return Err(LinkLoss::Down);
+        }
+        if let Some(bits_per_s) = self.options.bandwidth_bits_per_s {
+            let start_ns = self.busy_until_ns.max(now_ns);
+            let waiting_bytes = bytes_in(start_ns - now_ns, bits_per_s);
+            if waiting_bytes + frame_bytes as u64 > self.options.queue_bytes {
+                return Err(LinkLoss::QueueFull);
+            }
+            self.busy_until_ns = start_ns + ns_for(frame_bytes as u64, bits_per_s);
+        }
+        if lost { Err(LinkLoss::Random) } else { Ok(self.busy_until_ns.max(now_ns)) }
+    }
+
+    fn travel_ns(&mut self) -> u64 {
+        let held = self.rng.f64() < self.options.reordering;
+        self.tally.reordered += u64::from(held);
+        let held_ns = if held { self.options.reordering_delay_ns } else { 0 };
+        self.options.delay_ns + self.rng.u64(0..=self.options.jitter_ns) + held_ns
+    }
+}
+
+/// When the copies of one frame arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrivals {
+    pub(crate) first_ns: u64,
+    pub(crate) second_ns: Option<u64>,
+}
+
+fn ns_for(bytes: u64, bits_per_s: u64) -> u64 {
+    (u128::from(bytes) * 8_000_000_000 / u128::from(bits_per_s.max(1))) as u64
+}
+
+fn bytes_in(ns: u64, bits_per_s: u64) -> u64 {
+    (u128::from(ns) * u128::from(bits_per_s) / 8_000_000_000) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bandwidth_spaces_frames_and_its_queue_is_bounded() {
+        // 8 Mbit/s: one octet per microsecond.
+        let options = LinkOptions {
+            delay_ns: 5,
+            bandwidth_bits_per_s: Some(8_000_000),
+            queue_bytes: 2500,
+            ..LinkOptions::default()
+        };
+        let mut link = LinkDirection::new(options, 1);
+        let mut arrivals = Vec::new();
+        for _ in 0..4 {
+            arrivals.push(link.send(0, 1000).map(|a| a.first_ns));
+        }
+        assert_eq!(arrivals, [Ok(1_000_005), Ok(2_000_005), Err(LinkLoss::QueueFull), Err(LinkLoss::QueueFull)]);
+        assert_eq!(link.send(1_000_000, 1000).map(|a| a.first_ns), Ok(3_000_005), "one has left, there is room again");
+    }
+
+    #[test]
+    fn loss_duplication_and_reordering_happen_as_often_as_asked_and_add_up() {
+        let options = LinkOptions {
+            loss: 0.2,
+            duplication: 0.1,
+            reordering: 0.3,
+            reordering_delay_ns: 7_000_000,
+            ..LinkOptions::default()
+        };
+        let mut link = LinkDirection::new(options, 3);
+        let mut copies = 0;
+        for _ in 0..10_000 {
+            if let Ok(arrivals) = link.send(0, 100) {
+                copies += 1 + u64::from(arrivals.second_ns.is_some());
+            }
+        }
+        assert_eq!(link.tally().in_flight(), copies);
+        for _ in 0..copies {
+            assert!(link.arrive());
+        }
+        let tally = *link.tally();
+        assert_eq!((tally.in_flight(), tally.sent), (0, 10_000));
+        assert!((1900..2100).contains(&tally.lost_total()), "{tally:?}");
+        assert!((700..900).contains(&tally.duplicated), "{tally:?}");
+        assert!((2400..2900).contains(&tally.reordered), "{tally:?}");
+    }
+
+    #[test]
+    fn a_cut_link_loses_what_is_sent_and_what_is_on_its_way() {
+        let mut link = LinkDirection::new(LinkOptions::default(), 3);
+        assert!(link.send(0, 10).is_ok());
+        link.set_up(false);
+        assert!(!link.arrive());
+        assert_eq!(link.send(0, 10), Err(LinkLoss::Down));
+        assert_eq!(link.tally().lost[LinkLoss::Down as usize], 2);
+        assert_eq!(link.tally().in_flight(), 0);
+    }
+}

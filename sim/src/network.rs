@@ -1,0 +1,502 @@
+//! Network: nodes, links and applications under one virtual clock.
+//!
+//! Everything that takes time is an event: a frame on a link, a batch of a worker, a timer, a call
+//! of an application, an action of the test. A packet crosses the NDNLPv2 link service at both ends
+//! of every link, so that what travels are frames, whole or in fragments.
+//!
+//! Cost: one heap operation per event; memory grows with what is on its way.
+//! Limit: [`Network::set_event_limit`], so that a network that never rests fails instead of hanging.
+
+use crate::application::{AppIo, Application};
+use crate::event_queue::EventQueue;
+use crate::link::{LinkDirection, LinkLoss, LinkOptions, LinkTally};
+use crate::node::{Decided, Inbound, Node, NodeId, NodeOptions, Outbound, packet_name};
+use crate::trace::{Trace, TraceEvent, TraceKind};
+use fastrand::Rng;
+use namewire_engine::{Counters, Engine, FaceId, FaceScope};
+use namewire_faces::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkService, Received};
+use namewire_packet::lp::LpHeaders;
+use namewire_packet::{MAX_PACKET_BYTES, NameBuf};
+use std::any::Any;
+use std::rc::Rc;
+
+/// Events of one run, unless [`Network::set_event_limit`] says otherwise.
+const DEFAULT_EVENT_LIMIT: u64 = 50_000_000;
+
+/// Time at which a network begins. Not 0, so that "before the start" can be told.
+const START_NS: u64 = 1_000_000_000;
+
+/// Time between an application and its router: a Unix socket.
+const APPLICATION_DELAY_NS: u64 = 10_000;
+
+/// Which link of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(usize);
+
+/// Which application of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppId(usize);
+
+/// A link between two nodes, as [`Network::connect`] made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The link.
+    pub link: LinkId,
+    /// Face of the first node.
+    pub face_a: FaceId,
+    /// Face of the second node.
+    pub face_b: FaceId,
+}
+
+/// An application on a node, as [`Network::attach`] made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// The application.
+    pub app: AppId,
+    /// The node's face towards it.
+    pub face: FaceId,
+}
+
+/// Why a run ended.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Nothing is scheduled any more.
+    Idle,
+    /// The time given was reached.
+    TimeReached,
+    /// The event limit was reached: something does not come to rest.
+    EventLimit,
+}
+
+/// Where one end of a link is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Face(NodeId, FaceId),
+    App(AppId),
+}
+
+struct LinkEnd {
+    place: Place,
+    service: LinkService,
+    /// When a call of the service's `expire` is scheduled.
+    expire_at_ns: u64,
+}
+
+/// `directions[i]` leads away from `ends[i]`.
+struct Link {
+    ends: [LinkEnd; 2],
+    directions: [LinkDirection; 2],
+}
+
+struct PlacedApp {
+    node: NodeId,
+    link: LinkId,
+    rng: Rng,
+    application: Box<dyn Application>,
+}
+
+/// End 0 or 1 of a link.
+#[derive(Clone, Copy)]
+struct End(LinkId, usize);
+
+impl End {
+    fn opposite(self) -> End {
+        End(self.0, 1 - self.1)
+    }
+}
+
+enum Event {
+    StartApplication(AppId),
+    WakeApplication(AppId),
+    ApplicationSends(AppId, LpHeaders, Vec<u8>),
+    FrameArrives { at: End, frame: Rc<[u8]>, name: Option<Rc<NameBuf>> },
+    ExpireFragments(End),
+    RunBatch(NodeId, u8),
+    RunTimers(NodeId, u8),
+    Act(Box<dyn FnOnce(&mut Network)>),
+}
+
+/// A simulated network.
+pub struct Network {
+    queue: EventQueue<Event>,
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    apps: Vec<PlacedApp>,
+    /// Link end of each node's faces; index: node, then face number from the first dynamic one.
+    face_ends: Vec<Vec<End>>,
+    /// The node of each face that was removed.
+    removed_faces: Vec<NodeId>,
+    /// The node of each packet that was sent to no face.
+    sent_to_no_face: Vec<NodeId>,
+    trace: Trace,
+    seed: u64,
+    event_limit: u64,
+}
+
+impl Network {
+    /// An empty network. All that happens in it follows from `seed` and the calls made; the first
+    /// `trace_limit` events are kept.
+    pub fn new(seed: u64, trace_limit: usize) -> Self {
+        Network {
+            queue: EventQueue::new(START_NS),
+            nodes: Vec::new(),
+            links: Vec::new(),
+            apps: Vec::new(),
+            face_ends: Vec::new(),
+            removed_faces: Vec::new(),
+            sent_to_no_face: Vec::new(),
+            trace: Trace::new(trace_limit),
+            seed,
+            event_limit: DEFAULT_EVENT_LIMIT,
+        }
+    }
+
+    /// Sets the most events of one run.
+    pub fn set_event_limit(&mut self, events: u64) {
+        self.event_limit = events;
+    }
+
+    /// Virtual time.
+    pub fn now_ns(&self) -> u64 {
+        self.queue.now_ns()
+    }
+
+    /// Adds a router without routes, with best-route everywhere.
+    pub fn add_node(&mut self, options: NodeOptions) -> NodeId {
+        let id = NodeId(self.nodes.len());
+        self.nodes.push(Node::new(id, options, self.sub_seed(b'n', id.0)));
+        self.face_ends.push(Vec::new());
+        id
+    }
+
+    /// Joins two nodes by a link that treats both directions alike.
+    pub fn connect(&mut self, a: NodeId, b: NodeId, options: LinkOptions) -> Connection {
+        let face_a = self.nodes[a.0].add_face(FaceScope::NonLocal, true);
+        let face_b = self.nodes[b.0].add_face(FaceScope::NonLocal, true);
+        let service = LinkServiceOptions { fragmentation: true, mtu: options.mtu, ..LinkServiceOptions::default() };
+        let link = self.add_link([Place::Face(a, face_a), Place::Face(b, face_b)], options, service);
+        self.face_ends[a.0].push(End(link, 0));
+        self.face_ends[b.0].push(End(link, 1));
+        Connection { link, face_a, face_b }
+    }
+
+    /// Puts an application on a node. It starts when the run goes on.
+    pub fn attach(&mut self, node: NodeId, application: impl Application) -> Attachment {
+        let app = AppId(self.apps.len());
+        // No tokens until the application has shown that it speaks NDNLPv2.
+        let face = self.nodes[node.0].add_face(FaceScope::Local, false);
+        let options = LinkOptions { delay_ns: APPLICATION_DELAY_NS, mtu: MAX_PACKET_BYTES, ..LinkOptions::default() };
+        let service = LinkServiceOptions::default();
+        let link = self.add_link([Place::Face(node, face), Place::App(app)], options, service);
+        self.face_ends[node.0].push(End(link, 0));
+        let rng = Rng::with_seed(self.sub_seed(b'a', app.0));
+        self.apps.push(PlacedApp { node, link, rng, application: Box::new(application) });
+        self.queue.schedule(self.now_ns(), Event::StartApplication(app));
+        Attachment { app, face }
+    }
+
+    fn add_link(&mut self, places: [Place; 2], options: LinkOptions, service: LinkServiceOptions) -> LinkId {
+        let id = LinkId(self.links.len());
+        let directions = [0, 1].map(|direction| LinkDirection::new(options, self.sub_seed(b'l', 2 * id.0 + direction)));
+        let ends = places.map(|place| LinkEnd { place, service: LinkService::new(service), expire_at_ns: u64::MAX });
+        self.links.push(Link { ends, directions });
+        id
+    }
+
+    /// A seed for one part, so that parts do not share a random sequence.
+    fn sub_seed(&self, kind: u8, index: usize) -> u64 {
+        let mut rng =
+            Rng::with_seed(self.seed ^ u64::from(kind) << 56 ^ (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        rng.u64(..)
+    }
+
+    /// Adds a route on a node; prefixes below inherit it. Pending Interests may use it at once.
+    pub fn add_route(&mut self, node: NodeId, prefix: &str, face: FaceId, cost: u64) {
+        let now_ns = self.now_ns();
+        let decided = self.nodes[node.0].add_route(now_ns, &parse(prefix), face, cost);
+        self.carry_out(node, decided);
+    }
+
+    /// Chooses the strategy of a prefix on a node by its name, for example `multicast`.
+    pub fn set_strategy(&mut self, node: NodeId, prefix: &str, strategy: &str) {
+        self.nodes[node.0].set_strategy(&parse(prefix), strategy);
+    }
+
+    /// Removes a face of a node, as if its socket had closed: routes and records of it go.
+    pub fn remove_face(&mut self, node: NodeId, face: FaceId) {
+        self.nodes[node.0].remove_face(face);
+        self.removed_faces.push(node);
+    }
+
+    /// Cuts or mends a link. The nodes are not told.
+    pub fn set_link_up(&mut self, link: LinkId, up: bool) {
+        for direction in &mut self.links[link.0].directions {
+            direction.set_up(up);
+        }
+    }
+
+    /// Schedules an action of the test.
+    pub fn at(&mut self, at_ns: u64, action: impl FnOnce(&mut Network) + 'static) {
+        self.queue.schedule(at_ns, Event::Act(Box::new(action)));
+    }
+
+    /// Runs for `duration_ns` of virtual time.
+    pub fn run_for(&mut self, duration_ns: u64) -> RunEnd {
+        let until_ns = self.now_ns() + duration_ns;
+        for _ in 0..self.event_limit {
+            match self.queue.next_until(until_ns) {
+                Some(event) => self.handle(event),
+                None if self.queue.is_empty() => return RunEnd::Idle,
+                None => return RunEnd::TimeReached,
+            }
+        }
+        RunEnd::EventLimit
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::StartApplication(app) => self.call(app, |application, io| application.start(io)),
+            Event::WakeApplication(app) => self.call(app, |application, io| application.wake(io)),
+            Event::ApplicationSends(app, headers, packet) => {
+                let end = End(self.apps[app.0].link, 1);
+                self.send_packet(end, &headers, &packet);
+            }
+            Event::FrameArrives { at, frame, name } => self.frame_arrives(at, &frame, name),
+            Event::ExpireFragments(end) => self.expire_fragments(end),
+            Event::RunBatch(node, worker) => {
+                let now_ns = self.now_ns();
+                let decided = self.nodes[node.0].run_batch(worker, now_ns, &mut self.trace);
+                self.carry_out(node, decided);
+            }
+            Event::RunTimers(node, worker) => {
+                let now_ns = self.now_ns();
+                let decided = self.nodes[node.0].run_timers(worker, now_ns, &mut self.trace);
+                self.carry_out(node, decided.unwrap_or_default());
+            }
+            Event::Act(action) => action(self),
+        }
+    }
+
+    fn call(&mut self, app: AppId, call: impl FnOnce(&mut dyn Application, &mut AppIo<'_>)) {
+        let placed = &mut self.apps[app.0];
+        let mut io = AppIo::new(self.queue.now_ns(), &mut placed.rng);
+        call(&mut *placed.application, &mut io);
+        let AppIo { sent, wake_at_ns, .. } = io;
+        for (at_ns, headers, packet) in sent {
+            self.queue.schedule(at_ns, Event::ApplicationSends(app, headers, packet));
+        }
+        for at_ns in wake_at_ns {
+            self.queue.schedule(at_ns, Event::WakeApplication(app));
+        }
+    }
+
+    fn carry_out(&mut self, node: NodeId, decided: Decided) {
+        for (worker, at_ns) in decided.batches {
+            self.queue.schedule(at_ns, Event::RunBatch(node, worker));
+        }
+        for (worker, at_ns) in decided.timers {
+            self.queue.schedule(at_ns, Event::RunTimers(node, worker));
+        }
+        for Outbound { face, headers, packet } in decided.outbound {
+            match self.end_of(node, face) {
+                Some(end) => self.send_packet(end, &headers, &packet),
+                None => {
+                    self.sent_to_no_face.push(node);
+                    let name = packet_name(&packet).map(|name| Rc::new(name.to_buf()));
+                    self.record(node, face, TraceKind::LinkDropped(LinkDrop::NoSuchFace), name);
+                }
+            }
+        }
+    }
+
+    /// The link end of a face; `None` for faces that are removed or not on a link (management).
+    fn end_of(&self, node: NodeId, face: FaceId) -> Option<End> {
+        self.nodes[node.0].faces.get(face)?;
+        let index = face.0.checked_sub(FaceId::FIRST_DYNAMIC.0)?;
+        self.face_ends[node.0].get(index as usize).copied()
+    }
+
+    /// Gives a network packet to the link service of `end`, and its frames to the link.
+    fn send_packet(&mut self, end: End, headers: &LpHeaders, packet: &[u8]) {
+        let name = packet_name(packet).map(|name| Rc::new(name.to_buf()));
+        self.record_at(end, TraceKind::Sent, name.clone());
+        let now_ns = self.now_ns();
+        let mut frames: Vec<Rc<[u8]>> = Vec::new();
+        let Link { ends, directions } = &mut self.links[end.0.0];
+        let encoded = ends[end.1].service.encode(headers, packet, |header, slice| {
+            frames.push([header, slice].concat().into());
+        });
+        let mut losses: Vec<LinkLoss> = Vec::new();
+        for frame in frames {
+            self.trace.digest_frame(&frame);
+            match directions[end.1].send(now_ns, frame.len()) {
+                Ok(arrivals) => {
+                    for at_ns in [Some(arrivals.first_ns), arrivals.second_ns].into_iter().flatten() {
+                        let (frame, name) = (Rc::clone(&frame), name.clone());
+                        self.queue.schedule(at_ns, Event::FrameArrives { at: end.opposite(), frame, name });
+                    }
+                }
+                Err(loss) => losses.push(loss),
+            }
+        }
+        for loss in losses {
+            self.record_at(end, TraceKind::LinkLost(loss), name.clone());
+        }
+        if let Err(reason) = encoded {
+            self.record_at(end, TraceKind::LinkDropped(reason), name);
+        }
+    }
+
+    fn frame_arrives(&mut self, at: End, frame: &[u8], name: Option<Rc<NameBuf>>) {
+        let now_ns = self.now_ns();
+        let Link { ends, directions } = &mut self.links[at.0.0];
+        if !directions[1 - at.1].arrive() {
+            return self.record_at(at.opposite(), TraceKind::LinkLost(LinkLoss::Down), name);
+        }
+        let (place, service) = (ends[at.1].place, &mut ends[at.1].service);
+        let evicted_before = service.counters().drops[LinkDrop::ReassemblyEvicted as usize];
+        let received = match service.receive(now_ns, frame) {
+            Ok(Received::Packet { headers, start, len }) => Some((headers, frame[start..start + len].to_vec())),
+            Ok(Received::Reassembled { headers, packet }) => Some((headers, packet.to_vec())),
+            Ok(Received::Incomplete | Received::Idle) => None,
+            Err(reason) => {
+                self.record_at(at, TraceKind::LinkDropped(reason), name.clone());
+                None
+            }
+        };
+        let service = &self.links[at.0.0].ends[at.1].service;
+        let evicted = service.counters().drops[LinkDrop::ReassemblyEvicted as usize] - evicted_before;
+        for _ in 0..evicted {
+            self.record_at(at, TraceKind::LinkDropped(LinkDrop::ReassemblyEvicted), None);
+        }
+        self.schedule_expiry(at);
+        let Some((headers, packet)) = received else { return };
+        match place {
+            Place::Face(node, face) => self.router_receives(at, node, face, headers, packet),
+            Place::App(app) => {
+                self.record_at(at, TraceKind::Received, name);
+                self.call(app, |application, io| application.receive(io, &headers, &packet));
+            }
+        }
+    }
+
+    fn router_receives(&mut self, at: End, node: NodeId, face: FaceId, headers: LpHeaders, packet: Vec<u8>) {
+        let now_ns = self.now_ns();
+        let speaks_lp = self.links[at.0.0].ends[at.1].service.peer_speaks_lp();
+        let batches = self.nodes[node.0].accept(now_ns, Inbound::new(face, headers, packet), speaks_lp);
+        self.carry_out(node, Decided { batches, ..Decided::default() });
+    }
+
+    fn schedule_expiry(&mut self, end: End) {
+        let state = &mut self.links[end.0.0].ends[end.1];
+        if let Some(deadline_ns) = state.service.next_deadline_ns()
+            && deadline_ns < state.expire_at_ns
+        {
+            state.expire_at_ns = deadline_ns;
+            self.queue.schedule(deadline_ns, Event::ExpireFragments(end));
+        }
+    }
+
+    fn expire_fragments(&mut self, end: End) {
+        let now_ns = self.now_ns();
+        let state = &mut self.links[end.0.0].ends[end.1];
+        if state.expire_at_ns > now_ns {
+            return; // replaced by a later one
+        }
+        state.expire_at_ns = u64::MAX;
+        let before = state.service.counters().drops[LinkDrop::ReassemblyTimeout as usize];
+        state.service.expire(now_ns);
+        let given_up = state.service.counters().drops[LinkDrop::ReassemblyTimeout as usize] - before;
+        for _ in 0..given_up {
+            self.record_at(end, TraceKind::LinkDropped(LinkDrop::ReassemblyTimeout), None);
+        }
+        self.schedule_expiry(end);
+    }
+
+    fn record_at(&mut self, end: End, kind: TraceKind, name: Option<Rc<NameBuf>>) {
+        match self.links[end.0.0].ends[end.1].place {
+            Place::Face(node, face) => self.record(node, face, kind, name),
+            // An application is known by the node and face it hangs on.
+            Place::App(_) => match self.links[end.0.0].ends[1 - end.1].place {
+                Place::Face(node, _) => self.record(node, FaceId::INVALID, kind, name),
+                Place::App(_) => unreachable!("one end of every link is a node's"),
+            },
+        }
+    }
+
+    fn record(&mut self, node: NodeId, face: FaceId, kind: TraceKind, name: Option<Rc<NameBuf>>) {
+        let at_ns = self.now_ns();
+        self.trace.record(TraceEvent { at_ns, node, face, kind, name });
+    }
+
+    /// What happened so far.
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Counters of a node, its workers together.
+    pub fn counters(&self, node: NodeId) -> Counters {
+        self.nodes[node.0].counters()
+    }
+
+    /// The engines of a node, one per worker.
+    pub fn engines(&self, node: NodeId) -> impl Iterator<Item = &Engine> {
+        self.nodes[node.0].engines()
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len()).map(NodeId)
+    }
+
+    /// Link-service counters of a node's face.
+    ///
+    /// # Panics
+    /// If the node never had this face.
+    pub fn face_counters(&self, node: NodeId, face: FaceId) -> &LinkCounters {
+        let End(link, end) = self.face_ends[node.0][(face.0 - FaceId::FIRST_DYNAMIC.0) as usize];
+        self.links[link.0].ends[end].service.counters()
+    }
+
+    /// Link-service counters of all faces a node ever had.
+    pub(crate) fn all_face_counters(&self, node: NodeId) -> impl Iterator<Item = &LinkCounters> {
+        self.face_ends[node.0].iter().map(|&End(link, end)| self.links[link.0].ends[end].service.counters())
+    }
+
+    pub(crate) fn lost_a_face(&self, node: NodeId) -> bool {
+        self.removed_faces.contains(&node)
+    }
+
+    pub(crate) fn sent_to_no_face(&self, node: NodeId) -> u64 {
+        self.sent_to_no_face.iter().filter(|&&at| at == node).count() as u64
+    }
+
+    /// The two directions of every link, those to applications included.
+    pub fn link_tallies(&self) -> impl Iterator<Item = &LinkTally> {
+        self.links.iter().flat_map(|link| &link.directions).map(LinkDirection::tally)
+    }
+
+    /// The two directions of a link.
+    pub fn link_tally(&self, link: LinkId) -> [LinkTally; 2] {
+        self.links[link.0].directions.each_ref().map(|direction| *direction.tally())
+    }
+
+    /// An application, as what it was attached as.
+    ///
+    /// # Panics
+    /// If it is of another type.
+    pub fn application<A: Application>(&self, app: AppId) -> &A {
+        let application: &dyn Any = &*self.apps[app.0].application;
+        application.downcast_ref().expect("the application is of this type")
+    }
+
+    /// The node of an application.
+    pub fn node_of(&self, app: AppId) -> NodeId {
+        self.apps[app.0].node
+    }
+}
+
+fn parse(prefix: &str) -> NameBuf {
+    prefix.parse().unwrap_or_else(|error| panic!("{prefix} is no name: {error}"))
+}

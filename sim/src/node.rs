@@ -1,0 +1,353 @@
+//! Node: one router of the simulated network.
+//!
+//! The same parts as a real one, without threads: a dispatcher decides which worker sees a packet,
+//! each worker is one engine with an inbox, the FIB and the face table are shared. An inbox is what
+//! a ring is between real workers: what arrives while a worker is busy is its next batch.
+
+use crate::routing::Routing;
+use crate::trace::{Trace, TraceEvent, TraceKind};
+use fastrand::Rng;
+use namewire_engine::dispatch::{Dispatcher, Workers};
+use namewire_engine::{
+    BATCH_PACKETS, Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame,
+    Instant, Output, StrategyTable, View, strategy::registry::instance_name,
+};
+use namewire_management::strategy_choice::ResolvedStrategy;
+use namewire_packet::lp::LpHeaders;
+use namewire_packet::{Name, NameBuf, tlv};
+use namewire_tables::{Fib, HashKey, NameHashes};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Which node of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub usize);
+
+/// Settings of one router.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// Number of workers, 1 to 64.
+    pub workers: u8,
+    /// Settings of each worker's engine.
+    pub engine: EngineConfig,
+    /// Most packets of one batch, at most [`BATCH_PACKETS`]. With 1, every drop is traced by name.
+    pub batch_packets: usize,
+    /// Time from the arrival of a packet to the batch that decides it.
+    pub processing_ns: u64,
+    /// Additional time, uniform from 0 to this: batches of several workers mix.
+    pub processing_jitter_ns: u64,
+    /// Most FIB entries.
+    pub fib_capacity_entries: usize,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        NodeOptions {
+            workers: 1,
+            engine: EngineConfig::default(),
+            batch_packets: BATCH_PACKETS,
+            processing_ns: 1_000,
+            processing_jitter_ns: 0,
+            fib_capacity_entries: 4096,
+        }
+    }
+}
+
+/// A network packet on its way into an engine.
+pub(crate) struct Inbound {
+    pub(crate) face: FaceId,
+    pub(crate) headers: LpHeaders,
+    pub(crate) packet: Vec<u8>,
+    pub(crate) name: Option<Rc<NameBuf>>,
+    asked_elsewhere: bool,
+}
+
+impl Inbound {
+    pub(crate) fn new(face: FaceId, headers: LpHeaders, packet: Vec<u8>) -> Self {
+        let name = packet_name(&packet).map(|name| Rc::new(name.to_buf()));
+        Inbound { face, headers, packet, name, asked_elsewhere: false }
+    }
+}
+
+/// A network packet on its way out.
+pub(crate) struct Outbound {
+    pub(crate) face: FaceId,
+    pub(crate) headers: LpHeaders,
+    pub(crate) packet: Vec<u8>,
+}
+
+pub(crate) struct Node {
+    id: NodeId,
+    options: NodeOptions,
+    dispatcher: Arc<Dispatcher>,
+    workers: Vec<Worker>,
+    fib: Fib,
+    strategies: StrategyTable,
+    pub(crate) faces: FaceTable,
+    next_face: u64,
+    routing: Routing,
+    rng: Rng,
+    scratch: NameHashes,
+}
+
+struct Worker {
+    engine: Engine,
+    output: Output,
+    inbox: VecDeque<Inbound>,
+    /// A batch is scheduled; what arrives until then joins it.
+    batch_scheduled: bool,
+    /// When the earliest scheduled timer event fires.
+    timer_at_ns: u64,
+}
+
+impl Node {
+    pub(crate) fn new(id: NodeId, options: NodeOptions, seed: u64) -> Self {
+        assert!((1..=BATCH_PACKETS).contains(&options.batch_packets), "batch of {}", options.batch_packets);
+        let mut rng = Rng::with_seed(seed);
+        let table_key = HashKey::from_seed(rng.u64(..));
+        let dispatcher = Arc::new(Dispatcher::new(options.workers.into(), HashKey::from_seed(rng.u64(..))));
+        let workers = (0..options.workers)
+            .map(|worker| Worker {
+                engine: Engine::new(options.engine.clone(), worker, Arc::clone(&dispatcher), table_key, rng.u64(..)),
+                output: Output::default(),
+                inbox: VecDeque::new(),
+                batch_scheduled: false,
+                timer_at_ns: u64::MAX,
+            })
+            .collect();
+        let mut strategies = StrategyTable::default();
+        let best_route = resolve(&mut strategies, "best-route");
+        Node {
+            id,
+            dispatcher,
+            workers,
+            fib: Fib::new(options.fib_capacity_entries, table_key),
+            strategies,
+            faces: FaceTable::default(),
+            next_face: FaceId::FIRST_DYNAMIC.0,
+            routing: Routing::new(best_route),
+            rng,
+            scratch: NameHashes::default(),
+            options,
+        }
+    }
+
+    /// A new face; its owner worker is chosen in turn.
+    pub(crate) fn add_face(&mut self, scope: FaceScope, tokens: bool) -> FaceId {
+        let face = FaceId(self.next_face);
+        self.next_face += 1;
+        let owner = (face.0 % self.workers.len() as u64) as u8;
+        self.faces.insert(face, FaceAttributes::new(scope, owner, tokens));
+        face
+    }
+
+    /// Adds a route and shows pending Interests the next hops that are new.
+    pub(crate) fn add_route(&mut self, now_ns: u64, prefix: &NameBuf, face: FaceId, cost: u64) -> Decided {
+        let new_next_hops = self.routing.add_route(prefix, face, cost, &mut self.fib);
+        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let mut decided = Decided::default();
+        for (prefix, face) in new_next_hops {
+            for state in &mut self.workers {
+                let now = Instant(now_ns);
+                state.engine.new_next_hop(now, &view, prefix.as_name(), face, &mut state.output);
+                decided.collect(state, &[]);
+            }
+        }
+        decided
+    }
+
+    pub(crate) fn set_strategy(&mut self, prefix: &NameBuf, strategy: &str) {
+        let strategy = resolve(&mut self.strategies, strategy);
+        self.routing.set_strategy(prefix, strategy, &mut self.fib);
+    }
+
+    /// A face is gone: nobody there waits or answers, and no route leads there.
+    pub(crate) fn remove_face(&mut self, face: FaceId) {
+        self.faces.remove(face);
+        self.routing.remove_face(face, &mut self.fib);
+        for worker in &mut self.workers {
+            worker.engine.face_removed(face);
+        }
+    }
+
+    /// Gives a packet to the workers that decide it; returns those that have no batch scheduled yet,
+    /// with the time at which it is due. `speaks_lp`: the peer has shown that it takes PIT tokens.
+    pub(crate) fn accept(&mut self, now_ns: u64, inbound: Inbound, speaks_lp: bool) -> Vec<(u8, u64)> {
+        let face = self.faces.get(inbound.face);
+        if let Some(face) = face.filter(|_| speaks_lp) {
+            face.tokens.store(true, Ordering::Relaxed);
+        }
+        let receiver = face.map_or(0, |face| face.owner);
+        let workers = self.dispatcher.route(receiver, &inbound.headers, &inbound.packet, &mut self.scratch);
+        self.enqueue(now_ns, inbound, workers, workers.is_several())
+    }
+
+    /// Gives Data whose token came to nothing at `worker` to the others that may wait for its name,
+    /// as the router does: without the token.
+    fn accept_again(&mut self, now_ns: u64, worker: u8, mut inbound: Inbound) -> Vec<(u8, u64)> {
+        inbound.headers.pit_token = None;
+        let Some(name) = inbound.name.clone() else { return Vec::new() };
+        let asked = self.dispatcher.by_name(name.as_name(), &mut self.scratch);
+        let others = Workers(asked.0 & !Workers::only(worker).0);
+        self.enqueue(now_ns, inbound, others, asked.is_several())
+    }
+
+    fn enqueue(&mut self, now_ns: u64, inbound: Inbound, workers: Workers, asked_elsewhere: bool) -> Vec<(u8, u64)> {
+        let mut to_schedule = Vec::new();
+        for worker in workers.iter() {
+            let jitter_ns = self.rng.u64(0..=self.options.processing_jitter_ns);
+            let state = &mut self.workers[usize::from(worker)];
+            state.inbox.push_back(Inbound {
+                face: inbound.face,
+                headers: inbound.headers,
+                packet: inbound.packet.clone(),
+                name: inbound.name.clone(),
+                asked_elsewhere,
+            });
+            if !std::mem::replace(&mut state.batch_scheduled, true) {
+                to_schedule.push((worker, now_ns + self.options.processing_ns + jitter_ns));
+            }
+        }
+        to_schedule
+    }
+
+    /// Decides the next batch of `worker`.
+    pub(crate) fn run_batch(&mut self, worker: u8, now_ns: u64, trace: &mut Trace) -> Decided {
+        let state = &mut self.workers[usize::from(worker)];
+        state.batch_scheduled = false;
+        let count = state.inbox.len().min(self.options.batch_packets);
+        let mut batch: Vec<Inbound> = state.inbox.drain(..count).collect();
+        let mut decided = Decided::default();
+        if !state.inbox.is_empty() {
+            state.batch_scheduled = true;
+            decided.batches.push((worker, now_ns + self.options.processing_ns));
+        }
+        let only_name = if let [only] = &batch[..] { only.name.clone() } else { None };
+        for inbound in &batch {
+            trace.record(TraceEvent {
+                at_ns: now_ns,
+                node: self.id,
+                face: inbound.face,
+                kind: TraceKind::Received,
+                name: inbound.name.clone(),
+            });
+        }
+        let mut frames: Vec<Frame<'_>> = batch
+            .iter_mut()
+            .map(|inbound| Frame {
+                face: inbound.face,
+                headers: inbound.headers,
+                packet: &mut inbound.packet,
+                asked_elsewhere: inbound.asked_elsewhere,
+            })
+            .collect();
+        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let before = *state.engine.counters();
+        state.engine.process(Instant(now_ns), &view, &mut frames, &mut state.output);
+        decided.collect(state, &frames);
+        let mut redispatch = std::mem::take(&mut state.output.redispatch);
+        let after = *state.engine.counters();
+        self.record_drops(now_ns, &before, &after, only_name, trace);
+        redispatch.sort_unstable_by(|a, b| b.cmp(a));
+        for index in redispatch {
+            let inbound = batch.swap_remove(usize::from(index));
+            decided.batches.extend(self.accept_again(now_ns, worker, inbound));
+        }
+        decided.timers.extend(self.schedule_timer(worker, now_ns));
+        decided
+    }
+
+    /// Runs what is due at `worker`; `None` if an earlier timer event has done it.
+    pub(crate) fn run_timers(&mut self, worker: u8, now_ns: u64, trace: &mut Trace) -> Option<Decided> {
+        let state = &mut self.workers[usize::from(worker)];
+        if state.timer_at_ns != now_ns {
+            return None;
+        }
+        state.timer_at_ns = u64::MAX;
+        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let before = *state.engine.counters();
+        state.engine.run_timers(Instant(now_ns), &view, &mut state.output);
+        let mut decided = Decided::default();
+        decided.collect(state, &[]);
+        let after = *state.engine.counters();
+        self.record_drops(now_ns, &before, &after, None, trace);
+        decided.timers.extend(self.schedule_timer(worker, now_ns));
+        Some(decided)
+    }
+
+    /// When a timer event is needed earlier than those scheduled.
+    fn schedule_timer(&mut self, worker: u8, now_ns: u64) -> Option<(u8, u64)> {
+        let state = &mut self.workers[usize::from(worker)];
+        let deadline_ns = state.engine.next_deadline()?.0.max(now_ns);
+        (deadline_ns < state.timer_at_ns).then(|| {
+            state.timer_at_ns = deadline_ns;
+            (worker, deadline_ns)
+        })
+    }
+
+    fn record_drops(
+        &self,
+        at_ns: u64,
+        before: &Counters,
+        after: &Counters,
+        name: Option<Rc<NameBuf>>,
+        trace: &mut Trace,
+    ) {
+        for &reason in DropReason::ALL {
+            for _ in before.dropped(reason)..after.dropped(reason) {
+                let kind = TraceKind::EngineDropped(reason);
+                trace.record(TraceEvent { at_ns, node: self.id, face: FaceId::INVALID, kind, name: name.clone() });
+            }
+        }
+    }
+
+    /// Counters of all workers together.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut total = Counters::default();
+        for worker in &self.workers {
+            total.merge(worker.engine.counters());
+        }
+        total
+    }
+
+    pub(crate) fn engines(&self) -> impl Iterator<Item = &Engine> {
+        self.workers.iter().map(|worker| &worker.engine)
+    }
+}
+
+/// What a batch or a timer run leads to.
+#[derive(Default)]
+pub(crate) struct Decided {
+    pub(crate) outbound: Vec<Outbound>,
+    /// Batches to be scheduled: worker and time.
+    pub(crate) batches: Vec<(u8, u64)>,
+    /// Timer events to be scheduled: worker and time.
+    pub(crate) timers: Vec<(u8, u64)>,
+}
+
+impl Decided {
+    fn collect(&mut self, worker: &Worker, frames: &[Frame<'_>]) {
+        self.outbound.extend(worker.output.transmits.iter().map(|transmit| Outbound {
+            face: transmit.face,
+            headers: transmit.headers,
+            packet: worker.engine.packet(frames, &worker.output, transmit.packet).to_vec(),
+        }));
+    }
+}
+
+/// The name of an Interest or Data; nothing else of it is checked.
+pub(crate) fn packet_name(packet: &[u8]) -> Option<Name<'_>> {
+    let outer = tlv::read_element(packet).ok()?;
+    let name = tlv::read_element(outer.value).ok()?;
+    (name.type_number == tlv::types::NAME).then(|| Name::parse_value(name.value).ok()).flatten()
+}
+
+/// The strategy `/localhost/nfd/strategy/<name>`.
+fn resolve(strategies: &mut StrategyTable, name: &str) -> ResolvedStrategy {
+    let mut requested = instance_name(name, 0);
+    requested.pop();
+    let (id, instance) = strategies.resolve(&requested).unwrap_or_else(|error| panic!("{name}: {error}"));
+    ResolvedStrategy { id, instance }
+}

@@ -1,0 +1,93 @@
+//! Trace: what happened, in which order, and was it the same as last time?
+//!
+//! Every event goes into a running digest, octets of frames included: two runs with equal digests
+//! did the same. The events themselves are kept up to a limit, each with the name it concerns, so
+//! that a test can ask where the packets of one name went.
+
+use crate::link::LinkLoss;
+use crate::node::NodeId;
+use namewire_engine::{DropReason, FaceId};
+use namewire_faces::LinkDrop;
+use namewire_packet::NameBuf;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+/// What happened to a frame or packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TraceKind {
+    /// A router gave a network packet to a face, or an application gave one to its router.
+    Sent,
+    /// A network packet reached a router's engine, or an application.
+    Received,
+    /// A frame did not arrive.
+    LinkLost(LinkLoss),
+    /// A link service refused a frame or a packet.
+    LinkDropped(LinkDrop),
+    /// An engine dropped a packet. The name is known if the packet was alone in its batch.
+    EngineDropped(DropReason),
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TraceEvent {
+    /// Virtual time.
+    pub at_ns: u64,
+    /// Where: the sender for a lost frame.
+    pub node: NodeId,
+    /// On which face; [`FaceId::INVALID`] if several can be meant.
+    pub face: FaceId,
+    /// What.
+    pub kind: TraceKind,
+    /// Name of the packet concerned, if it could be told.
+    pub name: Option<Rc<NameBuf>>,
+}
+
+/// The events of one run.
+#[derive(Debug)]
+pub struct Trace {
+    events: Vec<TraceEvent>,
+    limit: usize,
+    not_kept: u64,
+    hasher: DefaultHasher,
+}
+
+impl Trace {
+    /// A trace that keeps the first `limit` events.
+    pub(crate) fn new(limit: usize) -> Self {
+        Trace { events: Vec::new(), limit, not_kept: 0, hasher: DefaultHasher::new() }
+    }
+
+    pub(crate) fn record(&mut self, event: TraceEvent) {
+        event.hash(&mut self.hasher);
+        if self.events.len() < self.limit {
+            self.events.push(event);
+        } else {
+            self.not_kept += 1;
+        }
+    }
+
+    /// Makes the octets of a frame part of the digest.
+    pub(crate) fn digest_frame(&mut self, frame: &[u8]) {
+        frame.hash(&mut self.hasher);
+    }
+
+    /// The events kept, in order.
+    pub fn events(&self) -> &[TraceEvent] {
+        &self.events
+    }
+
+    /// Number of events beyond the limit.
+    pub fn not_kept(&self) -> u64 {
+        self.not_kept
+    }
+
+    /// Stands for everything that happened. Comparable between runs of one build.
+    pub fn digest(&self) -> u64 {
+        self.hasher.finish()
+    }
+
+    /// The events that concern `name`.
+    pub fn of_name<'a>(&'a self, name: &'a NameBuf) -> impl Iterator<Item = &'a TraceEvent> {
+        self.events.iter().filter(move |event| event.name.as_deref() == Some(name))
+    }
+}

@@ -1,0 +1,124 @@
+//! What becomes of pending Interests when the network changes under them, or has no room for them?
+
+use namewire_engine::{DropReason, EngineConfig};
+use namewire_packet::NameBuf;
+use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Outcome, Producer, RunEnd};
+
+const SECOND_NS: u64 = 1_000_000_000;
+const MS_NS: u64 = 1_000_000;
+
+fn names(count: usize) -> impl Iterator<Item = NameBuf> {
+    (0..count).map(|number| format!("/p/{number}").parse().expect("a name"))
+}
+
+fn ask_once(lifetime_ms: u64) -> ConsumerOptions {
+    ConsumerOptions { lifetime_ms, window: 100_000, interval_ns: 1_000, ..ConsumerOptions::default() }
+}
+
+/// Interests that wait under multicast are sent as soon as a producer registers, by every worker.
+#[test]
+fn pending_interests_reach_a_next_hop_that_comes_later() {
+    for workers in [1, 4] {
+        let mut net = Network::new(1, 0);
+        let node = net.add_node(NodeOptions { workers, ..NodeOptions::default() });
+        net.set_strategy(node, "/p", "multicast");
+        let consumer = net.attach(node, Consumer::new(names(500), ask_once(4000)));
+        let register_ns = net.now_ns() + 2 * SECOND_NS;
+        net.at(register_ns, move |net| {
+            let producer = net.attach(node, Producer::of_content(100, 0));
+            net.add_route(node, "/p", producer.face, 0);
+        });
+        assert_eq!(net.run_for(60 * SECOND_NS), RunEnd::Idle);
+
+        let asked = net.application::<Consumer>(consumer.app);
+        assert_eq!(asked.satisfied(), 500, "with {workers} workers");
+        let waited =
+            |outcome: &Outcome| matches!(outcome, Outcome::Satisfied { after_ns, .. } if *after_ns > SECOND_NS);
+        assert!(asked.outcomes().values().all(waited));
+        assert_eq!(net.audit(), Vec::<String>::new());
+    }
+}
+
+/// A producer leaves with Interests in its hands; another one takes over. best-route finds it when
+/// the consumer asks again.
+#[test]
+fn interests_survive_the_loss_of_their_only_next_hop() {
+    let mut net = Network::new(2, 0);
+    let [left, right] = [0, 1].map(|_| net.add_node(NodeOptions::default()));
+    let wire = net.connect(left, right, LinkOptions::default());
+    net.add_route(left, "/p", wire.face_a, 10);
+    let silent = net.attach(right, Producer::new(|_| None));
+    net.add_route(right, "/p", silent.face, 0);
+    let options = ConsumerOptions { transmissions: 3, retransmit_after_ms: 1000, ..ask_once(4000) };
+    let consumer = net.attach(left, Consumer::new(names(300), options));
+    let change_ns = net.now_ns() + 500 * MS_NS;
+    net.at(change_ns, move |net| {
+        net.remove_face(right, silent.face);
+        let speaking = net.attach(right, Producer::of_content(100, 0));
+        net.add_route(right, "/p", speaking.face, 0);
+    });
+    assert_eq!(net.run_for(60 * SECOND_NS), RunEnd::Idle);
+
+    assert_eq!(net.application::<Producer>(silent.app).tally().interests, 300);
+    assert_eq!(net.application::<Consumer>(consumer.app).satisfied(), 300);
+    assert_eq!(net.audit(), Vec::<String>::new());
+}
+
+/// A consumer that leaves is forgotten: its Data is not sent anywhere, and nothing is left behind.
+#[test]
+fn a_consumer_that_leaves_takes_its_pending_interests_along() {
+    let mut net = Network::new(3, 0);
+    let node = net.add_node(NodeOptions::default());
+    let producer = net.attach(node, Producer::of_content(100, 0).processing_ns(SECOND_NS));
+    net.add_route(node, "/p", producer.face, 0);
+    let consumer = net.attach(node, Consumer::new(names(300), ask_once(4000)));
+    let leave_ns = net.now_ns() + 500 * MS_NS;
+    net.at(leave_ns, move |net| net.remove_face(node, consumer.face));
+    assert_eq!(net.run_for(60 * SECOND_NS), RunEnd::Idle);
+
+    let counters = net.counters(node);
+    assert_eq!((counters.in_data, counters.out_data), (300, 0));
+    assert_eq!(net.audit(), Vec::<String>::new());
+}
+
+/// A flood beyond the PIT's capacity: what does not fit is refused by name, what fits is answered,
+/// and afterwards there is room again.
+#[test]
+fn a_flood_meets_the_capacity_of_the_pit_and_leaves_nothing_behind() {
+    let mut net = Network::new(4, 0);
+    let engine = EngineConfig { pit_capacity_entries: 256, ..EngineConfig::default() };
+    let node = net.add_node(NodeOptions { engine, ..NodeOptions::default() });
+    let producer = net.attach(node, Producer::of_content(100, 0).processing_ns(SECOND_NS));
+    net.add_route(node, "/p", producer.face, 0);
+    let flood = net.attach(node, Consumer::new(names(5000), ask_once(4000)));
+    assert_eq!(net.run_for(60 * SECOND_NS), RunEnd::Idle);
+
+    let counters = net.counters(node);
+    assert_eq!((counters.satisfied, counters.dropped(DropReason::PitFull)), (256, 4744));
+    assert_eq!(net.application::<Consumer>(flood.app).satisfied(), 256);
+    assert_eq!(net.audit(), Vec::<String>::new());
+
+    let others = (0..200).map(|number| format!("/p/later/{number}").parse().expect("a name"));
+    let calm = net.attach(node, Consumer::new(others, ask_once(4000)));
+    assert_eq!(net.run_for(60 * SECOND_NS), RunEnd::Idle);
+    assert_eq!(net.application::<Consumer>(calm.app).satisfied(), 200);
+    assert_eq!(net.audit(), Vec::<String>::new());
+}
+
+/// A Content Store that holds little: hits and misses change, answers do not.
+#[test]
+fn a_small_content_store_only_costs_hits() {
+    let mut net = Network::new(5, 0);
+    let engine = EngineConfig { cs_capacity_packets: 10, ..EngineConfig::default() };
+    let node = net.add_node(NodeOptions { engine, ..NodeOptions::default() });
+    let producer = net.attach(node, Producer::of_content(1000, 10_000));
+    net.add_route(node, "/p", producer.face, 0);
+    for _ in 0..2 {
+        let consumer = net.attach(node, Consumer::new(names(500), ask_once(4000)));
+        assert_eq!(net.run_for(60 * SECOND_NS), RunEnd::Idle);
+        assert_eq!(net.application::<Consumer>(consumer.app).satisfied(), 500);
+    }
+    let stored: usize = net.engines(node).map(|engine| engine.cs_len()).sum();
+    assert_eq!((stored, net.counters(node).cs_hits), (10, 0), "LRU and a sequence longer than the store");
+    assert_eq!(net.audit(), Vec::<String>::new());
+}

@@ -1,0 +1,223 @@
+//! Any small network, any mixture of strategies and worker counts, routes with loops in them: does
+//! everything come to rest, add up and find its cause?
+//!
+//! The cheapest next hop of every router leads to the producer by a shortest path; further routes
+//! are drawn at random and may lead anywhere. Then, if nothing is lost, every Interest must be
+//! satisfied at the first try: the first copy to visit a router is recorded there, so the Data finds
+//! the way back whatever becomes of the other copies.
+
+use namewire_engine::EngineConfig;
+use namewire_packet::NameBuf;
+use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeId, NodeOptions, Producer, RunEnd};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const MS_NS: u64 = 1_000_000;
+const NAMES_PER_CONSUMER: usize = 40;
+/// Far beyond what these few names need: a run that reaches it has something that circles.
+const EVENT_LIMIT: u64 = 1_000_000;
+
+#[derive(Clone, Debug)]
+struct Plan {
+    seed: u64,
+    workers: Vec<u8>,
+    multicast: Vec<bool>,
+    /// Pairs of nodes (modulo their number), beside a line that joins all.
+    extra_links: Vec<(usize, usize)>,
+    /// (node, which of its links): a detour.
+    detours: Vec<(usize, usize)>,
+    producer_at: usize,
+    consumers_at: Vec<usize>,
+    link: LinkOptions,
+    content_bytes: usize,
+    echo_tokens: bool,
+    can_be_prefix: bool,
+    must_be_fresh: bool,
+    /// All consumers ask for the same names.
+    shared_names: bool,
+    small_tables: bool,
+    /// (node, which of its links, when): a face that closes during the run.
+    removal: Option<(usize, usize, u64)>,
+}
+
+fn link_options() -> impl Strategy<Value = LinkOptions> {
+    let perfect = (prop_oneof![Just(300usize), Just(1452), Just(8800)], 0..20u64)
+        .prop_map(|(mtu, delay_ms)| LinkOptions { mtu, delay_ns: delay_ms * MS_NS, ..LinkOptions::default() });
+    let jittery =
+        (0..20u64).prop_map(|jitter_ms| LinkOptions { jitter_ns: jitter_ms * MS_NS, ..LinkOptions::default() });
+    let lossy =
+        (0.0..0.3f64, 0.0..0.3f64, 0.0..0.3f64, 0..200u64).prop_map(|(loss, duplication, reordering, held_ms)| {
+            LinkOptions {
+                loss,
+                duplication,
+                reordering,
+                reordering_delay_ns: held_ms * MS_NS,
+                jitter_ns: MS_NS,
+                ..LinkOptions::default()
+            }
+        });
+    prop_oneof![perfect, jittery, lossy]
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    (2..8usize).prop_flat_map(|size| {
+        let shape = (
+            any::<u64>(),
+            prop::collection::vec(1..5u8, size),
+            prop::collection::vec(any::<bool>(), size),
+            prop::collection::vec((0..size, 0..size), 0..6),
+            prop::collection::vec((0..size, 0..8usize), 0..12),
+            0..size,
+            prop::collection::vec(0..size, 1..4),
+        );
+        let traffic = (link_options(), 0..1100usize, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+        let trouble = (prop::bool::weighted(0.2), prop::option::weighted(0.2, (0..size, 0..8usize, 0..1000u64)));
+        (shape, traffic, trouble).prop_map(|(shape, traffic, trouble)| {
+            let (seed, workers, multicast, extra_links, detours, producer_at, consumers_at) = shape;
+            let (link, content_bytes, echo_tokens, can_be_prefix, must_be_fresh, shared_names) = traffic;
+            let (small_tables, removal) = trouble;
+            Plan {
+                seed,
+                workers,
+                multicast,
+                extra_links,
+                detours,
+                producer_at,
+                consumers_at,
+                link,
+                content_bytes,
+                echo_tokens,
+                can_be_prefix,
+                must_be_fresh,
+                shared_names,
+                small_tables,
+                removal,
+            }
+        })
+    })
+}
+
+impl Plan {
+    fn is_lossless(&self) -> bool {
+        self.link.loss == 0.0 && self.link.duplication == 0.0
+    }
+
+    /// Nothing gets lost, and nobody's Interest is answered by the Nack for another's.
+    fn must_satisfy(&self) -> bool {
+        self.is_lossless() && !self.shared_names && !self.small_tables && self.removal.is_none()
+    }
+
+    /// Every failure goes with a packet of its own name. Not if it may have joined another
+    /// consumer's Interest, and not if a face took pending Interests along.
+    fn must_explain(&self) -> bool {
+        !self.shared_names && self.removal.is_none()
+    }
+
+    /// Small tables: a PIT that most bursts fill.
+    fn engine(&self) -> EngineConfig {
+        let small = EngineConfig { pit_capacity_entries: 8, cs_capacity_packets: 3, ..EngineConfig::default() };
+        if self.small_tables { small } else { EngineConfig::default() }
+    }
+
+    fn run(&self) -> (Network, Vec<namewire_sim::AppId>, RunEnd) {
+        let size = self.workers.len();
+        let mut net = Network::new(self.seed, 3_000_000);
+        net.set_event_limit(EVENT_LIMIT);
+        let nodes: Vec<NodeId> = (0..size)
+            .map(|index| {
+                let workers = self.workers[index];
+                net.add_node(NodeOptions {
+                    workers,
+                    engine: self.engine(),
+                    batch_packets: 1,
+                    processing_jitter_ns: 10_000,
+                    ..NodeOptions::default()
+                })
+            })
+            .collect();
+
+        // Neighbours of each node: which node, over which face.
+        let mut neighbours = vec![Vec::new(); size];
+        let line = (1..size).map(|index| (index - 1, index));
+        for (a, b) in line.chain(self.extra_links.iter().copied()).filter(|(a, b)| a != b) {
+            let connection = net.connect(nodes[a], nodes[b], self.link);
+            neighbours[a].push((b, connection.face_a));
+            neighbours[b].push((a, connection.face_b));
+        }
+
+        let producer = Producer::of_content(self.content_bytes, 1000).echo_tokens(self.echo_tokens);
+        let producer = net.attach(nodes[self.producer_at], producer);
+        net.add_route(nodes[self.producer_at], "/p", producer.face, 0);
+        let mut to_visit = VecDeque::from([self.producer_at]);
+        let mut visited = vec![false; size];
+        visited[self.producer_at] = true;
+        let mut towards_producer = vec![None; size];
+        while let Some(near) = to_visit.pop_front() {
+            for &(far, _) in &neighbours[near] {
+                if !std::mem::replace(&mut visited[far], true) {
+                    let (_, towards) =
+                        neighbours[far].iter().find(|(node, _)| *node == near).expect("links go both ways");
+                    net.add_route(nodes[far], "/p", *towards, 10);
+                    towards_producer[far] = Some(*towards);
+                    to_visit.push_back(far);
+                }
+            }
+        }
+        for &(node, which) in &self.detours {
+            let (_, face) = neighbours[node][which % neighbours[node].len()];
+            // A route of its own would hide the inherited, cheaper one over the same face.
+            if towards_producer[node] != Some(face) {
+                net.add_route(nodes[node], "/p/q", face, 50);
+            }
+        }
+        for (index, &multicast) in self.multicast.iter().enumerate() {
+            net.set_strategy(nodes[index], "/p", if multicast { "multicast" } else { "best-route" });
+        }
+
+        let options = ConsumerOptions {
+            lifetime_ms: 2000,
+            transmissions: if self.is_lossless() { 1 } else { 3 },
+            retransmit_after_ms: 300,
+            can_be_prefix: self.can_be_prefix,
+            must_be_fresh: self.must_be_fresh,
+            token_bytes: 5,
+            ..ConsumerOptions::default()
+        };
+        let mut apps = Vec::new();
+        for (which, &at) in self.consumers_at.iter().enumerate() {
+            let which = if self.shared_names { 0 } else { which };
+            let names = (0..NAMES_PER_CONSUMER).map(|number| format!("/p/q/{which}/{number}").parse().expect("a name"));
+            apps.push(net.attach(nodes[at], Consumer::new(names, options)).app);
+        }
+        if let Some((node, which, at_ms)) = self.removal {
+            let (_, face) = neighbours[node][which % neighbours[node].len()];
+            let (node, at_ns) = (nodes[node], net.now_ns() + at_ms * MS_NS);
+            net.at(at_ns, move |net| net.remove_face(node, face));
+        }
+        let end = net.run_for(3600 * SECOND_NS);
+        (net, apps, end)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn come_to_rest_add_up_and_explain_themselves(plan in plan()) {
+        let (net, apps, end) = plan.run();
+        prop_assert_eq!(end, RunEnd::Idle);
+        prop_assert_eq!(net.audit(), Vec::<String>::new());
+        for app in apps {
+            let asked = net.application::<Consumer>(app);
+            prop_assert_eq!(asked.outcomes().len(), NAMES_PER_CONSUMER);
+            prop_assert_eq!((asked.tally().damaged, asked.tally().wrong_token), (0, 0));
+            if plan.must_explain() {
+                prop_assert_eq!(net.unexplained_failures(app), Vec::<NameBuf>::new());
+            }
+            if plan.must_satisfy() {
+                prop_assert_eq!(asked.failed().next(), None);
+            }
+        }
+    }
+}
