@@ -238,6 +238,8 @@ impl ContentStore {
         }
         groups.get_mut(group).cs = CsLink::Direct(id);
         *self.slots.get_mut(id) = CsSlot {
+            // N.B. Non-temporal stores (SSE2, 8,000-octet Data, store always evicting) gained nothing:
+            // medians of 5 interleaved runs of the whole router 2.42 µs per packet plain, 2.70 streamed.
             data: data.into(),
             fresh_until_ns,
             account_bytes,
