@@ -21,6 +21,7 @@
 pub mod config;
 mod control;
 mod environment;
+mod exit;
 mod face_creation;
 mod listeners;
 mod mesh;

@@ -5,6 +5,7 @@ use crate::{
     RouterConfig, StartError,
     control::Control,
     environment::{CsSettings, Node, unix_ms},
+    exit::Exit,
     listeners::{Listeners, SocketFile},
     mesh::{self, Bell},
     messages::{ControlSender, MANAGEMENT_QUEUE, ToControl, WORKER_QUEUE, WorkerSender},
@@ -216,14 +217,18 @@ fn start_workers(
         let seed = secrets.seed.wrapping_add(index as u64);
         let dispatcher = Arc::clone(&shared.dispatcher);
         let worker = Worker {
-            index: index as u8,
             shared: Arc::clone(shared),
             engine: Engine::new(config.engine_per_worker(), index as u8, dispatcher, secrets.tables, seed),
-            driver,
             messages: queue,
-            control: sender.clone(),
-            outbox,
             inbox,
+            exit: Exit {
+                index: index as u8,
+                now_ns: shared.now_ns(),
+                driver,
+                outbox,
+                control: sender.clone(),
+                drops: Default::default(),
+            },
         };
         threads.0.push(thread::Builder::new().name(format!("nw-worker-{index}")).spawn(move || worker.run())?);
     }

@@ -2,18 +2,17 @@
 //!
 //! Read [`Worker::run`] first. Every turn takes messages from control, packets from
 //! its sockets and from the other workers' rings, lets the engine decide batch by
-//! batch, and sends what came out: through its own faces, or over a ring to the
-//! worker that owns the face.
+//! batch, and sends what came out ([`Exit`]).
 
 use crate::{
-    mesh::{Inbox, Outbox, Record, Task},
-    messages::{ControlSender, ToControl, ToWorker},
-    router_drop::RouterDrop,
+    exit::Exit,
+    mesh::{Inbox, Record, Task},
+    messages::{ToControl, ToWorker},
     shared::{Shared, SharedTables, WorkerStatus},
 };
 use arrayvec::ArrayVec;
 use namewire_engine::{BATCH_PACKETS, Engine, FaceAttributes, FaceId, FaceScope, Frame, Instant, Output, View};
-use namewire_faces::{AddFaceError, CloseReason, FaceEvent, RxArena, RxPacket, SocketDriver};
+use namewire_faces::{AddFaceError, CloseReason, FaceEvent, RxArena, RxPacket};
 use namewire_packet::lp::LpHeaders;
 use namewire_tables::NameHashes;
 use std::{
@@ -34,14 +33,11 @@ const STATUS_INTERVAL_NS: u64 = 5_000_000;
 const MESSAGES_PER_TURN: usize = 64;
 
 pub(crate) struct Worker {
-    pub(crate) index: u8,
     pub(crate) shared: Arc<Shared>,
     pub(crate) engine: Engine,
-    pub(crate) driver: SocketDriver,
     pub(crate) messages: Receiver<ToWorker>,
-    pub(crate) control: ControlSender,
-    pub(crate) outbox: Outbox,
     pub(crate) inbox: Inbox,
+    pub(crate) exit: Exit,
 }
 
 /// What is reused from turn to turn.
@@ -53,17 +49,6 @@ struct Scratch {
     asked_elsewhere: Vec<bool>,
     output: Output,
     hashes: NameHashes,
-    drops: [u64; RouterDrop::COUNT],
-}
-
-/// Where a decided packet goes.
-struct Exit<'a> {
-    index: u8,
-    now_ns: u64,
-    driver: &'a mut SocketDriver,
-    outbox: &'a mut Outbox,
-    control: &'a ControlSender,
-    drops: &'a mut [u64; RouterDrop::COUNT],
 }
 
 impl Worker {
@@ -73,24 +58,25 @@ impl Worker {
         let mut status_due_ns = 0;
         loop {
             let now_ns = self.shared.now_ns();
+            self.exit.now_ns = now_ns;
             if !self.serve_messages(now_ns, &mut scratch) {
                 return;
             }
-            self.driver.receive(now_ns, &mut scratch.arena, &mut scratch.received, PACKETS_PER_TURN);
+            self.exit.driver.receive(now_ns, &mut scratch.arena, &mut scratch.received, PACKETS_PER_TURN);
             self.note_face_events();
             let shared = Arc::clone(&self.shared);
             let tables = shared.read();
-            self.decide_received(now_ns, &tables, &mut scratch);
-            self.decide_rings(now_ns, &tables, &mut scratch);
+            self.decide_received(&tables, &mut scratch);
+            self.decide_rings(&tables, &mut scratch);
             self.run_timers(now_ns, &tables, &mut scratch);
             drop(tables);
-            self.outbox.publish();
-            self.driver.flush();
+            self.exit.outbox.publish();
+            self.exit.driver.flush();
             self.note_face_events();
 
             let is_idle = scratch.received.is_empty();
             if is_idle || now_ns >= status_due_ns {
-                self.publish_status(&scratch);
+                self.publish_status();
                 status_due_ns = now_ns + STATUS_INTERVAL_NS;
             }
             self.sleep(is_idle, now_ns);
@@ -100,7 +86,7 @@ impl Worker {
     /// Sleeps until a socket, another worker, control or a timer has something;
     /// only looks if this turn had packets.
     fn sleep(&mut self, is_idle: bool, now_ns: u64) {
-        let deadline_ns = [self.engine.next_deadline().map(|at| at.0), self.driver.next_deadline_ns()];
+        let deadline_ns = [self.engine.next_deadline().map(|at| at.0), self.exit.driver.next_deadline_ns()];
         let until_deadline = deadline_ns
             .into_iter()
             .flatten()
@@ -108,19 +94,19 @@ impl Worker {
             // Rounded up to the clock of epoll, or the last millisecond would be spent spinning.
             .map(|at| Duration::from_millis(at.saturating_sub(now_ns).div_ceil(1_000_000)));
         let inbox = &mut self.inbox;
-        let doorbell = &self.outbox.bell(self.index).doorbell;
+        let doorbell = &self.exit.outbox.bell(self.exit.index).doorbell;
         let may_sleep = is_idle && doorbell.may_sleep(|| inbox.has_records());
         let timeout = if may_sleep { until_deadline } else { Some(Duration::ZERO) };
         // An error here (no memory for epoll's answer) passes; the next turn asks again.
-        let _ = self.driver.wait(timeout);
+        let _ = self.exit.driver.wait(timeout);
         if may_sleep {
             doorbell.awake();
         }
     }
 
     /// Packets from our sockets: ours are decided here, the others go to their workers.
-    fn decide_received(&mut self, now_ns: u64, tables: &SharedTables, scratch: &mut Scratch) {
-        let Scratch { arena, received, local, asked_elsewhere, output, hashes, drops } = scratch;
+    fn decide_received(&mut self, tables: &SharedTables, scratch: &mut Scratch) {
+        let Scratch { arena, received, local, asked_elsewhere, output, hashes } = scratch;
         let dispatcher = &self.shared.dispatcher;
         let packets: &[RxPacket] = if dispatcher.workers() == 1 {
             asked_elsewhere.clear();
@@ -131,16 +117,14 @@ impl Worker {
             asked_elsewhere.clear();
             for packet in received.iter() {
                 let octets = arena.packet(packet);
-                let workers = dispatcher.route(self.index, &packet.headers, octets, hashes);
+                let workers = dispatcher.route(self.exit.index, &packet.headers, octets, hashes);
                 for worker in workers.iter() {
-                    if worker == self.index {
+                    if worker == self.exit.index {
                         local.push(*packet);
                         asked_elsewhere.push(workers.is_several());
                     } else {
                         let task = Task::Decide { asked_elsewhere: workers.is_several() };
-                        if !self.outbox.push(worker, task, packet.face, &packet.headers, octets) {
-                            drops[RouterDrop::RingFull as usize] += 1;
-                        }
+                        self.exit.push(worker, task, packet.face, &packet.headers, octets);
                     }
                 }
             }
@@ -161,25 +145,16 @@ impl Worker {
                     asked_elsewhere,
                 })
                 .collect();
-            let mut exit = Exit {
-                index: self.index,
-                now_ns,
-                driver: &mut self.driver,
-                outbox: &mut self.outbox,
-                control: &self.control,
-                drops,
-            };
-            decide(&mut self.engine, &mut exit, &view, &mut frames, output, &self.shared, hashes);
+            decide(&mut self.engine, &mut self.exit, &view, &mut frames, output, &self.shared, hashes);
         }
     }
 
     /// Packets from other workers: lent by the ring for one batch.
-    fn decide_rings(&mut self, now_ns: u64, tables: &SharedTables, scratch: &mut Scratch) {
-        let Worker { index, shared, engine, driver, control, outbox, inbox, .. } = self;
-        let Scratch { output, hashes, drops, .. } = scratch;
+    fn decide_rings(&mut self, tables: &SharedTables, scratch: &mut Scratch) {
+        let Worker { shared, engine, exit, inbox, .. } = self;
+        let Scratch { output, hashes, .. } = scratch;
         let view = tables.view();
         inbox.drain(RECORDS_PER_TURN, |records| {
-            let mut exit = Exit { index: *index, now_ns, driver, outbox, control, drops };
             let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
             for Record { task, face, headers, packet } in records {
                 match task {
@@ -189,31 +164,17 @@ impl Worker {
                     }
                 }
             }
-            decide(engine, &mut exit, &view, &mut frames, output, shared, hashes);
+            decide(engine, exit, &view, &mut frames, output, shared, hashes);
         });
     }
 
     fn run_timers(&mut self, now_ns: u64, tables: &SharedTables, scratch: &mut Scratch) {
-        self.driver.run_timers(now_ns);
+        self.exit.driver.run_timers(now_ns);
         let view = tables.view();
         if self.engine.next_deadline().is_some_and(|at| at.0 <= now_ns) {
             self.engine.run_timers(Instant(now_ns), &view, &mut scratch.output);
-            self.send_output(now_ns, &view, scratch);
+            self.exit.transmit_all(&self.engine, &view, &[], &scratch.output);
         }
-    }
-
-    /// Sends verdicts that came without a batch of frames.
-    fn send_output(&mut self, now_ns: u64, view: &View<'_>, scratch: &mut Scratch) {
-        let Scratch { output, drops, .. } = scratch;
-        let mut exit = Exit {
-            index: self.index,
-            now_ns,
-            driver: &mut self.driver,
-            outbox: &mut self.outbox,
-            control: &self.control,
-            drops,
-        };
-        exit.transmit_all(&self.engine, view, &[], output);
     }
 
     /// False: told to stop.
@@ -222,19 +183,19 @@ impl Worker {
             let Ok(message) = self.messages.try_recv() else { return true };
             match message {
                 ToWorker::Stop => {
-                    self.driver.flush();
+                    self.exit.driver.flush();
                     return false;
                 }
                 ToWorker::AddStream { face, socket, info, ticket } => {
-                    let result = self.driver.add_stream(face, socket, info.clone());
+                    let result = self.exit.driver.add_stream(face, socket, info.clone());
                     self.report_added(face, ticket, result.map(|()| info));
                 }
                 ToWorker::AddUdp { face, local, remote, persistency, mtu, ticket } => {
-                    let result = self.driver.add_udp_face(face, local, remote, persistency, mtu);
+                    let result = self.exit.driver.add_udp_face(face, local, remote, persistency, mtu);
                     self.report_added(face, ticket, result);
                 }
                 ToWorker::Reconnect { face, socket } => {
-                    match self.driver.reconnect(face, socket) {
+                    match self.exit.driver.reconnect(face, socket) {
                         // Destroyed meanwhile: the connection closes with the socket.
                         Ok(()) | Err(AddFaceError::NotDown(_)) => {}
                         // It failed again already; without this nobody would try once more.
@@ -242,25 +203,25 @@ impl Worker {
                     }
                 }
                 ToWorker::RemoveFace { face } => {
-                    self.driver.remove_face(face);
+                    self.exit.driver.remove_face(face);
                 }
                 ToWorker::UpdateFace { face, persistency, mtu, local_fields } => {
-                    persistency.map(|persistency| self.driver.set_persistency(face, persistency));
-                    mtu.map(|mtu| self.driver.set_mtu(face, mtu));
-                    local_fields.map(|on| self.driver.set_local_fields(face, on));
+                    persistency.map(|persistency| self.exit.driver.set_persistency(face, persistency));
+                    mtu.map(|mtu| self.exit.driver.set_mtu(face, mtu));
+                    local_fields.map(|on| self.exit.driver.set_local_fields(face, on));
                 }
                 ToWorker::ForgetFace { face } => self.engine.face_removed(face),
                 ToWorker::Packet { packet, pit_token, asked_elsewhere } => {
-                    self.decide_internal(now_ns, packet, pit_token, asked_elsewhere, scratch);
+                    self.decide_internal(packet, pit_token, asked_elsewhere, scratch);
                 }
                 ToWorker::NewNextHops(gained) => self.offer_next_hops(now_ns, &gained, scratch),
                 ToWorker::ConfigureCs { capacity_bytes, capacity_packets, admit, serve } => {
                     self.engine.configure_cs(capacity_bytes, capacity_packets, admit, serve);
-                    self.publish_status(scratch);
+                    self.publish_status();
                 }
             }
         }
-        self.driver.waker().wake(); // more wait: come back without sleeping
+        self.exit.driver.waker().wake(); // more wait: come back without sleeping
         true
     }
 
@@ -270,19 +231,18 @@ impl Worker {
         ticket: Option<namewire_management::Ticket>,
         result: Result<namewire_faces::FaceInfo, namewire_faces::AddFaceError>,
     ) {
-        let result = result.map(|info| (info, self.driver.counters(face).unwrap_or_default()));
-        self.tell(ToControl::FaceAdded { worker: self.index, face, ticket, result });
+        let result = result.map(|info| (info, self.exit.driver.counters(face).unwrap_or_default()));
+        self.tell(ToControl::FaceAdded { worker: self.exit.index, face, ticket, result });
     }
 
     fn tell(&self, event: ToControl) {
         // Control is gone only when the router stops.
-        let _ = self.control.events.send(event);
+        let _ = self.exit.control.events.send(event);
     }
 
     /// Data from management, with the internal face as its ingress.
     fn decide_internal(
         &mut self,
-        now_ns: u64,
         mut packet: Vec<u8>,
         pit_token: Option<namewire_packet::lp::PitToken>,
         asked_elsewhere: bool,
@@ -290,7 +250,7 @@ impl Worker {
     ) {
         let shared = Arc::clone(&self.shared);
         let tables = shared.read();
-        let Scratch { output, hashes, drops, .. } = scratch;
+        let Scratch { output, hashes, .. } = scratch;
         let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
         frames.push(Frame {
             face: FaceId::INTERNAL,
@@ -299,15 +259,7 @@ impl Worker {
             packet: &mut packet,
             asked_elsewhere,
         });
-        let mut exit = Exit {
-            index: self.index,
-            now_ns,
-            driver: &mut self.driver,
-            outbox: &mut self.outbox,
-            control: &self.control,
-            drops,
-        };
-        decide(&mut self.engine, &mut exit, &tables.view(), &mut frames, output, &shared, hashes);
+        decide(&mut self.engine, &mut self.exit, &tables.view(), &mut frames, output, &shared, hashes);
     }
 
     fn offer_next_hops(&mut self, now_ns: u64, gained: &[(namewire_packet::NameBuf, FaceId)], scratch: &mut Scratch) {
@@ -316,14 +268,14 @@ impl Worker {
         for (prefix, face) in gained {
             let view = tables.view();
             self.engine.new_next_hop(Instant(now_ns), &view, prefix.as_name(), *face, &mut scratch.output);
-            self.send_output(now_ns, &view, scratch);
+            self.exit.transmit_all(&self.engine, &view, &[], &scratch.output);
         }
     }
 
     /// Passes on what happened to faces. A face that a datagram made is put into the
     /// shared table here, before its first packet is decided.
     fn note_face_events(&mut self) {
-        let events: Vec<FaceEvent> = self.driver.events().collect();
+        let events: Vec<FaceEvent> = self.exit.driver.events().collect();
         let created = |event: &FaceEvent| match event {
             FaceEvent::Created { face, info } => Some((*face, info.scope)),
             _ => None,
@@ -336,14 +288,14 @@ impl Worker {
                     namewire_faces::FaceScope::Local => FaceScope::Local,
                     namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
                 };
-                tables.faces.insert(face, FaceAttributes::new(scope, self.index, false));
+                tables.faces.insert(face, FaceAttributes::new(scope, self.exit.index, false));
             }
         }
         for event in events {
             match event {
                 FaceEvent::Created { face, info } => {
-                    let counters = self.driver.counters(face).unwrap_or_default();
-                    self.tell(ToControl::FaceMade { worker: self.index, face, info, counters });
+                    let counters = self.exit.driver.counters(face).unwrap_or_default();
+                    self.tell(ToControl::FaceMade { worker: self.exit.index, face, info, counters });
                 }
                 FaceEvent::Closed { face, reason } => self.tell(ToControl::FaceClosed { face, reason }),
                 FaceEvent::Down { face, reason } => self.tell(ToControl::FaceDown { face, reason }),
@@ -356,10 +308,10 @@ impl Worker {
         }
     }
 
-    fn publish_status(&self, scratch: &Scratch) {
-        *self.shared.status(self.index) = WorkerStatus {
+    fn publish_status(&self) {
+        *self.shared.status(self.exit.index) = WorkerStatus {
             counters: *self.engine.counters(),
-            drops: scratch.drops,
+            drops: self.exit.drops,
             pit_entries: self.engine.pit_len() as u64,
             cs_entries: self.engine.cs_len() as u64,
             name_groups: self.engine.name_groups() as u64,
@@ -371,7 +323,7 @@ impl Worker {
 /// to nothing is dispatched again by name.
 fn decide(
     engine: &mut Engine,
-    exit: &mut Exit<'_>,
+    exit: &mut Exit,
     view: &View<'_>,
     frames: &mut [Frame<'_>],
     output: &mut Output,
@@ -391,46 +343,6 @@ fn decide(
         for worker in workers.iter().filter(|&worker| worker != here) {
             let task = Task::Decide { asked_elsewhere: workers.is_several() };
             exit.push(worker, task, frame.face, &headers, frame.packet);
-        }
-    }
-}
-
-impl Exit<'_> {
-    fn transmit_all(&mut self, engine: &Engine, view: &View<'_>, frames: &[Frame<'_>], output: &Output) {
-        for transmit in &output.transmits {
-            let packet = engine.packet(frames, output, transmit.packet);
-            if transmit.face == FaceId::INTERNAL {
-                self.transmit_to_management(&transmit.headers, packet);
-                continue;
-            }
-            match view.faces.get(transmit.face) {
-                Some(face) if face.owner != self.index => {
-                    self.push(face.owner, Task::Transmit, transmit.face, &transmit.headers, packet);
-                }
-                _ => self.transmit_here(transmit.face, &transmit.headers, packet),
-            }
-        }
-    }
-
-    fn transmit_here(&mut self, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
-        // A refusal is counted by the driver under its own name.
-        let _ = self.driver.send(self.now_ns, face, headers, packet);
-    }
-
-    fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
-        if !self.outbox.push(to, task, face, headers, packet) {
-            self.drops[RouterDrop::RingFull as usize] += 1;
-        }
-    }
-
-    fn transmit_to_management(&mut self, headers: &LpHeaders, packet: &[u8]) {
-        let interest = ToControl::Interest {
-            incoming: headers.incoming_face_id.unwrap_or_default(),
-            pit_token: headers.pit_token,
-            packet: packet.to_vec(),
-        };
-        if self.control.interests.try_send(interest).is_err() {
-            self.drops[RouterDrop::ManagementQueueFull as usize] += 1;
         }
     }
 }

@@ -1,0 +1,66 @@
+//! Where a decided packet goes: through a face of this worker, over a ring to the
+//! worker that owns the face, or to management.
+
+use crate::{
+    mesh::{Outbox, Task},
+    messages::{ControlSender, ToControl},
+    router_drop::RouterDrop,
+};
+use namewire_engine::{Engine, FaceId, Frame, Output, View};
+use namewire_faces::SocketDriver;
+use namewire_packet::lp::LpHeaders;
+
+/// The ways out of one worker.
+pub(crate) struct Exit {
+    /// The worker's number.
+    pub(crate) index: u8,
+    /// Time of this turn, monotonic.
+    pub(crate) now_ns: u64,
+    pub(crate) driver: SocketDriver,
+    pub(crate) outbox: Outbox,
+    pub(crate) control: ControlSender,
+    pub(crate) drops: [u64; RouterDrop::COUNT],
+}
+
+impl Exit {
+    /// Sends all verdicts. `frames` are those of the batch they came from.
+    pub(crate) fn transmit_all(&mut self, engine: &Engine, view: &View<'_>, frames: &[Frame<'_>], output: &Output) {
+        for transmit in &output.transmits {
+            let packet = engine.packet(frames, output, transmit.packet);
+            if transmit.face == FaceId::INTERNAL {
+                self.transmit_to_management(&transmit.headers, packet);
+                continue;
+            }
+            match view.faces.get(transmit.face) {
+                Some(face) if face.owner != self.index => {
+                    self.push(face.owner, Task::Transmit, transmit.face, &transmit.headers, packet);
+                }
+                _ => self.transmit_here(transmit.face, &transmit.headers, packet),
+            }
+        }
+    }
+
+    /// Through a face of this worker.
+    pub(crate) fn transmit_here(&mut self, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+        // A refusal is counted by the driver under its own name.
+        let _ = self.driver.send(self.now_ns, face, headers, packet);
+    }
+
+    /// Over a ring.
+    pub(crate) fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+        if !self.outbox.push(to, task, face, headers, packet) {
+            self.drops[RouterDrop::RingFull as usize] += 1;
+        }
+    }
+
+    fn transmit_to_management(&mut self, headers: &LpHeaders, packet: &[u8]) {
+        let interest = ToControl::Interest {
+            incoming: headers.incoming_face_id.unwrap_or_default(),
+            pit_token: headers.pit_token,
+            packet: packet.to_vec(),
+        };
+        if self.control.interests.try_send(interest).is_err() {
+            self.drops[RouterDrop::ManagementQueueFull as usize] += 1;
+        }
+    }
+}
