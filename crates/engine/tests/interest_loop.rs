@@ -92,3 +92,26 @@ fn dead_nonce_after_data() {
         assert_eq!(is_loop, remembered, "MustBeFresh {must_be_fresh}, FreshnessPeriod {freshness_ms}");
     }
 }
+
+/// Two routers joined by two links, multicast on one: the copy that went out over the first
+/// link came back over the second after Data had satisfied the entry, and nothing stopped it.
+#[test]
+fn copies_of_a_satisfied_interest_do_not_go_round() {
+    let mut node = Node::new(EngineConfig { cs_admit: false, ..EngineConfig::default() });
+    node.route_with("/a", &[B, D], MULTICAST);
+    assert_eq!(node.receive(A, interest("/a", 1)), ["B Interest /a #1", "D Interest /a #1"]);
+    assert_eq!(node.at(10).receive(B, fresh_data("/a", 10_000)), ["A Data /a"]);
+    assert!(node.at(20).receive(C, interest("/a", 1)).is_empty(), "multicast drops a loop in silence");
+    assert_eq!(node.dropped(DropReason::DuplicateNonce), 1);
+}
+
+/// In a lossy ring the copy that came the other way was often the only one whose way back was whole.
+#[test]
+fn copy_of_a_satisfied_interest_is_answered_from_the_store() {
+    let mut node = Node::new(EngineConfig::default());
+    node.route_with("/a", &[B, D], MULTICAST);
+    node.receive(A, interest("/a", 1));
+    node.at(10).receive(B, fresh_data("/a", 10_000));
+    assert_eq!(node.at(20).receive(C, interest("/a", 1)), ["C Data /a cached"]);
+    assert_eq!(node.dropped(DropReason::DuplicateNonce), 0);
+}
