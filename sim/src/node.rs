@@ -168,7 +168,7 @@ impl Node {
         self.faces.remove(face);
         self.routing.remove_face(face, &mut self.fib);
         for worker in &mut self.workers {
-            worker.engine.face_removed(face);
+            worker.engine.faces_removed(&[face]);
         }
     }
 

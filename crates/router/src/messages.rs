@@ -28,8 +28,8 @@ pub(crate) enum ToWorker {
     RemoveFace { face: FaceId },
     /// Change a face of this worker.
     UpdateFace { face: FaceId, persistency: Option<Persistency>, mtu: Option<usize>, local_fields: Option<bool> },
-    /// A face of any worker is gone: forget its records.
-    ForgetFace { face: FaceId },
+    /// Faces of any worker, in ascending order, are gone: forget their records.
+    ForgetFaces(Arc<[FaceId]>),
     /// A packet from the internal face; `asked_elsewhere`: other workers were given it too.
     Packet { packet: Vec<u8>, pit_token: Option<PitToken>, asked_elsewhere: bool },
     /// Prefixes have gained next hops.

@@ -210,7 +210,7 @@ impl Worker {
                     mtu.map(|mtu| self.exit.driver.set_mtu(face, mtu));
                     local_fields.map(|on| self.exit.driver.set_local_fields(face, on));
                 }
-                ToWorker::ForgetFace { face } => self.engine.face_removed(face),
+                ToWorker::ForgetFaces(faces) => self.engine.faces_removed(&faces),
                 ToWorker::Packet { packet, pit_token, asked_elsewhere } => {
                     self.decide_internal(packet, pit_token, asked_elsewhere, scratch);
                 }
