@@ -7,7 +7,10 @@ use crate::{
     face_reference::{self, FaceReference, RemoteUri},
     name_argument, quantity, strategy,
 };
-use namewire_client::{Client, RouteOptions, TransportUri, discovery::Environment};
+use namewire_client::{
+    Client, RouteOptions, TransportUri,
+    discovery::{Environment, make_temporary_directory, temporary_socket_path},
+};
 use namewire_packet::{
     NameBuf,
     nfd::{ControlParameters, FaceUri, origin},
@@ -15,6 +18,9 @@ use namewire_packet::{
 use namewire_router::{Router, RouterConfig, RouterHandle, StartError};
 use std::{io, net::SocketAddr, path::PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
+
+/// Most pending Interests that the tables can hold (2^25).
+const PIT_CAPACITY_MAX: i64 = 1 << 25;
 
 /// Addresses listened on unless told otherwise.
 const LISTEN_DEFAULT: [&str; 2] = ["0.0.0.0:6363", "[::]:6363"];
@@ -48,15 +54,15 @@ pub(crate) struct Args {
     /// Strategy to choose at the start, repeatable, for example /chat=multicast
     #[arg(long = "strategy", value_name = "PREFIX=NAME", value_parser = parse_strategy_choice)]
     pub(crate) strategies: Vec<(NameBuf, NameBuf)>,
-    /// Memory for cached Data, for example "64 MiB"
+    /// Memory for cached Data, for example "1 GiB" [default: 64 MiB]
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) cs_capacity: Option<u64>,
-    /// Most cached Data packets
+    /// Most cached Data packets [default: 65536, or no limit if --cs-capacity is given]
     #[arg(long, value_name = "N")]
     pub(crate) cs_packets: Option<u64>,
-    /// Most pending Interests
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) pit_capacity: Option<u64>,
+    /// Most pending Interests [default: 65536]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=PIT_CAPACITY_MAX))]
+    pub(crate) pit_capacity: Option<u32>,
     /// Seed of everything random, for tests
     #[arg(long, hide = true)]
     pub(crate) seed: Option<u64>,
@@ -178,12 +184,19 @@ fn start(args: &Args) -> Result<RouterHandle, Failure> {
     let mut config = config(args);
     (config.udp, config.tcp) = (udp.addresses, tcp.addresses);
     let mut sockets = match &args.socket {
-        Some(path) => vec![path.clone()],
-        None => Environment::of_process().default_sockets(),
+        // Applications take absolute paths only, and this one will be shown to people.
+        Some(path) => vec![std::path::absolute(path).unwrap_or_else(|_| path.clone())],
+        None => Environment::of_process().sockets_to_make(),
     }
     .into_iter();
     config.socket = sockets.next();
+    let mut tried = Vec::new();
     loop {
+        if args.socket.is_none() && config.socket == Some(temporary_socket_path()) {
+            let cannot =
+                |error| Failure::new(ExitCode::Failed, format!("no place for a socket: {}; {error}", tried.join("; ")));
+            make_temporary_directory().map_err(cannot)?;
+        }
         let error = match Router::start(config.clone()) {
             Ok(router) => return Ok(router),
             Err(error) => error,
@@ -204,6 +217,7 @@ fn start(args: &Args) -> Result<RouterHandle, Failure> {
             return Err(Failure::new(ExitCode::Failed, format!("{error}: {hint}")));
         } else if let Some(next) = sockets.next().filter(|_| what.starts_with("unix:")) {
             config.socket = Some(next);
+            tried.push(error.to_string());
             continue; // a place that may not be written to, which is usual without root
         } else {
             return Err(Failure::new(ExitCode::Failed, error.to_string()));
@@ -219,8 +233,7 @@ fn config(args: &Args) -> RouterConfig {
     // Asked for in octets alone, the store is not to stop at the default number of packets.
     let packets_default = if args.cs_capacity.is_some() { u64::MAX } else { engine.cs_capacity_packets };
     engine.cs_capacity_packets = args.cs_packets.unwrap_or(packets_default);
-    let pit_capacity = args.pit_capacity.unwrap_or(u64::from(engine.pit_capacity_entries));
-    engine.pit_capacity_entries = u32::try_from(pit_capacity).unwrap_or(u32::MAX);
+    engine.pit_capacity_entries = args.pit_capacity.unwrap_or(engine.pit_capacity_entries);
     config
 }
 

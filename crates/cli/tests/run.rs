@@ -87,6 +87,36 @@ fn says_where_to_connect_stays_small_and_cleans_up() {
     assert!(!socket.exists(), "the socket is removed");
 }
 
+/// Without a directory of its own from the session (cron, containers) and without the right to
+/// write to /run, a user got no router: the directory of last resort was looked for, never made.
+#[test]
+fn an_ordinary_user_needs_no_preparation() {
+    use std::os::unix::{fs::PermissionsExt, process::CommandExt};
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let binary = directory.path().join("namewire");
+    std::fs::copy(NAMEWIRE, &binary).unwrap();
+    let as_user = |command: &mut Command| {
+        command.env_remove("XDG_RUNTIME_DIR").env_remove("NDN_CLIENT_TRANSPORT").env("TMPDIR", directory.path());
+        command.env("HOME", directory.path());
+        if rustix::process::geteuid().is_root() {
+            command.uid(65534).gid(65534);
+        }
+    };
+    let mut command = Command::new(&binary);
+    as_user(command.args(["run", "--no-udp", "--no-tcp"]).stdout(Stdio::piped()));
+    let mut router = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(router.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut command = Command::new(&binary);
+    as_user(command.arg("status"));
+    let status = command.output().unwrap();
+    let _ = router.kill();
+    let _ = router.wait();
+    assert!(line.contains("unix:///"), "{line}");
+    assert!(status.status.success(), "the tools find it where it is: {status:?}");
+}
+
 #[test]
 fn refuses_a_live_socket_and_recovers_a_stale_one() {
     let directory = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@
 use crate::transport_uri::{TransportUri, TransportUriError};
 use std::{
     env, fmt, fs, io,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -132,16 +132,20 @@ impl Environment {
         })
     }
 
-    /// The sockets that a forwarder makes by itself, most public first.
+    /// Where a forwarder's socket may be, most public first.
     pub fn default_sockets(&self) -> Vec<PathBuf> {
-        let mut sockets = vec![PathBuf::from(SYSTEM_SOCKET)];
-        sockets.extend(self.xdg_runtime_dir.iter().map(|dir| dir.join("nfd.sock")));
-        let temporary = temporary_socket_path();
+        let mut sockets = self.sockets_to_make();
         // Anybody can make a directory of that name; only ours is worth trusting.
-        if temporary.parent().is_some_and(is_owned_by_this_user) {
-            sockets.push(temporary);
-        }
+        sockets.retain(|path| *path != temporary_socket_path() || path.parent().is_some_and(is_owned_by_this_user));
         sockets
+    }
+
+    /// Where a forwarder tries to make its socket, most public first. The last needs
+    /// [`make_temporary_directory`].
+    pub fn sockets_to_make(&self) -> Vec<PathBuf> {
+        let system = [PathBuf::from(SYSTEM_SOCKET)].into_iter();
+        let runtime = self.xdg_runtime_dir.iter().map(|dir| dir.join("nfd.sock"));
+        system.chain(runtime).chain([temporary_socket_path()]).collect()
     }
 }
 
@@ -155,6 +159,21 @@ pub const SYSTEM_SOCKET: &str = "/var/run/nfd/nfd.sock";
 /// The socket of last resort: `<temporary directory>/nfd-<user id>/nfd.sock`.
 pub fn temporary_socket_path() -> PathBuf {
     env::temp_dir().join(format!("nfd-{}", rustix::process::geteuid().as_raw())).join("nfd.sock")
+}
+
+/// Makes the directory of [`temporary_socket_path`], or finds that it is there and ours.
+///
+/// Errors: it cannot be made, or somebody else made it.
+pub fn make_temporary_directory() -> io::Result<()> {
+    let path = temporary_socket_path();
+    let Some(dir) = path.parent() else { return Ok(()) };
+    match fs::DirBuilder::new().mode(0o755).create(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ if is_owned_by_this_user(dir) => Ok(()),
+        _ => {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} belongs to somebody else", dir.display())))
+        }
+    }
 }
 
 fn is_owned_by_this_user(dir: &Path) -> bool {

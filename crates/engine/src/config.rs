@@ -20,7 +20,7 @@ pub enum UnsolicitedPolicy {
 /// workers divides its own by their number.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Most pending Interests. Default 65,536 (about 560 octets each when used).
+    /// Most pending Interests. Default 65,536 (about 510 octets each when used).
     pub pit_capacity_entries: u32,
     /// Most octets of Interests and names too large to stand inline. Default 16 MiB.
     pub interest_overflow_bytes: u64,

@@ -58,6 +58,14 @@ pub(crate) struct Listeners {
 impl Listeners {
     pub(crate) fn open(config: &RouterConfig) -> Result<Self, StartError> {
         let failed = |what: String| move |source| StartError::Listen { what, source };
+        // First: two routers of one machine meet here, and that is the error to report.
+        let unix = match &config.socket {
+            None => None,
+            Some(path) => {
+                let listener = unix::listen(path).map_err(failed(face_uri::unix(path)))?;
+                Some((listener, SocketFile(path.clone())))
+            }
+        };
         let mut udp_addresses = Vec::new();
         let mut udp_sockets: Vec<Vec<UdpSocket>> = (0..config.workers).map(|_| Vec::new()).collect();
         for &address in &config.udp {
@@ -72,13 +80,6 @@ impl Listeners {
         }
         let listen_tcp = |&address: &SocketAddr| tcp::listen(address).map_err(failed(face_uri::tcp(address)));
         let tcp = config.tcp.iter().map(listen_tcp).collect::<Result<Vec<_>, _>>()?;
-        let unix = match &config.socket {
-            None => None,
-            Some(path) => {
-                let listener = unix::listen(path).map_err(failed(face_uri::unix(path)))?;
-                Some((listener, SocketFile(path.clone())))
-            }
-        };
         Ok(Listeners { unix, tcp, udp: udp_addresses, udp_sockets })
     }
 
