@@ -4,7 +4,7 @@
 //! Question answered: how long did this take, in nanoseconds and in TSC cycles,
 //! and is the answer more than noise of the clock itself?
 //! Calibration: the TSC rate is taken against the monotonic clock over
-//! [`CALIBRATION_MS`]. Cost: one `clock_gettime` (about 25 ns) a reading.
+//! [`CALIBRATION_MS`]. Cost: one `clock_gettime` a reading.
 //! Limits: an interval must be [`RESOLUTION_FACTOR`] times the clock's smallest
 //! observed step, or it is an error, never a number.
 

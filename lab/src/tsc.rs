@@ -1,7 +1,7 @@
 //! The processor's time-stamp counter.
 //!
 //! Question answered: how many cycles of the constant-rate counter passed?
-//! Cost: about 25 cycles a reading. Limits: the counter runs at the processor's
+//! Cost: one instruction a reading. Limits: the counter runs at the processor's
 //! base rate, not at its present rate, so "cycles" here are units of time; and
 //! it is read without a serializing instruction, so intervals under some tens of
 //! cycles mean nothing (the lab refuses them, see [`crate::clock`]).

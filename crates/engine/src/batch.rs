@@ -22,8 +22,8 @@ use namewire_tables::{
 };
 use std::sync::Arc;
 
-/// Most packets of one call. Also the number of packets whose cache misses will
-/// be hidden behind each other; 32 to 64 was the flat part of the curve.
+/// Most packets of one call. Also the number of packets whose cache misses can be
+/// hidden behind each other once the stages prefetch; today it only bounds the call.
 pub const BATCH_PACKETS: usize = 64;
 
 /// Tick of the timers: Interests expire at most this much late.

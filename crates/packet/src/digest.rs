@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// SHA-256 over the concatenation of `parts`. Cost: about 2 cycles per octet
-/// with the processor's SHA extensions, 10 without.
+/// SHA-256 over the concatenation of `parts`. Cost: one pass, with the processor's SHA
+/// extensions where it has them.
 pub fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for part in parts {
