@@ -20,4 +20,5 @@ pub mod report;
 pub mod router_control;
 pub mod router_process;
 pub mod statistics;
+pub mod synthetic_names;
 pub mod tsc;

@@ -1,0 +1,123 @@
+//! Synthetic names: prefixes for a FIB of any size, and names under them.
+//!
+//! Source: Takemasa19 §3.2.2 (13,548,815 prefixes as in the IRCache traces of So et
+//! al. 2013; 4 components on average; names of 7 components of 9 characters). The
+//! lengths of prefixes are drawn evenly from 2 to 6 components, whose mean is 4; the
+//! thesis names the mean only.
+//!
+//! Everything is a function of (seed, number): nothing is kept in memory, and any
+//! thread can make any name. Octets are those of a Name TLV-VALUE.
+
+/// Prefixes of the papers' FIB.
+pub const PAPER_PREFIXES: u64 = 13_548_815;
+/// Components of a name.
+pub const NAME_COMPONENTS: u64 = 7;
+/// Characters of a component.
+pub const COMPONENT_CHARACTERS: usize = 9;
+/// Octets of a name's TLV-VALUE.
+pub const NAME_VALUE_OCTETS: usize = NAME_COMPONENTS as usize * COMPONENT_TLV_OCTETS;
+
+const COMPONENT_TLV_OCTETS: usize = COMPONENT_CHARACTERS + 2;
+const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+/// Nine characters of 32: a component can carry any number below this, and tells it apart from all others.
+const COMPONENT_VALUES: u64 = 1 << 45;
+
+/// A population of prefixes and the names under them.
+#[derive(Clone, Copy, Debug)]
+pub struct SyntheticNames {
+    seed: u64,
+    prefixes: u64,
+}
+
+impl SyntheticNames {
+    /// `prefixes` prefixes (at least 1) that depend on `seed`.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub const fn new(seed: u64, prefixes: u64) -> Self {
+        assert!(prefixes > 0);
+        Self { seed, prefixes }
+    }
+
+    /// How many prefixes there are.
+    pub const fn prefixes(&self) -> u64 {
+        self.prefixes
+    }
+
+    /// How many components prefix `number` has: 2 to 6.
+    pub const fn prefix_components(&self, number: u64) -> u64 {
+        2 + split_mix(self.seed ^ split_mix(number)) % 5
+    }
+
+    /// Replaces `out` by prefix `number`.
+    pub fn write_prefix(&self, number: u64, out: &mut Vec<u8>) {
+        out.clear();
+        for component in 0..self.prefix_components(number) {
+            push_component(split_mix(self.seed ^ split_mix(number * 8 + component + 1)), out);
+        }
+    }
+
+    /// The prefix that name `number` lies under: every prefix equally often, in an order without pattern.
+    pub const fn prefix_of_name(&self, number: u64) -> u64 {
+        split_mix(self.seed.rotate_left(32) ^ number) % self.prefixes
+    }
+
+    /// Replaces `out` by name `number`; names below 2⁴⁵ are all distinct.
+    pub fn write_name(&self, number: u64, out: &mut Vec<u8>) {
+        let prefix = self.prefix_of_name(number);
+        self.write_prefix(prefix, out);
+        for component in self.prefix_components(prefix)..NAME_COMPONENTS - 1 {
+            push_component(split_mix(number ^ component << 48), out);
+        }
+        // An odd multiplier permutes the numbers below a power of two.
+        push_component(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % COMPONENT_VALUES, out);
+    }
+}
+
+fn push_component(value: u64, out: &mut Vec<u8>) {
+    let mut component = [0; COMPONENT_TLV_OCTETS];
+    (component[0], component[1]) = (8, COMPONENT_CHARACTERS as u8); // GenericNameComponent
+    for (place, octet) in component[2..].iter_mut().enumerate() {
+        *octet = ALPHABET[(value >> (5 * place)) as usize % 32];
+    }
+    out.extend_from_slice(&component);
+}
+
+const fn split_mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_population_is_what_the_paper_describes() {
+        let names = SyntheticNames::new(1, 20_000);
+        let (mut prefix, mut name) = (Vec::new(), Vec::new());
+        let mut prefixes = HashSet::new();
+        let mut octets = 0;
+        for number in 0..names.prefixes() {
+            names.write_prefix(number, &mut prefix);
+            octets += prefix.len();
+            prefixes.insert(prefix.clone());
+        }
+        assert_eq!(prefixes.len(), 20_000);
+        let components = octets as f64 / COMPONENT_TLV_OCTETS as f64 / 20_000.0;
+        assert!((components - 4.0).abs() < 0.05, "{components} components on average");
+        let mut seen = HashSet::new();
+        for number in 0..20_000 {
+            names.write_name(number, &mut name);
+            names.write_prefix(names.prefix_of_name(number), &mut prefix);
+            assert_eq!(name.len(), NAME_VALUE_OCTETS);
+            assert!(name.starts_with(&prefix));
+            let longest = (prefix.len() + COMPONENT_TLV_OCTETS..name.len()).step_by(COMPONENT_TLV_OCTETS);
+            assert!(longest.clone().all(|end| !prefixes.contains(&name[..end])), "the prefix is the longest match");
+            assert!(seen.insert(name.clone()), "all names are distinct");
+        }
+    }
+}
