@@ -4,7 +4,7 @@ use crate::{
     Data, Nonce, PacketError,
     digest::sha256,
     is_ignorable,
-    name::{Name, NameBuf},
+    name::{Name, NameBuf, NameScan},
     signature::{SignatureInfo, signature_type},
     tlv::{self, Reader, types},
 };
@@ -17,6 +17,7 @@ pub const DEFAULT_LIFETIME_MS: u64 = 4000;
 pub struct Interest<'a> {
     wire: &'a [u8],
     name: Name<'a>,
+    implicit_digest: Option<&'a [u8; 32]>,
     can_be_prefix: bool,
     must_be_fresh: bool,
     forwarding_hint: &'a [u8],
@@ -50,13 +51,14 @@ impl<'a> Interest<'a> {
         if first.type_number != types::NAME {
             return Err(PacketError::Missing(types::NAME));
         }
-        let name = Name::parse_value(first.value)?;
+        let NameScan { name, implicit_digest, parameters_digests } = Name::scan(first.value)?;
         if name.is_empty() {
             return Err(PacketError::BadValue(types::NAME));
         }
         let mut interest = Interest {
             wire,
             name,
+            implicit_digest,
             can_be_prefix: false,
             must_be_fresh: false,
             forwarding_hint: &[],
@@ -101,8 +103,11 @@ impl<'a> Interest<'a> {
             let element_at = value_offset + reader.offset() - element.wire.len();
             interest.accept(&element, value_at, element_at)?;
         }
-        interest.check_parameters()?;
-        Ok(interest)
+        // ApplicationParameters needs one ParametersSha256DigestComponent; two never make sense (§4.1).
+        match (parameters_digests, interest.application_parameters) {
+            (0, Some(_)) | (2.., _) => Err(PacketError::BadValue(types::PARAMETERS_SHA256_DIGEST)),
+            _ => Ok(interest),
+        }
     }
 
     fn accept(&mut self, element: &tlv::Element<'a>, value_at: usize, element_at: usize) -> Result<(), PacketError> {
@@ -131,16 +136,6 @@ impl<'a> Interest<'a> {
             _ => (self.signature_value, self.signature_value_offset) = (Some(element.value), element_at),
         }
         Ok(())
-    }
-
-    /// ApplicationParameters needs one ParametersSha256DigestComponent; two never make sense (§4.1).
-    fn check_parameters(&self) -> Result<(), PacketError> {
-        let digests =
-            self.name.components().filter(|c| c.type_number == types::PARAMETERS_SHA256_DIGEST).take(2).count();
-        match (digests, self.application_parameters) {
-            (0, Some(_)) | (2, _) => Err(PacketError::BadValue(types::PARAMETERS_SHA256_DIGEST)),
-            _ => Ok(()),
-        }
     }
 
     /// The whole element.
@@ -245,12 +240,14 @@ impl<'a> Interest<'a> {
     }
 
     /// The implicit digest that the last component asks for.
-    pub fn implicit_digest(&self) -> Option<&'a [u8; 32]> {
-        let last = self.name.last()?;
-        if last.type_number != types::IMPLICIT_SHA256_DIGEST {
-            return None;
-        }
-        last.value.try_into().ok()
+    pub const fn implicit_digest(&self) -> Option<&'a [u8; 32]> {
+        self.implicit_digest
+    }
+
+    /// The octets of the TLV-VALUE after the Name.
+    pub fn after_name(&self) -> &'a [u8] {
+        let name_end = self.name.value().as_ptr_range().end.addr() - self.wire.as_ptr().addr();
+        &self.wire[name_end..]
     }
 
     /// True if `data` answers this Interest (§6). MustBeFresh plays no part.

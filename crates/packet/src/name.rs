@@ -83,6 +83,15 @@ pub struct Name<'a> {
     component_count: usize,
 }
 
+/// What one pass over a name's components tells.
+pub(crate) struct NameScan<'a> {
+    pub(crate) name: Name<'a>,
+    /// The last component, if it is an implicit digest.
+    pub(crate) implicit_digest: Option<&'a [u8; 32]>,
+    /// How many ParametersSha256DigestComponents there are.
+    pub(crate) parameters_digests: usize,
+}
+
 impl<'a> Name<'a> {
     /// The name of zero components, `/`.
     pub const ROOT: Name<'static> = Name { value: &[], component_count: 0 };
@@ -90,20 +99,33 @@ impl<'a> Name<'a> {
     /// Checks a Name TLV-VALUE.
     #[inline]
     pub fn parse_value(value: &'a [u8]) -> Result<Self, NameError> {
-        let mut component_count = 0;
+        Name::scan(value).map(|scan| scan.name)
+    }
+
+    /// Checks a Name TLV-VALUE and notes what an Interest must know of its components,
+    /// so that nobody walks over them a second time.
+    #[inline]
+    pub(crate) fn scan(value: &'a [u8]) -> Result<NameScan<'a>, NameError> {
+        let mut scan =
+            NameScan { name: Name { value, component_count: 0 }, implicit_digest: None, parameters_digests: 0 };
         let mut rest = value;
         while !rest.is_empty() {
+            scan.name.component_count += 1;
             // Nearly every component is generic, with a length of one octet.
             if let [8, length @ 0..=252, tail @ ..] = rest {
                 rest = tail.get(usize::from(*length)..).ok_or(TlvError::Truncated)?;
-            } else {
-                let element = tlv::read_element(rest)?;
-                check_component(&element)?;
-                rest = &rest[element.wire.len()..];
+                continue;
             }
-            component_count += 1;
+            let element = tlv::read_element(rest)?;
+            check_component(&element)?;
+            rest = &rest[element.wire.len()..];
+            match element.type_number {
+                types::IMPLICIT_SHA256_DIGEST if rest.is_empty() => scan.implicit_digest = element.value.try_into().ok(),
+                types::PARAMETERS_SHA256_DIGEST => scan.parameters_digests += 1,
+                _ => {}
+            }
         }
-        Ok(Name { value, component_count })
+        Ok(scan)
     }
 
     /// Checks a whole Name element (type 7) that fills `wire`.
