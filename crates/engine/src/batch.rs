@@ -1,15 +1,14 @@
 //! One batch: packets in, verdicts out.
 //!
-//! Every stage goes over the whole batch before the next begins: decode and hash
-//! first, then the pipelines act in arrival order (the same name can occur twice
-//! in a batch, and the second packet must see what the first did).
+//! The stages of a batch and their order are [`crate::schedule`]'s: decode and hash,
+//! prefetch, and last the pipelines, which act in arrival order (the same name can
+//! occur twice in a batch, and the second packet must see what the first did).
 
 use crate::{
-    Counters, DropReason, EngineConfig, FaceTable, Instant, StrategyTable,
+    Counters, DropReason, EngineConfig, FaceTable, Instant, Schedule, StrategyTable,
     dispatch::{Dispatcher, WorkerToken},
     pit_state::PitState,
 };
-use arrayvec::ArrayVec;
 use hashbrown::HashSet;
 use namewire_packet::{
     Data, FaceId, Interest, NackReason,
@@ -22,8 +21,8 @@ use namewire_tables::{
 };
 use std::sync::Arc;
 
-/// Most packets of one call. Also the number of packets whose cache misses can be
-/// hidden behind each other once the stages prefetch; today it only bounds the call.
+/// Most packets of one call, and the number of packets whose cache misses are hidden
+/// behind each other.
 pub const BATCH_PACKETS: usize = 64;
 
 /// Tick of the timers: Interests expire at most this much late.
@@ -128,7 +127,7 @@ impl Pass<'_, '_> {
 }
 
 /// A packet of the batch, checked.
-enum Decoded<'a> {
+pub(crate) enum Decoded<'a> {
     Interest(Interest<'a>),
     Nack(NackReason, Interest<'a>),
     Data(Data<'a>),
@@ -219,21 +218,11 @@ impl Engine {
     pub fn process(&mut self, now: Instant, view: &View<'_>, frames: &mut [Frame<'_>], out: &mut Output) {
         self.begin(out);
         let mut hashes = std::mem::take(&mut self.hashes);
-        let decoded = self.decode_and_hash(frames, &mut hashes);
-        let mut pass = Pass { now, view: *view, out };
-        for (index, (packet, hashes)) in decoded.iter().zip(&hashes).enumerate() {
-            let Frame { face, headers, asked_elsewhere, .. } = frames[index];
-            let arrival = Arrival { index: index as u16, face, headers, asked_elsewhere };
-            match packet {
-                Decoded::Interest(interest) => self.incoming_interest(&mut pass, &arrival, interest, hashes),
-                Decoded::Data(data) => self.incoming_data(&mut pass, &arrival, data, hashes),
-                Decoded::Nack(reason, interest) => {
-                    self.incoming_nack(&mut pass, &arrival, *reason, interest, hashes);
-                }
-                Decoded::Refused(reason) => self.counters.drop(*reason),
-            }
+        if hashes.len() < frames.len() {
+            hashes.resize_with(frames.len(), NameHashes::default);
         }
-        drop(decoded);
+        let mut pass = Pass { now, view: *view, out };
+        self.run_schedule(&mut pass, frames, &mut hashes);
         self.hashes = hashes;
         for (frame, offset, value) in self.hop_limits.drain(..) {
             frames[usize::from(frame)].packet[offset as usize] = value;
@@ -246,34 +235,6 @@ impl Engine {
         self.tables.end_of_batch();
     }
 
-    /// Stage 1: a view of every packet, and the hash of every prefix of its name.
-    fn decode_and_hash<'f>(
-        &mut self,
-        frames: &'f [Frame<'_>],
-        hashes: &mut Vec<NameHashes>,
-    ) -> ArrayVec<Decoded<'f>, BATCH_PACKETS> {
-        if hashes.len() < frames.len() {
-            hashes.resize_with(frames.len(), NameHashes::default);
-        }
-        let key = *self.tables.key();
-        frames
-            .iter()
-            .zip(hashes)
-            .map(|(frame, hashes)| {
-                let decoded = decode(frame);
-                let name = match &decoded {
-                    Decoded::Interest(interest) | Decoded::Nack(_, interest) => interest.name(),
-                    Decoded::Data(data) => data.name(),
-                    Decoded::Refused(_) => return decoded,
-                };
-                match hashes.compute(&key, name.value()) {
-                    Ok(()) => decoded,
-                    Err(_) => Decoded::Refused(DropReason::NameTooLong),
-                }
-            })
-            .collect()
-    }
-
     /// The octets of a packet to be sent. `frames` and `out` are those of the call
     /// that said so.
     pub fn packet<'a>(&'a self, frames: &'a [Frame<'_>], out: &'a Output, packet: PacketRef) -> &'a [u8] {
@@ -282,6 +243,11 @@ impl Engine {
             PacketRef::Rewritten { start, length } => &out.rewritten[start as usize..(start + length) as usize],
             PacketRef::Stored(id) => self.tables.cs(id).data(),
         }
+    }
+
+    /// Changes the order of the stages, from the next batch on.
+    pub fn set_schedule(&mut self, schedule: Schedule) {
+        self.config.schedule = schedule;
     }
 
     /// What this engine has counted.
@@ -321,7 +287,7 @@ impl Engine {
     }
 }
 
-fn decode<'f>(frame: &'f Frame<'_>) -> Decoded<'f> {
+pub(crate) fn decode<'f>(frame: &'f Frame<'_>) -> Decoded<'f> {
     let packet: &[u8] = frame.packet;
     if packet.len() > namewire_packet::MAX_PACKET_BYTES {
         return Decoded::Refused(DropReason::Malformed);

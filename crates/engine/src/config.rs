@@ -1,5 +1,6 @@
 //! Settings of one engine.
 
+use crate::Schedule;
 use namewire_packet::NameBuf;
 
 /// What becomes of Data that nobody asked for (forwarding §1, "Data unsolicited").
@@ -38,6 +39,8 @@ pub struct EngineConfig {
     pub unsolicited: UnsolicitedPolicy,
     /// A ForwardingHint that names a prefix of one of these is removed here.
     pub region_names: Vec<NameBuf>,
+    /// Order of the stages of a batch; changes speed, never a verdict. Default vector.
+    pub schedule: Schedule,
 }
 
 impl Default for EngineConfig {
@@ -52,6 +55,7 @@ impl Default for EngineConfig {
             dead_nonce_capacity: 131_072,
             unsolicited: UnsolicitedPolicy::DropAll,
             region_names: Vec::new(),
+            schedule: Schedule::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use hashbrown::HashMap;
 use namewire_packet::FaceId;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who can be at the other end. Numbers are NFD's.
@@ -59,13 +60,35 @@ impl FaceAttributes {
 /// All faces of the router. Written by the control side, read by every engine.
 #[derive(Debug)]
 pub struct FaceTable {
-    faces: HashMap<FaceId, FaceAttributes>,
+    faces: HashMap<FaceId, FaceAttributes, BuildHasherDefault<FaceIdHasher>>,
+}
+
+/// One multiplication: every packet asks for two or three faces, and the numbers are
+/// ours, counted up one by one, so nobody outside can choose them to collide.
+#[derive(Debug, Default)]
+struct FaceIdHasher(u64);
+
+impl Hasher for FaceIdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // Fibonacci hashing; the table takes both ends of the product.
+        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn write(&mut self, octets: &[u8]) {
+        for &octet in octets {
+            self.write_u64(self.0 ^ u64::from(octet));
+        }
+    }
 }
 
 impl Default for FaceTable {
     /// Holds the internal face (management) and nothing else.
     fn default() -> Self {
-        let mut faces = HashMap::new();
+        let mut faces = HashMap::default();
         faces.insert(FaceId::INTERNAL, FaceAttributes::new(FaceScope::Local, 0, true));
         FaceTable { faces }
     }

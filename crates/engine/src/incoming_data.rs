@@ -9,6 +9,7 @@ use crate::{
     dispatch::{WorkerToken, Workers},
     face_table::{FaceAttributes, LinkType},
     incoming_interest::violates_localhost,
+    schedule::Hints,
 };
 use namewire_packet::{
     Data, FaceId, Name,
@@ -32,6 +33,7 @@ impl Engine {
         arrival: &Arrival,
         data: &Data<'_>,
         hashes: &NameHashes,
+        hints: &Hints,
     ) {
         self.counters.in_data += 1;
         let Some(face) = pass.view.faces.get(arrival.face) else {
@@ -53,7 +55,7 @@ impl Engine {
                 asked_elsewhere = true;
             }
         }
-        let matches = self.collect_matches(by_token, data, hashes);
+        let matches = self.collect_matches(by_token, data, hashes, hints);
         if matches.is_empty() {
             return self.data_unsolicited(pass, arrival, face, data, hashes, asked_elsewhere);
         }
@@ -97,7 +99,13 @@ impl Engine {
     /// Every pending entry that `data` satisfies: the token's name group with all
     /// its variants, the Data's own name, shorter names with CanBePrefix, and the
     /// full name if somebody asked by digest.
-    fn collect_matches(&self, by_token: Option<GroupId>, data: &Data<'_>, hashes: &NameHashes) -> Matches {
+    fn collect_matches(
+        &self,
+        by_token: Option<GroupId>,
+        data: &Data<'_>,
+        hashes: &NameHashes,
+        hints: &Hints,
+    ) -> Matches {
         let name = data.name();
         let mut matches = Matches::new();
         let mut add_group = |group: GroupId, exact_too: bool| {
@@ -111,7 +119,7 @@ impl Engine {
         let token_names_data = by_token.is_some_and(|group| self.tables.group_name(group) == name.value());
         let own_name = match by_token {
             Some(group) if token_names_data => Some(group),
-            _ => self.tables.find(hashes.full_hash(), name.value()),
+            _ => self.tables.find_hinted(hashes.full_hash(), name.value(), hints.group),
         };
         if let Some(group) = own_name {
             add_group(group, true);

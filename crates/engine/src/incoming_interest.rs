@@ -8,6 +8,7 @@ use crate::{
     batch::{Arrival, PacketRef, Pass, Transmit},
     face_table::{FaceAttributes, LinkType},
     pit_state::{InRecord, MAX_LIFETIME_MS},
+    schedule::Hints,
     strategy::{StrategyContext, Trigger},
 };
 use namewire_packet::{
@@ -32,6 +33,7 @@ impl Engine {
         arrival: &Arrival,
         interest: &Interest<'_>,
         hashes: &NameHashes,
+        hints: &Hints,
     ) {
         self.counters.in_interests += 1;
         let Some(face) = pass.view.faces.get(arrival.face) else {
@@ -51,7 +53,7 @@ impl Engine {
         let is_dead = self.dead_nonces.contains(name_hash, onward.nonce.to_u32(), pass.now.0);
 
         let variant = Variant::new(interest.can_be_prefix(), interest.must_be_fresh());
-        let group = self.tables.find(name_hash, interest.name().value());
+        let group = self.tables.find_hinted(name_hash, interest.name().value(), hints.group);
         let entry = group.and_then(|group| self.tables.pit_of_group(group)[variant as usize]);
         let is_duplicate = entry.is_some_and(|entry| self.is_duplicate(entry, face, arrival.face, onward.nonce));
         if is_duplicate {
@@ -70,7 +72,7 @@ impl Engine {
         if is_dead {
             return self.interest_loop(pass, arrival, face, interest, hashes);
         }
-        self.content_store_miss(pass, arrival, interest, hashes, onward, variant);
+        self.content_store_miss(pass, arrival, interest, hashes, hints, onward, variant);
     }
 
     /// Steps 2, 3 and 6. The frame itself goes on if nothing but HopLimit changes.
@@ -160,21 +162,24 @@ impl Engine {
     ) -> Option<CsId> {
         let fresh_enough = |id: &CsId| !interest.must_be_fresh() || self.is_fresh(*id, pass.now);
         let by_name = group.and_then(|group| self.tables.cs_lookup(group));
-        let parent = interest.name().parent();
-        // An indirect name is that of an Interest that this Data answered once. A name
-        // that ends in a digest can also have been a mere prefix.
-        let asks_by_digest = interest.implicit_digest().is_some();
-        let is_whole_name = |hit: &CsHit| self.tables.cs(hit.id).name_value() == Some(parent.value());
         if let Some(hit) = by_name
-            && (hit.direct || interest.can_be_prefix() || asks_by_digest && is_whole_name(&hit))
+            && (hit.direct || interest.can_be_prefix() || self.is_asked_by_digest(interest, hashes, &hit))
         {
             return Some(hit.id).filter(fresh_enough);
         }
         let digest = interest.implicit_digest()?;
-        let group = self.tables.find(hashes.prefix_hash(parent.len()), parent.value())?;
+        let parent = parent(interest, hashes);
+        let group = self.tables.find(hashes.prefix_hash(hashes.components() - 1), parent)?;
         let hit = self.tables.cs_lookup(group).filter(|hit| hit.direct)?;
         let stored_digest = namewire_packet::digest::sha256(&[self.tables.cs(hit.id).data()]);
         (stored_digest == *digest).then_some(hit.id).filter(fresh_enough)
+    }
+
+    /// An indirect name is that of an Interest that this Data answered once. A name
+    /// that ends in a digest can also have been a mere prefix.
+    fn is_asked_by_digest(&self, interest: &Interest<'_>, hashes: &NameHashes, hit: &CsHit) -> bool {
+        interest.implicit_digest().is_some()
+            && self.tables.cs(hit.id).name_value() == Some(parent(interest, hashes))
     }
 
     /// Fresh up to and including its last moment; a FreshnessPeriod of 0 is never fresh,
@@ -204,6 +209,7 @@ impl Engine {
         arrival: &Arrival,
         interest: &Interest<'_>,
         hashes: &NameHashes,
+        hints: &Hints,
         onward: Onward,
         variant: Variant,
     ) {
@@ -231,7 +237,7 @@ impl Engine {
             lifetime_ms: interest.lifetime_ms(),
             congestion_mark: arrival.headers.congestion_mark,
         };
-        let found = lookup(pass, interest.name(), hashes);
+        let found = pass.view.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
         let strategy = pass.view.strategies.get(strategy_of(found));
         let leads_on = if onward.hint_removed { found } else { next_hop_entry(pass, interest, found) };
         let next_hops: &[NextHop] = leads_on.map_or(&[], |found| found.nexthops);
@@ -273,6 +279,11 @@ impl Engine {
         }
         Ok((entry, is_new))
     }
+}
+
+/// The name without its last component; an Interest's has one at least.
+fn parent<'a>(interest: &Interest<'a>, hashes: &NameHashes) -> &'a [u8] {
+    &interest.name().value()[..hashes.prefix_octets(hashes.components() - 1)]
 }
 
 /// Writes `hop_limit` into an Interest that is known to be well-formed.

@@ -12,6 +12,7 @@
 //! | what leaves? | [`outgoing`] |
 //! | why was a packet dropped? | [`DropReason`] |
 //! | which worker decides? | [`dispatch`] |
+//! | in which order do the stages run? | [`schedule`] |
 //! | how are next hops chosen? | [`strategy`] |
 //!
 //! Pipelines bear the names of NFD's developer guide; the steps are those of the
@@ -28,6 +29,7 @@ mod incoming_interest;
 mod incoming_nack;
 mod outgoing;
 pub mod pit_state;
+pub mod schedule;
 pub mod strategy;
 mod timers;
 
@@ -37,6 +39,7 @@ pub use counters::Counters;
 pub use drop_reason::DropReason;
 pub use face_table::{FaceAttributes, FaceScope, FaceTable, LinkType};
 pub use namewire_packet::FaceId;
+pub use schedule::Schedule;
 pub use strategy::{Strategy, StrategyError, StrategyId, StrategyTable};
 
 /// A point of a monotonic clock, in nanoseconds from an arbitrary start.

@@ -1,10 +1,11 @@
-//! Random packet sequences: a batch decides as its packets one by one would, every
+//! Random packet sequences: a batch under any schedule decides as its packets one by
+//! one would without any prefetch (the scalar twin), every
 //! packet is accounted for once, nothing is left behind, and no octets panic.
 
 mod harness;
 
 use harness::*;
-use namewire_engine::{Counters, DropReason, EngineConfig, FaceId};
+use namewire_engine::{Counters, DropReason, EngineConfig, FaceId, Schedule};
 use namewire_packet::{Interest, NackReason, lp::LpHeaders, lp::PitToken};
 use proptest::prelude::*;
 
@@ -86,8 +87,9 @@ fn batches() -> impl Strategy<Value = Batches> {
 }
 
 /// Small tables, so that their limits are met.
-fn node() -> Node {
+fn node(schedule: Schedule) -> Node {
     let mut node = Node::new(EngineConfig {
+        schedule,
         pit_capacity_entries: 10,
         interest_overflow_bytes: 600,
         cs_capacity_packets: 4,
@@ -105,8 +107,8 @@ fn node() -> Node {
     node
 }
 
-fn run(batches: &Batches, one_by_one: bool) -> (Vec<Sent>, Counters) {
-    let (mut node, mut log, mut ms) = (node(), Vec::new(), 0);
+fn run(batches: &Batches, schedule: Schedule, one_by_one: bool) -> (Vec<Sent>, Counters) {
+    let (mut node, mut log, mut ms) = (node(schedule), Vec::new(), 0);
     for (wait, packets) in batches {
         ms += wait;
         log.extend(node.at(ms).run_timers());
@@ -197,16 +199,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn batch_decides_as_its_packets_one_by_one(batches in batches()) {
-        let (together, counters) = run(&batches, false);
-        let (singly, counters_singly) = run(&batches, true);
-        prop_assert_eq!(together, singly);
-        prop_assert_eq!(counters, counters_singly);
+    fn every_schedule_decides_as_the_scalar_twin(batches in batches()) {
+        let (twin, counters_of_twin) = run(&batches, Schedule::Naive, true);
+        for schedule in Schedule::ALL {
+            let (sent, counters) = run(&batches, schedule, false);
+            prop_assert_eq!(&sent, &twin, "{}", schedule.name());
+            prop_assert_eq!(counters, counters_of_twin, "{}", schedule.name());
+        }
     }
 
     #[test]
     fn every_packet_is_accounted_for_once(batches in batches()) {
-        let (mut node, mut ms) = (node(), 0);
+        let (mut node, mut ms) = (node(Schedule::default()), 0);
         for (wait, packets) in &batches {
             ms += wait;
             node.at(ms).run_timers();
@@ -219,7 +223,7 @@ proptest! {
 
     #[test]
     fn what_leaves_is_well_formed_and_in_scope(batches in batches()) {
-        let (mut node, mut ms) = (node(), 0);
+        let (mut node, mut ms) = (node(Schedule::default()), 0);
         for (wait, packets) in &batches {
             ms += wait;
             node.at(ms).run_timers();
@@ -236,7 +240,7 @@ proptest! {
     fn octets_from_nowhere_never_panic(frames in proptest::collection::vec(
         (face(), proptest::collection::vec(any::<u8>(), 0..300), headers(), any::<bool>()), 1..64,
     )) {
-        let mut node = node();
+        let mut node = node(Schedule::default());
         let batch: Vec<(FaceId, Packet)> = frames
             .into_iter()
             .map(|(face, mut octets, headers, looks_right)| {

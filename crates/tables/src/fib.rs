@@ -312,3 +312,18 @@ impl Lengths {
         })
     }
 }
+
+/// SHIM
+#[derive(Clone, Copy, Debug)]
+pub struct FibHint(u32);
+/// SHIM
+impl Fib {
+    /// SHIM
+    pub fn prefetch_buckets(&self, _h: &NameHashes) {}
+    /// SHIM
+    pub fn candidate(&self, _h: &NameHashes) -> Option<FibHint> { None }
+    /// SHIM
+    pub fn prefetch_entry(&self, _hint: FibHint) {}
+    /// SHIM
+    pub fn longest_prefix_match_hinted(&self, name: &[u8], h: &NameHashes, _hint: Option<FibHint>) -> Option<FibEntry<'_>> { self.longest_prefix_match(name, h) }
+}

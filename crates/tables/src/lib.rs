@@ -33,10 +33,10 @@ pub mod timer_wheel;
 
 pub use content_store::{CsEntry, CsHit, CsId, CsInsert, CsRefusal};
 pub use dead_nonce_list::DeadNonceList;
-pub use fib::{Fib, FibEntry, FibEntryId, FibRefusal, Inserted, NextHop};
+pub use fib::{Fib, FibEntry, FibEntryId, FibHint, FibRefusal, Inserted, NextHop};
 pub use name_group::{GroupId, GroupToken};
 pub use name_hash::{HashKey, MAX_NAME_COMPONENTS, NameHashes, TooManyComponents, hash_name};
 pub use pages::{PageArray, PageSize};
 pub use pit::{PitEntry, PitId, PitRefusal, Recycle, Variant};
-pub use pit_cs::{PitCs, PitCsConfig};
+pub use pit_cs::{GroupHint, PitCs, PitCsConfig};
 pub use timer_wheel::TimerWheel;

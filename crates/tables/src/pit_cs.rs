@@ -313,3 +313,28 @@ impl<R: Recycle> PitCs<R> {
 fn clamp_packets(packets: u64, pit_capacity_entries: u32) -> u64 {
     packets.min(u64::from(MAX_GROUPS - pit_capacity_entries) / (1 + MAX_INDIRECT as u64))
 }
+
+/// SHIM
+#[derive(Clone, Copy, Debug)]
+pub struct GroupHint(u32);
+/// SHIM
+impl<R: Recycle> PitCs<R> {
+    /// SHIM
+    pub fn prefetch_bucket(&self, _hash: u64) {}
+    /// SHIM
+    pub fn probe(&self, _hash: u64) -> Option<GroupHint> { None }
+    /// SHIM
+    pub fn prefetch_group(&self, _hint: GroupHint) {}
+    /// SHIM
+    pub fn prefetch_entries(&self, _hint: GroupHint) -> Option<PitId> { None }
+    /// SHIM
+    pub fn find_hinted(&self, hash: u64, name_value: &[u8], _hint: Option<GroupHint>) -> Option<GroupId> { self.find(hash, name_value) }
+    /// SHIM
+    pub fn prefetch_victims(&self, _n: usize) {}
+    /// SHIM
+    pub fn prefetch_victim_groups(&self, _n: usize) {}
+    /// SHIM
+    pub fn prefetch_victim_buckets(&self, _n: usize) {}
+    /// SHIM
+    pub fn prefetch_free(&self, _n: usize) {}
+}

@@ -225,3 +225,9 @@ impl TimerWheel {
         None
     }
 }
+
+/// SHIM
+impl TimerWheel {
+    /// SHIM
+    pub fn prefetch(&self, _id: u32) {}
+}

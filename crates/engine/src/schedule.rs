@@ -1,0 +1,251 @@
+//! In which order do the stages of a batch run, and what is fetched ahead?
+//!
+//! Source: Takemasa19 §4.3-4.4.1 (the four schedules of the thesis) and the house's own.
+//! The stages are the same code under every schedule; only their order and the
+//! prefetches between them differ, and with them the wait for memory. No schedule
+//! can change a verdict: what the prefetching stages find are hints, and the stage
+//! that acts takes the packets in the order of arrival and verifies each hint
+//! (`tests/random_packets.rs` compares all of them with a scalar twin).
+//!
+//! | stage | per packet | then prefetches |
+//! | --- | --- | --- |
+//! | `decode_and_hash` (d) | the view of the packet, the hash of every prefix | |
+//! | `prefetch_buckets` (b) | | the PIT/CS bucket; of an Interest the FIB's buckets |
+//! | `probe` (p) | tags in the buckets | name group; of an Interest the longest FIB candidate |
+//! | `prefetch_entries` (e) | the group's links | PIT entry, stored Data, timer |
+//! | `act` (a) | the pipeline: everything else | |
+//!
+//! | schedule | order | paper |
+//! | --- | --- | --- |
+//! | `naive` | d0 a0 d1 a1 … | *Naive* |
+//! | `bucket-prefetch` | d0 b0 a0 d1 b1 a1 … | *Bucket Prefetch* (So et al. 2013) |
+//! | `pre-hash` | d0 b0, d1 b1 a0, d2 b2 a1 … | *Pre-Hash* |
+//! | `shtl` | d0 b0, p0 d1 b1 a0, p1 d2 b2 a1 … | *SHTL*, with short-circuit evaluation |
+//! | `vector` | d0 b0 d1 b1 …, p0 p1 …, e0 e1 …, a0 a1 … | ours |
+//!
+//! Deviation: the thesis lets the fetch of a packet's buckets run behind the hash of
+//! the next packet alone; here it also runs behind the work on the packet before, which
+//! can only help `pre-hash` and `shtl`. Short-circuit: of the FIB's candidates only the
+//! longest is fetched, since nearly always it is the match.
+
+use crate::{
+    BATCH_PACKETS, DropReason, Engine, Frame, View,
+    batch::{Arrival, Decoded, Pass, decode},
+};
+use arrayvec::ArrayVec;
+use namewire_tables::{FibHint, GroupHint, NameHashes};
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// No prefetch.
+    Naive,
+    /// A packet's own buckets are prefetched before they are searched.
+    BucketPrefetch,
+    /// The next packet is decoded and hashed, and its buckets prefetched, before this one is acted on.
+    PreHash,
+    /// `PreHash`, and the entries that the buckets name are prefetched.
+    SpeculativeLookup,
+    /// Every stage goes over the whole batch before the next begins. The default.
+    #[default]
+    Vector,
+}
+
+impl Schedule {
+    /// Every schedule, slowest first as the thesis found them.
+    pub const ALL: [Self; 5] =
+        [Self::Naive, Self::BucketPrefetch, Self::PreHash, Self::SpeculativeLookup, Self::Vector];
+
+    /// The name in configuration and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Naive => "naive",
+            Self::BucketPrefetch => "bucket-prefetch",
+            Self::PreHash => "pre-hash",
+            Self::SpeculativeLookup => "shtl",
+            Self::Vector => "vector",
+        }
+    }
+}
+
+impl std::str::FromStr for Schedule {
+    type Err = UnknownSchedule;
+
+    fn from_str(name: &str) -> Result<Self, UnknownSchedule> {
+        Self::ALL.into_iter().find(|schedule| schedule.name() == name).ok_or(UnknownSchedule)
+    }
+}
+
+/// No schedule has that name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the schedules are naive, bucket-prefetch, pre-hash, shtl and vector")]
+pub struct UnknownSchedule;
+
+/// One packet on its way through the stages.
+struct Packet<'f> {
+    decoded: Decoded<'f>,
+    hints: Hints,
+}
+
+/// What the prefetching stages found; the acting stage verifies it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Hints {
+    /// The name group whose tag fits.
+    pub(crate) group: Option<GroupHint>,
+    /// The FIB entry of the longest prefix whose tag fits.
+    pub(crate) fib: Option<FibHint>,
+}
+
+/// The packets of one call, in the order of arrival.
+struct Batch<'f, 'b, 'h> {
+    frames: &'f [Frame<'b>],
+    packets: ArrayVec<Packet<'f>, BATCH_PACKETS>,
+    /// By packet; a buffer that outlives the batch.
+    hashes: &'h mut [NameHashes],
+}
+
+impl Engine {
+    /// Runs the stages over `frames` in the order of the schedule. `hashes` has an element per frame.
+    pub(crate) fn run_schedule(&mut self, pass: &mut Pass<'_, '_>, frames: &[Frame<'_>], hashes: &mut [NameHashes]) {
+        let count = frames.len();
+        let view = pass.view;
+        let batch = &mut Batch { frames, packets: ArrayVec::new(), hashes };
+        match self.config.schedule {
+            Schedule::Naive => {
+                for packet in 0..count {
+                    self.decode_and_hash(batch);
+                    self.act(pass, batch, packet);
+                }
+            }
+            Schedule::BucketPrefetch => {
+                for packet in 0..count {
+                    self.decode_and_hash(batch);
+                    self.prefetch_buckets(&view, batch, packet);
+                    self.act(pass, batch, packet);
+                }
+            }
+            Schedule::PreHash | Schedule::SpeculativeLookup => {
+                let is_speculative = self.config.schedule == Schedule::SpeculativeLookup;
+                for packet in 0..=count {
+                    // `packet` arrives while the one before it is still to be acted on.
+                    if is_speculative && let Some(waiting) = packet.checked_sub(1) {
+                        self.probe(&view, batch, waiting);
+                        self.tables.prefetch_victim_groups(2);
+                        self.tables.prefetch_victim_buckets(1);
+                    }
+                    if packet < count {
+                        self.decode_and_hash(batch);
+                        self.prefetch_buckets(&view, batch, packet);
+                        if is_speculative {
+                            self.tables.prefetch_victims(3);
+                        }
+                    }
+                    if let Some(waiting) = packet.checked_sub(1) {
+                        self.act(pass, batch, waiting);
+                    }
+                }
+            }
+            Schedule::Vector => self.run_vector(pass, batch),
+        }
+    }
+
+    /// Each stage over the whole batch, so that the fetches of one stage overlap with
+    /// each other and with the work of the stage on the other packets.
+    fn run_vector(&mut self, pass: &mut Pass<'_, '_>, batch: &mut Batch<'_, '_, '_>) {
+        let count = batch.frames.len();
+        let view = pass.view;
+        for packet in 0..count {
+            self.decode_and_hash(batch);
+            self.prefetch_buckets(&view, batch, packet);
+        }
+        let data = batch.packets.iter().filter(|packet| matches!(packet.decoded, Decoded::Data(_))).count();
+        let victims = if self.config.cs_admit { data } else { 0 };
+        self.tables.prefetch_victims(victims);
+        self.tables.prefetch_free(count - data);
+        for packet in 0..count {
+            self.probe(&view, batch, packet);
+        }
+        self.tables.prefetch_victim_groups(victims);
+        for packet in 0..count {
+            self.prefetch_entries(batch, packet);
+        }
+        self.tables.prefetch_victim_buckets(victims);
+        for packet in 0..count {
+            self.act(pass, batch, packet);
+        }
+    }
+
+    /// A view of the next frame, and the hash of every prefix of its name.
+    fn decode_and_hash(&mut self, batch: &mut Batch<'_, '_, '_>) {
+        let place = batch.packets.len();
+        let mut decoded = decode(&batch.frames[place]);
+        let name = match &decoded {
+            Decoded::Interest(interest) | Decoded::Nack(_, interest) => Some(interest.name()),
+            Decoded::Data(data) => Some(data.name()),
+            Decoded::Refused(_) => None,
+        };
+        if let Some(name) = name
+            && batch.hashes[place].compute(self.tables.key(), name.value()).is_err()
+        {
+            decoded = Decoded::Refused(DropReason::NameTooLong);
+        }
+        batch.packets.push(Packet { decoded, hints: Hints::default() });
+    }
+
+    /// Begins to fetch every bucket that the packet's name leads to.
+    fn prefetch_buckets(&self, view: &View<'_>, batch: &Batch<'_, '_, '_>, packet: usize) {
+        let hashes = &batch.hashes[packet];
+        match batch.packets[packet].decoded {
+            Decoded::Refused(_) => {}
+            Decoded::Interest(_) => {
+                self.tables.prefetch_bucket(hashes.full_hash());
+                view.fib.prefetch_buckets(hashes);
+            }
+            Decoded::Data(_) | Decoded::Nack(..) => self.tables.prefetch_bucket(hashes.full_hash()),
+        }
+    }
+
+    /// Reads tags, and begins to fetch what they point at. An Interest whose name seems
+    /// known is probably answered without the FIB.
+    fn probe(&self, view: &View<'_>, batch: &mut Batch<'_, '_, '_>, packet: usize) {
+        let hashes = &batch.hashes[packet];
+        let Packet { decoded, hints } = &mut batch.packets[packet];
+        if matches!(decoded, Decoded::Refused(_)) {
+            return;
+        }
+        hints.group = self.tables.probe(hashes.full_hash());
+        match (hints.group, &decoded) {
+            (Some(group), _) => self.tables.prefetch_group(group),
+            (None, Decoded::Interest(_)) => {
+                hints.fib = view.fib.candidate(hashes);
+                if let Some(entry) = hints.fib {
+                    view.fib.prefetch_entry(entry);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Begins to fetch what hangs off the name group.
+    fn prefetch_entries(&self, batch: &Batch<'_, '_, '_>, packet: usize) {
+        if let Some(group) = batch.packets[packet].hints.group
+            && let Some(entry) = self.tables.prefetch_entries(group)
+        {
+            self.timers.prefetch(entry.0);
+        }
+    }
+
+    /// The packet's pipeline.
+    fn act(&mut self, pass: &mut Pass<'_, '_>, batch: &Batch<'_, '_, '_>, packet: usize) {
+        let Frame { face, headers, asked_elsewhere, .. } = batch.frames[packet];
+        let arrival = Arrival { index: packet as u16, face, headers, asked_elsewhere };
+        let hashes = &batch.hashes[packet];
+        let Packet { decoded, hints } = &batch.packets[packet];
+        match decoded {
+            Decoded::Interest(interest) => self.incoming_interest(pass, &arrival, interest, hashes, hints),
+            Decoded::Data(data) => self.incoming_data(pass, &arrival, data, hashes, hints),
+            Decoded::Nack(reason, interest) => self.incoming_nack(pass, &arrival, *reason, interest, hashes),
+            Decoded::Refused(reason) => self.counters.drop(*reason),
+        }
+    }
+}

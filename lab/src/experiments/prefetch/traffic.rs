@@ -1,0 +1,105 @@
+//! The packets of the experiment: Interests for names that are all distinct, and
+//! their Data, written into buffers that stand for the receive ring of a driver.
+
+use crate::synthetic_names::SyntheticNames;
+use namewire_engine::{FaceId, Frame};
+use namewire_packet::lp::LpHeaders;
+use namewire_packet::{DataBuilder, Interest, InterestBuilder, Name, Nonce};
+
+/// Octets of a Data's Content (Takemasa19 §3.2.2).
+pub(super) const PAYLOAD_OCTETS: usize = 128;
+/// Long enough that no Interest expires while 2^20 are outstanding.
+const LIFETIME_MS: u64 = 60_000;
+
+/// A row of packets in one buffer, as a driver would have received them.
+#[derive(Default)]
+pub(super) struct Packets {
+    octets: Vec<u8>,
+    ends: Vec<usize>,
+    headers: Vec<LpHeaders>,
+}
+
+impl Packets {
+    pub(super) fn clear(&mut self) {
+        self.octets.clear();
+        self.ends.clear();
+        self.headers.clear();
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn push(&mut self, wire: &[u8], headers: LpHeaders) {
+        self.octets.extend_from_slice(wire);
+        self.ends.push(self.octets.len());
+        self.headers.push(headers);
+    }
+
+    /// The packets as frames from `face`, lent for one pass.
+    pub(super) fn frames(&mut self, face: FaceId) -> Vec<Frame<'_>> {
+        let mut rest = self.octets.as_mut_slice();
+        let mut start = 0;
+        let mut frames = Vec::with_capacity(self.ends.len());
+        for (&end, headers) in self.ends.iter().zip(&self.headers) {
+            let (packet, after) = rest.split_at_mut(end - start);
+            frames.push(Frame { face, headers: *headers, packet, asked_elsewhere: false });
+            (rest, start) = (after, end);
+        }
+        frames
+    }
+}
+
+/// Makes packets by number; each number has one name.
+///
+/// All names have the same length, so one Interest and one Data are the patterns of
+/// all: only name and nonce differ. Signatures are for consumers; a forwarder checks
+/// none, so that of the pattern stays.
+pub(super) struct Traffic {
+    names: SyntheticNames,
+    name: Vec<u8>,
+    interest: Vec<u8>,
+    interest_name_start: usize,
+    nonce_start: usize,
+    data: Vec<u8>,
+    data_name_start: usize,
+}
+
+impl Traffic {
+    pub(super) fn new(names: SyntheticNames) -> Self {
+        let mut name = Vec::new();
+        names.write_name(0, &mut name);
+        let name_buf = Name::parse_value(&name).expect("a synthetic name is a name").to_buf();
+        let interest = InterestBuilder::new(&name_buf).nonce(Nonce::from_u32(0)).lifetime_ms(LIFETIME_MS).build();
+        let nonce_start = Interest::parse(&interest).ok().and_then(|interest| interest.nonce_offset());
+        let data = DataBuilder::new(&name_buf).content(&[0x5a; PAYLOAD_OCTETS]).sign_digest();
+        let start_in = |wire: &[u8]| wire.windows(name.len()).position(|octets| octets == name);
+        Self {
+            interest_name_start: start_in(&interest).expect("the name is inside"),
+            nonce_start: nonce_start.expect("the Interest has a nonce"),
+            data_name_start: start_in(&data).expect("the name is inside"),
+            names,
+            name,
+            interest,
+            data,
+        }
+    }
+
+    /// Octets of an Interest and of a Data.
+    pub(super) fn packet_octets(&self) -> (usize, usize) {
+        (self.interest.len(), self.data.len())
+    }
+
+    pub(super) fn push_interest(&mut self, number: u64, packets: &mut Packets) {
+        self.names.write_name(number, &mut self.name);
+        self.interest[self.interest_name_start..][..self.name.len()].copy_from_slice(&self.name);
+        self.interest[self.nonce_start..][..4].copy_from_slice(&(number as u32).to_be_bytes());
+        packets.push(&self.interest, LpHeaders::default());
+    }
+
+    pub(super) fn push_data(&mut self, number: u64, headers: LpHeaders, packets: &mut Packets) {
+        self.names.write_name(number, &mut self.name);
+        self.data[self.data_name_start..][..self.name.len()].copy_from_slice(&self.name);
+        packets.push(&self.data, headers);
+    }
+}
