@@ -110,6 +110,14 @@ impl Context {
         interrupt::check()
     }
 
+    /// Ends the run, in the midst of a long step, if the user interrupted.
+    ///
+    /// # Errors
+    /// If so.
+    pub fn check_interrupt(&self) -> Result<(), interrupt::Interrupted> {
+        interrupt::check()
+    }
+
     /// Ends a step.
     pub fn end_step(&self) {
         self.progress.inc(1);

@@ -110,6 +110,16 @@ pub fn processors_to_pin() -> Option<(usize, usize)> {
     Some((cpus.next()?, cpus.next()?))
 }
 
+/// Keeps this thread on processor number `place` of those allowed, modulo their number;
+/// where the kernel refuses, the thread stays where it is.
+pub fn run_on_processor(place: usize) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
+    let mut only = CpuSet::new();
+    only.set(cpus[place % cpus.len()]);
+    let _ = sched_setaffinity(None, &only);
+}
+
 /// Runs `start` while this thread is on processor `cpu`: a child inherits it from
 /// its first instruction on, which pinning it afterwards would not give.
 fn on_cpu<T>(cpu: usize, start: impl FnOnce() -> T) -> anyhow::Result<T> {

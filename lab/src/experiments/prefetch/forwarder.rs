@@ -7,11 +7,11 @@ use crate::tsc;
 use anyhow::{Context as _, ensure};
 use namewire_engine::dispatch::Dispatcher;
 use namewire_engine::{
-    BATCH_PACKETS, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Instant, Output, StrategyTable,
-    View,
+    BATCH_PACKETS, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Instant, Output, PacketRef,
+    Schedule, StrategyTable, Transmit, View,
 };
 use namewire_packet::lp::{LpHeaders, PitToken};
-use namewire_tables::{Fib, HashKey, NextHop};
+use namewire_tables::{Fib, HashKey};
 use std::sync::Arc;
 
 pub(super) const CONSUMER: FaceId = FaceId(300);
@@ -24,9 +24,6 @@ pub(super) struct Setup {
     /// Interests outstanding before their Data come.
     pub(super) outstanding: u64,
     pub(super) store_bytes: u64,
-    pub(super) store_packets: u64,
-    /// PIT tokens go out and come back on the Data.
-    pub(super) tokens: bool,
     pub(super) key: HashKey,
     /// First number of the names that this forwarder uses.
     pub(super) first_name: u64,
@@ -37,7 +34,7 @@ pub(super) struct Setup {
 pub(super) struct Cycles {
     pub(super) interests: u64,
     pub(super) data: u64,
-    /// Of each.
+    /// Interests, and as many Data.
     pub(super) packets: u64,
 }
 
@@ -59,10 +56,30 @@ pub(super) struct Forwarder {
     out: Output,
     next_interest: u64,
     next_data: u64,
+    hits: u64,
     /// Tokens of outstanding Interests, by number modulo their count.
     tokens: Vec<Option<PitToken>>,
     interests: Packets,
     data: Packets,
+}
+
+/// How Data finds the Interests that wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// By its name alone.
+    Name,
+    /// By the PIT token that went out with the Interest.
+    Token,
+}
+
+/// Most batches of each kind that are prepared at once.
+const MAX_BATCHES: usize = 512;
+
+/// Cycles of the time stamp counter that `work` takes.
+fn timed(work: impl FnOnce()) -> anyhow::Result<u64> {
+    let before = tsc::read().context("this processor has no time stamp counter that we can read")?;
+    work();
+    Ok(tsc::read().unwrap_or(before) - before)
 }
 
 /// Virtual time between packets: 5 million per second.
@@ -73,14 +90,15 @@ impl Forwarder {
         let config = EngineConfig {
             pit_capacity_entries: u32::try_from(setup.outstanding + setup.outstanding / 8 + 4096)?,
             cs_capacity_bytes: setup.store_bytes,
-            cs_capacity_packets: setup.store_packets,
+            // Octets are the limit: no Data takes fewer than this.
+            cs_capacity_packets: setup.store_bytes / 256,
             ..EngineConfig::default()
         };
         let dispatcher = Arc::new(Dispatcher::new(usize::from(worker) + 1, setup.key));
         let engine = Engine::new(config, worker, dispatcher, setup.key, setup.first_name);
         let mut faces = FaceTable::default();
         faces.insert(CONSUMER, FaceAttributes::new(FaceScope::NonLocal, worker, false));
-        faces.insert(PRODUCER, FaceAttributes::new(FaceScope::NonLocal, worker, setup.tokens));
+        faces.insert(PRODUCER, FaceAttributes::new(FaceScope::NonLocal, worker, true));
         Ok(Self {
             engine,
             faces,
@@ -90,7 +108,8 @@ impl Forwarder {
             out: Output::default(),
             next_interest: setup.first_name,
             next_data: setup.first_name,
-            tokens: if setup.tokens { vec![None; setup.outstanding as usize + BATCH_PACKETS] } else { Vec::new() },
+            hits: 0,
+            tokens: vec![None; setup.outstanding as usize + MAX_BATCHES * BATCH_PACKETS],
             interests: Packets::default(),
             data: Packets::default(),
             setup,
@@ -108,36 +127,78 @@ impl Forwarder {
 
     /// Sends Interests until as many are outstanding as asked, then exchanges until the
     /// store is full and evicts.
-    pub(super) fn fill(&mut self, fib: &Fib, check: &mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub(super) fn fill(&mut self, fib: &Fib, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<()> {
         while self.next_interest - self.next_data < self.setup.outstanding {
             self.interests.clear();
+            self.data.clear();
             self.push_interests(BATCH_PACKETS as u64);
-            self.run_interests(fib)?;
+            self.run_prepared(fib, Schedule::default())?;
             check()?;
         }
         loop {
             let stored = self.engine.cs_len();
-            self.exchange(fib, 64)?;
+            let batches = self.batches_at_once();
+            self.exchange(fib, Schedule::default(), batches, Finding::Name)?;
             check()?;
-            if self.engine.cs_len() < stored + 64 * BATCH_PACKETS {
+            if self.engine.cs_len() < stored + batches * BATCH_PACKETS {
                 return Ok(());
             }
         }
     }
 
-    /// `batches` batches of new Interests and as many of the oldest outstanding ones' Data, in turn.
-    /// The packets are made before the clock starts.
-    pub(super) fn exchange(&mut self, fib: &Fib, batches: usize) -> anyhow::Result<Cycles> {
+    /// How many batches may be prepared at once: their Data must be outstanding already.
+    pub(super) fn batches_at_once(&self) -> usize {
+        MAX_BATCHES.min(self.setup.outstanding as usize / BATCH_PACKETS)
+    }
+
+    /// Makes the packets of an exchange: `batches` batches of new Interests, and as many of Data for the oldest outstanding ones.
+    pub(super) fn prepare(&mut self, batches: usize, finding: Finding) {
+        assert!(batches <= self.batches_at_once());
         self.interests.clear();
         self.data.clear();
         let packets = (batches * BATCH_PACKETS) as u64;
         self.push_interests(packets);
         for number in self.next_data..self.next_data + packets {
-            let pit_token = if self.setup.tokens { self.tokens[self.token_place(number)] } else { None };
-            let headers = LpHeaders { pit_token, ..LpHeaders::default() };
-            self.traffic.push_data(number, headers, &mut self.data);
+            let pit_token = match finding {
+                Finding::Name => None,
+                Finding::Token => self.tokens[self.token_place(number)],
+            };
+            self.traffic.push_data(number, LpHeaders { pit_token, ..LpHeaders::default() }, &mut self.data);
         }
-        self.run(fib, packets)
+    }
+
+    /// Prepares and runs: the packets are made before the clock starts.
+    pub(super) fn exchange(
+        &mut self,
+        fib: &Fib,
+        schedule: Schedule,
+        batches: usize,
+        finding: Finding,
+    ) -> anyhow::Result<Cycles> {
+        self.prepare(batches, finding);
+        self.run_prepared(fib, schedule)
+    }
+
+    /// Asks again for names whose Data came `age` Data ago and is still stored; gives
+    /// cycles per Interest.
+    pub(super) fn hits(&mut self, fib: &Fib, schedule: Schedule, batches: usize, age: u64) -> anyhow::Result<u64> {
+        self.interests.clear();
+        let first = self.next_data - age;
+        for number in first..first + (batches * BATCH_PACKETS) as u64 {
+            self.traffic.push_interest(number, &mut self.interests);
+        }
+        self.engine.set_schedule(schedule);
+        let view = View { fib, strategies: &self.strategies, faces: &self.faces };
+        let mut cycles = 0;
+        for frames in self.interests.frames(CONSUMER).chunks_mut(BATCH_PACKETS) {
+            self.now.0 += NS_PER_PACKET * frames.len() as u64;
+            cycles += timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?;
+            let sent = &self.out.transmits;
+            let is_stored = |transmit: &Transmit| matches!(transmit.packet, PacketRef::Stored(_));
+            ensure!(sent.len() == frames.len() && sent.iter().all(is_stored), "the store lacks what it should hold");
+            self.hits += frames.len() as u64;
+        }
+        Ok(cycles)
     }
 
     fn push_interests(&mut self, packets: u64) {
@@ -150,48 +211,33 @@ impl Forwarder {
         (number % self.tokens.len() as u64) as usize
     }
 
-    fn run_interests(&mut self, fib: &Fib) -> anyhow::Result<()> {
-        let packets = self.interests.len() as u64;
-        self.run(fib, packets).map(|_| ())
-    }
-
-    /// Processes what `interests` and `data` hold, a batch of each in turn.
-    fn run(&mut self, fib: &Fib, packets: u64) -> anyhow::Result<Cycles> {
-        let mut cycles = Cycles { packets, ..Cycles::default() };
+    /// Processes what was prepared, a batch of Interests and a batch of Data in turn.
+    pub(super) fn run_prepared(&mut self, fib: &Fib, schedule: Schedule) -> anyhow::Result<Cycles> {
+        let mut cycles = Cycles { packets: self.interests.len() as u64, ..Cycles::default() };
+        self.engine.set_schedule(schedule);
         let view = View { fib, strategies: &self.strategies, faces: &self.faces };
-        let (mut interests, mut data) = (std::mem::take(&mut self.interests), std::mem::take(&mut self.data));
-        let mut interest_frames = interests.frames(CONSUMER);
-        let mut data_frames = data.frames(PRODUCER);
+        let mut interest_frames = self.interests.frames(CONSUMER);
+        let mut data_frames = self.data.frames(PRODUCER);
         let mut data_batches = data_frames.chunks_mut(BATCH_PACKETS);
         for frames in interest_frames.chunks_mut(BATCH_PACKETS) {
             self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            let before = tsc::read().context("this processor has no time stamp counter that we can read")?;
-            self.engine.process(self.now, &view, frames, &mut self.out);
-            let after = tsc::read().unwrap_or(before);
-            cycles.interests += after - before;
+            cycles.interests += timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?;
             let sent = &self.out.transmits;
             ensure!(sent.len() == frames.len(), "{} of {} Interests went on", sent.len(), frames.len());
             for transmit in sent {
                 ensure!(transmit.face == PRODUCER && transmit.headers.nack.is_none(), "an Interest went astray");
-                if !self.tokens.is_empty() {
-                    let place = (self.next_interest % self.tokens.len() as u64) as usize;
-                    self.tokens[place] = transmit.headers.pit_token;
-                }
+                let place = (self.next_interest % self.tokens.len() as u64) as usize;
+                self.tokens[place] = transmit.headers.pit_token;
                 self.next_interest += 1;
             }
             let Some(frames) = data_batches.next() else { continue };
             self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            let before = tsc::read().unwrap_or(0);
-            self.engine.process(self.now, &view, frames, &mut self.out);
-            let after = tsc::read().unwrap_or(before);
-            cycles.data += after - before;
+            cycles.data += timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?;
             let sent = &self.out.transmits;
             ensure!(sent.len() == frames.len(), "{} of {} Data went on", sent.len(), frames.len());
             ensure!(sent.iter().all(|transmit| transmit.face == CONSUMER), "a Data went astray");
             self.next_data += frames.len() as u64;
         }
-        drop((interest_frames, data_frames));
-        (self.interests, self.data) = (interests, data);
         Ok(cycles)
     }
 
@@ -202,9 +248,9 @@ impl Forwarder {
         let data = self.next_data - self.setup.first_name;
         ensure!(
             (counters.in_interests, counters.out_interests, counters.satisfied, counters.out_data)
-                == (interests, interests, data, data)
+                == (interests + self.hits, interests, data, data + self.hits)
                 && counters.dropped_total() == 0
-                && counters.cs_hits == 0,
+                && counters.cs_hits == self.hits,
             "the engine did something else than forward: {counters:?}"
         );
         Ok(())
