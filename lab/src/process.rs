@@ -124,12 +124,20 @@ pub fn run_on_processor(place: usize) {
 /// its first instruction on, which pinning it afterwards would not give.
 fn on_cpu<T>(cpu: usize, start: impl FnOnce() -> T) -> anyhow::Result<T> {
     let before = sched_getaffinity(None)?;
-    let mut only = CpuSet::new();
-    only.set(cpu);
-    sched_setaffinity(None, &only).with_context(|| format!("cannot run on CPU {cpu}"))?;
+    stay_on(cpu)?;
     let result = start();
     sched_setaffinity(None, &before)?;
     Ok(result)
+}
+
+/// Keeps the calling thread on processor `cpu`.
+///
+/// # Errors
+/// If the system does not allow it.
+pub fn stay_on(cpu: usize) -> anyhow::Result<()> {
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    sched_setaffinity(None, &only).with_context(|| format!("cannot run on CPU {cpu}"))
 }
 
 /// Nanoseconds that all living threads of process `pid` spent on processors.

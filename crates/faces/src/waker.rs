@@ -10,7 +10,10 @@ use rustix::event::{EventfdFlags, eventfd};
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    pub(crate) fn new() -> std::io::Result<Self> {
+    /// A waker of nobody yet; a driver makes its own.
+    ///
+    /// Errors: the process has no descriptors left.
+    pub fn new() -> std::io::Result<Self> {
         Ok(Waker(Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)))
     }
 

@@ -24,7 +24,7 @@ mod environment;
 mod exit;
 mod face_creation;
 mod listeners;
-mod mesh;
+pub mod mesh;
 mod messages;
 pub mod ring;
 mod router_drop;

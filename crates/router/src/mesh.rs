@@ -39,20 +39,27 @@ const METADATA_BYTES: usize = 72;
 
 /// What the receiving worker is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Task {
+pub enum Task {
     /// Its engine decides: the name is its own.
-    Decide { asked_elsewhere: bool },
+    Decide {
+        /// Other workers were given it too.
+        asked_elsewhere: bool,
+    },
     /// Its face sends: the decision is made.
     Transmit,
 }
 
 /// A record as read from a ring.
 #[derive(Debug)]
-pub(crate) struct Record<'a> {
-    pub(crate) task: Task,
-    pub(crate) face: FaceId,
-    pub(crate) headers: LpHeaders,
-    pub(crate) packet: &'a mut [u8],
+pub struct Record<'a> {
+    /// What is to be done.
+    pub task: Task,
+    /// The face that received the packet, or is to send it.
+    pub face: FaceId,
+    /// Link headers that concern the packet.
+    pub headers: LpHeaders,
+    /// Its octets, lent by the ring.
+    pub packet: &'a mut [u8],
 }
 
 const HAS_NACK: u8 = 1;
@@ -111,13 +118,26 @@ fn decode(record: &mut [u8]) -> Option<Record<'_>> {
 }
 
 /// How to wake one worker.
-pub(crate) struct Bell {
-    pub(crate) doorbell: Doorbell,
-    pub(crate) waker: Waker,
+#[derive(Debug)]
+pub struct Bell {
+    /// Whether it sleeps.
+    pub doorbell: Doorbell,
+    /// Ends its sleep.
+    pub waker: Waker,
+}
+
+impl Bell {
+    /// A bell for a worker without sockets, which looks at its rings by itself.
+    ///
+    /// Errors: the process has no descriptors left.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Bell { doorbell: Doorbell::new(), waker: Waker::new()? })
+    }
 }
 
 /// The rings out of one worker.
-pub(crate) struct Outbox {
+#[derive(Debug)]
+pub struct Outbox {
     producers: Vec<Option<Producer>>,
     bells: Arc<[Bell]>,
     /// Rings with unpublished records, one bit each.
@@ -125,12 +145,13 @@ pub(crate) struct Outbox {
 }
 
 /// The rings into one worker.
-pub(crate) struct Inbox {
+#[derive(Debug)]
+pub struct Inbox {
     consumers: Vec<Consumer>,
 }
 
 /// Makes the rings between all workers: (out of, into) each of them.
-pub(crate) fn connect(bells: &Arc<[Bell]>) -> Vec<(Outbox, Inbox)> {
+pub fn connect(bells: &Arc<[Bell]>) -> Vec<(Outbox, Inbox)> {
     let workers = bells.len();
     let mut inboxes: Vec<Inbox> = (0..workers).map(|_| Inbox { consumers: Vec::new() }).collect();
     let mut outboxes = Vec::new();
@@ -150,7 +171,7 @@ pub(crate) fn connect(bells: &Arc<[Bell]>) -> Vec<(Outbox, Inbox)> {
 
 impl Outbox {
     /// Queues a packet for another worker. False: the ring is full.
-    pub(crate) fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) -> bool {
+    pub fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) -> bool {
         let Some(producer) = self.producers.get_mut(usize::from(to)).and_then(Option::as_mut) else { return false };
         let metadata = encode(task, face, headers);
         let pushed = match producer.try_push(&[&metadata, packet]) {
@@ -169,7 +190,7 @@ impl Outbox {
     }
 
     /// Makes everything pushed visible and wakes whoever sleeps.
-    pub(crate) fn publish(&mut self) {
+    pub fn publish(&mut self) {
         while self.dirty != 0 {
             let to = self.dirty.trailing_zeros() as usize;
             self.dirty &= self.dirty - 1;
@@ -182,20 +203,20 @@ impl Outbox {
     }
 
     /// The bell of worker `index`.
-    pub(crate) fn bell(&self, index: u8) -> &Bell {
+    pub fn bell(&self, index: u8) -> &Bell {
         &self.bells[usize::from(index)]
     }
 }
 
 impl Inbox {
     /// True if a record waits in any ring.
-    pub(crate) fn has_records(&mut self) -> bool {
+    pub fn has_records(&mut self) -> bool {
         self.consumers.iter_mut().any(Consumer::has_records)
     }
 
     /// Lends up to `max_records` records of each ring in turn to `take`, which
     /// gets all those of one ring at once.
-    pub(crate) fn drain(&mut self, max_records: usize, mut take: impl FnMut(&mut dyn Iterator<Item = Record<'_>>)) {
+    pub fn drain(&mut self, max_records: usize, mut take: impl FnMut(&mut dyn Iterator<Item = Record<'_>>)) {
         for consumer in &mut self.consumers {
             let mut batch = consumer.batch(max_records);
             if !batch.is_empty() {

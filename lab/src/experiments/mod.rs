@@ -1,12 +1,17 @@
 //! Every experiment: one file each, and one line each in [`TABLE`].
 
 mod prefetch;
+pub mod ring_crossing;
 mod router_sockets;
 
 use crate::experiment::Experiment;
 
 /// All experiments, in the order in which `namewire-lab list` shows them.
-pub const TABLE: &[Experiment] = &[router_sockets::EXPERIMENT, prefetch::EXPERIMENT];
+pub const TABLE: &[Experiment] = &[
+    router_sockets::EXPERIMENT,
+    prefetch::EXPERIMENT,
+    ring_crossing::EXPERIMENT,
+];
 
 /// The experiment with this id.
 pub fn find(id: &str) -> Option<&'static Experiment> {

@@ -1,0 +1,304 @@
+//! What does a packet cost when its name or its face belongs to another worker?
+//!
+//! Measured with the router's own rings (`namewire_router::mesh`), metadata included.
+//! The sending worker writes metadata and octets and publishes a batch; the receiving
+//! worker lends the batch, decodes the metadata and reads every cache line of every
+//! packet, which is where the transfer between the cores shows: its engine would have
+//! to read the packet anyway, but from its own cache. Time in which a side only waits
+//! for the other is not counted, nor is what lies before and behind (sockets, engine).
+//!
+//! * *two threads*: a processor each; at most [`BATCHES_IN_FLIGHT`] batches between them,
+//!   as between workers that keep up.
+//! * *one thread*: both ends in turn, so that no line moves: what the instructions cost.
+//!
+//! The headline is the dearer of Interest and Data in full batches: what sender and
+//! receiver spend on one packet together. What it does not say: how the wake-up of a
+//! sleeping worker is paid for (a system call, once per sleep), and cores that share
+//! no last-level cache.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use namewire_packet::FaceId;
+use namewire_packet::lp::{LpHeaders, PitToken};
+use namewire_router::mesh::{self, Bell, Inbox, Outbox, Task};
+
+use crate::clock::Clock;
+use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::process;
+use crate::statistics::Summary;
+use crate::tsc;
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "ring-crossing",
+    source: "ours (house plan §4)",
+    question: "What does a packet cost that crosses from one worker to another?",
+    needs: "quick: 5 s, 10 MB; full: 20 s, 10 MB; two processors, or only one thread is measured",
+    takes_names: false,
+    takes_trace: false,
+    run,
+};
+
+/// A batch of the router: most records that a worker takes from a ring in one turn.
+const FULL_BATCH_PACKETS: usize = 64;
+
+/// Batches that the sender may be ahead.
+const BATCHES_IN_FLIGHT: u64 = 4;
+
+/// Distance of the octets that the receiver reads of each packet: a cache line.
+const LINE_BYTES: usize = 64;
+
+/// A packet with a size that is typical of its kind.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    octets: usize,
+}
+
+const KINDS: [Kind; 2] = [Kind { name: "interest-100", octets: 100 }, Kind { name: "data-250", octets: 250 }];
+
+/// What one crossing cost each side, in ticks of [`ticks`].
+#[derive(Clone, Copy, Debug)]
+struct Crossing {
+    /// The sender: metadata, copy, publication.
+    sender_ticks: f64,
+    /// The receiver: lending, metadata, reading the octets.
+    receiver_ticks: f64,
+}
+
+impl Crossing {
+    /// Both sides together.
+    fn total_ticks(&self) -> f64 {
+        self.sender_ticks + self.receiver_ticks
+    }
+}
+
+/// TSC cycles, or nanoseconds where there is no such counter.
+fn ticks(clock: &Clock) -> u64 {
+    tsc::read().unwrap_or_else(|| clock.now_ns())
+}
+
+/// Cycles for one packet that crosses between two processors in full batches, both sides together,
+/// for the dearer of an Interest of 100 octets and a Data of 250; `None` with one processor only,
+/// or without a cycle counter. A single repetition: the caller takes the median of several.
+///
+/// Cost: some 40 ms for 2,000 batches of each.
+///
+/// # Errors
+/// If the threads cannot be placed.
+pub fn crossing_cycles(clock: &Clock, batches: u64) -> anyhow::Result<Option<f64>> {
+    let (Some(cpus), Some(_)) = (process::processors_to_pin(), clock.tsc_hz()) else { return Ok(None) };
+    let mut dearer = 0.0_f64;
+    for kind in KINDS {
+        dearer = dearer.max(two_threads(clock, cpus, kind, FULL_BATCH_PACKETS, batches)?.total_ticks());
+    }
+    Ok(Some(dearer))
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let (repetitions, batches) = match context.scale {
+        Scale::Smoke => (3, 500),
+        Scale::Quick => (15, 10_000),
+        Scale::Full => (31, 20_000),
+    };
+    let cpus = process::processors_to_pin();
+    let cases: Vec<(Kind, usize)> =
+        KINDS.into_iter().flat_map(|kind| [1, 8, FULL_BATCH_PACKETS].map(|batch| (kind, batch))).collect();
+    let mut table = Table { clock: &context.clock, samples: BTreeMap::new() };
+    context.plan_steps(repetitions * cases.len());
+    for _ in 0..repetitions {
+        for &(kind, batch) in &cases {
+            let case = format!("{}-batch-{batch}", kind.name);
+            context.begin_step(&case)?;
+            table.add(&case, "one thread", one_thread(&context.clock, kind, batch, batches)?);
+            if let Some(cpus) = cpus {
+                table.add(&case, "two threads", two_threads(&context.clock, cpus, kind, batch, batches)?);
+            }
+            context.end_step();
+        }
+    }
+    Ok(table.outcome(cpus))
+}
+
+/// Repetitions by case, subject and metric, in nanoseconds.
+struct Table<'a> {
+    clock: &'a Clock,
+    samples: BTreeMap<(String, &'static str, &'static str), Samples>,
+}
+
+impl Table<'_> {
+    fn add(&mut self, case: &str, subject: &'static str, crossing: Crossing) {
+        for (metric, value) in
+            [("sender", crossing.sender_ticks), ("receiver", crossing.receiver_ticks), ("both", crossing.total_ticks())]
+        {
+            self.samples.entry((case.to_owned(), subject, metric)).or_default().add(value);
+        }
+    }
+
+    fn outcome(self, cpus: Option<(usize, usize)>) -> Outcome {
+        let has_tsc = self.clock.tsc_hz().is_some();
+        let unit = if has_tsc { "TSC cycles per packet" } else { "ns per packet" };
+        let rows: Vec<_> = self
+            .samples
+            .iter()
+            .map(|((case, subject, metric), samples)| samples.row(case, subject, metric, unit, None))
+            .collect();
+        let median = |subject: &str| {
+            let full = KINDS.map(|kind| format!("{}-batch-{FULL_BATCH_PACKETS}", kind.name));
+            let of_both = rows.iter().filter(|row| row.subject == subject && row.metric == "both");
+            let medians =
+                of_both.filter(|row| full.contains(&row.case)).filter_map(|row| Some(row.value.as_ref()?.median));
+            medians.max_by(f64::total_cmp)
+        };
+        let mut headline = BTreeMap::new();
+        for (subject, key) in [("two threads", "ring_crossing"), ("one thread", "ring_one_thread")] {
+            let Some(value) = median(subject) else { continue };
+            if let Some(hz) = self.clock.tsc_hz() {
+                headline.insert(format!("{key}_cycles"), value);
+                headline.insert(format!("{key}_ns"), value * 1e9 / hz);
+            } else {
+                headline.insert(format!("{key}_ns"), value);
+            }
+        }
+        let notes = vec![
+            "A sample is the median over the batches of one run, divided by the packets of a batch.".to_owned(),
+            match cpus {
+                Some((sender, receiver)) => format!("Sender on CPU {sender}, receiver on CPU {receiver}."),
+                None => "Only one CPU: nothing could cross.".to_owned(),
+            },
+        ];
+        Outcome { rows, headline, notes }
+    }
+}
+
+/// Two workers' rings; only the way from the first to the second is used.
+fn connect() -> anyhow::Result<(Outbox, Inbox)> {
+    let bells: Arc<[Bell]> = [Bell::new()?, Bell::new()?].into();
+    let mut ends = mesh::connect(&bells).into_iter();
+    let (Some((outbox, _)), Some((_, inbox))) = (ends.next(), ends.next()) else {
+        anyhow::bail!("two workers have two ends");
+    };
+    Ok((outbox, inbox))
+}
+
+/// What a worker passes on: a face, a token and an incoming face, as Data on its way has.
+fn headers() -> LpHeaders {
+    LpHeaders { pit_token: PitToken::new(&[7; 6]), incoming_face_id: Some(FaceId(300)), ..LpHeaders::default() }
+}
+
+/// The sender's share of one batch; false if the ring was full.
+fn send(outbox: &mut Outbox, packets: usize, packet: &[u8], headers: &LpHeaders) -> bool {
+    let task = Task::Transmit;
+    let is_sent = (0..packets).all(|_| outbox.push(1, task, FaceId(301), headers, packet));
+    outbox.publish();
+    is_sent
+}
+
+/// The receiver's share: how many packets came, and a sum over what they hold.
+fn receive(inbox: &mut Inbox) -> (u64, u64) {
+    let (mut packets, mut sum) = (0, 0);
+    inbox.drain(FULL_BATCH_PACKETS, |records| {
+        for record in records {
+            packets += 1;
+            let lines: u64 = record.packet.iter().step_by(LINE_BYTES).map(|&octet| u64::from(octet)).sum();
+            sum += lines + record.face.0 + u64::from(record.headers.pit_token.is_some());
+        }
+    });
+    (packets, sum)
+}
+
+/// What [`receive`] must have summed up for one packet.
+fn expected_sum(kind: Kind) -> u64 {
+    kind.octets.div_ceil(LINE_BYTES) as u64 + 301 + 1
+}
+
+fn one_thread(clock: &Clock, kind: Kind, batch: usize, batches: u64) -> anyhow::Result<Crossing> {
+    let (mut outbox, mut inbox) = connect()?;
+    let (packet, headers) = (vec![1; kind.octets], headers());
+    let (mut sender, mut receiver) = (Vec::new(), Vec::new());
+    for _ in 0..batches {
+        let started = ticks(clock);
+        let is_sent = send(&mut outbox, batch, &packet, &headers);
+        let sent = ticks(clock);
+        let (packets, sum) = receive(&mut inbox);
+        let received = ticks(clock);
+        anyhow::ensure!(is_sent && packets == batch as u64 && sum == packets * expected_sum(kind), "a packet was lost");
+        sender.push(per_packet(started, sent, packets));
+        receiver.push(per_packet(sent, received, packets));
+    }
+    summed_up(&sender, &receiver)
+}
+
+fn two_threads(
+    clock: &Clock,
+    (sender_cpu, receiver_cpu): (usize, usize),
+    kind: Kind,
+    batch: usize,
+    batches: u64,
+) -> anyhow::Result<Crossing> {
+    let (mut outbox, mut inbox) = connect()?;
+    let total = batches * batch as u64;
+    let received_total = AtomicU64::new(0);
+    let failed = AtomicBool::new(false);
+    let (sender, receiver) = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| -> anyhow::Result<Vec<f64>> {
+            process::stay_on(sender_cpu).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            let (packet, headers) = (vec![1; kind.octets], headers());
+            let mut samples = Vec::new();
+            let in_flight = BATCHES_IN_FLIGHT * batch as u64;
+            for sent_batches in 0..batches {
+                let sent_packets = sent_batches * batch as u64;
+                while sent_packets - received_total.load(Ordering::Relaxed) >= in_flight {
+                    anyhow::ensure!(!failed.load(Ordering::Relaxed), "the receiver failed");
+                    std::hint::spin_loop();
+                }
+                let started = ticks(clock);
+                let is_sent = send(&mut outbox, batch, &packet, &headers);
+                samples.push(per_packet(started, ticks(clock), batch as u64));
+                anyhow::ensure!(is_sent, "the ring was full with {in_flight} packets in flight");
+            }
+            Ok(samples)
+        });
+        let receiving = scope.spawn(|| -> anyhow::Result<Vec<f64>> {
+            process::stay_on(receiver_cpu).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            let mut samples = Vec::new();
+            let (mut received, mut total_sum) = (0, 0);
+            while received < total {
+                if !inbox.has_records() {
+                    anyhow::ensure!(!failed.load(Ordering::Relaxed), "the sender failed");
+                    std::hint::spin_loop();
+                    continue;
+                }
+                let started = ticks(clock);
+                let (packets, sum) = receive(&mut inbox);
+                samples.push(per_packet(started, ticks(clock), packets));
+                received += packets;
+                total_sum += sum;
+                received_total.store(received, Ordering::Relaxed);
+            }
+            anyhow::ensure!(total_sum == total * expected_sum(kind), "a packet was damaged");
+            Ok(samples)
+        });
+        let sent = sending.join();
+        failed.store(!matches!(sent, Ok(Ok(_))), Ordering::Relaxed);
+        (sent, receiving.join())
+    });
+    let samples = |side: std::thread::Result<anyhow::Result<Vec<f64>>>| {
+        side.map_err(|_| anyhow::anyhow!("a measuring thread panicked")).and_then(|samples| samples)
+    };
+    summed_up(&samples(sender)?, &samples(receiver)?)
+}
+
+fn per_packet(started: u64, ended: u64, packets: u64) -> f64 {
+    ended.saturating_sub(started) as f64 / packets.max(1) as f64
+}
+
+/// Medians: a batch during which the machine did something else does not count.
+fn summed_up(sender: &[f64], receiver: &[f64]) -> anyhow::Result<Crossing> {
+    match (Summary::of(sender), Summary::of(receiver)) {
+        (Some(sender), Some(receiver)) => Ok(Crossing { sender_ticks: sender.median, receiver_ticks: receiver.median }),
+        _ => anyhow::bail!("nothing was measured"),
+    }
+}
