@@ -36,15 +36,13 @@ impl Network {
     fn audit_node(&self, node: NodeId, broken: &mut Vec<String>) {
         let mut law = |what: &str, left: u64, right: u64| law(broken, &format!("node {}: {what}", node.0), left, right);
         let (engine, links) = (self.counters(node), self.link_total(node));
-        let workers = self.engines(node).count();
         let refused = engine.dropped(DropReason::Malformed) + engine.dropped(DropReason::NameTooLong);
 
-        // From the link services into the engines. Data may be shown to several workers.
+        // From the link services into the engines.
         if refused == 0 {
             law("Interests from links to engine", links.in_interests, engine.in_interests);
             law("Nacks from links to engine", links.in_nacks, engine.in_nacks);
-            let shown_once = if workers == 1 { engine.in_data } else { engine.in_data.min(links.in_data) };
-            law("Data from links to engine", links.in_data, shown_once);
+            law("Data from links to engine", links.in_data, engine.in_data);
         }
         // From the engines into the link services.
         let not_sent = links.drops[LinkDrop::PacketTooLarge as usize] + self.sent_to_no_face(node);

@@ -384,8 +384,8 @@ impl Network {
     fn router_receives(&mut self, at: End, node: NodeId, face: FaceId, headers: LpHeaders, packet: Vec<u8>) {
         let now_ns = self.now_ns();
         let speaks_lp = self.links[at.0.0].ends[at.1].service.peer_speaks_lp();
-        let batches = self.nodes[node.0].accept(now_ns, Inbound::new(face, headers, packet), speaks_lp);
-        self.carry_out(node, Decided { batches, ..Decided::default() });
+        let batch = self.nodes[node.0].accept(now_ns, Inbound::new(face, headers, packet), speaks_lp);
+        self.carry_out(node, Decided { batches: batch.into_iter().collect(), ..Decided::default() });
     }
 
     fn schedule_expiry(&mut self, end: End) {

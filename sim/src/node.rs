@@ -7,10 +7,10 @@
 use crate::routing::Routing;
 use crate::trace::{Trace, TraceEvent, TraceKind};
 use fastrand::Rng;
-use namewire_engine::dispatch::{Dispatcher, Workers};
+use namewire_engine::dispatch::{Dispatcher, Round};
 use namewire_engine::{
     BATCH_PACKETS, Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame,
-    Instant, Output, StrategyTable, View, strategy::registry::instance_name,
+    HandOver, Instant, Output, StrategyTable, View, strategy::registry::instance_name,
 };
 use namewire_management::strategy_choice::ResolvedStrategy;
 use namewire_packet::lp::LpHeaders;
@@ -61,13 +61,13 @@ pub(crate) struct Inbound {
     pub(crate) headers: LpHeaders,
     pub(crate) packet: Vec<u8>,
     pub(crate) name: Option<Rc<NameBuf>>,
-    asked_elsewhere: bool,
+    round: Round,
 }
 
 impl Inbound {
     pub(crate) fn new(face: FaceId, headers: LpHeaders, packet: Vec<u8>) -> Self {
         let name = packet_name(&packet).map(|name| Rc::new(name.to_buf()));
-        Inbound { face, headers, packet, name, asked_elsewhere: false }
+        Inbound { face, headers, packet, name, round: Round::default() }
     }
 }
 
@@ -172,45 +172,32 @@ impl Node {
         }
     }
 
-    /// Gives a packet to the workers that decide it; returns those that have no batch scheduled yet,
-    /// with the time at which it is due. `speaks_lp`: the peer has shown that it takes PIT tokens.
-    pub(crate) fn accept(&mut self, now_ns: u64, inbound: Inbound, speaks_lp: bool) -> Vec<(u8, u64)> {
+    /// Gives a packet to the first worker that decides it; returns when its batch is due, if it has
+    /// none scheduled yet. `speaks_lp`: the peer has shown that it takes PIT tokens.
+    pub(crate) fn accept(&mut self, now_ns: u64, inbound: Inbound, speaks_lp: bool) -> Option<(u8, u64)> {
         let face = self.faces.get(inbound.face);
         if let Some(face) = face.filter(|_| speaks_lp) {
             face.tokens.store(true, Ordering::Relaxed);
         }
         let receiver = face.map_or(0, |face| face.owner);
-        let workers = self.dispatcher.route(receiver, &inbound.headers, &inbound.packet, &mut self.scratch);
-        self.enqueue(now_ns, inbound, workers, workers.is_several())
+        let mut round = self.dispatcher.route(receiver, &inbound.headers, &inbound.packet, &mut self.scratch);
+        let worker = round.take(receiver);
+        self.enqueue(now_ns, worker, Inbound { round, ..inbound })
     }
 
-    /// Gives Data whose token came to nothing at `worker` to the others that may wait for its name,
-    /// as the router does: without the token.
-    fn accept_again(&mut self, now_ns: u64, worker: u8, mut inbound: Inbound) -> Vec<(u8, u64)> {
+    /// Gives Data to the next worker of its round, as the router does: without its token.
+    fn hand_over(&mut self, now_ns: u64, worker: u8, mut inbound: Inbound, mut round: Round) -> Option<(u8, u64)> {
         inbound.headers.pit_token = None;
-        let Some(name) = inbound.name.clone() else { return Vec::new() };
-        let asked = self.dispatcher.by_name(name.as_name(), &mut self.scratch);
-        let others = Workers(asked.0 & !Workers::only(worker).0);
-        self.enqueue(now_ns, inbound, others, asked.is_several())
+        let next = round.take(worker);
+        self.enqueue(now_ns, next, Inbound { round, ..inbound })
     }
 
-    fn enqueue(&mut self, now_ns: u64, inbound: Inbound, workers: Workers, asked_elsewhere: bool) -> Vec<(u8, u64)> {
-        let mut to_schedule = Vec::new();
-        for worker in workers.iter() {
-            let jitter_ns = self.rng.u64(0..=self.options.processing_jitter_ns);
-            let state = &mut self.workers[usize::from(worker)];
-            state.inbox.push_back(Inbound {
-                face: inbound.face,
-                headers: inbound.headers,
-                packet: inbound.packet.clone(),
-                name: inbound.name.clone(),
-                asked_elsewhere,
-            });
-            if !std::mem::replace(&mut state.batch_scheduled, true) {
-                to_schedule.push((worker, now_ns + self.options.processing_ns + jitter_ns));
-            }
-        }
-        to_schedule
+    fn enqueue(&mut self, now_ns: u64, worker: u8, inbound: Inbound) -> Option<(u8, u64)> {
+        let jitter_ns = self.rng.u64(0..=self.options.processing_jitter_ns);
+        let state = &mut self.workers[usize::from(worker)];
+        state.inbox.push_back(inbound);
+        let is_scheduled = std::mem::replace(&mut state.batch_scheduled, true);
+        (!is_scheduled).then_some((worker, now_ns + self.options.processing_ns + jitter_ns))
     }
 
     /// Decides the next batch of `worker`.
@@ -240,21 +227,25 @@ impl Node {
                 face: inbound.face,
                 headers: inbound.headers,
                 packet: &mut inbound.packet,
-                asked_elsewhere: inbound.asked_elsewhere,
+                round: inbound.round,
             })
             .collect();
         let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
         let before = *state.engine.counters();
         state.engine.process(Instant(now_ns), &view, &mut frames, &mut state.output);
         decided.collect(state, &frames);
-        let mut redispatch = std::mem::take(&mut state.output.redispatch);
+        let mut to_hand_over = std::mem::take(&mut state.output.hand_over);
         let after = *state.engine.counters();
         self.record_drops(now_ns, &before, &after, only_name, trace);
-        redispatch.sort_unstable_by(|a, b| b.cmp(a));
-        for index in redispatch {
-            let inbound = batch.swap_remove(usize::from(index));
-            decided.batches.extend(self.accept_again(now_ns, worker, inbound));
+        drop(frames);
+        // Each frame is there at most once, in ascending order.
+        let mut batch: Vec<Option<Inbound>> = batch.into_iter().map(Some).collect();
+        for HandOver { frame, round } in to_hand_over.drain(..) {
+            if let Some(inbound) = batch[usize::from(frame)].take() {
+                decided.batches.extend(self.hand_over(now_ns, worker, inbound, round));
+            }
         }
+        self.workers[usize::from(worker)].output.hand_over = to_hand_over;
         decided.timers.extend(self.schedule_timer(worker, now_ns));
         decided
     }

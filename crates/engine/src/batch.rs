@@ -6,7 +6,7 @@
 
 use crate::{
     Counters, DropReason, EngineConfig, FaceTable, Instant, Schedule, StrategyTable,
-    dispatch::{Dispatcher, WorkerToken},
+    dispatch::{Dispatcher, Round, WorkerToken},
     pit_state::PitState,
 };
 use hashbrown::HashSet;
@@ -39,9 +39,8 @@ pub struct Frame<'a> {
     pub headers: LpHeaders,
     /// The Interest or Data. HopLimit is patched in place.
     pub packet: &'a mut [u8],
-    /// Data only: other workers were given it too, so that no match here does not
-    /// mean that nobody asked.
-    pub asked_elsewhere: bool,
+    /// Data only: who else is asked, and whether somebody before had asked for it.
+    pub round: Round,
 }
 
 /// Where the octets of a packet to be sent are.
@@ -71,22 +70,31 @@ pub struct Transmit {
     pub packet: PacketRef,
 }
 
+/// Data for the next worker.
+#[derive(Clone, Copy, Debug)]
+pub struct HandOver {
+    /// Its frame, by index.
+    pub frame: u16,
+    /// Who is left.
+    pub round: Round,
+}
+
 /// What the engine decided. Reused from batch to batch, so that it stops
 /// allocating once it has grown to the largest batch.
 #[derive(Debug, Default)]
 pub struct Output {
     /// Packets to be sent, in order.
     pub transmits: Vec<Transmit>,
-    /// Frames (by index) whose token came to nothing here: to be dispatched again, by
-    /// name, to the other workers. This engine has already had its own share.
-    pub redispatch: Vec<u16>,
+    /// Data that other workers must see too: to be given, without its token, to the
+    /// next one of its round ([`Round::take`]).
+    pub hand_over: Vec<HandOver>,
     pub(crate) rewritten: Vec<u8>,
 }
 
 impl Output {
     fn clear(&mut self) {
         self.transmits.clear();
-        self.redispatch.clear();
+        self.hand_over.clear();
         self.rewritten.clear();
     }
 
@@ -140,7 +148,7 @@ pub(crate) struct Arrival {
     pub(crate) index: u16,
     pub(crate) face: FaceId,
     pub(crate) headers: LpHeaders,
-    pub(crate) asked_elsewhere: bool,
+    pub(crate) round: Round,
 }
 
 /// One complete forwarder for its share of the names.

@@ -8,7 +8,7 @@ use crate::DropReason;
 pub struct Counters {
     /// Interests handed in.
     pub in_interests: u64,
-    /// Data handed in.
+    /// Data handed in; one that several workers see counts once.
     pub in_data: u64,
     /// Nacks handed in.
     pub in_nacks: u64,
@@ -30,7 +30,7 @@ pub struct Counters {
     pub cs_hits: u64,
     /// Interests that the Content Store was asked for and could not answer.
     pub cs_misses: u64,
-    /// Data handed back because their token belongs to another worker now.
+    /// Data whose token came to nothing here while other workers may be waiting for them.
     pub redispatched: u64,
     /// One counter per [`DropReason`], in its order.
     pub drops: [u64; DropReason::COUNT],

@@ -5,8 +5,8 @@
 
 use crate::{
     DropReason, Engine, UnsolicitedPolicy,
-    batch::{Arrival, PacketRef, Pass, Transmit},
-    dispatch::{WorkerToken, Workers},
+    batch::{Arrival, HandOver, PacketRef, Pass, Transmit},
+    dispatch::{Round, WorkerToken, Workers},
     face_table::{FaceAttributes, LinkType},
     incoming_interest::violates_localhost,
     schedule::Hints,
@@ -35,7 +35,7 @@ impl Engine {
         hashes: &NameHashes,
         hints: &Hints,
     ) {
-        self.counters.in_data += 1;
+        self.counters.in_data += u64::from(arrival.round.is_first);
         let Some(face) = pass.view.faces.get(arrival.face) else {
             return self.counters.drop(DropReason::UnknownFace);
         };
@@ -43,25 +43,56 @@ impl Engine {
             return self.counters.drop(DropReason::ScopeViolation);
         }
         let by_token = self.matches_by_token(arrival, data);
-        let mut asked_elsewhere = arrival.asked_elsewhere;
-        if by_token.is_none() && arrival.headers.pit_token.is_some() && !asked_elsewhere {
-            let asked = self.workers_by_name(data.name());
-            if asked != Workers::only(self.worker) {
-                self.counters.redispatched += 1;
-                pass.out.redispatch.push(arrival.index);
-                if !asked.contains(self.worker) {
-                    return;
-                }
-                asked_elsewhere = true;
-            }
-        }
+        let Some(mut round) = self.round_with_token_checked(pass, arrival, data, by_token) else { return };
         let matches = self.collect_matches(by_token, data, hashes, hints);
-        if matches.is_empty() {
-            return self.data_unsolicited(pass, arrival, face, data, hashes, asked_elsewhere);
+        if !matches.is_empty() {
+            round.answered = true;
+            self.answer(pass, arrival, face, data, hashes, &matches);
+        } else if round.is_over() && !round.answered {
+            self.data_unsolicited(pass, arrival, face, data, hashes);
         }
+        if !round.is_over() {
+            pass.out.hand_over.push(HandOver { frame: arrival.index, round: round.going_on() });
+        }
+    }
+
+    /// The round as it goes on after this worker. A token that came to nothing here is
+    /// void: then the workers that may be waiting for the name are asked. `None` if this one
+    /// is not among them, or not yet: the packet was handed over.
+    fn round_with_token_checked(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival,
+        data: &Data<'_>,
+        by_token: Option<GroupId>,
+    ) -> Option<Round> {
+        let came_by_token = arrival.headers.pit_token.is_some() && arrival.round.is_alone();
+        if by_token.is_some() || !came_by_token || self.dispatcher.workers() == 1 {
+            return Some(arrival.round);
+        }
+        let mut round = self.dispatcher.by_name(data.name(), &mut self.dispatch_hashes);
+        let is_alone = round.left() == Workers::only(self.worker);
+        self.counters.redispatched += u64::from(!is_alone);
+        if round.take_only(self.worker) {
+            return Some(round);
+        }
+        pass.out.hand_over.push(HandOver { frame: arrival.index, round: round.going_on() });
+        None
+    }
+
+    /// Stores the Data and sends it to everybody who asked here.
+    fn answer(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival,
+        face: &FaceAttributes,
+        data: &Data<'_>,
+        hashes: &NameHashes,
+        matches: &Matches,
+    ) {
         let stored = self.content_store_insert(pass, arrival, data, hashes, false);
         self.served.clear();
-        for &entry in &matches {
+        for &entry in matches {
             if let Some(stored) = stored.and_then(CsInsert::id) {
                 self.index_under_interest_name(entry, data.name(), stored);
             }
@@ -86,14 +117,6 @@ impl Engine {
         // The group can outlive its Interests: the Content Store may know the name.
         let pending = self.tables.pit_of_group(group).into_iter().zip(Variant::ALL);
         pending.into_iter().any(|(entry, variant)| entry.is_some() && fits(variant)).then_some(group)
-    }
-
-    /// The token came to nothing: the workers that may be waiting for this name.
-    fn workers_by_name(&mut self, name: Name<'_>) -> Workers {
-        if self.dispatcher.workers() == 1 {
-            return Workers::only(self.worker);
-        }
-        self.dispatcher.by_name(name, &mut self.dispatch_hashes)
     }
 
     /// Every pending entry that `data` satisfies: the token's name group with all
@@ -224,11 +247,7 @@ impl Engine {
         face: &FaceAttributes,
         data: &Data<'_>,
         hashes: &NameHashes,
-        asked_elsewhere: bool,
     ) {
-        if asked_elsewhere {
-            return; // another worker may have the pending entry; the last word is not ours
-        }
         let admit = match self.config.unsolicited {
             UnsolicitedPolicy::DropAll => false,
             UnsolicitedPolicy::AdmitLocal => face.is_local(),

@@ -33,7 +33,7 @@ pub mod schedule;
 pub mod strategy;
 mod timers;
 
-pub use batch::{BATCH_PACKETS, Engine, Frame, Output, PacketRef, Transmit, View};
+pub use batch::{BATCH_PACKETS, Engine, Frame, HandOver, Output, PacketRef, Transmit, View};
 pub use config::{EngineConfig, UnsolicitedPolicy};
 pub use counters::Counters;
 pub use drop_reason::DropReason;

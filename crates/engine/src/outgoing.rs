@@ -98,7 +98,7 @@ impl Engine {
         let components = usize::from(pit.state.components);
         if pit.variant().can_be_prefix() {
             self.pending.prefixes[components] += 1;
-            self.dispatcher.raise(self.worker, components);
+            self.dispatcher.raise(self.tables.group_name(pit.group()));
         }
         if pit.state.by_digest {
             self.pending.digests[components] += 1;
@@ -123,7 +123,7 @@ impl Engine {
         }
         if pit.variant().can_be_prefix() {
             self.pending.prefixes[components] -= 1;
-            self.dispatcher.lower(self.worker, components);
+            self.dispatcher.lower(self.tables.group_name(pit.group()));
         }
         if pit.state.by_digest {
             self.pending.digests[components] -= 1;
@@ -137,7 +137,8 @@ impl Engine {
 mod tests {
     use crate::{
         Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame, Instant, Output, StrategyTable,
-        View, dispatch::Dispatcher,
+        View,
+        dispatch::{Dispatcher, Round},
     };
     use namewire_packet::{Component, InterestBuilder, NameBuf, lp::LpHeaders, tlv::types};
     use namewire_tables::{Fib, HashKey, NextHop};
@@ -158,7 +159,7 @@ mod tests {
         for wire in [InterestBuilder::new(&name).can_be_prefix(true), InterestBuilder::new(&digest)] {
             let mut wire = wire.build();
             let (face, headers) = (FaceId(300), LpHeaders::default());
-            let mut frames = [Frame { face, headers, packet: &mut wire, asked_elsewhere: false }];
+            let mut frames = [Frame { face, headers, packet: &mut wire, round: Round::default() }];
             engine.process(Instant(0), &view, &mut frames, &mut out);
         }
         assert_eq!((engine.pending.prefixes[1], engine.pending.digests[2]), (1, 1));

@@ -210,11 +210,9 @@ impl Control {
     /// A reply goes to the worker whose engine sent the Interest here.
     fn reply(&mut self, packet: Vec<u8>, pit_token: Option<PitToken>) {
         let headers = LpHeaders { pit_token, ..LpHeaders::default() };
-        let workers = self.node.shared.dispatcher.route(0, &headers, &packet, &mut self.hashes);
-        for worker in workers.iter() {
-            let asked_elsewhere = workers.is_several();
-            self.node.worker(worker).send(ToWorker::Packet { packet: packet.clone(), pit_token, asked_elsewhere });
-        }
+        let mut round = self.node.shared.dispatcher.route(0, &headers, &packet, &mut self.hashes);
+        let worker = round.take(0);
+        self.node.worker(worker).send(ToWorker::Packet { packet, pit_token, round });
     }
 
     fn change_fib(&mut self, changes: Vec<FibChange>) {

@@ -4,13 +4,13 @@
 //! A record is fixed-size metadata and the packet's octets:
 //!
 //! ```text
-//!  0    1      2..10  10..12   12     13     14     15..47   48..56    56..64    64..72   72…
-//!  kind asked  face   flags    nack   token  –      token    incoming  next hop  mark     packet
-//!       else-                  code/50 length       octets   face id   face id
-//!       where
+//!  0    1  2..10  10..12   12    13     14  15..47   48..56    56..64    64..72   72..82  –  88…
+//!  kind –  face   flags    nack  token  –   token    incoming  next hop  mark     round      packet
+//!                          code  length     octets   face id   face id
 //! ```
 
 use crate::ring::{Consumer, Doorbell, Producer, PushError};
+use namewire_engine::dispatch::Round;
 use namewire_faces::Waker;
 use namewire_packet::{
     FaceId, NackReason,
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Octets of all rings together, as far as [`RING_BYTES_LEAST`] and [`RING_BYTES_MOST`] allow.
 const RINGS_BYTES: usize = 16 << 20;
 
-/// Fewest octets of one ring: room for 14 of the largest packets or 750 small ones.
+/// Fewest octets of one ring: room for 14 of the largest packets or 650 small ones.
 const RING_BYTES_LEAST: usize = 128 << 10;
 
 /// Most octets of one ring: more than an application's window of large packets.
@@ -35,15 +35,15 @@ fn ring_bytes(workers: usize) -> usize {
 }
 
 /// Octets of a record before the packet.
-const METADATA_BYTES: usize = 72;
+const METADATA_BYTES: usize = 88;
 
 /// What the receiving worker is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Its engine decides: the name is its own.
     Decide {
-        /// Other workers were given it too.
-        asked_elsewhere: bool,
+        /// Who else is asked, and what those before it knew.
+        round: Round,
     },
     /// Its face sends: the decision is made.
     Transmit,
@@ -71,7 +71,7 @@ const NON_DISCOVERY: u8 = 16;
 fn encode(task: Task, face: FaceId, headers: &LpHeaders) -> [u8; METADATA_BYTES] {
     let mut out = [0; METADATA_BYTES];
     match task {
-        Task::Decide { asked_elsewhere } => out[1] = u8::from(asked_elsewhere),
+        Task::Decide { round } => out[72..82].copy_from_slice(&round.to_octets()),
         Task::Transmit => out[0] = 1,
     }
     out[2..10].copy_from_slice(&face.0.to_le_bytes());
@@ -112,7 +112,14 @@ fn decode(record: &mut [u8]) -> Option<Record<'_>> {
         congestion_mark: number(64),
         non_discovery: has(NON_DISCOVERY),
     };
-    let task = if metadata[0] == 1 { Task::Transmit } else { Task::Decide { asked_elsewhere: metadata[1] != 0 } };
+    let task = match metadata[0] {
+        1 => Task::Transmit,
+        _ => {
+            let mut round = [0; Round::BYTES];
+            round.copy_from_slice(&metadata[72..82]);
+            Task::Decide { round: Round::from_octets(&round) }
+        }
+    };
     let face = FaceId(number(2));
     Some(Record { task, face, headers, packet })
 }
@@ -235,7 +242,7 @@ mod tests {
         let samples = [
             (Task::Transmit, LpHeaders::default()),
             (
-                Task::Decide { asked_elsewhere: true },
+                Task::Decide { round: Round::from_octets(&[9, 8, 7, 6, 5, 4, 3, 2, 1, 2]) },
                 LpHeaders {
                     pit_token: PitToken::new(&[7; 32]),
                     nack: Some(NackReason::NoRoute),
@@ -247,7 +254,7 @@ mod tests {
                 },
             ),
             (
-                Task::Decide { asked_elsewhere: false },
+                Task::Decide { round: Round::default() },
                 LpHeaders { nack: Some(NackReason::None), pit_token: PitToken::new(&[1]), ..LpHeaders::default() },
             ),
         ];

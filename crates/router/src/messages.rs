@@ -1,5 +1,6 @@
 //! What control and workers tell each other. All of it is rare: packets take the rings.
 
+use namewire_engine::dispatch::Round;
 use namewire_faces::{AddFaceError, CloseReason, FaceCounters, FaceInfo, Persistency, StreamSocket, Waker};
 use namewire_management::Ticket;
 use namewire_packet::{FaceId, NameBuf, lp::PitToken};
@@ -30,8 +31,8 @@ pub(crate) enum ToWorker {
     UpdateFace { face: FaceId, persistency: Option<Persistency>, mtu: Option<usize>, local_fields: Option<bool> },
     /// Faces of any worker, in ascending order, are gone: forget their records.
     ForgetFaces(Arc<[FaceId]>),
-    /// A packet from the internal face; `asked_elsewhere`: other workers were given it too.
-    Packet { packet: Vec<u8>, pit_token: Option<PitToken>, asked_elsewhere: bool },
+    /// A packet from the internal face; `round`: who is asked after this worker.
+    Packet { packet: Vec<u8>, pit_token: Option<PitToken>, round: Round },
     /// Prefixes have gained next hops.
     NewNextHops(Arc<Vec<(NameBuf, FaceId)>>),
     /// New Content Store settings, this worker's share.

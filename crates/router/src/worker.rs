@@ -11,7 +11,9 @@ use crate::{
     shared::{Shared, SharedTables, WorkerStatus},
 };
 use arrayvec::ArrayVec;
-use namewire_engine::{BATCH_PACKETS, Engine, FaceAttributes, FaceId, FaceScope, Frame, Instant, Output, View};
+use namewire_engine::{
+    BATCH_PACKETS, Engine, FaceAttributes, FaceId, FaceScope, Frame, HandOver, Instant, Output, View, dispatch::Round,
+};
 use namewire_faces::{AddFaceError, CloseReason, FaceEvent, RxArena, RxPacket};
 use namewire_packet::lp::LpHeaders;
 use namewire_tables::NameHashes;
@@ -46,7 +48,7 @@ struct Scratch {
     arena: RxArena,
     received: Vec<RxPacket>,
     local: Vec<RxPacket>,
-    asked_elsewhere: Vec<bool>,
+    rounds: Vec<Round>,
     output: Output,
     hashes: NameHashes,
 }
@@ -106,65 +108,54 @@ impl Worker {
 
     /// Packets from our sockets: ours are decided here, the others go to their workers.
     fn decide_received(&mut self, tables: &SharedTables, scratch: &mut Scratch) {
-        let Scratch { arena, received, local, asked_elsewhere, output, hashes } = scratch;
+        let Scratch { arena, received, local, rounds, output, hashes } = scratch;
         let dispatcher = &self.shared.dispatcher;
         let packets: &[RxPacket] = if dispatcher.workers() == 1 {
-            asked_elsewhere.clear();
-            asked_elsewhere.resize(received.len(), false);
+            rounds.clear();
+            rounds.resize(received.len(), Round::default());
             received
         } else {
             local.clear();
-            asked_elsewhere.clear();
+            rounds.clear();
             for packet in received.iter() {
                 let octets = arena.packet(packet);
-                let workers = dispatcher.route(self.exit.index, &packet.headers, octets, hashes);
-                for worker in workers.iter() {
-                    if worker == self.exit.index {
-                        local.push(*packet);
-                        asked_elsewhere.push(workers.is_several());
-                    } else {
-                        let task = Task::Decide { asked_elsewhere: workers.is_several() };
-                        self.exit.push(worker, task, packet.face, &packet.headers, octets);
-                    }
+                let mut round = dispatcher.route(self.exit.index, &packet.headers, octets, hashes);
+                let worker = round.take(self.exit.index);
+                if worker == self.exit.index {
+                    local.push(*packet);
+                    rounds.push(round);
+                } else {
+                    self.exit.push(worker, Task::Decide { round }, packet.face, &packet.headers, octets);
                 }
             }
             local
         };
         let view = tables.view();
-        let mut asked = asked_elsewhere.chunks(BATCH_PACKETS);
-        for chunk in packets.chunks(BATCH_PACKETS) {
-            let asked = asked.next().unwrap_or_default();
+        for (chunk, rounds) in packets.chunks(BATCH_PACKETS).zip(rounds.chunks(BATCH_PACKETS)) {
             let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = chunk
                 .iter()
                 .zip(arena.packets_mut(chunk))
-                .zip(asked)
-                .map(|((meta, packet), &asked_elsewhere)| Frame {
-                    face: meta.face,
-                    headers: meta.headers,
-                    packet,
-                    asked_elsewhere,
-                })
+                .zip(rounds)
+                .map(|((meta, packet), &round)| Frame { face: meta.face, headers: meta.headers, packet, round })
                 .collect();
-            decide(&mut self.engine, &mut self.exit, &view, &mut frames, output, &self.shared, hashes);
+            decide(&mut self.engine, &mut self.exit, &view, &mut frames, output);
         }
     }
 
     /// Packets from other workers: lent by the ring for one batch.
     fn decide_rings(&mut self, tables: &SharedTables, scratch: &mut Scratch) {
-        let Worker { shared, engine, exit, inbox, .. } = self;
-        let Scratch { output, hashes, .. } = scratch;
+        let Worker { engine, exit, inbox, .. } = self;
+        let output = &mut scratch.output;
         let view = tables.view();
         inbox.drain(RECORDS_PER_TURN, |records| {
             let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
             for Record { task, face, headers, packet } in records {
                 match task {
                     Task::Transmit => exit.transmit_here(face, &headers, packet),
-                    Task::Decide { asked_elsewhere } => {
-                        frames.push(Frame { face, headers, packet, asked_elsewhere });
-                    }
+                    Task::Decide { round } => frames.push(Frame { face, headers, packet, round }),
                 }
             }
-            decide(engine, exit, &view, &mut frames, output, shared, hashes);
+            decide(engine, exit, &view, &mut frames, output);
         });
     }
 
@@ -211,8 +202,8 @@ impl Worker {
                     local_fields.map(|on| self.exit.driver.set_local_fields(face, on));
                 }
                 ToWorker::ForgetFaces(faces) => self.engine.faces_removed(&faces),
-                ToWorker::Packet { packet, pit_token, asked_elsewhere } => {
-                    self.decide_internal(packet, pit_token, asked_elsewhere, scratch);
+                ToWorker::Packet { packet, pit_token, round } => {
+                    self.decide_internal(packet, pit_token, round, scratch);
                 }
                 ToWorker::NewNextHops(gained) => self.offer_next_hops(now_ns, &gained, scratch),
                 ToWorker::ConfigureCs { capacity_bytes, capacity_packets, admit, serve } => {
@@ -245,21 +236,21 @@ impl Worker {
         &mut self,
         mut packet: Vec<u8>,
         pit_token: Option<namewire_packet::lp::PitToken>,
-        asked_elsewhere: bool,
+        round: Round,
         scratch: &mut Scratch,
     ) {
         let shared = Arc::clone(&self.shared);
         let tables = shared.read();
-        let Scratch { output, hashes, .. } = scratch;
+        let output = &mut scratch.output;
         let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
         frames.push(Frame {
             face: FaceId::INTERNAL,
             // Management keeps its own snapshots: a cached answer would outlive what it says.
             headers: LpHeaders { pit_token, no_cache: true, ..LpHeaders::default() },
             packet: &mut packet,
-            asked_elsewhere,
+            round,
         });
-        decide(&mut self.engine, &mut self.exit, &tables.view(), &mut frames, output, &shared, hashes);
+        decide(&mut self.engine, &mut self.exit, &tables.view(), &mut frames, output);
     }
 
     fn offer_next_hops(&mut self, now_ns: u64, gained: &[(namewire_packet::NameBuf, FaceId)], scratch: &mut Scratch) {
@@ -319,30 +310,18 @@ impl Worker {
     }
 }
 
-/// One batch: the engine decides, the verdicts are sent, and Data whose token came
-/// to nothing is dispatched again by name.
-fn decide(
-    engine: &mut Engine,
-    exit: &mut Exit,
-    view: &View<'_>,
-    frames: &mut [Frame<'_>],
-    output: &mut Output,
-    shared: &Shared,
-    hashes: &mut NameHashes,
-) {
+/// One batch: the engine decides, the verdicts are sent, and Data that other workers
+/// must see too goes on to the next of them.
+fn decide(engine: &mut Engine, exit: &mut Exit, view: &View<'_>, frames: &mut [Frame<'_>], output: &mut Output) {
     if frames.is_empty() {
         return;
     }
     engine.process(Instant(exit.now_ns), view, frames, output);
     exit.transmit_all(engine, view, frames, output);
-    for &index in &output.redispatch {
-        let frame = &frames[usize::from(index)];
+    for &HandOver { frame, mut round } in &output.hand_over {
+        let frame = &frames[usize::from(frame)];
         let headers = LpHeaders { pit_token: None, ..frame.headers };
-        let workers = shared.dispatcher.route(exit.index, &headers, frame.packet, hashes);
-        let here = exit.index;
-        for worker in workers.iter().filter(|&worker| worker != here) {
-            let task = Task::Decide { asked_elsewhere: workers.is_several() };
-            exit.push(worker, task, frame.face, &headers, frame.packet);
-        }
+        let next = round.take(exit.index);
+        exit.push(next, Task::Decide { round }, frame.face, &headers, frame.packet);
     }
 }

@@ -6,8 +6,9 @@
 #![allow(dead_code, unreachable_pub, reason = "every pipeline's tests use a part of it")]
 
 use namewire_engine::{
-    Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame, Instant, LinkType,
-    Output, StrategyTable, View, dispatch::Dispatcher,
+    Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame, HandOver, Instant,
+    LinkType, Output, StrategyTable, View,
+    dispatch::{Dispatcher, Round},
 };
 use namewire_packet::{
     Data, DataBuilder, Interest, InterestBuilder, NackReason, Name, NameBuf, Nonce,
@@ -139,7 +140,7 @@ impl Packet {
 }
 
 /// What a worker is given: face, headers, octets, and whether others were given it too.
-type Received = (FaceId, LpHeaders, Vec<u8>, bool);
+type Received = (FaceId, LpHeaders, Vec<u8>, Round);
 
 /// What left: the line, and what the line does not show.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -238,39 +239,35 @@ impl Node {
         let mut scratch = NameHashes::default();
         let mut shares: Vec<Vec<Received>> = vec![Vec::new(); self.engines.len()];
         for (face, packet) in packets {
-            let workers = self.dispatcher.route(0, &packet.headers, &packet.wire, &mut scratch);
-            for worker in workers.iter() {
-                let copy = (*face, packet.headers, packet.wire.clone(), workers.is_several());
-                shares[usize::from(worker)].push(copy);
-            }
+            let mut round = self.dispatcher.route(0, &packet.headers, &packet.wire, &mut scratch);
+            let worker = round.take(0);
+            shares[usize::from(worker)].push((*face, packet.headers, packet.wire.clone(), round));
         }
         let mut sent = Vec::new();
         let mut rounds = 0;
         while shares.iter().any(|share| !share.is_empty()) {
             rounds += 1;
-            assert!(rounds < 4, "a packet is dispatched for ever");
+            assert!(rounds <= self.engines.len() + 1, "a packet is dispatched for ever");
             let mut again = vec![Vec::new(); self.engines.len()];
             for (worker, share) in shares.iter_mut().enumerate().filter(|(_, share)| !share.is_empty()) {
                 let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
                 let mut frames: Vec<Frame<'_>> = share
                     .iter_mut()
-                    .map(|(face, headers, wire, asked_elsewhere)| Frame {
+                    .map(|(face, headers, wire, round)| Frame {
                         face: *face,
                         headers: *headers,
                         packet: wire,
-                        asked_elsewhere: *asked_elsewhere,
+                        round: *round,
                     })
                     .collect();
                 self.engines[worker].process(self.now, &view, &mut frames, &mut self.out);
                 sent.extend(read_out(&self.engines[worker], &frames, &self.out));
-                for &index in &self.out.redispatch {
-                    let frame = &frames[usize::from(index)];
+                for HandOver { frame, mut round } in self.out.hand_over.drain(..) {
+                    let frame = &frames[usize::from(frame)];
                     let headers = LpHeaders { pit_token: None, ..frame.headers };
-                    let workers = self.dispatcher.route(worker as u8, &headers, frame.packet, &mut scratch);
-                    for other in workers.iter().filter(|&other| usize::from(other) != worker) {
-                        let copy = (frame.face, headers, frame.packet.to_vec(), workers.is_several());
-                        again[usize::from(other)].push(copy);
-                    }
+                    let next = round.take(worker as u8);
+                    assert_ne!(usize::from(next), worker, "a worker hands over to itself");
+                    again[usize::from(next)].push((frame.face, headers, frame.packet.to_vec(), round));
                 }
             }
             shares = again;
