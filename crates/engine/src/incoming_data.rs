@@ -48,7 +48,10 @@ impl Engine {
         if !matches.is_empty() {
             round.answered = true;
             self.answer(pass, arrival, face, data, hashes, &matches);
-        } else if round.is_over() && !round.answered {
+        } else if round.is_over() && round.answered {
+            // Whoever asks by its own name will come here, to the home, and finds it.
+            self.content_store_insert(pass, arrival, data, hashes, false);
+        } else if round.is_over() {
             self.data_unsolicited(pass, arrival, face, data, hashes);
         }
         if !round.is_over() {
