@@ -144,10 +144,10 @@ pub(crate) enum Decoded<'a> {
 
 /// Where a packet of the batch came from.
 #[derive(Clone, Copy)]
-pub(crate) struct Arrival {
+pub(crate) struct Arrival<'f> {
     pub(crate) index: u16,
     pub(crate) face: FaceId,
-    pub(crate) headers: LpHeaders,
+    pub(crate) headers: &'f LpHeaders,
     pub(crate) round: Round,
 }
 

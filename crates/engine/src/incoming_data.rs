@@ -30,7 +30,7 @@ impl Engine {
     pub(crate) fn incoming_data(
         &mut self,
         pass: &mut Pass<'_, '_>,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         data: &Data<'_>,
         hashes: &NameHashes,
         hints: &Hints,
@@ -65,7 +65,7 @@ impl Engine {
     fn round_with_token_checked(
         &mut self,
         pass: &mut Pass<'_, '_>,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         data: &Data<'_>,
         by_token: Option<GroupId>,
     ) -> Option<Round> {
@@ -87,7 +87,7 @@ impl Engine {
     fn answer(
         &mut self,
         pass: &mut Pass<'_, '_>,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         face: &FaceAttributes,
         data: &Data<'_>,
         hashes: &NameHashes,
@@ -106,7 +106,7 @@ impl Engine {
 
     /// The name group that our token names, if it is alive and this Data answers an
     /// Interest pending there.
-    fn matches_by_token(&self, arrival: &Arrival, data: &Data<'_>) -> Option<GroupId> {
+    fn matches_by_token(&self, arrival: &Arrival<'_>, data: &Data<'_>) -> Option<GroupId> {
         let token = WorkerToken::decode(arrival.headers.pit_token.as_ref()?)?;
         if token.worker != self.worker {
             return None;
@@ -175,7 +175,7 @@ impl Engine {
     fn content_store_insert(
         &mut self,
         pass: &Pass<'_, '_>,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         data: &Data<'_>,
         hashes: &NameHashes,
         unsolicited: bool,
@@ -207,7 +207,7 @@ impl Engine {
     fn send_to_downstreams(
         &mut self,
         pass: &mut Pass<'_, '_>,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         ingress: &FaceAttributes,
         entry: PitId,
         several: bool,
@@ -246,7 +246,7 @@ impl Engine {
     fn data_unsolicited(
         &mut self,
         pass: &mut Pass<'_, '_>,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         face: &FaceAttributes,
         data: &Data<'_>,
         hashes: &NameHashes,

@@ -30,7 +30,7 @@ impl Engine {
     pub(crate) fn incoming_interest(
         &mut self,
         pass: &mut Pass<'_, '_>,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         hashes: &NameHashes,
         hints: &Hints,
@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// Steps 2, 3 and 6. The frame itself goes on if nothing but HopLimit changes.
-    fn prepare_onward(&mut self, pass: &mut Pass<'_, '_>, arrival: &Arrival, interest: &Interest<'_>) -> Onward {
+    fn prepare_onward(&mut self, pass: &mut Pass<'_, '_>, arrival: &Arrival<'_>, interest: &Interest<'_>) -> Onward {
         let hop_limit = interest.hop_limit().map(|limit| limit - 1);
         let hint_removed = interest.has_forwarding_hint() && self.hint_reaches_region(interest);
         let (packet, nonce) = match interest.nonce() {
@@ -133,7 +133,7 @@ impl Engine {
     fn interest_loop(
         &mut self,
         pass: &mut Pass<'_, '_>,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         face: &FaceAttributes,
         interest: &Interest<'_>,
         hashes: &NameHashes,
@@ -190,7 +190,7 @@ impl Engine {
     }
 
     /// CS hit: the Data goes back with the asking Interest's token.
-    fn content_store_hit(&mut self, pass: &mut Pass<'_, '_>, arrival: &Arrival, stored: CsId) {
+    fn content_store_hit(&mut self, pass: &mut Pass<'_, '_>, arrival: &Arrival<'_>, stored: CsId) {
         self.counters.cs_hits += 1;
         self.counters.out_data += 1;
         self.tables.cs_touch(stored);
@@ -206,7 +206,7 @@ impl Engine {
     fn content_store_miss(
         &mut self,
         pass: &mut Pass<'_, '_>,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         hashes: &NameHashes,
         hints: &Hints,

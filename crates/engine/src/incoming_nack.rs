@@ -14,7 +14,7 @@ impl Engine {
     pub(crate) fn incoming_nack(
         &mut self,
         pass: &mut Pass<'_, '_>,
-        arrival: &Arrival,
+        arrival: &Arrival<'_>,
         reason: NackReason,
         interest: &Interest<'_>,
         hashes: &NameHashes,

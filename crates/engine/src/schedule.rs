@@ -237,8 +237,8 @@ impl Engine {
 
     /// The packet's pipeline.
     fn act(&mut self, pass: &mut Pass<'_, '_>, batch: &Batch<'_, '_, '_>, packet: usize) {
-        let Frame { face, headers, round, .. } = batch.frames[packet];
-        let arrival = Arrival { index: packet as u16, face, headers, round };
+        let Frame { face, headers, round, .. } = &batch.frames[packet];
+        let arrival = Arrival { index: packet as u16, face: *face, headers, round: *round };
         let hashes = &batch.hashes[packet];
         let Packet { decoded, hints } = &batch.packets[packet];
         match decoded {

@@ -2,6 +2,7 @@
 //! their Data, written into buffers that stand for the receive ring of a driver.
 
 use crate::synthetic_names::SyntheticNames;
+use namewire_engine::dispatch::Round;
 use namewire_engine::{FaceId, Frame};
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::{DataBuilder, Interest, InterestBuilder, Name, Nonce};
@@ -43,7 +44,7 @@ impl Packets {
         let mut frames = Vec::with_capacity(self.ends.len());
         for (&end, headers) in self.ends.iter().zip(&self.headers) {
             let (packet, after) = rest.split_at_mut(end - start);
-            frames.push(Frame { face, headers: *headers, packet, asked_elsewhere: false });
+            frames.push(Frame { face, headers: *headers, packet, round: Round::default() });
             (rest, start) = (after, end);
         }
         frames
