@@ -234,6 +234,7 @@ fn config(args: &Args) -> RouterConfig {
     let packets_default = if args.cs_capacity.is_some() { u64::MAX } else { engine.cs_capacity_packets };
     engine.cs_capacity_packets = args.cs_packets.unwrap_or(packets_default);
     engine.pit_capacity_entries = args.pit_capacity.unwrap_or(engine.pit_capacity_entries);
+    engine.record_capacity = engine.record_capacity.max(engine.pit_capacity_entries);
     config
 }
 

@@ -7,16 +7,17 @@
 use crate::{
     Counters, DropReason, EngineConfig, FaceTable, Instant, Schedule, StrategyTable,
     dispatch::{Dispatcher, Round, WorkerToken},
-    pit_state::PitState,
+    incoming_data::MAX_MATCHES,
+    pit_state::{MAX_RECORDS, PitState, Records},
 };
 use hashbrown::HashSet;
 use namewire_packet::{
-    Data, FaceId, Interest, NackReason,
+    Data, FaceId, Interest, MAX_PACKET_BYTES, NackReason,
     lp::{LpHeaders, PitToken},
     tlv::types,
 };
 use namewire_tables::{
-    CsId, DeadNonceList, Fib, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, TimerWheel,
+    CsId, DeadNonceList, Fib, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, PitId, TimerWheel,
     dead_nonce_list::DEFAULT_LIFETIME_NS,
 };
 use std::sync::Arc;
@@ -79,9 +80,9 @@ pub struct HandOver {
     pub round: Round,
 }
 
-/// What the engine decided. Reused from batch to batch, so that it stops
-/// allocating once it has grown to the largest batch.
-#[derive(Debug, Default)]
+/// What the engine decided. Reused from batch to batch. Has room for what a batch
+/// usually gives; a crowd of downstreams makes it grow, once.
+#[derive(Debug)]
 pub struct Output {
     /// Packets to be sent, in order.
     pub transmits: Vec<Transmit>,
@@ -89,6 +90,21 @@ pub struct Output {
     /// next one of its round ([`Round::take`]).
     pub hand_over: Vec<HandOver>,
     pub(crate) rewritten: Vec<u8>,
+}
+
+/// Verdicts that [`Output`] has room for at first: address space, memory only as it is used.
+const OUTPUT_TRANSMITS: usize = 64 * BATCH_PACKETS;
+/// Likewise, rewritten packets of full size.
+const OUTPUT_REWRITTEN_PACKETS: usize = BATCH_PACKETS;
+
+impl Default for Output {
+    fn default() -> Self {
+        Output {
+            transmits: Vec::with_capacity(OUTPUT_TRANSMITS),
+            hand_over: Vec::with_capacity(BATCH_PACKETS),
+            rewritten: Vec::with_capacity(OUTPUT_REWRITTEN_PACKETS * MAX_PACKET_BYTES),
+        }
+    }
 }
 
 impl Output {
@@ -157,6 +173,7 @@ pub struct Engine {
     pub(crate) worker: u8,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) tables: PitCs<PitState>,
+    pub(crate) records: Records,
     pub(crate) timers: TimerWheel,
     pub(crate) dead_nonces: DeadNonceList,
     pub(crate) rng: fastrand::Rng,
@@ -168,6 +185,12 @@ pub struct Engine {
     pub(crate) interest_copy: Vec<u8>,
     /// Downstreams that the Data at hand was sent to, where several entries ask for it.
     pub(crate) served: HashSet<(FaceId, Option<PitToken>)>,
+    /// Pending entries that the Data at hand satisfies.
+    pub(crate) matches: Vec<PitId>,
+    /// A name being made or moved.
+    pub(crate) name_copy: Vec<u8>,
+    /// Downstreams being told the same.
+    pub(crate) faces_to_tell: Vec<FaceId>,
     /// Prefixes under the dispatcher's key.
     pub(crate) dispatch_hashes: NameHashes,
     hashes: Vec<NameHashes>,
@@ -195,6 +218,7 @@ impl Engine {
             },
             key,
         );
+        let records = Records::new(config.record_capacity);
         let timers = TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, tables.pit_capacity_entries());
         let dead_nonces = DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key);
         Engine {
@@ -202,6 +226,7 @@ impl Engine {
             worker,
             dispatcher,
             tables,
+            records,
             timers,
             dead_nonces,
             rng: fastrand::Rng::with_seed(seed),
@@ -210,11 +235,14 @@ impl Engine {
                 prefixes: vec![0; namewire_tables::MAX_NAME_COMPONENTS + 1],
                 digests: vec![0; namewire_tables::MAX_NAME_COMPONENTS + 1],
             },
-            hop_limits: Vec::new(),
-            interest_copy: Vec::new(),
-            served: HashSet::new(),
+            hop_limits: Vec::with_capacity(BATCH_PACKETS),
+            interest_copy: Vec::with_capacity(2 * MAX_PACKET_BYTES),
+            served: HashSet::with_capacity(2 * MAX_RECORDS),
+            matches: Vec::with_capacity(MAX_MATCHES),
+            name_copy: Vec::with_capacity(2 * MAX_PACKET_BYTES),
+            faces_to_tell: Vec::with_capacity(MAX_RECORDS),
             dispatch_hashes: NameHashes::default(),
-            hashes: Vec::new(),
+            hashes: vec![NameHashes::default(); BATCH_PACKETS],
         }
     }
 
@@ -224,11 +252,9 @@ impl Engine {
     /// # Panics
     /// If the batch is larger.
     pub fn process(&mut self, now: Instant, view: &View<'_>, frames: &mut [Frame<'_>], out: &mut Output) {
+        assert!(frames.len() <= BATCH_PACKETS, "a batch is {BATCH_PACKETS} packets at most");
         self.begin(out);
         let mut hashes = std::mem::take(&mut self.hashes);
-        if hashes.len() < frames.len() {
-            hashes.resize_with(frames.len(), NameHashes::default);
-        }
         let mut pass = Pass { now, view: *view, out };
         self.run_schedule(&mut pass, frames, &mut hashes);
         self.hashes = hashes;

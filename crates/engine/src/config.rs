@@ -23,6 +23,9 @@ pub enum UnsolicitedPolicy {
 pub struct EngineConfig {
     /// Most pending Interests. Default 65,536 (about 510 octets each when used).
     pub pit_capacity_entries: u32,
+    /// Most downstreams, and most upstreams, of all pending Interests beyond the first of
+    /// each. Default 65,536 (64 and 48 octets each when used).
+    pub record_capacity: u32,
     /// Most octets of Interests and names too large to stand inline. Default 16 MiB.
     pub interest_overflow_bytes: u64,
     /// Most octets of the Content Store, names and bookkeeping included. Default 64 MiB.
@@ -47,6 +50,7 @@ impl Default for EngineConfig {
     fn default() -> Self {
         EngineConfig {
             pit_capacity_entries: 65_536,
+            record_capacity: 65_536,
             interest_overflow_bytes: 16 << 20,
             cs_capacity_bytes: 64 << 20,
             cs_capacity_packets: 65_536,

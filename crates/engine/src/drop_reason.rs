@@ -42,8 +42,10 @@ drop_reasons! {
     PitFull = "pit-full",
     /// The memory for large Interests is used up.
     PitOverflowFull = "pit-overflow-full",
-    /// The PIT entry has as many downstreams as it may hold.
+    /// The PIT entry, or all entries together, have as many downstreams as they may.
     InRecordsFull = "in-records-full",
+    /// The PIT entry, or all entries together, have as many upstreams as they may.
+    OutRecordsFull = "out-records-full",
     /// NextHopFaceId names a face that does not exist.
     NextHopFaceMissing = "next-hop-face-missing",
     /// No FIB entry gives an eligible next hop, and a Nack said so or the strategy sends none.

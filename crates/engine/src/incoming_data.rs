@@ -16,12 +16,11 @@ use namewire_packet::{
     lp::{LpHeaders, PitToken},
     tlv::{self, types},
 };
-use namewire_tables::{CsInsert, GroupId, NameHashes, PitId, Variant};
-use smallvec::SmallVec;
+use namewire_tables::{CsInsert, GroupId, MAX_NAME_COMPONENTS, NameHashes, PitId, Variant};
 
-/// Pending entries that one Data satisfies: at most four variants per name, and
-/// one name per prefix length, but nearly always one.
-type Matches = SmallVec<[PitId; 4]>;
+/// Most pending entries that one Data can satisfy: four variants per name, one name per
+/// prefix length, the full name. Nearly always it is one.
+pub(crate) const MAX_MATCHES: usize = 4 * (MAX_NAME_COMPONENTS + 2);
 
 /// Octets of an implicit digest component.
 const DIGEST_COMPONENT_BYTES: usize = 34;
@@ -44,7 +43,8 @@ impl Engine {
         }
         let by_token = self.matches_by_token(arrival, data);
         let Some(mut round) = self.round_with_token_checked(pass, arrival, data, by_token) else { return };
-        let matches = self.collect_matches(by_token, data, hashes, hints);
+        let mut matches = std::mem::take(&mut self.matches);
+        self.collect_matches(by_token, data, hashes, hints, &mut matches);
         if !matches.is_empty() {
             round.answered = true;
             self.answer(pass, arrival, face, data, hashes, &matches);
@@ -54,6 +54,7 @@ impl Engine {
         } else if round.is_over() {
             self.data_unsolicited(pass, arrival, face, data, hashes);
         }
+        self.matches = matches;
         if !round.is_over() {
             pass.out.hand_over.push(HandOver { frame: arrival.index, round: round.going_on() });
         }
@@ -91,7 +92,7 @@ impl Engine {
         face: &FaceAttributes,
         data: &Data<'_>,
         hashes: &NameHashes,
-        matches: &Matches,
+        matches: &[PitId],
     ) {
         let stored = self.content_store_insert(pass, arrival, data, hashes, false);
         self.served.clear();
@@ -126,14 +127,15 @@ impl Engine {
     /// its variants, the Data's own name, shorter names with CanBePrefix, and the
     /// full name if somebody asked by digest.
     fn collect_matches(
-        &self,
+        &mut self,
         by_token: Option<GroupId>,
         data: &Data<'_>,
         hashes: &NameHashes,
         hints: &Hints,
-    ) -> Matches {
+        matches: &mut Vec<PitId>,
+    ) {
         let name = data.name();
-        let mut matches = Matches::new();
+        matches.clear();
         let mut add_group = |group: GroupId, exact_too: bool| {
             let entries = self.tables.pit_of_group(group);
             for (entry, variant) in entries.into_iter().zip(Variant::ALL) {
@@ -159,15 +161,15 @@ impl Engine {
             }
         }
         if self.pending.digests.get(name.len() + 1).is_some_and(|&pending| pending > 0) {
-            let mut full_name = Vec::with_capacity(name.value().len() + DIGEST_COMPONENT_BYTES);
+            let full_name = &mut self.name_copy;
+            full_name.clear();
             full_name.extend_from_slice(name.value());
-            tlv::write_tlv(&mut full_name, types::IMPLICIT_SHA256_DIGEST, &data.implicit_digest());
-            let hash = namewire_tables::hash_name(self.tables.key(), &full_name);
-            if let Some(group) = self.tables.find(hash, &full_name) {
+            tlv::write_tlv(full_name, types::IMPLICIT_SHA256_DIGEST, &data.implicit_digest());
+            let hash = namewire_tables::hash_name(self.tables.key(), full_name);
+            if let Some(group) = self.tables.find(hash, full_name) {
                 add_group(group, true);
             }
         }
-        matches
     }
 
     /// CS insert. Link headers stay outside: a congestion mark belongs to one
@@ -197,8 +199,9 @@ impl Engine {
         let hash = pit.state.name_hash;
         let asked = self.tables.group_name(pit.group());
         if asked != name.value() {
-            let asked: SmallVec<[u8; 128]> = SmallVec::from_slice(asked);
-            self.tables.cs_add_indirect(hash, &asked, stored);
+            self.name_copy.clear();
+            self.name_copy.extend_from_slice(asked);
+            self.tables.cs_add_indirect(hash, &self.name_copy, stored);
         }
     }
 
@@ -213,12 +216,14 @@ impl Engine {
         several: bool,
     ) {
         let Pass { now, view, out } = pass;
-        for record in &self.tables.pit(entry).state.in_records {
+        for record in self.records.downstreams(&self.tables.pit(entry).state) {
             let goes_back = record.face == arrival.face && ingress.link_type != LinkType::AdHoc;
             if goes_back || record.expires <= *now || view.faces.get(record.face).is_none() {
                 continue;
             }
-            if several && !self.served.insert((record.face, record.token)) {
+            // Beyond the room reserved a downstream that asked twice may get two copies.
+            let has_room = self.served.len() < self.served.capacity();
+            if several && has_room && !self.served.insert((record.face, record.token)) {
                 continue;
             }
             let headers = data_headers(record.token, arrival.face, arrival.headers.congestion_mark);

@@ -59,7 +59,7 @@ impl Engine {
         if is_duplicate {
             return self.interest_loop(pass, arrival, face, interest, hashes);
         }
-        let is_pending = entry.is_some_and(|entry| !self.tables.pit(entry).state.in_records.is_empty());
+        let is_pending = entry.is_some_and(|entry| !self.tables.pit(entry).state.nobody_waits());
         if !is_pending && self.config.cs_serve {
             match self.content_store_match(pass, interest, group, hashes) {
                 Some(stored) => return self.content_store_hit(pass, arrival, stored),
@@ -121,12 +121,12 @@ impl Engine {
     /// face it is a retransmission, not a loop.
     fn is_duplicate(&self, entry: PitId, face: &FaceAttributes, from: FaceId, nonce: Nonce) -> bool {
         let state = &self.tables.pit(entry).state;
-        let is_retransmission = state.in_record(from).is_some_and(|record| record.nonce == nonce);
+        let is_retransmission = self.records.downstream(state, from).is_some_and(|record| record.nonce == nonce);
         if is_retransmission && face.link_type == LinkType::PointToPoint {
             return false;
         }
-        state.in_records.iter().any(|record| record.nonce == nonce)
-            || state.out_records.iter().any(|record| record.nonce == nonce)
+        self.records.downstreams(state).any(|record| record.nonce == nonce)
+            || self.records.upstreams(state).any(|record| record.nonce == nonce)
     }
 
     /// Interest loop: Nack Duplicate on a point-to-point face, unless the strategy stays silent.
@@ -219,10 +219,11 @@ impl Engine {
             Err(PitRefusal::OverflowFull) => return self.counters.drop(DropReason::PitOverflowFull),
         };
         let state = &mut self.tables.pit_mut(entry).state;
-        let is_retransmission = state.in_record(arrival.face).is_some();
+        let is_retransmission = self.records.downstream(state, arrival.face).is_some();
         let expires = pass.now.plus_ms(interest.lifetime_ms().min(MAX_LIFETIME_MS));
         let token = arrival.headers.pit_token;
-        if !state.insert_in_record(InRecord { face: arrival.face, nonce: onward.nonce, expires, token }) {
+        let record = InRecord { face: arrival.face, nonce: onward.nonce, expires, token };
+        if !self.records.insert_downstream(state, record) {
             return self.counters.drop(DropReason::InRecordsFull);
         }
         self.counters.retransmitted += u64::from(is_retransmission);

@@ -34,17 +34,16 @@ impl Engine {
             .and_then(|group| self.tables.pit_of_group(group)[variant as usize]);
         let Some(entry) = entry else { return self.counters.drop(DropReason::UnmatchedNack) };
         let state = &mut self.tables.pit_mut(entry).state;
-        match state.out_record_mut(arrival.face) {
+        match self.records.upstream_mut(state, arrival.face) {
             Some(record) if Some(record.nonce) == interest.nonce() => record.nack = Some(reason),
             _ => return self.counters.drop(DropReason::UnmatchedNack),
         }
-        let now = pass.now;
-        let trigger = Trigger::of_entry(arrival.face, state, interest.lifetime_ms());
+        let trigger = Trigger::of_entry(arrival.face, &self.records, state, interest.lifetime_ms());
         let found = lookup(pass, interest.name(), hashes);
         let strategy = pass.view.strategies.get(strategy_of(found));
         let next_hops = next_hop_entry(pass, interest, found).map_or(&[][..], |found| found.nexthops);
         let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
-        if !context.state().has_pending_out_records(now) {
+        if !context.is_any_upstream_pending() {
             context.reject(); // nobody can answer any more: expiry now
         }
         strategy.after_receive_nack(&mut context, reason);

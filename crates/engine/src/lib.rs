@@ -29,6 +29,7 @@ mod incoming_interest;
 mod incoming_nack;
 mod outgoing;
 pub mod pit_state;
+pub mod record_chain;
 pub mod schedule;
 pub mod strategy;
 mod timers;

@@ -4,7 +4,7 @@
 use crate::{
     DropReason, Engine, Instant,
     batch::{PacketRef, Pass, Transmit},
-    pit_state::{MAX_LIFETIME_MS, MAX_RECORDS, OutRecord},
+    pit_state::{MAX_LIFETIME_MS, OutRecord},
     strategy::Trigger,
 };
 use namewire_packet::{FaceId, Interest, NackReason, interest::write_with_nonce, lp::LpHeaders};
@@ -27,20 +27,10 @@ impl Engine {
         let pit_token = if attributes.wants_tokens() { self.token(self.tables.pit(entry).group()) } else { None };
         let state = &mut self.tables.pit_mut(entry).state;
         let expires = pass.now.plus_ms(trigger.lifetime_ms.min(MAX_LIFETIME_MS));
-        let is_full = state.out_records.len() >= MAX_RECORDS;
-        match state.out_record_mut(face) {
-            Some(record) => {
-                (record.nonce, record.sent, record.expires, record.nack) = (trigger.nonce, pass.now, expires, None);
-            }
-            None if is_full => return self.counters.drop(DropReason::NoRoute),
-            None => state.out_records.push(OutRecord {
-                face,
-                nonce: trigger.nonce,
-                sent: pass.now,
-                expires,
-                nack: None,
-                suppression_ns: 0,
-            }),
+        let record =
+            OutRecord { face, nonce: trigger.nonce, sent: pass.now, expires, nack: None, suppression_ns: 0 };
+        if !self.records.insert_upstream(state, record) {
+            return self.counters.drop(DropReason::OutRecordsFull);
         }
         self.counters.out_interests += 1;
         let headers = LpHeaders {
@@ -67,13 +57,13 @@ impl Engine {
     /// goes on waiting.
     pub(crate) fn outgoing_nack(&mut self, pass: &mut Pass<'_, '_>, entry: PitId, face: FaceId, reason: NackReason) {
         let state = &mut self.tables.pit_mut(entry).state;
-        let Some(position) = state.in_records.iter().position(|record| record.face == face) else { return };
+        let Some(&record) = self.records.downstream(state, face) else { return };
         let is_point_to_point =
             pass.view.faces.get(face).is_some_and(|attributes| attributes.link_type == crate::LinkType::PointToPoint);
         if !is_point_to_point {
             return;
         }
-        let record = state.in_records.remove(position);
+        self.records.downstreams.retain(&mut state.in_records, |record| record.face != face);
         let stored = self.tables.pit(entry).interest();
         let packet = pass.out.rewrite(|out| {
             if let Ok(interest) = Interest::parse(stored) {
@@ -117,7 +107,7 @@ impl Engine {
         let pit = self.tables.pit(entry);
         let components = usize::from(pit.state.components);
         if keep_nonces {
-            for record in &pit.state.out_records {
+            for record in self.records.upstreams(&pit.state) {
                 self.dead_nonces.insert(pit.state.name_hash, record.nonce.to_u32(), now.0);
             }
         }
@@ -129,6 +119,7 @@ impl Engine {
             self.pending.digests[components] -= 1;
         }
         self.timers.disarm(entry.0);
+        self.records.clear(&mut self.tables.pit_mut(entry).state);
         self.tables.pit_remove(entry);
     }
 }

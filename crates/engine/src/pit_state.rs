@@ -3,21 +3,18 @@
 //! The name and the Interest's octets are the table's; this is the engine's part.
 
 use crate::Instant;
+use crate::record_chain::{RecordChain, RecordPool};
 use namewire_packet::{FaceId, NackReason, Nonce, lp::PitToken};
 use namewire_tables::Recycle;
-use smallvec::SmallVec;
 
 /// Most downstreams, and most upstreams, of one entry.
 pub const MAX_RECORDS: usize = 1024;
-
-/// Records for which an unused entry keeps room.
-const KEPT_RECORDS: usize = 8;
 
 /// Longest time an Interest stays pending, whatever its lifetime says (NFD: 10 days).
 pub const MAX_LIFETIME_MS: u64 = 10 * 24 * 3600 * 1000;
 
 /// One downstream: who asked, and until when.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct InRecord {
     /// The face that asked.
     pub face: FaceId,
@@ -30,7 +27,7 @@ pub struct InRecord {
 }
 
 /// One upstream: whom we asked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct OutRecord {
     /// The face asked.
     pub face: FaceId,
@@ -53,13 +50,96 @@ impl OutRecord {
     }
 }
 
+/// The records of all entries beyond the first of each.
+#[derive(Debug)]
+pub struct Records {
+    pub(crate) downstreams: RecordPool<InRecord>,
+    pub(crate) upstreams: RecordPool<OutRecord>,
+}
+
+impl Records {
+    /// Room for `capacity` further downstreams and as many upstreams.
+    pub(crate) fn new(capacity: u32) -> Self {
+        Records { downstreams: RecordPool::new(capacity), upstreams: RecordPool::new(capacity) }
+    }
+
+    /// Downstreams of an entry, in order of arrival.
+    #[inline]
+    pub fn downstreams<'a>(&'a self, state: &'a PitState) -> impl Iterator<Item = &'a InRecord> {
+        self.downstreams.iter(&state.in_records)
+    }
+
+    /// Upstreams of an entry, in order of sending.
+    #[inline]
+    pub fn upstreams<'a>(&'a self, state: &'a PitState) -> impl Iterator<Item = &'a OutRecord> {
+        self.upstreams.iter(&state.out_records)
+    }
+
+    /// The record of downstream `face`.
+    pub fn downstream<'a>(&'a self, state: &'a PitState, face: FaceId) -> Option<&'a InRecord> {
+        self.downstreams(state).find(|record| record.face == face)
+    }
+
+    /// The record of upstream `face`.
+    pub fn upstream<'a>(&'a self, state: &'a PitState, face: FaceId) -> Option<&'a OutRecord> {
+        self.upstreams(state).find(|record| record.face == face)
+    }
+
+    /// The record of upstream `face`, to be changed.
+    pub fn upstream_mut<'a>(&'a mut self, state: &'a mut PitState, face: FaceId) -> Option<&'a mut OutRecord> {
+        self.upstreams.find_mut(&mut state.out_records, |record| record.face == face)
+    }
+
+    /// Records an Interest; false if the entry, or all entries together, have as many
+    /// downstreams as they may.
+    pub(crate) fn insert_downstream(&mut self, state: &mut PitState, new: InRecord) -> bool {
+        let known = self.downstreams.find_mut(&mut state.in_records, |record| record.face == new.face);
+        let inserted = match known {
+            Some(record) => {
+                *record = new;
+                true
+            }
+            None => state.in_records.len() < MAX_RECORDS && self.downstreams.push(&mut state.in_records, new),
+        };
+        if inserted {
+            state.expires = self.downstreams(state).map(|record| record.expires).max().unwrap_or(new.expires);
+        }
+        inserted
+    }
+
+    /// Records that an Interest was sent; false if the entry, or all entries together,
+    /// have as many upstreams as they may. What the strategy keeps of `face` stays.
+    pub(crate) fn insert_upstream(&mut self, state: &mut PitState, new: OutRecord) -> bool {
+        match self.upstreams.find_mut(&mut state.out_records, |record| record.face == new.face) {
+            Some(record) => {
+                *record = OutRecord { suppression_ns: record.suppression_ns, ..new };
+                true
+            }
+            None => state.out_records.len() < MAX_RECORDS && self.upstreams.push(&mut state.out_records, new),
+        }
+    }
+
+    /// Forgets the records of the faces that are gone.
+    pub(crate) fn forget(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
+        self.downstreams.retain(&mut state.in_records, |record| !is_gone(&record.face));
+        self.upstreams.retain(&mut state.out_records, |record| !is_gone(&record.face));
+    }
+
+    /// Forgets all records of an entry; must come before the entry is recycled.
+    #[inline]
+    pub(crate) fn clear(&mut self, state: &mut PitState) {
+        self.downstreams.clear(&mut state.in_records);
+        self.upstreams.clear(&mut state.out_records);
+    }
+}
+
 /// The engine's part of a PIT entry.
 #[derive(Clone, Debug, Default)]
 pub struct PitState {
-    /// Downstreams, in order of arrival.
-    pub in_records: SmallVec<[InRecord; 1]>,
-    /// Upstreams, in order of sending.
-    pub out_records: SmallVec<[OutRecord; 1]>,
+    /// Downstreams, in order of arrival: see [`Records::downstreams`].
+    pub(crate) in_records: RecordChain<InRecord>,
+    /// Upstreams, in order of sending: see [`Records::upstreams`].
+    pub(crate) out_records: RecordChain<OutRecord>,
     /// When the entry is finalized: the latest in-record expiry.
     pub expires: Instant,
     /// When the strategy wants to be called, if it does.
@@ -77,36 +157,9 @@ pub struct PitState {
 }
 
 impl PitState {
-    /// The record of downstream `face`.
-    pub fn in_record(&self, face: FaceId) -> Option<&InRecord> {
-        self.in_records.iter().find(|record| record.face == face)
-    }
-
-    /// The record of upstream `face`.
-    pub fn out_record(&self, face: FaceId) -> Option<&OutRecord> {
-        self.out_records.iter().find(|record| record.face == face)
-    }
-
-    /// The record of upstream `face`, to be changed.
-    pub fn out_record_mut(&mut self, face: FaceId) -> Option<&mut OutRecord> {
-        self.out_records.iter_mut().find(|record| record.face == face)
-    }
-
-    /// True if some upstream may still answer.
-    pub fn has_pending_out_records(&self, now: Instant) -> bool {
-        self.out_records.iter().any(|record| record.is_pending(now))
-    }
-
-    /// Records an Interest from `face`; false if the entry has too many downstreams.
-    pub(crate) fn insert_in_record(&mut self, new: InRecord) -> bool {
-        let is_full = self.in_records.len() >= MAX_RECORDS;
-        match self.in_records.iter_mut().find(|record| record.face == new.face) {
-            Some(record) => *record = new,
-            None if is_full => return false,
-            None => self.in_records.push(new),
-        }
-        self.expires = self.in_records.iter().map(|record| record.expires).max().unwrap_or(new.expires);
-        true
+    /// Whether nobody waits for an answer.
+    pub fn nobody_waits(&self) -> bool {
+        self.in_records.is_empty()
     }
 
     /// The next instant at which this entry needs attention.
@@ -117,20 +170,9 @@ impl PitState {
 
 impl Recycle for PitState {
     fn recycle(&mut self) {
-        // Buffers are kept for the next entry, but not those of a crowd: the memory
-        // of one popular name must not stay with every slot that ever had one.
-        if self.in_records.capacity() > KEPT_RECORDS {
-            self.in_records = SmallVec::new();
-        }
-        if self.out_records.capacity() > KEPT_RECORDS {
-            self.out_records = SmallVec::new();
-        }
-        self.in_records.clear();
-        self.out_records.clear();
-        self.expires = Instant::default();
+        debug_assert!(self.in_records.is_empty() && self.out_records.is_empty(), "the records were not given back");
         self.strategy_deadline = None;
         self.suppression_ns = 0;
-        (self.name_hash, self.components, self.by_digest, self.by_hint) = (0, 0, false, false);
     }
 }
 

@@ -84,8 +84,7 @@ impl Engine {
         let entries: Vec<PitId> = self.tables.pit_iter_ids().collect();
         for entry in entries {
             let state = &mut self.tables.pit_mut(entry).state;
-            state.in_records.retain(|record| !is_gone(&record.face));
-            state.out_records.retain(|record| !is_gone(&record.face));
+            self.records.forget(state, is_gone);
         }
     }
 
@@ -107,8 +106,8 @@ impl Engine {
         let lifetime_ms = interest.map_or(DEFAULT_LIFETIME_MS, |interest| interest.lifetime_ms());
         let hop_limit = interest.and_then(|interest| interest.hop_limit());
         let leads_on = interest.map_or(found, |interest| next_hop_entry(pass, &interest, found));
-        let Some(last) = pit.state.in_records.last() else { return };
-        let trigger = Trigger { hop_limit, ..Trigger::of_entry(last.face, &pit.state, lifetime_ms) };
+        let Some(last) = self.records.downstreams(&pit.state).last() else { return };
+        let trigger = Trigger { hop_limit, ..Trigger::of_entry(last.face, &self.records, &pit.state, lifetime_ms) };
         let strategy = pass.view.strategies.get(found.map_or(0, |found| found.strategy));
         let next_hops = leads_on.map_or(&[][..], |found| found.nexthops);
         let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);

@@ -62,6 +62,7 @@ impl RouterConfig {
         let engine = &self.engine;
         EngineConfig {
             pit_capacity_entries: engine.pit_capacity_entries.div_ceil(self.workers as u32),
+            record_capacity: engine.record_capacity.div_ceil(self.workers as u32),
             interest_overflow_bytes: share(engine.interest_overflow_bytes),
             cs_capacity_bytes: share(engine.cs_capacity_bytes),
             cs_capacity_packets: share(engine.cs_capacity_packets),

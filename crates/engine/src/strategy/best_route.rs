@@ -23,13 +23,12 @@ impl BestRoute {
     }
 
     fn decide(&self, context: &mut StrategyContext<'_, '_, '_>) -> Suppression {
-        let now = context.now();
-        let state = context.state_mut();
-        if !state.has_pending_out_records(now) {
+        if !context.is_any_upstream_pending() {
             return Suppression::New;
         }
-        let last_sent = state.out_records.iter().map(|record| record.sent).max();
-        self.suppression.decide(now, last_sent, &mut state.suppression_ns)
+        let now = context.now();
+        let last_sent = context.upstreams().map(|record| record.sent).max();
+        self.suppression.decide(now, last_sent, &mut context.state_mut().suppression_ns)
     }
 }
 
@@ -55,9 +54,9 @@ impl Strategy for BestRoute {
                 let now = context.now();
                 let unused = context
                     .eligible()
-                    .find(|&face| context.state().out_record(face).is_none_or(|record| record.expires <= now));
+                    .find(|&face| context.upstream(face).is_none_or(|record| record.expires <= now));
                 let face = unused.or_else(|| {
-                    let sent = |&face: &FaceId| context.state().out_record(face).map(|record| record.sent);
+                    let sent = |&face: &FaceId| context.upstream(face).map(|record| record.sent);
                     context.eligible().min_by_key(sent)
                 });
                 match face {
@@ -76,7 +75,7 @@ impl Strategy for BestRoute {
 
     /// Unlike NFD: an Interest that waits for nobody gets its chance at once.
     fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
-        if !context.state().has_pending_out_records(context.now()) && context.is_eligible(face) {
+        if !context.is_any_upstream_pending() && context.is_eligible(face) {
             context.send_interest(face);
         }
     }

@@ -4,11 +4,10 @@ use crate::{
     DropReason, Engine, Instant,
     batch::{PacketRef, Pass},
     face_table::LinkType,
-    pit_state::PitState,
+    pit_state::{InRecord, OutRecord, PitState, Records},
 };
 use namewire_packet::{FaceId, NackReason, Nonce};
 use namewire_tables::{NextHop, PitId};
-use smallvec::SmallVec;
 
 /// Why the strategy is called, and what it would send.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +28,8 @@ pub struct Trigger {
 
 impl Trigger {
     /// A call without an Interest at hand: the last downstream's nonce is used.
-    pub(crate) fn of_entry(ingress: FaceId, state: &PitState, lifetime_ms: u64) -> Self {
-        let nonce = state.in_records.last().map_or(Nonce::default(), |record| record.nonce);
+    pub(crate) fn of_entry(ingress: FaceId, records: &Records, state: &PitState, lifetime_ms: u64) -> Self {
+        let nonce = records.downstreams(state).last().map_or(Nonce::default(), |record| record.nonce);
         Trigger { ingress, packet: None, nonce, hop_limit: None, lifetime_ms, congestion_mark: 0 }
     }
 }
@@ -69,7 +68,7 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
     /// Carries out what must wait until the strategy has returned.
     pub(crate) fn finish(self) {
         let StrategyContext { engine, pass, entry, rejected, .. } = self;
-        let nobody_waits = engine.tables.pit(entry).state.in_records.is_empty();
+        let nobody_waits = engine.tables.pit(entry).state.nobody_waits();
         if rejected || nobody_waits {
             engine.finalize_unsatisfied(pass.now, entry);
         }
@@ -85,7 +84,39 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         self.trigger.ingress
     }
 
-    /// Downstreams, upstreams and suppression state.
+    /// Who asked, in order of arrival.
+    pub fn downstreams(&self) -> impl Iterator<Item = &InRecord> {
+        self.engine.records.downstreams(self.state())
+    }
+
+    /// The record of downstream `face`.
+    pub fn downstream(&self, face: FaceId) -> Option<&InRecord> {
+        self.engine.records.downstream(self.state(), face)
+    }
+
+    /// Who was asked, in order of sending.
+    pub fn upstreams(&self) -> impl Iterator<Item = &OutRecord> {
+        self.engine.records.upstreams(self.state())
+    }
+
+    /// The record of upstream `face`.
+    pub fn upstream(&self, face: FaceId) -> Option<&OutRecord> {
+        self.engine.records.upstream(self.state(), face)
+    }
+
+    /// The record of upstream `face`, to be changed.
+    pub fn upstream_mut(&mut self, face: FaceId) -> Option<&mut OutRecord> {
+        let Engine { tables, records, .. } = &mut *self.engine;
+        records.upstream_mut(&mut tables.pit_mut(self.entry).state, face)
+    }
+
+    /// True if some upstream may still answer.
+    pub fn is_any_upstream_pending(&self) -> bool {
+        let now = self.now();
+        self.upstreams().any(|record| record.is_pending(now))
+    }
+
+    /// Times and suppression state of the entry.
     pub fn state(&self) -> &PitState {
         &self.engine.tables.pit(self.entry).state
     }
@@ -131,8 +162,8 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
     pub(crate) fn choose_ingress_for(&mut self, face: FaceId) -> bool {
         let now = self.now();
         let downstreams = self.state().in_records.len();
-        (0..downstreams).any(|index| {
-            let record = self.state().in_records[index];
+        (0..downstreams).any(|place| {
+            let Some(&record) = self.downstreams().nth(place) else { return false };
             (self.trigger.ingress, self.trigger.nonce) = (record.face, record.nonce);
             record.expires > now && self.is_eligible(face)
         })
@@ -170,10 +201,13 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
 
     /// Sends a Nack to every downstream.
     pub fn send_nack_to_all(&mut self, reason: NackReason) {
-        let faces: SmallVec<[FaceId; 16]> = self.state().in_records.iter().map(|record| record.face).collect();
-        for face in faces {
+        let mut faces = std::mem::take(&mut self.engine.faces_to_tell);
+        faces.extend(self.downstreams().map(|record| record.face));
+        for &face in &faces {
             self.send_nack(face, reason);
         }
+        faces.clear();
+        self.engine.faces_to_tell = faces;
     }
 
     /// Ends the entry: nobody will answer.

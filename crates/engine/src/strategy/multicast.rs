@@ -8,7 +8,6 @@ use super::{
 };
 use crate::DropReason;
 use namewire_packet::FaceId;
-use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// See the module.
@@ -25,7 +24,7 @@ impl Multicast {
     /// Suppression counts per upstream here.
     fn send_unless_suppressed(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) -> Suppression {
         let now = context.now();
-        let decision = match context.state_mut().out_record_mut(face) {
+        let decision = match context.upstream_mut(face) {
             Some(record) if record.is_pending(now) => {
                 self.suppression.decide(now, Some(record.sent), &mut record.suppression_ns)
             }
@@ -40,10 +39,13 @@ impl Multicast {
 
 impl Strategy for Multicast {
     fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
-        let faces: SmallVec<[FaceId; 16]> = context.eligible().collect();
         let mut suppressed = false;
         let mut sent = false;
-        for face in faces {
+        for next_hop in context.next_hops() {
+            let face = FaceId(next_hop.face);
+            if !context.is_eligible(face) {
+                continue;
+            }
             let decision = self.send_unless_suppressed(context, face);
             suppressed |= decision == Suppression::Suppress;
             sent |= decision != Suppression::Suppress;

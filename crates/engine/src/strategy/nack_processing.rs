@@ -5,10 +5,11 @@ use namewire_packet::FaceId;
 
 /// Passes a Nack on once no upstream can answer any more.
 pub(super) fn process_nack(context: &mut StrategyContext<'_, '_, '_>) {
-    let state = context.state();
-    let least_severe = state.out_records.iter().filter_map(|record| record.nack).min();
-    let mut not_nacked = state.out_records.iter().filter(|record| record.nack.is_none()).map(|record| record.face);
-    let only_one_left: Option<FaceId> = match (not_nacked.next(), not_nacked.next()) {
+    let least_severe = context.upstreams().filter_map(|record| record.nack).min();
+    let mut not_nacked = context.upstreams().filter(|record| record.nack.is_none()).map(|record| record.face);
+    let first_two = (not_nacked.next(), not_nacked.next());
+    drop(not_nacked);
+    let only_one_left: Option<FaceId> = match first_two {
         (Some(face), None) => Some(face),
         (None, _) => None,
         _ => return, // others may still answer
@@ -20,7 +21,7 @@ pub(super) fn process_nack(context: &mut StrategyContext<'_, '_, '_>) {
             context.reject();
         }
         // Two routers that ask each other: the one upstream left is also waiting for us.
-        Some(face) if context.state().in_record(face).is_some() => context.send_nack(face, reason),
+        Some(face) if context.downstream(face).is_some() => context.send_nack(face, reason),
         Some(_) => {}
     }
 }
