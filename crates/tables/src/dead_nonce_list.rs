@@ -6,19 +6,25 @@
 //! What to insert, and when, is the forwarder's business.
 //!
 //! An entry is a 64-bit keyed digest of (name hash, Nonce) with its end of life,
-//! in one queue, oldest first; an index finds digests. Two different pairs have
-//! the same digest with probability 2⁻⁶⁴: an Interest then counts as a loop. A
-//! pair inserted again lives from its last insertion.
+//! in one queue, oldest first; an index finds digests. A pair inserted again lives
+//! from its last insertion.
+//!
+//! The digest is one step of the name hash ([`crate::hash_key`]) with the name hash
+//! and the Nonce as its two words, under a key that nothing else uses. Whoever
+//! chooses names and Nonces without seeing hashes gets two different pairs of words
+//! to the same digest, or to one place in the index, no more often than by chance:
+//! 2⁻⁶⁴ for the digest, and an Interest then counts as a loop. Two names with one
+//! hash are one name to this list, which is 2⁻⁶⁴ again.
 //!
 //! Deviation: NFD estimates the capacity with marks in the queue; here entries
 //! carry their end of life and the capacity is a limit.
 //!
-//! Cost: `contains` 1 control line, on a match 1 line of indices and 1 of the
-//! queue. Bytes per entry: 16 + about 6 of index; memory grows by doubling up to
+//! Cost: `contains` nothing while the list is empty; else 1 control line, on a match 1
+//! line of indices and 1 of the queue. Bytes per entry: 16 + about 6 of index; memory grows by doubling up to
 //! the capacity. Full: the oldest entry goes early and
 //! [`DeadNonceList::evicted_early`] moves. Who may write: the owner.
 
-use crate::name_hash::HashKey;
+use crate::hash_key::{HashKey, PairHash};
 use hashbrown::HashTable;
 use std::collections::VecDeque;
 
@@ -32,7 +38,7 @@ const EXPIRED_PER_INSERT: usize = 4;
 
 /// The list of dead Nonces.
 pub struct DeadNonceList {
-    key: HashKey,
+    digest: PairHash,
     capacity: usize,
     lifetime_ns: u64,
     queue: VecDeque<Entry>,
@@ -55,7 +61,7 @@ impl DeadNonceList {
     /// An empty list of at most `capacity` (1 to [`MAX_CAPACITY`]) entries that live `lifetime_ns`.
     pub fn new(capacity: usize, lifetime_ns: u64, key: HashKey) -> Self {
         Self {
-            key,
+            digest: key.pair_hash(),
             capacity: capacity.clamp(1, MAX_CAPACITY),
             lifetime_ns,
             queue: VecDeque::new(),
@@ -68,8 +74,10 @@ impl DeadNonceList {
     /// Whether the pair was inserted less than a lifetime before `now_ns`, and not evicted.
     #[inline]
     pub fn contains(&self, name_hash: u64, nonce: u32, now_ns: u64) -> bool {
-        let digest = self.digest(name_hash, nonce);
-        self.find(digest).is_some_and(|entry| now_ns < entry.expires_ns)
+        if self.queue.is_empty() {
+            return false; // the usual case, and then not even the digest is needed
+        }
+        self.find(self.digest(name_hash, nonce)).is_some_and(|entry| now_ns < entry.expires_ns)
     }
 
     /// Remembers the pair until `now_ns` plus the lifetime. `now_ns` must not run backwards.
@@ -141,12 +149,8 @@ impl DeadNonceList {
         self.index.find(digest, |&sequence| at(sequence).digest == digest).map(|&found| at(found))
     }
 
-    /// Keyed, so that nobody outside can choose pairs that collide.
     #[inline]
     fn digest(&self, name_hash: u64, nonce: u32) -> u64 {
-        let mut hash = self.key.sip_hash();
-        hash.write(&name_hash.to_le_bytes());
-        hash.write(&nonce.to_le_bytes());
-        hash.finish()
+        self.digest.of(name_hash, nonce.into())
     }
 }

@@ -20,6 +20,7 @@
 pub mod content_store;
 pub mod dead_nonce_list;
 pub mod fib;
+pub mod hash_key;
 pub mod name_group;
 pub mod name_hash;
 pub mod pages;

@@ -1,72 +1,51 @@
 //! Name hash: what is the keyed hash of every prefix of this name?
 //!
-//! Source: So et al. 2013 and Takemasa19 §4.4.4 (SipHash, against collisions),
-//! Yuan15 chapter 3 (all prefixes of a name in one pass). The
-//! key is secret and random per start, so whoever cannot see hashes cannot
-//! build collisions; the tables compare names anyway, so a collision costs time
-//! and never gives a wrong answer.
+//! Source: Yuan15 chapter 3 (all prefixes of a name in one pass); So et al. 2013
+//! and Takemasa19 §4.4.4 (a keyed hash, against collisions). Deviation: not
+//! SipHash but a strongly universal family ([`crate::hash_key`] has the function
+//! and the proof, `docs/decisions/0003-name-hash.md` the measurements). The tables
+//! compare names anyway: a collision costs time and never gives a wrong answer.
 //!
-//! The hash of a prefix is SipHash-1-3 of its octets (the component TLVs back to
-//! back). One pass over the name finalises a copy of the state at every
-//! component boundary.
+//! A component is cut in pairs of 8-octet words, the last pair zero-padded, and
+//! the pairs are added to one sum; the hash of a prefix is a function of the sum
+//! after its last component. A component says its own length, so different
+//! prefixes are different sequences of pairs.
 //!
-//! Cost: the name's own cache lines, then 12 octets written per component.
-//! Memory: a [`NameHashes`] allocates on first use and then is reused; at most
-//! `256 * 12` octets, rounded up by doubling.
-//! Limit: [`MAX_NAME_COMPONENTS`]; longer names are refused.
+//! ```text
+//! NameHashes │ components u32 │ after u32 × 17 │ hashes u64 × 17 │ spilled Vec │
+//!            0                4                72               208          232
+//! ```
+//!
+//! Cost: the name's own lines; 12 octets written per component, in two places.
+//! Components after the 16th go to `spilled`, the one allocation: it grows by doubling
+//! to at most [`MAX_NAME_COMPONENTS`] and is reused.
+//! Limit: [`MAX_NAME_COMPONENTS`]; longer names are refused. Who may write: the owner.
 
-use crate::sip_hash::SipHash13;
+pub use crate::hash_key::HashKey;
+use crate::hash_key::{KEYED_PAIRS, PairKey};
 
 /// The most components a name may have in the tables. The shortest component
 /// takes two octets, so a packet of 8800 octets could carry 4400; names that
 /// people use have fewer than 32 (NFD's name tree stops there).
 pub const MAX_NAME_COMPONENTS: usize = 256;
 
+/// Components whose prefixes need no allocation.
+const INLINE_COMPONENTS: usize = 16;
+
 /// The name has more than [`MAX_NAME_COMPONENTS`] components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the name has more than {MAX_NAME_COMPONENTS} components")]
 pub struct TooManyComponents;
 
-/// A secret 128-bit hash key. Its `Debug` output does not show it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct HashKey([u64; 2]);
-
-impl HashKey {
-    /// The key made of 16 octets, which should come from the system's random source.
-    pub fn new(octets: [u8; 16]) -> Self {
-        let number = u128::from_le_bytes(octets);
-        Self([number as u64, (number >> 64) as u64])
-    }
-
-    /// A key that is a function of `seed` (splitmix64): for tests, the simulator and the lab.
-    pub fn from_seed(seed: u64) -> Self {
-        let split_mix = |step: u64| {
-            let mut z = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        };
-        Self([split_mix(1), split_mix(2)])
-    }
-
-    #[inline]
-    pub(crate) fn sip_hash(&self) -> SipHash13 {
-        SipHash13::new(self.0)
-    }
-}
-
-impl std::fmt::Debug for HashKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HashKey(secret)")
-    }
-}
-
 /// The hash of one whole name: equal to [`NameHashes::full_hash`] of the same name and key.
 #[inline]
 pub fn hash_name(key: &HashKey, name_value: &[u8]) -> u64 {
-    let mut hash = key.sip_hash();
-    hash.write(name_value);
-    hash.finish()
+    let mut whole = key.start();
+    for_each_prefix(key, name_value, |_, sum, _| {
+        whole = sum;
+        true
+    });
+    key.hash(whole)
 }
 
 /// The hash and the length of every prefix of one name; a buffer to reuse.
@@ -74,12 +53,18 @@ pub fn hash_name(key: &HashKey, name_value: &[u8]) -> u64 {
 /// Prefix `n` is the first `n` components; prefix 0 is the root. A fresh or
 /// refused one describes the root.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct NameHashes {
-    root_hash: u64,
-    /// Element `n - 1` is prefix `n`.
-    hashes: Vec<u64>,
-    ends: Vec<u32>,
+    components: u32,
+    /// Element `n`: how many octets come after prefix `n`. (What the loop has at hand.)
+    after: [u32; INLINE_COMPONENTS + 1],
+    /// Element `n`: the hash of prefix `n`.
+    hashes: [u64; INLINE_COMPONENTS + 1],
+    /// Element `n`: the hash of prefix `n + 1 + INLINE_COMPONENTS` and how many octets come after it.
+    spilled: Vec<(u64, u32)>,
 }
+
+const _: () = assert!(size_of::<NameHashes>() == 232);
 
 impl NameHashes {
     /// Hashes every prefix of `name_value` in one pass.
@@ -87,25 +72,34 @@ impl NameHashes {
     /// On refusal only the root is left in `self`. `name_value` must be a
     /// validated Name TLV-VALUE; octets that are not make a last component of
     /// what cannot be read, never a panic.
+    #[inline]
     pub fn compute(&mut self, key: &HashKey, name_value: &[u8]) -> Result<(), TooManyComponents> {
-        let mut hash = key.sip_hash();
-        self.root_hash = hash.finish();
-        self.hashes.clear();
-        self.ends.clear();
-        let mut start = 0;
-        while start < name_value.len() {
-            if self.hashes.len() == MAX_NAME_COMPONENTS {
-                self.hashes.clear();
-                self.ends.clear();
-                return Err(TooManyComponents);
+        self.hashes[0] = key.hash(key.start());
+        self.after[0] = name_value.len() as u32;
+        self.components = 0;
+        let components = for_each_prefix(key, name_value, |n, sum, after| {
+            if n > INLINE_COMPONENTS {
+                return self.spill(n, key.hash(sum), after);
             }
-            let end = component_end(name_value, start);
-            hash.write(&name_value[start..end]);
-            self.hashes.push(hash.finish());
-            self.ends.push(end as u32);
-            start = end;
-        }
+            self.hashes[n] = key.hash(sum);
+            self.after[n] = after as u32;
+            true
+        });
+        self.components = components.ok_or(TooManyComponents)? as u32;
         Ok(())
+    }
+
+    /// Notes prefix `n` where there is no room inline; false if there is none at all.
+    #[cold]
+    fn spill(&mut self, n: usize, hash: u64, after: usize) -> bool {
+        if n == INLINE_COMPONENTS + 1 {
+            self.spilled.clear();
+        }
+        let room = n <= MAX_NAME_COMPONENTS;
+        if room {
+            self.spilled.push((hash, after as u32));
+        }
+        room
     }
 
     /// Hashes `names[i]` into `out[i]` and returns how many were refused; a refused one
@@ -125,7 +119,7 @@ impl NameHashes {
     /// How many components the name has.
     #[inline]
     pub fn components(&self) -> usize {
-        self.hashes.len()
+        self.components as usize
     }
 
     /// The hash of the first `n` components.
@@ -134,7 +128,11 @@ impl NameHashes {
     /// If `n > self.components()`.
     #[inline]
     pub fn prefix_hash(&self, n: usize) -> u64 {
-        if n == 0 { self.root_hash } else { self.hashes[n - 1] }
+        assert!(n <= self.components(), "prefix {n} of {} components", self.components);
+        match self.hashes.get(n) {
+            Some(&hash) => hash,
+            None => self.spilled[n - 1 - INLINE_COMPONENTS].0,
+        }
     }
 
     /// How many octets the first `n` components take.
@@ -143,7 +141,12 @@ impl NameHashes {
     /// If `n > self.components()`.
     #[inline]
     pub fn prefix_octets(&self, n: usize) -> usize {
-        if n == 0 { 0 } else { self.ends[n - 1] as usize }
+        assert!(n <= self.components(), "prefix {n} of {} components", self.components);
+        let after = match self.after.get(n) {
+            Some(&after) => after,
+            None => self.spilled[n - 1 - INLINE_COMPONENTS].1,
+        };
+        (self.after[0] - after) as usize
     }
 
     /// The hash of the whole name.
@@ -158,6 +161,154 @@ impl NameHashes {
         self.prefix_octets(self.components()) == name_value.len()
     }
 }
+
+/// Calls `visit` with every prefix but the root, shortest first: how many components it
+/// has, its sum, how many octets come after it. The number of prefixes, unless `visit`
+/// said false.
+///
+/// N.B. Both loops keep their state in registers: whatever is rare is a call that
+/// returns one number, or never comes back. With the state in a struct that rare
+/// calls took and returned, hashing cost half as much again. The first loop does
+/// nothing that most components do not need; headers first and sums in a second
+/// pass was slower too, for it is instructions that cost, not their order.
+#[inline(always)]
+fn for_each_prefix(key: &HashKey, name: &[u8], mut visit: impl FnMut(usize, u128, usize) -> bool) -> Option<usize> {
+    let (mut sum, mut n, mut rest) = (key.start(), 0, name);
+    // Most names begin with components of one octet of type, one of length and 14 of value at most.
+    for pair in &key.pairs()[..INLINE_COMPONENTS] {
+        let Some(&window) = rest.first_chunk::<16>() else { break };
+        let window = u128::from_le_bytes(window);
+        let Some(octets) = short_component(window) else { break };
+        sum = sum.wrapping_add(pair.product(masked(window, octets)));
+        rest = &rest[octets..];
+        n += 1;
+        if !visit(n, sum, rest.len()) {
+            return None;
+        }
+    }
+    let mut pairs = n;
+    while !rest.is_empty() {
+        let window = match rest.first_chunk::<16>() {
+            Some(&window) => u128::from_le_bytes(window),
+            None => read_last(name, rest),
+        };
+        let mut octets = short_component(window).unwrap_or(usize::MAX);
+        if octets <= rest.len() && pairs < KEYED_PAIRS {
+            sum = sum.wrapping_add(key.pairs()[pairs].product(masked(window, octets)));
+            pairs += 1;
+        } else {
+            octets = component_end(rest, 0);
+            let Some(keys) = key.pairs().get(pairs..pairs + octets.div_ceil(16)) else {
+                return for_each_prefix_with_tail(key, (sum, pairs, n, rest), visit);
+            };
+            sum = sum.wrapping_add(long_product(keys, &rest[..octets]));
+            pairs += keys.len();
+        }
+        rest = &rest[octets..];
+        n += 1;
+        if !visit(n, sum, rest.len()) {
+            return None;
+        }
+    }
+    Some(n)
+}
+
+/// The octets of the component at the beginning of `window` if they are at most 16 and its header is 2.
+#[inline(always)]
+fn short_component(window: u128) -> Option<usize> {
+    let (ty, length) = (window as u8, (window as u16 >> 8) as usize);
+    (ty <= 252 && length <= 14).then_some(length + 2)
+}
+
+/// The rest of [`for_each_prefix`] once the keys of pairs are used up.
+#[cold]
+#[inline(never)]
+fn for_each_prefix_with_tail(
+    key: &HashKey,
+    (mut sum, mut pairs, mut n, mut rest): (u128, usize, usize, &[u8]),
+    mut visit: impl FnMut(usize, u128, usize) -> bool,
+) -> Option<usize> {
+    let (mut tail, mut with_tail) = (key.tail(), sum);
+    while !rest.is_empty() {
+        let (component, after) = rest.split_at(component_end(rest, 0));
+        for octets in component.chunks(16) {
+            let words = words(octets.first_chunk().map_or_else(|| read_short(octets), |&all| u128::from_le_bytes(all)));
+            if let Some(pair) = key.pairs().get(pairs) {
+                sum = sum.wrapping_add(pair.product(words));
+                pairs += 1;
+                with_tail = sum;
+            } else {
+                tail.add(words);
+                with_tail = sum.wrapping_add(tail.part_of_sum());
+            }
+        }
+        rest = after;
+        n += 1;
+        if !visit(n, with_tail, rest.len()) {
+            return None;
+        }
+    }
+    Some(n)
+}
+
+/// The sum of the products of a component of any length, one key for each 16 octets.
+#[inline(never)]
+fn long_product(keys: &[PairKey], component: &[u8]) -> u128 {
+    let (windows, last) = component.as_chunks::<16>();
+    let products = windows.iter().zip(keys).map(|(&window, key)| key.product(words(u128::from_le_bytes(window))));
+    let sum = products.fold(0, u128::wrapping_add);
+    match keys.get(windows.len()) {
+        Some(key) => sum.wrapping_add(key.product(words(read_last(component, last)))),
+        None => sum,
+    }
+}
+
+/// `rest`, the last octets of `name` and fewer than 16, as a little-endian number.
+#[inline(always)]
+fn read_last(name: &[u8], rest: &[u8]) -> u128 {
+    match name.last_chunk::<16>() {
+        // With what comes before them: no branch on how many they are.
+        Some(&last) => u128::from_le_bytes(last) >> (128 - 8 * rest.len()),
+        None => read_short(rest),
+    }
+}
+
+/// Fewer than 16 octets as a little-endian number: two reads that overlap.
+#[inline]
+fn read_short(octets: &[u8]) -> u128 {
+    let n = octets.len();
+    if let (Some(&low), Some(&high)) = (octets.first_chunk::<8>(), octets.last_chunk::<8>()) {
+        u128::from(u64::from_le_bytes(low)) | u128::from(u64::from_le_bytes(high)) << (8 * (n - 8))
+    } else if let (Some(&low), Some(&high)) = (octets.first_chunk::<4>(), octets.last_chunk::<4>()) {
+        u128::from(u64::from(u32::from_le_bytes(low)) | u64::from(u32::from_le_bytes(high)) << (8 * (n - 4)))
+    } else {
+        octets.iter().rev().fold(0, |number, &octet| number << 8 | u64::from(octet)).into()
+    }
+}
+
+/// The two words of 16 octets.
+#[inline(always)]
+fn words(octets: u128) -> [u64; 2] {
+    [octets as u64, (octets >> 64) as u64]
+}
+
+/// The two words of the first octets of `window`, at most 16, zeros after them.
+#[inline(always)]
+fn masked(window: u128, octets: usize) -> [u64; 2] {
+    let [x, y] = words(window);
+    [x & MASKS[octets + 8], y & MASKS[octets]]
+}
+
+/// Element `n + 8` keeps the first `n` of 8 octets; those before keep none, those after all.
+const MASKS: [u64; 25] = {
+    let mut masks = [0; 25];
+    let mut n = 1;
+    while n <= 16 {
+        masks[n + 8] = if n < 8 { (1 << (8 * n)) - 1 } else { u64::MAX };
+        n += 1;
+    }
+    masks
+};
 
 /// How many components `name_value` has; stops counting above [`MAX_NAME_COMPONENTS`].
 pub(crate) fn count_components(name_value: &[u8]) -> Result<usize, TooManyComponents> {

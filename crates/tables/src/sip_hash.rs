@@ -2,12 +2,12 @@
 //!
 //! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012),
 //! §2: `v` is v0..v3, `C` the compression rounds per 8-octet word, `D` the
-//! finalisation rounds. The tables use SipHash-1-3, the papers' choice (So et
-//! al. 2013; Takemasa19 §4.4.4) with fewer rounds; SipHash-2-4 is the same
-//! code and is what the published vectors test.
+//! finalisation rounds. SipHash-2-4 expands the key of the name hash
+//! ([`crate::hash_key`]). It is also the papers' name hash (So et al. 2013;
+//! Takemasa19 §4.4.4), which the lab measures ours against, and so is SipHash-1-3.
 //!
 //! Deviation: [`SipHash::finish`] works on a copy of the state, so that one pass
-//! over a name gives the hash of every prefix.
+//! over a name can give the hash of every prefix.
 //!
 //! Cost: 48 octets of state, no memory access beyond the input.
 
@@ -21,7 +21,7 @@ pub struct SipHash<const C: usize, const D: usize> {
     length_octets: u64,
 }
 
-/// The variant that the tables use.
+/// The fastest variant in use elsewhere.
 pub type SipHash13 = SipHash<1, 3>;
 
 impl<const C: usize, const D: usize> SipHash<C, D> {
