@@ -6,7 +6,10 @@
 use namewire_packet::{
     Data, DataBuilder, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     lp::{LinkFields, LpHeaders, LpPacket, write_headers},
-    nfd::{ControlParameters, ControlResponse, DatasetEntry, DropCounter, FaceStatus, decode_dataset, face_flags},
+    nfd::{
+        ControlParameters, ControlResponse, DatasetEntry, DropCounter, FaceStatus, ForwarderStatus, decode_dataset,
+        face_flags,
+    },
     tlv,
 };
 use namewire_router::{Router, RouterConfig, RouterHandle};
@@ -192,8 +195,18 @@ impl Application {
         body.face_id.unwrap()
     }
 
-    /// All entries of `/localhost/nfd` and `dataset`, fetched segment by segment.
+    /// All entries of `/localhost/nfd` and `dataset`.
     pub(crate) fn dataset<T: DatasetEntry>(&mut self, dataset: &str) -> Vec<T> {
+        decode_dataset(&self.dataset_octets(dataset)).unwrap()
+    }
+
+    /// The general status.
+    pub(crate) fn status(&mut self) -> ForwarderStatus {
+        ForwarderStatus::decode(&self.dataset_octets("/status/general")).unwrap()
+    }
+
+    /// `/localhost/nfd` and `dataset`, fetched segment by segment.
+    fn dataset_octets(&mut self, dataset: &str) -> Vec<u8> {
         let mut asked = name("/localhost/nfd");
         asked.append(name(dataset).as_name());
         let mut content = Vec::new();
@@ -210,7 +223,7 @@ impl Application {
             next.push_segment(segment);
             interest = self.interest(next).build();
         }
-        decode_dataset(&content).unwrap()
+        content
     }
 
     pub(crate) fn faces(&mut self) -> Vec<FaceStatus> {

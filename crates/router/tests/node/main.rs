@@ -6,3 +6,4 @@ mod face_commands;
 mod face_life;
 mod floods;
 mod links;
+mod worker_totals;
