@@ -1,20 +1,27 @@
 //! Many exchanges through a real `namewire run`: none may be lost, with one worker
-//! and with four, over Unix and UDP, from a producer and from the Content Store.
+//! and with four, over Unix and UDP, from a producer and from the Content Store; and
+//! the router's own totals are the same with one, two, four and eight.
 //!
 //! Needs the router: `cargo build -p namewire-cli` first (`make test` does), or
 //! NAMEWIRE set to one. The load generator checks every Data octet by octet.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use namewire_lab::load::{LoadReport, Transport};
 use namewire_lab::router_process::{RouterProcess, find_program};
+use namewire_packet::nfd::{ControlParameters, DropCounter, cs_flags, decode_dataset};
 
 /// The program under `namewire-lab load`.
 const LAB: &str = env!("CARGO_BIN_EXE_namewire-lab");
 const DISTINCT: u64 = 100_000;
 /// Names that any default Content Store holds.
 const STORED: u64 = 10_000;
+/// A worker publishes its counters when it becomes idle, and every 5 ms while busy.
+const PUBLISHED: Duration = Duration::from_millis(50);
+/// Commands, datasets and probes of one test, at most.
+const BESIDE_MAX: u64 = 100;
 
 /// One router at a time: tests of several at once would measure each other's patience.
 fn alone() -> MutexGuard<'static, ()> {
@@ -71,6 +78,48 @@ fn large_data(transport: Transport, workers: usize, octets: usize) {
     let router = start(workers);
     let report = load(&router, transport, &format!("--count 20000 --window 64 --content {octets}"));
     assert!(report.is_clean(), "{report:?}");
+}
+
+/// What the router says it did, its Content Store off: exact names and CanBePrefix, with and without
+/// tokens. The exact comparison is in the router's own tests; here are many packets at once.
+fn totals(transport: Transport, workers: usize) {
+    const COUNT: u64 = 5_000;
+    let _alone = alone();
+    let router = start(workers);
+    let mut control = router.control().expect("it accepts connections");
+    let (flags, mask) = (Some(0), Some(cs_flags::ADMIT));
+    let store_off = ControlParameters { flags, mask, ..ControlParameters::default() };
+    assert_eq!(control.command("cs", "config", &store_off).expect("an answer").code, 200);
+    let loads = ["", "--can-be-prefix", "--echo-tokens --can-be-prefix"];
+    for (stream, options) in loads.iter().enumerate() {
+        let report = load(&router, transport, &format!("--count {COUNT} --window 64 --stream {stream} {options}"));
+        assert!(report.is_clean() && report.producer_interests == COUNT, "{workers} workers: {report:?}");
+    }
+    std::thread::sleep(PUBLISHED);
+    let status = control.status().expect("an answer");
+    // A load begins with commands and with probes until the route works.
+    let beside = status.n_satisfied_interests - COUNT * loads.len() as u64;
+    assert!(beside < BESIDE_MAX, "{workers} workers: {status:?}");
+    let lost = (status.n_unsatisfied_interests, status.n_in_nacks, status.n_out_nacks);
+    assert_eq!(lost, (0, 0, 0), "{workers} workers");
+    let mut drops: Vec<DropCounter> =
+        decode_dataset(&control.dataset("status/drops").expect("an answer")).expect("well-formed");
+    drops.retain(|drop| drop.reason != "engine.suppressed"); // a probe that was repeated
+    assert_eq!(drops, [], "{workers} workers");
+}
+
+#[test]
+fn totals_over_unix_do_not_depend_on_the_number_of_workers() {
+    for workers in [1, 2, 4, 8] {
+        totals(Transport::Unix, workers);
+    }
+}
+
+#[test]
+fn totals_over_udp_do_not_depend_on_the_number_of_workers() {
+    for workers in [1, 2, 4, 8] {
+        totals(Transport::Udp, workers);
+    }
 }
 
 #[test]
