@@ -51,7 +51,8 @@ impl PageSize {
         }
     }
 
-    const fn bytes(self) -> usize {
+    /// Octets of one page; of a transparent one if it was joined.
+    pub const fn bytes(self) -> usize {
         match self {
             Self::Base => 4 << 10,
             Self::Transparent | Self::Huge2MiB => 2 << 20,
@@ -81,6 +82,20 @@ impl<T: Zeroable> PageArray<T> {
     /// # Panics
     /// If `T` needs dropping or is aligned to more than a page: a mistake of the caller.
     pub fn zeroed(len: usize, pages: PageSize) -> io::Result<Self> {
+        Self::map(len, pages, false)
+    }
+
+    /// `len` zeroed elements that are going to be used from the front on, most of them
+    /// perhaps never: with transparent pages the first 2 MiB are base pages, so that an
+    /// array that is nearly empty holds some KiB and not a huge page.
+    ///
+    /// # Errors
+    /// As [`PageArray::zeroed`].
+    pub fn zeroed_for_growth(len: usize, pages: PageSize) -> io::Result<Self> {
+        Self::map(len, pages, true)
+    }
+
+    fn map(len: usize, pages: PageSize, fine_front: bool) -> io::Result<Self> {
         const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= 4096) };
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
@@ -105,6 +120,10 @@ impl<T: Zeroable> PageArray<T> {
             // SAFETY: the range is the mapping made above; neither advice changes its content.
             // A kernel without transparent huge pages refuses, and base pages do as well.
             let _ = unsafe { madvise(address, mapped_bytes, advice) };
+        }
+        if joins && fine_front {
+            // SAFETY: the mapping is at least these 2 MiB long; the advice changes no content.
+            let _ = unsafe { madvise(address, PageSize::Transparent.bytes(), Advice::LinuxNoHugepage) };
         }
         let first = NonNull::new(address.cast()).ok_or_else(too_large)?;
         Ok(Self { first, len, mapped_bytes })
@@ -165,7 +184,8 @@ mod tests {
     fn an_array_is_zero_and_keeps_what_is_written() {
         for pages in [PageSize::Base, PageSize::Transparent] {
             for len in [0, 1, 1000, 600_000] {
-                let mut array = PageArray::<u64>::zeroed(len, pages).unwrap();
+                let mut array = PageArray::<u64>::zeroed_for_growth(len, pages).unwrap();
+                assert_eq!(PageArray::<u64>::zeroed(len, pages).unwrap()[..], array[..]);
                 assert_eq!(array.len(), len);
                 assert!(array.iter().all(|&word| word == 0));
                 for (index, word) in array.iter_mut().enumerate() {
