@@ -133,7 +133,7 @@ impl Node {
             })
             .collect();
         self.handed_in += frames.len() as u64;
-        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         self.engine.process(self.now, &view, &mut frames, &mut self.out);
         assert!(self.out.hand_over.is_empty(), "one worker has nobody to hand over to");
         self.check_transmits(&frames, &originals, &from);
@@ -202,14 +202,14 @@ impl Node {
     }
 
     fn run_timers(&mut self) {
-        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         self.engine.run_timers(self.now, &view, &mut self.out);
         self.check_transmits(&[], &[], &[]);
         self.settle(&[]);
     }
 
     fn new_next_hop(&mut self, face: FaceId) {
-        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         self.engine.new_next_hop(self.now, &view, name("/A").as_name(), face, &mut self.out);
         self.check_transmits(&[], &[], &[]);
         self.settle(&[]);

@@ -67,6 +67,7 @@ fuzz_target!(|operations: Vec<Operation>| {
                         oracle.0.insert(name, (next_hops, strategy.into(), hidden));
                         assert!(oracle.0.len() <= CAPACITY_ENTRIES);
                     }
+                    Err(refusal @ (FibRefusal::OctetsFull | FibRefusal::NoMemory)) => panic!("{refusal}"),
                     Err(FibRefusal::Full) => assert!(!known && oracle.0.len() == CAPACITY_ENTRIES),
                     Err(FibRefusal::PrefixTooLong) => assert!(prefix.len() > MAX_NAME_COMPONENTS),
                     Err(FibRefusal::TooManyNextHops) => assert!(next_hops.len() > 1024),
@@ -84,9 +85,12 @@ fuzz_target!(|operations: Vec<Operation>| {
                     continue;
                 }
                 let mut batch = [None];
-                fib.longest_prefix_match_batch(&[(&name, &hashes)], &mut batch);
-                let found = fib.longest_prefix_match(&name, &hashes);
-                assert_eq!(batch[0], found.map(|entry| entry.id));
+                let view = fib.view();
+                view.longest_prefix_match_batch(&[(&name, &hashes)], &mut batch);
+                let found = view.longest_prefix_match(&name, &hashes);
+                assert_eq!(batch[0].map(|entry| view.entry(entry)), found);
+                let hint = view.candidate(&hashes);
+                assert_eq!(view.longest_prefix_match_hinted(&name, &hashes, hint), found);
                 match (found, oracle.longest(&components)) {
                     (Some(entry), Some((prefix, expected))) => same(&entry, &prefix, expected),
                     (None, None) => {}

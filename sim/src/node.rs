@@ -146,7 +146,7 @@ impl Node {
     /// Adds a route and shows pending Interests the next hops that are new.
     pub(crate) fn add_route(&mut self, now_ns: u64, prefix: &NameBuf, face: FaceId, cost: u64) -> Decided {
         let new_next_hops = self.routing.add_route(prefix, face, cost, &mut self.fib);
-        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         let mut decided = Decided::default();
         for (prefix, face) in new_next_hops {
             for state in &mut self.workers {
@@ -230,7 +230,7 @@ impl Node {
                 round: inbound.round,
             })
             .collect();
-        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         let before = *state.engine.counters();
         state.engine.process(Instant(now_ns), &view, &mut frames, &mut state.output);
         decided.collect(state, &frames);
@@ -257,7 +257,7 @@ impl Node {
             return None;
         }
         state.timer_at_ns = u64::MAX;
-        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         let before = *state.engine.counters();
         state.engine.run_timers(Instant(now_ns), &view, &mut state.output);
         let mut decided = Decided::default();

@@ -17,7 +17,7 @@ use namewire_packet::{
     tlv::types,
 };
 use namewire_tables::{
-    CsId, DeadNonceList, Fib, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, PitId, TimerWheel,
+    CsId, DeadNonceList, FibView, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, PitId, TimerWheel,
     dead_nonce_list::DEFAULT_LIFETIME_NS,
 };
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Output {
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// Next hops and strategy of every prefix.
-    pub fib: &'a Fib,
+    pub fib: FibView<'a>,
     /// Strategies by number.
     pub strategies: &'a StrategyTable,
     /// Attributes of every face.
@@ -205,7 +205,7 @@ pub(crate) struct PendingNames {
 }
 
 impl Engine {
-    /// An engine with empty tables. `key` must be the key of the [`Fib`] it will be
+    /// An engine with empty tables. `key` must be the key of the FIB it will be
     /// shown; `worker` is its number among the dispatcher's workers.
     pub fn new(config: EngineConfig, worker: u8, dispatcher: Arc<Dispatcher>, key: HashKey, seed: u64) -> Self {
         assert!(usize::from(worker) < dispatcher.workers());

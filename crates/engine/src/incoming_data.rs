@@ -32,7 +32,7 @@ impl Engine {
         arrival: &Arrival<'_>,
         data: &Data<'_>,
         hashes: &NameHashes,
-        hints: &Hints,
+        hints: &Hints<'_>,
     ) {
         self.counters.in_data += u64::from(arrival.round.is_first);
         let Some(face) = pass.view.faces.get(arrival.face) else {
@@ -131,7 +131,7 @@ impl Engine {
         by_token: Option<GroupId>,
         data: &Data<'_>,
         hashes: &NameHashes,
-        hints: &Hints,
+        hints: &Hints<'_>,
         matches: &mut Vec<PitId>,
     ) {
         let name = data.name();

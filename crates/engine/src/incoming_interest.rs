@@ -27,13 +27,13 @@ pub(crate) struct Onward {
 }
 
 impl Engine {
-    pub(crate) fn incoming_interest(
+    pub(crate) fn incoming_interest<'v>(
         &mut self,
-        pass: &mut Pass<'_, '_>,
+        pass: &mut Pass<'v, '_>,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         hashes: &NameHashes,
-        hints: &Hints,
+        hints: &Hints<'v>,
     ) {
         self.counters.in_interests += 1;
         let Some(face) = pass.view.faces.get(arrival.face) else {
@@ -178,8 +178,7 @@ impl Engine {
     /// An indirect name is that of an Interest that this Data answered once. A name
     /// that ends in a digest can also have been a mere prefix.
     fn is_asked_by_digest(&self, interest: &Interest<'_>, hashes: &NameHashes, hit: &CsHit) -> bool {
-        interest.implicit_digest().is_some()
-            && self.tables.cs(hit.id).name_value() == Some(parent(interest, hashes))
+        interest.implicit_digest().is_some() && self.tables.cs(hit.id).name_value() == Some(parent(interest, hashes))
     }
 
     /// Fresh up to and including its last moment; a FreshnessPeriod of 0 is never fresh,
@@ -203,13 +202,13 @@ impl Engine {
     }
 
     /// CS miss: in-record, expiry timer, then NextHopFaceId or the strategy.
-    fn content_store_miss(
+    fn content_store_miss<'v>(
         &mut self,
-        pass: &mut Pass<'_, '_>,
+        pass: &mut Pass<'v, '_>,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         hashes: &NameHashes,
-        hints: &Hints,
+        hints: &Hints<'v>,
         onward: Onward,
         variant: Variant,
     ) {

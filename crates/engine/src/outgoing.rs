@@ -143,7 +143,7 @@ mod tests {
         let (mut fib, mut faces, strategies) = (Fib::new(10, key), FaceTable::default(), StrategyTable::default());
         faces.insert(FaceId(300), FaceAttributes::new(FaceScope::NonLocal, 0, false));
         fib.insert(&[], &[NextHop { face: 1, cost: 0 }], 0, false).unwrap();
-        let view = View { fib: &fib, strategies: &strategies, faces: &faces };
+        let view = View { fib: fib.view(), strategies: &strategies, faces: &faces };
         let name: NameBuf = "/a".parse().unwrap();
         let digest = name.join(Component { type_number: types::IMPLICIT_SHA256_DIGEST, value: &[7; 32] });
         let mut out = Output::default();

@@ -82,24 +82,24 @@ impl std::str::FromStr for Schedule {
 pub struct UnknownSchedule;
 
 /// One packet on its way through the stages.
-struct Packet<'f> {
+struct Packet<'f, 'v> {
     decoded: Decoded<'f>,
-    hints: Hints,
+    hints: Hints<'v>,
 }
 
 /// What the prefetching stages found; the acting stage verifies it.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Hints {
+pub(crate) struct Hints<'v> {
     /// The name group whose tag fits.
     pub(crate) group: Option<GroupHint>,
     /// The FIB entry of the longest prefix whose tag fits.
-    pub(crate) fib: Option<FibHint>,
+    pub(crate) fib: Option<FibHint<'v>>,
 }
 
 /// The packets of one call, in the order of arrival.
-struct Batch<'f, 'b, 'h> {
+struct Batch<'f, 'b, 'h, 'v> {
     frames: &'f [Frame<'b>],
-    packets: ArrayVec<Packet<'f>, BATCH_PACKETS>,
+    packets: ArrayVec<Packet<'f, 'v>, BATCH_PACKETS>,
     /// By packet; a buffer that outlives the batch.
     hashes: &'h mut [NameHashes],
 }
@@ -151,7 +151,7 @@ impl Engine {
 
     /// Each stage over the whole batch, so that the fetches of one stage overlap with
     /// each other and with the work of the stage on the other packets.
-    fn run_vector(&mut self, pass: &mut Pass<'_, '_>, batch: &mut Batch<'_, '_, '_>) {
+    fn run_vector<'v>(&mut self, pass: &mut Pass<'v, '_>, batch: &mut Batch<'_, '_, '_, 'v>) {
         let count = batch.frames.len();
         let view = pass.view;
         for packet in 0..count {
@@ -176,7 +176,7 @@ impl Engine {
     }
 
     /// A view of the next frame, and the hash of every prefix of its name.
-    fn decode_and_hash(&mut self, batch: &mut Batch<'_, '_, '_>) {
+    fn decode_and_hash(&mut self, batch: &mut Batch<'_, '_, '_, '_>) {
         let place = batch.packets.len();
         let mut decoded = decode(&batch.frames[place]);
         let name = match &decoded {
@@ -193,7 +193,7 @@ impl Engine {
     }
 
     /// Begins to fetch every bucket that the packet's name leads to.
-    fn prefetch_buckets(&self, view: &View<'_>, batch: &Batch<'_, '_, '_>, packet: usize) {
+    fn prefetch_buckets(&self, view: &View<'_>, batch: &Batch<'_, '_, '_, '_>, packet: usize) {
         let hashes = &batch.hashes[packet];
         match batch.packets[packet].decoded {
             Decoded::Refused(_) => {}
@@ -207,7 +207,7 @@ impl Engine {
 
     /// Reads tags, and begins to fetch what they point at. An Interest whose name seems
     /// known is probably answered without the FIB.
-    fn probe(&self, view: &View<'_>, batch: &mut Batch<'_, '_, '_>, packet: usize) {
+    fn probe<'v>(&self, view: &View<'v>, batch: &mut Batch<'_, '_, '_, 'v>, packet: usize) {
         let hashes = &batch.hashes[packet];
         let Packet { decoded, hints } = &mut batch.packets[packet];
         if matches!(decoded, Decoded::Refused(_)) {
@@ -227,7 +227,7 @@ impl Engine {
     }
 
     /// Begins to fetch what hangs off the name group.
-    fn prefetch_entries(&self, batch: &Batch<'_, '_, '_>, packet: usize) {
+    fn prefetch_entries(&self, batch: &Batch<'_, '_, '_, '_>, packet: usize) {
         if let Some(group) = batch.packets[packet].hints.group
             && let Some(entry) = self.tables.prefetch_entries(group)
         {
@@ -236,7 +236,7 @@ impl Engine {
     }
 
     /// The packet's pipeline.
-    fn act(&mut self, pass: &mut Pass<'_, '_>, batch: &Batch<'_, '_, '_>, packet: usize) {
+    fn act<'v>(&mut self, pass: &mut Pass<'v, '_>, batch: &Batch<'_, '_, '_, 'v>, packet: usize) {
         let Frame { face, headers, round, .. } = &batch.frames[packet];
         let arrival = Arrival { index: packet as u16, face: *face, headers, round: *round };
         let hashes = &batch.hashes[packet];

@@ -21,7 +21,7 @@ pub(crate) struct SharedTables {
 
 impl SharedTables {
     pub(crate) fn view(&self) -> View<'_> {
-        View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces }
+        View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces }
     }
 }
 

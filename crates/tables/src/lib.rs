@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | what is the hash of every prefix of this name? | [`name_hash`] |
 //! | which next hops has the longest prefix of this name? | [`fib`] |
+//! | when can no reader hold what was unlinked any more? | [`quiescence`] |
 //! | is this Interest pending, is this Data stored? (one probe) | [`pit_cs`], made of [`name_group`], [`pit`], [`content_store`] |
 //! | was this (name, Nonce) seen and forgotten by the PIT? | [`dead_nonce_list`] |
 //! | which entries are due? | [`timer_wheel`] |
@@ -27,6 +28,7 @@ pub mod pages;
 pub mod pit;
 pub mod pit_cs;
 pub mod prefetch;
+pub mod quiescence;
 pub mod sip_hash;
 mod slab;
 mod tag_index;
@@ -34,7 +36,10 @@ pub mod timer_wheel;
 
 pub use content_store::{CsEntry, CsHit, CsId, CsInsert, CsRefusal};
 pub use dead_nonce_list::DeadNonceList;
-pub use fib::{Fib, FibEntry, FibEntryId, FibHint, FibRefusal, Inserted, NextHop};
+pub use fib::{
+    Fib, FibConfig, FibEntry, FibEntryId, FibEntryRef, FibHint, FibPin, FibReader, FibRefusal, FibView, Inserted,
+    NextHop,
+};
 pub use name_group::{GroupId, GroupToken};
 pub use name_hash::{HashKey, MAX_NAME_COMPONENTS, NameHashes, TooManyComponents, hash_name};
 pub use pages::{PageArray, PageSize};

@@ -322,13 +322,19 @@ impl<R: Recycle> PitCs<R> {
     /// SHIM
     pub fn prefetch_bucket(&self, _hash: u64) {}
     /// SHIM
-    pub fn probe(&self, _hash: u64) -> Option<GroupHint> { None }
+    pub fn probe(&self, _hash: u64) -> Option<GroupHint> {
+        None
+    }
     /// SHIM
     pub fn prefetch_group(&self, _hint: GroupHint) {}
     /// SHIM
-    pub fn prefetch_entries(&self, _hint: GroupHint) -> Option<PitId> { None }
+    pub fn prefetch_entries(&self, _hint: GroupHint) -> Option<PitId> {
+        None
+    }
     /// SHIM
-    pub fn find_hinted(&self, hash: u64, name_value: &[u8], _hint: Option<GroupHint>) -> Option<GroupId> { self.find(hash, name_value) }
+    pub fn find_hinted(&self, hash: u64, name_value: &[u8], _hint: Option<GroupHint>) -> Option<GroupId> {
+        self.find(hash, name_value)
+    }
     /// SHIM
     pub fn prefetch_victims(&self, _n: usize) {}
     /// SHIM

@@ -40,6 +40,15 @@ pub fn prefetch_octets(octets: &[u8], lines: usize) {
     }
 }
 
+/// Begins to fetch every line of the `octets` octets that begin at `first`, if there are any.
+#[inline(always)]
+pub(crate) fn prefetch_range(first: *const u8, octets: usize) {
+    let lines = (first.addr() % LINE_BYTES + octets).div_ceil(LINE_BYTES);
+    for line in 0..lines {
+        prefetch_address(first.wrapping_add(line * LINE_BYTES));
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn prefetch_address(address: *const u8) {

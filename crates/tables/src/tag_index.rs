@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Values per bucket.
 const SLOTS: usize = 10;
 /// Share of the slots that are used when the index holds what it was made for, in percent.
-pub const MAX_LOAD_PERCENT: usize = 80;
+pub(crate) const MAX_LOAD_PERCENT: usize = 80;
 
 /// A `passed` counter that is never lowered again, because it may stand for more.
 const MANY: u64 = 0xf;

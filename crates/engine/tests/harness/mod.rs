@@ -250,7 +250,7 @@ impl Node {
             assert!(rounds <= self.engines.len() + 1, "a packet is dispatched for ever");
             let mut again = vec![Vec::new(); self.engines.len()];
             for (worker, share) in shares.iter_mut().enumerate().filter(|(_, share)| !share.is_empty()) {
-                let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+                let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
                 let mut frames: Vec<Frame<'_>> = share
                     .iter_mut()
                     .map(|(face, headers, wire, round)| Frame {
@@ -278,7 +278,7 @@ impl Node {
     /// Serves every timer that is due.
     pub fn run_timers(&mut self) -> Vec<Sent> {
         let mut sent = Vec::new();
-        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         for engine in &mut self.engines {
             while engine.next_deadline().is_some_and(|deadline| deadline <= self.now) {
                 engine.run_timers(self.now, &view, &mut self.out);
@@ -289,7 +289,7 @@ impl Node {
     }
 
     pub fn new_next_hop(&mut self, prefix: &str, face: FaceId) -> Vec<Sent> {
-        let view = View { fib: &self.fib, strategies: &self.strategies, faces: &self.faces };
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         self.engines[0].new_next_hop(self.now, &view, uri(prefix).as_name(), face, &mut self.out);
         read_out(&self.engines[0], &[], &self.out)
     }

@@ -53,11 +53,19 @@ fn check(fib: &Fib, naive: &BTreeMap<Components, Content>, names: &[Components])
     assert_eq!(NameHashes::compute_batch(fib.key(), &slices, &mut hashes), 0);
     let batch: Vec<_> = slices.iter().copied().zip(&hashes).collect();
     let mut found = vec![None; names.len()];
-    fib.longest_prefix_match_batch(&batch, &mut found);
+    let view = fib.view();
+    view.longest_prefix_match_batch(&batch, &mut found);
     for (i, name) in names.iter().enumerate() {
         assert_eq!(fib.get(slices[i]).map(content).as_ref(), naive.get(name));
-        let one = fib.longest_prefix_match(slices[i], &hashes[i]);
-        assert_eq!(one.map(|entry| entry.id), found[i]);
+        let one = view.longest_prefix_match(slices[i], &hashes[i]);
+        assert_eq!(one, found[i].map(|entry| view.entry(entry)));
+        view.prefetch_buckets(&hashes[i]);
+        let hint = view.candidate(&hashes[i]);
+        if let Some(hint) = hint {
+            view.prefetch_entry(hint);
+        }
+        let hinted = view.longest_prefix_match_hinted(slices[i], &hashes[i], hint);
+        assert_eq!(one, hinted);
         let expected = naive_longest(naive, name).map(|(p, c)| (value(p), c.clone()));
         assert_eq!(one.map(|entry| (entry.name_value.to_vec(), content(entry))), expected);
     }
@@ -118,7 +126,9 @@ fn a_reused_slot_has_another_generation() {
     let generation = fib.entry(first).generation;
     assert!(fib.entry_of_generation(first, generation).is_some());
     fib.remove(&a);
-    assert_eq!(fib.insert(&b, &[], 0, false).unwrap().id, first, "there is only one slot");
+    assert_eq!(fib.entry_of_generation(first, generation), None);
+    fib.reclaim();
+    assert_eq!(fib.insert(&b, &[], 0, false).unwrap().id, first, "a block of this size is free");
     assert_eq!(fib.entry_of_generation(first, generation), None);
 }
 
@@ -136,5 +146,5 @@ fn what_is_too_long_is_refused_by_name() {
     assert_eq!(fib.len(), 1);
     let mut hashes = NameHashes::default();
     hashes.compute(fib.key(), &deepest).unwrap();
-    assert!(fib.longest_prefix_match(&deepest, &hashes).is_some());
+    assert!(fib.view().longest_prefix_match(&deepest, &hashes).is_some());
 }

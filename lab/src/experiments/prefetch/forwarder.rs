@@ -188,7 +188,7 @@ impl Forwarder {
             self.traffic.push_interest(number, &mut self.interests);
         }
         self.engine.set_schedule(schedule);
-        let view = View { fib, strategies: &self.strategies, faces: &self.faces };
+        let view = View { fib: fib.view(), strategies: &self.strategies, faces: &self.faces };
         let mut cycles = 0;
         for frames in self.interests.frames(CONSUMER).chunks_mut(BATCH_PACKETS) {
             self.now.0 += NS_PER_PACKET * frames.len() as u64;
@@ -215,7 +215,7 @@ impl Forwarder {
     pub(super) fn run_prepared(&mut self, fib: &Fib, schedule: Schedule) -> anyhow::Result<Cycles> {
         let mut cycles = Cycles { packets: self.interests.len() as u64, ..Cycles::default() };
         self.engine.set_schedule(schedule);
-        let view = View { fib, strategies: &self.strategies, faces: &self.faces };
+        let view = View { fib: fib.view(), strategies: &self.strategies, faces: &self.faces };
         let mut interest_frames = self.interests.frames(CONSUMER);
         let mut data_frames = self.data.frames(PRODUCER);
         let mut data_batches = data_frames.chunks_mut(BATCH_PACKETS);

@@ -1,0 +1,89 @@
+//! Lengths: which prefix lengths, in components, does any entry have?
+//!
+//! A search leaves the others out. The writer counts; readers see one bit per length,
+//! which is set before the first entry of the length is published and cleared after the
+//! last one is unlinked, so that a prefix that is there throughout a search is never
+//! left out.
+
+use crate::name_hash::MAX_NAME_COMPONENTS;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const WORDS: usize = MAX_NAME_COMPONENTS / 64 + 1;
+
+/// The bits, as readers see them.
+#[derive(Default)]
+pub(super) struct Lengths {
+    present: [AtomicU64; WORDS],
+}
+
+impl Lengths {
+    /// The lengths that exist and are at most `longest`, longest first.
+    #[inline(always)]
+    pub(super) fn descending_from(&self, longest: usize) -> impl Iterator<Item = usize> + '_ {
+        let longest = longest.min(MAX_NAME_COMPONENTS);
+        let mut word = longest / 64;
+        let mut bits = self.present[word].load(Ordering::Acquire) & (u64::MAX >> (63 - longest % 64));
+        std::iter::from_fn(move || {
+            while bits == 0 {
+                word = word.checked_sub(1)?;
+                bits = self.present[word].load(Ordering::Acquire);
+            }
+            let bit = bits.ilog2() as usize;
+            bits &= !(1 << bit);
+            Some(word * 64 + bit)
+        })
+    }
+
+    fn store(&self, components: usize, present: bool) {
+        let word = &self.present[components / 64];
+        let bit = 1 << (components % 64);
+        let others = word.load(Ordering::Relaxed) & !bit;
+        word.store(if present { others | bit } else { others }, Ordering::Release);
+    }
+}
+
+/// How many prefixes each length has; the writer's.
+pub(super) struct LengthCounts(Box<[u32; MAX_NAME_COMPONENTS + 1]>);
+
+impl LengthCounts {
+    pub(super) fn new() -> Self {
+        Self(Box::new([0; MAX_NAME_COMPONENTS + 1]))
+    }
+
+    /// To be called before the entry is published.
+    pub(super) fn add(&mut self, lengths: &Lengths, components: usize) {
+        self.0[components] += 1;
+        if self.0[components] == 1 {
+            lengths.store(components, true);
+        }
+    }
+
+    /// To be called after the entry is unlinked.
+    pub(super) fn subtract(&mut self, lengths: &Lengths, components: usize) {
+        self.0[components] -= 1;
+        if self.0[components] == 0 {
+            lengths.store(components, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_come_and_go_with_their_prefixes() {
+        let (lengths, mut counts) = (Lengths::default(), LengthCounts::new());
+        for components in [0, 3, 63, 64, 64, 200, 256] {
+            counts.add(&lengths, components);
+        }
+        let listed = |longest| lengths.descending_from(longest).collect::<Vec<_>>();
+        assert_eq!(listed(1000), [256, 200, 64, 63, 3, 0]);
+        assert_eq!((listed(199), listed(2), listed(63)), (vec![64, 63, 3, 0], vec![0], vec![63, 3, 0]));
+        counts.subtract(&lengths, 64);
+        counts.subtract(&lengths, 0);
+        assert_eq!(listed(200), [200, 64, 63, 3]);
+        counts.subtract(&lengths, 64);
+        assert_eq!(listed(200), [200, 63, 3]);
+    }
+}

@@ -1,0 +1,475 @@
+//! FIB: which next hops has the longest prefix of this name?
+//!
+//! Source: NFD developer guide (NDN-0021) for the content; Takemasa17 §3.3.1 for the
+//! search, longest first with one hash probe per length; So et al. 2013 for buckets of
+//! one cache line that hold fingerprints beside pointers. Deviations: lengths that no
+//! prefix has are skipped, names lie inline in the entries, and equal next-hop sets are
+//! stored once.
+//!
+//! ```text
+//!  hash of a prefix ─► index bucket, 1 line          entry, 1-2 lines                 set, shared, hot
+//!                      | tags … | units … |  ─────►  | set | gen | octets | name … | ─► | next hops |
+//!                      `tag_index`                   `entries`                        `next_hop_sets`
+//! ```
+//!
+//! One entry = one prefix with its next hops (cheapest first), the strategy that
+//! applies there and whether the entry is *hidden*: made for a strategy choice
+//! only, and not shown in datasets. An entry has an id and a generation; the
+//! generation differs when the id names another entry or its content changed, so that
+//! side tables keyed by (id, generation) notice. Generations count the writer's changes
+//! modulo 2¹⁶: who asks for one that is 65,536 changes old may be deceived.
+//!
+//! Cost of a look-up (`view`): per length that exists and is no longer than the name, 1.2
+//! lines of index; 1.6 lines of the entry for names of 44 octets. Bytes per entry beyond
+//! its name: 8 of index at the full capacity (up to 16 before, because the index doubles),
+//! 8 of header, 0 to 3 of fill, the next-hop set if it is not shared, and what removals
+//! have left free.
+//! Limits: [`FibConfig`], [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_OCTETS`],
+//! [`MAX_NEXT_HOPS`]; beyond them `insert` refuses and nothing changes.
+//!
+//! Who may write: the one owner of the [`Fib`]. Readers have a [`FibReader`] each and
+//! never wait: they pin it for a batch and look at a [`FibView`]. A prefix that is in the
+//! FIB throughout a look-up is found, or a longer one; an entry is seen whole or not at
+//! all: it is written before the index leads to it, its change is one store, and what was
+//! unlinked (entries, sets, an index that became too small) stays until
+//! [`crate::quiescence`] tells that no reader can hold it. A reader may still see a prefix
+//! that was removed after it was pinned.
+
+mod entries;
+mod lengths;
+mod next_hop_sets;
+mod published;
+mod space;
+mod view;
+
+pub use entries::FibEntryRef;
+pub use view::{FibHint, FibView};
+
+use crate::name_hash::{HashKey, count_components, hash_name};
+use crate::pages::PageSize;
+use crate::quiescence::{Domain, Pin, Reader, Retired};
+use crate::tag_index::TagIndex;
+use entries::{Entries, UNIT_OCTETS};
+use lengths::{LengthCounts, Lengths};
+use next_hop_sets::{Interner, NextHopSet, NextHopSets};
+use published::Published;
+use smallvec::SmallVec;
+use space::Space;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[cfg(doc)]
+use crate::name_hash::{MAX_NAME_COMPONENTS, NameHashes};
+
+/// The longest prefix, in octets of its TLV-VALUE: what fits into one packet.
+pub const MAX_PREFIX_OCTETS: usize = 8800;
+/// The most next hops of one entry.
+pub const MAX_NEXT_HOPS: usize = 1024;
+
+/// Entries that the first index is made for.
+const FIRST_INDEX_ENTRIES: usize = 1000;
+/// How often an index can double before it has room for 2³² entries, and the first.
+const MAX_INDICES: usize = 24;
+
+/// One way onwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NextHop {
+    /// The face to send to.
+    pub face: u64,
+    /// Lower is better.
+    pub cost: u64,
+}
+
+/// Names an entry while it exists; reused after removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FibEntryId(pub u32);
+
+/// What one entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FibEntry<'a> {
+    /// The prefix: octets of a Name TLV-VALUE.
+    pub name_value: &'a [u8],
+    /// Cheapest first; equal costs in the order given at insertion.
+    pub nexthops: &'a [NextHop],
+    /// An opaque number of the strategy that applies here.
+    pub strategy: u32,
+    /// Not to be shown in datasets.
+    pub hidden: bool,
+    /// The entry's place.
+    pub id: FibEntryId,
+    /// Another one when the place is reused or the content changes; wraps after 2¹⁶ changes of the FIB.
+    pub generation: u16,
+}
+
+/// What an insertion did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inserted {
+    /// The entry, new or old.
+    pub id: FibEntryId,
+    /// The prefix was there before.
+    pub replaced: bool,
+}
+
+/// Why an insertion was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FibRefusal {
+    /// The capacity is used up.
+    #[error("the FIB is full")]
+    Full,
+    /// No room of this size is left in [`FibConfig::entry_octets`].
+    #[error("the FIB has no room for the octets of this entry")]
+    OctetsFull,
+    /// The kernel grants no memory for a larger index.
+    #[error("the system has no memory for a larger FIB")]
+    NoMemory,
+    /// The prefix is longer than [`MAX_PREFIX_OCTETS`] or [`MAX_NAME_COMPONENTS`].
+    #[error("the prefix is too long for the FIB")]
+    PrefixTooLong,
+    /// More than [`MAX_NEXT_HOPS`].
+    #[error("the FIB entry would have more than {MAX_NEXT_HOPS} next hops")]
+    TooManyNextHops,
+}
+
+/// The size of a FIB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FibConfig {
+    /// Prefixes at most; up to 2³² − 1.
+    pub capacity_entries: usize,
+    /// Octets of all entries at most: for each 8, its name and up to 3 of fill; also
+    /// removed ones that readers may still hold. Up to 2³⁴. Address space, and memory
+    /// when it is used; with explicit huge pages memory at once.
+    pub entry_octets: usize,
+    /// Pages of the entries and of the index.
+    pub pages: PageSize,
+}
+
+impl FibConfig {
+    /// Room for this many prefixes of 120 octets on average, on transparent huge pages.
+    pub fn new(capacity_entries: usize) -> Self {
+        let entry_octets = capacity_entries.saturating_mul(128).clamp(16 << 20, 1 << 34);
+        Self { capacity_entries, entry_octets, pages: PageSize::default() }
+    }
+}
+
+/// The forwarding information base: its owner's side, which writes.
+pub struct Fib {
+    shared: Arc<Shared>,
+    config: FibConfig,
+    space: Space,
+    interner: Interner,
+    counts: LengthCounts,
+    retired: Retired<Unlinked>,
+    len: usize,
+    /// Entries that the present index was made for.
+    index_entries: usize,
+    generation: u16,
+}
+
+/// What readers see.
+struct Shared {
+    key: HashKey,
+    domain: Arc<Domain>,
+    lengths: Lengths,
+    /// The place of the present one in `indices`.
+    index: AtomicUsize,
+    indices: [Published<TagIndex>; MAX_INDICES],
+    entries: Entries,
+    sets: NextHopSets,
+}
+
+/// What readers may still hold.
+#[derive(Debug)]
+enum Unlinked {
+    Entry { unit: u32, units: u32 },
+    NextHopSet(u32),
+    Index(usize),
+}
+
+impl Fib {
+    /// An empty FIB of at most `capacity_entries`, as [`FibConfig::new`] sizes it. `key` must
+    /// be the one that the [`NameHashes`] of look-ups are made with.
+    ///
+    /// # Panics
+    /// If the kernel does not map the address space.
+    pub fn new(capacity_entries: usize, key: HashKey) -> Self {
+        match Self::with_config(FibConfig::new(capacity_entries), key) {
+            Ok(fib) => fib,
+            Err(error) => panic!("no address space for a FIB of {capacity_entries} entries: {error}"),
+        }
+    }
+
+    /// An empty FIB of this size.
+    ///
+    /// # Errors
+    /// If the kernel does not map its arrays: an address space limit, or not enough huge
+    /// pages reserved.
+    pub fn with_config(config: FibConfig, key: HashKey) -> io::Result<Self> {
+        let config = FibConfig { capacity_entries: config.capacity_entries.min(u32::MAX as usize), ..config };
+        let units = config.entry_octets.min(1 << 34) / UNIT_OCTETS;
+        let index_entries = config.capacity_entries.min(FIRST_INDEX_ENTRIES);
+        let shared = Shared {
+            key,
+            domain: Arc::new(Domain::new()),
+            lengths: Lengths::default(),
+            index: AtomicUsize::new(0),
+            indices: [const { Published::empty() }; MAX_INDICES],
+            entries: Entries::new(units, config.pages)?,
+            sets: NextHopSets::new(),
+        };
+        shared.indices[0].set(Box::new(TagIndex::new(index_entries, config.pages)?));
+        Ok(Self {
+            config,
+            space: Space::new(&shared.entries),
+            interner: Interner::new(),
+            counts: LengthCounts::new(),
+            retired: Retired::new(&shared.domain),
+            len: 0,
+            index_entries,
+            generation: 0,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// A reader for another thread.
+    pub fn reader(&self) -> FibReader {
+        FibReader { shared: Arc::clone(&self.shared), reader: Reader::new(&self.shared.domain) }
+    }
+
+    /// The FIB as it is while nobody writes, which this borrow prevents.
+    #[inline]
+    pub fn view(&self) -> FibView<'_> {
+        self.shared.view()
+    }
+
+    /// The key for [`NameHashes::compute`].
+    pub fn key(&self) -> &HashKey {
+        &self.shared.key
+    }
+
+    /// How many prefixes there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no prefix at all.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many prefixes there may be.
+    pub fn capacity_entries(&self) -> usize {
+        self.config.capacity_entries
+    }
+
+    /// Octets of memory of everything: entries with their names, room left by removed ones,
+    /// index, next-hop sets, and the writer's own lists. Whole pages count.
+    pub fn bytes(&self) -> usize {
+        let indices: usize = self.shared.indices.iter().filter_map(Published::get).map(TagIndex::bytes).sum();
+        self.shared.entries.touched_bytes(self.space.used_units(), self.config.pages)
+            + indices
+            + self.interner.bytes(&self.shared.sets)
+            + self.space.bytes()
+            + self.retired.bytes()
+            + size_of::<Shared>()
+            + size_of::<Self>()
+    }
+
+    /// Octets of the TLV-VALUEs of all prefixes. Visits every entry.
+    pub fn name_bytes(&self) -> usize {
+        self.iter().map(|entry| entry.name_value.len()).sum()
+    }
+
+    /// Adds the prefix, or replaces what it leads to.
+    ///
+    /// # Errors
+    /// See [`FibRefusal`]; then nothing changed.
+    pub fn insert(
+        &mut self,
+        name_value: &[u8],
+        nexthops: &[NextHop],
+        strategy: u32,
+        hidden: bool,
+    ) -> Result<Inserted, FibRefusal> {
+        if name_value.len() > MAX_PREFIX_OCTETS {
+            return Err(FibRefusal::PrefixTooLong);
+        }
+        let components = count_components(name_value).map_err(|_| FibRefusal::PrefixTooLong)?;
+        if nexthops.len() > MAX_NEXT_HOPS {
+            return Err(FibRefusal::TooManyNextHops);
+        }
+        let mut nexthops = SmallVec::from_slice(nexthops);
+        nexthops.sort_by_key(|next_hop: &NextHop| next_hop.cost); // stable
+        let content = NextHopSet { nexthops, strategy, hidden };
+
+        let hash = hash_name(self.key(), name_value);
+        let present = self.view().find(hash, name_value).map(|entry| (self.shared.entries.unit(entry), entry.set()));
+        if let Some((unit, set)) = present {
+            self.change(unit, set, content);
+            return Ok(Inserted { id: FibEntryId(unit), replaced: true });
+        }
+        if self.len == self.config.capacity_entries {
+            return Err(FibRefusal::Full);
+        }
+        if self.len == self.index_entries {
+            self.enlarge_index().map_err(|_| FibRefusal::NoMemory)?;
+        }
+        let unit = self.allocate(Entries::units_for(name_value.len())).ok_or(FibRefusal::OctetsFull)?;
+        let set = self.interner.acquire(&self.shared.sets, content);
+        let generation = self.next_generation();
+        self.shared.entries.write(unit, name_value, set, generation);
+        self.counts.add(&self.shared.lengths, components);
+        self.view().index.insert(hash, unit);
+        self.len += 1;
+        Ok(Inserted { id: FibEntryId(unit), replaced: false })
+    }
+
+    /// Removes the prefix; says whether it was there.
+    pub fn remove(&mut self, name_value: &[u8]) -> bool {
+        let hash = hash_name(self.key(), name_value);
+        let Some(entry) = self.view().find(hash, name_value) else { return false };
+        let (unit, set) = (self.shared.entries.unit(entry), entry.set());
+        self.view().index.remove(hash, unit);
+        // No longer than an insertion allowed, so its components are counted without a refusal.
+        let components = count_components(name_value).unwrap_or_default();
+        self.counts.subtract(&self.shared.lengths, components);
+        self.len -= 1;
+        let units = Entries::units_for(name_value.len()) as u32;
+        self.retired.retire(Unlinked::Entry { unit, units });
+        self.release_set(set);
+        true
+    }
+
+    /// The entry of exactly this prefix.
+    pub fn get(&self, name_value: &[u8]) -> Option<FibEntry<'_>> {
+        let view = self.view();
+        view.find(hash_name(self.key(), name_value), name_value).map(|entry| view.entry(entry))
+    }
+
+    /// The entry that has this id now.
+    ///
+    /// # Panics
+    /// If no entry has it. Ids from this `&Fib` are good as long as the borrow.
+    pub fn entry(&self, id: FibEntryId) -> FibEntry<'_> {
+        self.entry_if_any(id).unwrap_or_else(|| panic!("FIB entry {} does not exist", id.0))
+    }
+
+    /// The entry with this id if it still has this generation.
+    pub fn entry_of_generation(&self, id: FibEntryId, generation: u16) -> Option<FibEntry<'_>> {
+        self.entry_if_any(id).filter(|entry| entry.generation == generation)
+    }
+
+    /// Every entry, hidden ones included, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = FibEntry<'_>> {
+        let view = self.view();
+        view.index.values().map(move |unit| view.entry(view.shared.entries.entry(unit)))
+    }
+
+    /// An id is a place, and only the index knows what lies there: the name found at the place is looked up.
+    fn entry_if_any(&self, id: FibEntryId) -> Option<FibEntry<'_>> {
+        let name_value = self.shared.entries.entry_at_rest(id.0)?.name_value();
+        self.get(name_value).filter(|entry| entry.id == id)
+    }
+
+    fn change(&mut self, unit: u32, set: u32, content: NextHopSet) {
+        if self.shared.sets.get(set) == Some(&content) {
+            return;
+        }
+        let new = self.interner.acquire(&self.shared.sets, content);
+        let generation = self.next_generation();
+        self.shared.entries.change(unit, new, generation);
+        self.release_set(set);
+    }
+
+    fn next_generation(&mut self) -> u16 {
+        self.generation = self.generation.wrapping_add(1);
+        self.generation
+    }
+
+    /// One entry that was just unlinked or changed names the set no longer. Ends every update.
+    fn release_set(&mut self, set: u32) {
+        if self.interner.release(&self.shared.sets, set) {
+            self.retired.retire(Unlinked::NextHopSet(set));
+        }
+        if self.retired.is_due() {
+            self.reclaim();
+        }
+    }
+
+    fn allocate(&mut self, units: usize) -> Option<u32> {
+        self.space.allocate(&self.shared.entries, units).or_else(|| {
+            self.reclaim();
+            self.space.allocate(&self.shared.entries, units)
+        })
+    }
+
+    /// Frees what readers cannot hold any more. Done now and then by itself; of use to
+    /// who wants [`Fib::bytes`] exact.
+    pub fn reclaim(&mut self) {
+        let Self { shared, space, interner, retired, .. } = self;
+        retired.reclaim(|unlinked| match unlinked {
+            Unlinked::Entry { unit, units } => space.release(&shared.entries, unit, units as usize),
+            Unlinked::NextHopSet(number) => interner.free(&shared.sets, number),
+            Unlinked::Index(place) => shared.indices[place].clear(),
+        });
+    }
+
+    /// Makes an index for twice as many entries and publishes it. The pause is in proportion
+    /// to the entries; readers go on with the old one.
+    fn enlarge_index(&mut self) -> io::Result<()> {
+        let entries = self.index_entries.saturating_mul(2).min(self.config.capacity_entries);
+        let larger = TagIndex::new(entries, self.config.pages)?;
+        for entry in self.iter() {
+            larger.insert(hash_name(self.key(), entry.name_value), entry.id.0);
+        }
+        let old = self.shared.index.load(Ordering::Relaxed);
+        self.shared.indices[old + 1].set(Box::new(larger));
+        self.shared.index.store(old + 1, Ordering::Release);
+        self.index_entries = entries;
+        self.retired.retire(Unlinked::Index(old));
+        self.reclaim();
+        Ok(())
+    }
+}
+
+impl Shared {
+    #[inline]
+    fn view(&self) -> FibView<'_> {
+        let index = self.indices[self.index.load(Ordering::Acquire)].get();
+        FibView { shared: self, index: index.expect("the present index is there") }
+    }
+}
+
+/// One thread's access to the FIB. Holds nothing between pins, however long it sleeps.
+pub struct FibReader {
+    shared: Arc<Shared>,
+    reader: Reader,
+}
+
+impl FibReader {
+    /// Begins a batch: what is in the FIB now stays whole until the pin is dropped. To be
+    /// kept short; what is removed meanwhile cannot be used again.
+    #[inline]
+    pub fn pin(&mut self) -> FibPin<'_> {
+        FibPin { shared: &self.shared, _pin: self.reader.pin() }
+    }
+
+    /// The key for [`NameHashes::compute`].
+    pub fn key(&self) -> &HashKey {
+        &self.shared.key
+    }
+}
+
+/// A batch in which the FIB may be looked at.
+pub struct FibPin<'a> {
+    shared: &'a Shared,
+    _pin: Pin<'a>,
+}
+
+impl FibPin<'_> {
+    /// The FIB.
+    #[inline]
+    pub fn view(&self) -> FibView<'_> {
+        self.shared.view()
+    }
+}

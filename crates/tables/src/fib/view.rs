@@ -1,0 +1,171 @@
+//! View: the FIB as one batch sees it, and the search for the longest prefix.
+//!
+//! [`FibView::longest_prefix_match`] is the papers' "Naive" (Takemasa19 §4.4.1): one probe
+//! per length, longest first. The other calls are its stages, for schedules that hide the
+//! fetches of one name behind those of others (Takemasa19 §4.3; here a whole batch at a
+//! time instead of a pair of packets):
+//!
+//! | stage | reads | call |
+//! | --- | --- | --- |
+//! | 1 | nothing | [`FibView::prefetch_buckets`]: a bucket per length |
+//! | 2 | buckets | [`FibView::candidate`]: the longest length with an equal tag; [`FibView::prefetch_entry`] |
+//! | 3 | the entry | [`FibView::longest_prefix_match_hinted`]: compares, goes on if it was chance |
+
+use super::entries::FibEntryRef;
+use super::{FibEntry, FibEntryId, Shared};
+use crate::name_hash::{HashKey, NameHashes};
+use crate::tag_index::TagIndex;
+
+/// Names that [`FibView::longest_prefix_match_batch`] takes through a stage before the next.
+const BATCH_NAMES: usize = 64;
+
+/// The FIB while nothing that it shows can go away: its owner does not write, or a reader is pinned.
+#[derive(Clone, Copy)]
+pub struct FibView<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) index: &'a TagIndex,
+}
+
+/// An entry whose tag is that of a prefix of a name: very probably its longest match.
+#[derive(Clone, Copy, Debug)]
+pub struct FibHint<'a> {
+    entry: FibEntryRef<'a>,
+    components: u16,
+    prefix_octets: u16,
+}
+
+impl<'a> FibView<'a> {
+    /// The key for [`NameHashes::compute`].
+    pub fn key(&self) -> &'a HashKey {
+        &self.shared.key
+    }
+
+    /// The entry of the longest prefix of `name_value`, the root included.
+    ///
+    /// `hashes` must be those of `name_value` under [`FibView::key`].
+    #[inline]
+    pub fn longest_prefix_match(&self, name_value: &[u8], hashes: &NameHashes) -> Option<FibEntry<'a>> {
+        self.longest_from(hashes.components(), name_value, hashes).map(|entry| self.entry(entry))
+    }
+
+    /// [`FibView::longest_prefix_match`] of every name of a batch, with the fetches of one
+    /// name behind those of the others. [`FibView::entry`] tells what was found.
+    ///
+    /// # Panics
+    /// If `out` is shorter than `names`.
+    pub fn longest_prefix_match_batch(&self, names: &[(&[u8], &NameHashes)], out: &mut [Option<FibEntryRef<'a>>]) {
+        assert!(out.len() >= names.len(), "one result per name");
+        for (names, out) in names.chunks(BATCH_NAMES).zip(out.chunks_mut(BATCH_NAMES)) {
+            for (_, hashes) in names {
+                self.prefetch_buckets(hashes);
+            }
+            let mut candidates = [None; BATCH_NAMES];
+            for ((_, hashes), candidate) in names.iter().zip(&mut candidates) {
+                *candidate = self.candidate(hashes);
+                if let Some(hint) = *candidate {
+                    self.prefetch_entry(hint);
+                }
+            }
+            for ((&(name_value, hashes), candidate), found) in names.iter().zip(&candidates).zip(out) {
+                *found = candidate.and_then(|hint| self.verify(name_value, hashes, hint));
+            }
+        }
+    }
+
+    /// Stage 1: begins to fetch the bucket of every length that exists.
+    #[inline]
+    pub fn prefetch_buckets(&self, hashes: &NameHashes) {
+        for components in self.shared.lengths.descending_from(hashes.components()) {
+            self.index.prefetch(hashes.prefix_hash(components));
+        }
+    }
+
+    /// Stage 2: the entry that the longest prefix with an equal tag leads to, none touched
+    /// and none compared. `None`: no prefix of the name is in the FIB.
+    #[inline]
+    pub fn candidate(&self, hashes: &NameHashes) -> Option<FibHint<'a>> {
+        self.shared.lengths.descending_from(hashes.components()).find_map(|components| {
+            let unit = self.index.candidate(hashes.prefix_hash(components))?;
+            let prefix_octets = hashes.prefix_octets(components) as u16;
+            Some(FibHint { entry: self.shared.entries.entry(unit), components: components as u16, prefix_octets })
+        })
+    }
+
+    /// Begins to fetch the lines that [`FibView::longest_prefix_match_hinted`] will compare.
+    #[inline]
+    pub fn prefetch_entry(&self, hint: FibHint<'a>) {
+        hint.entry.prefetch(usize::from(hint.prefix_octets));
+    }
+
+    /// Stage 3: [`FibView::longest_prefix_match`], which it equals, beginning with what
+    /// [`FibView::candidate`] found in this view for these hashes, if anything.
+    #[inline]
+    pub fn longest_prefix_match_hinted(
+        &self,
+        name_value: &[u8],
+        hashes: &NameHashes,
+        hint: Option<FibHint<'a>>,
+    ) -> Option<FibEntry<'a>> {
+        let found = match hint {
+            Some(hint) => self.verify(name_value, hashes, hint),
+            None => self.longest_from(hashes.components(), name_value, hashes),
+        };
+        found.map(|entry| self.entry(entry))
+    }
+
+    /// What the entry leads to.
+    ///
+    /// # Panics
+    /// If the entry is one of another FIB.
+    #[inline]
+    pub fn entry(&self, entry: FibEntryRef<'a>) -> FibEntry<'a> {
+        let generation = entry.generation(); // before the set: see `entries`
+        let Some(set) = self.shared.sets.get(entry.set()) else { no_such_set() };
+        FibEntry {
+            name_value: entry.name_value(),
+            nexthops: &set.nexthops,
+            strategy: set.strategy,
+            hidden: set.hidden,
+            id: FibEntryId(self.shared.entries.unit(entry)),
+            generation,
+        }
+    }
+
+    #[inline]
+    fn verify(&self, name_value: &[u8], hashes: &NameHashes, hint: FibHint<'a>) -> Option<FibEntryRef<'a>> {
+        if name_value.get(..usize::from(hint.prefix_octets)) == Some(hint.entry.name_value()) {
+            return Some(hint.entry);
+        }
+        self.longest_from(usize::from(hint.components), name_value, hashes)
+    }
+
+    /// The entry of the longest prefix with no more than `longest` components.
+    #[inline]
+    fn longest_from(&self, longest: usize, name_value: &[u8], hashes: &NameHashes) -> Option<FibEntryRef<'a>> {
+        let longest = longest.min(hashes.components());
+        self.shared.lengths.descending_from(longest).find_map(|components| {
+            let prefix = name_value.get(..hashes.prefix_octets(components))?;
+            self.find(hashes.prefix_hash(components), prefix)
+        })
+    }
+
+    /// The entry of exactly this name.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, name_value: &[u8]) -> Option<FibEntryRef<'a>> {
+        let entries = &self.shared.entries;
+        let unit = self.index.find(hash, |unit| entries.entry(unit).name_value() == name_value)?;
+        Some(entries.entry(unit))
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn no_such_set() -> ! {
+    panic!("the entry belongs to another FIB")
+}
+
+impl std::fmt::Debug for FibView<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FibView").finish_non_exhaustive()
+    }
+}

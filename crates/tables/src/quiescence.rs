@@ -1,0 +1,235 @@
+//! Quiescence: when can no reader hold what was unlinked any more?
+//!
+//! Source: quiescent-state-based reclamation (McKenney and Slingwine, "Read-copy update",
+//! PDCS 1998; the per-thread epochs are those of Hart et al., "Performance of memory
+//! reclamation for lockless synchronization", JPDC 67, 2007). A worker has a natural
+//! quiescent point: between two batches it holds no reference into the shared tables.
+//!
+//! ```text
+//!  epoch          1        2        3          the writer's, advanced after unlinking
+//!  reader slot  0 … 1 … 0 … … 2 … … 0          0: offline; else the epoch it saw when it
+//!                  └pin┘    └─pin─┘            went online
+//!  retired          ▲a       ▲b                a waits for readers that saw 1 or less,
+//!                                              b for those that saw 2 or less
+//! ```
+//!
+//! Why it is enough: the writer unlinks, advances the epoch and, after a full fence,
+//! reads the slots. A reader stores the epoch into its slot and, after a full fence,
+//! reads the tables. If the writer does not see the reader's slot, its fence came first
+//! and the reader sees the unlinking. If it sees a later epoch than the one in which the
+//! thing was retired, the reader saw that epoch and with it the unlinking. Otherwise
+//! it waits.
+//!
+//! A reader that sleeps between batches is offline by construction: a [`Pin`] ends with
+//! the batch. Cost for a reader: one load, one store and one fence when a batch begins,
+//! one store when it ends; its slot has a line of its own. Cost for the writer: one
+//! fence and one line per reader for every [`RETIRED_PER_EPOCH`] things retired.
+//!
+//! Limits: none of its own. What waits here is what its owner unlinked: at most as many
+//! things as the owner's tables have room for. A pin that is never dropped keeps all of
+//! it waiting; nothing else stops.
+//!
+//! Who may write: any number of readers, each its slot; one writer per domain.
+//! Checked by the loom models in `crates/tables/loom`.
+
+#[cfg(loom)]
+use loom::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering, fence},
+};
+use std::collections::VecDeque;
+#[cfg(not(loom))]
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering, fence},
+};
+
+/// Things retired before the epoch is advanced and readers are looked at.
+pub const RETIRED_PER_EPOCH: usize = 64;
+
+/// A slot's value while its reader holds nothing.
+const OFFLINE: u64 = 0;
+
+/// One writer and its readers.
+#[derive(Debug)]
+pub struct Domain {
+    epoch: Line,
+    slots: Mutex<Vec<Arc<Line>>>,
+}
+
+/// A number that shares no line with another (nor the pair of lines that prefetchers fetch).
+#[derive(Debug)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+impl Domain {
+    /// A domain without readers.
+    #[allow(clippy::new_without_default, reason = "loom's atomics are not made in a Default")]
+    pub fn new() -> Self {
+        Self { epoch: Line(AtomicU64::new(1)), slots: Mutex::new(Vec::new()) }
+    }
+
+    /// The oldest epoch that an online reader saw; `u64::MAX` if all are offline.
+    fn oldest_seen(&self) -> u64 {
+        let slots = self.lock();
+        let seen = slots.iter().map(|slot| slot.0.load(Ordering::Acquire));
+        seen.filter(|&epoch| epoch != OFFLINE).min().unwrap_or(u64::MAX)
+    }
+
+    #[cfg(not(loom))]
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Line>>> {
+        self.slots.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    #[cfg(loom)]
+    fn lock(&self) -> loom::sync::MutexGuard<'_, Vec<Arc<Line>>> {
+        self.slots.lock().unwrap()
+    }
+}
+
+/// One reader's place in a domain; offline unless it is pinned.
+#[derive(Debug)]
+pub struct Reader {
+    domain: Arc<Domain>,
+    slot: Arc<Line>,
+}
+
+impl Reader {
+    /// A new reader.
+    pub fn new(domain: &Arc<Domain>) -> Self {
+        let slot = Arc::new(Line(AtomicU64::new(OFFLINE)));
+        domain.lock().push(Arc::clone(&slot));
+        Self { domain: Arc::clone(domain), slot }
+    }
+
+    /// Goes online: what is reachable from now on stays whole until the pin is dropped.
+    #[inline]
+    pub fn pin(&mut self) -> Pin<'_> {
+        let epoch = self.domain.epoch.0.load(Ordering::Acquire);
+        self.slot.0.store(epoch, Ordering::Relaxed);
+        // Before any load of the tables; pairs with the fence in `Retired::reclaim`.
+        fence(Ordering::SeqCst);
+        Pin { slot: &self.slot }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.domain.lock().retain(|slot| !Arc::ptr_eq(slot, &self.slot));
+    }
+}
+
+/// A reader that is online.
+#[derive(Debug)]
+pub struct Pin<'a> {
+    slot: &'a Line,
+}
+
+impl Drop for Pin<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // After every load of the tables.
+        self.slot.0.store(OFFLINE, Ordering::Release);
+    }
+}
+
+/// What the writer of a domain unlinked and cannot yet free, oldest first.
+#[derive(Debug)]
+pub struct Retired<T> {
+    domain: Arc<Domain>,
+    waiting: VecDeque<(u64, T)>,
+    since_advance: usize,
+}
+
+impl<T> Retired<T> {
+    /// The list of a domain's only writer.
+    pub fn new(domain: &Arc<Domain>) -> Self {
+        Self { domain: Arc::clone(domain), waiting: VecDeque::new(), since_advance: 0 }
+    }
+
+    /// Takes what no reader that comes online from now on can reach.
+    pub fn retire(&mut self, unlinked: T) {
+        let epoch = self.domain.epoch.0.load(Ordering::Relaxed);
+        self.waiting.push_back((epoch, unlinked));
+        self.since_advance += 1;
+    }
+
+    /// Whether enough was retired since the last [`Retired::reclaim`] that another one is worth its fence.
+    pub fn is_due(&self) -> bool {
+        self.since_advance >= RETIRED_PER_EPOCH
+    }
+
+    /// How many things wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Octets of memory.
+    pub fn bytes(&self) -> usize {
+        self.waiting.capacity() * size_of::<(u64, T)>()
+    }
+
+    /// Hands everything that no reader can hold any more to `free`.
+    pub fn reclaim(&mut self, mut free: impl FnMut(T)) {
+        let epoch = self.domain.epoch.0.load(Ordering::Relaxed);
+        self.domain.epoch.0.store(epoch + 1, Ordering::Release);
+        self.since_advance = 0;
+        // After the unlinking; pairs with the fence in `Reader::pin`.
+        fence(Ordering::SeqCst);
+        let oldest_seen = self.domain.oldest_seen();
+        while let Some((_, unlinked)) = self.waiting.pop_front_if(|&mut (epoch, _)| epoch < oldest_seen) {
+            free(unlinked);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn freed(retired: &mut Retired<u32>) -> Vec<u32> {
+        let mut freed = Vec::new();
+        retired.reclaim(|thing| freed.push(thing));
+        freed
+    }
+
+    #[test]
+    fn what_a_pinned_reader_may_hold_waits_and_nothing_else() {
+        let domain = Arc::new(Domain::new());
+        let (mut early, mut late) = (Reader::new(&domain), Reader::new(&domain));
+        let mut retired = Retired::new(&domain);
+        retired.retire(1);
+        assert_eq!(freed(&mut retired), [1], "all readers are offline");
+        let pin = early.pin();
+        retired.retire(2);
+        assert_eq!(freed(&mut retired), []);
+        let later_pin = late.pin();
+        retired.retire(3);
+        assert_eq!(freed(&mut retired), []);
+        drop(pin);
+        assert_eq!(freed(&mut retired), [2], "the later reader came online after 2 was unlinked");
+        drop(early.pin());
+        drop(later_pin);
+        assert_eq!(freed(&mut retired), [3]);
+        assert!(retired.is_empty());
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_holds_nothing() {
+        let domain = Arc::new(Domain::new());
+        let mut reader = Reader::new(&domain);
+        std::mem::forget(reader.pin());
+        let mut retired = Retired::new(&domain);
+        (0..RETIRED_PER_EPOCH as u32).for_each(|thing| retired.retire(thing));
+        assert!(retired.is_due());
+        assert_eq!(freed(&mut retired), []);
+        assert!(!retired.is_due());
+        drop(reader);
+        assert_eq!(freed(&mut retired).len(), RETIRED_PER_EPOCH);
+    }
+}
