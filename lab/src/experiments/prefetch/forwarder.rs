@@ -29,20 +29,17 @@ pub(super) struct Setup {
     pub(super) first_name: u64,
 }
 
-/// Cycles of some packets.
-#[derive(Clone, Copy, Debug, Default)]
+/// Cycles of each batch, in the order taken.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cycles {
-    pub(super) interests: u64,
-    pub(super) data: u64,
-    /// Interests, and as many Data.
-    pub(super) packets: u64,
+    pub(super) interests: Vec<u64>,
+    pub(super) data: Vec<u64>,
 }
 
 impl Cycles {
-    pub(super) fn add(&mut self, other: Cycles) {
-        self.interests += other.interests;
-        self.data += other.data;
-        self.packets += other.packets;
+    pub(super) fn append(&mut self, mut other: Cycles) {
+        self.interests.append(&mut other.interests);
+        self.data.append(&mut other.data);
     }
 }
 
@@ -180,8 +177,8 @@ impl Forwarder {
     }
 
     /// Asks again for names whose Data came `age` Data ago and is still stored; gives
-    /// cycles per Interest.
-    pub(super) fn hits(&mut self, fib: &Fib, schedule: Schedule, batches: usize, age: u64) -> anyhow::Result<u64> {
+    /// the cycles of each batch.
+    pub(super) fn hits(&mut self, fib: &Fib, schedule: Schedule, batches: usize, age: u64) -> anyhow::Result<Vec<u64>> {
         self.interests.clear();
         let first = self.next_data - age;
         for number in first..first + (batches * BATCH_PACKETS) as u64 {
@@ -189,10 +186,10 @@ impl Forwarder {
         }
         self.engine.set_schedule(schedule);
         let view = View { fib: fib.view(), strategies: &self.strategies, faces: &self.faces };
-        let mut cycles = 0;
+        let mut cycles = Vec::with_capacity(batches);
         for frames in self.interests.frames(CONSUMER).chunks_mut(BATCH_PACKETS) {
             self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            cycles += timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?;
+            cycles.push(timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?);
             let sent = &self.out.transmits;
             let is_stored = |transmit: &Transmit| matches!(transmit.packet, PacketRef::Stored(_));
             ensure!(sent.len() == frames.len() && sent.iter().all(is_stored), "the store lacks what it should hold");
@@ -213,7 +210,7 @@ impl Forwarder {
 
     /// Processes what was prepared, a batch of Interests and a batch of Data in turn.
     pub(super) fn run_prepared(&mut self, fib: &Fib, schedule: Schedule) -> anyhow::Result<Cycles> {
-        let mut cycles = Cycles { packets: self.interests.len() as u64, ..Cycles::default() };
+        let mut cycles = Cycles::default();
         self.engine.set_schedule(schedule);
         let view = View { fib: fib.view(), strategies: &self.strategies, faces: &self.faces };
         let mut interest_frames = self.interests.frames(CONSUMER);
@@ -221,7 +218,7 @@ impl Forwarder {
         let mut data_batches = data_frames.chunks_mut(BATCH_PACKETS);
         for frames in interest_frames.chunks_mut(BATCH_PACKETS) {
             self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            cycles.interests += timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?;
+            cycles.interests.push(timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?);
             let sent = &self.out.transmits;
             ensure!(sent.len() == frames.len(), "{} of {} Interests went on", sent.len(), frames.len());
             for transmit in sent {
@@ -232,7 +229,7 @@ impl Forwarder {
             }
             let Some(frames) = data_batches.next() else { continue };
             self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            cycles.data += timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?;
+            cycles.data.push(timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?);
             let sent = &self.out.transmits;
             ensure!(sent.len() == frames.len(), "{} of {} Data went on", sent.len(), frames.len());
             ensure!(sent.iter().all(|transmit| transmit.face == CONSUMER), "a Data went astray");

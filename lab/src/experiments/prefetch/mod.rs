@@ -11,8 +11,9 @@
 //!
 //! The same engine runs every schedule in turn over the same tables, a slice of packets
 //! each; only `Engine::process` is timed, by the time stamp counter, and the packets
-//! are written into memory shortly before, as a network card would. Every batch's
-//! verdicts are checked, and all counters at the end.
+//! are written into memory shortly before, as a network card would. A repetition's
+//! figure is its median batch. Every batch's verdicts are checked, and all counters at
+//! the end.
 //!
 //! Threads: each has an engine with tables of its own and the FIB is one. They start
 //! together and are timed by the wall clock over packets written beforehand, so that
@@ -30,12 +31,13 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use forwarder::{Cycles, Finding, Forwarder, PRODUCER, Setup};
-use namewire_engine::Schedule;
+use namewire_engine::{BATCH_PACKETS, Schedule};
 use namewire_tables::{Fib, HashKey, NextHop};
 
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::process;
 use crate::record::Row;
+use crate::statistics::Summary;
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 
 /// Its line in the table.
@@ -169,31 +171,37 @@ fn populate(context: &Context, names: SyntheticNames, key: HashKey) -> anyhow::R
 
 /// Every schedule in turn, a slice each, until each has had its share.
 fn one_thread(forwarder: &mut Forwarder, fib: &Fib, size: &Size, table: &mut Table) -> anyhow::Result<()> {
-    let mut by_name = [Cycles::default(); Schedule::ALL.len()];
-    let mut by_token = [Cycles::default(); Schedule::ALL.len()];
-    let mut hits = [0; Schedule::ALL.len()];
+    let mut by_name: [Cycles; Schedule::ALL.len()] = Default::default();
+    let mut by_token: [Cycles; Schedule::ALL.len()] = Default::default();
+    let mut hits: [Vec<u64>; Schedule::ALL.len()] = Default::default();
     // Old enough to be in no cache, young enough to be in the store.
     let age = forwarder.stored() as u64 / 2;
     for slice in 0..size.slices {
         for (place, schedule) in Schedule::ALL.into_iter().enumerate() {
-            by_name[place].add(forwarder.exchange(fib, schedule, BATCHES_PER_SLICE, Finding::Name)?);
-            by_token[place].add(forwarder.exchange(fib, schedule, BATCHES_PER_SLICE / 4, Finding::Token)?);
+            by_name[place].append(forwarder.exchange(fib, schedule, BATCHES_PER_SLICE, Finding::Name)?);
+            by_token[place].append(forwarder.exchange(fib, schedule, BATCHES_PER_SLICE / 4, Finding::Token)?);
             // Later slices reach for older Data, so that no name is asked for twice in a row.
             let offset = ((slice * Schedule::ALL.len() + place) * 256) as u64 % (age / 2).max(1);
-            hits[place] += forwarder.hits(fib, schedule, 4, age + offset)?;
+            hits[place].append(&mut forwarder.hits(fib, schedule, 4, age + offset)?);
         }
     }
     for (place, schedule) in Schedule::ALL.into_iter().enumerate() {
         let name = schedule.name();
-        let per = |cycles: u64, packets: u64| cycles as f64 / packets as f64;
-        let total = by_name[place];
-        table.add("Interest, miss", name, "cycles", CYCLES, per(total.interests, total.packets));
-        table.add("Interest, hit", name, "cycles", CYCLES, per(hits[place], (size.slices * 256) as u64));
-        table.add("Data by name", name, "cycles", CYCLES, per(total.data, total.packets));
-        table.add("Data by token", name, "cycles", CYCLES, per(by_token[place].data, by_token[place].packets));
-        table.add(EXCHANGE, name, "cycles", CYCLES, per(total.interests + total.data, 2 * total.packets));
+        let (interest, data) = (per_packet(&by_name[place].interests), per_packet(&by_name[place].data));
+        table.add("Interest, miss", name, "cycles", CYCLES, interest);
+        table.add("Interest, hit", name, "cycles", CYCLES, per_packet(&hits[place]));
+        table.add("Data by name", name, "cycles", CYCLES, data);
+        table.add("Data by token", name, "cycles", CYCLES, per_packet(&by_token[place].data));
+        table.add(EXCHANGE, name, "cycles", CYCLES, f64::midpoint(interest, data));
     }
     Ok(())
+}
+
+/// Cycles per packet of the median batch: one that the machine interrupted, for another
+/// process or a page, moves it no more than any other.
+fn per_packet(batches: &[u64]) -> f64 {
+    let cycles: Vec<f64> = batches.iter().map(|&cycles| cycles as f64).collect();
+    Summary::of(&cycles).map_or(f64::NAN, |summary| summary.median / BATCH_PACKETS as f64)
 }
 
 /// Millions of packets per second that all forwarders pass together under `schedule`.
@@ -204,7 +212,8 @@ fn several_threads(forwarders: &mut [Forwarder], fib: &Fib, schedule: Schedule) 
         barrier.wait();
         let started = Instant::now();
         let cycles = forwarder.run_prepared(fib, schedule)?;
-        Ok(2.0 * cycles.packets as f64 / started.elapsed().as_secs_f64() / 1e6)
+        let packets = (cycles.interests.len() + cycles.data.len()) * BATCH_PACKETS;
+        Ok(packets as f64 / started.elapsed().as_secs_f64() / 1e6)
     })?;
     Ok(rates.into_iter().sum())
 }
