@@ -10,7 +10,7 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary},
     fuzz_target,
 };
-use namewire_tables::{DeadNonceList, HashKey};
+use namewire_tables::{DeadNonceList, HashKey, PageSize};
 
 const CAPACITY: usize = 20;
 const LIFETIME_NS: u64 = 1000;
@@ -24,7 +24,7 @@ enum Operation {
 }
 
 fuzz_target!(|operations: Vec<Operation>| {
-    let mut list = DeadNonceList::new(CAPACITY, LIFETIME_NS, HashKey::from_seed(7));
+    let mut list = DeadNonceList::new(CAPACITY, LIFETIME_NS, HashKey::from_seed(7), PageSize::Base).unwrap();
     let mut inserted_ns = BTreeMap::new();
     let mut now_ns = 0;
     for operation in operations {

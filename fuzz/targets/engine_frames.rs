@@ -100,7 +100,7 @@ impl Node {
         let mut faces = FaceTable::default();
         FACES.into_iter().for_each(|face| faces.insert(face, attributes(face)));
         Node {
-            engine: Engine::new(config, 0, dispatcher, key, 3),
+            engine: Engine::new(config, 0, dispatcher, key, 3).unwrap(),
             fib,
             strategies,
             faces,

@@ -14,7 +14,8 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use namewire_tables::{
-    CsInsert, GroupToken, HashKey, PitCs, PitCsConfig, PitId, PitRefusal, Recycle, Variant, hash_name,
+    CsInsert, CsPolicy, GroupToken, HashKey, PageSize, PitCs, PitCsConfig, PitId, PitRefusal, Recycle, Variant,
+    hash_name,
 };
 
 const PIT_CAPACITY_ENTRIES: u32 = 20;
@@ -80,7 +81,7 @@ impl Checked {
             Ok((id, is_new)) => {
                 assert_eq!(is_new, known.is_none());
                 if let Some((known_id, known_interest)) = known {
-                    assert_eq!((id, self.table.pit(id).interest()), (known_id, &known_interest[..]));
+                    assert_eq!((id, self.table.pit_rest(id)), (known_id, &known_interest[..]));
                     return;
                 }
                 assert_eq!(self.table.pit(id).state.0, 0, "state left over from an earlier entry");
@@ -89,7 +90,7 @@ impl Checked {
                 self.pending.insert((name, kind % 4), (id, interest));
             }
             Err(PitRefusal::Full) => assert_eq!(self.table.pit_len(), PIT_CAPACITY_ENTRIES as usize),
-            Err(PitRefusal::OverflowFull) => assert!(known.is_none() && (interest.len() > 160 || name.len() > 96)),
+            Err(PitRefusal::OverflowFull) => assert!(known.is_none() && (interest.len() > 48 || name.len() > 96)),
         }
     }
 
@@ -106,7 +107,7 @@ impl Checked {
         if self.table.pit_set_interest(*id, &replacement).is_ok() {
             *interest = replacement;
         }
-        assert_eq!(self.table.pit(*id).interest(), interest);
+        assert_eq!(self.table.pit_rest(*id), interest);
     }
 
     fn store(&mut self, name: Vec<u8>, data_bytes: u16, fill: u8) {
@@ -127,7 +128,7 @@ impl Checked {
 
     fn also_under(&mut self, stored: &[u8], name: &[u8]) {
         let Some(id) = self.direct(stored) else { return };
-        if self.table.cs_add_indirect(self.hash(name), name, id) {
+        if self.table.cs_add_indirect(self.hash(name), name, id).is_ok() {
             let group = self.table.find(self.hash(name), name).expect("just added");
             assert_eq!(self.table.cs_lookup(group).expect("just added").id, id);
         }
@@ -152,7 +153,7 @@ impl Checked {
             let group = self.table.find(self.hash(name), name).expect("pending");
             assert_eq!(self.table.group_name(group), name);
             assert_eq!(self.table.pit_of_group(group)[usize::from(*kind)], Some(*id));
-            assert_eq!(self.table.pit(*id).interest(), interest);
+            assert_eq!(self.table.pit_rest(*id), interest);
             assert_ne!(self.table.pit(*id).state.0, 0);
         }
         self.check_stored();
@@ -191,15 +192,18 @@ impl Checked {
     }
 }
 
-fuzz_target!(|operations: Vec<Operation>| {
+fuzz_target!(|input: (bool, Vec<Operation>)| {
+    let (fifo, operations) = input;
     let config = PitCsConfig {
         pit_capacity_entries: PIT_CAPACITY_ENTRIES,
         interest_overflow_bytes: INTEREST_OVERFLOW_BYTES,
         cs_capacity_bytes: 8_000,
         cs_capacity_packets: 6,
+        cs_policy: if fifo { CsPolicy::Fifo } else { CsPolicy::Lru },
+        pages: PageSize::Base,
     };
     let mut checked = Checked {
-        table: PitCs::new(config, HashKey::from_seed(7)),
+        table: PitCs::new(config, HashKey::from_seed(7)).unwrap(),
         pending: BTreeMap::new(),
         stored: BTreeMap::new(),
         evictions_seen: 0,

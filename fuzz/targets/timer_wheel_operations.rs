@@ -10,7 +10,7 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary},
     fuzz_target,
 };
-use namewire_tables::TimerWheel;
+use namewire_tables::{PageSize, TimerWheel};
 
 #[derive(Arbitrary, Debug)]
 enum Operation {
@@ -90,8 +90,8 @@ impl Checked {
 fuzz_target!(|input: (u8, Vec<Operation>)| {
     let (tick, operations) = input;
     let tick_ns = u64::from(tick) + 1;
-    let mut checked =
-        Checked { wheel: TimerWheel::new(tick_ns, 0, TIMERS), deadlines: BTreeMap::new(), tick_ns, now_ns: 0 };
+    let wheel = TimerWheel::new(tick_ns, 0, TIMERS, PageSize::Base).unwrap();
+    let mut checked = Checked { wheel, deadlines: BTreeMap::new(), tick_ns, now_ns: 0 };
     for operation in operations {
         let now_ns = checked.now_ns;
         match operation {

@@ -110,7 +110,8 @@ impl Node {
         let dispatcher = Arc::new(Dispatcher::new(options.workers.into(), HashKey::from_seed(rng.u64(..))));
         let workers = (0..options.workers)
             .map(|worker| Worker {
-                engine: Engine::new(options.engine.clone(), worker, Arc::clone(&dispatcher), table_key, rng.u64(..)),
+                engine: Engine::new(options.engine.clone(), worker, Arc::clone(&dispatcher), table_key, rng.u64(..))
+                    .expect("address space for the tables"),
                 output: Output::default(),
                 inbox: VecDeque::new(),
                 batch_scheduled: false,

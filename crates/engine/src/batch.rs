@@ -20,7 +20,7 @@ use namewire_tables::{
     CsId, DeadNonceList, FibView, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, PitId, TimerWheel,
     dead_nonce_list::DEFAULT_LIFETIME_NS,
 };
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 /// Most packets of one call, and the number of packets whose cache misses are hidden
 /// behind each other.
@@ -207,7 +207,16 @@ pub(crate) struct PendingNames {
 impl Engine {
     /// An engine with empty tables. `key` must be the key of the FIB it will be
     /// shown; `worker` is its number among the dispatcher's workers.
-    pub fn new(config: EngineConfig, worker: u8, dispatcher: Arc<Dispatcher>, key: HashKey, seed: u64) -> Self {
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory that the tables may need.
+    pub fn new(
+        config: EngineConfig,
+        worker: u8,
+        dispatcher: Arc<Dispatcher>,
+        key: HashKey,
+        seed: u64,
+    ) -> io::Result<Self> {
         assert!(usize::from(worker) < dispatcher.workers());
         let tables = PitCs::new(
             PitCsConfig {
@@ -215,13 +224,15 @@ impl Engine {
                 interest_overflow_bytes: config.interest_overflow_bytes,
                 cs_capacity_bytes: config.cs_capacity_bytes,
                 cs_capacity_packets: config.cs_capacity_packets,
+                cs_policy: config.cs_policy,
+                pages: config.pages,
             },
             key,
-        );
+        )?;
         let records = Records::new(config.record_capacity);
-        let timers = TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, tables.pit_capacity_entries());
-        let dead_nonces = DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key);
-        Engine {
+        let timers = TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, tables.pit_capacity_entries(), config.pages)?;
+        let dead_nonces = DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key, config.pages)?;
+        Ok(Engine {
             config,
             worker,
             dispatcher,
@@ -243,7 +254,7 @@ impl Engine {
             faces_to_tell: Vec::with_capacity(MAX_RECORDS),
             dispatch_hashes: NameHashes::default(),
             hashes: vec![NameHashes::default(); BATCH_PACKETS],
-        }
+        })
     }
 
     /// Decides a batch of at most [`BATCH_PACKETS`] packets. The verdicts replace
@@ -309,7 +320,8 @@ impl Engine {
         self.tables.cs_bytes()
     }
 
-    /// Changes the limits of the Content Store; what no longer fits is evicted.
+    /// Changes the limits of the Content Store; what no longer fits is evicted. They grow
+    /// only as far as the kernel gives memory.
     pub fn configure_cs(&mut self, capacity_bytes: u64, capacity_packets: u64, admit: bool, serve: bool) {
         self.tables.cs_set_capacity(capacity_bytes, capacity_packets);
         self.tables.end_of_batch();

@@ -2,6 +2,7 @@
 
 use crate::Schedule;
 use namewire_packet::NameBuf;
+use namewire_tables::{CsPolicy, PageSize};
 
 /// What becomes of Data that nobody asked for (forwarding §1, "Data unsolicited").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub enum UnsolicitedPolicy {
 /// workers divides its own by their number.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Most pending Interests. Default 65,536 (about 510 octets each when used).
+    /// Most pending Interests. Default 65,536 (about 430 octets each when used).
     pub pit_capacity_entries: u32,
     /// Most downstreams, and most upstreams, of all pending Interests beyond the first of
     /// each. Default 65,536 (64 and 48 octets each when used).
@@ -32,11 +33,13 @@ pub struct EngineConfig {
     pub cs_capacity_bytes: u64,
     /// Most packets of the Content Store. Default 65,536, as NFD.
     pub cs_capacity_packets: u64,
+    /// Which Data goes when the Content Store is full. Default the least recently used.
+    pub cs_policy: CsPolicy,
     /// Store what arrives. Default yes.
     pub cs_admit: bool,
     /// Answer from the store. Default yes.
     pub cs_serve: bool,
-    /// Most entries of the dead nonce list. Default 131,072 (about 20 octets each when used).
+    /// Most entries of the dead nonce list. Default 131,072 (about 24 octets each when used).
     pub dead_nonce_capacity: usize,
     /// What becomes of unsolicited Data.
     pub unsolicited: UnsolicitedPolicy,
@@ -44,6 +47,8 @@ pub struct EngineConfig {
     pub region_names: Vec<NameBuf>,
     /// Order of the stages of a batch; changes speed, never a verdict. Default vector.
     pub schedule: Schedule,
+    /// The pages that the tables lie on. Default transparent huge ones.
+    pub pages: PageSize,
 }
 
 impl Default for EngineConfig {
@@ -54,12 +59,14 @@ impl Default for EngineConfig {
             interest_overflow_bytes: 16 << 20,
             cs_capacity_bytes: 64 << 20,
             cs_capacity_packets: 65_536,
+            cs_policy: CsPolicy::default(),
             cs_admit: true,
             cs_serve: true,
             dead_nonce_capacity: 131_072,
             unsolicited: UnsolicitedPolicy::DropAll,
             region_names: Vec::new(),
             schedule: Schedule::default(),
+            pages: PageSize::default(),
         }
     }
 }

@@ -201,7 +201,8 @@ impl Engine {
         if asked != name.value() {
             self.name_copy.clear();
             self.name_copy.extend_from_slice(asked);
-            self.tables.cs_add_indirect(hash, &self.name_copy, stored);
+            // If refused, the Data is still found under its own name.
+            let _ = self.tables.cs_add_indirect(hash, &self.name_copy, stored);
         }
     }
 

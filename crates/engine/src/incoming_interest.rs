@@ -258,17 +258,21 @@ impl Engine {
         variant: Variant,
     ) -> Result<(PitId, bool), PitRefusal> {
         let name = interest.name();
-        let octets = match onward.packet {
-            PacketRef::Rewritten { start, length } => &pass.out.rewritten[start as usize..(start + length) as usize],
-            _ if onward.hop_limit.is_none() => interest.wire(),
-            _ => {
+        let rest = match (onward.packet, onward.hop_limit, interest.hop_limit_offset()) {
+            (PacketRef::Rewritten { start, length }, ..) => {
+                let rewritten = &pass.out.rewritten[start as usize..(start + length) as usize];
+                Interest::parse(rewritten).map_or(&[][..], |interest| interest.after_name())
+            }
+            (_, Some(limit), Some(offset)) => {
+                let rest = interest.after_name();
                 self.interest_copy.clear();
-                self.interest_copy.extend_from_slice(interest.wire());
-                patch_hop_limit(&mut self.interest_copy, onward.hop_limit);
+                self.interest_copy.extend_from_slice(rest);
+                self.interest_copy[offset - (interest.wire().len() - rest.len())] = limit;
                 &self.interest_copy
             }
+            _ => interest.after_name(),
         };
-        let (entry, is_new) = self.tables.pit_insert(hashes.full_hash(), name.value(), variant, octets)?;
+        let (entry, is_new) = self.tables.pit_insert(hashes.full_hash(), name.value(), variant, rest)?;
         if is_new {
             let state = &mut self.tables.pit_mut(entry).state;
             state.name_hash = hashes.full_hash();

@@ -7,7 +7,7 @@ use crate::{
     pit_state::{MAX_LIFETIME_MS, OutRecord},
     strategy::Trigger,
 };
-use namewire_packet::{FaceId, Interest, NackReason, interest::write_with_nonce, lp::LpHeaders};
+use namewire_packet::{FaceId, Interest, NackReason, Nonce, interest::write_with_nonce, lp::LpHeaders};
 use namewire_tables::PitId;
 
 impl Engine {
@@ -22,13 +22,12 @@ impl Engine {
         }
         let packet = match trigger.packet {
             Some(packet) => packet,
-            None => self.rewrite_stored_interest(pass, entry, trigger),
+            None => self.rewrite_stored_interest(pass, entry, trigger.nonce),
         };
         let pit_token = if attributes.wants_tokens() { self.token(self.tables.pit(entry).group()) } else { None };
         let state = &mut self.tables.pit_mut(entry).state;
         let expires = pass.now.plus_ms(trigger.lifetime_ms.min(MAX_LIFETIME_MS));
-        let record =
-            OutRecord { face, nonce: trigger.nonce, sent: pass.now, expires, nack: None, suppression_ns: 0 };
+        let record = OutRecord { face, nonce: trigger.nonce, sent: pass.now, expires, nack: None, suppression_ns: 0 };
         if !self.records.insert_upstream(state, record) {
             return self.counters.drop(DropReason::OutRecordsFull);
         }
@@ -42,12 +41,13 @@ impl Engine {
         pass.out.transmits.push(Transmit { face, headers, packet });
     }
 
-    /// The entry's own copy of the Interest with the nonce of `trigger`.
-    fn rewrite_stored_interest(&self, pass: &mut Pass<'_, '_>, entry: PitId, trigger: &Trigger) -> PacketRef {
-        let stored = self.tables.pit(entry).interest();
+    /// The Interest that the entry keeps, with another nonce.
+    fn rewrite_stored_interest(&mut self, pass: &mut Pass<'_, '_>, entry: PitId, nonce: Nonce) -> PacketRef {
+        self.interest_copy.clear();
+        self.tables.pit_interest(entry, &mut self.interest_copy);
         pass.out.rewrite(|out| {
-            if let Ok(interest) = Interest::parse(stored) {
-                write_with_nonce(&interest, trigger.nonce, out);
+            if let Ok(interest) = Interest::parse(&self.interest_copy) {
+                write_with_nonce(&interest, nonce, out);
             }
         })
     }
@@ -64,12 +64,7 @@ impl Engine {
             return;
         }
         self.records.downstreams.retain(&mut state.in_records, |record| record.face != face);
-        let stored = self.tables.pit(entry).interest();
-        let packet = pass.out.rewrite(|out| {
-            if let Ok(interest) = Interest::parse(stored) {
-                write_with_nonce(&interest, record.nonce, out);
-            }
-        });
+        let packet = self.rewrite_stored_interest(pass, entry, record.nonce);
         self.counters.out_nacks += 1;
         let headers = LpHeaders { nack: Some(reason), pit_token: record.token, ..LpHeaders::default() };
         pass.out.transmits.push(Transmit { face, headers, packet });
@@ -139,7 +134,7 @@ mod tests {
     fn pending_names_are_counted_down_when_entries_end() {
         let key = HashKey::from_seed(1);
         let dispatcher = Dispatcher::new(1, key).into();
-        let mut engine = Engine::new(EngineConfig::default(), 0, dispatcher, key, 1);
+        let mut engine = Engine::new(EngineConfig::default(), 0, dispatcher, key, 1).unwrap();
         let (mut fib, mut faces, strategies) = (Fib::new(10, key), FaceTable::default(), StrategyTable::default());
         faces.insert(FaceId(300), FaceAttributes::new(FaceScope::NonLocal, 0, false));
         fib.insert(&[], &[NextHop { face: 1, cost: 0 }], 0, false).unwrap();

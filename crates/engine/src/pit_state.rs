@@ -5,7 +5,7 @@
 use crate::Instant;
 use crate::record_chain::{RecordChain, RecordPool};
 use namewire_packet::{FaceId, NackReason, Nonce, lp::PitToken};
-use namewire_tables::Recycle;
+use namewire_tables::{PitEntry, Recycle};
 
 /// Most downstreams, and most upstreams, of one entry.
 pub const MAX_RECORDS: usize = 1024;
@@ -178,3 +178,4 @@ impl Recycle for PitState {
 
 /// With one downstream and one upstream inline: what ARCHITECTURE.md adds up.
 const _: () = assert!(size_of::<PitState>() == 160);
+const _: () = assert!(size_of::<PitEntry<PitState>>() == 256);

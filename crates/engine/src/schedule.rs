@@ -161,7 +161,7 @@ impl Engine {
         let data = batch.packets.iter().filter(|packet| matches!(packet.decoded, Decoded::Data(_))).count();
         let victims = if self.config.cs_admit { data } else { 0 };
         self.tables.prefetch_victims(victims);
-        self.tables.prefetch_free(count - data);
+        self.tables.prefetch_free(count - data, victims);
         for packet in 0..count {
             self.probe(&view, batch, packet);
         }

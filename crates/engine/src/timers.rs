@@ -102,10 +102,14 @@ impl Engine {
             Ok(()) => pass.view.fib.longest_prefix_match(name, &hashes),
             Err(_) => None,
         };
-        let interest = Interest::parse(pit.interest()).ok();
+        let mut wire = std::mem::take(&mut self.interest_copy);
+        wire.clear();
+        self.tables.pit_interest(entry, &mut wire);
+        let interest = Interest::parse(&wire).ok();
         let lifetime_ms = interest.map_or(DEFAULT_LIFETIME_MS, |interest| interest.lifetime_ms());
         let hop_limit = interest.and_then(|interest| interest.hop_limit());
         let leads_on = interest.map_or(found, |interest| next_hop_entry(pass, &interest, found));
+        self.interest_copy = wire;
         let Some(last) = self.records.downstreams(&pit.state).last() else { return };
         let trigger = Trigger { hop_limit, ..Trigger::of_entry(last.face, &self.records, &pit.state, lifetime_ms) };
         let strategy = pass.view.strategies.get(found.map_or(0, |found| found.strategy));

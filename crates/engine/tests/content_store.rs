@@ -151,7 +151,7 @@ fn admit_and_serve_switches() {
 fn capacities() {
     for config in [
         EngineConfig { cs_capacity_packets: 3, ..EngineConfig::default() },
-        EngineConfig { cs_capacity_bytes: 3 * 500, ..EngineConfig::default() },
+        EngineConfig { cs_capacity_bytes: 3 * 350, ..EngineConfig::default() },
     ] {
         let mut node = Node::new(config.clone());
         node.route("/", &[B]);

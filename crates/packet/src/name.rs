@@ -120,7 +120,9 @@ impl<'a> Name<'a> {
             check_component(&element)?;
             rest = &rest[element.wire.len()..];
             match element.type_number {
-                types::IMPLICIT_SHA256_DIGEST if rest.is_empty() => scan.implicit_digest = element.value.try_into().ok(),
+                types::IMPLICIT_SHA256_DIGEST if rest.is_empty() => {
+                    scan.implicit_digest = element.value.try_into().ok()
+                }
                 types::PARAMETERS_SHA256_DIGEST => scan.parameters_digests += 1,
                 _ => {}
             }

@@ -89,6 +89,9 @@ pub enum StartError {
     /// Threads, descriptors or randomness are not to be had.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
+    /// The kernel does not map the memory that the tables may need.
+    #[error("cannot map the tables; choose smaller capacities, or reserve huge pages: {0}")]
+    Tables(#[source] io::Error),
     /// The strategies of the configuration cannot be had.
     #[error("cannot start: {0}")]
     Strategy(#[from] namewire_management::StrategyError),

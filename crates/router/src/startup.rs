@@ -218,7 +218,8 @@ fn start_workers(
         let dispatcher = Arc::clone(&shared.dispatcher);
         let worker = Worker {
             shared: Arc::clone(shared),
-            engine: Engine::new(config.engine_per_worker(), index as u8, dispatcher, secrets.tables, seed),
+            engine: Engine::new(config.engine_per_worker(), index as u8, dispatcher, secrets.tables, seed)
+                .map_err(StartError::Tables)?,
             messages: queue,
             inbox,
             exit: Exit {

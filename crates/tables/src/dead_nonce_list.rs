@@ -6,7 +6,7 @@
 //! What to insert, and when, is the forwarder's business.
 //!
 //! An entry is a 64-bit keyed digest of (name hash, Nonce) with its end of life,
-//! in one queue, oldest first; an index finds digests. A pair inserted again lives
+//! in one ring, oldest first; an index finds digests. A pair inserted again lives
 //! from its last insertion.
 //!
 //! The digest is one step of the name hash ([`crate::hash_key`]) with the name hash
@@ -19,18 +19,21 @@
 //! Deviation: NFD estimates the capacity with marks in the queue; here entries
 //! carry their end of life and the capacity is a limit.
 //!
-//! Cost: `contains` nothing while the list is empty; else 1 control line, on a match 1
-//! line of indices and 1 of the queue. Bytes per entry: 16 + about 6 of index; memory grows by doubling up to
-//! the capacity. Full: the oldest entry goes early and
-//! [`DeadNonceList::evicted_early`] moves. Who may write: the owner.
+//! Cost: `contains` nothing while the list is empty; else 1 line of the index, on a match
+//! 1 of the ring. Bytes per entry: 16 (of the capacity rounded up to a power of two) and
+//! 8 of index, mapped at the start and touched when used; no operation allocates. Full:
+//! the oldest entry goes early and [`DeadNonceList::evicted_early`] moves. Who may write:
+//! the owner.
 
 use crate::hash_key::{HashKey, PairHash};
-use hashbrown::HashTable;
-use std::collections::VecDeque;
+use crate::pages::{PageArray, PageSize};
+use crate::tag_index::TagIndex;
+use bytemuck::Zeroable;
+use std::io;
 
 /// NFD's lifetime of an entry, 6 s.
 pub const DEFAULT_LIFETIME_NS: u64 = 6_000_000_000;
-/// The largest capacity: positions in the queue are 32-bit numbers that wrap.
+/// The largest capacity: places in the ring are 32-bit numbers that wrap.
 pub const MAX_CAPACITY: usize = 1 << 30;
 /// Expired entries that one insertion removes at most: more than it adds, so
 /// that the queue drains, and few, so that no packet pays for a whole burst.
@@ -41,15 +44,17 @@ pub struct DeadNonceList {
     digest: PairHash,
     capacity: usize,
     lifetime_ns: u64,
-    queue: VecDeque<Entry>,
-    /// Sequence numbers of queue entries, found by digest.
-    index: HashTable<u32>,
-    /// The sequence number of the queue's front.
+    /// A power of two of places.
+    ring: PageArray<Entry>,
+    /// Places in the ring, found by digest.
+    index: TagIndex,
+    /// The place of the oldest entry.
     front: u32,
+    len: usize,
     evicted_early: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroable)]
 struct Entry {
     digest: u64,
     expires_ns: u64,
@@ -59,72 +64,79 @@ const _: () = assert!(size_of::<Entry>() == 16);
 
 impl DeadNonceList {
     /// An empty list of at most `capacity` (1 to [`MAX_CAPACITY`]) entries that live `lifetime_ns`.
-    pub fn new(capacity: usize, lifetime_ns: u64, key: HashKey) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(capacity: usize, lifetime_ns: u64, key: HashKey, pages: PageSize) -> io::Result<Self> {
+        let capacity = capacity.clamp(1, MAX_CAPACITY);
+        Ok(Self {
             digest: key.pair_hash(),
-            capacity: capacity.clamp(1, MAX_CAPACITY),
+            capacity,
             lifetime_ns,
-            queue: VecDeque::new(),
-            index: HashTable::new(),
+            ring: PageArray::zeroed(capacity.next_power_of_two(), pages)?,
+            index: TagIndex::new(capacity, pages)?,
             front: 0,
+            len: 0,
             evicted_early: 0,
-        }
+        })
     }
 
     /// Whether the pair was inserted less than a lifetime before `now_ns`, and not evicted.
     #[inline]
     pub fn contains(&self, name_hash: u64, nonce: u32, now_ns: u64) -> bool {
-        if self.queue.is_empty() {
+        if self.len == 0 {
             return false; // the usual case, and then not even the digest is needed
         }
-        self.find(self.digest(name_hash, nonce)).is_some_and(|entry| now_ns < entry.expires_ns)
+        let digest = self.digest(name_hash, nonce);
+        self.find(digest).is_some_and(|place| now_ns < self.ring[place as usize].expires_ns)
     }
 
     /// Remembers the pair until `now_ns` plus the lifetime. `now_ns` must not run backwards.
     pub fn insert(&mut self, name_hash: u64, nonce: u32, now_ns: u64) {
         self.expire(now_ns, EXPIRED_PER_INSERT);
-        if self.queue.len() == self.capacity {
+        if self.len == self.capacity {
             self.pop_front();
             self.evicted_early += 1;
         }
-        if self.queue.len() == self.queue.capacity() {
-            let grown = (self.queue.len() * 2).clamp(16, self.capacity.max(16));
-            self.queue.reserve_exact(grown - self.queue.len());
-        }
         let digest = self.digest(name_hash, nonce);
-        let sequence = self.front.wrapping_add(self.queue.len() as u32);
-        let expires_ns = now_ns.saturating_add(self.lifetime_ns);
-        self.queue.push_back(Entry { digest, expires_ns });
-
-        let (queue, front) = (&self.queue, self.front);
-        let at = |sequence: u32| &queue[sequence.wrapping_sub(front) as usize];
-        match self.index.find_mut(digest, |&other| at(other).digest == digest) {
-            // The older one stays in the queue, unindexed, until its time is up.
-            Some(known) => *known = sequence,
-            None => {
-                self.index.insert_unique(digest, sequence, |&other| at(other).digest);
+        let place = self.place(self.len);
+        self.ring[place as usize] = Entry { digest, expires_ns: now_ns.saturating_add(self.lifetime_ns) };
+        self.len += 1;
+        match self.find(digest) {
+            // The older one stays in the ring, unindexed, until its time is up.
+            Some(older) => {
+                self.index.replace(digest, older, place);
             }
+            None => self.index.insert(digest, place),
         }
     }
 
     /// Removes at most `limit` expired entries; insertions do a little of it anyway.
     pub fn expire(&mut self, now_ns: u64, limit: usize) {
         for _ in 0..limit {
-            match self.queue.front() {
-                Some(oldest) if oldest.expires_ns <= now_ns => self.pop_front(),
-                _ => return,
+            if self.len == 0 || self.ring[self.front as usize].expires_ns > now_ns {
+                return;
             }
+            self.pop_front();
+        }
+    }
+
+    /// Begins to fetch the line that [`DeadNonceList::contains`] reads first.
+    #[inline]
+    pub fn prefetch(&self, name_hash: u64, nonce: u32) {
+        if self.len > 0 {
+            self.index.prefetch(self.digest(name_hash, nonce));
         }
     }
 
     /// Entries held, expired ones that were not yet removed included.
     pub fn len(&self) -> usize {
-        self.queue.len()
+        self.len
     }
 
     /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.len == 0
     }
 
     /// How many entries had to go before their time because the list was full.
@@ -132,21 +144,23 @@ impl DeadNonceList {
         self.evicted_early
     }
 
+    /// Removes the oldest of one entry or more.
     fn pop_front(&mut self) {
-        let Some(oldest) = self.queue.pop_front() else {
-            return;
-        };
-        let sequence = self.front;
-        self.front = self.front.wrapping_add(1);
-        if let Ok(found) = self.index.find_entry(oldest.digest, |&other| other == sequence) {
-            found.remove();
-        }
+        // Not indexed if the pair was inserted again since.
+        self.index.remove(self.ring[self.front as usize].digest, self.front);
+        self.len -= 1;
+        // What is empty begins anew, so that a list of few entries stays in few lines.
+        self.front = if self.len == 0 { 0 } else { self.place(1) };
+    }
+
+    /// The place of entry number `number`, counted from the oldest.
+    fn place(&self, number: usize) -> u32 {
+        ((self.front as usize + number) & (self.ring.len() - 1)) as u32
     }
 
     #[inline]
-    fn find(&self, digest: u64) -> Option<&Entry> {
-        let at = |sequence: u32| &self.queue[sequence.wrapping_sub(self.front) as usize];
-        self.index.find(digest, |&sequence| at(sequence).digest == digest).map(|&found| at(found))
+    fn find(&self, digest: u64) -> Option<u32> {
+        self.index.find(digest, |place| self.ring[place as usize].digest == digest)
     }
 
     #[inline]

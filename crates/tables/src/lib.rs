@@ -14,12 +14,14 @@
 //! | was this (name, Nonce) seen and forgotten by the PIT? | [`dead_nonce_list`] |
 //! | which entries are due? | [`timer_wheel`] |
 //!
-//! Every table has a capacity and grows to it lazily by doubling; no operation
-//! allocates beyond the bound its module states. The layouts are scalar: a
-//! SwissTable of `u32` indices over slabs.
+//! Every table has a capacity. PIT, Content Store, dead nonce list and timers map
+//! their memory at the start and touch it when it is used: no operation of theirs
+//! allocates.
 
+mod arena;
 pub mod content_store;
 pub mod dead_nonce_list;
+mod eviction_queue;
 pub mod fib;
 pub mod hash_key;
 pub mod name_group;
@@ -34,15 +36,15 @@ mod slab;
 mod tag_index;
 pub mod timer_wheel;
 
-pub use content_store::{CsEntry, CsHit, CsId, CsInsert, CsRefusal};
+pub use content_store::{CsEntry, CsHit, CsId, CsInsert, CsPolicy, CsRefusal, IndirectRefusal};
 pub use dead_nonce_list::DeadNonceList;
 pub use fib::{
     Fib, FibConfig, FibEntry, FibEntryId, FibEntryRef, FibHint, FibPin, FibReader, FibRefusal, FibView, Inserted,
     NextHop,
 };
-pub use name_group::{GroupId, GroupToken};
+pub use name_group::{GroupHint, GroupId, GroupToken};
 pub use name_hash::{HashKey, MAX_NAME_COMPONENTS, NameHashes, TooManyComponents, hash_name};
-pub use pages::{PageArray, PageSize};
+pub use pages::{PageArray, PageSize, PageVec};
 pub use pit::{PitEntry, PitId, PitRefusal, Recycle, Variant};
-pub use pit_cs::{GroupHint, PitCs, PitCsConfig};
+pub use pit_cs::{PitCs, PitCsConfig};
 pub use timer_wheel::TimerWheel;

@@ -5,20 +5,36 @@
 //! per [`Variant`](crate::pit::Variant), and its link to the Content Store. It
 //! exists as long as one of them does.
 //!
+//! ```text
+//! group, 128 bytes, two lines:
+//!  0      8                24      28                      30            32        64   128
+//!  | hash | PIT entries ×4 | CS    | generation, uppermost | octets of   | name    | …  |
+//!  |      | NIL = none     | entry | bit: in use           | the name    | (first) |    |
+//! ```
+//!
+//! The uppermost bit of the CS entry's number says that the Data has another name
+//! (*indirect*). A name above [`INLINE_NAME_OCTETS`] stands in an arena, and the first
+//! four octets of its place here say where.
+//!
 //! A group's slot has a 14-bit generation that grows each time the slot is freed;
 //! (slot, generation) is the [`GroupToken`] that travels to upstream routers as
 //! PIT token. A token of a freed group does not resolve until the slot was freed
 //! 2¹⁴ times more, and whoever resolves one compares the name as well.
 //!
-//! Cost: 1 line of control bytes, on a tag match 1 of indices and 2-3 of the group.
-//! Bytes per group: 148 + about 6 of index; a name above [`INLINE_NAME_OCTETS`]
-//! is in a box of its own, counted against the limits of the PIT or the Content
-//! Store, whichever holds the group.
-//! Full: groups ≤ PIT entries + 5 × Content Store entries, so those limits come first.
+//! Cost: 1 line of the index (1.2 when it is full), and of the group 1 line for names up
+//! to 32 octets, 2 up to 96, beyond that the name's own lines as well; by token no line
+//! of the index. Bytes per group: 128, 4 for the list of free slots, 8 of index; a long name in
+//! its block, counted against the limits of the PIT or the Content Store, whichever
+//! holds the group.
+//! Full: made for PIT entries + 2 × Content Store entries; those limits come first.
 
+use crate::arena::Arena;
+use crate::pages::PageSize;
+use crate::prefetch::prefetch;
 use crate::slab::{NIL, Slab};
-use hashbrown::HashTable;
-use smallvec::SmallVec;
+use crate::tag_index::TagIndex;
+use std::io;
+use std::mem::offset_of;
 
 /// Names up to this many octets are kept inside the group.
 pub const INLINE_NAME_OCTETS: usize = 96;
@@ -27,10 +43,18 @@ pub const MAX_GROUPS: u32 = 1 << GROUP_INDEX_BITS;
 
 const GROUP_INDEX_BITS: u32 = 26;
 const GENERATION_BITS: u32 = 14;
+const MAX_GENERATION: u16 = (1 << GENERATION_BITS) - 1;
+const IN_USE: u16 = 1 << 15;
+const INDIRECT: u32 = 1 << 31;
 
 /// Names a group while it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u32);
+
+/// A group that probably has the name that was probed for; see
+/// [`PitCs::probe`](crate::PitCs::probe).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupHint(pub(crate) u32);
 
 /// Names a group for ever: it resolves to this group or to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,15 +75,14 @@ impl GroupToken {
     pub fn from_bits(bits: u64) -> Self {
         Self {
             index: (bits & u64::from(MAX_GROUPS - 1)) as u32,
-            generation: ((bits >> GROUP_INDEX_BITS) & ((1 << GENERATION_BITS) - 1)) as u16,
+            generation: (bits >> GROUP_INDEX_BITS) as u16 & MAX_GENERATION,
         }
     }
 }
 
 /// What a group has in the Content Store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CsLink {
-    #[default]
     None,
     /// Data of exactly this name.
     Direct(u32),
@@ -67,38 +90,100 @@ pub(crate) enum CsLink {
     Indirect(u32),
 }
 
-#[derive(Clone)]
+#[repr(C, align(64))]
 pub(crate) struct NameGroup {
-    pub(crate) hash: u64,
-    pub(crate) name_value: SmallVec<[u8; INLINE_NAME_OCTETS]>,
+    hash: u64,
     /// PIT slots by variant, `NIL` = none.
     pub(crate) pit: [u32; 4],
-    pub(crate) cs: CsLink,
+    cs: u32,
     generation: u16,
+    name_octets: u16,
+    name: [u8; INLINE_NAME_OCTETS],
 }
 
-const _: () = assert!(size_of::<NameGroup>() == 144);
+pub(crate) const GROUP_BYTES: usize = 128;
+const _: () = assert!(size_of::<NameGroup>() == GROUP_BYTES && align_of::<NameGroup>() == 64);
+const _: () = assert!(offset_of!(NameGroup, name) == 32);
 
 impl Default for NameGroup {
     fn default() -> Self {
-        Self { hash: 0, name_value: SmallVec::new(), pit: [NIL; 4], cs: CsLink::None, generation: 0 }
+        Self { hash: 0, pit: [NIL; 4], cs: NIL, generation: 0, name_octets: 0, name: [0; INLINE_NAME_OCTETS] }
     }
 }
 
 impl NameGroup {
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
     pub(crate) fn has_pit_entry(&self) -> bool {
         self.pit != [NIL; 4]
     }
+
+    #[inline]
+    pub(crate) fn cs(&self) -> CsLink {
+        match self.cs {
+            NIL => CsLink::None,
+            id if id & INDIRECT != 0 => CsLink::Indirect(id & !INDIRECT),
+            id => CsLink::Direct(id),
+        }
+    }
+
+    pub(crate) fn set_cs(&mut self, link: CsLink) {
+        self.cs = match link {
+            CsLink::None => NIL,
+            CsLink::Direct(id) => id,
+            CsLink::Indirect(id) => id | INDIRECT,
+        };
+    }
+
+    fn is_in_use(&self) -> bool {
+        self.generation & IN_USE != 0
+    }
+
+    fn long_name_at(&self) -> Option<u32> {
+        let [a, b, c, d, ..] = self.name;
+        (usize::from(self.name_octets) > INLINE_NAME_OCTETS).then_some(u32::from_ne_bytes([a, b, c, d]))
+    }
+}
+
+/// Why there is no group for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupRefusal {
+    /// There are as many as there may be.
+    Full,
+    /// The name is long and does not fit the arena.
+    NoRoomForName,
 }
 
 pub(crate) struct NameGroups {
     slots: Slab<NameGroup>,
-    index: HashTable<u32>,
+    index: TagIndex,
+    pages: PageSize,
+    /// Long names, and what else the PIT has that is long.
+    pub(crate) overflow: Arena,
 }
 
 impl NameGroups {
-    pub(crate) fn new() -> Self {
-        Self { slots: Slab::new(MAX_GROUPS), index: HashTable::new() }
+    pub(crate) fn new(groups: u32, overflow_bytes: u64, pages: PageSize) -> io::Result<Self> {
+        Ok(Self {
+            slots: Slab::new(groups, pages)?,
+            index: TagIndex::new(groups as usize, pages)?,
+            pages,
+            overflow: Arena::new(overflow_bytes, pages)?,
+        })
+    }
+
+    /// Room for so many, if there is less. Cost: the index is made anew from all groups.
+    pub(crate) fn grow(&mut self, groups: u32, overflow_bytes: u64) -> io::Result<()> {
+        self.overflow.grow(overflow_bytes)?;
+        if groups > self.slots.capacity() {
+            let index = TagIndex::new(groups as usize, self.pages)?;
+            self.slots.grow(groups)?;
+            self.slots.live_ids().for_each(|id| index.insert(self.slots.get(id).hash, id));
+            self.index = index;
+        }
+        Ok(())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -107,42 +192,61 @@ impl NameGroups {
 
     #[inline]
     pub(crate) fn find(&self, hash: u64, name_value: &[u8]) -> Option<u32> {
-        let is_wanted = |&id: &u32| {
-            let group = self.slots.get(id);
-            group.hash == hash && *group.name_value == *name_value
-        };
-        self.index.find(hash, is_wanted).copied()
+        self.index.find(hash, |id| self.is(id, hash, name_value))
     }
 
-    /// The group of the name, made if it is not there; `None` = too many groups.
-    ///
-    /// A new group is empty: the caller puts something in or releases it.
-    pub(crate) fn find_or_create(&mut self, hash: u64, name_value: &[u8]) -> Option<u32> {
-        if let Some(id) = self.find(hash, name_value) {
-            return Some(id);
+    /// [`NameGroups::find`], but looks at the hint first.
+    #[inline]
+    pub(crate) fn find_hinted(&self, hash: u64, name_value: &[u8], hint: Option<GroupHint>) -> Option<u32> {
+        match hint {
+            Some(GroupHint(id)) if self.is(id, hash, name_value) => Some(id),
+            _ => self.find(hash, name_value),
         }
-        let id = self.slots.allocate()?;
+    }
+
+    #[inline]
+    fn is(&self, id: u32, hash: u64, name_value: &[u8]) -> bool {
+        let group = self.slots.peek(id).filter(|group| group.hash == hash && group.is_in_use());
+        group.is_some_and(|group| *self.name_of(group) == *name_value)
+    }
+
+    /// A group for a name that has none, empty: the caller puts something in or releases it.
+    pub(crate) fn create(&mut self, hash: u64, name_value: &[u8]) -> Result<u32, GroupRefusal> {
+        let name_octets = u16::try_from(name_value.len()).map_err(|_| GroupRefusal::NoRoomForName)?;
+        let at;
+        let inline = if name_value.len() <= INLINE_NAME_OCTETS {
+            name_value
+        } else {
+            at = self.overflow.allocate(name_value).ok_or(GroupRefusal::NoRoomForName)?.to_ne_bytes();
+            &at
+        };
+        let Some(id) = self.slots.allocate() else {
+            if name_value.len() > INLINE_NAME_OCTETS {
+                self.overflow.free(u32::from_ne_bytes([inline[0], inline[1], inline[2], inline[3]]));
+            }
+            return Err(GroupRefusal::Full);
+        };
         let group = self.slots.get_mut(id);
         group.hash = hash;
-        group.name_value = SmallVec::from_slice(name_value);
-        let slots = &self.slots;
-        self.index.insert_unique(hash, id, |&other| slots.get(other).hash);
-        Some(id)
+        group.generation |= IN_USE;
+        group.name_octets = name_octets;
+        group.name[..inline.len()].copy_from_slice(inline);
+        self.index.insert(hash, id);
+        Ok(id)
     }
 
     /// Frees the group if neither PIT nor Content Store uses it any more.
     pub(crate) fn release_if_empty(&mut self, id: u32) {
         let group = self.slots.get_mut(id);
-        if group.has_pit_entry() || group.cs != CsLink::None {
+        if group.has_pit_entry() || group.cs != NIL {
             return;
         }
-        let hash = group.hash;
-        group.name_value = SmallVec::new();
-        group.generation = (group.generation + 1) & ((1 << GENERATION_BITS) - 1);
-        match self.index.find_entry(hash, |&other| other == id) {
-            Ok(found) => drop(found.remove()),
-            Err(_) => unreachable!("every group is indexed under its hash"),
+        group.generation = (group.generation + 1) & MAX_GENERATION;
+        if let Some(at) = group.long_name_at() {
+            self.overflow.free(at);
         }
+        let was_indexed = self.index.remove(group.hash, id);
+        assert!(was_indexed, "every group is indexed under its hash");
         self.slots.release(id);
     }
 
@@ -156,13 +260,63 @@ impl NameGroups {
         self.slots.get_mut(id)
     }
 
+    /// What a slot holds, in use or not.
+    #[inline]
+    pub(crate) fn peek(&self, id: u32) -> Option<&NameGroup> {
+        self.slots.peek(id)
+    }
+
+    #[inline]
+    pub(crate) fn name(&self, id: u32) -> &[u8] {
+        self.name_of(self.slots.get(id))
+    }
+
+    #[inline]
+    fn name_of<'a>(&'a self, group: &'a NameGroup) -> &'a [u8] {
+        let octets = usize::from(group.name_octets);
+        match group.long_name_at() {
+            None => &group.name[..octets],
+            Some(at) => self.overflow.get(at, octets),
+        }
+    }
+
     pub(crate) fn token(&self, id: u32) -> GroupToken {
-        GroupToken { index: id, generation: self.slots.get(id).generation }
+        GroupToken { index: id, generation: self.slots.get(id).generation & MAX_GENERATION }
     }
 
     #[inline]
     pub(crate) fn by_token(&self, token: GroupToken) -> Option<u32> {
-        let id = token.index;
-        (self.slots.is_live(id) && self.slots.get(id).generation == token.generation).then_some(id)
+        let group = self.slots.peek(token.index)?;
+        (group.generation == token.generation | IN_USE).then_some(token.index)
+    }
+}
+
+/// For the stages of a batch; see [`crate::pit_cs`].
+impl NameGroups {
+    #[inline]
+    pub(crate) fn prefetch_bucket(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    #[inline]
+    pub(crate) fn probe(&self, hash: u64) -> Option<GroupHint> {
+        self.index.candidate(hash).map(GroupHint)
+    }
+
+    #[inline]
+    pub(crate) fn prefetch(&self, id: u32) {
+        self.slots.prefetch(id);
+    }
+
+    /// The first line: all but a name above 32 octets.
+    #[inline]
+    pub(crate) fn prefetch_header(&self, id: u32) {
+        if let Some(group) = self.slots.peek(id) {
+            prefetch(group);
+        }
+    }
+
+    pub(crate) fn prefetch_free(&self, count: usize) {
+        self.slots.prefetch_free(count);
     }
 }

@@ -1,13 +1,14 @@
 //! Pages: where do the large arrays of the tables live?
 //!
 //! Source: Yuan15 Fig. 3.6 and Takemasa19 §3.1.1 (tables on huge pages, so that a
-//! random access does not pay for a page walk as well). An array is mapped once, at
+//! random access does not pay for a page walk as well). An array is mapped at
 //! its full length, zeroed by the kernel; what is never touched costs no memory
 //! (with explicit huge pages: all is taken at once).
 //!
 //! ```text
 //! PageArray<T>:  | T 0 | T 1 | … | T len-1 | rest of the last page |
 //!                ^ page-aligned, so every T whose size divides 64 lies in one line
+//! PageVec<T>:    | T 0 | … | T len-1 | room for capacity - len more |
 //! ```
 //!
 //! Cost: none per access. Bytes: the length rounded up to pages. Limits: what the
@@ -17,10 +18,19 @@
 #![allow(unsafe_code, reason = "leaf: memory from mmap as a slice")]
 
 use bytemuck::Zeroable;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mremap, munmap};
 use std::io;
+use std::marker::PhantomData;
+use std::num::NonZero;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+
+/// Transparent: arrays below this stay on base pages. Their page table entries fit the
+/// caches, and the first entry of a table must not cost a whole huge page: a process
+/// with hundreds of small routers (the simulator) would hold gigabytes.
+const JOINED_FROM_BYTES: usize = 32 << 20;
+
+const BASE_PAGE_BYTES: usize = 4 << 10;
 
 /// Which pages an array asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -54,18 +64,18 @@ impl PageSize {
     /// Octets of one page; of a transparent one if it was joined.
     pub const fn bytes(self) -> usize {
         match self {
-            Self::Base => 4 << 10,
+            Self::Base => BASE_PAGE_BYTES,
             Self::Transparent | Self::Huge2MiB => 2 << 20,
             Self::Huge1GiB => 1 << 30,
         }
     }
 }
 
-/// A fixed array of `T` on pages of its own, all zero at first.
+/// An array of `T` on pages of its own, all zero at first.
 pub struct PageArray<T> {
-    first: NonNull<T>,
+    mapping: Mapping,
     len: usize,
-    mapped_bytes: usize,
+    holds: PhantomData<T>,
 }
 
 // SAFETY: the array owns its mapping alone, like a `Box<[T]>`.
@@ -82,7 +92,8 @@ impl<T: Zeroable> PageArray<T> {
     /// # Panics
     /// If `T` needs dropping or is aligned to more than a page: a mistake of the caller.
     pub fn zeroed(len: usize, pages: PageSize) -> io::Result<Self> {
-        Self::map(len, pages, false)
+        const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= BASE_PAGE_BYTES) };
+        Ok(Self { mapping: Mapping::new(bytes_of::<T>(len)?, pages)?, len, holds: PhantomData })
     }
 
     /// `len` zeroed elements that are going to be used from the front on, most of them
@@ -92,48 +103,29 @@ impl<T: Zeroable> PageArray<T> {
     /// # Errors
     /// As [`PageArray::zeroed`].
     pub fn zeroed_for_growth(len: usize, pages: PageSize) -> io::Result<Self> {
-        Self::map(len, pages, true)
+        let array = Self::zeroed(len, pages)?;
+        array.mapping.keep_front_on_base_pages();
+        Ok(array)
     }
 
-    fn map(len: usize, pages: PageSize, fine_front: bool) -> io::Result<Self> {
-        const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= 4096) };
-        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
-        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
-        if bytes == 0 {
-            return Ok(Self { first: NonNull::dangling(), len, mapped_bytes: 0 });
+    /// Makes the array longer (never shorter) by zeroed elements; it may move in the
+    /// address space, not in memory: nothing is copied.
+    ///
+    /// # Errors
+    /// If the kernel refuses; the array is then what it was.
+    pub fn grow(&mut self, len: usize) -> io::Result<()> {
+        if len > self.len {
+            self.mapping.grow(bytes_of::<T>(len)?)?;
+            self.len = len;
         }
-        // A small array does not gain from a huge page; it would only hold one.
-        let joins = pages == PageSize::Transparent && bytes >= PageSize::Transparent.bytes();
-        let page_bytes = if pages == PageSize::Transparent && !joins { PageSize::Base.bytes() } else { pages.bytes() };
-        let mapped_bytes = bytes.checked_next_multiple_of(page_bytes).ok_or_else(too_large)?;
-        let flags = match pages {
-            PageSize::Base | PageSize::Transparent => MapFlags::PRIVATE | MapFlags::NORESERVE,
-            PageSize::Huge2MiB => MapFlags::PRIVATE | MapFlags::HUGETLB | MapFlags::HUGE_2MB,
-            PageSize::Huge1GiB => MapFlags::PRIVATE | MapFlags::HUGETLB | MapFlags::HUGE_1GB,
-        };
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches
-        // nothing that exists.
-        let address = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, access, flags) }?;
-        let advice = if joins { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
-        if matches!(pages, PageSize::Base | PageSize::Transparent) {
-            // SAFETY: the range is the mapping made above; neither advice changes its content.
-            // A kernel without transparent huge pages refuses, and base pages do as well.
-            let _ = unsafe { madvise(address, mapped_bytes, advice) };
-        }
-        if joins && fine_front {
-            // SAFETY: the mapping is at least these 2 MiB long; the advice changes no content.
-            let _ = unsafe { madvise(address, PageSize::Transparent.bytes(), Advice::LinuxNoHugepage) };
-        }
-        let first = NonNull::new(address.cast()).ok_or_else(too_large)?;
-        Ok(Self { first, len, mapped_bytes })
+        Ok(())
     }
 }
 
 impl<T> PageArray<T> {
     /// Octets of address space taken, padding to whole pages included.
     pub fn mapped_bytes(&self) -> usize {
-        self.mapped_bytes
+        self.mapping.bytes
     }
 }
 
@@ -143,11 +135,11 @@ impl<T> Deref for PageArray<T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         // SAFETY:
-        // - `first` is page-aligned (or dangling with `len * size_of::<T>() == 0`) and the
-        //   mapping holds `len` elements: `zeroed`.
+        // - The address is page-aligned (or dangling, aligned to a page, with no octets) and
+        //   the mapping holds `len` elements: `zeroed` and `grow`.
         // - Every element was valid as zeros (`Zeroable`) and since then only written as `T`.
         // - The mapping lives until `drop`; `&self` keeps `&mut` slices away.
-        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.mapping.address.cast().as_ptr(), self.len) }
     }
 }
 
@@ -155,24 +147,192 @@ impl<T> DerefMut for PageArray<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`; `&mut self` keeps every other slice away.
-        unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.address.cast().as_ptr(), self.len) }
     }
 }
 
-impl<T> Drop for PageArray<T> {
+/// A vector of a fixed capacity on pages of its own, for elements that are not valid as zeros.
+pub struct PageVec<T> {
+    mapping: Mapping,
+    len: usize,
+    capacity: usize,
+    holds: PhantomData<T>,
+}
+
+// SAFETY: the vector owns its mapping alone, like a `Vec<T>`.
+unsafe impl<T: Send> Send for PageVec<T> {}
+// SAFETY: as above; `&PageVec<T>` gives `&[T]` and nothing more.
+unsafe impl<T: Sync> Sync for PageVec<T> {}
+
+impl<T> PageVec<T> {
+    /// An empty vector with room for `capacity` elements.
+    ///
+    /// # Errors
+    /// As [`PageArray::zeroed`].
+    ///
+    /// # Panics
+    /// If `T` is aligned to more than a page: a mistake of the caller.
+    pub fn with_capacity(capacity: usize, pages: PageSize) -> io::Result<Self> {
+        const { assert!(align_of::<T>() <= BASE_PAGE_BYTES) };
+        Ok(Self { mapping: Mapping::new(bytes_of::<T>(capacity)?, pages)?, len: 0, capacity, holds: PhantomData })
+    }
+
+    /// Room for `capacity` elements, if there is less; see [`PageArray::grow`].
+    ///
+    /// # Errors
+    /// If the kernel refuses; the vector is then what it was.
+    pub fn grow(&mut self, capacity: usize) -> io::Result<()> {
+        if capacity > self.capacity {
+            self.mapping.grow(bytes_of::<T>(capacity)?)?;
+            self.capacity = capacity;
+        }
+        Ok(())
+    }
+
+    /// How many elements there is room for.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Appends an element.
+    ///
+    /// # Panics
+    /// If the vector is full.
+    pub fn push(&mut self, value: T) {
+        assert!(self.len < self.capacity, "a vector of {} elements is full", self.capacity);
+        // SAFETY: the place is within the mapping (asserted), aligned (see `deref`), and no
+        // element is there yet that would have to be dropped.
+        unsafe { self.mapping.address.cast::<T>().add(self.len).write(value) };
+        self.len += 1;
+    }
+}
+
+impl<T> Deref for PageVec<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY:
+        // - The address is page-aligned (or dangling, aligned to a page, if there is no room or
+        //   `T` takes none) and the first `len` elements were written by `push`.
+        // - The mapping lives until `drop`; `&self` keeps `&mut` slices away.
+        unsafe { std::slice::from_raw_parts(self.mapping.address.cast().as_ptr(), self.len) }
+    }
+}
+
+impl<T> DerefMut for PageVec<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`; `&mut self` keeps every other slice away.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.address.cast().as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for PageVec<T> {
     fn drop(&mut self) {
-        if self.mapped_bytes > 0 {
-            // SAFETY: the mapping is ours alone, and no slice of it outlives `self`;
-            // elements need no drop (asserted in `zeroed`).
-            let unmapped = unsafe { munmap(self.first.as_ptr().cast(), self.mapped_bytes) };
+        if std::mem::needs_drop::<T>() {
+            // SAFETY: these elements were pushed and not dropped yet; the mapping still stands.
+            unsafe { std::ptr::drop_in_place::<[T]>(&mut **self) };
+        }
+    }
+}
+
+/// Octets of `len` elements.
+fn bytes_of<T>(len: usize) -> io::Result<usize> {
+    len.checked_mul(size_of::<T>()).ok_or_else(too_large)
+}
+
+fn too_large() -> io::Error {
+    io::ErrorKind::OutOfMemory.into()
+}
+
+/// Anonymous memory that is ours alone.
+struct Mapping {
+    address: NonNull<u8>,
+    bytes: usize,
+    pages: PageSize,
+}
+
+impl Mapping {
+    fn new(bytes: usize, pages: PageSize) -> io::Result<Self> {
+        if bytes == 0 {
+            // Aligned, as every address of a mapping is.
+            let address = NonNull::without_provenance(const { NonZero::new(BASE_PAGE_BYTES).unwrap() });
+            return Ok(Self { address, bytes, pages });
+        }
+        let bytes = whole_pages(bytes, pages)?;
+        let flags = match pages {
+            PageSize::Base | PageSize::Transparent => MapFlags::PRIVATE | MapFlags::NORESERVE,
+            PageSize::Huge2MiB => MapFlags::PRIVATE | MapFlags::HUGETLB | MapFlags::HUGE_2MB,
+            PageSize::Huge1GiB => MapFlags::PRIVATE | MapFlags::HUGETLB | MapFlags::HUGE_1GB,
+        };
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches
+        // nothing that exists.
+        let address = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, flags) }?;
+        let mapping = Self { address: NonNull::new(address.cast()).ok_or_else(too_large)?, bytes, pages };
+        mapping.advise();
+        Ok(mapping)
+    }
+
+    /// At least `bytes` octets, the new ones zero; unchanged if refused.
+    fn grow(&mut self, bytes: usize) -> io::Result<()> {
+        if self.bytes == 0 {
+            *self = Self::new(bytes, self.pages)?;
+            return Ok(());
+        }
+        let bytes = whole_pages(bytes, self.pages)?;
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        // SAFETY: the range is exactly our mapping, and `&mut self` says that nobody points
+        // into it; if it moves, the old addresses are used no more.
+        let address = unsafe { mremap(self.address.as_ptr().cast(), self.bytes, bytes, MremapFlags::MAYMOVE) }?;
+        (self.address, self.bytes) = (NonNull::new(address.cast()).ok_or_else(too_large)?, bytes);
+        self.advise();
+        Ok(())
+    }
+
+    fn keep_front_on_base_pages(&self) {
+        let front_bytes = PageSize::Transparent.bytes();
+        if self.pages == PageSize::Transparent && self.bytes >= front_bytes {
+            // SAFETY: the range lies in our mapping; the advice does not change its content,
+            // and where the kernel refuses it, the page is merely larger.
+            let _ = unsafe { madvise(self.address.as_ptr().cast(), front_bytes, Advice::LinuxNoHugepage) };
+        }
+    }
+
+    fn advise(&self) {
+        let advice = match self.pages {
+            PageSize::Transparent if self.bytes >= JOINED_FROM_BYTES => Advice::LinuxHugepage,
+            PageSize::Base | PageSize::Transparent => Advice::LinuxNoHugepage,
+            PageSize::Huge2MiB | PageSize::Huge1GiB => return,
+        };
+        // SAFETY: the range is our mapping; neither advice changes its content.
+        // A kernel without transparent huge pages refuses, and base pages do as well.
+        let _ = unsafe { madvise(self.address.as_ptr().cast(), self.bytes, advice) };
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            // SAFETY: the mapping is ours alone, and no slice of it outlives its owner.
+            let unmapped = unsafe { munmap(self.address.as_ptr().cast(), self.bytes) };
             debug_assert!(unmapped.is_ok());
         }
     }
 }
 
+fn whole_pages(bytes: usize, pages: PageSize) -> io::Result<usize> {
+    let joins = pages != PageSize::Transparent || bytes >= JOINED_FROM_BYTES;
+    let page_bytes = if joins { pages.bytes() } else { BASE_PAGE_BYTES };
+    bytes.checked_next_multiple_of(page_bytes).ok_or_else(too_large)
+}
+
 impl<T> std::fmt::Debug for PageArray<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PageArray").field("len", &self.len).field("mapped_bytes", &self.mapped_bytes).finish()
+        f.debug_struct("PageArray").field("len", &self.len).field("mapped_bytes", &self.mapped_bytes()).finish()
     }
 }
 
@@ -196,6 +356,42 @@ mod tests {
                 assert!(array.as_ptr().addr().is_multiple_of(64) || len == 0);
             }
         }
+    }
+
+    #[test]
+    fn an_array_grows_and_keeps_what_it_holds() {
+        let mut array = PageArray::<u64>::zeroed(0, PageSize::Transparent).unwrap();
+        for len in [1, 600, 5_000_000, 20_000_000] {
+            array.grow(len).unwrap();
+            assert_eq!((array.len(), array[len - 1]), (len, 0));
+            array[len - 1] = len as u64;
+        }
+        assert_eq!([array[0], array[599], array[4_999_999]], [1, 600, 5_000_000]);
+        assert!(array.grow(usize::MAX / 16).is_err());
+        assert_eq!((array.len(), array[599]), (20_000_000, 600), "a refusal changes nothing");
+    }
+
+    #[test]
+    fn a_vector_drops_each_element_once() {
+        let counted = std::rc::Rc::new(());
+        let mut vector = PageVec::with_capacity(3, PageSize::Base).unwrap();
+        assert!(vector.is_empty());
+        for _ in 0..3 {
+            vector.push(counted.clone());
+        }
+        vector.grow(100_000).unwrap();
+        vector.push(counted.clone());
+        assert_eq!((vector.len(), vector.capacity(), std::rc::Rc::strong_count(&counted)), (4, 100_000, 5));
+        drop(vector);
+        assert_eq!(std::rc::Rc::strong_count(&counted), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "is full")]
+    fn a_full_vector_takes_no_more() {
+        let mut vector = PageVec::with_capacity(1, PageSize::Base).unwrap();
+        vector.push(1_u8);
+        vector.push(2);
     }
 
     #[test]

@@ -2,21 +2,32 @@
 //!
 //! Source: NFD developer guide (NDN-0021). An entry is keyed by the name
 //! and the two selectors (its [`Variant`]); a ForwardingHint is not part of the
-//! key. It owns a copy of one Interest, because strategies re-send it and Nacks
-//! quote it after the frame is gone, and the state `R` that the forwarder keeps.
+//! key. Strategies re-send the Interest and Nacks quote it after the frame is gone:
+//! the name is the group's, the entry keeps the *rest* (all that follows the name:
+//! Nonce, lifetime, …), and the state `R` of the forwarder.
 //!
-//! Cost: an entry is reached by its id (1 line) or through its name group.
-//! Bytes per entry: 180 + the size of `R`; Interests above
-//! [`INLINE_INTEREST_OCTETS`] are boxed and counted against the overflow limit,
+//! ```text
+//! entry, aligned to lines, here with an R of 160 bytes:
+//!  0       4         6         7   8                        168                216     256
+//!  | group | octets  | variant | 0 | R: records, deadlines  | rest (or where   | unused |
+//!  |       | of rest |         |   |                        | it is), 48 bytes |        |
+//! ```
+//!
+//! Cost: an entry is reached by its id or through its name group; Data needs the lines of
+//! the header and of `R` (3 of 4 in the example), only a re-sent Interest the rest.
+//! Bytes per entry: the size of [`PitEntry`] and 4; a rest above [`INLINE_REST_OCTETS`] stands in
+//! an arena and is counted, with its block's rounding ([`overflow_bytes`]), against the overflow limit,
 //! and so is the name of a group that has PIT entries and does not fit inline.
 //! Full: [`PitRefusal`], and nothing changes.
 
+use crate::arena::{Arena, block_bytes};
 use crate::name_group::{GroupId, INLINE_NAME_OCTETS};
+use crate::pages::PageSize;
 use crate::slab::Slab;
-use smallvec::SmallVec;
+use std::io;
 
-/// Interests up to this many octets are kept inside the entry.
-pub const INLINE_INTEREST_OCTETS: usize = 160;
+/// Rests of Interests up to this many octets are kept inside the entry.
+pub const INLINE_REST_OCTETS: usize = 48;
 
 /// Names a PIT entry while it exists; a small number (good as a timer id), reused after removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,15 +86,19 @@ pub trait Recycle: Default {
 }
 
 /// One pending Interest.
+#[repr(C, align(64))]
 pub struct PitEntry<R> {
     group: GroupId,
+    rest_octets: u16,
     variant: Variant,
-    interest: SmallVec<[u8; INLINE_INTEREST_OCTETS]>,
     /// What the forwarder keeps: in- and out-records, strategy state.
     pub state: R,
+    rest: [u8; INLINE_REST_OCTETS],
 }
 
-const _: () = assert!(size_of::<PitEntry<()>>() == 176);
+const _: () = assert!(size_of::<PitEntry<()>>() == 64);
+const _: () = assert!(size_of::<PitEntry<[u64; 20]>>() == 256);
+const _: () = assert!(std::mem::offset_of!(PitEntry<[u64; 20]>, state) == 8);
 
 impl<R> PitEntry<R> {
     /// The name group that the entry belongs to.
@@ -98,20 +113,30 @@ impl<R> PitEntry<R> {
         self.variant
     }
 
-    /// The stored Interest.
-    #[inline]
-    pub fn interest(&self) -> &[u8] {
-        &self.interest
+    fn long_rest_at(&self) -> Option<u32> {
+        let [a, b, c, d, ..] = self.rest;
+        (usize::from(self.rest_octets) > INLINE_REST_OCTETS).then_some(u32::from_ne_bytes([a, b, c, d]))
+    }
+
+    /// Only with octets that [`keep`] has put there.
+    fn set_rest(&mut self, rest_octets: u16, kept: [u8; INLINE_REST_OCTETS]) {
+        (self.rest_octets, self.rest) = (rest_octets, kept);
     }
 }
 
 impl<R: Default> Default for PitEntry<R> {
     fn default() -> Self {
-        Self { group: GroupId(u32::MAX), variant: Variant::Exact, interest: SmallVec::new(), state: R::default() }
+        Self {
+            group: GroupId(u32::MAX),
+            rest_octets: 0,
+            variant: Variant::Exact,
+            state: R::default(),
+            rest: [0; INLINE_REST_OCTETS],
+        }
     }
 }
 
-/// The entries and the octets they hold outside themselves; knows no names.
+/// The entries and the account of the octets they hold outside themselves; knows no names.
 pub(crate) struct Pit<R> {
     pub(crate) slots: Slab<PitEntry<R>>,
     overflow_bytes: u64,
@@ -119,54 +144,72 @@ pub(crate) struct Pit<R> {
 }
 
 impl<R: Recycle> Pit<R> {
-    pub(crate) fn new(capacity_entries: u32, overflow_limit_bytes: u64) -> Self {
-        Self { slots: Slab::new(capacity_entries), overflow_bytes: 0, overflow_limit_bytes }
+    pub(crate) fn new(capacity_entries: u32, overflow_limit_bytes: u64, pages: PageSize) -> io::Result<Self> {
+        Ok(Self { slots: Slab::new(capacity_entries, pages)?, overflow_bytes: 0, overflow_limit_bytes })
     }
 
     pub(crate) fn overflow_bytes(&self) -> u64 {
         self.overflow_bytes
     }
 
-    /// Whether an entry with `interest` fits, and, if its group has no entry yet, its name.
-    pub(crate) fn admits(&self, interest: &[u8], new_name_value: Option<&[u8]>) -> Result<(), PitRefusal> {
+    /// Whether an entry with `rest` fits, and, if its group has no entry yet, its name.
+    pub(crate) fn admits(&self, rest: &[u8], new_name_value: Option<&[u8]>) -> Result<(), PitRefusal> {
         if self.slots.is_full() {
             return Err(PitRefusal::Full);
         }
-        let more = interest_overflow(interest) + new_name_value.map_or(0, name_overflow);
-        self.fits(self.overflow_bytes + more)
+        let more = rest_overflow(rest.len()) + new_name_value.map_or(0, name_overflow);
+        self.fits(self.overflow_bytes.saturating_add(more))
     }
 
-    /// Only after [`Pit::admits`], with the same arguments.
+    /// Only after [`Pit::admits`], with the same arguments. If refused, nothing changes.
     pub(crate) fn allocate(
         &mut self,
+        overflow: &mut Arena,
         group: GroupId,
         variant: Variant,
-        interest: &[u8],
+        rest: &[u8],
         new_name_value: Option<&[u8]>,
-    ) -> Option<u32> {
-        let id = self.slots.allocate()?;
-        self.overflow_bytes += interest_overflow(interest) + new_name_value.map_or(0, name_overflow);
+    ) -> Result<u32, PitRefusal> {
+        let (rest_octets, kept) = keep(overflow, rest)?;
+        let Some(id) = self.slots.allocate() else { unreachable!("it was admitted") };
+        self.overflow_bytes += rest_overflow(rest.len()) + new_name_value.map_or(0, name_overflow);
         let entry = self.slots.get_mut(id);
         entry.group = group;
         entry.variant = variant;
-        entry.interest = SmallVec::from_slice(interest);
-        Some(id)
+        entry.set_rest(rest_octets, kept);
+        Ok(id)
     }
 
-    pub(crate) fn set_interest(&mut self, id: u32, interest: &[u8]) -> Result<(), PitRefusal> {
-        let former = interest_overflow(self.slots.get(id).interest());
-        let total = self.overflow_bytes - former + interest_overflow(interest);
+    pub(crate) fn set_rest(&mut self, overflow: &mut Arena, id: u32, rest: &[u8]) -> Result<(), PitRefusal> {
+        let former = rest_overflow(usize::from(self.slots.get(id).rest_octets));
+        let total = (self.overflow_bytes - former).saturating_add(rest_overflow(rest.len()));
         self.fits(total)?;
+        let (rest_octets, kept) = keep(overflow, rest)?;
+        let entry = self.slots.get_mut(id);
+        if let Some(at) = entry.long_rest_at() {
+            overflow.free(at);
+        }
+        entry.set_rest(rest_octets, kept);
         self.overflow_bytes = total;
-        self.slots.get_mut(id).interest = SmallVec::from_slice(interest);
         Ok(())
     }
 
-    /// Frees the entry; `last_name_value` is its group's name if that has no other entry.
-    pub(crate) fn release(&mut self, id: u32, last_name_value: Option<&[u8]>) {
+    pub(crate) fn rest<'a>(&'a self, overflow: &'a Arena, id: u32) -> &'a [u8] {
+        let entry = self.slots.get(id);
+        let octets = usize::from(entry.rest_octets);
+        match entry.long_rest_at() {
+            None => &entry.rest[..octets],
+            Some(at) => overflow.get(at, octets),
+        }
+    }
+
+    /// Frees the entry; `last_name` is what its group's name counts if that has no other entry.
+    pub(crate) fn release(&mut self, overflow: &mut Arena, id: u32, last_name: u64) {
         let entry = self.slots.get_mut(id);
-        self.overflow_bytes -= interest_overflow(&entry.interest) + last_name_value.map_or(0, name_overflow);
-        entry.interest = SmallVec::new();
+        if let Some(at) = entry.long_rest_at() {
+            overflow.free(at);
+        }
+        self.overflow_bytes -= rest_overflow(usize::from(entry.rest_octets)) + last_name;
         entry.state.recycle();
         self.slots.release(id);
     }
@@ -179,14 +222,28 @@ impl<R: Recycle> Pit<R> {
     }
 }
 
-fn interest_overflow(interest: &[u8]) -> u64 {
-    boxed_octets(interest.len(), INLINE_INTEREST_OCTETS)
+/// What octets that do not stand inline count against the overflow limit.
+pub fn overflow_bytes(octets: usize) -> u64 {
+    block_bytes(octets)
 }
 
-fn name_overflow(name_value: &[u8]) -> u64 {
-    boxed_octets(name_value.len(), INLINE_NAME_OCTETS)
+/// The rest as it stands in an entry: itself, or where in the arena it is.
+fn keep(overflow: &mut Arena, rest: &[u8]) -> Result<(u16, [u8; INLINE_REST_OCTETS]), PitRefusal> {
+    let octets = u16::try_from(rest.len()).map_err(|_| PitRefusal::OverflowFull)?;
+    let mut kept = [0; INLINE_REST_OCTETS];
+    if rest.len() <= INLINE_REST_OCTETS {
+        kept[..rest.len()].copy_from_slice(rest);
+    } else {
+        let at = overflow.allocate(rest).ok_or(PitRefusal::OverflowFull)?;
+        kept[..4].copy_from_slice(&at.to_ne_bytes());
+    }
+    Ok((octets, kept))
 }
 
-fn boxed_octets(octets: usize, inline: usize) -> u64 {
-    if octets > inline { octets as u64 } else { 0 }
+fn rest_overflow(octets: usize) -> u64 {
+    if octets > INLINE_REST_OCTETS { block_bytes(octets) } else { 0 }
+}
+
+pub(crate) fn name_overflow(name_value: &[u8]) -> u64 {
+    if name_value.len() > INLINE_NAME_OCTETS { block_bytes(name_value.len()) } else { 0 }
 }

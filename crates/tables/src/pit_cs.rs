@@ -6,17 +6,40 @@
 //! Deviation: PIT entries of all four selector combinations hang off one group,
 //! so that one token satisfies them all.
 //!
-//! Cost: see the three parts. Memory: all slabs start empty and double up to
-//! their limits: [`PitCsConfig`] bounds entries and octets, and groups are
-//! ≤ PIT entries + 5 × stored Data, clamped so that tokens can name all of them.
-//! A table that shrank keeps its slabs.
+//! Memory: every array is mapped at its full size when the tables are made, and touched
+//! when it is used ([`crate::pages`]); no operation allocates, except
+//! [`PitCs::cs_set_capacity`] beyond the former limits.
+//!
+//! Cost, in lines that must come from memory when the tables are much larger than the
+//! caches (names up to 96 octets; the forwarder's state `R` of 160 bytes):
+//!
+//! | operation | index | group | PIT entry | Content Store |
+//! | --- | --- | --- | --- | --- |
+//! | Interest that is new | 1 | 2, written | 4, written (3 if the rest is short) | – |
+//! | Data by name, satisfies | 1 | 2 | 3 | – |
+//! | Data by token, satisfies | 1, to remove the name; 0 if it is stored | 2 | 3 | – |
+//! | Content Store hit | 1 | 2 | – | 1, the Data; LRU: 1 of the queue |
+//! | Data stored, nothing evicted | 0, known from its Interest | 0 | – | 1, the Data, written |
+//! | the Data evicted for it | 1 | 1 | – | 1, 1-2 of the block |
+//!
+//! Free slots are handed out last-freed-first, so that what is written is often still
+//! cached. The stages of a batch fetch these lines ahead: see [`PitCs::prefetch_bucket`]
+//! and its neighbours.
+//!
+//! Limits: [`PitCsConfig`] bounds entries and octets; groups are ≤ PIT entries + 2 ×
+//! stored Data + 1, clamped so that tokens can name all of them. A table that shrank
+//! keeps its memory.
 //! Who may write: the one worker that owns it.
 
-use crate::content_store::{ContentStore, CsEntry, CsHit, CsId, CsInsert, MAX_INDIRECT};
-use crate::name_group::{CsLink, GroupId, GroupToken, MAX_GROUPS, NameGroups};
+use crate::content_store::{
+    ContentStore, CsEntry, CsHit, CsId, CsInsert, CsPolicy, IndirectRefusal, MAX_CAPACITY_BYTES, entries_within,
+};
+use crate::name_group::{CsLink, GroupHint, GroupId, GroupRefusal, GroupToken, MAX_GROUPS, NameGroups};
 use crate::name_hash::HashKey;
-use crate::pit::{Pit, PitEntry, PitId, PitRefusal, Recycle, Variant};
+use crate::pages::PageSize;
+use crate::pit::{Pit, PitEntry, PitId, PitRefusal, Recycle, Variant, name_overflow};
 use crate::slab::NIL;
+use std::io;
 
 /// The most PIT entries: half of the groups that tokens can name.
 pub const MAX_PIT_ENTRIES: u32 = MAX_GROUPS / 2;
@@ -26,12 +49,18 @@ pub const MAX_PIT_ENTRIES: u32 = MAX_GROUPS / 2;
 pub struct PitCsConfig {
     /// PIT entries, at most [`MAX_PIT_ENTRIES`].
     pub pit_capacity_entries: u32,
-    /// Octets of Interests and names that are too large to be kept inline.
+    /// Octets of Interests and names that are too large to be kept inline, with the
+    /// rounding of their blocks ([`crate::pit::overflow_bytes`]).
     pub interest_overflow_bytes: u64,
     /// Content Store, accounted as [`crate::content_store`] says; 0 = store nothing.
+    /// Clamped to [`MAX_CAPACITY_BYTES`].
     pub cs_capacity_bytes: u64,
-    /// Content Store entries; clamped to (2²⁶ − PIT entries) / 5. 0 = store nothing.
+    /// Content Store entries; clamped to (2²⁶ − 1 − PIT entries) / 2. 0 = store nothing.
     pub cs_capacity_packets: u64,
+    /// Which Data goes first.
+    pub cs_policy: CsPolicy,
+    /// The pages that the tables lie on. Explicit huge pages are taken at once.
+    pub pages: PageSize,
 }
 
 /// PIT and Content Store; `R` is what the forwarder keeps per PIT entry.
@@ -44,16 +73,29 @@ pub struct PitCs<R> {
     groups: NameGroups,
     pit: Pit<R>,
     cs: ContentStore,
+    interest_overflow_bytes: u64,
 }
 
 impl<R: Recycle> PitCs<R> {
     /// Empty tables. `key` must be the one that the hashes of calls are made with.
-    pub fn new(config: PitCsConfig, key: HashKey) -> Self {
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory: its address space, or reserved huge pages.
+    pub fn new(config: PitCsConfig, key: HashKey) -> io::Result<Self> {
+        let PitCsConfig { interest_overflow_bytes, cs_policy, pages, .. } = config;
         let pit_entries = config.pit_capacity_entries.min(MAX_PIT_ENTRIES);
-        let pit = Pit::new(pit_entries, config.interest_overflow_bytes);
-        let packets = clamp_packets(config.cs_capacity_packets, pit_entries);
-        let cs = ContentStore::new(config.cs_capacity_bytes, packets);
-        Self { key, groups: NameGroups::new(), pit, cs }
+        let (bytes, packets) = clamp_capacity(config.cs_capacity_bytes, config.cs_capacity_packets, pit_entries);
+        Ok(Self {
+            key,
+            groups: NameGroups::new(
+                groups_for(pit_entries, bytes, packets),
+                overflow_arena_bytes(interest_overflow_bytes, bytes),
+                pages,
+            )?,
+            pit: Pit::new(pit_entries, interest_overflow_bytes, pages)?,
+            cs: ContentStore::new(bytes, packets, cs_policy, pages)?,
+            interest_overflow_bytes,
+        })
     }
 
     /// The key that `hash` arguments must be made with.
@@ -70,22 +112,10 @@ impl<R: Recycle> PitCs<R> {
         self.groups.find(hash, name_value).map(GroupId)
     }
 
-    /// [`PitCs::find`] of every name of a batch. Results are hints: a change in
-    /// between can remove or add a group, so whoever acts on one compares the name again.
-    ///
-    /// # Panics
-    /// If `out` is shorter than `names`.
-    pub fn find_batch(&self, names: &[(u64, &[u8])], out: &mut [Option<GroupId>]) {
-        assert!(out.len() >= names.len(), "one result per name");
-        for (&(hash, name_value), result) in names.iter().zip(out) {
-            *result = self.find(hash, name_value);
-        }
-    }
-
     /// The name of a group.
     #[inline]
     pub fn group_name(&self, group: GroupId) -> &[u8] {
-        &self.groups.get(group.0).name_value
+        self.groups.name(group.0)
     }
 
     /// The pending Interests of a group, by [`Variant`] as index.
@@ -115,35 +145,89 @@ impl<R: Recycle> PitCs<R> {
 impl<R: Recycle> PitCs<R> {
     /// The entry of this name and variant, made if it is not there (`true`).
     ///
-    /// An entry that is there keeps the Interest it has.
+    /// `rest` is what follows the Name in the Interest's TLV-VALUE. An entry that is
+    /// there keeps the Interest it has.
     pub fn pit_insert(
         &mut self,
         hash: u64,
         name_value: &[u8],
         variant: Variant,
-        interest: &[u8],
+        rest: &[u8],
     ) -> Result<(PitId, bool), PitRefusal> {
-        let known = self.groups.find(hash, name_value).map(|id| self.groups.get(id));
-        if let Some(group) = known
-            && group.pit[variant as usize] != NIL
-        {
-            return Ok((PitId(group.pit[variant as usize]), false));
-        }
-        let pending = known.is_some_and(|group| group.has_pit_entry());
-        let new_name = (!pending).then_some(name_value);
-        self.pit.admits(interest, new_name)?;
-        let group = self.groups.find_or_create(hash, name_value).ok_or(PitRefusal::Full)?;
-        let Some(id) = self.pit.allocate(GroupId(group), variant, interest, new_name) else {
-            self.groups.release_if_empty(group);
-            return Err(PitRefusal::Full);
-        };
-        self.groups.get_mut(group).pit[variant as usize] = id;
-        Ok((PitId(id), true))
+        let known = self.groups.find(hash, name_value);
+        self.pit_insert_known(known, hash, name_value, variant, rest)
     }
 
-    /// Replaces the Interest of an entry; if refused, it keeps the one it has.
-    pub fn pit_set_interest(&mut self, id: PitId, interest: &[u8]) -> Result<(), PitRefusal> {
-        self.pit.set_interest(id.0, interest)
+    /// [`PitCs::pit_insert`] with what [`PitCs::find`] or [`PitCs::find_hinted`] has just
+    /// given for this name: nothing may have been removed or added in between.
+    pub fn pit_insert_found(
+        &mut self,
+        found: Option<GroupId>,
+        hash: u64,
+        name_value: &[u8],
+        variant: Variant,
+        rest: &[u8],
+    ) -> Result<(PitId, bool), PitRefusal> {
+        debug_assert_eq!(found, self.find(hash, name_value), "what was found has changed");
+        self.pit_insert_known(found.map(|group| group.0), hash, name_value, variant, rest)
+    }
+
+    fn pit_insert_known(
+        &mut self,
+        known: Option<u32>,
+        hash: u64,
+        name_value: &[u8],
+        variant: Variant,
+        rest: &[u8],
+    ) -> Result<(PitId, bool), PitRefusal> {
+        let entries = known.map_or([NIL; 4], |id| self.groups.get(id).pit);
+        if entries[variant as usize] != NIL {
+            return Ok((PitId(entries[variant as usize]), false));
+        }
+        let new_name = (entries == [NIL; 4]).then_some(name_value);
+        self.pit.admits(rest, new_name)?;
+        let group = match known {
+            Some(group) => group,
+            None => self.groups.create(hash, name_value).map_err(|refusal| match refusal {
+                GroupRefusal::Full => PitRefusal::Full,
+                GroupRefusal::NoRoomForName => PitRefusal::OverflowFull,
+            })?,
+        };
+        let allocated = self.pit.allocate(&mut self.groups.overflow, GroupId(group), variant, rest, new_name);
+        match allocated {
+            Ok(id) => {
+                self.groups.get_mut(group).pit[variant as usize] = id;
+                Ok((PitId(id), true))
+            }
+            Err(refusal) => {
+                self.groups.release_if_empty(group);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Replaces what follows the name in the Interest of an entry; if refused, it keeps
+    /// the one it has.
+    pub fn pit_set_interest(&mut self, id: PitId, rest: &[u8]) -> Result<(), PitRefusal> {
+        self.pit.set_rest(&mut self.groups.overflow, id.0, rest)
+    }
+
+    /// What follows the name in the Interest of an entry.
+    pub fn pit_rest(&self, id: PitId) -> &[u8] {
+        self.pit.rest(&self.groups.overflow, id.0)
+    }
+
+    /// Appends the whole Interest of an entry, octet for octet as it came: TLV numbers
+    /// have one form only (packet-format §1).
+    pub fn pit_interest(&self, id: PitId, out: &mut Vec<u8>) {
+        let (name, rest) = (self.group_name(self.pit(id).group()), self.pit_rest(id));
+        let mut name_head = TlvHead::default();
+        name_head.write(TYPE_NAME, name.len());
+        let mut head = TlvHead::default();
+        head.write(TYPE_INTEREST, name_head.octets().len() + name.len() + rest.len());
+        for part in [head.octets(), name_head.octets(), name, rest] {
+            out.extend_from_slice(part);
+        }
     }
 
     /// The entry.
@@ -173,9 +257,12 @@ impl<R: Recycle> PitCs<R> {
         let (group_id, variant) = (entry.group().0, entry.variant());
         let group = self.groups.get_mut(group_id);
         group.pit[variant as usize] = NIL;
-        let last_name = (!group.has_pit_entry()).then_some(&*group.name_value);
-        self.pit.release(id.0, last_name);
-        self.groups.release_if_empty(group_id);
+        let is_last = !group.has_pit_entry();
+        let last_name = if is_last { name_overflow(self.groups.name(group_id)) } else { 0 };
+        self.pit.release(&mut self.groups.overflow, id.0, last_name);
+        if is_last {
+            self.groups.release_if_empty(group_id);
+        }
     }
 
     /// How many Interests are pending.
@@ -188,7 +275,7 @@ impl<R: Recycle> PitCs<R> {
         self.pit.slots.capacity()
     }
 
-    /// Octets of large Interests and names held now.
+    /// Octets of large Interests and names held now, with the rounding of their blocks.
     pub fn pit_overflow_bytes(&self) -> u64 {
         self.pit.overflow_bytes()
     }
@@ -214,13 +301,16 @@ impl<R: Recycle> PitCs<R> {
         self.cs.insert(&mut self.groups, name, data, fresh_until_ns, unsolicited)
     }
 
-    /// Lets the Data also be found under the name of an Interest that it answered;
-    /// says whether it is.
+    /// Lets the Data also be found under the name of an Interest that it answered.
     ///
-    /// Not if the entry was evicted, or if other Data has that name as its own; an
-    /// indirect entry of other Data is taken over. At most
-    /// [`MAX_INDIRECT`] per entry, the oldest goes.
-    pub fn cs_add_indirect(&mut self, hash: u64, interest_name_value: &[u8], id: CsId) -> bool {
+    /// An indirect entry of other Data is taken over. At most
+    /// [`MAX_INDIRECT`](crate::content_store::MAX_INDIRECT) per entry, the oldest goes;
+    /// and in all as many as there may be Data.
+    ///
+    /// # Errors
+    /// [`IndirectRefusal`] says when not; what was stored stays, except what
+    /// [`CsPolicy::Fifo`] evicts for the account of the name.
+    pub fn cs_add_indirect(&mut self, hash: u64, interest_name_value: &[u8], id: CsId) -> Result<(), IndirectRefusal> {
         self.cs.add_indirect(&mut self.groups, (hash, interest_name_value), id)
     }
 
@@ -228,7 +318,7 @@ impl<R: Recycle> PitCs<R> {
     /// for an indirect hit that the Interest matches the Data.
     #[inline]
     pub fn cs_lookup(&self, group: GroupId) -> Option<CsHit> {
-        match self.groups.get(group.0).cs {
+        match self.groups.get(group.0).cs() {
             CsLink::None => None,
             CsLink::Direct(id) => Some(CsHit { id: CsId(id), direct: true }),
             CsLink::Indirect(id) => Some(CsHit { id: CsId(id), direct: false }),
@@ -255,17 +345,35 @@ impl<R: Recycle> PitCs<R> {
         self.cs.touch(id);
     }
 
-    /// Changes the limits and evicts down to them; `packets` is clamped as in [`PitCsConfig`].
+    /// Changes the limits, clamped as in [`PitCsConfig`], and evicts down to them.
     ///
-    /// Shrinking visits everything that goes, and frees it at the end of the batch.
+    /// Growing maps more memory and may make the index anew, from all names; if the
+    /// kernel refuses, the limits grow no further than they were:
+    /// [`PitCs::cs_capacity`] says what is in force. Shrinking visits everything that
+    /// goes, and frees it at the end of the batch.
     pub fn cs_set_capacity(&mut self, bytes: u64, packets: u64) {
-        let packets = clamp_packets(packets, self.pit.slots.capacity());
+        let (mut bytes, mut packets) = clamp_capacity(bytes, packets, self.pit.slots.capacity());
+        if self.cs_grow(bytes, packets).is_err() {
+            let (former_bytes, former_packets) = self.cs.capacity();
+            (bytes, packets) = (bytes.min(former_bytes), packets.min(former_packets));
+        }
         self.cs.set_capacity(&mut self.groups, bytes, packets);
+    }
+
+    fn cs_grow(&mut self, bytes: u64, packets: u64) -> io::Result<()> {
+        let groups = groups_for(self.pit.slots.capacity(), bytes, packets);
+        self.groups.grow(groups, overflow_arena_bytes(self.interest_overflow_bytes, bytes))?;
+        self.cs.grow(bytes, packets)
     }
 
     /// The limits in force: bytes, packets.
     pub fn cs_capacity(&self) -> (u64, u64) {
         self.cs.capacity()
+    }
+
+    /// How many names of Interests lead to Data of another name.
+    pub fn cs_indirect_len(&self) -> usize {
+        self.cs.indirect_len() as usize
     }
 
     /// How many Data are stored.
@@ -308,39 +416,130 @@ impl<R: Recycle> PitCs<R> {
     }
 }
 
-/// Groups ≤ PIT entries + stored Data × (own name + indirect names) must be within
-/// what tokens can name, so that the PIT never runs out of groups.
-fn clamp_packets(packets: u64, pit_capacity_entries: u32) -> u64 {
-    packets.min(u64::from(MAX_GROUPS - pit_capacity_entries) / (1 + MAX_INDIRECT as u64))
+/// The stages of a batch. Each call begins to fetch lines, and reads only what the call
+/// before it in the list has begun to fetch a stage ago; all are hints that change no
+/// answer, and may be stale when they are used.
+///
+/// For every packet: [`PitCs::prefetch_bucket`], then [`PitCs::probe`] and
+/// [`PitCs::prefetch_group`], then [`PitCs::prefetch_entries`], then act, with
+/// [`PitCs::find_hinted`]. Once per batch, as far apart as can be:
+/// [`PitCs::prefetch_victims`], [`PitCs::prefetch_victim_groups`],
+/// [`PitCs::prefetch_victim_buckets`]; and [`PitCs::prefetch_free`].
+impl<R: Recycle> PitCs<R> {
+    /// Begins to fetch the index bucket of a name.
+    #[inline]
+    pub fn prefetch_bucket(&self, hash: u64) {
+        self.groups.prefetch_bucket(hash);
+    }
+
+    /// The group that probably has this name; compares fingerprints only, and reads no group.
+    #[inline]
+    pub fn probe(&self, hash: u64) -> Option<GroupHint> {
+        self.groups.probe(hash)
+    }
+
+    /// Begins to fetch both lines of a group.
+    #[inline]
+    pub fn prefetch_group(&self, hint: GroupHint) {
+        self.groups.prefetch(hint.0);
+    }
+
+    /// Begins to fetch the PIT entries of a group, whole, and its Content Store entry.
+    /// Gives the first PIT entry, so that its timer can be fetched too.
+    #[inline]
+    pub fn prefetch_entries(&self, hint: GroupHint) -> Option<PitId> {
+        let group = self.groups.peek(hint.0)?;
+        if let CsLink::Direct(id) | CsLink::Indirect(id) = group.cs() {
+            self.cs.prefetch(id);
+        }
+        let mut first = None;
+        for id in group.pit.into_iter().filter(|&id| id != NIL) {
+            self.pit.slots.prefetch(id);
+            first = first.or(Some(PitId(id)));
+        }
+        first
+    }
+
+    /// [`PitCs::find`] that looks at the hint before the index; the answer is the same
+    /// whatever the hint.
+    #[inline]
+    pub fn find_hinted(&self, hash: u64, name_value: &[u8], hint: Option<GroupHint>) -> Option<GroupId> {
+        self.groups.find_hinted(hash, name_value, hint).map(GroupId)
+    }
+
+    /// Begins to fetch the Content Store entries that `count` insertions would evict,
+    /// none if there is room. The eviction queue's lines for the next call too.
+    pub fn prefetch_victims(&self, count: usize) {
+        self.cs.prefetch_victims(count);
+    }
+
+    /// Begins to fetch the groups of these entries, and what freeing their Data will write.
+    pub fn prefetch_victim_groups(&self, count: usize) {
+        self.cs.prefetch_victim_groups(&self.groups, count);
+    }
+
+    /// Begins to fetch the index buckets of these groups.
+    pub fn prefetch_victim_buckets(&self, count: usize) {
+        self.cs.prefetch_victim_buckets(&self.groups, count);
+    }
+
+    /// Begins to fetch the slots that so many new Interests and new Data would be given.
+    pub fn prefetch_free(&self, interests: usize, data: usize) {
+        self.groups.prefetch_free(interests + data);
+        self.pit.slots.prefetch_free(interests);
+        self.cs.prefetch_free(data);
+    }
 }
 
-/// SHIM
-#[derive(Clone, Copy, Debug)]
-pub struct GroupHint(u32);
-/// SHIM
-impl<R: Recycle> PitCs<R> {
-    /// SHIM
-    pub fn prefetch_bucket(&self, _hash: u64) {}
-    /// SHIM
-    pub fn probe(&self, _hash: u64) -> Option<GroupHint> {
-        None
+const TYPE_INTEREST: u8 = 0x05;
+const TYPE_NAME: u8 = 0x07;
+
+/// TLV-TYPE and TLV-LENGTH, in the shortest form, as all are (packet-format §1).
+#[derive(Default)]
+struct TlvHead {
+    octets: [u8; 6],
+    len: usize,
+}
+
+impl TlvHead {
+    fn write(&mut self, type_number: u8, value_octets: usize) {
+        self.octets[0] = type_number;
+        self.len = match value_octets {
+            0..=252 => {
+                self.octets[1] = value_octets as u8;
+                2
+            }
+            253..=0xffff => {
+                self.octets[1] = 253;
+                self.octets[2..4].copy_from_slice(&(value_octets as u16).to_be_bytes());
+                4
+            }
+            _ => {
+                self.octets[1] = 254;
+                self.octets[2..6].copy_from_slice(&(value_octets as u32).to_be_bytes());
+                6
+            }
+        };
     }
-    /// SHIM
-    pub fn prefetch_group(&self, _hint: GroupHint) {}
-    /// SHIM
-    pub fn prefetch_entries(&self, _hint: GroupHint) -> Option<PitId> {
-        None
+
+    fn octets(&self) -> &[u8] {
+        &self.octets[..self.len]
     }
-    /// SHIM
-    pub fn find_hinted(&self, hash: u64, name_value: &[u8], _hint: Option<GroupHint>) -> Option<GroupId> {
-        self.find(hash, name_value)
-    }
-    /// SHIM
-    pub fn prefetch_victims(&self, _n: usize) {}
-    /// SHIM
-    pub fn prefetch_victim_groups(&self, _n: usize) {}
-    /// SHIM
-    pub fn prefetch_victim_buckets(&self, _n: usize) {}
-    /// SHIM
-    pub fn prefetch_free(&self, _n: usize) {}
+}
+
+/// Groups must be within what tokens can name, so that the PIT never runs out of them.
+fn clamp_capacity(bytes: u64, packets: u64, pit_entries: u32) -> (u64, u64) {
+    (bytes.min(MAX_CAPACITY_BYTES), packets.min(u64::from(MAX_GROUPS - 1 - pit_entries) / 2))
+}
+
+/// PIT entries, stored Data, as many indirect names (they are rare: 5 × would be the
+/// worst case, and four fifths of the index empty), and one that takes another's place.
+fn groups_for(pit_entries: u32, cs_bytes: u64, cs_packets: u64) -> u32 {
+    pit_entries + 2 * entries_within(cs_bytes, cs_packets) + 1
+}
+
+/// Both accounts count blocks of the arena; an eighth and 1 MiB are to spare for holes.
+fn overflow_arena_bytes(interest_overflow_bytes: u64, cs_bytes: u64) -> u64 {
+    let bytes = interest_overflow_bytes.saturating_add(cs_bytes);
+    bytes.saturating_add(bytes / 8).saturating_add(1 << 20)
 }

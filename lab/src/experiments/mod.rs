@@ -7,11 +7,7 @@ mod router_sockets;
 use crate::experiment::Experiment;
 
 /// All experiments, in the order in which `namewire-lab list` shows them.
-pub const TABLE: &[Experiment] = &[
-    router_sockets::EXPERIMENT,
-    prefetch::EXPERIMENT,
-    ring_crossing::EXPERIMENT,
-];
+pub const TABLE: &[Experiment] = &[router_sockets::EXPERIMENT, prefetch::EXPERIMENT, ring_crossing::EXPERIMENT];
 
 /// The experiment with this id.
 pub fn find(id: &str) -> Option<&'static Experiment> {

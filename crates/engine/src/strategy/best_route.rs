@@ -52,9 +52,8 @@ impl Strategy for BestRoute {
             }
             Suppression::Forward => {
                 let now = context.now();
-                let unused = context
-                    .eligible()
-                    .find(|&face| context.upstream(face).is_none_or(|record| record.expires <= now));
+                let unused =
+                    context.eligible().find(|&face| context.upstream(face).is_none_or(|record| record.expires <= now));
                 let face = unused.or_else(|| {
                     let sent = |&face: &FaceId| context.upstream(face).map(|record| record.sent);
                     context.eligible().min_by_key(sent)

@@ -182,7 +182,9 @@ impl Node {
         let key = HashKey::from_seed(7);
         let dispatcher = Arc::new(Dispatcher::new(workers, HashKey::from_seed(8)));
         let engines = (0..workers)
-            .map(|worker| Engine::new(config.clone(), worker as u8, dispatcher.clone(), key, 9 + worker as u64))
+            .map(|worker| {
+                Engine::new(config.clone(), worker as u8, dispatcher.clone(), key, 9 + worker as u64).unwrap()
+            })
             .collect();
         let mut faces = FaceTable::default();
         for face in [A, B, C, D] {

@@ -1,11 +1,15 @@
 //! Dead nonce list against a plain queue that is searched from end to end.
 
-use namewire_tables::{DeadNonceList, HashKey};
+use namewire_tables::{DeadNonceList, HashKey, PageSize};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const CAPACITY: usize = 12;
 const LIFETIME_NS: u64 = 1000;
+
+fn list(capacity: usize) -> DeadNonceList {
+    DeadNonceList::new(capacity, LIFETIME_NS, HashKey::from_seed(5), PageSize::Base).unwrap()
+}
 
 #[derive(Default)]
 struct Naive {
@@ -37,7 +41,7 @@ proptest! {
     fn list_equals_the_naive_one(
         operations in prop::collection::vec((0..4_u64, 0..5_u32, 0..200_u64, any::<bool>()), 1..200),
     ) {
-        let mut list = DeadNonceList::new(CAPACITY, LIFETIME_NS, HashKey::from_seed(5));
+        let mut list = list(CAPACITY);
         let mut naive = Naive::default();
         let mut now = 0;
         for (name, nonce, step, insert) in operations {
@@ -48,6 +52,7 @@ proptest! {
             }
             for name in 0..4 {
                 for nonce in 0..5 {
+                    list.prefetch(name, nonce);
                     prop_assert_eq!(
                         list.contains(name, nonce, now),
                         naive.contains(name, nonce, now),
@@ -63,7 +68,7 @@ proptest! {
 
 #[test]
 fn an_entry_lives_exactly_its_lifetime() {
-    let mut list = DeadNonceList::new(10, LIFETIME_NS, HashKey::from_seed(5));
+    let mut list = list(10);
     list.insert(1, 2, 50);
     assert!(list.contains(1, 2, 50 + LIFETIME_NS - 1));
     assert!(!list.contains(1, 2, 50 + LIFETIME_NS));
@@ -76,7 +81,7 @@ fn an_entry_lives_exactly_its_lifetime() {
 /// A hundred thousand pairs in a list of a thousand: the last thousand are there.
 #[test]
 fn a_flood_costs_the_oldest_and_is_counted() {
-    let mut list = DeadNonceList::new(1000, LIFETIME_NS, HashKey::from_seed(5));
+    let mut list = list(1000);
     for nonce in 0..100_000 {
         list.insert(7, nonce, 0);
     }

@@ -1,6 +1,6 @@
 //! Timer wheel against a map of deadlines that is searched from end to end.
 
-use namewire_tables::TimerWheel;
+use namewire_tables::{PageSize, TimerWheel};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -8,6 +8,10 @@ const TICK_NS: u64 = 1000;
 const SLOTS: usize = 64;
 const CAPACITY: u32 = 20;
 const HOUR_NS: u64 = 3_600_000_000_000;
+
+fn wheel(tick_ns: u64, capacity: u32) -> TimerWheel {
+    TimerWheel::new(tick_ns, SLOTS, capacity, PageSize::Base).unwrap()
+}
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -54,7 +58,7 @@ proptest! {
         start_ns in prop_oneof![Just(0), 0..HOUR_NS, Just(u64::MAX / 2)],
         operations in prop::collection::vec(operation(), 1..120),
     ) {
-        let mut wheel = TimerWheel::new(TICK_NS, SLOTS, CAPACITY);
+        let mut wheel = wheel(TICK_NS, CAPACITY);
         let mut naive = BTreeMap::new();
         let mut now = start_ns;
         for operation in operations {
@@ -65,6 +69,8 @@ proptest! {
                     naive.insert(id, deadline);
                 }
                 Operation::Disarm { id } => {
+                    wheel.prefetch(id);
+                    wheel.prefetch_neighbours(id);
                     prop_assert_eq!(wheel.disarm(id), naive.remove(&id).is_some());
                 }
                 Operation::Pop { step_ns, most } => {
@@ -101,7 +107,7 @@ proptest! {
 #[test]
 fn a_sleeper_fires_every_timer_in_its_tick() {
     let mut random = fastrand::Rng::with_seed(11);
-    let mut wheel = TimerWheel::new(TICK_NS, SLOTS, 5000);
+    let mut wheel = wheel(TICK_NS, 5000);
     let deadlines: Vec<u64> = (0..5000).map(|_| random.u64(0..10_000_000)).collect();
     for (id, &deadline) in (0..).zip(&deadlines) {
         wheel.arm(id, deadline);
@@ -121,7 +127,7 @@ fn a_sleeper_fires_every_timer_in_its_tick() {
 
 #[test]
 fn extreme_deadlines_do_not_overflow() {
-    let mut wheel = TimerWheel::new(1, SLOTS, 3);
+    let mut wheel = wheel(1, 3);
     wheel.arm(0, u64::MAX);
     wheel.arm(1, 0);
     wheel.arm(2, u64::MAX - 1);
@@ -136,5 +142,5 @@ fn extreme_deadlines_do_not_overflow() {
 #[test]
 #[should_panic(expected = "beyond the capacity")]
 fn an_id_beyond_the_capacity_is_the_callers_mistake() {
-    TimerWheel::new(TICK_NS, SLOTS, 8).arm(8, 0);
+    wheel(TICK_NS, 8).arm(8, 0);
 }

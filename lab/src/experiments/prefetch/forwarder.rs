@@ -11,7 +11,7 @@ use namewire_engine::{
     Schedule, StrategyTable, Transmit, View,
 };
 use namewire_packet::lp::{LpHeaders, PitToken};
-use namewire_tables::{Fib, HashKey};
+use namewire_tables::{CsPolicy, Fib, HashKey};
 use std::sync::Arc;
 
 pub(super) const CONSUMER: FaceId = FaceId(300);
@@ -89,10 +89,11 @@ impl Forwarder {
             cs_capacity_bytes: setup.store_bytes,
             // Octets are the limit: no Data takes fewer than this.
             cs_capacity_packets: setup.store_bytes / 256,
+            cs_policy: CsPolicy::Fifo,
             ..EngineConfig::default()
         };
         let dispatcher = Arc::new(Dispatcher::new(usize::from(worker) + 1, setup.key));
-        let engine = Engine::new(config, worker, dispatcher, setup.key, setup.first_name);
+        let engine = Engine::new(config, worker, dispatcher, setup.key, setup.first_name)?;
         let mut faces = FaceTable::default();
         faces.insert(CONSUMER, FaceAttributes::new(FaceScope::NonLocal, worker, false));
         faces.insert(PRODUCER, FaceAttributes::new(FaceScope::NonLocal, worker, true));

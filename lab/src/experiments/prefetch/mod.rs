@@ -66,16 +66,10 @@ const BATCHES_PER_SLICE: usize = 16;
 
 const fn size(scale: Scale) -> Size {
     match scale {
-        Scale::Smoke => {
-            Size { prefixes: 20_000, outstanding: 8_192, store_bytes: 4 << 20, repetitions: 3, slices: 2 }
+        Scale::Smoke => Size { prefixes: 20_000, outstanding: 8_192, store_bytes: 4 << 20, repetitions: 3, slices: 2 },
+        Scale::Quick => {
+            Size { prefixes: PAPER_PREFIXES, outstanding: 1 << 20, store_bytes: 512 << 20, repetitions: 9, slices: 40 }
         }
-        Scale::Quick => Size {
-            prefixes: PAPER_PREFIXES,
-            outstanding: 1 << 20,
-            store_bytes: 512 << 20,
-            repetitions: 9,
-            slices: 40,
-        },
         // 80 million names: the thesis' number.
         Scale::Full => Size {
             prefixes: PAPER_PREFIXES,
@@ -147,9 +141,8 @@ fn thread_counts(context: &Context) -> Vec<usize> {
         return context.workers.clone();
     }
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut counts: Vec<usize> = std::iter::successors(Some(1), |count| Some(count * 2))
-        .take_while(|count| *count < processors)
-        .collect();
+    let mut counts: Vec<usize> =
+        std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|count| *count < processors).collect();
     counts.push(processors);
     counts
 }

@@ -27,10 +27,6 @@ impl Packets {
         self.headers.clear();
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
     fn push(&mut self, wire: &[u8], headers: LpHeaders) {
         self.octets.extend_from_slice(wire);
         self.ends.push(self.octets.len());

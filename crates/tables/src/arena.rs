@@ -1,0 +1,329 @@
+//! Arena: where are octets of any length kept, all in one array?
+//!
+//! Source: Masmano et al., "TLSF: a new dynamic memory allocator for real-time systems"
+//! (2004): size classes with a bitmap of the occupied ones, neighbours that are free
+//! are joined at once; every operation takes constant time. Deviations: blocks are
+//! multiples of [`UNIT_BYTES`], named by a 32-bit number of units; a block's size is
+//! rounded up to its class, so that the hole it leaves fits the next of its class;
+//! the unused end of the arena is no block, and what is freed next to it joins it.
+//!
+//! ```text
+//! block in use:  | units | units before, if free | octets …                  |
+//! free block:    | units | 0                     | newer | older | …         |
+//!                0       4                       8       12     16
+//! ```
+//!
+//! A block knows whether the block before it is free, and how large (0 = it is in
+//! use): two free blocks are never neighbours. Whether a block is free itself is the
+//! uppermost bit of `units`. Free blocks of a class form a list, newest first.
+//!
+//! Cost: allocating reads 1 line (the block's first, which is written anyway) and
+//! writes the head of the following block, most often in the block's last line;
+//! freeing the same, and 2 lines of list neighbours for each free block it joins.
+//! Bytes: 8 per block, and rounding: to 16 octets below 256, to at most 1/16 above.
+//! Full: no hole of the class or a larger one, and no room at the end:
+//! [`Arena::allocate`] gives `None`. Holes can be scattered so that this happens with
+//! room in sum; who owns the arena leaves some to spare. Who may write: the owner.
+
+use crate::pages::{PageArray, PageSize};
+use crate::prefetch::prefetch_octets;
+use crate::slab::NIL;
+use std::io;
+
+/// Octets of a unit.
+pub(crate) const UNIT_BYTES: usize = 16;
+/// The most units: a size needs a bit less than a word.
+const MAX_UNITS: u64 = 1 << 31;
+const HEADER_BYTES: usize = 8;
+
+/// Sizes below this many units have a class each; from there on, every doubling has as many.
+const CLASSES_PER_DOUBLING: u32 = 16;
+const CLASSES: usize = class_of((MAX_UNITS - 1) as u32) + 1;
+const FREE: u32 = 1 << 31;
+
+/// Words of a block's first unit.
+const UNITS: usize = 0;
+const UNITS_BEFORE: usize = 1;
+const NEWER: usize = 2;
+const OLDER: usize = 3;
+
+pub(crate) struct Arena {
+    units: PageArray<[u32; UNIT_BYTES / 4]>,
+    /// Blocks, in use or free, are below this; what is above was never used or joined it.
+    end: u32,
+    /// The newest free block of each class.
+    newest: [u32; CLASSES],
+    occupied: [u64; CLASSES.div_ceil(64)],
+}
+
+impl Arena {
+    /// An arena of `bytes` octets, at most 32 GiB.
+    pub(crate) fn new(bytes: u64, pages: PageSize) -> io::Result<Self> {
+        Ok(Self {
+            units: PageArray::zeroed(units_within(bytes), pages)?,
+            end: 0,
+            newest: [NIL; CLASSES],
+            occupied: [0; CLASSES.div_ceil(64)],
+        })
+    }
+
+    /// Room for `bytes` octets (at most 32 GiB), if there is less.
+    pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<()> {
+        self.units.grow(units_within(bytes))
+    }
+
+    /// Keeps a copy of `octets`; `None` = no room.
+    pub(crate) fn allocate(&mut self, octets: &[u8]) -> Option<u32> {
+        let units = units_for(octets.len())?;
+        let at = match self.take_free(units) {
+            Some(at) => at,
+            None => self.extend(units)?,
+        };
+        let start = at as usize * UNIT_BYTES + HEADER_BYTES;
+        let place = &mut bytemuck::cast_slice_mut::<_, u8>(&mut self.units)[start..][..octets.len()];
+        // N.B. Non-temporal stores (SSE2, 8,000-octet Data, store always evicting) gained nothing:
+        // medians of 5 interleaved runs of the whole router 2.42 µs per packet plain, 2.70 streamed.
+        place.copy_from_slice(octets);
+        Some(at)
+    }
+
+    /// The `len` octets that were given to [`Arena::allocate`].
+    #[inline]
+    pub(crate) fn get(&self, at: u32, len: usize) -> &[u8] {
+        let start = at as usize * UNIT_BYTES + HEADER_BYTES;
+        &bytemuck::cast_slice(&self.units)[start..][..len]
+    }
+
+    /// Begins to fetch the first `lines` lines of a block, wherever `at` came from.
+    #[inline]
+    pub(crate) fn prefetch(&self, at: u32, lines: usize) {
+        if let Some(unit) = self.units.get(at as usize) {
+            prefetch_octets(bytemuck::cast_slice(unit), lines);
+        }
+    }
+
+    /// Begins to fetch what [`Arena::free`] will write of a block in use beside its first line.
+    #[inline]
+    pub(crate) fn prefetch_following(&self, at: u32, octets: usize) {
+        let units = units_for(octets).unwrap_or(0);
+        self.prefetch(at.saturating_add(units), 1);
+    }
+
+    /// Gives a block back.
+    pub(crate) fn free(&mut self, at: u32) {
+        let [units, units_before, ..] = self.units[at as usize];
+        debug_assert!(units & FREE == 0 && units > 0, "block {at} is freed twice");
+        let (mut start, mut units) = (at, units);
+        if units_before != 0 {
+            start -= units_before;
+            units += units_before;
+            self.unlink(start);
+        }
+        let following = start + units;
+        if following < self.end && self.units[following as usize][UNITS] & FREE != 0 {
+            units += self.units[following as usize][UNITS] & !FREE;
+            self.unlink(following);
+        }
+        if start + units == self.end {
+            self.end = start;
+        } else {
+            self.link(start, units);
+        }
+    }
+
+    /// A free block of exactly `units`, cut from a larger one if need be, marked as in use.
+    fn take_free(&mut self, units: u32) -> Option<u32> {
+        let class = self.occupied_from(class_of(units))?;
+        let at = self.newest[class];
+        let found = self.units[at as usize][UNITS] & !FREE;
+        self.unlink(at);
+        if found > units {
+            self.link(at + units, found - units);
+        } else {
+            self.set_before(at + units, 0);
+        }
+        self.units[at as usize] = [units, 0, 0, 0];
+        Some(at)
+    }
+
+    fn extend(&mut self, units: u32) -> Option<u32> {
+        if self.units.len() - (self.end as usize) < units as usize {
+            return None;
+        }
+        let at = self.end;
+        self.end += units;
+        self.units[at as usize] = [units, 0, 0, 0];
+        Some(at)
+    }
+
+    /// The first class from `class` on that has a free block.
+    fn occupied_from(&self, class: usize) -> Option<usize> {
+        let first = class / 64;
+        let mut bits = self.occupied[first] & (u64::MAX << (class % 64));
+        for word in first..self.occupied.len() {
+            if word > first {
+                bits = self.occupied[word];
+            }
+            if bits != 0 {
+                return Some(word * 64 + bits.trailing_zeros() as usize);
+            }
+        }
+        None
+    }
+
+    /// Makes the units from `at` on a free block; its neighbours are in use.
+    fn link(&mut self, at: u32, units: u32) {
+        let class = class_of(units);
+        let older = std::mem::replace(&mut self.newest[class], at);
+        self.units[at as usize] = [units | FREE, 0, NIL, older];
+        if older != NIL {
+            self.units[older as usize][NEWER] = at;
+        }
+        self.occupied[class / 64] |= 1 << (class % 64);
+        self.set_before(at + units, units);
+    }
+
+    /// Takes a free block out of the list of its class.
+    fn unlink(&mut self, at: u32) {
+        let [units, _, newer, older] = self.units[at as usize];
+        let class = class_of(units & !FREE);
+        // The newest block's `newer` is not kept up, so that taking it touches no other.
+        if self.newest[class] == at {
+            self.newest[class] = older;
+            if older == NIL {
+                self.occupied[class / 64] &= !(1 << (class % 64));
+            }
+            return;
+        }
+        self.units[newer as usize][OLDER] = older;
+        if older != NIL {
+            self.units[older as usize][NEWER] = newer;
+        }
+    }
+
+    fn set_before(&mut self, at: u32, units: u32) {
+        if at < self.end {
+            self.units[at as usize][UNITS_BEFORE] = units;
+        }
+    }
+}
+
+/// What `octets` octets take in an arena.
+pub(crate) fn block_bytes(octets: usize) -> u64 {
+    units_for(octets).map_or(u64::MAX / 4, |units| u64::from(units) * UNIT_BYTES as u64)
+}
+
+fn units_within(bytes: u64) -> usize {
+    (bytes / UNIT_BYTES as u64).min(MAX_UNITS) as usize
+}
+
+/// Units of a block for so many octets: a size that is the smallest of its class.
+fn units_for(octets: usize) -> Option<u32> {
+    let units = octets.checked_add(HEADER_BYTES)?.div_ceil(UNIT_BYTES);
+    let units = u32::try_from(units).ok().filter(|&units| units < FREE / 2)?;
+    let step = 1 << (units.ilog2().saturating_sub(CLASSES_PER_DOUBLING.ilog2()));
+    Some(units.next_multiple_of(step))
+}
+
+/// The class of a block. Sizes asked for are the smallest of their class (`units_for`), so
+/// every block of a class serves every request of it.
+const fn class_of(units: u32) -> usize {
+    if units < CLASSES_PER_DOUBLING {
+        return units as usize;
+    }
+    let shift = units.ilog2() - CLASSES_PER_DOUBLING.ilog2();
+    (shift * CLASSES_PER_DOUBLING + (units >> shift)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn classes_rise_with_sizes_and_requests_are_the_smallest_of_theirs() {
+        let mut last = 0;
+        for octets in (0..100_000).chain([10_000_000, 1 << 30]) {
+            let units = units_for(octets).unwrap();
+            let class = class_of(units);
+            assert!(class >= last && (units == 1 || class_of(units - 1) < class));
+            assert!(units as usize * UNIT_BYTES >= octets + HEADER_BYTES);
+            assert!(units as usize * UNIT_BYTES <= (octets + 24) + (octets + 24) / 16 + UNIT_BYTES);
+            last = class;
+        }
+        assert_eq!((units_for(usize::MAX), units_for(1 << 36)), (None, None));
+    }
+
+    /// Walks the blocks from end to end: sizes add up, neighbours know each other, no two
+    /// free ones touch, and the lists hold exactly the free ones.
+    fn check(arena: &Arena) {
+        let (mut at, mut before, mut free) = (0, 0, Vec::new());
+        while at < arena.end {
+            let [units, units_before, ..] = arena.units[at as usize];
+            assert_eq!(units_before, before, "at {at}");
+            before = 0;
+            if units & FREE != 0 {
+                assert_eq!(units_before, 0, "two free blocks side by side");
+                before = units & !FREE;
+                free.push(at);
+            }
+            at += units & !FREE;
+        }
+        assert_eq!((at, before), (arena.end, 0), "a free block at the end belongs to the end");
+        let mut listed = Vec::new();
+        for class in 0..CLASSES {
+            let mut at = arena.newest[class];
+            assert_eq!(at != NIL, arena.occupied[class / 64] & (1 << (class % 64)) != 0);
+            while at != NIL {
+                assert_eq!(class_of(arena.units[at as usize][UNITS] & !FREE), class);
+                listed.push(at);
+                at = arena.units[at as usize][OLDER];
+            }
+        }
+        listed.sort();
+        assert_eq!(listed, free);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn blocks_keep_their_octets_and_the_arena_its_shape(
+            operations in prop::collection::vec((prop_oneof![0..40_usize, 0..2000_usize], any::<Option<prop::sample::Index>>()), 1..200),
+        ) {
+            let mut arena = Arena::new(12_000, PageSize::Base).unwrap();
+            let mut held: Vec<(u32, Vec<u8>)> = Vec::new();
+            for (number, (octets, freed)) in operations.into_iter().enumerate() {
+                match freed.filter(|_| !held.is_empty()) {
+                    Some(index) => arena.free(held.swap_remove(index.index(held.len())).0),
+                    None => {
+                        let octets = vec![number as u8; octets];
+                        match arena.allocate(&octets) {
+                            Some(at) => held.push((at, octets)),
+                            None => {
+                                let room = arena.units.len() as u32 - arena.end;
+                                prop_assert!(room < units_for(octets.len()).unwrap());
+                            }
+                        }
+                    }
+                }
+                check(&arena);
+                prop_assert!(held.iter().all(|(at, octets)| arena.get(*at, octets.len()) == octets));
+            }
+            held.into_iter().for_each(|(at, _)| arena.free(at));
+            prop_assert_eq!(arena.end, 0, "what is empty is whole again");
+        }
+    }
+
+    #[test]
+    fn an_arena_grows() {
+        let mut arena = Arena::new(64, PageSize::Base).unwrap();
+        let first = arena.allocate(&[1; 40]).unwrap();
+        assert_eq!(arena.allocate(&[2; 40]), None);
+        arena.grow(1 << 20).unwrap();
+        let second = arena.allocate(&[2; 40]).unwrap();
+        assert_eq!((arena.get(first, 40), arena.get(second, 40)), (&[1; 40][..], &[2; 40][..]));
+        assert_eq!(arena.allocate(&vec![0; 2 << 20]), None);
+        check(&arena);
+    }
+}

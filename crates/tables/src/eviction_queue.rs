@@ -1,0 +1,218 @@
+//! Eviction queue: which stored entry goes next, and which after that?
+//!
+//! Source: the list of least recent use, unrolled (Shao et al. 1994, "Unrolling lists"):
+//! a node is one cache line of ids. The ids that go next stand side by side, so that a
+//! batch can prefetch all its victims without following one pointer per victim, and to
+//! move an entry to the newest end touches one line instead of two neighbours.
+//!
+//! ```text
+//! block, 64 bytes, one line:
+//!  0                               52      56      60     61    62     64
+//!  | ids 0-12, NIL = has gone      | newer | older | live | end | 0    |
+//! ```
+//!
+//! An entry knows its *place*: block × 16 + index. Blocks go back when their last id
+//! has gone; free ones are used again in the order in which they went, so that a
+//! queue which only moves on stays in the order of memory.
+//!
+//! Cost: to add or take the oldest, 1 line that is in cache; to remove from the
+//! middle 1 line, and in 1 of 13 cases its 2 neighbours.
+//! Bytes: 5 per entry if nothing leaves from the middle, at worst 64 (every block
+//! but the newest holds at least one id). Full: made for a number of entries; the
+//! owner adds no more.
+
+use crate::pages::{PageArray, PageSize};
+use crate::prefetch::prefetch;
+use crate::slab::NIL;
+use bytemuck::Zeroable;
+use std::io;
+
+const IDS: usize = 13;
+const PLACES_PER_BLOCK: u32 = 16;
+
+#[derive(Clone, Copy, Zeroable)]
+#[repr(C, align(64))]
+struct Block {
+    ids: [u32; IDS],
+    /// Of a free block: the one that went after it.
+    newer: u32,
+    older: u32,
+    live: u8,
+    /// Ids from here on are not set yet.
+    end: u8,
+}
+
+const _: () = assert!(size_of::<Block>() == 64);
+
+pub(crate) struct EvictionQueue {
+    blocks: PageArray<Block>,
+    /// Blocks ever used are below this.
+    extent: u32,
+    /// Free blocks, first gone first; `NIL` = none.
+    free_first: u32,
+    free_last: u32,
+    oldest: u32,
+    newest: u32,
+}
+
+impl EvictionQueue {
+    pub(crate) fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
+        let blocks = PageArray::zeroed(blocks_for(entries), pages)?;
+        Ok(Self { blocks, extent: 0, free_first: NIL, free_last: NIL, oldest: NIL, newest: NIL })
+    }
+
+    /// Room for `entries` entries, if there is less.
+    pub(crate) fn grow(&mut self, entries: u32) -> io::Result<()> {
+        self.blocks.grow(blocks_for(entries))
+    }
+
+    /// Adds an entry and gives its place.
+    pub(crate) fn push_newest(&mut self, id: u32) -> u32 {
+        if self.newest == NIL || usize::from(self.blocks[self.newest as usize].end) == IDS {
+            self.add_block();
+        }
+        let block = &mut self.blocks[self.newest as usize];
+        let index = block.end;
+        block.ids[usize::from(index)] = id;
+        block.end += 1;
+        block.live += 1;
+        self.newest * PLACES_PER_BLOCK + u32::from(index)
+    }
+
+    /// Whether nothing was added after the entry at `place`; false may also mean that what was
+    /// has gone again.
+    pub(crate) fn is_newest(&self, place: u32) -> bool {
+        let block = &self.blocks[self.newest as usize];
+        place + 1 == self.newest * PLACES_PER_BLOCK + u32::from(block.end)
+    }
+
+    /// Takes the entry out; `place` is free for others after that.
+    pub(crate) fn remove(&mut self, place: u32) {
+        let number = place / PLACES_PER_BLOCK;
+        let block = &mut self.blocks[number as usize];
+        block.ids[(place % PLACES_PER_BLOCK) as usize] = NIL;
+        block.live -= 1;
+        if block.live > 0 {
+            return;
+        }
+        if number == self.newest {
+            block.end = 0;
+        } else {
+            self.remove_block(number);
+        }
+    }
+
+    /// The entry that goes next.
+    pub(crate) fn oldest(&self) -> Option<u32> {
+        self.iter().next()
+    }
+
+    /// Entries, oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let mut number = self.oldest;
+        std::iter::from_fn(move || {
+            let block = self.blocks.get(number as usize)?; // `NIL` is beyond the end
+            number = block.newer;
+            Some(block)
+        })
+        .flat_map(|block| block.ids[..usize::from(block.end)].iter().copied().filter(|&id| id != NIL))
+    }
+
+    /// Begins to fetch the lines that the next `count` entries stand in, as far as they
+    /// lie behind each other in memory.
+    pub(crate) fn prefetch(&self, count: usize) {
+        let first = self.oldest as usize;
+        for number in first..first.saturating_add(count / IDS + 2) {
+            let Some(block) = self.blocks.get(number) else { return };
+            prefetch(block);
+        }
+    }
+
+    fn add_block(&mut self) {
+        let number = match self.free_first {
+            NIL => {
+                self.extent += 1;
+                self.extent - 1
+            }
+            free => {
+                self.free_first = self.blocks[free as usize].newer;
+                free
+            }
+        };
+        let older = std::mem::replace(&mut self.newest, number);
+        self.blocks[number as usize] = Block { ids: [NIL; IDS], newer: NIL, older, live: 0, end: 0 };
+        match older {
+            NIL => self.oldest = number,
+            _ => self.blocks[older as usize].newer = number,
+        }
+    }
+
+    fn remove_block(&mut self, number: u32) {
+        let Block { newer, older, .. } = self.blocks[number as usize];
+        self.blocks[newer as usize].older = older; // the newest block is never removed
+        match older {
+            NIL => self.oldest = newer,
+            _ => self.blocks[older as usize].newer = newer,
+        }
+        self.blocks[number as usize].newer = NIL;
+        match self.free_first {
+            NIL => self.free_first = number,
+            _ => self.blocks[self.free_last as usize].newer = number,
+        }
+        self.free_last = number;
+    }
+}
+
+/// Every block but the newest holds an entry.
+fn blocks_for(entries: u32) -> usize {
+    entries as usize + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_queue_equals_a_list(operations in prop::collection::vec(any::<(u8, prop::sample::Index)>(), 0..600)) {
+            const ENTRIES: usize = 40;
+            let mut queue = EvictionQueue::new(ENTRIES as u32, PageSize::Base).unwrap();
+            let mut list: Vec<(u32, u32)> = Vec::new();
+            for (number, (kind, index)) in (0..).zip(operations) {
+                match kind % 4 {
+                    0 | 1 if list.len() < ENTRIES => list.push((number, queue.push_newest(number))),
+                    2 if !list.is_empty() => queue.remove(list.remove(index.index(list.len())).1),
+                    3 if !list.is_empty() => {
+                        let (id, place) = list.remove(index.index(list.len()));
+                        queue.remove(place);
+                        list.push((id, queue.push_newest(id)));
+                    }
+                    _ => {}
+                }
+                prop_assert!(queue.iter().eq(list.iter().map(|entry| entry.0)));
+                prop_assert_eq!(queue.oldest(), list.first().map(|entry| entry.0));
+                let others = list.iter().rev().skip(1);
+                prop_assert!(others.clone().all(|entry| !queue.is_newest(entry.1)));
+            }
+        }
+    }
+
+    /// First in, first out: the blocks come round in the order of memory, so that the
+    /// lines of the next victims can be told without reading them.
+    #[test]
+    fn a_queue_that_only_moves_on_stays_in_order() {
+        let mut queue = EvictionQueue::new(1000, PageSize::Base).unwrap();
+        let mut places: std::collections::VecDeque<u32> = (0..1000).map(|id| queue.push_newest(id)).collect();
+        for id in 1000..100_000 {
+            queue.remove(places.pop_front().unwrap());
+            places.push_back(queue.push_newest(id));
+        }
+        let blocks: Vec<u32> = places.iter().map(|place| place / PLACES_PER_BLOCK).collect();
+        let jumps = blocks.windows(2).filter(|pair| pair[1] != pair[0] && pair[1] != pair[0] + 1).count();
+        assert!(jumps <= 1, "{jumps} jumps");
+        assert!(queue.extent <= 1000 / 13 + 3);
+    }
+}

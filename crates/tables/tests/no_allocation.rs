@@ -1,0 +1,180 @@
+//! The tables allocate nothing once they are made, not even at their limits. A file of
+//! its own: it counts the allocations of the whole process.
+#![allow(unsafe_code, reason = "leaf: an allocator that counts, around the system's")]
+
+use namewire_tables::content_store::MAX_INDIRECT;
+use namewire_tables::{
+    CsInsert, CsPolicy, DeadNonceList, HashKey, PageSize, PitCs, PitCsConfig, PitRefusal, Recycle, TimerWheel, Variant,
+    hash_name,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that ends has no counter any more, and none of ours does that here.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call goes to the system's allocator with the arguments that the caller
+// vouches for; counting allocates nothing (a const thread local without a destructor).
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as above.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above; the block came from `System`.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above; the block came from `System`.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs `work`, which must not allocate.
+fn without_allocation(work: impl FnOnce()) {
+    let before = ALLOCATIONS.get();
+    work();
+    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations");
+}
+
+#[test]
+fn the_counter_counts() {
+    let before = ALLOCATIONS.get();
+    drop(std::hint::black_box(vec![1_u8; 100]));
+    assert!(ALLOCATIONS.get() > before);
+}
+
+/// Stands for a forwarder's state that has no buffers.
+#[derive(Default)]
+struct Downstreams(u64);
+
+impl Recycle for Downstreams {
+    fn recycle(&mut self) {
+        self.0 = 0;
+    }
+}
+
+const CONFIG: PitCsConfig = PitCsConfig {
+    pit_capacity_entries: 500,
+    interest_overflow_bytes: 5_000,
+    cs_capacity_bytes: 300_000,
+    cs_capacity_packets: 700,
+    cs_policy: CsPolicy::Lru,
+    pages: PageSize::Transparent,
+};
+
+/// One component; every seventh name is longer than what stands inline.
+fn name(number: u32, buffer: &mut [u8; 200]) -> &[u8] {
+    let octets = if number.is_multiple_of(7) { 150 } else { 4 };
+    buffer[..2].copy_from_slice(&[8, octets as u8]);
+    buffer[2..6].copy_from_slice(&number.to_be_bytes());
+    &buffer[..2 + octets]
+}
+
+/// Interests arrive, are joined by others of the same name, change, are satisfied or time
+/// out; until the PIT is full, and then its room for large ones.
+fn pend_and_satisfy(
+    tables: &mut PitCs<Downstreams>,
+    timers: &mut TimerWheel,
+    dead: &mut DeadNonceList,
+    wire: &mut Vec<u8>,
+    round: u32,
+) {
+    let buffer = &mut [0; 200];
+    let mut refused = [0; 2];
+    for number in 0..1000 {
+        let name = name(round * 500 + number, buffer);
+        let hash = hash_name(tables.key(), name);
+        for variant in [Variant::Exact, Variant::Exact, Variant::CanBePrefix] {
+            let rest = &[6; 200][..if number % 5 == 0 { 200 } else { 20 }];
+            match tables.pit_insert(hash, name, variant, rest) {
+                Ok((id, _)) => {
+                    tables.pit_mut(id).state.0 += 1;
+                    timers.arm(id.0, u64::from(round) * 1_000_000 + u64::from(number) * 1000);
+                    let _ = tables.pit_set_interest(id, &rest[..15]);
+                }
+                Err(PitRefusal::Full) => refused[0] += 1,
+                Err(PitRefusal::OverflowFull) => refused[1] += 1,
+            }
+        }
+        dead.insert(hash, number, u64::from(round) * 1_000_000);
+    }
+    assert!(refused.iter().all(|&count| count > 0), "a limit was not met: {refused:?}");
+    for id in tables.pit_iter_ids() {
+        wire.clear();
+        tables.pit_interest(id, wire);
+    }
+    while let Some(id) = timers.pop_expired(u64::from(round + 1) * 1_000_000) {
+        tables.pit_remove(namewire_tables::PitId(id));
+    }
+}
+
+/// Data is stored, found, found under other names, replaced and evicted.
+fn store_and_evict(tables: &mut PitCs<Downstreams>, round: u32) {
+    let buffer = &mut [0; 200];
+    let data = [7; 9000];
+    for number in 0..2000 {
+        let name = name(round * 1000 + number, buffer);
+        let hash = hash_name(tables.key(), name);
+        let octets = (number as usize * 37 + round as usize) % 1500;
+        if let CsInsert::Stored(id) | CsInsert::Replaced(id) = tables.cs_insert(hash, name, &data[..octets], 5, false) {
+            for indirect in 0..=MAX_INDIRECT as u32 {
+                let other = &mut [0; 200];
+                let other = self::name(0x8000_0000 + number * 8 + indirect, other);
+                let _ = tables.cs_add_indirect(hash_name(tables.key(), other), other, id);
+            }
+        }
+        let older = self::name(round * 1000 + number / 2, buffer);
+        if let Some(hit) = tables.find(hash_name(tables.key(), older), older).and_then(|group| tables.cs_lookup(group))
+        {
+            assert!(tables.cs(hit.id).data().len() <= 1500);
+            tables.cs_touch(hit.id);
+        }
+        if number % 64 == 0 {
+            tables.end_of_batch();
+        }
+    }
+}
+
+fn run(cs_policy: CsPolicy) {
+    let key = HashKey::from_seed(1);
+    let mut tables = PitCs::new(PitCsConfig { cs_policy, ..CONFIG }, key).unwrap();
+    let mut timers = TimerWheel::new(1000, 64, tables.pit_capacity_entries(), PageSize::Transparent).unwrap();
+    let mut dead = DeadNonceList::new(1500, 3_000_000, key, PageSize::Transparent).unwrap();
+    let mut wire = Vec::with_capacity(1000);
+    without_allocation(|| {
+        for round in 1..20 {
+            pend_and_satisfy(&mut tables, &mut timers, &mut dead, &mut wire, round);
+            store_and_evict(&mut tables, round);
+        }
+    });
+    assert!(tables.cs_evictions() > 10_000 && dead.evicted_early() > 1000);
+    assert!(tables.cs_bytes() <= CONFIG.cs_capacity_bytes);
+    without_allocation(|| {
+        tables.cs_set_capacity(1000, 2);
+        tables.end_of_batch();
+        tables.cs_erase_prefix(b"", usize::MAX);
+    });
+    assert_eq!(tables.cs_len(), 0);
+}
+
+#[test]
+fn tables_allocate_nothing_after_the_start() {
+    run(CsPolicy::Lru);
+    run(CsPolicy::Fifo);
+}
