@@ -6,7 +6,7 @@ use crate::{
     is_ignorable,
     name::{Component, Name, NameBuf},
     signature::{SignatureInfo, signature_type},
-    tlv::{self, Element, Reader, types},
+    tlv::{self, Element, Reader, Span, types},
 };
 
 /// A checked Data, borrowed from its octets.
@@ -16,12 +16,14 @@ pub struct Data<'a> {
     name: Name<'a>,
     content_type: u64,
     freshness_ms: u64,
-    final_block_id: Option<Component<'a>>,
-    content: &'a [u8],
-    signature_info: SignatureInfo<'a>,
-    signature_value: &'a [u8],
-    signed: &'a [u8],
+    final_block_id: Option<Span>,
+    content: Span,
+    signature_info: Span,
+    signature_value: Span,
+    signed: Span,
 }
+
+const _: () = assert!(size_of::<Data<'_>>() <= 128, "64 of them are copied about in every batch");
 
 impl<'a> Data<'a> {
     /// Checks one Data that fills `wire`.
@@ -33,6 +35,9 @@ impl<'a> Data<'a> {
         if outer.wire.len() != wire.len() {
             return Err(PacketError::TrailingOctets);
         }
+        if u32::try_from(wire.len()).is_err() {
+            return Err(PacketError::BadValue(types::DATA));
+        }
         let mut reader = Reader::new(outer.value);
         let first = reader.next_element()?.ok_or(PacketError::Missing(types::NAME))?;
         if first.type_number != types::NAME {
@@ -40,10 +45,10 @@ impl<'a> Data<'a> {
         }
         let name = Name::parse_value(first.value)?;
         let mut meta = MetaInfo::default();
-        let mut content: &[u8] = &[];
+        let mut content = Span::default();
         let mut signature_info = None;
         let mut signature_value = None;
-        let mut signed_size = 0;
+        let mut signed: &[u8] = &[];
         let mut last_place = 0;
         while let Some(element) = reader.next_element()? {
             let place = match element.type_number {
@@ -60,11 +65,14 @@ impl<'a> Data<'a> {
             last_place = place;
             match place {
                 1 => meta = MetaInfo::parse_value(element.value)?,
-                2 => content = element.value,
-                3 => signature_info = Some(SignatureInfo::parse_value(element.value)?),
+                2 => content = Span::of(element.value, wire),
+                3 => {
+                    SignatureInfo::parse_value(element.value)?;
+                    signature_info = Some(Span::of(element.value, wire));
+                }
                 _ => {
-                    signature_value = Some(element.value);
-                    signed_size = reader.offset() - element.wire.len();
+                    signature_value = Some(Span::of(element.value, wire));
+                    signed = &outer.value[..reader.offset() - element.wire.len()];
                 }
             }
         }
@@ -73,11 +81,11 @@ impl<'a> Data<'a> {
             name,
             content_type: meta.content_type,
             freshness_ms: meta.freshness_ms,
-            final_block_id: meta.final_block_id,
+            final_block_id: meta.final_block_id.map(|value| Span::of(value, wire)),
             content,
             signature_info: signature_info.ok_or(PacketError::Missing(types::SIGNATURE_INFO))?,
             signature_value: signature_value.ok_or(PacketError::Missing(types::SIGNATURE_VALUE))?,
-            signed: &outer.value[..signed_size],
+            signed: Span::of(signed, wire),
         })
     }
 
@@ -102,28 +110,29 @@ impl<'a> Data<'a> {
     }
 
     /// The last component of the last packet of this collection.
-    pub const fn final_block_id(&self) -> Option<Component<'a>> {
-        self.final_block_id
+    pub fn final_block_id(&self) -> Option<Component<'a>> {
+        Name::parse_value(self.final_block_id?.octets(self.wire)).ok()?.last()
     }
 
     /// Content, empty if absent.
-    pub const fn content(&self) -> &'a [u8] {
-        self.content
+    pub fn content(&self) -> &'a [u8] {
+        self.content.octets(self.wire)
     }
 
-    /// SignatureInfo.
-    pub const fn signature_info(&self) -> SignatureInfo<'a> {
-        self.signature_info
+    /// SignatureInfo. Cost: read anew each time.
+    pub fn signature_info(&self) -> SignatureInfo<'a> {
+        // `parse` has read it once; a broken promise must not look like a signature.
+        SignatureInfo::parse_value(self.signature_info.octets(self.wire)).unwrap_or(SignatureInfo::NULL)
     }
 
     /// SignatureValue.
-    pub const fn signature_value(&self) -> &'a [u8] {
-        self.signature_value
+    pub fn signature_value(&self) -> &'a [u8] {
+        self.signature_value.octets(self.wire)
     }
 
     /// The octets that the signature covers: Name up to the signature value, unknown elements included.
-    pub const fn signed_portion(&self) -> &'a [u8] {
-        self.signed
+    pub fn signed_portion(&self) -> &'a [u8] {
+        self.signed.octets(self.wire)
     }
 
     /// SHA-256 over the whole element. Cost: one digest; not remembered.
@@ -133,8 +142,8 @@ impl<'a> Data<'a> {
 
     /// True if the signature is a DigestSha256 and right. Cost: one digest.
     pub fn verify_digest_sha256(&self) -> bool {
-        self.signature_info.signature_type() == signature_type::DIGEST_SHA256
-            && self.signature_value == sha256(&[self.signed])
+        self.signature_info().signature_type() == signature_type::DIGEST_SHA256
+            && self.signature_value() == sha256(&[self.signed_portion()])
     }
 }
 
@@ -142,7 +151,8 @@ impl<'a> Data<'a> {
 struct MetaInfo<'a> {
     content_type: u64,
     freshness_ms: u64,
-    final_block_id: Option<Component<'a>>,
+    /// TLV-VALUE of FinalBlockId: one component.
+    final_block_id: Option<&'a [u8]>,
 }
 
 impl<'a> MetaInfo<'a> {
@@ -170,7 +180,7 @@ impl<'a> MetaInfo<'a> {
                     if name.len() != 1 {
                         return Err(PacketError::BadValue(types::FINAL_BLOCK_ID)); // exactly one component
                     }
-                    meta.final_block_id = name.last();
+                    meta.final_block_id = Some(value);
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::{
     is_ignorable,
     name::{Name, NameBuf, NameScan},
     signature::{SignatureInfo, signature_type},
-    tlv::{self, Reader, types},
+    tlv::{self, Reader, Span, types},
 };
 
 /// InterestLifetime when the element is absent, in milliseconds.
@@ -17,21 +17,23 @@ pub const DEFAULT_LIFETIME_MS: u64 = 4000;
 pub struct Interest<'a> {
     wire: &'a [u8],
     name: Name<'a>,
-    implicit_digest: Option<&'a [u8; 32]>,
+    lifetime_ms: u64,
+    nonce: Option<Nonce>,
+    nonce_offset: u32,
+    hop_limit_offset: u32,
+    hop_limit: Option<u8>,
     can_be_prefix: bool,
     must_be_fresh: bool,
-    forwarding_hint: &'a [u8],
-    nonce: Option<Nonce>,
-    nonce_offset: usize,
-    lifetime_ms: u64,
-    hop_limit: Option<u8>,
-    hop_limit_offset: usize,
-    application_parameters: Option<&'a [u8]>,
-    parameters_offset: usize,
-    signature_info: Option<SignatureInfo<'a>>,
-    signature_value: Option<&'a [u8]>,
-    signature_value_offset: usize,
+    ends_in_implicit_digest: bool,
+    forwarding_hint: Span,
+    application_parameters: Option<Span>,
+    parameters_offset: u32,
+    signature_info: Option<Span>,
+    signature_value: Option<Span>,
+    signature_value_offset: u32,
 }
+
+const _: () = assert!(size_of::<Interest<'_>>() <= 128, "64 of them are copied about in every batch");
 
 impl<'a> Interest<'a> {
     /// Checks one Interest that fills `wire`.
@@ -43,7 +45,9 @@ impl<'a> Interest<'a> {
         if outer.wire.len() != wire.len() {
             return Err(PacketError::TrailingOctets);
         }
-        let value_offset = wire.len() - outer.value.len();
+        if u32::try_from(wire.len()).is_err() {
+            return Err(PacketError::BadValue(types::INTEREST));
+        }
         let mut reader = Reader::new(outer.value);
 
         // §1.1: nothing unrecognized may stand before Name.
@@ -51,22 +55,22 @@ impl<'a> Interest<'a> {
         if first.type_number != types::NAME {
             return Err(PacketError::Missing(types::NAME));
         }
-        let NameScan { name, implicit_digest, parameters_digests } = Name::scan(first.value)?;
+        let NameScan { name, ends_in_implicit_digest, parameters_digests } = Name::scan(first.value)?;
         if name.is_empty() {
             return Err(PacketError::BadValue(types::NAME));
         }
         let mut interest = Interest {
             wire,
             name,
-            implicit_digest,
-            can_be_prefix: false,
-            must_be_fresh: false,
-            forwarding_hint: &[],
+            lifetime_ms: DEFAULT_LIFETIME_MS,
             nonce: None,
             nonce_offset: 0,
-            lifetime_ms: DEFAULT_LIFETIME_MS,
-            hop_limit: None,
             hop_limit_offset: 0,
+            hop_limit: None,
+            can_be_prefix: false,
+            must_be_fresh: false,
+            ends_in_implicit_digest,
+            forwarding_hint: Span::default(),
             application_parameters: None,
             parameters_offset: 0,
             signature_info: None,
@@ -99,9 +103,7 @@ impl<'a> Interest<'a> {
                 }
             }
             last_place = place;
-            let value_at = value_offset + reader.offset() - element.value.len();
-            let element_at = value_offset + reader.offset() - element.wire.len();
-            interest.accept(&element, value_at, element_at)?;
+            interest.accept(&element)?;
         }
         // ApplicationParameters needs one ParametersSha256DigestComponent; two never make sense (§4.1).
         match (parameters_digests, interest.application_parameters) {
@@ -110,30 +112,35 @@ impl<'a> Interest<'a> {
         }
     }
 
-    fn accept(&mut self, element: &tlv::Element<'a>, value_at: usize, element_at: usize) -> Result<(), PacketError> {
+    fn accept(&mut self, element: &tlv::Element<'a>) -> Result<(), PacketError> {
         let bad = Err(PacketError::BadValue(element.type_number));
+        let value = Span::of(element.value, self.wire);
+        let element_at = Span::of(element.wire, self.wire).start();
         match element.type_number {
             types::CAN_BE_PREFIX | types::MUST_BE_FRESH if !element.value.is_empty() => return bad,
             types::CAN_BE_PREFIX => self.can_be_prefix = true,
             types::MUST_BE_FRESH => self.must_be_fresh = true,
             types::FORWARDING_HINT => {
                 check_forwarding_hint(element.value)?;
-                self.forwarding_hint = element.value;
+                self.forwarding_hint = value;
             }
             types::NONCE => match <[u8; 4]>::try_from(element.value) {
-                Ok(octets) => (self.nonce, self.nonce_offset) = (Some(Nonce(octets)), value_at),
+                Ok(octets) => (self.nonce, self.nonce_offset) = (Some(Nonce(octets)), value.start()),
                 Err(_) => return bad,
             },
             types::INTEREST_LIFETIME => self.lifetime_ms = tlv::read_nni(element.value)?,
             types::HOP_LIMIT => match element.value {
-                [limit] => (self.hop_limit, self.hop_limit_offset) = (Some(*limit), value_at),
+                [limit] => (self.hop_limit, self.hop_limit_offset) = (Some(*limit), value.start()),
                 _ => return bad,
             },
             types::APPLICATION_PARAMETERS => {
-                (self.application_parameters, self.parameters_offset) = (Some(element.value), element_at);
+                (self.application_parameters, self.parameters_offset) = (Some(value), element_at);
             }
-            types::INTEREST_SIGNATURE_INFO => self.signature_info = Some(SignatureInfo::parse_value(element.value)?),
-            _ => (self.signature_value, self.signature_value_offset) = (Some(element.value), element_at),
+            types::INTEREST_SIGNATURE_INFO => {
+                SignatureInfo::parse_value(element.value)?;
+                self.signature_info = Some(value);
+            }
+            _ => (self.signature_value, self.signature_value_offset) = (Some(value), element_at),
         }
         Ok(())
     }
@@ -165,7 +172,7 @@ impl<'a> Interest<'a> {
 
     /// Where the four nonce octets stand in [`Interest::wire`].
     pub fn nonce_offset(&self) -> Option<usize> {
-        self.nonce.map(|_| self.nonce_offset)
+        self.nonce.map(|_| self.nonce_offset as usize)
     }
 
     /// InterestLifetime in milliseconds, 4000 if absent.
@@ -180,7 +187,7 @@ impl<'a> Interest<'a> {
 
     /// Where the HopLimit octet stands in [`Interest::wire`], to be patched in place.
     pub fn hop_limit_offset(&self) -> Option<usize> {
-        self.hop_limit.map(|_| self.hop_limit_offset)
+        self.hop_limit.map(|_| self.hop_limit_offset as usize)
     }
 
     /// True if a ForwardingHint with at least one name is there.
@@ -191,7 +198,7 @@ impl<'a> Interest<'a> {
     /// The delegations of the ForwardingHint in order of preference. Reads the
     /// current form and the one before 2022 (Delegation elements).
     pub fn forwarding_hint(&self) -> impl Iterator<Item = Name<'a>> + use<'a> {
-        let mut reader = Reader::new(self.forwarding_hint);
+        let mut reader = Reader::new(self.forwarding_hint.octets(self.wire));
         std::iter::from_fn(move || {
             while let Some(element) = reader.next_element().ok().flatten() {
                 if let Ok(Some(name)) = delegation_name(&element) {
@@ -203,18 +210,18 @@ impl<'a> Interest<'a> {
     }
 
     /// ApplicationParameters, which may be empty.
-    pub const fn application_parameters(&self) -> Option<&'a [u8]> {
-        self.application_parameters
+    pub fn application_parameters(&self) -> Option<&'a [u8]> {
+        self.application_parameters.map(|span| span.octets(self.wire))
     }
 
-    /// InterestSignatureInfo, if it is signed.
-    pub const fn signature_info(&self) -> Option<SignatureInfo<'a>> {
-        self.signature_info
+    /// InterestSignatureInfo, if it is signed. Cost: read anew each time.
+    pub fn signature_info(&self) -> Option<SignatureInfo<'a>> {
+        self.signature_info.and_then(|span| SignatureInfo::parse_value(span.octets(self.wire)).ok())
     }
 
     /// InterestSignatureValue, if it is signed.
-    pub const fn signature_value(&self) -> Option<&'a [u8]> {
-        self.signature_value
+    pub fn signature_value(&self) -> Option<&'a [u8]> {
+        self.signature_value.map(|span| span.octets(self.wire))
     }
 
     /// The octets that the signature covers, in two pieces (§4.2): the components
@@ -225,7 +232,7 @@ impl<'a> Interest<'a> {
         self.application_parameters?;
         self.signature_info?;
         let digest_is_last = self.name.last()?.type_number == types::PARAMETERS_SHA256_DIGEST;
-        let parameters = self.wire.get(self.parameters_offset..self.signature_value_offset)?;
+        let parameters = self.wire.get(self.parameters_offset as usize..self.signature_value_offset as usize)?;
         digest_is_last.then(|| (self.name.parent().value(), parameters))
     }
 
@@ -235,19 +242,18 @@ impl<'a> Interest<'a> {
         if self.application_parameters.is_none() {
             return true;
         }
-        let digest = sha256(&[&self.wire[self.parameters_offset..]]);
+        let digest = sha256(&[&self.wire[self.parameters_offset as usize..]]);
         self.name.components().any(|c| c.type_number == types::PARAMETERS_SHA256_DIGEST && c.value == digest)
     }
 
     /// The implicit digest that the last component asks for.
-    pub const fn implicit_digest(&self) -> Option<&'a [u8; 32]> {
-        self.implicit_digest
+    pub fn implicit_digest(&self) -> Option<&'a [u8; 32]> {
+        if self.ends_in_implicit_digest { self.name.value().last_chunk() } else { None }
     }
 
     /// The octets of the TLV-VALUE after the Name.
     pub fn after_name(&self) -> &'a [u8] {
-        let name_end = self.name.value().as_ptr_range().end.addr() - self.wire.as_ptr().addr();
-        &self.wire[name_end..]
+        &self.wire[Span::of(self.name.value(), self.wire).end()..]
     }
 
     /// True if `data` answers this Interest (§6). MustBeFresh plays no part.

@@ -86,8 +86,8 @@ pub struct Name<'a> {
 /// What one pass over a name's components tells.
 pub(crate) struct NameScan<'a> {
     pub(crate) name: Name<'a>,
-    /// The last component, if it is an implicit digest.
-    pub(crate) implicit_digest: Option<&'a [u8; 32]>,
+    /// The last component is an implicit digest.
+    pub(crate) ends_in_implicit_digest: bool,
     /// How many ParametersSha256DigestComponents there are.
     pub(crate) parameters_digests: usize,
 }
@@ -107,25 +107,26 @@ impl<'a> Name<'a> {
     #[inline]
     pub(crate) fn scan(value: &'a [u8]) -> Result<NameScan<'a>, NameError> {
         let mut scan =
-            NameScan { name: Name { value, component_count: 0 }, implicit_digest: None, parameters_digests: 0 };
-        let mut rest = value;
-        while !rest.is_empty() {
+            NameScan { name: Name { value, component_count: 0 }, ends_in_implicit_digest: false, parameters_digests: 0 };
+        let mut at = 0;
+        while at < value.len() {
             scan.name.component_count += 1;
             // Nearly every component is generic, with a length of one octet.
-            if let [8, length @ 0..=252, tail @ ..] = rest {
-                rest = tail.get(usize::from(*length)..).ok_or(TlvError::Truncated)?;
+            if let [8, length @ 0..=252, ..] = value[at..] {
+                at += 2 + usize::from(length);
                 continue;
             }
-            let element = tlv::read_element(rest)?;
+            let element = tlv::read_element(&value[at..])?;
             check_component(&element)?;
-            rest = &rest[element.wire.len()..];
+            at += element.wire.len();
             match element.type_number {
-                types::IMPLICIT_SHA256_DIGEST if rest.is_empty() => {
-                    scan.implicit_digest = element.value.try_into().ok()
-                }
+                types::IMPLICIT_SHA256_DIGEST => scan.ends_in_implicit_digest = at == value.len(),
                 types::PARAMETERS_SHA256_DIGEST => scan.parameters_digests += 1,
                 _ => {}
             }
+        }
+        if at > value.len() {
+            return Err(TlvError::Truncated.into());
         }
         Ok(scan)
     }

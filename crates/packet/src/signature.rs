@@ -42,6 +42,14 @@ pub struct SignatureInfo<'a> {
 }
 
 impl<'a> SignatureInfo<'a> {
+    pub(crate) const NULL: Self = SignatureInfo {
+        signature_type: signature_type::NULL,
+        key_locator: None,
+        nonce: None,
+        time_ms: None,
+        seq_num: None,
+    };
+
     /// Checks the TLV-VALUE of a SignatureInfo.
     ///
     /// Unknown elements pass, critical or not: certificates carry ValidityPeriod

@@ -126,6 +126,15 @@ fn read_type_length(input: &[u8]) -> Result<(u32, usize, u64), TlvError> {
 /// Reads the first element of `input`; octets after it are left alone.
 #[inline]
 pub fn read_element(input: &[u8]) -> Result<Element<'_>, TlvError> {
+    // Nearly every element has a type and a length of one octet.
+    if let [type_number @ 1..=252, length @ 0..=252, ..] = *input {
+        let wire = input.get(..2 + usize::from(length)).ok_or(TlvError::Truncated)?;
+        return Ok(Element { type_number: u32::from(type_number), value: &wire[2..], wire });
+    }
+    read_long_element(input)
+}
+
+fn read_long_element(input: &[u8]) -> Result<Element<'_>, TlvError> {
     let (type_number, start, length) = read_type_length(input)?;
     let length = usize::try_from(length).map_err(|_| TlvError::Truncated)?;
     let end = start.checked_add(length).ok_or(TlvError::Truncated)?;
@@ -143,6 +152,41 @@ pub fn element_size(input: &[u8]) -> Result<Option<usize>, TlvError> {
         Ok((_, start, length)) => Ok(Some(usize::try_from(length).map_or(usize::MAX, |l| l.saturating_add(start)))),
         Err(TlvError::Truncated) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Where some octets stand in a packet: half the size of a slice, so that a checked
+/// packet takes two cache lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// Where `part` stands in `whole`, which it must be a part of.
+    #[inline]
+    pub(crate) fn of(part: &[u8], whole: &[u8]) -> Self {
+        let start = (part.as_ptr().addr() - whole.as_ptr().addr()) as u32;
+        Span { start, end: start + part.len() as u32 }
+    }
+
+    /// The octets; those of the packet that the span was made of.
+    #[inline]
+    pub(crate) fn octets(self, whole: &[u8]) -> &[u8] {
+        &whole[self.start as usize..self.end as usize]
+    }
+
+    pub(crate) const fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    pub(crate) const fn start(self) -> u32 {
+        self.start
+    }
+
+    pub(crate) const fn end(self) -> usize {
+        self.end as usize
     }
 }
 
