@@ -47,9 +47,8 @@ pub struct WorkerToken {
 impl WorkerToken {
     /// As it goes on the wire: worker, then generation and index.
     pub fn encode(self) -> Option<PitToken> {
-        let mut octets = (u64::from(self.worker) << 40 | self.group.to_bits()).to_be_bytes();
-        octets.rotate_left(8 - TOKEN_BYTES);
-        PitToken::new(&octets[..TOKEN_BYTES])
+        let octets = (u64::from(self.worker) << 40 | self.group.to_bits()).to_be_bytes();
+        PitToken::new(&octets[8 - TOKEN_BYTES..])
     }
 
     /// Reads a token that may be ours; `None` if its length shows that it is not.

@@ -299,10 +299,32 @@ fn patch_hop_limit(wire: &mut [u8], hop_limit: Option<u8>) {
     }
 }
 
+/// How far a name may travel (§3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameScope {
+    /// `/localhost`: never across a non-local face.
+    Localhost,
+    /// `/localhop`: across one non-local face.
+    Localhop,
+    Global,
+}
+
+impl NameScope {
+    #[inline]
+    pub(crate) fn of(name_value: &[u8]) -> Self {
+        if name_value.starts_with(b"\x08\x09localhost") {
+            Self::Localhost
+        } else if name_value.starts_with(b"\x08\x08localhop") {
+            Self::Localhop
+        } else {
+            Self::Global
+        }
+    }
+}
+
 /// `/localhost` never crosses a non-local face (§3).
 pub(crate) fn violates_localhost(name: Name<'_>, face: &FaceAttributes) -> bool {
-    const LOCALHOST: &[u8] = b"\x08\x09localhost";
-    !face.is_local() && name.value().starts_with(LOCALHOST)
+    !face.is_local() && NameScope::of(name.value()) == NameScope::Localhost
 }
 
 pub(crate) fn lookup<'v>(pass: &Pass<'v, '_>, name: Name<'_>, hashes: &NameHashes) -> Option<FibEntry<'v>> {

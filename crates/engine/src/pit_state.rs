@@ -94,17 +94,20 @@ impl Records {
     /// downstreams as they may.
     pub(crate) fn insert_downstream(&mut self, state: &mut PitState, new: InRecord) -> bool {
         let known = self.downstreams.find_mut(&mut state.in_records, |record| record.face == new.face);
-        let inserted = match known {
+        match known {
             Some(record) => {
                 *record = new;
-                true
+                state.expires = self.downstreams(state).map(|record| record.expires).max().unwrap_or(new.expires);
             }
-            None => state.in_records.len() < MAX_RECORDS && self.downstreams.push(&mut state.in_records, new),
-        };
-        if inserted {
-            state.expires = self.downstreams(state).map(|record| record.expires).max().unwrap_or(new.expires);
+            None => {
+                let is_first = state.in_records.is_empty();
+                if state.in_records.len() >= MAX_RECORDS || !self.downstreams.push(&mut state.in_records, new) {
+                    return false;
+                }
+                state.expires = if is_first { new.expires } else { state.expires.max(new.expires) };
+            }
         }
-        inserted
+        true
     }
 
     /// Records that an Interest was sent; false if the entry, or all entries together,

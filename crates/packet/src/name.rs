@@ -106,8 +106,11 @@ impl<'a> Name<'a> {
     /// so that nobody walks over them a second time.
     #[inline]
     pub(crate) fn scan(value: &'a [u8]) -> Result<NameScan<'a>, NameError> {
-        let mut scan =
-            NameScan { name: Name { value, component_count: 0 }, ends_in_implicit_digest: false, parameters_digests: 0 };
+        let mut scan = NameScan {
+            name: Name { value, component_count: 0 },
+            ends_in_implicit_digest: false,
+            parameters_digests: 0,
+        };
         let mut at = 0;
         while at < value.len() {
             scan.name.component_count += 1;

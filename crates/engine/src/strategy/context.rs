@@ -4,6 +4,7 @@ use crate::{
     DropReason, Engine, Instant,
     batch::{PacketRef, Pass},
     face_table::LinkType,
+    incoming_interest::NameScope,
     pit_state::{InRecord, OutRecord, PitState, Records},
 };
 use namewire_packet::{FaceId, NackReason, Nonce};
@@ -42,6 +43,8 @@ pub struct StrategyContext<'e, 'v, 'o> {
     trigger: Trigger,
     next_hops: &'v [NextHop],
     prefix: Option<&'v [u8]>,
+    /// The scope of the name lets the ingress face's Interest go to non-local faces.
+    may_leave_the_node: bool,
     rejected: bool,
 }
 
@@ -53,7 +56,8 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         trigger: Trigger,
         next_hops: &'v [NextHop],
     ) -> Self {
-        StrategyContext { engine, pass, entry, trigger, next_hops, prefix: None, rejected: false }
+        let may_leave_the_node = may_leave_the_node(engine, pass, entry, trigger.ingress);
+        StrategyContext { engine, pass, entry, trigger, next_hops, prefix: None, may_leave_the_node, rejected: false }
     }
 
     pub(crate) fn set_prefix(&mut self, prefix: Option<&'v [u8]>) {
@@ -146,15 +150,7 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         if face == self.trigger.ingress && attributes.link_type != LinkType::AdHoc {
             return false;
         }
-        if attributes.is_local() {
-            return true;
-        }
-        let name = self.engine.tables.group_name(self.engine.tables.pit(self.entry).group());
-        if name.starts_with(b"\x08\x09localhost") {
-            return false;
-        }
-        let came_from_outside = || faces.get(self.trigger.ingress).is_none_or(|ingress| !ingress.is_local());
-        !(name.starts_with(b"\x08\x08localhop") && came_from_outside())
+        attributes.is_local() || self.may_leave_the_node
     }
 
     /// Lets a downstream that `face` is eligible for be the one the call is for;
@@ -165,6 +161,7 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         (0..downstreams).any(|place| {
             let Some(&record) = self.downstreams().nth(place) else { return false };
             (self.trigger.ingress, self.trigger.nonce) = (record.face, record.nonce);
+            self.may_leave_the_node = may_leave_the_node(self.engine, self.pass, self.entry, record.face);
             record.expires > now && self.is_eligible(face)
         })
     }
@@ -224,5 +221,14 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
     pub fn set_timer(&mut self, deadline: Instant) {
         self.state_mut().strategy_deadline = Some(deadline);
         self.engine.arm(self.entry);
+    }
+}
+
+/// `/localhost` never leaves the node, `/localhop` not if it came from outside (§3).
+fn may_leave_the_node(engine: &Engine, pass: &Pass<'_, '_>, entry: PitId, ingress: FaceId) -> bool {
+    match NameScope::of(engine.tables.group_name(engine.tables.pit(entry).group())) {
+        NameScope::Global => true,
+        NameScope::Localhop => pass.view.faces.get(ingress).is_some_and(|face| face.is_local()),
+        NameScope::Localhost => false,
     }
 }
