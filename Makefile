@@ -21,7 +21,7 @@ help:
 	@echo 'make unit      unit, property and simulation tests'
 	@echo 'make lint      rustfmt and clippy'
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, file names'
-	@echo 'make loom      every interleaving of the rings between workers'
+	@echo 'make loom      every interleaving of the rings between workers and of FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
 	@echo 'make interop   python-ndn and NDNts through a running router'
 	@echo 'make clean     removes everything built or installed inside the checkout'
@@ -62,9 +62,10 @@ unit: build
 	NAMEWIRE=$(NAMEWIRE) cargo test --locked --workspace
 
 loom:
-	$(call say,loom: every interleaving of the rings between workers)
+	$(call say,loom: every interleaving of the rings between workers and of FIB readers and writer)
 	@tools/setup.sh rust
 	cargo test --release --locked --manifest-path crates/router/loom/Cargo.toml --target-dir $(TARGET)/loom
+	cargo test --release --locked --manifest-path crates/tables/loom/Cargo.toml --target-dir $(TARGET)/loom
 
 fuzz:
 	$(call say,fuzz: each target for $(SECONDS) s)

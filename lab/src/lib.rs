@@ -10,6 +10,7 @@ mod bar_chart;
 pub mod clock;
 pub mod experiment;
 pub mod experiments;
+pub mod fib_measurement;
 pub mod interrupt;
 pub mod load;
 pub mod machine;

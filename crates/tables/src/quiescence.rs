@@ -106,7 +106,9 @@ impl Reader {
     #[inline]
     pub fn pin(&mut self) -> Pin<'_> {
         let epoch = self.domain.epoch.0.load(Ordering::Acquire);
-        self.slot.0.store(epoch, Ordering::Relaxed);
+        // Release, for a writer that sees this store and not the one that ended the last pin:
+        // it must still come after that pin's reads. (Relaxed: the loom models failed.)
+        self.slot.0.store(epoch, Ordering::Release);
         // Before any load of the tables; pairs with the fence in `Retired::reclaim`.
         fence(Ordering::SeqCst);
         Pin { slot: &self.slot }

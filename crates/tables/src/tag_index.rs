@@ -57,6 +57,23 @@ struct Bucket {
 
 const _: () = assert!(size_of::<Bucket>() == 64 && align_of::<Bucket>() == 64);
 
+/// A search that has come to this bucket.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Walk {
+    place: u32,
+    tag: u16,
+}
+
+/// What a bucket said.
+pub(crate) enum Step {
+    /// A value with the tag, unverified.
+    Found(u32),
+    /// Not here, but perhaps in the bucket that the walk has moved on to.
+    Next,
+    /// Nowhere.
+    Absent,
+}
+
 /// Values found by hash; see the module.
 pub(crate) struct TagIndex {
     buckets: PageArray<Bucket>,
@@ -81,6 +98,37 @@ impl TagIndex {
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(&self.buckets[self.home(hash)]);
+    }
+
+    /// Begins the search of [`TagIndex::candidate`], for whoever does something else between
+    /// two buckets: this one is to be prefetched.
+    #[inline(always)]
+    pub(crate) fn walk(&self, hash: u64) -> Walk {
+        Walk { place: self.home(hash) as u32, tag: tag(hash) as u16 }
+    }
+
+    /// Begins to fetch the bucket that [`TagIndex::step`] reads next.
+    #[inline(always)]
+    pub(crate) fn prefetch_step(&self, walk: Walk) {
+        prefetch(&self.buckets[walk.place as usize]);
+    }
+
+    /// Looks at one bucket.
+    #[inline(always)]
+    pub(crate) fn step(&self, walk: &mut Walk) -> Step {
+        let bucket = &self.buckets[walk.place as usize];
+        let tag = u64::from(walk.tag);
+        for word in 0..3 {
+            let tags = bucket.tags[word].load(Ordering::Acquire);
+            if let Some(lane) = equal_lanes(tags, tag, word).next() {
+                return Step::Found(bucket.values[word * 4 + lane].load(Ordering::Acquire));
+            }
+        }
+        if bucket.passed(tag) == 0 {
+            return Step::Absent;
+        }
+        walk.place = self.after(walk.place as usize) as u32;
+        Step::Next
     }
 
     /// The first value, in the order of the search, that `is_wanted` takes.
@@ -163,6 +211,7 @@ impl TagIndex {
     }
 
     /// Puts `new` where `old` is; says whether `old` was there. One thread only.
+    #[allow(dead_code, reason = "for tables whose entries move")]
     pub(crate) fn replace(&self, hash: u64, old: u32, new: u32) -> bool {
         let tag = tag(hash);
         let mut place = self.home(hash);

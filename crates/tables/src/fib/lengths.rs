@@ -34,6 +34,12 @@ impl Lengths {
         })
     }
 
+    /// The longest length that exists and is at most `longest`.
+    #[inline(always)]
+    pub(super) fn longest_up_to(&self, longest: usize) -> Option<usize> {
+        self.descending_from(longest).next()
+    }
+
     fn store(&self, components: usize, present: bool) {
         let word = &self.present[components / 64];
         let bit = 1 << (components % 64);

@@ -14,10 +14,22 @@
 use super::entries::FibEntryRef;
 use super::{FibEntry, FibEntryId, Shared};
 use crate::name_hash::{HashKey, NameHashes};
-use crate::tag_index::TagIndex;
+use crate::tag_index::{Step, TagIndex, Walk};
+use arrayvec::ArrayVec;
 
 /// Names that [`FibView::longest_prefix_match_batch`] takes through a stage before the next.
 const BATCH_NAMES: usize = 64;
+
+/// The most names of one [`FibView::candidates`].
+pub(crate) const MOST_CANDIDATES: usize = 256;
+
+/// One name's search, at one bucket.
+#[derive(Clone, Copy)]
+struct Search {
+    walk: Walk,
+    components: u16,
+    name: u16,
+}
 
 /// The FIB while nothing that it shows can go away: its owner does not write, or a reader is pinned.
 #[derive(Clone, Copy)]
@@ -56,16 +68,8 @@ impl<'a> FibView<'a> {
     pub fn longest_prefix_match_batch(&self, names: &[(&[u8], &NameHashes)], out: &mut [Option<FibEntryRef<'a>>]) {
         assert!(out.len() >= names.len(), "one result per name");
         for (names, out) in names.chunks(BATCH_NAMES).zip(out.chunks_mut(BATCH_NAMES)) {
-            for (_, hashes) in names {
-                self.prefetch_buckets(hashes);
-            }
             let mut candidates = [None; BATCH_NAMES];
-            for ((_, hashes), candidate) in names.iter().zip(&mut candidates) {
-                *candidate = self.candidate(hashes);
-                if let Some(hint) = *candidate {
-                    self.prefetch_entry(hint);
-                }
-            }
+            self.candidates(names.len(), |place| names[place].1, &mut candidates);
             for ((&(name_value, hashes), candidate), found) in names.iter().zip(&candidates).zip(out) {
                 *found = candidate.and_then(|hint| self.verify(name_value, hashes, hint));
             }
@@ -86,9 +90,66 @@ impl<'a> FibView<'a> {
     pub fn candidate(&self, hashes: &NameHashes) -> Option<FibHint<'a>> {
         self.shared.lengths.descending_from(hashes.components()).find_map(|components| {
             let unit = self.index.candidate(hashes.prefix_hash(components))?;
-            let prefix_octets = hashes.prefix_octets(components) as u16;
-            Some(FibHint { entry: self.shared.entries.entry(unit), components: components as u16, prefix_octets })
+            Some(self.hint(unit, components, hashes))
         })
+    }
+
+    #[inline(always)]
+    fn hint(&self, unit: u32, components: usize, hashes: &NameHashes) -> FibHint<'a> {
+        FibHint {
+            entry: self.shared.entries.entry(unit),
+            components: components as u16,
+            prefix_octets: hashes.prefix_octets(components) as u16,
+        }
+    }
+
+    /// Stages 1 and 2 and the prefetch of the entries for `count` names, of which `hashes_of`
+    /// gives the hashes: every name reads one bucket a round, the next one is prefetched
+    /// while the others read theirs, and a name that found its candidate is out. So only
+    /// the buckets that a scalar search would read are fetched, also those of chains.
+    ///
+    /// # Panics
+    /// If there are more names than `out` has places, or more than 256.
+    pub fn candidates<'h>(
+        &self,
+        count: usize,
+        hashes_of: impl Fn(usize) -> &'h NameHashes,
+        out: &mut [Option<FibHint<'a>>],
+    ) {
+        let lengths = &self.shared.lengths;
+        let mut searches: ArrayVec<Search, MOST_CANDIDATES> = ArrayVec::new();
+        for (name, out) in out[..count].iter_mut().enumerate() {
+            *out = None;
+            let hashes = hashes_of(name);
+            if let Some(components) = lengths.longest_up_to(hashes.components()) {
+                let walk = self.index.walk(hashes.prefix_hash(components));
+                self.index.prefetch_step(walk);
+                searches.push(Search { walk, components: components as u16, name: name as u16 });
+            }
+        }
+        while !searches.is_empty() {
+            searches.retain(|search| {
+                let hashes = hashes_of(usize::from(search.name));
+                match self.index.step(&mut search.walk) {
+                    Step::Found(unit) => {
+                        let hint = self.hint(unit, usize::from(search.components), hashes);
+                        self.prefetch_entry(hint);
+                        out[usize::from(search.name)] = Some(hint);
+                        return false;
+                    }
+                    Step::Next => {}
+                    Step::Absent => {
+                        let shorter = search.components.checked_sub(1);
+                        let shorter = shorter.and_then(|longest| lengths.longest_up_to(usize::from(longest)));
+                        let Some(components) = shorter else { return false };
+                        search.components = components as u16;
+                        search.walk = self.index.walk(hashes.prefix_hash(components));
+                    }
+                }
+                self.index.prefetch_step(search.walk);
+                true
+            });
+        }
     }
 
     /// Begins to fetch the lines that [`FibView::longest_prefix_match_hinted`] will compare.

@@ -1,0 +1,174 @@
+//! One writer and several readers on real threads: what a reader may see of a FIB that
+//! never stands still.
+//!
+//! Some prefixes are there throughout, others come and go below and above them, and the
+//! index doubles on the way. Every look-up must find the prefix that is always there or a
+//! longer one, and every entry must be whole: its name is a prefix of the name asked for
+//! and its next hops belong together.
+
+use namewire_tables::{Fib, FibRefusal, HashKey, NameHashes, NextHop};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const PERMANENT: u64 = 200;
+/// Enough for the index to double twice.
+const CHURN: u64 = 4_000;
+const READERS: usize = 2;
+const LEAST_DURATION: Duration = Duration::from_millis(600);
+const LEAST_UPDATES: u64 = 60_000;
+
+fn component(octets: &[u8]) -> Vec<u8> {
+    [&[8, octets.len() as u8], octets].concat()
+}
+
+/// /p/<number>: there throughout.
+fn permanent(number: u64) -> Vec<u8> {
+    [component(b"p"), component(&number.to_le_bytes())].concat()
+}
+
+/// Shorter or longer than the permanent prefix of the same group, of many sizes.
+fn churned(number: u64) -> Vec<u8> {
+    let mut name = permanent(number % PERMANENT);
+    for octet in 0..=number % 3 {
+        name.extend(component(&vec![(number / 7) as u8; (number % 61 + octet) as usize]));
+    }
+    name
+}
+
+/// Next hops that belong together: as many as the first face says, of one parity of cost.
+fn next_hops(random: u64) -> Vec<NextHop> {
+    let count = 1 + random % 7;
+    (0..count).map(|hop| NextHop { face: 1000 * count + hop, cost: random % 5 }).collect()
+}
+
+fn assert_whole(nexthops: &[NextHop]) {
+    let count = nexthops.len() as u64;
+    assert!((1..=7).contains(&count));
+    for (hop, next_hop) in (0..).zip(nexthops) {
+        assert_eq!(*next_hop, NextHop { face: 1000 * count + hop, cost: nexthops[0].cost });
+    }
+}
+
+/// One look at the table through every way of looking; returns how many names were looked up.
+fn read_batch(reader: &mut namewire_tables::FibReader, rng: &mut fastrand::Rng) -> u64 {
+    let names: Vec<Vec<u8>> =
+        (0..16).map(|_| if rng.bool() { churned(rng.u64(..CHURN)) } else { permanent(rng.u64(..PERMANENT)) }).collect();
+    let mut hashes = vec![NameHashes::default(); names.len()];
+    let slices: Vec<&[u8]> = names.iter().map(|name| &name[..]).collect();
+    assert_eq!(NameHashes::compute_batch(reader.key(), &slices, &mut hashes), 0);
+    let batch: Vec<_> = slices.iter().copied().zip(&hashes).collect();
+    let pin = reader.pin();
+    let view = pin.view();
+    let mut found = vec![None; names.len()];
+    view.longest_prefix_match_batch(&batch, &mut found);
+    for (place, &(name, hashes)) in batch.iter().enumerate() {
+        let least = permanent(0).len();
+        let batched = view.entry(found[place].expect("the permanent prefix is always there"));
+        let scalar = view.longest_prefix_match(name, hashes).expect("as above");
+        for entry in [batched, scalar] {
+            assert!(name.starts_with(entry.name_value), "the entry's name is whole");
+            assert!(entry.name_value.len() >= least, "a shorter prefix than the one that is always there");
+            assert_whole(entry.nexthops);
+            assert_eq!(entry.strategy as usize, entry.nexthops.len());
+        }
+    }
+    names.len() as u64
+}
+
+#[test]
+fn readers_never_miss_or_shorten_what_is_there_throughout() {
+    let mut fib = Fib::new(CHURN as usize * 2, HashKey::from_seed(5));
+    let insert = |fib: &mut Fib, name: &[u8], random| {
+        let hops = next_hops(random);
+        fib.insert(name, &hops, hops.len() as u32, false)
+    };
+    for number in 0..PERMANENT {
+        insert(&mut fib, &permanent(number), number).expect("there is room");
+    }
+    insert(&mut fib, &component(b"p"), 1).expect("there is room"); // shorter than the permanent ones
+    let (stop, looked_up) = (AtomicBool::new(false), AtomicU64::new(0));
+    let started = Instant::now();
+    let mut updates = 0_u64;
+    std::thread::scope(|scope| {
+        for seed in 0..READERS {
+            let mut reader = fib.reader();
+            let (stop, looked_up) = (&stop, &looked_up);
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(seed as u64);
+                while !stop.load(Ordering::Relaxed) {
+                    looked_up.fetch_add(read_batch(&mut reader, &mut rng), Ordering::Relaxed);
+                }
+            });
+        }
+        let mut rng = fastrand::Rng::with_seed(99);
+        while started.elapsed() < LEAST_DURATION || updates < LEAST_UPDATES {
+            for _ in 0..100 {
+                let random = rng.u64(..);
+                match random % 8 {
+                    0 => assert!(insert(&mut fib, &permanent(rng.u64(..PERMANENT)), random).is_ok_and(|i| i.replaced)),
+                    1..4 => drop(fib.remove(&churned(rng.u64(..CHURN)))),
+                    _ => match insert(&mut fib, &churned(rng.u64(..CHURN)), random) {
+                        Ok(_) | Err(FibRefusal::OctetsFull) => {}
+                        Err(refusal) => panic!("{refusal}"),
+                    },
+                }
+                updates += 1;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(looked_up.into_inner() > 1_000, "the readers looked");
+    for number in 0..CHURN {
+        fib.remove(&churned(number));
+    }
+    assert_eq!(fib.len() as u64, PERMANENT + 1);
+    fib.reclaim();
+    let names: usize = fib.iter().map(|entry| entry.name_value.len()).sum();
+    assert_eq!(fib.name_bytes(), names);
+}
+
+/// A reader outlives the FIB's owner, and still sees what it saw.
+#[test]
+fn a_reader_may_outlive_the_writer() {
+    let mut fib = Fib::new(10, HashKey::from_seed(1));
+    let name = permanent(1);
+    fib.insert(&name, &next_hops(3), 4, false).expect("there is room");
+    let mut reader = fib.reader();
+    drop(fib);
+    let mut hashes = NameHashes::default();
+    hashes.compute(reader.key(), &name).expect("short");
+    let pin = reader.pin();
+    assert_eq!(pin.view().longest_prefix_match(&name, &hashes).map(|entry| entry.strategy), Some(4));
+}
+
+/// What a pinned reader may hold is not used again; a sleeping reader holds nothing up.
+#[test]
+fn a_pinned_reader_keeps_what_it_found() {
+    let mut fib = Fib::new(100, HashKey::from_seed(1));
+    let name = permanent(1);
+    fib.insert(&name, &next_hops(3), 4, false).expect("there is room");
+    let (mut reader, mut _asleep) = (fib.reader(), fib.reader());
+    let mut hashes = NameHashes::default();
+    hashes.compute(reader.key(), &name).expect("short");
+    let pin = reader.pin();
+    let found = pin.view().longest_prefix_match(&name, &hashes).expect("it is there");
+    assert!(fib.remove(&name));
+    for round in 0..300 {
+        let other = permanent(100 + round % 50); // as long as the one that was removed
+        fib.insert(&other, &next_hops(round), 1, false).expect("there is room");
+        assert_eq!((found.name_value, found.nexthops), (&name[..], &next_hops(3)[..]));
+        if round % 2 == 0 {
+            assert!(fib.remove(&other));
+        }
+    }
+    drop(pin);
+    let mut churn = || {
+        for round in 0..10_000 {
+            let other = permanent(1000 + round);
+            fib.insert(&other, &next_hops(round), 1, false).expect("there is room");
+            assert!(fib.remove(&other));
+        }
+        fib.bytes()
+    };
+    assert_eq!(churn(), churn(), "places are used again");
+}
