@@ -12,7 +12,7 @@
 //! (see `prefetch`), and its names repeat.
 
 use anyhow::{Context as _, ensure};
-use namewire_tables::{Fib, FibConfig, FibEntryRef, FibView, HashKey, NameHashes, NextHop};
+use namewire_tables::{Fib, FibConfig, FibEntryRef, FibReader, FibView, HashKey, NameHashes, NextHop};
 
 use crate::clock::Clock;
 use crate::synthetic_names::{NAME_VALUE_OCTETS, SyntheticNames};
@@ -21,6 +21,7 @@ use crate::synthetic_names::{NAME_VALUE_OCTETS, SyntheticNames};
 pub const SLICE_NAMES: usize = 1024;
 /// Names that go through the stages together.
 const BATCH_NAMES: usize = 64;
+const _: () = assert!(SLICE_NAMES.is_multiple_of(BATCH_NAMES));
 /// The face that every prefix leads to.
 const FACE: u64 = 256;
 /// Different next-hop sets.
@@ -126,11 +127,31 @@ impl FibLookups {
             }
         }
         let started_ns = clock.now_ns();
-        match lookup {
-            FibLookup::Naive | FibLookup::NaiveHashed => self.one_by_one(view, lookup)?,
-            FibLookup::Batch | FibLookup::BatchHashed => self.in_batches(view, lookup)?,
+        for batch in 0..SLICE_NAMES / BATCH_NAMES {
+            match lookup {
+                FibLookup::Naive | FibLookup::NaiveHashed => self.one_by_one(view, lookup, batch)?,
+                FibLookup::Batch | FibLookup::BatchHashed => self.batch(view, lookup, batch)?,
+            }
         }
         let took_ns = clock.now_ns() - started_ns;
+        self.check(first_name)?;
+        Ok(took_ns)
+    }
+
+    /// The same in batches, hashing included, while the FIB may be written: the reader is
+    /// pinned for each batch, as a worker is. The time is what `now_ns` tells.
+    ///
+    /// # Errors
+    /// If an answer is wrong.
+    pub fn slice_while_written(&mut self, reader: &mut FibReader, now_ns: impl Fn() -> u64) -> anyhow::Result<u64> {
+        let first_name = self.next_name;
+        self.prepare();
+        let started_ns = now_ns();
+        for batch in 0..SLICE_NAMES / BATCH_NAMES {
+            let pin = reader.pin();
+            self.batch(pin.view(), FibLookup::Batch, batch)?;
+        }
+        let took_ns = now_ns() - started_ns;
         self.check(first_name)?;
         Ok(took_ns)
     }
@@ -145,35 +166,34 @@ impl FibLookups {
         }
     }
 
-    fn one_by_one(&mut self, view: FibView<'_>, lookup: FibLookup) -> anyhow::Result<()> {
-        let names = self.octets.chunks_exact(NAME_VALUE_OCTETS);
-        for ((name, hashes), matched) in names.zip(&mut self.hashes).zip(&mut self.matched_octets) {
+    fn one_by_one(&mut self, view: FibView<'_>, lookup: FibLookup, batch: usize) -> anyhow::Result<()> {
+        for place in batch * BATCH_NAMES..(batch + 1) * BATCH_NAMES {
+            let name = &self.octets[place * NAME_VALUE_OCTETS..][..NAME_VALUE_OCTETS];
+            let hashes = &mut self.hashes[place];
             if !lookup.hashes_beforehand() {
                 hashes.compute(view.key(), name)?;
             }
             let found = view.longest_prefix_match(name, hashes);
-            *matched = found.map_or(0, |entry| entry.name_value.len() as u32);
+            self.matched_octets[place] = found.map_or(0, |entry| entry.name_value.len() as u32);
         }
         Ok(())
     }
 
-    fn in_batches(&mut self, view: FibView<'_>, lookup: FibLookup) -> anyhow::Result<()> {
+    fn batch(&mut self, view: FibView<'_>, lookup: FibLookup, batch: usize) -> anyhow::Result<()> {
+        let first = batch * BATCH_NAMES;
+        let octets = &self.octets[first * NAME_VALUE_OCTETS..][..BATCH_NAMES * NAME_VALUE_OCTETS];
+        let hashes = &mut self.hashes[first..][..BATCH_NAMES];
+        if !lookup.hashes_beforehand() {
+            for (name, hashes) in octets.chunks_exact(NAME_VALUE_OCTETS).zip(&mut *hashes) {
+                hashes.compute(view.key(), name)?;
+            }
+        }
+        let names: [(&[u8], &NameHashes); BATCH_NAMES] =
+            std::array::from_fn(|place| (&octets[place * NAME_VALUE_OCTETS..][..NAME_VALUE_OCTETS], &hashes[place]));
         let mut found: [Option<FibEntryRef<'_>>; BATCH_NAMES] = [None; BATCH_NAMES];
-        let batches = self.octets.chunks_exact(NAME_VALUE_OCTETS * BATCH_NAMES);
-        let buffers = self.hashes.chunks_exact_mut(BATCH_NAMES).zip(self.matched_octets.chunks_exact_mut(BATCH_NAMES));
-        for (octets, (hashes, matched)) in batches.zip(buffers) {
-            if !lookup.hashes_beforehand() {
-                for (name, hashes) in octets.chunks_exact(NAME_VALUE_OCTETS).zip(&mut *hashes) {
-                    hashes.compute(view.key(), name)?;
-                }
-            }
-            let names: [(&[u8], &NameHashes); BATCH_NAMES] = std::array::from_fn(|place| {
-                (&octets[place * NAME_VALUE_OCTETS..][..NAME_VALUE_OCTETS], &hashes[place])
-            });
-            view.longest_prefix_match_batch(&names, &mut found);
-            for (found, matched) in found.iter().zip(matched) {
-                *matched = found.map_or(0, |entry| view.entry(entry).name_value.len() as u32);
-            }
+        view.longest_prefix_match_batch(&names, &mut found);
+        for (found, matched) in found.iter().zip(&mut self.matched_octets[first..]) {
+            *matched = found.map_or(0, |entry| view.entry(entry).name_value.len() as u32);
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Every experiment: one file each, and one line each in [`TABLE`].
 
+mod dram_model;
+mod fib_pages;
+mod fib_updates;
 mod prefetch;
 pub mod ring_crossing;
 mod router_sockets;
@@ -7,7 +10,14 @@ mod router_sockets;
 use crate::experiment::Experiment;
 
 /// All experiments, in the order in which `namewire-lab list` shows them.
-pub const TABLE: &[Experiment] = &[router_sockets::EXPERIMENT, prefetch::EXPERIMENT, ring_crossing::EXPERIMENT];
+pub const TABLE: &[Experiment] = &[
+    router_sockets::EXPERIMENT,
+    prefetch::EXPERIMENT,
+    ring_crossing::EXPERIMENT,
+    fib_updates::EXPERIMENT,
+    fib_pages::EXPERIMENT,
+    dram_model::EXPERIMENT,
+];
 
 /// The experiment with this id.
 pub fn find(id: &str) -> Option<&'static Experiment> {

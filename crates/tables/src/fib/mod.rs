@@ -67,7 +67,7 @@ pub const MAX_PREFIX_OCTETS: usize = 8800;
 /// The most next hops of one entry.
 pub const MAX_NEXT_HOPS: usize = 1024;
 
-/// Entries that the first index is made for.
+/// Entries that the first index is made for, except on explicit huge pages.
 const FIRST_INDEX_ENTRIES: usize = 1000;
 /// How often an index can double before it has room for 2³² entries, and the first.
 const MAX_INDICES: usize = 24;
@@ -207,7 +207,13 @@ impl Fib {
     pub fn with_config(config: FibConfig, key: HashKey) -> io::Result<Self> {
         let config = FibConfig { capacity_entries: config.capacity_entries.min(u32::MAX as usize), ..config };
         let units = config.entry_octets.min(1 << 34) / UNIT_OCTETS;
-        let index_entries = config.capacity_entries.min(FIRST_INDEX_ENTRIES);
+        // A larger index lies beside the smaller one while it is filled. Explicit huge pages are
+        // reserved for what is needed in the end, and often a whole page for the smallest index.
+        let first_entries = match config.pages {
+            PageSize::Base | PageSize::Transparent => FIRST_INDEX_ENTRIES,
+            PageSize::Huge2MiB | PageSize::Huge1GiB => config.capacity_entries,
+        };
+        let index_entries = config.capacity_entries.min(first_entries);
         let shared = Shared {
             key,
             domain: Arc::new(Domain::new()),

@@ -1,0 +1,214 @@
+//! How many accesses to memory does a look-up wait for, and what limits the packet rate?
+//!
+//! Source: Takemasa17 §6.3 and Takemasa19 §4.1 (binary Patricia against hash table),
+//! Takemasa19 §3.2.3 (limits NF/C and B/M). Nothing is measured: the models are computed
+//! again from the papers' parameters, and our table is put into the same terms.
+//!
+//! * A vertex at depth d of a Patricia trie is visited every 2^d look-ups, and r·2^d
+//!   octets pass through the cache meanwhile; if that is more than the cache holds, it is
+//!   fetched again. A look-up visits as many vertices as the mean depth log2(n) + 0.3327
+//!   has whole levels, the root (depth 0) first.
+//! * The longest-first hash table: buckets of all lengths can be fetched side by side,
+//!   the entry only after its bucket: 2 dependent accesses, as many in all as there are
+//!   probes, and the entry.
+//! * Packets per second: at most N·F/C (cores, cycles per second, cycles per packet) and
+//!   at most B/M (octets per second and per packet).
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, ensure};
+use serde::Deserialize;
+
+use crate::experiment::{Context, Experiment, Outcome, Samples};
+use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "dram-model",
+    source: "Takemasa17 §6.3, Takemasa19 §3.2.3 and §4.1",
+    question: "How many accesses to memory does a look-up wait for, and what limits the packet rate?",
+    needs: "computed: under a second at every scale",
+    takes_names: false,
+    takes_trace: false,
+    run,
+};
+
+#[derive(Deserialize)]
+struct Takemasa17 {
+    section_6_3: FibParameters,
+}
+
+#[derive(Deserialize)]
+struct FibParameters {
+    fib_entries: u64,
+    table_lookups_per_longest_prefix_match: f64,
+    dram_bytes_per_data_packet: f64,
+    l3_cache_bytes: f64,
+    patricia_mean_depth: f64,
+    patricia_dram_accesses: f64,
+    hash_table_dram_accesses: f64,
+}
+
+#[derive(Deserialize)]
+struct Takemasa19 {
+    section_4_1: DependentAccesses,
+    section_3_2_3: PacketLimits,
+}
+
+#[derive(Deserialize)]
+struct DependentAccesses {
+    dependent_accesses_longest_first: f64,
+    dependent_accesses_two_stage: f64,
+    dependent_accesses_patricia: f64,
+}
+
+#[derive(Deserialize)]
+struct PacketLimits {
+    cycles_per_packet: f64,
+    dram_bytes_per_packet: f64,
+    dram_bandwidth_bytes_per_s: f64,
+    dram_limit_packets_per_s: f64,
+    computers: Vec<Computer>,
+}
+
+#[derive(Deserialize)]
+struct Computer {
+    name: String,
+    cores: f64,
+    hz: f64,
+    cpu_limit_packets_per_s: f64,
+}
+
+/// Lines of our index that a probe for a prefix that is not there reads: measured by the test of the tag index.
+const INDEX_LINES_PER_PROBE_IN_VAIN: f64 = 1.2;
+/// Octets of a line.
+const LINE_OCTETS: f64 = 64.0;
+/// Octets of our entries before the name, and the octets to which they are aligned.
+const ENTRY_HEADER_OCTETS: f64 = 8.0;
+const ENTRY_ALIGNMENT_OCTETS: f64 = 4.0;
+/// Prefixes that are sampled for means of the population.
+const SAMPLED_PREFIXES: u64 = 100_000;
+/// The papers round; what is computed again must agree this well.
+const AGREEMENT: f64 = 0.01;
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let takemasa17: Takemasa17 = serde_json::from_str(include_str!("../../papers/takemasa17.json"))?;
+    let takemasa19: Takemasa19 = serde_json::from_str(include_str!("../../papers/takemasa19.json"))?;
+    let mut rows = Vec::new();
+    let mut put = |case: &str, subject: &str, metric: &str, unit: &str, value: f64| {
+        let mut samples = Samples::default();
+        samples.add(value);
+        rows.push(samples.row(case, subject, metric, unit, None));
+    };
+
+    let fib = takemasa17.section_6_3;
+    ensure!(fib.fib_entries == PAPER_PREFIXES, "the lab's population is not the paper's");
+    let depth = patricia_mean_depth(fib.fib_entries);
+    let patricia = patricia_dram_accesses(depth, fib.dram_bytes_per_data_packet, fib.l3_cache_bytes);
+    let hash_table = fib.table_lookups_per_longest_prefix_match + 1.0;
+    agrees("mean depth", depth, fib.patricia_mean_depth)?;
+    agrees("Patricia accesses", patricia, fib.patricia_dram_accesses)?;
+    agrees("hash table accesses", hash_table, fib.hash_table_dram_accesses)?;
+    put("Patricia trie", "computed", "mean depth", "vertices", depth);
+    put("Patricia trie", "Takemasa17", "mean depth", "vertices", fib.patricia_mean_depth);
+    put("Patricia trie", "computed", "DRAM accesses", "per look-up", patricia);
+    put("Patricia trie", "Takemasa17", "DRAM accesses", "per look-up", fib.patricia_dram_accesses);
+    put("hash table", "computed", "DRAM accesses", "per look-up", hash_table);
+    put("hash table", "Takemasa17", "DRAM accesses", "per look-up", fib.hash_table_dram_accesses);
+
+    let ours = OurFib::of(SyntheticNames::new(context.seed, PAPER_PREFIXES));
+    put("our FIB", "computed", "index lines", "per look-up", ours.index_lines);
+    put("our FIB", "computed", "entry lines", "per look-up", ours.entry_lines);
+    put("our FIB", "computed", "DRAM accesses", "per look-up", ours.index_lines + ours.entry_lines);
+
+    let dependent = takemasa19.section_4_1;
+    agrees("dependent accesses of the trie", patricia, dependent.dependent_accesses_patricia)?;
+    put("Patricia trie", "Takemasa19", "dependent accesses", "per look-up", dependent.dependent_accesses_patricia);
+    put("2-stage", "Takemasa19", "dependent accesses", "per look-up", dependent.dependent_accesses_two_stage);
+    put("longest first", "Takemasa19", "dependent accesses", "per look-up", dependent.dependent_accesses_longest_first);
+    put("our FIB", "all buckets at once", "dependent accesses", "per look-up", 2.0);
+    put("our FIB", "batch, a bucket a round", "dependent accesses", "per look-up", ours.index_lines + 1.0);
+
+    let limits = takemasa19.section_3_2_3;
+    let dram_limit = limits.dram_bandwidth_bytes_per_s / limits.dram_bytes_per_packet;
+    agrees("B/M", dram_limit, limits.dram_limit_packets_per_s)?;
+    put("B/M", "computed", "limit", "Mpps", dram_limit / 1e6);
+    put("B/M", "Takemasa19", "limit", "Mpps", limits.dram_limit_packets_per_s / 1e6);
+    for computer in &limits.computers {
+        let cpu_limit = computer.cores * computer.hz / limits.cycles_per_packet;
+        agrees("NF/C", cpu_limit, computer.cpu_limit_packets_per_s)?;
+        let case = format!("NF/C, {}", computer.name);
+        put(&case, "computed", "limit", "Mpps", cpu_limit / 1e6);
+        put(&case, "Takemasa19", "limit", "Mpps", computer.cpu_limit_packets_per_s / 1e6);
+    }
+    let headline = BTreeMap::from([
+        ("patricia_depth".to_owned(), depth),
+        ("patricia_dram_accesses".to_owned(), patricia),
+        ("hash_table_dram_accesses".to_owned(), hash_table),
+        ("our_dram_accesses".to_owned(), ours.index_lines + ours.entry_lines),
+        ("dram_limit_mpps".to_owned(), dram_limit / 1e6),
+    ]);
+    let notes = vec![
+        "Everything is computed; the papers' parameters and results are data of this lab.".to_owned(),
+        "A bucket a round reads no bucket in vain and waits more often; the other names of the batch hide the waits."
+            .to_owned(),
+    ];
+    Ok(Outcome { rows, headline, notes })
+}
+
+fn agrees(what: &str, computed: f64, printed: f64) -> anyhow::Result<()> {
+    let far = (computed - printed).abs() / printed;
+    (far <= AGREEMENT).then_some(()).with_context(|| format!("{what}: computed {computed}, in the paper {printed}"))
+}
+
+fn patricia_mean_depth(entries: u64) -> f64 {
+    (entries as f64).log2() + 0.3327
+}
+
+fn patricia_dram_accesses(mean_depth: f64, bytes_per_packet: f64, cache_bytes: f64) -> f64 {
+    let is_fetched = |depth: &i32| bytes_per_packet * f64::from(*depth).exp2() > cache_bytes;
+    (0..mean_depth.floor() as i32).filter(is_fetched).count() as f64
+}
+
+/// Lines that a look-up of our FIB reads, on average over the population.
+struct OurFib {
+    index_lines: f64,
+    entry_lines: f64,
+}
+
+impl OurFib {
+    fn of(names: SyntheticNames) -> Self {
+        let (mut prefix, mut longest) = (Vec::new(), 0);
+        let mut probes_in_vain = 0;
+        let mut entry_lines = 0.0;
+        for number in 0..SAMPLED_PREFIXES {
+            longest = longest.max(names.prefix_components(number));
+        }
+        for number in 0..SAMPLED_PREFIXES {
+            probes_in_vain += longest - names.prefix_components(number);
+            names.write_prefix(number, &mut prefix);
+            // An entry begins anywhere in a line, at a multiple of four.
+            let octets = ENTRY_HEADER_OCTETS + prefix.len() as f64;
+            entry_lines += 1.0 + (octets - ENTRY_ALIGNMENT_OCTETS) / LINE_OCTETS;
+        }
+        let sampled = SAMPLED_PREFIXES as f64;
+        Self {
+            index_lines: 1.0 + probes_in_vain as f64 / sampled * INDEX_LINES_PER_PROBE_IN_VAIN,
+            entry_lines: entry_lines / sampled,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_decides_how_much_of_the_trie_is_fetched() {
+        assert_eq!(patricia_dram_accesses(24.02, 511.0, 55e6), 7.0);
+        assert_eq!(patricia_dram_accesses(24.02, 511.0, 0.0), 24.0);
+        assert_eq!(patricia_dram_accesses(24.02, 511.0, 1e12), 0.0);
+        assert!((patricia_mean_depth(1 << 20) - 20.3327).abs() < 1e-9);
+        assert!(agrees("x", 4.9, 4.87).is_ok() && agrees("x", 5.0, 4.87).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! What do larger pages save a FIB look-up, and what do hashes at hand?
+//!
+//! Source: Yuan15 Fig. 3.6 (4 KiB, 2 MiB, 1 GiB pages; hashes in the time or computed
+//! beforehand); there with binary search over lengths and up to a billion names, here
+//! with the papers' 13.5 million prefixes, one by one and in batches. One table per page
+//! size, all in memory at once, so that slices can take turns. Explicit huge pages are
+//! reserved for the run where the system lets us, and given back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
+use serde::Deserialize;
+
+use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::fib_measurement::{FibLookup, FibLookups, SLICE_NAMES, populate};
+use crate::synthetic_names::{NAME_COMPONENTS, PAPER_PREFIXES, SyntheticNames};
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fib-pages",
+    source: "Yuan15 Fig. 3.6",
+    question: "What do larger pages save a FIB look-up, and what do hashes at hand?",
+    needs: "quick: 2 min, 1 GiB per page size; full: 5 min, the same memory; explicit huge pages need root",
+    takes_names: false,
+    takes_trace: false,
+    run,
+};
+
+/// Sizes of a run.
+struct Size {
+    prefixes: u64,
+    repetitions: usize,
+    /// Slices of each variant and page size in a repetition.
+    slices: usize,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size { prefixes: 20_000, repetitions: 3, slices: 4 },
+        Scale::Quick => Size { prefixes: PAPER_PREFIXES, repetitions: 5, slices: 40 },
+        Scale::Full => Size { prefixes: PAPER_PREFIXES, repetitions: 9, slices: 400 },
+    }
+}
+
+#[derive(Deserialize)]
+struct Yuan15 {
+    figure_3_6: Reductions,
+}
+
+#[derive(Deserialize)]
+struct Reductions {
+    reduction_4kib_to_2mib_percent: [f64; 2],
+    reduction_2mib_to_1gib_percent: [f64; 2],
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size = size(context.scale);
+    let names = SyntheticNames::new(context.seed, size.prefixes);
+    context.plan_steps(PageSize::ALL.len() + size.repetitions);
+    let mut notes = Vec::new();
+    let mut reserved = Vec::new(); // given back after the tables are gone
+    let mut tables: Vec<(PageSize, Result<Fib, String>)> = Vec::new();
+    for pages in PageSize::ALL {
+        context.begin_step(&format!("FIB on {} pages", pages.name()))?;
+        let config = FibConfig { pages, entry_octets: entry_octets(names), ..FibConfig::new(size.prefixes as usize) };
+        reserved.push(ReservedPages::reserve(&config));
+        let check = || Ok(context.check_interrupt()?);
+        let table = populate(names, config, HashKey::from_seed(context.seed), &check);
+        context.check_interrupt()?;
+        tables.push((pages, table.map_err(|error| format!("not available: {error:#}"))));
+        context.end_step();
+    }
+
+    let mut samples: Vec<[Samples; FibLookup::ALL.len()]> = vec![Default::default(); tables.len()];
+    let mut lookups = FibLookups::new(names, 0);
+    for _ in 0..size.repetitions {
+        context.begin_step("look-ups")?;
+        let mut took_ns = vec![[0; FibLookup::ALL.len()]; tables.len()];
+        for _ in 0..size.slices {
+            for ((_, table), took_ns) in tables.iter().zip(&mut took_ns) {
+                let Ok(fib) = table else { continue };
+                for (lookup, took_ns) in FibLookup::ALL.into_iter().zip(took_ns) {
+                    *took_ns += lookups.slice(fib.view(), lookup, &context.clock)?;
+                }
+            }
+        }
+        let done = (size.slices * SLICE_NAMES) as f64;
+        for (((_, table), took_ns), samples) in tables.iter().zip(took_ns).zip(&mut samples) {
+            for (took_ns, samples) in took_ns.into_iter().zip(samples) {
+                match table {
+                    Ok(_) => samples.add_resolved(context.clock.resolve(took_ns).map(|ns| ns as f64 / done)),
+                    Err(reason) => samples.refuse(reason.clone()),
+                }
+            }
+        }
+        context.end_step();
+    }
+
+    let mut rows = Vec::new();
+    let mut headline = BTreeMap::new();
+    for ((pages, _), samples) in tables.iter().zip(&samples) {
+        for (lookup, samples) in FibLookup::ALL.into_iter().zip(samples) {
+            let row = samples.row(lookup.name(), pages.name(), "latency", "ns per look-up", None);
+            if let Some(value) = &row.value {
+                let key = format!("{} {} ns", lookup.name(), pages.name()).replace(", ", "_").replace([' ', '-'], "_");
+                headline.insert(key, value.median);
+            }
+            rows.push(row);
+        }
+    }
+    let yuan: Yuan15 = serde_json::from_str(include_str!("../../papers/yuan15.json"))?;
+    let Reductions { reduction_4kib_to_2mib_percent: small, reduction_2mib_to_1gib_percent: large } = yuan.figure_3_6;
+    notes.push(format!(
+        "Yuan15: latency falls by {} to {} % from 4 KiB to 2 MiB pages, by {} to {} % more to 1 GiB.",
+        small[0], small[1], large[0], large[1]
+    ));
+    notes.push("Transparent pages are those that the kernel joins on request (madvise).".to_owned());
+    Ok(Outcome { rows, headline, notes })
+}
+
+/// What the entries of these names need: explicit huge pages are taken whole, so not more.
+fn entry_octets(names: SyntheticNames) -> usize {
+    // 8 of header, 11 for each of the 4 components of the mean, 3 of fill at most; a percent to spare.
+    let mean = 8 + 11 * 4 + 3;
+    (names.prefixes() as usize * mean / 100 * 101).max(NAME_COMPONENTS as usize * 11)
+}
+
+/// Huge pages that the kernel was asked to keep ready, given back when dropped.
+struct ReservedPages {
+    file: PathBuf,
+    before: String,
+}
+
+impl ReservedPages {
+    /// `None` where the pages are none to reserve or the system does not let us.
+    fn reserve(config: &FibConfig) -> Option<Self> {
+        let (page_bytes, kib) = match config.pages {
+            PageSize::Base | PageSize::Transparent => return None,
+            PageSize::Huge2MiB | PageSize::Huge1GiB => (config.pages.bytes(), config.pages.bytes() >> 10),
+        };
+        let file = PathBuf::from(format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB/nr_hugepages"));
+        let before = fs::read_to_string(&file).ok()?.trim().to_owned();
+        // Entries and index, at 8 octets an entry, each in whole pages.
+        let pages = config.entry_octets.div_ceil(page_bytes) + (config.capacity_entries * 8 + 64).div_ceil(page_bytes);
+        let wanted = before.parse::<usize>().ok()? + pages;
+        fs::write(&file, wanted.to_string()).ok()?;
+        Some(Self { file, before })
+    }
+}
+
+impl Drop for ReservedPages {
+    fn drop(&mut self) {
+        // Nothing more can be done if the kernel keeps them.
+        let _ = fs::write(&self.file, &self.before);
+    }
+}

@@ -1,0 +1,289 @@
+//! Do look-ups suffer while the FIB is written?
+//!
+//! A reader looks names up in batches, a pin each, as a worker does; a writer inserts,
+//! removes and changes prefixes, a third each, at a steady pace. Phases with and without
+//! updates alternate, and the loss is the median over the pairs. The names looked up lie
+//! under prefixes that are there throughout, so every answer is checked against the one
+//! there must be; changes go to those same prefixes, insertions and removals to others.
+//!
+//! The reader's rate is per second of its own processor time, so that a busy machine does
+//! not count as a loss; interference through caches and memory does. With one processor
+//! reader and writer take turns, and the pace may not be reached.
+//! Unpaced: how many updates there are when the writer does nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use namewire_tables::{Fib, FibConfig, FibReader, HashKey, NextHop};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::fib_measurement::{FibLookups, SLICE_NAMES, next_hop, populate};
+use crate::process;
+use crate::statistics::Summary;
+use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fib-updates",
+    source: "ours (house plan §4)",
+    question: "Do look-ups suffer while the FIB is written 100,000 times a second?",
+    needs: "quick: 1 min, 1 GiB; full: 2 min, 1 GiB; two processors",
+    takes_names: false,
+    takes_trace: false,
+    run,
+};
+
+/// Sizes of a run.
+struct Size {
+    prefixes: u64,
+    pairs: usize,
+    phase: Duration,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size { prefixes: 20_000, pairs: 3, phase: Duration::from_millis(40) },
+        Scale::Quick => Size { prefixes: PAPER_PREFIXES, pairs: 25, phase: Duration::from_millis(400) },
+        Scale::Full => Size { prefixes: PAPER_PREFIXES, pairs: 100, phase: Duration::from_millis(400) },
+    }
+}
+
+/// Updates per second that the writer aims at: the bar and a tenth.
+const PACE_PER_S: f64 = 110_000.0;
+/// Updates between two looks at the clock.
+const BURST: u64 = 32;
+/// Prefixes beyond the population that are in the FIB at a time: those that come and go.
+const COMING_AND_GOING: u64 = 4_096;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Quiet,
+    Paced,
+    Unpaced,
+}
+
+impl Phase {
+    const ALL: [Self; 3] = [Self::Quiet, Self::Paced, Self::Unpaced];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Quiet => "no updates",
+            Self::Paced => "paced updates",
+            Self::Unpaced => "unpaced updates",
+        }
+    }
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size = size(context.scale);
+    context.plan_steps(1 + size.pairs);
+    context.begin_step("FIB")?;
+    let names = SyntheticNames::new(context.seed, size.prefixes);
+    let config = FibConfig::new((size.prefixes + COMING_AND_GOING) as usize);
+    let check = || Ok(context.check_interrupt()?);
+    let fib = populate(names, config, HashKey::from_seed(context.seed), &check)?;
+    let mut writer = Writer::new(fib, names, context.seed)?;
+    context.end_step();
+
+    let meter = Meter::default();
+    let reader = writer.fib.reader();
+    let mut table: BTreeMap<(Phase, &'static str), Samples> = BTreeMap::new();
+    let mut losses = Vec::new();
+    std::thread::scope(|scope| -> anyhow::Result<()> {
+        let reading = scope.spawn(|| meter.read_until_stopped(reader, names));
+        process::run_on_processor(1);
+        let measured = (0..size.pairs).try_for_each(|_| {
+            context.begin_step("look-ups and updates")?;
+            let mut rates = [0.0; 3];
+            for phase in Phase::ALL {
+                let (lookups, updates) = meter.phase(|| writer.write(phase, size.phase))?;
+                rates[phase as usize] = lookups;
+                table.entry((phase, "look-ups")).or_default().add(lookups / 1e6);
+                table.entry((phase, "updates")).or_default().add(updates);
+            }
+            losses.push(1.0 - rates[Phase::Paced as usize] / rates[Phase::Quiet as usize]);
+            context.end_step();
+            Ok(())
+        });
+        meter.stop();
+        let read = reading.join().map_err(|_| anyhow::anyhow!("the reader panicked"))?;
+        measured.and(read)
+    })?;
+    writer.check(size.prefixes)?;
+
+    let mut rows = Vec::new();
+    let mut headline = BTreeMap::new();
+    for ((phase, metric), samples) in &table {
+        let unit = if *metric == "updates" { "per s" } else { "M per s of processor time" };
+        let row = samples.row(phase.name(), "shared FIB", metric, unit, None);
+        let key = match (phase, *metric) {
+            (Phase::Paced, "updates") => Some("fib_updates_per_s"),
+            (Phase::Unpaced, "updates") => Some("fib_updates_per_s_max"),
+            (Phase::Quiet, "look-ups") => Some("quiet_mlps"),
+            _ => None,
+        };
+        if let (Some(key), Some(value)) = (key, &row.value) {
+            headline.insert(key.to_owned(), value.median);
+        }
+        if *phase != Phase::Quiet || *metric != "updates" {
+            rows.push(row);
+        }
+    }
+    let loss = Summary::of(&losses).context("no pair of phases")?;
+    headline.insert("update_lookup_loss".to_owned(), loss.median);
+    let notes = vec![format!(
+        "{} prefixes; {} pairs of phases of {:?}; pace {PACE_PER_S} updates per s; wrong answers would have ended the run.",
+        size.prefixes, size.pairs, size.phase
+    )];
+    Ok(Outcome { rows, headline, notes })
+}
+
+/// The control side: inserts, removes and changes in turn.
+struct Writer {
+    fib: Fib,
+    names: SyntheticNames,
+    rng_state: u64,
+    /// Prefixes with numbers from `first` to `next` − 1, all beyond the population, are in the FIB.
+    first: u64,
+    next: u64,
+    prefix: Vec<u8>,
+}
+
+impl Writer {
+    fn new(fib: Fib, names: SyntheticNames, seed: u64) -> anyhow::Result<Self> {
+        let first = names.prefixes();
+        let mut writer = Self { fib, names, rng_state: seed | 1, first, next: first, prefix: Vec::new() };
+        for _ in 0..COMING_AND_GOING / 2 {
+            writer.insert()?;
+        }
+        Ok(writer)
+    }
+
+    /// Updates for `duration`, or waits; says how many updates per second.
+    fn write(&mut self, phase: Phase, duration: Duration) -> anyhow::Result<f64> {
+        let started = Instant::now();
+        let mut updates = 0_u64;
+        loop {
+            let elapsed = started.elapsed();
+            if elapsed >= duration {
+                return Ok(updates as f64 / elapsed.as_secs_f64());
+            }
+            let due = match phase {
+                Phase::Quiet => false,
+                Phase::Paced => (updates as f64) < elapsed.as_secs_f64() * PACE_PER_S,
+                Phase::Unpaced => true,
+            };
+            if due {
+                for _ in 0..BURST {
+                    self.update(updates)?;
+                    updates += 1;
+                }
+            } else if phase == Phase::Quiet {
+                std::thread::sleep(duration - elapsed);
+            } else {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+    }
+
+    fn update(&mut self, number: u64) -> anyhow::Result<()> {
+        match number % 3 {
+            0 => self.insert(),
+            1 => self.remove(),
+            _ => self.change(),
+        }
+    }
+
+    fn insert(&mut self) -> anyhow::Result<()> {
+        self.names.write_prefix(self.next, &mut self.prefix);
+        let inserted = self.fib.insert(&self.prefix, &[next_hop(self.next)], 0, false)?;
+        ensure!(!inserted.replaced, "prefix {} was there before", self.next);
+        self.next += 1;
+        Ok(())
+    }
+
+    fn remove(&mut self) -> anyhow::Result<()> {
+        self.names.write_prefix(self.first, &mut self.prefix);
+        ensure!(self.fib.remove(&self.prefix), "prefix {} was not there", self.first);
+        self.first += 1;
+        Ok(())
+    }
+
+    /// One of the population leads elsewhere.
+    fn change(&mut self) -> anyhow::Result<()> {
+        // Xorshift (Marsaglia 2003): any order without pattern will do.
+        self.rng_state ^= self.rng_state << 13;
+        self.rng_state ^= self.rng_state >> 7;
+        self.rng_state ^= self.rng_state << 17;
+        self.names.write_prefix(self.rng_state % self.names.prefixes(), &mut self.prefix);
+        let nexthops = [NextHop { face: 300 + self.rng_state % 64, cost: self.rng_state >> 60 }];
+        let changed = self.fib.insert(&self.prefix, &nexthops, 0, false)?;
+        ensure!(changed.replaced, "a prefix of the population is gone");
+        Ok(())
+    }
+
+    fn check(&self, prefixes: u64) -> anyhow::Result<()> {
+        ensure!(self.fib.len() as u64 == prefixes + self.next - self.first, "prefixes were lost");
+        Ok(())
+    }
+}
+
+/// What the reader has done, told phase by phase.
+#[derive(Default)]
+struct Meter {
+    /// Raised for each phase; [`STOPPED`] ends the reader.
+    phase: AtomicU32,
+    /// Look-ups and nanoseconds of the phase at hand.
+    tally: Mutex<(u64, u64)>,
+}
+
+const STOPPED: u32 = u32::MAX;
+
+impl Meter {
+    /// Runs `work` and says how many look-ups per second of the reader's time there were
+    /// meanwhile, and what `work` said.
+    fn phase(&self, work: impl FnOnce() -> anyhow::Result<f64>) -> anyhow::Result<(f64, f64)> {
+        self.phase.fetch_add(1, Ordering::Relaxed);
+        *self.tally()? = (0, 0);
+        let result = work()?;
+        let (lookups, took_ns) = *self.tally()?;
+        ensure!(took_ns > 0, "the reader did nothing: it failed, or the machine has no time for it");
+        Ok((lookups as f64 * 1e9 / took_ns as f64, result))
+    }
+
+    fn stop(&self) {
+        self.phase.store(STOPPED, Ordering::Relaxed);
+    }
+
+    fn tally(&self) -> anyhow::Result<std::sync::MutexGuard<'_, (u64, u64)>> {
+        self.tally.lock().map_err(|_| anyhow::anyhow!("the other thread panicked"))
+    }
+
+    fn read_until_stopped(&self, mut reader: FibReader, names: SyntheticNames) -> anyhow::Result<()> {
+        process::run_on_processor(0);
+        let mut lookups = FibLookups::new(names, 0);
+        loop {
+            let phase = self.phase.load(Ordering::Relaxed);
+            if phase == STOPPED {
+                return Ok(());
+            }
+            let took_ns = lookups.slice_while_written(&mut reader, thread_time_ns)?;
+            let mut tally = self.tally()?;
+            // A slice that began in the phase before belongs to neither.
+            if self.phase.load(Ordering::Relaxed) == phase {
+                tally.0 += SLICE_NAMES as u64;
+                tally.1 += took_ns;
+            }
+        }
+    }
+}
+
+/// Processor time of the calling thread.
+fn thread_time_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
