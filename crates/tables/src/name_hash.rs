@@ -355,3 +355,22 @@ fn var_number(octets: &[u8], start: usize) -> Option<(u64, usize)> {
     let number = octets.get(start + 1..end)?;
     Some((number.iter().fold(0, |n, &octet| (n << 8) | u64::from(octet)), end))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_names_allocate_and_only_once() {
+        let (key, mut hashes) = (HashKey::from_seed(1), NameHashes::default());
+        let name = |components: usize| [8, 1, b'a'].repeat(components);
+        hashes.compute(&key, &name(INLINE_COMPONENTS)).unwrap();
+        assert_eq!(hashes.spilled.capacity(), 0);
+        hashes.compute(&key, &name(MAX_NAME_COMPONENTS)).unwrap();
+        let (room, at) = (hashes.spilled.capacity(), hashes.spilled.as_ptr());
+        for components in [0, INLINE_COMPONENTS + 1, MAX_NAME_COMPONENTS] {
+            hashes.compute(&key, &name(components)).unwrap();
+            assert_eq!((hashes.spilled.capacity(), hashes.spilled.as_ptr()), (room, at));
+        }
+    }
+}
