@@ -3,6 +3,7 @@
 mod dram_model;
 mod fib_pages;
 mod fib_updates;
+mod hash_flood;
 mod prefetch;
 pub mod ring_crossing;
 mod router_sockets;
@@ -17,6 +18,7 @@ pub const TABLE: &[Experiment] = &[
     fib_updates::EXPERIMENT,
     fib_pages::EXPERIMENT,
     dram_model::EXPERIMENT,
+    hash_flood::EXPERIMENT,
 ];
 
 /// The experiment with this id.

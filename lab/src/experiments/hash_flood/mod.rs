@@ -1,0 +1,360 @@
+//! Can whoever chooses names slow the tables down by collisions, and what does the
+//! hash cost that prevents it?
+//!
+//! *Flood*: names `/flood/X` are computed so that all have one 64-bit hash under a key
+//! that the attacker knows ([`collisions`]). Under that key a FIB that holds them must
+//! be slow (the control: without it the other figure would say nothing). Then the same
+//! names go into a FIB with a key that the attacker does not know, and the cost of a
+//! look-up is compared with that of random names of the same form in another FIB with
+//! the same key. Every name of the table is looked up, in an order without pattern;
+//! hashing is not counted. Each repetition has a fresh secret key.
+//!
+//! *Cost*: all prefixes of a name of 7 components of 9 characters, names one after the
+//! other as in a batch, and again so that each name waits for the hash of the last
+//! one: what instructions cost, and what their order costs.
+//!
+//! *Spread*: χ² of numbered names over 1024 cells of the hash, in standard deviations
+//! from its mean, the worst of several parts and forms for each key. A random function
+//! has 2 to 3. This is where a hash with a proof for two names may still be bad.
+//!
+//! What the numbers do not say: whether an attacker who can time single look-ups
+//! learns the key; the decision record argues that.
+
+mod candidates;
+mod collisions;
+
+use std::collections::{BTreeMap, HashSet};
+use std::hint::black_box;
+
+use anyhow::{Context as _, ensure};
+use namewire_tables::{Fib, HashKey, NameHashes, NextHop, hash_name};
+
+use self::candidates::{Candidate, Hashes, MAX_COMPONENTS, MultiplyFold, NotSpread, Padded, Polynomial, Sip, Tables};
+use self::collisions::KnownKey;
+use crate::clock::Clock;
+use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::record::Row;
+use crate::statistics::Summary;
+use crate::synthetic_names::SyntheticNames;
+use crate::tsc;
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "hash-flood",
+    source: "ours; hashes of So et al. 2013 and Takemasa19 §4.4.4",
+    question: "Do names chosen to collide slow the tables down, and what does the hash cost?",
+    needs: "quick: 10 s, 10 MB; full: 1 min, 20 MB",
+    takes_names: false,
+    takes_trace: false,
+    run,
+};
+
+/// Look-ups that are timed together, as a batch of the engine.
+const BATCH: usize = 64;
+/// Names whose prefixes are hashed in one timing: they stay in the processor's caches, as packets just received do.
+const HASHED_NAMES: u64 = 512;
+/// Times that they are hashed in one repetition.
+const ROUNDS: usize = 20;
+/// Names of one χ².
+const NUMBERED_NAMES: u32 = 1 << 15;
+const CELLS: usize = 1024;
+/// Times that every name is looked up in one repetition under the known key: a look-up walks over all names.
+const CONTROL_PASSES: usize = 3;
+/// A known key that does not slow look-ups down by this means that the control failed.
+const LEAST_CONTROL_FACTOR: f64 = 4.0;
+
+struct Size {
+    repetitions: u64,
+    flood_names: usize,
+    /// The same under the secret key.
+    passes: usize,
+    spread_keys: u64,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size { repetitions: 3, flood_names: 256, passes: 4, spread_keys: 2 },
+        Scale::Quick => Size { repetitions: 15, flood_names: 2_048, passes: 40, spread_keys: 20 },
+        Scale::Full => Size { repetitions: 31, flood_names: 8_192, passes: 40, spread_keys: 100 },
+    }
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size = size(context.scale);
+    context.plan_steps(2 * size.repetitions as usize + size.spread_keys as usize);
+    let mut outcome = Outcome {
+        notes: vec![
+            "Look-ups: hashes are made before, the answer is checked after. A factor is flood names over random names."
+                .to_owned(),
+            "Candidates other than the tables' own may read beyond the end of a name, which spares them work."
+                .to_owned(),
+        ],
+        ..Outcome::default()
+    };
+    flood(context, &size, &mut outcome)?;
+    hash_costs(context, &size, &mut outcome)?;
+    spread(context, &size, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// TSC cycles, or nanoseconds where there is no such counter.
+fn ticks(clock: &Clock) -> u64 {
+    tsc::read().unwrap_or_else(|| clock.now_ns())
+}
+
+fn unit(clock: &Clock, per: &str) -> String {
+    format!("{} per {per}", if clock.tsc_hz().is_some() { "TSC cycles" } else { "ns" })
+}
+
+fn median(rows: &[Row], subject: &str, metric: &str) -> anyhow::Result<f64> {
+    let row = rows.iter().find(|row| row.subject == subject && row.metric == metric);
+    let value = row.and_then(|row| row.value.as_ref()).with_context(|| format!("no {metric} of {subject}"))?;
+    Ok(value.median)
+}
+
+// ---- the flood
+
+const FACTOR: &str = "flood over random";
+
+fn flood(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let known = u128::from(context.seed).wrapping_mul(0x0123_4567_89ab_cdef_1122_3344_5566_7789).to_le_bytes();
+    let colliding = KnownKey::new(known).colliding_names(size.flood_names, context.seed);
+    let distinct: HashSet<&Vec<u8>> = colliding.iter().collect();
+    let hashes: HashSet<u64> = colliding.iter().map(|name| hash_name(&HashKey::new(known), name)).collect();
+    ensure!(distinct.len() == size.flood_names && hashes.len() == 1, "the attack on the known key failed");
+    let random: Vec<Vec<u8>> = (0..size.flood_names).map(|n| random_name(context.seed, n as u64)).collect();
+
+    let unit = unit(&context.clock, "look-up");
+    let mut samples: BTreeMap<(&str, &str), Samples> = BTreeMap::new();
+    for repetition in 0..size.repetitions {
+        context.begin_step("flood")?;
+        for (case, key, passes) in [
+            ("known-key", HashKey::new(known), CONTROL_PASSES),
+            ("secret-key", HashKey::from_seed(!context.seed ^ repetition << 32), size.passes),
+        ] {
+            let tables = [Table::new(&colliding, key)?, Table::new(&random, key)?];
+            let mut costs = [Vec::new(), Vec::new()];
+            for _ in 0..passes {
+                for (table, costs) in tables.iter().zip(&mut costs) {
+                    table.look_up_all(context, &mut Vec::new())?; // the other table had the caches
+                    table.look_up_all(context, costs)?;
+                }
+            }
+            let [flood, random] = costs.map(|costs| Summary::of(&costs).map_or(f64::NAN, |summary| summary.median));
+            for (subject, value) in [("flood names", flood), ("random names", random), (FACTOR, flood / random)] {
+                samples.entry((case, subject)).or_default().add(value);
+            }
+        }
+        context.end_step();
+    }
+    for ((case, subject), samples) in &samples {
+        let (metric, unit) = if *subject == FACTOR { ("factor", "times") } else { ("look-up", unit.as_str()) };
+        outcome.rows.push(samples.row(case, subject, metric, unit, None));
+    }
+    for (case, key) in [("known-key", "flood_factor_known_key"), ("secret-key", "flood_factor_secret_key")] {
+        let row = outcome.rows.iter().find(|row| row.case == case && row.metric == "factor");
+        let factor = row.and_then(|row| row.value.as_ref()).context("no factor")?.median;
+        outcome.headline.insert(key.to_owned(), factor);
+    }
+    let control = outcome.headline["flood_factor_known_key"];
+    ensure!(control >= LEAST_CONTROL_FACTOR, "names with one hash cost only {control} times as much: no control");
+    Ok(())
+}
+
+/// A name of the form of those that collide.
+fn random_name(seed: u64, number: u64) -> Vec<u8> {
+    let mut random = [0; 14];
+    let words = [1, 2].map(|n| split_mix(seed ^ split_mix(number * 4 + n)));
+    random[..8].copy_from_slice(&words[0].to_le_bytes());
+    random[8..].copy_from_slice(&words[1].to_le_bytes()[..6]);
+    [b"\x08\x05flood\x08\x0e".as_slice(), &random].concat()
+}
+
+const fn split_mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A FIB that holds the names, and the order in which they are looked up.
+struct Table<'a> {
+    fib: Fib,
+    order: Vec<&'a [u8]>,
+}
+
+impl<'a> Table<'a> {
+    fn new(names: &'a [Vec<u8>], key: HashKey) -> anyhow::Result<Self> {
+        let mut fib = Fib::new(names.len(), key);
+        for name in names {
+            fib.insert(name, &[NextHop { face: 300, cost: 0 }], 0, false)?;
+        }
+        let mut order: Vec<(u64, &[u8])> =
+            names.iter().enumerate().map(|(n, name)| (split_mix(n as u64), &name[..])).collect();
+        order.sort_unstable();
+        Ok(Self { fib, order: order.into_iter().map(|(_, name)| name).collect() })
+    }
+
+    /// Looks every name up; adds the cost of one look-up of each batch to `costs`.
+    fn look_up_all(&self, context: &Context, costs: &mut Vec<f64>) -> anyhow::Result<()> {
+        let fib = self.fib.view();
+        let mut hashes = vec![NameHashes::default(); BATCH];
+        let mut found = [0; BATCH];
+        for names in self.order.chunks(BATCH) {
+            context.check_interrupt()?;
+            ensure!(NameHashes::compute_batch(fib.key(), names, &mut hashes) == 0, "a name was refused");
+            let started = ticks(&context.clock);
+            for ((name, hashes), found) in names.iter().zip(&hashes).zip(&mut found) {
+                *found = fib.longest_prefix_match(name, hashes).map_or(0, |entry| entry.name_value.len());
+            }
+            let ended = ticks(&context.clock);
+            ensure!(names.iter().zip(&found).all(|(name, &found)| found == name.len()), "a name was not found");
+            costs.push(ended.saturating_sub(started) as f64 / names.len() as f64);
+        }
+        Ok(())
+    }
+}
+
+// ---- what candidates cost
+
+fn hash_costs(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let names: Vec<Padded> = {
+        let (synthetic, mut name) = (SyntheticNames::new(context.seed, 1 << 20), Vec::new());
+        let all = (0..HASHED_NAMES).map(|number| {
+            synthetic.write_name(number, &mut name);
+            Padded::new(&name)
+        });
+        all.collect()
+    };
+    let mut costs = Costs { clock: &context.clock, names: &names, samples: Vec::new() };
+    for _ in 0..size.repetitions {
+        context.begin_step("hash")?;
+        costs.measure::<Tables>();
+        costs.measure::<NotSpread>();
+        costs.measure::<Sip<1, 3>>();
+        costs.measure::<Sip<2, 4>>();
+        costs.measure::<Polynomial>();
+        costs.measure::<MultiplyFold>();
+        context.end_step();
+    }
+    let unit = unit(&context.clock, "name");
+    for (candidate, metric, samples) in costs.samples {
+        outcome.rows.push(samples.row("seven-by-nine", candidate, metric, &unit, None));
+    }
+    let cost = |candidate| median(&outcome.rows, candidate, IN_A_BATCH);
+    let (ours, sip) = (cost(Tables::NAME)?, cost(Sip::<1, 3>::NAME)?);
+    if context.clock.tsc_hz().is_some() {
+        outcome.headline.insert("hash_cycles".to_owned(), ours);
+    }
+    outcome.headline.insert("siphash_1_3_over_ours".to_owned(), sip / ours);
+    Ok(())
+}
+
+const IN_A_BATCH: &str = "names in a batch";
+const ONE_AFTER_THE_OTHER: &str = "one after the other";
+
+struct Costs<'a> {
+    clock: &'a Clock,
+    names: &'a [Padded],
+    samples: Vec<(&'static str, &'static str, Samples)>,
+}
+
+impl Costs<'_> {
+    fn measure<C: Candidate>(&mut self) {
+        let mut candidate = C::with_seed(1);
+        for (metric, cost) in [
+            (IN_A_BATCH, self.cost::<C, false>(&mut candidate)),
+            (ONE_AFTER_THE_OTHER, self.cost::<C, true>(&mut candidate)),
+        ] {
+            let place = self.samples.iter().position(|(name, known, _)| (*name, *known) == (C::NAME, metric));
+            let place = place.unwrap_or_else(|| {
+                self.samples.push((C::NAME, metric, Samples::default()));
+                self.samples.len() - 1
+            });
+            match cost {
+                Some(cost) => self.samples[place].2.add(cost),
+                None => self.samples[place].2.refuse("nothing was hashed".to_owned()),
+            }
+        }
+    }
+
+    /// Ticks per name; with `WAITS` a name is not known before the last one's hash.
+    fn cost<C: Candidate, const WAITS: bool>(&self, candidate: &mut C) -> Option<f64> {
+        // Zero, but only we know.
+        let mask = black_box(0_usize);
+        let (mut rounds, mut out) = (Vec::new(), [0; MAX_COMPONENTS]);
+        for _ in 0..ROUNDS {
+            let (started, mut last) = (ticks(self.clock), 0);
+            for number in 0..self.names.len() {
+                let place = if WAITS { number + (last as usize & mask) } else { number };
+                let components = candidate.hash_prefixes(&self.names[place], &mut out);
+                last = out[components - 1];
+                black_box((&mut *candidate, &mut out));
+            }
+            rounds.push(ticks(self.clock).saturating_sub(started) as f64 / self.names.len() as f64);
+        }
+        Summary::of(&rounds).map(|summary| summary.median)
+    }
+}
+
+// ---- how candidates spread numbered names
+
+fn spread(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let numbered: [fn(u32) -> Vec<u8>; 3] = [
+        |n| [b"\x08\x05video\x32\x04".as_slice(), &n.to_be_bytes()].concat(),
+        |n| [b"\x08\x01a\x08\x05".as_slice(), format!("{n:05}").as_bytes()].concat(),
+        |n| [b"\x08\x03net\x32\x01".as_slice(), &[(n >> 8) as u8], b"\x32\x01", &[n as u8]].concat(),
+    ];
+    let shapes = numbered.map(|name| (0..NUMBERED_NAMES).map(|n| Padded::new(&name(n))).collect::<Vec<_>>());
+    let mut samples: BTreeMap<&str, Samples> = BTreeMap::new();
+    for seed in 0..size.spread_keys {
+        context.begin_step("spread")?;
+        let seed = context.seed ^ seed << 40;
+        samples.entry(Tables::NAME).or_default().add(worst_chi_squared::<Tables>(seed, &shapes));
+        samples.entry(NotSpread::NAME).or_default().add(worst_chi_squared::<NotSpread>(seed, &shapes));
+        samples.entry(Sip::<1, 3>::NAME).or_default().add(worst_chi_squared::<Sip<1, 3>>(seed, &shapes));
+        samples.entry(Polynomial::NAME).or_default().add(worst_chi_squared::<Polynomial>(seed, &shapes));
+        samples.entry(MultiplyFold::NAME).or_default().add(worst_chi_squared::<MultiplyFold>(seed, &shapes));
+        context.end_step();
+    }
+    for (candidate, samples) in &samples {
+        outcome.rows.push(samples.row("numbered-names", candidate, "worst chi squared", "std deviations", None));
+    }
+    let ours = outcome.rows.iter().find(|row| row.case == "numbered-names" && row.subject == Tables::NAME);
+    let ours = ours.and_then(|row| row.value.as_ref()).context("no spread")?;
+    // 15 draws for each of at most 100 keys: a random function stays below this but for one run in thousands.
+    ensure!(ours.high < 7.0, "numbered names are {} standard deviations from random", ours.high);
+    outcome.headline.insert("worst_chi_squared_deviations".to_owned(), ours.high);
+    Ok(())
+}
+
+/// How far χ² is from its mean, in standard deviations, for that part of the hash and that form of name where it is
+/// farthest. Parts: the tag of 10 bits alone, above and below, the bucket in the 48 bits below the tag, both, the
+/// lowest bits.
+fn worst_chi_squared<C: Candidate>(seed: u64, shapes: &[Vec<Padded>]) -> f64 {
+    let parts: [fn(u64) -> u64; 5] = [
+        |hash| hash >> 54,
+        |hash| hash >> 48,
+        |hash| (hash << 16) >> 54,
+        |hash| hash >> 59 << 5 | hash >> 43 & 31,
+        |hash| hash,
+    ];
+    let mut candidate = C::with_seed(seed);
+    let mut worst = 0.0_f64;
+    for names in shapes {
+        let mut counts = [[0_u32; CELLS]; 5];
+        let mut out: Hashes = [0; MAX_COMPONENTS];
+        for name in names {
+            let components = candidate.hash_prefixes(name, &mut out);
+            for (counts, part) in counts.iter_mut().zip(parts) {
+                counts[part(out[components - 1]) as usize % CELLS] += 1;
+            }
+        }
+        let (expected, freedom) = (f64::from(NUMBERED_NAMES) / CELLS as f64, (CELLS - 1) as f64);
+        for counts in counts {
+            let chi_squared: f64 = counts.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
+            worst = worst.max((chi_squared - freedom).abs() / (2.0 * freedom).sqrt());
+        }
+    }
+    worst
+}
