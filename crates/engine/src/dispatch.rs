@@ -192,8 +192,8 @@ impl Round {
     }
 
     /// True if nobody else was asked or will be.
-    pub(crate) const fn is_alone(&self) -> bool {
-        self.is_first && self.is_over()
+    pub const fn is_alone(&self) -> bool {
+        self.is_first && !self.answered && self.is_over()
     }
 
     /// The rest of it, for the next worker.

@@ -1,13 +1,16 @@
 //! The rings between workers: one per ordered pair, carrying packets whose name or
 //! face belongs to the other (house plan §4).
 //!
-//! A record is fixed-size metadata and the packet's octets:
+//! A record is metadata, as far as it is there, and the packet's octets:
 //!
 //! ```text
-//!  0    1  2..10  10..12   12    13     14  15..47   48..56    56..64    64..72   72..82  –  88…
-//!  kind –  face   flags    nack  token  –   token    incoming  next hop  mark     round      packet
-//!                          code  length     octets   face id   face id
+//!  0      1      2     3       4..6   6..8   8..16  then, each only if its flag is set:
+//!  kind   token  nack  octets  flags  –      face   incoming u64, next hop u64, mark u64, round, token,
+//!         length /50   of all                       and fill up to a multiple of 8: the packet is aligned
 //! ```
+//!
+//! 16 octets for a bare Interest to be decided, 32 for Data to be sent, 88 at most: a line less to move
+//! between two cores than if all had 88.
 
 use crate::ring::{Consumer, Doorbell, Producer, PushError};
 use namewire_engine::dispatch::Round;
@@ -21,7 +24,7 @@ use std::sync::Arc;
 /// Octets of all rings together, as far as [`RING_BYTES_LEAST`] and [`RING_BYTES_MOST`] allow.
 const RINGS_BYTES: usize = 16 << 20;
 
-/// Fewest octets of one ring: room for 14 of the largest packets or 650 small ones.
+/// Fewest octets of one ring: room for 14 of the largest packets or 900 small ones.
 const RING_BYTES_LEAST: usize = 128 << 10;
 
 /// Most octets of one ring: more than an application's window of large packets.
@@ -34,8 +37,12 @@ fn ring_bytes(workers: usize) -> usize {
     1 << share.ilog2() // a power of two, as rings want
 }
 
-/// Octets of a record before the packet.
-const METADATA_BYTES: usize = 88;
+/// Octets of metadata that every record has.
+const FIXED_BYTES: usize = 16;
+
+/// Most octets of a record before the packet: three numbers, a round and a token beside the fixed ones.
+const METADATA_BYTES_MOST: usize =
+    (FIXED_BYTES + 3 * 8 + Round::BYTES + namewire_packet::lp::MAX_PIT_TOKEN_BYTES).next_multiple_of(8);
 
 /// What the receiving worker is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,66 +69,101 @@ pub struct Record<'a> {
     pub packet: &'a mut [u8],
 }
 
-const HAS_NACK: u8 = 1;
-const HAS_INCOMING: u8 = 2;
-const HAS_NEXT_HOP: u8 = 4;
-const NO_CACHE: u8 = 8;
-const NON_DISCOVERY: u8 = 16;
+const HAS_NACK: u16 = 1;
+const HAS_INCOMING: u16 = 2;
+const HAS_NEXT_HOP: u16 = 4;
+const NO_CACHE: u16 = 8;
+const NON_DISCOVERY: u16 = 16;
+const HAS_MARK: u16 = 32;
+const HAS_ROUND: u16 = 64;
 
-fn encode(task: Task, face: FaceId, headers: &LpHeaders) -> [u8; METADATA_BYTES] {
-    let mut out = [0; METADATA_BYTES];
-    match task {
-        Task::Decide { round } => out[72..82].copy_from_slice(&round.to_octets()),
-        Task::Transmit => out[0] = 1,
+/// Metadata being written, from the front.
+struct Metadata {
+    octets: [u8; METADATA_BYTES_MOST],
+    len: usize,
+}
+
+impl Metadata {
+    fn put(&mut self, octets: &[u8]) {
+        self.octets[self.len..self.len + octets.len()].copy_from_slice(octets);
+        self.len += octets.len();
     }
-    out[2..10].copy_from_slice(&face.0.to_le_bytes());
-    let flag = |set: bool, bit: u8| if set { bit } else { 0 };
-    out[10] = flag(headers.nack.is_some(), HAS_NACK)
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.octets[..self.len]
+    }
+}
+
+fn encode(task: Task, face: FaceId, headers: &LpHeaders) -> Metadata {
+    let round = match task {
+        Task::Decide { round } if !round.is_alone() => Some(round),
+        _ => None,
+    };
+    let flag = |set: bool, bit: u16| if set { bit } else { 0 };
+    let flags = flag(headers.nack.is_some(), HAS_NACK)
         | flag(headers.incoming_face_id.is_some(), HAS_INCOMING)
         | flag(headers.next_hop_face_id.is_some(), HAS_NEXT_HOP)
+        | flag(headers.congestion_mark != 0, HAS_MARK)
+        | flag(round.is_some(), HAS_ROUND)
         | flag(headers.no_cache, NO_CACHE)
         | flag(headers.non_discovery, NON_DISCOVERY);
-    out[12] = headers.nack.map_or(0, |reason| reason.code() as u8); // 0, 50, 100 or 150
-    if let Some(token) = &headers.pit_token {
-        let octets = token.as_bytes();
-        out[13] = octets.len() as u8;
-        out[15..15 + octets.len()].copy_from_slice(octets);
+    let mut out = Metadata { octets: [0; METADATA_BYTES_MOST], len: FIXED_BYTES };
+    out.octets[0] = u8::from(task == Task::Transmit);
+    out.octets[2] = headers.nack.map_or(0, |reason| (reason.code() / 50) as u8); // 0, 50, 100 or 150
+    out.octets[4..6].copy_from_slice(&flags.to_le_bytes());
+    out.octets[8..16].copy_from_slice(&face.0.to_le_bytes());
+    let mark = Some(headers.congestion_mark).filter(|&mark| mark != 0);
+    let faces = [headers.incoming_face_id, headers.next_hop_face_id].map(|face| face.map(|face| face.0));
+    for number in faces.into_iter().chain([mark]).flatten() {
+        out.put(&number.to_le_bytes());
     }
-    out[48..56].copy_from_slice(&headers.incoming_face_id.unwrap_or_default().0.to_le_bytes());
-    out[56..64].copy_from_slice(&headers.next_hop_face_id.unwrap_or_default().0.to_le_bytes());
-    out[64..72].copy_from_slice(&headers.congestion_mark.to_le_bytes());
+    if let Some(round) = round {
+        out.put(&round.to_octets());
+    }
+    if let Some(token) = &headers.pit_token {
+        out.octets[1] = token.as_bytes().len() as u8;
+        out.put(token.as_bytes());
+    }
+    out.len = out.len.next_multiple_of(8);
+    out.octets[3] = out.len as u8;
     out
 }
 
 /// Reads a record. `None` for one that no worker wrote, which does not happen.
 fn decode(record: &mut [u8]) -> Option<Record<'_>> {
-    let (metadata, packet) = record.split_at_mut_checked(METADATA_BYTES)?;
-    let number = |at: usize| {
-        let mut octets = [0; 8];
-        octets.copy_from_slice(&metadata[at..at + 8]);
-        u64::from_le_bytes(octets)
+    let &[kind, token_bytes, nack, metadata_bytes, flags_low, flags_high, ..] = &*record else { return None };
+    let (metadata, packet) = record.split_at_mut_checked(usize::from(metadata_bytes))?;
+    let (mut face, mut rest) = ([0; 8], metadata.get(FIXED_BYTES..)?);
+    face.copy_from_slice(&metadata[FIXED_BYTES - 8..FIXED_BYTES]);
+    let flags = u16::from_le_bytes([flags_low, flags_high]);
+    let has = |bit: u16| flags & bit != 0;
+    let mut number = |bit: u16| -> Option<Option<u64>> {
+        if !has(bit) {
+            return Some(None);
+        }
+        let (octets, after) = rest.split_first_chunk()?;
+        rest = after;
+        Some(Some(u64::from_le_bytes(*octets)))
     };
-    let has = |bit: u8| metadata[10] & bit != 0;
-    let token_length = usize::from(metadata[13]).min(namewire_packet::lp::MAX_PIT_TOKEN_BYTES);
+    let incoming = number(HAS_INCOMING)?;
+    let next_hop = number(HAS_NEXT_HOP)?;
+    let congestion_mark = number(HAS_MARK)?.unwrap_or(0);
+    let mut round = Round::default();
+    if has(HAS_ROUND) {
+        let (octets, after) = rest.split_first_chunk()?;
+        (round, rest) = (Round::from_octets(octets), after);
+    }
     let headers = LpHeaders {
-        pit_token: PitToken::new(&metadata[15..15 + token_length]),
-        nack: has(HAS_NACK).then(|| NackReason::from_code(u64::from(metadata[12]))),
-        incoming_face_id: has(HAS_INCOMING).then(|| FaceId(number(48))),
-        next_hop_face_id: has(HAS_NEXT_HOP).then(|| FaceId(number(56))),
+        pit_token: PitToken::new(rest.get(..usize::from(token_bytes))?),
+        nack: has(HAS_NACK).then(|| NackReason::from_code(u64::from(nack) * 50)),
+        incoming_face_id: incoming.map(FaceId),
+        next_hop_face_id: next_hop.map(FaceId),
         no_cache: has(NO_CACHE),
-        congestion_mark: number(64),
+        congestion_mark,
         non_discovery: has(NON_DISCOVERY),
     };
-    let task = match metadata[0] {
-        1 => Task::Transmit,
-        _ => {
-            let mut round = [0; Round::BYTES];
-            round.copy_from_slice(&metadata[72..82]);
-            Task::Decide { round: Round::from_octets(&round) }
-        }
-    };
-    let face = FaceId(number(2));
-    Some(Record { task, face, headers, packet })
+    let task = if kind == 1 { Task::Transmit } else { Task::Decide { round } };
+    Some(Record { task, face: FaceId(u64::from_le_bytes(face)), headers, packet })
 }
 
 /// How to wake one worker.
@@ -181,14 +223,14 @@ impl Outbox {
     pub fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) -> bool {
         let Some(producer) = self.producers.get_mut(usize::from(to)).and_then(Option::as_mut) else { return false };
         let metadata = encode(task, face, headers);
-        let pushed = match producer.try_push(&[&metadata, packet]) {
+        let pushed = match producer.try_push(&[metadata.as_bytes(), packet]) {
             Err(PushError::Full) => {
                 // What is queued may just not be visible yet: show it, wake whoever could
                 // make room while this batch goes on, and try once more.
                 producer.publish();
                 let bell = &self.bells[usize::from(to)];
                 bell.doorbell.ring(|| bell.waker.wake());
-                producer.try_push(&[&metadata, packet])
+                producer.try_push(&[metadata.as_bytes(), packet])
             }
             other => other,
         };
@@ -258,13 +300,29 @@ mod tests {
                 LpHeaders { nack: Some(NackReason::None), pit_token: PitToken::new(&[1]), ..LpHeaders::default() },
             ),
         ];
-        for (task, headers) in samples {
-            let mut record = encode(task, FaceId(300), &headers).to_vec();
+        for &(task, headers) in &samples {
+            let mut record = encode(task, FaceId(300), &headers).as_bytes().to_vec();
             record.extend_from_slice(b"packet");
             let read = decode(&mut record).unwrap();
             assert_eq!((read.task, read.face, read.headers), (task, FaceId(300), headers));
             assert_eq!(read.packet, b"packet");
         }
+        let of_data = LpHeaders {
+            pit_token: PitToken::new(&[7; 6]),
+            incoming_face_id: Some(FaceId(300)),
+            ..LpHeaders::default()
+        };
+        for (task, headers, octets) in [
+            (Task::Decide { round: Round::default() }, LpHeaders::default(), 16),
+            (Task::Transmit, of_data, 32),
+            (samples[1].0, samples[1].1, METADATA_BYTES_MOST),
+        ] {
+            assert_eq!(encode(task, FaceId(300), &headers).as_bytes().len(), octets);
+        }
+        // Records that no worker writes: refused, whatever they claim.
         assert!(decode(&mut [0; 10]).is_none());
+        assert!(decode(&mut [0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_none());
+        assert!(decode(&mut [0, 0, 0, 16, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_none());
+        assert!(decode(&mut [0, 9, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_none());
     }
 }
