@@ -11,6 +11,11 @@
 //!   as between workers that keep up.
 //! * *one thread*: both ends in turn, so that no line moves: what the instructions cost.
 //!
+//! * *line-round-trip*: one cache line, written by one processor and then by the other. It
+//!   tells where the two are: some 200 cycles on this kind of processor if they share a
+//!   last-level cache, some 1,000 if they do not. A virtual machine may be moved from
+//!   one to the other while it runs, and the ring's cost follows.
+//!
 //! The headline is the dearer of Interest and Data in full batches: what sender and
 //! receiver spend on one packet together. What it does not say: how the wake-up of a
 //! sleeping worker is paid for (a system call, once per sleep), and cores that share
@@ -118,6 +123,9 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             }
             context.end_step();
         }
+        if let Some(cpus) = cpus {
+            table.add_one("line-round-trip", "two threads", "both", line_round_trip(&context.clock, cpus, batches)?);
+        }
     }
     Ok(table.outcome(cpus))
 }
@@ -133,28 +141,37 @@ impl Table<'_> {
         for (metric, value) in
             [("sender", crossing.sender_ticks), ("receiver", crossing.receiver_ticks), ("both", crossing.total_ticks())]
         {
-            self.samples.entry((case.to_owned(), subject, metric)).or_default().add(value);
+            self.add_one(case, subject, metric, value);
         }
+    }
+
+    fn add_one(&mut self, case: &str, subject: &'static str, metric: &'static str, value: f64) {
+        self.samples.entry((case.to_owned(), subject, metric)).or_default().add(value);
     }
 
     fn outcome(self, cpus: Option<(usize, usize)>) -> Outcome {
         let has_tsc = self.clock.tsc_hz().is_some();
         let unit = if has_tsc { "TSC cycles per packet" } else { "ns per packet" };
-        let rows: Vec<_> = self
-            .samples
-            .iter()
-            .map(|((case, subject, metric), samples)| samples.row(case, subject, metric, unit, None))
-            .collect();
-        let median = |subject: &str| {
-            let full = KINDS.map(|kind| format!("{}-batch-{FULL_BATCH_PACKETS}", kind.name));
+        let row = |((case, subject, metric), samples): (&(String, &'static str, &'static str), &Samples)| {
+            let unit = if case == "line-round-trip" { unit.replace("packet", "round trip") } else { unit.to_owned() };
+            samples.row(case, subject, metric, &unit, None)
+        };
+        let rows: Vec<_> = self.samples.iter().map(row).collect();
+        let full = KINDS.map(|kind| format!("{}-batch-{FULL_BATCH_PACKETS}", kind.name));
+        let dearest = |cases: &[String], subject: &str| {
             let of_both = rows.iter().filter(|row| row.subject == subject && row.metric == "both");
             let medians =
-                of_both.filter(|row| full.contains(&row.case)).filter_map(|row| Some(row.value.as_ref()?.median));
+                of_both.filter(|row| cases.contains(&row.case)).filter_map(|row| Some(row.value.as_ref()?.median));
             medians.max_by(f64::total_cmp)
         };
+        let values = [
+            ("ring_crossing", dearest(&full, "two threads")),
+            ("ring_one_thread", dearest(&full, "one thread")),
+            ("line_round_trip", dearest(&["line-round-trip".to_owned()], "two threads")),
+        ];
         let mut headline = BTreeMap::new();
-        for (subject, key) in [("two threads", "ring_crossing"), ("one thread", "ring_one_thread")] {
-            let Some(value) = median(subject) else { continue };
+        for (key, value) in values {
+            let Some(value) = value else { continue };
             if let Some(hz) = self.clock.tsc_hz() {
                 headline.insert(format!("{key}_cycles"), value);
                 headline.insert(format!("{key}_ns"), value * 1e9 / hz);
@@ -289,6 +306,41 @@ fn two_threads(
         side.map_err(|_| anyhow::anyhow!("a measuring thread panicked")).and_then(|samples| samples)
     };
     summed_up(&samples(sender)?, &samples(receiver)?)
+}
+
+/// Ticks until a line that the other processor has written is written here and seen there, and back.
+fn line_round_trip(clock: &Clock, cpus: (usize, usize), trains: u64) -> anyhow::Result<f64> {
+    /// Round trips that are timed together.
+    const TRAIN: u64 = 16;
+    let line = AtomicU64::new(0);
+    let failed = AtomicBool::new(false);
+    // Each side waits for its turn, odd or even, and gives the turn away.
+    let play = |cpu: usize, turn: u64| -> anyhow::Result<Vec<f64>> {
+        process::stay_on(cpu).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+        let mut samples = Vec::new();
+        let mut started = ticks(clock);
+        for round_trip in 1..=trains * TRAIN {
+            let expected = 2 * (round_trip - 1) + turn;
+            while line.load(Ordering::Acquire) != expected {
+                anyhow::ensure!(!failed.load(Ordering::Relaxed), "the other side failed");
+                std::hint::spin_loop();
+            }
+            line.store(expected + 1, Ordering::Release);
+            if round_trip % TRAIN == 0 {
+                let now = ticks(clock);
+                samples.push(per_packet(started, now, TRAIN));
+                started = now;
+            }
+        }
+        Ok(samples)
+    };
+    let (mine, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| play(cpus.1, 1));
+        (scope.spawn(|| play(cpus.0, 0)).join(), other.join())
+    });
+    let samples = mine.map_err(|_| anyhow::anyhow!("a measuring thread panicked"))??;
+    other.map_err(|_| anyhow::anyhow!("a measuring thread panicked"))??;
+    Summary::of(&samples).map(|summary| summary.median).ok_or_else(|| anyhow::anyhow!("nothing was measured"))
 }
 
 fn per_packet(started: u64, ended: u64, packets: u64) -> f64 {
