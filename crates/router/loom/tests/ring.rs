@@ -74,6 +74,30 @@ fn padding_before_the_wrap() {
     });
 }
 
+/// Two batches with a gap between them (under loom, batches of 32 octets have one, of 8), the second
+/// written while the consumer reads the first.
+#[test]
+fn a_gap_between_batches() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = ring::channel(4 * MIN_CAPACITY_BYTES);
+        for number in 0..2u8 {
+            producer.try_push(&[&[number; 8]]).unwrap();
+        }
+        producer.publish();
+        let pushing = thread::spawn(move || {
+            producer.try_push(&[&[2; 8]]).unwrap();
+            producer.publish();
+        });
+        let mut next = 0;
+        receive(&mut consumer, &mut next, 2);
+        receive(&mut consumer, &mut next, 2);
+        pushing.join().unwrap();
+        receive(&mut consumer, &mut next, 2);
+        assert_eq!(next, 3);
+        assert!(!consumer.has_records());
+    });
+}
+
 /// A batch published with one store arrives whole: never its first record alone.
 #[test]
 fn one_publication_shows_all_records() {
