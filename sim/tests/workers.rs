@@ -1,9 +1,9 @@
 //! Do several workers decide as one? The same network, seed and traffic with 1, 2, 4 and 8 workers
 //! per router.
 //!
-//! With the Content Store off, every router must count the same: what came in, what went out, what was
-//! satisfied, Nacked, aggregated, looped, and dropped for each reason. With it on, hits may be missed
-//! (Data fetched by a prefix lies with the owner of the prefix), but nobody may get less.
+//! Every router must count the same: what came in, what went out, what was satisfied, Nacked,
+//! aggregated, looped, found in the Content Store, and dropped for each reason; without a Content Store and with
+//! one that has room. One that overflows is compared by its hits.
 //!
 //! Links lose nothing here: which frame a link would lose depends on the order of the frames, and workers
 //! may send what they decide in the same nanosecond in another order. Whole lossy networks with

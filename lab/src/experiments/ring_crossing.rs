@@ -40,7 +40,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "ring-crossing",
     source: "ours (house plan §4)",
     question: "What does a packet cost that crosses from one worker to another?",
-    needs: "quick: 5 s, 10 MB; full: 20 s, 10 MB; two processors, or only one thread is measured",
+    needs: "quick: 10 s, 10 MB; full: 1 min, 10 MB; two processors, or only one thread is measured",
     takes_names: false,
     takes_trace: false,
     run,
