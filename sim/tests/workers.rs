@@ -261,6 +261,17 @@ fn comparable(counters: Counters) -> Counters {
     Counters { redispatched: 0, ..counters }
 }
 
+/// Tables far larger than a plan needs, and quick to make: a plan makes up to 75 engines.
+fn small_engine() -> EngineConfig {
+    EngineConfig {
+        pit_capacity_entries: 2048,
+        cs_capacity_packets: 2048,
+        cs_capacity_bytes: 4 << 20,
+        dead_nonce_capacity: 1 << 14,
+        ..EngineConfig::default()
+    }
+}
+
 /// Runs random plans with 1, 2, 4 and 8 workers and wants the same totals; returns what occurred.
 fn same_totals(engine: &EngineConfig) -> Counters {
     let config = ProptestConfig { failure_persistence: None, max_shrink_iters: 300, ..ProptestConfig::with_cases(150) };
@@ -281,7 +292,7 @@ fn same_totals(engine: &EngineConfig) -> Counters {
 
 #[test]
 fn without_content_store_all_totals_are_the_same() {
-    let seen = same_totals(&EngineConfig { cs_admit: false, ..EngineConfig::default() });
+    let seen = same_totals(&EngineConfig { cs_admit: false, ..small_engine() });
     // The plans do what they are drawn for, or the equality says little.
     let occurred =
         [seen.satisfied, seen.unsatisfied, seen.aggregated, seen.retransmitted, seen.in_nacks, seen.out_nacks];
@@ -299,7 +310,7 @@ fn without_content_store_all_totals_are_the_same() {
 
 #[test]
 fn with_content_store_all_totals_are_the_same() {
-    let seen = same_totals(&EngineConfig::default());
+    let seen = same_totals(&small_engine());
     assert!(seen.cs_hits > 0, "{seen:?}");
 }
 
@@ -311,8 +322,7 @@ fn a_store_that_overflows_hits_about_as_often_with_several_workers() {
     const CAPACITY_PACKETS: u64 = 1024;
     const ROUNDS: usize = 12;
     let hits = |workers: u8| {
-        let engine =
-            EngineConfig { cs_capacity_packets: CAPACITY_PACKETS / u64::from(workers), ..EngineConfig::default() };
+        let engine = EngineConfig { cs_capacity_packets: CAPACITY_PACKETS / u64::from(workers), ..small_engine() };
         let mut net = Network::new(5, 0);
         let node = net.add_node(NodeOptions { workers, engine, ..NodeOptions::default() });
         let producer = net.attach(node, Producer::of_content(CONTENT_BYTES, 3_600_000));
