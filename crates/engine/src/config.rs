@@ -22,7 +22,7 @@ pub enum UnsolicitedPolicy {
 /// workers divides its own by their number.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Most pending Interests. Default 65,536 (about 430 octets each when used).
+    /// Most pending Interests. Default 65,536 (about 420 octets each when used).
     pub pit_capacity_entries: u32,
     /// Most downstreams, and most upstreams, of all pending Interests beyond the first of
     /// each. Default 65,536 (64 and 48 octets each when used).

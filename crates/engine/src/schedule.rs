@@ -130,8 +130,8 @@ impl Engine {
                     // `packet` arrives while the one before it is still to be acted on.
                     if is_speculative && let Some(waiting) = packet.checked_sub(1) {
                         self.probe(&view, batch, waiting);
-                        self.tables.prefetch_victim_groups(2);
-                        self.tables.prefetch_victim_buckets(1);
+                        self.tables.prefetch_victim_groups(1..2);
+                        self.tables.prefetch_victim_buckets(0..1);
                     }
                     if packet < count {
                         self.decode_and_hash(batch);
@@ -165,11 +165,11 @@ impl Engine {
         for packet in 0..count {
             self.probe(&view, batch, packet);
         }
-        self.tables.prefetch_victim_groups(victims);
+        self.tables.prefetch_victim_groups(0..victims);
         for packet in 0..count {
             self.prefetch_entries(batch, packet);
         }
-        self.tables.prefetch_victim_buckets(victims);
+        self.tables.prefetch_victim_buckets(0..victims);
         for packet in 0..count {
             self.act(pass, batch, packet);
         }

@@ -25,7 +25,7 @@
 //! do, older Data go until the end of the batch makes room, and the new one is refused.
 //!
 //! Cost: a hit is the group, 1 line of the entry, the Data; touching it writes 1 line of
-//! the [eviction queue](crate::eviction_queue) with [`CsPolicy::Lru`], and none with
+//! the eviction queue with [`CsPolicy::Lru`], and none with
 //! [`CsPolicy::Fifo`]. An insertion that evicts: 1 line of the entry and those of the new Data, written;
 //! of the victim 1 line of the entry, 1-2 of its block, 1 of its group and 1 of the index.
 //! Full: as the [`CsPolicy`] says; a Data larger than the whole capacity is refused.
@@ -36,7 +36,9 @@ use crate::name_group::{CsLink, GROUP_BYTES, GroupRefusal, NameGroups};
 use crate::pages::PageSize;
 use crate::pit::name_overflow;
 use crate::slab::{NIL, Slab};
+use arrayvec::ArrayVec;
 use std::io;
+use std::ops::Range;
 
 /// Other names that one Data can be found under.
 pub const MAX_INDIRECT: usize = 4;
@@ -231,6 +233,8 @@ pub(crate) struct ContentStore {
     /// The last entry evicted in this batch; `NIL` = none.
     last_evicted: u32,
     evicted_in_batch: u32,
+    /// What [`ContentStore::prefetch_victims`] has noted; perhaps stale.
+    victims: ArrayVec<u32, MAX_NOTED_VICTIMS>,
 }
 
 impl ContentStore {
@@ -256,6 +260,7 @@ impl ContentStore {
             evictions: 0,
             last_evicted: NIL,
             evicted_in_batch: 0,
+            victims: ArrayVec::new(),
         })
     }
 
@@ -548,33 +553,41 @@ impl ContentStore {
         self.slots.prefetch_free(count);
     }
 
-    /// The entries that `count` Data of ordinary size would evict now.
-    fn victims(&self, count: usize) -> impl Iterator<Item = u32> + '_ {
+    /// Notes the entries that `count` Data would evict now, none if there is room.
+    pub(crate) fn prefetch_victims(&mut self, count: usize) {
         let headroom = count as u64 * LARGE_DATA_BYTES;
         let is_full = self.bytes + headroom > self.capacity_bytes || self.len + count as u64 > self.capacity_packets;
-        self.queue.iter().take(if is_full { count } else { 0 })
+        self.victims.clear();
+        if is_full {
+            self.victims.extend(self.queue.iter().take(count.min(MAX_NOTED_VICTIMS)));
+            self.victims.iter().for_each(|&id| self.slots.prefetch(id));
+            self.queue.prefetch(2 * count);
+        }
     }
 
-    pub(crate) fn prefetch_victims(&self, count: usize) {
-        self.victims(count).for_each(|id| self.prefetch(id));
-        self.queue.prefetch(2 * count);
-    }
-
-    pub(crate) fn prefetch_victim_groups(&self, groups: &NameGroups, count: usize) {
-        for slot in self.victims(count).filter_map(|id| self.slots.peek(id)) {
+    pub(crate) fn prefetch_victim_groups(&self, groups: &NameGroups, which: Range<usize>) {
+        for slot in self.victims(which) {
             groups.prefetch_header(slot.group);
             self.data.prefetch(slot.data_at, 1);
             self.data.prefetch_following(slot.data_at, slot.data_octets as usize);
         }
     }
 
-    pub(crate) fn prefetch_victim_buckets(&self, groups: &NameGroups, count: usize) {
-        let slots = self.victims(count).filter_map(|id| self.slots.peek(id));
-        for group in slots.filter_map(|slot| groups.peek(slot.group)) {
+    pub(crate) fn prefetch_victim_buckets(&self, groups: &NameGroups, which: Range<usize>) {
+        for group in self.victims(which).filter_map(|slot| groups.peek(slot.group)) {
             groups.prefetch_bucket(group.hash());
         }
     }
+
+    fn victims(&self, which: Range<usize>) -> impl Iterator<Item = &CsSlot> {
+        let end = which.end.min(self.victims.len());
+        let noted = self.victims.get(which.start..end).unwrap_or_default();
+        noted.iter().filter_map(|&id| self.slots.peek(id))
+    }
 }
+
+/// Victims that are noted for prefetching: a batch.
+const MAX_NOTED_VICTIMS: usize = 64;
 
 /// A store with less room than this for each Data of a batch is taken as full.
 const LARGE_DATA_BYTES: u64 = 9_000;

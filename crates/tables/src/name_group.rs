@@ -170,7 +170,7 @@ impl NameGroups {
             slots: Slab::new(groups, pages)?,
             index: TagIndex::new(groups as usize, pages)?,
             pages,
-            overflow: Arena::new(overflow_bytes, pages)?,
+            overflow: Arena::new(overflow_bytes, pages.for_sparse())?,
         })
     }
 

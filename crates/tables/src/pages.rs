@@ -40,10 +40,10 @@ pub enum PageSize {
     /// Base pages that the kernel may join to huge ones (`madvise`). The default.
     #[default]
     Transparent,
-    /// 2 MiB pages, reserved beforehand (`vm.nr_hugepages`).
+    /// 2 MiB pages, reserved beforehand (`vm.nr_hugepages`), for arrays of 1 MiB and more.
     Huge2MiB,
     /// 1 GiB pages, reserved beforehand (kernel option `hugepagesz=1G`, or the
-    /// `nr_hugepages` file of that size).
+    /// `nr_hugepages` file of that size), for arrays of 512 MiB and more.
     Huge1GiB,
 }
 
@@ -59,6 +59,20 @@ impl PageSize {
             Self::Huge2MiB => "2MiB",
             Self::Huge1GiB => "1GiB",
         }
+    }
+
+    /// The pages for an array of which perhaps little is ever used: explicit huge pages
+    /// are taken at once, and would be wasted on it.
+    pub const fn for_sparse(self) -> Self {
+        match self {
+            Self::Base => Self::Base,
+            _ => Self::Transparent,
+        }
+    }
+
+    /// The pages for an array of so many octets: explicit huge ones if it fills half of one.
+    const fn for_bytes(self, bytes: usize) -> Self {
+        if bytes < self.bytes() / 2 { self.for_sparse() } else { self }
     }
 
     /// Octets of one page; of a transparent one if it was joined.
@@ -260,6 +274,7 @@ impl Mapping {
             let address = NonNull::without_provenance(const { NonZero::new(BASE_PAGE_BYTES).unwrap() });
             return Ok(Self { address, bytes, pages });
         }
+        let pages = pages.for_bytes(bytes);
         let bytes = whole_pages(bytes, pages)?;
         let flags = match pages {
             PageSize::Base | PageSize::Transparent => MapFlags::PRIVATE | MapFlags::NORESERVE,
@@ -404,10 +419,13 @@ mod tests {
     #[test]
     fn explicit_huge_pages_are_granted_or_refused() {
         for pages in [PageSize::Huge2MiB, PageSize::Huge1GiB] {
-            if let Ok(mut array) = PageArray::<u64>::zeroed(10, pages) {
+            let len = pages.bytes() / 16; // an array of half a page
+            if let Ok(mut array) = PageArray::<u64>::zeroed(len, pages) {
                 array[9] = 1;
-                assert_eq!((array[8], array[9]), (0, 1));
+                assert_eq!((array[8], array[9], array.mapped_bytes()), (0, 1, pages.bytes()));
             }
+            let small = PageArray::<u64>::zeroed(len - 1, pages).unwrap();
+            assert!(small.mapped_bytes() < pages.bytes(), "a small array takes no page of its own");
         }
     }
 }

@@ -409,8 +409,8 @@ impl Pair {
     fn check_hints(&mut self) {
         let count = self.hints.len();
         self.table.prefetch_victims(count);
-        self.table.prefetch_victim_groups(count);
-        self.table.prefetch_victim_buckets(count);
+        self.table.prefetch_victim_groups(0..count);
+        self.table.prefetch_victim_buckets(count / 2..count);
         self.table.prefetch_free(count, count);
         for name in &self.names {
             let hash = self.hash(name);
