@@ -40,6 +40,13 @@ pub struct FaceAttributes {
     pub tokens: AtomicBool,
 }
 
+impl Clone for FaceAttributes {
+    fn clone(&self) -> Self {
+        let Self { scope, link_type, owner, .. } = *self;
+        FaceAttributes { scope, link_type, owner, tokens: AtomicBool::new(self.wants_tokens()) }
+    }
+}
+
 impl FaceAttributes {
     /// A point-to-point face owned by `owner`.
     pub fn new(scope: FaceScope, owner: u8, tokens: bool) -> Self {
@@ -58,7 +65,7 @@ impl FaceAttributes {
 }
 
 /// All faces of the router. Written by the control side, read by every engine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FaceTable {
     faces: HashMap<FaceId, FaceAttributes, BuildHasherDefault<FaceIdHasher>>,
 }

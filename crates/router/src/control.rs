@@ -216,18 +216,18 @@ impl Control {
     }
 
     fn change_fib(&mut self, changes: Vec<FibChange>) {
-        let mut tables = self.node.shared.write();
+        let mut fib = self.node.shared.fib();
         for change in changes {
             match change {
                 FibChange::Insert { name, next_hops, strategy, hidden } => {
                     let next_hops: Vec<NextHop> =
                         next_hops.iter().map(|hop| NextHop { face: hop.face.0, cost: hop.cost }).collect();
-                    if tables.fib.insert(name.value(), &next_hops, strategy, hidden).is_err() {
+                    if fib.insert(name.value(), &next_hops, strategy, hidden).is_err() {
                         self.node.fib_refusals += 1;
                     }
                 }
                 FibChange::Remove { name } => {
-                    tables.fib.remove(name.value());
+                    fib.remove(name.value());
                 }
             }
         }

@@ -133,7 +133,7 @@ impl Node {
 
 impl StrategyRegistry for Node {
     fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError> {
-        let resolved = self.shared.write().strategies.resolve(requested);
+        let resolved = self.shared.strategies.change(|strategies| strategies.resolve(requested));
         match resolved {
             Ok((id, instance)) => Ok(ResolvedStrategy { id, instance }),
             Err(namewire_engine::StrategyError::Unknown) => Err(StrategyError::Unknown),

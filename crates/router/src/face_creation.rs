@@ -122,7 +122,7 @@ impl Node {
     fn reserve_face(&mut self, scope: FaceScope, tokens: bool) -> (FaceId, u8) {
         let (face, worker) = (self.face_ids.allocate(), self.choose_worker());
         self.faces_per_worker[usize::from(worker)] += 1;
-        self.shared.write().faces.insert(face, FaceAttributes::new(scope, worker, tokens));
+        self.shared.faces.change(|faces| faces.insert(face, FaceAttributes::new(scope, worker, tokens)));
         (face, worker)
     }
 
@@ -254,7 +254,7 @@ impl Node {
             }
             Err(error) => {
                 self.faces_per_worker[usize::from(worker)] -= 1;
-                self.shared.write().faces.remove(face);
+                self.shared.faces.change(|faces| faces.remove(face));
                 Err(refusal(500, format!("Face creation failed: {error}")))
             }
         }
@@ -302,11 +302,11 @@ impl Node {
         if due == 0 {
             return;
         }
-        let mut tables = self.shared.write();
-        for closing in self.closing.iter().take(due) {
-            tables.faces.remove(closing.face);
-        }
-        drop(tables);
+        self.shared.faces.change(|faces| {
+            for closing in self.closing.iter().take(due) {
+                faces.remove(closing.face);
+            }
+        });
         let mut faces: Vec<FaceId> = self.closing.iter().take(due).map(|closing| closing.face).collect();
         faces.sort();
         let faces: Arc<[FaceId]> = faces.into();

@@ -1,27 +1,93 @@
 //! What all threads of a router share.
 //!
-//! Workers take the read lock once per batch and hold it for that batch; the
-//! control side takes the write lock once per command. A write lock is also taken
-//! by a worker whose UDP listener has just made an on-demand face.
+//! No worker waits for a table. The FIB has one writer, the control side, and a reader
+//! per worker that is pinned for the turn ([`namewire_tables::fib`]). Faces and strategies
+//! change by whole copies ([`Snapshots`]): a worker looks at a version number when a turn
+//! begins, and fetches the new copy if there is one.
+//!
+//! A turn sees faces and strategies as they were when it began, and the FIB as it is: a
+//! route whose face or strategy is newer than the turn acts as if that did not exist,
+//! until the next turn.
 
 use crate::router_drop::RouterDrop;
 use namewire_engine::{Counters, FaceTable, StrategyTable, View, dispatch::Dispatcher};
-use namewire_tables::Fib;
+use namewire_tables::{Fib, FibPin, FibReader};
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 
-/// Tables that engines read and never write.
-pub(crate) struct SharedTables {
-    pub(crate) fib: Fib,
-    pub(crate) strategies: StrategyTable,
-    pub(crate) faces: FaceTable,
+/// A small table that is read all the time and changes seldom. A change copies it: some
+/// microseconds for a thousand faces.
+pub(crate) struct Snapshots<T> {
+    present: Mutex<Arc<T>>,
+    version: AtomicU64,
 }
 
-impl SharedTables {
+impl<T: Clone + Default> Snapshots<T> {
+    fn new() -> Self {
+        Snapshots { present: Mutex::default(), version: AtomicU64::new(0) }
+    }
+
+    /// Lets `change` work on a copy, which every turn that begins from now on sees.
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let mut present = lock(&self.present);
+        let result = change(Arc::make_mut(&mut present));
+        // Released, so that who sees the version and then takes the lock finds this copy or a later one.
+        self.version.fetch_add(1, Ordering::Release);
+        result
+    }
+
+    fn reader(&self) -> Snapshot<T> {
+        let present = lock(&self.present); // the version does not move meanwhile
+        Snapshot { version: self.version.load(Ordering::Acquire), table: Arc::clone(&present) }
+    }
+}
+
+/// One thread's copy of a [`Snapshots`].
+struct Snapshot<T> {
+    version: u64,
+    table: Arc<T>,
+}
+
+impl<T: Clone + Default> Snapshot<T> {
+    fn refresh(&mut self, snapshots: &Snapshots<T>) {
+        if self.version != snapshots.version.load(Ordering::Acquire) {
+            *self = snapshots.reader();
+        }
+    }
+}
+
+/// A worker's way to the tables that engines read and never write.
+pub(crate) struct TableReader {
+    shared: Arc<Shared>,
+    fib: FibReader,
+    strategies: Snapshot<StrategyTable>,
+    faces: Snapshot<FaceTable>,
+}
+
+impl TableReader {
+    /// The tables for one turn.
+    pub(crate) fn pin(&mut self) -> Tables<'_> {
+        self.strategies.refresh(&self.shared.strategies);
+        self.faces.refresh(&self.shared.faces);
+        Tables { fib: self.fib.pin(), strategies: &self.strategies.table, faces: &self.faces.table }
+    }
+}
+
+/// The tables during one turn of a worker.
+pub(crate) struct Tables<'a> {
+    fib: FibPin<'a>,
+    strategies: &'a StrategyTable,
+    faces: &'a FaceTable,
+}
+
+impl Tables<'_> {
     pub(crate) fn view(&self) -> View<'_> {
-        View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces }
+        View { fib: self.fib.view(), strategies: self.strategies, faces: self.faces }
     }
 }
 
@@ -37,8 +103,10 @@ pub(crate) struct WorkerStatus {
 
 /// Shared by all threads.
 pub(crate) struct Shared {
-    tables: RwLock<SharedTables>,
-    pub(crate) dispatcher: std::sync::Arc<Dispatcher>,
+    fib: Mutex<Fib>,
+    pub(crate) strategies: Snapshots<StrategyTable>,
+    pub(crate) faces: Snapshots<FaceTable>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
     statuses: Box<[Mutex<WorkerStatus>]>,
     start: Instant,
 }
@@ -47,9 +115,16 @@ pub(crate) struct Shared {
 const CLOCK_START_NS: u64 = 1_000_000_000;
 
 impl Shared {
-    pub(crate) fn new(tables: SharedTables, dispatcher: std::sync::Arc<Dispatcher>) -> Self {
+    pub(crate) fn new(fib: Fib, dispatcher: Arc<Dispatcher>) -> Self {
         let statuses = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
-        Shared { tables: RwLock::new(tables), dispatcher, statuses, start: Instant::now() }
+        Shared {
+            fib: Mutex::new(fib),
+            strategies: Snapshots::new(),
+            faces: Snapshots::new(),
+            dispatcher,
+            statuses,
+            start: Instant::now(),
+        }
     }
 
     /// Monotonic nanoseconds, the same on every thread.
@@ -57,18 +132,23 @@ impl Shared {
         CLOCK_START_NS + self.start.elapsed().as_nanos() as u64
     }
 
-    // A panic while the lock was held ends the process in release builds; in tests
-    // the tables are still whole, because every write is a single insert or remove.
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, SharedTables> {
-        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    /// A new worker's way to the tables.
+    pub(crate) fn table_reader(self: &Arc<Self>) -> TableReader {
+        TableReader {
+            shared: Arc::clone(self),
+            fib: self.fib().reader(),
+            strategies: self.strategies.reader(),
+            faces: self.faces.reader(),
+        }
     }
 
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, SharedTables> {
-        self.tables.write().unwrap_or_else(PoisonError::into_inner)
+    /// The FIB, to write; workers go on reading.
+    pub(crate) fn fib(&self) -> MutexGuard<'_, Fib> {
+        lock(&self.fib)
     }
 
     pub(crate) fn status(&self, worker: u8) -> MutexGuard<'_, WorkerStatus> {
-        self.statuses[usize::from(worker)].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.statuses[usize::from(worker)])
     }
 
     /// The sum over all workers.
@@ -85,5 +165,29 @@ impl Shared {
             total.name_groups += status.name_groups;
         }
         total
+    }
+}
+
+// A panic while a lock was held ends the process in release builds; in tests what it
+// guards is still whole, because every change is a single insertion or removal.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_stays_as_it_is_until_it_is_refreshed() {
+        let snapshots = Snapshots::<Vec<u8>>::new();
+        let mut reader = snapshots.reader();
+        assert_eq!(snapshots.change(|table| (table.push(1), table.len())).1, 1);
+        assert!(reader.table.is_empty());
+        reader.refresh(&snapshots);
+        assert_eq!(*reader.table, [1]);
+        let before = Arc::clone(&reader.table);
+        reader.refresh(&snapshots);
+        assert!(Arc::ptr_eq(&before, &reader.table), "nothing changed, nothing is fetched");
     }
 }

@@ -10,12 +10,12 @@ use crate::{
     mesh::{self, Bell},
     messages::{ControlSender, MANAGEMENT_QUEUE, ToControl, WORKER_QUEUE, WorkerSender},
     ring::Doorbell,
-    shared::{Shared, SharedTables},
+    shared::Shared,
     worker::Worker,
 };
-use namewire_engine::{Engine, FaceTable, StrategyTable, dispatch::Dispatcher};
+use namewire_engine::{Engine, dispatch::Dispatcher};
 use namewire_faces::{DriverConfig, FaceIdAllocator, SocketDriver};
-use namewire_tables::{Fib, HashKey};
+use namewire_tables::{Fib, FibConfig, HashKey};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     io,
@@ -109,12 +109,9 @@ impl Router {
         let secrets = Secrets::new(config.seed)?;
         let mut listeners = Listeners::open(&config)?;
         let dispatcher = Arc::new(Dispatcher::new(config.workers, secrets.shards));
-        let tables = SharedTables {
-            fib: Fib::new(config.fib_capacity_entries, secrets.tables),
-            strategies: StrategyTable::default(),
-            faces: FaceTable::default(),
-        };
-        let shared = Arc::new(Shared::new(tables, dispatcher));
+        let fib = Fib::with_config(FibConfig::new(config.fib_capacity_entries), secrets.tables)
+            .map_err(StartError::Tables)?;
+        let shared = Arc::new(Shared::new(fib, dispatcher));
         let (events, event_queue) = mpsc::unbounded_channel();
         let (interests, interest_queue) = mpsc::channel(MANAGEMENT_QUEUE);
         let sender = ControlSender { events: events.clone(), interests };

@@ -8,7 +8,7 @@ use crate::{
     exit::Exit,
     mesh::{Inbox, Record, Task},
     messages::{ToControl, ToWorker},
-    shared::{Shared, SharedTables, WorkerStatus},
+    shared::{Shared, TableReader, Tables, WorkerStatus},
 };
 use arrayvec::ArrayVec;
 use namewire_engine::{
@@ -57,21 +57,21 @@ impl Worker {
     /// Forwards until told to stop.
     pub(crate) fn run(mut self) {
         let mut scratch = Scratch::default();
+        let mut tables = self.shared.table_reader();
         let mut status_due_ns = 0;
         loop {
             let now_ns = self.shared.now_ns();
             self.exit.now_ns = now_ns;
-            if !self.serve_messages(now_ns, &mut scratch) {
+            if !self.serve_messages(now_ns, &mut tables, &mut scratch) {
                 return;
             }
             self.exit.driver.receive(now_ns, &mut scratch.arena, &mut scratch.received, PACKETS_PER_TURN);
             self.note_face_events();
-            let shared = Arc::clone(&self.shared);
-            let tables = shared.read();
-            self.decide_received(&tables, &mut scratch);
-            self.decide_rings(&tables, &mut scratch);
-            self.run_timers(now_ns, &tables, &mut scratch);
-            drop(tables);
+            let pinned = tables.pin();
+            self.decide_received(&pinned, &mut scratch);
+            self.decide_rings(&pinned, &mut scratch);
+            self.run_timers(now_ns, &pinned, &mut scratch);
+            drop(pinned);
             self.exit.outbox.publish();
             self.exit.driver.flush();
             self.note_face_events();
@@ -107,7 +107,7 @@ impl Worker {
     }
 
     /// Packets from our sockets: ours are decided here, the others go to their workers.
-    fn decide_received(&mut self, tables: &SharedTables, scratch: &mut Scratch) {
+    fn decide_received(&mut self, tables: &Tables<'_>, scratch: &mut Scratch) {
         let Scratch { arena, received, local, rounds, output, hashes } = scratch;
         let dispatcher = &self.shared.dispatcher;
         let packets: &[RxPacket] = if dispatcher.workers() == 1 {
@@ -143,7 +143,7 @@ impl Worker {
     }
 
     /// Packets from other workers: lent by the ring for one batch.
-    fn decide_rings(&mut self, tables: &SharedTables, scratch: &mut Scratch) {
+    fn decide_rings(&mut self, tables: &Tables<'_>, scratch: &mut Scratch) {
         let Worker { engine, exit, inbox, .. } = self;
         let output = &mut scratch.output;
         let view = tables.view();
@@ -159,7 +159,7 @@ impl Worker {
         });
     }
 
-    fn run_timers(&mut self, now_ns: u64, tables: &SharedTables, scratch: &mut Scratch) {
+    fn run_timers(&mut self, now_ns: u64, tables: &Tables<'_>, scratch: &mut Scratch) {
         self.exit.driver.run_timers(now_ns);
         let view = tables.view();
         if self.engine.next_deadline().is_some_and(|at| at.0 <= now_ns) {
@@ -169,7 +169,7 @@ impl Worker {
     }
 
     /// False: told to stop.
-    fn serve_messages(&mut self, now_ns: u64, scratch: &mut Scratch) -> bool {
+    fn serve_messages(&mut self, now_ns: u64, tables: &mut TableReader, scratch: &mut Scratch) -> bool {
         for _ in 0..MESSAGES_PER_TURN {
             let Ok(message) = self.messages.try_recv() else { return true };
             match message {
@@ -203,9 +203,9 @@ impl Worker {
                 }
                 ToWorker::ForgetFaces(faces) => self.engine.faces_removed(&faces),
                 ToWorker::Packet { packet, pit_token, round } => {
-                    self.decide_internal(packet, pit_token, round, scratch);
+                    self.decide_internal(packet, pit_token, round, tables, scratch);
                 }
-                ToWorker::NewNextHops(gained) => self.offer_next_hops(now_ns, &gained, scratch),
+                ToWorker::NewNextHops(gained) => self.offer_next_hops(now_ns, &gained, tables, scratch),
                 ToWorker::ConfigureCs { capacity_bytes, capacity_packets, admit, serve } => {
                     self.engine.configure_cs(capacity_bytes, capacity_packets, admit, serve);
                     self.publish_status();
@@ -237,10 +237,10 @@ impl Worker {
         mut packet: Vec<u8>,
         pit_token: Option<namewire_packet::lp::PitToken>,
         round: Round,
+        tables: &mut TableReader,
         scratch: &mut Scratch,
     ) {
-        let shared = Arc::clone(&self.shared);
-        let tables = shared.read();
+        let tables = tables.pin();
         let output = &mut scratch.output;
         let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
         frames.push(Frame {
@@ -253,9 +253,14 @@ impl Worker {
         decide(&mut self.engine, &mut self.exit, &tables.view(), &mut frames, output);
     }
 
-    fn offer_next_hops(&mut self, now_ns: u64, gained: &[(namewire_packet::NameBuf, FaceId)], scratch: &mut Scratch) {
-        let shared = Arc::clone(&self.shared);
-        let tables = shared.read();
+    fn offer_next_hops(
+        &mut self,
+        now_ns: u64,
+        gained: &[(namewire_packet::NameBuf, FaceId)],
+        tables: &mut TableReader,
+        scratch: &mut Scratch,
+    ) {
+        let tables = tables.pin();
         for (prefix, face) in gained {
             let view = tables.view();
             self.engine.new_next_hop(Instant(now_ns), &view, prefix.as_name(), *face, &mut scratch.output);
@@ -272,15 +277,16 @@ impl Worker {
             _ => None,
         };
         if events.iter().any(|event| created(event).is_some()) {
-            // Once for all of them: every other worker waits meanwhile.
-            let mut tables = self.shared.write();
-            for (face, scope) in events.iter().filter_map(created) {
-                let scope = match scope {
-                    namewire_faces::FaceScope::Local => FaceScope::Local,
-                    namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
-                };
-                tables.faces.insert(face, FaceAttributes::new(scope, self.exit.index, false));
-            }
+            // Once for all of them: it copies the table.
+            self.shared.faces.change(|faces| {
+                for (face, scope) in events.iter().filter_map(created) {
+                    let scope = match scope {
+                        namewire_faces::FaceScope::Local => FaceScope::Local,
+                        namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
+                    };
+                    faces.insert(face, FaceAttributes::new(scope, self.exit.index, false));
+                }
+            });
         }
         for event in events {
             match event {
@@ -291,9 +297,11 @@ impl Worker {
                 FaceEvent::Closed { face, reason } => self.tell(ToControl::FaceClosed { face, reason }),
                 FaceEvent::Down { face, reason } => self.tell(ToControl::FaceDown { face, reason }),
                 FaceEvent::SpokeLp { face } => {
-                    if let Some(attributes) = self.shared.read().faces.get(face) {
-                        attributes.tokens.store(true, std::sync::atomic::Ordering::Relaxed);
-                    }
+                    self.shared.faces.change(|faces| {
+                        if let Some(attributes) = faces.get(face) {
+                            attributes.tokens.store(true, std::sync::atomic::Ordering::Relaxed);
+                        }
+                    });
                 }
             }
         }

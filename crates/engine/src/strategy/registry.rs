@@ -57,7 +57,7 @@ impl Parameters {
 }
 
 /// All strategy instances of a router. Ids stay valid for ever.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct StrategyTable {
     instances: Vec<(NameBuf, Arc<dyn Strategy>)>,
 }
