@@ -33,6 +33,7 @@ pub mod prefetch;
 pub mod quiescence;
 pub mod sip_hash;
 mod slab;
+mod tag_compare;
 mod tag_index;
 pub mod timer_wheel;
 

@@ -33,6 +33,7 @@
 
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::prefetch;
+use crate::tag_compare::equal_tags;
 use bytemuck::Zeroable;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -44,8 +45,6 @@ pub(crate) const MAX_LOAD_PERCENT: usize = 80;
 
 /// A `passed` counter that is never lowered again, because it may stand for more.
 const MANY: u64 = 0xf;
-const LANES_OF_ONE: u64 = 0x0001_0001_0001_0001;
-const LANES_OF_7FFF: u64 = 0x7fff_7fff_7fff_7fff;
 
 #[derive(Zeroable)]
 #[repr(C, align(64))]
@@ -118,13 +117,11 @@ impl TagIndex {
     pub(crate) fn step(&self, walk: &mut Walk) -> Step {
         let bucket = &self.buckets[walk.place as usize];
         let tag = u64::from(walk.tag);
-        for word in 0..3 {
-            let tags = bucket.tags[word].load(Ordering::Acquire);
-            if let Some(lane) = equal_lanes(tags, tag, word).next() {
-                return Step::Found(bucket.values[word * 4 + lane].load(Ordering::Acquire));
-            }
+        let words = bucket.words();
+        if let Some(slot) = slots_with(words, tag).next() {
+            return Step::Found(bucket.values[slot].load(Ordering::Acquire));
         }
-        if bucket.passed(tag) == 0 {
+        if passed(words, tag) == 0 {
             return Step::Absent;
         }
         walk.place = self.after(walk.place as usize) as u32;
@@ -138,16 +135,14 @@ impl TagIndex {
         let mut place = self.home(hash);
         loop {
             let bucket = &self.buckets[place];
-            for word in 0..3 {
-                let tags = bucket.tags[word].load(Ordering::Acquire);
-                for lane in equal_lanes(tags, tag, word) {
-                    let value = bucket.values[word * 4 + lane].load(Ordering::Acquire);
-                    if is_wanted(value) {
-                        return Some(value);
-                    }
+            let words = bucket.words();
+            for slot in slots_with(words, tag) {
+                let value = bucket.values[slot].load(Ordering::Acquire);
+                if is_wanted(value) {
+                    return Some(value);
                 }
             }
-            if bucket.passed(tag) == 0 {
+            if passed(words, tag) == 0 {
                 return None;
             }
             place = self.after(place);
@@ -175,9 +170,9 @@ impl TagIndex {
         let mut place = self.home(hash);
         for _ in 0..self.buckets.len() {
             let bucket = &self.buckets[place];
-            if let Some((word, lane)) = bucket.free_slot() {
-                bucket.values[word * 4 + lane].store(value, Ordering::Release);
-                bucket.set_tag(word, lane, tag);
+            if let Some(slot) = slots_with(bucket.words(), 0).next() {
+                bucket.values[slot].store(value, Ordering::Release);
+                bucket.set_tag(slot, tag);
                 return;
             }
             bucket.add_passed(tag, 1);
@@ -193,17 +188,15 @@ impl TagIndex {
         let mut place = home;
         loop {
             let bucket = &self.buckets[place];
-            for word in 0..3 {
-                let tags = bucket.tags[word].load(Ordering::Relaxed);
-                for lane in equal_lanes(tags, tag, word) {
-                    if bucket.values[word * 4 + lane].load(Ordering::Relaxed) == value {
-                        bucket.set_tag(word, lane, 0);
-                        self.lower_passed(tag, home, place);
-                        return true;
-                    }
+            let words = bucket.words();
+            for slot in slots_with(words, tag) {
+                if bucket.values[slot].load(Ordering::Relaxed) == value {
+                    bucket.set_tag(slot, 0);
+                    self.lower_passed(tag, home, place);
+                    return true;
                 }
             }
-            if bucket.passed(tag) == 0 {
+            if passed(words, tag) == 0 {
                 return false;
             }
             place = self.after(place);
@@ -217,17 +210,14 @@ impl TagIndex {
         let mut place = self.home(hash);
         loop {
             let bucket = &self.buckets[place];
-            for word in 0..3 {
-                let tags = bucket.tags[word].load(Ordering::Relaxed);
-                for lane in equal_lanes(tags, tag, word) {
-                    let value = &bucket.values[word * 4 + lane];
-                    if value.load(Ordering::Relaxed) == old {
-                        value.store(new, Ordering::Release);
-                        return true;
-                    }
+            let words = bucket.words();
+            for slot in slots_with(words, tag) {
+                if bucket.values[slot].load(Ordering::Relaxed) == old {
+                    bucket.values[slot].store(new, Ordering::Release);
+                    return true;
                 }
             }
-            if bucket.passed(tag) == 0 {
+            if passed(words, tag) == 0 {
                 return false;
             }
             place = self.after(place);
@@ -254,35 +244,34 @@ impl TagIndex {
 }
 
 impl Bucket {
-    /// How many values with a tag like this one had to pass.
+    /// Tags and counters. Each word is read once; readers need no more of them to agree.
     #[inline(always)]
-    fn passed(&self, tag: u64) -> u64 {
-        self.tags[2].load(Ordering::Acquire) >> passed_shift(tag) & MANY
+    fn words(&self) -> [u64; 3] {
+        [0, 1, 2].map(|word| self.tags[word].load(Ordering::Acquire))
     }
 
     /// The only writer calls this, so load and store need not be one step.
     fn add_passed(&self, tag: u64, more: i64) {
-        let passed = self.passed(tag);
+        let words = self.words();
+        let passed = passed(words, tag);
         if passed < MANY {
-            let word = self.tags[2].load(Ordering::Relaxed);
             let changed = passed.wrapping_add_signed(more);
-            let cleared = word & !(MANY << passed_shift(tag));
+            let cleared = words[2] & !(MANY << passed_shift(tag));
             self.tags[2].store(cleared | changed << passed_shift(tag), Ordering::Release);
         }
     }
 
-    fn free_slot(&self) -> Option<(usize, usize)> {
-        (0..3).find_map(|word| {
-            let tags = self.tags[word].load(Ordering::Relaxed);
-            Some((word, equal_lanes(tags, 0, word).next()?))
-        })
+    fn set_tag(&self, slot: usize, tag: u64) {
+        let (word, shift) = (&self.tags[slot / 4], 16 * (slot % 4));
+        let cleared = word.load(Ordering::Relaxed) & !(0xffff << shift);
+        word.store(cleared | tag << shift, Ordering::Release);
     }
+}
 
-    fn set_tag(&self, word: usize, lane: usize, tag: u64) {
-        let tags = self.tags[word].load(Ordering::Relaxed);
-        let cleared = tags & !(0xffff << (16 * lane));
-        self.tags[word].store(cleared | tag << (16 * lane), Ordering::Release);
-    }
+/// How many values with a tag like this one had to pass the bucket of these words.
+#[inline(always)]
+fn passed(words: [u64; 3], tag: u64) -> u64 {
+    words[2] >> passed_shift(tag) & MANY
 }
 
 #[inline(always)]
@@ -295,18 +284,15 @@ fn passed_shift(tag: u64) -> u64 {
     32 + 4 * (tag & 7)
 }
 
-/// The lanes of tag word number `word` that equal `tag`; the third word has two.
+/// The slots of a bucket whose tags equal `tag`, in order.
 #[inline(always)]
-fn equal_lanes(tags: u64, tag: u64, word: usize) -> impl Iterator<Item = usize> {
-    let difference = tags ^ (tag * LANES_OF_ONE);
-    // A lane's top bit stays clear in both terms only if the lane is zero.
-    let nonzero = ((difference & LANES_OF_7FFF) + LANES_OF_7FFF) | difference | LANES_OF_7FFF;
-    let mut lanes = !nonzero & if word == 2 { 0xffff_ffff } else { u64::MAX };
+fn slots_with(words: [u64; 3], tag: u64) -> impl Iterator<Item = usize> {
+    let mut slots = equal_tags(words, tag as u16);
     std::iter::from_fn(move || {
-        (lanes != 0).then(|| {
-            let lane = lanes.trailing_zeros() as usize / 16;
-            lanes &= lanes - 1;
-            lane
+        (slots != 0).then(|| {
+            let slot = slots.trailing_zeros() as usize;
+            slots &= slots - 1;
+            slot
         })
     })
 }
@@ -316,14 +302,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
-
-    #[test]
-    fn equal_lanes_are_exactly_the_equal_ones() {
-        let lanes = |tags, tag, word| equal_lanes(tags, tag, word).collect::<Vec<_>>();
-        assert_eq!(lanes(0x0001_0000_0001_0001, 1, 0), [0, 1, 3]);
-        assert_eq!(lanes(0x0001_0000_8000_ffff, 0, 1), [2]);
-        assert_eq!(lanes(0xabcd_abcd_abcd_0000, 0xabcd, 2), [1]); // the upper half holds no tags
-    }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
@@ -343,7 +321,7 @@ mod tests {
                 } else if model.len() < 90 && model.insert(key) {
                     index.insert(hash, value);
                 }
-                sticky |= index.buckets.iter().any(|bucket| (0..8).any(|tag| bucket.passed(tag) == MANY));
+                sticky |= index.buckets.iter().any(|bucket| (0..8).any(|tag| passed(bucket.words(), tag) == MANY));
                 prop_assert_eq!(index.find(hash, |other| other == value).is_some(), model.contains(&key));
             }
             let mut expected: Vec<u32> = model.iter().map(|&(_, home, value)| value | (home as u32) << 8).collect();
@@ -357,8 +335,8 @@ mod tests {
                 prop_assert!(index.remove(hash, 7777));
             }
             prop_assert_eq!(index.values().count(), 0);
-            let passed = |bucket: &Bucket| (0..8).map(|tag| bucket.passed(tag)).sum::<u64>();
-            prop_assert_eq!(index.buckets.iter().any(|bucket| passed(bucket) > 0), sticky);
+            let all_passed = |bucket: &Bucket| (0..8).map(|tag| passed(bucket.words(), tag)).sum::<u64>();
+            prop_assert_eq!(index.buckets.iter().any(|bucket| all_passed(bucket) > 0), sticky);
         }
     }
 
@@ -368,7 +346,7 @@ mod tests {
         let index = TagIndex::new(200, PageSize::Base).unwrap();
         (0..60).for_each(|value| index.insert(5 << 48, value));
         (0..59).for_each(|value| assert!(index.remove(5 << 48, value)));
-        assert_eq!(index.buckets[0].passed(5), MANY);
+        assert_eq!(passed(index.buckets[0].words(), 5), MANY);
         assert_eq!(index.find(5 << 48, |value| value == 59), Some(59));
     }
 
@@ -383,9 +361,9 @@ mod tests {
         assert!((0..).zip(&hashes).all(|(value, &hash)| index.find(hash, |found| found == value).is_some()));
         // The searches of a longest prefix match are mostly for prefixes that are not there.
         let lines = |hash: u64| {
-            let passed = |place: &usize| index.buckets[*place].passed(tag(hash)) > 0;
+            let is_passed = |place: &usize| passed(index.buckets[*place].words(), tag(hash)) > 0;
             let on_the_way = std::iter::successors(Some(index.home(hash)), |&place| Some(index.after(place)));
-            1 + on_the_way.take_while(passed).count()
+            1 + on_the_way.take_while(is_passed).count()
         };
         let misses = 100_000;
         let lines = (0..misses).map(|_| lines(rng.u64(..))).sum::<usize>() as f64 / f64::from(misses);

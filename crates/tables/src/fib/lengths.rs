@@ -37,6 +37,11 @@ impl Lengths {
     /// The longest length that exists and is at most `longest`.
     #[inline(always)]
     pub(super) fn longest_up_to(&self, longest: usize) -> Option<usize> {
+        if longest < 64 {
+            // Nearly every name.
+            let bits = self.present[0].load(Ordering::Acquire) & (u64::MAX >> (63 - longest));
+            return (bits != 0).then(|| bits.ilog2() as usize);
+        }
         self.descending_from(longest).next()
     }
 
@@ -86,8 +91,12 @@ mod tests {
         let listed = |longest| lengths.descending_from(longest).collect::<Vec<_>>();
         assert_eq!(listed(1000), [256, 200, 64, 63, 3, 0]);
         assert_eq!((listed(199), listed(2), listed(63)), (vec![64, 63, 3, 0], vec![0], vec![63, 3, 0]));
+        for longest in [0, 2, 3, 62, 63, 64, 199, 256] {
+            assert_eq!(lengths.longest_up_to(longest), listed(longest).first().copied());
+        }
         counts.subtract(&lengths, 64);
         counts.subtract(&lengths, 0);
+        assert_eq!(lengths.longest_up_to(2), None);
         assert_eq!(listed(200), [200, 64, 63, 3]);
         counts.subtract(&lengths, 64);
         assert_eq!(listed(200), [200, 63, 3]);

@@ -15,16 +15,15 @@ use super::entries::FibEntryRef;
 use super::{FibEntry, FibEntryId, Shared};
 use crate::name_hash::{HashKey, NameHashes};
 use crate::tag_index::{Step, TagIndex, Walk};
-use arrayvec::ArrayVec;
 
 /// Names that [`FibView::longest_prefix_match_batch`] takes through a stage before the next.
 const BATCH_NAMES: usize = 64;
 
 /// The most names of one [`FibView::candidates`].
-pub(crate) const MOST_CANDIDATES: usize = 256;
+const MOST_CANDIDATES: usize = 64;
 
 /// One name's search, at one bucket.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Search {
     walk: Walk,
     components: u16,
@@ -109,7 +108,7 @@ impl<'a> FibView<'a> {
     /// the buckets that a scalar search would read are fetched, also those of chains.
     ///
     /// # Panics
-    /// If there are more names than `out` has places, or more than 256.
+    /// If there are more names than `out` has places, or more than 64.
     pub fn candidates<'h>(
         &self,
         count: usize,
@@ -117,38 +116,44 @@ impl<'a> FibView<'a> {
         out: &mut [Option<FibHint<'a>>],
     ) {
         let lengths = &self.shared.lengths;
-        let mut searches: ArrayVec<Search, MOST_CANDIDATES> = ArrayVec::new();
+        let mut searches = [Search::default(); MOST_CANDIDATES];
+        let mut going = 0;
         for (name, out) in out[..count].iter_mut().enumerate() {
             *out = None;
             let hashes = hashes_of(name);
             if let Some(components) = lengths.longest_up_to(hashes.components()) {
                 let walk = self.index.walk(hashes.prefix_hash(components));
                 self.index.prefetch_step(walk);
-                searches.push(Search { walk, components: components as u16, name: name as u16 });
+                searches[going] = Search { walk, components: components as u16, name: name as u16 };
+                going += 1;
             }
         }
-        while !searches.is_empty() {
-            searches.retain(|search| {
+        while going > 0 {
+            let mut kept = 0;
+            for place in 0..going {
+                let mut search = searches[place];
                 let hashes = hashes_of(usize::from(search.name));
                 match self.index.step(&mut search.walk) {
                     Step::Found(unit) => {
                         let hint = self.hint(unit, usize::from(search.components), hashes);
                         self.prefetch_entry(hint);
                         out[usize::from(search.name)] = Some(hint);
-                        return false;
+                        continue;
                     }
                     Step::Next => {}
                     Step::Absent => {
                         let shorter = search.components.checked_sub(1);
                         let shorter = shorter.and_then(|longest| lengths.longest_up_to(usize::from(longest)));
-                        let Some(components) = shorter else { return false };
+                        let Some(components) = shorter else { continue };
                         search.components = components as u16;
                         search.walk = self.index.walk(hashes.prefix_hash(components));
                     }
                 }
                 self.index.prefetch_step(search.walk);
-                true
-            });
+                searches[kept] = search;
+                kept += 1;
+            }
+            going = kept;
         }
     }
 
