@@ -234,7 +234,7 @@ impl TagIndex {
 
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
-        (u128::from(hash << 16) * self.buckets.len() as u128 >> 64) as usize
+        ((u128::from(hash << 16) * self.buckets.len() as u128) >> 64) as usize
     }
 
     #[inline(always)]

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
 use serde::Deserialize;
 
+use crate::clock::BelowResolution;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::fib_measurement::{FibLookup, FibLookups, SLICE_NAMES, populate};
 use crate::synthetic_names::{NAME_COMPONENTS, PAPER_PREFIXES, SyntheticNames};
@@ -77,20 +78,19 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut lookups = FibLookups::new(names, 0);
     for _ in 0..size.repetitions {
         context.begin_step("look-ups")?;
-        let mut took_ns = vec![[0; FibLookup::ALL.len()]; tables.len()];
+        let mut took_ns = vec![[const { Vec::new() }; FibLookup::ALL.len()]; tables.len()];
         for _ in 0..size.slices {
             for ((_, table), took_ns) in tables.iter().zip(&mut took_ns) {
                 let Ok(fib) = table else { continue };
                 for (lookup, took_ns) in FibLookup::ALL.into_iter().zip(took_ns) {
-                    *took_ns += lookups.slice(fib.view(), lookup, &context.clock)?;
+                    took_ns.push(lookups.slice(fib.view(), lookup, &context.clock)?);
                 }
             }
         }
-        let done = (size.slices * SLICE_NAMES) as f64;
         for (((_, table), took_ns), samples) in tables.iter().zip(took_ns).zip(&mut samples) {
             for (took_ns, samples) in took_ns.into_iter().zip(samples) {
                 match table {
-                    Ok(_) => samples.add_resolved(context.clock.resolve(took_ns).map(|ns| ns as f64 / done)),
+                    Ok(_) => samples.add_resolved(median_ns(took_ns, context)),
                     Err(reason) => samples.refuse(reason.clone()),
                 }
             }
@@ -118,6 +118,14 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     ));
     notes.push("Transparent pages are those that the kernel joins on request (madvise).".to_owned());
     Ok(Outcome { rows, headline, notes })
+}
+
+/// Nanoseconds of one look-up in the median slice: a slice in which the thread had to wait
+/// for a processor says nothing.
+fn median_ns(mut slices_ns: Vec<u64>, context: &Context) -> Result<f64, BelowResolution> {
+    slices_ns.sort_unstable();
+    let median_ns = slices_ns.get(slices_ns.len() / 2).copied().unwrap_or(0);
+    context.clock.resolve(median_ns).map(|ns| ns as f64 / SLICE_NAMES as f64)
 }
 
 /// What the entries of these names need: explicit huge pages are taken whole, so not more.
