@@ -4,6 +4,19 @@
 //! Packets of one batch are queued and leave with as few `sendmmsg` calls as their number
 //! allows, to however many remotes. A datagram that the kernel refuses for good is handed
 //! back so that its face counts it; one that does not fit now waits, up to a limit.
+//!
+//! Consecutive datagrams of one face and of equal size (the last may be shorter) are one
+//! *run*, which walks through the kernel's network stack as one message (UDP segmentation
+//! offload) and arrives as the same datagrams:
+//!
+//! ```text
+//!   octets │ A 60 │ A 60 │ A 60 │ A 43 │ A 60 │ B 60 │ B 60 │
+//!   runs   └────────────1──────────────┴──2───┴──────3──────┘
+//! ```
+//!
+//! A route or a device may refuse runs that it would take one by one: segments larger than
+//! the path's MTU are not fragmented, some devices compute no checksums. Then the socket
+//! remembers the size that was refused and sends such datagrams alone from then on.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +26,7 @@ use std::os::fd::AsFd;
 use namewire_packet::FaceId;
 
 use crate::buffer_pool::BufferPool;
-use crate::sys;
+use crate::sys::{self, MAX_MESSAGE_OCTETS, MAX_SEGMENTS, Outgoing};
 
 /// Queue slots that a drained socket keeps, so that usual batches allocate nothing.
 const KEPT_QUEUE_SLOTS: usize = 256;
@@ -29,8 +42,12 @@ pub(crate) struct DatagramSocket {
     pub(crate) is_dirty: bool,
     /// The kernel refused datagrams; wait until it says that the socket is writable.
     pub(crate) is_blocked: bool,
+    /// What a message that was received last held on average, rounded up.
+    pub(crate) datagrams_per_message: usize,
     octets: Vec<u8>,
     queue: VecDeque<Queued>,
+    /// Larger datagrams go out one by one; 0: all do.
+    run_datagram_octets_max: usize,
 }
 
 /// One datagram, `octets[start..start + len]`.
@@ -42,7 +59,11 @@ struct Queued {
 }
 
 impl DatagramSocket {
-    pub(crate) fn new(socket: UdpSocket, connected: Option<(FaceId, SocketAddr)>) -> io::Result<Self> {
+    /// With `offload`, runs are sent and received as one message where the kernel can.
+    pub(crate) fn new(socket: UdpSocket, connected: Option<(FaceId, SocketAddr)>, offload: bool) -> io::Result<Self> {
+        if offload {
+            sys::coalesce_received(socket.as_fd());
+        }
         Ok(DatagramSocket {
             local: socket.local_addr()?,
             socket,
@@ -50,8 +71,10 @@ impl DatagramSocket {
             is_ready: false,
             is_dirty: false,
             is_blocked: false,
+            datagrams_per_message: 1,
             octets: Vec::new(),
             queue: VecDeque::new(),
+            run_datagram_octets_max: if offload { MAX_MESSAGE_OCTETS / 2 } else { 0 },
         })
     }
 
@@ -83,33 +106,62 @@ impl DatagramSocket {
     /// `failed` for each datagram that was given up.
     pub(crate) fn flush(&mut self, pool: &mut BufferPool, mut failed: impl FnMut(FaceId)) {
         self.is_blocked = false;
-        let mut retried = false;
-        while let Some(first) = self.queue.front() {
-            let face = first.face;
-            let datagrams =
-                self.queue.iter().map(|queued| (&self.octets[queued.start..][..queued.len], queued.destination));
-            match sys::send_batch(self.socket.as_fd(), datagrams) {
+        let mut attempt = Attempt::Runs;
+        while let Some(first_octets) = self.queue.front().map(|first| first.len) {
+            match self.send(attempt) {
                 Ok(sent @ 1..) => {
                     self.queue.drain(..sent);
-                    retried = false;
+                    if attempt == Attempt::FirstAlone {
+                        // Refused in a run and taken alone.
+                        self.run_datagram_octets_max = first_octets - 1;
+                    }
+                    attempt = Attempt::Runs;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(_) => return self.block(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.block(),
-                // The peer's refusal of an earlier datagram is reported on this one, which
-                // was not sent: try it once more.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && !retried => {
-                    retried = true;
-                }
-                Err(_) => {
-                    self.queue.pop_front();
-                    retried = false;
-                    failed(face);
-                }
+                Err(error) => attempt = self.retry_or_give_up(&error, attempt, &mut failed),
             }
         }
         pool.give(&mut self.octets);
         self.queue.shrink_to(KEPT_QUEUE_SLOTS);
+    }
+
+    /// Hands the front of the queue to the kernel; returns how many datagrams it took.
+    fn send(&mut self, attempt: Attempt) -> io::Result<usize> {
+        let mut rest = &*self.queue.make_contiguous();
+        let mut runs = [0u8; sys::MAX_BATCH];
+        let mut slots = if attempt == Attempt::FirstAlone { &mut runs[..1] } else { &mut runs[..] }.iter_mut();
+        let messages = std::iter::from_fn(|| {
+            let (first, slot) = (rest.first()?, slots.next()?);
+            let run = if attempt == Attempt::FirstAlone { 1 } else { run_length(rest, self.run_datagram_octets_max) };
+            let last = &rest[run - 1];
+            rest = &rest[run..];
+            *slot = run as u8;
+            Some(Outgoing {
+                octets: &self.octets[first.start..last.start + last.len],
+                segment_octets: (run > 1).then_some(first.len as u16), // at most half of MAX_MESSAGE_OCTETS
+                destination: first.destination,
+            })
+        });
+        let sent = sys::send_batch(self.socket.as_fd(), messages)?;
+        Ok(runs[..sent].iter().map(|&run| usize::from(run)).sum())
+    }
+
+    /// After an error that concerns the first run: what to try next. Calls `failed` for what
+    /// was given up.
+    fn retry_or_give_up(&mut self, error: &io::Error, attempt: Attempt, failed: &mut impl FnMut(FaceId)) -> Attempt {
+        let run = run_length(self.queue.make_contiguous(), self.run_datagram_octets_max);
+        match attempt {
+            // The peer's refusal of an earlier datagram is reported on this one, which was not
+            // sent: try it once more.
+            Attempt::Runs if error.kind() == io::ErrorKind::ConnectionRefused => return Attempt::RunsAgain,
+            Attempt::Runs | Attempt::RunsAgain if run > 1 && may_refuse_runs(error) => return Attempt::FirstAlone,
+            // One destination and one reason for all of a run.
+            Attempt::Runs | Attempt::RunsAgain => self.queue.drain(..run).for_each(|queued| failed(queued.face)),
+            Attempt::FirstAlone => self.queue.drain(..1).for_each(|queued| failed(queued.face)),
+        }
+        Attempt::Runs
     }
 
     /// Forgets what is queued for a face that goes.
@@ -130,6 +182,47 @@ impl DatagramSocket {
     }
 }
 
+/// What to hand to the kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    Runs,
+    /// The same once more.
+    RunsAgain,
+    /// Only the first datagram: did its run fail because it is one?
+    FirstAlone,
+}
+
+/// Datagrams at the front of `queue` that may go as one message; `queue` is not empty.
+fn run_length(queue: &[Queued], datagram_octets_max: usize) -> usize {
+    let first = &queue[0];
+    if first.len > datagram_octets_max {
+        return 1;
+    }
+    let mut run = 1;
+    let mut end = first.start + first.len;
+    for next in &queue[1..queue.len().min(MAX_SEGMENTS)] {
+        // Octets of a removed face may lie between.
+        let follows = next.face == first.face && next.start == end;
+        end += next.len;
+        if !follows || next.len > first.len || end - first.start > MAX_MESSAGE_OCTETS {
+            break;
+        }
+        run += 1;
+        if next.len < first.len {
+            break;
+        }
+    }
+    run
+}
+
+/// Errors with which kernels refuse segmentation offload: segments beyond the path's MTU,
+/// no checksums by the device or IPsec, no offload at all. Also other faults have some of them.
+fn may_refuse_runs(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let refusals = [Errno::INVAL, Errno::MSGSIZE, Errno::IO, Errno::OPNOTSUPP, Errno::NOPROTOOPT];
+    Errno::from_io_error(error).is_some_and(|errno| refusals.contains(&errno))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,7 +236,7 @@ mod tests {
     }
 
     fn sender() -> DatagramSocket {
-        DatagramSocket::new(UdpSocket::bind("127.0.0.1:0").unwrap(), None).unwrap()
+        DatagramSocket::new(UdpSocket::bind("127.0.0.1:0").unwrap(), None, true).unwrap()
     }
 
     fn next(socket: &UdpSocket) -> Vec<u8> {

@@ -22,6 +22,9 @@ pub struct DriverConfig {
     pub udp_idle_timeout: Duration,
     /// MTU of on-demand UDP faces, in octets. Default 8800.
     pub udp_mtu: usize,
+    /// Send and receive datagrams of equal size as one message where the kernel can. Octets on
+    /// the wire are the same; only a faulty device gives a reason to turn it off. Default true.
+    pub udp_offload: bool,
     /// Octets of unfinished fragmented packets per face. Default 64 KiB.
     pub reassembly_octets: usize,
     /// Faces of this worker at most. Default 16384.
@@ -38,6 +41,7 @@ impl Default for DriverConfig {
             total_queue_octets: 256 << 20,
             udp_idle_timeout: Duration::from_secs(600),
             udp_mtu: MAX_PACKET_BYTES,
+            udp_offload: true,
             reassembly_octets: DEFAULT_REASSEMBLY_OCTETS,
             max_faces: 16384,
             face_ids: FaceIdAllocator::new(),

@@ -1,18 +1,42 @@
 //! Where received octets lie for the time of one batch.
 //!
-//! One buffer per worker, reused for every batch. Streams read into it back to back;
-//! datagrams get slots of 8832 octets each. Packets are named by position, in
-//! ascending order, so that disjoint mutable slices of all of them can be lent at once.
+//! Two buffers per worker, reused for every batch. Into the first, sockets are read:
+//! streams back to back, messages of datagrams ([`crate::sys`]) each into a slot. Slots are
+//! larger than any message, and memory that nothing was written to takes no space, so the
+//! many small ones that are usual take a page each. The second holds packets that were
+//! reassembled from fragments. Both have one space of positions:
+//!
+//! ```text
+//!          ┌──────────────── read from sockets ──────────────────┬── reassembled ───
+//!          │ stream octets │ slot 65,600 │ slot 65,600 │ …       │ packet │ packet │ …
+//!          0                                                  READ_OCTETS
+//! ```
+//!
+//! Packets are named by position, ascending in each of the two, so that disjoint mutable
+//! slices of all of them can be lent at once.
 
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::{FaceId, MAX_PACKET_BYTES};
 
-/// Room for one datagram: 8800 octets and the padding to whole cache lines.
-pub(crate) const DATAGRAM_SLOT_OCTETS: usize = MAX_PACKET_BYTES.next_multiple_of(64);
+/// Room for one message of datagrams, of which none exceeds 65,535 octets. Slots are an odd
+/// number of cache lines apart, so that the starts of small datagrams do not share cache sets.
+pub(crate) const MESSAGE_SLOT_OCTETS: usize = 65_600;
 
-/// Least free room with which another face is read: the octets kept from last time and
-/// a useful read, or one datagram.
-pub(crate) const LEAST_ROOM_OCTETS: usize = 4 * MAX_PACKET_BYTES;
+/// Slots that a turn can fill: two sockets with full batches.
+const MESSAGE_SLOTS: usize = 128;
+
+/// Octets that sockets are read into.
+const READ_OCTETS: usize = MESSAGE_SLOTS * MESSAGE_SLOT_OCTETS;
+
+/// Octets of streams read in one turn at most: a dozen full reads. With more, the packets
+/// of a turn would not stay in a core's caches until they are decided and sent.
+const STREAMS_OCTETS: usize = 1 << 20;
+
+/// Least free room with which another stream is read: the octets kept from last time and a
+/// useful read.
+const LEAST_STREAM_ROOM_OCTETS: usize = 4 * MAX_PACKET_BYTES;
+
+const _: () = assert!(LEAST_STREAM_ROOM_OCTETS <= MESSAGE_SLOT_OCTETS && READ_OCTETS < 1 << 31);
 
 /// One received network packet. Its octets are in the [`RxArena`] it was received with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,21 +51,18 @@ pub struct RxPacket {
     pub len: u32,
 }
 
-/// The receive buffer of one worker.
+/// The receive buffers of one worker.
 pub struct RxArena {
-    octets: Box<[u8]>,
+    read: Box<[u8]>,
     used: usize,
+    stream_octets: usize,
+    reassembled: Vec<u8>,
 }
 
 impl RxArena {
-    /// A capacity that suits a busy worker: 1 MiB, which is a dozen full stream reads
-    /// or 118 datagrams.
-    pub const DEFAULT_OCTETS: usize = 1 << 20;
-
-    /// An arena of `capacity_octets`, at least 128 KiB and at most 1 GiB.
-    pub fn new(capacity_octets: usize) -> Self {
-        let capacity = capacity_octets.clamp(128 << 10, 1 << 30);
-        RxArena { octets: vec![0; capacity].into_boxed_slice(), used: 0 }
+    /// An empty arena: 8 MiB of addresses, of which received octets take memory.
+    pub fn new() -> Self {
+        RxArena { read: vec![0; READ_OCTETS].into_boxed_slice(), used: 0, stream_octets: 0, reassembled: Vec::new() }
     }
 
     /// The octets of one packet.
@@ -49,7 +70,11 @@ impl RxArena {
     /// # Panics
     /// If `packet` is not from this arena's last batch.
     pub fn packet(&self, packet: &RxPacket) -> &[u8] {
-        &self.octets[packet.start as usize..][..packet.len as usize]
+        let (start, len) = (packet.start as usize, packet.len as usize);
+        match start.checked_sub(READ_OCTETS) {
+            None => &self.read[start..][..len],
+            Some(start) => &self.reassembled[start..][..len],
+        }
     }
 
     /// Lends the octets of `packets`, all at once and mutable, in their order. `packets`
@@ -58,43 +83,83 @@ impl RxArena {
     /// # Panics
     /// The iterator panics if `packets` is not ascending or from another arena.
     pub fn packets_mut<'a>(&'a mut self, packets: &'a [RxPacket]) -> PacketsMut<'a> {
-        PacketsMut { packets: packets.iter(), rest: &mut self.octets, base: 0 }
+        PacketsMut {
+            packets: packets.iter(),
+            read: Unlent { octets: &mut self.read, base: 0 },
+            reassembled: Unlent { octets: &mut self.reassembled, base: READ_OCTETS },
+        }
     }
 
     pub(crate) fn reset(&mut self) {
-        self.used = 0;
+        (self.used, self.stream_octets) = (0, 0);
+        self.reassembled.clear();
     }
 
     pub(crate) fn used(&self) -> usize {
         self.used
     }
 
+    /// True if another stream or message can be read.
     pub(crate) fn has_room(&self) -> bool {
-        self.octets.len() - self.used >= LEAST_ROOM_OCTETS
+        self.stream_octets + LEAST_STREAM_ROOM_OCTETS <= STREAMS_OCTETS
+            && self.used + MESSAGE_SLOT_OCTETS <= self.read.len()
     }
 
-    /// The unused part. What is written to it stays only if [`RxArena::keep`] follows.
+    /// The unused part. What is written to it stays only if it is kept.
     pub(crate) fn free_mut(&mut self) -> &mut [u8] {
-        &mut self.octets[self.used..]
+        &mut self.read[self.used..]
     }
 
-    /// Marks the first `octets` of the unused part as used.
-    pub(crate) fn keep(&mut self, octets: usize) {
-        self.used = (self.used + octets).min(self.octets.len());
+    /// Octets at a position, used or not.
+    pub(crate) fn octets(&self, start: usize, len: usize) -> &[u8] {
+        &self.read[start..start + len]
+    }
+
+    /// Marks the first `octets` of the unused part, read from a stream, as used.
+    pub(crate) fn keep_stream(&mut self, octets: usize) {
+        self.used += octets;
+        self.stream_octets += octets;
+    }
+
+    /// Marks the first `count` slots of the unused part as used.
+    pub(crate) fn keep_slots(&mut self, count: usize) {
+        self.used += count * MESSAGE_SLOT_OCTETS;
+    }
+
+    /// Adds a reassembled packet and returns its position.
+    pub(crate) fn push_reassembled(&mut self, packet: &[u8]) -> usize {
+        let start = READ_OCTETS + self.reassembled.len();
+        self.reassembled.extend_from_slice(packet);
+        start
     }
 }
 
 impl Default for RxArena {
     fn default() -> Self {
-        RxArena::new(Self::DEFAULT_OCTETS)
+        RxArena::new()
     }
 }
 
 /// Iterator of [`RxArena::packets_mut`].
 pub struct PacketsMut<'a> {
     packets: std::slice::Iter<'a, RxPacket>,
-    rest: &'a mut [u8],
+    read: Unlent<'a>,
+    reassembled: Unlent<'a>,
+}
+
+/// The part of a buffer behind the last packet that was lent; it starts at position `base`.
+struct Unlent<'a> {
+    octets: &'a mut [u8],
     base: usize,
+}
+
+impl<'a> Unlent<'a> {
+    fn lend(&mut self, start: usize, len: usize) -> &'a mut [u8] {
+        let (_, from_packet) = std::mem::take(&mut self.octets).split_at_mut(start - self.base);
+        let (octets, after) = from_packet.split_at_mut(len);
+        *self = Unlent { octets: after, base: start + len };
+        octets
+    }
 }
 
 impl<'a> Iterator for PacketsMut<'a> {
@@ -103,12 +168,8 @@ impl<'a> Iterator for PacketsMut<'a> {
     fn next(&mut self) -> Option<&'a mut [u8]> {
         let packet = self.packets.next()?;
         let (start, len) = (packet.start as usize, packet.len as usize);
-        let rest = std::mem::take(&mut self.rest);
-        let (_, from_packet) = rest.split_at_mut(start - self.base);
-        let (octets, after) = from_packet.split_at_mut(len);
-        self.rest = after;
-        self.base = start + len;
-        Some(octets)
+        let buffer = if start < READ_OCTETS { &mut self.read } else { &mut self.reassembled };
+        Some(buffer.lend(start, len))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -128,7 +189,7 @@ mod tests {
 
     #[test]
     fn lends_disjoint_slices_of_a_batch_and_of_its_parts() {
-        let mut arena = RxArena::new(0);
+        let mut arena = RxArena::new();
         for (i, octet) in arena.free_mut().iter_mut().take(40).enumerate() {
             *octet = i as u8;
         }

@@ -281,7 +281,7 @@ impl SocketDriver {
         let index = free.unwrap_or(self.datagram_sockets.len());
         let token = epoll::EventData::new_u64(DATAGRAM_TOKEN | index as u64);
         epoll::add(&self.epoll, &socket, token, epoll::EventFlags::IN)?;
-        let socket = DatagramSocket::new(socket, connected)?;
+        let socket = DatagramSocket::new(socket, connected, self.config.udp_offload)?;
         match free {
             Some(index) => self.datagram_sockets[index] = Some(socket),
             None => self.datagram_sockets.push(Some(socket)),

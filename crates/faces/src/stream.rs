@@ -161,7 +161,7 @@ impl Stream {
             self.input.clear();
             self.input.extend_from_slice(&octets[cut.consumed..]);
         }
-        arena.keep(cut.consumed);
+        arena.keep_stream(cut.consumed);
         match cut.failure {
             Some(reason) => Turn::Closed(reason),
             None if self.has_backlog || filled == end => Turn::More,
@@ -185,7 +185,7 @@ impl Stream {
         let within = &backlog[..backlog.len().min(arena.free_mut().len())];
         let cut = cut_elements(face, link, now_ns, within, base, out, max_packets);
         arena.free_mut()[..cut.consumed].copy_from_slice(&backlog[..cut.consumed]);
-        arena.keep(cut.consumed);
+        arena.keep_stream(cut.consumed);
         let cut_short = within.len() < backlog.len();
         self.has_backlog = cut.batch_is_full || cut_short;
         self.input_start += cut.consumed;

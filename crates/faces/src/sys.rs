@@ -1,10 +1,22 @@
-//! `recvmmsg` and `sendmmsg`: many datagrams for one system call.
+//! `recvmmsg` and `sendmmsg`: many datagrams for one system call, and UDP segmentation
+//! offload: many datagrams for one walk through the kernel's network stack.
 //!
 //! The only file of this crate with `unsafe`, because the standard library and rustix
-//! offer neither call. The façade takes slices and socket addresses and returns counts.
+//! offer none of these calls. The façade takes slices and socket addresses and returns counts.
 //!
-//! Cost: set-up is one 64-octet header, one 16-octet vector and (receiving) one
-//! 128-octet address per datagram asked for, on the stack or reused.
+//! One *message* is what the kernel takes or gives at once. Without offload it is one
+//! datagram. With it, it is datagrams of equal size back to back, of which the last may be
+//! shorter; a control message carries the size:
+//!
+//! ```text
+//!   octets    │ datagram │ datagram │ datagram │ last │     at most 65,535 octets, 64 datagrams
+//!             0          s         2s         3s    len
+//!   control   │ length 16 + 2 or 4 │ level SOL_UDP │ type UDP_SEGMENT or UDP_GRO │ s │ fill │
+//!             0                    8              12                            16     24
+//! ```
+//!
+//! Cost: set-up is one 64-octet header, one 16-octet vector, 24 octets of control and
+//! (receiving) one 128-octet address per message asked for, on the stack or reused.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -12,25 +24,103 @@ use std::mem::{self, MaybeUninit};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Datagrams per system call at most.
+/// Messages per system call at most.
 pub(crate) const MAX_BATCH: usize = 64;
+
+/// Datagrams in one message at most: older kernels refuse to send more, and coalesce no more.
+pub(crate) const MAX_SEGMENTS: usize = 64;
+
+/// Octets of one message at most: what IPv4 leaves of 65,535 for the payload of UDP.
+pub(crate) const MAX_MESSAGE_OCTETS: usize = 65_507;
+
+/// The control message of segmentation offload, as drawn above. The size is 2 octets when
+/// sending and 4 when receiving.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SegmentControl {
+    header: libc::cmsghdr,
+    octets: SegmentOctets,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+union SegmentOctets {
+    sent: u16,
+    received: libc::c_int,
+    fill: u64,
+}
+
+// SAFETY: both functions only compute a size.
+const _: () = unsafe {
+    assert!(size_of::<SegmentControl>() == libc::CMSG_SPACE(size_of::<u16>() as u32) as usize);
+    assert!(size_of::<SegmentControl>() == libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) as usize);
+    assert!(mem::offset_of!(SegmentControl, octets) == libc::CMSG_LEN(0) as usize);
+};
+
+impl SegmentControl {
+    /// Zeroes: no control message, of whatever level and type.
+    const NONE: Self = {
+        // SAFETY: cmsghdr is integers, and so are the variants of the union.
+        unsafe { mem::zeroed() }
+    };
+
+    fn to_send(segment_octets: u16) -> Self {
+        let mut control = Self::NONE;
+        // SAFETY: computes a size.
+        control.header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<u16>() as u32) } as _;
+        control.header.cmsg_level = libc::SOL_UDP;
+        control.header.cmsg_type = libc::UDP_SEGMENT;
+        control.octets.sent = segment_octets;
+        control
+    }
+
+    /// The size of the datagrams in a message, if the kernel says that there are several.
+    fn received(&self) -> Option<usize> {
+        let is_size = self.header.cmsg_level == libc::SOL_UDP && self.header.cmsg_type == libc::UDP_GRO;
+        // SAFETY: every variant of the union is integers, initialized by `NONE`.
+        let octets = unsafe { self.octets.received };
+        usize::try_from(octets).ok().filter(|octets| is_size && *octets > 0)
+    }
+}
+
+/// Asks the kernel to coalesce received datagrams of equal size from one remote. False if
+/// it cannot; then each message is one datagram, which is the same to a caller.
+pub(crate) fn coalesce_received(socket: BorrowedFd<'_>) -> bool {
+    let on: libc::c_int = 1;
+    // SAFETY: the option's value is one c_int, which is alive and only read.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_UDP,
+            libc::UDP_GRO,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    result == 0
+}
 
 /// Reusable result of one `recvmmsg`.
 pub(crate) struct ReceivedBatch {
     sources: Box<[libc::sockaddr_storage; MAX_BATCH]>,
+    controls: Box<[SegmentControl; MAX_BATCH]>,
     lengths: [u32; MAX_BATCH],
-    truncated: [bool; MAX_BATCH],
 }
 
 impl ReceivedBatch {
     pub(crate) fn new() -> Self {
         // SAFETY: sockaddr_storage is integers and arrays of integers: all zeroes is a value of it.
         let zeroed: libc::sockaddr_storage = unsafe { mem::zeroed() };
-        ReceivedBatch { sources: Box::new([zeroed; MAX_BATCH]), lengths: [0; MAX_BATCH], truncated: [false; MAX_BATCH] }
+        ReceivedBatch {
+            sources: Box::new([zeroed; MAX_BATCH]),
+            controls: Box::new([SegmentControl::NONE; MAX_BATCH]),
+            lengths: [0; MAX_BATCH],
+        }
     }
 
-    /// Receives at most `buffer.len() / slot_octets` datagrams (and at most [`MAX_BATCH`]),
-    /// the i-th into `buffer[i * slot_octets..]`. Does not block.
+    /// Receives at most `buffer.len() / slot_octets` messages (and at most [`MAX_BATCH`]),
+    /// the i-th into `buffer[i * slot_octets..]`. Does not block. A slot of 65,535 octets
+    /// holds every message; of a larger one the rest is lost.
     pub(crate) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -49,6 +139,9 @@ impl ReceivedBatch {
             message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             message.msg_hdr.msg_iov = vector;
             message.msg_hdr.msg_iovlen = 1;
+            self.controls[asked] = SegmentControl::NONE;
+            message.msg_hdr.msg_control = (&raw mut self.controls[asked]).cast();
+            message.msg_hdr.msg_controllen = size_of::<SegmentControl>() as _;
             messages[asked].write(message);
             asked += 1;
         }
@@ -57,8 +150,9 @@ impl ReceivedBatch {
         }
         // SAFETY:
         // - `messages[..asked]` was written above, and mmsghdr and its MaybeUninit have one layout;
-        // - each points to one iovec in `vectors`, one address in `self.sources` and one slot of
-        //   `buffer`, which are distinct, alive and not used otherwise until the call returns;
+        // - each points to one iovec in `vectors`, one address in `self.sources`, one control
+        //   buffer in `self.controls` and one slot of `buffer`, which are distinct, alive and not
+        //   used otherwise until the call returns;
         // - `socket` is open, because it is borrowed; no timeout is passed.
         let received = unsafe {
             libc::recvmmsg(
@@ -74,22 +168,22 @@ impl ReceivedBatch {
             // SAFETY: `received` is at most `asked`, and that many were written above.
             let message = unsafe { message.assume_init_ref() };
             self.lengths[i] = message.msg_len;
-            self.truncated[i] = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
         }
         Ok(received)
     }
 
-    /// Octets of the i-th datagram that are in its slot.
+    /// Octets of the i-th message.
     pub(crate) fn len(&self, i: usize) -> usize {
         self.lengths[i] as usize
     }
 
-    /// True if the i-th datagram was larger than its slot.
-    pub(crate) fn is_truncated(&self, i: usize) -> bool {
-        self.truncated[i]
+    /// Octets of each datagram of the i-th message but the last, which may be shorter.
+    /// As large as the message if it is one datagram.
+    pub(crate) fn segment_octets(&self, i: usize) -> usize {
+        self.controls[i].received().unwrap_or(self.len(i))
     }
 
-    /// Who sent the i-th datagram; `None` for an address family that is not IP.
+    /// Who sent the i-th message; `None` for an address family that is not IP.
     pub(crate) fn source(&self, i: usize) -> Option<SocketAddr> {
         let storage = &self.sources[i];
         match libc::c_int::from(storage.ss_family) {
@@ -113,17 +207,29 @@ impl ReceivedBatch {
     }
 }
 
-/// Sends datagrams, each with a destination unless the socket is connected, and returns
-/// how many the kernel took. Does not block. At most [`MAX_BATCH`] are looked at.
+/// What [`send_batch`] hands to the kernel at once.
+pub(crate) struct Outgoing<'a> {
+    /// One datagram, or several back to back; at most [`MAX_MESSAGE_OCTETS`].
+    pub(crate) octets: &'a [u8],
+    /// If there are several: octets of each but the last, which may be shorter. At most
+    /// [`MAX_SEGMENTS`] datagrams.
+    pub(crate) segment_octets: Option<u16>,
+    /// Needed unless the socket is connected.
+    pub(crate) destination: Option<SocketAddr>,
+}
+
+/// Sends messages and returns how many the kernel took, each wholly. Does not block. At
+/// most [`MAX_BATCH`] are looked at.
 pub(crate) fn send_batch<'a>(
     socket: BorrowedFd<'_>,
-    datagrams: impl Iterator<Item = (&'a [u8], Option<SocketAddr>)>,
+    outgoing: impl Iterator<Item = Outgoing<'a>>,
 ) -> io::Result<usize> {
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; MAX_BATCH];
     let mut addresses = [const { MaybeUninit::<socket2::SockAddr>::uninit() }; MAX_BATCH];
+    let mut controls = [const { MaybeUninit::<SegmentControl>::uninit() }; MAX_BATCH];
     let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
     let mut asked = 0;
-    for (octets, destination) in datagrams.take(MAX_BATCH) {
+    for Outgoing { octets, segment_octets, destination } in outgoing.take(MAX_BATCH) {
         let vector =
             vectors[asked].write(libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() });
         // SAFETY: mmsghdr is integers and pointers, and null pointers are values of the latter.
@@ -132,6 +238,11 @@ pub(crate) fn send_batch<'a>(
             let address = addresses[asked].write(socket2::SockAddr::from(destination));
             message.msg_hdr.msg_name = address.as_ptr().cast_mut().cast();
             message.msg_hdr.msg_namelen = address.len();
+        }
+        if let Some(segment_octets) = segment_octets {
+            let control = controls[asked].write(SegmentControl::to_send(segment_octets));
+            message.msg_hdr.msg_control = (&raw mut *control).cast();
+            message.msg_hdr.msg_controllen = size_of::<SegmentControl>() as _;
         }
         message.msg_hdr.msg_iov = vector;
         message.msg_hdr.msg_iovlen = 1;
@@ -144,7 +255,8 @@ pub(crate) fn send_batch<'a>(
     // SAFETY:
     // - `messages[..asked]` was written above, and mmsghdr and its MaybeUninit have one layout;
     // - each points to one iovec in `vectors`, to octets that outlive `'a`, and to an address in
-    //   `addresses` or none; the kernel only reads the three, and writes `msg_len` in `messages`;
+    //   `addresses` and a control message in `controls`, or none; the kernel only reads the four,
+    //   and writes `msg_len` in `messages`;
     // - SockAddr has no destructor, so leaving it in a MaybeUninit leaks nothing;
     // - `socket` is open, because it is borrowed.
     let sent = unsafe {

@@ -9,10 +9,10 @@ use std::time::Duration;
 use namewire_packet::FaceId;
 use rustix::event::{Timespec, epoll};
 
-use super::{Channel, DATAGRAM_TOKEN, SocketDriver, Source, WAKER_TOKEN};
+use super::{Channel, DATAGRAM_TOKEN, Face, SocketDriver, Source, WAKER_TOKEN};
 use crate::datagram_socket::DatagramSocket;
 use crate::link_service::check_shape;
-use crate::rx_arena::DATAGRAM_SLOT_OCTETS;
+use crate::rx_arena::MESSAGE_SLOT_OCTETS;
 use crate::stream::Turn;
 use crate::sys::MAX_BATCH;
 use crate::{FaceEvent, LinkDrop, Persistency, Received, RxArena, RxPacket, udp};
@@ -48,9 +48,9 @@ impl SocketDriver {
     }
 
     /// Reads from ready faces, each in its turn, into `arena`, and lists the network packets
-    /// found in `out`, at most `max_packets`, in ascending order of position. What the arena
-    /// and `out` held before is gone. Drops are counted; closures and new faces are in
-    /// [`SocketDriver::events`].
+    /// found in `out`, in the order of their faces. No more than `max_packets`, but that
+    /// datagrams which the kernel had coalesced come together. What the arena and `out` held
+    /// before is gone. Drops are counted; closures and new faces are in [`SocketDriver::events`].
     pub fn receive(&mut self, now_ns: u64, arena: &mut RxArena, out: &mut Vec<RxPacket>, max_packets: usize) {
         self.now_ns = now_ns;
         arena.reset();
@@ -126,7 +126,7 @@ impl SocketDriver {
         let batch = (arena, out, max_packets);
         let turn = stream.receive(id, &mut face.link, self.now_ns, batch, &mut self.pool);
         face.last_received_ns = self.now_ns;
-        self.note_received(id);
+        note_received(face, &mut self.touched, &mut self.events);
         match turn {
             Turn::Drained => false,
             Turn::More => true,
@@ -147,51 +147,76 @@ impl SocketDriver {
     ) -> bool {
         let Some(Some(socket)) = self.datagram_sockets.get_mut(index) else { return false };
         let base = arena.used();
-        let wanted = (max_packets - out.len()).min(MAX_BATCH);
         let free = arena.free_mut();
-        let slots = wanted.min(free.len() / DATAGRAM_SLOT_OCTETS);
+        let wanted = max_packets.saturating_sub(out.len()).div_ceil(socket.datagrams_per_message);
+        let slots = wanted.min(MAX_BATCH).min(free.len() / MESSAGE_SLOT_OCTETS);
         // A pending error (a peer's port is closed) is reported once and then forgotten; it
         // says nothing about other datagrams, and never closes a face.
-        let received = self.batch.receive(socket.socket.as_fd(), free, DATAGRAM_SLOT_OCTETS, slots).unwrap_or(0);
+        let received = self.batch.receive(socket.socket.as_fd(), free, MESSAGE_SLOT_OCTETS, slots).unwrap_or(0);
+        let mut datagrams = 0;
+        let mut last = None;
         for i in 0..received {
-            let start = i * DATAGRAM_SLOT_OCTETS;
-            let datagram = start..start + self.batch.len(i);
-            let Some(id) = self.face_of_datagram(index, i, &free[datagram.clone()]) else {
-                continue;
-            };
-            self.accept_datagram(id, i, &mut free[start..], base + start, out);
+            let start = base + i * MESSAGE_SLOT_OCTETS;
+            datagrams += self.receive_message(index, i, start, &mut last, arena, out);
         }
-        arena.keep(received * DATAGRAM_SLOT_OCTETS);
+        arena.keep_slots(received);
+        if let Some(Some(socket)) = self.datagram_sockets.get_mut(index)
+            && received > 0
+        {
+            socket.datagrams_per_message = datagrams.div_ceil(received);
+        }
         received == slots
     }
 
-    /// Passes the i-th datagram of the batch, which lies at the start of `slot`, through the
-    /// link service of its face.
-    fn accept_datagram(&mut self, id: FaceId, i: usize, slot: &mut [u8], slot_start: usize, out: &mut Vec<RxPacket>) {
-        let Some(face) = self.faces.get_mut(&id) else { return };
-        face.last_received_ns = self.now_ns;
-        if self.batch.is_truncated(i) {
-            face.link.count_drop(LinkDrop::OversizeElement);
-            return self.note_received(id);
-        }
-        match face.link.receive(self.now_ns, &slot[..self.batch.len(i)]) {
-            Ok(Received::Packet { headers, start, len }) => {
-                out.push(RxPacket { face: id, headers, start: (slot_start + start) as u32, len: len as u32 });
+    /// Passes the datagrams of the i-th message of the batch, which lies at `start` of the
+    /// arena, through the link service of their face; returns how many there were. `last` is
+    /// who sent the message before and its face.
+    fn receive_message(
+        &mut self,
+        index: usize,
+        i: usize,
+        start: usize,
+        last: &mut Option<(SocketAddr, FaceId)>,
+        arena: &mut RxArena,
+        out: &mut Vec<RxPacket>,
+    ) -> usize {
+        let (len, datagram_octets) = (self.batch.len(i), self.batch.segment_octets(i).max(1));
+        let datagrams = len.div_ceil(datagram_octets).max(1); // an empty message is an empty datagram
+        let Some(remote) = self.batch.source(i) else { return datagrams };
+        for nth in 0..datagrams {
+            let start = start + nth * datagram_octets;
+            let octets = arena.octets(start, datagram_octets.min(len - nth * datagram_octets));
+            let id = match *last {
+                Some((last_remote, id)) if last_remote == remote => id,
+                _ => {
+                    let Some(id) = self.face_of_datagram(index, remote, octets) else { continue };
+                    *last = Some((remote, id));
+                    id
+                }
+            };
+            let Some(face) = self.faces.get_mut(&id) else { continue };
+            face.last_received_ns = self.now_ns;
+            let received = face.link.receive(self.now_ns, octets);
+            match received {
+                Ok(Received::Packet { headers, start: offset, len }) => {
+                    out.push(RxPacket { face: id, headers, start: (start + offset) as u32, len: len as u32 });
+                }
+                Ok(Received::Reassembled { headers, packet }) => {
+                    let (start, len) = (arena.push_reassembled(packet), packet.len());
+                    out.push(RxPacket { face: id, headers, start: start as u32, len: len as u32 });
+                }
+                Ok(Received::Incomplete) => self.schedule_reassembly(id),
+                Ok(Received::Idle) | Err(_) => {}
             }
-            Ok(Received::Reassembled { headers, packet }) => {
-                // The last fragment's slot is free now, and every packet fits a slot.
-                slot[..packet.len()].copy_from_slice(packet);
-                out.push(RxPacket { face: id, headers, start: slot_start as u32, len: packet.len() as u32 });
+            if let Some(face) = self.faces.get_mut(&id) {
+                note_received(face, &mut self.touched, &mut self.events);
             }
-            Ok(Received::Incomplete) => self.schedule_reassembly(id),
-            Ok(Received::Idle) | Err(_) => {}
         }
-        self.note_received(id);
+        datagrams
     }
 
-    /// The face that the i-th datagram of the batch belongs to, made if need be.
-    fn face_of_datagram(&mut self, index: usize, i: usize, octets: &[u8]) -> Option<FaceId> {
-        let remote = self.batch.source(i)?;
+    /// The face that a datagram belongs to, made if need be.
+    fn face_of_datagram(&mut self, index: usize, remote: SocketAddr, octets: &[u8]) -> Option<FaceId> {
         let socket = self.datagram_sockets.get(index)?.as_ref()?;
         match socket.connected {
             Some((face, expected)) if is_same_remote(remote, expected) => Some(face),
@@ -199,16 +224,13 @@ impl SocketDriver {
             Some(_) => self.refuse_datagram(octets, LinkDrop::ForeignRemote),
             None => match self.remotes.get(&(index, remote)) {
                 Some(face) => Some(*face),
-                None => self.create_on_demand(index, remote, i, octets),
+                None => self.create_on_demand(index, remote, octets),
             },
         }
     }
 
     /// Makes a face for a remote that sent something like an NDN packet. A port scan makes none.
-    fn create_on_demand(&mut self, index: usize, remote: SocketAddr, i: usize, octets: &[u8]) -> Option<FaceId> {
-        if self.batch.is_truncated(i) {
-            return self.refuse_datagram(octets, LinkDrop::OversizeElement);
-        }
+    fn create_on_demand(&mut self, index: usize, remote: SocketAddr, octets: &[u8]) -> Option<FaceId> {
         if let Err(reason) = check_shape(octets) {
             return self.refuse_datagram(octets, reason);
         }
@@ -233,18 +255,17 @@ impl SocketDriver {
         self.faceless.count_drop(reason);
         None
     }
+}
 
-    /// Marks the face for publishing, and reports the first LpPacket of its peer.
-    fn note_received(&mut self, id: FaceId) {
-        let Some(face) = self.faces.get_mut(&id) else { return };
-        if !face.is_touched {
-            face.is_touched = true;
-            self.touched.push(id);
-        }
-        if face.link.peer_speaks_lp() && !face.spoke_lp {
-            face.spoke_lp = true;
-            self.events.push(FaceEvent::SpokeLp { face: id });
-        }
+/// Marks the face for publishing, and reports the first LpPacket of its peer.
+fn note_received(face: &mut Face, touched: &mut Vec<FaceId>, events: &mut Vec<FaceEvent>) {
+    if !face.is_touched {
+        face.is_touched = true;
+        touched.push(face.id);
+    }
+    if face.link.peer_speaks_lp() && !face.spoke_lp {
+        face.spoke_lp = true;
+        events.push(FaceEvent::SpokeLp { face: face.id });
     }
 }
 
