@@ -259,6 +259,50 @@ mod tests {
         assert_eq!(failed, [FaceId(2), FaceId(2)]);
         assert_eq!(socket.queued_octets(), 0);
         assert_eq!([next(&receiver), next(&receiver)], [b"face\x01".to_vec(), b"face\x03".to_vec()]);
+        assert_eq!(socket.run_datagram_octets_max, sender().run_datagram_octets_max, "it was not the run's fault");
+    }
+
+    #[test]
+    fn where_runs_are_refused_their_datagrams_go_alone() {
+        let (receiver, address) = receiver();
+        let (mut socket, mut pool) = (sender(), BufferPool::default());
+        sys::turn_checksums_off(socket.socket.as_fd());
+        let text = |i: usize| vec![i as u8; [60, 60, 20, 60, 60][i % 5]];
+        for i in 0..10 {
+            socket.queue(FaceId(1), Some(address), b"", &text(i), &mut pool);
+        }
+        socket.flush(&mut pool, |_| panic!("given up"));
+        assert_eq!(socket.run_datagram_octets_max, 59, "smaller ones have not been refused yet");
+        for i in 0..10 {
+            assert_eq!(next(&receiver), text(i));
+        }
+        assert_eq!(socket.queued_octets(), 0);
+    }
+
+    #[test]
+    fn a_run_ends_where_a_message_must() {
+        let queued = |face: u64, sizes: &[usize]| {
+            let mut start = 0;
+            let queued = |&len: &usize| {
+                start += len;
+                Queued { start: start - len, len, destination: None, face: FaceId(face) }
+            };
+            sizes.iter().map(queued).collect::<Vec<_>>()
+        };
+        let run = |sizes: &[usize]| run_length(&queued(1, sizes), 9000);
+        assert_eq!(run(&[60]), 1);
+        assert_eq!(run(&[60, 60, 60]), 3);
+        assert_eq!(run(&[60, 60, 20, 20]), 3, "the shorter one is the last");
+        assert_eq!(run(&[60, 61]), 1);
+        assert_eq!(run(&[60; 100]), MAX_SEGMENTS);
+        assert_eq!(run(&[8800; 100]), MAX_MESSAGE_OCTETS / 8800);
+        assert_eq!(run(&[9001; 2]), 1, "refused before");
+        let mut other_face = queued(1, &[60; 3]);
+        other_face[2].face = FaceId(2);
+        assert_eq!(run_length(&other_face, 9000), 2);
+        let mut gap = queued(1, &[60; 3]);
+        gap.remove(1);
+        assert_eq!(run_length(&gap, 9000), 1);
     }
 
     #[test]

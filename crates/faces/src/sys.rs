@@ -269,3 +269,21 @@ pub(crate) fn send_batch<'a>(
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
+
+/// Makes a socket that cannot have segmentation offload: the kernel refuses it where
+/// checksums are off.
+#[cfg(test)]
+pub(crate) fn turn_checksums_off(socket: BorrowedFd<'_>) {
+    let on: libc::c_int = 1;
+    // SAFETY: the option's value is one c_int, which is alive and only read.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NO_CHECK,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    assert_eq!(result, 0);
+}

@@ -2,6 +2,7 @@
 
 mod stream_faces;
 mod udp_faces;
+mod udp_offload;
 mod worker;
 
 use std::io::Write;
