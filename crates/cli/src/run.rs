@@ -16,11 +16,14 @@ use namewire_packet::{
     nfd::{ControlParameters, FaceUri, origin},
 };
 use namewire_router::{Router, RouterConfig, RouterHandle, StartError};
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Most pending Interests that the tables can hold (2^25).
 const PIT_CAPACITY_MAX: i64 = 1 << 25;
+
+/// Longest busy polling: one second, which for a worker is for ever.
+const BUSY_POLL_US_MAX: i64 = 1_000_000;
 
 /// Addresses listened on unless told otherwise.
 const LISTEN_DEFAULT: [&str; 2] = ["0.0.0.0:6363", "[::]:6363"];
@@ -45,6 +48,15 @@ pub(crate) struct Args {
     /// Worker threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) workers: u16,
+    /// Processors for the workers to run on, one each, for example 2,3 [default: the kernel chooses]
+    #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
+    pub(crate) pin: Vec<usize>,
+    /// Microseconds that an idle worker looks for packets before it sleeps; shortens waits, costs processor time
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=BUSY_POLL_US_MAX))]
+    pub(crate) busy_poll: u32,
+    /// Do not let the kernel join UDP datagrams of equal size on their way
+    #[arg(long)]
+    pub(crate) no_udp_offload: bool,
     /// Permanent face to make at the start, repeatable, for example udp://host:6363
     #[arg(long = "face", value_name = "URI")]
     pub(crate) faces: Vec<RemoteUri>,
@@ -227,7 +239,14 @@ fn start(args: &Args) -> Result<RouterHandle, Failure> {
 }
 
 fn config(args: &Args) -> RouterConfig {
-    let mut config = RouterConfig { workers: usize::from(args.workers), seed: args.seed, ..RouterConfig::default() };
+    let mut config = RouterConfig {
+        workers: usize::from(args.workers),
+        pin: args.pin.clone(),
+        busy_poll: Duration::from_micros(args.busy_poll.into()),
+        udp_offload: !args.no_udp_offload,
+        seed: args.seed,
+        ..RouterConfig::default()
+    };
     let engine = &mut config.engine;
     engine.cs_capacity_bytes = args.cs_capacity.unwrap_or(engine.cs_capacity_bytes);
     // Asked for in octets alone, the store is not to stop at the default number of packets.
@@ -301,16 +320,26 @@ mod tests {
     fn everything_can_be_said() {
         let args = parse(
             "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
-             --workers 4 --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
+             --workers 4 --pin 0,1,0,1 --busy-poll 50 --no-udp-offload --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
              --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --seed 7 --quiet",
         )
         .unwrap();
         assert_eq!(args.udp_listeners().addresses.len(), 2);
         assert!(args.udp_listeners().is_explicit);
         assert_eq!((args.faces.len(), args.routes.len(), args.workers), (2, 2, 4));
+        let config = config(&args);
+        assert_eq!((config.pin, config.busy_poll.as_micros(), config.udp_offload), (vec![0, 1, 0, 1], 50, false));
         assert_eq!(args.routes[1].0.to_string(), "/a/v=1");
         assert_eq!(args.cs_capacity, Some(64 << 20));
-        for bad in ["--workers 0", "--listen-udp 7001", "--route /a", "--no-udp --listen-udp 1.2.3.4:5", "--face a"] {
+        for bad in [
+            "--workers 0",
+            "--pin a",
+            "--busy-poll 1000001",
+            "--listen-udp 7001",
+            "--route /a",
+            "--no-udp --listen-udp 1.2.3.4:5",
+            "--face a",
+        ] {
             assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
         }
     }

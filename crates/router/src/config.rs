@@ -17,6 +17,11 @@ pub struct RouterConfig {
     pub udp: Vec<SocketAddr>,
     /// Worker threads, 1 to 64. Default 1.
     pub workers: usize,
+    /// How long a worker that has run out of packets looks for more before it sleeps.
+    /// Default 0: with one Interest in flight, waking took less than the exchange itself.
+    pub busy_poll: Duration,
+    /// The processors that workers run on, one each. Default none: the kernel chooses.
+    pub pin: Vec<usize>,
     /// Tables and policies.
     pub engine: EngineConfig,
     /// Most FIB entries. Default 1,200,000: a full RIB (1,000,000), next hops added by hand
@@ -26,6 +31,8 @@ pub struct RouterConfig {
     pub max_faces: usize,
     /// On-demand UDP faces close after so long without a packet. Default 600 s.
     pub udp_idle_timeout: Duration,
+    /// UDP segmentation offload where the kernel has it. Default true.
+    pub udp_offload: bool,
     /// Fixes hashes, nonces and shards, for tests; `None` takes a secret from the system.
     pub seed: Option<u64>,
 }
@@ -37,10 +44,13 @@ impl Default for RouterConfig {
             tcp: Vec::new(),
             udp: Vec::new(),
             workers: 1,
+            busy_poll: Duration::ZERO,
+            pin: Vec::new(),
             engine: EngineConfig::default(),
             fib_capacity_entries: 1_200_000,
             max_faces: 16_384,
             udp_idle_timeout: Duration::from_secs(600),
+            udp_offload: true,
             seed: None,
         }
     }
@@ -51,6 +61,9 @@ impl RouterConfig {
     pub(crate) fn check(&self) -> Result<(), StartError> {
         if !(1..=MAX_WORKERS).contains(&self.workers) {
             return Err(StartError::Workers(self.workers));
+        }
+        if !self.pin.is_empty() && self.pin.len() != self.workers {
+            return Err(StartError::Processors { given: self.pin.len(), workers: self.workers });
         }
         Ok(())
     }
@@ -78,6 +91,22 @@ pub enum StartError {
     /// A number of workers outside 1 to 64.
     #[error("{0} workers: choose 1 to {MAX_WORKERS}")]
     Workers(usize),
+    /// Not one processor for each worker.
+    #[error("{given} processors for {workers} workers: name one for each")]
+    Processors {
+        /// Processors named.
+        given: usize,
+        /// Worker threads asked for.
+        workers: usize,
+    },
+    /// A worker may not run on the processor it was given.
+    #[error("cannot run on processor {processor}: {source}")]
+    Pin {
+        /// Its number.
+        processor: usize,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A listener could not be opened.
     #[error("cannot listen on {what}: {source}")]
     Listen {

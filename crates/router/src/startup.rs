@@ -16,6 +16,7 @@ use crate::{
 use namewire_engine::{Engine, dispatch::Dispatcher};
 use namewire_faces::{DriverConfig, FaceIdAllocator, SocketDriver};
 use namewire_tables::{Fib, FibConfig, HashKey};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     io,
@@ -195,6 +196,7 @@ fn start_workers(
             udp_idle_timeout: config.udp_idle_timeout,
             max_faces: config.max_faces,
             face_ids: face_ids.clone(),
+            udp_offload: config.udp_offload,
             ..DriverConfig::default()
         })?;
         for socket in sockets {
@@ -219,6 +221,7 @@ fn start_workers(
                 .map_err(StartError::Tables)?,
             messages: queue,
             inbox,
+            busy_poll: config.busy_poll,
             exit: Exit {
                 index: index as u8,
                 now_ns: shared.now_ns(),
@@ -228,9 +231,35 @@ fn start_workers(
                 drops: Default::default(),
             },
         };
-        threads.0.push(thread::Builder::new().name(format!("nw-worker-{index}")).spawn(move || worker.run())?);
+        let builder = thread::Builder::new().name(format!("nw-worker-{index}"));
+        let Some(&processor) = config.pin.get(index) else {
+            threads.0.push(builder.spawn(move || worker.run())?);
+            continue;
+        };
+        // A thread can pin only itself, or one whose id it has told.
+        let (report, pinned) = sync_channel(1);
+        threads.0.push(builder.spawn(move || {
+            let result = pin_to(processor);
+            let is_pinned = result.is_ok();
+            let _ = report.send(result); // the receiver waits for it
+            if is_pinned {
+                worker.run();
+            }
+        })?);
+        let ended = || io::Error::other("the worker ended");
+        pinned.recv().map_err(|_| ended())?.map_err(|source| StartError::Pin { processor, source })?;
     }
     Ok((threads, senders, faceless))
+}
+
+/// Lets the calling thread run on one processor only.
+fn pin_to(processor: usize) -> io::Result<()> {
+    if processor >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut only = CpuSet::new();
+    only.set(processor);
+    Ok(sched_setaffinity(None, &only)?)
 }
 
 /// What the control thread takes over. The order matters: control holds the senders

@@ -39,6 +39,8 @@ pub(crate) struct Worker {
     pub(crate) engine: Engine,
     pub(crate) messages: Receiver<ToWorker>,
     pub(crate) inbox: Inbox,
+    /// How long to look for packets before sleeping.
+    pub(crate) busy_poll: Duration,
     pub(crate) exit: Exit,
 }
 
@@ -59,6 +61,7 @@ impl Worker {
         let mut scratch = Scratch::default();
         let mut tables = self.shared.table_reader();
         let mut status_due_ns = 0;
+        let mut poll_until_ns = 0;
         loop {
             let now_ns = self.shared.now_ns();
             self.exit.now_ns = now_ns;
@@ -69,7 +72,7 @@ impl Worker {
             self.note_face_events();
             let pinned = tables.pin();
             self.decide_received(&pinned, &mut scratch);
-            self.decide_rings(&pinned, &mut scratch);
+            let had_records = self.decide_rings(&pinned, &mut scratch);
             self.run_timers(now_ns, &pinned, &mut scratch);
             drop(pinned);
             self.exit.outbox.publish();
@@ -81,20 +84,43 @@ impl Worker {
                 self.publish_status();
                 status_due_ns = now_ns + STATUS_INTERVAL_NS;
             }
-            self.sleep(is_idle, now_ns);
+            if !is_idle || had_records {
+                poll_until_ns = now_ns + self.busy_poll.as_nanos() as u64;
+            }
+            if is_idle && self.poll(poll_until_ns) {
+                continue;
+            }
+            self.sleep(is_idle);
         }
+    }
+
+    /// Looks for packets again and again until `until_ns` or the next deadline. True as soon as
+    /// a socket, another worker or control has something; nobody has to wake this worker.
+    fn poll(&mut self, until_ns: u64) -> bool {
+        let until_ns = self.next_deadline_ns().map_or(until_ns, |deadline_ns| deadline_ns.min(until_ns));
+        while self.shared.now_ns() < until_ns {
+            // Of an error (no memory for epoll's answer) the next look will tell.
+            if self.inbox.has_records() || self.exit.driver.wait(Some(Duration::ZERO)).unwrap_or(false) {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
+    }
+
+    /// When a timer of the engine or of the sockets has something to do.
+    fn next_deadline_ns(&self) -> Option<u64> {
+        let deadlines_ns = [self.engine.next_deadline().map(|at| at.0), self.exit.driver.next_deadline_ns()];
+        deadlines_ns.into_iter().flatten().min()
     }
 
     /// Sleeps until a socket, another worker, control or a timer has something;
     /// only looks if this turn had packets.
-    fn sleep(&mut self, is_idle: bool, now_ns: u64) {
-        let deadline_ns = [self.engine.next_deadline().map(|at| at.0), self.exit.driver.next_deadline_ns()];
-        let until_deadline = deadline_ns
-            .into_iter()
-            .flatten()
-            .min()
+    fn sleep(&mut self, is_idle: bool) {
+        let until_deadline = self.next_deadline_ns().map(|at_ns| {
             // Rounded up to the clock of epoll, or the last millisecond would be spent spinning.
-            .map(|at| Duration::from_millis(at.saturating_sub(now_ns).div_ceil(1_000_000)));
+            Duration::from_millis(at_ns.saturating_sub(self.shared.now_ns()).div_ceil(1_000_000))
+        });
         let inbox = &mut self.inbox;
         let doorbell = &self.exit.outbox.bell(self.exit.index).doorbell;
         let may_sleep = is_idle && doorbell.may_sleep(|| inbox.has_records());
@@ -142,12 +168,14 @@ impl Worker {
         }
     }
 
-    /// Packets from other workers: lent by the ring for one batch.
-    fn decide_rings(&mut self, tables: &Tables<'_>, scratch: &mut Scratch) {
+    /// Packets from other workers: lent by the ring for one batch. False if there were none.
+    fn decide_rings(&mut self, tables: &Tables<'_>, scratch: &mut Scratch) -> bool {
         let Worker { engine, exit, inbox, .. } = self;
         let output = &mut scratch.output;
         let view = tables.view();
+        let mut had_records = false;
         inbox.drain(RECORDS_PER_TURN, |records| {
+            had_records = true;
             let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
             for Record { task, face, headers, packet } in records {
                 match task {
@@ -157,6 +185,7 @@ impl Worker {
             }
             decide(engine, exit, &view, &mut frames, output);
         });
+        had_records
     }
 
     fn run_timers(&mut self, now_ns: u64, tables: &Tables<'_>, scratch: &mut Scratch) {

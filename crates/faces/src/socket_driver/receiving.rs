@@ -27,7 +27,8 @@ impl SocketDriver {
     /// Sleeps until a face is readable, a blocked face is writable, a [`crate::Waker`] wakes
     /// or `timeout` is over; `None` sleeps without end, zero only looks. Returns at once if
     /// an earlier batch left something to read. Blocked faces that became writable are flushed.
-    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    /// True if there was something.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         let timeout = if self.ready.is_empty() { timeout } else { Some(Duration::ZERO) };
         let timeout = timeout.map(|timeout| {
             let timeout = timeout.min(LONGEST_SLEEP);
@@ -36,13 +37,14 @@ impl SocketDriver {
         let mut space = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_PER_WAIT];
         match epoll::wait(&self.epoll, &mut space, timeout.as_ref()) {
             Ok((events, _)) => {
+                let was_ready = !self.ready.is_empty() || !events.is_empty();
                 for event in events {
                     let (flags, data) = (event.flags, event.data);
                     self.note_event(flags, data.u64());
                 }
-                Ok(())
+                Ok(was_ready)
             }
-            Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
