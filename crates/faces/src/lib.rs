@@ -39,6 +39,6 @@ pub use face_info::{FaceIdAllocator, FaceInfo, FaceScope, LinkType, Persistency}
 pub use link_drop::LinkDrop;
 pub use link_service::{LinkOptions, LinkService, Received};
 pub use rx_arena::{RxArena, RxPacket};
-pub use socket_driver::SocketDriver;
+pub use socket_driver::{Lent, SocketDriver};
 pub use stream::StreamSocket;
 pub use waker::Waker;

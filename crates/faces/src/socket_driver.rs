@@ -3,14 +3,15 @@
 //! One epoll instance, level-triggered, every socket non-blocking. A worker's loop:
 //!
 //! ```text
-//!   wait ─► receive (a batch into the arena) ─► [engine] ─► send × n (copies into queues) ─► flush
+//!   wait ─► receive (a batch into the arena) ─► [engine] ─► send or lend × n ─► finish, flush
 //!    ▲                                                                                        │
 //!    └────────────────── run_timers, events ◄─────────────────────────────────────────────────┘
 //! ```
 //!
 //! Cost: per batch one read and one write per stream face, one `recvmmsg` and one
 //! `sendmmsg` per 64 datagrams; per packet one hash look-up of the face when sending, one
-//! of the remote when receiving from a listener, one copy when sending, no allocation.
+//! of the remote when receiving from a listener, one copy when sending (none of a large
+//! packet lent to a stream), no allocation.
 //!
 //! Limits, each with a [`crate::LinkDrop`]: faces ([`DriverConfig::max_faces`]), octets queued
 //! per stream, per UDP socket and in all, octets read per face and turn (64 KiB, after
@@ -18,6 +19,7 @@
 //!
 //! Linux only, by `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
 
+mod lending;
 mod receiving;
 mod sending;
 mod timers;
@@ -32,6 +34,9 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use namewire_packet::{FaceId, MAX_PACKET_BYTES};
 use rustix::event::epoll;
+
+pub use lending::Lent;
+pub(crate) use lending::MAX_SLICES;
 
 use crate::buffer_pool::BufferPool;
 use crate::datagram_socket::DatagramSocket;

@@ -10,18 +10,21 @@
 //!                           └ element ┴ element ┴ elem│          the rest is kept in `input`
 //! ```
 //!
-//! Cost: one read and one write per batch. Sending copies each packet into `output`,
-//! which exists only while something is unwritten. A peer that does not read fills
+//! Cost: one read and one write per batch. Sending copies each packet into `output`, which
+//! exists only while something is unwritten, but large ones that are lent only if need be. A peer that does not read fills
 //! `output` to its limit; then new packets are refused and what is queued stays.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use arrayvec::ArrayVec;
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, tlv};
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::buffer_pool::BufferPool;
+use crate::socket_driver::MAX_SLICES;
 use crate::{CloseReason, LinkService, Received, RxArena, RxPacket};
 
 /// Octets read from one face in its turn, at most.
@@ -60,6 +63,11 @@ impl StreamSocket {
             StreamSocket::Unix(socket) => (&*socket).write(octets),
             StreamSocket::Tcp(socket) => (&*socket).write(octets),
         }
+    }
+
+    fn write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        // Not `writev`: a connection that the peer closed is to be an error and no signal.
+        Ok(sendmsg(self, slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
     }
 }
 
@@ -234,6 +242,30 @@ impl Stream {
         self.is_blocked = false;
         self.output_start = 0;
         pool.give(&mut self.output);
+    }
+
+    /// Writes what is queued and then `slices`, at most [`MAX_SLICES`]; queues what the kernel
+    /// does not take of them.
+    pub(crate) fn write_lent<'s>(&mut self, slices: impl Iterator<Item = IoSlice<'s>>, pool: &mut BufferPool) {
+        let queued = self.queued_octets();
+        let lent: ArrayVec<IoSlice<'s>, MAX_SLICES> = slices.collect();
+        let written = {
+            let first = IoSlice::new(&self.output[self.output_start..]);
+            let all = std::iter::once(first).chain(lent.iter().copied());
+            let all: ArrayVec<IoSlice<'_>, { MAX_SLICES + 1 }> = all.collect();
+            // Of an error the flush below will know what follows from it.
+            self.socket.write_vectored(&all).unwrap_or(0)
+        };
+        self.output_start += written.min(queued);
+        let mut taken = written.saturating_sub(queued);
+        for slice in lent {
+            let whole = taken.min(slice.len());
+            taken -= whole;
+            if whole < slice.len() {
+                self.queue(&[], &slice[whole..], pool);
+            }
+        }
+        self.flush(pool);
     }
 
     /// Moves what is left to the front once that is the smaller part: `output` never grows

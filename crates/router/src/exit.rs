@@ -7,7 +7,7 @@ use crate::{
     router_drop::RouterDrop,
 };
 use namewire_engine::{Engine, FaceId, Frame, Output, View};
-use namewire_faces::SocketDriver;
+use namewire_faces::{Lent, SocketDriver};
 use namewire_packet::lp::LpHeaders;
 
 /// The ways out of one worker.
@@ -25,6 +25,7 @@ pub(crate) struct Exit {
 impl Exit {
     /// Sends all verdicts. `frames` are those of the batch they came from.
     pub(crate) fn transmit_all(&mut self, engine: &Engine, view: &View<'_>, frames: &[Frame<'_>], output: &Output) {
+        let mut lent = Lent::default();
         for transmit in &output.transmits {
             let packet = engine.packet(frames, output, transmit.packet);
             if transmit.face == FaceId::INTERNAL {
@@ -35,9 +36,13 @@ impl Exit {
                 Some(face) if face.owner != self.index => {
                     self.push(face.owner, Task::Transmit, transmit.face, &transmit.headers, packet);
                 }
-                _ => self.transmit_here(transmit.face, &transmit.headers, packet),
+                _ => {
+                    // A refusal is counted by the driver under its own name.
+                    let _ = self.driver.lend(self.now_ns, transmit.face, &transmit.headers, packet, &mut lent);
+                }
             }
         }
+        self.driver.finish(&mut lent);
     }
 
     /// Through a face of this worker.

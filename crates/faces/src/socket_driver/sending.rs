@@ -1,5 +1,6 @@
 //! From packets to queues to sockets.
 
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use namewire_packet::FaceId;
@@ -148,11 +149,11 @@ impl SocketDriver {
 }
 
 /// What flushing one face needs of the driver, beside the face.
-struct Outlet<'a> {
-    epoll: &'a OwnedFd,
-    pool: &'a mut BufferPool,
-    queued_octets: &'a mut usize,
-    config: &'a DriverConfig,
+pub(super) struct Outlet<'a> {
+    pub(super) epoll: &'a OwnedFd,
+    pub(super) pool: &'a mut BufferPool,
+    pub(super) queued_octets: &'a mut usize,
+    pub(super) config: &'a DriverConfig,
 }
 
 impl Outlet<'_> {
@@ -195,9 +196,23 @@ impl Outlet<'_> {
     }
 
     fn flush_stream(&mut self, id: FaceId, stream: &mut Stream) {
+        self.change_stream(id, stream, |stream, pool| stream.flush(pool));
+    }
+
+    /// Writes what is queued and then `slices`.
+    pub(super) fn write_lent<'s>(
+        &mut self,
+        id: FaceId,
+        stream: &mut Stream,
+        slices: impl Iterator<Item = IoSlice<'s>>,
+    ) {
+        self.change_stream(id, stream, |stream, pool| stream.write_lent(slices, pool));
+    }
+
+    fn change_stream(&mut self, id: FaceId, stream: &mut Stream, change: impl FnOnce(&mut Stream, &mut BufferPool)) {
         let (was_blocked, before) = (stream.is_blocked, stream.queued_octets());
-        stream.flush(self.pool);
-        *self.queued_octets -= before - stream.queued_octets();
+        change(stream, self.pool);
+        *self.queued_octets = *self.queued_octets - before + stream.queued_octets();
         if stream.is_blocked != was_blocked {
             self.watch(stream.socket.as_fd(), id.0, stream.is_blocked);
         }

@@ -1,5 +1,6 @@
 //! The socket driver over real Unix, TCP and UDP sockets of this machine.
 
+mod lent_packets;
 mod stream_faces;
 mod udp_faces;
 mod udp_offload;

@@ -1,0 +1,155 @@
+//! Large packets from where they were received to the kernel, without a copy between.
+//!
+//! [`SocketDriver::send`] copies a packet into the queue of its face, because it cannot
+//! keep the slice until the next flush. Within one batch it can: [`SocketDriver::lend`]
+//! collects slices of large packets to streams, and [`SocketDriver::finish`] hands those of
+//! each face to the kernel in one vectored write, with what was queued before in front. Only
+//! what the kernel does not take is copied. So an 8000-octet Data is copied into the arena
+//! by the kernel, from it by the kernel, and by whoever stores it.
+//!
+//! ```text
+//!   lent     A 8000   B 40   A 8000   C 8000   A 40      in order of lending
+//!            │        └─ small and first of its face: queued
+//!   writes   A: queue, 8000, 8000, 40     C: queue, 8000
+//! ```
+//!
+//! Datagrams are always queued: they are small, and runs need them back to back.
+//!
+//! Limits: 128 slices to 8 faces at once; with more, `lend` finishes what it has.
+
+use std::io::IoSlice;
+use std::ops::Range;
+
+use arrayvec::ArrayVec;
+use namewire_packet::FaceId;
+use namewire_packet::lp::LpHeaders;
+
+use super::{Channel, SocketDriver};
+use crate::LinkDrop;
+
+/// Smaller packets are copied unless they follow a lent one.
+const LEAST_LENT_OCTETS: usize = 2048;
+
+/// Slices lent at once.
+pub(crate) const MAX_SLICES: usize = 128;
+
+/// Slices that one packet takes at most: its link header and itself.
+const SLICES_PER_PACKET: usize = 2;
+
+/// Faces lent to at once.
+const MAX_FACES: usize = 8;
+
+/// Packets lent to streams and not yet written. Must be given to [`SocketDriver::finish`].
+#[derive(Default)]
+pub struct Lent<'a> {
+    faces: ArrayVec<LentFace, MAX_FACES>,
+    /// With the index of their face.
+    slices: ArrayVec<(u8, Slice<'a>), MAX_SLICES>,
+    /// Link headers.
+    headers: Vec<u8>,
+}
+
+struct LentFace {
+    id: FaceId,
+    octets: usize,
+}
+
+enum Slice<'a> {
+    Packet(&'a [u8]),
+    /// A part of [`Lent::headers`].
+    Header(Range<usize>),
+}
+
+impl<'a> Lent<'a> {
+    fn has_room(&self) -> bool {
+        self.slices.len() + SLICES_PER_PACKET <= MAX_SLICES && self.faces.len() < MAX_FACES
+    }
+
+    fn face(&self, id: FaceId) -> Option<usize> {
+        self.faces.iter().position(|face| face.id == id)
+    }
+
+    fn slices_of(&self, face: usize) -> impl Iterator<Item = IoSlice<'_>> {
+        let of_face = self.slices.iter().filter(move |(owner, _)| usize::from(*owner) == face);
+        of_face.map(|(_, slice)| match slice {
+            Slice::Packet(octets) => IoSlice::new(octets),
+            Slice::Header(range) => IoSlice::new(&self.headers[range.clone()]),
+        })
+    }
+}
+
+impl SocketDriver {
+    /// Like [`SocketDriver::send`], but may keep `packet` in `lent` instead of copying it.
+    /// Until [`SocketDriver::finish`] only this sends to faces that `lent` has packets of.
+    pub fn lend<'a>(
+        &mut self,
+        now_ns: u64,
+        face: FaceId,
+        headers: &LpHeaders,
+        packet: &'a [u8],
+        lent: &mut Lent<'a>,
+    ) -> Result<(), LinkDrop> {
+        let lent_before = lent.face(face);
+        if packet.len() < LEAST_LENT_OCTETS && lent_before.is_none() {
+            return self.send(now_ns, face, headers, packet);
+        }
+        let lent_octets = lent_before.map_or(0, |index| lent.faces[index].octets);
+        if !lent.has_room() || !self.takes_lent(face, lent_octets) {
+            self.finish(lent);
+        }
+        if !self.takes_lent(face, 0) {
+            return self.send(now_ns, face, headers, packet);
+        }
+        self.now_ns = now_ns;
+        let index = lent.face(face).unwrap_or_else(|| {
+            lent.faces.push(LentFace { id: face, octets: 0 });
+            lent.faces.len() - 1
+        });
+        let Some(face) = self.faces.get_mut(&face) else { return Err(LinkDrop::NoSuchFace) };
+        if !face.is_touched {
+            face.is_touched = true;
+            self.touched.push(face.id);
+        }
+        let Lent { faces, slices, headers: header_octets } = lent;
+        face.link.encode(headers, packet, |header, frame| {
+            if !header.is_empty() {
+                let start = header_octets.len();
+                header_octets.extend_from_slice(header);
+                slices.push((index as u8, Slice::Header(start..header_octets.len())));
+            }
+            // A frame of a stream is the whole packet.
+            debug_assert_eq!(frame.len(), packet.len());
+            slices.push((index as u8, Slice::Packet(packet)));
+            faces[index].octets += header.len() + packet.len();
+        })
+    }
+
+    /// Writes what was lent. What the kernel does not take is queued.
+    pub fn finish(&mut self, lent: &mut Lent<'_>) {
+        for index in 0..lent.faces.len() {
+            let id = lent.faces[index].id;
+            let Some(face) = self.faces.get_mut(&id) else { continue };
+            let Channel::Stream(stream) = &mut face.channel else { continue };
+            let mut outlet = super::sending::Outlet {
+                epoll: &self.epoll,
+                pool: &mut self.pool,
+                queued_octets: &mut self.queued_octets,
+                config: &self.config,
+            };
+            outlet.write_lent(id, stream, lent.slices_of(index));
+        }
+        lent.faces.clear();
+        lent.slices.clear();
+        lent.headers.clear();
+    }
+
+    /// True for a stream that takes octets now, as far as is known, and could queue
+    /// `lent_octets` and one packet more if it does not.
+    fn takes_lent(&self, face: FaceId, lent_octets: usize) -> bool {
+        let Some(Channel::Stream(stream)) = self.faces.get(&face).map(|face| &face.channel) else { return false };
+        !stream.is_blocked
+            && stream.failure.is_none()
+            && stream.queued_octets() + lent_octets < self.config.stream_queue_octets
+            && self.queued_octets + lent_octets < self.config.total_queue_octets
+    }
+}
