@@ -28,8 +28,7 @@ const MESSAGE_SLOTS: usize = 128;
 /// Octets that sockets are read into.
 const READ_OCTETS: usize = MESSAGE_SLOTS * MESSAGE_SLOT_OCTETS;
 
-/// Octets of streams read in one turn at most: a dozen full reads. With more, the packets
-/// of a turn would not stay in a core's caches until they are decided and sent.
+/// Octets of streams read in one turn at most: eight full reads.
 const STREAMS_OCTETS: usize = 1 << 20;
 
 /// Least free room with which another stream is read: the octets kept from last time and a

@@ -14,7 +14,7 @@
 //! packet lent to a stream), no allocation.
 //!
 //! Limits, each with a [`crate::LinkDrop`]: faces ([`DriverConfig::max_faces`]), octets queued
-//! per stream, per UDP socket and in all, octets read per face and turn (64 KiB, after
+//! per stream, per UDP socket and in all, octets read per face and turn (128 KiB, after
 //! which the other ready faces have their turn), and those of the link service.
 //!
 //! Linux only, by `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
