@@ -193,6 +193,11 @@ enum Attempt {
 }
 
 /// Datagrams at the front of `queue` that may go as one message; `queue` is not empty.
+///
+/// N.B. sorting the queue of a listener by face first, so that remotes whose datagrams
+/// alternate have longer runs, gained nothing: four consumers of one neighbour's Data, router
+/// CPU 360 ms sorted and 370 as they came (medians of 4; 630 without offload). Packets come
+/// in bursts of a flow already.
 fn run_length(queue: &[Queued], datagram_octets_max: usize) -> usize {
     let first = &queue[0];
     if first.len > datagram_octets_max {

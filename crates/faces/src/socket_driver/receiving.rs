@@ -198,8 +198,8 @@ impl SocketDriver {
             };
             let Some(face) = self.faces.get_mut(&id) else { continue };
             face.last_received_ns = self.now_ns;
-            let received = face.link.receive(self.now_ns, octets);
-            match received {
+            let mut is_incomplete = false;
+            match face.link.receive(self.now_ns, octets) {
                 Ok(Received::Packet { headers, start: offset, len }) => {
                     out.push(RxPacket { face: id, headers, start: (start + offset) as u32, len: len as u32 });
                 }
@@ -207,11 +207,12 @@ impl SocketDriver {
                     let (start, len) = (arena.push_reassembled(packet), packet.len());
                     out.push(RxPacket { face: id, headers, start: start as u32, len: len as u32 });
                 }
-                Ok(Received::Incomplete) => self.schedule_reassembly(id),
+                Ok(Received::Incomplete) => is_incomplete = true,
                 Ok(Received::Idle) | Err(_) => {}
             }
-            if let Some(face) = self.faces.get_mut(&id) {
-                note_received(face, &mut self.touched, &mut self.events);
+            note_received(face, &mut self.touched, &mut self.events);
+            if is_incomplete {
+                self.schedule_reassembly(id);
             }
         }
         datagrams
