@@ -19,7 +19,7 @@
 #[cfg(doc)]
 use super::space::Space;
 use crate::pages::{PageArray, PageSize};
-use crate::prefetch::prefetch_range;
+use crate::prefetch::{LINE_BYTES, prefetch, prefetch_range};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -141,6 +141,23 @@ impl<'a> FibEntryRef<'a> {
     #[inline(always)]
     pub(super) fn prefetch(&self, name_octets: usize) {
         prefetch_range(self.words.as_ptr().cast(), HEADER_UNITS * UNIT_OCTETS + name_octets);
+    }
+
+    /// Begins to fetch the first line.
+    #[inline(always)]
+    pub(super) fn prefetch_first(&self) {
+        prefetch(&self.words[0]);
+    }
+
+    /// Begins to fetch the lines after the first.
+    #[inline(always)]
+    pub(super) fn prefetch_rest(&self, name_octets: usize) {
+        let first = std::ptr::from_ref(&self.words[0]).addr();
+        let octets = HEADER_UNITS * UNIT_OCTETS + name_octets;
+        let in_first = LINE_BYTES - first % LINE_BYTES;
+        if octets > in_first {
+            prefetch_range(self.words.as_ptr().cast::<u8>().wrapping_add(in_first), octets - in_first);
+        }
     }
 
     /// Grows, modulo 2¹⁶, with every change of any entry.
