@@ -21,7 +21,7 @@
 //!
 //! Cost: a search reads 1 line, and one more for each bucket on the way that was
 //! passed by such a tag: at a load of [`MAX_LOAD_PERCENT`] 1.2 in all for what is not there
-//! (measured in the tests; with one counter for all tags 1.6). A tag that is equal by chance:
+//! (measured in the tests; with one counter for all tags 1.6 in a simulation). A tag that is equal by chance:
 //! 10 × load / 65,535 per search. Bytes per value: 6.4 / load = 8 at [`MAX_LOAD_PERCENT`].
 //! Full: sized for a number of values; the owner must not insert more.
 //!
