@@ -42,8 +42,8 @@ ARROWS = {
     "cli": {"packet", "router", "client", "repo", "tagnet"},
     "sim": {"packet", "tables", "engine", "management", "faces"},
 }
-MAY_USE_EVERYTHING = {"lab", "fuzz", "router-loom"}
-NOTHING_USES = {"lab", "fuzz", "router-loom", "cli"}
+MAY_USE_EVERYTHING = {"lab", "fuzz", "router-loom", "tables-loom"}
+NOTHING_USES = {"lab", "fuzz", "router-loom", "tables-loom", "cli"}
 
 
 def repository_files(root: Path) -> list[Path]:

@@ -44,15 +44,15 @@ impl Engine {
         let by_token = self.matches_by_token(arrival, data);
         let Some(mut round) = self.round_with_token_checked(pass, arrival, data, by_token) else { return };
         let mut matches = std::mem::take(&mut self.matches);
-        self.collect_matches(by_token, data, hashes, hints, &mut matches);
+        let own_name = self.collect_matches(by_token, data, hashes, hints, &mut matches);
         if !matches.is_empty() {
             round.answered = true;
-            self.answer(pass, arrival, face, data, hashes, &matches);
+            self.answer(pass, arrival, face, data, (hashes, own_name), &matches);
         } else if round.is_over() && round.answered {
             // Whoever asks by its own name will come here, to the home, and finds it.
-            self.content_store_insert(pass, arrival, data, hashes, false);
+            self.content_store_insert(pass, arrival, data, (hashes, own_name), false);
         } else if round.is_over() {
-            self.data_unsolicited(pass, arrival, face, data, hashes);
+            self.data_unsolicited(pass, arrival, face, data, (hashes, own_name));
         }
         self.matches = matches;
         if !round.is_over() {
@@ -91,10 +91,10 @@ impl Engine {
         arrival: &Arrival<'_>,
         face: &FaceAttributes,
         data: &Data<'_>,
-        hashes: &NameHashes,
+        name: (&NameHashes, Option<GroupId>),
         matches: &[PitId],
     ) {
-        let stored = self.content_store_insert(pass, arrival, data, hashes, false);
+        let stored = self.content_store_insert(pass, arrival, data, name, false);
         self.served.clear();
         for &entry in matches {
             if let Some(stored) = stored.and_then(CsInsert::id) {
@@ -125,7 +125,7 @@ impl Engine {
 
     /// Every pending entry that `data` satisfies: the token's name group with all
     /// its variants, the Data's own name, shorter names with CanBePrefix, and the
-    /// full name if somebody asked by digest.
+    /// full name if somebody asked by digest. Gives the group of the Data's own name.
     fn collect_matches(
         &mut self,
         by_token: Option<GroupId>,
@@ -133,7 +133,7 @@ impl Engine {
         hashes: &NameHashes,
         hints: &Hints<'_>,
         matches: &mut Vec<PitId>,
-    ) {
+    ) -> Option<GroupId> {
         let name = data.name();
         matches.clear();
         let mut add_group = |group: GroupId, exact_too: bool| {
@@ -170,6 +170,7 @@ impl Engine {
                 add_group(group, true);
             }
         }
+        own_name
     }
 
     /// CS insert. Link headers stay outside: a congestion mark belongs to one
@@ -179,7 +180,7 @@ impl Engine {
         pass: &Pass<'_, '_>,
         arrival: &Arrival<'_>,
         data: &Data<'_>,
-        hashes: &NameHashes,
+        (hashes, own_name): (&NameHashes, Option<GroupId>),
         unsolicited: bool,
     ) -> Option<CsInsert> {
         if !self.config.cs_admit || arrival.headers.no_cache {
@@ -190,7 +191,8 @@ impl Engine {
             0 => 0,
             ms => pass.now.plus_ms(ms).0,
         };
-        Some(self.tables.cs_insert(hashes.full_hash(), data.name().value(), data.wire(), fresh_until, unsolicited))
+        let name = (hashes.full_hash(), data.name().value());
+        Some(self.tables.cs_insert_found(own_name, name, data.wire(), fresh_until, unsolicited))
     }
 
     /// Data fetched by a prefix or digest can be found again under that name.
@@ -255,7 +257,7 @@ impl Engine {
         arrival: &Arrival<'_>,
         face: &FaceAttributes,
         data: &Data<'_>,
-        hashes: &NameHashes,
+        name: (&NameHashes, Option<GroupId>),
     ) {
         let admit = match self.config.unsolicited {
             UnsolicitedPolicy::DropAll => false,
@@ -264,7 +266,7 @@ impl Engine {
             UnsolicitedPolicy::AdmitAll => true,
         };
         if admit {
-            self.content_store_insert(pass, arrival, data, hashes, true);
+            self.content_store_insert(pass, arrival, data, name, true);
         } else {
             self.counters.drop(DropReason::UnsolicitedData);
         }

@@ -72,7 +72,7 @@ impl Engine {
         if is_dead {
             return self.interest_loop(pass, arrival, face, interest, hashes);
         }
-        self.content_store_miss(pass, arrival, interest, hashes, hints, onward, variant);
+        self.content_store_miss(pass, arrival, interest, hashes, onward, (hints, group, variant));
     }
 
     /// Steps 2, 3 and 6. The frame itself goes on if nothing but HopLimit changes.
@@ -208,11 +208,10 @@ impl Engine {
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         hashes: &NameHashes,
-        hints: &Hints<'v>,
         onward: Onward,
-        variant: Variant,
+        (hints, group, variant): (&Hints<'v>, Option<GroupId>, Variant),
     ) {
-        let (entry, is_new) = match self.find_or_insert_entry(pass, interest, hashes, &onward, variant) {
+        let (entry, is_new) = match self.find_or_insert_entry(pass, interest, hashes, &onward, (group, variant)) {
             Ok(found) => found,
             Err(PitRefusal::Full) => return self.counters.drop(DropReason::PitFull),
             Err(PitRefusal::OverflowFull) => return self.counters.drop(DropReason::PitOverflowFull),
@@ -255,7 +254,7 @@ impl Engine {
         interest: &Interest<'_>,
         hashes: &NameHashes,
         onward: &Onward,
-        variant: Variant,
+        (group, variant): (Option<GroupId>, Variant),
     ) -> Result<(PitId, bool), PitRefusal> {
         let name = interest.name();
         let rest = match (onward.packet, onward.hop_limit, interest.hop_limit_offset()) {
@@ -272,7 +271,7 @@ impl Engine {
             }
             _ => interest.after_name(),
         };
-        let (entry, is_new) = self.tables.pit_insert(hashes.full_hash(), name.value(), variant, rest)?;
+        let (entry, is_new) = self.tables.pit_insert_found(group, hashes.full_hash(), name.value(), variant, rest)?;
         if is_new {
             let state = &mut self.tables.pit_mut(entry).state;
             state.name_hash = hashes.full_hash();

@@ -56,7 +56,7 @@ pub struct RecordPool<T> {
 impl<T: Copy + Default> RecordPool<T> {
     /// A pool of at most `capacity` records.
     pub fn new(capacity: u32) -> Self {
-        RecordPool { nodes: Vec::with_capacity(capacity.min(NIL) as usize), free: NIL }
+        RecordPool { nodes: Vec::with_capacity(capacity as usize), free: NIL }
     }
 
     /// The records of `chain`, in the order of arrival.

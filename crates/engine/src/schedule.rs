@@ -19,14 +19,13 @@
 //! | --- | --- | --- |
 //! | `naive` | d0 a0 d1 a1 … | *Naive* |
 //! | `bucket-prefetch` | d0 b0 a0 d1 b1 a1 … | *Bucket Prefetch* (So et al. 2013) |
-//! | `pre-hash` | d0 b0, d1 b1 a0, d2 b2 a1 … | *Pre-Hash* |
-//! | `shtl` | d0 b0, p0 d1 b1 a0, p1 d2 b2 a1 … | *SHTL*, with short-circuit evaluation |
-//! | `vector` | d0 b0 d1 b1 …, p0 p1 …, e0 e1 …, a0 a1 … | ours |
+//! | `pre-hash` | d0 b0 d1 b1 a0 a1, d2 b2 d3 b3 a2 a3 … | *Pre-Hash*: two packets at a time |
+//! | `shtl` | d0 b0 d1 b1 p0 p1 a0 a1, … | *SHTL*: the same, with short-circuit evaluation |
+//! | `vector` | d0 b0 d1 b1 …, then p8 e4 a0 p9 e5 a1 … | ours |
 //!
-//! Deviation: the thesis lets the fetch of a packet's buckets run behind the hash of
-//! the next packet alone; here it also runs behind the work on the packet before, which
-//! can only help `pre-hash` and `shtl`. Short-circuit: of the FIB's candidates only the
-//! longest is fetched, since nearly always it is the match.
+//! The thesis handles two consecutive packets (§4.3.2): the fetches of one hide behind the
+//! hash and the bucket checks of the other. Short-circuit: of the FIB's candidates only
+//! the longest is fetched, since nearly always it is the match.
 
 use crate::{
     BATCH_PACKETS, DropReason, Engine, Frame, View,
@@ -42,11 +41,12 @@ pub enum Schedule {
     Naive,
     /// A packet's own buckets are prefetched before they are searched.
     BucketPrefetch,
-    /// The next packet is decoded and hashed, and its buckets prefetched, before this one is acted on.
+    /// Two packets are decoded and hashed, and their buckets prefetched, before both are acted on.
     PreHash,
     /// `PreHash`, and the entries that the buckets name are prefetched.
     SpeculativeLookup,
-    /// Every stage goes over the whole batch before the next begins. The default.
+    /// The whole batch is decoded and hashed and its buckets prefetched; the later stages follow
+    /// each other a few packets apart. The default.
     #[default]
     Vector,
 }
@@ -104,6 +104,9 @@ struct Batch<'f, 'b, 'h, 'v> {
     hashes: &'h mut [NameHashes],
 }
 
+/// Packets between two stages of [`Schedule::Vector`].
+const AHEAD: usize = 4;
+
 impl Engine {
     /// Runs the stages over `frames` in the order of the schedule. `hashes` has an element per frame.
     pub(crate) fn run_schedule(&mut self, pass: &mut Pass<'_, '_>, frames: &[Frame<'_>], hashes: &mut [NameHashes]) {
@@ -126,22 +129,22 @@ impl Engine {
             }
             Schedule::PreHash | Schedule::SpeculativeLookup => {
                 let is_speculative = self.config.schedule == Schedule::SpeculativeLookup;
-                for packet in 0..=count {
-                    // `packet` arrives while the one before it is still to be acted on.
-                    if is_speculative && let Some(waiting) = packet.checked_sub(1) {
-                        self.probe(&view, batch, waiting);
-                        self.tables.prefetch_victim_groups(1..2);
-                        self.tables.prefetch_victim_buckets(0..1);
-                    }
-                    if packet < count {
+                for first in (0..count).step_by(2) {
+                    let pair = first..(first + 2).min(count);
+                    for packet in pair.clone() {
                         self.decode_and_hash(batch);
                         self.prefetch_buckets(&view, batch, packet);
-                        if is_speculative {
-                            self.tables.prefetch_victims(3);
-                        }
                     }
-                    if let Some(waiting) = packet.checked_sub(1) {
-                        self.act(pass, batch, waiting);
+                    if is_speculative {
+                        self.tables.prefetch_victims(pair.len());
+                        for packet in pair.clone() {
+                            self.probe(&view, batch, packet);
+                        }
+                        self.tables.prefetch_victim_groups(0..pair.len());
+                        self.tables.prefetch_victim_buckets(0..pair.len());
+                    }
+                    for packet in pair {
+                        self.act(pass, batch, packet);
                     }
                 }
             }
@@ -149,8 +152,9 @@ impl Engine {
         }
     }
 
-    /// Each stage over the whole batch, so that the fetches of one stage overlap with
-    /// each other and with the work of the stage on the other packets.
+    /// Decode and hash over the whole batch; the stages after it [`AHEAD`] packets apart, so
+    /// that the fetches of one stage overlap with each other and with the work on other
+    /// packets, but no more of them are under way than the core holds.
     fn run_vector<'v>(&mut self, pass: &mut Pass<'v, '_>, batch: &mut Batch<'_, '_, '_, 'v>) {
         let count = batch.frames.len();
         let view = pass.view;
@@ -161,17 +165,18 @@ impl Engine {
         let data = batch.packets.iter().filter(|packet| matches!(packet.decoded, Decoded::Data(_))).count();
         let victims = if self.config.cs_admit { data } else { 0 };
         self.tables.prefetch_victims(victims);
-        self.tables.prefetch_free(count - data, victims);
-        for packet in 0..count {
-            self.probe(&view, batch, packet);
-        }
-        self.tables.prefetch_victim_groups(0..victims);
-        for packet in 0..count {
-            self.prefetch_entries(batch, packet);
-        }
-        self.tables.prefetch_victim_buckets(0..victims);
-        for packet in 0..count {
-            self.act(pass, batch, packet);
+        for step in 0..count + 2 * AHEAD {
+            if step < count {
+                self.probe(&view, batch, step);
+                self.tables.prefetch_victim_groups(step..step + 1);
+            }
+            if let Some(packet) = step.checked_sub(AHEAD).filter(|&packet| packet < count) {
+                self.prefetch_entries(batch, packet);
+                self.tables.prefetch_victim_buckets(packet..packet + 1);
+            }
+            if let Some(packet) = step.checked_sub(2 * AHEAD) {
+                self.act(pass, batch, packet);
+            }
         }
     }
 

@@ -299,9 +299,11 @@ impl ContentStore {
         }
     }
 
+    /// `known` is the group of the name, if there is one.
     pub(crate) fn insert(
         &mut self,
         groups: &mut NameGroups,
+        known: Option<u32>,
         (hash, name_value): (u64, &[u8]),
         data: &[u8],
         fresh_until_ns: u64,
@@ -311,7 +313,6 @@ impl ContentStore {
         if account_bytes > self.capacity_bytes || self.capacity_packets == 0 {
             return CsInsert::Refused(CsRefusal::LargerThanCapacity);
         }
-        let known = groups.find(hash, name_value);
         let former = known.map_or(CsLink::None, |group| groups.get(group).cs());
         if let CsLink::Direct(former) = former
             && self.refresh(former, data, fresh_until_ns, unsolicited)

@@ -305,8 +305,23 @@ impl<R: Recycle> PitCs<R> {
         fresh_until_ns: u64,
         unsolicited: bool,
     ) -> CsInsert {
-        let name = (hash, name_value);
-        self.cs.insert(&mut self.groups, name, data, fresh_until_ns, unsolicited)
+        let known = self.groups.find(hash, name_value);
+        self.cs.insert(&mut self.groups, known, (hash, name_value), data, fresh_until_ns, unsolicited)
+    }
+
+    /// [`PitCs::cs_insert`] with what [`PitCs::find`] or [`PitCs::find_hinted`] has just
+    /// given for this name: nothing may have been removed or added in between.
+    pub fn cs_insert_found(
+        &mut self,
+        found: Option<GroupId>,
+        (hash, name_value): (u64, &[u8]),
+        data: &[u8],
+        fresh_until_ns: u64,
+        unsolicited: bool,
+    ) -> CsInsert {
+        debug_assert_eq!(found, self.find(hash, name_value), "what was found has changed");
+        let known = found.map(|group| group.0);
+        self.cs.insert(&mut self.groups, known, (hash, name_value), data, fresh_until_ns, unsolicited)
     }
 
     /// Lets the Data also be found under the name of an Interest that it answered.
