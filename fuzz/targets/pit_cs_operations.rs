@@ -192,8 +192,8 @@ impl Checked {
     }
 }
 
-fuzz_target!(|input: (bool, Vec<Operation>)| {
-    let (fifo, operations) = input;
+fuzz_target!(|operations: Vec<Operation>| {
+    let fifo = operations.len() % 2 == 1;
     let config = PitCsConfig {
         pit_capacity_entries: PIT_CAPACITY_ENTRIES,
         interest_overflow_bytes: INTEREST_OVERFLOW_BYTES,
