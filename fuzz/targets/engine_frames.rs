@@ -14,7 +14,8 @@ use std::{
 use libfuzzer_sys::fuzz_target;
 use namewire_engine::{
     BATCH_PACKETS, Engine, EngineConfig, FaceAttributes, FaceScope, FaceTable, Frame, Instant, LinkType, Output,
-    PacketRef, StrategyTable, UnsolicitedPolicy, View, dispatch::{Dispatcher, Round},
+    PacketRef, StrategyTable, UnsolicitedPolicy, View,
+    dispatch::{Dispatcher, Round},
 };
 use namewire_packet::{
     Data, FaceId, Interest, Name, NameBuf,
@@ -95,6 +96,7 @@ impl Node {
             dead_nonce_capacity: 32,
             unsolicited: [UnsolicitedPolicy::DropAll, UnsolicitedPolicy::AdmitAll][usize::from(settings >> 2 & 1)],
             region_names: vec![name("/A")],
+            ..EngineConfig::default()
         };
         let dispatcher = Arc::new(Dispatcher::new(1, HashKey::from_seed(2)));
         let mut faces = FaceTable::default();
