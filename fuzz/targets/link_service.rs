@@ -78,7 +78,9 @@ fn flood(link: &mut LinkService, now_ns: u64, sequence: &mut u64, size: &[u8; 2]
         let mut frame = Vec::new();
         write_headers(&mut frame, &LpHeaders::default(), &fields, payload.len());
         frame.extend_from_slice(payload);
-        assert_eq!(link.receive(now_ns, &frame), Ok(Received::Incomplete));
+        // An input may itself have begun a message with this sequence, of another count.
+        let received = link.receive(now_ns, &frame);
+        assert!(matches!(received, Ok(Received::Incomplete) | Err(LinkDrop::FragCountChanged)), "{received:?}");
     }
 }
 
