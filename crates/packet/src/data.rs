@@ -6,24 +6,19 @@ use crate::{
     is_ignorable,
     name::{Component, Name, NameBuf},
     signature::{SignatureInfo, signature_type},
-    tlv::{self, Element, Reader, Span, types},
+    tlv::{self, Element, Reader, offset_in, types},
 };
 
-/// A checked Data, borrowed from its octets.
+/// A checked Data, borrowed from its octets. What every hop asks for is read once, by
+/// [`Data::parse`]; the rest is looked up in the octets when somebody asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data<'a> {
     wire: &'a [u8],
     name: Name<'a>,
-    content_type: u64,
     freshness_ms: u64,
-    final_block_id: Option<Span>,
-    content: Span,
-    signature_info: Span,
-    signature_value: Span,
-    signed: Span,
 }
 
-const _: () = assert!(size_of::<Data<'_>>() <= 128, "64 of them are copied about in every batch");
+const _: () = assert!(size_of::<Data<'_>>() == 48, "a batch has 64 of them");
 
 impl<'a> Data<'a> {
     /// Checks one Data that fills `wire`.
@@ -44,49 +39,56 @@ impl<'a> Data<'a> {
             return Err(PacketError::Missing(types::NAME));
         }
         let name = Name::parse_value(first.value)?;
-        let mut meta = MetaInfo::default();
-        let mut content = Span::default();
-        let mut signature_info = None;
-        let mut signature_value = None;
-        let mut signed: &[u8] = &[];
-        let mut last_place = 0;
+        let mut freshness_ms = 0;
+        let mut last_type = types::META_INFO - 1;
+        let mut has_signature_info = false;
         while let Some(element) = reader.next_element()? {
-            let place = match element.type_number {
-                types::META_INFO => 1,
-                types::CONTENT => 2,
-                types::SIGNATURE_INFO => 3,
-                types::SIGNATURE_VALUE => 4,
-                other if is_ignorable(other) => continue,
-                other => return Err(PacketError::UnexpectedCritical(other)),
-            };
-            if place <= last_place {
-                return Err(PacketError::UnexpectedCritical(element.type_number)); // all four are critical
+            let type_number = element.type_number;
+            // The four stand in the order of their numbers.
+            if type_number <= last_type || type_number > types::SIGNATURE_VALUE {
+                if is_ignorable(type_number) {
+                    continue;
+                }
+                return Err(PacketError::UnexpectedCritical(type_number)); // all four are critical
             }
-            last_place = place;
-            match place {
-                1 => meta = MetaInfo::parse_value(element.value)?,
-                2 => content = Span::of(element.value, wire),
-                3 => {
+            last_type = type_number;
+            match type_number {
+                types::META_INFO => freshness_ms = MetaInfo::parse_value(element.value)?.freshness_ms,
+                types::SIGNATURE_INFO => {
                     SignatureInfo::parse_value(element.value)?;
-                    signature_info = Some(Span::of(element.value, wire));
+                    has_signature_info = true;
                 }
-                _ => {
-                    signature_value = Some(Span::of(element.value, wire));
-                    signed = &outer.value[..reader.offset() - element.wire.len()];
-                }
+                _ => {} // the content or the signature's value, any octets
             }
         }
-        Ok(Data {
-            wire,
-            name,
-            content_type: meta.content_type,
-            freshness_ms: meta.freshness_ms,
-            final_block_id: meta.final_block_id.map(|value| Span::of(value, wire)),
-            content,
-            signature_info: signature_info.ok_or(PacketError::Missing(types::SIGNATURE_INFO))?,
-            signature_value: signature_value.ok_or(PacketError::Missing(types::SIGNATURE_VALUE))?,
-            signed: Span::of(signed, wire),
-        })
+        if !has_signature_info {
+            return Err(PacketError::Missing(types::SIGNATURE_INFO));
+        }
+        if last_type != types::SIGNATURE_VALUE {
+            return Err(PacketError::Missing(types::SIGNATURE_VALUE));
+        }
+        Ok(Data { wire, name, freshness_ms })
+    }
+
+    /// The first element of this type after the Name.
+    fn element(&self, type_number: u32) -> Option<Element<'a>> {
+        let name = self.name.value();
+        let mut reader = Reader::new(&self.wire[offset_in(self.wire, name) as usize + name.len()..]);
+        while let Some(element) = reader.next_element().ok().flatten() {
+            if element.type_number == type_number {
+                return Some(element);
+            }
+        }
+        None
+    }
+
+    /// The octets of the element of this type, none if it is absent.
+    fn value(&self, type_number: u32) -> &'a [u8] {
+        self.element(type_number).map_or(&[], |element| element.value)
+    }
+
+    fn meta_info(&self) -> MetaInfo<'a> {
+        MetaInfo::parse_value(self.value(types::META_INFO)).unwrap_or_default()
     }
 
     /// The whole element.
@@ -100,8 +102,8 @@ impl<'a> Data<'a> {
     }
 
     /// ContentType, 0 (Blob) if absent.
-    pub const fn content_type(&self) -> u64 {
-        self.content_type
+    pub fn content_type(&self) -> u64 {
+        self.meta_info().content_type
     }
 
     /// FreshnessPeriod in milliseconds, 0 (never fresh) if absent.
@@ -111,28 +113,30 @@ impl<'a> Data<'a> {
 
     /// The last component of the last packet of this collection.
     pub fn final_block_id(&self) -> Option<Component<'a>> {
-        Name::parse_value(self.final_block_id?.octets(self.wire)).ok()?.last()
+        Name::parse_value(self.meta_info().final_block_id?).ok()?.last()
     }
 
     /// Content, empty if absent.
     pub fn content(&self) -> &'a [u8] {
-        self.content.octets(self.wire)
+        self.value(types::CONTENT)
     }
 
     /// SignatureInfo. Cost: read anew each time.
     pub fn signature_info(&self) -> SignatureInfo<'a> {
         // `parse` has read it once; a broken promise must not look like a signature.
-        SignatureInfo::parse_value(self.signature_info.octets(self.wire)).unwrap_or(SignatureInfo::NULL)
+        SignatureInfo::parse_value(self.value(types::SIGNATURE_INFO)).unwrap_or(SignatureInfo::NULL)
     }
 
     /// SignatureValue.
     pub fn signature_value(&self) -> &'a [u8] {
-        self.signature_value.octets(self.wire)
+        self.value(types::SIGNATURE_VALUE)
     }
 
     /// The octets that the signature covers: Name up to the signature value, unknown elements included.
     pub fn signed_portion(&self) -> &'a [u8] {
-        self.signed.octets(self.wire)
+        let value = tlv::read_element(self.wire).map_or(&[][..], |outer| outer.value);
+        let signature = self.element(types::SIGNATURE_VALUE).map_or(value, |signature| signature.wire);
+        &value[..offset_in(value, signature) as usize]
     }
 
     /// SHA-256 over the whole element. Cost: one digest; not remembered.

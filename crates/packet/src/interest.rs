@@ -6,34 +6,71 @@ use crate::{
     is_ignorable,
     name::{Name, NameBuf, NameScan},
     signature::{SignatureInfo, signature_type},
-    tlv::{self, Reader, Span, types},
+    tlv::{self, Reader, offset_in, types},
 };
 
 /// InterestLifetime when the element is absent, in milliseconds.
 pub const DEFAULT_LIFETIME_MS: u64 = 4000;
 
-/// A checked Interest, borrowed from its octets.
+/// A checked Interest, borrowed from its octets. What every hop asks for is read once, by
+/// [`Interest::parse`]; the rest is looked up in the octets when somebody asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest<'a> {
     wire: &'a [u8],
     name: Name<'a>,
     lifetime_ms: u64,
-    nonce: Option<Nonce>,
+    /// Where in `wire` the value is; 0 = there is none, for no value can be there.
     nonce_offset: u32,
     hop_limit_offset: u32,
-    hop_limit: Option<u8>,
     can_be_prefix: bool,
     must_be_fresh: bool,
     ends_in_implicit_digest: bool,
-    forwarding_hint: Span,
-    application_parameters: Option<Span>,
-    parameters_offset: u32,
-    signature_info: Option<Span>,
-    signature_value: Option<Span>,
-    signature_value_offset: u32,
+    has_forwarding_hint: bool,
+    has_application_parameters: bool,
 }
 
-const _: () = assert!(size_of::<Interest<'_>>() <= 128, "64 of them are copied about in every batch");
+const _: () = assert!(size_of::<Interest<'_>>() == 64, "a batch has 64 of them");
+
+/// Where the grammar lets each recognized element after the Name stand, by type; 0 = unrecognized.
+const PLACES: [u8; 64] = {
+    let mut places = [0; 64];
+    places[types::CAN_BE_PREFIX as usize] = 1;
+    places[types::MUST_BE_FRESH as usize] = 2;
+    places[types::FORWARDING_HINT as usize] = 3;
+    places[types::NONCE as usize] = 4;
+    places[types::INTEREST_LIFETIME as usize] = 5;
+    places[types::HOP_LIMIT as usize] = 6;
+    places[types::APPLICATION_PARAMETERS as usize] = 7;
+    places[types::INTEREST_SIGNATURE_INFO as usize] = 8;
+    places[types::INTEREST_SIGNATURE_VALUE as usize] = 9;
+    places
+};
+
+/// The elements after the Name that count: recognized, and where the grammar wants them.
+struct Elements<'a> {
+    reader: Reader<'a>,
+    last_place: u8,
+}
+
+impl<'a> Elements<'a> {
+    #[inline(always)]
+    fn next(&mut self) -> Result<Option<tlv::Element<'a>>, PacketError> {
+        while let Some(element) = self.reader.next_element()? {
+            let place = PLACES.get(element.type_number as usize).copied().unwrap_or(0);
+            if place > self.last_place {
+                self.last_place = place;
+                return Ok(Some(element));
+            }
+            // Unrecognized, out of order or repeated: the rule of its own type. A second or
+            // late HopLimit is refused although it is non-critical: which of
+            // the two limits a hop would obey must not be a matter of taste.
+            if !is_ignorable(element.type_number) || element.type_number == types::HOP_LIMIT {
+                return Err(PacketError::UnexpectedCritical(element.type_number));
+            }
+        }
+        Ok(None)
+    }
+}
 
 impl<'a> Interest<'a> {
     /// Checks one Interest that fills `wire`.
@@ -63,86 +100,60 @@ impl<'a> Interest<'a> {
             wire,
             name,
             lifetime_ms: DEFAULT_LIFETIME_MS,
-            nonce: None,
             nonce_offset: 0,
             hop_limit_offset: 0,
-            hop_limit: None,
             can_be_prefix: false,
             must_be_fresh: false,
             ends_in_implicit_digest,
-            forwarding_hint: Span::default(),
-            application_parameters: None,
-            parameters_offset: 0,
-            signature_info: None,
-            signature_value: None,
-            signature_value_offset: 0,
+            has_forwarding_hint: false,
+            has_application_parameters: false,
         };
-        let mut last_place = 0;
-        while let Some(element) = reader.next_element()? {
-            // Where the grammar lets each recognized element stand.
-            let place = match element.type_number {
-                types::CAN_BE_PREFIX => 1,
-                types::MUST_BE_FRESH => 2,
-                types::FORWARDING_HINT => 3,
-                types::NONCE => 4,
-                types::INTEREST_LIFETIME => 5,
-                types::HOP_LIMIT => 6,
-                types::APPLICATION_PARAMETERS => 7,
-                types::INTEREST_SIGNATURE_INFO => 8,
-                types::INTEREST_SIGNATURE_VALUE => 9,
-                other if is_ignorable(other) => continue,
-                other => return Err(PacketError::UnexpectedCritical(other)),
-            };
-            if place <= last_place {
-                // Out of order or repeated: the rule of its own type. A second or
-                // late HopLimit is refused although it is non-critical: which of
-                // the two limits a hop would obey must not be a matter of taste.
-                match element.type_number {
-                    other if is_ignorable(other) && other != types::HOP_LIMIT => continue,
-                    other => return Err(PacketError::UnexpectedCritical(other)),
-                }
-            }
-            last_place = place;
+        let mut elements = Elements { reader, last_place: 0 };
+        while let Some(element) = elements.next()? {
             interest.accept(&element)?;
         }
         // ApplicationParameters needs one ParametersSha256DigestComponent; two never make sense (§4.1).
-        match (parameters_digests, interest.application_parameters) {
-            (0, Some(_)) | (2.., _) => Err(PacketError::BadValue(types::PARAMETERS_SHA256_DIGEST)),
+        match (parameters_digests, interest.has_application_parameters) {
+            (0, true) | (2.., _) => Err(PacketError::BadValue(types::PARAMETERS_SHA256_DIGEST)),
             _ => Ok(interest),
         }
     }
 
+    #[inline(always)]
     fn accept(&mut self, element: &tlv::Element<'a>) -> Result<(), PacketError> {
         let bad = Err(PacketError::BadValue(element.type_number));
-        let value = Span::of(element.value, self.wire);
-        let element_at = Span::of(element.wire, self.wire).start();
+        let value = element.value;
         match element.type_number {
-            types::CAN_BE_PREFIX | types::MUST_BE_FRESH if !element.value.is_empty() => return bad,
+            types::CAN_BE_PREFIX | types::MUST_BE_FRESH if !value.is_empty() => return bad,
             types::CAN_BE_PREFIX => self.can_be_prefix = true,
             types::MUST_BE_FRESH => self.must_be_fresh = true,
             types::FORWARDING_HINT => {
-                check_forwarding_hint(element.value)?;
-                self.forwarding_hint = value;
+                check_forwarding_hint(value)?;
+                self.has_forwarding_hint = !value.is_empty();
             }
-            types::NONCE => match <[u8; 4]>::try_from(element.value) {
-                Ok(octets) => (self.nonce, self.nonce_offset) = (Some(Nonce(octets)), value.start()),
-                Err(_) => return bad,
-            },
-            types::INTEREST_LIFETIME => self.lifetime_ms = tlv::read_nni(element.value)?,
-            types::HOP_LIMIT => match element.value {
-                [limit] => (self.hop_limit, self.hop_limit_offset) = (Some(*limit), value.start()),
-                _ => return bad,
-            },
-            types::APPLICATION_PARAMETERS => {
-                (self.application_parameters, self.parameters_offset) = (Some(value), element_at);
-            }
+            types::NONCE if value.len() != 4 => return bad,
+            types::NONCE => self.nonce_offset = offset_in(self.wire, value),
+            types::INTEREST_LIFETIME => self.lifetime_ms = tlv::read_nni(value)?,
+            types::HOP_LIMIT if value.len() != 1 => return bad,
+            types::HOP_LIMIT => self.hop_limit_offset = offset_in(self.wire, value),
+            types::APPLICATION_PARAMETERS => self.has_application_parameters = true,
             types::INTEREST_SIGNATURE_INFO => {
-                SignatureInfo::parse_value(element.value)?;
-                self.signature_info = Some(value);
+                SignatureInfo::parse_value(value)?;
             }
-            _ => (self.signature_value, self.signature_value_offset) = (Some(value), element_at),
+            _ => {} // the signature's value, any octets
         }
         Ok(())
+    }
+
+    /// The element of this type that [`Interest::parse`] has accepted, if there is one.
+    fn element(&self, type_number: u32) -> Option<tlv::Element<'a>> {
+        let mut elements = Elements { reader: Reader::new(self.after_name()), last_place: 0 };
+        while let Some(element) = elements.next().ok().flatten() {
+            if element.type_number == type_number {
+                return Some(element);
+            }
+        }
+        None
     }
 
     /// The whole element.
@@ -166,13 +177,14 @@ impl<'a> Interest<'a> {
     }
 
     /// The nonce, if the sender set one.
-    pub const fn nonce(&self) -> Option<Nonce> {
-        self.nonce
+    pub fn nonce(&self) -> Option<Nonce> {
+        let octets = self.wire[self.nonce_offset()?..].first_chunk()?;
+        Some(Nonce(*octets))
     }
 
     /// Where the four nonce octets stand in [`Interest::wire`].
     pub fn nonce_offset(&self) -> Option<usize> {
-        self.nonce.map(|_| self.nonce_offset as usize)
+        (self.nonce_offset != 0).then_some(self.nonce_offset as usize)
     }
 
     /// InterestLifetime in milliseconds, 4000 if absent.
@@ -181,24 +193,25 @@ impl<'a> Interest<'a> {
     }
 
     /// HopLimit, if the sender set one.
-    pub const fn hop_limit(&self) -> Option<u8> {
-        self.hop_limit
+    pub fn hop_limit(&self) -> Option<u8> {
+        self.hop_limit_offset().map(|offset| self.wire[offset])
     }
 
     /// Where the HopLimit octet stands in [`Interest::wire`], to be patched in place.
     pub fn hop_limit_offset(&self) -> Option<usize> {
-        self.hop_limit.map(|_| self.hop_limit_offset as usize)
+        (self.hop_limit_offset != 0).then_some(self.hop_limit_offset as usize)
     }
 
     /// True if a ForwardingHint with at least one name is there.
     pub const fn has_forwarding_hint(&self) -> bool {
-        !self.forwarding_hint.is_empty()
+        self.has_forwarding_hint
     }
 
     /// The delegations of the ForwardingHint in order of preference. Reads the
     /// current form and the one before 2022 (Delegation elements).
     pub fn forwarding_hint(&self) -> impl Iterator<Item = Name<'a>> + use<'a> {
-        let mut reader = Reader::new(self.forwarding_hint.octets(self.wire));
+        let hint = if self.has_forwarding_hint { self.element(types::FORWARDING_HINT) } else { None };
+        let mut reader = Reader::new(hint.map_or(&[], |hint| hint.value));
         std::iter::from_fn(move || {
             while let Some(element) = reader.next_element().ok().flatten() {
                 if let Ok(Some(name)) = delegation_name(&element) {
@@ -211,38 +224,37 @@ impl<'a> Interest<'a> {
 
     /// ApplicationParameters, which may be empty.
     pub fn application_parameters(&self) -> Option<&'a [u8]> {
-        self.application_parameters.map(|span| span.octets(self.wire))
+        Some(self.element(types::APPLICATION_PARAMETERS)?.value)
     }
 
     /// InterestSignatureInfo, if it is signed. Cost: read anew each time.
     pub fn signature_info(&self) -> Option<SignatureInfo<'a>> {
-        self.signature_info.and_then(|span| SignatureInfo::parse_value(span.octets(self.wire)).ok())
+        SignatureInfo::parse_value(self.element(types::INTEREST_SIGNATURE_INFO)?.value).ok()
     }
 
     /// InterestSignatureValue, if it is signed.
     pub fn signature_value(&self) -> Option<&'a [u8]> {
-        self.signature_value.map(|span| span.octets(self.wire))
+        Some(self.element(types::INTEREST_SIGNATURE_VALUE)?.value)
     }
 
     /// The octets that the signature covers, in two pieces (§4.2): the components
     /// before the digest component, and ApplicationParameters up to the signature
     /// value. `None` unless it is signed and the digest component is last.
     pub fn signed_portion(&self) -> Option<(&'a [u8], &'a [u8])> {
-        self.signature_value?;
-        self.application_parameters?;
-        self.signature_info?;
+        let parameters = self.element(types::APPLICATION_PARAMETERS)?;
+        self.element(types::INTEREST_SIGNATURE_INFO)?;
+        let signature = self.element(types::INTEREST_SIGNATURE_VALUE)?;
         let digest_is_last = self.name.last()?.type_number == types::PARAMETERS_SHA256_DIGEST;
-        let parameters = self.wire.get(self.parameters_offset as usize..self.signature_value_offset as usize)?;
+        let (from, to) = (offset_in(self.wire, parameters.wire), offset_in(self.wire, signature.wire));
+        let parameters = self.wire.get(from as usize..to as usize)?;
         digest_is_last.then(|| (self.name.parent().value(), parameters))
     }
 
     /// True if there are no parameters, or the digest component is the SHA-256 of
     /// ApplicationParameters and everything after it (§4.1). Cost: one digest.
     pub fn parameters_digest_is_valid(&self) -> bool {
-        if self.application_parameters.is_none() {
-            return true;
-        }
-        let digest = sha256(&[&self.wire[self.parameters_offset as usize..]]);
+        let Some(parameters) = self.element(types::APPLICATION_PARAMETERS) else { return true };
+        let digest = sha256(&[&self.wire[offset_in(self.wire, parameters.wire) as usize..]]);
         self.name.components().any(|c| c.type_number == types::PARAMETERS_SHA256_DIGEST && c.value == digest)
     }
 
@@ -253,7 +265,7 @@ impl<'a> Interest<'a> {
 
     /// The octets of the TLV-VALUE after the Name.
     pub fn after_name(&self) -> &'a [u8] {
-        &self.wire[Span::of(self.name.value(), self.wire).end()..]
+        &self.wire[offset_in(self.wire, self.name.value()) as usize + self.name.value().len()..]
     }
 
     /// True if `data` answers this Interest (§6). MustBeFresh plays no part.

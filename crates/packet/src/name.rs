@@ -111,25 +111,22 @@ impl<'a> Name<'a> {
             ends_in_implicit_digest: false,
             parameters_digests: 0,
         };
-        let mut at = 0;
-        while at < value.len() {
+        let mut rest = value;
+        while !rest.is_empty() {
             scan.name.component_count += 1;
             // Nearly every component is generic, with a length of one octet.
-            if let [8, length @ 0..=252, ..] = value[at..] {
-                at += 2 + usize::from(length);
+            if let [8, length @ 0..=252, after @ ..] = rest {
+                rest = after.get(usize::from(*length)..).ok_or(TlvError::Truncated)?;
                 continue;
             }
-            let element = tlv::read_element(&value[at..])?;
+            let element = tlv::read_element(rest)?;
             check_component(&element)?;
-            at += element.wire.len();
+            rest = &rest[element.wire.len()..];
             match element.type_number {
-                types::IMPLICIT_SHA256_DIGEST => scan.ends_in_implicit_digest = at == value.len(),
+                types::IMPLICIT_SHA256_DIGEST => scan.ends_in_implicit_digest = rest.is_empty(),
                 types::PARAMETERS_SHA256_DIGEST => scan.parameters_digests += 1,
                 _ => {}
             }
-        }
-        if at > value.len() {
-            return Err(TlvError::Truncated.into());
         }
         Ok(scan)
     }

@@ -126,20 +126,31 @@ fn read_type_length(input: &[u8]) -> Result<(u32, usize, u64), TlvError> {
 /// Reads the first element of `input`; octets after it are left alone.
 #[inline]
 pub fn read_element(input: &[u8]) -> Result<Element<'_>, TlvError> {
-    // Nearly every element has a type and a length of one octet.
-    if let [type_number @ 1..=252, length @ 0..=252, ..] = *input {
-        let wire = input.get(..2 + usize::from(length)).ok_or(TlvError::Truncated)?;
-        return Ok(Element { type_number: u32::from(type_number), value: &wire[2..], wire });
-    }
-    read_long_element(input)
+    split_element(input).map(|(element, _)| element)
 }
 
-fn read_long_element(input: &[u8]) -> Result<Element<'_>, TlvError> {
+/// The first element of `input`, and the octets after it.
+#[inline(always)]
+fn split_element(input: &[u8]) -> Result<(Element<'_>, &[u8]), TlvError> {
+    let (type_number, start, end) = match *input {
+        // Nearly every element has a type of one octet and a length of one or of three.
+        [type_number @ 1..=252, length @ 0..=252, ..] => (u32::from(type_number), 2, 2 + usize::from(length)),
+        [type_number @ 1..=252, 253, high @ 1..=255, low, ..] => {
+            (u32::from(type_number), 4, 4 + usize::from(u16::from_be_bytes([high, low])))
+        }
+        _ => read_long_header(input)?,
+    };
+    let (wire, rest) = input.split_at_checked(end).ok_or(TlvError::Truncated)?;
+    Ok((Element { type_number, value: &wire[start..], wire }, rest))
+}
+
+/// Type, where the value begins, and where it ends.
+#[inline(never)]
+fn read_long_header(input: &[u8]) -> Result<(u32, usize, usize), TlvError> {
     let (type_number, start, length) = read_type_length(input)?;
     let length = usize::try_from(length).map_err(|_| TlvError::Truncated)?;
     let end = start.checked_add(length).ok_or(TlvError::Truncated)?;
-    let wire = input.get(..end).ok_or(TlvError::Truncated)?;
-    Ok(Element { type_number, value: &wire[start..], wire })
+    Ok((type_number, start, end))
 }
 
 /// Size of the first element of a stream, in octets, once its type and length
@@ -155,63 +166,33 @@ pub fn element_size(input: &[u8]) -> Result<Option<usize>, TlvError> {
     }
 }
 
-/// Where some octets stand in a packet: half the size of a slice, so that a checked
-/// packet takes two cache lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    start: u32,
-    end: u32,
-}
-
-impl Span {
-    /// Where `part` stands in `whole`, which it must be a part of.
-    #[inline]
-    pub(crate) fn of(part: &[u8], whole: &[u8]) -> Self {
-        let start = (part.as_ptr().addr() - whole.as_ptr().addr()) as u32;
-        Span { start, end: start + part.len() as u32 }
-    }
-
-    /// The octets; those of the packet that the span was made of.
-    #[inline]
-    pub(crate) fn octets(self, whole: &[u8]) -> &[u8] {
-        &whole[self.start as usize..self.end as usize]
-    }
-
-    pub(crate) const fn is_empty(self) -> bool {
-        self.start == self.end
-    }
-
-    pub(crate) const fn start(self) -> u32 {
-        self.start
-    }
-
-    pub(crate) const fn end(self) -> usize {
-        self.end as usize
-    }
+/// Where `part` begins in `whole`, which it must be a part of, of less than 4 GiB.
+#[inline]
+pub(crate) fn offset_in(whole: &[u8], part: &[u8]) -> u32 {
+    (part.as_ptr().addr() - whole.as_ptr().addr()) as u32
 }
 
 /// Walks the elements of a TLV-VALUE in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    offset: usize,
+    total: usize,
 }
 
 impl<'a> Reader<'a> {
     /// Starts at the first octet of `value`.
     pub const fn new(value: &'a [u8]) -> Self {
-        Reader { rest: value, offset: 0 }
+        Reader { rest: value, total: value.len() }
     }
 
     /// The next element, or `None` at the end.
-    #[inline]
+    #[inline(always)]
     pub fn next_element(&mut self) -> Result<Option<Element<'a>>, TlvError> {
         if self.rest.is_empty() {
             return Ok(None);
         }
-        let element = read_element(self.rest)?;
-        self.rest = &self.rest[element.wire.len()..];
-        self.offset += element.wire.len();
+        let (element, rest) = split_element(self.rest)?;
+        self.rest = rest;
         Ok(Some(element))
     }
 
@@ -222,7 +203,7 @@ impl<'a> Reader<'a> {
 
     /// Octets read so far.
     pub const fn offset(&self) -> usize {
-        self.offset
+        self.total - self.rest.len()
     }
 }
 
