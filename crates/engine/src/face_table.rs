@@ -1,9 +1,7 @@
 //! What the engine must know of a face to decide whether a packet may leave
 //! through it. The face itself (socket, queue, link service) is elsewhere.
 
-use hashbrown::HashMap;
 use namewire_packet::FaceId;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who can be at the other end. Numbers are NFD's.
@@ -64,40 +62,29 @@ impl FaceAttributes {
     }
 }
 
-/// All faces of the router. Written by the control side, read by every engine.
+/// All faces of the router. Written by the control side, read by every engine: every packet
+/// asks for two or three of them.
+///
+/// Open addressing with linear probing, less than half full: 1 line nearly always, 16 bytes
+/// per slot. Numbers are ours, counted up one by one, so nobody outside can choose them to collide.
 #[derive(Clone, Debug)]
 pub struct FaceTable {
-    faces: HashMap<FaceId, FaceAttributes, BuildHasherDefault<FaceIdHasher>>,
+    /// A power of two of them.
+    slots: Vec<Option<(FaceId, FaceAttributes)>>,
+    len: usize,
 }
 
-/// One multiplication: every packet asks for two or three faces, and the numbers are
-/// ours, counted up one by one, so nobody outside can choose them to collide.
-#[derive(Debug, Default)]
-struct FaceIdHasher(u64);
+const _: () = assert!(size_of::<Option<(FaceId, FaceAttributes)>>() == 16);
 
-impl Hasher for FaceIdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // Fibonacci hashing; the table takes both ends of the product.
-        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
-
-    fn write(&mut self, octets: &[u8]) {
-        for &octet in octets {
-            self.write_u64(self.0 ^ u64::from(octet));
-        }
-    }
-}
+/// Slots of a table that holds little.
+const MIN_SLOTS: usize = 64;
 
 impl Default for FaceTable {
     /// Holds the internal face (management) and nothing else.
     fn default() -> Self {
-        let mut faces = HashMap::default();
-        faces.insert(FaceId::INTERNAL, FaceAttributes::new(FaceScope::Local, 0, true));
-        FaceTable { faces }
+        let mut table = FaceTable { slots: vec![None; MIN_SLOTS], len: 0 };
+        table.insert(FaceId::INTERNAL, FaceAttributes::new(FaceScope::Local, 0, true));
+        table
     }
 }
 
@@ -105,31 +92,89 @@ impl FaceTable {
     /// The attributes of `face`.
     #[inline]
     pub fn get(&self, face: FaceId) -> Option<&FaceAttributes> {
-        self.faces.get(&face)
+        self.slots[self.place(face)].as_ref().map(|(_, attributes)| attributes)
     }
 
     /// Adds or replaces a face.
     pub fn insert(&mut self, face: FaceId, attributes: FaceAttributes) {
-        self.faces.insert(face, attributes);
+        if 2 * (self.len + 1) >= self.slots.len() {
+            self.rebuild(2 * self.slots.len(), None);
+        }
+        let place = self.place(face);
+        self.len += usize::from(self.slots[place].is_none());
+        self.slots[place] = Some((face, attributes));
     }
 
-    /// Removes a face; true if it was there.
+    /// Removes a face; true if it was there. Cost: the table is made anew.
     pub fn remove(&mut self, face: FaceId) -> bool {
-        self.faces.remove(&face).is_some()
+        let is_there = self.get(face).is_some();
+        if is_there {
+            self.rebuild(self.slots.len(), Some(face));
+        }
+        is_there
     }
 
     /// Number of faces, the internal one included.
     pub fn len(&self) -> usize {
-        self.faces.len()
+        self.len
     }
 
     /// False: the internal face is always there.
     pub fn is_empty(&self) -> bool {
-        self.faces.is_empty()
+        self.len == 0
     }
 
     /// All faces, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (FaceId, &FaceAttributes)> {
-        self.faces.iter().map(|(&face, attributes)| (face, attributes))
+        self.slots.iter().flatten().map(|(face, attributes)| (*face, attributes))
+    }
+
+    /// The slot of `face`, or the free one where it would be put.
+    #[inline]
+    fn place(&self, face: FaceId) -> usize {
+        let mask = self.slots.len() - 1;
+        // Fibonacci hashing: the upper bits of the product are the even ones.
+        let mut place = (face.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        while self.slots[place].as_ref().is_some_and(|(other, _)| *other != face) {
+            place = (place + 1) & mask;
+        }
+        place
+    }
+
+    fn rebuild(&mut self, slots: usize, without: Option<FaceId>) {
+        let former = std::mem::replace(self, FaceTable { slots: vec![None; slots], len: 0 });
+        for (face, attributes) in former.slots.into_iter().flatten().filter(|&(face, _)| Some(face) != without) {
+            self.insert(face, attributes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_table_equals_a_map(operations in prop::collection::vec((0_u64..400, any::<u8>(), 0_u8..3), 0..600)) {
+            let mut table = FaceTable::default();
+            let mut model = BTreeMap::from([(FaceId::INTERNAL, 0)]);
+            for (face, owner, kind) in operations {
+                let face = FaceId(face);
+                if kind > 0 {
+                    table.insert(face, FaceAttributes::new(FaceScope::NonLocal, owner, false));
+                    model.insert(face, owner);
+                } else {
+                    prop_assert_eq!(table.remove(face), model.remove(&face).is_some());
+                }
+                prop_assert_eq!(table.get(face).map(|found| found.owner), model.get(&face).copied());
+            }
+            let listed: BTreeMap<FaceId, u8> = table.iter().map(|(face, found)| (face, found.owner)).collect();
+            prop_assert_eq!((table.len(), &listed), (model.len(), &model));
+            prop_assert!(model.iter().all(|(&face, &owner)| table.get(face).is_some_and(|found| found.owner == owner)));
+        }
     }
 }
