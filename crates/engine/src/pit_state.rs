@@ -136,13 +136,21 @@ impl Records {
     }
 }
 
-/// The engine's part of a PIT entry.
+/// The engine's part of a PIT entry. What Data needs comes first: with the entry's header
+/// it takes two lines.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct PitState {
     /// Downstreams, in order of arrival: see [`Records::downstreams`].
     pub(crate) in_records: RecordChain<InRecord>,
     /// Upstreams, in order of sending: see [`Records::upstreams`].
     pub(crate) out_records: RecordChain<OutRecord>,
+    /// Number of components of the name.
+    pub(crate) components: u16,
+    /// The name ends in an implicit digest.
+    pub(crate) by_digest: bool,
+    /// The Interest goes where its ForwardingHint says.
+    pub(crate) by_hint: bool,
     /// When the entry is finalized: the latest in-record expiry.
     pub expires: Instant,
     /// When the strategy wants to be called, if it does.
@@ -151,12 +159,6 @@ pub struct PitState {
     pub suppression_ns: u64,
     /// Hash of the Interest's name, for the dead nonce list.
     pub(crate) name_hash: u64,
-    /// Number of components of the name.
-    pub(crate) components: u16,
-    /// The name ends in an implicit digest.
-    pub(crate) by_digest: bool,
-    /// The Interest goes where its ForwardingHint says.
-    pub(crate) by_hint: bool,
 }
 
 impl PitState {
@@ -182,3 +184,4 @@ impl Recycle for PitState {
 /// With one downstream and one upstream inline: what ARCHITECTURE.md adds up.
 const _: () = assert!(size_of::<PitState>() == 160);
 const _: () = assert!(size_of::<PitEntry<PitState>>() == 256);
+const _: () = assert!(std::mem::offset_of!(PitState, expires) <= 2 * 64 - 8);

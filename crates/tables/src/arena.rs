@@ -26,7 +26,7 @@
 //! room in sum; who owns the arena leaves some to spare. Who may write: the owner.
 
 use crate::pages::{PageArray, PageSize};
-use crate::prefetch::prefetch_octets;
+use crate::prefetch::prefetch_lines;
 use crate::slab::NIL;
 use std::io;
 
@@ -98,7 +98,7 @@ impl Arena {
     #[inline]
     pub(crate) fn prefetch(&self, at: u32, lines: usize) {
         if let Some(unit) = self.units.get(at as usize) {
-            prefetch_octets(bytemuck::cast_slice(unit), lines);
+            prefetch_lines(unit, lines);
         }
     }
 

@@ -79,9 +79,9 @@ pub enum PitRefusal {
     OverflowFull,
 }
 
-/// State that is emptied, but keeps its buffers, before another entry uses it.
+/// State that is emptied, but keeps its buffers, when another entry begins to use it.
 pub trait Recycle: Default {
-    /// Makes `self` equal to the default for every reader.
+    /// Makes `self`, new or what a removed entry left, equal to the default for every reader.
     fn recycle(&mut self);
 }
 
@@ -174,6 +174,7 @@ impl<R: Recycle> Pit<R> {
         let Some(id) = self.slots.allocate() else { unreachable!("it was admitted") };
         self.overflow_bytes += rest_overflow(rest.len()) + new_name_value.map_or(0, name_overflow);
         let entry = self.slots.get_mut(id);
+        entry.state.recycle();
         entry.group = group;
         entry.variant = variant;
         entry.set_rest(rest_octets, kept);
@@ -210,7 +211,6 @@ impl<R: Recycle> Pit<R> {
             overflow.free(at);
         }
         self.overflow_bytes -= rest_overflow(usize::from(entry.rest_octets)) + last_name;
-        entry.state.recycle();
         self.slots.release(id);
     }
 

@@ -467,7 +467,7 @@ impl<R: Recycle> PitCs<R> {
         self.groups.prefetch(hint.0);
     }
 
-    /// Begins to fetch the PIT entries of a group, whole, and its Content Store entry.
+    /// Begins to fetch the PIT entries of a group, the two lines that Data needs, and its Content Store entry.
     /// Gives the first PIT entry, so that its timer can be fetched too.
     #[inline]
     pub fn prefetch_entries(&self, hint: GroupHint) -> Option<PitId> {
@@ -477,7 +477,7 @@ impl<R: Recycle> PitCs<R> {
         }
         let mut first = None;
         for id in group.pit.into_iter().filter(|&id| id != NIL) {
-            self.pit.slots.prefetch(id);
+            self.pit.slots.prefetch_lines(id, 2);
             first = first.or(Some(PitId(id)));
         }
         first

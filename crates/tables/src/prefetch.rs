@@ -32,11 +32,12 @@ pub fn prefetch_whole<T>(value: &T) {
     }
 }
 
-/// Begins to fetch the first `lines` lines of `octets`.
+/// Begins to fetch `lines` lines, the first of which `first` starts in.
 #[inline(always)]
-pub fn prefetch_octets(octets: &[u8], lines: usize) {
+pub fn prefetch_lines<T>(first: &T, lines: usize) {
+    let address = std::ptr::from_ref(first).cast::<u8>();
     for line in 0..lines {
-        prefetch_address(octets.as_ptr().wrapping_add(line * LINE_BYTES));
+        prefetch_address(address.wrapping_add(line * LINE_BYTES));
     }
 }
 
@@ -74,7 +75,7 @@ mod tests {
         prefetch(&octets);
         prefetch_whole(&octets);
         prefetch_whole(&());
-        prefetch_octets(&octets[290..], 4); // beyond the end: no access, no fault
+        prefetch_lines(&octets[290], 4); // beyond the end: no access, no fault
         assert_eq!(octets, [7; 300]);
     }
 }

@@ -15,7 +15,7 @@
 //! [`Slab::allocate`] gives `None`.
 
 use crate::pages::{PageArray, PageSize, PageVec};
-use crate::prefetch::prefetch_whole;
+use crate::prefetch::{prefetch_lines, prefetch_whole};
 use std::io;
 
 /// The `u32` that names no slot: capacities are at most this, ids below them.
@@ -127,6 +127,14 @@ impl<T: Default> Slab<T> {
     pub(crate) fn prefetch(&self, id: u32) {
         if let Some(slot) = self.peek(id) {
             prefetch_whole(slot);
+        }
+    }
+
+    /// Begins to fetch the first `lines` lines of a slot, live or not.
+    #[inline]
+    pub(crate) fn prefetch_lines(&self, id: u32, lines: usize) {
+        if let Some(slot) = self.peek(id) {
+            prefetch_lines(slot, lines);
         }
     }
 
