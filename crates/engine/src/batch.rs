@@ -201,6 +201,8 @@ pub struct Engine {
 #[derive(Debug, Default)]
 pub(crate) struct PendingNames {
     pub(crate) prefixes: Vec<u32>,
+    /// The sum of `prefixes`.
+    pub(crate) prefixes_total: u32,
     pub(crate) digests: Vec<u32>,
 }
 
@@ -244,6 +246,7 @@ impl Engine {
             counters: Counters::default(),
             pending: PendingNames {
                 prefixes: vec![0; namewire_tables::MAX_NAME_COMPONENTS + 1],
+                prefixes_total: 0,
                 digests: vec![0; namewire_tables::MAX_NAME_COMPONENTS + 1],
             },
             hop_limits: Vec::with_capacity(BATCH_PACKETS),

@@ -12,7 +12,7 @@ use crate::{
     schedule::Hints,
 };
 use namewire_packet::{
-    Data, FaceId, Name,
+    Data, FaceId,
     lp::{LpHeaders, PitToken},
     tlv::{self, types},
 };
@@ -97,8 +97,10 @@ impl Engine {
         let stored = self.content_store_insert(pass, arrival, data, name, false);
         self.served.clear();
         for &entry in matches {
-            if let Some(stored) = stored.and_then(CsInsert::id) {
-                self.index_under_interest_name(entry, data.name(), stored);
+            if let Some(stored) = stored.and_then(CsInsert::id)
+                && Some(self.tables.pit(entry).group()) != name.1
+            {
+                self.index_under_interest_name(entry, stored);
             }
             self.send_to_downstreams(pass, arrival, face, entry, matches.len() > 1);
             self.satisfy(pass, entry, data.freshness_ms());
@@ -139,7 +141,7 @@ impl Engine {
         let mut add_group = |group: GroupId, exact_too: bool| {
             let entries = self.tables.pit_of_group(group);
             for (entry, variant) in entries.into_iter().zip(Variant::ALL) {
-                if let Some(entry) = entry.filter(|e| (exact_too || variant.can_be_prefix()) && !matches.contains(e)) {
+                if let Some(entry) = entry.filter(|_| exact_too || variant.can_be_prefix()) {
                     matches.push(entry);
                 }
             }
@@ -152,7 +154,8 @@ impl Engine {
         if let Some(group) = own_name {
             add_group(group, true);
         }
-        for components in (0..name.len()).rev() {
+        let lengths = if self.pending.prefixes_total > 0 { name.len() } else { 0 };
+        for components in (0..lengths).rev() {
             if self.pending.prefixes[components] > 0 {
                 let prefix = &name.value()[..hashes.prefix_octets(components)];
                 if let Some(group) = self.tables.find(hashes.prefix_hash(components), prefix) {
@@ -196,16 +199,12 @@ impl Engine {
     }
 
     /// Data fetched by a prefix or digest can be found again under that name.
-    fn index_under_interest_name(&mut self, entry: PitId, name: Name<'_>, stored: namewire_tables::CsId) {
+    fn index_under_interest_name(&mut self, entry: PitId, stored: namewire_tables::CsId) {
         let pit = self.tables.pit(entry);
-        let hash = pit.state.name_hash;
-        let asked = self.tables.group_name(pit.group());
-        if asked != name.value() {
-            self.name_copy.clear();
-            self.name_copy.extend_from_slice(asked);
-            // If refused, the Data is still found under its own name.
-            let _ = self.tables.cs_add_indirect(hash, &self.name_copy, stored);
-        }
+        self.name_copy.clear();
+        self.name_copy.extend_from_slice(self.tables.group_name(pit.group()));
+        // If refused, the Data is still found under its own name.
+        let _ = self.tables.cs_add_indirect(pit.state.name_hash, &self.name_copy, stored);
     }
 
     /// One copy per distinct downstream (face, token), except where it came from

@@ -83,6 +83,7 @@ impl Engine {
         let components = usize::from(pit.state.components);
         if pit.variant().can_be_prefix() {
             self.pending.prefixes[components] += 1;
+            self.pending.prefixes_total += 1;
             self.dispatcher.raise(self.tables.group_name(pit.group()));
         }
         if pit.state.by_digest {
@@ -108,6 +109,7 @@ impl Engine {
         }
         if pit.variant().can_be_prefix() {
             self.pending.prefixes[components] -= 1;
+            self.pending.prefixes_total -= 1;
             self.dispatcher.lower(self.tables.group_name(pit.group()));
         }
         if pit.state.by_digest {

@@ -10,18 +10,22 @@
 //! | stage | per packet | then prefetches |
 //! | --- | --- | --- |
 //! | `decode_and_hash` (d) | the view of the packet, the hash of every prefix | |
-//! | `prefetch_buckets` (b) | | the PIT/CS bucket; of an Interest the FIB's buckets |
-//! | `probe` (p) | tags in the buckets | name group; of an Interest the longest FIB candidate |
+//! | `prefetch_bucket` (b) | | the PIT/CS bucket |
+//! | `prefetch_fib_buckets` (f) | | of an Interest, all buckets of the FIB |
+//! | `probe` (p) | tags in the PIT/CS bucket | name group |
+//! | `probe_fib` (l) | of a new Interest, tags in the FIB's buckets | the longest candidate |
+//! | `probe_fib_together` (L) | the same of the whole batch, a bucket of each name a round | the next bucket, or the candidate |
 //! | `prefetch_entries` (e) | the group's links | PIT entry, stored Data, timer |
+//! | `victims` (v) | what so many Data will evict, one link a call | Content Store entry; group and block; index bucket |
 //! | `act` (a) | the pipeline: everything else | |
 //!
 //! | schedule | order | paper |
 //! | --- | --- | --- |
 //! | `naive` | d0 a0 d1 a1 … | *Naive* |
-//! | `bucket-prefetch` | d0 b0 a0 d1 b1 a1 … | *Bucket Prefetch* (So et al. 2013) |
-//! | `pre-hash` | d0 b0 d1 b1 a0 a1, d2 b2 d3 b3 a2 a3 … | *Pre-Hash*: two packets at a time |
-//! | `shtl` | d0 b0 d1 b1 p0 p1 a0 a1, … | *SHTL*: the same, with short-circuit evaluation |
-//! | `vector` | d0 b0 d1 b1 …, then p8 e4 a0 p9 e5 a1 … | ours |
+//! | `bucket-prefetch` | d0 b0 f0 a0 d1 b1 f1 a1 … | *Bucket Prefetch* (So et al. 2013) |
+//! | `pre-hash` | d0 b0 f0 d1 b1 f1 a0 a1, … | *Pre-Hash*: two packets at a time |
+//! | `shtl` | d0 b0 f0 d1 b1 f1 v p0 l0 p1 l1 v v a0 a1, … | *SHTL*: the same, with short-circuit evaluation |
+//! | `vector` | d0 b0 d1 b1 …, v, L, then p8 v8 e4 v4 a0 p9 v9 e5 v5 a1 … | ours |
 //!
 //! The thesis handles two consecutive packets (§4.3.2): the fetches of one hide behind the
 //! hash and the bucket checks of the other. Short-circuit: of the FIB's candidates only
@@ -123,7 +127,8 @@ impl Engine {
             Schedule::BucketPrefetch => {
                 for packet in 0..count {
                     self.decode_and_hash(batch);
-                    self.prefetch_buckets(&view, batch, packet);
+                    self.prefetch_bucket(batch, packet);
+                    prefetch_fib_buckets(&view, batch, packet);
                     self.act(pass, batch, packet);
                 }
             }
@@ -133,12 +138,14 @@ impl Engine {
                     let pair = first..(first + 2).min(count);
                     for packet in pair.clone() {
                         self.decode_and_hash(batch);
-                        self.prefetch_buckets(&view, batch, packet);
+                        self.prefetch_bucket(batch, packet);
+                        prefetch_fib_buckets(&view, batch, packet);
                     }
                     if is_speculative {
-                        self.tables.prefetch_victims(pair.len());
+                        self.prefetch_victims(&batch.packets[pair.clone()]);
                         for packet in pair.clone() {
-                            self.probe(&view, batch, packet);
+                            self.probe(batch, packet);
+                            probe_fib(&view, batch, packet);
                         }
                         self.tables.prefetch_victim_groups(0..pair.len());
                         self.tables.prefetch_victim_buckets(0..pair.len());
@@ -160,14 +167,13 @@ impl Engine {
         let view = pass.view;
         for packet in 0..count {
             self.decode_and_hash(batch);
-            self.prefetch_buckets(&view, batch, packet);
+            self.prefetch_bucket(batch, packet);
         }
-        let data = batch.packets.iter().filter(|packet| matches!(packet.decoded, Decoded::Data(_))).count();
-        let victims = if self.config.cs_admit { data } else { 0 };
-        self.tables.prefetch_victims(victims);
+        self.prefetch_victims(&batch.packets);
+        self.probe_fib_together(&view, batch);
         for step in 0..count + 2 * AHEAD {
             if step < count {
-                self.probe(&view, batch, step);
+                self.probe(batch, step);
                 self.tables.prefetch_victim_groups(step..step + 1);
             }
             if let Some(packet) = step.checked_sub(AHEAD).filter(|&packet| packet < count) {
@@ -197,37 +203,45 @@ impl Engine {
         batch.packets.push(Packet { decoded, hints: Hints::default() });
     }
 
-    /// Begins to fetch every bucket that the packet's name leads to.
-    fn prefetch_buckets(&self, view: &View<'_>, batch: &Batch<'_, '_, '_, '_>, packet: usize) {
-        let hashes = &batch.hashes[packet];
-        match batch.packets[packet].decoded {
-            Decoded::Refused(_) => {}
-            Decoded::Interest(_) => {
-                self.tables.prefetch_bucket(hashes.full_hash());
-                view.fib.prefetch_buckets(hashes);
-            }
-            Decoded::Data(_) | Decoded::Nack(..) => self.tables.prefetch_bucket(hashes.full_hash()),
+    /// Begins to fetch the bucket of the packet's name.
+    fn prefetch_bucket(&self, batch: &Batch<'_, '_, '_, '_>, packet: usize) {
+        if !matches!(batch.packets[packet].decoded, Decoded::Refused(_)) {
+            self.tables.prefetch_bucket(batch.hashes[packet].full_hash());
         }
     }
 
-    /// Reads tags, and begins to fetch what they point at. An Interest whose name seems
-    /// known is probably answered without the FIB.
-    fn probe<'v>(&self, view: &View<'v>, batch: &mut Batch<'_, '_, '_, 'v>, packet: usize) {
-        let hashes = &batch.hashes[packet];
+    /// Notes what the Data among `packets` will evict, and begins to fetch it.
+    fn prefetch_victims(&mut self, packets: &[Packet<'_, '_>]) {
+        let data = packets.iter().filter(|packet| matches!(packet.decoded, Decoded::Data(_))).count();
+        self.tables.prefetch_victims(if self.config.cs_admit { data } else { 0 });
+    }
+
+    /// Reads the tags of the bucket, and begins to fetch the group that one of them points at.
+    fn probe(&self, batch: &mut Batch<'_, '_, '_, '_>, packet: usize) {
         let Packet { decoded, hints } = &mut batch.packets[packet];
         if matches!(decoded, Decoded::Refused(_)) {
             return;
         }
-        hints.group = self.tables.probe(hashes.full_hash());
-        match (hints.group, &decoded) {
-            (Some(group), _) => self.tables.prefetch_group(group),
-            (None, Decoded::Interest(_)) => {
-                hints.fib = view.fib.candidate(hashes);
-                if let Some(entry) = hints.fib {
-                    view.fib.prefetch_entry(entry);
-                }
+        hints.group = self.tables.probe(batch.hashes[packet].full_hash());
+        if let Some(group) = hints.group {
+            self.tables.prefetch_group(group);
+        }
+    }
+
+    /// Finds the FIB's candidates of all new Interests of the batch, and begins to fetch them.
+    fn probe_fib_together<'v>(&self, view: &View<'v>, batch: &mut Batch<'_, '_, '_, 'v>) {
+        let Batch { packets, hashes, .. } = batch;
+        let mut new = ArrayVec::<usize, BATCH_PACKETS>::new();
+        for (place, packet) in packets.iter().enumerate() {
+            if matches!(packet.decoded, Decoded::Interest(_)) && self.tables.probe(hashes[place].full_hash()).is_none()
+            {
+                new.push(place);
             }
-            _ => {}
+        }
+        let mut candidates = [None; BATCH_PACKETS];
+        view.fib.candidates(new.len(), |name| &hashes[new[name]], &mut candidates);
+        for (&place, candidate) in new.iter().zip(candidates) {
+            packets[place].hints.fib = candidate;
         }
     }
 
@@ -251,6 +265,24 @@ impl Engine {
             Decoded::Data(data) => self.incoming_data(pass, &arrival, data, hashes, hints),
             Decoded::Nack(reason, interest) => self.incoming_nack(pass, &arrival, *reason, interest, hashes),
             Decoded::Refused(reason) => self.counters.drop(*reason),
+        }
+    }
+}
+
+/// Begins to fetch every bucket of the FIB that an Interest's name leads to.
+fn prefetch_fib_buckets(view: &View<'_>, batch: &Batch<'_, '_, '_, '_>, packet: usize) {
+    if matches!(batch.packets[packet].decoded, Decoded::Interest(_)) {
+        view.fib.prefetch_buckets(&batch.hashes[packet]);
+    }
+}
+
+/// The FIB's candidate of an Interest. One whose name seems known is probably answered without.
+fn probe_fib<'v>(view: &View<'v>, batch: &mut Batch<'_, '_, '_, 'v>, packet: usize) {
+    let Packet { decoded, hints } = &mut batch.packets[packet];
+    if hints.group.is_none() && matches!(decoded, Decoded::Interest(_)) {
+        hints.fib = view.fib.candidate(&batch.hashes[packet]);
+        if let Some(entry) = hints.fib {
+            view.fib.prefetch_entry(entry);
         }
     }
 }
