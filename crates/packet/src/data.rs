@@ -22,6 +22,7 @@ const _: () = assert!(size_of::<Data<'_>>() == 48, "a batch has 64 of them");
 
 impl<'a> Data<'a> {
     /// Checks one Data that fills `wire`.
+    #[inline(always)]
     pub fn parse(wire: &'a [u8]) -> Result<Self, PacketError> {
         let outer = tlv::read_element(wire)?;
         if outer.type_number != types::DATA {

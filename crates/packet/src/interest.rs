@@ -74,6 +74,7 @@ impl<'a> Elements<'a> {
 
 impl<'a> Interest<'a> {
     /// Checks one Interest that fills `wire`.
+    #[inline(always)]
     pub fn parse(wire: &'a [u8]) -> Result<Self, PacketError> {
         let outer = tlv::read_element(wire)?;
         if outer.type_number != types::INTEREST {

@@ -104,7 +104,7 @@ impl<'a> Name<'a> {
 
     /// Checks a Name TLV-VALUE and notes what an Interest must know of its components,
     /// so that nobody walks over them a second time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn scan(value: &'a [u8]) -> Result<NameScan<'a>, NameError> {
         let mut scan = NameScan {
             name: Name { value, component_count: 0 },
