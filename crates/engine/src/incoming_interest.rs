@@ -7,7 +7,7 @@ use crate::{
     DropReason, Engine, Instant,
     batch::{Arrival, PacketRef, Pass, Transmit},
     face_table::{FaceAttributes, LinkType},
-    pit_state::{InRecord, MAX_LIFETIME_MS},
+    pit_state::MAX_LIFETIME_MS,
     schedule::Hints,
     strategy::{StrategyContext, Trigger},
 };
@@ -219,9 +219,8 @@ impl Engine {
         let state = &mut self.tables.pit_mut(entry).state;
         let is_retransmission = self.records.downstream(state, arrival.face).is_some();
         let expires = pass.now.plus_ms(interest.lifetime_ms().min(MAX_LIFETIME_MS));
-        let token = arrival.headers.pit_token;
-        let record = InRecord { face: arrival.face, nonce: onward.nonce, expires, token };
-        if !self.records.insert_downstream(state, record) {
+        let downstream = (arrival.face, onward.nonce, expires);
+        if !self.records.insert_downstream(state, downstream, &arrival.headers.pit_token) {
             return self.counters.drop(DropReason::InRecordsFull);
         }
         self.counters.retransmitted += u64::from(is_retransmission);
@@ -238,8 +237,12 @@ impl Engine {
         };
         let found = pass.view.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
         let strategy = pass.view.strategies.get(strategy_of(found));
-        let leads_on = if onward.hint_removed { found } else { next_hop_entry(pass, interest, found) };
-        let next_hops: &[NextHop] = leads_on.map_or(&[], |found| found.nexthops);
+        let next_hops: &[NextHop] = match &found {
+            found if onward.hint_removed || !interest.has_forwarding_hint() => {
+                found.as_ref().map_or(&[], |f| f.nexthops)
+            }
+            found => next_hop_entry(pass, interest, *found).map_or(&[], |found| found.nexthops),
+        };
         let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
         match arrival.headers.next_hop_face_id {
             Some(face) => context.send_to_chosen_face(face),

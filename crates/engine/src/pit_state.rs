@@ -92,33 +92,52 @@ impl Records {
 
     /// Records an Interest; false if the entry, or all entries together, have as many
     /// downstreams as they may.
-    pub(crate) fn insert_downstream(&mut self, state: &mut PitState, new: InRecord) -> bool {
-        let known = self.downstreams.find_mut(&mut state.in_records, |record| record.face == new.face);
+    #[inline(always)]
+    pub(crate) fn insert_downstream(
+        &mut self,
+        state: &mut PitState,
+        (face, nonce, expires): (FaceId, Nonce, Instant),
+        token: &Option<PitToken>,
+    ) -> bool {
+        let known = self.downstreams.find_mut(&mut state.in_records, |record| record.face == face);
         match known {
             Some(record) => {
-                *record = new;
-                state.expires = self.downstreams(state).map(|record| record.expires).max().unwrap_or(new.expires);
+                *record = InRecord { face, nonce, expires, token: *token };
+                state.expires = self.downstreams(state).map(|record| record.expires).max().unwrap_or(expires);
             }
             None => {
                 let is_first = state.in_records.is_empty();
-                if state.in_records.len() >= MAX_RECORDS || !self.downstreams.push(&mut state.in_records, new) {
-                    return false;
-                }
-                state.expires = if is_first { new.expires } else { state.expires.max(new.expires) };
+                let is_full = state.in_records.len() >= MAX_RECORDS;
+                let place = if is_full { None } else { self.downstreams.append(&mut state.in_records) };
+                let Some(record) = place else { return false };
+                *record = InRecord { face, nonce, expires, token: *token };
+                state.expires = if is_first { expires } else { state.expires.max(expires) };
             }
         }
         true
     }
 
-    /// Records that an Interest was sent; false if the entry, or all entries together,
+    /// Records that an Interest is sent now; false if the entry, or all entries together,
     /// have as many upstreams as they may. What the strategy keeps of `face` stays.
-    pub(crate) fn insert_upstream(&mut self, state: &mut PitState, new: OutRecord) -> bool {
-        match self.upstreams.find_mut(&mut state.out_records, |record| record.face == new.face) {
+    #[inline(always)]
+    pub(crate) fn insert_upstream(
+        &mut self,
+        state: &mut PitState,
+        (face, nonce): (FaceId, Nonce),
+        (sent, expires): (Instant, Instant),
+    ) -> bool {
+        match self.upstreams.find_mut(&mut state.out_records, |record| record.face == face) {
             Some(record) => {
-                *record = OutRecord { suppression_ns: record.suppression_ns, ..new };
+                (record.nonce, record.sent, record.expires, record.nack) = (nonce, sent, expires, None);
                 true
             }
-            None => state.out_records.len() < MAX_RECORDS && self.upstreams.push(&mut state.out_records, new),
+            None => {
+                let is_full = state.out_records.len() >= MAX_RECORDS;
+                let place = if is_full { None } else { self.upstreams.append(&mut state.out_records) };
+                let Some(record) = place else { return false };
+                *record = OutRecord { face, nonce, sent, expires, nack: None, suppression_ns: 0 };
+                true
+            }
         }
     }
 

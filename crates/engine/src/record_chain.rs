@@ -6,7 +6,7 @@
 //! it is first used.
 //!
 //! Cost: the first record none beyond the entry; each further one a line of its own,
-//! walked in order. Bytes per node: the record and 8. Full: [`RecordPool::push`] says no.
+//! walked in order. Bytes per node: the record and 8. Full: [`RecordPool::append`] says no.
 //! Who may write: the one engine that owns the pool.
 
 /// No node.
@@ -94,23 +94,33 @@ impl<T: Copy + Default> RecordPool<T> {
         None
     }
 
-    /// Appends a record; false, and nothing changes, if the pool is used up.
+    /// Appends a record, which the caller writes; `None`, and nothing changes, if the pool is used up.
+    ///
+    /// N.B. Written in place: passed by value, the fields were stored one by one and then
+    /// copied in pieces of 16 octets, each of which waited for the stores to leave the core; nine
+    /// tenths of a profile's samples of this call fell on that copy.
     #[must_use]
-    pub fn push(&mut self, chain: &mut RecordChain<T>, record: T) -> bool {
+    #[inline(always)]
+    pub fn append<'a>(&'a mut self, chain: &'a mut RecordChain<T>) -> Option<&'a mut T> {
         if chain.is_empty() {
-            (chain.first, chain.length) = (record, 1);
-            return true;
+            chain.length = 1;
+            return Some(&mut chain.first);
         }
+        self.append_node(chain)
+    }
+
+    #[inline(never)]
+    fn append_node(&mut self, chain: &mut RecordChain<T>) -> Option<&mut T> {
         if chain.length == u16::MAX {
-            return false;
+            return None;
         }
-        let Some(new) = self.allocate(Node { record, next: NIL }) else { return false };
+        let new = self.allocate(Node { record: T::default(), next: NIL })?;
         match self.last_node(chain.rest) {
             NIL => chain.rest = new,
             last => self.nodes[last as usize].next = new,
         }
         chain.length += 1;
-        true
+        Some(&mut self.nodes[new as usize].record)
     }
 
     /// Removes the records that are not to be kept.
@@ -221,7 +231,9 @@ mod tests {
                     Operation::Push(chain, value) => {
                         let in_nodes: usize = models.iter().map(|model| model.len().saturating_sub(1)).sum();
                         let fits = models[chain].is_empty() || in_nodes < 7;
-                        prop_assert_eq!(pool.push(&mut chains[chain], value), fits);
+                        let place = pool.append(&mut chains[chain]);
+                        prop_assert_eq!(place.is_some(), fits);
+                        place.into_iter().for_each(|place| *place = value);
                         if fits {
                             models[chain].push(value);
                         }

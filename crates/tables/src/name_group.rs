@@ -237,10 +237,15 @@ impl NameGroups {
 
     /// Frees the group if neither PIT nor Content Store uses it any more.
     pub(crate) fn release_if_empty(&mut self, id: u32) {
-        let group = self.slots.get_mut(id);
-        if group.has_pit_entry() || group.cs != NIL {
-            return;
+        let group = self.slots.get(id);
+        if !group.has_pit_entry() && group.cs == NIL {
+            self.release(id);
         }
+    }
+
+    /// Frees the group, which neither PIT nor Content Store uses any more.
+    pub(crate) fn release(&mut self, id: u32) {
+        let group = self.slots.get_mut(id);
         group.generation = (group.generation + 1) & MAX_GENERATION;
         if let Some(at) = group.long_name_at() {
             self.overflow.free(at);

@@ -118,9 +118,13 @@ impl<R> PitEntry<R> {
         (usize::from(self.rest_octets) > INLINE_REST_OCTETS).then_some(u32::from_ne_bytes([a, b, c, d]))
     }
 
-    /// Only with octets that [`keep`] has put there.
-    fn set_rest(&mut self, rest_octets: u16, kept: [u8; INLINE_REST_OCTETS]) {
-        (self.rest_octets, self.rest) = (rest_octets, kept);
+    /// Takes `rest` in, or notes where [`keep`] has put it.
+    fn set_rest(&mut self, rest_octets: u16, rest: &[u8], at: Option<u32>) {
+        self.rest_octets = rest_octets;
+        match at {
+            None => self.rest[..rest.len()].copy_from_slice(rest),
+            Some(at) => self.rest[..4].copy_from_slice(&at.to_ne_bytes()),
+        }
     }
 }
 
@@ -170,14 +174,14 @@ impl<R: Recycle> Pit<R> {
         rest: &[u8],
         new_name_value: Option<&[u8]>,
     ) -> Result<u32, PitRefusal> {
-        let (rest_octets, kept) = keep(overflow, rest)?;
+        let (rest_octets, at) = keep(overflow, rest)?;
         let Some(id) = self.slots.allocate() else { unreachable!("it was admitted") };
         self.overflow_bytes += rest_overflow(rest.len()) + new_name_value.map_or(0, name_overflow);
         let entry = self.slots.get_mut(id);
         entry.state.recycle();
         entry.group = group;
         entry.variant = variant;
-        entry.set_rest(rest_octets, kept);
+        entry.set_rest(rest_octets, rest, at);
         Ok(id)
     }
 
@@ -185,12 +189,12 @@ impl<R: Recycle> Pit<R> {
         let former = rest_overflow(usize::from(self.slots.get(id).rest_octets));
         let total = (self.overflow_bytes - former).saturating_add(rest_overflow(rest.len()));
         self.fits(total)?;
-        let (rest_octets, kept) = keep(overflow, rest)?;
+        let (rest_octets, kept_at) = keep(overflow, rest)?;
         let entry = self.slots.get_mut(id);
         if let Some(at) = entry.long_rest_at() {
             overflow.free(at);
         }
-        entry.set_rest(rest_octets, kept);
+        entry.set_rest(rest_octets, rest, kept_at);
         self.overflow_bytes = total;
         Ok(())
     }
@@ -227,17 +231,14 @@ pub fn overflow_bytes(octets: usize) -> u64 {
     block_bytes(octets)
 }
 
-/// The rest as it stands in an entry: itself, or where in the arena it is.
-fn keep(overflow: &mut Arena, rest: &[u8]) -> Result<(u16, [u8; INLINE_REST_OCTETS]), PitRefusal> {
+/// How long the rest is, and where in the arena it is if it does not stand in the entry.
+fn keep(overflow: &mut Arena, rest: &[u8]) -> Result<(u16, Option<u32>), PitRefusal> {
     let octets = u16::try_from(rest.len()).map_err(|_| PitRefusal::OverflowFull)?;
-    let mut kept = [0; INLINE_REST_OCTETS];
     if rest.len() <= INLINE_REST_OCTETS {
-        kept[..rest.len()].copy_from_slice(rest);
-    } else {
-        let at = overflow.allocate(rest).ok_or(PitRefusal::OverflowFull)?;
-        kept[..4].copy_from_slice(&at.to_ne_bytes());
+        return Ok((octets, None));
     }
-    Ok((octets, kept))
+    let at = overflow.allocate(rest).ok_or(PitRefusal::OverflowFull)?;
+    Ok((octets, Some(at)))
 }
 
 fn rest_overflow(octets: usize) -> u64 {

@@ -264,12 +264,13 @@ impl<R: Recycle> PitCs<R> {
         let entry = self.pit(id);
         let (group_id, variant) = (entry.group().0, entry.variant());
         let group = self.groups.get_mut(group_id);
+        // N.B. Counted before the store: the four are read as one, which would wait for it.
+        let is_last = group.pit.iter().filter(|&&id| id != NIL).count() == 1;
         group.pit[variant as usize] = NIL;
-        let is_last = !group.has_pit_entry();
         let last_name = if is_last { name_overflow(self.groups.name(group_id)) } else { 0 };
         self.pit.release(&mut self.groups.overflow, id.0, last_name);
-        if is_last {
-            self.groups.release_if_empty(group_id);
+        if is_last && self.groups.get(group_id).cs() == CsLink::None {
+            self.groups.release(group_id);
         }
     }
 
