@@ -25,7 +25,6 @@ const INTEREST_OVERFLOW_BYTES: u64 = 2_000;
 enum Operation {
     Pend { name: u8, variant: u8, interest_bytes: u16 },
     Forget { name: u8, variant: u8 },
-    Rewrite { name: u8, variant: u8, interest_bytes: u16 },
     Store { name: u8, data_bytes: u16, fill: u8 },
     AlsoUnder { stored: u8, name: u8 },
     Touch { name: u8 },
@@ -99,15 +98,6 @@ impl Checked {
             self.table.pit_remove(id);
             assert!(!self.table.pit_exists(id));
         }
-    }
-
-    fn rewrite(&mut self, name: Vec<u8>, kind: u8, interest_bytes: u16) {
-        let Some((id, interest)) = self.pending.get_mut(&(name, kind % 4)) else { return };
-        let replacement = vec![9; usize::from(interest_bytes % 600)];
-        if self.table.pit_set_interest(*id, &replacement).is_ok() {
-            *interest = replacement;
-        }
-        assert_eq!(self.table.pit_rest(*id), interest);
     }
 
     fn store(&mut self, name: Vec<u8>, data_bytes: u16, fill: u8) {
@@ -216,9 +206,6 @@ fuzz_target!(|operations: Vec<Operation>| {
                 checked.pend(name_value(name), variant, interest_bytes)
             }
             Operation::Forget { name, variant } => checked.forget(name_value(name), variant),
-            Operation::Rewrite { name, variant, interest_bytes } => {
-                checked.rewrite(name_value(name), variant, interest_bytes);
-            }
             Operation::Store { name, data_bytes, fill } => checked.store(name_value(name), data_bytes, fill),
             Operation::AlsoUnder { stored, name } => checked.also_under(&name_value(stored), &name_value(name)),
             Operation::Touch { name } => {

@@ -81,8 +81,8 @@ impl Arena {
         };
         let start = at as usize * UNIT_BYTES + HEADER_BYTES;
         let place = &mut bytemuck::cast_slice_mut::<_, u8>(&mut self.units)[start..][..octets.len()];
-        // N.B. Non-temporal stores (SSE2, 8,000-octet Data, store always evicting) gained nothing:
-        // medians of 5 interleaved runs of the whole router 2.42 µs per packet plain, 2.70 streamed.
+        // N.B. Non-temporal stores gained nothing in a throw-away measurement, of which no record was
+        // kept (SSE2, 8,000-octet Data, store always evicting, the whole router): they were slower.
         place.copy_from_slice(octets);
         Some(at)
     }

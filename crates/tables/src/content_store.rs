@@ -550,10 +550,6 @@ impl ContentStore {
         self.slots.prefetch(id);
     }
 
-    pub(crate) fn prefetch_free(&self, count: usize) {
-        self.slots.prefetch_free(count);
-    }
-
     /// Notes the entries that `count` Data would evict now, none if there is room.
     pub(crate) fn prefetch_victims(&mut self, count: usize) {
         let headroom = count as u64 * LARGE_DATA_BYTES;

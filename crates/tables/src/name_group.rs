@@ -56,7 +56,8 @@ pub struct GroupId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupHint(pub(crate) u32);
 
-/// Names a group for ever: it resolves to this group or to nothing.
+/// Names a group longer than its [`GroupId`] does: it resolves to this group or to nothing,
+/// until the slot was freed 2¹⁴ times (then perhaps to a later one).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GroupToken {
     /// Below 2²⁶.
@@ -319,9 +320,5 @@ impl NameGroups {
         if let Some(group) = self.slots.peek(id) {
             prefetch(group);
         }
-    }
-
-    pub(crate) fn prefetch_free(&self, count: usize) {
-        self.slots.prefetch_free(count);
     }
 }

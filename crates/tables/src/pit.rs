@@ -162,7 +162,10 @@ impl<R: Recycle> Pit<R> {
             return Err(PitRefusal::Full);
         }
         let more = rest_overflow(rest.len()) + new_name_value.map_or(0, name_overflow);
-        self.fits(self.overflow_bytes.saturating_add(more))
+        if self.overflow_bytes.saturating_add(more) > self.overflow_limit_bytes {
+            return Err(PitRefusal::OverflowFull);
+        }
+        Ok(())
     }
 
     /// Only after [`Pit::admits`], with the same arguments. If refused, nothing changes.
@@ -185,20 +188,6 @@ impl<R: Recycle> Pit<R> {
         Ok(id)
     }
 
-    pub(crate) fn set_rest(&mut self, overflow: &mut Arena, id: u32, rest: &[u8]) -> Result<(), PitRefusal> {
-        let former = rest_overflow(usize::from(self.slots.get(id).rest_octets));
-        let total = (self.overflow_bytes - former).saturating_add(rest_overflow(rest.len()));
-        self.fits(total)?;
-        let (rest_octets, kept_at) = keep(overflow, rest)?;
-        let entry = self.slots.get_mut(id);
-        if let Some(at) = entry.long_rest_at() {
-            overflow.free(at);
-        }
-        entry.set_rest(rest_octets, rest, kept_at);
-        self.overflow_bytes = total;
-        Ok(())
-    }
-
     pub(crate) fn rest<'a>(&'a self, overflow: &'a Arena, id: u32) -> &'a [u8] {
         let entry = self.slots.get(id);
         let octets = usize::from(entry.rest_octets);
@@ -216,13 +205,6 @@ impl<R: Recycle> Pit<R> {
         }
         self.overflow_bytes -= rest_overflow(usize::from(entry.rest_octets)) + last_name;
         self.slots.release(id);
-    }
-
-    fn fits(&self, overflow_bytes: u64) -> Result<(), PitRefusal> {
-        if overflow_bytes > self.overflow_limit_bytes {
-            return Err(PitRefusal::OverflowFull);
-        }
-        Ok(())
     }
 }
 

@@ -27,11 +27,9 @@
 //! ahead: see [`PitCs::prefetch_bucket`] and its neighbours.
 //!
 //! N.B. A core drops prefetches when too many are under way, without a sign but the time.
-//! With 2^20 Interests outstanding and a full store of 512 MiB (names of 77 octets, Data of
-//! 270), insertion of an Interest took 455-510 TSC cycles without stages and 190 with
-//! them; satisfaction, storing and evicting 940 without, 490 with every stage run over
-//! the whole batch of 64 before the next, and 350 with the stages two to four packets
-//! ahead of the act (medians of 12,800 batches, Zen 4, 2.6 GHz TSC).
+//! A throw-away measurement of these tables alone, of which no record was kept (Zen 4, 2^20
+//! Interests outstanding, a full store), saw the stages of satisfaction lose a part of their
+//! gain when each ran over the whole batch of 64 before the next, against a few packets apart.
 //!
 //! Limits: [`PitCsConfig`] bounds entries and octets; groups are ≤ PIT entries + 2 ×
 //! stored Data + 1, clamped so that tokens can name all of them. A table that shrank
@@ -132,7 +130,7 @@ impl<R: Recycle> PitCs<R> {
         self.groups.get(group.0).pit.map(|id| (id != NIL).then_some(PitId(id)))
     }
 
-    /// The token that names this group and no later one.
+    /// The token that names this group, and no later one until its slot was freed 2¹⁴ times.
     pub fn token(&self, group: GroupId) -> GroupToken {
         self.groups.token(group.0)
     }
@@ -212,12 +210,6 @@ impl<R: Recycle> PitCs<R> {
                 Err(refusal)
             }
         }
-    }
-
-    /// Replaces what follows the name in the Interest of an entry; if refused, it keeps
-    /// the one it has.
-    pub fn pit_set_interest(&mut self, id: PitId, rest: &[u8]) -> Result<(), PitRefusal> {
-        self.pit.set_rest(&mut self.groups.overflow, id.0, rest)
     }
 
     /// What follows the name in the Interest of an entry.
@@ -448,7 +440,7 @@ impl<R: Recycle> PitCs<R> {
 /// [`PitCs::prefetch_group`], then [`PitCs::prefetch_entries`], then act, with
 /// [`PitCs::find_hinted`]. Once per batch, as far apart as can be:
 /// [`PitCs::prefetch_victims`], [`PitCs::prefetch_victim_groups`],
-/// [`PitCs::prefetch_victim_buckets`]; and [`PitCs::prefetch_free`].
+/// [`PitCs::prefetch_victim_buckets`].
 impl<R: Recycle> PitCs<R> {
     /// Begins to fetch the index bucket of a name.
     #[inline]
@@ -506,13 +498,6 @@ impl<R: Recycle> PitCs<R> {
     /// Begins to fetch the index buckets of these groups.
     pub fn prefetch_victim_buckets(&self, which: Range<usize>) {
         self.cs.prefetch_victim_buckets(&self.groups, which);
-    }
-
-    /// Begins to fetch the slots that so many new Interests and new Data would be given.
-    pub fn prefetch_free(&self, interests: usize, data: usize) {
-        self.groups.prefetch_free(interests + data);
-        self.pit.slots.prefetch_free(interests);
-        self.cs.prefetch_free(data);
     }
 }
 

@@ -5,8 +5,7 @@
 //! free:  | 7 | 3 | 9 |                  ids, the last one is handed out next
 //! ```
 //!
-//! Slots are handed out last-freed-first (their lines are the warmest), and the ids
-//! that will come next stand side by side, so that they can be prefetched. A released
+//! Slots are handed out last-freed-first: their lines are the warmest. A released
 //! slot keeps its value, so that buffers inside it can be reused; who allocates
 //! overwrites it. All memory is mapped at the start and touched when it is used.
 //!
@@ -136,12 +135,5 @@ impl<T: Default> Slab<T> {
         if let Some(slot) = self.peek(id) {
             prefetch_lines(slot, lines);
         }
-    }
-
-    /// Begins to fetch the `count` slots that will be handed out next. Slots that were
-    /// never used are left out: their pages are not there yet.
-    pub(crate) fn prefetch_free(&self, count: usize) {
-        let from = self.free_count.saturating_sub(count);
-        self.free[from..self.free_count].iter().for_each(|&id| self.prefetch(id));
     }
 }

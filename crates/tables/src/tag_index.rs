@@ -204,7 +204,6 @@ impl TagIndex {
     }
 
     /// Puts `new` where `old` is; says whether `old` was there. One thread only.
-    #[allow(dead_code, reason = "for tables whose entries move")]
     pub(crate) fn replace(&self, hash: u64, old: u32, new: u32) -> bool {
         let tag = tag(hash);
         let mut place = self.home(hash);

@@ -37,7 +37,6 @@ const CONFIG: PitCsConfig = PitCsConfig {
 #[derive(Clone, Debug)]
 enum Operation {
     PitInsert { name: Index, variant: usize, octets: usize },
-    PitSetInterest { entry: Index, octets: usize },
     PitRemove { entry: Index },
     CsInsert { name: Index, octet: u8, octets: usize, fresh_until_ns: u64, unsolicited: bool },
     CsAddIndirect { name: Index, entry: Index },
@@ -53,8 +52,6 @@ fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         6 => (index(), 0..4_usize, rest())
             .prop_map(|(name, variant, octets)| Operation::PitInsert { name, variant, octets }),
-        1 => (index(), rest())
-            .prop_map(|(entry, octets)| Operation::PitSetInterest { entry, octets }),
         3 => index().prop_map(|entry| Operation::PitRemove { entry }),
         6 => (index(), 0..2_u8, prop_oneof![4 => 0..3_usize, 2 => 0..900_usize, 1 => Just(4700)],
               0..5_u64, any::<bool>())
@@ -235,23 +232,6 @@ impl Pair {
         self.naive.tokens.push(Token { token, name: key.0, pending: true });
     }
 
-    fn pit_set_interest(&mut self, entry: Index, octets: usize) {
-        if self.naive.pit.is_empty() {
-            return;
-        }
-        let place = entry.index(self.naive.pit.len());
-        let new = vec![0xee; octets];
-        let pending = self.naive.pit.values_mut().nth(place).unwrap();
-        let id = pending.id;
-        let old = std::mem::replace(&mut pending.rest, new.clone());
-        let fits = self.naive.overflow_bytes() <= CONFIG.interest_overflow_bytes;
-        if !fits {
-            self.naive.pit.values_mut().nth(place).unwrap().rest = old;
-        }
-        let expected = if fits { Ok(()) } else { Err(PitRefusal::OverflowFull) };
-        assert_eq!(self.table.pit_set_interest(id, &new), expected);
-    }
-
     fn pit_remove(&mut self, entry: Index) {
         if self.naive.pit.is_empty() {
             return;
@@ -372,7 +352,6 @@ impl Pair {
             Operation::PitInsert { name, variant, octets } => {
                 self.pit_insert(name.get(&self.names).clone(), variant, octets);
             }
-            Operation::PitSetInterest { entry, octets } => self.pit_set_interest(entry, octets),
             Operation::PitRemove { entry } => self.pit_remove(entry),
             Operation::CsInsert { name, octet, octets, fresh_until_ns, unsolicited } => {
                 let name = name.get(&self.names).clone();
@@ -411,7 +390,6 @@ impl Pair {
         self.table.prefetch_victims(count);
         self.table.prefetch_victim_groups(0..count);
         self.table.prefetch_victim_buckets(count / 2..count);
-        self.table.prefetch_free(count, count);
         for name in &self.names {
             let hash = self.hash(name);
             self.table.prefetch_bucket(hash);
