@@ -35,7 +35,7 @@ enum Operation {
     Jump {
         by_ns: u32,
     },
-    /// Fires only some of the timers that are due, then arms another in between.
+    /// Looks at and fires only some of the timers, then arms another in between.
     Interrupted {
         by_ns: u16,
         pops: u8,
@@ -61,15 +61,16 @@ impl Checked {
         assert!(self.wheel.is_armed(id));
     }
 
-    fn fire_one(&mut self) -> bool {
-        let Some(id) = self.wheel.pop_expired(self.now_ns) else { return false };
+    fn fire_one(&mut self, visits: &mut u32) -> bool {
+        let Some(id) = self.wheel.pop_expired(self.now_ns, visits) else { return false };
         let deadline_ns = self.deadlines.remove(&id).expect("fired, but was not armed");
         assert!(deadline_ns <= self.now_ns, "timer {id} fired early");
         true
     }
 
     fn fire_all(&mut self) {
-        while self.fire_one() {}
+        let mut visits = u32::MAX;
+        while self.fire_one(&mut visits) {}
         let this_tick = self.now_ns / self.tick_ns;
         for (id, deadline_ns) in &self.deadlines {
             assert!(deadline_ns.div_ceil(self.tick_ns) > this_tick, "timer {id} did not fire");
@@ -112,8 +113,9 @@ fuzz_target!(|input: (u8, Vec<Operation>)| {
             }
             Operation::Interrupted { by_ns, pops, id, after_ns } => {
                 checked.now_ns += u64::from(by_ns);
+                let mut visits = u32::from(pops >> 2);
                 for _ in 0..pops % 4 {
-                    checked.fire_one();
+                    checked.fire_one(&mut visits);
                 }
                 checked.arm(id, checked.now_ns + u64::from(after_ns));
             }

@@ -13,6 +13,10 @@ use namewire_tables::{FibEntry, NameHashes, PitId};
 /// Most timers served in one call, so that packets do not wait behind a mass expiry.
 const TIMERS_PER_CALL: usize = 1024;
 
+/// Most timers looked at in one call: those of far-off deadlines, which consumers choose,
+/// can stand before what is due.
+const TIMER_VISITS_PER_CALL: u32 = 4096;
+
 /// Most Interests that one new next hop is shown: their octets stand in [`Output`]
 /// all at once.
 const SENDS_PER_SCAN: usize = 1024;
@@ -23,13 +27,14 @@ impl Engine {
         self.timers.next_deadline().map(Instant)
     }
 
-    /// Serves what is due, 1,024 timers at most: call again while
-    /// [`Engine::next_deadline`] is not after `now`.
+    /// Serves what is due, 1,024 timers at most, and looks at 4,096 at most: call again
+    /// while [`Engine::next_deadline`] is not after `now`.
     pub fn run_timers(&mut self, now: Instant, view: &View<'_>, out: &mut Output) {
         self.begin(out);
         let mut pass = Pass { now, view: *view, out };
+        let mut visits = TIMER_VISITS_PER_CALL;
         for _ in 0..TIMERS_PER_CALL {
-            let Some(id) = self.timers.pop_expired(now.0) else { break };
+            let Some(id) = self.timers.pop_expired(now.0, &mut visits) else { break };
             self.entry_due(&mut pass, PitId(id));
         }
     }

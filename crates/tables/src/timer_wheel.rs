@@ -16,7 +16,9 @@
 //!  |          | list of the past, else 3 + id of the one before| 1 + id after  |
 //! ```
 //!
-//! Cost: arm or disarm 1 line of the node, 1 of the list head, 1 per neighbour.
+//! Cost: arm or disarm 1 line of the node, 1 of the list head, 1 per neighbour; expiry 1
+//! line per timer looked at, those of later turns included: their owner chooses the
+//! deadlines, all timers can share a slot, and so the caller says how many to look at.
 //! Bytes: 16 per id, 4 per slot, mapped at the start and touched when used.
 //! Who may write: the owner.
 
@@ -126,15 +128,6 @@ impl TimerWheel {
         }
     }
 
-    /// Begins to fetch the neighbours of `id` in its list, which disarming writes. Reads
-    /// what [`TimerWheel::prefetch`] has fetched.
-    #[inline]
-    pub fn prefetch_neighbours(&self, id: u32) {
-        if let Some(node) = self.nodes.get(id as usize) {
-            node.previous().into_iter().chain(node.next()).for_each(|neighbour| self.prefetch(neighbour));
-        }
-    }
-
     /// Stops the timer of `id`; says whether it was armed.
     pub fn disarm(&mut self, id: u32) -> bool {
         let armed = self.is_armed(id);
@@ -159,19 +152,23 @@ impl TimerWheel {
         self.armed == 0
     }
 
-    /// Disarms and gives one id that is due; call it until `None`. `now_ns` must not run backwards.
+    /// Disarms and gives one id that is due, and takes the timers it looked at from `visits`.
     ///
-    /// Ids come roughly in the order of their deadlines; after a jump of more than
-    /// a turn, in the order of slots.
-    pub fn pop_expired(&mut self, now_ns: u64) -> Option<u32> {
+    /// Call it until `None`: nothing more is due, or `visits` is 0, and then
+    /// [`TimerWheel::next_deadline`] is not after now as long as something may be due.
+    /// `now_ns` must not run backwards. Ids come roughly in the order of their deadlines;
+    /// after a jump of more than a turn, in the order of slots.
+    pub fn pop_expired(&mut self, now_ns: u64, visits: &mut u32) -> Option<u32> {
         let now_tick = now_ns / self.tick_ns;
         let late = self.heads[self.past()];
         if late != NIL {
+            *visits = visits.checked_sub(1)?;
             self.unlink(late);
             return Some(late);
         }
         loop {
             while self.cursor != NIL {
+                *visits = visits.checked_sub(1)?;
                 let id = self.cursor;
                 let node = self.nodes[id as usize];
                 self.cursor = node.next().unwrap_or(NIL);

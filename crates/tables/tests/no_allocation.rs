@@ -86,7 +86,7 @@ fn name(number: u32, buffer: &mut [u8; 200]) -> &[u8] {
     &buffer[..2 + octets]
 }
 
-/// Interests arrive, are joined by others of the same name, change, are satisfied or time
+/// Interests arrive, are joined by others of the same name, are satisfied or time
 /// out; until the PIT is full, and then its room for large ones.
 fn pend_and_satisfy(
     tables: &mut PitCs<Downstreams>,
@@ -106,7 +106,6 @@ fn pend_and_satisfy(
                 Ok((id, _)) => {
                     tables.pit_mut(id).state.0 += 1;
                     timers.arm(id.0, u64::from(round) * 1_000_000 + u64::from(number) * 1000);
-                    let _ = tables.pit_set_interest(id, &rest[..15]);
                 }
                 Err(PitRefusal::Full) => refused[0] += 1,
                 Err(PitRefusal::OverflowFull) => refused[1] += 1,
@@ -119,7 +118,8 @@ fn pend_and_satisfy(
         wire.clear();
         tables.pit_interest(id, wire);
     }
-    while let Some(id) = timers.pop_expired(u64::from(round + 1) * 1_000_000) {
+    let mut visits = u32::MAX;
+    while let Some(id) = timers.pop_expired(u64::from(round + 1) * 1_000_000, &mut visits) {
         tables.pit_remove(namewire_tables::PitId(id));
     }
 }
