@@ -232,11 +232,11 @@ impl Node {
             })
             .collect();
         let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
-        let before = *state.engine.counters();
+        let before = state.engine.counters();
         state.engine.process(Instant(now_ns), &view, &mut frames, &mut state.output);
         decided.collect(state, &frames);
         let mut to_hand_over = std::mem::take(&mut state.output.hand_over);
-        let after = *state.engine.counters();
+        let after = state.engine.counters();
         self.record_drops(now_ns, &before, &after, only_name, trace);
         drop(frames);
         // Each frame is there at most once, in ascending order.
@@ -259,11 +259,11 @@ impl Node {
         }
         state.timer_at_ns = u64::MAX;
         let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
-        let before = *state.engine.counters();
+        let before = state.engine.counters();
         state.engine.run_timers(Instant(now_ns), &view, &mut state.output);
         let mut decided = Decided::default();
         decided.collect(state, &[]);
-        let after = *state.engine.counters();
+        let after = state.engine.counters();
         self.record_drops(now_ns, &before, &after, None, trace);
         decided.timers.extend(self.schedule_timer(worker, now_ns));
         Some(decided)
@@ -299,7 +299,7 @@ impl Node {
     pub(crate) fn counters(&self) -> Counters {
         let mut total = Counters::default();
         for worker in &self.workers {
-            total.merge(worker.engine.counters());
+            total.merge(&worker.engine.counters());
         }
         total
     }

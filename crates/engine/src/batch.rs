@@ -5,7 +5,7 @@
 //! occur twice in a batch, and the second packet must see what the first did).
 
 use crate::{
-    Counters, DropReason, EngineConfig, FaceTable, Instant, Schedule, StrategyTable,
+    Counters, DropReason, EngineConfig, FaceTable, Instant, LimitMet, Schedule, StrategyTable,
     dispatch::{Dispatcher, Round, WorkerToken},
     incoming_data::MAX_MATCHES,
     pit_state::{MAX_RECORDS, PitState, Records},
@@ -298,9 +298,12 @@ impl Engine {
         self.config.schedule = schedule;
     }
 
-    /// What this engine has counted.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    /// What this engine has counted, and its tables.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.counters;
+        counters.limits[LimitMet::CsEvicted as usize] = self.tables.cs_evictions();
+        counters.limits[LimitMet::DeadNonceForgotten as usize] = self.dead_nonces.evicted_early();
+        counters
     }
 
     /// Number of pending Interests.

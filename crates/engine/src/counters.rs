@@ -1,7 +1,7 @@
 //! What an engine counts. Plain numbers: one thread writes, and copies them out
 //! when somebody asks.
 
-use crate::DropReason;
+use crate::{DropReason, LimitMet};
 
 /// Counters of one engine since it started. All are numbers of packets or entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,8 @@ pub struct Counters {
     pub out_data: u64,
     /// Nacks to be sent.
     pub out_nacks: u64,
-    /// Interests that joined an entry made by another face.
+    /// Interests that joined an entry that was there, from a face that was not (or, told a
+    /// Nack, no longer) among its downstreams.
     pub aggregated: u64,
     /// Interests that a face repeated while its first was pending.
     pub retransmitted: u64,
@@ -28,17 +29,29 @@ pub struct Counters {
     pub unsatisfied: u64,
     /// Interests answered by the Content Store.
     pub cs_hits: u64,
-    /// Interests that the Content Store was asked for and could not answer.
+    /// Interests that the Content Store was asked for and could not answer; those that
+    /// ended as loops are left out.
     pub cs_misses: u64,
     /// Data whose token came to nothing here while other workers may be waiting for them.
     pub redispatched: u64,
     /// One counter per [`DropReason`], in its order.
     pub drops: [u64; DropReason::COUNT],
+    /// One counter per [`LimitMet`], in its order.
+    pub limits: [u64; LimitMet::COUNT],
 }
 
 impl Counters {
     pub(crate) fn drop(&mut self, reason: DropReason) {
         self.drops[reason as usize] += 1;
+    }
+
+    pub(crate) fn meet(&mut self, limit: LimitMet) {
+        self.limits[limit as usize] += 1;
+    }
+
+    /// How often `limit` was met.
+    pub fn met(&self, limit: LimitMet) -> u64 {
+        self.limits[limit as usize]
     }
 
     /// Packets dropped for `reason`.
@@ -71,7 +84,8 @@ impl Counters {
         for (mine, theirs) in pairs {
             *mine += theirs;
         }
-        for (mine, theirs) in self.drops.iter_mut().zip(other.drops) {
+        let drops = self.drops.iter_mut().zip(other.drops);
+        for (mine, theirs) in drops.chain(self.limits.iter_mut().zip(other.limits)) {
             *mine += theirs;
         }
     }

@@ -1,29 +1,35 @@
 //! Why a packet ended here without being answered or passed on.
 
-macro_rules! drop_reasons {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
-        /// Every way the engine can drop a packet. Each is one counter, shown under
-        /// [`DropReason::name`] in `namewire status`.
+/// An enum of things that are counted, one counter each.
+macro_rules! counted {
+    ($(#[doc = $about:literal])+ $counted:ident: $($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        $(#[doc = $about])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum DropReason {
+        pub enum $counted {
             $($(#[doc = $doc])+ $variant,)+
         }
 
-        impl DropReason {
-            /// All reasons, in the order of their counters.
-            pub const ALL: &'static [DropReason] = &[$(DropReason::$variant),+];
+        impl $counted {
+            /// All of them, in the order of their counters.
+            pub const ALL: &'static [$counted] = &[$($counted::$variant),+];
+            /// How many there are.
+            pub const COUNT: usize = $counted::ALL.len();
 
             /// Stable name for counters and logs.
             pub const fn name(self) -> &'static str {
                 match self {
-                    $(DropReason::$variant => $name,)+
+                    $($counted::$variant => $name,)+
                 }
             }
         }
     };
 }
+pub(crate) use counted;
 
-drop_reasons! {
+counted! {
+    /// Every way the engine can drop a packet. Each is one counter, shown under
+    /// [`DropReason::name`] in `namewire status`.
+    DropReason:
     /// The octets are not a well-formed Interest or Data. Fault of the peer.
     Malformed = "malformed",
     /// The name has more components than the hash supports (256). Fault of the peer.
@@ -55,15 +61,10 @@ drop_reasons! {
     /// A pending Interest that was not shown to a new next hop, because one scan of
     /// the PIT had already sent as many as it may. A retransmission will use the next hop.
     NextHopScanFull = "next-hop-scan-full",
-    /// Data that nobody asked for, or that came too late.
+    /// Data that nobody asked for, or that came too late, and that was not stored either.
     UnsolicitedData = "unsolicited-data",
     /// A Nack on a link with several peers, where it must be ignored.
     NackOnMultiAccess = "nack-on-multi-access",
     /// A Nack that fits no pending Interest: wrong name, nonce or face.
     UnmatchedNack = "unmatched-nack",
-}
-
-impl DropReason {
-    /// Number of reasons.
-    pub const COUNT: usize = DropReason::ALL.len();
 }

@@ -4,7 +4,7 @@
 //! Data arrives.
 
 use crate::{
-    DropReason, Engine, UnsolicitedPolicy,
+    DropReason, Engine, LimitMet, UnsolicitedPolicy,
     batch::{Arrival, HandOver, PacketRef, Pass, Transmit},
     dispatch::{Round, WorkerToken, Workers},
     face_table::{FaceAttributes, LinkType},
@@ -16,7 +16,7 @@ use namewire_packet::{
     lp::{LpHeaders, PitToken},
     tlv::{self, types},
 };
-use namewire_tables::{CsInsert, GroupId, MAX_NAME_COMPONENTS, NameHashes, PitId, Variant};
+use namewire_tables::{CsId, CsInsert, GroupId, MAX_NAME_COMPONENTS, NameHashes, PitId, Variant};
 
 /// Most pending entries that one Data can satisfy: four variants per name, one name per
 /// prefix length, the full name. Nearly always it is one.
@@ -97,7 +97,7 @@ impl Engine {
         let stored = self.content_store_insert(pass, arrival, data, name, false);
         self.served.clear();
         for &entry in matches {
-            if let Some(stored) = stored.and_then(CsInsert::id)
+            if let Some(stored) = stored
                 && Some(self.tables.pit(entry).group()) != name.1
             {
                 self.index_under_interest_name(entry, stored);
@@ -176,7 +176,7 @@ impl Engine {
         own_name
     }
 
-    /// CS insert. Link headers stay outside: a congestion mark belongs to one
+    /// CS insert: the Data's place, unless it was not to be stored or was refused. Link headers stay outside: a congestion mark belongs to one
     /// journey, not to the Data (§2.2).
     fn content_store_insert(
         &mut self,
@@ -185,7 +185,7 @@ impl Engine {
         data: &Data<'_>,
         (hashes, own_name): (&NameHashes, Option<GroupId>),
         unsolicited: bool,
-    ) -> Option<CsInsert> {
+    ) -> Option<CsId> {
         if !self.config.cs_admit || arrival.headers.no_cache {
             return None;
         }
@@ -195,16 +195,22 @@ impl Engine {
             ms => pass.now.plus_ms(ms).0,
         };
         let name = (hashes.full_hash(), data.name().value());
-        Some(self.tables.cs_insert_found(own_name, name, data.wire(), fresh_until, unsolicited))
+        let inserted = self.tables.cs_insert_found(own_name, name, data.wire(), fresh_until, unsolicited);
+        if let CsInsert::Refused(refusal) = inserted {
+            self.counters.meet(refusal.into());
+        }
+        inserted.id()
     }
 
     /// Data fetched by a prefix or digest can be found again under that name.
-    fn index_under_interest_name(&mut self, entry: PitId, stored: namewire_tables::CsId) {
+    fn index_under_interest_name(&mut self, entry: PitId, stored: CsId) {
         let pit = self.tables.pit(entry);
         self.name_copy.clear();
         self.name_copy.extend_from_slice(self.tables.group_name(pit.group()));
         // If refused, the Data is still found under its own name.
-        let _ = self.tables.cs_add_indirect(pit.state.name_hash, &self.name_copy, stored);
+        if self.tables.cs_add_indirect(pit.state.name_hash, &self.name_copy, stored).is_err() {
+            self.counters.meet(LimitMet::CsNameRefused);
+        }
     }
 
     /// One copy per distinct downstream (face, token), except where it came from
@@ -249,7 +255,7 @@ impl Engine {
         self.remove_entry(pass.now, entry, keep_nonces);
     }
 
-    /// Data unsolicited: stored or dropped, as the policy says.
+    /// Data unsolicited: stored if the policy, its headers and the Content Store let it, else dropped.
     fn data_unsolicited(
         &mut self,
         pass: &mut Pass<'_, '_>,
@@ -264,9 +270,7 @@ impl Engine {
             UnsolicitedPolicy::AdmitNetwork => !face.is_local(),
             UnsolicitedPolicy::AdmitAll => true,
         };
-        if admit {
-            self.content_store_insert(pass, arrival, data, name, true);
-        } else {
+        if !admit || self.content_store_insert(pass, arrival, data, name, true).is_none() {
             self.counters.drop(DropReason::UnsolicitedData);
         }
     }

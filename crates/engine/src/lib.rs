@@ -11,6 +11,7 @@
 //! | … to a Nack? | [`incoming_nack`](mod@incoming_nack) |
 //! | what leaves? | [`outgoing`] |
 //! | why was a packet dropped? | [`DropReason`] |
+//! | what else did a limit turn away? | [`LimitMet`] |
 //! | which worker decides? | [`dispatch`] |
 //! | in which order do the stages run? | [`schedule`] |
 //! | how are next hops chosen? | [`strategy`] |
@@ -27,6 +28,7 @@ pub mod face_table;
 mod incoming_data;
 mod incoming_interest;
 mod incoming_nack;
+pub mod limit_met;
 mod outgoing;
 pub mod pit_state;
 pub mod record_chain;
@@ -39,6 +41,7 @@ pub use config::{EngineConfig, UnsolicitedPolicy};
 pub use counters::Counters;
 pub use drop_reason::DropReason;
 pub use face_table::{FaceAttributes, FaceScope, FaceTable, LinkType};
+pub use limit_met::LimitMet;
 pub use namewire_packet::FaceId;
 pub use schedule::Schedule;
 pub use strategy::{Strategy, StrategyError, StrategyId, StrategyTable};

@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::*;
-use namewire_engine::EngineConfig;
+use namewire_engine::{EngineConfig, LimitMet};
 use namewire_packet::DataBuilder;
 
 /// A node that has fetched `packet` for an Interest of its name, at 0 ms.
@@ -163,6 +163,33 @@ fn capacities() {
         assert!(is_cached(&node.receive(C, interest("/a/19", 100))));
         assert!(!is_cached(&node.receive(C, interest("/a/0", 101))));
     }
+}
+
+/// What the store refuses or gives up costs no packet its answer, and is counted.
+#[test]
+fn limits_of_the_store_are_counted() {
+    let exchange = |node: &mut Node, n: u32| {
+        node.receive(A, interest(&format!("/a/{n}"), n));
+        assert_eq!(node.receive(B, data(&format!("/a/{n}"))).len(), 1);
+    };
+    let node_with = |config: EngineConfig| {
+        let mut node = Node::new(config);
+        node.route("/", &[B]);
+        node
+    };
+    let mut node = node_with(EngineConfig { cs_capacity_packets: 3, ..EngineConfig::default() });
+    (0..20).for_each(|n| exchange(&mut node, n));
+    assert_eq!(node.counters().met(LimitMet::CsEvicted), 17);
+
+    let mut node = node_with(EngineConfig { cs_capacity_bytes: 100, ..EngineConfig::default() });
+    (0..5).for_each(|n| exchange(&mut node, n));
+    assert_eq!((node.counters().met(LimitMet::CsDataTooLarge), node.counters().dropped_total()), (5, 0));
+
+    // "/a" is the name of other Data already.
+    let mut node = holding(data("/a"), "/a");
+    node.receive(A, interest("/a", 2).can_be_prefix().must_be_fresh());
+    assert_eq!(node.receive(B, data("/a/b")), ["A Data /a/b"]);
+    assert_eq!(node.counters().met(LimitMet::CsNameRefused), 1);
 }
 
 #[test]

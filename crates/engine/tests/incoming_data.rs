@@ -168,6 +168,21 @@ fn unsolicited_policies() {
     }
 }
 
+/// Data that the policy admits, but not its header or the store, vanished uncounted.
+#[test]
+fn unsolicited_data_that_is_admitted_but_not_stored_is_counted() {
+    let admitting = || EngineConfig { unsolicited: UnsolicitedPolicy::AdmitAll, ..EngineConfig::default() };
+    for (config, packet) in [
+        (EngineConfig { cs_admit: false, ..admitting() }, data("/a")),
+        (EngineConfig { cs_capacity_bytes: 100, ..admitting() }, data("/a")),
+        (admitting(), data("/a").no_cache()),
+    ] {
+        let mut node = Node::new(config);
+        assert_eq!(node.receive(A, packet), NOTHING);
+        assert_eq!((node.dropped(DropReason::UnsolicitedData), node.engine().cs_len()), (1, 0));
+    }
+}
+
 #[test]
 fn unknown_face_is_dropped() {
     let mut node = Node::routing("/a", &[B]);

@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::*;
-use namewire_engine::{DropReason, EngineConfig};
+use namewire_engine::{DropReason, EngineConfig, LimitMet};
 use namewire_packet::NackReason;
 
 #[test]
@@ -103,6 +103,15 @@ fn copies_of_a_satisfied_interest_do_not_go_round() {
     assert_eq!(node.at(10).receive(B, fresh_data("/a", 10_000)), ["A Data /a"]);
     assert!(node.at(20).receive(C, interest("/a", 1)).is_empty(), "multicast drops a loop in silence");
     assert_eq!(node.dropped(DropReason::DuplicateNonce), 1);
+}
+
+#[test]
+fn a_nonce_forgotten_early_is_counted() {
+    let mut node = Node::new(EngineConfig { dead_nonce_capacity: 2, ..EngineConfig::default() });
+    node.route("/a", &[B]);
+    (0..5).for_each(|n| drop(node.receive(A, interest(&format!("/a/{n}"), n).lifetime_ms(100))));
+    node.at(200).run_timers();
+    assert_eq!(node.counters().met(LimitMet::DeadNonceForgotten), 3);
 }
 
 /// In a lossy ring the copy that came the other way was often the only one whose way back was whole.

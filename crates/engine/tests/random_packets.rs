@@ -5,7 +5,7 @@
 mod harness;
 
 use harness::*;
-use namewire_engine::{Counters, DropReason, EngineConfig, FaceId, Schedule};
+use namewire_engine::{Counters, DropReason, EngineConfig, FaceId, Schedule, UnsolicitedPolicy};
 use namewire_packet::{Interest, NackReason, lp::LpHeaders, lp::PitToken};
 use proptest::prelude::*;
 
@@ -87,16 +87,32 @@ fn batches() -> impl Strategy<Value = Batches> {
 }
 
 /// Small tables, so that their limits are met.
-fn node(schedule: Schedule) -> Node {
-    let mut node = Node::new(EngineConfig {
-        schedule,
-        pit_capacity_entries: 10,
-        interest_overflow_bytes: 600,
-        cs_capacity_packets: 4,
-        dead_nonce_capacity: 20,
-        region_names: vec![uri("/region/here")],
-        ..EngineConfig::default()
-    });
+fn settings() -> impl Strategy<Value = EngineConfig> {
+    use UnsolicitedPolicy::{AdmitAll, AdmitLocal, AdmitNetwork, DropAll};
+    let policy = proptest::sample::select(&[DropAll, AdmitLocal, AdmitNetwork, AdmitAll][..]);
+    let cs_capacity_bytes = proptest::sample::select(&[STORES_NOTHING_BYTES, 64 << 20][..]);
+    let record_capacity = proptest::sample::select(&[0_u32, 1, 65_536][..]);
+    (policy, cs_capacity_bytes, record_capacity, proptest::bool::weighted(0.8)).prop_map(
+        |(unsolicited, cs_capacity_bytes, record_capacity, cs_admit)| EngineConfig {
+            pit_capacity_entries: 10,
+            record_capacity,
+            interest_overflow_bytes: 600,
+            cs_capacity_bytes,
+            cs_capacity_packets: 4,
+            cs_admit,
+            dead_nonce_capacity: 20,
+            unsolicited,
+            region_names: vec![uri("/region/here")],
+            ..EngineConfig::default()
+        },
+    )
+}
+
+/// A Content Store of this size takes no Data.
+const STORES_NOTHING_BYTES: u64 = 100;
+
+fn node(config: EngineConfig) -> Node {
+    let mut node = Node::new(config);
     node.route("/a", &[B, C, L]);
     node.route_with("/b", &[A, C, X, H], MULTICAST);
     node.route("/localhost", &[M]);
@@ -107,8 +123,8 @@ fn node(schedule: Schedule) -> Node {
     node
 }
 
-fn run(batches: &Batches, schedule: Schedule, one_by_one: bool) -> (Vec<Sent>, Counters) {
-    let (mut node, mut log, mut ms) = (node(schedule), Vec::new(), 0);
+fn run(batches: &Batches, config: EngineConfig, one_by_one: bool) -> (Vec<Sent>, Counters) {
+    let (mut node, mut log, mut ms) = (node(config), Vec::new(), 0);
     for (wait, packets) in batches {
         ms += wait;
         log.extend(node.at(ms).run_timers());
@@ -153,8 +169,21 @@ fn data_ends(counters: &Counters) -> u64 {
         .sum()
 }
 
+/// Whether unsolicited Data is kept instead of dropped.
+fn would_be_stored(node: &Node, config: &EngineConfig, face: FaceId, packet: &Packet) -> bool {
+    let is_local = node.faces.get(face).is_some_and(|attributes| attributes.is_local());
+    let is_admitted = match config.unsolicited {
+        UnsolicitedPolicy::DropAll => false,
+        UnsolicitedPolicy::AdmitLocal => is_local,
+        UnsolicitedPolicy::AdmitNetwork => !is_local,
+        UnsolicitedPolicy::AdmitAll => true,
+    };
+    let may_be_stored = config.cs_admit && config.cs_capacity_bytes > STORES_NOTHING_BYTES;
+    is_admitted && may_be_stored && !packet.headers.no_cache
+}
+
 /// Hands in one packet and checks that it is accounted for.
-fn receive_and_account(node: &mut Node, face: FaceId, packet: &Packet) {
+fn receive_and_account(node: &mut Node, config: &EngineConfig, face: FaceId, packet: &Packet) {
     let before = node.counters();
     let zero_hops = Interest::parse(&packet.wire).is_ok_and(|interest| interest.hop_limit() == Some(0));
     let ends_before = interest_ends(node, zero_hops);
@@ -173,7 +202,14 @@ fn receive_and_account(node: &mut Node, face: FaceId, packet: &Packet) {
     }
     if datas == 1 {
         let satisfied = u64::from(after.satisfied > before.satisfied);
-        assert_eq!(data_ends(&after) - data_ends(&before) + satisfied, 1, "{packet:?}");
+        let ends = data_ends(&after) - data_ends(&before) + satisfied;
+        match ends {
+            // Neither an answer nor a drop: then it was stored, and nothing of it was refused.
+            0 => assert!(would_be_stored(node, config, face, packet), "{packet:?}"),
+            _ => assert_eq!(ends, 1, "{packet:?}"),
+        }
+        let unsolicited = of_reason(DropReason::UnsolicitedData) == 1;
+        assert!(!unsolicited || !would_be_stored(node, config, face, packet), "{packet:?}");
     }
     if nacks == 1 {
         let refused = of_reason(DropReason::UnmatchedNack)
@@ -201,31 +237,32 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn every_schedule_decides_as_the_scalar_twin(batches in batches()) {
-        let (twin, counters_of_twin) = run(&batches, Schedule::Naive, true);
+    fn every_schedule_decides_as_the_scalar_twin(batches in batches(), config in settings()) {
+        let with = |schedule| EngineConfig { schedule, ..config.clone() };
+        let (twin, counters_of_twin) = run(&batches, with(Schedule::Naive), true);
         for schedule in Schedule::ALL {
-            let (sent, counters) = run(&batches, schedule, false);
+            let (sent, counters) = run(&batches, with(schedule), false);
             prop_assert_eq!(&sent, &twin, "{}", schedule.name());
             prop_assert_eq!(counters, counters_of_twin, "{}", schedule.name());
         }
     }
 
     #[test]
-    fn every_packet_is_accounted_for_once(batches in batches()) {
-        let (mut node, mut ms) = (node(Schedule::default()), 0);
+    fn every_packet_is_accounted_for_once(batches in batches(), config in settings()) {
+        let (mut node, mut ms) = (node(config.clone()), 0);
         for (wait, packets) in &batches {
             ms += wait;
             node.at(ms).run_timers();
             for (face, packet) in packets {
-                receive_and_account(&mut node, *face, packet);
+                receive_and_account(&mut node, &config, *face, packet);
             }
         }
         nothing_is_left(&mut node);
     }
 
     #[test]
-    fn what_leaves_is_well_formed_and_in_scope(batches in batches()) {
-        let (mut node, mut ms) = (node(Schedule::default()), 0);
+    fn what_leaves_is_well_formed_and_in_scope(batches in batches(), config in settings()) {
+        let (mut node, mut ms) = (node(config), 0);
         for (wait, packets) in &batches {
             ms += wait;
             node.at(ms).run_timers();
@@ -239,10 +276,10 @@ proptest! {
     }
 
     #[test]
-    fn octets_from_nowhere_never_panic(frames in proptest::collection::vec(
+    fn octets_from_nowhere_never_panic(config in settings(), frames in proptest::collection::vec(
         (face(), proptest::collection::vec(any::<u8>(), 0..300), headers(), any::<bool>()), 1..64,
     )) {
-        let mut node = node(Schedule::default());
+        let mut node = node(config);
         let batch: Vec<(FaceId, Packet)> = frames
             .into_iter()
             .map(|(face, mut octets, headers, looks_right)| {

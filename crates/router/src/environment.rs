@@ -5,7 +5,7 @@ use crate::{
     router_drop::RouterDrop,
     shared::Shared,
 };
-use namewire_engine::DropReason;
+use namewire_engine::{DropReason, LimitMet};
 use namewire_faces::{CloseReason, FaceCounters, FaceIdAllocator, FaceInfo, LinkDrop};
 use namewire_management::{Environment, FaceProperties, ResolvedStrategy, StrategyError, StrategyRegistry, Times};
 use namewire_packet::{
@@ -198,6 +198,9 @@ impl Environment for Node {
         };
         for reason in DropReason::ALL {
             add("engine", reason.name(), status.counters.dropped(*reason));
+        }
+        for limit in LimitMet::ALL {
+            add("limit", limit.name(), status.counters.met(*limit));
         }
         for reason in LinkDrop::ALL {
             let closing = self.closing.iter().map(|closing| &closing.counters);

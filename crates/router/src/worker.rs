@@ -338,7 +338,7 @@ impl Worker {
 
     fn publish_status(&self) {
         *self.shared.status(self.exit.index) = WorkerStatus {
-            counters: *self.engine.counters(),
+            counters: self.engine.counters(),
             drops: self.exit.drops,
             pit_entries: self.engine.pit_len() as u64,
             cs_entries: self.engine.cs_len() as u64,

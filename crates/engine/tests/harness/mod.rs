@@ -308,7 +308,7 @@ impl Node {
     /// Counters of all workers.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
-        self.engines.iter().for_each(|engine| sum.merge(engine.counters()));
+        self.engines.iter().for_each(|engine| sum.merge(&engine.counters()));
         sum
     }
 

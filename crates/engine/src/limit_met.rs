@@ -1,0 +1,39 @@
+//! Which limit turned something away while the packet at hand went on?
+//!
+//! Beside [`DropReason`](crate::DropReason), which is for packets that ended: what is
+//! counted here costs a later packet more, and no packet its answer.
+
+use crate::drop_reason::counted;
+use namewire_tables::CsRefusal;
+
+counted! {
+    /// Every such limit of the engine. Each is one counter, shown as `limit.` and
+    /// [`LimitMet::name`] in `namewire status`.
+    LimitMet:
+    /// Data went from the Content Store because newer ones needed the room. Not a fault.
+    CsEvicted = "cs-evicted",
+    /// A Data is larger than the whole Content Store.
+    CsDataTooLarge = "cs-data-too-large",
+    /// A Data was not stored: the Content Store had no hole for it before the batch ends.
+    CsNoRoomInBatch = "cs-no-room-in-batch",
+    /// A Data was not stored: one batch had evicted as many as it may.
+    CsTooManyEvictions = "cs-too-many-evictions",
+    /// A Data was not stored: there was no room for another name.
+    CsNamesFull = "cs-names-full",
+    /// A stored Data is not found under the name of the Interest that it answered, only
+    /// under its own: the name is that of other Data, or there is no room for it.
+    CsNameRefused = "cs-name-refused",
+    /// A dead nonce was forgotten before its time: a loop of that length would not be noticed.
+    DeadNonceForgotten = "dead-nonce-forgotten",
+}
+
+impl From<CsRefusal> for LimitMet {
+    fn from(refusal: CsRefusal) -> Self {
+        match refusal {
+            CsRefusal::LargerThanCapacity => Self::CsDataTooLarge,
+            CsRefusal::NoRoomInBatch => Self::CsNoRoomInBatch,
+            CsRefusal::TooManyEvictions => Self::CsTooManyEvictions,
+            CsRefusal::NamesFull => Self::CsNamesFull,
+        }
+    }
+}
