@@ -193,6 +193,8 @@ pub struct Engine {
     pub(crate) faces_to_tell: Vec<FaceId>,
     /// Prefixes under the dispatcher's key.
     pub(crate) dispatch_hashes: NameHashes,
+    /// Prefixes of a delegation, or of a name that did not just arrive.
+    pub(crate) name_hashes: NameHashes,
     hashes: Vec<NameHashes>,
 }
 
@@ -256,6 +258,7 @@ impl Engine {
             name_copy: Vec::with_capacity(2 * MAX_PACKET_BYTES),
             faces_to_tell: Vec::with_capacity(MAX_RECORDS),
             dispatch_hashes: NameHashes::default(),
+            name_hashes: NameHashes::default(),
             hashes: vec![NameHashes::default(); BATCH_PACKETS],
         })
     }

@@ -4,7 +4,7 @@
 //! when an Interest arrives.
 
 use crate::{
-    DropReason, Engine, Instant,
+    DropReason, Engine, Instant, LimitMet,
     batch::{Arrival, PacketRef, Pass, Transmit},
     face_table::{FaceAttributes, LinkType},
     pit_state::MAX_LIFETIME_MS,
@@ -17,6 +17,11 @@ use namewire_packet::{
     lp::LpHeaders,
 };
 use namewire_tables::{CsHit, CsId, FibEntry, GroupId, NameHashes, NextHop, PitId, PitRefusal, Variant};
+
+/// Names of a ForwardingHint that are looked at, in the sender's order; the rest stay in the
+/// packet. A packet has room for 1,200 of them, and each is a look-up of its own. (NFD
+/// looks at all, NDN-DPDK at a fixed number, ndnd at the first.)
+pub(crate) const MAX_DELEGATIONS: usize = 8;
 
 /// An Interest as it will go on: nonce there, HopLimit taken down, own hint removed.
 pub(crate) struct Onward {
@@ -78,7 +83,11 @@ impl Engine {
     /// Steps 2, 3 and 6. The frame itself goes on if nothing but HopLimit changes.
     fn prepare_onward(&mut self, pass: &mut Pass<'_, '_>, arrival: &Arrival<'_>, interest: &Interest<'_>) -> Onward {
         let hop_limit = interest.hop_limit().map(|limit| limit - 1);
-        let hint_removed = interest.has_forwarding_hint() && self.hint_reaches_region(interest);
+        let has_hint = interest.has_forwarding_hint();
+        if has_hint && interest.forwarding_hint().nth(MAX_DELEGATIONS).is_some() {
+            self.counters.meet(LimitMet::DelegationsIgnored);
+        }
+        let hint_removed = has_hint && self.hint_reaches_region(interest);
         let (packet, nonce) = match interest.nonce() {
             Some(nonce) if !hint_removed => {
                 if let (Some(limit), Some(offset)) = (hop_limit, interest.hop_limit_offset()) {
@@ -112,8 +121,7 @@ impl Engine {
     fn hint_reaches_region(&self, interest: &Interest<'_>) -> bool {
         let regions = &self.config.region_names;
         !regions.is_empty()
-            && interest
-                .forwarding_hint()
+            && delegations(interest)
                 .any(|delegation| regions.iter().any(|region| delegation.is_prefix_of(&region.as_name())))
     }
 
@@ -241,7 +249,7 @@ impl Engine {
             found if onward.hint_removed || !interest.has_forwarding_hint() => {
                 found.as_ref().map_or(&[], |f| f.nexthops)
             }
-            found => next_hop_entry(pass, interest, *found).map_or(&[], |found| found.nexthops),
+            found => next_hop_entry(pass, &mut self.name_hashes, interest, *found).map_or(&[], |found| found.nexthops),
         };
         let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
         match arrival.headers.next_hop_face_id {
@@ -259,6 +267,9 @@ impl Engine {
         onward: &Onward,
         (group, variant): (Option<GroupId>, Variant),
     ) -> Result<(PitId, bool), PitRefusal> {
+        if let Some(known) = group.and_then(|group| self.tables.pit_of_group(group)[variant as usize]) {
+            return Ok((known, false));
+        }
         let name = interest.name();
         let rest = match (onward.packet, onward.hop_limit, interest.hop_limit_offset()) {
             (PacketRef::Rewritten { start, length }, ..) => {
@@ -274,16 +285,14 @@ impl Engine {
             }
             _ => interest.after_name(),
         };
-        let (entry, is_new) = self.tables.pit_insert_found(group, hashes.full_hash(), name.value(), variant, rest)?;
-        if is_new {
-            let state = &mut self.tables.pit_mut(entry).state;
-            state.name_hash = hashes.full_hash();
-            state.components = name.len() as u16;
-            state.by_digest = interest.implicit_digest().is_some();
-            state.by_hint = has_delegation(interest) && !onward.hint_removed;
-            self.note_pending(entry);
-        }
-        Ok((entry, is_new))
+        let (entry, _) = self.tables.pit_insert_found(group, hashes.full_hash(), name.value(), variant, rest)?;
+        let state = &mut self.tables.pit_mut(entry).state;
+        state.name_hash = hashes.full_hash();
+        state.components = name.len() as u16;
+        state.by_digest = interest.implicit_digest().is_some();
+        state.by_hint = has_delegation(interest) && !onward.hint_removed;
+        self.note_pending(entry);
+        Ok((entry, true))
     }
 }
 
@@ -342,20 +351,25 @@ fn has_delegation(interest: &Interest<'_>) -> bool {
     interest.has_forwarding_hint() && interest.forwarding_hint().next().is_some()
 }
 
+/// The delegations that are looked at.
+pub(crate) fn delegations<'a>(interest: &Interest<'a>) -> impl Iterator<Item = Name<'a>> + use<'a> {
+    interest.forwarding_hint().take(MAX_DELEGATIONS)
+}
+
 /// The FIB entry whose next hops `interest` may use: that of the first delegation
 /// that finds next hops, and then the Interest's own name is not tried (§3); without
-/// a hint the one found by name.
+/// a hint the one found by name. `hashes` is a buffer.
 pub(crate) fn next_hop_entry<'v>(
     pass: &Pass<'v, '_>,
+    hashes: &mut NameHashes,
     interest: &Interest<'_>,
     by_name: Option<FibEntry<'v>>,
 ) -> Option<FibEntry<'v>> {
     if !has_delegation(interest) {
         return by_name;
     }
-    let mut hashes = NameHashes::default();
-    interest.forwarding_hint().find_map(|delegation| {
+    delegations(interest).find_map(|delegation| {
         hashes.compute(pass.view.fib.key(), delegation.value()).ok()?;
-        lookup(pass, delegation, &hashes).filter(|found| !found.nexthops.is_empty())
+        lookup(pass, delegation, hashes).filter(|found| !found.nexthops.is_empty())
     })
 }

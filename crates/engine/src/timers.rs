@@ -4,11 +4,11 @@
 use crate::{
     DropReason, Engine, FaceId, Instant, Output, View,
     batch::Pass,
-    incoming_interest::next_hop_entry,
+    incoming_interest::{delegations, next_hop_entry},
     strategy::{StrategyContext, Trigger},
 };
 use namewire_packet::{Interest, Name, interest::DEFAULT_LIFETIME_MS};
-use namewire_tables::{FibEntry, NameHashes, PitId};
+use namewire_tables::{FibEntry, PitId};
 
 /// Most timers served in one call, so that packets do not wait behind a mass expiry.
 const TIMERS_PER_CALL: usize = 1024;
@@ -59,14 +59,19 @@ impl Engine {
     pub fn new_next_hop(&mut self, now: Instant, view: &View<'_>, prefix: Name<'_>, face: FaceId, out: &mut Output) {
         self.begin(out);
         let mut pass = Pass { now, view: *view, out };
-        let entries: Vec<PitId> = self
-            .tables
-            .pit_iter_ids()
-            .filter(|&id| {
-                let pit = self.tables.pit(id);
-                pit.state.by_hint || self.tables.group_name(pit.group()).starts_with(prefix.value())
-            })
-            .collect();
+        let mut wire = std::mem::take(&mut self.interest_copy);
+        let mut goes_by = |id: &PitId| {
+            let pit = self.tables.pit(*id);
+            if !pit.state.by_hint {
+                return self.tables.group_name(pit.group()).starts_with(prefix.value());
+            }
+            wire.clear();
+            self.tables.pit_interest(*id, &mut wire);
+            let interest = Interest::parse(&wire);
+            interest.is_ok_and(|interest| delegations(&interest).any(|name| prefix.is_prefix_of(&name)))
+        };
+        let entries: Vec<PitId> = self.tables.pit_iter_ids().filter(&mut goes_by).collect();
+        self.interest_copy = wire;
         for entry in entries {
             let is_full = pass.out.transmits.len() >= SENDS_PER_SCAN;
             self.with_strategy(&mut pass, entry, |strategy, context| {
@@ -102,7 +107,7 @@ impl Engine {
     ) {
         let pit = self.tables.pit(entry);
         let name = self.tables.group_name(pit.group());
-        let mut hashes = NameHashes::default();
+        let mut hashes = std::mem::take(&mut self.name_hashes);
         let found: Option<FibEntry<'_>> = match hashes.compute(pass.view.fib.key(), name) {
             Ok(()) => pass.view.fib.longest_prefix_match(name, &hashes),
             Err(_) => None,
@@ -113,8 +118,8 @@ impl Engine {
         let interest = Interest::parse(&wire).ok();
         let lifetime_ms = interest.map_or(DEFAULT_LIFETIME_MS, |interest| interest.lifetime_ms());
         let hop_limit = interest.and_then(|interest| interest.hop_limit());
-        let leads_on = interest.map_or(found, |interest| next_hop_entry(pass, &interest, found));
-        self.interest_copy = wire;
+        let leads_on = interest.map_or(found, |interest| next_hop_entry(pass, &mut hashes, &interest, found));
+        (self.interest_copy, self.name_hashes) = (wire, hashes);
         let Some(last) = self.records.downstreams(&pit.state).last() else { return };
         let trigger = Trigger { hop_limit, ..Trigger::of_entry(last.face, &self.records, &pit.state, lifetime_ms) };
         let strategy = pass.view.strategies.get(found.map_or(0, |found| found.strategy));

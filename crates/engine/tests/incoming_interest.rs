@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::*;
-use namewire_engine::{DropReason, EngineConfig, FaceId};
+use namewire_engine::{DropReason, EngineConfig, FaceId, LimitMet};
 use namewire_packet::{Interest, InterestBuilder, NackReason};
 
 #[test]
@@ -203,6 +203,31 @@ fn entry_without_next_hops_does_not_count_for_a_delegation() {
     node.route("/r1", &[]);
     node.route("/r2", &[B]);
     assert_eq!(node.receive(A, interest("/a", 1).hint(&["/r1", "/r2"]))[0].face, B);
+}
+
+/// Every delegation is a look-up: an Interest with 1,200 of them once took as long as 200 others.
+#[test]
+fn delegations_after_the_eighth_are_not_looked_at() {
+    let region_names = vec![uri("/region/site")];
+    let mut node = Node::new(EngineConfig { region_names, ..EngineConfig::default() });
+    node.route("/r", &[B]);
+    let unknown = ["/none"; 7];
+    for (last, sent_on) in [("/r", true), ("/region", false)] {
+        let eight = [&unknown[..], &[last]].concat();
+        let nine = [&unknown[..], &["/none"], &[last]].concat();
+        let name = format!("/a{last}");
+        let counted = node.counters().met(LimitMet::DelegationsIgnored);
+        let sent = node.receive(A, interest(&name, 1).hint(&eight));
+        assert_eq!((sent.len(), sent[0].face == B), (1, sent_on));
+        assert_eq!(sent[0].line.contains("hint="), sent_on, "removed in the region");
+        assert_eq!(node.counters().met(LimitMet::DelegationsIgnored), counted);
+        let sent = node.receive(A, interest(&format!("{name}/2"), 2).hint(&nine));
+        assert!(
+            sent[0].line.starts_with("A Nack NoRoute") && sent[0].line.contains(&format!("hint={last}")),
+            "{sent:?}"
+        );
+        assert_eq!(node.counters().met(LimitMet::DelegationsIgnored), counted + 1);
+    }
 }
 
 #[test]

@@ -203,7 +203,7 @@ impl<'a> Interest<'a> {
         (self.hop_limit_offset != 0).then_some(self.hop_limit_offset as usize)
     }
 
-    /// True if a ForwardingHint with at least one name is there.
+    /// True if a ForwardingHint is there that is not empty; it may still hold no name.
     pub const fn has_forwarding_hint(&self) -> bool {
         self.has_forwarding_hint
     }
