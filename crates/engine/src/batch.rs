@@ -233,7 +233,7 @@ impl Engine {
             },
             key,
         )?;
-        let records = Records::new(config.record_capacity);
+        let records = Records::new(config.record_capacity, config.pages)?;
         let timers = TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, tables.pit_capacity_entries(), config.pages)?;
         let dead_nonces = DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key, config.pages)?;
         Ok(Engine {

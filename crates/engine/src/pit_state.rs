@@ -5,7 +5,8 @@
 use crate::Instant;
 use crate::record_chain::{RecordChain, RecordPool};
 use namewire_packet::{FaceId, NackReason, Nonce, lp::PitToken};
-use namewire_tables::{PitEntry, Recycle};
+use namewire_tables::{PageSize, PitEntry, Recycle};
+use std::io;
 
 /// Most downstreams, and most upstreams, of one entry.
 pub const MAX_RECORDS: usize = 1024;
@@ -51,7 +52,6 @@ impl OutRecord {
 }
 
 /// The records of all entries beyond the first of each.
-#[derive(Debug)]
 pub struct Records {
     pub(crate) downstreams: RecordPool<InRecord>,
     pub(crate) upstreams: RecordPool<OutRecord>,
@@ -59,8 +59,8 @@ pub struct Records {
 
 impl Records {
     /// Room for `capacity` further downstreams and as many upstreams.
-    pub(crate) fn new(capacity: u32) -> Self {
-        Records { downstreams: RecordPool::new(capacity), upstreams: RecordPool::new(capacity) }
+    pub(crate) fn new(capacity: u32, pages: PageSize) -> io::Result<Self> {
+        Ok(Records { downstreams: RecordPool::new(capacity, pages)?, upstreams: RecordPool::new(capacity, pages)? })
     }
 
     /// Downstreams of an entry, in order of arrival.
@@ -157,7 +157,7 @@ impl Records {
 
 /// The engine's part of a PIT entry. What Data needs comes first: with the entry's header
 /// it takes two lines.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub struct PitState {
     /// Downstreams, in order of arrival: see [`Records::downstreams`].

@@ -2,19 +2,21 @@
 //!
 //! The first record of an entry stands in the entry; nearly always it is the only one.
 //! Further ones are nodes of one pool for all entries, so that the data plane never
-//! allocates: the pool reserves its address space at the start and memory is taken as
-//! it is first used.
+//! allocates: the pool maps its memory at the start and touches it when it is used.
 //!
 //! Cost: the first record none beyond the entry; each further one a line of its own,
 //! walked in order. Bytes per node: the record and 8. Full: [`RecordPool::append`] says no.
 //! Who may write: the one engine that owns the pool.
+
+use namewire_tables::{PageSize, PageVec};
+use std::io;
 
 /// No node.
 const NIL: u32 = u32::MAX;
 
 /// The records of one entry, in the order of arrival. Emptied by [`RecordPool::clear`];
 /// one that is dropped otherwise keeps its nodes for ever.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct RecordChain<T> {
     first: T,
     length: u16,
@@ -47,16 +49,18 @@ struct Node<T> {
 }
 
 /// The records of all entries beyond the first of each.
-#[derive(Debug)]
 pub struct RecordPool<T> {
-    nodes: Vec<Node<T>>,
+    nodes: PageVec<Node<T>>,
     free: u32,
 }
 
 impl<T: Copy + Default> RecordPool<T> {
     /// A pool of at most `capacity` records.
-    pub fn new(capacity: u32) -> Self {
-        RecordPool { nodes: Vec::with_capacity(capacity as usize), free: NIL }
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(capacity: u32, pages: PageSize) -> io::Result<Self> {
+        Ok(RecordPool { nodes: PageVec::with_capacity(capacity as usize, pages)?, free: NIL })
     }
 
     /// The records of `chain`, in the order of arrival.
@@ -223,8 +227,8 @@ mod tests {
         /// Three chains on one small pool equal three vectors; a refused push changes nothing.
         #[test]
         fn chains_equal_vectors(operations in prop::collection::vec(operation(), 0..200)) {
-            let mut pool = RecordPool::new(7);
-            let mut chains = [RecordChain::<u8>::default(); 3];
+            let mut pool = RecordPool::new(7, PageSize::Base).unwrap();
+            let mut chains: [RecordChain<u8>; 3] = Default::default();
             let mut models: [Vec<u8>; 3] = Default::default();
             for operation in operations {
                 match operation {

@@ -46,6 +46,28 @@ fn in_records_are_limited() {
     assert_eq!(node.receive(B, data("/a")).len(), 1024);
 }
 
+/// `Engine::new` promises an error where memory cannot be had; the records once ended the process.
+#[test]
+fn any_record_capacity_makes_an_engine_or_an_error() {
+    for record_capacity in [0, 1 << 25, u32::MAX] {
+        let config = EngineConfig { record_capacity, ..EngineConfig::default() };
+        let key = namewire_tables::HashKey::from_seed(1);
+        let dispatcher = std::sync::Arc::new(namewire_engine::dispatch::Dispatcher::new(1, key));
+        let _ = namewire_engine::Engine::new(config, 0, dispatcher, key, 1);
+    }
+}
+
+/// A pool of three further downstreams holds three, not as many as an allocator had spare room for.
+#[test]
+fn further_downstreams_are_limited_over_all_entries() {
+    let mut node = Node::new(EngineConfig { record_capacity: 3, ..EngineConfig::default() });
+    node.route("/a", &[B]);
+    for name in ["/a/1", "/a/2"] {
+        [A, C, D, L].into_iter().zip(0..).for_each(|(face, nonce)| drop(node.receive(face, interest(name, nonce))));
+    }
+    assert_eq!((node.pit_len(), node.counters().aggregated, node.dropped(DropReason::InRecordsFull)), (2, 3, 3));
+}
+
 #[test]
 fn names_of_up_to_256_components() {
     let mut node = Node::routing("/n", &[B]);
