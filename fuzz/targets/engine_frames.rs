@@ -267,7 +267,7 @@ fuzz_target!(|input: &[u8]| {
         match action >> 6 {
             1 if face != APPLICATION => {
                 node.faces.remove(face);
-                node.engine.faces_removed(&[face]);
+                node.engine.faces_removed(node.now, &[face]);
             }
             2 => FACES.into_iter().for_each(|face| node.faces.insert(face, attributes(face))),
             3 => node.new_next_hop(face),

@@ -51,14 +51,11 @@ impl Network {
             law("Data from engine to links", engine.out_data, links.out_data);
             law("Nacks from engine to links", engine.out_nacks, links.out_nacks);
         }
-        // Every PIT entry has one end. A face that goes leaves entries without downstream, which
-        // ask the Content Store again.
+        // Every PIT entry has one beginning and one end.
         let pending: usize = self.engines(node).map(|engine| engine.pit_len()).sum();
         law("PIT entries left", pending as u64, 0);
-        if !self.lost_a_face(node) {
-            let not_entered = engine.dropped(DropReason::PitFull) + engine.dropped(DropReason::PitOverflowFull);
-            law("PIT entries made", engine.cs_misses - not_entered, engine.satisfied + engine.unsatisfied);
-        }
+        let not_entered = engine.dropped(DropReason::PitFull) + engine.dropped(DropReason::PitOverflowFull);
+        law("PIT entries made", engine.cs_misses - not_entered, engine.satisfied + engine.unsatisfied);
         // No Interest without a fate. Several may apply to one (sent to two next hops; joined and suppressed).
         let fates = engine.cs_hits + interest_drops(&engine) + engine.out_interests + engine.aggregated;
         law("Interests without a fate", engine.in_interests.saturating_sub(fates), 0);

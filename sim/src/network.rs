@@ -125,8 +125,6 @@ pub struct Network {
     apps: Vec<PlacedApp>,
     /// Link end of each node's faces; index: node, then face number from the first dynamic one.
     face_ends: Vec<Vec<End>>,
-    /// The node of each face that was removed.
-    removed_faces: Vec<NodeId>,
     /// The node of each packet that was sent to no face.
     sent_to_no_face: Vec<NodeId>,
     trace: Trace,
@@ -144,7 +142,6 @@ impl Network {
             links: Vec::new(),
             apps: Vec::new(),
             face_ends: Vec::new(),
-            removed_faces: Vec::new(),
             sent_to_no_face: Vec::new(),
             trace: Trace::new(trace_limit),
             seed,
@@ -225,8 +222,9 @@ impl Network {
 
     /// Removes a face of a node, as if its socket had closed: routes and records of it go.
     pub fn remove_face(&mut self, node: NodeId, face: FaceId) {
-        self.nodes[node.0].remove_face(face);
-        self.removed_faces.push(node);
+        let now_ns = self.now_ns();
+        let decided = self.nodes[node.0].remove_face(now_ns, face);
+        self.carry_out(node, decided);
     }
 
     /// Cuts or mends a link. The nodes are not told.
@@ -462,10 +460,6 @@ impl Network {
     /// Link-service counters of all faces a node ever had.
     pub(crate) fn all_face_counters(&self, node: NodeId) -> impl Iterator<Item = &LinkCounters> {
         self.face_ends[node.0].iter().map(|&End(link, end)| self.links[link.0].ends[end].service.counters())
-    }
-
-    pub(crate) fn lost_a_face(&self, node: NodeId) -> bool {
-        self.removed_faces.contains(&node)
     }
 
     pub(crate) fn sent_to_no_face(&self, node: NodeId) -> u64 {

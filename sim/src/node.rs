@@ -164,13 +164,17 @@ impl Node {
         self.routing.set_strategy(prefix, strategy, &mut self.fib);
     }
 
-    /// A face is gone: nobody there waits or answers, and no route leads there.
-    pub(crate) fn remove_face(&mut self, face: FaceId) {
+    /// A face is gone: nobody there waits or answers, and no route leads there. What waited
+    /// for others too may now expire earlier.
+    pub(crate) fn remove_face(&mut self, now_ns: u64, face: FaceId) -> Decided {
         self.faces.remove(face);
         self.routing.remove_face(face, &mut self.fib);
-        for worker in &mut self.workers {
-            worker.engine.faces_removed(&[face]);
+        let mut decided = Decided::default();
+        for worker in 0..self.workers.len() as u8 {
+            self.workers[usize::from(worker)].engine.faces_removed(Instant(now_ns), &[face]);
+            decided.timers.extend(self.schedule_timer(worker, now_ns));
         }
+        decided
     }
 
     /// Gives a packet to the first worker that decides it; returns when its batch is due, if it has

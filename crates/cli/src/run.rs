@@ -75,6 +75,9 @@ pub(crate) struct Args {
     /// Most pending Interests [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=PIT_CAPACITY_MAX))]
     pub(crate) pit_capacity: Option<u32>,
+    /// Longest time an Interest stays pending, whatever its lifetime says [default: 864000000, ten days]
+    #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_lifetime: Option<u64>,
     /// Seed of everything random, for tests
     #[arg(long, hide = true)]
     pub(crate) seed: Option<u64>,
@@ -253,6 +256,7 @@ fn config(args: &Args) -> RouterConfig {
     let packets_default = if args.cs_capacity.is_some() { u64::MAX } else { engine.cs_capacity_packets };
     engine.cs_capacity_packets = args.cs_packets.unwrap_or(packets_default);
     engine.pit_capacity_entries = args.pit_capacity.unwrap_or(engine.pit_capacity_entries);
+    engine.max_lifetime_ms = args.max_lifetime.unwrap_or(engine.max_lifetime_ms);
     engine.record_capacity = engine.record_capacity.max(engine.pit_capacity_entries);
     config
 }
@@ -321,7 +325,7 @@ mod tests {
         let args = parse(
             "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
              --workers 4 --pin 0,1,0,1 --busy-poll 50 --no-udp-offload --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
-             --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --seed 7 --quiet",
+             --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --max-lifetime 60000 --seed 7 --quiet",
         )
         .unwrap();
         assert_eq!(args.udp_listeners().addresses.len(), 2);
@@ -330,11 +334,12 @@ mod tests {
         let config = config(&args);
         assert_eq!((config.pin, config.busy_poll.as_micros(), config.udp_offload), (vec![0, 1, 0, 1], 50, false));
         assert_eq!(args.routes[1].0.to_string(), "/a/v=1");
-        assert_eq!(args.cs_capacity, Some(64 << 20));
+        assert_eq!((args.cs_capacity, config.engine.max_lifetime_ms), (Some(64 << 20), 60_000));
         for bad in [
             "--workers 0",
             "--pin a",
             "--busy-poll 1000001",
+            "--max-lifetime 0",
             "--listen-udp 7001",
             "--route /a",
             "--no-udp --listen-udp 1.2.3.4:5",

@@ -1,6 +1,6 @@
 //! Settings of one engine.
 
-use crate::Schedule;
+use crate::{Schedule, pit_state::MAX_LIFETIME_MS};
 use namewire_packet::NameBuf;
 use namewire_tables::{CsPolicy, PageSize};
 
@@ -24,6 +24,10 @@ pub enum UnsolicitedPolicy {
 pub struct EngineConfig {
     /// Most pending Interests. Default 65,536 (about 420 octets each when used).
     pub pit_capacity_entries: u32,
+    /// Longest time an Interest stays pending, in milliseconds, whatever its lifetime says.
+    /// Default 10 days, as NFD; then 65,536 Interests that nobody answers can fill the PIT
+    /// for so long, as long as the face they came from is there.
+    pub max_lifetime_ms: u64,
     /// Most downstreams, and most upstreams, of all pending Interests beyond the first of
     /// each. Default 65,536 (64 and 48 octets each when used).
     pub record_capacity: u32,
@@ -55,6 +59,7 @@ impl Default for EngineConfig {
     fn default() -> Self {
         EngineConfig {
             pit_capacity_entries: 65_536,
+            max_lifetime_ms: MAX_LIFETIME_MS,
             record_capacity: 65_536,
             interest_overflow_bytes: 16 << 20,
             cs_capacity_bytes: 64 << 20,

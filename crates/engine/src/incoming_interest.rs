@@ -7,7 +7,6 @@ use crate::{
     DropReason, Engine, Instant, LimitMet,
     batch::{Arrival, PacketRef, Pass, Transmit},
     face_table::{FaceAttributes, LinkType},
-    pit_state::MAX_LIFETIME_MS,
     schedule::Hints,
     strategy::{StrategyContext, Trigger},
 };
@@ -64,8 +63,8 @@ impl Engine {
         if is_duplicate {
             return self.interest_loop(pass, arrival, face, interest, hashes);
         }
-        let is_pending = entry.is_some_and(|entry| !self.tables.pit(entry).state.nobody_waits());
-        if !is_pending && self.config.cs_serve {
+        // An entry ends with its last downstream: if there is one, somebody waits.
+        if entry.is_none() && self.config.cs_serve {
             match self.content_store_match(pass, interest, group, hashes) {
                 Some(stored) => return self.content_store_hit(pass, arrival, stored),
                 None => self.counters.cs_misses += u64::from(!is_dead),
@@ -226,7 +225,7 @@ impl Engine {
         };
         let state = &mut self.tables.pit_mut(entry).state;
         let is_retransmission = self.records.downstream(state, arrival.face).is_some();
-        let expires = pass.now.plus_ms(interest.lifetime_ms().min(MAX_LIFETIME_MS));
+        let expires = pass.now.plus_ms(interest.lifetime_ms().min(self.config.max_lifetime_ms));
         let downstream = (arrival.face, onward.nonce, expires);
         if !self.records.insert_downstream(state, downstream, &arrival.headers.pit_token) {
             return self.counters.drop(DropReason::InRecordsFull);

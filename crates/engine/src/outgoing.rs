@@ -4,7 +4,6 @@
 use crate::{
     DropReason, Engine, Instant,
     batch::{PacketRef, Pass, Transmit},
-    pit_state::MAX_LIFETIME_MS,
     strategy::Trigger,
 };
 use namewire_packet::{FaceId, Interest, NackReason, Nonce, interest::write_with_nonce, lp::LpHeaders};
@@ -26,7 +25,7 @@ impl Engine {
         };
         let pit_token = if attributes.wants_tokens() { self.token(self.tables.pit(entry).group()) } else { None };
         let state = &mut self.tables.pit_mut(entry).state;
-        let expires = pass.now.plus_ms(trigger.lifetime_ms.min(MAX_LIFETIME_MS));
+        let expires = pass.now.plus_ms(trigger.lifetime_ms.min(self.config.max_lifetime_ms));
         if !self.records.insert_upstream(state, (face, trigger.nonce), (pass.now, expires)) {
             return self.counters.drop(DropReason::OutRecordsFull);
         }

@@ -11,7 +11,8 @@ use std::io;
 /// Most downstreams, and most upstreams, of one entry.
 pub const MAX_RECORDS: usize = 1024;
 
-/// Longest time an Interest stays pending, whatever its lifetime says (NFD: 10 days).
+/// Longest time an Interest stays pending unless configured otherwise, whatever its
+/// lifetime says: 10 days, as NFD.
 pub const MAX_LIFETIME_MS: u64 = 10 * 24 * 3600 * 1000;
 
 /// One downstream: who asked, and until when.
@@ -141,9 +142,14 @@ impl Records {
         }
     }
 
-    /// Forgets the records of the faces that are gone.
-    pub(crate) fn forget(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
+    /// Forgets the downstreams that are gone; the others decide when the entry expires.
+    pub(crate) fn forget_downstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
         self.downstreams.retain(&mut state.in_records, |record| !is_gone(&record.face));
+        state.expires = self.downstreams(state).map(|record| record.expires).max().unwrap_or_default();
+    }
+
+    /// Forgets the upstreams that are gone.
+    pub(crate) fn forget_upstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
         self.upstreams.retain(&mut state.out_records, |record| !is_gone(&record.face));
     }
 

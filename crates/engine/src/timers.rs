@@ -86,15 +86,28 @@ impl Engine {
         }
     }
 
-    /// Forgets faces that are gone: nobody there waits or answers any more. `faces` is
+    /// Forgets faces that are gone: nobody there waits or answers any more. An entry whose
+    /// last downstream went ends at once (NFD: by its timer, which the one that is gone had
+    /// set, and that may be days); one with others lives as long as they wait. `faces` is
     /// in ascending order. Cost: one walk over the PIT, however many faces there are.
-    pub fn faces_removed(&mut self, faces: &[FaceId]) {
+    pub fn faces_removed(&mut self, now: Instant, faces: &[FaceId]) {
         debug_assert!(faces.is_sorted());
         let is_gone = |face: &FaceId| faces.binary_search(face).is_ok();
         let entries: Vec<PitId> = self.tables.pit_iter_ids().collect();
         for entry in entries {
             let state = &mut self.tables.pit_mut(entry).state;
-            self.records.forget(state, is_gone);
+            let downstreams = state.in_records.len();
+            self.records.forget_downstreams(state, is_gone);
+            if state.nobody_waits() {
+                // Its upstreams, those that are gone included, leave their nonces behind.
+                self.finalize_unsatisfied(now, entry);
+                continue;
+            }
+            let is_fewer = state.in_records.len() < downstreams;
+            self.records.forget_upstreams(state, is_gone);
+            if is_fewer {
+                self.arm(entry);
+            }
         }
     }
 

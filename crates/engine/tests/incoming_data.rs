@@ -210,11 +210,11 @@ fn removed_face_neither_waits_nor_answers() {
     node.remove_face(A);
     assert_eq!(node.receive(B, data("/a")), ["C Data /a"]);
 
-    // The only downstream goes: the entry ends by its timer, the answer is nobody's.
+    // The only downstream goes, and the entry with it: the answer is nobody's.
     node.receive(C, interest("/a/2", 3));
     node.remove_face(C);
+    assert_eq!((node.pit_len(), node.counters().unsatisfied), (0, 1));
     assert_eq!(node.receive(B, data("/a/2")), NOTHING);
-    assert_eq!(node.pit_len(), 0);
 
     // The upstream goes: a new Interest finds no live out-record and is sent elsewhere.
     node.route("/b", &[B, D]);

@@ -22,6 +22,36 @@ fn pit_full() {
     assert_eq!(node.receive(A, interest("/a/3", 5)).len(), 1);
 }
 
+/// Ten Interests of ten days from a face that was gone again held a PIT of ten for ten days.
+#[test]
+fn a_face_that_goes_takes_its_pending_interests_along() {
+    const DAY_MS: u64 = 24 * 3600 * 1000;
+    let mut node = Node::new(EngineConfig { pit_capacity_entries: 10, ..EngineConfig::default() });
+    node.route("/a", &[B]);
+    (0..10).for_each(|n| drop(node.receive(A, interest(&format!("/a/{n}"), n).lifetime_ms(10 * DAY_MS))));
+    node.receive(C, interest("/a/0", 100).lifetime_ms(1000)); // it is pending here as well
+    node.remove_face(A);
+    assert_eq!((node.pit_len(), node.counters().unsatisfied), (1, 9));
+    assert_eq!(node.receive(C, interest("/a/x", 101).lifetime_ms(500)).len(), 1);
+    // A copy that is still on its way round is a loop.
+    assert_eq!(node.receive(D, interest("/a/5", 5)), ["D Nack Duplicate /a/5 #5"]);
+    // C decides now how long the one that is left may stay.
+    node.at(1004).run_timers();
+    assert_eq!((node.pit_len(), node.engine().next_deadline()), (0, None));
+}
+
+#[test]
+fn lifetimes_are_capped_as_configured() {
+    let mut node = Node::new(EngineConfig { max_lifetime_ms: 1000, ..EngineConfig::default() });
+    node.route("/a", &[B]);
+    node.receive(A, interest("/a/1", 1).lifetime_ms(u64::MAX));
+    node.receive(A, interest("/a/2", 2).lifetime_ms(500));
+    node.at(504).run_timers();
+    assert_eq!(node.pit_len(), 1);
+    node.at(1004).run_timers();
+    assert_eq!(node.pit_len(), 0);
+}
+
 #[test]
 fn room_for_large_interests_full() {
     let mut node = Node::new(EngineConfig { interest_overflow_bytes: 3000, ..EngineConfig::default() });

@@ -230,7 +230,7 @@ impl Worker {
                     mtu.map(|mtu| self.exit.driver.set_mtu(face, mtu));
                     local_fields.map(|on| self.exit.driver.set_local_fields(face, on));
                 }
-                ToWorker::ForgetFaces(faces) => self.engine.faces_removed(&faces),
+                ToWorker::ForgetFaces(faces) => self.engine.faces_removed(Instant(now_ns), &faces),
                 ToWorker::Packet { packet, pit_token, round } => {
                     self.decide_internal(packet, pit_token, round, tables, scratch);
                 }

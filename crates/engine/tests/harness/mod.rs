@@ -298,7 +298,7 @@ impl Node {
 
     pub fn remove_face(&mut self, face: FaceId) {
         self.faces.remove(face);
-        self.engines.iter_mut().for_each(|engine| engine.faces_removed(&[face]));
+        self.engines.iter_mut().for_each(|engine| engine.faces_removed(self.now, &[face]));
     }
 
     pub fn engine(&self) -> &Engine {
