@@ -80,8 +80,9 @@ pub struct HandOver {
     pub round: Round,
 }
 
-/// What the engine decided. Reused from batch to batch. Has room for what a batch
-/// usually gives; a crowd of downstreams makes it grow, once.
+/// What the engine decided. Reused from batch to batch. Has room for as many verdicts as a
+/// batch usually gives; a crowd of downstreams makes it grow, once, at most to a verdict for
+/// each record that the PIT has room for and each next hop of the batch's Interests.
 #[derive(Debug)]
 pub struct Output {
     /// Packets to be sent, in order.
@@ -94,15 +95,20 @@ pub struct Output {
 
 /// Verdicts that [`Output`] has room for at first: address space, memory only as it is used.
 const OUTPUT_TRANSMITS: usize = 64 * BATCH_PACKETS;
-/// Likewise, rewritten packets of full size.
-const OUTPUT_REWRITTEN_PACKETS: usize = BATCH_PACKETS;
+/// Octets of Nacks and re-sent Interests that one call may write before it writes no more:
+/// those for the 1,024 downstreams of one entry, at full size, take 9 MB. Unlimited, a batch
+/// of 64 Nacks came to 577 MB.
+const REWRITTEN_BYTES_MAX: usize = 16 << 20;
+/// Room for these, for the one that goes beyond, and for arriving Interests that need a
+/// nonce (8 octets, and 4 for longer TLV-LENGTHs). Address space, likewise.
+const OUTPUT_REWRITTEN_BYTES: usize = REWRITTEN_BYTES_MAX + (1 + BATCH_PACKETS) * (MAX_PACKET_BYTES + 12);
 
 impl Default for Output {
     fn default() -> Self {
         Output {
             transmits: Vec::with_capacity(OUTPUT_TRANSMITS),
             hand_over: Vec::with_capacity(BATCH_PACKETS),
-            rewritten: Vec::with_capacity(OUTPUT_REWRITTEN_PACKETS * MAX_PACKET_BYTES),
+            rewritten: Vec::with_capacity(OUTPUT_REWRITTEN_BYTES),
         }
     }
 }
@@ -112,6 +118,10 @@ impl Output {
         self.transmits.clear();
         self.hand_over.clear();
         self.rewritten.clear();
+    }
+
+    pub(crate) fn is_full_of_rewritten(&self) -> bool {
+        self.rewritten.len() >= REWRITTEN_BYTES_MAX
     }
 
     /// Lets `write` append a packet and refers to it.

@@ -50,7 +50,8 @@ counted! {
     PitOverflowFull = "pit-overflow-full",
     /// The PIT entry, or all entries together, have as many downstreams as they may.
     InRecordsFull = "in-records-full",
-    /// The PIT entry, or all entries together, have as many upstreams as they may.
+    /// The PIT entry, or all entries together, have as many upstreams as they may, and the
+    /// Interest was not sent anywhere.
     OutRecordsFull = "out-records-full",
     /// NextHopFaceId names a face that does not exist.
     NextHopFaceMissing = "next-hop-face-missing",
@@ -61,6 +62,9 @@ counted! {
     /// A pending Interest that was not shown to a new next hop, because one scan of
     /// the PIT had already sent as many as it may. A retransmission will use the next hop.
     NextHopScanFull = "next-hop-scan-full",
+    /// A Nack, or a pending Interest on its way to a further next hop, that was not sent because
+    /// one call had already written as many octets of such as it may (16 MiB).
+    RewrittenFull = "rewritten-full",
     /// Data that nobody asked for, or that came too late, and that was not stored either.
     UnsolicitedData = "unsolicited-data",
     /// A Nack on a link with several peers, where it must be ignored.

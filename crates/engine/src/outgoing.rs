@@ -12,22 +12,29 @@ use namewire_tables::PitId;
 impl Engine {
     /// Outgoing Interest: out-record, our token where the link wants one, send.
     /// The caller has checked that the face is eligible.
-    pub(crate) fn outgoing_interest(&mut self, pass: &mut Pass<'_, '_>, entry: PitId, face: FaceId, trigger: &Trigger) {
-        let Some(attributes) = pass.view.faces.get(face) else {
-            return self.counters.drop(DropReason::UnknownFace);
-        };
+    ///
+    /// # Errors
+    /// Why it was not sent; nothing is counted, since it may leave through another face.
+    pub(crate) fn outgoing_interest(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        entry: PitId,
+        face: FaceId,
+        trigger: &Trigger,
+    ) -> Result<(), DropReason> {
+        let attributes = pass.view.faces.get(face).ok_or(DropReason::UnknownFace)?;
         if trigger.hop_limit == Some(0) && !attributes.is_local() {
-            return self.counters.drop(DropReason::HopLimitZero);
+            return Err(DropReason::HopLimitZero);
         }
         let packet = match trigger.packet {
             Some(packet) => packet,
-            None => self.rewrite_stored_interest(pass, entry, trigger.nonce),
+            None => self.rewrite_stored_interest(pass, entry, trigger.nonce)?,
         };
         let pit_token = if attributes.wants_tokens() { self.token(self.tables.pit(entry).group()) } else { None };
         let state = &mut self.tables.pit_mut(entry).state;
         let expires = pass.now.plus_ms(trigger.lifetime_ms.min(self.config.max_lifetime_ms));
         if !self.records.insert_upstream(state, (face, trigger.nonce), (pass.now, expires)) {
-            return self.counters.drop(DropReason::OutRecordsFull);
+            return Err(DropReason::OutRecordsFull);
         }
         self.counters.out_interests += 1;
         let headers = LpHeaders {
@@ -37,32 +44,48 @@ impl Engine {
             ..LpHeaders::default()
         };
         pass.out.transmits.push(Transmit { face, headers, packet });
+        Ok(())
     }
 
-    /// The Interest that the entry keeps, with another nonce.
-    fn rewrite_stored_interest(&mut self, pass: &mut Pass<'_, '_>, entry: PitId, nonce: Nonce) -> PacketRef {
+    /// The Interest that the entry keeps, with another nonce, if there is room for it.
+    fn rewrite_stored_interest(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        entry: PitId,
+        nonce: Nonce,
+    ) -> Result<PacketRef, DropReason> {
+        if pass.out.is_full_of_rewritten() {
+            return Err(DropReason::RewrittenFull);
+        }
         self.interest_copy.clear();
         self.tables.pit_interest(entry, &mut self.interest_copy);
-        pass.out.rewrite(|out| {
+        Ok(pass.out.rewrite(|out| {
             if let Ok(interest) = Interest::parse(&self.interest_copy) {
                 write_with_nonce(&interest, nonce, out);
             }
-        })
+        }))
     }
 
-    /// Outgoing Nack: quotes the downstream's last Interest, echoes its token, and
-    /// erases its in-record. Nothing on links with several peers: who is not told
-    /// goes on waiting.
+    /// Outgoing Nack: quotes the Interest, echoes the downstream's token, and erases its
+    /// in-record. Nothing on links with several peers: who is not told goes on waiting.
+    ///
+    /// §1 has it quote the downstream's last Interest. Here it is the entry's first with
+    /// that downstream's last nonce: name, selectors and parameters are the same by the key,
+    /// but lifetime, HopLimit and ForwardingHint are those of whoever asked first. To keep
+    /// the Interest of each downstream would be a copy per in-record for Nacks alone.
     pub(crate) fn outgoing_nack(&mut self, pass: &mut Pass<'_, '_>, entry: PitId, face: FaceId, reason: NackReason) {
-        let state = &mut self.tables.pit_mut(entry).state;
-        let Some(&record) = self.records.downstream(state, face) else { return };
+        let Some(&record) = self.records.downstream(&self.tables.pit(entry).state, face) else { return };
         let is_point_to_point =
             pass.view.faces.get(face).is_some_and(|attributes| attributes.link_type == crate::LinkType::PointToPoint);
         if !is_point_to_point {
             return;
         }
+        let packet = match self.rewrite_stored_interest(pass, entry, record.nonce) {
+            Ok(packet) => packet,
+            Err(reason) => return self.counters.drop(reason),
+        };
+        let state = &mut self.tables.pit_mut(entry).state;
         self.records.downstreams.retain(&mut state.in_records, |record| record.face != face);
-        let packet = self.rewrite_stored_interest(pass, entry, record.nonce);
         self.counters.out_nacks += 1;
         let headers = LpHeaders { nack: Some(reason), pit_token: record.token, ..LpHeaders::default() };
         pass.out.transmits.push(Transmit { face, headers, packet });

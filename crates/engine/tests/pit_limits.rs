@@ -4,7 +4,7 @@ mod harness;
 
 use harness::*;
 use namewire_engine::{DropReason, EngineConfig, FaceId};
-use namewire_packet::{InterestBuilder, Nonce};
+use namewire_packet::{InterestBuilder, NackReason, Nonce};
 
 #[test]
 fn pit_full() {
@@ -74,6 +74,43 @@ fn in_records_are_limited() {
     }
     assert_eq!(node.dropped(DropReason::InRecordsFull), 1);
     assert_eq!(node.receive(B, data("/a")).len(), 1024);
+}
+
+/// A multicast Interest that left through one face was counted as dropped for each of the others.
+#[test]
+fn upstreams_are_limited_and_an_interest_that_left_is_no_drop() {
+    let mut node = Node::new(EngineConfig { record_capacity: 0, ..EngineConfig::default() });
+    node.route_with("/m", &[B, C, D], MULTICAST);
+    node.route("/a", &[B, C]);
+    assert_eq!(node.receive(A, interest("/m", 1)).len(), 1);
+    assert_eq!(node.dropped(DropReason::OutRecordsFull), 0);
+    // A retransmission that no face takes is a drop, and one.
+    node.receive(A, interest("/a", 2));
+    assert_eq!(node.at(100).receive(A, interest("/a", 3)), NOTHING);
+    assert_eq!((node.dropped(DropReason::OutRecordsFull), node.counters().dropped_total()), (1, 1));
+    // A face of its own choice is refused likewise.
+    assert_eq!(node.at(200).receive(L, interest("/m", 4).next_hop(C)), NOTHING);
+    assert_eq!(node.dropped(DropReason::InRecordsFull), 1);
+}
+
+/// 64 Nacks, each for an entry with 1,024 downstreams, made one call write 577 MB.
+#[test]
+fn nacks_of_one_batch_are_limited_in_octets() {
+    const DOWNSTREAMS: u32 = 1024;
+    let mut node = Node::routing("/a", &[B]);
+    let large = |name: &str, nonce| interest(name, nonce).parameters(&[0; 8600]);
+    let names = ["/a/1", "/a/2"];
+    for face in 0..DOWNSTREAMS {
+        let attributes = namewire_engine::FaceAttributes::new(namewire_engine::FaceScope::Local, 0, false);
+        node.faces.insert(FaceId(1000 + u64::from(face)), attributes);
+        names.iter().for_each(|name| drop(node.receive(FaceId(1000 + u64::from(face)), large(name, face))));
+    }
+    let nacks = names.map(|name| (B, large(name, 0).nacked(NackReason::NoRoute)));
+    let sent = node.receive_batch(&nacks);
+    let octets: usize = sent.iter().map(|sent| sent.wire.len()).sum();
+    assert!((16 << 20..(16 << 20) + 8800).contains(&octets), "{octets} octets of {} Nacks", sent.len());
+    assert_eq!(sent.len() as u64 + node.dropped(DropReason::RewrittenFull), u64::from(2 * DOWNSTREAMS));
+    assert_eq!((node.counters().out_nacks, node.pit_len()), (sent.len() as u64, 0));
 }
 
 /// `Engine::new` promises an error where memory cannot be had; the records once ended the process.

@@ -46,6 +46,9 @@ pub struct StrategyContext<'e, 'v, 'o> {
     /// The scope of the name lets the ingress face's Interest go to non-local faces.
     may_leave_the_node: bool,
     rejected: bool,
+    sent: bool,
+    /// Why the last [`StrategyContext::send_interest`] that sent nothing did not.
+    refused: Option<DropReason>,
 }
 
 impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
@@ -57,7 +60,18 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         next_hops: &'v [NextHop],
     ) -> Self {
         let may_leave_the_node = may_leave_the_node(engine, pass, entry, trigger.ingress);
-        StrategyContext { engine, pass, entry, trigger, next_hops, prefix: None, may_leave_the_node, rejected: false }
+        StrategyContext {
+            engine,
+            pass,
+            entry,
+            trigger,
+            next_hops,
+            prefix: None,
+            may_leave_the_node,
+            rejected: false,
+            sent: false,
+            refused: None,
+        }
     }
 
     pub(crate) fn set_prefix(&mut self, prefix: Option<&'v [u8]>) {
@@ -69,9 +83,13 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         self.prefix
     }
 
-    /// Carries out what must wait until the strategy has returned.
+    /// Carries out what must wait until the strategy has returned. An Interest that was
+    /// refused at one face and left through another is no drop.
     pub(crate) fn finish(self) {
-        let StrategyContext { engine, pass, entry, rejected, .. } = self;
+        let StrategyContext { engine, pass, entry, rejected, sent, refused, .. } = self;
+        if let Some(reason) = refused.filter(|_| !sent) {
+            engine.counters.drop(reason);
+        }
         let nobody_waits = engine.tables.pit(entry).state.nobody_waits();
         if rejected || nobody_waits {
             engine.finalize_unsatisfied(pass.now, entry);
@@ -177,9 +195,13 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         self.trigger.hop_limit == Some(0) && self.next_hops.iter().any(allowed_but_for_hop_limit)
     }
 
-    /// Sends the Interest to `face`.
+    /// Sends the Interest to `face`. If it leaves through no face at all, that is counted
+    /// as a drop once the strategy has returned.
     pub fn send_interest(&mut self, face: FaceId) {
-        self.engine.outgoing_interest(self.pass, self.entry, face, &self.trigger);
+        match self.engine.outgoing_interest(self.pass, self.entry, face, &self.trigger) {
+            Ok(()) => self.sent = true,
+            Err(reason) => self.refused = Some(reason),
+        }
     }
 
     /// NextHopFaceId: the application chose; no scope check, no strategy (§1).

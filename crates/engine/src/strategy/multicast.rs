@@ -40,7 +40,7 @@ impl Multicast {
 impl Strategy for Multicast {
     fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
         let mut suppressed = false;
-        let mut sent = false;
+        let mut tried = false;
         for next_hop in context.next_hops() {
             let face = FaceId(next_hop.face);
             if !context.is_eligible(face) {
@@ -48,9 +48,10 @@ impl Strategy for Multicast {
             }
             let decision = self.send_unless_suppressed(context, face);
             suppressed |= decision == Suppression::Suppress;
-            sent |= decision != Suppression::Suppress;
+            tried |= decision != Suppression::Suppress;
         }
-        if !sent {
+        // If it was tried, and not one face took it, the context counts why.
+        if !tried {
             // It stays pending until a next hop appears or it expires.
             context.count_drop(match suppressed {
                 true => DropReason::Suppressed,
