@@ -196,7 +196,11 @@ impl Engine {
         };
         let name = (hashes.full_hash(), data.name().value());
         let inserted = self.tables.cs_insert_found(own_name, name, data.wire(), fresh_until, unsolicited);
-        if let CsInsert::Refused(refusal) = inserted {
+        let (capacity_bytes, capacity_packets) = self.tables.cs_capacity();
+        let is_off = capacity_bytes == 0 || capacity_packets == 0;
+        if let CsInsert::Refused(refusal) = inserted
+            && !is_off
+        {
             self.counters.meet(refusal.into());
         }
         inserted.id()

@@ -185,6 +185,16 @@ fn limits_of_the_store_are_counted() {
     (0..5).for_each(|n| exchange(&mut node, n));
     assert_eq!((node.counters().met(LimitMet::CsDataTooLarge), node.counters().dropped_total()), (5, 0));
 
+    // A store that is off meets no limit.
+    for off in [
+        EngineConfig { cs_capacity_bytes: 0, ..EngineConfig::default() },
+        EngineConfig { cs_capacity_packets: 0, ..EngineConfig::default() },
+    ] {
+        let mut node = node_with(off);
+        exchange(&mut node, 0);
+        assert_eq!(node.counters().limits.iter().sum::<u64>(), 0);
+    }
+
     // "/a" is the name of other Data already.
     let mut node = holding(data("/a"), "/a");
     node.receive(A, interest("/a", 2).can_be_prefix().must_be_fresh());

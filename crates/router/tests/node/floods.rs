@@ -1,7 +1,7 @@
 //! What one client can do to the others.
 
 use crate::application::{Application, PATIENCE, eventually, name, start, start_with};
-use namewire_packet::{NackReason, nfd::ControlParameters};
+use namewire_packet::{DataBuilder, NackReason, nfd::ControlParameters};
 use std::{
     sync::{
         Arc,
@@ -103,6 +103,23 @@ fn connections_beyond_the_limit_are_closed_and_counted() {
     drop(kept.pop());
     eventually("a place is free", || kept[0].faces().len() == 9);
     Application::connect(&router).faces();
+}
+
+/// What a limit turned away without dropping a packet can be read where drops are.
+#[test]
+fn an_evicting_store_says_so() {
+    let (router, _directory) = start_with(1, |config| config.engine.cs_capacity_packets = 1);
+    let [mut operator, mut producer, mut consumer] = [(); 3].map(|()| Application::connect(&router));
+    producer.register("/a");
+    for number in 0..5 {
+        let asked = name(&format!("/a/{number}"));
+        let interest = consumer.interest(asked.clone()).build();
+        consumer.send(&interest);
+        producer.receive().expect("an Interest");
+        producer.send(&DataBuilder::new(asked).sign_digest());
+        consumer.receive().expect("Data");
+    }
+    eventually("counted", || operator.drops("limit.cs-evicted") == 4);
 }
 
 #[test]
