@@ -29,6 +29,12 @@ const SEGMENT: FaceId = FaceId(258);
 const RADIO: FaceId = FaceId(259);
 const FACES: [FaceId; 4] = [APPLICATION, ROUTER, SEGMENT, RADIO];
 const PIT_CAPACITY_ENTRIES: u32 = 24;
+const UNSOLICITED: [UnsolicitedPolicy; 4] = [
+    UnsolicitedPolicy::DropAll,
+    UnsolicitedPolicy::AdmitAll,
+    UnsolicitedPolicy::AdmitLocal,
+    UnsolicitedPolicy::AdmitNetwork,
+];
 const CS_CAPACITY_BYTES: u64 = 6_000;
 const CS_CAPACITY_PACKETS: u64 = 8;
 
@@ -94,7 +100,8 @@ impl Node {
             cs_admit: settings & 1 == 0,
             cs_serve: settings & 2 == 0,
             dead_nonce_capacity: 32,
-            unsolicited: [UnsolicitedPolicy::DropAll, UnsolicitedPolicy::AdmitAll][usize::from(settings >> 2 & 1)],
+            unsolicited: UNSOLICITED[usize::from(settings >> 2 & 3)],
+            record_capacity: if settings & 16 == 0 { 65_536 } else { 1 },
             region_names: vec![name("/A")],
             ..EngineConfig::default()
         };

@@ -37,7 +37,8 @@ fn interest_packet() -> impl Strategy<Value = Packet> {
     let by_digest = proptest::option::weighted(0.15, 0..3_u64);
     let nonce = proptest::option::weighted(0.9, 0..10_u32);
     let hop_limit = proptest::option::weighted(0.3, 0..3_u8);
-    let hint = proptest::option::weighted(0.2, proptest::sample::select(&["/region", "/b", "/none"][..]));
+    let delegation = proptest::sample::select(&["/region", "/b", "/none"][..]);
+    let hint = proptest::option::weighted(0.2, proptest::collection::vec(delegation, 1..11));
     let lifetime = proptest::sample::select(&[0, 10, 100, 4000][..]);
     let parameters = proptest::option::weighted(0.1, 0..300_usize);
     let flags = (any::<bool>(), any::<bool>());
@@ -49,7 +50,7 @@ fn interest_packet() -> impl Strategy<Value = Packet> {
             packet = if can_be_prefix { packet.can_be_prefix() } else { packet };
             packet = if must_be_fresh { packet.must_be_fresh() } else { packet };
             packet = hop_limit.map_or(packet.clone(), |limit| packet.hop_limit(limit));
-            packet = hint.map_or(packet.clone(), |hint| packet.hint(&[hint]));
+            packet = hint.map_or(packet.clone(), |hint| packet.hint(&hint));
             parameters.map_or(packet.clone(), |size| packet.parameters(&vec![1; size]))
         },
     )
@@ -197,6 +198,8 @@ fn receive_and_account(node: &mut Node, config: &EngineConfig, face: FaceId, pac
     let interests = after.in_interests - before.in_interests;
     let (datas, nacks) = (after.in_data - before.in_data, after.in_nacks - before.in_nacks);
     assert_eq!(unread + interests + datas + nacks, 1, "{packet:?}");
+    let refused_upstreams = of_reason(DropReason::OutRecordsFull);
+    assert!(refused_upstreams == 0 || refused_upstreams == 1 && after.out_interests == before.out_interests);
     if interests == 1 {
         assert_eq!(interest_ends(node, zero_hops) - ends_before, 1, "{packet:?}");
     }
