@@ -176,8 +176,8 @@ impl Engine {
         own_name
     }
 
-    /// CS insert: the Data's place, unless it was not to be stored or was refused. Link headers stay outside: a congestion mark belongs to one
-    /// journey, not to the Data (§2.2).
+    /// CS insert: where the Data is, unless it was not to be stored or was refused. Link
+    /// headers stay outside: a congestion mark belongs to one journey, not to the Data (§2.2).
     fn content_store_insert(
         &mut self,
         pass: &Pass<'_, '_>,
@@ -196,12 +196,12 @@ impl Engine {
         };
         let name = (hashes.full_hash(), data.name().value());
         let inserted = self.tables.cs_insert_found(own_name, name, data.wire(), fresh_until, unsolicited);
-        let (capacity_bytes, capacity_packets) = self.tables.cs_capacity();
-        let is_off = capacity_bytes == 0 || capacity_packets == 0;
-        if let CsInsert::Refused(refusal) = inserted
-            && !is_off
-        {
-            self.counters.meet(refusal.into());
+        if let CsInsert::Refused(refusal) = inserted {
+            let (capacity_bytes, capacity_packets) = self.tables.cs_capacity();
+            let is_off = capacity_bytes == 0 || capacity_packets == 0;
+            if !is_off {
+                self.counters.meet(refusal.into());
+            }
         }
         inserted.id()
     }

@@ -1,7 +1,6 @@
 //! Which limit turned something away while the packet at hand went on?
 //!
-//! Beside [`DropReason`](crate::DropReason), which is for packets that ended: what is
-//! counted here costs a later packet more, and no packet its answer.
+//! Beside [`DropReason`](crate::DropReason), which is for packets that ended.
 
 use crate::drop_reason::counted;
 use namewire_tables::CsRefusal;
