@@ -28,7 +28,7 @@ pub trait Environment: StrategyRegistry {
     /// by management.
     fn forwarder_status(&self) -> ForwarderStatus;
 
-    /// Packets dropped, by reason: what this node adds to the protocol, as `status/drops`.
+    /// Packets dropped, by reason, and limits met: what this node adds to the protocol, as `status/drops`.
     fn drop_counters(&self) -> Vec<DropCounter>;
 
     /// Content Store settings and counters, over all workers.

@@ -1,4 +1,5 @@
-//! DropCounter: how many packets were dropped for one reason (dataset `status/drops`).
+//! DropCounter: how many packets were dropped for one reason, or how often a limit was met
+//! (dataset `status/drops`).
 //!
 //! This dataset is ours; NFD has none like it. It follows the protocol's rules, so
 //! that any management client can fetch it.
