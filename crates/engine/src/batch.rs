@@ -9,6 +9,7 @@ use crate::{
     dispatch::{Dispatcher, Round, WorkerToken},
     incoming_data::MAX_MATCHES,
     pit_state::{MAX_RECORDS, PitState, Records},
+    schedule::measured::StageCosts,
 };
 use hashbrown::HashSet;
 use namewire_packet::{
@@ -206,6 +207,8 @@ pub struct Engine {
     /// Prefixes of a delegation, or of a name that did not just arrive.
     pub(crate) name_hashes: NameHashes,
     hashes: Vec<NameHashes>,
+    /// What the last measured pass took.
+    pub(crate) stage_costs: StageCosts,
 }
 
 /// How many pending names of each length need a look-up of their own when Data
@@ -270,6 +273,7 @@ impl Engine {
             dispatch_hashes: NameHashes::default(),
             name_hashes: NameHashes::default(),
             hashes: vec![NameHashes::default(); BATCH_PACKETS],
+            stage_costs: StageCosts::new(|| 0),
         })
     }
 
@@ -279,11 +283,24 @@ impl Engine {
     /// # Panics
     /// If the batch is larger.
     pub fn process(&mut self, now: Instant, view: &View<'_>, frames: &mut [Frame<'_>], out: &mut Output) {
+        self.process_in_order(now, view, frames, out, Self::run_schedule);
+    }
+
+    /// What stands around the stages of a batch; `run` brings them into an order.
+    #[inline]
+    pub(crate) fn process_in_order<'v>(
+        &mut self,
+        now: Instant,
+        view: &View<'v>,
+        frames: &mut [Frame<'_>],
+        out: &mut Output,
+        run: impl FnOnce(&mut Self, &mut Pass<'v, '_>, &[Frame<'_>], &mut [NameHashes]),
+    ) {
         assert!(frames.len() <= BATCH_PACKETS, "a batch is {BATCH_PACKETS} packets at most");
         self.begin(out);
         let mut hashes = std::mem::take(&mut self.hashes);
         let mut pass = Pass { now, view: *view, out };
-        self.run_schedule(&mut pass, frames, &mut hashes);
+        run(self, &mut pass, frames, &mut hashes);
         self.hashes = hashes;
         for (frame, offset, value) in self.hop_limits.drain(..) {
             frames[usize::from(frame)].packet[offset as usize] = value;

@@ -9,7 +9,7 @@ use crate::{
     dispatch::{Round, WorkerToken, Workers},
     face_table::{FaceAttributes, LinkType},
     incoming_interest::violates_localhost,
-    schedule::Hints,
+    schedule::{Hints, measured::Stage},
 };
 use namewire_packet::{
     Data, FaceId,
@@ -26,7 +26,7 @@ pub(crate) const MAX_MATCHES: usize = 4 * (MAX_NAME_COMPONENTS + 2);
 const DIGEST_COMPONENT_BYTES: usize = 34;
 
 impl Engine {
-    pub(crate) fn incoming_data(
+    pub(crate) fn incoming_data<const MEASURED: bool>(
         &mut self,
         pass: &mut Pass<'_, '_>,
         arrival: &Arrival<'_>,
@@ -45,9 +45,10 @@ impl Engine {
         let Some(mut round) = self.round_with_token_checked(pass, arrival, data, by_token) else { return };
         let mut matches = std::mem::take(&mut self.matches);
         let own_name = self.collect_matches(by_token, data, hashes, hints, &mut matches);
+        self.end_of::<MEASURED>(Stage::Verdict);
         if !matches.is_empty() {
             round.answered = true;
-            self.answer(pass, arrival, face, data, (hashes, own_name), &matches);
+            self.answer::<MEASURED>(pass, arrival, face, data, (hashes, own_name), &matches);
         } else if round.is_over() && round.answered {
             // Whoever asks by its own name will come here, to the home, and finds it.
             self.content_store_insert(pass, arrival, data, (hashes, own_name), false);
@@ -85,7 +86,7 @@ impl Engine {
     }
 
     /// Stores the Data and sends it to everybody who asked here.
-    fn answer(
+    fn answer<const MEASURED: bool>(
         &mut self,
         pass: &mut Pass<'_, '_>,
         arrival: &Arrival<'_>,
@@ -95,6 +96,7 @@ impl Engine {
         matches: &[PitId],
     ) {
         let stored = self.content_store_insert(pass, arrival, data, name, false);
+        self.end_of::<MEASURED>(Stage::Insert);
         self.served.clear();
         for &entry in matches {
             if let Some(stored) = stored

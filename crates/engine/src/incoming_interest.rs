@@ -7,7 +7,7 @@ use crate::{
     DropReason, Engine, Instant, LimitMet,
     batch::{Arrival, PacketRef, Pass, Transmit},
     face_table::{FaceAttributes, LinkType},
-    schedule::Hints,
+    schedule::{Hints, measured::Stage},
     strategy::{StrategyContext, Trigger},
 };
 use namewire_packet::{
@@ -31,7 +31,7 @@ pub(crate) struct Onward {
 }
 
 impl Engine {
-    pub(crate) fn incoming_interest<'v>(
+    pub(crate) fn incoming_interest<'v, const MEASURED: bool>(
         &mut self,
         pass: &mut Pass<'v, '_>,
         arrival: &Arrival<'_>,
@@ -65,7 +65,9 @@ impl Engine {
         }
         // An entry ends with its last downstream: if there is one, somebody waits.
         if entry.is_none() && self.config.cs_serve {
-            match self.content_store_match(pass, interest, group, hashes) {
+            let stored = self.content_store_match(pass, interest, group, hashes);
+            self.end_of::<MEASURED>(Stage::Verdict);
+            match stored {
                 Some(stored) => return self.content_store_hit(pass, arrival, stored),
                 None => self.counters.cs_misses += u64::from(!is_dead),
             }
@@ -76,7 +78,7 @@ impl Engine {
         if is_dead {
             return self.interest_loop(pass, arrival, face, interest, hashes);
         }
-        self.content_store_miss(pass, arrival, interest, hashes, onward, (hints, group, variant));
+        self.content_store_miss::<MEASURED>(pass, arrival, interest, hashes, onward, (hints, group, variant));
     }
 
     /// Steps 2, 3 and 6. The frame itself goes on if nothing but HopLimit changes.
@@ -209,7 +211,7 @@ impl Engine {
     }
 
     /// CS miss: in-record, expiry timer, then NextHopFaceId or the strategy.
-    fn content_store_miss<'v>(
+    fn content_store_miss<'v, const MEASURED: bool>(
         &mut self,
         pass: &mut Pass<'v, '_>,
         arrival: &Arrival<'_>,
@@ -233,6 +235,7 @@ impl Engine {
         self.counters.retransmitted += u64::from(is_retransmission);
         self.counters.aggregated += u64::from(!is_new && !is_retransmission);
         self.arm(entry);
+        self.end_of::<MEASURED>(Stage::Insert);
 
         let trigger = Trigger {
             ingress: arrival.face,
@@ -250,6 +253,7 @@ impl Engine {
             }
             found => next_hop_entry(pass, &mut self.name_hashes, interest, *found).map_or(&[], |found| found.nexthops),
         };
+        self.end_of::<MEASURED>(Stage::Fib);
         let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
         match arrival.headers.next_hop_face_id {
             Some(face) => context.send_to_chosen_face(face),

@@ -5,7 +5,7 @@
 mod harness;
 
 use harness::*;
-use namewire_engine::{Counters, DropReason, EngineConfig, FaceId, Schedule, UnsolicitedPolicy};
+use namewire_engine::{Counters, DropReason, EngineConfig, FaceId, Schedule, UnsolicitedPolicy, schedule::measured::MeasuredOrder};
 use namewire_packet::{Interest, NackReason, lp::LpHeaders, lp::PitToken};
 use proptest::prelude::*;
 
@@ -125,7 +125,11 @@ fn node(config: EngineConfig) -> Node {
 }
 
 fn run(batches: &Batches, config: EngineConfig, one_by_one: bool) -> (Vec<Sent>, Counters) {
-    let (mut node, mut log, mut ms) = (node(config), Vec::new(), 0);
+    run_on(node(config), batches, one_by_one)
+}
+
+fn run_on(mut node: Node, batches: &Batches, one_by_one: bool) -> (Vec<Sent>, Counters) {
+    let (mut log, mut ms) = (Vec::new(), 0);
     for (wait, packets) in batches {
         ms += wait;
         log.extend(node.at(ms).run_timers());
@@ -247,6 +251,17 @@ proptest! {
             let (sent, counters) = run(&batches, with(schedule), false);
             prop_assert_eq!(&sent, &twin, "{}", schedule.name());
             prop_assert_eq!(counters, counters_of_twin, "{}", schedule.name());
+        }
+        for order in [
+            MeasuredOrder::PacketByPacket,
+            MeasuredOrder::StageByStage { split_act: false },
+            MeasuredOrder::StageByStage { split_act: true },
+        ] {
+            let mut node = node(with(Schedule::default()));
+            node.measured = Some(order);
+            let (sent, counters) = run_on(node, &batches, false);
+            prop_assert_eq!(&sent, &twin, "{:?}", order);
+            prop_assert_eq!(counters, counters_of_twin, "{:?}", order);
         }
     }
 

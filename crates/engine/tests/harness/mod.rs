@@ -9,13 +9,14 @@ use namewire_engine::{
     Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame, HandOver, Instant,
     LinkType, Output, StrategyTable, View,
     dispatch::{Dispatcher, Round},
+    schedule::measured::{MeasuredOrder, StageCosts},
 };
 use namewire_packet::{
     Data, DataBuilder, Interest, InterestBuilder, NackReason, Name, NameBuf, Nonce,
     lp::{LpHeaders, PitToken},
 };
 use namewire_tables::{Fib, HashKey, NameHashes, NextHop};
-use std::{fmt::Write as _, sync::Arc};
+use std::{cell::Cell, fmt::Write as _, sync::Arc};
 
 pub const A: FaceId = FaceId(301);
 pub const B: FaceId = FaceId(302);
@@ -164,6 +165,10 @@ pub struct Node {
     pub dispatcher: Arc<Dispatcher>,
     pub engines: Vec<Engine>,
     pub now: Instant,
+    /// Batches run in this order, with a clock that counts its readings.
+    pub measured: Option<MeasuredOrder>,
+    /// What the last such batch took.
+    pub costs: Option<StageCosts>,
     out: Output,
 }
 
@@ -203,6 +208,8 @@ impl Node {
             dispatcher,
             engines,
             now: Instant::default(),
+            measured: None,
+            costs: None,
             out: Output::default(),
         }
     }
@@ -262,7 +269,15 @@ impl Node {
                         round: *round,
                     })
                     .collect();
-                self.engines[worker].process(self.now, &view, &mut frames, &mut self.out);
+                let engine = &mut self.engines[worker];
+                match self.measured {
+                    None => engine.process(self.now, &view, &mut frames, &mut self.out),
+                    Some(order) => {
+                        let costs =
+                            engine.process_measured(self.now, &view, &mut frames, &mut self.out, order, count_readings);
+                        self.costs = Some(costs);
+                    }
+                }
                 sent.extend(read_out(&self.engines[worker], &frames, &self.out));
                 for HandOver { frame, mut round } in self.out.hand_over.drain(..) {
                     let frame = &frames[usize::from(frame)];
@@ -319,6 +334,12 @@ impl Node {
     pub fn pit_len(&self) -> usize {
         self.engines.iter().map(Engine::pit_len).sum()
     }
+}
+
+/// A clock that ticks once with every reading.
+fn count_readings() -> u64 {
+    thread_local!(static READINGS: Cell<u64> = const { Cell::new(0) });
+    READINGS.with(|readings| readings.replace(readings.get() + 1))
 }
 
 fn read_out(engine: &Engine, frames: &[Frame<'_>], out: &Output) -> Vec<Sent> {
