@@ -11,6 +11,7 @@ pub mod clock;
 pub mod experiment;
 pub mod experiments;
 pub mod fib_measurement;
+pub mod instruction_count;
 pub mod interrupt;
 pub mod load;
 pub mod machine;

@@ -132,7 +132,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
         if arguments.json {
             println!("{}", serde_json::to_string_pretty(&record)?);
         } else {
-            print!("{}", report::text(&record));
+            print!("{}", report::text(&record)?);
             println!("written to {}", path.display());
         }
     }

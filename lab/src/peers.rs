@@ -8,7 +8,15 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-const FILES: &[&str] = &[include_str!("../papers/peers.json")];
+/// Files that are one source each.
+const PEERS: &[&str] = &[include_str!("../papers/peers.json")];
+/// Papers: parameters that experiments read for themselves, and figures for one or several experiments.
+const PAPERS: &[&str] = &[include_str!("../papers/takemasa17.json"), include_str!("../papers/takemasa19.json")];
+
+#[derive(Deserialize)]
+struct Paper {
+    beside_ours: Vec<Peers>,
+}
 
 /// One source and its figures for one experiment.
 #[derive(Clone, Debug, Deserialize)]
@@ -45,8 +53,15 @@ pub struct PeerFigure {
 /// # Errors
 /// If a data file is malformed (the tests read them all).
 pub fn for_experiment(experiment: &str) -> serde_json::Result<Vec<Peers>> {
-    let all: serde_json::Result<Vec<Peers>> = FILES.iter().map(|text| serde_json::from_str(text)).collect();
-    Ok(all?.into_iter().filter(|peers| peers.experiment == experiment).collect())
+    Ok(all()?.into_iter().filter(|peers| peers.experiment == experiment).collect())
+}
+
+fn all() -> serde_json::Result<Vec<Peers>> {
+    let mut all = PEERS.iter().map(|text| serde_json::from_str(text)).collect::<serde_json::Result<Vec<Peers>>>()?;
+    for text in PAPERS {
+        all.append(&mut serde_json::from_str::<Paper>(text)?.beside_ours);
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -55,8 +70,7 @@ mod tests {
 
     #[test]
     fn every_file_is_well_formed_and_belongs_to_an_experiment() -> serde_json::Result<()> {
-        for text in FILES {
-            let peers: Peers = serde_json::from_str(text)?;
+        for peers in all()? {
             assert!(crate::experiments::find(&peers.experiment).is_some(), "{}", peers.experiment);
             assert!(
                 peers
@@ -66,6 +80,7 @@ mod tests {
             );
         }
         assert_eq!(for_experiment("router-sockets")?.len(), 1);
+        assert_eq!(for_experiment("prefetch")?.len(), 2);
         Ok(())
     }
 }

@@ -120,9 +120,9 @@ pub fn run_on_processor(place: usize) {
     let _ = sched_setaffinity(None, &only);
 }
 
-/// Runs `start` while this thread is on processor `cpu`: a child inherits it from
+/// Runs `start` while this thread is on processor `cpu`. A child inherits it from
 /// its first instruction on, which pinning it afterwards would not give.
-fn on_cpu<T>(cpu: usize, start: impl FnOnce() -> T) -> anyhow::Result<T> {
+pub(crate) fn on_cpu<T>(cpu: usize, start: impl FnOnce() -> T) -> anyhow::Result<T> {
     let before = sched_getaffinity(None)?;
     stay_on(cpu)?;
     let result = start();

@@ -7,10 +7,17 @@ use crate::bar_chart::{Bar, bar_chart};
 use crate::peers::{self, Peers};
 use crate::record::{Record, Row};
 
-/// The record as text for a terminal.
-pub fn text(record: &Record) -> String {
+/// The record as text for a terminal, figures of others after ours of the same case and metric.
+///
+/// # Errors
+/// If a data file of peers is malformed.
+pub fn text(record: &Record) -> serde_json::Result<String> {
+    let peers = peers::for_experiment(&record.experiment)?;
     let mut out = format!("{}: {}\n", record.experiment, record.question);
-    for row in &record.rows {
+    let width = |text: fn(&Row) -> &str| record.rows.iter().map(|row| text(row).chars().count()).max().unwrap_or(0);
+    let [case_width, subject_width, metric_width] =
+        [width(|row| &row.case), width(|row| &row.subject), width(|row| &row.metric)];
+    for (place, row) in record.rows.iter().enumerate() {
         let value = match (&row.value, &row.refused) {
             (Some(value), _) => {
                 format!("{:>14} {:14} ±{:.0} %", figure(value.median), row.unit, value.spread_percent / 2.0)
@@ -18,9 +25,26 @@ pub fn text(record: &Record) -> String {
             (None, reason) => format!("refused: {}", reason.as_deref().unwrap_or("no reason given")),
         };
         let remark = row.remark.as_ref().map(|remark| format!("  ({remark})")).unwrap_or_default();
-        let _ = writeln!(out, "  {:11} {:22} {:22} {value}{remark}", row.case, row.subject, row.metric);
+        let (case, subject, metric) = (&row.case, &row.subject, &row.metric);
+        let _ = writeln!(out, "  {case:case_width$} {subject:subject_width$} {metric:metric_width$} {value}{remark}");
+        let is_like = |other: &Row| (&other.case, &other.metric, &other.unit) == (&row.case, &row.metric, &row.unit);
+        if record.rows[place + 1..].iter().any(is_like) {
+            continue;
+        }
+        for (subject, value) in recorded(&peers, row) {
+            let _ = writeln!(out, "    recorded: {subject}: {} {}", figure(value), row.unit);
+        }
     }
-    out
+    Ok(out)
+}
+
+/// The figures of others for the case, metric and unit of `like`.
+fn recorded<'a>(peers: &'a [Peers], like: &Row) -> impl Iterator<Item = (&'a str, f64)> {
+    peers
+        .iter()
+        .flat_map(|source| &source.figures)
+        .filter(|figure| (&figure.case, &figure.metric, &figure.unit) == (&like.case, &like.metric, &like.unit))
+        .flat_map(|figure| figure.values.iter().map(|(subject, &value)| (subject.as_str(), value)))
 }
 
 /// The page.
@@ -87,12 +111,12 @@ fn write_chart(out: &mut String, record: &Record, peers: &[Peers], like: &Row) {
             is_ours: true,
         })
     });
-    let theirs = peers
-        .iter()
-        .flat_map(|source| &source.figures)
-        .filter(|figure| same(&figure.case, &figure.metric, &figure.unit))
-        .flat_map(|figure| &figure.values)
-        .map(|(label, &value)| Bar { label: format!("{label} (recorded)"), value, range: None, is_ours: false });
+    let theirs = recorded(peers, like).map(|(label, value)| Bar {
+        label: format!("{label} (recorded)"),
+        value,
+        range: None,
+        is_ours: false,
+    });
     let bars: Vec<Bar> = ours.chain(theirs).collect();
     out.push_str(&bar_chart(&format!("{}: {}, {}", like.case, like.metric, like.unit), &bars));
 }
@@ -237,8 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn the_text_names_refusals() {
-        let text = text(&record());
+    fn the_text_names_refusals_and_figures_of_others() -> serde_json::Result<()> {
+        let text = text(&record())?;
         assert!(text.contains("126,728") && text.contains("refused: 3 ns measured"), "{text}");
+        let (ours, theirs) = (text.find("126,728"), text.find("recorded: ndn-rs"));
+        assert!(ours < theirs, "{text}");
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@
 
 /// Prefixes of the papers' FIB.
 pub const PAPER_PREFIXES: u64 = 13_548_815;
-/// Components of a name.
+/// Components of a name, unless told otherwise.
 pub const NAME_COMPONENTS: u64 = 7;
 /// Characters of a component.
 pub const COMPONENT_CHARACTERS: usize = 9;
@@ -27,6 +27,7 @@ const COMPONENT_VALUES: u64 = 1 << 45;
 pub struct SyntheticNames {
     seed: u64,
     prefixes: u64,
+    name_components: u64,
 }
 
 impl SyntheticNames {
@@ -36,7 +37,16 @@ impl SyntheticNames {
     /// If there are none.
     pub const fn new(seed: u64, prefixes: u64) -> Self {
         assert!(prefixes > 0);
-        Self { seed, prefixes }
+        Self { seed, prefixes, name_components: NAME_COMPONENTS }
+    }
+
+    /// The same prefixes, and names of `name_components` under them.
+    ///
+    /// # Panics
+    /// If that is not more than the longest prefix has.
+    pub const fn with_name_components(self, name_components: u64) -> Self {
+        assert!(name_components >= NAME_COMPONENTS);
+        Self { name_components, ..self }
     }
 
     /// How many prefixes there are.
@@ -66,7 +76,7 @@ impl SyntheticNames {
     pub fn write_name(&self, number: u64, out: &mut Vec<u8>) {
         let prefix = self.prefix_of_name(number);
         self.write_prefix(prefix, out);
-        for component in self.prefix_components(prefix)..NAME_COMPONENTS - 1 {
+        for component in self.prefix_components(prefix)..self.name_components - 1 {
             push_component(split_mix(number ^ component << 48), out);
         }
         // An odd multiplier permutes the numbers below a power of two.
@@ -119,5 +129,8 @@ mod tests {
             assert!(longest.clone().all(|end| !prefixes.contains(&name[..end])), "the prefix is the longest match");
             assert!(seen.insert(name.clone()), "all names are distinct");
         }
+        names.with_name_components(15).write_name(7, &mut name);
+        names.write_prefix(names.prefix_of_name(7), &mut prefix);
+        assert!(name.len() == 15 * COMPONENT_TLV_OCTETS && name.starts_with(&prefix));
     }
 }

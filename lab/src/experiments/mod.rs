@@ -4,6 +4,7 @@ mod dram_model;
 mod fib_pages;
 mod fib_updates;
 mod hash_flood;
+mod packet_costs;
 mod prefetch;
 pub mod ring_crossing;
 mod router_sockets;
@@ -14,6 +15,7 @@ use crate::experiment::Experiment;
 pub const TABLE: &[Experiment] = &[
     router_sockets::EXPERIMENT,
     prefetch::EXPERIMENT,
+    packet_costs::EXPERIMENT,
     ring_crossing::EXPERIMENT,
     fib_updates::EXPERIMENT,
     fib_pages::EXPERIMENT,

@@ -12,8 +12,9 @@
 //!
 //! In the second order the last stage can be one figure ([`Stage::Act`]) or split into its
 //! parts, which takes readings in every packet again. N.B.: a reading takes some tens of
-//! cycles, in which fetches go on; whoever shows the parts should show the undisturbed
-//! whole beside them.
+//! cycles, in which fetches go on, and one that waits for what stands before it keeps
+//! packets from overlapping; whoever shows the parts should show the undisturbed whole
+//! beside them.
 //!
 //! Cost when nobody measures: none, the readings are not compiled into
 //! [`Engine::process`] (`MEASURED` is false there).

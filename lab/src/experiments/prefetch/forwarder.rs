@@ -1,5 +1,5 @@
-//! One forwarder of the experiment: an engine under a stream of exchanges that never
-//! repeats a name, with a fixed number of Interests outstanding.
+//! One forwarder in memory: an engine under a stream of exchanges that never repeats a
+//! name, with a fixed number of Interests outstanding (for `prefetch` and `packet-costs`).
 
 use super::traffic::{Packets, Traffic};
 use crate::synthetic_names::SyntheticNames;
@@ -7,43 +7,54 @@ use crate::tsc;
 use anyhow::{Context as _, ensure};
 use namewire_engine::dispatch::Dispatcher;
 use namewire_engine::{
-    BATCH_PACKETS, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Instant, Output, PacketRef,
-    Schedule, StrategyTable, Transmit, View,
+    BATCH_PACKETS, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame, Instant, Output,
+    PacketRef, Schedule, StrategyTable, Transmit, View,
 };
 use namewire_packet::lp::{LpHeaders, PitToken};
 use namewire_tables::{CsPolicy, Fib, HashKey};
 use std::sync::Arc;
 
-pub(super) const CONSUMER: FaceId = FaceId(300);
-pub(super) const PRODUCER: FaceId = FaceId(301);
+pub(in crate::experiments) const CONSUMER: FaceId = FaceId(300);
+pub(in crate::experiments) const PRODUCER: FaceId = FaceId(301);
 
 /// What the forwarder is made of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Setup {
-    pub(super) names: SyntheticNames,
+pub(in crate::experiments) struct Setup {
+    pub(in crate::experiments) names: SyntheticNames,
+    /// Octets of a Data's Content.
+    pub(in crate::experiments) payload_octets: usize,
     /// Interests outstanding before their Data come.
-    pub(super) outstanding: u64,
-    pub(super) store_bytes: u64,
-    pub(super) key: HashKey,
+    pub(in crate::experiments) outstanding: u64,
+    pub(in crate::experiments) store_bytes: u64,
+    pub(in crate::experiments) key: HashKey,
     /// First number of the names that this forwarder uses.
-    pub(super) first_name: u64,
+    pub(in crate::experiments) first_name: u64,
 }
 
-/// Cycles of each batch, in the order taken.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Cycles {
-    pub(super) interests: Vec<u64>,
-    pub(super) data: Vec<u64>,
+/// What each batch took, in the order run: cycles, or more than that.
+#[derive(Clone, Debug)]
+pub(in crate::experiments) struct Taken<T> {
+    pub(in crate::experiments) interests: Vec<T>,
+    pub(in crate::experiments) data: Vec<T>,
 }
 
-impl Cycles {
-    pub(super) fn append(&mut self, mut other: Cycles) {
+/// Cycles of each batch.
+pub(in crate::experiments) type Cycles = Taken<u64>;
+
+impl<T> Default for Taken<T> {
+    fn default() -> Self {
+        Self { interests: Vec::new(), data: Vec::new() }
+    }
+}
+
+impl<T> Taken<T> {
+    pub(in crate::experiments) fn append(&mut self, mut other: Self) {
         self.interests.append(&mut other.interests);
         self.data.append(&mut other.data);
     }
 }
 
-pub(super) struct Forwarder {
+pub(in crate::experiments) struct Forwarder {
     engine: Engine,
     faces: FaceTable,
     strategies: StrategyTable,
@@ -62,7 +73,7 @@ pub(super) struct Forwarder {
 
 /// How Data finds the Interests that wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(in crate::experiments) enum Finding {
     /// By its name alone.
     Name,
     /// By the PIT token that went out with the Interest.
@@ -72,10 +83,16 @@ pub(super) enum Finding {
 /// Most batches of each kind that are prepared at once.
 const MAX_BATCHES: usize = 512;
 
-/// Cycles of the time stamp counter that `work` takes.
-fn timed(work: impl FnOnce()) -> anyhow::Result<u64> {
+/// Decides a batch under the engine's schedule; gives the cycles of the time stamp counter that it takes.
+pub(in crate::experiments) fn cycles_of(
+    engine: &mut Engine,
+    now: Instant,
+    view: &View<'_>,
+    frames: &mut [Frame<'_>],
+    out: &mut Output,
+) -> anyhow::Result<u64> {
     let before = tsc::read().context("this processor has no time stamp counter that we can read")?;
-    work();
+    engine.process(now, view, frames, out);
     Ok(tsc::read().unwrap_or(before) - before)
 }
 
@@ -83,9 +100,11 @@ fn timed(work: impl FnOnce()) -> anyhow::Result<u64> {
 const NS_PER_PACKET: u64 = 200;
 
 impl Forwarder {
-    pub(super) fn new(setup: Setup, worker: u8) -> anyhow::Result<Self> {
+    pub(in crate::experiments) fn new(setup: Setup, worker: u8) -> anyhow::Result<Self> {
         let config = EngineConfig {
             pit_capacity_entries: u32::try_from(setup.outstanding + setup.outstanding / 8 + 4096)?,
+            // Long names do not stand inline.
+            interest_overflow_bytes: setup.outstanding * 1024,
             cs_capacity_bytes: setup.store_bytes,
             // Octets are the limit: no Data takes fewer than this.
             cs_capacity_packets: setup.store_bytes / 256,
@@ -101,7 +120,7 @@ impl Forwarder {
             engine,
             faces,
             strategies: StrategyTable::default(),
-            traffic: Traffic::new(setup.names),
+            traffic: Traffic::new(setup.names, setup.payload_octets),
             now: Instant(1_000_000_000),
             out: Output::default(),
             next_interest: setup.first_name,
@@ -115,17 +134,25 @@ impl Forwarder {
     }
 
     /// Octets of an Interest and of a Data.
-    pub(super) fn packet_octets(&self) -> (usize, usize) {
+    pub(in crate::experiments) fn packet_octets(&self) -> (usize, usize) {
         self.traffic.packet_octets()
     }
 
-    pub(super) fn stored(&self) -> usize {
+    pub(in crate::experiments) fn set_schedule(&mut self, schedule: Schedule) {
+        self.engine.set_schedule(schedule);
+    }
+
+    pub(in crate::experiments) fn stored(&self) -> usize {
         self.engine.cs_len()
     }
 
     /// Sends Interests until as many are outstanding as asked, then exchanges until the
     /// store is full and evicts.
-    pub(super) fn fill(&mut self, fib: &Fib, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub(in crate::experiments) fn fill(
+        &mut self,
+        fib: &Fib,
+        check: &dyn Fn() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         while self.next_interest - self.next_data < self.setup.outstanding {
             self.interests.clear();
             self.data.clear();
@@ -145,16 +172,21 @@ impl Forwarder {
     }
 
     /// How many batches may be prepared at once: their Data must be outstanding already.
-    pub(super) fn batches_at_once(&self) -> usize {
+    pub(in crate::experiments) fn batches_at_once(&self) -> usize {
         MAX_BATCHES.min(self.setup.outstanding as usize / BATCH_PACKETS)
     }
 
     /// Makes the packets of an exchange: `batches` batches of new Interests, and as many of Data for the oldest outstanding ones.
-    pub(super) fn prepare(&mut self, batches: usize, finding: Finding) {
+    pub(in crate::experiments) fn prepare(&mut self, batches: usize, finding: Finding) {
         assert!(batches <= self.batches_at_once());
+        self.prepare_packets(batches * BATCH_PACKETS, finding);
+    }
+
+    /// The same, by the number of packets.
+    pub(in crate::experiments) fn prepare_packets(&mut self, packets: usize, finding: Finding) {
         self.interests.clear();
         self.data.clear();
-        let packets = (batches * BATCH_PACKETS) as u64;
+        let packets = packets as u64;
         self.push_interests(packets);
         for number in self.next_data..self.next_data + packets {
             let pit_token = match finding {
@@ -166,7 +198,7 @@ impl Forwarder {
     }
 
     /// Prepares and runs: the packets are made before the clock starts.
-    pub(super) fn exchange(
+    pub(in crate::experiments) fn exchange(
         &mut self,
         fib: &Fib,
         schedule: Schedule,
@@ -179,24 +211,42 @@ impl Forwarder {
 
     /// Asks again for names whose Data came `age` Data ago and is still stored; gives
     /// the cycles of each batch.
-    pub(super) fn hits(&mut self, fib: &Fib, schedule: Schedule, batches: usize, age: u64) -> anyhow::Result<Vec<u64>> {
+    pub(in crate::experiments) fn hits(
+        &mut self,
+        fib: &Fib,
+        schedule: Schedule,
+        batches: usize,
+        age: u64,
+    ) -> anyhow::Result<Vec<u64>> {
+        self.engine.set_schedule(schedule);
+        self.hits_by(fib, BATCH_PACKETS, batches, age, cycles_of)
+    }
+
+    /// The same in batches of `batch_packets`, each decided by `decide`.
+    pub(in crate::experiments) fn hits_by<T>(
+        &mut self,
+        fib: &Fib,
+        batch_packets: usize,
+        batches: usize,
+        age: u64,
+        mut decide: impl FnMut(&mut Engine, Instant, &View<'_>, &mut [Frame<'_>], &mut Output) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Vec<T>> {
         self.interests.clear();
         let first = self.next_data - age;
-        for number in first..first + (batches * BATCH_PACKETS) as u64 {
+        for number in first..first + (batches * batch_packets) as u64 {
             self.traffic.push_interest(number, &mut self.interests);
         }
-        self.engine.set_schedule(schedule);
         let view = View { fib: fib.view(), strategies: &self.strategies, faces: &self.faces };
-        let mut cycles = Vec::with_capacity(batches);
-        for frames in self.interests.frames(CONSUMER).chunks_mut(BATCH_PACKETS) {
+        let mut taken = Vec::with_capacity(batches);
+        for frames in self.interests.frames(CONSUMER).chunks_mut(batch_packets) {
             self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            cycles.push(timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?);
+            taken.push(decide(&mut self.engine, self.now, &view, frames, &mut self.out)?);
             let sent = &self.out.transmits;
             let is_stored = |transmit: &Transmit| matches!(transmit.packet, PacketRef::Stored(_));
             ensure!(sent.len() == frames.len() && sent.iter().all(is_stored), "the store lacks what it should hold");
             self.hits += frames.len() as u64;
         }
-        Ok(cycles)
+        Ok(taken)
     }
 
     fn push_interests(&mut self, packets: u64) {
@@ -210,16 +260,26 @@ impl Forwarder {
     }
 
     /// Processes what was prepared, a batch of Interests and a batch of Data in turn.
-    pub(super) fn run_prepared(&mut self, fib: &Fib, schedule: Schedule) -> anyhow::Result<Cycles> {
-        let mut cycles = Cycles::default();
+    pub(in crate::experiments) fn run_prepared(&mut self, fib: &Fib, schedule: Schedule) -> anyhow::Result<Cycles> {
         self.engine.set_schedule(schedule);
+        self.run_prepared_by(fib, BATCH_PACKETS, cycles_of)
+    }
+
+    /// The same in batches of `batch_packets`, each decided by `decide`.
+    pub(in crate::experiments) fn run_prepared_by<T>(
+        &mut self,
+        fib: &Fib,
+        batch_packets: usize,
+        mut decide: impl FnMut(&mut Engine, Instant, &View<'_>, &mut [Frame<'_>], &mut Output) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Taken<T>> {
+        let mut taken = Taken::default();
         let view = View { fib: fib.view(), strategies: &self.strategies, faces: &self.faces };
         let mut interest_frames = self.interests.frames(CONSUMER);
         let mut data_frames = self.data.frames(PRODUCER);
-        let mut data_batches = data_frames.chunks_mut(BATCH_PACKETS);
-        for frames in interest_frames.chunks_mut(BATCH_PACKETS) {
+        let mut data_batches = data_frames.chunks_mut(batch_packets);
+        for frames in interest_frames.chunks_mut(batch_packets) {
             self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            cycles.interests.push(timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?);
+            taken.interests.push(decide(&mut self.engine, self.now, &view, frames, &mut self.out)?);
             let sent = &self.out.transmits;
             ensure!(sent.len() == frames.len(), "{} of {} Interests went on", sent.len(), frames.len());
             for transmit in sent {
@@ -230,17 +290,17 @@ impl Forwarder {
             }
             let Some(frames) = data_batches.next() else { continue };
             self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            cycles.data.push(timed(|| self.engine.process(self.now, &view, frames, &mut self.out))?);
+            taken.data.push(decide(&mut self.engine, self.now, &view, frames, &mut self.out)?);
             let sent = &self.out.transmits;
             ensure!(sent.len() == frames.len(), "{} of {} Data went on", sent.len(), frames.len());
             ensure!(sent.iter().all(|transmit| transmit.face == CONSUMER), "a Data went astray");
             self.next_data += frames.len() as u64;
         }
-        Ok(cycles)
+        Ok(taken)
     }
 
     /// Every exchange so far was a miss, a hop and a return, and nothing was dropped.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    pub(in crate::experiments) fn check(&self) -> anyhow::Result<()> {
         let counters = self.engine.counters();
         let interests = self.next_interest - self.setup.first_name;
         let data = self.next_data - self.setup.first_name;

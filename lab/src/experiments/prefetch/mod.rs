@@ -22,8 +22,8 @@
 //! What the numbers do not say: nothing about sockets or drivers (see `router-sockets`),
 //! nor about names that repeat (see the policies of the Content Store).
 
-mod forwarder;
-mod traffic;
+pub(super) mod forwarder;
+pub(super) mod traffic;
 
 use std::collections::BTreeMap;
 use std::sync::Barrier;
@@ -33,6 +33,7 @@ use anyhow::{Context as _, ensure};
 use forwarder::{Cycles, Finding, Forwarder, PRODUCER, Setup};
 use namewire_engine::{BATCH_PACKETS, Schedule};
 use namewire_tables::{Fib, HashKey, NextHop};
+use traffic::PAYLOAD_OCTETS;
 
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::process;
@@ -98,6 +99,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             Forwarder::new(
                 Setup {
                     names,
+                    payload_octets: PAYLOAD_OCTETS,
                     outstanding: size.outstanding,
                     store_bytes: size.store_bytes,
                     key,
@@ -148,7 +150,7 @@ fn thread_counts(context: &Context) -> Vec<usize> {
 }
 
 /// The FIB of the thesis: every prefix leads to the producer's face.
-fn populate(context: &Context, names: SyntheticNames, key: HashKey) -> anyhow::Result<Fib> {
+pub(super) fn populate(context: &Context, names: SyntheticNames, key: HashKey) -> anyhow::Result<Fib> {
     let mut fib = Fib::new(names.prefixes() as usize, key);
     let mut name = Vec::new();
     for number in 0..names.prefixes() {
@@ -186,6 +188,18 @@ fn one_thread(forwarder: &mut Forwarder, fib: &Fib, size: &Size, table: &mut Tab
         table.add("Data by name", name, "cycles", CYCLES, data);
         table.add("Data by token", name, "cycles", CYCLES, per_packet(&by_token[place].data));
         table.add(EXCHANGE, name, "cycles", CYCLES, f64::midpoint(interest, data));
+    }
+    // As the papers put it.
+    let naive = 0;
+    for (place, schedule) in Schedule::ALL.into_iter().enumerate().skip(naive + 1) {
+        for (case, batches) in [
+            ("Interest, miss", by_name.each_ref().map(|taken| &taken.interests)),
+            ("Interest, hit", hits.each_ref()),
+            ("Data by name", by_name.each_ref().map(|taken| &taken.data)),
+        ] {
+            let ratio = per_packet(batches[place]) / per_packet(batches[naive]);
+            table.add(case, schedule.name(), "cycles over naive", "ratio", ratio);
+        }
     }
     Ok(())
 }
@@ -240,12 +254,19 @@ const EXCHANGE: &str = "Interest and Data";
 
 /// Repetitions by (case, subject, metric, unit), in the order first seen.
 #[derive(Default)]
-struct Table {
+pub(super) struct Table {
     rows: Vec<(String, &'static str, &'static str, &'static str, Samples)>,
 }
 
 impl Table {
-    fn add(&mut self, case: &str, subject: &'static str, metric: &'static str, unit: &'static str, value: f64) {
+    pub(super) fn add(
+        &mut self,
+        case: &str,
+        subject: &'static str,
+        metric: &'static str,
+        unit: &'static str,
+        value: f64,
+    ) {
         let known = self.rows.iter_mut().find(|row| (row.0.as_str(), row.1, row.2) == (case, subject, metric));
         match known {
             Some(row) => row.4.add(value),
@@ -257,7 +278,7 @@ impl Table {
         }
     }
 
-    fn rows(&self) -> Vec<Row> {
+    pub(super) fn rows(&self) -> Vec<Row> {
         self.rows
             .iter()
             .map(|(case, subject, metric, unit, samples)| samples.row(case, subject, metric, unit, None))

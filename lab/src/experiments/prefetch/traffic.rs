@@ -1,4 +1,4 @@
-//! The packets of the experiment: Interests for names that are all distinct, and
+//! The packets of a forwarder in memory: Interests for names that are all distinct, and
 //! their Data, written into buffers that stand for the receive ring of a driver.
 
 use crate::synthetic_names::SyntheticNames;
@@ -8,20 +8,20 @@ use namewire_packet::lp::LpHeaders;
 use namewire_packet::{DataBuilder, Interest, InterestBuilder, Name, Nonce};
 
 /// Octets of a Data's Content (Takemasa19 §3.2.2).
-pub(super) const PAYLOAD_OCTETS: usize = 128;
+pub(in crate::experiments) const PAYLOAD_OCTETS: usize = 128;
 /// Long enough that no Interest expires while 2^20 are outstanding.
 const LIFETIME_MS: u64 = 60_000;
 
 /// A row of packets in one buffer, as a driver would have received them.
 #[derive(Default)]
-pub(super) struct Packets {
+pub(in crate::experiments) struct Packets {
     octets: Vec<u8>,
     ends: Vec<usize>,
     headers: Vec<LpHeaders>,
 }
 
 impl Packets {
-    pub(super) fn clear(&mut self) {
+    pub(in crate::experiments) fn clear(&mut self) {
         self.octets.clear();
         self.ends.clear();
         self.headers.clear();
@@ -34,7 +34,7 @@ impl Packets {
     }
 
     /// The packets as frames from `face`, lent for one pass.
-    pub(super) fn frames(&mut self, face: FaceId) -> Vec<Frame<'_>> {
+    pub(in crate::experiments) fn frames(&mut self, face: FaceId) -> Vec<Frame<'_>> {
         let mut rest = self.octets.as_mut_slice();
         let mut start = 0;
         let mut frames = Vec::with_capacity(self.ends.len());
@@ -52,7 +52,7 @@ impl Packets {
 /// All names have the same length, so one Interest and one Data are the patterns of
 /// all: only name and nonce differ. Signatures are for consumers; a forwarder checks
 /// none, so that of the pattern stays.
-pub(super) struct Traffic {
+pub(in crate::experiments) struct Traffic {
     names: SyntheticNames,
     name: Vec<u8>,
     interest: Vec<u8>,
@@ -63,13 +63,13 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    pub(super) fn new(names: SyntheticNames) -> Self {
+    pub(in crate::experiments) fn new(names: SyntheticNames, payload_octets: usize) -> Self {
         let mut name = Vec::new();
         names.write_name(0, &mut name);
         let name_buf = Name::parse_value(&name).expect("a synthetic name is a name").to_buf();
         let interest = InterestBuilder::new(&name_buf).nonce(Nonce::from_u32(0)).lifetime_ms(LIFETIME_MS).build();
         let nonce_start = Interest::parse(&interest).ok().and_then(|interest| interest.nonce_offset());
-        let data = DataBuilder::new(&name_buf).content(&[0x5a; PAYLOAD_OCTETS]).sign_digest();
+        let data = DataBuilder::new(&name_buf).content(&vec![0x5a; payload_octets]).sign_digest();
         let start_in = |wire: &[u8]| wire.windows(name.len()).position(|octets| octets == name);
         Self {
             interest_name_start: start_in(&interest).expect("the name is inside"),
@@ -83,18 +83,18 @@ impl Traffic {
     }
 
     /// Octets of an Interest and of a Data.
-    pub(super) fn packet_octets(&self) -> (usize, usize) {
+    pub(in crate::experiments) fn packet_octets(&self) -> (usize, usize) {
         (self.interest.len(), self.data.len())
     }
 
-    pub(super) fn push_interest(&mut self, number: u64, packets: &mut Packets) {
+    pub(in crate::experiments) fn push_interest(&mut self, number: u64, packets: &mut Packets) {
         self.names.write_name(number, &mut self.name);
         self.interest[self.interest_name_start..][..self.name.len()].copy_from_slice(&self.name);
         self.interest[self.nonce_start..][..4].copy_from_slice(&(number as u32).to_be_bytes());
         packets.push(&self.interest, LpHeaders::default());
     }
 
-    pub(super) fn push_data(&mut self, number: u64, headers: LpHeaders, packets: &mut Packets) {
+    pub(in crate::experiments) fn push_data(&mut self, number: u64, headers: LpHeaders, packets: &mut Packets) {
         self.names.write_name(number, &mut self.name);
         self.data[self.data_name_start..][..self.name.len()].copy_from_slice(&self.name);
         packets.push(&self.data, headers);

@@ -1,0 +1,492 @@
+//! Where do the cycles of a packet go?
+//!
+//! Source: Takemasa19 §3.2-3.3 (Tables 3.1 and 3.2: cycles of an Interest that misses, one
+//! that the Content Store answers, and a Data), §5.4.3 (Table 5.1: cycles by function
+//! block), Takemasa17 Table 1. Set-up as in `prefetch`: 13,548,815 FIB entries, names that
+//! never repeat, a full FIFO store, Interests outstanding long enough that nothing of them
+//! is in the caches when their Data come.
+//!
+//! What is measured is the engine itself (`Engine::process_measured`; its two orders and
+//! what a reading of the clock disturbs are described there). Rows:
+//!
+//! | metric | order | read |
+//! | --- | --- | --- |
+//! | `whole` | `naive`, `vector` | around the batch: undisturbed |
+//! | `naive, by stage` | packet by packet | after every part of a packet; the papers' blocks |
+//! | `by stage` | stage by stage over the batch | after every stage: nearly undisturbed |
+//! | `act, by part` | the same | within the last stage, after every part of a packet |
+//! | `by batch size` | `vector` | around batches of 1 to 64 |
+//! | `instructions, …` | both | one batch stepped in a copy of the process ([`instruction_count`]) |
+//!
+//! A reading waits until what stands before it was executed, or a wait for memory would
+//! count for a later part; what it costs is measured and taken off. Other names (15 components, Yuan15 Fig.
+//! 3.9) and packets (Data of 1143 octets, Takemasa19 §5.4.4) are cases of their own.
+//!
+//! Instructions do not depend on the machine's load: two runs of one program agree but for
+//! the addresses of its tables. Not here: stalls by cause and loads (Tables 3.2-3.6) need hardware counters, which the
+//! lab does not read; sockets and drivers are `router-sockets`'.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hint::black_box;
+
+use anyhow::ensure;
+use namewire_engine::schedule::measured::{MeasuredOrder, Stage, StageCosts};
+use namewire_engine::{BATCH_PACKETS, Engine, Frame, Instant, Output, Schedule, View};
+use namewire_tables::{Fib, HashKey};
+
+use super::prefetch::forwarder::{Finding, Forwarder, Setup, Taken, cycles_of};
+use super::prefetch::traffic::PAYLOAD_OCTETS;
+use super::prefetch::{Table, populate};
+use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::instruction_count;
+use crate::statistics::Summary;
+use crate::synthetic_names::{NAME_COMPONENTS, PAPER_PREFIXES, SyntheticNames};
+use crate::tsc;
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "packet-costs",
+    source: "Takemasa19 Tables 3.1, 3.2 and 5.1, Takemasa17 Table 1",
+    question: "Where do the cycles of a packet go?",
+    needs: "quick: 1 min, 3 GiB; full: 5 min, 5 GiB",
+    takes_names: false,
+    takes_trace: false,
+    run,
+};
+
+/// Sizes of a run.
+struct Size {
+    prefixes: u64,
+    outstanding: u64,
+    store_bytes: u64,
+    repetitions: usize,
+    /// Slices of each shape in a repetition.
+    slices: usize,
+    /// Shapes whose instructions are counted, and packets of the batch that is stepped.
+    counted_shapes: usize,
+    counted_packets: usize,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size {
+            prefixes: 20_000,
+            outstanding: 8_192,
+            store_bytes: 8 << 20,
+            repetitions: 3,
+            slices: 2,
+            counted_shapes: 1,
+            counted_packets: 4,
+        },
+        // Half of what `prefetch` has outstanding and stored: far more than caches hold all the same.
+        Scale::Quick => Size {
+            prefixes: PAPER_PREFIXES,
+            outstanding: 1 << 19,
+            store_bytes: 256 << 20,
+            repetitions: 9,
+            slices: 20,
+            counted_shapes: SHAPES.len(),
+            counted_packets: 16,
+        },
+        Scale::Full => Size {
+            prefixes: PAPER_PREFIXES,
+            outstanding: 1 << 20,
+            store_bytes: 512 << 20,
+            repetitions: 9,
+            slices: 200,
+            counted_shapes: SHAPES.len(),
+            counted_packets: BATCH_PACKETS,
+        },
+    }
+}
+
+/// What the packets look like.
+struct Shape {
+    /// What a case of this shape is called beside the first one's.
+    suffix: &'static str,
+    name_components: u64,
+    payload_octets: usize,
+}
+
+const SHAPES: [Shape; 3] = [
+    Shape { suffix: "", name_components: NAME_COMPONENTS, payload_octets: PAYLOAD_OCTETS },
+    Shape { suffix: "; 15 components", name_components: 15, payload_octets: PAYLOAD_OCTETS },
+    Shape { suffix: "; Data of 1143 octets", name_components: NAME_COMPONENTS, payload_octets: LARGE_PAYLOAD_OCTETS },
+];
+/// The Content of a Data of [`LARGE_DATA_OCTETS`] with a name of 7 components.
+const LARGE_PAYLOAD_OCTETS: usize = 1017;
+/// Takemasa19 §5.4.4.
+const LARGE_DATA_OCTETS: usize = 1143;
+
+const BATCH_SIZES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// Batches of Interests, and as many of Data by name, between two turns of an order.
+const BATCHES_BY_NAME: usize = 8;
+const BATCHES_BY_TOKEN: usize = 4;
+const BATCHES_OF_HITS: usize = 4;
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size = size(context.scale);
+    ensure!(tsc::read().is_some(), "this processor has no time stamp counter that we can read");
+    context.plan_steps(2 + SHAPES.len() + size.repetitions);
+    context.begin_step("FIB")?;
+    let names = SyntheticNames::new(context.seed, size.prefixes);
+    let key = HashKey::from_seed(context.seed);
+    let fib = populate(context, names, key)?;
+    context.end_step();
+
+    let mut forwarders = Vec::new();
+    for (place, shape) in SHAPES.iter().enumerate() {
+        context.begin_step("outstanding Interests, full store")?;
+        let setup = Setup {
+            names: names.with_name_components(shape.name_components),
+            payload_octets: shape.payload_octets,
+            outstanding: size.outstanding,
+            store_bytes: size.store_bytes,
+            key,
+            first_name: (place as u64) << 37,
+        };
+        let mut forwarder = Forwarder::new(setup, 0)?;
+        forwarder.fill(&fib, &|| Ok(crate::interrupt::check()?))?;
+        forwarders.push(forwarder);
+        context.end_step();
+    }
+    let large_octets = forwarders[2].packet_octets().1;
+    ensure!(large_octets == LARGE_DATA_OCTETS, "the large Data has {large_octets} octets");
+
+    let reading_cycles = reading_cycles();
+    let mut table = Table::default();
+    for _ in 0..size.repetitions {
+        context.begin_step("packets")?;
+        for (shape, forwarder) in SHAPES.iter().zip(&mut forwarders) {
+            repetition(forwarder, &fib, size.slices, shape.suffix, reading_cycles, &mut table)?;
+        }
+        batch_sizes(&mut forwarders[0], &fib, size.slices, &mut table)?;
+        context.end_step();
+    }
+    forwarders.iter().try_for_each(Forwarder::check)?;
+    // Last: pages that a copy has seen fault once more.
+    context.begin_step("instructions")?;
+    let counted = count_instructions(&mut forwarders[..size.counted_shapes], &fib, size.counted_packets, &mut table);
+    crate::interrupt::check()?;
+    context.end_step();
+    let mut outcome = outcome(&table, &forwarders, &fib, reading_cycles);
+    if let Err(error) = counted {
+        outcome.notes.push(format!("Instructions were not counted: {error:#}."));
+    }
+    Ok(outcome)
+}
+
+/// What a batch is decided by, and what is then known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Whole(Schedule),
+    Staged(MeasuredOrder),
+}
+
+/// The ways take turns.
+const WAYS: [Way; 5] = [
+    Way::Whole(Schedule::Naive),
+    Way::Whole(Schedule::Vector),
+    Way::Staged(MeasuredOrder::PacketByPacket),
+    Way::Staged(MeasuredOrder::StageByStage { split_act: false }),
+    Way::Staged(MeasuredOrder::StageByStage { split_act: true }),
+];
+
+/// What one batch took.
+enum Batch {
+    Whole(u64),
+    Staged(StageCosts),
+}
+
+impl Way {
+    fn decide(
+        self,
+        engine: &mut Engine,
+        now: Instant,
+        view: &View<'_>,
+        frames: &mut [Frame<'_>],
+        out: &mut Output,
+    ) -> anyhow::Result<Batch> {
+        Ok(match self {
+            Way::Whole(_) => Batch::Whole(cycles_of(engine, now, view, frames, out)?),
+            Way::Staged(order) => Batch::Staged(engine.process_measured(now, view, frames, out, order, clock)),
+        })
+    }
+
+    /// The metric of a row, and which stages it shows.
+    fn metric(self) -> (&'static str, fn(Stage) -> bool) {
+        match self {
+            Way::Whole(_) => ("whole", |_| false),
+            Way::Staged(MeasuredOrder::PacketByPacket) => ("naive, by stage", |_| true),
+            Way::Staged(MeasuredOrder::StageByStage { split_act: false }) => ("by stage", |_| true),
+            Way::Staged(MeasuredOrder::StageByStage { split_act: true }) => {
+                ("act, by part", |stage| matches!(stage, Stage::Verdict | Stage::Insert | Stage::Fib | Stage::Emit))
+            }
+        }
+    }
+}
+
+/// `run` made sure that there is a counter.
+fn clock() -> u64 {
+    tsc::read_in_order().unwrap_or(0)
+}
+
+/// Cycles between two readings with nothing between them.
+fn reading_cycles() -> f64 {
+    const READINGS: u32 = 10_000;
+    let clock = black_box(clock as fn() -> u64);
+    let first = clock();
+    (1..READINGS).for_each(|_| {
+        black_box(clock());
+    });
+    (clock() - first) as f64 / f64::from(READINGS)
+}
+
+/// Every way in turn, a slice each, until each has had its share.
+fn repetition(
+    forwarder: &mut Forwarder,
+    fib: &Fib,
+    slices: usize,
+    suffix: &str,
+    reading_cycles: f64,
+    table: &mut Table,
+) -> anyhow::Result<()> {
+    let mut by_name: [Taken<Batch>; WAYS.len()] = Default::default();
+    let mut by_token: [Taken<Batch>; WAYS.len()] = Default::default();
+    let mut hits: [Vec<Batch>; WAYS.len()] = Default::default();
+    for slice in 0..slices {
+        for (place, way) in WAYS.into_iter().enumerate() {
+            if let Way::Whole(schedule) = way {
+                forwarder.set_schedule(schedule);
+            }
+            let decide = |engine: &mut Engine, now, view: &View<'_>, frames: &mut [Frame<'_>], out: &mut Output| {
+                way.decide(engine, now, view, frames, out)
+            };
+            forwarder.prepare(BATCHES_BY_NAME, Finding::Name);
+            by_name[place].append(forwarder.run_prepared_by(fib, BATCH_PACKETS, decide)?);
+            forwarder.prepare(BATCHES_BY_TOKEN, Finding::Token);
+            by_token[place].append(forwarder.run_prepared_by(fib, BATCH_PACKETS, decide)?);
+            let age = age_of_hits(forwarder, slice * WAYS.len() + place);
+            hits[place].append(&mut forwarder.hits_by(fib, BATCH_PACKETS, BATCHES_OF_HITS, age, decide)?);
+        }
+    }
+    for (place, way) in WAYS.into_iter().enumerate() {
+        for (case, batches) in [
+            (MISS, &by_name[place].interests),
+            (HIT, &hits[place]),
+            (DATA, &by_name[place].data),
+            (DATA_BY_TOKEN, &by_token[place].data),
+        ] {
+            add(table, &format!("{case}{suffix}"), way, batches, reading_cycles);
+        }
+    }
+    Ok(())
+}
+
+/// Old enough to be in no cache, young enough to be in the store; another one each `turn`, so that no
+/// name is asked for twice in a row.
+fn age_of_hits(forwarder: &Forwarder, turn: usize) -> u64 {
+    let age = forwarder.stored() as u64 / 2;
+    age + (turn * BATCHES_OF_HITS * BATCH_PACKETS) as u64 % (age / 2).max(1)
+}
+
+fn add(table: &mut Table, case: &str, way: Way, batches: &[Batch], reading_cycles: f64) {
+    let (metric, shows) = way.metric();
+    if let Way::Whole(schedule) = way {
+        let cycles = batches.iter().filter_map(|batch| match batch {
+            Batch::Whole(cycles) => Some(*cycles as f64),
+            Batch::Staged(_) => None,
+        });
+        return table.add(case, schedule.name(), metric, CYCLES, per_packet(cycles, BATCH_PACKETS));
+    }
+    let staged = || {
+        batches.iter().filter_map(|batch| match batch {
+            Batch::Staged(costs) => Some(costs),
+            Batch::Whole(_) => None,
+        })
+    };
+    for stage in Stage::ALL.into_iter().filter(|&stage| shows(stage)) {
+        if staged().all(|costs| costs.readings(stage) == 0) {
+            continue;
+        }
+        let cycles =
+            staged().map(|costs| costs.ticks(stage) as f64 - f64::from(costs.readings(stage)) * reading_cycles);
+        table.add(case, stage.name(), metric, CYCLES, per_packet(cycles, BATCH_PACKETS).max(0.0));
+    }
+}
+
+/// Cycles per packet of the median batch.
+fn per_packet(batches: impl Iterator<Item = f64>, batch_packets: usize) -> f64 {
+    let cycles: Vec<f64> = batches.collect();
+    Summary::of(&cycles).map_or(f64::NAN, |summary| summary.median / batch_packets as f64)
+}
+
+/// The default schedule over batches of every size, in turn.
+fn batch_sizes(forwarder: &mut Forwarder, fib: &Fib, slices: usize, table: &mut Table) -> anyhow::Result<()> {
+    let mut by_name: [Taken<u64>; BATCH_SIZES.len()] = Default::default();
+    let mut hits: [Vec<u64>; BATCH_SIZES.len()] = Default::default();
+    forwarder.set_schedule(Schedule::Vector);
+    for slice in 0..slices {
+        for (place, batch_packets) in BATCH_SIZES.into_iter().enumerate() {
+            forwarder.prepare(BATCHES_BY_NAME, Finding::Name);
+            by_name[place].append(forwarder.run_prepared_by(fib, batch_packets, cycles_of)?);
+            let age = age_of_hits(forwarder, slice * BATCH_SIZES.len() + place);
+            let batches = BATCHES_OF_HITS * BATCH_PACKETS / batch_packets;
+            hits[place].append(&mut forwarder.hits_by(fib, batch_packets, batches, age, cycles_of)?);
+        }
+    }
+    for (place, batch_packets) in BATCH_SIZES.into_iter().enumerate() {
+        for (case, batches) in [(MISS, &by_name[place].interests), (HIT, &hits[place]), (DATA, &by_name[place].data)] {
+            let cycles = per_packet(batches.iter().map(|&cycles| cycles as f64), batch_packets);
+            table.add(case, BATCH_SIZE_NAMES[place], "by batch size", CYCLES, cycles);
+        }
+    }
+    Ok(())
+}
+
+/// The orders whose instructions are counted, and the metrics of their rows.
+const COUNTED: [(MeasuredOrder, &str); 2] = [
+    (MeasuredOrder::PacketByPacket, "instructions, naive"),
+    (MeasuredOrder::StageByStage { split_act: true }, "instructions, by stage"),
+];
+
+/// One batch of every kind in both orders, in a copy of this process.
+fn count_instructions(
+    forwarders: &mut [Forwarder],
+    fib: &Fib,
+    batch_packets: usize,
+    table: &mut Table,
+) -> anyhow::Result<()> {
+    let shapes = forwarders.len();
+    let counts = instruction_count::in_a_copy(|results| {
+        let mut slots = results.chunks_exact_mut(Stage::ALL.len());
+        for forwarder in forwarders {
+            for (order, _) in COUNTED {
+                let costs = count_batches(forwarder, fib, order, batch_packets)?;
+                for (costs, slot) in costs.into_iter().zip(slots.by_ref()) {
+                    for (count, stage) in slot.iter_mut().zip(Stage::ALL) {
+                        *count = costs.ticks(stage) - u64::from(costs.readings(stage)) * reading_instructions();
+                    }
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let mut slots = counts.chunks_exact(Stage::ALL.len());
+    for shape in &SHAPES[..shapes] {
+        for (_, metric) in COUNTED {
+            for (case, slot) in [MISS, DATA, DATA_BY_TOKEN, HIT].into_iter().zip(slots.by_ref()) {
+                let case = format!("{case}{}", shape.suffix);
+                let mut add = |subject, count: u64| {
+                    table.add(&case, subject, metric, "instructions per packet", count as f64 / batch_packets as f64);
+                };
+                for (&count, stage) in slot.iter().zip(Stage::ALL).filter(|(count, _)| **count > 0) {
+                    add(stage.name(), count);
+                }
+                add("all stages", slot.iter().sum());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// In the copy: what a batch of Interests, of Data by name, of Data by token and of hits takes.
+fn count_batches(
+    forwarder: &mut Forwarder,
+    fib: &Fib,
+    order: MeasuredOrder,
+    batch_packets: usize,
+) -> anyhow::Result<[StageCosts; 4]> {
+    let decide = |engine: &mut Engine, now, view: &View<'_>, frames: &mut [Frame<'_>], out: &mut Output| {
+        let clock = instruction_count::clock;
+        Ok(instruction_count::step(|| engine.process_measured(now, view, frames, out, order, clock)))
+    };
+    let age = age_of_hits(forwarder, 0);
+    // One batch of each kind: the first of those prepared.
+    forwarder.prepare_packets(batch_packets, Finding::Name);
+    let by_name = forwarder.run_prepared_by(fib, batch_packets, decide)?;
+    forwarder.prepare_packets(batch_packets, Finding::Token);
+    let by_token = forwarder.run_prepared_by(fib, batch_packets, decide)?;
+    let hits = forwarder.hits_by(fib, batch_packets, 1, age, decide)?;
+    Ok([by_name.interests[0], by_name.data[0], by_token.data[0], hits[0]])
+}
+
+/// In the copy: instructions between two readings with nothing between them.
+fn reading_instructions() -> u64 {
+    instruction_count::step(|| {
+        let clock = black_box(instruction_count::clock as fn() -> u64);
+        let first = clock();
+        clock() - first
+    })
+}
+
+const BATCH_SIZE_NAMES: [&str; BATCH_SIZES.len()] =
+    ["batch of 1", "batch of 2", "batch of 4", "batch of 8", "batch of 16", "batch of 32", "batch of 64"];
+
+const CYCLES: &str = "TSC cycles per packet";
+const MISS: &str = "Interest, miss";
+const HIT: &str = "Interest, hit";
+const DATA: &str = "Data by name";
+const DATA_BY_TOKEN: &str = "Data by token";
+
+fn outcome(table: &Table, forwarders: &[Forwarder], fib: &Fib, reading_cycles: f64) -> Outcome {
+    let mut rows = table.rows();
+    // What belongs to one kind of packet stands together, in the order of the first way.
+    let mut cases: Vec<String> = rows.iter().map(|row| row.case.clone()).collect();
+    let mut seen = HashSet::new();
+    cases.retain(|case| seen.insert(case.clone()));
+    rows.sort_by_key(|row| cases.iter().position(|case| *case == row.case));
+    let median = |case: &str, subject: &str, metric: &str| {
+        let row = rows
+            .iter()
+            .find(|row| (row.case.as_str(), row.subject.as_str(), row.metric.as_str()) == (case, subject, metric))?;
+        Some(row.value.as_ref()?.median)
+    };
+    let mut headline = BTreeMap::from([("reading_cycles".to_owned(), reading_cycles)]);
+    for (key, case, subject, metric) in [
+        ("interest_miss_cycles", MISS, "vector", "whole"),
+        ("interest_hit_cycles", HIT, "vector", "whole"),
+        ("data_cycles", DATA, "vector", "whole"),
+        ("data_by_token_cycles", DATA_BY_TOKEN, "vector", "whole"),
+        ("interest_miss_naive_cycles", MISS, "naive", "whole"),
+        ("interest_hit_naive_cycles", HIT, "naive", "whole"),
+        ("data_naive_cycles", DATA, "naive", "whole"),
+        ("fib_naive_cycles", MISS, Stage::Fib.name(), "naive, by stage"),
+        ("fib_cycles", MISS, Stage::Fib.name(), "act, by part"),
+        ("hash_cycles", MISS, Stage::Hash.name(), "by stage"),
+        ("interest_miss_instructions", MISS, "all stages", "instructions, by stage"),
+        ("interest_hit_instructions", HIT, "all stages", "instructions, by stage"),
+        ("data_instructions", DATA, "all stages", "instructions, by stage"),
+        ("data_by_token_instructions", DATA_BY_TOKEN, "all stages", "instructions, by stage"),
+    ] {
+        if let Some(value) = median(case, subject, metric).filter(|value| value.is_finite()) {
+            headline.insert(key.to_owned(), value);
+        }
+    }
+    let octets: Vec<String> = SHAPES
+        .iter()
+        .zip(forwarders)
+        .map(|(shape, forwarder)| {
+            let (interest, data) = forwarder.packet_octets();
+            format!("names of {} components, Interests of {interest} octets, Data of {data}", shape.name_components)
+        })
+        .collect();
+    let notes = vec![
+        format!(
+            "{} FIB entries; {} Data in a full FIFO store. {}.",
+            fib.len(),
+            forwarders[0].stored(),
+            octets.join("; ")
+        ),
+        format!(
+            "A reading of the clock takes {reading_cycles:.0} cycles, which are taken off; it keeps what stands before it \
+             from overlapping with what follows, and fetches go on in it, so the parts of `act, by part` and `naive, by \
+             stage` need not add up to `act` and `whole`."
+        ),
+        "Cycles are those of the time stamp counter, which runs at the processor's base rate. Stalls \
+         by cause (Takemasa19 Tables 3.2-3.6) would need hardware counters."
+            .to_owned(),
+    ];
+    Outcome { rows, headline, notes }
+}
