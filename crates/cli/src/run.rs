@@ -15,7 +15,7 @@ use namewire_packet::{
     NameBuf,
     nfd::{ControlParameters, FaceUri, origin},
 };
-use namewire_router::{Router, RouterConfig, RouterHandle, StartError};
+use namewire_router::{CsPolicy, PageSize, Router, RouterConfig, RouterHandle, StartError};
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -72,18 +72,44 @@ pub(crate) struct Args {
     /// Most cached Data packets [default: 65536, or no limit if --cs-capacity is given]
     #[arg(long, value_name = "N")]
     pub(crate) cs_packets: Option<u64>,
+    /// Which Data goes when the cache is full: the least recently used, or the first that came
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
+    pub(crate) cs_policy: Policy,
     /// Most pending Interests [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=PIT_CAPACITY_MAX))]
     pub(crate) pit_capacity: Option<u32>,
     /// Longest time an Interest stays pending, whatever its lifetime says [default: 864000000, ten days]
     #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_lifetime: Option<u64>,
+    /// Memory pages of the tables: base ones, those that the kernel joins as it sees fit, or huge ones reserved beforehand
+    #[arg(long, value_name = "PAGES", value_enum, default_value_t)]
+    pub(crate) pages: Pages,
     /// Seed of everything random, for tests
     #[arg(long, hide = true)]
     pub(crate) seed: Option<u64>,
     /// Print nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// `--cs-policy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Policy {
+    #[default]
+    Lru,
+    Fifo,
+}
+
+/// `--pages`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Pages {
+    #[default]
+    Transparent,
+    Base,
+    #[value(name = "2MiB")]
+    Huge2MiB,
+    #[value(name = "1GiB")]
+    Huge1GiB,
 }
 
 impl Args {
@@ -255,6 +281,16 @@ fn config(args: &Args) -> RouterConfig {
     // Asked for in octets alone, the store is not to stop at the default number of packets.
     let packets_default = if args.cs_capacity.is_some() { u64::MAX } else { engine.cs_capacity_packets };
     engine.cs_capacity_packets = args.cs_packets.unwrap_or(packets_default);
+    engine.cs_policy = match args.cs_policy {
+        Policy::Lru => CsPolicy::Lru,
+        Policy::Fifo => CsPolicy::Fifo,
+    };
+    engine.pages = match args.pages {
+        Pages::Transparent => PageSize::Transparent,
+        Pages::Base => PageSize::Base,
+        Pages::Huge2MiB => PageSize::Huge2MiB,
+        Pages::Huge1GiB => PageSize::Huge1GiB,
+    };
     engine.pit_capacity_entries = args.pit_capacity.unwrap_or(engine.pit_capacity_entries);
     engine.max_lifetime_ms = args.max_lifetime.unwrap_or(engine.max_lifetime_ms);
     engine.record_capacity = engine.record_capacity.max(engine.pit_capacity_entries);
@@ -326,6 +362,8 @@ mod tests {
             "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
              --workers 4 --pin 0,1,0,1 --busy-poll 50 --no-udp-offload --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
              --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --max-lifetime 60000 --seed 7 --quiet",
+             --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --cs-policy fifo --pages 2MiB \
+             --seed 7 --quiet",
         )
         .unwrap();
         assert_eq!(args.udp_listeners().addresses.len(), 2);
@@ -333,6 +371,7 @@ mod tests {
         assert_eq!((args.faces.len(), args.routes.len(), args.workers), (2, 2, 4));
         let config = config(&args);
         assert_eq!((config.pin, config.busy_poll.as_micros(), config.udp_offload), (vec![0, 1, 0, 1], 50, false));
+        assert_eq!((config.engine.cs_policy, config.engine.pages), (CsPolicy::Fifo, PageSize::Huge2MiB));
         assert_eq!(args.routes[1].0.to_string(), "/a/v=1");
         assert_eq!((args.cs_capacity, config.engine.max_lifetime_ms), (Some(64 << 20), 60_000));
         for bad in [
@@ -344,6 +383,8 @@ mod tests {
             "--route /a",
             "--no-udp --listen-udp 1.2.3.4:5",
             "--face a",
+            "--cs-policy lfu",
+            "--pages 4MiB",
         ] {
             assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
         }

@@ -214,3 +214,128 @@ fn an_application_that_says_nonsense_is_disconnected_and_counted() {
     let status = stdout(&router.ask(&["status"]));
     assert!(status.contains("face-closed.malformed-element 1"), "{status}");
 }
+
+/// Three Data in a store for two; the first was asked for again before the third came.
+#[test]
+fn the_policy_of_the_command_line_decides_what_the_store_forgets() {
+    let directory = tempfile::tempdir().unwrap();
+    for (policy, kept, forgotten) in [("lru", "/x/a", "/x/b"), ("fifo", "/x/b", "/x/a")] {
+        let socket = directory.path().join(format!("{policy}.sock"));
+        let router = Router::start(&socket, &["--cs-packets", "2", "--cs-policy", policy]);
+        let peek = |name: &str| router.ask(&["peek", name, "--lifetime", "1000"]);
+        for name in ["/x/a", "/x/b", "/x/c"] {
+            publish_once(&router, name);
+            assert_eq!(peek(name).stdout, name.as_bytes());
+            if name == "/x/b" {
+                assert_eq!(peek("/x/a").stdout, b"/x/a", "{policy}: still stored");
+            }
+        }
+        assert_eq!(peek(kept).stdout, kept.as_bytes(), "{policy}");
+        assert_eq!(peek(forgotten).status.code(), Some(6), "{policy}: gone, and nobody else has it");
+    }
+}
+
+/// A producer that answers one Interest for `name` with its own name, once it is registered.
+fn publish_once(router: &Router, name: &str) {
+    let mut poke = Command::new(NAMEWIRE)
+        .args(["--transport", &format!("unix://{}", router.socket.display()), "poke", name, "--timeout", "20000"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    poke.stdin.take().unwrap().write_all(name.as_bytes()).unwrap();
+    let began = Instant::now();
+    while !stdout(&router.ask(&["route", "list"])).contains(name) {
+        assert!(began.elapsed() < Duration::from_secs(10), "{name} is not registered");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::spawn(move || poke.wait());
+}
+
+/// What the kernel says of the process, by the name of the line.
+fn status_kib(router: &Router, line: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", router.process.id())).unwrap();
+    let value = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();
+    value.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn base_pages_are_joined_by_nobody_and_transparent_ones_may_be() {
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        eprintln!("SKIPPED: this kernel has no transparent huge pages");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for (arguments, may_be_joined) in
+        [(&[][..], true), (&["--pages", "transparent"], true), (&["--pages", "base"], false)]
+    {
+        let router = Router::start(&directory.path().join("nfd.sock"), arguments);
+        let maps = std::fs::read_to_string(format!("/proc/{}/smaps", router.process.id())).unwrap();
+        let mut flags = maps.lines().filter_map(|line| line.strip_prefix("VmFlags:"));
+        // "hg": advised to be huge.
+        assert_eq!(
+            flags.any(|flags| flags.split_whitespace().any(|flag| flag == "hg")),
+            may_be_joined,
+            "{arguments:?}"
+        );
+        assert_eq!(status_kib(&router, "HugetlbPages"), 0);
+    }
+}
+
+#[test]
+fn huge_pages_that_nobody_reserved_are_a_named_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nfd.sock");
+    for (pages, kib) in [("2MiB", 2048), ("1GiB", 1_048_576)] {
+        let run = Command::new(NAMEWIRE)
+            .args(["run", "--no-udp", "--no-tcp", "--pages", pages, "--cs-capacity", "256 GiB", "--socket"])
+            .arg(&socket)
+            .output()
+            .unwrap();
+        let message = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(1), "{message}");
+        assert!(message.contains(&format!("on pages of {pages}")), "{message}");
+        assert!(message.contains(&format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB/nr_hugepages")), "{message}");
+        assert!(!socket.exists());
+    }
+}
+
+/// Huge pages beyond those reserved before; given back on drop.
+struct Reserved(u64);
+
+impl Reserved {
+    const FILE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+
+    /// `None` if this process may not, or the kernel has no such memory left.
+    fn more(pages: u64) -> Option<Self> {
+        let read = || Some(std::fs::read_to_string(Self::FILE).ok()?.trim().parse::<u64>().ok()?);
+        let before = read()?;
+        std::fs::write(Self::FILE, (before + pages).to_string()).ok()?;
+        let reserved = Self(before);
+        (read()? >= before + pages).then_some(reserved)
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let _ = std::fs::write(Self::FILE, self.0.to_string());
+    }
+}
+
+#[test]
+fn reserved_huge_pages_are_used() {
+    let Some(_reserved) = Reserved::more(400) else {
+        eprintln!(
+            "SKIPPED: 400 huge pages of 2 MiB cannot be reserved here (this needs root and 800 MiB of free memory)"
+        );
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    for workers in ["1", "2"] {
+        let router = Router::start(&directory.path().join("nfd.sock"), &["--pages", "2MiB", "--workers", workers]);
+        publish_once(&router, "/x/a");
+        assert_eq!(router.ask(&["peek", "/x/a"]).stdout, b"/x/a");
+        // The FIB's index and entries, and at least one table of a worker.
+        let used_kib = status_kib(&router, "HugetlbPages");
+        assert!(used_kib >= 3 * 2048, "{used_kib} KiB of huge pages with {workers} workers");
+    }
+}

@@ -1,6 +1,7 @@
 //! Settings of a router, and why it may fail to start.
 
 use namewire_engine::{EngineConfig, dispatch::MAX_WORKERS};
+use namewire_tables::PageSize;
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 /// UDP and TCP port of NDN.
@@ -22,7 +23,7 @@ pub struct RouterConfig {
     pub busy_poll: Duration,
     /// The processors that workers run on, one each. Default none: the kernel chooses.
     pub pin: Vec<usize>,
-    /// Tables and policies.
+    /// Tables and policies. The FIB lies on the same pages as the tables of the workers.
     pub engine: EngineConfig,
     /// Most FIB entries. Default 1,200,000: a full RIB (1,000,000), next hops added by hand
     /// and strategy choices. Memory grows with use.
@@ -68,6 +69,14 @@ impl RouterConfig {
         Ok(())
     }
 
+    /// The kernel did not map a table.
+    pub(crate) fn unmapped(&self, source: io::Error) -> StartError {
+        match self.engine.pages {
+            pages @ (PageSize::Huge2MiB | PageSize::Huge1GiB) => StartError::HugePages { pages, source },
+            PageSize::Base | PageSize::Transparent => StartError::Tables(source),
+        }
+    }
+
     /// The share of one worker.
     pub(crate) fn engine_per_worker(&self) -> EngineConfig {
         let workers = self.workers as u64;
@@ -83,6 +92,11 @@ impl RouterConfig {
             ..engine.clone()
         }
     }
+}
+
+/// Where an administrator says how many huge pages of a size there are to be.
+fn reserve_file(pages: PageSize) -> String {
+    format!("/sys/kernel/mm/hugepages/hugepages-{}kB/nr_hugepages", pages.bytes() >> 10)
 }
 
 /// Why a router did not start.
@@ -119,8 +133,20 @@ pub enum StartError {
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
     /// The kernel does not map the memory that the tables may need.
-    #[error("cannot map the tables; choose smaller capacities, or reserve huge pages: {0}")]
+    #[error("cannot map the tables; choose smaller capacities: {0}")]
     Tables(#[source] io::Error),
+    /// Too few of the huge pages that were asked for are reserved.
+    #[error(
+        "cannot map the tables on pages of {}: {source}; reserve more of them (write their number to {}), or choose \
+         smaller capacities or other pages",
+        .pages.name(), reserve_file(*.pages)
+    )]
+    HugePages {
+        /// The pages asked for.
+        pages: PageSize,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The strategies of the configuration cannot be had.
     #[error("cannot start: {0}")]
     Strategy(#[from] namewire_management::StrategyError),

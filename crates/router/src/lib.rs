@@ -33,5 +33,7 @@ mod startup;
 mod worker;
 
 pub use config::{DEFAULT_PORT, RouterConfig, StartError};
+/// Types of the settings.
+pub use namewire_tables::{CsPolicy, PageSize};
 pub use router_drop::RouterDrop;
 pub use startup::{Router, RouterHandle};

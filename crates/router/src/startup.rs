@@ -110,8 +110,8 @@ impl Router {
         let secrets = Secrets::new(config.seed)?;
         let mut listeners = Listeners::open(&config)?;
         let dispatcher = Arc::new(Dispatcher::new(config.workers, secrets.shards));
-        let fib = Fib::with_config(FibConfig::new(config.fib_capacity_entries), secrets.tables)
-            .map_err(StartError::Tables)?;
+        let fib_config = FibConfig { pages: config.engine.pages, ..FibConfig::new(config.fib_capacity_entries) };
+        let fib = Fib::with_config(fib_config, secrets.tables).map_err(|error| config.unmapped(error))?;
         let shared = Arc::new(Shared::new(fib, dispatcher));
         let (events, event_queue) = mpsc::unbounded_channel();
         let (interests, interest_queue) = mpsc::channel(MANAGEMENT_QUEUE);
@@ -218,7 +218,7 @@ fn start_workers(
         let worker = Worker {
             shared: Arc::clone(shared),
             engine: Engine::new(config.engine_per_worker(), index as u8, dispatcher, secrets.tables, seed)
-                .map_err(StartError::Tables)?,
+                .map_err(|error| config.unmapped(error))?,
             messages: queue,
             inbox,
             busy_poll: config.busy_poll,
