@@ -307,7 +307,7 @@ impl Reserved {
 
     /// `None` if this process may not, or the kernel has no such memory left.
     fn more(pages: u64) -> Option<Self> {
-        let read = || Some(std::fs::read_to_string(Self::FILE).ok()?.trim().parse::<u64>().ok()?);
+        let read = || std::fs::read_to_string(Self::FILE).ok()?.trim().parse::<u64>().ok();
         let before = read()?;
         std::fs::write(Self::FILE, (before + pages).to_string()).ok()?;
         let reserved = Self(before);

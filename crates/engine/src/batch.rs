@@ -202,6 +202,9 @@ pub struct Engine {
     pub(crate) name_copy: Vec<u8>,
     /// Downstreams being told the same.
     pub(crate) faces_to_tell: Vec<FaceId>,
+    /// Pending entries that a change of faces or next hops concerns. Room for all of them:
+    /// address space, memory only as it is used.
+    pub(crate) entries_to_visit: Vec<PitId>,
     /// Prefixes under the dispatcher's key.
     pub(crate) dispatch_hashes: NameHashes,
     /// Prefixes of a delegation, or of a name that did not just arrive.
@@ -247,6 +250,7 @@ impl Engine {
             key,
         )?;
         let records = Records::new(config.record_capacity, config.pages)?;
+        let entries_to_visit = Vec::with_capacity(tables.pit_capacity_entries() as usize);
         let timers = TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, tables.pit_capacity_entries(), config.pages)?;
         let dead_nonces = DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key, config.pages)?;
         Ok(Engine {
@@ -270,9 +274,10 @@ impl Engine {
             matches: Vec::with_capacity(MAX_MATCHES),
             name_copy: Vec::with_capacity(2 * MAX_PACKET_BYTES),
             faces_to_tell: Vec::with_capacity(MAX_RECORDS),
-            dispatch_hashes: NameHashes::default(),
-            name_hashes: NameHashes::default(),
-            hashes: vec![NameHashes::default(); BATCH_PACKETS],
+            entries_to_visit,
+            dispatch_hashes: NameHashes::with_full_room(),
+            name_hashes: NameHashes::with_full_room(),
+            hashes: (0..BATCH_PACKETS).map(|_| NameHashes::with_full_room()).collect(),
             stage_costs: StageCosts::new(|| 0),
         })
     }

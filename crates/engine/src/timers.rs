@@ -60,7 +60,9 @@ impl Engine {
         self.begin(out);
         let mut pass = Pass { now, view: *view, out };
         let mut wire = std::mem::take(&mut self.interest_copy);
-        let mut goes_by = |id: &PitId| {
+        let mut entries = std::mem::take(&mut self.entries_to_visit);
+        entries.clear();
+        entries.extend(self.tables.pit_iter_ids().filter(|id| {
             let pit = self.tables.pit(*id);
             if !pit.state.by_hint {
                 return self.tables.group_name(pit.group()).starts_with(prefix.value());
@@ -69,10 +71,9 @@ impl Engine {
             self.tables.pit_interest(*id, &mut wire);
             let interest = Interest::parse(&wire);
             interest.is_ok_and(|interest| delegations(&interest).any(|name| prefix.is_prefix_of(&name)))
-        };
-        let entries: Vec<PitId> = self.tables.pit_iter_ids().filter(&mut goes_by).collect();
+        }));
         self.interest_copy = wire;
-        for entry in entries {
+        for &entry in &entries {
             let is_full = pass.out.transmits.len() >= SENDS_PER_SCAN;
             self.with_strategy(&mut pass, entry, |strategy, context| {
                 if context.prefix() != Some(prefix.value()) || !context.choose_ingress_for(face) {
@@ -84,6 +85,7 @@ impl Engine {
                 }
             });
         }
+        self.entries_to_visit = entries;
     }
 
     /// Forgets faces that are gone: nobody there waits or answers any more. An entry whose
@@ -93,8 +95,10 @@ impl Engine {
     pub fn faces_removed(&mut self, now: Instant, faces: &[FaceId]) {
         debug_assert!(faces.is_sorted());
         let is_gone = |face: &FaceId| faces.binary_search(face).is_ok();
-        let entries: Vec<PitId> = self.tables.pit_iter_ids().collect();
-        for entry in entries {
+        let mut entries = std::mem::take(&mut self.entries_to_visit);
+        entries.clear();
+        entries.extend(self.tables.pit_iter_ids());
+        for &entry in &entries {
             let state = &mut self.tables.pit_mut(entry).state;
             let downstreams = state.in_records.len();
             self.records.forget_downstreams(state, is_gone);
@@ -109,6 +113,7 @@ impl Engine {
                 self.arm(entry);
             }
         }
+        self.entries_to_visit = entries;
     }
 
     /// Calls a strategy for an entry without a packet at hand.

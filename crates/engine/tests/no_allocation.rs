@@ -1,16 +1,22 @@
-//! An engine whose buffers have grown to what packets ask for allocates nothing, whatever
-//! they carry: hints of long names, missing nonces, Nacks, prefixes, timers. A file of its
+//! The engine allocates nothing once it is made: not for a packet of any kind, not for a
+//! timer, not at the limits of its tables, not when faces or next hops change. A file of its
 //! own: it counts the allocations of the whole process.
 #![allow(unsafe_code, reason = "leaf: an allocator that counts, around the system's")]
 
+mod harness;
+
+use harness::*;
 use namewire_engine::{
-    Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame, Instant, Output, StrategyTable, View,
-    dispatch::{Dispatcher, Round},
+    Counters, DropReason, Engine, EngineConfig, FaceId, Frame, Instant, LinkType, Output, Schedule, UnsolicitedPolicy,
+    View, dispatch::Round, schedule::measured::MeasuredOrder,
 };
-use namewire_packet::{DataBuilder, InterestBuilder, NackReason, Name, NameBuf, Nonce, lp::LpHeaders};
-use namewire_tables::{Fib, HashKey, NextHop};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use namewire_packet::{Interest, NackReason, lp::PitToken};
+use namewire_tables::{CsPolicy, NameHashes};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    collections::VecDeque,
+};
 
 struct Counting;
 
@@ -47,76 +53,267 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const DOWN: FaceId = FaceId(300);
-const OTHER: FaceId = FaceId(301);
-const UP: FaceId = FaceId(302);
-
-/// `/<first>/…` of that many components, the last two telling the numbers.
-fn name(first: &str, components: usize, round: u32, number: u32) -> NameBuf {
-    let mut value = format!("\x08\x01{first}").into_bytes();
-    (3..components).for_each(|_| value.extend_from_slice(b"\x08\x01n"));
-    for last in [round, number] {
-        value.extend_from_slice(&[8, 4]);
-        value.extend_from_slice(&last.to_be_bytes());
-    }
-    Name::parse_value(&value).unwrap().to_buf()
-}
-
-/// Packets of one batch, with the face that each comes from.
-fn packets(round: u32) -> Vec<(FaceId, LpHeaders, Vec<u8>)> {
-    let plain = LpHeaders::default();
-    let mut packets = Vec::new();
-    for number in 0..9 {
-        let nonce = Nonce::from_u32(number);
-        let hint: Vec<NameBuf> =
-            (0..9).map(|place| name(if place < 7 { "x" } else { "r" }, 30, round, place)).collect();
-        let hinted = InterestBuilder::new(name("h", 20, round, number)).forwarding_hint(&hint).nonce(nonce).build();
-        let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..plain };
-        let asked = name("r", 20, round, number);
-        let by_prefix = InterestBuilder::new(&asked).can_be_prefix(true);
-        let answer = DataBuilder::new(name("r", 20, round, number).join(namewire_packet::Component::generic(b"x")));
-        packets.extend([
-            (DOWN, plain, hinted.clone()),
-            (DOWN, plain, by_prefix.build()), // without a nonce
-            (OTHER, plain, by_prefix.nonce(nonce).build()),
-            (UP, nack, hinted),
-        ]);
-        if number % 2 == 0 {
-            packets.push((UP, plain, answer.sign_digest()));
-        }
-        packets.push((UP, plain, DataBuilder::new(name("u", 20, round, number)).sign_digest()));
-    }
-    packets
+/// Runs `work`, which must not allocate.
+fn without_allocation(what: &str, work: impl FnOnce()) {
+    let before = ALLOCATIONS.get();
+    work();
+    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations: {what}");
 }
 
 #[test]
-fn an_engine_allocates_nothing_once_its_buffers_have_grown() {
-    let key = HashKey::from_seed(1);
-    let dispatcher = Dispatcher::new(1, HashKey::from_seed(2)).into();
-    let config = EngineConfig { cs_capacity_packets: 20, dead_nonce_capacity: 50, ..EngineConfig::default() };
-    let mut engine = Engine::new(config, 0, dispatcher, key, 3).unwrap();
-    let (mut fib, mut faces, strategies) = (Fib::new(10, key), FaceTable::default(), StrategyTable::default());
-    for face in [DOWN, OTHER, UP] {
-        faces.insert(face, FaceAttributes::new(FaceScope::NonLocal, 0, true));
+fn the_counter_counts() {
+    let before = ALLOCATIONS.get();
+    drop(std::hint::black_box(vec![1_u8; 100]));
+    assert!(ALLOCATIONS.get() > before);
+}
+
+/// An Interest that was sent on, and may be answered.
+struct Pending {
+    from: FaceId,
+    name: String,
+    nonce: u32,
+    token: Option<PitToken>,
+}
+
+/// A worker among two, with tables so small that every limit is met, and its neighbours.
+struct World {
+    node: Node,
+    out: Output,
+    rng: fastrand::Rng,
+    pending: VecDeque<Pending>,
+    handed_over: usize,
+}
+
+const FACES: [FaceId; 8] = [A, B, C, D, L, M, X, H];
+
+/// More components than hashes stand inline.
+const LONG_DELEGATION: &str = "/none/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/u/v/w/x/y/z";
+
+impl World {
+    fn new(cs_policy: CsPolicy, schedule: Schedule, unsolicited: UnsolicitedPolicy, seed: u64) -> Self {
+        let mut node = Node::with_workers(
+            EngineConfig {
+                pit_capacity_entries: 70,
+                record_capacity: 12,
+                interest_overflow_bytes: 6_000,
+                cs_capacity_bytes: 60_000,
+                cs_capacity_packets: 150,
+                cs_policy,
+                dead_nonce_capacity: 100,
+                region_names: vec![uri("/region/here")],
+                schedule,
+                unsolicited,
+                ..EngineConfig::default()
+            },
+            2,
+        );
+        node.route("/best", &[B, C, L]);
+        node.route_with("/all", &[A, C, X, H], MULTICAST);
+        node.route("/localhop", &[B, M]);
+        for face in [B, C, M] {
+            node.faces.get(face).unwrap().tokens.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        Self {
+            node,
+            out: Output::default(),
+            rng: fastrand::Rng::with_seed(seed),
+            pending: VecDeque::new(),
+            handed_over: 0,
+        }
     }
-    fib.insert(b"\x08\x01r", &[NextHop { face: UP.0, cost: 0 }], 0, false).unwrap();
-    let view = View { fib: fib.view(), strategies: &strategies, faces: &faces };
-    let mut out = Output::default();
-    let mut run = |round: u32| {
-        let mut packets = packets(round);
-        let mut frames: Vec<Frame<'_>> = packets
+
+    fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.rng.usize(..choices.len())]
+    }
+
+    /// Few enough names that they meet again, some too long to stand inline.
+    fn name(&mut self) -> String {
+        let root = self.choose(&["/best", "/best", "/all", "/all", "/localhop", "/localhost", "/none"]);
+        let tail = if self.rng.u8(..8) == 0 { "/long".repeat(30) } else { String::new() };
+        format!("{root}/{}{tail}", self.rng.u32(..400))
+    }
+
+    fn interest(&mut self) -> (FaceId, Packet) {
+        if self.rng.u8(..15) == 0
+            && let Some(Pending { name, nonce, .. }) = self.pending.back()
+        {
+            let looped = interest(name, *nonce);
+            return (self.choose(&FACES), looped);
+        }
+        let (name, nonce) = (self.name(), self.rng.u32(..));
+        let by_digest = self.rng.u8(..20) == 0;
+        let name = if by_digest { full_name(&fresh_data(&name, 0)) } else { name };
+        let mut packet = if self.rng.u8(..10) == 0 { bare_interest(&name) } else { interest(&name, nonce) };
+        packet = packet.lifetime_ms(self.choose(&[0, 10, 100, 4000]));
+        let odd = |world: &mut Self, one_in: u8| world.rng.u8(..one_in) == 0;
+        packet = if odd(self, 5) { packet.can_be_prefix() } else { packet };
+        packet = if odd(self, 5) { packet.must_be_fresh() } else { packet };
+        packet = if odd(self, 5) { packet.hop_limit(self.choose(&[0, 1, 200])) } else { packet };
+        packet = if odd(self, 9) { packet.hint(&[self.choose(&["/region", "/all", LONG_DELEGATION])]) } else { packet };
+        packet = if odd(self, 9) { packet.parameters(&[1; 300]) } else { packet };
+        packet = if odd(self, 3) { packet.token(&[7; 9]) } else { packet };
+        packet = if odd(self, 20) { packet.next_hop(D) } else { packet };
+        (self.choose(&FACES), packet)
+    }
+
+    /// What may come at any moment. The answers are to Interests that went out before.
+    fn packet(&mut self) -> (FaceId, Packet) {
+        let answered = match self.rng.u8(..10) {
+            0..=4 => return self.interest(),
+            5..=8 => self.pending.pop_front(),
+            _ => None,
+        };
+        let Some(Pending { from, name, nonce, token }) = answered else {
+            let unasked = fresh_data(&self.name(), 50);
+            let malformed = Packet::raw(vec![5, 200, 7]);
+            let packet = if self.rng.bool() { unasked } else { malformed };
+            return (self.choose(&FACES), packet);
+        };
+        let mut packet = match self.rng.u8(..4) {
+            0 => nack(self.choose(&[NackReason::Congestion, NackReason::NoRoute, NackReason::Duplicate]), &name, nonce),
+            _ if self.rng.u8(..4) == 0 => data(&format!("{name}/below")),
+            _ => fresh_data(&name, 50),
+        };
+        packet.headers.pit_token = token.filter(|_| self.rng.bool());
+        packet = if self.rng.u8(..20) == 0 { packet.no_cache() } else { packet };
+        (from, packet)
+    }
+
+    /// Everybody asks for the same few names at once.
+    fn crowd(&mut self, place: usize) -> (FaceId, Packet) {
+        let packet = interest(&format!("/best/crowd/{}", place % 8), self.rng.u32(..)).must_be_fresh();
+        (FACES[place / 8], packet)
+    }
+
+    fn batch(&mut self, is_crowd: bool, measured: Option<MeasuredOrder>) {
+        let mut scratch = NameHashes::with_full_room();
+        let mut received: Vec<(FaceId, Packet, Round)> = Vec::new();
+        for place in 0..64 {
+            let (face, packet) = if is_crowd { self.crowd(place) } else { self.packet() };
+            let mut round = Round::default();
+            without_allocation("dispatch", || {
+                round = self.node.dispatcher.route(0, &packet.headers, &packet.wire, &mut scratch);
+                round.take(0);
+            });
+            received.push((face, packet, round));
+        }
+        let mut frames: Vec<Frame<'_>> = received
             .iter_mut()
-            .map(|(face, headers, packet)| Frame { face: *face, headers: *headers, packet, round: Round::default() })
+            .map(|(face, packet, round)| Frame {
+                face: *face,
+                headers: packet.headers,
+                packet: &mut packet.wire,
+                round: *round,
+            })
             .collect();
-        let before = ALLOCATIONS.get();
-        engine.process(Instant::default().plus_ms(u64::from(round) * 5000), &view, &mut frames, &mut out);
-        engine.run_timers(Instant::default().plus_ms(u64::from(round) * 5000 + 4500), &view, &mut out);
-        ALLOCATIONS.get() - before
-    };
-    assert!(run(0) > 0, "the counter counts: buffers for long names grow");
-    (1..10).for_each(|round| assert_eq!(run(round), 0, "allocations in round {round}"));
-    let counters = engine.counters();
-    let seen = [counters.satisfied, counters.unsatisfied, counters.out_nacks, counters.aggregated];
-    assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
-    assert!(counters.limits.iter().sum::<u64>() > 0);
+        let Node { engines, fib, strategies, faces, now, .. } = &mut self.node;
+        let (engine, view) = (&mut engines[0], View { fib: fib.view(), strategies, faces });
+        without_allocation("a batch", || match measured {
+            None => engine.process(*now, &view, &mut frames, &mut self.out),
+            Some(order) => {
+                engine.process_measured(*now, &view, &mut frames, &mut self.out, order, || 0);
+            }
+        });
+        self.handed_over += self.out.hand_over.len();
+        for transmit in &self.out.transmits {
+            let wire = engine.packet(&frames, &self.out, transmit.packet);
+            if let Ok(interest) = Interest::parse(wire)
+                && transmit.headers.nack.is_none()
+            {
+                self.pending.push_back(Pending {
+                    from: transmit.face,
+                    name: interest.name().to_string(),
+                    nonce: interest.nonce().map_or(0, |nonce| nonce.to_u32()),
+                    token: transmit.headers.pit_token,
+                });
+            }
+        }
+        self.pending.truncate(300);
+    }
+
+    /// Time passes, and what is due is served.
+    fn wait(&mut self) {
+        self.node.now = self.node.now.plus_ms(self.choose(&[0, 0, 1, 5, 30, 300]));
+        let Node { engines, fib, strategies, faces, now, .. } = &mut self.node;
+        let (engine, view) = (&mut engines[0], View { fib: fib.view(), strategies, faces });
+        without_allocation("timers", || run_due_timers(engine, *now, &view, &mut self.out));
+    }
+
+    fn change_faces_and_next_hops(&mut self) {
+        let Node { engines, fib, strategies, faces, now, .. } = &mut self.node;
+        let (engine, view) = (&mut engines[0], View { fib: fib.view(), strategies, faces });
+        let prefix = uri("/all");
+        without_allocation("a new next hop", || {
+            engine.new_next_hop(*now, &view, prefix.as_name(), C, &mut self.out);
+        });
+        without_allocation("faces removed", || engine.faces_removed(&[A, L]));
+    }
+
+    fn counters(&self) -> Counters {
+        *self.node.engines[0].counters()
+    }
+}
+
+fn run_due_timers(engine: &mut Engine, now: Instant, view: &View<'_>, out: &mut Output) {
+    while engine.next_deadline().is_some_and(|deadline| deadline <= now) {
+        engine.run_timers(now, view, out);
+    }
+}
+
+fn run(cs_policy: CsPolicy, schedule: Schedule, unsolicited: UnsolicitedPolicy, measured: Option<MeasuredOrder>) {
+    let mut world = World::new(cs_policy, schedule, unsolicited, 5);
+    assert_eq!(world.node.faces.get(X).map(|face| face.link_type), Some(LinkType::MultiAccess));
+    for round in 0..400 {
+        world.batch(round % 10 == 0, measured);
+        world.wait();
+        if round % 20 == 0 {
+            world.change_faces_and_next_hops();
+        }
+        if round == 200 {
+            let engine = &mut world.node.engines[0];
+            without_allocation("a smaller store", || engine.configure_cs(20_000, 50, true, true));
+        }
+    }
+    // Every kind of end was met, those at the limits too.
+    let counters = world.counters();
+    let met = [
+        ("hits", counters.cs_hits),
+        ("satisfied", counters.satisfied),
+        ("expired", counters.unsatisfied),
+        ("aggregated", counters.aggregated),
+        ("Nacks in", counters.in_nacks),
+        ("Nacks out", counters.out_nacks),
+        ("handed over", world.handed_over as u64),
+        ("names kept for the store", world.node.engines[0].cs_len() as u64),
+    ];
+    for (what, times) in met {
+        assert!(times > 10, "{what}: {times}; {counters:?}");
+    }
+    let mut reasons = vec![
+        DropReason::PitFull,
+        DropReason::PitOverflowFull,
+        DropReason::InRecordsFull,
+        DropReason::DuplicateNonce,
+        DropReason::UnmatchedNack,
+        DropReason::ScopeViolation,
+        DropReason::Malformed,
+    ];
+    if unsolicited == UnsolicitedPolicy::DropAll {
+        reasons.push(DropReason::UnsolicitedData);
+    }
+    for reason in reasons {
+        assert!(counters.dropped(reason) > 0, "{reason:?} was not met; {counters:?}");
+    }
+}
+
+#[test]
+fn the_engine_allocates_nothing_after_the_start() {
+    for schedule in Schedule::ALL {
+        run(CsPolicy::Lru, schedule, UnsolicitedPolicy::DropAll, None);
+    }
+    run(CsPolicy::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, None);
+    for split_act in [false, true] {
+        let order = Some(MeasuredOrder::StageByStage { split_act });
+        run(CsPolicy::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, order);
+    }
 }

@@ -278,8 +278,8 @@ pub fn write_nni(out: &mut Vec<u8>, type_number: u32, number: u64) {
     out.extend_from_slice(&number.to_be_bytes()[8 - size..]);
 }
 
-/// Appends an element whose value `fill` writes. The value is moved once if its
-/// length needs more than one octet.
+/// Appends an element whose value `fill` writes. The value is moved twice if its
+/// length needs more than one octet; nothing is allocated beside what `out` needs.
 pub fn write_nested(out: &mut Vec<u8>, type_number: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     write_var_number(out, u64::from(type_number));
     let length_at = out.len();
@@ -289,9 +289,11 @@ pub fn write_nested(out: &mut Vec<u8>, type_number: u32, fill: impl FnOnce(&mut 
     if length <= 252 {
         out[length_at] = length as u8;
     } else {
-        let mut header = Vec::with_capacity(9);
-        write_var_number(&mut header, length);
-        out.splice(length_at..=length_at, header);
+        out.remove(length_at);
+        let end = out.len();
+        write_var_number(out, length);
+        let octets = out.len() - end;
+        out[length_at..].rotate_right(octets);
     }
 }
 

@@ -58,7 +58,7 @@ struct Scratch {
 impl Worker {
     /// Forwards until told to stop.
     pub(crate) fn run(mut self) {
-        let mut scratch = Scratch::default();
+        let mut scratch = Scratch { hashes: NameHashes::with_full_room(), ..Scratch::default() };
         let mut tables = self.shared.table_reader();
         let mut status_due_ns = 0;
         let mut poll_until_ns = 0;

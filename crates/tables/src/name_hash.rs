@@ -67,6 +67,12 @@ pub struct NameHashes {
 const _: () = assert!(size_of::<NameHashes>() == 232);
 
 impl NameHashes {
+    /// A buffer that never allocates: it has room for the longest name already, 4 KiB of it.
+    /// (A default one makes that room when it first needs some.)
+    pub fn with_full_room() -> Self {
+        Self { spilled: Vec::with_capacity(MAX_NAME_COMPONENTS - INLINE_COMPONENTS), ..Self::default() }
+    }
+
     /// Hashes every prefix of `name_value` in one pass.
     ///
     /// On refusal only the root is left in `self`. `name_value` must be a
