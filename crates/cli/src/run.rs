@@ -361,9 +361,8 @@ mod tests {
         let args = parse(
             "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
              --workers 4 --pin 0,1,0,1 --busy-poll 50 --no-udp-offload --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
-             --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --max-lifetime 60000 --seed 7 --quiet",
              --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --cs-policy fifo --pages 2MiB \
-             --seed 7 --quiet",
+             --max-lifetime 60000 --seed 7 --quiet",
         )
         .unwrap();
         assert_eq!(args.udp_listeners().addresses.len(), 2);

@@ -210,7 +210,7 @@ pub struct Engine {
     /// Prefixes of a delegation, or of a name that did not just arrive.
     pub(crate) name_hashes: NameHashes,
     hashes: Vec<NameHashes>,
-    /// What the last measured pass took.
+    /// What the batch at hand took so far, if it is measured.
     pub(crate) stage_costs: StageCosts,
 }
 
@@ -278,7 +278,7 @@ impl Engine {
             dispatch_hashes: NameHashes::with_full_room(),
             name_hashes: NameHashes::with_full_room(),
             hashes: (0..BATCH_PACKETS).map(|_| NameHashes::with_full_room()).collect(),
-            stage_costs: StageCosts::new(|| 0),
+            stage_costs: StageCosts::NONE,
         })
     }
 

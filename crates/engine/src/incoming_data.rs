@@ -26,7 +26,7 @@ pub(crate) const MAX_MATCHES: usize = 4 * (MAX_NAME_COMPONENTS + 2);
 const DIGEST_COMPONENT_BYTES: usize = 34;
 
 impl Engine {
-    pub(crate) fn incoming_data<const MEASURED: bool>(
+    pub(crate) fn incoming_data(
         &mut self,
         pass: &mut Pass<'_, '_>,
         arrival: &Arrival<'_>,
@@ -45,10 +45,10 @@ impl Engine {
         let Some(mut round) = self.round_with_token_checked(pass, arrival, data, by_token) else { return };
         let mut matches = std::mem::take(&mut self.matches);
         let own_name = self.collect_matches(by_token, data, hashes, hints, &mut matches);
-        self.end_of::<MEASURED>(Stage::Verdict);
+        self.end_of_part(Stage::Verdict);
         if !matches.is_empty() {
             round.answered = true;
-            self.answer::<MEASURED>(pass, arrival, face, data, (hashes, own_name), &matches);
+            self.answer(pass, arrival, face, data, (hashes, own_name), &matches);
         } else if round.is_over() && round.answered {
             // Whoever asks by its own name will come here, to the home, and finds it.
             self.content_store_insert(pass, arrival, data, (hashes, own_name), false);
@@ -86,7 +86,7 @@ impl Engine {
     }
 
     /// Stores the Data and sends it to everybody who asked here.
-    fn answer<const MEASURED: bool>(
+    fn answer(
         &mut self,
         pass: &mut Pass<'_, '_>,
         arrival: &Arrival<'_>,
@@ -96,7 +96,7 @@ impl Engine {
         matches: &[PitId],
     ) {
         let stored = self.content_store_insert(pass, arrival, data, name, false);
-        self.end_of::<MEASURED>(Stage::Insert);
+        self.end_of_part(Stage::Insert);
         self.served.clear();
         for &entry in matches {
             if let Some(stored) = stored

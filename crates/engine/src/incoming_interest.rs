@@ -31,7 +31,7 @@ pub(crate) struct Onward {
 }
 
 impl Engine {
-    pub(crate) fn incoming_interest<'v, const MEASURED: bool>(
+    pub(crate) fn incoming_interest<'v>(
         &mut self,
         pass: &mut Pass<'v, '_>,
         arrival: &Arrival<'_>,
@@ -66,7 +66,7 @@ impl Engine {
         // An entry ends with its last downstream: if there is one, somebody waits.
         if entry.is_none() && self.config.cs_serve {
             let stored = self.content_store_match(pass, interest, group, hashes);
-            self.end_of::<MEASURED>(Stage::Verdict);
+            self.end_of_part(Stage::Verdict);
             match stored {
                 Some(stored) => return self.content_store_hit(pass, arrival, stored),
                 None => self.counters.cs_misses += u64::from(!is_dead),
@@ -78,7 +78,7 @@ impl Engine {
         if is_dead {
             return self.interest_loop(pass, arrival, face, interest, hashes);
         }
-        self.content_store_miss::<MEASURED>(pass, arrival, interest, hashes, onward, (hints, group, variant));
+        self.content_store_miss(pass, arrival, interest, hashes, onward, (hints, group, variant));
     }
 
     /// Steps 2, 3 and 6. The frame itself goes on if nothing but HopLimit changes.
@@ -211,7 +211,7 @@ impl Engine {
     }
 
     /// CS miss: in-record, expiry timer, then NextHopFaceId or the strategy.
-    fn content_store_miss<'v, const MEASURED: bool>(
+    fn content_store_miss<'v>(
         &mut self,
         pass: &mut Pass<'v, '_>,
         arrival: &Arrival<'_>,
@@ -235,7 +235,7 @@ impl Engine {
         self.counters.retransmitted += u64::from(is_retransmission);
         self.counters.aggregated += u64::from(!is_new && !is_retransmission);
         self.arm(entry);
-        self.end_of::<MEASURED>(Stage::Insert);
+        self.end_of_part(Stage::Insert);
 
         let trigger = Trigger {
             ingress: arrival.face,
@@ -253,7 +253,7 @@ impl Engine {
             }
             found => next_hop_entry(pass, &mut self.name_hashes, interest, *found).map_or(&[], |found| found.nexthops),
         };
-        self.end_of::<MEASURED>(Stage::Fib);
+        self.end_of_part(Stage::Fib);
         let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
         match arrival.headers.next_hop_face_id {
             Some(face) => context.send_to_chosen_face(face),

@@ -201,28 +201,21 @@ impl Engine {
 
     /// A view of the next frame, and the hash of every prefix of its name.
     fn decode_and_hash(&mut self, batch: &mut Batch<'_, '_, '_, '_>) {
-        let packet = batch.packets.len();
-        self.decode_next(batch);
-        self.hash(batch, packet);
-    }
-
-    fn decode_next(&self, batch: &mut Batch<'_, '_, '_, '_>) {
-        let decoded = decode(&batch.frames[batch.packets.len()]);
-        batch.packets.push(Packet { decoded, hints: Hints::default() });
-    }
-
-    fn hash(&self, batch: &mut Batch<'_, '_, '_, '_>, packet: usize) {
-        let Packet { decoded, .. } = &mut batch.packets[packet];
-        let name = match decoded {
+        let place = batch.packets.len();
+        let mut decoded = decode(&batch.frames[place]);
+        self.end_of_part(Stage::Decode);
+        let name = match &decoded {
             Decoded::Interest(interest) | Decoded::Nack(_, interest) => Some(interest.name()),
             Decoded::Data(data) => Some(data.name()),
             Decoded::Refused(_) => None,
         };
         if let Some(name) = name
-            && batch.hashes[packet].compute(self.tables.key(), name.value()).is_err()
+            && batch.hashes[place].compute(self.tables.key(), name.value()).is_err()
         {
-            *decoded = Decoded::Refused(DropReason::NameTooLong);
+            decoded = Decoded::Refused(DropReason::NameTooLong);
         }
+        batch.packets.push(Packet { decoded, hints: Hints::default() });
+        self.end_of_part(Stage::Hash);
     }
 
     /// Begins to fetch the bucket of the packet's name.
@@ -278,28 +271,17 @@ impl Engine {
 
     /// The packet's pipeline.
     fn act<'v>(&mut self, pass: &mut Pass<'v, '_>, batch: &Batch<'_, '_, '_, 'v>, packet: usize) {
-        self.act_on::<false>(pass, batch, packet);
-    }
-
-    fn act_on<'v, const MEASURED: bool>(
-        &mut self,
-        pass: &mut Pass<'v, '_>,
-        batch: &Batch<'_, '_, '_, 'v>,
-        packet: usize,
-    ) {
         let Frame { face, headers, round, .. } = &batch.frames[packet];
         let arrival = Arrival { index: packet as u16, face: *face, headers, round: *round };
         let hashes = &batch.hashes[packet];
         let Packet { decoded, hints } = &batch.packets[packet];
         match decoded {
-            Decoded::Interest(interest) => {
-                self.incoming_interest::<MEASURED>(pass, &arrival, interest, hashes, hints);
-            }
-            Decoded::Data(data) => self.incoming_data::<MEASURED>(pass, &arrival, data, hashes, hints),
+            Decoded::Interest(interest) => self.incoming_interest(pass, &arrival, interest, hashes, hints),
+            Decoded::Data(data) => self.incoming_data(pass, &arrival, data, hashes, hints),
             Decoded::Nack(reason, interest) => self.incoming_nack(pass, &arrival, *reason, interest, hashes),
             Decoded::Refused(reason) => self.counters.drop(*reason),
         }
-        self.end_of::<MEASURED>(Stage::Emit);
+        self.end_of_part(Stage::Emit);
     }
 }
 

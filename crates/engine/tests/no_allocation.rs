@@ -312,8 +312,8 @@ fn the_engine_allocates_nothing_after_the_start() {
         run(CsPolicy::Lru, schedule, UnsolicitedPolicy::DropAll, None);
     }
     run(CsPolicy::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, None);
-    for split_act in [false, true] {
-        let order = Some(MeasuredOrder::StageByStage { split_act });
+    for split in [false, true] {
+        let order = Some(MeasuredOrder::StageByStage { split });
         run(CsPolicy::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, order);
     }
 }

@@ -254,8 +254,8 @@ proptest! {
         }
         for order in [
             MeasuredOrder::PacketByPacket,
-            MeasuredOrder::StageByStage { split_act: false },
-            MeasuredOrder::StageByStage { split_act: true },
+            MeasuredOrder::StageByStage { split: false },
+            MeasuredOrder::StageByStage { split: true },
         ] {
             let mut node = node(with(Schedule::default()));
             node.measured = Some(order);

@@ -7,8 +7,8 @@ use namewire_engine::schedule::measured::{MeasuredOrder, Stage, StageCosts};
 
 const ORDERS: [MeasuredOrder; 3] = [
     MeasuredOrder::PacketByPacket,
-    MeasuredOrder::StageByStage { split_act: false },
-    MeasuredOrder::StageByStage { split_act: true },
+    MeasuredOrder::StageByStage { split: false },
+    MeasuredOrder::StageByStage { split: true },
 ];
 
 /// The clock of the harness ticks with every reading, so ticks are readings.
@@ -26,8 +26,10 @@ fn measure(node: &mut Node, order: MeasuredOrder, packets: &[(namewire_engine::F
 
 #[test]
 fn every_kind_of_packet_passes_its_stages() {
-    use Stage::{Act, Decode, Emit, Fib, Hash, Insert, PrefetchBuckets, PrefetchEntries, Probe, ProbeFib, Verdict};
-    let front = [Decode, Hash, PrefetchBuckets, ProbeFib, Probe, PrefetchEntries];
+    use Stage::{
+        Act, Decode, DecodeAndHash, Emit, Fib, Hash, Insert, PrefetchBuckets, PrefetchEntries, Probe, ProbeFib, Verdict,
+    };
+    let middle = [PrefetchBuckets, ProbeFib, Probe, PrefetchEntries];
     for order in ORDERS {
         let mut node = Node::routing("/a", &[B]);
         let mut expect = |packets: &[(namewire_engine::FaceId, Packet)], parts: &[(Stage, u32)]| {
@@ -36,11 +38,12 @@ fn every_kind_of_packet_passes_its_stages() {
                 MeasuredOrder::PacketByPacket => {
                     [(Decode, count), (Hash, count)].iter().chain(parts).copied().collect()
                 }
-                MeasuredOrder::StageByStage { split_act: false } => {
-                    front.into_iter().chain([Act]).map(|stage| (stage, 1)).collect()
+                MeasuredOrder::StageByStage { split: false } => {
+                    [DecodeAndHash].into_iter().chain(middle).chain([Act]).map(|stage| (stage, 1)).collect()
                 }
-                MeasuredOrder::StageByStage { split_act: true } => {
-                    front.into_iter().map(|stage| (stage, 1)).chain(parts.iter().copied()).collect()
+                MeasuredOrder::StageByStage { split: true } => {
+                    let middle = middle.map(|stage| (stage, 1));
+                    [(Decode, count), (Hash, count)].iter().chain(&middle).chain(parts).copied().collect()
                 }
             };
             assert_eq!(measure(&mut node, order, packets), expected, "{order:?}");

@@ -14,7 +14,7 @@
 //! | `whole` | `naive`, `vector` | around the batch: undisturbed |
 //! | `naive, by stage` | packet by packet | after every part of a packet; the papers' blocks |
 //! | `by stage` | stage by stage over the batch | after every stage: nearly undisturbed |
-//! | `act, by part` | the same | within the last stage, after every part of a packet |
+//! | `by part` | the same | within the first and the last stage, after every part of a packet |
 //! | `by batch size` | `vector` | around batches of 1 to 64 |
 //! | `instructions, …` | both | one batch stepped in a copy of the process ([`instruction_count`]) |
 //!
@@ -189,8 +189,8 @@ const WAYS: [Way; 5] = [
     Way::Whole(Schedule::Naive),
     Way::Whole(Schedule::Vector),
     Way::Staged(MeasuredOrder::PacketByPacket),
-    Way::Staged(MeasuredOrder::StageByStage { split_act: false }),
-    Way::Staged(MeasuredOrder::StageByStage { split_act: true }),
+    Way::Staged(MeasuredOrder::StageByStage { split: false }),
+    Way::Staged(MeasuredOrder::StageByStage { split: true }),
 ];
 
 /// What one batch took.
@@ -219,10 +219,11 @@ impl Way {
         match self {
             Way::Whole(_) => ("whole", |_| false),
             Way::Staged(MeasuredOrder::PacketByPacket) => ("naive, by stage", |_| true),
-            Way::Staged(MeasuredOrder::StageByStage { split_act: false }) => ("by stage", |_| true),
-            Way::Staged(MeasuredOrder::StageByStage { split_act: true }) => {
-                ("act, by part", |stage| matches!(stage, Stage::Verdict | Stage::Insert | Stage::Fib | Stage::Emit))
-            }
+            Way::Staged(MeasuredOrder::StageByStage { split: false }) => ("by stage", |_| true),
+            Way::Staged(MeasuredOrder::StageByStage { split: true }) => ("by part", |stage| {
+                use Stage::{Decode, Emit, Fib, Hash, Insert, Verdict};
+                matches!(stage, Decode | Hash | Verdict | Insert | Fib | Emit)
+            }),
         }
     }
 }
@@ -348,7 +349,7 @@ fn batch_sizes(forwarder: &mut Forwarder, fib: &Fib, slices: usize, table: &mut 
 /// The orders whose instructions are counted, and the metrics of their rows.
 const COUNTED: [(MeasuredOrder, &str); 2] = [
     (MeasuredOrder::PacketByPacket, "instructions, naive"),
-    (MeasuredOrder::StageByStage { split_act: true }, "instructions, by stage"),
+    (MeasuredOrder::StageByStage { split: true }, "instructions, by stage"),
 ];
 
 /// One batch of every kind in both orders, in a copy of this process.
@@ -453,8 +454,8 @@ fn outcome(table: &Table, forwarders: &[Forwarder], fib: &Fib, reading_cycles: f
         ("interest_hit_naive_cycles", HIT, "naive", "whole"),
         ("data_naive_cycles", DATA, "naive", "whole"),
         ("fib_naive_cycles", MISS, Stage::Fib.name(), "naive, by stage"),
-        ("fib_cycles", MISS, Stage::Fib.name(), "act, by part"),
-        ("hash_cycles", MISS, Stage::Hash.name(), "by stage"),
+        ("fib_cycles", MISS, Stage::Fib.name(), "by part"),
+        ("hash_cycles", MISS, Stage::Hash.name(), "by part"),
         ("interest_miss_instructions", MISS, "all stages", "instructions, by stage"),
         ("interest_hit_instructions", HIT, "all stages", "instructions, by stage"),
         ("data_instructions", DATA, "all stages", "instructions, by stage"),
@@ -481,8 +482,8 @@ fn outcome(table: &Table, forwarders: &[Forwarder], fib: &Fib, reading_cycles: f
         ),
         format!(
             "A reading of the clock takes {reading_cycles:.0} cycles, which are taken off; it keeps what stands before it \
-             from overlapping with what follows, and fetches go on in it, so the parts of `act, by part` and `naive, by \
-             stage` need not add up to `act` and `whole`."
+             from overlapping with what follows, and fetches go on in it, so the parts of `by part` and `naive, by \
+             stage` need not add up to those of `by stage` and to `whole`."
         ),
         "Cycles are those of the time stamp counter, which runs at the processor's base rate. Stalls \
          by cause (Takemasa19 Tables 3.2-3.6) would need hardware counters."

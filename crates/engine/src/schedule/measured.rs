@@ -10,14 +10,16 @@
 //! | [`MeasuredOrder::PacketByPacket`] | after every part of every packet | as *Naive*: every wait is paid where it arises |
 //! | [`MeasuredOrder::StageByStage`] | after every stage of the batch | as *vector*: waits are hidden behind the batch |
 //!
-//! In the second order the last stage can be one figure ([`Stage::Act`]) or split into its
-//! parts, which takes readings in every packet again. N.B.: a reading takes some tens of
+//! In the second order the first and the last stage can be one figure each ([`Stage::Act`]) or split
+//! into their parts, which takes readings in every packet again. N.B.: a reading takes some tens of
 //! cycles, in which fetches go on, and one that waits for what stands before it keeps
 //! packets from overlapping; whoever shows the parts should show the undisturbed whole
 //! beside them.
 //!
-//! Cost when nobody measures: none, the readings are not compiled into
-//! [`Engine::process`] (`MEASURED` is false there).
+//! Cost when nobody measures: a test of one flag at the end of each part. N.B.: the stages
+//! are called here as the schedules call them. When these orders called decoding and hashing
+//! as functions of their own, the compiler inlined neither any more, and every schedule
+//! lost 25 to 40 cycles a packet.
 
 use super::Batch;
 use crate::{Engine, Frame, Instant, Output, View, batch::Pass};
@@ -26,6 +28,8 @@ use arrayvec::ArrayVec;
 /// A part of the work on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
+    /// Both of the following, where they are not told apart.
+    DecodeAndHash,
     /// A checked view of the packet.
     Decode,
     /// The hash of every prefix of the name.
@@ -52,7 +56,8 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in the order in which a packet passes them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
+        Self::DecodeAndHash,
         Self::Decode,
         Self::Hash,
         Self::PrefetchBuckets,
@@ -69,6 +74,7 @@ impl Stage {
     /// The name in records.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::DecodeAndHash => "decode and hash",
             Self::Decode => "decode",
             Self::Hash => "hash",
             Self::PrefetchBuckets => "prefetch buckets",
@@ -91,8 +97,8 @@ pub enum MeasuredOrder {
     PacketByPacket,
     /// Each stage over the whole batch, with prefetches.
     StageByStage {
-        /// Readings inside the pipelines.
-        split_act: bool,
+        /// Readings in every packet: decoding apart from hashing, and inside the pipelines.
+        split: bool,
     },
 }
 
@@ -103,13 +109,14 @@ pub struct StageCosts {
     last: u64,
     ticks: [u64; Stage::ALL.len()],
     readings: [u32; Stage::ALL.len()],
+    /// Stages are read part by part.
+    is_split: bool,
 }
 
 impl StageCosts {
-    /// Nothing spent yet.
-    pub(crate) fn new(clock: fn() -> u64) -> Self {
-        StageCosts { clock, last: 0, ticks: [0; Stage::ALL.len()], readings: [0; Stage::ALL.len()] }
-    }
+    /// Nobody measures.
+    pub(crate) const NONE: Self =
+        Self { clock: || 0, last: 0, ticks: [0; Stage::ALL.len()], readings: [0; Stage::ALL.len()], is_split: false };
 
     /// Ticks of `stage` over the batch, readings included.
     pub fn ticks(&self, stage: Stage) -> u64 {
@@ -126,7 +133,8 @@ impl StageCosts {
     }
 
     /// What passed since the last reading was `stage`.
-    pub(crate) fn end(&mut self, stage: Stage) {
+    #[cold]
+    fn end(&mut self, stage: Stage) {
         let now = (self.clock)();
         self.ticks[stage as usize] += now.saturating_sub(self.last);
         self.readings[stage as usize] += 1;
@@ -149,35 +157,31 @@ impl Engine {
         order: MeasuredOrder,
         clock: fn() -> u64,
     ) -> StageCosts {
-        self.stage_costs = StageCosts::new(clock);
+        let is_split = order != MeasuredOrder::StageByStage { split: false };
+        self.stage_costs = StageCosts { clock, is_split, ..StageCosts::NONE };
         self.process_in_order(now, view, frames, out, |engine, pass, frames, hashes| {
             let batch = &mut Batch { frames, packets: ArrayVec::new(), hashes };
             engine.stage_costs.start();
             match order {
                 MeasuredOrder::PacketByPacket => engine.packet_by_packet(pass, batch),
-                MeasuredOrder::StageByStage { split_act } => engine.stage_by_stage(pass, batch, split_act),
+                MeasuredOrder::StageByStage { .. } => engine.stage_by_stage(pass, batch),
             }
         });
-        self.stage_costs
+        std::mem::replace(&mut self.stage_costs, StageCosts::NONE)
     }
 
     fn packet_by_packet<'v>(&mut self, pass: &mut Pass<'v, '_>, batch: &mut Batch<'_, '_, '_, 'v>) {
         for packet in 0..batch.frames.len() {
-            self.decode_next(batch);
-            self.stage_costs.end(Stage::Decode);
-            self.hash(batch, packet);
-            self.stage_costs.end(Stage::Hash);
-            self.act_on::<true>(pass, batch, packet);
+            self.decode_and_hash(batch);
+            self.act(pass, batch, packet);
         }
     }
 
-    fn stage_by_stage<'v>(&mut self, pass: &mut Pass<'v, '_>, batch: &mut Batch<'_, '_, '_, 'v>, split_act: bool) {
+    fn stage_by_stage<'v>(&mut self, pass: &mut Pass<'v, '_>, batch: &mut Batch<'_, '_, '_, 'v>) {
         let count = batch.frames.len();
         let view = pass.view;
-        (0..count).for_each(|_| self.decode_next(batch));
-        self.stage_costs.end(Stage::Decode);
-        (0..count).for_each(|packet| self.hash(batch, packet));
-        self.stage_costs.end(Stage::Hash);
+        (0..count).for_each(|_| self.decode_and_hash(batch));
+        self.end_of_whole(Stage::DecodeAndHash);
         (0..count).for_each(|packet| self.prefetch_bucket(batch, packet));
         self.prefetch_victims(&batch.packets);
         self.stage_costs.end(Stage::PrefetchBuckets);
@@ -189,18 +193,21 @@ impl Engine {
         (0..count).for_each(|packet| self.prefetch_entries(batch, packet));
         self.tables.prefetch_victim_buckets(0..count);
         self.stage_costs.end(Stage::PrefetchEntries);
-        if split_act {
-            (0..count).for_each(|packet| self.act_on::<true>(pass, batch, packet));
-        } else {
-            (0..count).for_each(|packet| self.act_on::<false>(pass, batch, packet));
-            self.stage_costs.end(Stage::Act);
+        (0..count).for_each(|packet| self.act(pass, batch, packet));
+        self.end_of_whole(Stage::Act);
+    }
+
+    /// Where stages are measured part by part: what passed since the last reading was `stage`.
+    #[inline(always)]
+    pub(crate) fn end_of_part(&mut self, stage: Stage) {
+        if self.stage_costs.is_split {
+            self.stage_costs.end(stage);
         }
     }
 
-    /// In a measured pass: what passed since the last reading was `stage`.
-    #[inline(always)]
-    pub(crate) fn end_of<const MEASURED: bool>(&mut self, stage: Stage) {
-        if MEASURED {
+    /// The same for a stage that is not split.
+    fn end_of_whole(&mut self, stage: Stage) {
+        if !self.stage_costs.is_split {
             self.stage_costs.end(stage);
         }
     }
