@@ -246,11 +246,11 @@ impl World {
         without_allocation("a new next hop", || {
             engine.new_next_hop(*now, &view, prefix.as_name(), C, &mut self.out);
         });
-        without_allocation("faces removed", || engine.faces_removed(&[A, L]));
+        without_allocation("faces removed", || engine.faces_removed(*now, &[A, L]));
     }
 
     fn counters(&self) -> Counters {
-        *self.node.engines[0].counters()
+        self.node.engines[0].counters()
     }
 }
 

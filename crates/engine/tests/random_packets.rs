@@ -5,7 +5,9 @@
 mod harness;
 
 use harness::*;
-use namewire_engine::{Counters, DropReason, EngineConfig, FaceId, Schedule, UnsolicitedPolicy, schedule::measured::MeasuredOrder};
+use namewire_engine::{
+    Counters, DropReason, EngineConfig, FaceId, Schedule, UnsolicitedPolicy, schedule::measured::MeasuredOrder,
+};
 use namewire_packet::{Interest, NackReason, lp::LpHeaders, lp::PitToken};
 use proptest::prelude::*;
 
