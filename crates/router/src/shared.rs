@@ -1,13 +1,16 @@
 //! What all threads of a router share.
 //!
-//! No worker waits for a table. The FIB has one writer, the control side, and a reader
-//! per worker that is pinned for the turn ([`namewire_tables::fib`]). Faces and strategies
-//! change by whole copies ([`Snapshots`]): a worker looks at a version number when a turn
-//! begins, and fetches the new copy if there is one.
+//! No worker waits for a table to be copied or written. The FIB has one writer, the control
+//! side, and a reader per worker that is pinned for a part of the turn ([`namewire_tables::fib`]).
+//! Faces and strategies change by whole copies ([`Snapshots`]): a worker looks at a version
+//! number when it pins, and fetches the new copy if there is one. Only then it takes a lock,
+//! which others hold for as long as it takes to copy or replace a pointer. A worker that makes
+//! faces itself waits for whoever else is changing that table.
 //!
-//! A turn sees faces and strategies as they were when it began, and the FIB as it is: a
-//! route whose face or strategy is newer than the turn acts as if that did not exist,
-//! until the next turn.
+//! What is pinned shows faces and strategies as they were at that moment, and the FIB as it is:
+//! a route whose face or strategy is newer acts as if that did not exist, until the next pin.
+//! A packet's own face is never newer: it is in the table before the packet is taken from a
+//! socket or published to another worker, and both are pinned after that.
 
 use crate::router_drop::RouterDrop;
 use namewire_engine::{Counters, FaceTable, StrategyTable, View, dispatch::Dispatcher};
@@ -23,27 +26,34 @@ use std::{
 /// A small table that is read all the time and changes seldom. A change copies it: some
 /// microseconds for a thousand faces.
 pub(crate) struct Snapshots<T> {
+    /// Held while one writer copies and changes.
+    writing: Mutex<()>,
+    /// Held to copy or replace the pointer, no longer: workers read while a writer copies.
     present: Mutex<Arc<T>>,
     version: AtomicU64,
 }
 
 impl<T: Clone + Default> Snapshots<T> {
     fn new() -> Self {
-        Snapshots { present: Mutex::default(), version: AtomicU64::new(0) }
+        Snapshots { writing: Mutex::default(), present: Mutex::default(), version: AtomicU64::new(0) }
     }
 
-    /// Lets `change` work on a copy, which every turn that begins from now on sees.
+    /// Lets `change` work on a copy, which everyone sees who pins after it returns.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        let mut present = lock(&self.present);
-        let result = change(Arc::make_mut(&mut present));
+        let _alone = lock(&self.writing);
+        let before = Arc::clone(&lock(&self.present));
+        let mut next = T::clone(&before);
+        let result = change(&mut next);
+        *lock(&self.present) = Arc::new(next);
         // Released, so that who sees the version and then takes the lock finds this copy or a later one.
         self.version.fetch_add(1, Ordering::Release);
         result
     }
 
     fn reader(&self) -> Snapshot<T> {
-        let present = lock(&self.present); // the version does not move meanwhile
-        Snapshot { version: self.version.load(Ordering::Acquire), table: Arc::clone(&present) }
+        // In this order: a table newer than its version is only fetched again.
+        let version = self.version.load(Ordering::Acquire);
+        Snapshot { version, table: Arc::clone(&lock(&self.present)) }
     }
 }
 
@@ -189,5 +199,20 @@ mod tests {
         let before = Arc::clone(&reader.table);
         reader.refresh(&snapshots);
         assert!(Arc::ptr_eq(&before, &reader.table), "nothing changed, nothing is fetched");
+    }
+
+    #[test]
+    fn nobody_waits_to_read_while_a_copy_is_changed() {
+        let snapshots = Snapshots::<Vec<u8>>::new();
+        let (seen, sees) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            snapshots.change(|table| {
+                table.push(1);
+                scope.spawn(|| seen.send(snapshots.reader().table.len()));
+                let read = sees.recv_timeout(std::time::Duration::from_secs(5));
+                assert_eq!(read, Ok(0), "the reader waited for the writer, or saw half of its work");
+            });
+        });
+        assert_eq!(*snapshots.reader().table, [1]);
     }
 }

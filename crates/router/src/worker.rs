@@ -72,7 +72,9 @@ impl Worker {
             self.note_face_events();
             let pinned = tables.pin();
             self.decide_received(&pinned, &mut scratch);
-            let had_records = self.decide_rings(&pinned, &mut scratch);
+            drop(pinned);
+            let had_records = self.decide_rings(&mut tables, &mut scratch);
+            let pinned = tables.pin();
             self.run_timers(now_ns, &pinned, &mut scratch);
             drop(pinned);
             self.exit.outbox.publish();
@@ -169,13 +171,16 @@ impl Worker {
     }
 
     /// Packets from other workers: lent by the ring for one batch. False if there were none.
-    fn decide_rings(&mut self, tables: &Tables<'_>, scratch: &mut Scratch) -> bool {
+    fn decide_rings(&mut self, tables: &mut TableReader, scratch: &mut Scratch) -> bool {
         let Worker { engine, exit, inbox, .. } = self;
         let output = &mut scratch.output;
-        let view = tables.view();
         let mut had_records = false;
         inbox.drain(RECORDS_PER_TURN, |records| {
             had_records = true;
+            // Not before: these packets may have come from a face made since this turn began. Whoever
+            // made it told the face table before it published them.
+            let tables = tables.pin();
+            let view = tables.view();
             let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
             for Record { task, face, headers, packet } in records {
                 match task {

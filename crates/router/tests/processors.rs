@@ -9,10 +9,10 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Mutex,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-/// Both tests look at the threads of this process.
+/// All tests look at the threads of this process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// The `/proc` directories of worker threads.
@@ -90,4 +90,24 @@ fn a_busy_worker_polls_for_its_time_and_then_sleeps() {
     let rested = Duration::from_nanos(workers_time_ns() - before_ns);
     assert!(rested < Duration::from_millis(1), "{rested:?} of processor time in 1 s of rest");
     router.stop();
+}
+
+#[test]
+fn a_polling_worker_looks_at_what_other_workers_send_it() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let busy_poll = Duration::from_secs(1);
+    let (router, _directory) = start_with(2, |config| config.busy_poll = busy_poll);
+    let mut producer = Application::connect(&router);
+    producer.register("/producer");
+    let mut consumer = Application::connect(&router);
+    // Names of either worker: one of them goes over the rings, to a worker that polls since
+    // the exchange before. Nobody wakes it; only its own look ends the poll early.
+    for number in 0..16 {
+        let asked = Instant::now();
+        let interest = consumer.interest(name(&format!("/producer/{number}"))).build();
+        consumer.send(&interest);
+        producer.serve(1, b"");
+        consumer.receive().expect("Data");
+        assert!(asked.elapsed() < busy_poll / 4, "{:?} for exchange {number}", asked.elapsed());
+    }
 }
