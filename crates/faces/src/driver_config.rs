@@ -10,6 +10,10 @@ use crate::reassembly::DEFAULT_REASSEMBLY_OCTETS;
 /// Settings of one worker's sockets.
 #[derive(Clone, Debug)]
 pub struct DriverConfig {
+    /// Memory for input that streams keep for later batches, in octets, on all faces together.
+    /// Beyond it a stream reads an element's worth at a time, so that it keeps no more than the
+    /// start of one. Default 16 MiB: 128 faces in the midst of a full read.
+    pub kept_input_octets: usize,
     /// Octets that may wait on one stream face before packets are refused. Default 8 MiB:
     /// a thousand of the largest packets. With 1 MiB, a consumer with a window of a few
     /// hundred large Data lost some of them at its own socket.
@@ -36,6 +40,7 @@ pub struct DriverConfig {
 impl Default for DriverConfig {
     fn default() -> Self {
         DriverConfig {
+            kept_input_octets: 16 << 20,
             stream_queue_octets: 8 << 20,
             udp_queue_octets: 1 << 20,
             total_queue_octets: 256 << 20,

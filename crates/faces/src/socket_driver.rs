@@ -14,8 +14,9 @@
 //! packet lent to a stream), no allocation.
 //!
 //! Limits, each with a [`crate::LinkDrop`]: faces ([`DriverConfig::max_faces`]), octets queued
-//! per stream, per UDP socket and in all, octets read per face and turn (128 KiB, after
-//! which the other ready faces have their turn), and those of the link service.
+//! per stream, per UDP socket and in all, and those of the link service. Octets read per face and
+//! turn: 128 KiB, after which the other ready faces have their turn; input kept for later turns
+//! ([`DriverConfig::kept_input_octets`], with [`SocketDriver::short_reads`]).
 //!
 //! Linux only, by `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
 
@@ -69,7 +70,11 @@ pub struct SocketDriver {
     events: Vec<FaceEvent>,
     pool: BufferPool,
     batch: ReceivedBatch,
+    /// Link headers of the last [`Lent`], whose memory the next one takes.
+    lent_headers: Vec<u8>,
     queued_octets: usize,
+    kept_octets: usize,
+    short_reads: u64,
     now_ns: u64,
     /// Drops that belong to no face.
     faceless: LinkCounters,
@@ -139,7 +144,10 @@ impl SocketDriver {
             events: Vec::new(),
             pool: BufferPool::default(),
             batch: ReceivedBatch::new(),
+            lent_headers: Vec::new(),
             queued_octets: 0,
+            kept_octets: 0,
+            short_reads: 0,
             now_ns: 0,
             faceless: LinkCounters::default(),
             faceless_published: Arc::default(),
@@ -260,6 +268,16 @@ impl SocketDriver {
         self.queued_octets
     }
 
+    /// Memory that input kept for later batches takes, on all streams, in octets.
+    pub fn kept_octets(&self) -> usize {
+        self.kept_octets
+    }
+
+    /// Turns of streams that read little, because [`DriverConfig::kept_input_octets`] were kept.
+    pub fn short_reads(&self) -> u64 {
+        self.short_reads
+    }
+
     /// What happened since the last call, oldest first.
     pub fn events(&mut self) -> std::vec::Drain<'_, FaceEvent> {
         self.events.drain(..)
@@ -335,6 +353,7 @@ impl SocketDriver {
             && is_permanent
         {
             self.queued_octets -= stream.queued_octets();
+            self.kept_octets -= stream.kept_octets();
             // Fails only if epoll has lost the socket already, which is what we want.
             let _ = epoll::delete(&self.epoll, stream.socket.as_fd());
             face.channel = Channel::Down;
@@ -351,6 +370,7 @@ impl SocketDriver {
         match &face.channel {
             Channel::Stream(stream) => {
                 self.queued_octets -= stream.queued_octets();
+                self.kept_octets -= stream.kept_octets();
                 let _ = epoll::delete(&self.epoll, stream.socket.as_fd());
             }
             Channel::Down => {}

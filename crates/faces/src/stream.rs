@@ -11,8 +11,9 @@
 //! ```
 //!
 //! Cost: one read and one write per batch. Sending copies each packet into `output`, which
-//! exists only while something is unwritten, but large ones that are lent only if need be. A peer that does not read fills
-//! `output` to its limit; then new packets are refused and what is queued stays.
+//! exists only while something is unwritten; large ones are lent, and copied only if need be.
+//! A peer that does not read fills `output` to its limit; then new packets are refused and what
+//! is queued stays.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -30,11 +31,14 @@ use crate::{CloseReason, LinkService, Received, RxArena, RxPacket};
 /// Octets read from one face in its turn, at most.
 ///
 /// N.B. a turn's fixed costs are shared by what it reads, as long as that stays in a core's
-/// second-level cache (1 MiB where measured). Whole router, Unix, 8000-octet Data, CPU per
-/// packet over that of a bare relay, medians of interleaved runs: 2.83 with 32 KiB, 2.26 with
-/// 64, 1.90 with 128; in a second series 2.13 with 64, 1.95 with 128, 1.92 with 256. Small Data
-/// did not care.
+/// second-level cache (1 MiB where measured). The choice comes from throw-away runs of the whole
+/// router, interleaved, with 8000-octet Data over Unix: CPU per packet with 32 KiB was 1.5 times
+/// that with 128, with 64 KiB 1.1 to 1.2 times; 256 gained nothing. Small Data did not care.
 const READ_OCTETS: usize = 128 << 10;
+
+/// The same once the worker's streams keep all they may: nothing read so leaves more behind than
+/// the start of an element.
+const SHORT_READ_OCTETS: usize = MAX_PACKET_BYTES;
 
 /// A connected stream socket, accepted or dialled by the router's control side.
 #[derive(Debug)]
@@ -136,14 +140,15 @@ impl Stream {
         }
     }
 
-    /// Reads once and appends the packets found to `out`, up to `max_packets` in all.
-    /// The arena must have room ([`RxArena::has_room`]).
+    /// Reads once, little if `is_short`, and appends the packets found to `out`, up to
+    /// `max_packets` in all. The arena must have room ([`RxArena::has_room`]).
     pub(crate) fn receive(
         &mut self,
         face: FaceId,
         link: &mut LinkService,
         now_ns: u64,
         batch: (&mut RxArena, &mut Vec<RxPacket>, usize),
+        is_short: bool,
         pool: &mut BufferPool,
     ) -> Turn {
         let (arena, out, max_packets) = batch;
@@ -154,7 +159,8 @@ impl Stream {
         }
         let kept = self.input.len() - self.input_start;
         free[..kept].copy_from_slice(&self.input[self.input_start..]);
-        let end = free.len().min(kept + READ_OCTETS);
+        // Without backlog what is kept is an unfinished element, so there is always room to read.
+        let end = free.len().min(if is_short { SHORT_READ_OCTETS } else { kept + READ_OCTETS });
         let read = match self.socket.read(&mut free[kept..end]) {
             Ok(0) => return Turn::Closed(CloseReason::PeerClosed),
             Ok(read) => read,
@@ -208,6 +214,11 @@ impl Stream {
             pool.give(&mut self.input);
         }
         cut.failure.map_or(Turn::More, Turn::Closed)
+    }
+
+    /// Memory that kept input takes, in octets.
+    pub(crate) fn kept_octets(&self) -> usize {
+        self.input.capacity()
     }
 
     /// Octets queued and not yet taken by the kernel.

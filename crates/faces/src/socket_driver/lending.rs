@@ -45,7 +45,7 @@ pub struct Lent<'a> {
     faces: ArrayVec<LentFace, MAX_FACES>,
     /// With the index of their face.
     slices: ArrayVec<(u8, Slice<'a>), MAX_SLICES>,
-    /// Link headers.
+    /// Link headers; the driver keeps their memory from one to the next.
     headers: Vec<u8>,
 }
 
@@ -101,6 +101,9 @@ impl SocketDriver {
             return self.send(now_ns, face, headers, packet);
         }
         self.now_ns = now_ns;
+        if lent.headers.capacity() == 0 {
+            lent.headers = std::mem::take(&mut self.lent_headers);
+        }
         let index = lent.face(face).unwrap_or_else(|| {
             lent.faces.push(LentFace { id: face, octets: 0 });
             lent.faces.len() - 1
@@ -141,6 +144,9 @@ impl SocketDriver {
         lent.faces.clear();
         lent.slices.clear();
         lent.headers.clear();
+        if lent.headers.capacity() > 0 {
+            self.lent_headers = std::mem::take(&mut lent.headers);
+        }
     }
 
     /// True for a stream that takes octets now, as far as is known, and could queue
@@ -151,5 +157,36 @@ impl SocketDriver {
             && stream.failure.is_none()
             && stream.queued_octets() + lent_octets < self.config.stream_queue_octets
             && self.queued_octets + lent_octets < self.config.total_queue_octets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DriverConfig, StreamSocket, unix};
+    use namewire_packet::lp::PitToken;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::path::Path;
+
+    #[test]
+    fn the_memory_of_link_headers_is_used_again() {
+        let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let info = unix::face_info(&ours, Path::new("/run/nfd/nfd.sock"));
+        driver.add_stream(FaceId(300), StreamSocket::Unix(ours), info).unwrap();
+        let headers = LpHeaders { pit_token: PitToken::new(b"token!"), ..LpHeaders::default() };
+        let mut packet = Vec::new();
+        namewire_packet::tlv::write_tlv(&mut packet, 6, &[0; LEAST_LENT_OCTETS]);
+        let mut memory = None;
+        for _ in 0..3 {
+            let mut lent = Lent::default();
+            driver.lend(0, FaceId(300), &headers, &packet, &mut lent).unwrap();
+            let of_batch = lent.headers.as_ptr();
+            assert_eq!(*memory.get_or_insert(of_batch), of_batch);
+            driver.finish(&mut lent);
+            assert_eq!(driver.lent_headers.as_ptr(), of_batch);
+            theirs.read_exact(&mut vec![0; packet.len() + 14]).unwrap();
+        }
     }
 }

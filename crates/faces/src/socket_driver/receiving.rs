@@ -126,7 +126,11 @@ impl SocketDriver {
         let Some(face) = self.faces.get_mut(&id) else { return false };
         let Channel::Stream(stream) = &mut face.channel else { return false };
         let batch = (arena, out, max_packets);
-        let turn = stream.receive(id, &mut face.link, self.now_ns, batch, &mut self.pool);
+        let kept_before = stream.kept_octets();
+        let is_short = self.kept_octets >= self.config.kept_input_octets;
+        self.short_reads += u64::from(is_short);
+        let turn = stream.receive(id, &mut face.link, self.now_ns, batch, is_short, &mut self.pool);
+        self.kept_octets = self.kept_octets - kept_before + stream.kept_octets();
         face.last_received_ns = self.now_ns;
         note_received(face, &mut self.touched, &mut self.events);
         match turn {

@@ -66,6 +66,48 @@ fn a_batch_limit_delays_but_loses_nothing() {
     writer.join().unwrap().unwrap();
 }
 
+/// The story: a full read that does not fit into the batch is kept, up to 128 KiB for each face;
+/// with thousands of flooding faces nothing bounded the sum.
+#[test]
+fn input_kept_of_many_floods_is_bounded_and_nothing_is_lost() {
+    const FACES: usize = 24;
+    let config = DriverConfig { kept_input_octets: 256 << 10, ..DriverConfig::default() };
+    // One full read more, and of each face the start of an element; a growing vector doubles.
+    let most_octets = config.kept_input_octets + 2 * (128 << 10) + FACES * 2 * MAX_PACKET_BYTES;
+    let mut worker = Worker::new(config);
+    let packets: Vec<Vec<u8>> = (0..1500).map(|i| element(5, 80 + (i % 17) as usize, i)).collect();
+    let stream = packets.concat();
+    assert!(FACES * stream.len() > 3 * most_octets, "too little to be a flood");
+    let writers: Vec<_> = (0..FACES)
+        .map(|face| {
+            let (mut application, stream) = (worker.application(FaceId(300 + face as u64)), stream.clone());
+            std::thread::spawn(move || application.write_all(&stream).map(|()| application))
+        })
+        .collect();
+    let mut received = vec![Vec::new(); FACES];
+    let mut most_kept = 0;
+    while received.iter().map(Vec::len).sum::<usize>() < FACES * packets.len() {
+        for (face, _, octets) in worker.round() {
+            received[(face.0 - 300) as usize].push(octets);
+        }
+        most_kept = most_kept.max(worker.driver.kept_octets());
+    }
+    assert!(received.iter().all(|received| received == &packets));
+    assert!(most_kept <= most_octets, "{most_kept} octets were kept");
+    assert!(worker.driver.short_reads() > 0, "{most_kept} octets were kept");
+    assert_eq!(worker.driver.kept_octets(), 0);
+    writers.into_iter().for_each(|writer| drop(writer.join().unwrap().unwrap()));
+
+    // What a face kept is forgotten with it.
+    let last = FaceId(300 + FACES as u64);
+    let mut application = worker.application(last);
+    application.write_all(&packets[0][..40]).unwrap();
+    worker.round();
+    assert!(worker.driver.kept_octets() > 0);
+    assert!(worker.driver.remove_face(last));
+    assert_eq!(worker.driver.kept_octets(), 0);
+}
+
 #[test]
 fn a_flooding_face_does_not_starve_another() {
     let mut worker = Worker::new(DriverConfig::default());
