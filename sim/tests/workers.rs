@@ -346,6 +346,6 @@ fn a_store_that_overflows_hits_about_as_often_with_several_workers() {
         let several = hits(*workers);
         let difference_percent = (several as f64 / one as f64 - 1.0) * 100.0;
         println!("Content Store hits: {one} with one worker, {several} with {workers} ({difference_percent:+.1} %)");
-        assert!(difference_percent.abs() < 10.0, "{one} hits with one worker, {several} with {workers}");
+        assert!(difference_percent.abs() < 3.0, "{one} hits with one worker, {several} with {workers}");
     }
 }

@@ -19,7 +19,8 @@ pub struct RouterConfig {
     /// Worker threads, 1 to 64. Default 1.
     pub workers: usize,
     /// How long a worker that has run out of packets looks for more before it sleeps.
-    /// Default 0: with one Interest in flight, waking took less than the exchange itself.
+    /// Default 0: a router without packets uses no processor. With one Interest in flight waking
+    /// is most of its way, which this saves.
     pub busy_poll: Duration,
     /// The processors that workers run on, one each. Default none: the kernel chooses.
     pub pin: Vec<usize>,

@@ -447,7 +447,7 @@ const PADDING: u32 = 2;
 
 #[derive(Debug, Clone, Copy)]
 struct Header {
-    /// Octets of payload; of a padding record: octets to the end of the buffer after the header.
+    /// Octets of payload; of a padding record: of fill after the header, to the end of a gap or of the buffer.
     length: usize,
     kind: u32,
 }
