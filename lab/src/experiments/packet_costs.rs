@@ -146,7 +146,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             key,
             first_name: (place as u64) << 37,
         };
-        let mut forwarder = Forwarder::new(setup, 0)?;
+        let mut forwarder = Forwarder::new(setup)?;
         forwarder.fill(&fib, &|| Ok(crate::interrupt::check()?))?;
         forwarders.push(forwarder);
         context.end_step();

@@ -12,7 +12,7 @@
 //! * *one thread*: both ends in turn, so that no line moves: what the instructions cost.
 //!
 //! * *line-round-trip*: one cache line, written by one processor and then by the other. It
-//!   tells where the two are: some 200 cycles on this kind of processor if they share a
+//!   tells where the two are: some 160 cycles on this kind of processor if they share a
 //!   last-level cache, some 1,000 if they do not. A virtual machine may be moved from
 //!   one to the other while it runs, and the ring's cost follows.
 //!

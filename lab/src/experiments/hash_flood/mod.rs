@@ -1,4 +1,4 @@
-//! Can whoever chooses names slow the tables down by collisions, and what does the
+//! Can whoever chooses names slow the FIB down by collisions, and what does the
 //! hash cost that prevents it?
 //!
 //! *Flood*: names `/flood/X` are computed so that all have one 64-bit hash under a key
@@ -17,7 +17,8 @@
 //! from its mean, the worst of several parts and forms for each key. A random function
 //! has 2 to 3. This is where a hash with a proof for two names may still be bad.
 //!
-//! What the numbers do not say: whether an attacker who can time single look-ups
+//! What the numbers do not say: nothing about the index of PIT and Content Store, which has the
+//! same hash and key but chains of its own; nor whether an attacker who can time single look-ups
 //! learns the key; the decision record argues that.
 
 mod candidates;
@@ -42,7 +43,7 @@ use crate::tsc;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "hash-flood",
     source: "ours; hashes of So et al. 2013 and Takemasa19 §4.4.4",
-    question: "Do names chosen to collide slow the tables down, and what does the hash cost?",
+    question: "Do names chosen to collide slow the FIB down, and what does the hash cost?",
     needs: "quick: 10 s, 10 MB; full: 1 min, 20 MB",
     takes_names: false,
     takes_trace: false,

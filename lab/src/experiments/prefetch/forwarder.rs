@@ -83,7 +83,9 @@ pub(in crate::experiments) enum Finding {
 /// Most batches of each kind that are prepared at once.
 const MAX_BATCHES: usize = 512;
 
-/// Decides a batch under the engine's schedule; gives the cycles of the time stamp counter that it takes.
+/// One turn of a worker, as far as the engine has a part in it: due timers, and a batch under the engine's
+/// schedule; gives the cycles of the time stamp counter that it takes. What a timer sends is not looked at;
+/// [`Forwarder::check`] finds that nothing was sent so.
 pub(in crate::experiments) fn cycles_of(
     engine: &mut Engine,
     now: Instant,
@@ -92,6 +94,9 @@ pub(in crate::experiments) fn cycles_of(
     out: &mut Output,
 ) -> anyhow::Result<u64> {
     let before = tsc::read().context("this processor has no time stamp counter that we can read")?;
+    if engine.next_deadline().is_some_and(|at| at <= now) {
+        engine.run_timers(now, view, out);
+    }
     engine.process(now, view, frames, out);
     Ok(tsc::read().unwrap_or(before) - before)
 }
@@ -100,7 +105,7 @@ pub(in crate::experiments) fn cycles_of(
 const NS_PER_PACKET: u64 = 200;
 
 impl Forwarder {
-    pub(in crate::experiments) fn new(setup: Setup, worker: u8) -> anyhow::Result<Self> {
+    pub(in crate::experiments) fn new(setup: Setup) -> anyhow::Result<Self> {
         let config = EngineConfig {
             pit_capacity_entries: u32::try_from(setup.outstanding + setup.outstanding / 8 + 4096)?,
             // Long names do not stand inline.
@@ -111,11 +116,12 @@ impl Forwarder {
             cs_policy: CsPolicy::Fifo,
             ..EngineConfig::default()
         };
-        let dispatcher = Arc::new(Dispatcher::new(usize::from(worker) + 1, setup.key));
-        let engine = Engine::new(config, worker, dispatcher, setup.key, setup.first_name)?;
+        // The only worker of a router of its own, whatever thread it runs on.
+        let dispatcher = Arc::new(Dispatcher::new(1, setup.key));
+        let engine = Engine::new(config, 0, dispatcher, setup.key, setup.first_name)?;
         let mut faces = FaceTable::default();
-        faces.insert(CONSUMER, FaceAttributes::new(FaceScope::NonLocal, worker, false));
-        faces.insert(PRODUCER, FaceAttributes::new(FaceScope::NonLocal, worker, true));
+        faces.insert(CONSUMER, FaceAttributes::new(FaceScope::NonLocal, 0, false));
+        faces.insert(PRODUCER, FaceAttributes::new(FaceScope::NonLocal, 0, true));
         Ok(Self {
             engine,
             faces,
