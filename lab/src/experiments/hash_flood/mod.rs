@@ -1,12 +1,13 @@
-//! Can whoever chooses names slow the FIB down by collisions, and what does the
+//! Can whoever chooses names slow the tables down by collisions, and what does the
 //! hash cost that prevents it?
 //!
 //! *Flood*: names `/flood/X` are computed so that all have one 64-bit hash under a key
-//! that the attacker knows ([`collisions`]). Under that key a FIB that holds them must
+//! that the attacker knows ([`collisions`]). Under that key tables that hold them must
 //! be slow (the control: without it the other figure would say nothing). Then the same
-//! names go into a FIB with a key that the attacker does not know, and the cost of a
-//! look-up is compared with that of random names of the same form in another FIB with
-//! the same key. Every name of the table is looked up, in an order without pattern;
+//! names go into tables with a key that the attacker does not know, and the cost of a
+//! look-up is compared with that of random names of the same form in other tables with
+//! the same key. The tables are the FIB, and the index of PIT and Content Store with the
+//! names pending. Every name of the table is looked up, in an order without pattern;
 //! hashing is not counted. Each repetition has a fresh secret key.
 //!
 //! *Cost*: all prefixes of a name of 7 components of 9 characters, names one after the
@@ -17,8 +18,7 @@
 //! from its mean, the worst of several parts and forms for each key. A random function
 //! has 2 to 3. This is where a hash with a proof for two names may still be bad.
 //!
-//! What the numbers do not say: nothing about the index of PIT and Content Store, which has the
-//! same hash and key but chains of its own; nor whether an attacker who can time single look-ups
+//! What the numbers do not say: whether an attacker who can time single look-ups
 //! learns the key; the decision record argues that.
 
 mod candidates;
@@ -28,7 +28,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::hint::black_box;
 
 use anyhow::{Context as _, ensure};
-use namewire_tables::{Fib, HashKey, NameHashes, NextHop, hash_name};
+use namewire_tables::{
+    CsPolicy, Fib, HashKey, NameHashes, NextHop, PageSize, PitCs, PitCsConfig, Recycle, Variant, hash_name,
+};
 
 use self::candidates::{Candidate, Hashes, MAX_COMPONENTS, MultiplyFold, NotSpread, Padded, Polynomial, Sip, Tables};
 use self::collisions::KnownKey;
@@ -43,7 +45,7 @@ use crate::tsc;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "hash-flood",
     source: "ours; hashes of So et al. 2013 and Takemasa19 §4.4.4",
-    question: "Do names chosen to collide slow the FIB down, and what does the hash cost?",
+    question: "Do names chosen to collide slow the tables down, and what does the hash cost?",
     needs: "quick: 10 s, 10 MB; full: 1 min, 20 MB",
     takes_names: false,
     takes_trace: false,
@@ -116,6 +118,25 @@ fn median(rows: &[Row], subject: &str, metric: &str) -> anyhow::Result<f64> {
 // ---- the flood
 
 const FACTOR: &str = "flood over random";
+const KNOWN_FIB: &str = "known-key";
+const SECRET_FIB: &str = "secret-key";
+const KNOWN_PIT_CS: &str = "known-key, PIT and CS";
+const SECRET_PIT_CS: &str = "secret-key, PIT and CS";
+
+/// What is looked into.
+#[derive(Clone, Copy)]
+enum Index {
+    Fib,
+    PitCs,
+}
+
+/// Pending entries of the flood are of nobody.
+#[derive(Default)]
+struct Nobody;
+
+impl Recycle for Nobody {
+    fn recycle(&mut self) {}
+}
 
 fn flood(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Result<()> {
     let known = u128::from(context.seed).wrapping_mul(0x0123_4567_89ab_cdef_1122_3344_5566_7789).to_le_bytes();
@@ -129,16 +150,19 @@ fn flood(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Resul
     let mut samples: BTreeMap<(&str, &str), Samples> = BTreeMap::new();
     for repetition in 0..size.repetitions {
         context.begin_step("flood")?;
-        for (case, key, passes) in [
-            ("known-key", HashKey::new(known), CONTROL_PASSES),
-            ("secret-key", HashKey::from_seed(!context.seed ^ repetition << 32), size.passes),
+        let secret = || HashKey::from_seed(!context.seed ^ repetition << 32);
+        for (case, key, passes, index) in [
+            (KNOWN_FIB, HashKey::new(known), CONTROL_PASSES, Index::Fib),
+            (SECRET_FIB, secret(), size.passes, Index::Fib),
+            (KNOWN_PIT_CS, HashKey::new(known), CONTROL_PASSES, Index::PitCs),
+            (SECRET_PIT_CS, secret(), size.passes, Index::PitCs),
         ] {
             let tables = [Table::new(&colliding, key)?, Table::new(&random, key)?];
             let mut costs = [Vec::new(), Vec::new()];
             for _ in 0..passes {
                 for (table, costs) in tables.iter().zip(&mut costs) {
-                    table.look_up_all(context, &mut Vec::new())?; // the other table had the caches
-                    table.look_up_all(context, costs)?;
+                    table.look_up_all(context, index, &mut Vec::new())?; // the other table had the caches
+                    table.look_up_all(context, index, costs)?;
                 }
             }
             let [flood, random] = costs.map(|costs| Summary::of(&costs).map_or(f64::NAN, |summary| summary.median));
@@ -152,13 +176,20 @@ fn flood(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Resul
         let (metric, unit) = if *subject == FACTOR { ("factor", "times") } else { ("look-up", unit.as_str()) };
         outcome.rows.push(samples.row(case, subject, metric, unit, None));
     }
-    for (case, key) in [("known-key", "flood_factor_known_key"), ("secret-key", "flood_factor_secret_key")] {
+    for (case, key) in [
+        (KNOWN_FIB, "flood_factor_known_key"),
+        (SECRET_FIB, "flood_factor_secret_key"),
+        (KNOWN_PIT_CS, "pit_cs_flood_factor_known_key"),
+        (SECRET_PIT_CS, "pit_cs_flood_factor_secret_key"),
+    ] {
         let row = outcome.rows.iter().find(|row| row.case == case && row.metric == "factor");
         let factor = row.and_then(|row| row.value.as_ref()).context("no factor")?.median;
         outcome.headline.insert(key.to_owned(), factor);
     }
-    let control = outcome.headline["flood_factor_known_key"];
-    ensure!(control >= LEAST_CONTROL_FACTOR, "names with one hash cost only {control} times as much: no control");
+    for key in ["flood_factor_known_key", "pit_cs_flood_factor_known_key"] {
+        let control = outcome.headline[key];
+        ensure!(control >= LEAST_CONTROL_FACTOR, "names with one hash cost only {control} times as much: no control");
+    }
     Ok(())
 }
 
@@ -178,26 +209,39 @@ const fn split_mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A FIB that holds the names, and the order in which they are looked up.
+/// A FIB and a PIT that hold the names, and the order in which they are looked up.
 struct Table<'a> {
     fib: Fib,
+    pit_cs: PitCs<Nobody>,
     order: Vec<&'a [u8]>,
 }
 
 impl<'a> Table<'a> {
     fn new(names: &'a [Vec<u8>], key: HashKey) -> anyhow::Result<Self> {
+        let config = PitCsConfig {
+            pit_capacity_entries: u32::try_from(names.len())?,
+            interest_overflow_bytes: 0,
+            cs_capacity_bytes: 0,
+            cs_capacity_packets: 0,
+            cs_policy: CsPolicy::Fifo,
+            pages: PageSize::Transparent,
+        };
+        let mut pit_cs = PitCs::new(config, key)?;
         let mut fib = Fib::new(names.len(), key);
         for name in names {
             fib.insert(name, &[NextHop { face: 300, cost: 0 }], 0, false)?;
+            let hash = hash_name(pit_cs.key(), name);
+            let pending = pit_cs.pit_insert(hash, name, Variant::new(false, false), &[]);
+            ensure!(pending.is_ok_and(|(_, is_new)| is_new), "a name is not taken as pending");
         }
         let mut order: Vec<(u64, &[u8])> =
             names.iter().enumerate().map(|(n, name)| (split_mix(n as u64), &name[..])).collect();
         order.sort_unstable();
-        Ok(Self { fib, order: order.into_iter().map(|(_, name)| name).collect() })
+        Ok(Self { fib, pit_cs, order: order.into_iter().map(|(_, name)| name).collect() })
     }
 
     /// Looks every name up; adds the cost of one look-up of each batch to `costs`.
-    fn look_up_all(&self, context: &Context, costs: &mut Vec<f64>) -> anyhow::Result<()> {
+    fn look_up_all(&self, context: &Context, index: Index, costs: &mut Vec<f64>) -> anyhow::Result<()> {
         let fib = self.fib.view();
         let mut hashes = vec![NameHashes::default(); BATCH];
         let mut found = [0; BATCH];
@@ -206,7 +250,13 @@ impl<'a> Table<'a> {
             ensure!(NameHashes::compute_batch(fib.key(), names, &mut hashes) == 0, "a name was refused");
             let started = ticks(&context.clock);
             for ((name, hashes), found) in names.iter().zip(&hashes).zip(&mut found) {
-                *found = fib.longest_prefix_match(name, hashes).map_or(0, |entry| entry.name_value.len());
+                *found = match index {
+                    Index::Fib => fib.longest_prefix_match(name, hashes).map_or(0, |entry| entry.name_value.len()),
+                    Index::PitCs => {
+                        let group = self.pit_cs.find(hashes.full_hash(), name);
+                        group.map_or(0, |group| self.pit_cs.group_name(group).len())
+                    }
+                };
             }
             let ended = ticks(&context.clock);
             ensure!(names.iter().zip(&found).all(|(name, &found)| found == name.len()), "a name was not found");
