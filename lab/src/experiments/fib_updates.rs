@@ -48,7 +48,7 @@ struct Size {
 
 const fn size(scale: Scale) -> Size {
     match scale {
-        Scale::Smoke => Size { prefixes: 20_000, rounds: 3, phase: Duration::from_millis(40) },
+        Scale::Smoke => Size { prefixes: 20_000, rounds: 3, phase: Duration::from_millis(100) },
         Scale::Quick => Size { prefixes: PAPER_PREFIXES, rounds: 24, phase: Duration::from_millis(400) },
         Scale::Full => Size { prefixes: PAPER_PREFIXES, rounds: 99, phase: Duration::from_millis(400) },
     }
