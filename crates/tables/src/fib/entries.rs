@@ -2,16 +2,15 @@
 //!
 //! ```text
 //! unit (4 octets)  u            u+1                        u+2 …
-//!                | set number | generation 16 | octets 16 | name, filled to 4 |
+//!                | set number | octets | name, filled to 4 |
 //! ```
 //!
-//! An entry is named by its first unit. Its name never changes; `set number` and
-//! `generation` do, each by one store, while readers look. A reader loads the generation
-//! before the set and the writer stores them the other way round, so that nobody sees a
-//! new generation with the old content.
+//! An entry is named by its first unit. Its name never changes; `set number` does, by one
+//! store, while readers look.
 //!
 //! Cost of a read: 1 line for names up to 56 octets if the entry does not straddle lines;
-//! 1.6 on average for 44 octets. Bytes per entry: 8 + name + 0 to 3 of fill.
+//! 1.75 for 44 octets, on average over the 16 places where an entry may begin. Bytes per
+//! entry: 8 + name + 0 to 3 of fill.
 //! Limit: 2³² units, 16 GiB; which units are whose: [`super::space`].
 //! Who may write: the FIB's writer, and only units that no reader can reach.
 #![allow(unsafe_code, reason = "leaf: octets of an array of words as a slice")]
@@ -71,10 +70,10 @@ impl Entries {
 
     /// Writes a whole entry into units that are `space`'s to give, so that no reader can reach
     /// them. It is published by whatever leads readers to its number.
-    pub(super) fn write(&self, unit: u32, name_value: &[u8], set: u32, generation: u16) {
+    pub(super) fn write(&self, unit: u32, name_value: &[u8], set: u32) {
         let words = &self.words[unit as usize..];
         words[0].store(set, Ordering::Relaxed);
-        words[1].store(u32::from(generation) | (name_value.len() as u32) << 16, Ordering::Relaxed);
+        words[1].store(name_value.len() as u32, Ordering::Relaxed);
         for (word, octets) in words[HEADER_UNITS..].iter().zip(name_value.chunks(UNIT_OCTETS)) {
             let mut whole = [0; UNIT_OCTETS];
             whole[..octets.len()].copy_from_slice(octets);
@@ -83,11 +82,8 @@ impl Entries {
     }
 
     /// Lets a published entry lead elsewhere.
-    pub(super) fn change(&self, unit: u32, set: u32, generation: u16) {
-        let words = &self.words[unit as usize..];
-        words[0].store(set, Ordering::Release);
-        let octets = words[1].load(Ordering::Relaxed) & 0xffff_0000;
-        words[1].store(u32::from(generation) | octets, Ordering::Release);
+    pub(super) fn change(&self, unit: u32, set: u32) {
+        self.words[unit as usize].store(set, Ordering::Release);
     }
 
     /// The entry with this number.
@@ -96,15 +92,6 @@ impl Entries {
     #[inline(always)]
     pub(super) fn entry(&self, unit: u32) -> FibEntryRef<'_> {
         FibEntryRef { words: &self.words[unit as usize..] }
-    }
-
-    /// What lies at this number, if it could be an entry. For the FIB's owner only, at rest,
-    /// who has an id that may be stale: the name may be octets of several entries, or of
-    /// none, and the caller finds out.
-    pub(super) fn entry_at_rest(&self, unit: u32) -> Option<FibEntryRef<'_>> {
-        let words = self.words.get(unit as usize..)?;
-        let name_octets = (words.get(1)?.load(Ordering::Relaxed) >> 16) as usize;
-        (Self::units_for(name_octets) <= words.len()).then_some(FibEntryRef { words })
     }
 
     /// The number of an entry of these entries.
@@ -123,7 +110,7 @@ impl<'a> FibEntryRef<'a> {
     /// The prefix: octets of a Name TLV-VALUE.
     #[inline(always)]
     pub fn name_value(&self) -> &'a [u8] {
-        let octets = (self.words[1].load(Ordering::Acquire) >> 16) as usize;
+        let octets = self.words[1].load(Ordering::Acquire) as usize;
         let words = &self.words[HEADER_UNITS..][..octets.div_ceil(UNIT_OCTETS)];
         // SAFETY:
         // - `words` are at least `octets` octets of one live allocation, initialised (zeroed
@@ -160,13 +147,7 @@ impl<'a> FibEntryRef<'a> {
         }
     }
 
-    /// Grows, modulo 2¹⁶, with every change of any entry.
-    #[inline(always)]
-    pub(super) fn generation(&self) -> u16 {
-        self.words[1].load(Ordering::Acquire) as u16
-    }
-
-    /// The number of the set it leads to; to be read after the generation.
+    /// The number of the set it leads to.
     #[inline(always)]
     pub(super) fn set(&self) -> u32 {
         self.words[0].load(Ordering::Acquire)

@@ -8,19 +8,16 @@
 //!
 //! ```text
 //!  hash of a prefix ─► index bucket, 1 line          entry, 1-2 lines                 set, shared, hot
-//!                      | tags … | units … |  ─────►  | set | gen | octets | name … | ─► | next hops |
+//!                      | tags … | units … |  ─────►  | set | octets | name … |  ────► | next hops |
 //!                      `tag_index`                   `entries`                        `next_hop_sets`
 //! ```
 //!
 //! One entry = one prefix with its next hops (cheapest first), the strategy that
 //! applies there and whether the entry is *hidden*: made for a strategy choice
-//! only, and not shown in datasets. An entry has an id and a generation; the
-//! generation differs when the id names another entry or its content changed, so that
-//! side tables keyed by (id, generation) notice. Generations count the writer's changes
-//! modulo 2¹⁶: who asks for one that is 65,536 changes old may be deceived.
+//! only, and not shown in datasets.
 //!
 //! Cost of a look-up (`view`): per length that exists and is no longer than the name, 1.2
-//! lines of index; 1.6 lines of the entry for names of 44 octets. Bytes per entry beyond
+//! lines of index; 1.75 lines of the entry for names of 44 octets. Bytes per entry beyond
 //! its name: 8 of index at the full capacity (up to 16 before, because the index doubles),
 //! 8 of header, 0 to 3 of fill, the next-hop set if it is not shared, and what removals
 //! have left free.
@@ -81,10 +78,6 @@ pub struct NextHop {
     pub cost: u64,
 }
 
-/// Names an entry while it exists; reused after removal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FibEntryId(pub u32);
-
 /// What one entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FibEntry<'a> {
@@ -96,17 +89,11 @@ pub struct FibEntry<'a> {
     pub strategy: u32,
     /// Not to be shown in datasets.
     pub hidden: bool,
-    /// The entry's place.
-    pub id: FibEntryId,
-    /// Another one when the place is reused or the content changes; wraps after 2¹⁶ changes of the FIB.
-    pub generation: u16,
 }
 
 /// What an insertion did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inserted {
-    /// The entry, new or old.
-    pub id: FibEntryId,
     /// The prefix was there before.
     pub replaced: bool,
 }
@@ -163,7 +150,6 @@ pub struct Fib {
     len: usize,
     /// Entries that the present index was made for.
     index_entries: usize,
-    generation: u16,
 }
 
 /// What readers see.
@@ -232,7 +218,6 @@ impl Fib {
             retired: Retired::new(&shared.domain),
             len: 0,
             index_entries,
-            generation: 0,
             shared: Arc::new(shared),
         })
     }
@@ -312,7 +297,7 @@ impl Fib {
         let present = self.view().find(hash, name_value).map(|entry| (self.shared.entries.unit(entry), entry.set()));
         if let Some((unit, set)) = present {
             self.change(unit, set, content);
-            return Ok(Inserted { id: FibEntryId(unit), replaced: true });
+            return Ok(Inserted { replaced: true });
         }
         if self.len == self.config.capacity_entries {
             return Err(FibRefusal::Full);
@@ -322,12 +307,11 @@ impl Fib {
         }
         let unit = self.allocate(Entries::units_for(name_value.len())).ok_or(FibRefusal::OctetsFull)?;
         let set = self.interner.acquire(&self.shared.sets, content);
-        let generation = self.next_generation();
-        self.shared.entries.write(unit, name_value, set, generation);
+        self.shared.entries.write(unit, name_value, set);
         self.counts.add(&self.shared.lengths, components);
         self.view().index.insert(hash, unit);
         self.len += 1;
-        Ok(Inserted { id: FibEntryId(unit), replaced: false })
+        Ok(Inserted { replaced: false })
     }
 
     /// Removes the prefix; says whether it was there.
@@ -352,29 +336,10 @@ impl Fib {
         view.find(hash_name(self.key(), name_value), name_value).map(|entry| view.entry(entry))
     }
 
-    /// The entry that has this id now.
-    ///
-    /// # Panics
-    /// If no entry has it. Ids from this `&Fib` are good as long as the borrow.
-    pub fn entry(&self, id: FibEntryId) -> FibEntry<'_> {
-        self.entry_if_any(id).unwrap_or_else(|| panic!("FIB entry {} does not exist", id.0))
-    }
-
-    /// The entry with this id if it still has this generation.
-    pub fn entry_of_generation(&self, id: FibEntryId, generation: u16) -> Option<FibEntry<'_>> {
-        self.entry_if_any(id).filter(|entry| entry.generation == generation)
-    }
-
     /// Every entry, hidden ones included, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = FibEntry<'_>> {
         let view = self.view();
         view.index.values().map(move |unit| view.entry(view.shared.entries.entry(unit)))
-    }
-
-    /// An id is a place, and only the index knows what lies there: the name found at the place is looked up.
-    fn entry_if_any(&self, id: FibEntryId) -> Option<FibEntry<'_>> {
-        let name_value = self.shared.entries.entry_at_rest(id.0)?.name_value();
-        self.get(name_value).filter(|entry| entry.id == id)
     }
 
     fn change(&mut self, unit: u32, set: u32, content: NextHopSet) {
@@ -382,14 +347,8 @@ impl Fib {
             return;
         }
         let new = self.interner.acquire(&self.shared.sets, content);
-        let generation = self.next_generation();
-        self.shared.entries.change(unit, new, generation);
+        self.shared.entries.change(unit, new);
         self.release_set(set);
-    }
-
-    fn next_generation(&mut self) -> u16 {
-        self.generation = self.generation.wrapping_add(1);
-        self.generation
     }
 
     /// One entry that was just unlinked or changed names the set no longer. Ends every update.
@@ -425,8 +384,8 @@ impl Fib {
     fn enlarge_index(&mut self) -> io::Result<()> {
         let entries = self.index_entries.saturating_mul(2).min(self.config.capacity_entries);
         let larger = TagIndex::new(entries, self.config.pages)?;
-        for entry in self.iter() {
-            larger.insert(hash_name(self.key(), entry.name_value), entry.id.0);
+        for unit in self.view().index.values() {
+            larger.insert(hash_name(self.key(), self.shared.entries.entry(unit).name_value()), unit);
         }
         let old = self.shared.index.load(Ordering::Relaxed);
         self.shared.indices[old + 1].set(Box::new(larger));

@@ -12,7 +12,7 @@
 //! | 3 | the entry | [`FibView::longest_prefix_match_hinted`]: compares, goes on if it was chance |
 
 use super::entries::FibEntryRef;
-use super::{FibEntry, FibEntryId, Shared};
+use super::{FibEntry, Shared};
 use crate::name_hash::{HashKey, NameHashes};
 use crate::tag_index::{Step, TagIndex, Walk};
 
@@ -197,16 +197,8 @@ impl<'a> FibView<'a> {
     /// If the entry is one of another FIB.
     #[inline]
     pub fn entry(&self, entry: FibEntryRef<'a>) -> FibEntry<'a> {
-        let generation = entry.generation(); // before the set: see `entries`
         let Some(set) = self.shared.sets.get(entry.set()) else { no_such_set() };
-        FibEntry {
-            name_value: entry.name_value(),
-            nexthops: &set.nexthops,
-            strategy: set.strategy,
-            hidden: set.hidden,
-            id: FibEntryId(self.shared.entries.unit(entry)),
-            generation,
-        }
+        FibEntry { name_value: entry.name_value(), nexthops: &set.nexthops, strategy: set.strategy, hidden: set.hidden }
     }
 
     #[inline]
