@@ -123,7 +123,9 @@ impl<T: Zeroable> PageArray<T> {
     }
 
     /// Makes the array longer (never shorter) by zeroed elements; it may move in the
-    /// address space, not in memory: nothing is copied.
+    /// address space, not in memory: nothing is copied. On explicit huge pages everything
+    /// is copied, and both arrays must be reserved meanwhile: the kernel lengthens no
+    /// mapping of such pages.
     ///
     /// # Errors
     /// If the kernel refuses; the array is then what it was.
@@ -140,6 +142,20 @@ impl<T> PageArray<T> {
     /// Octets of address space taken, padding to whole pages included.
     pub fn mapped_bytes(&self) -> usize {
         self.mapping.bytes
+    }
+
+    /// Octets of memory at most if nothing behind the first `len` elements was ever touched
+    /// in an array of [`PageArray::zeroed_for_growth`].
+    pub fn touched_bytes(&self, len: usize) -> usize {
+        let octets = len.saturating_mul(size_of::<T>()).min(self.mapping.bytes);
+        let page_bytes = match self.mapping.pages {
+            PageSize::Huge2MiB | PageSize::Huge1GiB => return self.mapping.bytes,
+            PageSize::Transparent if self.mapping.is_joined() && octets > PageSize::Transparent.bytes() => {
+                PageSize::Transparent.bytes()
+            }
+            PageSize::Base | PageSize::Transparent => BASE_PAGE_BYTES,
+        };
+        octets.next_multiple_of(page_bytes)
     }
 }
 
@@ -264,17 +280,20 @@ fn too_large() -> io::Error {
 struct Mapping {
     address: NonNull<u8>,
     bytes: usize,
+    /// What it lies on.
     pages: PageSize,
+    /// What its owner asked for: explicit huge pages, from some size on.
+    asked: PageSize,
 }
 
 impl Mapping {
-    fn new(bytes: usize, pages: PageSize) -> io::Result<Self> {
+    fn new(bytes: usize, asked: PageSize) -> io::Result<Self> {
+        let pages = asked.for_bytes(bytes);
         if bytes == 0 {
             // Aligned, as every address of a mapping is.
             let address = NonNull::without_provenance(const { NonZero::new(BASE_PAGE_BYTES).unwrap() });
-            return Ok(Self { address, bytes, pages });
+            return Ok(Self { address, bytes, pages, asked });
         }
-        let pages = pages.for_bytes(bytes);
         let bytes = whole_pages(bytes, pages)?;
         let flags = match pages {
             PageSize::Base | PageSize::Transparent => MapFlags::PRIVATE | MapFlags::NORESERVE,
@@ -285,21 +304,25 @@ impl Mapping {
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches
         // nothing that exists.
         let address = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, flags) }?;
-        let mapping = Self { address: NonNull::new(address.cast()).ok_or_else(too_large)?, bytes, pages };
+        let mapping = Self { address: NonNull::new(address.cast()).ok_or_else(too_large)?, bytes, pages, asked };
         mapping.advise();
         Ok(mapping)
     }
 
     /// At least `bytes` octets, the new ones zero; unchanged if refused.
     fn grow(&mut self, bytes: usize) -> io::Result<()> {
-        if self.bytes == 0 {
-            *self = Self::new(bytes, self.pages)?;
-            return Ok(());
-        }
-        let bytes = whole_pages(bytes, self.pages)?;
         if bytes <= self.bytes {
             return Ok(());
         }
+        if self.bytes == 0 || matches!(self.asked.for_bytes(bytes), PageSize::Huge2MiB | PageSize::Huge1GiB) {
+            let larger = Self::new(bytes, self.asked)?;
+            // SAFETY: two mappings, both ours alone, of which the second is the longer one; the
+            // octets of the first are initialised, if only by the kernel.
+            unsafe { larger.address.copy_from_nonoverlapping(self.address, self.bytes) };
+            *self = larger;
+            return Ok(());
+        }
+        let bytes = whole_pages(bytes, self.pages)?;
         // SAFETY: the range is exactly our mapping, and `&mut self` says that nobody points
         // into it; if it moves, the old addresses are used no more.
         let address = unsafe { mremap(self.address.as_ptr().cast(), self.bytes, bytes, MremapFlags::MAYMOVE) }?;
@@ -317,9 +340,14 @@ impl Mapping {
         }
     }
 
+    /// Whether transparent pages of this array are to be joined.
+    fn is_joined(&self) -> bool {
+        self.bytes >= JOINED_FROM_BYTES
+    }
+
     fn advise(&self) {
         let advice = match self.pages {
-            PageSize::Transparent if self.bytes >= JOINED_FROM_BYTES => Advice::LinuxHugepage,
+            PageSize::Transparent if self.is_joined() => Advice::LinuxHugepage,
             PageSize::Base | PageSize::Transparent => Advice::LinuxNoHugepage,
             PageSize::Huge2MiB | PageSize::Huge1GiB => return,
         };
@@ -413,6 +441,74 @@ mod tests {
     fn what_cannot_be_mapped_is_an_error() {
         assert!(PageArray::<u64>::zeroed(usize::MAX / 4, PageSize::Base).is_err());
         assert!(PageArray::<u64>::zeroed(usize::MAX / 16, PageSize::Transparent).is_err());
+    }
+
+    #[test]
+    fn touched_bytes_are_those_of_the_pages_that_an_array_has() {
+        let touched = |array: &PageArray<u8>, len| array.touched_bytes(len);
+        let small = PageArray::<u8>::zeroed_for_growth(JOINED_FROM_BYTES / 2, PageSize::Transparent).unwrap();
+        assert_eq!([0, 1, 4097, 3 << 20].map(|len| touched(&small, len)), [0, 4096, 8192, 3 << 20], "never joined");
+        let large = PageArray::<u8>::zeroed_for_growth(JOINED_FROM_BYTES, PageSize::Transparent).unwrap();
+        assert_eq!([1, 2 << 20, (2 << 20) + 1].map(|len| touched(&large, len)), [4096, 2 << 20, 4 << 20]);
+        let base = PageArray::<u8>::zeroed_for_growth(JOINED_FROM_BYTES, PageSize::Base).unwrap();
+        assert_eq!([(2 << 20) + 1, usize::MAX].map(|len| touched(&base, len)), [(2 << 20) + 4096, JOINED_FROM_BYTES]);
+    }
+
+    /// More 2 MiB pages than before while it lives; one test at a time on the whole machine.
+    struct Reserved {
+        setting: std::fs::File,
+        before: u64,
+    }
+
+    impl Reserved {
+        fn more(pages: u64) -> io::Result<Self> {
+            use std::io::{Error, Read};
+            let path = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+            let setting = std::fs::File::options().read(true).write(true).open(path)?;
+            setting.lock()?;
+            let number = || -> io::Result<u64> {
+                let mut text = String::new();
+                std::fs::File::open(path)?.read_to_string(&mut text)?;
+                text.trim().parse().map_err(Error::other)
+            };
+            let reserved = Self { before: number()?, setting };
+            reserved.set(reserved.before + pages)?;
+            let enough = number()? >= reserved.before + pages;
+            if enough { Ok(reserved) } else { Err(Error::other("the kernel found too few free ones")) }
+        }
+
+        fn set(&self, pages: u64) -> io::Result<()> {
+            use std::os::unix::fs::FileExt;
+            self.setting.write_at(pages.to_string().as_bytes(), 0).map(drop)
+        }
+    }
+
+    impl Drop for Reserved {
+        fn drop(&mut self) {
+            self.set(self.before).unwrap();
+        }
+    }
+
+    /// A Content Store on explicit huge pages could not be enlarged: `mremap` refuses to lengthen them.
+    #[test]
+    fn an_array_on_explicit_huge_pages_grows_and_keeps_what_it_holds() {
+        let _reserved = match Reserved::more(8) {
+            Ok(reserved) => reserved,
+            Err(error) => return eprintln!("SKIPPED, nothing was tested: no huge pages can be reserved: {error}"),
+        };
+        const PAGE: usize = 2 << 20;
+        // At first too small for such a page.
+        let mut array = PageArray::<u8>::zeroed(1000, PageSize::Huge2MiB).unwrap();
+        assert_eq!(array.mapped_bytes(), 4096);
+        for len in [PAGE / 2 + 1, PAGE, PAGE + 1, 3 * PAGE] {
+            let last = array.len() - 1;
+            array[last] = 7;
+            array.grow(len).unwrap();
+            assert_eq!((array.mapped_bytes(), array.len()), (len.next_multiple_of(PAGE), len));
+            assert_eq!((array[last], array[len - 1]), (7, 0));
+        }
+        assert!(array.grow(1 << 46).is_err());
+        assert_eq!((array.len(), array[999], array[2 * PAGE]), (3 * PAGE, 7, 0), "a refusal changes nothing");
     }
 
     /// Either the machine has such pages reserved, or the refusal is an error and not a signal.

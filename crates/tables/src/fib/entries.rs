@@ -51,16 +51,9 @@ impl Entries {
         self.words.len()
     }
 
-    /// Octets that the first `units` units hold on pages of the size asked for.
-    pub(super) fn touched_bytes(&self, units: usize, pages: PageSize) -> usize {
-        match pages {
-            PageSize::Huge2MiB | PageSize::Huge1GiB => self.words.mapped_bytes(),
-            PageSize::Base | PageSize::Transparent => {
-                let octets = units * UNIT_OCTETS;
-                let page = if octets <= PageSize::Transparent.bytes() { PageSize::Base } else { pages };
-                octets.next_multiple_of(page.bytes()).min(self.words.mapped_bytes())
-            }
-        }
+    /// Octets of memory if only the first `units` units were ever used.
+    pub(super) fn touched_bytes(&self, units: usize) -> usize {
+        self.words.touched_bytes(units)
     }
 
     /// Units of an entry with a name of this size.

@@ -257,7 +257,7 @@ impl Fib {
     /// index, next-hop sets, and the writer's own lists. Whole pages count.
     pub fn bytes(&self) -> usize {
         let indices: usize = self.shared.indices.iter().filter_map(Published::get).map(TagIndex::bytes).sum();
-        self.shared.entries.touched_bytes(self.space.used_units(), self.config.pages)
+        self.shared.entries.touched_bytes(self.space.used_units())
             + indices
             + self.interner.bytes(&self.shared.sets)
             + self.space.bytes()
