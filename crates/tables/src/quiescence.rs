@@ -23,11 +23,10 @@
 //! A reader that sleeps between batches is offline by construction: a [`Pin`] ends with
 //! the batch. Cost for a reader: one load, one store and one fence when a batch begins,
 //! one store when it ends; its slot has a line of its own. Cost for the writer: one
-//! fence and one line per reader for every [`RETIRED_PER_EPOCH`] things retired.
+//! fence and one line per reader for every [`UPDATES_PER_EPOCH`] updates, while anything waits.
 //!
-//! Limits: none of its own. What waits here is what its owner unlinked: at most as many
-//! things as the owner's tables have room for. A pin that is never dropped keeps all of
-//! it waiting; nothing else stops.
+//! Limits: none of its own. A pin that is never dropped keeps everything waiting that is
+//! retired after it; the owner looks at [`Retired::len`] and ends what makes it grow.
 //!
 //! Who may write: any number of readers, each its slot; one writer per domain.
 //! Checked by the loom models in `crates/tables/loom`.
@@ -44,8 +43,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering, fence},
 };
 
-/// Things retired before the epoch is advanced and readers are looked at.
-pub const RETIRED_PER_EPOCH: usize = 64;
+/// Updates before the epoch is advanced and readers are looked at.
+pub const UPDATES_PER_EPOCH: usize = 64;
 
 /// A slot's value while its reader holds nothing.
 const OFFLINE: u64 = 0;
@@ -140,25 +139,26 @@ impl Drop for Pin<'_> {
 pub struct Retired<T> {
     domain: Arc<Domain>,
     waiting: VecDeque<(u64, T)>,
-    since_advance: usize,
+    updates: usize,
 }
 
 impl<T> Retired<T> {
     /// The list of a domain's only writer.
     pub fn new(domain: &Arc<Domain>) -> Self {
-        Self { domain: Arc::clone(domain), waiting: VecDeque::new(), since_advance: 0 }
+        Self { domain: Arc::clone(domain), waiting: VecDeque::new(), updates: 0 }
     }
 
     /// Takes what no reader that comes online from now on can reach.
     pub fn retire(&mut self, unlinked: T) {
         let epoch = self.domain.epoch.0.load(Ordering::Relaxed);
         self.waiting.push_back((epoch, unlinked));
-        self.since_advance += 1;
     }
 
-    /// Whether enough was retired since the last [`Retired::reclaim`] that another one is worth its fence.
-    pub fn is_due(&self) -> bool {
-        self.since_advance >= RETIRED_PER_EPOCH
+    /// To be asked after every update, also one that retired nothing: whether something waits
+    /// and there were enough since the last [`Retired::reclaim`] that another one is worth its fence.
+    pub fn is_due(&mut self) -> bool {
+        self.updates += 1;
+        self.updates >= UPDATES_PER_EPOCH && !self.waiting.is_empty()
     }
 
     /// How many things wait.
@@ -180,7 +180,7 @@ impl<T> Retired<T> {
     pub fn reclaim(&mut self, mut free: impl FnMut(T)) {
         let epoch = self.domain.epoch.0.load(Ordering::Relaxed);
         self.domain.epoch.0.store(epoch + 1, Ordering::Release);
-        self.since_advance = 0;
+        self.updates = 0;
         // After the unlinking; pairs with the fence in `Reader::pin`.
         fence(Ordering::SeqCst);
         let oldest_seen = self.domain.oldest_seen();
@@ -227,11 +227,21 @@ mod tests {
         let mut reader = Reader::new(&domain);
         std::mem::forget(reader.pin());
         let mut retired = Retired::new(&domain);
-        (0..RETIRED_PER_EPOCH as u32).for_each(|thing| retired.retire(thing));
-        assert!(retired.is_due());
+        retired.retire(1);
         assert_eq!(freed(&mut retired), []);
-        assert!(!retired.is_due());
         drop(reader);
-        assert_eq!(freed(&mut retired).len(), RETIRED_PER_EPOCH);
+        assert_eq!(freed(&mut retired), [1]);
+    }
+
+    #[test]
+    fn every_update_counts_and_nothing_is_due_while_nothing_waits() {
+        let mut retired = Retired::new(&Arc::new(Domain::new()));
+        assert!((0..2 * UPDATES_PER_EPOCH).all(|_| !retired.is_due()));
+        retired.retire(1);
+        assert!(retired.is_due());
+        assert_eq!(freed(&mut retired), [1]);
+        retired.retire(2);
+        assert!((1..UPDATES_PER_EPOCH).all(|_| !retired.is_due()));
+        assert!(retired.is_due(), "though nothing more was retired");
     }
 }

@@ -22,7 +22,7 @@
 //! 8 of header, 0 to 3 of fill, the next-hop set if it is not shared, and what removals
 //! have left free.
 //! Limits: [`FibConfig`], [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_OCTETS`],
-//! [`MAX_NEXT_HOPS`]; beyond them `insert` refuses and nothing changes.
+//! [`MAX_NEXT_HOPS`], [`MAX_WAITING`]; beyond them `insert` refuses and nothing changes.
 //!
 //! Who may write: the one owner of the [`Fib`]. Readers have a [`FibReader`] each and
 //! never wait: they pin it for a batch and look at a [`FibView`]. A prefix that is in the
@@ -64,10 +64,17 @@ pub const MAX_PREFIX_OCTETS: usize = 8800;
 /// The most next hops of one entry.
 pub const MAX_NEXT_HOPS: usize = 1024;
 
-/// Entries that the first index is made for, except on explicit huge pages.
-const FIRST_INDEX_ENTRIES: usize = 1000;
+/// Removed entries, former next-hop sets and indices that pinned readers may still hold: with
+/// more of them nothing is inserted or changed, or one reader that never ends its pin would
+/// cost ever more memory. Removals go on: they are no more than there are entries. Each takes
+/// some 20 octets and what it was; the workers' pins last for a batch, in which few updates
+/// are made, so that a router comes nowhere near.
+pub const MAX_WAITING: usize = 1 << 16;
+
+/// Entries that the first index is made for, except on explicit huge pages: one bucket of it.
+const FIRST_INDEX_ENTRIES: usize = 8;
 /// How often an index can double before it has room for 2³² entries, and the first.
-const MAX_INDICES: usize = 24;
+const MAX_INDICES: usize = 30;
 
 /// One way onwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,9 +111,13 @@ pub enum FibRefusal {
     /// The capacity is used up.
     #[error("the FIB is full")]
     Full,
-    /// No room of this size is left in [`FibConfig::entry_octets`].
+    /// No room of this size is left in [`FibConfig::entry_octets`], perhaps because readers
+    /// may still hold what was removed.
     #[error("the FIB has no room for the octets of this entry")]
     OctetsFull,
+    /// [`MAX_WAITING`] things that were removed or replaced may still be held by readers.
+    #[error("a reader has kept the FIB for {MAX_WAITING} changes")]
+    ReadersBehind,
     /// The kernel grants no memory for a larger index.
     #[error("the system has no memory for a larger FIB")]
     NoMemory,
@@ -116,6 +127,25 @@ pub enum FibRefusal {
     /// More than [`MAX_NEXT_HOPS`].
     #[error("the FIB entry would have more than {MAX_NEXT_HOPS} next hops")]
     TooManyNextHops,
+}
+
+impl FibRefusal {
+    /// The counter of this refusal.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "fib-full",
+            Self::OctetsFull => "fib-octets-full",
+            Self::ReadersBehind => "fib-readers-behind",
+            Self::NoMemory => "fib-no-memory",
+            Self::PrefixTooLong => "fib-prefix-too-long",
+            Self::TooManyNextHops => "fib-too-many-next-hops",
+        }
+    }
+
+    /// Whether the same insertion may succeed later.
+    pub const fn may_pass(self) -> bool {
+        !matches!(self, Self::PrefixTooLong | Self::TooManyNextHops)
+    }
 }
 
 /// The size of a FIB.
@@ -266,6 +296,12 @@ impl Fib {
             + size_of::<Self>()
     }
 
+    /// How many removed entries, former next-hop sets and former indices wait until no reader
+    /// can hold them.
+    pub fn waiting(&self) -> usize {
+        self.retired.len()
+    }
+
     /// Octets of the TLV-VALUEs of all prefixes. Visits every entry.
     pub fn name_bytes(&self) -> usize {
         self.iter().map(|entry| entry.name_value.len()).sum()
@@ -296,9 +332,10 @@ impl Fib {
         let hash = hash_name(self.key(), name_value);
         let present = self.view().find(hash, name_value).map(|entry| (self.shared.entries.unit(entry), entry.set()));
         if let Some((unit, set)) = present {
-            self.change(unit, set, content);
+            self.change(unit, set, content)?;
             return Ok(Inserted { replaced: true });
         }
+        self.check_waiting()?;
         if self.len == self.config.capacity_entries {
             return Err(FibRefusal::Full);
         }
@@ -311,6 +348,7 @@ impl Fib {
         self.counts.add(&self.shared.lengths, components);
         self.view().index.insert(hash, unit);
         self.len += 1;
+        self.reclaim_if_due();
         Ok(Inserted { replaced: false })
     }
 
@@ -327,6 +365,7 @@ impl Fib {
         let units = Entries::units_for(name_value.len()) as u32;
         self.retired.retire(Unlinked::Entry { unit, units });
         self.release_set(set);
+        self.reclaim_if_due();
         true
     }
 
@@ -342,23 +381,37 @@ impl Fib {
         view.index.values().map(move |unit| view.entry(view.shared.entries.entry(unit)))
     }
 
-    fn change(&mut self, unit: u32, set: u32, content: NextHopSet) {
+    fn change(&mut self, unit: u32, set: u32, content: NextHopSet) -> Result<(), FibRefusal> {
         if self.shared.sets.get(set) == Some(&content) {
-            return;
+            return Ok(());
         }
+        self.check_waiting()?;
         let new = self.interner.acquire(&self.shared.sets, content);
         self.shared.entries.change(unit, new);
         self.release_set(set);
+        self.reclaim_if_due();
+        Ok(())
     }
 
-    /// One entry that was just unlinked or changed names the set no longer. Ends every update.
+    /// One entry that was just unlinked or changed names the set no longer.
     fn release_set(&mut self, set: u32) {
         if self.interner.release(&self.shared.sets, set) {
             self.retired.retire(Unlinked::NextHopSet(set));
         }
+    }
+
+    /// Ends every update, also one that retired nothing: an earlier one may wait for it.
+    fn reclaim_if_due(&mut self) {
         if self.retired.is_due() {
             self.reclaim();
         }
+    }
+
+    fn check_waiting(&mut self) -> Result<(), FibRefusal> {
+        if self.waiting() >= MAX_WAITING {
+            self.reclaim();
+        }
+        if self.waiting() < MAX_WAITING { Ok(()) } else { Err(FibRefusal::ReadersBehind) }
     }
 
     fn allocate(&mut self, units: usize) -> Option<u32> {

@@ -6,7 +6,8 @@ use namewire_tables::{Fib, FibEntry, FibRefusal, HashKey, MAX_NAME_COMPONENTS, N
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-const CAPACITY: usize = 5;
+/// The first index holds 8, so it is doubled on the way.
+const CAPACITY: usize = 10;
 
 #[derive(Clone, Debug, PartialEq)]
 struct Content {
