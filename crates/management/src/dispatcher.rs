@@ -16,7 +16,7 @@ use crate::{
     face_commands::FaceCommand,
     face_events::FaceEvents,
     face_registry::{FaceProperties, FaceRegistry},
-    fib_computation::{FibComputation, FibSources, NextHop},
+    fib_computation::{FibChange, FibComputation, FibSources, NextHop},
     manual_next_hops::ManualNextHops,
     rib::{Rib, RibLimits},
     strategy_choice::{DEFAULT_CHOICES, StrategyChoices, StrategyError, StrategyRegistry},
@@ -150,6 +150,11 @@ impl Management {
     /// The registered routes.
     pub const fn rib(&self) -> &Rib {
         &self.rib
+    }
+
+    /// What the FIB has to have under exactly this name; see [`FibComputation::insertion`].
+    pub fn fib_insertion(&self, name: Name<'_>) -> Option<FibChange> {
+        self.fib.insertion(name)
     }
 
     /// True if this request's answer shows counters, so that a router should gather

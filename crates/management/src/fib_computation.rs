@@ -25,10 +25,10 @@
 //! Limit: [`MAX_NEXT_HOPS`] per entry; the cheapest are kept.
 
 use crate::{
-    manual_next_hops::ManualNextHops,
+    manual_next_hops::{MAX_MANUAL_NEXT_HOPS, ManualNextHops},
     name_key::{NameKey, subtree},
-    rib::{Rib, Route},
-    strategy_choice::StrategyChoices,
+    rib::{MAX_PREFIX_BYTES, Rib, RibLimits, Route},
+    strategy_choice::{MAX_STRATEGY_CHOICES, StrategyChoices},
 };
 use hashbrown::HashSet;
 use namewire_packet::{
@@ -70,6 +70,24 @@ pub enum FibChange {
     },
 }
 
+/// The most that the forwarder's FIB is told to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FibDemand {
+    /// Entries.
+    pub entries: usize,
+    /// Octets of the names of all of them.
+    pub prefix_bytes: usize,
+}
+
+impl FibDemand {
+    /// With a RIB of these limits: every prefix of a route, of a manual next hop and of a
+    /// strategy choice.
+    pub const fn of(rib: RibLimits) -> Self {
+        let others = MAX_MANUAL_NEXT_HOPS + MAX_STRATEGY_CHOICES;
+        FibDemand { entries: rib.routes + others, prefix_bytes: rib.prefix_bytes + others * MAX_PREFIX_BYTES }
+    }
+}
+
 /// Result of one recomputation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FibUpdate {
@@ -97,6 +115,13 @@ struct Entry {
     next_hops: Vec<NextHop>,
     strategy: u32,
     hidden: bool,
+}
+
+impl Entry {
+    fn insertion(&self, name: NameBuf) -> FibChange {
+        let Entry { next_hops, strategy, hidden } = self;
+        FibChange::Insert { name, next_hops: next_hops.clone(), strategy: *strategy, hidden: *hidden }
+    }
 }
 
 /// What the forwarder's FIB was told so far.
@@ -128,6 +153,12 @@ impl FibComputation {
             name: key.to_buf(),
             next_hops: entry.next_hops.iter().map(|hop| NextHopRecord { face_id: hop.face, cost: hop.cost }).collect(),
         })
+    }
+
+    /// The insertion that makes the forwarder's entry what it should be now, for a FIB that
+    /// refused an earlier one; `None` if there should be no entry.
+    pub fn insertion(&self, name: Name<'_>) -> Option<FibChange> {
+        self.published.get_key_value(name.value()).map(|(key, entry)| entry.insertion(key.to_buf()))
     }
 
     /// Recomputes every name at or under the changed prefixes.
@@ -191,12 +222,7 @@ impl FibComputation {
         let hides = wanted.as_ref().is_some_and(|entry| entry.hidden);
         let (old, change) = match wanted {
             Some(entry) => {
-                let change = FibChange::Insert {
-                    name,
-                    next_hops: entry.next_hops.clone(),
-                    strategy: entry.strategy,
-                    hidden: entry.hidden,
-                };
+                let change = entry.insertion(name);
                 (self.published.insert(key, entry), change)
             }
             None => (self.published.remove(name.value()), FibChange::Remove { name }),

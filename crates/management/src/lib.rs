@@ -38,6 +38,6 @@ pub use dispatcher::{Management, ManagementConfig, ManagementCounters};
 pub use effect::{CreateFace, Effect, FaceCommandError, Ticket, UpdateFace};
 pub use environment::{Environment, Times};
 pub use face_registry::FaceProperties;
-pub use fib_computation::{FibChange, NextHop};
+pub use fib_computation::{FibChange, FibDemand, NextHop};
 pub use rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibLimits};
 pub use strategy_choice::{DEFAULT_CHOICES, ResolvedStrategy, StrategyError, StrategyRegistry};

@@ -8,12 +8,12 @@ use crate::{
     environment::{FaceRecord, Node},
     messages::{ToControl, ToWorker},
 };
-use namewire_management::{Effect, FibChange, Management, ManagementConfig, StrategyError};
+use namewire_management::{Effect, Management, ManagementConfig, StrategyError};
 use namewire_packet::{
     FaceId,
     lp::{LpHeaders, PitToken},
 };
-use namewire_tables::{NameHashes, NextHop};
+use namewire_tables::NameHashes;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
@@ -28,9 +28,9 @@ pub(crate) struct Control {
 
 impl Control {
     /// Control of `node`, with the first FIB in place.
-    pub(crate) fn new(mut node: Node) -> Result<Self, StrategyError> {
+    pub(crate) fn new(mut node: Node, config: ManagementConfig) -> Result<Self, StrategyError> {
         let mut effects = Vec::new();
-        let management = Management::new(ManagementConfig::default(), &mut node, &mut effects)?;
+        let management = Management::new(config, &mut node, &mut effects)?;
         let mut control = Control { management, node, hashes: NameHashes::default() };
         control.carry_out(effects);
         Ok(control)
@@ -98,7 +98,12 @@ impl Control {
             self.carry_out(effects);
         }
         self.node.forget_closed(now.mono_ns);
-        let deadlines = [self.management.next_deadline(), self.node.next_forgetting_ns()];
+        let (management, fib_writer) = (&self.management, &mut self.node.fib_writer);
+        if fib_writer.next_retry_ns().is_some_and(|at| at <= now.mono_ns) {
+            fib_writer.retry(&mut self.node.shared.fib(), now.mono_ns, |name| management.fib_insertion(name));
+        }
+        let deadlines =
+            [management.next_deadline(), self.node.next_forgetting_ns(), self.node.fib_writer.next_retry_ns()];
         let earliest = deadlines.into_iter().flatten().min();
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(now.mono_ns)))
     }
@@ -167,7 +172,10 @@ impl Control {
             let mut more = Vec::new();
             match effect {
                 Effect::Reply { packet, pit_token } => self.reply(packet, pit_token),
-                Effect::Fib(changes) => self.change_fib(changes),
+                Effect::Fib(changes) => {
+                    let now_ns = self.node.shared.now_ns();
+                    self.node.fib_writer.apply(&mut self.node.shared.fib(), now_ns, changes);
+                }
                 Effect::NewNextHops(gained) => {
                     let gained = Arc::new(gained);
                     for worker in &self.node.workers {
@@ -213,24 +221,6 @@ impl Control {
         let mut round = self.node.shared.dispatcher.route(0, &headers, &packet, &mut self.hashes);
         let worker = round.take(0);
         self.node.worker(worker).send(ToWorker::Packet { packet, pit_token, round });
-    }
-
-    fn change_fib(&mut self, changes: Vec<FibChange>) {
-        let mut fib = self.node.shared.fib();
-        for change in changes {
-            match change {
-                FibChange::Insert { name, next_hops, strategy, hidden } => {
-                    let next_hops: Vec<NextHop> =
-                        next_hops.iter().map(|hop| NextHop { face: hop.face.0, cost: hop.cost }).collect();
-                    if fib.insert(name.value(), &next_hops, strategy, hidden).is_err() {
-                        self.node.fib_refusals += 1;
-                    }
-                }
-                FibChange::Remove { name } => {
-                    fib.remove(name.value());
-                }
-            }
-        }
     }
 
     fn configure_cs(&mut self, capacity_packets: Option<u64>, admit: Option<bool>, serve: Option<bool>) {

@@ -1,6 +1,7 @@
 //! The node as management sees it: faces, counters, strategies.
 
 use crate::{
+    fib_writer::FibWriter,
     messages::{ControlSender, WorkerSender},
     router_drop::RouterDrop,
     shared::Shared,
@@ -62,8 +63,7 @@ pub(crate) struct Node {
     pub(crate) pending_local_fields: HashSet<FaceId>,
     /// Permanent faces that are down, and the pause before the next attempt.
     pub(crate) retry_pauses: HashMap<FaceId, Duration>,
-    /// FIB changes that the table refused because it was full.
-    pub(crate) fib_refusals: u64,
+    pub(crate) fib_writer: FibWriter,
     /// Times that a listener could not accept.
     pub(crate) accept_failures: u64,
     /// Connections closed because a worker had no room for them.
@@ -211,7 +211,9 @@ impl Environment for Node {
         for reason in RouterDrop::ALL {
             add("router", reason.name(), status.drops[reason as usize]);
         }
-        add("router", "fib-full", self.fib_refusals);
+        for (refusal, count) in self.fib_writer.refusals() {
+            add("router", refusal, count);
+        }
         add("router", "accept-failed", self.accept_failures);
         add("router", "connection-refused", self.refused_connections);
         for (reason, count) in &self.close_counts {

@@ -23,6 +23,7 @@ mod control;
 mod environment;
 mod exit;
 mod face_creation;
+mod fib_writer;
 mod listeners;
 pub mod mesh;
 mod messages;

@@ -6,6 +6,7 @@ use crate::{
     control::Control,
     environment::{CsSettings, Node, unix_ms},
     exit::Exit,
+    fib_writer::FibWriter,
     listeners::{Listeners, SocketFile},
     mesh::{self, Bell},
     messages::{ControlSender, MANAGEMENT_QUEUE, ToControl, WORKER_QUEUE, WorkerSender},
@@ -15,7 +16,8 @@ use crate::{
 };
 use namewire_engine::{Engine, dispatch::Dispatcher};
 use namewire_faces::{DriverConfig, FaceIdAllocator, SocketDriver};
-use namewire_tables::{Fib, FibConfig, HashKey};
+use namewire_management::{ManagementConfig, RibLimits, fib_computation::FibDemand};
+use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -110,8 +112,9 @@ impl Router {
         let secrets = Secrets::new(config.seed)?;
         let mut listeners = Listeners::open(&config)?;
         let dispatcher = Arc::new(Dispatcher::new(config.workers, secrets.shards));
-        let fib_config = FibConfig { pages: config.engine.pages, ..FibConfig::new(config.fib_capacity_entries) };
-        let fib = Fib::with_config(fib_config, secrets.tables).map_err(|error| config.unmapped(error))?;
+        let management = ManagementConfig::default();
+        let fib = Fib::with_config(fib_config(&config, management.rib), secrets.tables)
+            .map_err(|error| config.unmapped(error))?;
         let shared = Arc::new(Shared::new(fib, dispatcher));
         let (events, event_queue) = mpsc::unbounded_channel();
         let (interests, interest_queue) = mpsc::channel(MANAGEMENT_QUEUE);
@@ -141,7 +144,7 @@ impl Router {
             start_unix_ms: unix_ms(),
             pending_local_fields: HashSet::new(),
             retry_pauses: HashMap::new(),
-            fib_refusals: 0,
+            fib_writer: FibWriter::default(),
             accept_failures: 0,
             refused_connections: 0,
             closed_face_drops: [0; namewire_faces::LinkDrop::COUNT],
@@ -149,7 +152,7 @@ impl Router {
             close_counts: HashMap::new(),
             faceless,
         };
-        let control = Control::new(node)?;
+        let control = Control::new(node, management)?;
         let tcp = listeners.tcp_addresses();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (acceptors, socket) = listeners.register(&runtime)?;
@@ -165,6 +168,21 @@ impl Router {
         })?;
         Ok(RouterHandle { events, control: Some(thread), socket, tcp, udp })
     }
+}
+
+/// A FIB for everything that management may put there, if that is address space only.
+/// Explicit huge pages are taken at once: there it has room for prefixes of the usual size,
+/// and what does not fit is refused, counted and tried again.
+fn fib_config(config: &RouterConfig, rib: RibLimits) -> FibConfig {
+    let capacity_entries = config.fib_capacity_entries;
+    let pages = config.engine.pages;
+    let size = match pages {
+        PageSize::Base | PageSize::Transparent => {
+            FibConfig::for_prefixes(capacity_entries, FibDemand::of(rib).prefix_bytes)
+        }
+        PageSize::Huge2MiB | PageSize::Huge1GiB => FibConfig::new(capacity_entries),
+    };
+    FibConfig { pages, ..size }
 }
 
 /// The worker threads. Dropping it waits for them to end, which they do when their
@@ -267,4 +285,31 @@ fn pin_to(processor: usize) -> io::Result<()> {
 struct Threads {
     control: Control,
     workers: WorkerThreads,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A RIB within its own limits did not fit into the FIB: it had room for prefixes of 120
+    /// octets, the RIB for 268.
+    #[test]
+    fn a_full_rib_of_long_prefixes_fits_into_the_fib() {
+        let config = RouterConfig::default();
+        assert!(FibDemand::of(RibLimits::default()).entries <= config.fib_capacity_entries);
+        let mut size = fib_config(&config, RibLimits::default());
+        assert_eq!(size.pages, config.engine.pages);
+        // A fiftieth of everything, as far as the RIB goes.
+        size.entry_octets /= 50;
+        let rib = RibLimits::default();
+        let (routes, prefix_octets) = (rib.routes / 50, rib.prefix_bytes / rib.routes);
+        let mut fib = Fib::with_config(size, HashKey::from_seed(1)).expect("address space");
+        for route in 0..routes {
+            let mut prefix = vec![8, 253, 0, 0];
+            prefix[2..].copy_from_slice(&(prefix_octets as u16 - 4).to_be_bytes());
+            prefix.extend(route.to_be_bytes());
+            prefix.resize(prefix_octets, 0);
+            fib.insert(&prefix, &[], 0, false).expect("within the limits of the RIB");
+        }
+    }
 }

@@ -46,7 +46,7 @@ use crate::name_hash::{HashKey, count_components, hash_name};
 use crate::pages::PageSize;
 use crate::quiescence::{Domain, Pin, Reader, Retired};
 use crate::tag_index::TagIndex;
-use entries::{Entries, UNIT_OCTETS};
+use entries::{Entries, HEADER_UNITS, UNIT_OCTETS};
 use lengths::{LengthCounts, Lengths};
 use next_hop_sets::{Interner, NextHopSet, NextHopSets};
 use published::Published;
@@ -165,6 +165,14 @@ impl FibConfig {
     /// Room for this many prefixes of 120 octets on average, on transparent huge pages.
     pub fn new(capacity_entries: usize) -> Self {
         let entry_octets = capacity_entries.saturating_mul(128).clamp(16 << 20, 1 << 34);
+        Self { capacity_entries, entry_octets, pages: PageSize::default() }
+    }
+
+    /// Room for this many prefixes of so many octets in all, on transparent huge pages. Little
+    /// is left for free octets in pieces that are too small, once everything is used.
+    pub fn for_prefixes(capacity_entries: usize, prefix_octets: usize) -> Self {
+        let beside_names = capacity_entries.saturating_mul((HEADER_UNITS + 1) * UNIT_OCTETS - 1);
+        let entry_octets = prefix_octets.saturating_add(beside_names).clamp(16 << 20, 1 << 34);
         Self { capacity_entries, entry_octets, pages: PageSize::default() }
     }
 }

@@ -1,0 +1,164 @@
+//! FIB writer: does the FIB have what management decided?
+//!
+//! Management decides, and the table may refuse: because it is full, or for a moment,
+//! because a worker may still hold what was removed. Each refusal has a counter of its
+//! name, and the prefix is tried again, with what management wants there by then.
+//!
+//! Cost: that of the table. Bytes: a name for each refused prefix. Limits: no more names
+//! than management has FIB entries; [`RETRIED_AT_ONCE`] of them every [`RETRY_NS`], in turn,
+//! so that control stays free for commands however long the table is full.
+
+use namewire_management::FibChange;
+use namewire_packet::{Name, NameBuf};
+use namewire_tables::{Fib, FibRefusal, NextHop};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+/// Pause between two attempts. A worker's turn, which is what momentary refusals wait for, is shorter.
+const RETRY_NS: u64 = 100_000_000;
+/// Refused prefixes tried in one go: a millisecond.
+const RETRIED_AT_ONCE: usize = 1000;
+
+#[derive(Default)]
+pub(crate) struct FibWriter {
+    refusals: BTreeMap<&'static str, u64>,
+    refused: BTreeSet<NameBuf>,
+    /// The last one tried again; those behind it are next.
+    last_tried: NameBuf,
+    retry_ns: u64,
+}
+
+impl FibWriter {
+    /// Does what management decided.
+    pub(crate) fn apply(&mut self, fib: &mut Fib, now_ns: u64, changes: Vec<FibChange>) {
+        for change in changes {
+            if let Err(refusal) = self.change(fib, now_ns, change) {
+                *self.refusals.entry(refusal.name()).or_default() += 1;
+            }
+        }
+    }
+
+    /// When [`FibWriter::retry`] has something to do next.
+    pub(crate) fn next_retry_ns(&self) -> Option<u64> {
+        (!self.refused.is_empty()).then_some(self.retry_ns)
+    }
+
+    /// Tries refused prefixes again; `insertion` says what is wanted there now.
+    pub(crate) fn retry(&mut self, fib: &mut Fib, now_ns: u64, insertion: impl Fn(Name<'_>) -> Option<FibChange>) {
+        let behind = (Bound::Excluded(&self.last_tried), Bound::Unbounded);
+        let mut names: Vec<NameBuf> = self.refused.range(behind).take(RETRIED_AT_ONCE).cloned().collect();
+        if names.is_empty() {
+            names = self.refused.iter().take(RETRIED_AT_ONCE).cloned().collect();
+        }
+        self.last_tried = names.last().cloned().unwrap_or_default();
+        for name in names {
+            let wanted = insertion(name.as_name()).unwrap_or(FibChange::Remove { name });
+            let _ = self.change(fib, now_ns, wanted); // counted when it was refused first
+        }
+        self.retry_ns = now_ns + RETRY_NS;
+    }
+
+    /// Changes that the table refused, by reason.
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.refusals.iter().map(|(&refusal, &count)| (refusal, count))
+    }
+
+    fn change(&mut self, fib: &mut Fib, now_ns: u64, change: FibChange) -> Result<(), FibRefusal> {
+        match change {
+            FibChange::Insert { name, next_hops, strategy, hidden } => {
+                let next_hops: Vec<NextHop> =
+                    next_hops.iter().map(|hop| NextHop { face: hop.face.0, cost: hop.cost }).collect();
+                let result = fib.insert(name.value(), &next_hops, strategy, hidden);
+                if result.is_err_and(FibRefusal::may_pass) {
+                    if self.refused.is_empty() {
+                        self.retry_ns = now_ns + RETRY_NS;
+                    }
+                    self.refused.insert(name);
+                } else {
+                    self.refused.remove(&name);
+                }
+                result.map(drop)
+            }
+            FibChange::Remove { name } => {
+                fib.remove(name.value());
+                self.refused.remove(&name);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namewire_packet::FaceId;
+    use namewire_tables::{FibConfig, HashKey};
+
+    fn insert(number: usize, face: u64) -> FibChange {
+        let next_hops = vec![namewire_management::NextHop { face: FaceId(face), cost: 0 }];
+        FibChange::Insert { name: name(number), next_hops, strategy: 0, hidden: false }
+    }
+
+    fn name(number: usize) -> NameBuf {
+        format!("/{number:08}").parse().expect("a name")
+    }
+
+    fn face(fib: &Fib, number: usize) -> Option<u64> {
+        fib.get(name(number).value()).map(|entry| entry.nexthops[0].face)
+    }
+
+    /// A refusal for a moment, because a worker was in the middle of a turn, was for ever.
+    #[test]
+    fn what_was_refused_for_a_moment_is_there_afterwards_as_it_is_wanted_then() {
+        // Entries of 20 octets.
+        let config = FibConfig { entry_octets: 200, ..FibConfig::new(100) };
+        let mut fib = Fib::with_config(config, HashKey::from_seed(1)).expect("address space");
+        let (mut reader, mut writer) = (fib.reader(), FibWriter::default());
+        writer.apply(&mut fib, 0, (0..10).map(|number| insert(number, 1)).collect());
+        assert_eq!(writer.next_retry_ns(), None);
+        let pin = reader.pin();
+        let mut changes: Vec<FibChange> = (0..3).map(|number| FibChange::Remove { name: name(number) }).collect();
+        changes.extend((10..13).map(|number| insert(number, 1)));
+        writer.apply(&mut fib, 5, changes);
+        assert_eq!(writer.refusals().collect::<Vec<_>>(), [("fib-octets-full", 3)]);
+        assert_eq!(writer.next_retry_ns(), Some(5 + RETRY_NS));
+        // Meanwhile one is not wanted any more, and management has forgotten another.
+        writer.apply(&mut fib, 6, vec![FibChange::Remove { name: name(10) }]);
+        let wanted = |wanted: Name<'_>| (wanted == name(12).as_name()).then(|| insert(12, 2));
+        writer.retry(&mut fib, 5 + RETRY_NS, wanted);
+        assert_eq!((face(&fib, 12), writer.next_retry_ns()), (None, Some(5 + 2 * RETRY_NS)), "still pinned");
+        drop(pin);
+        writer.retry(&mut fib, 5 + 2 * RETRY_NS, wanted);
+        assert_eq!([10, 11, 12].map(|number| face(&fib, number)), [None, None, Some(2)]);
+        assert_eq!(writer.next_retry_ns(), None);
+        assert_eq!(writer.refusals().collect::<Vec<_>>(), [("fib-octets-full", 3)], "attempts are not counted");
+    }
+
+    #[test]
+    fn every_refused_prefix_has_its_turn() {
+        let mut fib = Fib::new(10, HashKey::from_seed(1));
+        let mut writer = FibWriter::default();
+        let most = 2 * RETRIED_AT_ONCE + 10;
+        writer.apply(&mut fib, 0, (0..most).map(|number| insert(number, 1)).collect());
+        assert_eq!(writer.refusals().collect::<Vec<_>>(), [("fib-full", most as u64 - 10)]);
+        let tried = std::cell::RefCell::new(BTreeSet::new());
+        for _ in 0..2 {
+            writer.retry(&mut fib, 0, |name| {
+                tried.borrow_mut().insert(name.to_buf());
+                Some(FibChange::Insert { name: name.to_buf(), next_hops: vec![], strategy: 0, hidden: true })
+            });
+        }
+        assert_eq!(tried.borrow().len(), 2 * RETRIED_AT_ONCE);
+    }
+
+    #[test]
+    fn what_can_never_fit_is_counted_and_not_tried_again() {
+        let mut fib = Fib::new(10, HashKey::from_seed(1));
+        let mut writer = FibWriter::default();
+        let long: NameBuf = "/a".repeat(300).parse().expect("a name");
+        let change = FibChange::Insert { name: long, next_hops: vec![], strategy: 0, hidden: true };
+        writer.apply(&mut fib, 0, vec![change]);
+        assert_eq!(writer.refusals().collect::<Vec<_>>(), [("fib-prefix-too-long", 1)]);
+        assert_eq!(writer.next_retry_ns(), None);
+    }
+}
