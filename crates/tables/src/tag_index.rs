@@ -71,9 +71,9 @@ pub(crate) struct Walk {
 }
 
 /// What a bucket said.
-pub(crate) enum Step {
+pub(crate) enum Step<V = u32> {
     /// A value with the tag, unverified.
-    Found(u32),
+    Found(V),
     /// Not here, but perhaps in the bucket that the walk has moved on to.
     Next,
     /// Nowhere.

@@ -61,9 +61,12 @@ impl Entries {
         HEADER_UNITS + name_octets.div_ceil(UNIT_OCTETS)
     }
 
-    /// Writes a whole entry into units that are `space`'s to give, so that no reader can reach
-    /// them. It is published by whatever leads readers to its number.
-    pub(super) fn write(&self, unit: u32, name_value: &[u8], set: u32) {
+    /// Writes a whole entry. It is published by whatever leads readers to its number.
+    ///
+    /// # Safety
+    /// No [`FibEntryRef`] to any of these units is left, and none is made before this
+    /// returned: [`Space`] gave them.
+    pub(super) unsafe fn write(&self, unit: u32, name_value: &[u8], set: u32) {
         let words = &self.words[unit as usize..];
         words[0].store(set, Ordering::Relaxed);
         words[1].store(name_value.len() as u32, Ordering::Relaxed);
@@ -75,15 +78,20 @@ impl Entries {
     }
 
     /// Lets a published entry lead elsewhere.
-    pub(super) fn change(&self, unit: u32, set: u32) {
+    ///
+    /// # Safety
+    /// An entry begins at `unit`.
+    pub(super) unsafe fn change(&self, unit: u32, set: u32) {
         self.words[unit as usize].store(set, Ordering::Release);
     }
 
     /// The entry with this number.
     ///
-    /// For numbers that the index holds or held since the reader was pinned, and only those.
+    /// # Safety
+    /// An entry was written at `unit` before, as the calling thread sees it, and as long as
+    /// the entry is borrowed, its units are not written again.
     #[inline(always)]
-    pub(super) fn entry(&self, unit: u32) -> FibEntryRef<'_> {
+    pub(super) unsafe fn entry(&self, unit: u32) -> FibEntryRef<'_> {
         FibEntryRef { words: &self.words[unit as usize..] }
     }
 
@@ -93,9 +101,17 @@ impl Entries {
         (self.words.len() - entry.words.len()) as u32
     }
 
-    /// The words of free units, for [`Space`] to keep its lists in.
-    pub(super) fn link(&self, unit: u32) -> &AtomicU32 {
-        &self.words[unit as usize]
+    /// What [`Space`] noted in a free unit.
+    pub(super) fn link(&self, unit: u32) -> u32 {
+        self.words[unit as usize].load(Ordering::Relaxed)
+    }
+
+    /// Notes something in a free unit, for [`Space`].
+    ///
+    /// # Safety
+    /// No [`FibEntryRef`] to this unit is left.
+    pub(super) unsafe fn set_link(&self, unit: u32, link: u32) {
+        self.words[unit as usize].store(link, Ordering::Relaxed);
     }
 }
 
@@ -108,12 +124,9 @@ impl<'a> FibEntryRef<'a> {
         // SAFETY:
         // - `words` are at least `octets` octets of one live allocation, initialised (zeroed
         //   by the kernel or stored), and any octet is a valid `u8`.
-        // - Nobody writes them during `'a`. `Space` gives units to `Entries::write` only
-        //   after the entry that lay there was unlinked and quiescence told that no reader
-        //   is left that could have found it; a `FibEntryRef<'a>` is made from a number that
-        //   the index held while `'a`'s pin was online (or under a `&Fib`, when nothing is
-        //   written at all). The number was read with acquire after its release, so the
-        //   stores of `write` happened before.
+        // - The stores of `write` happened before, and nobody writes them during `'a`: promised
+        //   by the callers of `Entries::entry`, of `write`, `change` (whose word is not one of
+        //   a name) and `set_link`.
         unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), octets) }
     }
 

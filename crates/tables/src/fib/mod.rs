@@ -36,25 +36,21 @@ mod entries;
 mod lengths;
 mod next_hop_sets;
 mod published;
+mod shared;
 mod space;
 mod view;
 
 pub use entries::FibEntryRef;
+pub use shared::{FibPin, FibReader};
 pub use view::{FibHint, FibView};
 
 use crate::name_hash::{HashKey, count_components, hash_name};
 use crate::pages::PageSize;
-use crate::quiescence::{Domain, Pin, Reader, Retired};
-use crate::tag_index::TagIndex;
-use entries::{Entries, HEADER_UNITS, UNIT_OCTETS};
-use lengths::{LengthCounts, Lengths};
-use next_hop_sets::{Interner, NextHopSet, NextHopSets};
-use published::Published;
+use entries::{HEADER_UNITS, UNIT_OCTETS};
+use next_hop_sets::NextHopSet;
+use shared::Writer;
 use smallvec::SmallVec;
-use space::Space;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(doc)]
 use crate::name_hash::{MAX_NAME_COMPONENTS, NameHashes};
@@ -73,9 +69,6 @@ pub const MAX_WAITING: usize = 1 << 16;
 
 /// Entries that the first index is made for, except on explicit huge pages: one bucket of it.
 const FIRST_INDEX_ENTRIES: usize = 8;
-/// How often an index can double before it has room for 2³² entries, and the first.
-const MAX_INDICES: usize = 30;
-
 /// One way onwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NextHop {
@@ -179,35 +172,11 @@ impl FibConfig {
 
 /// The forwarding information base: its owner's side, which writes.
 pub struct Fib {
-    shared: Arc<Shared>,
+    writer: Writer,
     config: FibConfig,
-    space: Space,
-    interner: Interner,
-    counts: LengthCounts,
-    retired: Retired<Unlinked>,
     len: usize,
     /// Entries that the present index was made for.
     index_entries: usize,
-}
-
-/// What readers see.
-struct Shared {
-    key: HashKey,
-    domain: Arc<Domain>,
-    lengths: Lengths,
-    /// The place of the present one in `indices`.
-    index: AtomicUsize,
-    indices: [Published<TagIndex>; MAX_INDICES],
-    entries: Entries,
-    sets: NextHopSets,
-}
-
-/// What readers may still hold.
-#[derive(Debug)]
-enum Unlinked {
-    Entry { unit: u32, units: u32 },
-    NextHopSet(u32),
-    Index(usize),
 }
 
 impl Fib {
@@ -238,42 +207,24 @@ impl Fib {
             PageSize::Huge2MiB | PageSize::Huge1GiB => config.capacity_entries,
         };
         let index_entries = config.capacity_entries.min(first_entries);
-        let shared = Shared {
-            key,
-            domain: Arc::new(Domain::new()),
-            lengths: Lengths::default(),
-            index: AtomicUsize::new(0),
-            indices: [const { Published::empty() }; MAX_INDICES],
-            entries: Entries::new(units, config.pages)?,
-            sets: NextHopSets::new(),
-        };
-        shared.indices[0].set(Box::new(TagIndex::new(index_entries, config.pages)?));
-        Ok(Self {
-            config,
-            space: Space::new(&shared.entries),
-            interner: Interner::new(),
-            counts: LengthCounts::new(),
-            retired: Retired::new(&shared.domain),
-            len: 0,
-            index_entries,
-            shared: Arc::new(shared),
-        })
+        let writer = Writer::new(key, units, index_entries, config.pages)?;
+        Ok(Self { writer, config, len: 0, index_entries })
     }
 
     /// A reader for another thread.
     pub fn reader(&self) -> FibReader {
-        FibReader { shared: Arc::clone(&self.shared), reader: Reader::new(&self.shared.domain) }
+        self.writer.reader()
     }
 
     /// The FIB as it is while nobody writes, which this borrow prevents.
     #[inline]
     pub fn view(&self) -> FibView<'_> {
-        self.shared.view()
+        self.writer.view()
     }
 
     /// The key for [`NameHashes::compute`].
     pub fn key(&self) -> &HashKey {
-        &self.shared.key
+        self.writer.key()
     }
 
     /// How many prefixes there are.
@@ -294,20 +245,13 @@ impl Fib {
     /// Octets of memory of everything: entries with their names, room left by removed ones,
     /// index, next-hop sets, and the writer's own lists. Whole pages count.
     pub fn bytes(&self) -> usize {
-        let indices: usize = self.shared.indices.iter().filter_map(Published::get).map(TagIndex::bytes).sum();
-        self.shared.entries.touched_bytes(self.space.used_units())
-            + indices
-            + self.interner.bytes(&self.shared.sets)
-            + self.space.bytes()
-            + self.retired.bytes()
-            + size_of::<Shared>()
-            + size_of::<Self>()
+        self.writer.bytes() + size_of::<Self>()
     }
 
     /// How many removed entries, former next-hop sets and former indices wait until no reader
     /// can hold them.
     pub fn waiting(&self) -> usize {
-        self.retired.len()
+        self.writer.waiting()
     }
 
     /// Octets of the TLV-VALUEs of all prefixes. Visits every entry.
@@ -338,43 +282,30 @@ impl Fib {
         let content = NextHopSet { nexthops, strategy, hidden };
 
         let hash = hash_name(self.key(), name_value);
-        let present = self.view().find(hash, name_value).map(|entry| (self.shared.entries.unit(entry), entry.set()));
-        if let Some((unit, set)) = present {
-            self.change(unit, set, content)?;
+        if self.writer.change(hash, name_value, &content)? {
             return Ok(Inserted { replaced: true });
         }
-        self.check_waiting()?;
+        self.writer.check_waiting()?;
         if self.len == self.config.capacity_entries {
             return Err(FibRefusal::Full);
         }
         if self.len == self.index_entries {
             self.enlarge_index().map_err(|_| FibRefusal::NoMemory)?;
         }
-        let unit = self.allocate(Entries::units_for(name_value.len())).ok_or(FibRefusal::OctetsFull)?;
-        let set = self.interner.acquire(&self.shared.sets, content);
-        self.shared.entries.write(unit, name_value, set);
-        self.counts.add(&self.shared.lengths, components);
-        self.view().index.insert(hash, unit);
+        if !self.writer.link(hash, components, name_value, content) {
+            return Err(FibRefusal::OctetsFull);
+        }
         self.len += 1;
-        self.reclaim_if_due();
         Ok(Inserted { replaced: false })
     }
 
     /// Removes the prefix; says whether it was there.
     pub fn remove(&mut self, name_value: &[u8]) -> bool {
-        let hash = hash_name(self.key(), name_value);
-        let Some(entry) = self.view().find(hash, name_value) else { return false };
-        let (unit, set) = (self.shared.entries.unit(entry), entry.set());
-        self.view().index.remove(hash, unit);
-        // No longer than an insertion allowed, so its components are counted without a refusal.
-        let components = count_components(name_value).unwrap_or_default();
-        self.counts.subtract(&self.shared.lengths, components);
-        self.len -= 1;
-        let units = Entries::units_for(name_value.len()) as u32;
-        self.retired.retire(Unlinked::Entry { unit, units });
-        self.release_set(set);
-        self.reclaim_if_due();
-        true
+        // Longer ones are not there; no insertion allowed them.
+        let Ok(components) = count_components(name_value) else { return false };
+        let was_there = self.writer.unlink(hash_name(self.key(), name_value), components, name_value);
+        self.len -= usize::from(was_there);
+        was_there
     }
 
     /// The entry of exactly this prefix.
@@ -386,116 +317,21 @@ impl Fib {
     /// Every entry, hidden ones included, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = FibEntry<'_>> {
         let view = self.view();
-        view.index.values().map(move |unit| view.entry(view.shared.entries.entry(unit)))
-    }
-
-    fn change(&mut self, unit: u32, set: u32, content: NextHopSet) -> Result<(), FibRefusal> {
-        if self.shared.sets.get(set) == Some(&content) {
-            return Ok(());
-        }
-        self.check_waiting()?;
-        let new = self.interner.acquire(&self.shared.sets, content);
-        self.shared.entries.change(unit, new);
-        self.release_set(set);
-        self.reclaim_if_due();
-        Ok(())
-    }
-
-    /// One entry that was just unlinked or changed names the set no longer.
-    fn release_set(&mut self, set: u32) {
-        if self.interner.release(&self.shared.sets, set) {
-            self.retired.retire(Unlinked::NextHopSet(set));
-        }
-    }
-
-    /// Ends every update, also one that retired nothing: an earlier one may wait for it.
-    fn reclaim_if_due(&mut self) {
-        if self.retired.is_due() {
-            self.reclaim();
-        }
-    }
-
-    fn check_waiting(&mut self) -> Result<(), FibRefusal> {
-        if self.waiting() >= MAX_WAITING {
-            self.reclaim();
-        }
-        if self.waiting() < MAX_WAITING { Ok(()) } else { Err(FibRefusal::ReadersBehind) }
-    }
-
-    fn allocate(&mut self, units: usize) -> Option<u32> {
-        self.space.allocate(&self.shared.entries, units).or_else(|| {
-            self.reclaim();
-            self.space.allocate(&self.shared.entries, units)
-        })
+        view.index.entries().map(move |entry| view.entry(entry))
     }
 
     /// Frees what readers cannot hold any more. Done now and then by itself; of use to
     /// who wants [`Fib::bytes`] exact.
     pub fn reclaim(&mut self) {
-        let Self { shared, space, interner, retired, .. } = self;
-        retired.reclaim(|unlinked| match unlinked {
-            Unlinked::Entry { unit, units } => space.release(&shared.entries, unit, units as usize),
-            Unlinked::NextHopSet(number) => interner.free(&shared.sets, number),
-            Unlinked::Index(place) => shared.indices[place].clear(),
-        });
+        self.writer.reclaim();
     }
 
     /// Makes an index for twice as many entries and publishes it. The pause is in proportion
     /// to the entries; readers go on with the old one.
     fn enlarge_index(&mut self) -> io::Result<()> {
         let entries = self.index_entries.saturating_mul(2).min(self.config.capacity_entries);
-        let larger = TagIndex::new(entries, self.config.pages)?;
-        for unit in self.view().index.values() {
-            larger.insert(hash_name(self.key(), self.shared.entries.entry(unit).name_value()), unit);
-        }
-        let old = self.shared.index.load(Ordering::Relaxed);
-        self.shared.indices[old + 1].set(Box::new(larger));
-        self.shared.index.store(old + 1, Ordering::Release);
+        self.writer.replace_index(entries, self.config.pages)?;
         self.index_entries = entries;
-        self.retired.retire(Unlinked::Index(old));
-        self.reclaim();
         Ok(())
-    }
-}
-
-impl Shared {
-    #[inline]
-    fn view(&self) -> FibView<'_> {
-        let index = self.indices[self.index.load(Ordering::Acquire)].get();
-        FibView { shared: self, index: index.expect("the present index is there") }
-    }
-}
-
-/// One thread's access to the FIB. Holds nothing between pins, however long it sleeps.
-pub struct FibReader {
-    shared: Arc<Shared>,
-    reader: Reader,
-}
-
-impl FibReader {
-    /// Begins a batch: what is in the FIB now stays whole until the pin is dropped. To be
-    /// kept short; what is removed meanwhile cannot be used again.
-    #[inline]
-    pub fn pin(&mut self) -> FibPin<'_> {
-        FibPin { shared: &self.shared, _pin: self.reader.pin() }
-    }
-
-    /// The key for [`NameHashes::compute`].
-    pub fn key(&self) -> &HashKey {
-        &self.shared.key
-    }
-}
-
-/// A batch in which the FIB may be looked at.
-pub struct FibPin<'a> {
-    shared: &'a Shared,
-    _pin: Pin<'a>,
-}
-
-impl FibPin<'_> {
-    /// The FIB.
-    #[inline]
-    pub fn view(&self) -> FibView<'_> {
-        self.shared.view()
     }
 }

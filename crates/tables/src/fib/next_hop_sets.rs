@@ -16,6 +16,7 @@
 //! cost some 110 octets more than the FIB's header says.
 //! Limit: 2³² sets; the FIB has no more than it has entries and waiting removals.
 //! Who may write: the FIB's writer; a set is freed after quiescence.
+#![allow(unsafe_code, reason = "leaf: frees what readers could reach")]
 
 use super::NextHop;
 use super::published::Published;
@@ -131,10 +132,15 @@ impl Interner {
         true
     }
 
-    /// Frees a retired set that no reader can hold any more.
-    pub(super) fn free(&mut self, sets: &NextHopSets, number: u32) {
+    /// Frees a retired set.
+    ///
+    /// # Safety
+    /// [`Interner::release`] said that no entry names it any more, and no reader is left that
+    /// found it through one.
+    pub(super) unsafe fn free(&mut self, sets: &NextHopSets, number: u32) {
         self.set_bytes -= sets.get(number).map_or(0, bytes_of);
-        sets.cell(number).clear();
+        // SAFETY: the caller's promise; the reference above is gone.
+        unsafe { sets.cell(number).clear() };
         self.free.push(number);
     }
 
@@ -178,7 +184,8 @@ mod tests {
         for &number in &numbers {
             assert!(interner.release(&sets, number));
             assert!(sets.get(number).is_some(), "readers may still hold it");
-            interner.free(&sets, number);
+            // SAFETY: released just now; no reference is left.
+            unsafe { interner.free(&sets, number) };
             assert!(sets.get(number).is_none());
         }
         assert_eq!(interner.set_bytes, empty_bytes);

@@ -44,13 +44,17 @@ impl<T> Published<T> {
         assert!(before.is_null(), "a published value is cleared before the next");
     }
 
-    /// Drops the value. Only the writer calls this, after it unlinked whatever leads readers
-    /// to this cell and [`crate::quiescence`] told that no reader is left that followed it.
-    pub(super) fn clear(&self) {
+    /// Drops the value.
+    ///
+    /// # Safety
+    /// No reference from [`Published::get`] is left, and none is asked for meanwhile: whatever
+    /// leads readers to this cell was unlinked, and [`crate::quiescence`] told that nobody is
+    /// left who followed it.
+    pub(super) unsafe fn clear(&self) {
         let value = self.value.swap(null_mut(), Ordering::AcqRel);
         if !value.is_null() {
             // SAFETY: from `Box::into_raw`, taken out of the cell by this call alone; no
-            // reference is left by the promise above.
+            // reference is left, as the caller promised.
             drop(unsafe { Box::from_raw(value) });
         }
     }
@@ -58,7 +62,8 @@ impl<T> Published<T> {
 
 impl<T> Drop for Published<T> {
     fn drop(&mut self) {
-        self.clear();
+        // SAFETY: references borrow from `self`, which is `&mut` here.
+        unsafe { self.clear() };
     }
 }
 
@@ -72,8 +77,11 @@ mod tests {
         assert_eq!(cell.get(), None);
         cell.set(Box::new("a".to_owned()));
         assert_eq!(cell.get().map(String::as_str), Some("a"));
-        cell.clear();
-        cell.clear();
+        // SAFETY: the reference above was used for the last time.
+        unsafe {
+            cell.clear();
+            cell.clear();
+        }
         assert_eq!(cell.get(), None);
         cell.set(Box::new("b".to_owned())); // freed by drop: a leak checker would tell
     }

@@ -14,10 +14,10 @@
 //! Cost: a line of the free block, and of the lists. Joining sorts all free blocks; it is
 //! tried only after a sixteenth of the units has been freed since the last time.
 //! Bytes: 9 KiB. Who may write: the FIB's writer.
+#![allow(unsafe_code, reason = "leaf: lists inside units that readers could reach before")]
 
 use super::MAX_PREFIX_OCTETS;
 use super::entries::{Entries, HEADER_UNITS, UNIT_OCTETS};
-use std::sync::atomic::Ordering;
 
 /// The largest entry, and the largest block that has a list.
 const MAX_UNITS: usize = HEADER_UNITS + MAX_PREFIX_OCTETS.div_ceil(UNIT_OCTETS);
@@ -70,8 +70,12 @@ impl Space {
         })
     }
 
-    /// Gives a block back that no reader can reach any more.
-    pub(super) fn release(&mut self, entries: &Entries, unit: u32, units: usize) {
+    /// Gives a block back.
+    ///
+    /// # Safety
+    /// It is one that [`Space::allocate`] gave and nobody gave back since, and no reader is left
+    /// that could reach it.
+    pub(super) unsafe fn release(&mut self, entries: &Entries, unit: u32, units: usize) {
         self.freed_since_join += units;
         self.push(entries, unit, units);
     }
@@ -80,7 +84,9 @@ impl Space {
         if units > MAX_UNITS {
             self.large.push((unit, units as u32));
         } else {
-            entries.link(unit).store(self.first_free[units], Ordering::Relaxed);
+            // SAFETY: the block is free: `release` was promised so, and whoever else calls this
+            // took it off a list.
+            unsafe { entries.set_link(unit, self.first_free[units]) };
             self.first_free[units] = unit;
         }
     }
@@ -88,7 +94,7 @@ impl Space {
     fn pop(&mut self, entries: &Entries, units: usize) -> Option<u32> {
         let unit = self.first_free[units];
         (unit != NIL).then(|| {
-            self.first_free[units] = entries.link(unit).load(Ordering::Relaxed);
+            self.first_free[units] = entries.link(unit);
             unit
         })
     }
@@ -159,7 +165,8 @@ mod tests {
                 if give_back && !live.is_empty() {
                     let (unit, units) = live.swap_remove(which.index(live.len()));
                     owner[unit as usize..][..units].fill(None);
-                    space.release(&entries, unit, units);
+                    // SAFETY: allocated, once; there are no readers.
+                    unsafe { space.release(&entries, unit, units) };
                 } else if let Some(unit) = space.allocate(&entries, units) {
                     for owner in &mut owner[unit as usize..][..units] {
                         prop_assert_eq!(owner.replace(unit), None);
@@ -168,7 +175,8 @@ mod tests {
                 }
             }
             for (unit, units) in live {
-                space.release(&entries, unit, units);
+                // SAFETY: as above.
+                unsafe { space.release(&entries, unit, units) };
             }
             space.join(&entries);
             prop_assert_eq!(space.used_units(), 0, "everything was joined");
@@ -181,7 +189,8 @@ mod tests {
         let mut space = Space::new(&entries);
         let blocks: Vec<u32> = std::iter::from_fn(|| space.allocate(&entries, 2)).collect();
         assert_eq!(blocks.len(), (MAX_UNITS + 10) / 2);
-        blocks.iter().for_each(|&unit| space.release(&entries, unit, 2));
+        // SAFETY: allocated, once; there are no readers.
+        blocks.iter().for_each(|&unit| unsafe { space.release(&entries, unit, 2) });
         assert!(space.allocate(&entries, MAX_UNITS).is_some());
         assert!(space.allocate(&entries, MAX_UNITS).is_none());
     }

@@ -11,10 +11,11 @@
 //! | 2 | buckets | [`FibView::candidate`]: the longest length with an equal tag; [`FibView::prefetch_entry`] |
 //! | 3 | the entry | [`FibView::longest_prefix_match_hinted`]: compares, goes on if it was chance |
 
+use super::FibEntry;
 use super::entries::FibEntryRef;
-use super::{FibEntry, Shared};
+use super::shared::{Index, Shared};
 use crate::name_hash::{HashKey, NameHashes};
-use crate::tag_index::{Step, TagIndex, Walk};
+use crate::tag_index::{Step, Walk};
 
 /// Names that [`FibView::longest_prefix_match_batch`] takes through a stage before the next.
 const BATCH_NAMES: usize = 64;
@@ -34,7 +35,7 @@ struct Search {
 #[derive(Clone, Copy)]
 pub struct FibView<'a> {
     pub(super) shared: &'a Shared,
-    pub(super) index: &'a TagIndex,
+    pub(super) index: Index<'a>,
 }
 
 /// An entry whose tag is that of a prefix of a name: very probably its longest match.
@@ -88,18 +89,14 @@ impl<'a> FibView<'a> {
     #[inline]
     pub fn candidate(&self, hashes: &NameHashes) -> Option<FibHint<'a>> {
         self.shared.lengths.descending_from(hashes.components()).find_map(|components| {
-            let unit = self.index.candidate(hashes.prefix_hash(components))?;
-            Some(self.hint(unit, components, hashes))
+            let entry = self.index.candidate(hashes.prefix_hash(components))?;
+            Some(self.hint(entry, components, hashes))
         })
     }
 
     #[inline(always)]
-    fn hint(&self, unit: u32, components: usize, hashes: &NameHashes) -> FibHint<'a> {
-        FibHint {
-            entry: self.shared.entries.entry(unit),
-            components: components as u16,
-            prefix_octets: hashes.prefix_octets(components) as u16,
-        }
+    fn hint(&self, entry: FibEntryRef<'a>, components: usize, hashes: &NameHashes) -> FibHint<'a> {
+        FibHint { entry, components: components as u16, prefix_octets: hashes.prefix_octets(components) as u16 }
     }
 
     /// Stages 1 and 2 and the prefetch of the entries for `count` names, of which `hashes_of`
@@ -138,8 +135,8 @@ impl<'a> FibView<'a> {
                 }
                 let hashes = hashes_of(usize::from(search.name));
                 match self.index.step(&mut search.walk) {
-                    Step::Found(unit) => {
-                        let hint = self.hint(unit, usize::from(search.components), hashes);
+                    Step::Found(entry) => {
+                        let hint = self.hint(entry, usize::from(search.components), hashes);
                         // N.B. The rest a round later. At 13.5 million prefixes half of the samples
                         // of a profile fall on the prefetch of an entry's first line; why is not
                         // known (page walks are a guess: prefetches in tight loops of their own,
@@ -197,7 +194,7 @@ impl<'a> FibView<'a> {
     /// If the entry is one of another FIB.
     #[inline]
     pub fn entry(&self, entry: FibEntryRef<'a>) -> FibEntry<'a> {
-        let Some(set) = self.shared.sets.get(entry.set()) else { no_such_set() };
+        let Some(set) = self.index.set(entry) else { no_such_set() };
         FibEntry { name_value: entry.name_value(), nexthops: &set.nexthops, strategy: set.strategy, hidden: set.hidden }
     }
 
@@ -222,9 +219,7 @@ impl<'a> FibView<'a> {
     /// The entry of exactly this name.
     #[inline]
     pub(super) fn find(&self, hash: u64, name_value: &[u8]) -> Option<FibEntryRef<'a>> {
-        let entries = &self.shared.entries;
-        let unit = self.index.find(hash, |unit| entries.entry(unit).name_value() == name_value)?;
-        Some(entries.entry(unit))
+        self.index.find(hash, |entry| entry.name_value() == name_value)
     }
 }
 
