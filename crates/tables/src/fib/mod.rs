@@ -63,12 +63,12 @@ pub const MAX_NEXT_HOPS: usize = 1024;
 /// Removed entries, former next-hop sets and indices that pinned readers may still hold: with
 /// more of them nothing is inserted or changed, or one reader that never ends its pin would
 /// cost ever more memory. Removals go on: they are no more than there are entries. Each takes
-/// some 20 octets and what it was; the workers' pins last for a batch, in which few updates
-/// are made, so that a router comes nowhere near.
+/// some 20 octets and what it was (a set of [`MAX_NEXT_HOPS`], 16 KiB).
 pub const MAX_WAITING: usize = 1 << 16;
 
 /// Entries that the first index is made for, except on explicit huge pages: one bucket of it.
 const FIRST_INDEX_ENTRIES: usize = 8;
+
 /// One way onwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NextHop {
