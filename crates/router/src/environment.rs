@@ -202,6 +202,7 @@ impl Environment for Node {
         for limit in LimitMet::ALL {
             add("limit", limit.name(), status.counters.met(*limit));
         }
+        add("limit", "short-reads", status.short_reads);
         for reason in LinkDrop::ALL {
             let closing = self.closing.iter().map(|closing| &closing.counters);
             let live = self.faces.values().map(|record| &record.counters).chain(closing).chain(&self.faceless);

@@ -109,6 +109,8 @@ pub(crate) struct WorkerStatus {
     pub(crate) pit_entries: u64,
     pub(crate) cs_entries: u64,
     pub(crate) name_groups: u64,
+    /// Reads from streams that were cut short, because what their faces keep reached its limit.
+    pub(crate) short_reads: u64,
 }
 
 /// Shared by all threads.
@@ -173,6 +175,7 @@ impl Shared {
             total.pit_entries += status.pit_entries;
             total.cs_entries += status.cs_entries;
             total.name_groups += status.name_groups;
+            total.short_reads += status.short_reads;
         }
         total
     }

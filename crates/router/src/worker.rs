@@ -348,6 +348,7 @@ impl Worker {
             pit_entries: self.engine.pit_len() as u64,
             cs_entries: self.engine.cs_len() as u64,
             name_groups: self.engine.name_groups() as u64,
+            short_reads: self.exit.driver.short_reads(),
         };
     }
 }
