@@ -85,14 +85,15 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
 
     /// Carries out what must wait until the strategy has returned. An Interest that was
     /// refused at one face and left through another is no drop.
-    pub(crate) fn finish(self) {
-        let StrategyContext { engine, pass, entry, rejected, sent, refused, .. } = self;
-        if let Some(reason) = refused.filter(|_| !sent) {
-            engine.counters.drop(reason);
+    ///
+    /// N.B. Each field is read by itself: moved out as a whole, the flags that a strategy has just
+    /// written one by one were read as one word, which waits until the stores have left the core.
+    pub(crate) fn finish(&mut self) {
+        if let (Some(reason), false) = (self.refused, self.sent) {
+            self.engine.counters.drop(reason);
         }
-        let nobody_waits = engine.tables.pit(entry).state.nobody_waits();
-        if rejected || nobody_waits {
-            engine.finalize_unsatisfied(pass.now, entry);
+        if self.rejected || self.state().nobody_waits() {
+            self.engine.finalize_unsatisfied(self.pass.now, self.entry);
         }
     }
 
