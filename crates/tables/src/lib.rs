@@ -40,7 +40,8 @@ pub mod timer_wheel;
 pub use content_store::{CsEntry, CsHit, CsId, CsInsert, CsPolicy, CsRefusal, IndirectRefusal};
 pub use dead_nonce_list::DeadNonceList;
 pub use fib::{
-    Fib, FibConfig, FibEntry, FibEntryRef, FibHint, FibPin, FibReader, FibRefusal, FibView, Inserted, NextHop,
+    Fib, FibConfig, FibEntry, FibEntryRef, FibHint, FibPin, FibReader, FibRefusal, FibSearch, FibView, Inserted,
+    NextHop,
 };
 pub use name_group::{GroupHint, GroupId, GroupToken};
 pub use name_hash::{HashKey, MAX_NAME_COMPONENTS, NameHashes, TooManyComponents, hash_name};

@@ -30,7 +30,7 @@ use crate::hash_key::{KEYED_PAIRS, PairKey};
 pub const MAX_NAME_COMPONENTS: usize = 256;
 
 /// Components whose prefixes need no allocation.
-const INLINE_COMPONENTS: usize = 16;
+pub(crate) const INLINE_COMPONENTS: usize = 16;
 
 /// The name has more than [`MAX_NAME_COMPONENTS`] components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -139,6 +139,13 @@ impl NameHashes {
             Some(&hash) => hash,
             None => self.spilled[n - 1 - INLINE_COMPONENTS].0,
         }
+    }
+
+    /// Element `n`: the hash of prefix `n`, of as many prefixes as the name has components, but
+    /// at most these.
+    #[inline(always)]
+    pub(crate) fn first_hashes(&self) -> &[u64; INLINE_COMPONENTS + 1] {
+        &self.hashes
     }
 
     /// How many octets the first `n` components take.
@@ -315,19 +322,6 @@ const MASKS: [u64; 25] = {
     }
     masks
 };
-
-/// How many components `name_value` has; stops counting above [`MAX_NAME_COMPONENTS`].
-pub(crate) fn count_components(name_value: &[u8]) -> Result<usize, TooManyComponents> {
-    let (mut count, mut start) = (0, 0);
-    while start < name_value.len() {
-        if count == MAX_NAME_COMPONENTS {
-            return Err(TooManyComponents);
-        }
-        start = component_end(name_value, start);
-        count += 1;
-    }
-    Ok(count)
-}
 
 /// Where the component that begins at `start` ends; the end of the name if its
 /// header cannot be read or promises more than there is.

@@ -12,13 +12,18 @@
 //!
 //! A hash has a *tag*, its upper 16 bits (0 means an empty slot, so 0 becomes 1), and
 //! a *home* bucket, its lower 48 bits scaled to the number of buckets, which need not
-//! be a power of two. A value goes into the first bucket from its home on that has a
-//! free slot; each full bucket on the way counts it in that one of its eight `passed`
-//! counters (4 bits each) that the lowest three bits of its tag name, so that a search
-//! ends at the first bucket that nobody with such a tag had to pass. A counter that
-//! reached 15 stays there. When that has happened to all buckets on a way round the index,
-//! a search in vain ends where it began: all were read once. Nothing ever moves, except
-//! when the owner makes a larger index.
+//! be a power of two. A value goes into the first bucket on its way that has a free slot:
+//! its home, the bucket after it, and so on. Each full bucket on the way counts it in that
+//! one of its eight `passed` counters (4 bits each) that the lowest three bits of its tag
+//! name, so that a search ends at the first bucket that nobody with such a tag had to pass.
+//! A counter that reached 15 stays there. When that has happened to all buckets on a way round
+//! the index, a search in vain ends where it went round from: all were read once. Nothing ever
+//! moves, except when the owner makes a larger index.
+//!
+//! *Keys that begin together* ([`IndexKey`]): the home of another hash may come first on the
+//! way, so that one line tells of several keys (all prefixes of one name, say). Those that
+//! find no slot there go on to their own homes, so a crowd under one first hash costs its
+//! members a line more each and others nothing.
 //!
 //! Cost: a search reads 1 line, and one more for each bucket on the way that was
 //! passed by such a tag: at a load of [`MAX_LOAD_PERCENT`] 1.2 in all for what is not there
@@ -62,20 +67,66 @@ struct Bucket {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Bucket>() == 64 && align_of::<Bucket>() == 64);
 
+/// Where a search begins, and what it looks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IndexKey {
+    /// The hash that names the first bucket.
+    pub(crate) first: u64,
+    /// The hash that names the tag, and the second bucket if it is another one.
+    pub(crate) own: u64,
+}
+
+impl From<u64> for IndexKey {
+    #[inline(always)]
+    fn from(hash: u64) -> Self {
+        Self { first: hash, own: hash }
+    }
+}
+
 /// A search that has come to this bucket.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Walk {
     place: u32,
-    home: u32,
-    tag: u16,
+    /// Still in the first bucket, and the second is not the one after it.
+    jumps: bool,
+}
+
+impl Walk {
+    /// Whether other keys with the same `first` begin in this bucket too.
+    #[inline(always)]
+    pub(crate) fn is_shared(self) -> bool {
+        self.jumps
+    }
+
+    /// The walk of the key that has its own hash as the first one.
+    #[inline(always)]
+    pub(crate) fn of_own_hash(self) -> Self {
+        Self { jumps: false, ..self }
+    }
+}
+
+/// A bucket that was looked at: its tags and counters as they were then.
+#[derive(Clone, Copy)]
+pub(crate) struct Look<'a> {
+    bucket: &'a Bucket,
+    words: [u64; 3],
+}
+
+impl Look<'_> {
+    /// Whether the search of a key with the hash `own` does not end here in vain.
+    #[inline(always)]
+    pub(crate) fn has_trace(&self, own: u64) -> bool {
+        let tag = tag(own);
+        u64::from(equal_tags(self.words, tag as u16)) | passed(self.words, tag) != 0
+    }
 }
 
 /// What a bucket said.
 pub(crate) enum Step<V = u32> {
     /// A value with the tag, unverified.
     Found(V),
-    /// Not here, but perhaps in the bucket that the walk has moved on to.
-    Next,
+    /// Not here, but perhaps in this bucket.
+    Next(Walk),
     /// Nowhere.
     Absent,
 }
@@ -100,21 +151,21 @@ impl TagIndex {
         self.buckets.mapped_bytes()
     }
 
-    /// Begins to fetch the home bucket.
+    /// Begins to fetch the first bucket.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, hash: u64) {
-        prefetch(&self.buckets[self.home(hash)]);
+    pub(crate) fn prefetch(&self, key: impl Into<IndexKey>) {
+        prefetch(&self.buckets[self.home(key.into().first)]);
     }
 
-    /// Begins the search of [`TagIndex::candidate`], for whoever does something else between
-    /// two buckets: this one is to be prefetched.
+    /// Begins a search bucket by bucket, for whoever does something else between two: this
+    /// one is to be prefetched.
     #[inline(always)]
-    pub(crate) fn walk(&self, hash: u64) -> Walk {
-        let home = self.home(hash) as u32;
-        Walk { place: home, home, tag: tag(hash) as u16 }
+    pub(crate) fn walk(&self, key: impl Into<IndexKey>) -> Walk {
+        let key = key.into();
+        Walk { place: self.home(key.first) as u32, jumps: key.first != key.own }
     }
 
-    /// Begins to fetch the bucket that [`TagIndex::step`] reads next.
+    /// Begins to fetch the bucket that [`TagIndex::look`] reads.
     #[inline(always)]
     pub(crate) fn prefetch_step(&self, walk: Walk) {
         prefetch(&self.buckets[walk.place as usize]);
@@ -122,28 +173,31 @@ impl TagIndex {
 
     /// Looks at one bucket.
     #[inline(always)]
-    pub(crate) fn step(&self, walk: &mut Walk) -> Step {
+    pub(crate) fn look(&self, walk: Walk) -> Look<'_> {
         let bucket = &self.buckets[walk.place as usize];
-        let tag = u64::from(walk.tag);
-        let words = bucket.words();
-        if let Some(slot) = slots_with(words, tag).next() {
-            return Step::Found(bucket.values[slot].load(Ordering::Acquire));
+        Look { bucket, words: bucket.words() }
+    }
+
+    /// What this look says to the walk, which is one of a key with the hash `own`.
+    #[inline(always)]
+    pub(crate) fn step(&self, look: Look<'_>, walk: Walk, own: u64) -> Step {
+        let tag = tag(own);
+        if let Some(slot) = slots_with(look.words, tag).next() {
+            return Step::Found(look.bucket.values[slot].load(Ordering::Acquire));
         }
-        if passed(words, tag) == 0 {
+        if passed(look.words, tag) == 0 {
             return Step::Absent;
         }
-        let Some(next) = self.after(walk.place as usize, walk.home as usize) else { return Step::Absent };
-        walk.place = next as u32;
-        Step::Next
+        self.after(walk, own).map_or(Step::Absent, Step::Next)
     }
 
     /// The first value, in the order of the search, that `is_wanted` takes.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, mut is_wanted: impl FnMut(u32) -> bool) -> Option<u32> {
-        let (tag, home) = (tag(hash), self.home(hash));
-        let mut place = home;
+    pub(crate) fn find(&self, key: impl Into<IndexKey>, mut is_wanted: impl FnMut(u32) -> bool) -> Option<u32> {
+        let key = key.into();
+        let (mut walk, tag) = (self.walk(key), tag(key.own));
         loop {
-            let bucket = &self.buckets[place];
+            let bucket = &self.buckets[walk.place as usize];
             let words = bucket.words();
             for slot in slots_with(words, tag) {
                 let value = bucket.values[slot].load(Ordering::Acquire);
@@ -154,14 +208,14 @@ impl TagIndex {
             if passed(words, tag) == 0 {
                 return None;
             }
-            place = self.after(place, home)?;
+            walk = self.after(walk, key.own)?;
         }
     }
 
-    /// The first value with the tag of `hash`, unverified: what a search will probably look at.
+    /// The first value with the tag of `key`, unverified: what a search will probably look at.
     #[inline]
-    pub(crate) fn candidate(&self, hash: u64) -> Option<u32> {
-        self.find(hash, |_| true)
+    pub(crate) fn candidate(&self, key: impl Into<IndexKey>) -> Option<u32> {
+        self.find(key, |_| true)
     }
 
     /// Every value. While the index is written to, a value that comes or goes may be missing.
@@ -172,62 +226,61 @@ impl TagIndex {
         })
     }
 
-    /// Adds `value`, which must not be there under this hash. One thread only; no more
+    /// Adds `value`, which must not be there under this key. One thread only; no more
     /// values than the index was made for.
-    pub(crate) fn insert(&self, hash: u64, value: u32) {
-        let (tag, home) = (tag(hash), self.home(hash));
-        let mut place = home;
+    pub(crate) fn insert(&self, key: impl Into<IndexKey>, value: u32) {
+        let key = key.into();
+        let (mut walk, tag) = (self.walk(key), tag(key.own));
         loop {
-            let bucket = &self.buckets[place];
+            let bucket = &self.buckets[walk.place as usize];
             if let Some(slot) = slots_with(bucket.words(), 0).next() {
                 bucket.values[slot].store(value, Ordering::Release);
                 bucket.set_tag(slot, tag);
                 return;
             }
             bucket.add_passed(tag, 1);
-            let Some(next) = self.after(place, home) else {
+            let Some(next) = self.after(walk, key.own) else {
                 unreachable!("the owner inserts no more values than the index was made for")
             };
-            place = next;
+            walk = next;
         }
     }
 
-    /// Removes `value`; says whether it was there under this hash. One thread only.
-    pub(crate) fn remove(&self, hash: u64, value: u32) -> bool {
-        let Some((end, slot)) = self.slot_of(hash, value) else { return false };
-        let (tag, home) = (tag(hash), self.home(hash));
-        self.buckets[end].set_tag(slot, 0);
-        let mut place = home;
-        while place != end {
-            self.buckets[place].add_passed(tag, -1);
-            let Some(next) = self.after(place, home) else { break };
-            place = next;
+    /// Removes `value`; says whether it was there under this key. One thread only.
+    pub(crate) fn remove(&self, key: impl Into<IndexKey>, value: u32) -> bool {
+        let key = key.into();
+        let Some((end, slot)) = self.slot_of(key, value) else { return false };
+        let (mut walk, tag) = (self.walk(key), tag(key.own));
+        self.buckets[end.place as usize].set_tag(slot, 0);
+        while walk != end {
+            self.buckets[walk.place as usize].add_passed(tag, -1);
+            let Some(next) = self.after(walk, key.own) else { break };
+            walk = next;
         }
         true
     }
 
     /// Puts `new` where `old` is; says whether `old` was there. One thread only.
-    pub(crate) fn replace(&self, hash: u64, old: u32, new: u32) -> bool {
-        let Some((place, slot)) = self.slot_of(hash, old) else { return false };
-        self.buckets[place].values[slot].store(new, Ordering::Release);
+    pub(crate) fn replace(&self, key: impl Into<IndexKey>, old: u32, new: u32) -> bool {
+        let Some((walk, slot)) = self.slot_of(key.into(), old) else { return false };
+        self.buckets[walk.place as usize].values[slot].store(new, Ordering::Release);
         true
     }
 
-    /// The bucket and the slot of `value`, for the writing thread.
-    fn slot_of(&self, hash: u64, value: u32) -> Option<(usize, usize)> {
-        let (tag, home) = (tag(hash), self.home(hash));
-        let mut place = home;
+    /// The bucket and the slot that hold `value`. For the writing thread.
+    fn slot_of(&self, key: IndexKey, value: u32) -> Option<(Walk, usize)> {
+        let (mut walk, tag) = (self.walk(key), tag(key.own));
         loop {
-            let bucket = &self.buckets[place];
+            let bucket = &self.buckets[walk.place as usize];
             let words = bucket.words();
-            let is_it = |&slot: &usize| bucket.values[slot].load(Ordering::Relaxed) == value;
+            let is_it = |slot: &usize| bucket.values[*slot].load(Ordering::Relaxed) == value;
             if let Some(slot) = slots_with(words, tag).find(is_it) {
-                return Some((place, slot));
+                return Some((walk, slot));
             }
             if passed(words, tag) == 0 {
                 return None;
             }
-            place = self.after(place, home)?;
+            walk = self.after(walk, key.own)?;
         }
     }
 
@@ -236,11 +289,17 @@ impl TagIndex {
         ((u128::from(hash << 16) * self.buckets.len() as u128) >> 64) as usize
     }
 
-    /// The next bucket of a search that began at `home`, unless it has been everywhere.
+    /// The bucket after this one in the walk of the key with the hash `own`, if there is one.
     #[inline(always)]
-    fn after(&self, place: usize, home: usize) -> Option<usize> {
-        let next = if place + 1 == self.buckets.len() { 0 } else { place + 1 };
-        (next != home).then_some(next)
+    fn after(&self, walk: Walk, own: u64) -> Option<Walk> {
+        let second = self.home(own) as u32;
+        let place = match walk.jumps {
+            true => second,
+            false if walk.place as usize + 1 == self.buckets.len() => 0,
+            false => walk.place + 1,
+        };
+        // It ends when it has come round, or a search in vain would not once every bucket had been passed.
+        (walk.jumps || place != second).then_some(Walk { place, jumps: false })
     }
 }
 
@@ -341,6 +400,42 @@ mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The same with keys that begin together, and walks step by step as well.
+        #[test]
+        fn keys_that_begin_together_are_found(operations in prop::collection::vec((0_u64..3, 0_u64..60, any::<bool>()), 0..400)) {
+            let index = TagIndex::new(64, PageSize::Base).unwrap();
+            let mut model = BTreeSet::new();
+            for (first, own, insert) in operations {
+                let hash = |number: u64| number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let key = IndexKey { first: hash(first), own: if own == 0 { hash(first) } else { hash(own) } };
+                let value = (first * 100 + own) as u32;
+                if !insert {
+                    prop_assert_eq!(index.remove(key, value), model.remove(&value));
+                } else if model.len() < 64 && model.insert(value) {
+                    index.insert(key, value);
+                }
+                prop_assert_eq!(index.find(key, |other| other == value).is_some(), model.contains(&value));
+                let mut walk = index.walk(key);
+                let candidate = loop {
+                    let look = index.look(walk);
+                    match index.step(look, walk, key.own) {
+                        Step::Found(value) => break Some(value),
+                        Step::Next(next) => walk = next,
+                        Step::Absent => break None,
+                    }
+                    prop_assert!(look.has_trace(key.own));
+                };
+                prop_assert_eq!(candidate, index.candidate(key));
+            }
+            let mut listed: Vec<u32> = index.values().collect();
+            listed.sort_unstable();
+            prop_assert_eq!(listed, model.into_iter().collect::<Vec<_>>());
+        }
+    }
+
     /// More values with one tag pass a bucket than its counter can tell.
     #[test]
     fn a_counter_at_its_end_never_hides_a_value() {
@@ -363,15 +458,22 @@ mod tests {
             (0..32).for_each(|value| assert!(index.remove(hash(home), value)));
         }
         assert!(index.buckets.iter().all(|bucket| passed(bucket.words(), 5) == MANY));
-        for home in 0..4 {
-            assert_eq!(index.find(hash(home), |_| true), None);
-            assert!(!index.remove(hash(home), 1) && !index.replace(hash(home), 1, 2));
-            let mut walk = index.walk(hash(home));
-            let steps = std::iter::repeat_with(|| index.step(&mut walk));
-            assert_eq!(steps.take_while(|step| matches!(step, Step::Next)).take(9).count(), 3);
+        let begin_together = |home| IndexKey { first: hash((home + 2) % 4), own: hash(home) };
+        let alone = (0..4).map(|home| (IndexKey::from(hash(home)), 3));
+        for (key, steps) in alone.chain((0..4).map(|home| (begin_together(home), 4))) {
+            assert_eq!(index.find(key, |_| true), None);
+            assert!(!index.remove(key, 1) && !index.replace(key, 1, 2));
+            let step = |walk: &Walk| match index.step(index.look(*walk), *walk, key.own) {
+                Step::Next(next) => Some(next),
+                Step::Found(_) | Step::Absent => None,
+            };
+            assert_eq!(std::iter::successors(Some(index.walk(key)), step).skip(1).take(9).count(), steps);
         }
-        (0..32).for_each(|value| index.insert(hash(1), value));
-        assert!((0..32).all(|value| index.find(hash(1), |found| found == value).is_some()));
+        for key in [IndexKey::from(hash(1)), begin_together(1)] {
+            (0..32).for_each(|value| index.insert(key, value));
+            assert!((0..32).all(|value| index.find(key, |found| found == value).is_some()));
+            assert!((0..32).all(|value| index.remove(key, value)));
+        }
     }
 
     #[test]
@@ -385,9 +487,8 @@ mod tests {
         assert!((0..).zip(&hashes).all(|(value, &hash)| index.find(hash, |found| found == value).is_some()));
         // The searches of a longest prefix match are mostly for prefixes that are not there.
         let lines = |hash: u64| {
-            let is_passed = |place: &usize| passed(index.buckets[*place].words(), tag(hash)) > 0;
-            let on_the_way =
-                std::iter::successors(Some(index.home(hash)), |&place| index.after(place, index.home(hash)));
+            let is_passed = |walk: &Walk| passed(index.buckets[walk.place as usize].words(), tag(hash)) > 0;
+            let on_the_way = std::iter::successors(Some(index.walk(hash)), |&walk| index.after(walk, hash));
             1 + on_the_way.take_while(is_passed).count()
         };
         let misses = 100_000;

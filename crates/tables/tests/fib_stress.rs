@@ -6,7 +6,7 @@
 //! longer one, and every entry must be whole: its name is a prefix of the name asked for
 //! and its next hops belong together.
 
-use namewire_tables::{Fib, FibRefusal, HashKey, NameHashes, NextHop};
+use namewire_tables::{Fib, FibConfig, FibRefusal, FibSearch, HashKey, NameHashes, NextHop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -77,7 +77,12 @@ fn read_batch(reader: &mut namewire_tables::FibReader, rng: &mut fastrand::Rng) 
 
 #[test]
 fn readers_never_miss_or_shorten_what_is_there_throughout() {
-    let mut fib = Fib::new(CHURN as usize * 2, HashKey::from_seed(5));
+    FibSearch::ALL.into_iter().for_each(never_misses_or_shortens);
+}
+
+fn never_misses_or_shortens(search: FibSearch) {
+    let config = FibConfig { search, ..FibConfig::new(CHURN as usize * 2) };
+    let mut fib = Fib::with_config(config, HashKey::from_seed(5)).expect("address space");
     let insert = |fib: &mut Fib, name: &[u8], random| {
         let hops = next_hops(random);
         fib.insert(name, &hops, hops.len() as u32, false)

@@ -2,13 +2,35 @@
 //! that is there throughout?
 
 use crate::pages::PageSize;
-use crate::tag_index::TagIndex;
+use crate::tag_index::{IndexKey, Step, TagIndex};
 use loom::sync::Arc;
 use loom::thread;
 
 /// A hash with this tag whose search begins in the first bucket.
 fn hash(tag: u64) -> u64 {
     tag << 48
+}
+
+/// A key with this tag whose search begins in the first of two buckets and goes on in the second.
+fn key(tag: u64) -> IndexKey {
+    IndexKey { first: hash(1), own: hash(tag) | 1 << 47 }
+}
+
+/// What the search for a key finds, one bucket after the other, if the first has a trace of it.
+fn walk(index: &TagIndex, key: IndexKey) -> Option<u32> {
+    let mut walk = index.walk(key);
+    let mut look = index.look(walk);
+    if !look.has_trace(key.own) {
+        return None;
+    }
+    loop {
+        match index.step(look, walk, key.own) {
+            Step::Found(value) => return Some(value),
+            Step::Next(next) => walk = next,
+            Step::Absent => return None,
+        }
+        look = index.look(walk);
+    }
 }
 
 /// A slot is used again. A reader that comes after its former user went (and whose pin
@@ -46,5 +68,50 @@ fn a_value_that_had_to_pass_a_bucket_is_found() {
         index.insert(hash(24), 102);
         assert_eq!(reading.join().unwrap(), Some(100));
         assert_eq!(index.candidate(hash(24)), Some(102));
+    });
+}
+
+/// The same with keys whose own homes are not where they begin: one is gone on from the bucket
+/// they share, and another comes back to it.
+#[test]
+fn a_value_that_had_to_pass_a_shared_bucket_is_found() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let index = Arc::new(TagIndex::new(16, PageSize::Base).unwrap());
+        (0..10).for_each(|value| index.insert(hash(8), value)); // the first bucket is full
+        index.insert(key(16), 100);
+        index.insert(key(24), 101);
+        let seen = Arc::clone(&index);
+        let reading = thread::spawn(move || walk(&seen, key(16)));
+        assert!(index.remove(key(24), 101));
+        assert!(index.remove(hash(8), 3));
+        index.insert(key(24), 102);
+        assert_eq!(reading.join().unwrap(), Some(100));
+        assert_eq!(index.candidate(key(24)), Some(102));
+        assert!(index.look(index.walk(hash(24))).has_trace(key(24).own), "it is in the shared bucket");
+        assert!(index.remove(key(16), 100) && !index.look(index.walk(key(16))).has_trace(key(16).own));
+    });
+}
+
+/// A longer key comes and goes while a shorter one that begins with it stays: a reader finds
+/// one of them.
+#[test]
+fn what_comes_and_goes_hides_nothing_that_begins_with_it() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let index = Arc::new(TagIndex::new(16, PageSize::Base).unwrap());
+        (0..9).for_each(|value| index.insert(hash(8), value));
+        index.insert(hash(1), 100); // the first bucket is full
+        let seen = Arc::clone(&index);
+        let reading = thread::spawn(move || walk(&seen, key(16)).or_else(|| walk(&seen, hash(1).into())));
+        index.insert(key(16), 101);
+        assert!(index.remove(key(16), 101));
+        assert!(index.remove(hash(8), 8)); // a slot in the same word
+        index.insert(key(16), 102);
+        let found = reading.join().unwrap();
+        assert!(matches!(found, Some(100..=102)), "{found:?}");
+        assert_eq!(walk(&index, key(16)), Some(102));
     });
 }

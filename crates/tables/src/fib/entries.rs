@@ -133,7 +133,8 @@ impl<'a> FibEntryRef<'a> {
     /// Begins to fetch the header and `name_octets` octets of name.
     #[inline(always)]
     pub(super) fn prefetch(&self, name_octets: usize) {
-        prefetch_range(self.words.as_ptr().cast(), HEADER_UNITS * UNIT_OCTETS + name_octets);
+        self.prefetch_first();
+        self.prefetch_rest(name_octets);
     }
 
     /// Begins to fetch the first line.
@@ -142,14 +143,14 @@ impl<'a> FibEntryRef<'a> {
         prefetch(&self.words[0]);
     }
 
-    /// Begins to fetch the lines after the first.
+    /// Begins to fetch the lines after the first. Of an entry that lies in one line that line
+    /// again: a quarter of those with names of 44 octets do, and no branch would foresee which.
     #[inline(always)]
     pub(super) fn prefetch_rest(&self, name_octets: usize) {
-        let first = std::ptr::from_ref(&self.words[0]).addr();
-        let octets = HEADER_UNITS * UNIT_OCTETS + name_octets;
-        let in_first = LINE_BYTES - first % LINE_BYTES;
-        if octets > in_first {
-            prefetch_range(self.words.as_ptr().cast::<u8>().wrapping_add(in_first), octets - in_first);
+        let (first, octets) = (self.words.as_ptr().cast::<u8>(), HEADER_UNITS * UNIT_OCTETS + name_octets);
+        prefetch_range(first.wrapping_add(octets - 1), 1);
+        if octets > LINE_BYTES {
+            prefetch_range(first.wrapping_add(LINE_BYTES), octets - LINE_BYTES);
         }
     }
 

@@ -39,10 +39,16 @@ impl Lengths {
     pub(super) fn longest_up_to(&self, longest: usize) -> Option<usize> {
         if longest < 64 {
             // Nearly every name.
-            let bits = self.present[0].load(Ordering::Acquire) & (u64::MAX >> (63 - longest));
+            let bits = self.bits(0, longest);
             return (bits != 0).then(|| bits.ilog2() as usize);
         }
         self.descending_from(longest).next()
+    }
+
+    /// One bit for each length from `shortest` to `longest`, which is below 64, that exists.
+    #[inline(always)]
+    pub(super) fn bits(&self, shortest: usize, longest: usize) -> u64 {
+        self.present[0].load(Ordering::Acquire) & (u64::MAX >> (63 - longest)) & (u64::MAX << shortest)
     }
 
     fn store(&self, components: usize, present: bool) {
@@ -94,6 +100,7 @@ mod tests {
         for longest in [0, 2, 3, 62, 63, 64, 199, 256] {
             assert_eq!(lengths.longest_up_to(longest), listed(longest).first().copied());
         }
+        assert_eq!((lengths.bits(0, 63), lengths.bits(1, 62), lengths.bits(4, 3)), (1 << 63 | 1 << 3 | 1, 1 << 3, 0));
         counts.subtract(&lengths, 64);
         counts.subtract(&lengths, 0);
         assert_eq!(lengths.longest_up_to(2), None);

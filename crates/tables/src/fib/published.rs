@@ -16,7 +16,7 @@ pub(super) struct Published<T> {
 // lets its writer drop a `T`, so only such `T` are put in one.
 const _: () = {
     const fn is_send_and_sync<T: Send + Sync>() {}
-    is_send_and_sync::<crate::tag_index::TagIndex>();
+    is_send_and_sync::<super::shared::IndexTables>();
     is_send_and_sync::<super::next_hop_sets::NextHopSet>();
 };
 

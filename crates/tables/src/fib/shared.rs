@@ -9,29 +9,26 @@
 //!
 //! From *linked*, *named* and *present* on, readers find the thing; between *retired* and
 //! the last step lies what [`crate::quiescence`] waits for. Nobody but this file takes a step,
-//! and a thing is found through [`Index`] alone, which exists only while a pin or a borrow of
-//! the writer does: that is what the promises of `unsafe` in this folder rest on.
+//! and a thing is found through [`Index`] and its [`IndexLook`]s alone, which exist only while a
+//! pin or a borrow of the writer does: that is what the promises of `unsafe` in this folder rest on.
 //!
 //! Cost, limits: the [`super::Fib`]'s. Who may write: the one owner of the [`Writer`].
 #![allow(unsafe_code, reason = "leaf: gives memory that readers could reach back, after quiescence")]
 
 use super::entries::{Entries, FibEntryRef};
 use super::lengths::{LengthCounts, Lengths};
+use super::markers::Markers;
 use super::next_hop_sets::{Interner, NextHopSet, NextHopSets};
 use super::published::Published;
 use super::space::Space;
 use super::view::FibView;
-use super::{FibRefusal, MAX_WAITING};
-use crate::name_hash::{HashKey, hash_name};
-use crate::pages::PageSize;
+use super::{FibConfig, FibRefusal, FibSearch, MAX_WAITING};
+use crate::name_hash::{HashKey, NameHashes};
 use crate::quiescence::{Domain, Pin, Reader, Retired};
-use crate::tag_index::{Step, TagIndex, Walk};
+use crate::tag_index::{IndexKey, Look, Step, TagIndex, Walk};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-#[cfg(doc)]
-use crate::name_hash::NameHashes;
 
 /// How often an index for 8 can double before it has room for 2³² entries, and the first.
 const MAX_INDICES: usize = 30;
@@ -40,21 +37,70 @@ const MAX_INDICES: usize = 30;
 pub(super) struct Shared {
     pub(super) key: HashKey,
     pub(super) lengths: Lengths,
+    /// Prefixes that agree in so many components begin in one bucket.
+    pub(super) together_components: usize,
     domain: Arc<Domain>,
     /// The place of the present one in `indices`.
     index: AtomicUsize,
-    indices: [Published<TagIndex>; MAX_INDICES],
+    indices: [Published<IndexTables>; MAX_INDICES],
     entries: Entries,
     sets: NextHopSets,
 }
 
+/// What leads to the entries.
+pub(super) struct IndexTables {
+    tags: TagIndex,
+    /// With [`FibSearch::BinaryOverLengths`].
+    markers: Option<Markers>,
+}
+
+impl IndexTables {
+    fn new(entries: usize, config: &FibConfig) -> io::Result<Self> {
+        let by_markers = config.search == FibSearch::BinaryOverLengths;
+        let markers = by_markers.then(|| Markers::new(entries, config.pages)).transpose()?;
+        Ok(Self { tags: TagIndex::new(entries, config.pages)?, markers })
+    }
+
+    fn bytes(&self) -> usize {
+        self.tags.bytes() + self.markers.as_ref().map_or(0, Markers::bytes)
+    }
+
+    /// Lets readers find the entry of the whole name of `hashes`.
+    fn link(&self, key: IndexKey, hashes: &NameHashes, unit: u32) {
+        if let Some(markers) = &self.markers {
+            markers.add(hashes);
+        }
+        self.tags.insert(key, unit);
+    }
+
+    /// Undoes it.
+    fn unlink(&self, key: IndexKey, hashes: &NameHashes, unit: u32) {
+        assert!(self.tags.remove(key, unit), "found there just now");
+        if let Some(markers) = &self.markers {
+            markers.subtract(hashes);
+        }
+    }
+}
+
 impl Shared {
+    /// Where the index has the prefix of `components` components.
+    #[inline(always)]
+    pub(super) fn index_key(&self, hashes: &NameHashes, components: usize) -> IndexKey {
+        let first = components.min(self.together_components);
+        IndexKey { first: hashes.prefix_hash(first), own: hashes.prefix_hash(components) }
+    }
+
+    /// Where the index has the whole name.
+    pub(super) fn name_key(&self, hashes: &NameHashes) -> IndexKey {
+        self.index_key(hashes, hashes.components())
+    }
+
     /// # Safety
     /// As long as the view lives, a reader of `domain` stays pinned or the [`Writer`] unchanged.
     #[inline]
     unsafe fn view(&self) -> FibView<'_> {
-        let index = self.indices[self.index.load(Ordering::Acquire)].get();
-        FibView { shared: self, index: Index { index: index.expect("the present index is there"), shared: self } }
+        let tables = self.indices[self.index.load(Ordering::Acquire)].get();
+        FibView { shared: self, index: Index { tables: tables.expect("the present index is there"), shared: self } }
     }
 }
 
@@ -62,54 +108,57 @@ impl Shared {
 /// pinned or the writer does not change.
 #[derive(Clone, Copy)]
 pub(super) struct Index<'a> {
-    index: &'a TagIndex,
+    tables: &'a IndexTables,
     shared: &'a Shared,
+}
+
+/// A bucket of an [`Index`], as it was when it was looked at.
+#[derive(Clone, Copy)]
+pub(super) struct IndexLook<'a> {
+    index: Index<'a>,
+    look: Look<'a>,
 }
 
 impl<'a> Index<'a> {
     /// See [`TagIndex::prefetch`].
     #[inline(always)]
-    pub(super) fn prefetch(self, hash: u64) {
-        self.index.prefetch(hash);
+    pub(super) fn prefetch(self, first: u64) {
+        self.tables.tags.prefetch(first);
     }
 
     /// See [`TagIndex::walk`].
     #[inline(always)]
-    pub(super) fn walk(self, hash: u64) -> Walk {
-        self.index.walk(hash)
+    pub(super) fn walk(self, key: IndexKey) -> Walk {
+        self.tables.tags.walk(key)
     }
 
     /// See [`TagIndex::prefetch_step`].
     #[inline(always)]
     pub(super) fn prefetch_step(self, walk: Walk) {
-        self.index.prefetch_step(walk);
+        self.tables.tags.prefetch_step(walk);
     }
 
-    /// See [`TagIndex::step`].
+    /// See [`TagIndex::look`].
     #[inline(always)]
-    pub(super) fn step(self, walk: &mut Walk) -> Step<FibEntryRef<'a>> {
-        match self.index.step(walk) {
-            Step::Found(unit) => Step::Found(self.entry(unit)),
-            Step::Next => Step::Next,
-            Step::Absent => Step::Absent,
-        }
+    pub(super) fn look(self, walk: Walk) -> IndexLook<'a> {
+        IndexLook { index: self, look: self.tables.tags.look(walk) }
     }
 
     /// See [`TagIndex::find`].
     #[inline]
-    pub(super) fn find(self, hash: u64, is_wanted: impl Fn(FibEntryRef<'a>) -> bool) -> Option<FibEntryRef<'a>> {
-        self.index.find(hash, |unit| is_wanted(self.entry(unit))).map(|unit| self.entry(unit))
+    pub(super) fn find(self, key: IndexKey, is_wanted: impl Fn(FibEntryRef<'a>) -> bool) -> Option<FibEntryRef<'a>> {
+        self.tables.tags.find(key, |unit| is_wanted(self.entry(unit))).map(|unit| self.entry(unit))
     }
 
-    /// See [`TagIndex::candidate`].
-    #[inline]
-    pub(super) fn candidate(self, hash: u64) -> Option<FibEntryRef<'a>> {
-        self.index.candidate(hash).map(|unit| self.entry(unit))
+    /// The markers of the lengths, with [`FibSearch::BinaryOverLengths`].
+    #[inline(always)]
+    pub(super) fn markers(self) -> Option<&'a Markers> {
+        self.tables.markers.as_ref()
     }
 
     /// Every entry.
     pub(super) fn entries(self) -> impl Iterator<Item = FibEntryRef<'a>> {
-        self.index.values().map(move |unit| self.entry(unit))
+        self.tables.tags.values().map(move |unit| self.entry(unit))
     }
 
     /// What the entry leads to; nothing or anything if it is one of another FIB.
@@ -118,7 +167,7 @@ impl<'a> Index<'a> {
         self.shared.sets.get(entry.set())
     }
 
-    /// To be called with numbers that `self.index` holds, and those only.
+    /// To be called with numbers that `self.tables` holds, and those only.
     #[inline(always)]
     fn entry(self, unit: u32) -> FibEntryRef<'a> {
         // SAFETY: the index shows only numbers that `Writer::link` put there after it wrote
@@ -126,6 +175,24 @@ impl<'a> Index<'a> {
         // retires an entry after it took the number out. A reader that found it meanwhile
         // was pinned before, and is so during `'a`; the writer, who borrows, frees nothing.
         unsafe { self.shared.entries.entry(unit) }
+    }
+}
+
+impl<'a> IndexLook<'a> {
+    /// See [`Look::has_trace`].
+    #[inline(always)]
+    pub(super) fn has_trace(&self, own: u64) -> bool {
+        self.look.has_trace(own)
+    }
+
+    /// See [`TagIndex::step`].
+    #[inline(always)]
+    pub(super) fn step(self, walk: Walk, own: u64) -> Step<FibEntryRef<'a>> {
+        match self.index.tables.tags.step(self.look, walk, own) {
+            Step::Found(unit) => Step::Found(self.index.entry(unit)),
+            Step::Next(walk) => Step::Next(walk),
+            Step::Absent => Step::Absent,
+        }
     }
 }
 
@@ -147,17 +214,18 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(key: HashKey, units: usize, index_entries: usize, pages: PageSize) -> io::Result<Self> {
+    pub(super) fn new(key: HashKey, units: usize, index_entries: usize, config: &FibConfig) -> io::Result<Self> {
         let shared = Shared {
             key,
             lengths: Lengths::default(),
+            together_components: config.search.together_components(),
             domain: Arc::new(Domain::new()),
             index: AtomicUsize::new(0),
             indices: [const { Published::empty() }; MAX_INDICES],
-            entries: Entries::new(units, pages)?,
+            entries: Entries::new(units, config.pages)?,
             sets: NextHopSets::new(),
         };
-        shared.indices[0].set(Box::new(TagIndex::new(index_entries, pages)?));
+        shared.indices[0].set(Box::new(IndexTables::new(index_entries, config)?));
         Ok(Self {
             space: Space::new(&shared.entries),
             interner: Interner::new(),
@@ -183,7 +251,7 @@ impl Writer {
 
     /// Octets of memory.
     pub(super) fn bytes(&self) -> usize {
-        let indices: usize = self.shared.indices.iter().filter_map(Published::get).map(TagIndex::bytes).sum();
+        let indices: usize = self.shared.indices.iter().filter_map(Published::get).map(IndexTables::bytes).sum();
         self.shared.entries.touched_bytes(self.space.used_units())
             + indices
             + self.interner.bytes(&self.shared.sets)
@@ -198,20 +266,25 @@ impl Writer {
     }
 
     /// A new entry, if there is room for its octets. The index has room for it, and none of this name.
-    pub(super) fn link(&mut self, hash: u64, components: usize, name_value: &[u8], content: NextHopSet) -> bool {
+    pub(super) fn link(&mut self, hashes: &NameHashes, name_value: &[u8], content: NextHopSet) -> bool {
         let Some(unit) = self.allocate(Entries::units_for(name_value.len())) else { return false };
         let set = self.interner.acquire(&self.shared.sets, content);
         // SAFETY: `space` gave these units: they were never used, or given back by `reclaim`.
         unsafe { self.shared.entries.write(unit, name_value, set) };
-        self.counts.add(&self.shared.lengths, components);
-        self.index().insert(hash, unit);
+        self.counts.add(&self.shared.lengths, hashes.components());
+        self.tables().link(self.shared.name_key(hashes), hashes, unit);
         self.reclaim_if_due();
         true
     }
 
     /// Lets the entry of this name lead elsewhere; says whether there is one.
-    pub(super) fn change(&mut self, hash: u64, name_value: &[u8], content: &NextHopSet) -> Result<bool, FibRefusal> {
-        let Some((unit, set)) = self.find(hash, name_value) else { return Ok(false) };
+    pub(super) fn change(
+        &mut self,
+        hashes: &NameHashes,
+        name_value: &[u8],
+        content: &NextHopSet,
+    ) -> Result<bool, FibRefusal> {
+        let Some((unit, set)) = self.find(hashes, name_value) else { return Ok(false) };
         if self.shared.sets.get(set) == Some(content) {
             return Ok(true);
         }
@@ -225,10 +298,10 @@ impl Writer {
     }
 
     /// Removes the entry of this name; says whether there was one.
-    pub(super) fn unlink(&mut self, hash: u64, components: usize, name_value: &[u8]) -> bool {
-        let Some((unit, set)) = self.find(hash, name_value) else { return false };
-        assert!(self.index().remove(hash, unit), "found there just now");
-        self.counts.subtract(&self.shared.lengths, components);
+    pub(super) fn unlink(&mut self, hashes: &NameHashes, name_value: &[u8]) -> bool {
+        let Some((unit, set)) = self.find(hashes, name_value) else { return false };
+        self.tables().unlink(self.shared.name_key(hashes), hashes, unit);
+        self.counts.subtract(&self.shared.lengths, hashes.components());
         let units = Entries::units_for(name_value.len()) as u32;
         self.retired.retire(Unlinked::Entry { unit, units });
         self.release_set(set);
@@ -238,10 +311,12 @@ impl Writer {
 
     /// Makes an index for `entries` entries and publishes it. The pause is in proportion to
     /// those there are; readers go on with the old one.
-    pub(super) fn replace_index(&mut self, entries: usize, pages: PageSize) -> io::Result<()> {
-        let larger = TagIndex::new(entries, pages)?;
+    pub(super) fn replace_index(&mut self, entries: usize, config: &FibConfig) -> io::Result<()> {
+        let larger = IndexTables::new(entries, config)?;
+        let mut hashes = NameHashes::default();
         for entry in self.view().index.entries() {
-            larger.insert(hash_name(self.key(), entry.name_value()), self.shared.entries.unit(entry));
+            hashes.compute(self.key(), entry.name_value()).expect("no longer than an insertion allowed");
+            larger.link(self.shared.name_key(&hashes), &hashes, self.shared.entries.unit(entry));
         }
         let old = self.shared.index.load(Ordering::Relaxed);
         self.shared.indices[old + 1].set(Box::new(larger));
@@ -277,13 +352,13 @@ impl Writer {
         });
     }
 
-    fn index(&self) -> &TagIndex {
-        self.view().index.index
+    fn tables(&self) -> &IndexTables {
+        self.view().index.tables
     }
 
     /// The number of the entry of this name, and that of its set.
-    fn find(&self, hash: u64, name_value: &[u8]) -> Option<(u32, u32)> {
-        let entry = self.view().find(hash, name_value)?;
+    fn find(&self, hashes: &NameHashes, name_value: &[u8]) -> Option<(u32, u32)> {
+        let entry = self.view().find_name(hashes, name_value)?;
         Some((self.shared.entries.unit(entry), entry.set()))
     }
 

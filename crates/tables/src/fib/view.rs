@@ -7,15 +7,16 @@
 //!
 //! | stage | reads | call |
 //! | --- | --- | --- |
-//! | 1 | nothing | [`FibView::prefetch_buckets`]: a bucket per length |
+//! | 1 | nothing | [`FibView::prefetch_buckets`]: the bucket of all lengths, or one per length |
 //! | 2 | buckets | [`FibView::candidate`]: the longest length with an equal tag; [`FibView::prefetch_entry`] |
 //! | 3 | the entry | [`FibView::longest_prefix_match_hinted`]: compares, goes on if it was chance |
 
 use super::FibEntry;
 use super::entries::FibEntryRef;
-use super::shared::{Index, Shared};
-use crate::name_hash::{HashKey, NameHashes};
-use crate::tag_index::{Step, Walk};
+use super::markers::Markers;
+use super::shared::{Index, IndexLook, Shared};
+use crate::name_hash::{HashKey, INLINE_COMPONENTS, NameHashes};
+use crate::tag_index::{IndexKey, Step, Walk};
 
 /// Names that [`FibView::longest_prefix_match_batch`] takes through a stage before the next.
 const BATCH_NAMES: usize = 64;
@@ -23,12 +24,34 @@ const BATCH_NAMES: usize = 64;
 /// The most names of one [`FibView::candidates`].
 const MOST_CANDIDATES: usize = 64;
 
+/// Names whose lines are asked for in one go; see [`FibView::candidates`].
+const GROUP_NAMES: usize = 8;
+
+/// Groups whose first buckets are asked for before they are looked at.
+const GROUPS_AHEAD: usize = 2;
+
 /// One name's search, at one bucket.
 #[derive(Clone, Copy, Default)]
 struct Search {
     walk: Walk,
     components: u16,
     name: u16,
+}
+
+/// What a look at a bucket brought.
+enum Progress<'a> {
+    Found(FibHint<'a>),
+    /// To be continued, in a bucket that is to be prefetched.
+    GoesOn(Search),
+    /// No prefix of the name is in the FIB.
+    Ended,
+}
+
+/// Searches that go on, oldest first; each name has one at most.
+struct Waiting {
+    ring: [Search; MOST_CANDIDATES],
+    taken: usize,
+    put: usize,
 }
 
 /// The FIB while nothing that it shows can go away: its owner does not write, or a reader is pinned.
@@ -79,8 +102,12 @@ impl<'a> FibView<'a> {
     /// Stage 1: begins to fetch the bucket of every length that exists.
     #[inline]
     pub fn prefetch_buckets(&self, hashes: &NameHashes) {
+        let mut before = None;
         for components in self.shared.lengths.descending_from(hashes.components()) {
-            self.index.prefetch(hashes.prefix_hash(components));
+            let first = self.shared.index_key(hashes, components).first;
+            if before.replace(first) != Some(first) {
+                self.index.prefetch(first);
+            }
         }
     }
 
@@ -88,22 +115,34 @@ impl<'a> FibView<'a> {
     /// and none compared. `None`: no prefix of the name is in the FIB.
     #[inline]
     pub fn candidate(&self, hashes: &NameHashes) -> Option<FibHint<'a>> {
-        self.shared.lengths.descending_from(hashes.components()).find_map(|components| {
-            let entry = self.index.candidate(hashes.prefix_hash(components))?;
-            Some(self.hint(entry, components, hashes))
-        })
-    }
-
-    #[inline(always)]
-    fn hint(&self, entry: FibEntryRef<'a>, components: usize, hashes: &NameHashes) -> FibHint<'a> {
-        FibHint { entry, components: components as u16, prefix_octets: hashes.prefix_octets(components) as u16 }
+        let mut search = self.search(self.longest_length(hashes.components(), hashes)?, 0, hashes);
+        loop {
+            match self.advance(search, hashes) {
+                Progress::Found(hint) => return Some(hint),
+                Progress::GoesOn(next) => search = next,
+                Progress::Ended => return None,
+            }
+        }
     }
 
     /// Stages 1 and 2 and the prefetch of the entries for `count` names, of which `hashes_of`
-    /// gives the hashes: every name reads one bucket a round, the next one is prefetched
-    /// while the others read theirs, and a name that found its candidate is out. So only
-    /// the buckets that a scalar search would read are fetched, also those of chains.
+    /// gives the hashes. Only the buckets that a scalar search would read are fetched, also
+    /// those of chains.
     ///
+    /// Names go through in groups: while the buckets of two groups are on their way, one is
+    /// looked at; then its entries are asked for, and the buckets of those that go on.
+    ///
+    // N.B. Zen 4 drops prefetches once some 22 lines are under way: of 24 to 64 asked for at a
+    // time 8 to 23 % were still in memory when read. And a prefetch whose page is not in the
+    // TLB holds the processor up until the page walk is done (130 cycles for the index, 490 for
+    // the entries, on a virtual machine whose host has base pages), unless others walk
+    // meanwhile. Hence groups: few enough to be kept, asked for in loops of their own.
+    // 13.5 million prefixes, cycles per look-up without hashing, variants in turn. One run: a
+    // line as soon as it is known 269; groups of 4, 5, 6, 7, 8, 10, 12, 13: 211, 207, 202, 204,
+    // 204, 202, 207, 217. Others: as soon as known 259, entries after the whole batch 292;
+    // groups of 8 205, of 16 236; one name at a time through stages 4 apart 278 with hashing
+    // where groups of 4 had 269.
+    //
     /// # Panics
     /// If there are more names than `out` has places, or more than 64.
     pub fn candidates<'h>(
@@ -112,58 +151,167 @@ impl<'a> FibView<'a> {
         hashes_of: impl Fn(usize) -> &'h NameHashes,
         out: &mut [Option<FibHint<'a>>],
     ) {
-        let lengths = &self.shared.lengths;
-        let mut searches = [Search::default(); MOST_CANDIDATES];
-        let mut going = 0;
-        for (name, out) in out[..count].iter_mut().enumerate() {
-            *out = None;
-            let hashes = hashes_of(name);
-            if let Some(components) = lengths.longest_up_to(hashes.components()) {
-                let walk = self.index.walk(hashes.prefix_hash(components));
-                self.index.prefetch_step(walk);
-                searches[going] = Search { walk, components: components as u16, name: name as u16 };
-                going += 1;
+        let marked = self.index.markers().map(|markers| {
+            let mut lengths = [0; MOST_CANDIDATES];
+            self.marked_lengths(markers, &hashes_of, &mut lengths[..count]);
+            lengths
+        });
+        let mut searches = [None; MOST_CANDIDATES];
+        let begin = |searches: &mut [Option<Search>; MOST_CANDIDATES], first: usize, names: usize| {
+            for name in count.min(first)..count.min(first + names) {
+                let hashes = hashes_of(name);
+                let components = match &marked {
+                    Some(lengths) => Some(usize::from(lengths[name])),
+                    None => self.shared.lengths.longest_up_to(hashes.components()),
+                };
+                searches[name] = components.map(|components| {
+                    let search = self.search(components, name, hashes);
+                    self.index.prefetch_step(search.walk);
+                    search
+                });
+            }
+        };
+        begin(&mut searches, 0, GROUPS_AHEAD * GROUP_NAMES);
+        let mut waiting = Waiting { ring: [Search::default(); MOST_CANDIDATES], taken: 0, put: 0 };
+        for first in (0..count).step_by(GROUP_NAMES) {
+            begin(&mut searches, first + GROUPS_AHEAD * GROUP_NAMES, GROUP_NAMES);
+            let end = count.min(first + GROUP_NAMES);
+            let before = waiting.put;
+            for name in first..end {
+                let progress = searches[name].map_or(Progress::Ended, |search| self.advance(search, hashes_of(name)));
+                out[name] = waiting.put_or_take(progress);
+            }
+            for hint in out[first..end].iter().flatten() {
+                hint.entry.prefetch_first();
+            }
+            waiting.prefetch_from(before, self);
+            // A group later, when the page is known and so many lines are not under way.
+            for hint in out[first.saturating_sub(GROUP_NAMES)..first].iter().flatten() {
+                hint.entry.prefetch_rest(usize::from(hint.prefix_octets));
+            }
+            self.advance_waiting(&mut waiting, before, &hashes_of, out);
+        }
+        for hint in out[count.saturating_sub(GROUP_NAMES)..count].iter().flatten() {
+            hint.entry.prefetch_rest(usize::from(hint.prefix_octets));
+        }
+        while waiting.taken < waiting.put {
+            let round = waiting.put;
+            self.advance_waiting(&mut waiting, round, &hashes_of, out);
+        }
+    }
+
+    /// Continues the searches that waited before `end`.
+    #[inline(always)]
+    fn advance_waiting<'h>(
+        &self,
+        waiting: &mut Waiting,
+        end: usize,
+        hashes_of: &impl Fn(usize) -> &'h NameHashes,
+        out: &mut [Option<FibHint<'a>>],
+    ) {
+        let before = waiting.put;
+        while waiting.taken < end {
+            let search = waiting.ring[waiting.taken % MOST_CANDIDATES];
+            waiting.taken += 1;
+            let name = usize::from(search.name);
+            out[name] = waiting.put_or_take(self.advance(search, hashes_of(name)));
+            if let Some(hint) = out[name] {
+                hint.entry.prefetch(usize::from(hint.prefix_octets));
             }
         }
-        while going > 0 {
-            let mut kept = 0;
-            for place in 0..going {
-                let mut search = searches[place];
-                if let Some(hint) = out[usize::from(search.name)] {
-                    hint.entry.prefetch_rest(usize::from(hint.prefix_octets));
-                    continue;
+        waiting.prefetch_from(before, self);
+    }
+
+    /// The length that the search of each name begins with: a step of all names before the next.
+    fn marked_lengths<'h>(&self, markers: &Markers, hashes_of: &impl Fn(usize) -> &'h NameHashes, out: &mut [u16]) {
+        let most = (0..out.len()).map(|name| hashes_of(name).components()).max().unwrap_or(0);
+        for bit in (0..usize::BITS - most.leading_zeros()).rev() {
+            let longest = |name: usize| self.shared.lengths.longest_up_to(hashes_of(name).components()).unwrap_or(0);
+            let prefetch = |out: &[u16], first: usize| {
+                for (name, &length) in out.iter().enumerate().skip(first).take(GROUP_NAMES) {
+                    markers.prefetch_step(length.into(), bit, longest(name), hashes_of(name));
                 }
-                let hashes = hashes_of(usize::from(search.name));
-                match self.index.step(&mut search.walk) {
-                    Step::Found(entry) => {
-                        let hint = self.hint(entry, usize::from(search.components), hashes);
-                        // N.B. The rest a round later. At 13.5 million prefixes half of the samples
-                        // of a profile fall on the prefetch of an entry's first line; why is not
-                        // known (page walks are a guess: prefetches in tight loops of their own,
-                        // so that walks overlap, gained nothing). Two interleaved runs on a busy
-                        // machine, cycles per look-up: all lines at once 399 and 398, this 358
-                        // and 383.
-                        hint.entry.prefetch_first();
-                        out[usize::from(search.name)] = Some(hint);
-                        searches[kept] = search;
-                        kept += 1;
-                        continue;
-                    }
-                    Step::Next => {}
-                    Step::Absent => {
-                        let shorter = search.components.checked_sub(1);
-                        let shorter = shorter.and_then(|longest| lengths.longest_up_to(usize::from(longest)));
-                        let Some(components) = shorter else { continue };
-                        search.components = components as u16;
-                        search.walk = self.index.walk(hashes.prefix_hash(components));
-                    }
+            };
+            prefetch(out, 0);
+            for first in (0..out.len()).step_by(GROUP_NAMES) {
+                prefetch(out, first + GROUP_NAMES);
+                for (name, length) in out.iter_mut().enumerate().skip(first).take(GROUP_NAMES) {
+                    *length = markers.decide((*length).into(), bit, longest(name), hashes_of(name)) as u16;
                 }
-                self.index.prefetch_step(search.walk);
-                searches[kept] = search;
-                kept += 1;
             }
-            going = kept;
         }
+    }
+
+    /// The length that a search among those up to `longest` begins with.
+    #[inline(always)]
+    fn longest_length(&self, longest: usize, hashes: &NameHashes) -> Option<usize> {
+        let longest = self.shared.lengths.longest_up_to(longest)?;
+        Some(self.index.markers().map_or(longest, |markers| markers.longest_up_to(longest, hashes)))
+    }
+
+    /// The next length, after one that was in vain.
+    #[inline(always)]
+    fn shorter_length(&self, components: usize, hashes: &NameHashes) -> Option<usize> {
+        match self.index.markers() {
+            Some(markers) => markers.shorter(components, hashes),
+            None => self.shared.lengths.longest_up_to(components.checked_sub(1)?),
+        }
+    }
+
+    #[inline(always)]
+    fn search(&self, components: usize, name: usize, hashes: &NameHashes) -> Search {
+        let walk = self.index.walk(self.shared.index_key(hashes, components));
+        Search { walk, components: components as u16, name: name as u16 }
+    }
+
+    /// Looks at the bucket that a search has come to.
+    #[inline(always)]
+    fn advance(&self, mut search: Search, hashes: &NameHashes) -> Progress<'a> {
+        let look = self.index.look(search.walk);
+        let mut components = usize::from(search.components);
+        if search.walk.is_shared() {
+            components = self.longest_trace(look, components, hashes).unwrap_or(self.shared.together_components);
+            search.components = components as u16;
+            if components == self.shared.together_components {
+                search.walk = search.walk.of_own_hash();
+            }
+        }
+        match look.step(search.walk, hashes.prefix_hash(components)) {
+            Step::Found(entry) => Progress::Found(self.hint(entry, components, hashes)),
+            Step::Next(walk) => Progress::GoesOn(Search { walk, ..search }),
+            Step::Absent => match self.shorter_length(components, hashes) {
+                Some(shorter) => Progress::GoesOn(self.search(shorter, usize::from(search.name), hashes)),
+                None => Progress::Ended,
+            },
+        }
+    }
+
+    /// Of the prefixes that begin in this bucket and have no more than `longest` components,
+    /// the longest that the bucket has a trace of.
+    ///
+    // N.B. All lengths are asked, without a branch that depends on the answer: with a loop
+    // that ends at the first trace `candidates` took 91 cycles in place of 72 (tables in the
+    // second-level cache).
+    #[inline(always)]
+    fn longest_trace(&self, look: IndexLook<'_>, longest: usize, hashes: &NameHashes) -> Option<usize> {
+        let shortest = self.shared.together_components;
+        if longest > INLINE_COMPONENTS {
+            let lengths = self.shared.lengths.descending_from(longest).take_while(|&components| components >= shortest);
+            return lengths.into_iter().find(|&components| look.has_trace(hashes.prefix_hash(components)));
+        }
+        let prefix_hashes = hashes.first_hashes();
+        let (mut bits, mut traces) = (self.shared.lengths.bits(shortest, longest), 0_u64);
+        while bits != 0 {
+            let components = bits.trailing_zeros() as usize;
+            traces |= u64::from(look.has_trace(prefix_hashes[components])) << components;
+            bits &= bits - 1;
+        }
+        (traces != 0).then(|| traces.ilog2() as usize)
+    }
+
+    #[inline(always)]
+    fn hint(&self, entry: FibEntryRef<'a>, components: usize, hashes: &NameHashes) -> FibHint<'a> {
+        FibHint { entry, components: components as u16, prefix_octets: hashes.prefix_octets(components) as u16 }
     }
 
     /// Begins to fetch the lines that [`FibView::longest_prefix_match_hinted`] will compare.
@@ -209,17 +357,50 @@ impl<'a> FibView<'a> {
     /// The entry of the longest prefix with no more than `longest` components.
     #[inline]
     fn longest_from(&self, longest: usize, name_value: &[u8], hashes: &NameHashes) -> Option<FibEntryRef<'a>> {
-        let longest = longest.min(hashes.components());
-        self.shared.lengths.descending_from(longest).find_map(|components| {
+        let mut length = self.longest_length(longest.min(hashes.components()), hashes);
+        while let Some(components) = length {
             let prefix = name_value.get(..hashes.prefix_octets(components))?;
-            self.find(hashes.prefix_hash(components), prefix)
-        })
+            let found = self.find(self.shared.index_key(hashes, components), prefix);
+            if found.is_some() {
+                return found;
+            }
+            length = self.shorter_length(components, hashes);
+        }
+        None
     }
 
-    /// The entry of exactly this name.
+    /// The entry of exactly this name, which `hashes` are of.
+    pub(super) fn find_name(&self, hashes: &NameHashes, name_value: &[u8]) -> Option<FibEntryRef<'a>> {
+        self.find(self.shared.name_key(hashes), name_value)
+    }
+
     #[inline]
-    pub(super) fn find(&self, hash: u64, name_value: &[u8]) -> Option<FibEntryRef<'a>> {
-        self.index.find(hash, |entry| entry.name_value() == name_value)
+    fn find(&self, key: IndexKey, name_value: &[u8]) -> Option<FibEntryRef<'a>> {
+        self.index.find(key, |entry| entry.name_value() == name_value)
+    }
+}
+
+impl Waiting {
+    /// Keeps a search that goes on, and gives what another one found.
+    #[inline(always)]
+    fn put_or_take<'a>(&mut self, progress: Progress<'a>) -> Option<FibHint<'a>> {
+        match progress {
+            Progress::Found(hint) => return Some(hint),
+            Progress::GoesOn(search) => {
+                self.ring[self.put % MOST_CANDIDATES] = search;
+                self.put += 1;
+            }
+            Progress::Ended => {}
+        }
+        None
+    }
+
+    /// Begins to fetch the buckets of those that were put since.
+    #[inline(always)]
+    fn prefetch_from(&self, put: usize, view: &FibView<'_>) {
+        for place in put..self.put {
+            view.index.prefetch_step(self.ring[place % MOST_CANDIDATES].walk);
+        }
     }
 }
 

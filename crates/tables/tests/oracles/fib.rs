@@ -2,7 +2,9 @@
 
 use crate::adversarial_names::{Components, any_name, component, pool, value};
 use namewire_tables::fib::{MAX_NEXT_HOPS, MAX_PREFIX_OCTETS};
-use namewire_tables::{Fib, FibEntry, FibRefusal, HashKey, MAX_NAME_COMPONENTS, NameHashes, NextHop};
+use namewire_tables::{
+    Fib, FibConfig, FibEntry, FibRefusal, FibSearch, HashKey, MAX_NAME_COMPONENTS, NameHashes, NextHop,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -72,11 +74,16 @@ fn check(fib: &Fib, naive: &BTreeMap<Components, Content>, names: &[Components])
     }
 }
 
+fn with_search(capacity_entries: usize, search: FibSearch, seed: u64) -> Fib {
+    let config = FibConfig { search, ..FibConfig::new(capacity_entries) };
+    Fib::with_config(config, HashKey::from_seed(seed)).expect("address space for a small FIB")
+}
+
 proptest! {
     #[test]
     fn fib_equals_the_naive_one(pool in pool(), strangers in prop::collection::vec(any_name(), 3),
-                                operations in operations(), seed: u64) {
-        let mut fib = Fib::new(CAPACITY, HashKey::from_seed(seed));
+                                operations in operations(), seed: u64, search in prop::sample::select(&FibSearch::ALL[..])) {
+        let mut fib = with_search(CAPACITY, search, seed);
         let mut naive = BTreeMap::new();
         let mut names = pool.clone();
         names.extend(strangers);
@@ -99,6 +106,39 @@ proptest! {
                 }
                 Operation::Remove { name } => {
                     let name = name.get(&pool);
+                    prop_assert_eq!(fib.remove(&value(name)), naive.remove(name).is_some());
+                }
+            }
+            check(&fib, &naive, &names);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Many more prefixes than a bucket holds agree in their first two components, some are of the
+    /// same length and others longer than what is kept inline, and they come and go.
+    #[test]
+    fn a_crowd_under_one_name_is_found(seed: u64, search in prop::sample::select(&FibSearch::ALL[..]), rounds in 1_usize..4) {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut fib = with_search(400, search, seed);
+        let mut naive = BTreeMap::new();
+        let mut names = Vec::new();
+        for number in 0..300_u32 {
+            let crowd = vec![component(8, b"a"), component(8, &[(number % 3 / 2) as u8])];
+            let rest = (0..rng.u32(0..22)).map(|place| component(8, &(number % (2 + place)).to_le_bytes()));
+            names.push(crowd.into_iter().chain(rest).collect::<Components>());
+        }
+        names.push(vec![]);
+        names.push(vec![component(8, b"a")]);
+        for _ in 0..rounds {
+            for name in &names {
+                if rng.bool() {
+                    let content = Content { nexthops: vec![], strategy: rng.u32(0..3), hidden: rng.bool() };
+                    fib.insert(&value(name), &[], content.strategy, content.hidden).unwrap();
+                    naive.insert(name.clone(), content);
+                } else {
                     prop_assert_eq!(fib.remove(&value(name)), naive.remove(name).is_some());
                 }
             }
