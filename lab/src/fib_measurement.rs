@@ -182,7 +182,9 @@ impl FibLookups {
     fn batch(&mut self, view: FibView<'_>, lookup: FibLookup, batch: usize) -> anyhow::Result<()> {
         let first = batch * BATCH_NAMES;
         let octets = &self.octets[first * NAME_VALUE_OCTETS..][..BATCH_NAMES * NAME_VALUE_OCTETS];
-        let hashes = &mut self.hashes[first..][..BATCH_NAMES];
+        // Those of a batch in the first-level cache, as a router has them, unless they were made before.
+        let first_hashes = if lookup.hashes_beforehand() { first } else { 0 };
+        let hashes = &mut self.hashes[first_hashes..][..BATCH_NAMES];
         if !lookup.hashes_beforehand() {
             for (name, hashes) in octets.chunks_exact(NAME_VALUE_OCTETS).zip(&mut *hashes) {
                 hashes.compute(view.key(), name)?;

@@ -20,9 +20,13 @@
 //! together over packets written beforehand and are timed by the wall clock from the first
 //! start to the last end, so that `scaling` is what the memory they share leaves.
 //!
+//! Beside it, in the same run: look-ups in the FIB alone, by every search ([`fib_alone`]),
+//! and what a packet costs that crosses from one worker to another ([`ring_crossing`]).
+//!
 //! What the numbers do not say: nothing about sockets or drivers (see `router-sockets`),
 //! nor about names that repeat (see the policies of the Content Store).
 
+mod fib_alone;
 pub(super) mod forwarder;
 pub(super) mod traffic;
 
@@ -31,11 +35,13 @@ use std::sync::Barrier;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
+use fib_alone::FibAlone;
 use forwarder::{Cycles, Finding, Forwarder, PRODUCER, Setup};
 use namewire_engine::{BATCH_PACKETS, Schedule};
 use namewire_tables::{Fib, HashKey, NextHop};
 use traffic::PAYLOAD_OCTETS;
 
+use super::ring_crossing;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::process;
 use crate::record::Row;
@@ -47,7 +53,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "prefetch",
     source: "Takemasa17 §5, Takemasa19 Fig. 4.5-4.7",
     question: "How much of the wait for memory does each schedule hide?",
-    needs: "quick: 1 to 2 min, 2 GiB and 1.5 GiB per thread; full: 10 min, the same memory",
+    needs: "quick: 2 to 3 min, 4 GiB and 1.5 GiB per thread; full: 12 min, the same memory",
     takes_names: false,
     takes_trace: false,
     run,
@@ -62,6 +68,9 @@ struct Size {
     /// Slices of [`BATCHES_PER_SLICE`] per schedule in a repetition.
     slices: usize,
 }
+
+/// Batches of a crossing of the rings, of each kind of packet; see [`ring_crossing`].
+const RING_BATCHES: u64 = 2_000;
 
 /// Batches of Interests, and as many of Data, that a schedule gets before the next one's turn.
 const BATCHES_PER_SLICE: usize = 16;
@@ -87,7 +96,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
     let threads = thread_counts(context);
     let most_threads = threads.iter().copied().max().unwrap_or(1);
-    context.plan_steps(2 + size.repetitions * 2);
+    context.plan_steps(3 + size.repetitions * 3);
     context.begin_step("FIB")?;
     let names = SyntheticNames::new(context.seed, size.prefixes);
     let key = HashKey::from_seed(context.seed);
@@ -112,10 +121,20 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     at_once(&mut forwarders, |forwarder, _| forwarder.fill(&fib, &check))?;
     context.end_step();
 
+    context.begin_step("FIBs of the other searches")?;
+    let mut fib_alone = FibAlone::new(names, key, &check)?;
+    context.end_step();
+
     let mut table = Table::default();
     for repetition in 0..size.repetitions {
         context.begin_step("one thread")?;
         one_thread(&mut forwarders[0], &fib, &size, &mut table)?;
+        context.end_step();
+        context.begin_step("FIB alone, rings")?;
+        fib_alone.measure(&fib, &context.clock)?;
+        if let Some(cycles) = ring_crossing::crossing_cycles(&context.clock, RING_BATCHES)? {
+            table.add(RING_CROSSING, "two threads", "both", CYCLES, cycles);
+        }
         context.end_step();
         context.begin_step("threads")?;
         for &count in &threads {
@@ -132,7 +151,12 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         }
     }
     let tsc_hz = context.clock.tsc_hz().context("this processor has no time stamp counter that we can read")?;
-    Ok(outcome(&table, &forwarders[0], &fib, names, tsc_hz))
+    let mut outcome = outcome(&table, &forwarders[0], &fib, names, tsc_hz);
+    outcome.rows.append(&mut fib_alone.rows(&fib));
+    for (key, value) in fib_alone.headline(&fib) {
+        outcome.headline.extend(value.map(|value| (key.to_owned(), value)));
+    }
+    Ok(outcome)
 }
 
 /// Thread counts: those asked for, if several are, else doubled up to the processors there are.
@@ -252,6 +276,7 @@ fn at_once<T: Send>(
 
 const CYCLES: &str = "TSC cycles per packet";
 const EXCHANGE: &str = "Interest and Data";
+const RING_CROSSING: &str = "ring crossing";
 
 /// Repetitions by (case, subject, metric, unit), in the order first seen.
 #[derive(Default)]
@@ -313,6 +338,7 @@ fn outcome(table: &Table, forwarder: &Forwarder, fib: &Fib, names: SyntheticName
     ] {
         put(key, median(case, "vector"));
     }
+    put("ring_crossing_cycles", median(RING_CROSSING, "two threads"));
     let one = median("1 thread", "vector");
     for threads in [2, 4, 8, 16] {
         let several = median(&format!("{threads} threads"), "vector");

@@ -1,0 +1,96 @@
+//! The FIB of the experiment alone: look-ups with nothing else in between, hashing included.
+//!
+//! One table per search ([`FibSearch`]); the one that the engines use is that of the default
+//! search. They take turns by many slices, for each turn begins with page tables that are
+//! in no cache; see [`crate::fib_measurement`].
+
+use crate::clock::Clock;
+use crate::experiment::Samples;
+use crate::fib_measurement::{FibLookup, FibLookups, SLICE_NAMES, overhead_bytes_per_entry, populate};
+use crate::record::Row;
+use crate::statistics::Summary;
+use crate::synthetic_names::SyntheticNames;
+use namewire_tables::{Fib, FibConfig, FibSearch, HashKey};
+use std::collections::BTreeMap;
+
+/// The case of the rows.
+const CASE: &str = "FIB alone";
+/// Far from the names of the first forwarders.
+const FIRST_NAME: u64 = 255 << 37;
+/// Slices of a search and a way of looking up, one after the other: 20 ms and more.
+const SLICES_IN_TURN: usize = 200;
+const LOOKUPS: &str = "look-ups";
+const CYCLES: &str = "cycles";
+
+pub(super) struct FibAlone {
+    others: Vec<(FibSearch, Fib)>,
+    lookups: FibLookups,
+    /// By search, way of looking up, and metric.
+    samples: BTreeMap<(&'static str, &'static str, &'static str), Samples>,
+}
+
+impl FibAlone {
+    /// Makes the tables of the searches that are not the default.
+    pub(super) fn new(
+        names: SyntheticNames,
+        key: HashKey,
+        check: &dyn Fn() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
+        let others = FibSearch::ALL.into_iter().filter(|&search| search != FibSearch::default());
+        let others = others.map(|search| {
+            let config = FibConfig { search, ..FibConfig::new(names.prefixes() as usize) };
+            Ok((search, populate(names, config, key, check)?))
+        });
+        let lookups = FibLookups::new(names, FIRST_NAME);
+        Ok(Self { others: others.collect::<anyhow::Result<_>>()?, lookups, samples: BTreeMap::new() })
+    }
+
+    /// A repetition; `fib` has the default search.
+    pub(super) fn measure(&mut self, fib: &Fib, clock: &Clock) -> anyhow::Result<()> {
+        let mut took_ns: BTreeMap<(&'static str, &'static str), Vec<f64>> = BTreeMap::new();
+        for (search, fib) in tables(fib, &self.others) {
+            for lookup in [FibLookup::Naive, FibLookup::Batch] {
+                for _ in 0..SLICES_IN_TURN {
+                    let took = self.lookups.slice(fib.view(), lookup, clock)?;
+                    took_ns.entry((search.name(), lookup.name())).or_default().push(took as f64);
+                }
+            }
+        }
+        for ((search, lookup), took_ns) in took_ns {
+            // The median slice: one during which the thread waited for a processor says nothing.
+            let Some(slice) = Summary::of(&took_ns) else { continue };
+            let lookup_ns = slice.median / SLICE_NAMES as f64;
+            self.samples.entry((search, lookup, LOOKUPS)).or_default().add(1e3 / lookup_ns);
+            if let Some(hz) = clock.tsc_hz() {
+                self.samples.entry((search, lookup, CYCLES)).or_default().add(lookup_ns * hz / 1e9);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn rows(&self, fib: &Fib) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (&(search, lookup, metric), samples) in &self.samples {
+            let unit = if metric == LOOKUPS { "M per s" } else { "TSC cycles per look-up" };
+            rows.push(samples.row(&format!("{CASE}, {lookup}"), search, metric, unit, None));
+        }
+        for (search, fib) in tables(fib, &self.others) {
+            let mut overhead = Samples::default();
+            overhead.add(overhead_bytes_per_entry(fib));
+            rows.push(overhead.row(CASE, search.name(), "bytes beyond the names", "per entry", None));
+        }
+        rows
+    }
+
+    /// Of the default search: `fib_mlps` and `fib_overhead_bytes`.
+    pub(super) fn headline(&self, fib: &Fib) -> [(&'static str, Option<f64>); 2] {
+        let samples = self.samples.get(&(FibSearch::default().name(), FibLookup::Batch.name(), LOOKUPS));
+        let mlps = samples.and_then(|samples| samples.row(CASE, "", LOOKUPS, "", None).value);
+        [("fib_mlps", mlps.map(|mlps| mlps.median)), ("fib_overhead_bytes", Some(overhead_bytes_per_entry(fib)))]
+    }
+}
+
+/// The default one first.
+fn tables<'f>(fib: &'f Fib, others: &'f [(FibSearch, Fib)]) -> impl Iterator<Item = (FibSearch, &'f Fib)> {
+    std::iter::once((FibSearch::default(), fib)).chain(others.iter().map(|(search, fib)| (*search, fib)))
+}
