@@ -12,7 +12,8 @@
 //! (see `prefetch`), and its names repeat.
 
 use anyhow::{Context as _, ensure};
-use namewire_tables::{Fib, FibConfig, FibEntryRef, FibReader, FibView, HashKey, NameHashes, NextHop};
+use namewire_tables::{Fib, FibConfig, FibReader, FibView, HashKey, NameBatch, NameHashes, NextHop};
+use std::ops::Range;
 
 use crate::clock::Clock;
 use crate::synthetic_names::{NAME_VALUE_OCTETS, SyntheticNames};
@@ -91,6 +92,39 @@ pub const fn next_hop(number: u64) -> NextHop {
 /// (All octets of the FIB − octets of the names) / entries.
 pub fn overhead_bytes_per_entry(fib: &Fib) -> f64 {
     (fib.bytes() - fib.name_bytes()) as f64 / fib.len().max(1) as f64
+}
+
+/// The names of a batch, hashed as the search comes to them.
+struct Names<'n> {
+    octets: &'n [u8],
+    hashes: &'n mut [NameHashes],
+    /// `None`: they are hashed.
+    key: Option<&'n HashKey>,
+    refused: bool,
+}
+
+impl Names<'_> {
+    fn octets(&self, name: usize) -> &[u8] {
+        &self.octets[name * NAME_VALUE_OCTETS..][..NAME_VALUE_OCTETS]
+    }
+}
+
+impl NameBatch for Names<'_> {
+    fn make_ready(&mut self, names: Range<usize>) {
+        let Some(key) = self.key else { return };
+        for name in names {
+            let octets = &self.octets[name * NAME_VALUE_OCTETS..][..NAME_VALUE_OCTETS];
+            self.refused |= self.hashes[name].compute(key, octets).is_err();
+        }
+    }
+
+    fn is_wanted(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn hashes(&self, name: usize) -> &NameHashes {
+        &self.hashes[name]
+    }
 }
 
 /// Looks names up, slice by slice; buffers for one thread.
@@ -185,17 +219,14 @@ impl FibLookups {
         // Those of a batch in the first-level cache, as a router has them, unless they were made before.
         let first_hashes = if lookup.hashes_beforehand() { first } else { 0 };
         let hashes = &mut self.hashes[first_hashes..][..BATCH_NAMES];
-        if !lookup.hashes_beforehand() {
-            for (name, hashes) in octets.chunks_exact(NAME_VALUE_OCTETS).zip(&mut *hashes) {
-                hashes.compute(view.key(), name)?;
-            }
-        }
-        let names: [(&[u8], &NameHashes); BATCH_NAMES] =
-            std::array::from_fn(|place| (&octets[place * NAME_VALUE_OCTETS..][..NAME_VALUE_OCTETS], &hashes[place]));
-        let mut found: [Option<FibEntryRef<'_>>; BATCH_NAMES] = [None; BATCH_NAMES];
-        view.longest_prefix_match_batch(&names, &mut found);
-        for (found, matched) in found.iter().zip(&mut self.matched_octets[first..]) {
-            *matched = found.map_or(0, |entry| view.entry(entry).name_value.len() as u32);
+        let mut names =
+            Names { octets, hashes, key: (!lookup.hashes_beforehand()).then_some(view.key()), refused: false };
+        let mut candidates = [None; BATCH_NAMES];
+        view.candidates(BATCH_NAMES, &mut names, &mut candidates);
+        ensure!(!names.refused, "a synthetic name is too long");
+        for (place, candidate) in candidates.into_iter().enumerate() {
+            let found = view.longest_prefix_match_hinted(names.octets(place), names.hashes(place), candidate);
+            self.matched_octets[first + place] = found.map_or(0, |entry| entry.name_value.len() as u32);
         }
         Ok(())
     }

@@ -14,7 +14,7 @@
 //! | `prefetch_fib_buckets` (f) | | of an Interest, all buckets of the FIB |
 //! | `probe` (p) | tags in the PIT/CS bucket | name group |
 //! | `probe_fib` (l) | of a new Interest, tags in the FIB's buckets | the longest candidate |
-//! | `probe_fib_together` (L) | the same of the whole batch, a bucket of each name a round | the next bucket, or the candidate |
+//! | `probe_fib_together` (L) | d, b and l of the whole batch, in groups of packets: see `FibView::candidates` | the bucket, or the candidate |
 //! | `prefetch_entries` (e) | the group's links | PIT entry, stored Data, timer |
 //! | `victims` (v) | what so many Data will evict, one link a call | Content Store entry; group and block; index bucket |
 //! | `act` (a) | the pipeline: everything else | |
@@ -25,7 +25,7 @@
 //! | `bucket-prefetch` | d0 b0 f0 a0 d1 b1 f1 a1 … | *Bucket Prefetch* (So et al. 2013) |
 //! | `pre-hash` | d0 b0 f0 d1 b1 f1 a0 a1, … | *Pre-Hash*: two packets at a time |
 //! | `shtl` | d0 b0 f0 d1 b1 f1 v p0 l0 p1 l1 v v a0 a1, … | *SHTL*: the same, with short-circuit evaluation |
-//! | `vector` | d0 b0 d1 b1 …, v, L, then p8 v8 e4 v4 a0 p9 v9 e5 v5 a1 … | ours |
+//! | `vector` | L, v, then p8 v8 e4 v4 a0 p9 v9 e5 v5 a1 … | ours |
 //!
 //! The thesis handles two consecutive packets (§4.3.2): the fetches of one hide behind the
 //! hash and the bucket checks of the other. Short-circuit: of the FIB's candidates only
@@ -39,7 +39,8 @@ use crate::{
 };
 use arrayvec::ArrayVec;
 use measured::Stage;
-use namewire_tables::{FibHint, GroupHint, NameHashes};
+use namewire_tables::{FibHint, GroupHint, NameBatch, NameHashes};
+use std::ops::Range;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -112,16 +113,13 @@ struct Batch<'f, 'b, 'h, 'v> {
 }
 
 /// Packets between two stages of [`Schedule::Vector`].
-const AHEAD: usize = 4;
-
-/// Packets whose buckets [`Schedule::Vector`] begins to fetch in one go.
 ///
-/// N.B. A prefetch that must walk the page tables keeps the instructions behind it from
-/// retiring, and so costs much more among other work than in a row of its like. Cycles per
-/// packet at quick scale, one by one 710, in fours 659 to 706, in eights 647 to 679, in
-/// sixteens 684, all at the end 734. The later stages are better one by one: their fetches
-/// already fill the core's buffers.
-const TOGETHER: usize = 8;
+/// N.B. Cycles per packet at quick scale, runs in turn on a machine that others use: 4 apart 673
+/// and 696, 3 apart 690, 2 apart 681; every stage over 16, 32 or 64 packets before the next 737,
+/// 749, 747. The buckets of PIT and Content Store, asked for one by one among the decoding 710,
+/// in groups of eight 647 to 679, all after the decoding 734; the frames themselves fetched ahead
+/// gained nothing.
+const AHEAD: usize = 4;
 
 impl Engine {
     /// Runs the stages over `frames` in the order of the schedule. `hashes` has an element per frame.
@@ -171,19 +169,15 @@ impl Engine {
         }
     }
 
-    /// Decode and hash over the whole batch; the stages after it [`AHEAD`] packets apart, so
-    /// that the fetches of one stage overlap with each other and with the work on other
-    /// packets, but no more of them are under way than the core holds.
+    /// Decoding, hashing and the FIB's buckets in groups, so that the fetches of one group hide
+    /// behind the work on the next; the stages after that [`AHEAD`] packets apart, so that their
+    /// fetches overlap with the work on other packets, but no more of them are under way than
+    /// the core holds.
     fn run_vector<'v>(&mut self, pass: &mut Pass<'v, '_>, batch: &mut Batch<'_, '_, '_, 'v>) {
         let count = batch.frames.len();
         let view = pass.view;
-        for first in (0..count).step_by(TOGETHER) {
-            let few = first..(first + TOGETHER).min(count);
-            few.clone().for_each(|_| self.decode_and_hash(batch));
-            few.for_each(|packet| self.prefetch_bucket(batch, packet));
-        }
-        self.prefetch_victims(&batch.packets);
         self.probe_fib_together(&view, batch);
+        self.prefetch_victims(&batch.packets);
         for step in 0..count + 2 * AHEAD {
             if step < count {
                 self.probe(batch, step);
@@ -243,20 +237,14 @@ impl Engine {
         }
     }
 
-    /// Finds the FIB's candidates of all new Interests of the batch, and begins to fetch them.
-    fn probe_fib_together<'v>(&self, view: &View<'v>, batch: &mut Batch<'_, '_, '_, 'v>) {
-        let Batch { packets, hashes, .. } = batch;
-        let mut new = ArrayVec::<usize, BATCH_PACKETS>::new();
-        for (place, packet) in packets.iter().enumerate() {
-            if matches!(packet.decoded, Decoded::Interest(_)) && self.tables.probe(hashes[place].full_hash()).is_none()
-            {
-                new.push(place);
-            }
-        }
+    /// Decodes and hashes what of the batch is not decoded yet, finds the FIB's candidates of the
+    /// new Interests, and begins to fetch them.
+    fn probe_fib_together<'v>(&mut self, view: &View<'v>, batch: &mut Batch<'_, '_, '_, 'v>) {
+        let count = batch.frames.len();
         let mut candidates = [None; BATCH_PACKETS];
-        view.fib.candidates(new.len(), |name| &hashes[new[name]], &mut candidates);
-        for (&place, candidate) in new.iter().zip(candidates) {
-            packets[place].hints.fib = candidate;
+        view.fib.candidates(count, &mut Arriving { engine: self, batch }, &mut candidates);
+        for (packet, candidate) in batch.packets.iter_mut().zip(candidates) {
+            packet.hints.fib = candidate;
         }
     }
 
@@ -282,6 +270,30 @@ impl Engine {
             Decoded::Refused(reason) => self.counters.drop(*reason),
         }
         self.end_of_part(Stage::Emit);
+    }
+}
+
+/// The packets of a batch as the FIB's search comes to them.
+struct Arriving<'e, 'f, 'b, 'h, 'v, 'a> {
+    engine: &'e mut Engine,
+    batch: &'a mut Batch<'f, 'b, 'h, 'v>,
+}
+
+impl NameBatch for Arriving<'_, '_, '_, '_, '_, '_> {
+    fn make_ready(&mut self, packets: Range<usize>) {
+        let decoded = self.batch.packets.len();
+        (decoded..packets.end).for_each(|_| self.engine.decode_and_hash(self.batch));
+        (packets.start.max(decoded)..packets.end).for_each(|packet| self.engine.prefetch_bucket(self.batch, packet));
+    }
+
+    /// Of an Interest whose name seems known the FIB is probably not asked.
+    fn is_wanted(&mut self, packet: usize) -> bool {
+        matches!(self.batch.packets[packet].decoded, Decoded::Interest(_))
+            && self.engine.tables.probe(self.batch.hashes[packet].full_hash()).is_none()
+    }
+
+    fn hashes(&self, packet: usize) -> &NameHashes {
+        &self.batch.hashes[packet]
     }
 }
 

@@ -41,7 +41,7 @@ pub use content_store::{CsEntry, CsHit, CsId, CsInsert, CsPolicy, CsRefusal, Ind
 pub use dead_nonce_list::DeadNonceList;
 pub use fib::{
     Fib, FibConfig, FibEntry, FibEntryRef, FibHint, FibPin, FibReader, FibRefusal, FibSearch, FibView, Inserted,
-    NextHop,
+    NameBatch, NextHop,
 };
 pub use name_group::{GroupHint, GroupId, GroupToken};
 pub use name_hash::{HashKey, MAX_NAME_COMPONENTS, NameHashes, TooManyComponents, hash_name};

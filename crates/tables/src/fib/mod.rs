@@ -47,7 +47,7 @@ mod view;
 
 pub use entries::FibEntryRef;
 pub use shared::{FibPin, FibReader};
-pub use view::{FibHint, FibView};
+pub use view::{FibHint, FibView, NameBatch};
 
 use crate::name_hash::{HashKey, NameHashes};
 use crate::pages::PageSize;

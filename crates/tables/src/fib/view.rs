@@ -17,6 +17,7 @@ use super::markers::Markers;
 use super::shared::{Index, IndexLook, Shared};
 use crate::name_hash::{HashKey, INLINE_COMPONENTS, NameHashes};
 use crate::tag_index::{IndexKey, Step, Walk};
+use std::ops::Range;
 
 /// Names that [`FibView::longest_prefix_match_batch`] takes through a stage before the next.
 const BATCH_NAMES: usize = 64;
@@ -29,6 +30,41 @@ const GROUP_NAMES: usize = 8;
 
 /// Groups whose first buckets are asked for before they are looked at.
 const GROUPS_AHEAD: usize = 2;
+
+/// Groups that are made ready before their first buckets are asked for.
+const GROUPS_READY: usize = 2;
+
+/// The names that go through [`FibView::candidates`] together. They are made ready as it comes
+/// to them, so that the work on some hides the fetches of others.
+pub trait NameBatch {
+    /// Called once for every name, in order, a group at a time and two groups before the names
+    /// are asked for: to hash them, and to begin to fetch what [`NameBatch::is_wanted`] reads.
+    fn make_ready(&mut self, names: Range<usize>);
+
+    /// Whether the name is to be looked up. Called once for every name, in order.
+    fn is_wanted(&mut self, name: usize) -> bool;
+
+    /// The hashes of a name that is ready.
+    fn hashes(&self, name: usize) -> &NameHashes;
+}
+
+/// Names that are ready, and all wanted.
+struct Ready<'n>(&'n [(&'n [u8], &'n NameHashes)]);
+
+impl NameBatch for Ready<'_> {
+    #[inline(always)]
+    fn make_ready(&mut self, _: Range<usize>) {}
+
+    #[inline(always)]
+    fn is_wanted(&mut self, _: usize) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn hashes(&self, name: usize) -> &NameHashes {
+        self.0[name].1
+    }
+}
 
 /// One name's search, at one bucket.
 #[derive(Clone, Copy, Default)]
@@ -92,7 +128,7 @@ impl<'a> FibView<'a> {
         assert!(out.len() >= names.len(), "one result per name");
         for (names, out) in names.chunks(BATCH_NAMES).zip(out.chunks_mut(BATCH_NAMES)) {
             let mut candidates = [None; BATCH_NAMES];
-            self.candidates(names.len(), |place| names[place].1, &mut candidates);
+            self.candidates(names.len(), &mut Ready(names), &mut candidates);
             for ((&(name_value, hashes), candidate), found) in names.iter().zip(&candidates).zip(out) {
                 *found = candidate.and_then(|hint| self.verify(name_value, hashes, hint));
             }
@@ -125,12 +161,13 @@ impl<'a> FibView<'a> {
         }
     }
 
-    /// Stages 1 and 2 and the prefetch of the entries for `count` names, of which `hashes_of`
-    /// gives the hashes. Only the buckets that a scalar search would read are fetched, also
-    /// those of chains.
+    /// Stages 1 and 2 and the prefetch of the entries for `count` names. Only the buckets that
+    /// a scalar search would read are fetched, also those of chains.
     ///
-    /// Names go through in groups: while the buckets of two groups are on their way, one is
-    /// looked at; then its entries are asked for, and the buckets of those that go on.
+    /// Names go through in groups: one is made ready, two later its buckets are asked for, two
+    /// later they are looked at; then its entries are asked for, and the buckets of those that
+    /// go on. So hashing hides fetches: 9.3 to 10.5 million look-ups per second where hashing all 64
+    /// names first had 8.7 to 9.7 (13.5 million prefixes, three runs in turn).
     ///
     // N.B. Zen 4 drops prefetches once some 22 lines are under way: of 24 to 64 asked for at a
     // time 8 to 23 % were still in memory when read. And a prefetch whose page is not in the
@@ -145,68 +182,84 @@ impl<'a> FibView<'a> {
     //
     /// # Panics
     /// If there are more names than `out` has places, or more than 64.
-    pub fn candidates<'h>(
-        &self,
-        count: usize,
-        hashes_of: impl Fn(usize) -> &'h NameHashes,
-        out: &mut [Option<FibHint<'a>>],
-    ) {
+    pub fn candidates(&self, count: usize, names: &mut impl NameBatch, out: &mut [Option<FibHint<'a>>]) {
+        let groups = count.div_ceil(GROUP_NAMES);
+        let group = |number: usize| number * GROUP_NAMES..count.min((number + 1) * GROUP_NAMES);
         let marked = self.index.markers().map(|markers| {
+            names.make_ready(0..count);
             let mut lengths = [0; MOST_CANDIDATES];
-            self.marked_lengths(markers, &hashes_of, &mut lengths[..count]);
+            self.marked_lengths(markers, names, &mut lengths[..count]);
             lengths
         });
         let mut searches = [None; MOST_CANDIDATES];
-        let begin = |searches: &mut [Option<Search>; MOST_CANDIDATES], first: usize, names: usize| {
-            for name in count.min(first)..count.min(first + names) {
-                let hashes = hashes_of(name);
-                let components = match &marked {
-                    Some(lengths) => Some(usize::from(lengths[name])),
-                    None => self.shared.lengths.longest_up_to(hashes.components()),
-                };
-                searches[name] = components.map(|components| {
-                    let search = self.search(components, name, hashes);
-                    self.index.prefetch_step(search.walk);
-                    search
-                });
-            }
-        };
-        begin(&mut searches, 0, GROUPS_AHEAD * GROUP_NAMES);
         let mut waiting = Waiting { ring: [Search::default(); MOST_CANDIDATES], taken: 0, put: 0 };
-        for first in (0..count).step_by(GROUP_NAMES) {
-            begin(&mut searches, first + GROUPS_AHEAD * GROUP_NAMES, GROUP_NAMES);
-            let end = count.min(first + GROUP_NAMES);
+        for step in 0..groups + GROUPS_READY + GROUPS_AHEAD {
+            if step < groups && marked.is_none() {
+                names.make_ready(group(step));
+            }
+            if let Some(begun) = step.checked_sub(GROUPS_READY).filter(|&begun| begun < groups) {
+                for name in group(begun) {
+                    searches[name] = self.begin(name, marked.as_ref(), names);
+                }
+                let begun = searches[group(begun)].iter().flatten();
+                begun.for_each(|search| self.index.prefetch_step(search.walk));
+            }
+            let Some(now) = step.checked_sub(GROUPS_READY + GROUPS_AHEAD) else { continue };
             let before = waiting.put;
-            for name in first..end {
-                let progress = searches[name].map_or(Progress::Ended, |search| self.advance(search, hashes_of(name)));
+            for name in group(now) {
+                let progress =
+                    searches[name].map_or(Progress::Ended, |search| self.advance(search, names.hashes(name)));
                 out[name] = waiting.put_or_take(progress);
             }
-            for hint in out[first..end].iter().flatten() {
+            for hint in out[group(now)].iter().flatten() {
                 hint.entry.prefetch_first();
             }
             waiting.prefetch_from(before, self);
             // A group later, when the page is known and so many lines are not under way.
-            for hint in out[first.saturating_sub(GROUP_NAMES)..first].iter().flatten() {
+            if let Some(former) = now.checked_sub(1) {
+                for hint in out[group(former)].iter().flatten() {
+                    hint.entry.prefetch_rest(usize::from(hint.prefix_octets));
+                }
+            }
+            self.advance_waiting(&mut waiting, before, names, out);
+        }
+        if let Some(last) = groups.checked_sub(1) {
+            for hint in out[group(last)].iter().flatten() {
                 hint.entry.prefetch_rest(usize::from(hint.prefix_octets));
             }
-            self.advance_waiting(&mut waiting, before, &hashes_of, out);
-        }
-        for hint in out[count.saturating_sub(GROUP_NAMES)..count].iter().flatten() {
-            hint.entry.prefetch_rest(usize::from(hint.prefix_octets));
         }
         while waiting.taken < waiting.put {
             let round = waiting.put;
-            self.advance_waiting(&mut waiting, round, &hashes_of, out);
+            self.advance_waiting(&mut waiting, round, names, out);
         }
+    }
+
+    /// The search of a name, if it is wanted and there can be a prefix of it.
+    #[inline(always)]
+    fn begin(
+        &self,
+        name: usize,
+        marked: Option<&[u16; MOST_CANDIDATES]>,
+        names: &mut impl NameBatch,
+    ) -> Option<Search> {
+        if !names.is_wanted(name) {
+            return None;
+        }
+        let hashes = names.hashes(name);
+        let components = match marked {
+            Some(lengths) => usize::from(lengths[name]),
+            None => self.shared.lengths.longest_up_to(hashes.components())?,
+        };
+        Some(self.search(components, name, hashes))
     }
 
     /// Continues the searches that waited before `end`.
     #[inline(always)]
-    fn advance_waiting<'h>(
+    fn advance_waiting(
         &self,
         waiting: &mut Waiting,
         end: usize,
-        hashes_of: &impl Fn(usize) -> &'h NameHashes,
+        names: &impl NameBatch,
         out: &mut [Option<FibHint<'a>>],
     ) {
         let before = waiting.put;
@@ -214,7 +267,7 @@ impl<'a> FibView<'a> {
             let search = waiting.ring[waiting.taken % MOST_CANDIDATES];
             waiting.taken += 1;
             let name = usize::from(search.name);
-            out[name] = waiting.put_or_take(self.advance(search, hashes_of(name)));
+            out[name] = waiting.put_or_take(self.advance(search, names.hashes(name)));
             if let Some(hint) = out[name] {
                 hint.entry.prefetch(usize::from(hint.prefix_octets));
             }
@@ -223,20 +276,20 @@ impl<'a> FibView<'a> {
     }
 
     /// The length that the search of each name begins with: a step of all names before the next.
-    fn marked_lengths<'h>(&self, markers: &Markers, hashes_of: &impl Fn(usize) -> &'h NameHashes, out: &mut [u16]) {
-        let most = (0..out.len()).map(|name| hashes_of(name).components()).max().unwrap_or(0);
+    fn marked_lengths(&self, markers: &Markers, names: &impl NameBatch, out: &mut [u16]) {
+        let most = (0..out.len()).map(|name| names.hashes(name).components()).max().unwrap_or(0);
         for bit in (0..usize::BITS - most.leading_zeros()).rev() {
-            let longest = |name: usize| self.shared.lengths.longest_up_to(hashes_of(name).components()).unwrap_or(0);
+            let longest = |name: usize| self.shared.lengths.longest_up_to(names.hashes(name).components()).unwrap_or(0);
             let prefetch = |out: &[u16], first: usize| {
                 for (name, &length) in out.iter().enumerate().skip(first).take(GROUP_NAMES) {
-                    markers.prefetch_step(length.into(), bit, longest(name), hashes_of(name));
+                    markers.prefetch_step(length.into(), bit, longest(name), names.hashes(name));
                 }
             };
             prefetch(out, 0);
             for first in (0..out.len()).step_by(GROUP_NAMES) {
                 prefetch(out, first + GROUP_NAMES);
                 for (name, length) in out.iter_mut().enumerate().skip(first).take(GROUP_NAMES) {
-                    *length = markers.decide((*length).into(), bit, longest(name), hashes_of(name)) as u16;
+                    *length = markers.decide((*length).into(), bit, longest(name), names.hashes(name)) as u16;
                 }
             }
         }
