@@ -117,6 +117,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         small[0], small[1], large[0], large[1]
     ));
     notes.push("Transparent pages are those that the kernel joins on request (madvise).".to_owned());
+    notes.push("An array that fills less than half a page of the size asked for lies on transparent ones.".to_owned());
     Ok(Outcome { rows, headline, notes })
 }
 
