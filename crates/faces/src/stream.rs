@@ -107,6 +107,18 @@ pub(crate) struct Stream {
     pub(crate) failure: Option<CloseReason>,
 }
 
+/// How much more input the worker's streams may keep, of what they may in all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputRoom {
+    /// More than half.
+    Plenty,
+    /// Less: who keeps an unfinished element gives the large buffer back for one of its size, or
+    /// peers that fall silent in the midst of one would hold all of them.
+    Little,
+    /// Nothing.
+    None,
+}
+
 /// How a turn of reading ended.
 pub(crate) enum Turn {
     /// Nothing is left that is known of.
@@ -140,7 +152,7 @@ impl Stream {
         }
     }
 
-    /// Reads once, little if `is_short`, and appends the packets found to `out`, up to
+    /// Reads once, little if there is no `room`, and appends the packets found to `out`, up to
     /// `max_packets` in all. The arena must have room ([`RxArena::has_room`]).
     pub(crate) fn receive(
         &mut self,
@@ -148,19 +160,21 @@ impl Stream {
         link: &mut LinkService,
         now_ns: u64,
         batch: (&mut RxArena, &mut Vec<RxPacket>, usize),
-        is_short: bool,
+        room: InputRoom,
         pool: &mut BufferPool,
     ) -> Turn {
         let (arena, out, max_packets) = batch;
         let base = arena.used();
         let free = arena.free_mut();
         if self.has_backlog {
-            return self.receive_backlog(face, link, now_ns, (arena, out, max_packets), pool);
+            let turn = self.receive_backlog(face, link, now_ns, (arena, out, max_packets), pool);
+            self.settle(room, pool);
+            return turn;
         }
         let kept = self.input.len() - self.input_start;
         free[..kept].copy_from_slice(&self.input[self.input_start..]);
         // Without backlog what is kept is an unfinished element, so there is always room to read.
-        let end = free.len().min(if is_short { SHORT_READ_OCTETS } else { kept + READ_OCTETS });
+        let end = free.len().min(if room == InputRoom::None { SHORT_READ_OCTETS } else { kept + READ_OCTETS });
         let read = match self.socket.read(&mut free[kept..end]) {
             Ok(0) => return Turn::Closed(CloseReason::PeerClosed),
             Ok(read) => read,
@@ -181,6 +195,7 @@ impl Stream {
             self.input.clear();
             self.input.extend_from_slice(&octets[cut.consumed..]);
         }
+        self.settle(room, pool);
         arena.keep_stream(cut.consumed);
         match cut.failure {
             Some(reason) => Turn::Closed(reason),
@@ -214,6 +229,20 @@ impl Stream {
             pool.give(&mut self.input);
         }
         cut.failure.map_or(Turn::More, Turn::Closed)
+    }
+
+    /// Keeps an unfinished element in a buffer of its size where room is short.
+    fn settle(&mut self, room: InputRoom, pool: &mut BufferPool) {
+        if room != InputRoom::Plenty && !self.has_backlog && self.input.capacity() > 2 * MAX_PACKET_BYTES {
+            let unfinished = self.input[self.input_start..].to_vec();
+            pool.give(&mut self.input);
+            (self.input, self.input_start) = (unfinished, 0);
+        }
+    }
+
+    /// Whether whole elements wait that need no reading.
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.has_backlog
     }
 
     /// Memory that kept input takes, in octets.

@@ -13,7 +13,7 @@ use super::{Channel, DATAGRAM_TOKEN, Face, SocketDriver, Source, WAKER_TOKEN};
 use crate::datagram_socket::DatagramSocket;
 use crate::link_service::check_shape;
 use crate::rx_arena::MESSAGE_SLOT_OCTETS;
-use crate::stream::Turn;
+use crate::stream::{InputRoom, Turn};
 use crate::sys::MAX_BATCH;
 use crate::{FaceEvent, LinkDrop, Persistency, Received, RxArena, RxPacket, udp};
 
@@ -127,9 +127,13 @@ impl SocketDriver {
         let Channel::Stream(stream) = &mut face.channel else { return false };
         let batch = (arena, out, max_packets);
         let kept_before = stream.kept_octets();
-        let is_short = self.kept_octets >= self.config.kept_input_octets;
-        self.short_reads += u64::from(is_short);
-        let turn = stream.receive(id, &mut face.link, self.now_ns, batch, is_short, &mut self.pool);
+        let room = match self.kept_octets {
+            kept if kept >= self.config.kept_input_octets => InputRoom::None,
+            kept if kept >= self.config.kept_input_octets / 2 => InputRoom::Little,
+            _ => InputRoom::Plenty,
+        };
+        self.short_reads += u64::from(room == InputRoom::None && !stream.has_backlog());
+        let turn = stream.receive(id, &mut face.link, self.now_ns, batch, room, &mut self.pool);
         self.kept_octets = self.kept_octets - kept_before + stream.kept_octets();
         face.last_received_ns = self.now_ns;
         note_received(face, &mut self.touched, &mut self.events);

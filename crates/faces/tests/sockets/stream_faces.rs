@@ -108,6 +108,29 @@ fn input_kept_of_many_floods_is_bounded_and_nothing_is_lost() {
     assert_eq!(worker.driver.kept_octets(), 0);
 }
 
+/// They leave room for others to be read from in full.
+#[test]
+fn peers_that_fall_silent_in_an_element_hold_little() {
+    const FACES: usize = 32;
+    let config = DriverConfig { kept_input_octets: 1 << 20, ..DriverConfig::default() };
+    let mut worker = Worker::new(config);
+    let packets: Vec<Vec<u8>> = (0..1200).map(|i| element(5, 80, i)).collect();
+    let stream = [packets.concat(), packets[0][..40].to_vec()].concat();
+    let applications: Vec<_> = (0..FACES)
+        .map(|face| {
+            let (mut application, stream) = (worker.application(FaceId(300 + face as u64)), stream.clone());
+            std::thread::spawn(move || application.write_all(&stream).map(|()| application))
+        })
+        .collect();
+    let mut received = 0;
+    while received < FACES * packets.len() {
+        received += worker.round().len();
+    }
+    let kept = worker.driver.kept_octets();
+    assert!(kept < (1 << 20) * 3 / 4, "{kept} octets are kept for {} that are unfinished", FACES * 40);
+    applications.into_iter().for_each(|application| drop(application.join().unwrap().unwrap()));
+}
+
 #[test]
 fn a_flooding_face_does_not_starve_another() {
     let mut worker = Worker::new(DriverConfig::default());
