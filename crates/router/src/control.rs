@@ -100,10 +100,14 @@ impl Control {
         self.node.forget_closed(now.mono_ns);
         let (management, fib_writer) = (&self.management, &mut self.node.fib_writer);
         if fib_writer.next_retry_ns().is_some_and(|at| at <= now.mono_ns) {
-            fib_writer.retry(&mut self.node.shared.fib(), now.mono_ns, |name| management.fib_insertion(name));
+            let gained =
+                fib_writer.retry(&mut self.node.shared.fib(), now.mono_ns, |name| management.fib_insertion(name));
+            if !gained.is_empty() {
+                self.carry_out(vec![Effect::NewNextHops(gained)]);
+            }
         }
         let deadlines =
-            [management.next_deadline(), self.node.next_forgetting_ns(), self.node.fib_writer.next_retry_ns()];
+            [self.management.next_deadline(), self.node.next_forgetting_ns(), self.node.fib_writer.next_retry_ns()];
         let earliest = deadlines.into_iter().flatten().min();
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(now.mono_ns)))
     }

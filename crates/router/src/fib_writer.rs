@@ -9,7 +9,7 @@
 //! so that control stays free for commands however long the table is full.
 
 use namewire_management::FibChange;
-use namewire_packet::{Name, NameBuf};
+use namewire_packet::{FaceId, Name, NameBuf};
 use namewire_tables::{Fib, FibRefusal, NextHop};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -43,19 +43,36 @@ impl FibWriter {
         (!self.refused.is_empty()).then_some(self.retry_ns)
     }
 
-    /// Tries refused prefixes again; `insertion` says what is wanted there now.
-    pub(crate) fn retry(&mut self, fib: &mut Fib, now_ns: u64, insertion: impl Fn(Name<'_>) -> Option<FibChange>) {
+    /// Tries refused prefixes again; `insertion` says what is wanted there now. Gives the next
+    /// hops that are there for the first time: pending Interests may wait for them.
+    pub(crate) fn retry(
+        &mut self,
+        fib: &mut Fib,
+        now_ns: u64,
+        insertion: impl Fn(Name<'_>) -> Option<FibChange>,
+    ) -> Vec<(NameBuf, FaceId)> {
         let behind = (Bound::Excluded(&self.last_tried), Bound::Unbounded);
         let mut names: Vec<NameBuf> = self.refused.range(behind).take(RETRIED_AT_ONCE).cloned().collect();
         if names.is_empty() {
             names = self.refused.iter().take(RETRIED_AT_ONCE).cloned().collect();
         }
         self.last_tried = names.last().cloned().unwrap_or_default();
+        let mut gained = Vec::new();
         for name in names {
             let wanted = insertion(name.as_name()).unwrap_or(FibChange::Remove { name });
-            let _ = self.change(fib, now_ns, wanted); // counted when it was refused first
+            let next_hops: Vec<(NameBuf, FaceId)> = match &wanted {
+                FibChange::Insert { name, next_hops, .. } => {
+                    next_hops.iter().map(|hop| (name.clone(), hop.face)).collect()
+                }
+                FibChange::Remove { .. } => Vec::new(),
+            };
+            // A refusal was counted when it was the first.
+            if self.change(fib, now_ns, wanted).is_ok() {
+                gained.extend(next_hops);
+            }
         }
         self.retry_ns = now_ns + RETRY_NS;
+        gained
     }
 
     /// Changes that the table refused, by reason.
@@ -91,7 +108,6 @@ impl FibWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_packet::FaceId;
     use namewire_tables::{FibConfig, HashKey};
 
     fn insert(number: usize, face: u64) -> FibChange {
@@ -125,10 +141,11 @@ mod tests {
         // Meanwhile one is not wanted any more, and management has forgotten another.
         writer.apply(&mut fib, 6, vec![FibChange::Remove { name: name(10) }]);
         let wanted = |wanted: Name<'_>| (wanted == name(12).as_name()).then(|| insert(12, 2));
-        writer.retry(&mut fib, 5 + RETRY_NS, wanted);
+        assert_eq!(writer.retry(&mut fib, 5 + RETRY_NS, wanted), []);
         assert_eq!((face(&fib, 12), writer.next_retry_ns()), (None, Some(5 + 2 * RETRY_NS)), "still pinned");
         drop(pin);
-        writer.retry(&mut fib, 5 + 2 * RETRY_NS, wanted);
+        let gained = writer.retry(&mut fib, 5 + 2 * RETRY_NS, wanted);
+        assert_eq!(gained, [(name(12), FaceId(2))], "what pending Interests are to be shown");
         assert_eq!([10, 11, 12].map(|number| face(&fib, number)), [None, None, Some(2)]);
         assert_eq!(writer.next_retry_ns(), None);
         assert_eq!(writer.refusals().collect::<Vec<_>>(), [("fib-octets-full", 3)], "attempts are not counted");
