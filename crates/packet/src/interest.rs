@@ -24,8 +24,9 @@ pub struct Interest<'a> {
     hop_limit_offset: u32,
     can_be_prefix: bool,
     must_be_fresh: bool,
+    /// Where the element of a ForwardingHint that is not empty begins; 0 = there is none.
+    forwarding_hint_offset: u32,
     ends_in_implicit_digest: bool,
-    has_forwarding_hint: bool,
     has_application_parameters: bool,
 }
 
@@ -106,7 +107,7 @@ impl<'a> Interest<'a> {
             can_be_prefix: false,
             must_be_fresh: false,
             ends_in_implicit_digest,
-            has_forwarding_hint: false,
+            forwarding_hint_offset: 0,
             has_application_parameters: false,
         };
         let mut elements = Elements { reader, last_place: 0 };
@@ -130,7 +131,7 @@ impl<'a> Interest<'a> {
             types::MUST_BE_FRESH => self.must_be_fresh = true,
             types::FORWARDING_HINT => {
                 check_forwarding_hint(value)?;
-                self.has_forwarding_hint = !value.is_empty();
+                self.forwarding_hint_offset = if value.is_empty() { 0 } else { offset_in(self.wire, element.wire) };
             }
             types::NONCE if value.len() != 4 => return bad,
             types::NONCE => self.nonce_offset = offset_in(self.wire, value),
@@ -205,13 +206,14 @@ impl<'a> Interest<'a> {
 
     /// True if a ForwardingHint is there that is not empty; it may still hold no name.
     pub const fn has_forwarding_hint(&self) -> bool {
-        self.has_forwarding_hint
+        self.forwarding_hint_offset != 0
     }
 
     /// The delegations of the ForwardingHint in order of preference. Reads the
     /// current form and the one before 2022 (Delegation elements).
     pub fn forwarding_hint(&self) -> impl Iterator<Item = Name<'a>> + use<'a> {
-        let hint = if self.has_forwarding_hint { self.element(types::FORWARDING_HINT) } else { None };
+        let hint = self.has_forwarding_hint().then(|| &self.wire[self.forwarding_hint_offset as usize..]);
+        let hint = hint.and_then(|from| tlv::read_element(from).ok());
         let mut reader = Reader::new(hint.map_or(&[], |hint| hint.value));
         std::iter::from_fn(move || {
             while let Some(element) = reader.next_element().ok().flatten() {
