@@ -72,6 +72,9 @@ struct Size {
 /// Batches of a crossing of the rings, of each kind of packet; see [`ring_crossing`].
 const RING_BATCHES: u64 = 2_000;
 
+/// Passes of all threads in a repetition.
+const PASSES: usize = 7;
+
 /// Batches of Interests, and as many of Data, that a schedule gets before the next one's turn.
 const BATCHES_PER_SLICE: usize = 16;
 
@@ -234,7 +237,14 @@ fn per_packet(batches: &[u64]) -> f64 {
 }
 
 /// Millions of packets per second that all forwarders pass together under `schedule`.
+///
+/// N.B. The median of some passes of 20 ms each: with one pass `scaling_2` of five runs was 1.29 to 2.13.
 fn several_threads(forwarders: &mut [Forwarder], fib: &Fib, schedule: Schedule) -> anyhow::Result<f64> {
+    let passes = (0..PASSES).map(|_| one_pass(forwarders, fib, schedule)).collect::<anyhow::Result<Vec<f64>>>()?;
+    Ok(Summary::of(&passes).map_or(f64::NAN, |summary| summary.median))
+}
+
+fn one_pass(forwarders: &mut [Forwarder], fib: &Fib, schedule: Schedule) -> anyhow::Result<f64> {
     let barrier = Barrier::new(forwarders.len());
     let runs = at_once(forwarders, |forwarder, _| {
         forwarder.prepare(forwarder.batches_at_once(), Finding::Name);
