@@ -53,8 +53,8 @@ pub enum Schedule {
     PreHash,
     /// `PreHash`, and the entries that the buckets name are prefetched.
     SpeculativeLookup,
-    /// The whole batch is decoded and hashed and its buckets prefetched; the later stages follow
-    /// each other a few packets apart. The default.
+    /// Decoding, hashing and the look at the FIB's buckets go over the whole batch, in groups; the
+    /// later stages follow each other a few packets apart. The default.
     #[default]
     Vector,
 }
