@@ -6,4 +6,5 @@ mod face_commands;
 mod face_life;
 mod floods;
 mod links;
+mod routing_daemon;
 mod worker_totals;
