@@ -49,15 +49,15 @@ def namewire_binary() -> str:
     return os.environ.get("NAMEWIRE", str(target / "release" / "namewire"))
 
 
-def application(library: str) -> list[str]:
+def application(library: str, program: str = "app") -> list[str]:
     if library == "python":
         python = os.environ.get("PYTHON", str(HERE / ".venv" / "bin" / "python"))
-        return [python, str(HERE / "apps" / "python_app.py")]
+        return [python, str(HERE / "apps" / f"python_{program}.py")]
     node = os.environ.get("NODE")
     if node is None:
         ours = HERE / ".venv" / "node" / "bin" / "node"
         node = str(ours) if ours.exists() else "node"
-    return [node, str(HERE / "apps" / "ndnts_app.mjs")]
+    return [node, str(HERE / "apps" / f"ndnts_{program}.mjs")]
 
 
 def free_port(kind: socket.SocketKind) -> int:
@@ -154,7 +154,7 @@ class Router:
 @dataclass(frozen=True)
 class Case:
     """Who asks whom for what, each over which transport."""
-    what: str  # "ping", "object" or "no-route"
+    what: str  # "ping", "object", "no-route", "manage" or "stranger"
     consumer: str
     consumer_transport: str
     producer: str
@@ -164,6 +164,10 @@ class Case:
     def title(self) -> str:
         if self.what == "no-route":
             return f"{self.consumer} ({self.consumer_transport}) gets Nack NoRoute"
+        if self.what == "manage":
+            return f"{self.consumer} ({self.consumer_transport}) manages the router"
+        if self.what == "stranger":
+            return f"{self.consumer} ({self.consumer_transport}) may register itself and nothing else"
         size = f", {self.segment_bytes}-byte segments" if self.what == "object" else ""
         return (f"{self.what:6} {self.producer} ({self.producer_transport}) -> "
                 f"{self.consumer} ({self.consumer_transport}){size}")
@@ -181,6 +185,8 @@ def all_cases() -> list[Case]:
     cases.append(Case("object", "ndnts", "udp", "python", "tcp", 1200))
     cases.append(Case("object", "ndnts", "udp", "ndnts", "udp", 4000))
     cases += [Case("no-route", "python", transport, "", "") for transport in ["unix", "tcp"]]
+    # The owner of the router on its Unix socket; over TCP nobody is known.
+    cases += [Case("manage", "ndnts", "unix", "", ""), Case("stranger", "ndnts", "tcp", "", "")]
     return cases
 
 
@@ -194,8 +200,13 @@ def run_case(case: Case, router: Router, scratch: Path, index: int) -> str:
         command = application(library) + [role, "--transport", router.uris[transport], "--prefix", prefix] + extra
         return Process(command, scratch / f"{index}-{role}.log")
 
-    if case.what == "no-route":
-        consumer = start(case.consumer, "expect-no-route", case.consumer_transport, [])
+    if not case.producer:
+        if case.what == "no-route":
+            consumer = start(case.consumer, "expect-no-route", case.consumer_transport, [])
+        else:
+            trusted = ["--trusted"] if case.what == "manage" else []
+            command = application(case.consumer, "management") + ["--transport", router.uris[case.consumer_transport]]
+            consumer = Process(command + trusted, scratch / f"{index}-manage.log")
         try:
             return consumer.wait(deadline, "consumer")
         finally:
