@@ -57,10 +57,11 @@ impl Management {
             Some(code) => FacePersistency::from_code(code)
                 .ok_or_else(|| invalid_parameters(&format!("FacePersistency {code} does not exist")))?,
         };
+        // In this order, as NFD does: what no face could have is refused also where one exists.
+        check_transport(&remote, local.as_ref(), persistency, &parameters)?;
         if let Some(existing) = self.faces.find(&remote, local.as_ref()) {
             return Err(Box::new(already_exists(existing)));
         }
-        check_transport(&remote, local.as_ref(), persistency, &parameters)?;
         if self.join_create(&remote, &local, reply_to)? {
             return Ok(None);
         }
