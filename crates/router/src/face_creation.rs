@@ -53,6 +53,12 @@ fn refusal(code: u64, text: impl Into<String>) -> FaceCommandError {
     FaceCommandError { code, text: text.into(), body: None }
 }
 
+/// In NFD's words: the operating system's reason without its number.
+fn connection_failed(error: &io::Error) -> String {
+    let reason = error.to_string();
+    format!("Connection failed: {}", reason.split(" (os error").next().unwrap_or_default())
+}
+
 fn to_persistency(persistency: FacePersistency) -> Persistency {
     match persistency {
         FacePersistency::Persistent => Persistency::Persistent,
@@ -169,15 +175,13 @@ impl Node {
                         }
                         None
                     }
-                    Err(error) => Some((ticket, refusal(504, format!("Connection failed: {error}")))),
+                    Err(error) => Some((ticket, refusal(504, connection_failed(&error)))),
                 }
             }
             (Purpose::Create(ticket), Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
                 Some((ticket, refusal(504, "Connection timed out")))
             }
-            (Purpose::Create(ticket), Err(error)) => {
-                Some((ticket, refusal(504, format!("Connection failed: {error}"))))
-            }
+            (Purpose::Create(ticket), Err(error)) => Some((ticket, refusal(504, connection_failed(&error)))),
             (Purpose::Create(ticket), Ok(StreamSocket::Unix(_))) => {
                 Some((ticket, refusal(500, "Face creation failed due to internal error")))
             }
