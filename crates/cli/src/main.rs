@@ -8,6 +8,7 @@ mod face_reference;
 mod failure;
 mod get;
 mod name_argument;
+mod nfdc;
 mod output;
 mod peek;
 mod ping;
@@ -39,7 +40,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 face or r
 4 no connection to a forwarder, 5 time-out, 6 Nack.";
 
 /// Options of every subcommand.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 struct Global {
     /// Forwarder to talk to, for example unix:///run/nfd/nfd.sock or udp://host:6363
     /// [default: NDN_CLIENT_TRANSPORT, client.conf, then the usual sockets]
@@ -93,23 +94,49 @@ enum Command {
     Put(put::Args),
     /// Fetch a segmented object
     Get(get::Args),
+    /// Command lines and output of NFD's nfdc, for scripts written against it
+    #[command(disable_help_flag = true)]
+    Nfdc {
+        /// As nfdc takes them; `namewire nfdc help` lists the commands
+        #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let cli = match link_arguments() {
+        Some(words) => Cli { global: Global::default(), command: Command::Nfdc { words } },
+        None => Cli::parse(),
+    };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Failure::new(ExitCode::Failed, format!("cannot start: {error}")).report(),
     };
-    match runtime.block_on(execute(cli)) {
+    let command = match cli.command {
+        Command::Nfdc { words } => {
+            let code = runtime.block_on(nfdc::execute(words, cli.global.transport));
+            // A look-up of a host name may still hang in a thread; nobody waits for it.
+            runtime.shutdown_background();
+            return std::process::ExitCode::from(code);
+        }
+        command => command,
+    };
+    match runtime.block_on(execute(&cli.global, command)) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
-async fn execute(cli: Cli) -> Result<(), Failure> {
-    let global = &cli.global;
-    match cli.command {
+/// The arguments, if this was called as `nfdc` through a link.
+fn link_arguments() -> Option<Vec<String>> {
+    let mut arguments = std::env::args_os();
+    let program = std::path::PathBuf::from(arguments.next()?);
+    let is_link = program.file_name().is_some_and(|name| name == nfdc::LINK_NAME);
+    is_link.then(|| arguments.map(|argument| argument.to_string_lossy().into_owned()).collect())
+}
+
+async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
+    match command {
         Command::Run(args) => run::execute(args).await,
         Command::Status => status::execute(global).await,
         Command::Face(command) => face::execute(global, command).await,
@@ -122,6 +149,7 @@ async fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Pingserver(args) => pingserver::execute(global, args).await,
         Command::Put(args) => put::execute(global, args).await,
         Command::Get(args) => get::execute(global, args).await,
+        Command::Nfdc { .. } => unreachable!("has exit codes of its own; see main"),
     }
 }
 
@@ -165,6 +193,10 @@ mod tests {
             "namewire pingserver /a",
             "namewire put file /a --version 3 --chunk-size 1200 --freshness 1000",
             "namewire get /a -o file --window 64",
+            "namewire nfdc",
+            "namewire nfdc -V",
+            "namewire nfdc -f batch",
+            "namewire --transport unix:///tmp/a.sock nfdc face create udp://h --help",
         ] {
             assert!(parses(line), "{line}");
         }
