@@ -18,7 +18,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// Most segments fetched of one dataset: 8,000 octets each, so 8 MB.
 const SEGMENTS_MAX: u64 = 1_000;
 /// Largest element accepted from the router.
-const ELEMENT_OCTETS_MAX: usize = 9_216;
+pub(crate) const ELEMENT_OCTETS_MAX: usize = 9_216;
 
 /// A connection for commands and datasets.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ impl RouterControl {
 }
 
 /// The network packet inside `wire`, which may be in an LpPacket.
-fn without_link_header(wire: &[u8]) -> &[u8] {
+pub(crate) fn without_link_header(wire: &[u8]) -> &[u8] {
     let Ok(outer) = namewire_packet::tlv::read_element(wire) else { return wire };
     if outer.type_number != types::LP_PACKET {
         return wire;
@@ -223,6 +223,6 @@ fn without_link_header(wire: &[u8]) -> &[u8] {
     wire
 }
 
-fn unix_time() -> Duration {
+pub(crate) fn unix_time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

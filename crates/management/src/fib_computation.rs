@@ -18,15 +18,22 @@
 //! prefix without routes becomes a *hidden* entry that inherits its next hops by
 //! longest prefix match, which is what it would have had without the entry.
 //!
-//! Cost: for one changed prefix, a look-up of each of its ancestors (at most 32) in
-//! four maps, then work in proportion to the subtree. A leaf among 100,000 routes
-//! takes microseconds; a change of `/` visits everything.
+//! What was published stands in a table of its own, ordered by name ([`crate::prefix_tree`]),
+//! with the name's octets shared with the RIB and each next-hop set kept once
+//! ([`crate::next_hop_sets`]): 46 octets per entry. That the forwarder has the same once more
+//! is the price for workers that read it without a lock.
+//!
+//! Cost: for one changed prefix, a look-up in each table, one more per ancestor that has an
+//! entry, then work in proportion to the subtree. A leaf among 100,000 routes
+//! takes a microsecond or two; a change of `/` visits everything.
 //!
 //! Limit: [`MAX_NEXT_HOPS`] per entry; the cheapest are kept.
 
 use crate::{
     manual_next_hops::{MAX_MANUAL_NEXT_HOPS, ManualNextHops},
-    name_key::{NameKey, subtree},
+    name_key::NameKey,
+    next_hop_sets::{NextHopSet, NextHopSets},
+    prefix_tree::PrefixTree,
     rib::{MAX_PREFIX_BYTES, Rib, RibLimits, Route},
     strategy_choice::{MAX_STRATEGY_CHOICES, StrategyChoices},
 };
@@ -35,7 +42,7 @@ use namewire_packet::{
     FaceId, Name, NameBuf,
     nfd::{FibEntry, NextHopRecord},
 };
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Most next hops of one FIB entry, as in the forwarder's table.
 pub const MAX_NEXT_HOPS: usize = 1024;
@@ -109,25 +116,37 @@ pub struct FibSources<'a> {
     pub strategies: &'a StrategyChoices,
 }
 
-/// One entry as the forwarder has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One entry as it should be.
 struct Entry {
     next_hops: Vec<NextHop>,
     strategy: u32,
     hidden: bool,
 }
 
-impl Entry {
+/// One entry as the forwarder has it.
+#[derive(Debug)]
+struct Published {
+    next_hops: NextHopSet,
+    strategy: u32,
+    hidden: bool,
+}
+
+impl Published {
+    fn is(&self, wanted: &Entry) -> bool {
+        (self.strategy, self.hidden) == (wanted.strategy, wanted.hidden) && *self.next_hops == *wanted.next_hops
+    }
+
     fn insertion(&self, name: NameBuf) -> FibChange {
-        let Entry { next_hops, strategy, hidden } = self;
-        FibChange::Insert { name, next_hops: next_hops.clone(), strategy: *strategy, hidden: *hidden }
+        let Published { next_hops, strategy, hidden } = self;
+        FibChange::Insert { name, next_hops: next_hops.to_vec(), strategy: *strategy, hidden: *hidden }
     }
 }
 
 /// What the forwarder's FIB was told so far.
 #[derive(Debug, Default)]
 pub struct FibComputation {
-    published: BTreeMap<NameKey, Entry>,
+    published: PrefixTree<Published>,
+    sets: NextHopSets,
     hidden_count: usize,
 }
 
@@ -158,7 +177,7 @@ impl FibComputation {
     /// The insertion that makes the forwarder's entry what it should be now, for a FIB that
     /// refused an earlier one; `None` if there should be no entry.
     pub fn insertion(&self, name: Name<'_>) -> Option<FibChange> {
-        self.published.get_key_value(name.value()).map(|(key, entry)| entry.insertion(key.to_buf()))
+        self.published.get(name).map(|entry| entry.insertion(name.to_buf()))
     }
 
     /// Recomputes every name at or under the changed prefixes.
@@ -181,10 +200,16 @@ impl FibComputation {
         let mut lineage = Lineage::above(root, sources, &self.published);
         let mut differences = Vec::new();
         for key in self.names_under(root, sources) {
-            let wanted = lineage.descend_to(key.clone(), sources);
-            if self.published.get(key.name().value()) != wanted.as_ref() {
+            let wanted = lineage.descend_to(&key, sources);
+            let published = self.published.get(key.name());
+            let is_same = match (published, &wanted) {
+                (Some(published), Some(wanted)) => published.is(wanted),
+                (None, None) => true,
+                _ => false,
+            };
+            if !is_same {
                 if let Some(entry) = &wanted {
-                    self.note_new_next_hops(&key, entry, update);
+                    self.note_new_next_hops(key.name(), entry, update);
                 }
                 differences.push((key, wanted));
             }
@@ -197,9 +222,11 @@ impl FibComputation {
 
     /// Every name at or under `root` that has, or should have, an entry.
     fn names_under(&self, root: Name<'_>, sources: FibSources<'_>) -> Vec<NameKey> {
-        let published = subtree(&self.published, root).map(|(key, _)| key);
-        let mut names: Vec<NameKey> = published
-            .chain(sources.rib.keys_under(root))
+        // The RIB's first: equal names keep the key that comes first, so that octets are shared.
+        let mut names: Vec<NameKey> = sources
+            .rib
+            .keys_under(root)
+            .chain(self.published.subtree(root).map(|(key, _)| key))
             .chain(sources.manual.keys_under(root))
             .chain(sources.strategies.keys_under(root))
             .cloned()
@@ -209,25 +236,26 @@ impl FibComputation {
         names
     }
 
-    fn note_new_next_hops(&self, key: &NameKey, entry: &Entry, update: &mut FibUpdate) {
-        let name = key.name();
-        let before = (0..=name.len()).rev().find_map(|length| self.published.get(name.prefix(length).value()));
-        let before: &[NextHop] = before.map_or(&[], |entry| &entry.next_hops);
+    fn note_new_next_hops(&self, name: Name<'_>, entry: &Entry, update: &mut FibUpdate) {
+        let before: &[NextHop] = self.published.nearest(name).map_or(&[], |(_, entry)| &entry.next_hops);
         let new = entry.next_hops.iter().filter(|hop| !before.iter().any(|old| old.face == hop.face));
-        update.new_next_hops.extend(new.map(|hop| (key.to_buf(), hop.face)));
+        update.new_next_hops.extend(new.map(|hop| (name.to_buf(), hop.face)));
     }
 
     fn publish(&mut self, key: NameKey, wanted: Option<Entry>) -> FibChange {
         let name = key.to_buf();
         let hides = wanted.as_ref().is_some_and(|entry| entry.hidden);
         let (old, change) = match wanted {
-            Some(entry) => {
-                let change = entry.insertion(name);
-                (self.published.insert(key, entry), change)
+            Some(Entry { next_hops, strategy, hidden }) => {
+                let entry = Published { next_hops: self.sets.get(&next_hops), strategy, hidden };
+                (self.published.insert(key, entry).1, FibChange::Insert { name, next_hops, strategy, hidden })
             }
-            None => (self.published.remove(name.value()), FibChange::Remove { name }),
+            None => (self.published.remove(name.as_name()), FibChange::Remove { name }),
         };
-        let was_hidden = old.is_some_and(|entry| entry.hidden);
+        let was_hidden = old.as_ref().is_some_and(|entry| entry.hidden);
+        if let Some(old) = old {
+            self.sets.release(old.next_hops);
+        }
         self.hidden_count = self.hidden_count + usize::from(hides) - usize::from(was_hidden);
         change
     }
@@ -239,7 +267,7 @@ struct Ancestor<'a> {
     routes: &'a [Route],
     strategy: Option<u32>,
     /// Next hops of a name that has an entry of its own right.
-    next_hops: Option<Vec<NextHop>>,
+    next_hops: Option<NextHopSet>,
 }
 
 /// The names from the root down to the current one that matter: a stack.
@@ -250,29 +278,24 @@ struct Lineage<'a> {
 
 impl<'a> Lineage<'a> {
     /// The ancestors of `name`, without itself. They are outside the changed
-    /// subtree, so what is published for them holds.
-    fn above(name: Name<'_>, sources: FibSources<'a>, published: &BTreeMap<NameKey, Entry>) -> Self {
-        let mut lineage = Lineage { ancestors: Vec::new(), root_strategy: sources.strategies.root_id() };
-        for prefix in (0..name.len()).map(|length| name.prefix(length)) {
-            let real = published.get_key_value(prefix.value()).filter(|(_, entry)| !entry.hidden);
-            let strategy = sources.strategies.get(prefix).map(|choice| choice.id);
-            if real.is_some() || strategy.is_some() {
-                lineage.ancestors.push(Ancestor {
-                    key: real.map_or_else(|| NameKey::new(prefix), |(key, _)| key.clone()),
-                    routes: sources.rib.routes(prefix),
-                    strategy,
-                    next_hops: real.map(|(_, entry)| entry.next_hops.clone()),
-                });
-            }
-        }
-        lineage
+    /// subtree, so what is published for them holds; a name without an entry has neither routes nor a strategy.
+    fn above(name: Name<'_>, sources: FibSources<'a>, published: &PrefixTree<Published>) -> Self {
+        let ancestor = |(key, entry): (&NameKey, &Published)| Ancestor {
+            key: key.clone(),
+            routes: sources.rib.routes(key.name()),
+            strategy: sources.strategies.get(key.name()).map(|choice| choice.id),
+            next_hops: (!entry.hidden).then(|| Arc::clone(&entry.next_hops)),
+        };
+        let mut ancestors: Vec<Ancestor<'a>> = published.ancestors(name).map(ancestor).collect();
+        ancestors.reverse();
+        Lineage { ancestors, root_strategy: sources.strategies.root_id() }
     }
 
     /// Goes to `key`, which comes later in canonical order than the name before it,
     /// and says which entry it should have.
-    fn descend_to(&mut self, key: NameKey, sources: FibSources<'a>) -> Option<Entry> {
+    fn descend_to(&mut self, key: &NameKey, sources: FibSources<'a>) -> Option<Entry> {
         let name = key.name();
-        while self.ancestors.last().is_some_and(|top| !top.key.name().is_prefix_of(&name)) {
+        while self.ancestors.last().is_some_and(|top| !name.value().starts_with(top.key.value())) {
             self.ancestors.pop();
         }
         let routes = sources.rib.routes(name);
@@ -285,12 +308,13 @@ impl<'a> Lineage<'a> {
             (Some(next_hops), _) => Some(Entry { next_hops: next_hops.clone(), strategy, hidden: false }),
             (None, Some(_)) => {
                 let nearest = self.ancestors.iter().rev().find_map(|ancestor| ancestor.next_hops.as_ref());
-                Some(Entry { next_hops: nearest.cloned().unwrap_or_default(), strategy, hidden: true })
+                Some(Entry { next_hops: nearest.map_or_else(Vec::new, |set| set.to_vec()), strategy, hidden: true })
             }
             (None, None) => None,
         };
         if entry.is_some() {
-            self.ancestors.push(Ancestor { key, routes, strategy: own_strategy, next_hops });
+            let next_hops = next_hops.map(NextHopSet::from);
+            self.ancestors.push(Ancestor { key: key.clone(), routes, strategy: own_strategy, next_hops });
         }
         entry
     }

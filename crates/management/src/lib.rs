@@ -29,6 +29,8 @@ mod face_registry;
 pub mod fib_computation;
 pub mod manual_next_hops;
 mod name_key;
+mod next_hop_sets;
+mod prefix_tree;
 pub mod rib;
 pub mod strategy_choice;
 mod table_commands;

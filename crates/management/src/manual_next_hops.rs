@@ -75,7 +75,7 @@ impl ManualNextHops {
         prefixes
     }
 
-    pub(crate) fn keys_under(&self, prefix: Name<'_>) -> impl Iterator<Item = &NameKey> {
+    pub(crate) fn keys_under<'t>(&'t self, prefix: Name<'t>) -> impl Iterator<Item = &'t NameKey> {
         subtree(&self.entries, prefix).map(|(key, _)| key)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Canonical order of names is the order of their TLV-VALUE octets
 //! (packet-format §3.2), and all names under a prefix start with its octets.
-//! So in a `BTreeMap` the subtree of a prefix is one contiguous range, and any
+//! So in an ordered table the subtree of a prefix is one contiguous range, and any
 //! prefix can be looked up as a slice, without making an owned name.
 //!
 //! Tables share the octets: a clone is a reference count.
@@ -16,33 +16,38 @@ use std::{
     sync::Arc,
 };
 
-/// A shared name, ordered canonically.
+/// A shared name, ordered canonically: its TLV-VALUE.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct NameKey(Arc<NameBuf>);
+pub(crate) struct NameKey(Arc<[u8]>);
 
 impl NameKey {
     pub(crate) fn new(name: Name<'_>) -> Self {
-        NameKey(Arc::new(name.to_buf()))
+        NameKey(Arc::from(name.value()))
     }
 
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Cost: a walk over the components.
     pub(crate) fn name(&self) -> Name<'_> {
-        self.0.as_name()
+        Name::parse_value(&self.0).expect("made from a name")
     }
 
     pub(crate) fn to_buf(&self) -> NameBuf {
-        NameBuf::clone(&self.0)
+        self.name().to_buf()
     }
 }
 
 impl Borrow<[u8]> for NameKey {
     fn borrow(&self) -> &[u8] {
-        self.0.value()
+        self.value()
     }
 }
 
 impl fmt::Debug for NameKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.name().fmt(f)
     }
 }
 
@@ -50,10 +55,9 @@ impl fmt::Debug for NameKey {
 /// Cost: one look-up, then one step per entry of the subtree.
 pub(crate) fn subtree<'m, V>(
     map: &'m BTreeMap<NameKey, V>,
-    prefix: Name<'_>,
+    prefix: Name<'m>,
 ) -> impl Iterator<Item = (&'m NameKey, &'m V)> {
     let from: btree_map::Range<'m, NameKey, V> =
         map.range::<[u8], _>((Bound::Included(prefix.value()), Bound::Unbounded));
-    let octets = prefix.value().to_vec();
-    from.take_while(move |(key, _)| key.name().value().starts_with(&octets))
+    from.take_while(move |(key, _)| key.value().starts_with(prefix.value()))
 }

@@ -4,24 +4,35 @@
 //! registering it again replaces cost, flags and expiration. What the forwarder
 //! does with the routes is computed in [`crate::fib_computation`].
 //!
-//! Layout: one ordered map from prefix to its routes (sorted by face and origin),
-//! an index by face for faces that go away, and one by deadline for expiry. The
-//! name octets are shared between the three.
+//! Layout: one record per prefix in a table ordered by name ([`crate::prefix_tree`]), with
+//! its routes (sorted by face and origin), of which the first stands in the record. The two
+//! indices, by face for faces that go away and by deadline for expiry, hold record numbers.
 //!
-//! Cost: O(log n) per operation, plus the routes of that one prefix. A route takes
-//! about 200 octets plus its share of the name.
+//! ```text
+//!   prefix:   | octets, shared |  routes: | face origin cost flags deadline |  (more: on the heap)
+//!   by face:       face → { record … }
+//!   by deadline:   { (deadline, record) … }
+//! ```
+//!
+//! Bytes of a prefix with one route: 64 for the record, 6 for its place in the order, 10 for the index by
+//! face, 30 more if it expires; the name's octets, which the FIB computation shares, and 24.
+//! Cost: O(log n) per operation, plus the routes of that one prefix.
 //!
 //! Limits: [`RibLimits`]; [`MAX_PREFIX_COMPONENTS`] as in NFD, so that a subtree is
 //! never deeper than that; [`MAX_PREFIX_BYTES`], so that an answer that repeats the
 //! name fits a packet.
 
-use crate::name_key::{NameKey, subtree};
-use hashbrown::HashMap;
+use crate::{
+    name_key::NameKey,
+    prefix_tree::{PrefixId, PrefixTree},
+};
+use hashbrown::{HashMap, HashSet};
 use namewire_packet::{
     FaceId, Name, NameBuf,
     nfd::{RibEntry, Route as RouteRecord, route_flags},
 };
-use std::collections::{BTreeMap, BTreeSet};
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
 
 /// Longest prefix of a route, FIB entry or strategy choice, in components (answer 414).
 pub const MAX_PREFIX_COMPONENTS: usize = 32;
@@ -88,12 +99,15 @@ pub enum RibFull {
     PrefixBytes(usize),
 }
 
+/// The routes of a prefix by face and origin; nearly all have one.
+type Routes = SmallVec<[Route; 1]>;
+
 /// All routes of this node.
 #[derive(Debug, Default)]
 pub struct Rib {
-    entries: BTreeMap<NameKey, Vec<Route>>,
-    by_face: HashMap<FaceId, BTreeSet<(NameKey, u64)>>,
-    by_deadline: BTreeSet<(u64, NameKey, FaceId, u64)>,
+    entries: PrefixTree<Routes>,
+    by_face: HashMap<FaceId, HashSet<PrefixId>>,
+    by_deadline: BTreeSet<(u64, PrefixId)>,
     route_count: usize,
     prefix_bytes: usize,
     limits: RibLimits,
@@ -117,7 +131,7 @@ impl Rib {
 
     /// Routes of exactly this prefix, by face and origin; empty if there are none.
     pub fn routes(&self, prefix: Name<'_>) -> &[Route] {
-        self.entries.get(prefix.value()).map_or(&[], Vec::as_slice)
+        self.entries.get(prefix).map_or(&[], SmallVec::as_slice)
     }
 
     /// Adds a route or replaces the one with the same face and origin.
@@ -126,21 +140,19 @@ impl Rib {
     /// # Errors
     /// If a limit is reached; then nothing changes.
     pub fn insert(&mut self, prefix: Name<'_>, route: Route) -> Result<bool, RibFull> {
-        let Some((key, routes)) = self.entries.get_key_value(prefix.value()) else {
+        let Some(id) = self.entries.find(prefix) else {
             self.check_room(prefix.value().len())?;
-            let key = NameKey::new(prefix);
             self.prefix_bytes += prefix.value().len();
-            self.entries.insert(key.clone(), vec![route]);
-            self.index(&key, &route);
+            let (id, _) = self.entries.insert(NameKey::new(prefix), Routes::from_elem(route, 1));
+            self.index(id, &route);
             return Ok(true);
         };
-        let key = key.clone();
+        let routes = self.entries.value(id);
         match position(routes, route.face, route.origin) {
             Ok(at) => {
-                let old = routes[at];
-                self.unindex(&key, &old);
-                self.index(&key, &route);
-                self.entries.get_mut(prefix.value()).expect("found above")[at] = route;
+                let old = std::mem::replace(&mut self.entries.value_mut(id)[at], route);
+                self.unindex(id, &old);
+                self.index(id, &route);
                 Ok((old.cost, old.flags) != (route.cost, route.flags))
             }
             Err(_) if routes.len() >= self.limits.routes_per_prefix => {
@@ -148,8 +160,8 @@ impl Rib {
             }
             Err(at) => {
                 self.check_room(0)?;
-                self.index(&key, &route);
-                self.entries.get_mut(prefix.value()).expect("found above").insert(at, route);
+                self.entries.value_mut(id).insert(at, route);
+                self.index(id, &route);
                 Ok(true)
             }
         }
@@ -167,44 +179,34 @@ impl Rib {
 
     /// Removes a route. True if it was there.
     pub fn remove(&mut self, prefix: Name<'_>, face: FaceId, origin: u64) -> bool {
-        let Some((key, routes)) = self.entries.get_key_value(prefix.value()) else { return false };
-        let Ok(at) = position(routes, face, origin) else { return false };
-        let (key, route) = (key.clone(), routes[at]);
-        self.unindex(&key, &route);
-        let routes = self.entries.get_mut(prefix.value()).expect("found above");
-        routes.remove(at);
-        if routes.is_empty() {
-            self.entries.remove(prefix.value());
-            self.prefix_bytes -= prefix.value().len();
-        }
+        let Some(id) = self.entries.find(prefix) else { return false };
+        let Ok(at) = position(self.entries.value(id), face, origin) else { return false };
+        self.remove_where(id, |place, _| place == at);
         true
     }
 
     /// Removes all routes of a face and returns their prefixes in canonical order.
     pub fn remove_face(&mut self, face: FaceId) -> Vec<NameBuf> {
-        let gone = self.by_face.get(&face).cloned().unwrap_or_default();
-        for (key, origin) in &gone {
-            self.remove(key.name(), face, *origin);
-        }
-        distinct(gone.into_iter().map(|(key, _)| key))
+        let gone = self.by_face.remove(&face).unwrap_or_default();
+        let keys = gone.into_iter().map(|id| self.remove_where(id, |_, route| route.face == face));
+        in_order(keys.collect())
     }
 
     /// Removes the routes whose time has come and returns their prefixes in canonical order.
     pub fn expire(&mut self, now_ns: u64) -> Vec<NameBuf> {
-        let mut keys = BTreeSet::new();
-        while let Some((deadline_ns, key, face, origin)) = self.by_deadline.first().cloned() {
+        let mut keys = Vec::new();
+        while let Some(&(deadline_ns, id)) = self.by_deadline.first() {
             if deadline_ns > now_ns {
                 break;
             }
-            self.remove(key.name(), face, origin);
-            keys.insert(key);
+            keys.push(self.remove_where(id, |_, route| route.expires_at_ns.is_some_and(|at_ns| at_ns <= now_ns)));
         }
-        distinct(keys.into_iter())
+        in_order(keys)
     }
 
     /// When [`Rib::expire`] has something to do next.
     pub fn next_deadline_ns(&self) -> Option<u64> {
-        self.by_deadline.first().map(|(deadline_ns, ..)| *deadline_ns)
+        self.by_deadline.first().map(|(deadline_ns, _)| *deadline_ns)
     }
 
     /// The dataset `rib/list`, expirations as time left at `now_ns`.
@@ -225,29 +227,63 @@ impl Rib {
     }
 
     /// Prefixes with routes at and under `prefix`, in canonical order.
-    pub(crate) fn keys_under(&self, prefix: Name<'_>) -> impl Iterator<Item = &NameKey> {
-        subtree(&self.entries, prefix).map(|(key, _)| key)
+    pub(crate) fn keys_under<'r>(&'r self, prefix: Name<'r>) -> impl Iterator<Item = &'r NameKey> {
+        self.entries.subtree(prefix).map(|(key, _)| key)
     }
 
-    fn index(&mut self, key: &NameKey, route: &Route) {
-        self.by_face.entry(route.face).or_default().insert((key.clone(), route.origin));
+    /// Removes the routes of a prefix that `goes` chooses by place and contents.
+    fn remove_where(&mut self, id: PrefixId, goes: impl Fn(usize, &Route) -> bool) -> NameKey {
+        let key = self.entries.key(id).clone();
+        let routes = self.entries.value_mut(id);
+        let mut gone = Routes::new();
+        let mut place = 0;
+        routes.retain(|route| {
+            let goes = goes(place, route);
+            place += 1;
+            if goes {
+                gone.push(*route);
+            }
+            !goes
+        });
+        if routes.is_empty() {
+            self.entries.remove(key.name());
+            self.prefix_bytes -= key.value().len();
+        } else if routes.len() == 1 {
+            routes.shrink_to_fit(); // back into the record
+        }
+        for route in &gone {
+            self.unindex(id, route);
+        }
+        key
+    }
+
+    /// Takes a route that is in the table into the indices.
+    fn index(&mut self, id: PrefixId, route: &Route) {
+        self.by_face.entry(route.face).or_default().insert(id);
         if let Some(deadline_ns) = route.expires_at_ns {
-            self.by_deadline.insert((deadline_ns, key.clone(), route.face, route.origin));
+            self.by_deadline.insert((deadline_ns, id));
         }
         self.route_count += 1;
     }
 
-    fn unindex(&mut self, key: &NameKey, route: &Route) {
-        if let Some(of_face) = self.by_face.get_mut(&route.face) {
-            of_face.remove(&(key.clone(), route.origin));
+    /// Takes a route that is no longer in the table out of the indices, where no other
+    /// route of its prefix needs the same entry.
+    fn unindex(&mut self, id: PrefixId, route: &Route) {
+        self.route_count -= 1;
+        let others = self.entries.try_value(id).map_or(&[][..], SmallVec::as_slice);
+        let is_last_of_face = !others.iter().any(|other| other.face == route.face);
+        let is_last_of_deadline = !others.iter().any(|other| other.expires_at_ns == route.expires_at_ns);
+        if let Some(deadline_ns) = route.expires_at_ns
+            && is_last_of_deadline
+        {
+            self.by_deadline.remove(&(deadline_ns, id));
+        }
+        if is_last_of_face && let Some(of_face) = self.by_face.get_mut(&route.face) {
+            of_face.remove(&id);
             if of_face.is_empty() {
                 self.by_face.remove(&route.face);
             }
         }
-        if let Some(deadline_ns) = route.expires_at_ns {
-            self.by_deadline.remove(&(deadline_ns, key.clone(), route.face, route.origin));
-        }
-        self.route_count -= 1;
     }
 }
 
@@ -255,11 +291,11 @@ fn position(routes: &[Route], face: FaceId, origin: u64) -> Result<usize, usize>
     routes.binary_search_by_key(&(face, origin), |route| (route.face, route.origin))
 }
 
-/// The names of sorted keys, each once.
-fn distinct(keys: impl Iterator<Item = NameKey>) -> Vec<NameBuf> {
-    let mut names: Vec<NameBuf> = keys.map(|key| key.to_buf()).collect();
-    names.dedup();
-    names
+/// The names of keys in canonical order, each once.
+fn in_order(mut keys: Vec<NameKey>) -> Vec<NameBuf> {
+    keys.sort_unstable();
+    keys.dedup();
+    keys.iter().map(NameKey::to_buf).collect()
 }
 
 #[cfg(test)]

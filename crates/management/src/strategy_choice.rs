@@ -117,7 +117,7 @@ impl StrategyChoices {
             .map(|(key, choice)| StrategyChoice { name: key.to_buf(), strategy: choice.instance.clone() })
     }
 
-    pub(crate) fn keys_under(&self, prefix: Name<'_>) -> impl Iterator<Item = &NameKey> {
+    pub(crate) fn keys_under<'t>(&'t self, prefix: Name<'t>) -> impl Iterator<Item = &'t NameKey> {
         subtree(&self.choices, prefix).map(|(key, _)| key)
     }
 }

@@ -4,7 +4,7 @@
 //! `/bench/<run>/<stream>/<sequence>`, 64 Interests in flight: the pattern of bulk
 //! transfer, and the worst one for the Content Store (which is on, as by default).
 //! Beside it hits from the Content Store, one Interest in flight, and a pace far
-//! below saturation. Every Data is compared octet by octet; losses are counted,
+//! below saturation; and what routes cost ([`routes`]). Every Data is compared octet by octet; losses are counted,
 //! not retried.
 //!
 //! Each repetition of each case has a fresh router, repetitions are interleaved
@@ -20,6 +20,9 @@
 //! about more processors than two. Loopback UDP does half of its work in the
 //! sender's system call, so the router pays for the delivery of what it sends and
 //! the generator for the delivery of what it receives.
+
+mod outcome;
+mod routes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -72,19 +75,37 @@ struct Case {
     transport: Transport,
     content_octets: u32,
     mode: Mode,
+    /// Beside [`Size::routes`] other routes.
+    among_routes: bool,
+}
+
+impl Case {
+    const fn new(id: &'static str, transport: Transport, content_octets: u32, mode: Mode) -> Self {
+        Self { id, transport, content_octets, mode, among_routes: false }
+    }
+
+    const fn among_routes(id: &'static str, transport: Transport, content_octets: u32, mode: Mode) -> Self {
+        Self { id, transport, content_octets, mode, among_routes: true }
+    }
+
+    /// A relay has no store and no routes.
+    fn suits(&self, subject: Subject) -> bool {
+        subject != Subject::Relay || !(self.mode == Mode::Store || self.among_routes)
+    }
 }
 
 const CASES: &[Case] = &[
-    Case { id: "unix-100", transport: Transport::Unix, content_octets: 100, mode: Mode::Saturate },
-    Case { id: "unix-8000", transport: Transport::Unix, content_octets: 8_000, mode: Mode::Saturate },
-    Case { id: "udp-100", transport: Transport::Udp, content_octets: 100, mode: Mode::Saturate },
-    Case { id: "udp-1200", transport: Transport::Udp, content_octets: 1_200, mode: Mode::Saturate },
-    Case { id: "store-unix", transport: Transport::Unix, content_octets: 100, mode: Mode::Store },
-    Case { id: "store-udp", transport: Transport::Udp, content_octets: 100, mode: Mode::Store },
-    Case { id: "one-unix", transport: Transport::Unix, content_octets: 100, mode: Mode::One },
-    Case { id: "one-udp", transport: Transport::Udp, content_octets: 100, mode: Mode::One },
-    Case { id: "paced-unix", transport: Transport::Unix, content_octets: 100, mode: Mode::Paced },
-    Case { id: "paced-udp", transport: Transport::Udp, content_octets: 100, mode: Mode::Paced },
+    Case::new("unix-100", Transport::Unix, 100, Mode::Saturate),
+    Case::among_routes("unix-100-among-routes", Transport::Unix, 100, Mode::Saturate),
+    Case::new("unix-8000", Transport::Unix, 8_000, Mode::Saturate),
+    Case::new("udp-100", Transport::Udp, 100, Mode::Saturate),
+    Case::new("udp-1200", Transport::Udp, 1_200, Mode::Saturate),
+    Case::new("store-unix", Transport::Unix, 100, Mode::Store),
+    Case::new("store-udp", Transport::Udp, 100, Mode::Store),
+    Case::new("one-unix", Transport::Unix, 100, Mode::One),
+    Case::new("one-udp", Transport::Udp, 100, Mode::One),
+    Case::new("paced-unix", Transport::Unix, 100, Mode::Paced),
+    Case::new("paced-udp", Transport::Udp, 100, Mode::Paced),
 ];
 
 /// Sizes of a run.
@@ -93,19 +114,31 @@ struct Size {
     saturating: u32,
     store_names: u32,
     timed: u32,
+    /// Routes of the cases among routes.
+    routes: u64,
+    /// Routes registered once, to see that so many work.
+    many_routes: Option<u64>,
     idle: Duration,
 }
 
 const fn size(scale: Scale) -> Size {
     match scale {
-        Scale::Smoke => {
-            Size { repetitions: 1, saturating: 4_000, store_names: 1_000, timed: 300, idle: Duration::from_millis(200) }
-        }
+        Scale::Smoke => Size {
+            repetitions: 1,
+            saturating: 4_000,
+            store_names: 1_000,
+            timed: 300,
+            routes: 2_000,
+            many_routes: None,
+            idle: Duration::from_millis(200),
+        },
         Scale::Quick => Size {
             repetitions: 5,
             saturating: 100_000,
             store_names: 10_000,
             timed: 4_000,
+            routes: 100_000,
+            many_routes: None,
             idle: Duration::from_secs(1),
         },
         Scale::Full => Size {
@@ -113,6 +146,8 @@ const fn size(scale: Scale) -> Size {
             saturating: 1_000_000,
             store_names: 10_000,
             timed: 50_000,
+            routes: 100_000,
+            many_routes: Some(1_000_000),
             idle: Duration::from_secs(5),
         },
     }
@@ -178,7 +213,8 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut subjects: Vec<Subject> = context.workers.iter().map(|&workers| Subject::Namewire { workers }).collect();
     subjects.push(Subject::Relay);
     let per_repetition = CASES.len() * subjects.len() + context.workers.len();
-    context.plan_steps(per_repetition * usize::from(run.size.repetitions));
+    let once = if run.size.many_routes.is_some() { context.workers.len() } else { 0 };
+    context.plan_steps(per_repetition * usize::from(run.size.repetitions) + once);
     for repetition in 0..run.size.repetitions {
         for &subject in &subjects {
             if let Subject::Namewire { workers } = subject {
@@ -190,12 +226,21 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         for case in CASES {
             for &subject in &subjects {
                 context.begin_step(&format!("{} {}", case.id, subject.label()))?;
-                if case.mode != Mode::Store || subject != Subject::Relay {
+                if case.suits(subject) {
                     run.measure(case, subject, repetition)
                         .with_context(|| format!("{} {}", case.id, subject.label()))?;
                 }
                 context.end_step();
             }
+        }
+    }
+    if let Some(routes) = run.size.many_routes {
+        for &workers in &context.workers {
+            let subject = Subject::Namewire { workers };
+            context.begin_step(&format!("{routes} routes {}", subject.label()))?;
+            let router = run.start_router(workers)?;
+            run.register_routes("many-routes", subject, &router, routes)?;
+            context.end_step();
         }
     }
     Ok(run.outcome())
@@ -229,7 +274,7 @@ impl Run<'_> {
                 let relay = RelayProcess::start(lab, case.transport, self.cpus.map(|cpus| cpus.0))?;
                 relay.load(lab, load_cpu, case.transport, &options)?
             }
-            Subject::Namewire { workers } => self.load_router(case, workers, &options)?,
+            Subject::Namewire { workers } => self.load_router(case, subject, workers, &options)?,
         };
         ensure!(
             report.wrong == 0,
@@ -240,8 +285,19 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn load_router(&self, case: &Case, workers: usize, options: &[String]) -> anyhow::Result<LoadReport> {
+    fn load_router(
+        &mut self,
+        case: &Case,
+        subject: Subject,
+        workers: usize,
+        options: &[String],
+    ) -> anyhow::Result<LoadReport> {
         let mut router = self.start_router(workers)?;
+        // Kept while the load runs: the routes go with it.
+        let _routes = match case.among_routes {
+            true => Some(self.register_routes("routes", subject, &router, self.size.routes)?),
+            false => None,
+        };
         let report = router.load(&self.context.program, self.cpus.map(|cpus| cpus.1), case.transport, options)?;
         ensure!(router.is_alive()?, "the router did not survive the load");
         Ok(report)
@@ -314,55 +370,6 @@ impl Run<'_> {
         if let Some(remark) = remark_on(case, report) {
             self.table.remark(case.id, subject, remark);
         }
-    }
-
-    fn outcome(self) -> Outcome {
-        let mut notes = vec![
-            "Latency counts from the instant an Interest was handed to the kernel, or (paced) was due.".to_owned(),
-            "A packet is an Interest or a Data: an exchange is two.".to_owned(),
-        ];
-        notes.push(match self.cpus {
-            Some((router, load)) => {
-                format!("Router and relay on CPU {router} (all workers), load generator on CPU {load}.")
-            }
-            None => "Only one CPU: router and load generator share it, so rates mean little.".to_owned(),
-        });
-        let rows: Vec<_> = self
-            .table
-            .keys
-            .iter()
-            .map(|key @ (case, subject, metric, unit)| {
-                let remark = self.table.remarks.get(&(case.clone(), subject.clone())).cloned();
-                self.table.samples[key].row(case, subject, metric, unit, remark)
-            })
-            .collect();
-        let median = |case: &str, subject: &str, metric: &str| {
-            let row = rows.iter().find(|row| row.case == case && row.subject == subject && row.metric == metric)?;
-            Some(row.value.as_ref()?.median)
-        };
-        let mut headline = BTreeMap::from([("lost".to_owned(), self.lost as f64)]);
-        let first =
-            self.context.workers.first().map(|&workers| Subject::Namewire { workers }.label()).unwrap_or_default();
-        for row in rows.iter().filter(|row| row.subject == first && row.metric != "lost") {
-            let Some(value) = &row.value else { continue };
-            let unit = row.unit.replace('µ', "u");
-            let key = format!("{} {} {unit}", row.case, row.metric).replace([' ', '-'], "_");
-            headline.insert(key, value.median);
-            let over_relay = match row.metric.as_str() {
-                "cpu" => format!("{}_cpu_over_relay", row.case),
-                "latency p50" => format!("{}_p50_over_relay", row.case),
-                _ => continue,
-            };
-            if let Some(floor) = median(&row.case, "relay", &row.metric) {
-                headline.insert(over_relay.replace('-', "_"), value.median / floor);
-            }
-        }
-        // The bars: small Data, whose cost is all per packet.
-        for (key, of) in [("unix_over_relay", "unix_100_cpu_over_relay"), ("udp_over_relay", "udp_100_cpu_over_relay")]
-        {
-            headline.get(of).copied().map(|ratio| headline.insert(key.to_owned(), ratio));
-        }
-        Outcome { rows, headline, notes }
     }
 }
 

@@ -1,0 +1,52 @@
+//! Next-hop sets, each kept once: a hundred thousand routes of a routing daemon go to a
+//! handful of sets.
+//!
+//! Bytes per use: 16. Bytes per set: 16 per next hop, and some 50. A set goes with its last use.
+//! Cost: a hash of the set when an entry changes.
+
+use crate::fib_computation::NextHop;
+use hashbrown::HashSet;
+use std::sync::Arc;
+
+/// A set in use: next hops by cost, then face.
+pub(crate) type NextHopSet = Arc<[NextHop]>;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct NextHopSets {
+    sets: HashSet<NextHopSet>,
+}
+
+impl NextHopSets {
+    /// The set with these next hops. Each is to be given back by [`NextHopSets::release`].
+    pub(crate) fn get(&mut self, next_hops: &[NextHop]) -> NextHopSet {
+        Arc::clone(self.sets.get_or_insert_with(next_hops, |next_hops| Arc::from(next_hops)))
+    }
+
+    /// Ends one use.
+    pub(crate) fn release(&mut self, set: NextHopSet) {
+        // This use and the table's own.
+        if Arc::strong_count(&set) <= 2 {
+            self.sets.remove(&set);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namewire_packet::FaceId;
+
+    #[test]
+    fn equal_sets_are_one_and_go_with_their_last_use() {
+        let mut sets = NextHopSets::default();
+        let hops = [NextHop { face: FaceId(300), cost: 1 }];
+        let (first, second, empty) = (sets.get(&hops), sets.get(&hops), sets.get(&[]));
+        assert!(Arc::ptr_eq(&first, &second) && empty.is_empty());
+        sets.release(first);
+        assert_eq!((sets.sets.len(), &*second), (2, &hops[..]));
+        sets.release(second);
+        sets.release(empty);
+        assert!(sets.sets.is_empty());
+    }
+}

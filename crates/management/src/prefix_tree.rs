@@ -1,0 +1,290 @@
+//! A large table ordered by name: RIB entries, FIB entries.
+//!
+//! A `BTreeMap` of shared names costs more octets than its contents: its nodes are half
+//! empty, and a number that stays the same needs another table. Here the records lie in one
+//! array and keep their number as long as they live; the order is lists of such numbers.
+//!
+//! ```text
+//!   blocks      | 7 2 9 … | 4 1 … | 8 … |     numbers in canonical order, ≤ 256 a block
+//!                   │
+//!   nodes       | … | key, value | … | free | …
+//!                      │
+//!                      └► octets of the name, shared with other tables
+//! ```
+//!
+//! Bytes per entry: the value, 16 for the key, 4 to 8 for the order; the octets once for all
+//! tables, with 16 more and what the allocator adds. Memory of removed entries is used again,
+//! and not given back.
+//! Cost: a look-up compares log₂ n names, an insertion or a removal moves at most a block
+//! of numbers beyond that, and 16 octets per block when one is split or goes.
+//! Limit: 2³² entries; the owners' limits are lower.
+
+use crate::name_key::NameKey;
+use namewire_packet::Name;
+
+/// Numbers in a full block: half a page, so that moving them costs less than finding the place.
+const BLOCK_LEN: usize = 256;
+
+/// Number of an entry: stays until it is removed, and is used again then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PrefixId(u32);
+
+#[derive(Debug)]
+struct Node<V> {
+    key: NameKey,
+    value: V,
+}
+
+/// Where a name is, or would be.
+#[derive(Clone, Copy)]
+struct Place {
+    block: usize,
+    at: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct PrefixTree<V> {
+    nodes: Vec<Option<Node<V>>>,
+    free: Vec<PrefixId>,
+    /// None is empty.
+    blocks: Vec<Vec<PrefixId>>,
+}
+
+impl<V> Default for PrefixTree<V> {
+    fn default() -> Self {
+        PrefixTree { nodes: Vec::new(), free: Vec::new(), blocks: Vec::new() }
+    }
+}
+
+impl<V> PrefixTree<V> {
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len() - self.free.len()
+    }
+
+    pub(crate) fn find(&self, name: Name<'_>) -> Option<PrefixId> {
+        self.locate(name.value()).ok().map(|place| self.blocks[place.block][place.at])
+    }
+
+    pub(crate) fn get(&self, name: Name<'_>) -> Option<&V> {
+        self.find(name).map(|id| &self.node(id).value)
+    }
+
+    pub(crate) fn key(&self, id: PrefixId) -> &NameKey {
+        &self.node(id).key
+    }
+
+    pub(crate) fn value(&self, id: PrefixId) -> &V {
+        &self.node(id).value
+    }
+
+    /// `None` if the entry is gone and its number not used again.
+    pub(crate) fn try_value(&self, id: PrefixId) -> Option<&V> {
+        self.nodes[id.0 as usize].as_ref().map(|node| &node.value)
+    }
+
+    pub(crate) fn value_mut(&mut self, id: PrefixId) -> &mut V {
+        &mut self.nodes[id.0 as usize].as_mut().expect("the number of an entry").value
+    }
+
+    /// Adds an entry or replaces its value; gives its number and the value before.
+    pub(crate) fn insert(&mut self, key: NameKey, value: V) -> (PrefixId, Option<V>) {
+        let place = match self.locate(key.value()) {
+            Ok(place) => {
+                let id = self.blocks[place.block][place.at];
+                let before = std::mem::replace(self.value_mut(id), value);
+                return (id, Some(before));
+            }
+            Err(place) => place,
+        };
+        let node = Some(Node { key, value });
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.nodes[id.0 as usize] = node;
+                id
+            }
+            None => {
+                let id = PrefixId(u32::try_from(self.nodes.len()).expect("the owners' limits are lower"));
+                self.nodes.push(node);
+                id
+            }
+        };
+        self.order_at(place, id);
+        (id, None)
+    }
+
+    /// Removes an entry.
+    pub(crate) fn remove(&mut self, name: Name<'_>) -> Option<V> {
+        let place = self.locate(name.value()).ok()?;
+        let id = self.blocks[place.block].remove(place.at);
+        if self.blocks[place.block].is_empty() {
+            self.blocks.remove(place.block);
+        }
+        self.join_small(place.block);
+        self.join_small(place.block.wrapping_sub(1));
+        self.free.push(id);
+        self.nodes[id.0 as usize].take().map(|node| node.value)
+    }
+
+    /// All entries in canonical order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&NameKey, &V)> {
+        self.blocks.iter().flatten().map(|&id| self.entry(id))
+    }
+
+    /// The entries at and under `prefix`, in canonical order.
+    pub(crate) fn subtree<'t>(&'t self, prefix: Name<'t>) -> impl Iterator<Item = (&'t NameKey, &'t V)> {
+        let (Ok(from) | Err(from)) = self.locate(prefix.value());
+        let first = self.blocks.get(from.block).map_or(&[][..], |block| &block[from.at..]);
+        let further = self.blocks.get(from.block + 1..).unwrap_or_default();
+        let ids = first.iter().chain(further.iter().flatten());
+        ids.map(|&id| self.entry(id)).take_while(move |(key, _)| key.value().starts_with(prefix.value()))
+    }
+
+    /// The entry of the longest prefix of `name`, which may be all of it.
+    ///
+    /// Every prefix of `name` that is here is also one of the last name before it: what is
+    /// not common to both need not be looked for.
+    pub(crate) fn nearest(&self, name: Name<'_>) -> Option<(&NameKey, &V)> {
+        let mut longest = name;
+        loop {
+            let before = match self.locate(longest.value()) {
+                Ok(place) => return Some(self.entry(self.blocks[place.block][place.at])),
+                Err(place) => self.before(place)?,
+            };
+            let (key, value) = self.entry(before);
+            if longest.value().starts_with(key.value()) {
+                return Some((key, value));
+            }
+            let common = longest.value().iter().zip(key.value()).take_while(|(a, b)| a == b).count();
+            let fits = |length: &usize| longest.prefix(*length).value().len() <= common;
+            longest = longest.prefix((0..longest.len()).rev().find(fits)?);
+        }
+    }
+
+    /// The entries of all proper prefixes of `name`, the longest first.
+    pub(crate) fn ancestors<'t>(&'t self, name: Name<'t>) -> impl Iterator<Item = (&'t NameKey, &'t V)> {
+        let mut below = name;
+        std::iter::from_fn(move || {
+            let found = (!below.is_empty()).then(|| self.nearest(below.parent())).flatten();
+            below = found.map_or(Name::ROOT, |(key, _)| key.name());
+            found
+        })
+    }
+
+    fn node(&self, id: PrefixId) -> &Node<V> {
+        self.nodes[id.0 as usize].as_ref().expect("the number of an entry")
+    }
+
+    fn entry(&self, id: PrefixId) -> (&NameKey, &V) {
+        let node = self.node(id);
+        (&node.key, &node.value)
+    }
+
+    fn locate(&self, value: &[u8]) -> Result<Place, Place> {
+        let block = self.blocks.partition_point(|block| self.node(block[0]).key.value() <= value).saturating_sub(1);
+        let ids = self.blocks.get(block).map_or(&[][..], Vec::as_slice);
+        let place = |at| Place { block, at };
+        ids.binary_search_by(|&id| self.node(id).key.value().cmp(value)).map(place).map_err(place)
+    }
+
+    fn before(&self, place: Place) -> Option<PrefixId> {
+        match place.at.checked_sub(1) {
+            Some(at) => self.blocks.get(place.block).map(|block| block[at]),
+            // Only the first block begins behind a name that is not in it.
+            None => None,
+        }
+    }
+
+    /// Joins a block and the next one if they fill no more than half a block.
+    fn join_small(&mut self, block: usize) {
+        let len = |block: usize| self.blocks.get(block).map(Vec::len);
+        let next = block.wrapping_add(1);
+        if let (Some(left), Some(right)) = (len(block), len(next))
+            && left + right <= BLOCK_LEN / 2
+        {
+            let mut right = self.blocks.remove(next);
+            self.blocks[block].append(&mut right);
+        }
+    }
+
+    fn order_at(&mut self, place: Place, id: PrefixId) {
+        let Some(block) = self.blocks.get_mut(place.block) else { return self.blocks.push(vec![id]) };
+        if block.len() < BLOCK_LEN {
+            return block.insert(place.at, id);
+        }
+        // Names that come in order leave full blocks behind.
+        let is_last = place.block + 1 == self.blocks.len() && place.at == BLOCK_LEN;
+        let block = &mut self.blocks[place.block];
+        let mut upper = if is_last { Vec::new() } else { block.split_off(BLOCK_LEN / 2) };
+        match place.at.checked_sub(block.len()) {
+            Some(at) => upper.insert(at, id),
+            None => block.insert(place.at, id),
+        }
+        self.blocks.insert(place.block + 1, upper);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namewire_packet::NameBuf;
+    use std::collections::BTreeMap;
+
+    /// Names of up to four of three components: many prefixes of each other.
+    fn random_name(random: &mut fastrand::Rng) -> NameBuf {
+        let mut name = NameBuf::new();
+        for _ in 0..random.usize(0..8) {
+            name.push_generic(["a", "b", "bb"][random.usize(0..3)].as_bytes());
+        }
+        name
+    }
+
+    #[test]
+    fn it_is_an_ordered_map() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut tree = PrefixTree::default();
+        let mut model: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        for step in 0..20_000 {
+            let name = random_name(&mut random);
+            // It grows to some thousand names, then shrinks.
+            if random.u32(0..10) < if step < 10_000 { 8 } else { 2 } {
+                let (id, before) = tree.insert(NameKey::new(name.as_name()), step);
+                assert_eq!(before, model.insert(name.value().to_vec(), step));
+                assert_eq!((tree.key(id).value(), *tree.value(id)), (name.value(), step));
+            } else {
+                assert_eq!(tree.remove(name.as_name()), model.remove(name.value()));
+            }
+            assert_eq!(tree.len(), model.len());
+            let name = random_name(&mut random);
+            let name = name.as_name();
+            assert_eq!(tree.get(name), model.get(name.value()));
+            let prefixes: Vec<usize> =
+                (0..name.len()).rev().filter_map(|length| model.get(name.prefix(length).value()).copied()).collect();
+            assert_eq!(tree.ancestors(name).map(|(_, value)| *value).collect::<Vec<_>>(), prefixes);
+            let nearest = model.get(name.value()).or(prefixes.first());
+            assert_eq!(tree.nearest(name).map(|(_, value)| value), nearest);
+            if step % 100 == 0 {
+                let under = model.iter().filter(|(value, _)| value.starts_with(name.value())).map(|(_, step)| step);
+                assert!(tree.subtree(name).map(|(_, step)| step).eq(under));
+                assert!(tree.iter().map(|(key, step)| (key.value(), step)).eq(model.iter().map(|(k, v)| (&k[..], v))));
+            }
+        }
+        assert!(tree.blocks.len() <= 1 + 4 * tree.len() / BLOCK_LEN, "{} blocks for {}", tree.blocks.len(), tree.len());
+    }
+
+    #[test]
+    fn names_that_come_in_order_fill_their_blocks_and_numbers_are_used_again() {
+        let mut tree = PrefixTree::default();
+        let name = |number: u32| format!("/{number:08}").parse::<NameBuf>().expect("a name");
+        for number in 0..10 * BLOCK_LEN as u32 {
+            tree.insert(NameKey::new(name(number).as_name()), number);
+        }
+        assert_eq!(tree.blocks.len(), 10);
+        for number in 0..10 * BLOCK_LEN as u32 {
+            assert_eq!(tree.remove(name(number).as_name()), Some(number));
+        }
+        assert!(tree.blocks.is_empty() && tree.len() == 0);
+        tree.insert(NameKey::new(name(1).as_name()), 1);
+        assert_eq!(tree.nodes.len(), 10 * BLOCK_LEN);
+    }
+}
