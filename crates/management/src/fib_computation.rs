@@ -20,7 +20,7 @@
 //!
 //! What was published stands in a table of its own, ordered by name ([`crate::prefix_tree`]),
 //! with the name's octets shared with the RIB and each next-hop set kept once
-//! ([`crate::next_hop_sets`]): 46 octets per entry. That the forwarder has the same once more
+//! ([`crate::next_hop_sets`]): 57 octets per entry. That the forwarder has the same once more
 //! is the price for workers that read it without a lock.
 //!
 //! Cost: for one changed prefix, a look-up in each table, one more per ancestor that has an
@@ -248,7 +248,7 @@ impl FibComputation {
         let (old, change) = match wanted {
             Some(Entry { next_hops, strategy, hidden }) => {
                 let entry = Published { next_hops: self.sets.get(&next_hops), strategy, hidden };
-                (self.published.insert(key, entry).1, FibChange::Insert { name, next_hops, strategy, hidden })
+                (self.published.insert(key, entry), FibChange::Insert { name, next_hops, strategy, hidden })
             }
             None => (self.published.remove(name.as_name()), FibChange::Remove { name }),
         };

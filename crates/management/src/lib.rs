@@ -27,6 +27,7 @@ mod face_commands;
 mod face_events;
 mod face_registry;
 pub mod fib_computation;
+mod key_digests;
 pub mod manual_next_hops;
 mod name_key;
 mod next_hop_sets;

@@ -1,25 +1,29 @@
 //! A large table ordered by name: RIB entries, FIB entries.
 //!
 //! A `BTreeMap` of shared names costs more octets than its contents: its nodes are half
-//! empty, and a number that stays the same needs another table. Here the records lie in one
-//! array and keep their number as long as they live; the order is lists of such numbers.
+//! empty, and a number that stays the same needs another table. And each of its comparisons
+//! reads another name, which is not in the cache. Here the records lie in one array and keep
+//! their number as long as they live; the order is lists of such numbers, each beside eight
+//! octets of the name ([`crate::key_digests`]).
 //!
 //! ```text
-//!   blocks      | 7 2 9 … | 4 1 … | 8 … |     numbers in canonical order, ≤ 256 a block
+//!   heads       | digest of each block's first name |
+//!                   │
+//!   blocks      | 7 2 9 …, digests | 4 1 …, digests | …     in canonical order, ≤ 256 a block
 //!                   │
 //!   nodes       | … | key, value | … | free | …
 //!                      │
 //!                      └► octets of the name, shared with other tables
 //! ```
 //!
-//! Bytes per entry: the value, 16 for the key, 4 to 8 for the order; the octets once for all
+//! Bytes per entry: the value, 16 for the key, 12 to 24 for the order; the octets once for all
 //! tables, with 16 more and what the allocator adds. Memory of removed entries is used again,
 //! and not given back.
-//! Cost: a look-up compares log₂ n names, an insertion or a removal moves at most a block
-//! of numbers beyond that, and 16 octets per block when one is split or goes.
+//! Cost: a look-up searches two lists and reads one name or two; an insertion or a removal moves
+//! at most a block of numbers beyond that, and 64 octets per block when one is split or goes.
 //! Limit: 2³² entries; the owners' limits are lower.
 
-use crate::name_key::NameKey;
+use crate::{key_digests::KeyDigests, name_key::NameKey};
 use namewire_packet::Name;
 
 /// Numbers in a full block: half a page, so that moving them costs less than finding the place.
@@ -35,9 +39,16 @@ struct Node<V> {
     value: V,
 }
 
+/// Numbers of entries in order.
+#[derive(Debug, Default)]
+struct Block {
+    ids: Vec<PrefixId>,
+    digests: KeyDigests,
+}
+
 /// Where a name is, or would be.
-#[derive(Clone, Copy)]
-struct Place {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
     block: usize,
     at: usize,
 }
@@ -48,12 +59,13 @@ pub(crate) struct PrefixTree<V> {
     nodes: Vec<Option<Node<V>>>,
     free: Vec<PrefixId>,
     /// None is empty.
-    blocks: Vec<Vec<PrefixId>>,
+    blocks: Vec<Block>,
+    heads: KeyDigests,
 }
 
 impl<V> Default for PrefixTree<V> {
     fn default() -> Self {
-        PrefixTree { nodes: Vec::new(), free: Vec::new(), blocks: Vec::new() }
+        PrefixTree { nodes: Vec::new(), free: Vec::new(), blocks: Vec::new(), heads: KeyDigests::default() }
     }
 }
 
@@ -62,12 +74,13 @@ impl<V> PrefixTree<V> {
         self.nodes.len() - self.free.len()
     }
 
-    pub(crate) fn find(&self, name: Name<'_>) -> Option<PrefixId> {
-        self.locate(name.value()).ok().map(|place| self.blocks[place.block][place.at])
+    /// The number of an entry, or else where [`PrefixTree::insert_at`] puts it.
+    pub(crate) fn find(&self, name: Name<'_>) -> Result<PrefixId, Place> {
+        self.locate(name.value()).map(|place| self.id_at(place))
     }
 
     pub(crate) fn get(&self, name: Name<'_>) -> Option<&V> {
-        self.find(name).map(|id| &self.node(id).value)
+        self.find(name).ok().map(|id| &self.node(id).value)
     }
 
     pub(crate) fn key(&self, id: PrefixId) -> &NameKey {
@@ -87,56 +100,56 @@ impl<V> PrefixTree<V> {
         &mut self.nodes[id.0 as usize].as_mut().expect("the number of an entry").value
     }
 
-    /// Adds an entry or replaces its value; gives its number and the value before.
-    pub(crate) fn insert(&mut self, key: NameKey, value: V) -> (PrefixId, Option<V>) {
-        let place = match self.locate(key.value()) {
-            Ok(place) => {
-                let id = self.blocks[place.block][place.at];
-                let before = std::mem::replace(self.value_mut(id), value);
-                return (id, Some(before));
+    /// Adds an entry or replaces its value; gives the value before.
+    pub(crate) fn insert(&mut self, key: NameKey, value: V) -> Option<V> {
+        match self.locate(key.value()) {
+            Ok(place) => Some(std::mem::replace(self.value_mut(self.id_at(place)), value)),
+            Err(place) => {
+                self.insert_at(place, key, value);
+                None
             }
-            Err(place) => place,
-        };
-        let node = Some(Node { key, value });
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.nodes[id.0 as usize] = node;
-                id
-            }
-            None => {
-                let id = PrefixId(u32::try_from(self.nodes.len()).expect("the owners' limits are lower"));
-                self.nodes.push(node);
-                id
-            }
-        };
-        self.order_at(place, id);
-        (id, None)
+        }
+    }
+
+    /// Adds an entry where [`PrefixTree::find`] has just not found it.
+    pub(crate) fn insert_at(&mut self, place: Place, key: NameKey, value: V) -> PrefixId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.nodes.push(None);
+            PrefixId(u32::try_from(self.nodes.len() - 1).expect("the owners' limits are lower"))
+        });
+        self.nodes[id.0 as usize] = Some(Node { key, value });
+        self.put_in_order(place, id);
+        id
     }
 
     /// Removes an entry.
     pub(crate) fn remove(&mut self, name: Name<'_>) -> Option<V> {
-        let place = self.locate(name.value()).ok()?;
-        let id = self.blocks[place.block].remove(place.at);
-        if self.blocks[place.block].is_empty() {
-            self.blocks.remove(place.block);
+        let Place { block, at } = self.locate(name.value()).ok()?;
+        let id = self.blocks[block].ids.remove(at);
+        self.blocks[block].digests.remove(at);
+        if self.blocks[block].ids.is_empty() {
+            self.blocks.remove(block);
+            self.heads.remove(block);
+        } else if at == 0 {
+            self.renew_head(block);
         }
-        self.join_small(place.block);
-        self.join_small(place.block.wrapping_sub(1));
+        self.join_small(block);
+        self.join_small(block.wrapping_sub(1));
         self.free.push(id);
         self.nodes[id.0 as usize].take().map(|node| node.value)
     }
 
     /// All entries in canonical order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&NameKey, &V)> {
-        self.blocks.iter().flatten().map(|&id| self.entry(id))
+        self.blocks.iter().flat_map(|block| &block.ids).map(|&id| self.entry(id))
     }
 
     /// The entries at and under `prefix`, in canonical order.
     pub(crate) fn subtree<'t>(&'t self, prefix: Name<'t>) -> impl Iterator<Item = (&'t NameKey, &'t V)> {
         let (Ok(from) | Err(from)) = self.locate(prefix.value());
-        let first = self.blocks.get(from.block).map_or(&[][..], |block| &block[from.at..]);
+        let first = self.blocks.get(from.block).map_or(&[][..], |block| &block.ids[from.at..]);
         let further = self.blocks.get(from.block + 1..).unwrap_or_default();
-        let ids = first.iter().chain(further.iter().flatten());
+        let ids = first.iter().chain(further.iter().flat_map(|block| &block.ids));
         ids.map(|&id| self.entry(id)).take_while(move |(key, _)| key.value().starts_with(prefix.value()))
     }
 
@@ -148,7 +161,7 @@ impl<V> PrefixTree<V> {
         let mut longest = name;
         loop {
             let before = match self.locate(longest.value()) {
-                Ok(place) => return Some(self.entry(self.blocks[place.block][place.at])),
+                Ok(place) => return Some(self.entry(self.id_at(place))),
                 Err(place) => self.before(place)?,
             };
             let (key, value) = self.entry(before);
@@ -180,47 +193,91 @@ impl<V> PrefixTree<V> {
         (&node.key, &node.value)
     }
 
+    fn id_at(&self, place: Place) -> PrefixId {
+        self.blocks[place.block].ids[place.at]
+    }
+
+    fn key_of(&self, id: PrefixId) -> &[u8] {
+        self.node(id).key.value()
+    }
+
     fn locate(&self, value: &[u8]) -> Result<Place, Place> {
-        let block = self.blocks.partition_point(|block| self.node(block[0]).key.value() <= value).saturating_sub(1);
-        let ids = self.blocks.get(block).map_or(&[][..], Vec::as_slice);
+        let block = match self.heads.search(value, |block| self.key_of(self.blocks[block].ids[0])) {
+            Ok(block) => return Ok(Place { block, at: 0 }),
+            Err(behind) => behind.saturating_sub(1),
+        };
         let place = |at| Place { block, at };
-        ids.binary_search_by(|&id| self.node(id).key.value().cmp(value)).map(place).map_err(place)
+        let Some(Block { ids, digests }) = self.blocks.get(block) else { return Err(place(0)) };
+        digests.search(value, |at| self.key_of(ids[at])).map(place).map_err(place)
     }
 
     fn before(&self, place: Place) -> Option<PrefixId> {
-        match place.at.checked_sub(1) {
-            Some(at) => self.blocks.get(place.block).map(|block| block[at]),
-            // Only the first block begins behind a name that is not in it.
-            None => None,
+        // Only the first block begins behind a name that is not in it.
+        place.at.checked_sub(1).map(|at| self.id_at(Place { at, ..place }))
+    }
+
+    fn put_in_order(&mut self, mut place: Place, id: PrefixId) {
+        let last = self.blocks.len().saturating_sub(1);
+        let Some(block) = self.blocks.get_mut(place.block) else { return self.insert_block(place.block, vec![id]) };
+        if block.ids.len() == BLOCK_LEN {
+            if place.block == last && place.at == BLOCK_LEN {
+                // Names that come in order leave full blocks behind.
+                return self.insert_block(place.block + 1, vec![id]);
+            }
+            let upper = block.ids.split_off(BLOCK_LEN / 2);
+            self.renew_digests(place.block);
+            self.insert_block(place.block + 1, upper);
+            if place.at > BLOCK_LEN / 2 {
+                place = Place { block: place.block + 1, at: place.at - BLOCK_LEN / 2 };
+            }
         }
+        let PrefixTree { nodes, blocks, .. } = self;
+        let key = |id: PrefixId| nodes[id.0 as usize].as_ref().map_or(&[][..], |node| node.key.value());
+        let Block { ids, digests } = &mut blocks[place.block];
+        digests.insert(place.at, key(id), |at| key(ids[at]));
+        ids.insert(place.at, id);
+        if place.at == 0 {
+            self.renew_head(place.block);
+        }
+    }
+
+    fn insert_block(&mut self, at: usize, ids: Vec<PrefixId>) {
+        let digests = KeyDigests::of(ids.len(), |at| self.key_of(ids[at]));
+        self.blocks.insert(at, Block { ids, digests });
+        self.insert_head(at);
     }
 
     /// Joins a block and the next one if they fill no more than half a block.
     fn join_small(&mut self, block: usize) {
-        let len = |block: usize| self.blocks.get(block).map(Vec::len);
+        let len = |block: usize| self.blocks.get(block).map(|block| block.ids.len());
         let next = block.wrapping_add(1);
         if let (Some(left), Some(right)) = (len(block), len(next))
             && left + right <= BLOCK_LEN / 2
         {
             let mut right = self.blocks.remove(next);
-            self.blocks[block].append(&mut right);
+            self.heads.remove(next);
+            self.blocks[block].ids.append(&mut right.ids);
+            self.renew_digests(block);
         }
     }
 
-    fn order_at(&mut self, place: Place, id: PrefixId) {
-        let Some(block) = self.blocks.get_mut(place.block) else { return self.blocks.push(vec![id]) };
-        if block.len() < BLOCK_LEN {
-            return block.insert(place.at, id);
-        }
-        // Names that come in order leave full blocks behind.
-        let is_last = place.block + 1 == self.blocks.len() && place.at == BLOCK_LEN;
-        let block = &mut self.blocks[place.block];
-        let mut upper = if is_last { Vec::new() } else { block.split_off(BLOCK_LEN / 2) };
-        match place.at.checked_sub(block.len()) {
-            Some(at) => upper.insert(at, id),
-            None => block.insert(place.at, id),
-        }
-        self.blocks.insert(place.block + 1, upper);
+    fn renew_digests(&mut self, block: usize) {
+        let ids = &self.blocks[block].ids;
+        self.blocks[block].digests = KeyDigests::of(ids.len(), |at| self.key_of(ids[at]));
+    }
+
+    /// After the first name of a block has changed.
+    fn renew_head(&mut self, block: usize) {
+        self.heads.remove(block);
+        self.insert_head(block);
+    }
+
+    fn insert_head(&mut self, block: usize) {
+        let PrefixTree { nodes, blocks, heads, .. } = self;
+        let first =
+            |block: usize| nodes[blocks[block].ids[0].0 as usize].as_ref().map_or(&[][..], |node| node.key.value());
+        // The others, as long as this one is not among the heads.
+        heads.insert(block, first(block), |head| first(head + usize::from(head >= block)));
     }
 }
 
@@ -248,8 +305,9 @@ mod tests {
             let name = random_name(&mut random);
             // It grows to some thousand names, then shrinks.
             if random.u32(0..10) < if step < 10_000 { 8 } else { 2 } {
-                let (id, before) = tree.insert(NameKey::new(name.as_name()), step);
+                let before = tree.insert(NameKey::new(name.as_name()), step);
                 assert_eq!(before, model.insert(name.value().to_vec(), step));
+                let id = tree.find(name.as_name()).expect("just inserted");
                 assert_eq!((tree.key(id).value(), *tree.value(id)), (name.value(), step));
             } else {
                 assert_eq!(tree.remove(name.as_name()), model.remove(name.value()));

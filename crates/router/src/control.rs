@@ -6,7 +6,7 @@
 
 use crate::{
     environment::{FaceRecord, Node},
-    messages::{ToControl, ToWorker},
+    messages::{ToControl, ToWorker, WorkerSender},
 };
 use namewire_management::{Effect, Management, ManagementConfig, StrategyError};
 use namewire_packet::{
@@ -19,6 +19,8 @@ use tokio::sync::mpsc;
 
 /// Events served before a waiting Interest has its turn.
 const EVENTS_IN_A_ROW: usize = 256;
+/// Interests served before workers are woken for the answers: a batch of theirs.
+const INTERESTS_PER_WAKE: usize = 64;
 
 pub(crate) struct Control {
     management: Management,
@@ -52,6 +54,7 @@ impl Control {
         loop {
             // First, or a flood of requests would keep routes from expiring.
             let until_deadline = self.run_timers();
+            self.wake_workers();
             let next = tokio::select! {
                 biased;
                 Some(event) = events.recv() => Some(event),
@@ -63,7 +66,9 @@ impl Control {
                 Some(ToControl::Stop) => return,
                 Some(interest @ ToControl::Interest { .. }) => {
                     events_in_a_row = 0;
-                    // Its face was reported before it was sent here, but perhaps after we
+                    let mut waiting = vec![interest];
+                    waiting.extend(std::iter::from_fn(|| interests.try_recv().ok()).take(INTERESTS_PER_WAKE - 1));
+                    // Their faces were reported before they were sent here, but perhaps after we
                     // last looked: without this, a new face's first command meets "no such face".
                     for _ in 0..EVENTS_IN_A_ROW {
                         match events.try_recv() {
@@ -72,7 +77,7 @@ impl Control {
                             Err(_) => break,
                         }
                     }
-                    self.take(interest);
+                    waiting.into_iter().for_each(|interest| self.take(interest));
                 }
                 Some(event) => {
                     self.take(event);
@@ -110,6 +115,10 @@ impl Control {
             [self.management.next_deadline(), self.node.next_forgetting_ns(), self.node.fib_writer.next_retry_ns()];
         let earliest = deadlines.into_iter().flatten().min();
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(now.mono_ns)))
+    }
+
+    fn wake_workers(&self) {
+        self.node.workers.iter().for_each(WorkerSender::wake);
     }
 
     fn take(&mut self, event: ToControl) {

@@ -5,8 +5,12 @@ use namewire_faces::{AddFaceError, CloseReason, FaceCounters, FaceInfo, Persiste
 use namewire_management::Ticket;
 use namewire_packet::{FaceId, NameBuf, lp::PitToken};
 use std::{
+    cell::Cell,
     net::SocketAddr,
-    sync::{Arc, mpsc::SyncSender},
+    sync::{
+        Arc,
+        mpsc::{SyncSender, TrySendError},
+    },
 };
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -83,18 +87,35 @@ pub(crate) const MANAGEMENT_QUEUE: usize = 4096;
 
 /// How control reaches one worker. Dropping it ends the worker.
 pub(crate) struct WorkerSender {
-    pub(crate) messages: SyncSender<ToWorker>,
-    pub(crate) waker: Waker,
+    messages: SyncSender<ToWorker>,
+    waker: Waker,
+    /// Messages were handed over that the worker has not been woken for.
+    owes_wake: Cell<bool>,
 }
 
 /// Messages that may wait for a worker before control waits for it.
 pub(crate) const WORKER_QUEUE: usize = 4096;
 
 impl WorkerSender {
-    /// Hands over a message and wakes the worker. A worker that is gone (the router
-    /// is stopping) takes none.
+    pub(crate) const fn new(messages: SyncSender<ToWorker>, waker: Waker) -> Self {
+        WorkerSender { messages, waker, owes_wake: Cell::new(false) }
+    }
+
+    /// Hands over a message, for which [`WorkerSender::wake`] is to be called: once for many
+    /// messages, because it is a system call and ends the worker's sleep. A worker that is gone
+    /// (the router is stopping) takes none.
     pub(crate) fn send(&self, message: ToWorker) {
-        if self.messages.send(message).is_ok() {
+        self.owes_wake.set(true);
+        if let Err(TrySendError::Full(message)) = self.messages.try_send(message) {
+            // It may sleep still, and would then never make room.
+            self.waker.wake();
+            let _ = self.messages.send(message);
+        }
+    }
+
+    /// Wakes the worker if it has messages that it was not woken for.
+    pub(crate) fn wake(&self) {
+        if self.owes_wake.take() {
             self.waker.wake();
         }
     }
@@ -103,5 +124,6 @@ impl WorkerSender {
 impl Drop for WorkerSender {
     fn drop(&mut self) {
         self.send(ToWorker::Stop);
+        self.wake();
     }
 }

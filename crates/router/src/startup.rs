@@ -229,7 +229,7 @@ fn start_workers(
     let (mut senders, mut faceless) = (Vec::new(), Vec::new());
     for (index, (driver, (outbox, inbox))) in drivers.into_iter().zip(mesh::connect(&bells)).enumerate() {
         let (messages, queue) = sync_channel(WORKER_QUEUE);
-        senders.push(WorkerSender { messages, waker: driver.waker() });
+        senders.push(WorkerSender::new(messages, driver.waker()));
         faceless.push(driver.faceless_counters());
         let seed = secrets.seed.wrapping_add(index as u64);
         let dispatcher = Arc::clone(&shared.dispatcher);
