@@ -159,6 +159,11 @@ impl Node {
                     }
                 }
                 Effect::ConfigureCs { .. } => {}
+                Effect::EraseCs { ticket, limit, .. } => {
+                    let mut effects = Vec::new();
+                    self.management.on_cs_erased(ticket, limit, &mut effects);
+                    self.carry_out(effects, false);
+                }
             }
         }
     }

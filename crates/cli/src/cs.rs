@@ -1,8 +1,11 @@
 //! `namewire cs`: the Content Store's state and settings.
 
-use crate::{Failure, Global, output::fields};
+use crate::{Failure, Global, name_argument, output::fields};
 use clap::ValueEnum;
-use namewire_packet::nfd::{ControlParameters, CsInfo, cs_flags};
+use namewire_packet::{
+    NameBuf,
+    nfd::{ControlParameters, CsInfo, cs_flags},
+};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
@@ -12,6 +15,8 @@ pub(crate) enum Command {
     /// Change settings
     #[command(arg_required_else_help = true)]
     Config(Config),
+    /// Erase Data from the store
+    Erase(Erase),
 }
 
 #[derive(Debug, clap::Args)]
@@ -26,6 +31,16 @@ pub(crate) struct Config {
     /// Whether Interests are answered from the store
     #[arg(long, value_enum)]
     serve: Option<Switch>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Erase {
+    /// Data of this name and of all names under it
+    #[arg(value_parser = name_argument::parse)]
+    prefix: NameBuf,
+    /// Most packets to erase; all if not given
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -45,6 +60,12 @@ struct Info {
 }
 
 #[derive(Serialize)]
+struct Erased {
+    prefix: String,
+    erased: u64,
+}
+
+#[derive(Serialize)]
 struct Settings {
     capacity_packets: Option<u64>,
     admit: bool,
@@ -59,6 +80,7 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
     match command {
         Command::Info => info(global).await,
         Command::Config(config) => configure(global, config).await,
+        Command::Erase(erase) => erase_prefix(global, erase).await,
     }
 }
 
@@ -108,6 +130,26 @@ async fn configure(global: &Global, config: Config) -> Result<(), Failure> {
         let (admit, serve) = (on_off(settings.admit), on_off(settings.serve));
         format!("Content Store: capacity {capacity} packets, admit {admit}, serve {serve}\n")
     })?;
+    Ok(())
+}
+
+/// The forwarder erases a part per command, and says by Capacity that more may be left.
+async fn erase_prefix(global: &Global, erase: Erase) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    let mut total = 0;
+    loop {
+        let count = erase.count.map(|count| count - total);
+        let parameters = ControlParameters { name: Some(erase.prefix.clone()), count, ..ControlParameters::default() };
+        let body = client.control("cs", "erase", &parameters).await?.body.unwrap_or_default();
+        let erased = body.count.unwrap_or_default();
+        total += erased;
+        let is_enough = erase.count.is_some_and(|count| total >= count);
+        if body.capacity.is_none() || erased == 0 || is_enough {
+            break;
+        }
+    }
+    let erased = Erased { prefix: erase.prefix.to_string(), erased: total };
+    global.output().print(&erased, || format!("Erased {total} packets under {}\n", erased.prefix))?;
     Ok(())
 }
 

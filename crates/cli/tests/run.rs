@@ -252,6 +252,35 @@ fn publish_once(router: &Router, name: &str) {
 }
 
 /// What the kernel says of the process, by the name of the line.
+
+#[test]
+fn the_store_is_erased_in_as_many_commands_as_it_takes() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::start(&directory.path().join("nfd.sock"), &["--workers", "2"]);
+    let file = directory.path().join("file");
+    std::fs::write(&file, vec![7; 300 * 100]).unwrap();
+    let transport = format!("unix://{}", router.socket.display());
+    let put = ["--transport", &transport, "put", file.to_str().unwrap(), "/erase/file", "--chunk-size", "100"];
+    let mut producer = Command::new(NAMEWIRE).args(put).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(producer.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(router.ask(&["get", "/erase/file", "-o", "/dev/null"]).status.success());
+    producer.kill().unwrap();
+    producer.wait().unwrap();
+    let erased = |arguments: &[&str]| {
+        let output = router.ask(&[&["cs", "erase", "/erase"], arguments].concat());
+        assert!(output.status.success(), "{output:?}");
+        let text = stdout(&output);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!((words[0], words[2..].join(" ")), ("Erased", "packets under /erase".to_owned()));
+        words[1].parse::<u64>().unwrap()
+    };
+    assert_eq!(erased(&["--count", "10"]), 10);
+    let rest = erased(&[]);
+    assert!(rest >= 290, "{rest} of more than one command's 256");
+    assert_eq!(erased(&[]), 0);
+}
+
 fn status_kib(router: &Router, line: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", router.process.id())).unwrap();
     let value = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();

@@ -13,7 +13,7 @@ use crate::{
 };
 use hashbrown::HashSet;
 use namewire_packet::{
-    Data, FaceId, Interest, MAX_PACKET_BYTES, NackReason,
+    Data, FaceId, Interest, MAX_PACKET_BYTES, NackReason, Name,
     lp::{LpHeaders, PitToken},
     tlv::types,
 };
@@ -367,6 +367,14 @@ impl Engine {
         self.tables.cs_set_capacity(capacity_bytes, capacity_packets);
         self.tables.end_of_batch();
         (self.config.cs_admit, self.config.cs_serve) = (admit, serve);
+    }
+
+    /// Erases at most `limit` Data under `prefix` from the Content Store, looking at `visits`
+    /// slots from `start` (first 0) on. Gives how many, and where to go on if slots are left.
+    pub fn erase_cs_step(&mut self, prefix: Name<'_>, limit: usize, start: u32, visits: u32) -> (usize, Option<u32>) {
+        let step = self.tables.cs_erase_prefix_step(prefix.value(), limit, start, visits);
+        self.tables.end_of_batch();
+        step
     }
 
     pub(crate) fn token(&self, group: GroupId) -> Option<namewire_packet::lp::PitToken> {

@@ -9,6 +9,7 @@
 
 use crate::{
     command::{COMMAND_NAME_LEN, Refusal, Verb, malformed, read_command, refusal},
+    cs_erasure::CsErasure,
     dataset_store::{DatasetLimits, DatasetStore, FRESHNESS_MS},
     datasets::Dataset,
     effect::{Effect, Ticket},
@@ -87,7 +88,8 @@ pub struct Management {
     pub(crate) fib: FibComputation,
     pub(crate) faces: FaceRegistry,
     pub(crate) face_commands: HashMap<Ticket, FaceCommand>,
-    pub(crate) next_ticket: u64,
+    pub(crate) cs_erasures: HashMap<Ticket, CsErasure>,
+    pub(crate) last_ticket: u64,
     pub(crate) events: FaceEvents,
     pub(crate) store: DatasetStore,
     pub(crate) counters: ManagementCounters,
@@ -128,7 +130,8 @@ impl Management {
             fib: FibComputation::new(),
             faces: FaceRegistry::default(),
             face_commands: HashMap::new(),
-            next_ticket: 0,
+            cs_erasures: HashMap::new(),
+            last_ticket: 0,
             events: FaceEvents::default(),
             store: DatasetStore::new(config.datasets),
             counters: ManagementCounters::default(),
@@ -226,7 +229,7 @@ impl Management {
             Err(refusal) => return self.refuse(reply_to, &refusal, out),
         };
         // FaceId 0 or none is the face that the command came from (§5).
-        let takes_self = !matches!(verb, Verb::FacesCreate | Verb::FacesDestroy);
+        let takes_self = !matches!(verb, Verb::FacesCreate | Verb::FacesDestroy | Verb::CsErase);
         if takes_self && parameters.face_id.is_none_or(|face| face == FaceId::INVALID) {
             parameters.face_id = Some(incoming);
         }
@@ -237,6 +240,7 @@ impl Management {
             Verb::FibAddNextHop => self.add_next_hop(parameters, out).map(Some),
             Verb::FibRemoveNextHop => self.remove_next_hop(parameters, out).map(Some),
             Verb::CsConfig => self.configure_cs(parameters, environment, out).map(Some),
+            Verb::CsErase => self.erase_cs(parameters, reply_to, out),
             Verb::StrategyChoiceSet => self.set_strategy(parameters, environment, out).map(Some),
             Verb::StrategyChoiceUnset => self.unset_strategy(parameters, environment, out).map(Some),
             Verb::RibRegister => self.register(now, parameters, out).map(Some),
@@ -297,6 +301,12 @@ impl Management {
         if !update.new_next_hops.is_empty() {
             out.push(Effect::NewNextHops(update.new_next_hops));
         }
+    }
+
+    /// A number for something that is answered later.
+    pub(crate) const fn next_ticket(&mut self) -> Ticket {
+        self.last_ticket += 1;
+        Ticket(self.last_ticket)
     }
 
     pub(crate) fn succeed(&mut self, to: &ReplyTo, body: ControlParameters, out: &mut Vec<Effect>) {

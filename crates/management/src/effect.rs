@@ -39,6 +39,16 @@ pub enum Effect {
     Fib(Vec<FibChange>),
     /// Look at pending Interests under each prefix again: it has a new next hop.
     NewNextHops(Vec<(NameBuf, FaceId)>),
+    /// Erase Data from the Content Stores of all workers, then call
+    /// [`crate::Management::on_cs_erased`].
+    EraseCs {
+        /// To be given back.
+        ticket: Ticket,
+        /// Data of this name and longer ones.
+        prefix: NameBuf,
+        /// Most Data, over all workers.
+        limit: u64,
+    },
     /// Change the Content Store; `None` leaves a setting as it is.
     ConfigureCs {
         /// Limit in packets, over all workers.

@@ -166,8 +166,7 @@ impl Management {
         if self.face_commands.len() >= MAX_PENDING {
             return Err(too_many_pending());
         }
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
+        let ticket = self.next_ticket();
         self.face_commands.insert(ticket, command);
         Ok(ticket)
     }

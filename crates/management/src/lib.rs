@@ -18,6 +18,7 @@
 //! quoted in the modules as management.md, forwarding.md and drop-in.md.
 
 mod command;
+mod cs_erasure;
 mod dataset_store;
 mod datasets;
 mod dispatcher;
@@ -36,6 +37,7 @@ pub mod rib;
 pub mod strategy_choice;
 mod table_commands;
 
+pub use cs_erasure::MAX_ERASED;
 pub use dataset_store::DatasetLimits;
 pub use dispatcher::{Management, ManagementConfig, ManagementCounters};
 pub use effect::{CreateFace, Effect, FaceCommandError, Ticket, UpdateFace};

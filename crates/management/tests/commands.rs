@@ -264,6 +264,45 @@ fn cs_config_changes_what_is_given() {
     assert_eq!(bench.effects.len(), 1, "nothing to do");
 }
 
+#[test]
+fn cs_erase_is_answered_when_the_workers_are_done() {
+    let mut bench = Bench::new();
+    let prefix = ControlParameters { name: Some(name("/a")), ..Default::default() };
+    let erase = |bench: &mut Bench, count, limit, erased| {
+        bench.send(&signed_command("cs/erase", &ControlParameters { count, ..prefix.clone() }));
+        let [Effect::EraseCs { ticket, prefix: asked, limit: at_most }] = &bench.effects[..] else {
+            panic!("not an erasure alone: {:?}", bench.effects)
+        };
+        assert_eq!((asked, *at_most), (&name("/a"), limit));
+        let ticket = *ticket;
+        bench.effects.clear();
+        bench.management.on_cs_erased(ticket, erased, &mut bench.effects);
+        let answer = bench.answer();
+        bench.effects.clear();
+        bench.management.on_cs_erased(ticket, erased, &mut bench.effects);
+        assert_eq!(bench.effects, [], "a ticket is good for one answer");
+        answer
+    };
+    let erased = |count| ControlParameters { count: Some(count), ..prefix.clone() };
+    assert_eq!(erase(&mut bench, Some(7), 7, 7), ControlResponse::ok(erased(7)));
+    assert_eq!(erase(&mut bench, None, 256, 255), ControlResponse::ok(erased(255)));
+    assert_eq!(erase(&mut bench, Some(256), 256, 256), ControlResponse::ok(erased(256)));
+    let more = ControlParameters { capacity: Some(256), ..erased(256) };
+    for count in [None, Some(257)] {
+        assert_eq!(erase(&mut bench, count, 256, 256), ControlResponse::ok(more.clone()), "{count:?}");
+    }
+    for (parameters, reason) in [(erased(0), "Count must not be 0"), (ControlParameters::default(), "Name is required")]
+    {
+        let refused = bench.command("cs/erase", &parameters);
+        assert_eq!((refused.code, refused.text.contains(reason)), (400, true), "{}", refused.text);
+    }
+    for _ in 0..64 {
+        bench.send(&signed_command("cs/erase", &prefix));
+        assert!(matches!(bench.effects[..], [Effect::EraseCs { .. }]));
+    }
+    assert_eq!(bench.command("cs/erase", &prefix).code, 503, "as many as may be in progress");
+}
+
 // ---- faces ----
 
 #[test]
@@ -519,7 +558,8 @@ fn malformed_and_unknown_requests_are_answered() {
         ("/localhost/nfd/rib", 400, "no verb"),
         ("/localhost/nfd/rib/announce", 501, "Unknown command or dataset rib/announce"),
         ("/localhost/nfd/weather/list", 501, "Unknown command or dataset weather/list"),
-        ("/localhost/nfd/cs/erase/x", 501, "cs/erase"),
+        ("/localhost/nfd/cs/erase/x", 400, "Malformed command"),
+        ("/localhost/nfd", 400, "no module and verb"),
         ("/localhost/nfd/rib/register", 400, "Malformed command: no ControlParameters"),
         ("/localhost/nfd/rib/register/x", 400, "Malformed command: malformed TLV"),
         ("/localhost/nfd/rib/register/54=%01", 400, "Malformed command: no ControlParameters"),

@@ -161,6 +161,12 @@ impl Control {
                 self.node.count_closed(reason);
                 self.node.face_down(face);
             }
+            ToControl::CsErased { ticket, erased } => {
+                let node = &mut self.node;
+                if let Some(erased) = node.cs_erasures.report(&node.workers, ticket, erased) {
+                    self.management.on_cs_erased(ticket, erased, effects);
+                }
+            }
             ToControl::Retry { face } => self.node.retry(face),
             ToControl::Connected { request, result } => {
                 if let Some((ticket, error)) = self.node.connected(*request, result) {
@@ -219,6 +225,9 @@ impl Control {
                     self.close_face(face, &mut more);
                     let now = self.node.times();
                     self.management.on_face_command_done(now, ticket, properties, &mut more);
+                }
+                Effect::EraseCs { ticket, prefix, limit } => {
+                    self.node.cs_erasures.start(&self.node.workers, ticket, prefix, limit);
                 }
                 Effect::ConfigureCs { capacity_packets, admit, serve } => {
                     self.configure_cs(capacity_packets, admit, serve);

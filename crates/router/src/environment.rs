@@ -1,6 +1,7 @@
 //! The node as management sees it: faces, counters, strategies.
 
 use crate::{
+    cs_erasure::CsErasures,
     fib_writer::FibWriter,
     messages::{ControlSender, WorkerSender},
     router_drop::RouterDrop,
@@ -58,6 +59,7 @@ pub(crate) struct Node {
     pub(crate) udp_listeners: Vec<SocketAddr>,
     pub(crate) channels: Vec<FaceUri>,
     pub(crate) cs: CsSettings,
+    pub(crate) cs_erasures: CsErasures,
     pub(crate) start_unix_ms: u64,
     /// Faces being made that are to have local fields.
     pub(crate) pending_local_fields: HashSet<FaceId>,

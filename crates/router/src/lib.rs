@@ -20,6 +20,7 @@
 
 pub mod config;
 mod control;
+mod cs_erasure;
 mod environment;
 mod exit;
 mod face_creation;

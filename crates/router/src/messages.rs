@@ -1,5 +1,6 @@
 //! What control and workers tell each other. All of it is rare: packets take the rings.
 
+use crate::cs_erasure::CsErasure;
 use namewire_engine::dispatch::Round;
 use namewire_faces::{AddFaceError, CloseReason, FaceCounters, FaceInfo, Persistency, StreamSocket, Waker};
 use namewire_management::Ticket;
@@ -41,6 +42,8 @@ pub(crate) enum ToWorker {
     NewNextHops(Arc<Vec<(NameBuf, FaceId)>>),
     /// New Content Store settings, this worker's share.
     ConfigureCs { capacity_bytes: u64, capacity_packets: u64, admit: bool, serve: bool },
+    /// Erase from the Content Store, then report [`ToControl::CsErased`].
+    EraseCs(CsErasure),
     /// End the thread.
     Stop,
 }
@@ -62,6 +65,8 @@ pub(crate) enum ToControl {
     FaceClosed { face: FaceId, reason: CloseReason },
     /// The connection of a permanent stream face failed.
     FaceDown { face: FaceId, reason: CloseReason },
+    /// What became of [`ToWorker::EraseCs`].
+    CsErased { ticket: Ticket, erased: u64 },
     /// A listener accepted a connection; `permit` keeps its place until it is queued for a worker.
     Accepted { socket: StreamSocket, info: FaceInfo, permit: OwnedSemaphorePermit },
     /// A listener could not accept: no descriptors, or no memory.

@@ -4,6 +4,7 @@
 use crate::{
     RouterConfig, StartError,
     control::Control,
+    cs_erasure::{CsErasureQueue, CsErasures},
     environment::{CsSettings, Node, unix_ms},
     exit::Exit,
     fib_writer::FibWriter,
@@ -141,6 +142,7 @@ impl Router {
                 admit: engine.cs_admit,
                 serve: engine.cs_serve,
             },
+            cs_erasures: CsErasures::default(),
             start_unix_ms: unix_ms(),
             pending_local_fields: HashSet::new(),
             retry_pauses: HashMap::new(),
@@ -240,6 +242,7 @@ fn start_workers(
             messages: queue,
             inbox,
             busy_poll: config.busy_poll,
+            cs_erasures: CsErasureQueue::default(),
             exit: Exit {
                 index: index as u8,
                 now_ns: shared.now_ns(),

@@ -5,6 +5,7 @@
 //! batch, and sends what came out ([`Exit`]).
 
 use crate::{
+    cs_erasure::CsErasureQueue,
     exit::Exit,
     mesh::{Inbox, Record, Task},
     messages::{ToControl, ToWorker},
@@ -41,6 +42,7 @@ pub(crate) struct Worker {
     pub(crate) inbox: Inbox,
     /// How long to look for packets before sleeping.
     pub(crate) busy_poll: Duration,
+    pub(crate) cs_erasures: CsErasureQueue,
     pub(crate) exit: Exit,
 }
 
@@ -68,6 +70,7 @@ impl Worker {
             if !self.serve_messages(now_ns, &mut tables, &mut scratch) {
                 return;
             }
+            self.erase_from_store();
             self.exit.driver.receive(now_ns, &mut scratch.arena, &mut scratch.received, PACKETS_PER_TURN);
             self.note_face_events();
             let pinned = tables.pin();
@@ -240,6 +243,7 @@ impl Worker {
                     self.decide_internal(packet, pit_token, round, tables, scratch);
                 }
                 ToWorker::NewNextHops(gained) => self.offer_next_hops(now_ns, &gained, tables, scratch),
+                ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
                 ToWorker::ConfigureCs { capacity_bytes, capacity_packets, admit, serve } => {
                     self.engine.configure_cs(capacity_bytes, capacity_packets, admit, serve);
                     self.publish_status();
@@ -248,6 +252,20 @@ impl Worker {
         }
         self.exit.driver.waker().wake(); // more wait: come back without sleeping
         true
+    }
+
+    fn erase_from_store(&mut self) {
+        if !self.cs_erasures.has_work() {
+            return;
+        }
+        if let Some((ticket, erased)) = self.cs_erasures.step(&mut self.engine) {
+            // Before the answer: whoever has it finds the store smaller.
+            self.publish_status();
+            self.tell(ToControl::CsErased { ticket, erased });
+        }
+        if self.cs_erasures.has_work() {
+            self.exit.driver.waker().wake(); // come back without sleeping
+        }
     }
 
     fn report_added(

@@ -2,6 +2,7 @@
 
 #[path = "../application/mod.rs"]
 mod application;
+mod cs_erase;
 mod face_commands;
 mod face_life;
 mod floods;
