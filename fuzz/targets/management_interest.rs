@@ -158,7 +158,7 @@ impl Node {
                         assert!(entry.iter().any(|hop| hop.face == face));
                     }
                 }
-                Effect::ConfigureCs { .. } => {}
+                Effect::ConfigureCs { .. } | Effect::Express { .. } => {}
                 Effect::EraseCs { ticket, limit, .. } => {
                     let mut effects = Vec::new();
                     self.management.on_cs_erased(ticket, limit, &mut effects);

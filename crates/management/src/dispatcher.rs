@@ -19,6 +19,8 @@ use crate::{
     face_registry::{FaceProperties, FaceRegistry},
     fib_computation::{FibChange, FibComputation, FibSources, NextHop},
     manual_next_hops::ManualNextHops,
+    own_interests::OwnInterests,
+    readvertise::{Readvertise, ReadvertiseConfig},
     rib::{Rib, RibLimits},
     strategy_choice::{DEFAULT_CHOICES, StrategyChoices, StrategyError, StrategyRegistry},
 };
@@ -44,6 +46,8 @@ pub struct ManagementConfig {
     pub rib: RibLimits,
     /// Size of the dataset store.
     pub datasets: DatasetLimits,
+    /// What the routing daemon is told.
+    pub readvertise: ReadvertiseConfig,
     /// Strategy choices to start with: (prefix, strategy). Empty means
     /// [`DEFAULT_CHOICES`]; otherwise `/` without a choice gets the default one.
     pub strategies: Vec<(NameBuf, NameBuf)>,
@@ -70,6 +74,14 @@ pub struct ManagementCounters {
     pub reply_too_large: u64,
     /// Routes that expired.
     pub routes_expired: u64,
+    /// Commands to the routing daemon that it answered 200.
+    pub readvertised: u64,
+    /// Commands to the routing daemon that failed, or were not answered.
+    pub readvertise_failed: u64,
+    /// Prefixes not told to the routing daemon: too many.
+    pub readvertise_full: u64,
+    /// Data and Nacks for no Interest of this node.
+    pub unsolicited_answers: u64,
 }
 
 /// Where an answer goes.
@@ -90,6 +102,9 @@ pub struct Management {
     pub(crate) face_commands: HashMap<Ticket, FaceCommand>,
     pub(crate) cs_erasures: HashMap<Ticket, CsErasure>,
     pub(crate) last_ticket: u64,
+    pub(crate) readvertise: Readvertise,
+    pub(crate) own_interests: OwnInterests,
+    pub(crate) last_command_ms: u64,
     pub(crate) events: FaceEvents,
     pub(crate) store: DatasetStore,
     pub(crate) counters: ManagementCounters,
@@ -132,6 +147,9 @@ impl Management {
             face_commands: HashMap::new(),
             cs_erasures: HashMap::new(),
             last_ticket: 0,
+            readvertise: Readvertise::new(config.readvertise),
+            own_interests: OwnInterests::default(),
+            last_command_ms: 0,
             events: FaceEvents::default(),
             store: DatasetStore::new(config.datasets),
             counters: ManagementCounters::default(),
@@ -284,15 +302,23 @@ impl Management {
             self.store.note_change();
         }
         self.update_fib(changed, out);
+        self.time_out_own_interests(now, out);
+        self.run_readvertise(now, out);
     }
 
     /// Monotonic instant at which [`Management::run_timers`] has something to do.
     pub fn next_deadline(&self) -> Option<u64> {
-        self.rib.next_deadline_ns()
+        let deadlines =
+            [self.rib.next_deadline_ns(), self.own_interests.next_deadline_ns(), self.next_readvertise_ns()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Recomputes the FIB at and under the changed prefixes.
     pub(crate) fn update_fib(&mut self, changed: Vec<NameBuf>, out: &mut Vec<Effect>) {
+        for prefix in &changed {
+            let has_room = self.readvertise.note(&self.rib, prefix.as_name());
+            self.counters.readvertise_full += u64::from(!has_room);
+        }
         let sources = FibSources { rib: &self.rib, manual: &self.manual, strategies: &self.strategies };
         let update = self.fib.recompute(changed, sources);
         if !update.changes.is_empty() {
@@ -340,7 +366,7 @@ impl Management {
 }
 
 /// A name that stands in this crate's source.
-fn fixed_name(uri: &str) -> NameBuf {
+pub(crate) fn fixed_name(uri: &str) -> NameBuf {
     uri.parse().expect("names in the source are well-formed")
 }
 

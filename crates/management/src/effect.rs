@@ -24,6 +24,12 @@ pub enum Effect {
         /// Token of the Interest that it answers.
         pit_token: Option<PitToken>,
     },
+    /// Send an Interest from the internal face; what comes back goes to
+    /// [`crate::Management::on_answer`].
+    Express {
+        /// The Interest, with a nonce.
+        packet: Vec<u8>,
+    },
     /// Make a face, then call [`crate::Management::on_face_command_done`].
     CreateFace(CreateFace),
     /// Change a face, then call [`crate::Management::on_face_command_done`].

@@ -1,6 +1,7 @@
 //! Settings of a router, and why it may fail to start.
 
 use namewire_engine::{EngineConfig, dispatch::MAX_WORKERS};
+use namewire_management::ReadvertiseConfig;
 use namewire_tables::PageSize;
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -29,6 +30,8 @@ pub struct RouterConfig {
     /// Most FIB entries. Default 1,200,000: a full RIB (1,000,000), next hops added by hand
     /// and strategy choices. Memory grows with use.
     pub fib_capacity_entries: usize,
+    /// What a routing daemon on this node is told. Default: nothing.
+    pub readvertise: ReadvertiseConfig,
     /// Most faces per worker. Default 16,384.
     pub max_faces: usize,
     /// On-demand UDP faces close after so long without a packet. Default 600 s.
@@ -50,6 +53,7 @@ impl Default for RouterConfig {
             pin: Vec::new(),
             engine: EngineConfig::default(),
             fib_capacity_entries: 1_200_000,
+            readvertise: ReadvertiseConfig::default(),
             max_faces: 16_384,
             udp_idle_timeout: Duration::from_secs(600),
             udp_offload: true,

@@ -64,7 +64,7 @@ impl Control {
             match next {
                 None => {}
                 Some(ToControl::Stop) => return,
-                Some(interest @ ToControl::Interest { .. }) => {
+                Some(interest @ (ToControl::Interest { .. } | ToControl::Answer { .. })) => {
                     events_in_a_row = 0;
                     let mut waiting = vec![interest];
                     waiting.extend(std::iter::from_fn(|| interests.try_recv().ok()).take(INTERESTS_PER_WAKE - 1));
@@ -161,6 +161,7 @@ impl Control {
                 self.node.count_closed(reason);
                 self.node.face_down(face);
             }
+            ToControl::Answer { packet, nack } => self.management.on_answer(now, &packet, nack, effects),
             ToControl::CsErased { ticket, erased } => {
                 let node = &mut self.node;
                 if let Some(erased) = node.cs_erasures.report(&node.workers, ticket, erased) {
@@ -190,7 +191,8 @@ impl Control {
         for effect in effects {
             let mut more = Vec::new();
             match effect {
-                Effect::Reply { packet, pit_token } => self.reply(packet, pit_token),
+                Effect::Reply { packet, pit_token } => self.send_from_internal(packet, pit_token),
+                Effect::Express { packet } => self.send_from_internal(packet, None),
                 Effect::Fib(changes) => {
                     let now_ns = self.node.shared.now_ns();
                     self.node.fib_writer.apply(&mut self.node.shared.fib(), now_ns, changes);
@@ -237,8 +239,9 @@ impl Control {
         }
     }
 
-    /// A reply goes to the worker whose engine sent the Interest here.
-    fn reply(&mut self, packet: Vec<u8>, pit_token: Option<PitToken>) {
+    /// A reply goes to the worker whose engine sent the Interest here, an Interest to the
+    /// one that its name belongs to.
+    fn send_from_internal(&mut self, packet: Vec<u8>, pit_token: Option<PitToken>) {
         let headers = LpHeaders { pit_token, ..LpHeaders::default() };
         let mut round = self.node.shared.dispatcher.route(0, &headers, &packet, &mut self.hashes);
         let worker = round.take(0);

@@ -8,7 +8,10 @@ use crate::{
 };
 use namewire_engine::{Engine, FaceId, Frame, Output, View};
 use namewire_faces::{Lent, SocketDriver};
-use namewire_packet::lp::LpHeaders;
+use namewire_packet::{lp::LpHeaders, tlv};
+
+/// Every Data begins with it: type numbers below 253 are one octet.
+const DATA_TYPE_OCTET: u8 = tlv::types::DATA as u8;
 
 /// The ways out of one worker.
 pub(crate) struct Exit {
@@ -59,12 +62,15 @@ impl Exit {
     }
 
     fn transmit_to_management(&mut self, headers: &LpHeaders, packet: &[u8]) {
-        let interest = ToControl::Interest {
-            incoming: headers.incoming_face_id.unwrap_or_default(),
-            pit_token: headers.pit_token,
-            packet: packet.to_vec(),
+        let packet = packet.to_vec();
+        let is_data = packet.first() == Some(&DATA_TYPE_OCTET);
+        let message = if is_data || headers.nack.is_some() {
+            ToControl::Answer { packet, nack: headers.nack }
+        } else {
+            let incoming = headers.incoming_face_id.unwrap_or_default();
+            ToControl::Interest { incoming, pit_token: headers.pit_token, packet }
         };
-        if self.control.interests.try_send(interest).is_err() {
+        if self.control.interests.try_send(message).is_err() {
             self.drops[RouterDrop::ManagementQueueFull as usize] += 1;
         }
     }

@@ -4,7 +4,7 @@ use crate::cs_erasure::CsErasure;
 use namewire_engine::dispatch::Round;
 use namewire_faces::{AddFaceError, CloseReason, FaceCounters, FaceInfo, Persistency, StreamSocket, Waker};
 use namewire_management::Ticket;
-use namewire_packet::{FaceId, NameBuf, lp::PitToken};
+use namewire_packet::{FaceId, NackReason, NameBuf, lp::PitToken};
 use std::{
     cell::Cell,
     net::SocketAddr,
@@ -52,6 +52,8 @@ pub(crate) enum ToWorker {
 pub(crate) enum ToControl {
     /// An Interest for the internal face.
     Interest { incoming: FaceId, pit_token: Option<PitToken>, packet: Vec<u8> },
+    /// Data for the internal face, or a Nack with its Interest.
+    Answer { packet: Vec<u8>, nack: Option<NackReason> },
     /// What became of [`ToWorker::AddStream`] or [`ToWorker::AddUdp`].
     FaceAdded {
         worker: u8,

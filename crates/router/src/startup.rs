@@ -113,7 +113,7 @@ impl Router {
         let secrets = Secrets::new(config.seed)?;
         let mut listeners = Listeners::open(&config)?;
         let dispatcher = Arc::new(Dispatcher::new(config.workers, secrets.shards));
-        let management = ManagementConfig::default();
+        let management = ManagementConfig { readvertise: config.readvertise.clone(), ..ManagementConfig::default() };
         let fib = Fib::with_config(fib_config(&config, management.rib), secrets.tables)
             .map_err(|error| config.unmapped(error))?;
         let shared = Arc::new(Shared::new(fib, dispatcher));

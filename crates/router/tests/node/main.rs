@@ -7,5 +7,6 @@ mod face_commands;
 mod face_life;
 mod floods;
 mod links;
+mod readvertise;
 mod routing_daemon;
 mod worker_totals;

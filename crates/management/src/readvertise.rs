@@ -1,0 +1,261 @@
+//! Readvertise: prefixes of this node's clients, told to its routing daemon.
+//!
+//! Source: forwarding.md §6.2, policy *client-to-nlsr*. A prefix with a route of one of
+//! the [`ReadvertiseConfig::origins`] is announced by a signed
+//! `/localhost/nlsr/rib/register` with its Name, and withdrawn by `unregister` when the last such
+//! route goes. The daemon is there while the RIB has a route to `/localhost/nlsr`; when it
+//! comes, everything is announced, when it goes, nothing is sent any more.
+//!
+//! ```text
+//!             route appears                 200 after register: again in 1 h
+//!   (none) ─────────────────► due ──► asked ─────────────────────────────┐
+//!                              ▲  ▲     │ no 200: again in 50 s, 100 s … 1 h
+//!                              │  └─────┴────────────────────────────────┘
+//!                              │ last route goes: due, to withdraw; 200 after unregister: forgotten
+//! ```
+//!
+//! Deviations: NFD waits 100 s before the first retry (it doubles first), and shifts by 5 ms;
+//! here each pause is up to a twentieth longer, by a hash of prefix and attempt, so that a
+//! thousand prefixes do not come at once every hour.
+//!
+//! Limits: [`MAX_PREFIXES`]; what is beyond is counted and not announced; [`MAX_ASKED`]
+//! commands wait for an answer at a time.
+
+use crate::{
+    dispatcher::{Management, fixed_name},
+    effect::Effect,
+    environment::Times,
+    name_key::NameKey,
+    own_interests::{Answer, Purpose},
+    rib::Rib,
+};
+use namewire_packet::{
+    Name, NameBuf,
+    digest::sha256,
+    nfd::{ControlParameters, ControlResponse, origin},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most prefixes that are announced or being withdrawn.
+pub const MAX_PREFIXES: usize = 100_000;
+/// Most commands to the daemon that wait for their answer: what NFD's clients have in flight.
+const MAX_ASKED: usize = 64;
+/// How long the daemon may take for an answer.
+const ANSWER_MS: u64 = 10_000;
+/// Pause after a success.
+const REFRESH_MS: u64 = 3_600_000;
+/// Pause after the first failure; doubles with each further one.
+const RETRY_MS: u64 = 50_000;
+/// Longest pause after a failure.
+const RETRY_MS_MAX: u64 = 3_600_000;
+
+/// Whether and what the routing daemon is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadvertiseConfig {
+    /// True: routes of `origins` are told to NLSR. Default false, as `readvertise_nlsr` in NFD.
+    pub nlsr: bool,
+    /// Origins of the routes that are told. Default: 65, *client*.
+    pub origins: Vec<u64>,
+}
+
+impl Default for ReadvertiseConfig {
+    fn default() -> Self {
+        ReadvertiseConfig { nlsr: false, origins: vec![origin::CLIENT] }
+    }
+}
+
+/// How far the daemon knows of a prefix.
+#[derive(Debug)]
+struct State {
+    /// True while there is a route.
+    is_wanted: bool,
+    /// The command that waits for its answer: true for `register`.
+    asked: Option<bool>,
+    failures: u32,
+    attempts: u64,
+    /// When to ask next, if ever.
+    due_ns: Option<u64>,
+}
+
+/// What is told to the daemon.
+#[derive(Debug)]
+pub(crate) struct Readvertise {
+    config: ReadvertiseConfig,
+    daemon: NameBuf,
+    is_available: bool,
+    prefixes: BTreeMap<NameKey, State>,
+    by_due: BTreeSet<(u64, NameKey)>,
+    asked: usize,
+}
+
+impl Readvertise {
+    pub(crate) fn new(config: ReadvertiseConfig) -> Self {
+        Readvertise {
+            config,
+            daemon: fixed_name("/localhost/nlsr"),
+            is_available: false,
+            prefixes: BTreeMap::new(),
+            by_due: BTreeSet::new(),
+            asked: 0,
+        }
+    }
+
+    /// Takes note that the routes of a prefix may have changed. False if there is no room for it.
+    pub(crate) fn note(&mut self, rib: &Rib, prefix: Name<'_>) -> bool {
+        if !self.config.nlsr {
+            return true;
+        }
+        if prefix == self.daemon.as_name() {
+            self.set_available(!rib.routes(prefix).is_empty());
+        }
+        let is_wanted = rib.routes(prefix).iter().any(|route| self.config.origins.contains(&route.origin));
+        let is_full = self.prefixes.len() >= MAX_PREFIXES;
+        match self.prefixes.get_mut(prefix.value()) {
+            None if !is_wanted => return true,
+            None if is_full => return false,
+            None => {
+                let state = State { is_wanted, asked: None, failures: 0, attempts: 0, due_ns: None };
+                self.prefixes.insert(NameKey::new(prefix), state);
+            }
+            Some(state) if state.is_wanted == is_wanted => return true,
+            Some(state) => (state.is_wanted, state.failures) = (is_wanted, 0),
+        }
+        if self.is_available {
+            self.schedule(prefix, Some(0));
+        } else if !is_wanted {
+            self.forget(prefix);
+        }
+        true
+    }
+
+    /// When there is something to send.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        self.by_due.first().map(|(due_ns, _)| *due_ns).filter(|_| self.asked < MAX_ASKED)
+    }
+
+    fn set_available(&mut self, is_available: bool) {
+        if is_available == self.is_available {
+            return;
+        }
+        self.is_available = is_available;
+        self.by_due.clear();
+        // The daemon is gone, and its knowledge with it.
+        self.prefixes.retain(|_, state| state.is_wanted || state.asked.is_some());
+        for (key, state) in &mut self.prefixes {
+            (state.failures, state.due_ns) = (0, is_available.then_some(0));
+            if is_available && state.asked.is_none() {
+                self.by_due.insert((0, key.clone()));
+            }
+        }
+    }
+
+    /// Sets when a prefix is asked for next. While a command is under way, its answer decides.
+    fn schedule(&mut self, prefix: Name<'_>, due_ns: Option<u64>) {
+        let Some(state) = self.prefixes.get_mut(prefix.value()) else { return };
+        let key = NameKey::new(prefix);
+        if let Some(before_ns) = std::mem::replace(&mut state.due_ns, due_ns) {
+            self.by_due.remove(&(before_ns, key.clone()));
+        }
+        if let Some(due_ns) = due_ns.filter(|_| state.asked.is_none()) {
+            self.by_due.insert((due_ns, key));
+        }
+    }
+
+    fn forget(&mut self, prefix: Name<'_>) {
+        if self.prefixes.get(prefix.value()).is_some_and(|state| state.asked.is_none()) {
+            self.schedule(prefix, None);
+            self.prefixes.remove(prefix.value());
+        }
+    }
+
+    /// The next prefix that is due, and whether it is to be announced; it counts as asked for.
+    fn take_due(&mut self, now_ns: u64) -> Option<(NameBuf, bool)> {
+        let due_ns = self.next_due_ns()?;
+        if due_ns > now_ns {
+            return None;
+        }
+        let (_, key) = self.by_due.pop_first()?;
+        let state = self.prefixes.get_mut(key.value())?;
+        state.due_ns = None;
+        state.asked = Some(state.is_wanted);
+        state.attempts += 1;
+        self.asked += 1;
+        Some((key.to_buf(), state.is_wanted))
+    }
+
+    fn answered(&mut self, now_ns: u64, prefix: Name<'_>, is_done: bool) {
+        let Some(state) = self.prefixes.get_mut(prefix.value()) else { return };
+        let Some(was_register) = state.asked.take() else { return };
+        self.asked -= 1;
+        let is_wanted = state.is_wanted;
+        if !self.is_available {
+            if !is_wanted {
+                self.forget(prefix);
+            }
+            return;
+        }
+        if was_register != is_wanted || state.due_ns.is_some() {
+            // Something changed while it was under way.
+            return self.schedule(prefix, Some(0));
+        }
+        if is_done && !is_wanted {
+            return self.forget(prefix);
+        }
+        state.failures = if is_done { 0 } else { state.failures + 1 };
+        let pause_ms = match state.failures {
+            0 => REFRESH_MS,
+            failures => RETRY_MS_MAX.min(RETRY_MS << (failures - 1).min(16)),
+        };
+        let pause_ms = pause_ms + jitter_ms(prefix, state.attempts, pause_ms);
+        self.schedule(prefix, Some(now_ns.saturating_add(pause_ms * 1_000_000)));
+    }
+}
+
+/// Up to a twentieth of the pause, different for each prefix and attempt.
+fn jitter_ms(prefix: Name<'_>, attempt: u64, pause_ms: u64) -> u64 {
+    let hash = sha256(&[prefix.value(), &attempt.to_be_bytes()]);
+    u64::from(u16::from_be_bytes([hash[0], hash[1]])) * (pause_ms / 20) >> 16
+}
+
+impl Management {
+    /// When [`Management::run_readvertise`] has something to do.
+    pub(crate) fn next_readvertise_ns(&self) -> Option<u64> {
+        self.readvertise.next_due_ns().filter(|_| self.own_interests.has_room())
+    }
+
+    /// Sends what is due.
+    pub(crate) fn run_readvertise(&mut self, now: Times, out: &mut Vec<Effect>) {
+        while self.own_interests.has_room()
+            && let Some((prefix, is_wanted)) = self.readvertise.take_due(now.mono_ns)
+        {
+            let mut name = self.readvertise.daemon.clone();
+            let verb: &[u8] = if is_wanted { b"register" } else { b"unregister" };
+            let parameters = ControlParameters { name: Some(prefix.clone()), ..ControlParameters::default() };
+            name.push_generic(b"rib").push_generic(verb).push_generic(&parameters.to_wire());
+            let purpose = Purpose::Readvertise(prefix.clone());
+            if !self.express_command(now, name, ANSWER_MS, purpose, out) {
+                self.readvertise.answered(now.mono_ns, prefix.as_name(), false);
+            }
+        }
+    }
+
+    /// What became of a command to the daemon.
+    pub(crate) fn on_readvertise_answer(
+        &mut self,
+        now: Times,
+        prefix: Name<'_>,
+        answer: &Answer<'_>,
+        out: &mut Vec<Effect>,
+    ) {
+        let is_done = match answer {
+            Answer::Data(data) => ControlResponse::decode(data.content()).is_ok_and(|response| response.code == 200),
+            Answer::Nack | Answer::TimedOut => false,
+        };
+        match is_done {
+            true => self.counters.readvertised += 1,
+            false => self.counters.readvertise_failed += 1,
+        }
+        self.readvertise.answered(now.mono_ns, prefix, is_done);
+        self.run_readvertise(now, out);
+    }
+}

@@ -1,0 +1,204 @@
+//! Readvertise: what a routing daemon is told, when, and what its silence leads to.
+
+mod router_double;
+
+use namewire_management::{Effect, ManagementConfig, ReadvertiseConfig};
+use namewire_packet::{
+    DataBuilder, Interest, NackReason, NameBuf,
+    nfd::{ControlParameters, ControlResponse},
+};
+use router_double::{Bench, UDP_FACE, name};
+
+const SECOND_MS: u64 = 1000;
+const CLIENT: u64 = 65;
+
+fn bench() -> Bench {
+    let readvertise = ReadvertiseConfig { nlsr: true, ..ReadvertiseConfig::default() };
+    Bench::with_config(ManagementConfig { readvertise, ..ManagementConfig::default() })
+}
+
+fn register(bench: &mut Bench, prefix: &str, origin: u64) {
+    let parameters = ControlParameters { name: Some(name(prefix)), origin: Some(origin), ..Default::default() };
+    assert_eq!(bench.command("rib/register", &parameters).code, 200);
+}
+
+fn unregister(bench: &mut Bench, prefix: &str, origin: u64) {
+    let parameters = ControlParameters { name: Some(name(prefix)), origin: Some(origin), ..Default::default() };
+    assert_eq!(bench.command("rib/unregister", &parameters).code, 200);
+}
+
+/// What timers send: verb and prefix, and the packets.
+fn sent(bench: &mut Bench) -> Vec<(String, Vec<u8>)> {
+    bench.timers();
+    commands(bench)
+}
+
+/// What the last call sent.
+fn commands(bench: &Bench) -> Vec<(String, Vec<u8>)> {
+    let mut commands = Vec::new();
+    for effect in &bench.effects {
+        let Effect::Express { packet } = effect else { continue };
+        let interest = Interest::parse(packet).expect("an Interest");
+        assert!(interest.parameters_digest_is_valid() && interest.signature_info().is_some());
+        let asked = interest.name();
+        assert!(name("/localhost/nlsr/rib").as_name().is_prefix_of(&asked));
+        let verb = String::from_utf8(asked.get(3).expect("a verb").value.to_vec()).expect("text");
+        let parameters = ControlParameters::decode(asked.get(4).expect("parameters").value).expect("parameters");
+        let prefix = parameters.name.clone().expect("a Name");
+        assert_eq!(parameters, ControlParameters { name: Some(prefix.clone()), ..Default::default() });
+        commands.push((format!("{verb} {prefix}"), packet.clone()));
+    }
+    commands
+}
+
+fn verbs(commands: &[(String, Vec<u8>)]) -> Vec<&str> {
+    commands.iter().map(|(verb, _)| verb.as_str()).collect()
+}
+
+fn answer(bench: &mut Bench, command: &[u8], code: u64) {
+    let asked: NameBuf = Interest::parse(command).expect("an Interest").name().to_buf();
+    let data = DataBuilder::new(asked).content(&ControlResponse::new(code, "said").to_wire()).sign_digest();
+    bench.effects.clear();
+    bench.management.on_answer(bench.now, &data, None, &mut bench.effects);
+}
+
+#[test]
+fn client_routes_are_told_refreshed_and_withdrawn() {
+    let mut bench = bench();
+    register(&mut bench, "/client/a", CLIENT);
+    register(&mut bench, "/app", 0);
+    assert_eq!(verbs(&sent(&mut bench)), [""; 0], "nobody listens yet");
+    register(&mut bench, "/localhost/nlsr", 0);
+    let commands = sent(&mut bench);
+    assert_eq!(verbs(&commands), ["register /client/a"], "and not the application's");
+    assert_eq!(sent(&mut bench), [], "once");
+    answer(&mut bench, &commands[0].1, 200);
+    assert_eq!(bench.management.counters().readvertised, 1);
+
+    bench.pass_ms(3600 * SECOND_MS - 1);
+    assert_eq!(sent(&mut bench), []);
+    bench.pass_ms(180 * SECOND_MS + 1);
+    let commands = sent(&mut bench);
+    assert_eq!(verbs(&commands), ["register /client/a"], "refreshed after an hour and at most a twentieth");
+    answer(&mut bench, &commands[0].1, 200);
+
+    unregister(&mut bench, "/client/a", CLIENT);
+    let commands = sent(&mut bench);
+    assert_eq!(verbs(&commands), ["unregister /client/a"]);
+    answer(&mut bench, &commands[0].1, 200);
+    bench.pass_ms(10_000 * SECOND_MS);
+    assert_eq!(sent(&mut bench), []);
+    assert_eq!(bench.management.next_deadline(), None, "forgotten");
+}
+
+#[test]
+fn a_prefix_is_withdrawn_with_its_last_client_route_only() {
+    let mut bench = bench();
+    register(&mut bench, "/localhost/nlsr", 0);
+    register(&mut bench, "/client", CLIENT);
+    let commands = sent(&mut bench);
+    answer(&mut bench, &commands[0].1, 200);
+    let through = |face| ControlParameters {
+        name: Some(name("/client")),
+        face_id: Some(face),
+        origin: Some(CLIENT),
+        ..Default::default()
+    };
+    assert_eq!(bench.command("rib/register", &through(UDP_FACE)).code, 200);
+    unregister(&mut bench, "/client", CLIENT);
+    assert_eq!(sent(&mut bench), [], "another one is left");
+    bench.close(UDP_FACE);
+    assert_eq!(verbs(&sent(&mut bench)), ["unregister /client"]);
+}
+
+#[test]
+fn no_answer_a_nack_and_a_refusal_lead_to_longer_and_longer_pauses() {
+    let mut bench = bench();
+    register(&mut bench, "/localhost/nlsr", 0);
+    register(&mut bench, "/client", CLIENT);
+    let mut pauses = Vec::new();
+    let mut commands = sent(&mut bench);
+    for attempt in 0..9 {
+        match attempt % 3 {
+            0 => {
+                bench.pass_ms(10 * SECOND_MS);
+                assert_eq!(sent(&mut bench), [], "the time-out begins the pause");
+            }
+            1 => {
+                let (now, nack) = (bench.now, Some(NackReason::NoRoute));
+                bench.management.on_answer(now, &commands[0].1, nack, &mut bench.effects);
+            }
+            _ => answer(&mut bench, &commands[0].1, 403),
+        }
+        let before = commands[0].1.clone();
+        let due_ns = bench.management.next_deadline().expect("a retry");
+        let pause_ms = (due_ns - bench.now.mono_ns) / 1_000_000;
+        pauses.push(pause_ms / SECOND_MS);
+        bench.pass_ms(pause_ms + 1);
+        commands = sent(&mut bench);
+        assert_eq!(verbs(&commands), ["register /client"]);
+        assert_ne!(commands[0].1, before, "another nonce and time");
+    }
+    let expected = [50, 100, 200, 400, 800, 1600, 3200, 3600, 3600];
+    for (pause, expected) in pauses.iter().zip(expected) {
+        assert!((expected..=expected + expected / 20).contains(pause), "{pauses:?}");
+    }
+    assert_eq!(bench.management.counters().readvertise_failed, 9);
+}
+
+#[test]
+fn a_daemon_that_comes_back_is_told_everything_again() {
+    let mut bench = bench();
+    register(&mut bench, "/localhost/nlsr", 0);
+    for number in 0..100 {
+        register(&mut bench, &format!("/client/{number}"), CLIENT);
+    }
+    let first = sent(&mut bench);
+    assert_eq!(first.len(), 64, "not all at once");
+    answer(&mut bench, &first[0].1, 200);
+    assert_eq!(bench.effects.len(), 1, "an answer makes room for the next");
+    unregister(&mut bench, "/client/5", CLIENT);
+    unregister(&mut bench, "/localhost/nlsr", 0);
+    assert_eq!(sent(&mut bench), []);
+    register(&mut bench, "/localhost/nlsr", 0);
+    // What is under way still is waited for: nobody answers it.
+    assert_eq!(sent(&mut bench).len(), 0);
+    bench.pass_ms(10 * SECOND_MS);
+    let mut waiting = sent(&mut bench);
+    let mut told = std::collections::BTreeSet::new();
+    while let Some((verb, packet)) = waiting.pop() {
+        assert!(told.insert(verb.clone()), "{verb} twice");
+        answer(&mut bench, &packet, 200);
+        waiting.extend(commands(&bench));
+    }
+    let expected = (0..100).filter(|number| *number != 5).map(|number| format!("register /client/{number}"));
+    // The one whose route is gone was being registered when the daemon went.
+    assert_eq!(told, expected.chain(["unregister /client/5".to_owned()]).collect());
+}
+
+#[test]
+fn other_origins_can_be_chosen_and_nothing_is_told_by_default() {
+    let mut silent = Bench::new();
+    register(&mut silent, "/localhost/nlsr", 0);
+    register(&mut silent, "/client", CLIENT);
+    assert_eq!(sent(&mut silent), []);
+
+    let readvertise = ReadvertiseConfig { nlsr: true, origins: vec![0, 64] };
+    let mut bench = Bench::with_config(ManagementConfig { readvertise, ..ManagementConfig::default() });
+    register(&mut bench, "/localhost/nlsr", 255);
+    for (prefix, origin) in [("/app", 0), ("/auto", 64), ("/client", CLIENT)] {
+        register(&mut bench, prefix, origin);
+    }
+    assert_eq!(verbs(&sent(&mut bench)), ["register /app", "register /auto"]);
+}
+
+#[test]
+fn what_nobody_asked_for_is_counted_and_ignored() {
+    let mut bench = bench();
+    let data = DataBuilder::new(name("/localhost/nlsr/rib/register/x")).sign_digest();
+    bench.effects.clear();
+    for (packet, nack) in [(&data[..], None), (b"\x06\x01", None), (b"", Some(NackReason::NoRoute))] {
+        bench.management.on_answer(bench.now, packet, nack, &mut bench.effects);
+    }
+    assert_eq!((bench.effects.len(), bench.management.counters().unsolicited_answers), (0, 3));
+}
