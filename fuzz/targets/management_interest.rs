@@ -17,7 +17,7 @@ use namewire_management::{
 };
 use namewire_packet::{
     Component, Data, FaceId, InterestBuilder, MAX_PACKET_BYTES, NameBuf, SignedInterestFields,
-    nfd::{CsInfo, DropCounter, FaceCounters, FacePersistency, FaceScope, FaceUri, ForwarderStatus, LinkType},
+    nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FacePersistency, FaceScope, FaceUri, ForwarderStatus, LinkType},
 };
 
 const VERBS: [(&str, &str); 10] = [
@@ -66,6 +66,9 @@ impl Environment for Router {
     }
     fn cs_info(&self) -> CsInfo {
         CsInfo::default()
+    }
+    fn cs_usage(&self) -> CsUsage {
+        CsUsage::default()
     }
     fn channels(&self) -> Vec<FaceUri> {
         Vec::new()

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use libfuzzer_sys::fuzz_target;
 use namewire_packet::nfd::{
-    ChannelStatus, ControlParameters, ControlResponse, CsInfo, DatasetEntry, DropCounter, FaceEventNotification,
+    ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DropCounter, FaceEventNotification,
     FaceQueryFilter, FaceStatus, FaceUri, FibEntry, ForwarderStatus, RibEntry, StrategyChoice, decode_dataset,
     encode_dataset,
 };
@@ -36,6 +36,7 @@ fuzz_target!(|octets: &[u8]| {
     dataset::<RibEntry>(octets);
     dataset::<StrategyChoice>(octets);
     dataset::<CsInfo>(octets);
+    dataset::<CsUsage>(octets);
     dataset::<DropCounter>(octets);
     if let Ok(text) = std::str::from_utf8(octets)
         && let Ok(uri) = text.parse::<FaceUri>()

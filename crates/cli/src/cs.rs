@@ -1,10 +1,11 @@
 //! `namewire cs`: the Content Store's state and settings.
 
-use crate::{Failure, Global, name_argument, output::fields};
+use crate::{Failure, Global, name_argument, output::fields, quantity};
 use clap::ValueEnum;
+use namewire_client::Client;
 use namewire_packet::{
     NameBuf,
-    nfd::{ControlParameters, CsInfo, cs_flags},
+    nfd::{ControlParameters, CsInfo, CsUsage, cs_flags},
 };
 use serde::Serialize;
 
@@ -57,6 +58,33 @@ struct Info {
     misses: u64,
     admit: bool,
     serve: bool,
+    /// `None`: the forwarder does not tell (other forwarders than Namewire).
+    usage: Option<Usage>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Usage {
+    policy: String,
+    bytes: u64,
+    capacity_bytes: u64,
+}
+
+impl Usage {
+    /// Asks a forwarder of version `version`; only those of ours know the dataset, others leave
+    /// the Interest without an answer.
+    pub(crate) async fn fetch(client: &Client, version: &str) -> Option<Usage> {
+        if !version.starts_with("namewire") {
+            return None;
+        }
+        let usage: Vec<CsUsage> = client.status_list("cs", "usage").await.ok()?;
+        let CsUsage { policy, capacity_bytes, bytes } = usage.into_iter().next()?;
+        Some(Usage { policy, bytes, capacity_bytes })
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let (now, most) = (quantity::bytes(self.bytes), quantity::bytes(self.capacity_bytes));
+        format!("{now} of at most {most}, policy {}", self.policy)
+    }
 }
 
 #[derive(Serialize)]
@@ -71,6 +99,9 @@ struct Settings {
     admit: bool,
     serve: bool,
 }
+
+/// In place of what only our own forwarders say.
+pub(crate) const NOT_TOLD: &str = "not told by this forwarder";
 
 fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
@@ -87,6 +118,7 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
 async fn info(global: &Global) -> Result<(), Failure> {
     let client = global.connect().await?;
     let entries: Vec<CsInfo> = client.status_list("cs", "info").await?;
+    let version = client.forwarder_status().await?.nfd_version;
     let Some(cs) = entries.first() else {
         return Err(Failure::new(crate::ExitCode::Failed, "the forwarder reports no Content Store"));
     };
@@ -97,10 +129,12 @@ async fn info(global: &Global) -> Result<(), Failure> {
         misses: cs.n_misses,
         admit: cs.flags & cs_flags::ADMIT != 0,
         serve: cs.flags & cs_flags::SERVE != 0,
+        usage: Usage::fetch(&client, &version).await,
     };
     global.output().print(&info, || {
         fields(&[
             ("Entries", format!("{} of at most {} packets", info.entries, info.capacity_packets)),
+            ("Memory", info.usage.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
             ("Look-ups", format!("{} hits, {} misses", info.hits, info.misses)),
             ("Admit", on_off(info.admit).to_owned()),
             ("Serve", on_off(info.serve).to_owned()),

@@ -1,6 +1,11 @@
 //! `namewire status`: the forwarder in a few numbers.
 
-use crate::{Failure, Global, output::fields, quantity};
+use crate::{
+    Failure, Global,
+    cs::{NOT_TOLD, Usage},
+    output::fields,
+    quantity,
+};
 use namewire_packet::nfd::{DropCounter, ForwarderStatus};
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
@@ -14,6 +19,8 @@ struct Status {
     fib_entries: u64,
     pit_entries: u64,
     cs_entries: u64,
+    /// `None`: the forwarder does not tell (other forwarders than Namewire).
+    store: Option<Usage>,
     name_tree_entries: u64,
     measurements_entries: u64,
     in_interests: u64,
@@ -33,7 +40,9 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
     let client = global.connect().await?;
     let general: ForwarderStatus = client.forwarder_status().await?;
     let drops: Option<Vec<DropCounter>> = client.status_list("status", "drops").await.ok();
+    let store = Usage::fetch(&client, &general.nfd_version).await;
     let status = Status {
+        store,
         drops: drops.map(|drops| drops.into_iter().map(|drop| (drop.reason, drop.count)).collect()),
         transport: client.transport().map(ToString::to_string).unwrap_or_default(),
         version: general.nfd_version,
@@ -60,7 +69,7 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
 fn text(s: &Status) -> String {
     let uptime = quantity::duration(Duration::from_millis(s.uptime_ms));
     let drops = match &s.drops {
-        None => "not told by this forwarder".to_owned(),
+        None => NOT_TOLD.to_owned(),
         Some(drops) if drops.is_empty() => "none".to_owned(),
         Some(drops) => drops.iter().map(|(reason, count)| format!("{reason} {count}")).collect::<Vec<_>>().join("  "),
     };
@@ -76,6 +85,7 @@ fn text(s: &Status) -> String {
         ("Data", format!("in {}  out {}", s.in_data, s.out_data)),
         ("Nacks", format!("in {}  out {}", s.in_nacks, s.out_nacks)),
         ("Entries", format!("FIB {}  PIT {}  Content Store {}", s.fib_entries, s.pit_entries, s.cs_entries)),
+        ("Store", s.store.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
         ("Drops", drops),
     ])
 }

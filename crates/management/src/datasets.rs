@@ -37,6 +37,7 @@ pub(crate) enum Dataset {
     RibList,
     StrategyChoiceList,
     CsInfo,
+    CsUsage,
 }
 
 impl Dataset {
@@ -52,6 +53,7 @@ impl Dataset {
             (b"rib", b"list") => Dataset::RibList,
             (b"strategy-choice", b"list") => Dataset::StrategyChoiceList,
             (b"cs", b"info") => Dataset::CsInfo,
+            (b"cs", b"usage") => Dataset::CsUsage,
             _ => return None,
         })
     }
@@ -60,7 +62,12 @@ impl Dataset {
     pub(crate) fn shows_counters(self) -> bool {
         matches!(
             self,
-            Dataset::StatusGeneral | Dataset::StatusDrops | Dataset::FacesList | Dataset::FacesQuery | Dataset::CsInfo
+            Dataset::StatusGeneral
+                | Dataset::StatusDrops
+                | Dataset::FacesList
+                | Dataset::FacesQuery
+                | Dataset::CsInfo
+                | Dataset::CsUsage
         )
     }
 }
@@ -150,6 +157,7 @@ impl Management {
             Dataset::RibList => joined(self.rib.dataset(now.mono_ns)),
             Dataset::StrategyChoiceList => joined(self.strategies.dataset()),
             Dataset::CsInfo => encode_dataset(&[environment.cs_info()]),
+            Dataset::CsUsage => encode_dataset(&[environment.cs_usage()]),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::strategy_choice::StrategyRegistry;
 use namewire_packet::{
     FaceId,
-    nfd::{CsInfo, DropCounter, FaceCounters, FaceUri, ForwarderStatus},
+    nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FaceUri, ForwarderStatus},
 };
 
 /// The two clocks, read once per call.
@@ -33,6 +33,9 @@ pub trait Environment: StrategyRegistry {
 
     /// Content Store settings and counters, over all workers.
     fn cs_info(&self) -> CsInfo;
+
+    /// Octets and policy of the Content Store, over all workers: ours, as `cs/usage`.
+    fn cs_usage(&self) -> CsUsage;
 
     /// Local FaceUris that make or take faces, for `faces/channels`.
     fn channels(&self) -> Vec<FaceUri>;

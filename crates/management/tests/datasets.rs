@@ -6,7 +6,7 @@ use namewire_management::{Effect, Management};
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf,
     nfd::{
-        ChannelStatus, ControlParameters, ControlResponse, CsInfo, FaceEventKind, FaceEventNotification,
+        ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, FaceEventKind, FaceEventNotification,
         FaceQueryFilter, FaceScope, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, RibEntry, StrategyChoice,
         decode_dataset,
     },
@@ -61,6 +61,8 @@ fn every_dataset_says_what_the_node_knows() {
     assert_eq!((status.n_fib_entries, status.n_cs_entries, status.nfd_version.as_str()), (2, 7, "test"));
     assert_eq!(status.current_timestamp_ms, bench.now.unix_ms);
 
+    let usage: Vec<CsUsage> = decode_dataset(&bench.fetch("/localhost/nfd/cs/usage")).expect("decodes");
+    assert_eq!(usage, [CsUsage { policy: "lru".to_owned(), capacity_bytes: 1 << 20, bytes: 7_000 }]);
     let cs: Vec<CsInfo> = decode_dataset(&bench.fetch("/localhost/nfd/cs/info")).expect("decodes");
     assert_eq!(cs, [bench.router.cs]);
     let channels: Vec<ChannelStatus> = decode_dataset(&bench.fetch("/localhost/nfd/faces/channels")).expect("decodes");
@@ -127,7 +129,7 @@ fn queries_filter_and_bad_filters_are_answered_as_nacks() {
 #[test]
 fn only_datasets_with_counters_need_them() {
     let wants = |uri: &str| Management::needs_counters(&InterestBuilder::new(name(uri)).can_be_prefix(true).build());
-    for uri in ["status/general", "faces/list", "faces/query", "cs/info"] {
+    for uri in ["status/general", "faces/list", "faces/query", "cs/info", "cs/usage"] {
         assert!(wants(&format!("/localhost/nfd/{uri}")), "{uri}");
     }
     for uri in ["rib/list", "fib/list", "strategy-choice/list", "faces/channels", "rib/register", "faces/events"] {

@@ -4,7 +4,7 @@
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
-        ChannelStatus, ControlParameters, ControlResponse, CsInfo, DatasetEntry, FaceCounters, FaceEventKind,
+        ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, FaceCounters, FaceEventKind,
         FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, ForwarderStatus,
         LinkType, NextHopRecord, NfdError, RibEntry, Route, StrategyChoice, decode_dataset, encode_dataset,
     },
@@ -275,6 +275,7 @@ proptest! {
             let _ = RibEntry::decode(octets);
             let _ = StrategyChoice::decode(octets);
             let _ = CsInfo::decode(octets);
+            let _ = CsUsage::decode(octets);
             let _ = ForwarderStatus::decode(octets);
         }
     }

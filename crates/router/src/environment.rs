@@ -13,9 +13,11 @@ use namewire_management::{Environment, FaceProperties, ResolvedStrategy, Strateg
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
-        self, CsInfo, DropCounter, FacePersistency, FaceScope, FaceUri, ForwarderStatus, LinkType, cs_flags, face_flags,
+        self, CsInfo, CsUsage, DropCounter, FacePersistency, FaceScope, FaceUri, ForwarderStatus, LinkType, cs_flags,
+        face_flags,
     },
 };
+use namewire_tables::CsPolicy;
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     net::SocketAddr,
@@ -42,6 +44,7 @@ pub(crate) struct ClosingFace {
 /// Content Store settings of the whole router.
 #[derive(Clone, Copy)]
 pub(crate) struct CsSettings {
+    pub(crate) policy: CsPolicy,
     pub(crate) capacity_bytes: u64,
     pub(crate) capacity_packets: u64,
     pub(crate) admit: bool,
@@ -234,6 +237,18 @@ impl Environment for Node {
             n_cs_entries: status.cs_entries,
             n_hits: status.counters.cs_hits,
             n_misses: status.counters.cs_misses,
+        }
+    }
+
+    fn cs_usage(&self) -> CsUsage {
+        let policy = match self.cs.policy {
+            CsPolicy::Lru => "lru",
+            CsPolicy::Fifo => "fifo",
+        };
+        CsUsage {
+            policy: policy.to_owned(),
+            capacity_bytes: self.cs.capacity_bytes,
+            bytes: self.shared.total_status().cs_bytes,
         }
     }
 

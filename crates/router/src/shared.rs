@@ -108,6 +108,7 @@ pub(crate) struct WorkerStatus {
     pub(crate) drops: [u64; RouterDrop::COUNT],
     pub(crate) pit_entries: u64,
     pub(crate) cs_entries: u64,
+    pub(crate) cs_bytes: u64,
     pub(crate) name_groups: u64,
     /// Reads from streams that were cut short, because what their faces keep reached its limit.
     pub(crate) short_reads: u64,
@@ -174,6 +175,7 @@ impl Shared {
             }
             total.pit_entries += status.pit_entries;
             total.cs_entries += status.cs_entries;
+            total.cs_bytes += status.cs_bytes;
             total.name_groups += status.name_groups;
             total.short_reads += status.short_reads;
         }

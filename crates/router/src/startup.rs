@@ -137,6 +137,7 @@ impl Router {
             udp_listeners: udp.clone(),
             channels,
             cs: CsSettings {
+                policy: engine.cs_policy,
                 capacity_bytes: engine.cs_capacity_bytes,
                 capacity_packets: engine.cs_capacity_packets,
                 admit: engine.cs_admit,

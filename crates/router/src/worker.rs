@@ -365,6 +365,7 @@ impl Worker {
             drops: self.exit.drops,
             pit_entries: self.engine.pit_len() as u64,
             cs_entries: self.engine.cs_len() as u64,
+            cs_bytes: self.engine.cs_bytes(),
             name_groups: self.engine.name_groups() as u64,
             short_reads: self.exit.driver.short_reads(),
         };

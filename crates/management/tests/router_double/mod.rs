@@ -9,8 +9,8 @@ use namewire_management::{
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     nfd::{
-        ControlParameters, ControlResponse, CsInfo, FaceCounters, FacePersistency, FaceScope, FaceUri, ForwarderStatus,
-        LinkType,
+        ControlParameters, ControlResponse, CsInfo, CsUsage, FaceCounters, FacePersistency, FaceScope, FaceUri,
+        ForwarderStatus, LinkType,
     },
 };
 
@@ -80,6 +80,9 @@ impl Environment for Router {
     }
     fn cs_info(&self) -> CsInfo {
         self.cs
+    }
+    fn cs_usage(&self) -> CsUsage {
+        CsUsage { policy: "lru".to_owned(), capacity_bytes: 1 << 20, bytes: 7_000 }
     }
     fn drop_counters(&self) -> Vec<namewire_packet::nfd::DropCounter> {
         vec![namewire_packet::nfd::DropCounter { reason: "engine.no-route".to_owned(), count: 3 }]

@@ -13,6 +13,7 @@
 mod control_parameters;
 mod control_response;
 mod cs_info;
+mod cs_usage;
 mod drop_counter;
 pub mod face_uri;
 mod faces;
@@ -26,6 +27,7 @@ mod strategy_choice;
 pub use control_parameters::ControlParameters;
 pub use control_response::ControlResponse;
 pub use cs_info::CsInfo;
+pub use cs_usage::CsUsage;
 pub use drop_counter::DropCounter;
 pub use face_uri::{FaceUri, FaceUriError, MacAddress};
 pub use faces::{

@@ -32,6 +32,8 @@ pub mod types {
     pub const LINK_TYPE: u32 = 134;
     pub const CS_HITS: u32 = 129;
     pub const CS_MISSES: u32 = 130;
+    pub const CS_POLICY: u32 = 128;
+    pub const CS_BYTES: u32 = 132;
     pub const DROP_REASON: u32 = 128;
     pub const DROP_COUNT: u32 = 132;
     pub const NFD_VERSION: u32 = 128;
