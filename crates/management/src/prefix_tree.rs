@@ -168,14 +168,14 @@ impl<V> PrefixTree<V> {
             if longest.value().starts_with(key.value()) {
                 return Some((key, value));
             }
-            // The common case, and `/` is easy to find.
-            if key.value().first() != longest.value().first() {
-                let (key, value) = self.entry(self.id_at(Place { block: 0, at: 0 }));
-                return key.value().is_empty().then_some((key, value));
-            }
             let common = longest.value().iter().zip(key.value()).take_while(|(a, b)| a == b).count();
             let fits = |length: &usize| longest.prefix(*length).value().len() <= common;
             longest = longest.prefix((0..longest.len()).rev().find(fits)?);
+            if longest.is_empty() {
+                // Most often nothing is in common, and `/` is easy to find.
+                let (key, value) = self.entry(self.id_at(Place { block: 0, at: 0 }));
+                return key.value().is_empty().then_some((key, value));
+            }
         }
     }
 
