@@ -13,7 +13,8 @@ HERE = Path(__file__).resolve().parent
 VECTORS = HERE.parent / "crates" / "packet" / "tests" / "test-vectors.json"
 SEED_BYTES_MAX = 4096
 # Actions of targets/management_interest.rs.
-VERBS = 10
+VERBS = 11
+ANSWER = 12
 RAW_INTEREST = 15
 MTU = (1400).to_bytes(2, "big")  # first octets of an input of targets/link_service.rs
 # Inputs that once broke a target, under a name that says how.
@@ -77,6 +78,12 @@ def main() -> int:
         if octets[:1] == b"\x68":  # ControlParameters: to every command
             requests = b"".join(frames([octets], verb) for verb in range(VERBS))
             made += write("management_interest", vector["id"], requests)
+    # A routing daemon appears, is told of a route, and agrees: ControlResponse 200.
+    routes = [b"localhost nlsr", b"client"]
+    names = [element(7, b"".join(element(8, part) for part in route.split())) for route in routes]
+    agreed = element(101, element(102, b"\xc8") + element(103, b"OK"))
+    made += write("management_interest", "readvertise",
+                  frames([element(104, name) for name in names], 0) + frames([agreed], 0x10 | ANSWER))
     for index, vector in enumerate(vectors["matching"]):
         pair = [bytes.fromhex(vector["interest"]), bytes.fromhex(vector["data"])]
         # Asked for by the application (face 0), answered by the first next hop (face 1),

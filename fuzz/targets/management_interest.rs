@@ -3,7 +3,8 @@
 //!
 //! Input: records {action, two octets of length, octets}. The action's low four
 //! bits choose a command, whose ControlParameters are the octets, signed as a
-//! client would, or (15) say that the octets are a whole Interest; the high bits
+//! client would, or say that the octets are a whole Interest (15), a packet that answers an
+//! Interest of this node (14), or the contents of such an answer (12); the high bits
 //! move the clock, choose the requesting face and let a face command fail.
 #![no_main]
 
@@ -13,14 +14,15 @@ use libfuzzer_sys::fuzz_target;
 use namewire_engine::{StrategyTable, strategy};
 use namewire_management::{
     Effect, Environment, FaceCommandError, FaceProperties, FibChange, Management, ManagementConfig, NextHop,
-    ResolvedStrategy, StrategyError, StrategyRegistry, Times,
+    ReadvertiseConfig, ResolvedStrategy, StrategyError, StrategyRegistry, Times,
 };
 use namewire_packet::{
-    Component, Data, FaceId, InterestBuilder, MAX_PACKET_BYTES, NameBuf, SignedInterestFields,
+    Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, NameBuf,
+    SignedInterestFields,
     nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FacePersistency, FaceScope, FaceUri, ForwarderStatus, LinkType},
 };
 
-const VERBS: [(&str, &str); 10] = [
+const VERBS: [(&str, &str); 11] = [
     ("rib", "register"),
     ("rib", "unregister"),
     ("faces", "create"),
@@ -31,7 +33,11 @@ const VERBS: [(&str, &str); 10] = [
     ("strategy-choice", "set"),
     ("strategy-choice", "unset"),
     ("cs", "config"),
+    ("cs", "erase"),
 ];
+/// Actions that answer Interests of this node.
+const ANSWER: u8 = 12;
+const RAW_ANSWER: u8 = 14;
 const REQUESTERS: [FaceId; 2] = [FaceId(256), FaceId(257)];
 /// Requests of one input; more only take longer.
 const REQUESTS_MAX: usize = 64;
@@ -82,16 +88,27 @@ struct Node {
     faces: Vec<FaceId>,
     fib: BTreeMap<NameBuf, Vec<NextHop>>,
     replies: usize,
+    /// Names of Interests of this node.
+    expressed: Vec<NameBuf>,
 }
 
 impl Node {
     fn new() -> Self {
         let mut router = Router::default();
         let mut effects = Vec::new();
-        let management = Management::new(ManagementConfig::default(), &mut router, &mut effects)
-            .expect("the default strategies exist");
+        let readvertise = ReadvertiseConfig { nlsr: true, origins: vec![0, 65] };
+        let config = ManagementConfig { readvertise, ..ManagementConfig::default() };
+        let management = Management::new(config, &mut router, &mut effects).expect("the default strategies exist");
         let now = Times { mono_ns: 0, unix_ms: 1_700_000_000_000 };
-        let mut node = Node { management, router, now, faces: Vec::new(), fib: BTreeMap::new(), replies: 0 };
+        let mut node = Node {
+            management,
+            router,
+            now,
+            faces: Vec::new(),
+            fib: BTreeMap::new(),
+            replies: 0,
+            expressed: Vec::new(),
+        };
         node.carry_out(effects, false);
         for (index, face) in REQUESTERS.into_iter().enumerate() {
             let remote = format!("fd://{}", 30 + index);
@@ -122,6 +139,14 @@ impl Node {
         let immediate = effects.iter().filter(|effect| matches!(effect, Effect::Reply { .. })).count();
         assert!(immediate <= 1, "{immediate} answers to one request");
         self.carry_out(effects, let_face_commands_fail);
+    }
+
+    /// An answer to an Interest of this node; a Nack if `refused`.
+    fn answer(&mut self, packet: &[u8], refused: bool) {
+        let mut effects = Vec::new();
+        let nack = refused.then_some(NackReason::NoRoute);
+        self.management.on_answer(self.now, packet, nack, &mut effects);
+        self.carry_out(effects, false);
     }
 
     /// Does what a router does with effects.
@@ -161,7 +186,12 @@ impl Node {
                         assert!(entry.iter().any(|hop| hop.face == face));
                     }
                 }
-                Effect::ConfigureCs { .. } | Effect::Express { .. } => {}
+                Effect::Express { packet } => {
+                    let interest = Interest::parse(&packet).expect("an Interest");
+                    assert!(interest.parameters_digest_is_valid(), "a command is signed");
+                    self.expressed.push(interest.name().to_buf());
+                }
+                Effect::ConfigureCs { .. } => {}
                 Effect::EraseCs { ticket, limit, .. } => {
                     let mut effects = Vec::new();
                     self.management.on_cs_erased(ticket, limit, &mut effects);
@@ -239,11 +269,19 @@ fuzz_target!(|input: &[u8]| {
             assert!(node.management.next_deadline().is_none_or(|deadline| deadline > node.now.mono_ns));
         }
         let requester = REQUESTERS[usize::from(action >> 5 & 1)];
-        let interest = match VERBS.get(usize::from(action & 0x0F)) {
-            Some(verb) => command(*verb, octets),
-            None => octets.to_vec(),
-        };
-        node.request(requester, &interest, action & 0x40 != 0);
+        let fails = action & 0x40 != 0;
+        match action & 0x0F {
+            ANSWER => {
+                if let Some(name) = node.expressed.pop() {
+                    node.answer(&DataBuilder::new(name).content(octets).sign_digest(), false);
+                }
+            }
+            RAW_ANSWER => node.answer(octets, fails),
+            verb => match VERBS.get(usize::from(verb)) {
+                Some(verb) => node.request(requester, &command(*verb, octets), fails),
+                None => node.request(requester, octets, fails),
+            },
+        }
         if action & 0x80 != 0 {
             node.face_closes(requester);
             node.face_appears(properties(requester, "fd://30".parse().expect("a FaceUri"), FaceScope::Local));

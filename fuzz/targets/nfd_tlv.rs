@@ -8,9 +8,9 @@ use std::fmt::Debug;
 
 use libfuzzer_sys::fuzz_target;
 use namewire_packet::nfd::{
-    ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DropCounter, FaceEventNotification,
-    FaceQueryFilter, FaceStatus, FaceUri, FibEntry, ForwarderStatus, RibEntry, StrategyChoice, decode_dataset,
-    encode_dataset,
+    ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DropCounter,
+    FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, ForwarderStatus, RibEntry, StrategyChoice,
+    decode_dataset, encode_dataset,
 };
 
 /// Decodes, encodes, decodes: both readings are the same.

@@ -214,7 +214,7 @@ impl Readvertise {
 /// Up to a twentieth of the pause, different for each prefix and attempt.
 fn jitter_ms(prefix: Name<'_>, attempt: u64, pause_ms: u64) -> u64 {
     let hash = sha256(&[prefix.value(), &attempt.to_be_bytes()]);
-    u64::from(u16::from_be_bytes([hash[0], hash[1]])) * (pause_ms / 20) >> 16
+    (u64::from(u16::from_be_bytes([hash[0], hash[1]])) * (pause_ms / 20)) >> 16
 }
 
 impl Management {
