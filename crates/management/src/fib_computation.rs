@@ -321,6 +321,12 @@ impl<'a> Lineage<'a> {
 
     /// The plain rule for a name with these routes and manual next hops.
     fn next_hops(&self, routes: &[Route], manual: &[NextHop]) -> Vec<NextHop> {
+        // Nearly always: one route, and nothing above it.
+        if let ([route], []) = (routes, manual)
+            && self.ancestors.iter().all(|ancestor| ancestor.routes.is_empty())
+        {
+            return vec![NextHop { face: route.face, cost: route.cost }];
+        }
         let mut taken: HashSet<FaceId> = manual.iter().map(|hop| hop.face).collect();
         let mut next_hops = manual.to_vec();
         take_best_per_face(routes.iter(), &mut taken, &mut next_hops);

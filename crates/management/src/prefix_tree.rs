@@ -9,7 +9,7 @@
 //! ```text
 //!   heads       | digest of each block's first name |
 //!                   │
-//!   blocks      | 7 2 9 …, digests | 4 1 …, digests | …     in canonical order, ≤ 256 a block
+//!   blocks      | 7 2 9 …, digests | 4 1 …, digests | …     in canonical order, ≤ 128 a block
 //!                   │
 //!   nodes       | … | key, value | … | free | …
 //!                      │
@@ -26,8 +26,8 @@
 use crate::{key_digests::KeyDigests, name_key::NameKey};
 use namewire_packet::Name;
 
-/// Numbers in a full block: half a page, so that moving them costs less than finding the place.
-const BLOCK_LEN: usize = 256;
+/// Numbers in a full block: with their digests 1.5 KiB, so that moving them costs less than finding the place.
+const BLOCK_LEN: usize = 128;
 
 /// Number of an entry: stays until it is removed, and is used again then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

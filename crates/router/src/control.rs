@@ -8,6 +8,7 @@ use crate::{
     environment::{FaceRecord, Node},
     messages::{ToControl, ToWorker, WorkerSender},
 };
+use namewire_engine::dispatch::Round;
 use namewire_management::{Effect, Management, ManagementConfig, StrategyError};
 use namewire_packet::{
     FaceId,
@@ -242,9 +243,14 @@ impl Control {
     /// A reply goes to the worker whose engine sent the Interest here, an Interest to the
     /// one that its name belongs to.
     fn send_from_internal(&mut self, packet: Vec<u8>, pit_token: Option<PitToken>) {
-        let headers = LpHeaders { pit_token, ..LpHeaders::default() };
-        let mut round = self.node.shared.dispatcher.route(0, &headers, &packet, &mut self.hashes);
-        let worker = round.take(0);
+        let dispatcher = &self.node.shared.dispatcher;
+        let (worker, round) = if dispatcher.workers() == 1 {
+            (0, Round::default())
+        } else {
+            let headers = LpHeaders { pit_token, ..LpHeaders::default() };
+            let mut round = dispatcher.route(0, &headers, &packet, &mut self.hashes);
+            (round.take(0), round)
+        };
         self.node.worker(worker).send(ToWorker::Packet { packet, pit_token, round });
     }
 
