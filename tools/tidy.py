@@ -34,12 +34,13 @@ ARROWS = {
     "faces": {"packet", "afxdp", "dpdk"},
     "afxdp": set(),
     "dpdk": set(),
-    "management": {"packet", "tables", "engine"},
-    "client": {"packet"},
+    "security": {"packet"},
+    "management": {"packet", "tables", "engine", "security"},
+    "client": {"packet", "security"},
     "tagnet": {"packet"},
     "repo": {"packet", "client"},
-    "router": {"packet", "tables", "engine", "faces", "management", "tagnet"},
-    "cli": {"packet", "router", "client", "repo", "tagnet"},
+    "router": {"packet", "tables", "engine", "faces", "management", "security", "tagnet"},
+    "cli": {"packet", "router", "client", "repo", "security", "tagnet"},
     "sim": {"packet", "tables", "engine", "management", "faces"},
 }
 MAY_USE_EVERYTHING = {"lab", "fuzz", "router-loom", "tables-loom"}

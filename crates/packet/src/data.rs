@@ -128,6 +128,12 @@ impl<'a> Data<'a> {
         SignatureInfo::parse_value(self.value(types::SIGNATURE_INFO)).unwrap_or(SignatureInfo::NULL)
     }
 
+    /// The octets of SignatureInfo, for what [`SignatureInfo`] passes over: a certificate's ValidityPeriod and
+    /// extensions (§5.2).
+    pub fn signature_info_value(&self) -> &'a [u8] {
+        self.value(types::SIGNATURE_INFO)
+    }
+
     /// SignatureValue.
     pub fn signature_value(&self) -> &'a [u8] {
         self.value(types::SIGNATURE_VALUE)
@@ -208,12 +214,20 @@ pub struct DataBuilder<'a> {
     freshness_ms: u64,
     final_block_id: Option<NameBuf>,
     content: &'a [u8],
+    signature_info_extension: &'a [u8],
 }
 
 impl<'a> DataBuilder<'a> {
     /// Starts a Data with an empty content.
     pub fn new(name: impl Into<NameBuf>) -> Self {
-        DataBuilder { name: name.into(), content_type: 0, freshness_ms: 0, final_block_id: None, content: &[] }
+        DataBuilder {
+            name: name.into(),
+            content_type: 0,
+            freshness_ms: 0,
+            final_block_id: None,
+            content: &[],
+            signature_info_extension: &[],
+        }
     }
 
     /// Sets ContentType; 0 is the default and is not written.
@@ -250,6 +264,12 @@ impl<'a> DataBuilder<'a> {
         self
     }
 
+    /// Sets elements that stand at the end of SignatureInfo: the ValidityPeriod of a certificate (§5.2).
+    pub fn signature_info_extension(mut self, elements: &'a [u8]) -> Self {
+        self.signature_info_extension = elements;
+        self
+    }
+
     /// Writes the packet signed with DigestSha256.
     pub fn sign_digest(&self) -> Vec<u8> {
         self.sign_with(signature_type::DIGEST_SHA256, None, |signed| sha256(&[signed]).to_vec())
@@ -273,6 +293,7 @@ impl<'a> DataBuilder<'a> {
                 if let Some(name) = key_locator {
                     tlv::write_nested(out, types::KEY_LOCATOR, |out| name.as_name().write_tlv(out));
                 }
+                out.extend_from_slice(self.signature_info_extension);
             });
             let signature = sign(&out[start..]);
             tlv::write_tlv(out, types::SIGNATURE_VALUE, &signature);

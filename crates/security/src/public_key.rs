@@ -1,0 +1,210 @@
+//! A public key, and whether a signature is its (packet-format §5.1, signature types 1, 3 and 5).
+//!
+//! Keys come as SubjectPublicKeyInfo (RFC 5280 §4.1.2.7), the content of a certificate: ECDSA on P-256, RSA of 2048 to
+//! 8192 bits, Ed25519. Octets that are not a packet's own are limited: [`SPKI_BYTES_MAX`] for a key, 1024 for a
+//! signature.
+
+use crate::{VerifyError, p256_parameters};
+use der::{
+    Decode, Reader, SliceReader,
+    asn1::{ObjectIdentifier, UintRef},
+};
+use namewire_packet::{digest::sha256, signature::signature_type};
+use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
+use spki::SubjectPublicKeyInfoRef;
+use std::{borrow::Cow, fmt};
+
+/// Longest SubjectPublicKeyInfo taken, in octets; RSA of 8192 bits needs 1062.
+pub const SPKI_BYTES_MAX: usize = 2048;
+/// Longest signature: RSA of [`RSA_BITS_MAX`].
+const SIGNATURE_BYTES_MAX: usize = RSA_BITS_MAX / 8;
+const RSA_BITS_MIN: usize = 2048;
+const RSA_BITS_MAX: usize = 8192;
+
+const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
+const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
+
+/// What a key signs with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyAlgorithm {
+    /// ECDSA on the curve P-256.
+    EcdsaP256,
+    /// RSA with a modulus of this many bits.
+    Rsa {
+        /// Length of the modulus.
+        bits: u16,
+    },
+    /// Ed25519.
+    Ed25519,
+}
+
+impl KeyAlgorithm {
+    /// SignatureType of the signatures that such a key makes.
+    pub const fn signature_type(self) -> u64 {
+        match self {
+            KeyAlgorithm::EcdsaP256 => signature_type::SHA256_ECDSA,
+            KeyAlgorithm::Rsa { .. } => signature_type::SHA256_RSA,
+            KeyAlgorithm::Ed25519 => signature_type::ED25519,
+        }
+    }
+
+    fn verifier(self) -> &'static dyn VerificationAlgorithm {
+        match self {
+            KeyAlgorithm::EcdsaP256 => &signature::ECDSA_P256_SHA256_ASN1,
+            KeyAlgorithm::Rsa { .. } => &signature::RSA_PKCS1_2048_8192_SHA256,
+            KeyAlgorithm::Ed25519 => &signature::ED25519,
+        }
+    }
+}
+
+impl fmt::Display for KeyAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyAlgorithm::EcdsaP256 => f.write_str("ECDSA P-256"),
+            KeyAlgorithm::Rsa { bits } => write!(f, "RSA {bits}"),
+            KeyAlgorithm::Ed25519 => f.write_str("Ed25519"),
+        }
+    }
+}
+
+/// Why some octets are not a public key that can be used here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PublicKeyError {
+    /// Longer than [`SPKI_BYTES_MAX`].
+    #[error("a public key of {0} octets is too long")]
+    TooLong(usize),
+    /// Not the DER of a SubjectPublicKeyInfo.
+    #[error("not the DER of a SubjectPublicKeyInfo")]
+    NotSpki,
+    /// An algorithm other than ECDSA, RSA and Ed25519.
+    #[error("unknown key algorithm {0}")]
+    UnknownAlgorithm(ObjectIdentifier),
+    /// A curve other than P-256.
+    #[error("the curve is not P-256")]
+    UnsupportedCurve,
+    /// The key is not a point in uncompressed form.
+    #[error("the key is not an uncompressed point of P-256")]
+    BadPoint,
+    /// Not an RSAPublicKey, or a public exponent that is even, 1, or above 2^33-1.
+    #[error("the RSA key is malformed")]
+    BadRsaKey,
+    /// An RSA modulus that is too short to be safe or too long to be checked.
+    #[error("an RSA key of {0} bits is not between 2048 and 8192")]
+    RsaSize(usize),
+    /// Not an Ed25519 key of 32 octets without parameters.
+    #[error("the Ed25519 key is malformed")]
+    BadEd25519Key,
+}
+
+/// A public key. Holding it proves that its form is right; that the point is on the curve is found out, and refused,
+/// when a signature is checked.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PublicKey {
+    algorithm: KeyAlgorithm,
+    /// Where in `spki` the octets are that `ring` reads.
+    key_at: usize,
+    spki: Vec<u8>,
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({})", self.algorithm)
+    }
+}
+
+impl PublicKey {
+    /// Reads a SubjectPublicKeyInfo.
+    pub fn from_spki(der: &[u8]) -> Result<Self, PublicKeyError> {
+        if der.len() > SPKI_BYTES_MAX {
+            return Err(PublicKeyError::TooLong(der.len()));
+        }
+        let spki = SubjectPublicKeyInfoRef::from_der(der).map_err(|_| PublicKeyError::NotSpki)?;
+        let key = spki.subject_public_key.as_bytes().ok_or(PublicKeyError::NotSpki)?;
+        let parameters = spki.algorithm.parameters;
+        let algorithm = match spki.algorithm.oid {
+            EC_PUBLIC_KEY => {
+                let parameters = parameters.ok_or(PublicKeyError::UnsupportedCurve)?;
+                let named = parameters.decode_as::<ObjectIdentifier>() == Ok(P256);
+                if !named && !p256_parameters::are_p256(parameters) {
+                    return Err(PublicKeyError::UnsupportedCurve);
+                }
+                if key.len() != 65 || key[0] != 4 {
+                    return Err(PublicKeyError::BadPoint);
+                }
+                KeyAlgorithm::EcdsaP256
+            }
+            RSA_ENCRYPTION => rsa_algorithm(key)?,
+            ED25519 if key.len() == 32 && parameters.is_none() => KeyAlgorithm::Ed25519,
+            ED25519 => return Err(PublicKeyError::BadEd25519Key),
+            other => return Err(PublicKeyError::UnknownAlgorithm(other)),
+        };
+        // The bit string is the last element: its octets end the whole.
+        Ok(PublicKey { algorithm, key_at: der.len() - key.len(), spki: der.to_vec() })
+    }
+
+    /// What the key signs with.
+    pub const fn algorithm(&self) -> KeyAlgorithm {
+        self.algorithm
+    }
+
+    /// The SubjectPublicKeyInfo as given.
+    pub fn spki(&self) -> &[u8] {
+        &self.spki
+    }
+
+    /// SHA-256 of the SubjectPublicKeyInfo: the KeyDigest of a KeyLocator (packet-format §5.1).
+    pub fn key_digest(&self) -> [u8; 32] {
+        sha256(&[&self.spki])
+    }
+
+    /// Checks a signature over the octets of `signed`, one piece after the other. The type that the packet names must
+    /// be the key's: what the key is for is never the sender's choice.
+    ///
+    /// Cost: one signature check, and a copy of the octets if they are in several pieces.
+    pub fn verify(&self, signed_type: u64, signed: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
+        if signed_type != self.algorithm.signature_type() {
+            return Err(VerifyError::WrongSignatureType { signature_type: signed_type, algorithm: self.algorithm });
+        }
+        if signature.is_empty() || signature.len() > SIGNATURE_BYTES_MAX {
+            return Err(VerifyError::BadSignatureLength(signature.len()));
+        }
+        let message = match signed {
+            [one] => Cow::Borrowed(*one),
+            several => Cow::Owned(several.concat()),
+        };
+        UnparsedPublicKey::new(self.algorithm.verifier(), &self.spki[self.key_at..])
+            .verify(&message, signature)
+            .map_err(|_| VerifyError::Mismatch)
+    }
+}
+
+/// Reads an RSAPublicKey (RFC 8017 §A.1.1) as far as to know that `ring` will take it.
+fn rsa_algorithm(key: &[u8]) -> Result<KeyAlgorithm, PublicKeyError> {
+    let numbers = |reader: &mut SliceReader<'_>| {
+        let modulus = reader.decode::<UintRef<'_>>()?;
+        let bits = modulus.as_bytes().len() * 8 - modulus.as_bytes().first().map_or(0, |o| o.leading_zeros() as usize);
+        let exponent = reader.decode::<u64>()?;
+        Ok::<_, der::Error>((bits, exponent))
+    };
+    let mut reader = SliceReader::new(key).map_err(|_| PublicKeyError::BadRsaKey)?;
+    let (bits, exponent) = reader.sequence(numbers).map_err(|_| PublicKeyError::BadRsaKey)?;
+    reader.finish().map_err(|_| PublicKeyError::BadRsaKey)?;
+    if !(3..1 << 33).contains(&exponent) || exponent.is_multiple_of(2) {
+        return Err(PublicKeyError::BadRsaKey);
+    }
+    match bits {
+        RSA_BITS_MIN..=RSA_BITS_MAX => Ok(KeyAlgorithm::Rsa { bits: bits as u16 }),
+        _ => Err(PublicKeyError::RsaSize(bits)),
+    }
+}
+
+/// Checks a DigestSha256 (signature type 0) over the octets of `signed`. It says that nothing was changed by mistake;
+/// it authenticates nobody.
+pub fn verify_digest_sha256(signed_type: u64, signed: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
+    if signed_type != signature_type::DIGEST_SHA256 {
+        return Err(VerifyError::OtherSignatureType(signed_type));
+    }
+    if signature == sha256(signed) { Ok(()) } else { Err(VerifyError::Mismatch) }
+}
