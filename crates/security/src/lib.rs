@@ -11,13 +11,19 @@
 
 pub mod certificate;
 mod hmac_key;
+#[cfg(feature = "key-chain")]
+pub mod key_chain;
 mod p256_parameters;
+mod private_key;
 mod public_key;
+mod signer;
 mod validity_period;
 mod verify_error;
 
 pub use certificate::{Certificate, CertificateError};
 pub use hmac_key::{HMAC_KEY_BYTES_MAX, HmacKey};
+pub use private_key::{PRIVATE_KEY_BYTES_MAX, PrivateKey, PrivateKeyError, SignError};
 pub use public_key::{KeyAlgorithm, PublicKey, PublicKeyError, SPKI_BYTES_MAX, verify_digest_sha256};
+pub use signer::{IssueError, Signer, issue_certificate};
 pub use validity_period::{ValidityPeriod, ValidityPeriodError};
 pub use verify_error::VerifyError;

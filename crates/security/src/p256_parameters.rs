@@ -1,4 +1,4 @@
-//! Is this the curve P-256, written out in full?
+//! Do these parameters name the curve P-256, or write it out in full?
 //!
 //! Certificates made by ndn-cxx up to 2018, among them testbed certificates still in use, carry the curve's numbers
 //! (RFC 3279 §2.3.5, ECParameters) instead of its name. Every number is compared, the base point too: a curve that
@@ -9,6 +9,7 @@ use der::{
     asn1::{AnyRef, BitStringRef, ObjectIdentifier, OctetStringRef, UintRef},
 };
 
+const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 const PRIME_FIELD: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.1.1");
 
 // SEC 2 §2.4.2, secp256r1.
@@ -19,9 +20,10 @@ const G_X: [u8; 32] = hex("6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13
 const G_Y: [u8; 32] = hex("4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5");
 const N: [u8; 32] = hex("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551");
 
-/// True if `parameters` are an ECParameters with exactly the numbers of P-256.
+/// True if `parameters` are the name of P-256, or an ECParameters with exactly its numbers.
 pub(crate) fn are_p256(parameters: AnyRef<'_>) -> bool {
-    parameters.sequence(|reader| read(reader)).unwrap_or(false)
+    parameters.decode_as::<ObjectIdentifier>() == Ok(P256)
+        || parameters.sequence(|reader| read(reader)).unwrap_or(false)
 }
 
 fn read(reader: &mut SliceReader<'_>) -> Result<bool, der::Error> {

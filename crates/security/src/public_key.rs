@@ -22,7 +22,6 @@ const RSA_BITS_MIN: usize = 2048;
 const RSA_BITS_MAX: usize = 8192;
 
 const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
-const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
@@ -99,14 +98,22 @@ pub enum PublicKeyError {
 }
 
 /// A public key. Holding it proves that its form is right; that the point is on the curve is found out, and refused,
-/// when a signature is checked.
-#[derive(Clone, PartialEq, Eq)]
+/// when a signature is checked. Keys are equal if they verify the same, however their curve is written down.
+#[derive(Clone)]
 pub struct PublicKey {
     algorithm: KeyAlgorithm,
     /// Where in `spki` the octets are that `ring` reads.
     key_at: usize,
     spki: Vec<u8>,
 }
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.algorithm == other.algorithm && self.spki[self.key_at..] == other.spki[other.key_at..]
+    }
+}
+
+impl Eq for PublicKey {}
 
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -125,9 +132,7 @@ impl PublicKey {
         let parameters = spki.algorithm.parameters;
         let algorithm = match spki.algorithm.oid {
             EC_PUBLIC_KEY => {
-                let parameters = parameters.ok_or(PublicKeyError::UnsupportedCurve)?;
-                let named = parameters.decode_as::<ObjectIdentifier>() == Ok(P256);
-                if !named && !p256_parameters::are_p256(parameters) {
+                if !parameters.is_some_and(p256_parameters::are_p256) {
                     return Err(PublicKeyError::UnsupportedCurve);
                 }
                 if key.len() != 65 || key[0] != 4 {

@@ -1,0 +1,257 @@
+//! The key chain on disk: what is written is read again, by the layout that other NDN software shares.
+#![cfg(feature = "key-chain")]
+
+use namewire_packet::NameBuf;
+use namewire_security::{
+    Certificate, KeyAlgorithm, PrivateKey, PublicKey,
+    key_chain::{KeyChain, KeyChainError, KeyChainLocation, KeyFileError, PibError, SafeBag, SafeBagError},
+};
+use serde_json::Value;
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+const NOW_MS: u64 = 1_795_254_446_000;
+const MESSAGE: &[u8] = b"message";
+
+fn name(uri: &str) -> NameBuf {
+    uri.parse().unwrap()
+}
+
+fn location(home: &Path) -> KeyChainLocation {
+    KeyChainLocation::new(None, None, home).unwrap()
+}
+
+fn create(home: &Path) -> KeyChain {
+    KeyChain::open_or_create(&location(home), home).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn an_identity_is_kept_and_signs_after_reopening() {
+    let home = tempfile::tempdir().unwrap();
+    let identity = name("/alice");
+    let certificate = create(home.path())
+        .add_identity_key(identity.as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS)
+        .unwrap();
+    assert_eq!(certificate.identity(), identity.as_name());
+    assert_eq!(certificate.issuer_id().value, b"self");
+    assert!(certificate.names_itself_as_issuer() && certificate.verify(&certificate.public_key().unwrap()).is_ok());
+    assert!(certificate.is_valid_at(NOW_MS) && !certificate.is_valid_at(NOW_MS - 2000));
+
+    // What other software looks for, by its path.
+    let ndn = home.path().join(".ndn");
+    assert_eq!([mode(&ndn), mode(&ndn.join("pib.db")), mode(&ndn.join("ndnsec-key-file"))], [0o700, 0o600, 0o700]);
+    let chain = KeyChain::open(&location(home.path()), home.path()).unwrap();
+    let file = chain.key_files().path(certificate.key_name());
+    assert!(file.starts_with(ndn.join("ndnsec-key-file")));
+    assert_eq!(mode(&file), 0o400);
+    assert!(fs::read_to_string(&file).unwrap().lines().all(|line| line.len() <= 64));
+    assert_eq!(chain.pib().tpm_locator().unwrap().as_deref(), Some("tpm-file:"));
+
+    let public = certificate.public_key().unwrap();
+    for by in [identity.as_name(), certificate.key_name(), certificate.name()] {
+        let signer = chain.signer(by).unwrap();
+        assert_eq!(signer.key_locator().unwrap().as_name(), certificate.name());
+        let signature = signer.sign(&[MESSAGE]).unwrap();
+        assert_eq!(public.verify(signer.signature_type(), &[MESSAGE], &signature), Ok(()));
+    }
+}
+
+#[test]
+fn the_first_is_the_default_until_another_is_chosen() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = create(home.path());
+    let make = |identity: &str| {
+        let key = PrivateKey::generate_ed25519().unwrap();
+        chain.add_identity_key(name(identity).as_name(), key, NOW_MS).unwrap()
+    };
+    let (first, second, other) = (make("/a"), make("/a"), make("/b"));
+    let default_identity = || {
+        let found: Vec<_> = chain.pib().identities().unwrap().into_iter().filter(|entry| entry.is_default).collect();
+        assert_eq!(found.len(), 1);
+        found[0].name.to_string()
+    };
+    assert_eq!(default_identity(), "/a");
+    chain.set_default(name("/b").as_name()).unwrap();
+    assert_eq!(default_identity(), "/b");
+    let default_key = |identity: &str| chain.key_of(name(identity).as_name()).unwrap().name;
+    assert_eq!(default_key("/a").as_name(), first.key_name());
+    chain.set_default(second.key_name()).unwrap();
+    assert_eq!(default_key("/a").as_name(), second.key_name());
+    assert_eq!(default_key("/b").as_name(), other.key_name());
+    assert!(matches!(chain.set_default(name("/c").as_name()), Err(KeyChainError::NotFound(_))));
+}
+
+#[test]
+fn what_is_removed_is_gone_with_what_belongs_to_it() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = create(home.path());
+    let make = || {
+        let key = PrivateKey::generate_ecdsa().unwrap();
+        chain.add_identity_key(name("/a").as_name(), key, NOW_MS).unwrap()
+    };
+    let (first, second) = (make(), make());
+    chain.remove(first.name()).unwrap();
+    assert_eq!(chain.certificate_of(first.key_name()).unwrap(), None);
+    assert_eq!(chain.signer(first.key_name()).unwrap().key_locator().unwrap().as_name(), first.key_name());
+    chain.remove(first.key_name()).unwrap();
+    assert!(!chain.key_files().has(first.key_name()) && chain.key_files().has(second.key_name()));
+    assert!(matches!(chain.signer(name("/a").as_name()), Err(KeyChainError::NoKey(_))), "no default is left");
+    chain.remove(name("/a").as_name()).unwrap();
+    assert!(!chain.key_files().has(second.key_name()));
+    assert_eq!(chain.pib().identities().unwrap(), []);
+    assert_eq!(chain.pib().certificates(second.key_name()).unwrap(), []);
+    assert!(matches!(chain.remove(name("/a").as_name()), Err(KeyChainError::NotFound(_))));
+}
+
+#[test]
+fn a_key_that_is_missing_damaged_or_another_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = create(home.path());
+    let identity = name("/a");
+    let key = || PrivateKey::generate_ecdsa().unwrap();
+    let certificate = chain.add_identity_key(identity.as_name(), key(), NOW_MS).unwrap();
+    let again = chain.key_files().save(certificate.key_name(), &key());
+    assert!(matches!(again, Err(KeyFileError::Exists(_))));
+    chain.key_files().remove(certificate.key_name()).unwrap();
+    let failure = || chain.signer(identity.as_name()).unwrap_err();
+    assert!(matches!(failure(), KeyChainError::KeyFile(KeyFileError::Missing(_))));
+    chain.key_files().save(certificate.key_name(), &key()).unwrap();
+    assert!(matches!(failure(), KeyChainError::OtherKey(_)));
+    let path = chain.key_files().path(certificate.key_name());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&path, "not Base64!").unwrap();
+    assert!(matches!(failure(), KeyChainError::KeyFile(KeyFileError::NotBase64(_))));
+    fs::write(&path, "QUJD\n").unwrap();
+    assert!(matches!(failure(), KeyChainError::KeyFile(KeyFileError::BadKey { .. })));
+    fs::write(&path, "A".repeat(20_000)).unwrap();
+    assert!(matches!(failure(), KeyChainError::KeyFile(KeyFileError::NotBase64(_))));
+}
+
+#[test]
+fn reading_makes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let missing = KeyChain::open(&location(home.path()), home.path()).unwrap_err();
+    assert!(matches!(missing, KeyChainError::Pib(PibError::Missing(_))));
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+/// python-ndn names the directory of the keys itself, and binds the locator as a blob.
+#[test]
+fn the_place_of_the_keys_is_what_the_pib_says() {
+    let home = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let place = elsewhere.path().join("ndnsec-key-file");
+    drop(create(home.path()));
+    let raw = rusqlite::Connection::open(home.path().join(".ndn/pib.db")).unwrap();
+    let locator = format!("tpm-file:{}", place.display());
+    raw.execute("UPDATE tpmInfo SET tpm_locator = ?1", [locator.as_bytes()]).unwrap();
+    let chain = create(home.path());
+    let certificate =
+        chain.add_identity_key(name("/a").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    assert!(chain.key_files().path(certificate.key_name()).starts_with(&place));
+    assert_eq!(chain.pib().tpm_locator().unwrap(), Some(locator));
+
+    let explicit = |tpm: &str| {
+        let location = KeyChainLocation::new(None, Some(tpm), home.path()).unwrap();
+        KeyChain::open(&location, home.path())
+    };
+    assert!(
+        explicit(&format!("tpm-file:{}", elsewhere.path().display())).is_ok(),
+        "the same place, as ndn-cxx names it"
+    );
+    assert!(matches!(explicit("tpm-file:/other"), Err(KeyChainError::OtherTpm { .. })));
+    raw.execute("UPDATE tpmInfo SET tpm_locator = 'tpm-osxkeychain:'", []).unwrap();
+    assert!(matches!(KeyChain::open(&location(home.path()), home.path()), Err(KeyChainError::Locator(_))));
+}
+
+#[test]
+fn damaged_rows_are_named() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = create(home.path());
+    let raw = rusqlite::Connection::open(home.path().join(".ndn/pib.db")).unwrap();
+    raw.execute("INSERT INTO identities (identity) VALUES (x'0801')", []).unwrap();
+    assert!(matches!(chain.pib().identities(), Err(PibError::Damaged("identities"))));
+    fs::write(home.path().join(".ndn/pib.db"), b"not a database, but longer than nothing").unwrap();
+    assert!(matches!(KeyChain::open(&location(home.path()), home.path()), Err(KeyChainError::Pib(PibError::Sql(_)))));
+}
+
+#[test]
+fn a_safe_bag_carries_a_key_to_another_key_chain() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (here, there) = (create(here.path()), create(there.path()));
+    let identity = name("/alice");
+    let certificate =
+        here.add_identity_key(identity.as_name(), PrivateKey::generate_ed25519().unwrap(), NOW_MS).unwrap();
+    let bag = here.export_safe_bag(identity.as_name(), b"pass").unwrap();
+    let bag = SafeBag::parse(&bag.to_wire()).unwrap();
+    let wrong = there.import_safe_bag(&bag, b"word").unwrap_err();
+    assert!(matches!(wrong, KeyChainError::SafeBag(SafeBagError::WrongPassphrase)), "{wrong}");
+    there.import_safe_bag(&bag, b"pass").unwrap();
+    assert!(matches!(there.import_safe_bag(&bag, b"pass"), Err(KeyChainError::Exists(_))));
+    let signer = there.signer(identity.as_name()).unwrap();
+    assert_eq!(signer.key_locator().unwrap().as_name(), certificate.name());
+    let signature = signer.sign(&[MESSAGE]).unwrap();
+    assert_eq!(certificate.public_key().unwrap().verify(5, &[MESSAGE], &signature), Ok(()));
+}
+
+/// Bags as ndn-cxx makes them: OpenSSL's encryption of a PKCS#8 key.
+#[test]
+fn bags_locked_by_openssl_are_opened() {
+    let vectors: Value = serde_json::from_str(include_str!("vectors.json")).unwrap();
+    let octets = |value: &Value| -> Vec<u8> {
+        let digits = value.as_str().unwrap();
+        (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
+    };
+    let passphrase = vectors["password"].as_str().unwrap().as_bytes();
+    let mut opened = 0;
+    for vector in vectors["certificates"].as_array().unwrap() {
+        let certificate = octets(&vector["wire"]);
+        for key in vectors["keys"].as_array().unwrap() {
+            let mut inner = certificate.clone();
+            namewire_packet::tlv::write_tlv(&mut inner, 129, &octets(&key["encrypted_pkcs8"]));
+            let mut wire = Vec::new();
+            namewire_packet::tlv::write_tlv(&mut wire, 128, &inner);
+            let bag = SafeBag::parse(&wire).unwrap();
+            assert_eq!(bag.to_wire(), wire);
+            match bag.open(passphrase) {
+                Ok(private) => {
+                    assert_eq!(key["id"], vector["key"]);
+                    assert_eq!(bag.certificate().public_key().as_ref(), Ok(private.public_key()));
+                    opened += 1;
+                }
+                Err(error) => {
+                    assert_ne!(key["id"], vector["key"], "{error}");
+                    assert_eq!(error, SafeBagError::OtherKey);
+                }
+            }
+            assert_eq!(bag.open(b"wrong").unwrap_err(), SafeBagError::WrongPassphrase);
+        }
+    }
+    assert_eq!(opened, 4);
+}
+
+#[test]
+fn certificates_from_an_issuer_need_their_key() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = create(home.path());
+    let own = chain.add_identity_key(name("/a").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    let issue = |spki: &[u8], version| -> Certificate {
+        let signer = chain.signer(name("/a").as_name()).unwrap();
+        let issuer = namewire_packet::Component::generic(b"root");
+        let validity = own.validity();
+        namewire_security::issue_certificate(&signer, own.key_name(), spki, issuer, version, validity).unwrap()
+    };
+    let issued = issue(own.spki(), 7);
+    chain.import_certificate(&issued).unwrap();
+    chain.set_default(issued.name()).unwrap();
+    assert_eq!(chain.signer(name("/a").as_name()).unwrap().key_locator().unwrap().as_name(), issued.name());
+    let foreign = PrivateKey::generate_ecdsa().unwrap();
+    let misled = issue(foreign.public_key().spki(), 8);
+    assert!(matches!(chain.import_certificate(&misled), Err(KeyChainError::OtherKey(_))));
+    chain.remove(name("/a").as_name()).unwrap();
+    assert!(matches!(chain.import_certificate(&issued), Err(KeyChainError::NotFound(_))));
+    assert_eq!(PublicKey::from_spki(issued.spki()).unwrap().algorithm(), KeyAlgorithm::EcdsaP256);
+}
