@@ -112,7 +112,7 @@ impl From<ControlError> for Failure {
             ControlError::Refused(response) => {
                 Failure::new(ExitCode::Failed, format!("the forwarder refused: {} ({})", response.text, response.code))
             }
-            ControlError::Malformed(_) => Failure::new(ExitCode::Failed, error.to_string()),
+            ControlError::Malformed(_) | ControlError::Sign(_) => Failure::new(ExitCode::Failed, error.to_string()),
         }
     }
 }

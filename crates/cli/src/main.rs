@@ -7,6 +7,7 @@ mod face;
 mod face_reference;
 mod failure;
 mod get;
+mod key;
 mod name_argument;
 mod nfdc;
 mod output;
@@ -24,6 +25,7 @@ mod strategy;
 use clap::{Parser, Subcommand};
 use failure::{ExitCode, Failure};
 use namewire_client::{Client, TransportUri};
+use namewire_packet::NameBuf;
 use output::Output;
 
 /// Named Data Networking from the command line.
@@ -46,6 +48,9 @@ struct Global {
     /// [default: NDN_CLIENT_TRANSPORT, client.conf, then the usual sockets]
     #[arg(long, global = true, value_name = "URI")]
     transport: Option<TransportUri>,
+    /// Sign commands with the default key of this identity of the key chain (or with the key or certificate named)
+    #[arg(long, global = true, value_name = "NAME", value_parser = name_argument::parse)]
+    identity: Option<NameBuf>,
     /// Print JSON instead of text
     #[arg(long, global = true)]
     json: bool,
@@ -53,10 +58,16 @@ struct Global {
 
 impl Global {
     async fn connect(&self) -> Result<Client, Failure> {
-        match &self.transport {
-            Some(uri) => Ok(Client::connect_to(uri.clone()).await?),
-            None => Ok(Client::connect().await?),
-        }
+        // Before connecting: a missing key is the user's to mend, whether or not a forwarder runs.
+        let signer = self.identity.as_ref().map(key::signer).transpose()?;
+        let client = match &self.transport {
+            Some(uri) => Client::connect_to(uri.clone()).await?,
+            None => Client::connect().await?,
+        };
+        Ok(match signer {
+            Some(signer) => client.sign_commands_with(signer),
+            None => client,
+        })
     }
 
     fn output(&self) -> Output {
@@ -82,6 +93,9 @@ enum Command {
     /// Show and configure the Content Store
     #[command(subcommand)]
     Cs(cs::Command),
+    /// Show and change this user's identities, keys and certificates
+    #[command(subcommand)]
+    Key(key::Command),
     /// Fetch one Data packet and print its content
     Peek(peek::Args),
     /// Answer one Interest with the content on standard input
@@ -143,6 +157,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Route(command) => route::execute(global, command).await,
         Command::Strategy(command) => strategy::execute(global, command).await,
         Command::Cs(command) => cs::execute(global, command).await,
+        Command::Key(command) => key::execute(global, command),
         Command::Peek(args) => peek::execute(global, args).await,
         Command::Poke(args) => poke::execute(global, args).await,
         Command::Ping(args) => ping::execute(global, args).await,
@@ -189,6 +204,17 @@ mod tests {
             "namewire cs config --capacity 1000 --admit on --serve off",
             "namewire cs erase /a",
             "namewire cs erase / --count 300",
+            "namewire key list --json",
+            "namewire key make /alice --type ed25519",
+            "namewire key make /alice --from rsa.pem",
+            "namewire key show /alice",
+            "namewire key default /alice",
+            "namewire key delete /alice/KEY/1",
+            "namewire key export-cert /alice -o alice.cert",
+            "namewire key export /alice --passphrase-file phrase",
+            "namewire key import alice.bag --passphrase-file phrase",
+            "namewire --identity /alice key issue bob.cert --days 30 --issuer-id alice",
+            "namewire route add /a 259 --identity /alice",
             "namewire peek /a -p -f --lifetime 1000 --payload -v --timeout 5000",
             "namewire poke /a --freshness 1000",
             "namewire ping /a -c 3 -i 100",
@@ -224,6 +250,11 @@ mod tests {
             "namewire cs config --admit maybe",
             "namewire cs erase",
             "namewire cs erase /a --count 0",
+            "namewire key make /",
+            "namewire key make /a --type dsa",
+            "namewire key make /a --type rsa --from rsa.pem",
+            "namewire key export /a",
+            "namewire --identity alice status",
             "namewire peek /a --lifetime 0",
             "namewire put file /a --chunk-size 0",
             "namewire put file /a --chunk-size 8193",

@@ -15,6 +15,7 @@ use crate::{
     transport_uri::TransportUri,
 };
 use namewire_packet::{Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, Nonce, PacketError};
+use namewire_security::Signer;
 use std::{io, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -88,6 +89,7 @@ impl Drop for Connection {
 #[derive(Clone)]
 pub struct Client {
     connection: Arc<Connection>,
+    pub(crate) command_signer: Signer,
 }
 
 /// An Interest on its way. Dropping it forgets the Interest.
@@ -156,7 +158,15 @@ impl Client {
         let face = Arc::new(Face::default());
         let [reader, _writer] = run(&face);
         let slots = Arc::new(Semaphore::new(PENDING_INTERESTS_MAX));
-        Client { connection: Arc::new(Connection { face, slots, transport, is_local, reader }) }
+        let connection = Arc::new(Connection { face, slots, transport, is_local, reader });
+        Client { connection, command_signer: Signer::digest() }
+    }
+
+    /// Signs the commands of this handle, and of clones made of it later, by `signer`; until then DigestSha256 does, which
+    /// a forwarder takes from local applications only.
+    pub fn sign_commands_with(mut self, signer: Signer) -> Self {
+        self.command_signer = signer;
+        self
     }
 
     /// What this client is connected to, unless it was made from a stream.

@@ -7,6 +7,8 @@
 //! final: if it does not answer, nothing else is tried, because talking to another
 //! router than the one named would be worse than an error.
 //!
+//! The same environment and file say where the key chain is ([`Environment::key_chain_locators`]).
+//!
 //! Source: ndn-cxx `util/config-file.cpp` (search order of client.conf: `$HOME/.ndn`,
 //! the configured directory, `/etc/ndn`; first hit only) and `face.cpp`.
 
@@ -19,6 +21,11 @@ use std::{
 
 /// Overrides the configuration file.
 pub const TRANSPORT_VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
+
+/// Names the public half of the key chain; overrides the configuration file.
+pub const PIB_VARIABLE: &str = "NDN_CLIENT_PIB";
+/// Names the private half of the key chain; overrides the configuration file.
+pub const TPM_VARIABLE: &str = "NDN_CLIENT_TPM";
 
 /// Largest client.conf that is read, in octets.
 const CLIENT_CONF_BYTES_MAX: u64 = 64 * 1024;
@@ -82,6 +89,10 @@ pub enum DiscoveryError {
 pub struct Environment {
     /// `NDN_CLIENT_TRANSPORT`.
     pub transport: Option<String>,
+    /// `NDN_CLIENT_PIB`.
+    pub pib: Option<String>,
+    /// `NDN_CLIENT_TPM`.
+    pub tpm: Option<String>,
     /// `HOME`.
     pub home: Option<PathBuf>,
     /// `XDG_RUNTIME_DIR`.
@@ -94,8 +105,11 @@ impl Environment {
     /// Reads the environment of this process.
     pub fn of_process() -> Self {
         let path = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let text = |name| env::var(name).ok().filter(|value| !value.is_empty());
         Environment {
-            transport: env::var(TRANSPORT_VARIABLE).ok().filter(|value| !value.is_empty()),
+            transport: text(TRANSPORT_VARIABLE),
+            pib: text(PIB_VARIABLE),
+            tpm: text(TPM_VARIABLE),
             home: path("HOME"),
             xdg_runtime_dir: path("XDG_RUNTIME_DIR"),
             conf_dirs: ["/usr/local/etc/ndn", "/etc/ndn"].map(PathBuf::from).to_vec(),
@@ -111,25 +125,40 @@ impl Environment {
         if let Some(text) = &self.transport {
             return chosen(text, TransportSource::Environment);
         }
-        let home_conf = self.home.iter().map(|home| home.join(".ndn"));
-        for dir in home_conf.chain(self.conf_dirs.iter().cloned()) {
-            let path = dir.join("client.conf");
-            match read_client_conf(&path) {
-                Ok(text) => {
-                    // First hit only, also when it says nothing of a transport.
-                    if let Some(value) = transport_of_client_conf(&text) {
-                        return chosen(value, TransportSource::ClientConf(path));
-                    }
-                    break;
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(DiscoveryError::ClientConf { path, error }),
-            }
+        if let Some((path, text)) = self.client_conf()?
+            && let Some(value) = value_in_client_conf(&text, "transport")
+        {
+            return chosen(value, TransportSource::ClientConf(path));
         }
         Ok(TransportChoice {
             source: TransportSource::Default,
             candidates: self.default_sockets().into_iter().map(TransportUri::Unix).collect(),
         })
+    }
+
+    /// The locators of the key chain, `pib-sqlite3:…` and `tpm-file:…`, as far as environment or client.conf name them.
+    pub fn key_chain_locators(&self) -> Result<(Option<String>, Option<String>), DiscoveryError> {
+        if self.pib.is_some() && self.tpm.is_some() {
+            return Ok((self.pib.clone(), self.tpm.clone()));
+        }
+        let conf = self.client_conf()?.map_or(String::new(), |(_, text)| text);
+        let or_in_conf =
+            |named: &Option<String>, key| named.clone().or_else(|| value_in_client_conf(&conf, key).map(str::to_owned));
+        Ok((or_in_conf(&self.pib, "pib"), or_in_conf(&self.tpm, "tpm")))
+    }
+
+    /// The first client.conf that exists, whatever it says; the others do not count.
+    fn client_conf(&self) -> Result<Option<(PathBuf, String)>, DiscoveryError> {
+        let home_conf = self.home.iter().map(|home| home.join(".ndn"));
+        for dir in home_conf.chain(self.conf_dirs.iter().cloned()) {
+            let path = dir.join("client.conf");
+            match read_client_conf(&path) {
+                Ok(text) => return Ok(Some((path, text))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(DiscoveryError::ClientConf { path, error }),
+            }
+        }
+        Ok(None)
     }
 
     /// Where a forwarder's socket may be, most public first.
@@ -190,13 +219,13 @@ fn read_client_conf(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Value of `transport=` in INI text; `;` and `#` begin comments, sections are ignored.
-fn transport_of_client_conf(text: &str) -> Option<&str> {
+/// Value of `wanted=` in INI text; `;` and `#` begin comments, sections are ignored.
+fn value_in_client_conf<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
     text.lines()
         .map(str::trim)
         .filter(|line| !line.starts_with([';', '#', '[']))
         .filter_map(|line| line.split_once('='))
-        .find(|(key, _)| key.trim() == "transport")
+        .find(|(key, _)| key.trim() == wanted)
         .map(|(_, value)| value.split(" ;").next().unwrap_or("").trim())
         .filter(|value| !value.is_empty())
 }
@@ -210,7 +239,7 @@ mod tests {
             home: Some(home.to_owned()),
             conf_dirs: vec![home.join("etc")],
             xdg_runtime_dir: Some(home.join("run")),
-            transport: None,
+            ..Environment::default()
         }
     }
 
@@ -249,6 +278,19 @@ mod tests {
         }
         let choice = environment(dir.path()).choose_transport().unwrap();
         assert_eq!(choice.source, TransportSource::Default);
+    }
+
+    #[test]
+    fn the_key_chain_is_where_environment_or_file_say() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut env = environment(dir.path());
+        assert_eq!(env.key_chain_locators().unwrap(), (None, None));
+        fs::create_dir(dir.path().join(".ndn")).unwrap();
+        fs::write(dir.path().join(".ndn/client.conf"), "pib=pib-sqlite3:/p ; here\ntpm=tpm-file:/t\n").unwrap();
+        let locators = |pib: &str, tpm: &str| (Some(pib.to_owned()), Some(tpm.to_owned()));
+        assert_eq!(env.key_chain_locators().unwrap(), locators("pib-sqlite3:/p", "tpm-file:/t"));
+        env.tpm = Some("tpm-file:/other".into());
+        assert_eq!(env.key_chain_locators().unwrap(), locators("pib-sqlite3:/p", "tpm-file:/other"));
     }
 
     #[test]

@@ -20,7 +20,7 @@
 //! * [`SegmentFetch`] and [`SegmentPublisher`]: objects of many packets.
 //!
 //! It needs a Tokio runtime (a current-thread one will do) and keeps to one connection per
-//! [`Client`]. Signatures: DigestSha256 only.
+//! [`Client`]. Data carry DigestSha256; commands too, unless [`Client::sign_commands_with`] is given a key.
 
 mod client;
 pub mod congestion_window;

@@ -1,7 +1,7 @@
 //! The NFD management protocol, from the client's side.
 //!
-//! Commands are signed Interests of packet format v0.3 with DigestSha256, SignatureNonce
-//! and SignatureTime. All DigestSha256 clients of a forwarder may count as one key whose
+//! Commands are signed Interests of packet format v0.3 with SignatureNonce and SignatureTime, by DigestSha256 unless
+//! [`Client::sign_commands_with`] has been told of a key. All DigestSha256 clients of a forwarder may count as one key whose
 //! times must strictly increase, so this process never uses a millisecond twice
 //! ([`next_signature_time_ms`]). Datasets are fetched as segmented objects and decoded
 //! after joining, because NFD cuts entries in the middle.
@@ -17,6 +17,7 @@ use namewire_packet::{
     FaceId, InterestBuilder, NameBuf, SignedInterestFields,
     nfd::{self, ControlParameters, ControlResponse, DatasetEntry, NfdError, origin, route_flags},
 };
+use namewire_security::SignError;
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::{SystemTime, UNIX_EPOCH},
@@ -38,6 +39,9 @@ pub enum ControlError {
     /// The answer makes no sense.
     #[error("the forwarder's answer is malformed: {0}")]
     Malformed(NfdError),
+    /// The command could not be signed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
     /// The forwarder refused.
     #[error("refused: {} {}", .0.code, .0.text)]
     Refused(Box<ControlResponse>),
@@ -118,7 +122,7 @@ impl Client {
             ..SignedInterestFields::default()
         };
         let command = InterestBuilder::new(name).nonce(fresh_nonce()).lifetime_ms(COMMAND_LIFETIME_MS);
-        let data = self.express_wire(&command.sign_digest(&fields)).await?;
+        let data = self.express_wire(&self.command_signer.sign_interest(&command, &fields)?).await?;
         let response = ControlResponse::decode(data.data().content()).map_err(ControlError::Malformed)?;
         if response.code == 200 { Ok(response) } else { Err(ControlError::Refused(Box::new(response))) }
     }

@@ -4,7 +4,7 @@
 
 use der::DateTime;
 use namewire_packet::tlv::{self, Reader, types};
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 const NOT_BEFORE: u32 = 254;
 const NOT_AFTER: u32 = 255;
@@ -60,6 +60,16 @@ impl ValidityPeriod {
     }
 }
 
+impl fmt::Display for ValidityPeriod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", date_time(self.not_before_ms), date_time(self.not_after_ms))
+    }
+}
+
+fn date_time(unix_ms: u64) -> DateTime {
+    DateTime::from_unix_duration(Duration::from_millis(unix_ms)).unwrap_or(DateTime::INFINITY)
+}
+
 fn parse_time(text: &[u8]) -> Result<u64, ValidityPeriodError> {
     let bad = ValidityPeriodError::BadTime;
     if text.len() != 15 || text[8] != b'T' {
@@ -77,7 +87,7 @@ fn parse_time(text: &[u8]) -> Result<u64, ValidityPeriodError> {
 }
 
 fn format_time(unix_ms: u64) -> String {
-    let time = DateTime::from_unix_duration(Duration::from_millis(unix_ms)).unwrap_or(DateTime::INFINITY);
+    let time = date_time(unix_ms);
     format!(
         "{:04}{:02}{:02}T{:02}{:02}{:02}",
         time.year(),
@@ -114,6 +124,7 @@ mod tests {
     fn both_ends_belong_to_the_period() {
         let period = ValidityPeriod { not_before_ms: 1_000, not_after_ms: 5_000 };
         assert_eq!([999, 1_000, 5_000, 5_001].map(|ms| period.contains(ms)), [false, true, true, false]);
+        assert_eq!(period.to_string(), "1970-01-01T00:00:01Z to 1970-01-01T00:00:05Z");
         let wire = period.to_tlv();
         assert_eq!(ValidityPeriod::parse_value(tlv::read_element(&wire).unwrap().value), Ok(period));
     }

@@ -1,0 +1,447 @@
+//! `namewire key`: the identities, keys and certificates of this user, in the key chain that ndn-cxx's and python-ndn's
+//! tools use too (drop-in §3).
+//!
+//! Certificates and safe bags are read and written as `ndnsec` does: Base64 in lines of 64 characters.
+
+use crate::{
+    Failure, Global,
+    failure::ExitCode,
+    name_argument,
+    output::{fields, write_out},
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use namewire_client::discovery::Environment;
+use namewire_packet::{Component, KeyLocator, NameBuf};
+use namewire_security::{
+    Certificate, PrivateKey, PublicKey, Signer, ValidityPeriod, issue_certificate,
+    key_chain::{Entry, KeyChain, KeyChainError, KeyChainLocation, PibError, SafeBag},
+};
+use serde::Serialize;
+use std::{
+    fs,
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+use zeroize::Zeroizing;
+
+/// Largest file read: a safe bag in Base64, with room.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+const LINE_CHARACTERS: usize = 64;
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// List identities with their keys and certificates; a star marks the default of each
+    List,
+    /// Make a key with a self-signed certificate for an identity, which is made too if it is new
+    Make {
+        /// Whose key it is, for example /alice
+        #[arg(value_parser = name_argument::parse_not_root)]
+        name: NameBuf,
+        /// What the key signs with
+        #[arg(long = "type", value_enum, default_value = "ecdsa", conflicts_with = "from")]
+        kind: KeyType,
+        /// Take an existing private key (PKCS#8, SEC 1 or PKCS#1; PEM or DER; - is standard input), for example RSA
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
+    /// Show what is known of a certificate, or of the default one of an identity or a key
+    Show {
+        /// Name of an identity, a key or a certificate
+        #[arg(value_parser = name_argument::parse)]
+        name: NameBuf,
+    },
+    /// Make an identity the default, or a key that of its identity, or a certificate that of its key
+    Default {
+        /// Name of an identity, a key or a certificate
+        #[arg(value_parser = name_argument::parse)]
+        name: NameBuf,
+    },
+    /// Delete an identity, a key or a certificate, and what belongs to it, private keys too
+    Delete {
+        /// Name of an identity, a key or a certificate
+        #[arg(value_parser = name_argument::parse)]
+        name: NameBuf,
+    },
+    /// Print a certificate for others to have
+    ExportCert {
+        /// Name of an identity, a key or a certificate
+        #[arg(value_parser = name_argument::parse)]
+        name: NameBuf,
+        /// Write to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Print a certificate with its private key, locked with a pass phrase (a safe bag, as of ndnsec export)
+    Export {
+        /// Name of an identity, a key or a certificate
+        #[arg(value_parser = name_argument::parse)]
+        name: NameBuf,
+        /// File whose first line is the pass phrase
+        #[arg(long, value_name = "FILE")]
+        passphrase_file: PathBuf,
+        /// Write to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Take a safe bag, or a certificate of a key that is here
+    Import {
+        /// File to read; - is standard input
+        file: PathBuf,
+        /// File whose first line is the pass phrase of the safe bag
+        #[arg(long, value_name = "FILE")]
+        passphrase_file: Option<PathBuf>,
+    },
+    /// Certify somebody's key: read their certificate, print one issued by the identity named with --identity
+    Issue {
+        /// Certificate of the key to certify; - is standard input
+        file: PathBuf,
+        /// How long it holds
+        #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u64).range(1..=36500))]
+        days: u64,
+        /// What the certificate's name says of the issuer
+        #[arg(long, default_value = "NA")]
+        issuer_id: String,
+        /// Write to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum KeyType {
+    /// ECDSA on P-256, which every NDN software reads
+    Ecdsa,
+    /// Ed25519
+    Ed25519,
+    /// RSA: cannot be made here, see --from
+    Rsa,
+}
+
+pub(crate) fn execute(global: &Global, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::List => list(global),
+        Command::Make { name, kind, from } => make(global, &name, kind, from.as_deref()),
+        Command::Show { name } => show(global, &name),
+        Command::Default { name } => Ok(open_to_change()?.set_default(name.as_name())?),
+        Command::Delete { name } => Ok(open_to_change()?.remove(name.as_name())?),
+        Command::ExportCert { name, output } => {
+            let entry = certificate_entry(&open()?, &name)?;
+            write_base64(&entry.octets, output.as_deref())
+        }
+        Command::Export { name, passphrase_file, output } => {
+            let bag = open()?.export_safe_bag(name.as_name(), &read_passphrase(&passphrase_file)?)?;
+            write_base64(&bag.to_wire(), output.as_deref())
+        }
+        Command::Import { file, passphrase_file } => import(&file, passphrase_file.as_deref()),
+        Command::Issue { file, days, issuer_id, output } => issue(global, &file, days, &issuer_id, output.as_deref()),
+    }
+}
+
+/// The signer for `--identity`, which may also name a key or a certificate.
+pub(crate) fn signer(name: &NameBuf) -> Result<Signer, Failure> {
+    Ok(open()?.signer(name.as_name())?)
+}
+
+fn open() -> Result<KeyChain, Failure> {
+    let (location, home) = location()?;
+    Ok(KeyChain::open(&location, &home)?)
+}
+
+/// Opens the key chain, which must exist, to be changed.
+fn open_to_change() -> Result<KeyChain, Failure> {
+    open()?;
+    open_or_create()
+}
+
+fn open_or_create() -> Result<KeyChain, Failure> {
+    let (location, home) = location()?;
+    Ok(KeyChain::open_or_create(&location, &home)?)
+}
+
+fn location() -> Result<(KeyChainLocation, PathBuf), Failure> {
+    let environment = Environment::of_process();
+    let (pib, tpm) = environment
+        .key_chain_locators()
+        .map_err(|error| Failure::new(ExitCode::Failed, format!("no key chain: {error}")))?;
+    // Without HOME, where this was started: so does ndn-cxx.
+    let home = environment.home.unwrap_or_else(|| PathBuf::from("."));
+    let location = KeyChainLocation::new(pib.as_deref(), tpm.as_deref(), &home).map_err(KeyChainError::from)?;
+    Ok((location, home))
+}
+
+impl From<KeyChainError> for Failure {
+    fn from(error: KeyChainError) -> Self {
+        match &error {
+            KeyChainError::NotFound(_) | KeyChainError::NoKey(_) => Failure::not_found(error.to_string()),
+            KeyChainError::Pib(PibError::Missing(_)) => {
+                Failure::not_found(format!("{error}; `namewire key make` makes one"))
+            }
+            _ => Failure::new(ExitCode::Failed, error.to_string()),
+        }
+    }
+}
+
+impl From<PibError> for Failure {
+    fn from(error: PibError) -> Self {
+        KeyChainError::from(error).into()
+    }
+}
+
+#[derive(Serialize)]
+struct IdentityLine {
+    identity: String,
+    is_default: bool,
+    keys: Vec<KeyLine>,
+}
+
+#[derive(Serialize)]
+struct KeyLine {
+    key: String,
+    is_default: bool,
+    algorithm: String,
+    has_private_key: bool,
+    certificates: Vec<CertificateLine>,
+}
+
+#[derive(Serialize)]
+struct CertificateLine {
+    certificate: String,
+    is_default: bool,
+}
+
+fn list(global: &Global) -> Result<(), Failure> {
+    let chain = open()?;
+    let pib = chain.pib();
+    let mut identities = Vec::new();
+    for identity in pib.identities()? {
+        let mut keys = Vec::new();
+        for key in pib.keys(identity.name.as_name())? {
+            let certificates = pib.certificates(key.name.as_name())?.into_iter();
+            keys.push(KeyLine {
+                key: key.name.to_string(),
+                is_default: key.is_default,
+                algorithm: algorithm(&key.octets),
+                has_private_key: chain.key_files().has(key.name.as_name()),
+                certificates: certificates
+                    .map(|c| CertificateLine { certificate: c.name.to_string(), is_default: c.is_default })
+                    .collect(),
+            });
+        }
+        identities.push(IdentityLine { identity: identity.name.to_string(), is_default: identity.is_default, keys });
+    }
+    Ok(global.output().print(&identities, || list_text(&identities))?)
+}
+
+fn list_text(identities: &[IdentityLine]) -> String {
+    if identities.is_empty() {
+        return "no identities\n".to_owned();
+    }
+    let star = |is_default| if is_default { '*' } else { ' ' };
+    let mut text = String::new();
+    for identity in identities {
+        text += &format!("{} {}\n", star(identity.is_default), identity.identity);
+        for key in &identity.keys {
+            let missing = if key.has_private_key { "" } else { ", no private key" };
+            text += &format!("  {} {}  {}{missing}\n", star(key.is_default), key.key, key.algorithm);
+            for certificate in &key.certificates {
+                text += &format!("    {} {}\n", star(certificate.is_default), certificate.certificate);
+            }
+        }
+    }
+    text
+}
+
+fn algorithm(spki: &[u8]) -> String {
+    PublicKey::from_spki(spki).map_or_else(|error| error.to_string(), |key| key.algorithm().to_string())
+}
+
+#[derive(Serialize)]
+struct Made {
+    identity: String,
+    key: String,
+    certificate: String,
+    private_key_file: PathBuf,
+}
+
+fn make(global: &Global, identity: &NameBuf, kind: KeyType, from: Option<&Path>) -> Result<(), Failure> {
+    let made = match (from, kind) {
+        (Some(file), _) => PrivateKey::from_der(&der_of(read_file(file)?)?),
+        (None, KeyType::Ecdsa) => PrivateKey::generate_ecdsa(),
+        (None, KeyType::Ed25519) => PrivateKey::generate_ed25519(),
+        (None, KeyType::Rsa) => {
+            return Err(Failure::usage(format!(
+                "RSA keys are not made here, but taken: openssl genrsa 2048 | namewire key make {identity} --from -"
+            )));
+        }
+    };
+    let key = made.map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
+    let chain = open_or_create()?;
+    let certificate = chain.add_identity_key(identity.as_name(), key, now_ms())?;
+    let made = Made {
+        identity: identity.to_string(),
+        key: certificate.key_name().to_string(),
+        certificate: certificate.name().to_string(),
+        private_key_file: chain.key_files().path(certificate.key_name()),
+    };
+    let text = || fields(&[("key", made.key.clone()), ("certificate", made.certificate.clone())]);
+    Ok(global.output().print(&made, text)?)
+}
+
+#[derive(Serialize)]
+struct Shown {
+    certificate: String,
+    identity: String,
+    key: String,
+    algorithm: String,
+    signed_by: Option<String>,
+    is_self_signed: bool,
+    not_before_ms: u64,
+    not_after_ms: u64,
+    is_valid_now: bool,
+    has_private_key: bool,
+}
+
+fn show(global: &Global, name: &NameBuf) -> Result<(), Failure> {
+    let chain = open()?;
+    let entry = certificate_entry(&chain, name)?;
+    let certificate = parse_certificate(&entry.octets)?;
+    let is_self_signed = certificate.names_itself_as_issuer()
+        && certificate.public_key().is_ok_and(|key| certificate.verify(&key).is_ok());
+    let shown = Shown {
+        certificate: certificate.name().to_string(),
+        identity: certificate.identity().to_string(),
+        key: certificate.key_name().to_string(),
+        algorithm: algorithm(certificate.spki()),
+        signed_by: match certificate.key_locator() {
+            Some(KeyLocator::Name(name)) => Some(name.to_string()),
+            Some(KeyLocator::KeyDigest(digest)) => Some(digest.iter().map(|octet| format!("{octet:02x}")).collect()),
+            None => None,
+        },
+        is_self_signed,
+        not_before_ms: certificate.validity().not_before_ms,
+        not_after_ms: certificate.validity().not_after_ms,
+        is_valid_now: certificate.is_valid_at(now_ms()),
+        has_private_key: chain.key_files().has(certificate.key_name()),
+    };
+    let yes = |yes| if yes { "yes" } else { "no" }.to_owned();
+    let text = || {
+        fields(&[
+            ("certificate", shown.certificate.clone()),
+            ("identity", shown.identity.clone()),
+            ("key", shown.key.clone()),
+            ("algorithm", shown.algorithm.clone()),
+            ("signed by", shown.signed_by.clone().unwrap_or_default()),
+            ("self-signed", yes(shown.is_self_signed)),
+            ("valid", format!("{}{}", certificate.validity(), if shown.is_valid_now { "" } else { ", not now" })),
+            ("private key", yes(shown.has_private_key)),
+        ])
+    };
+    Ok(global.output().print(&shown, text)?)
+}
+
+fn import(file: &Path, passphrase_file: Option<&Path>) -> Result<(), Failure> {
+    let wire = packet_of(read_file(file)?)?;
+    if let Ok(certificate) = Certificate::parse(&wire) {
+        return Ok(open_to_change()?.import_certificate(&certificate)?);
+    }
+    let bag = SafeBag::parse(&wire).map_err(|error| {
+        Failure::new(ExitCode::Failed, format!("{}: neither a certificate nor a safe bag ({error})", file.display()))
+    })?;
+    let passphrase_file = passphrase_file.ok_or_else(|| Failure::usage("a safe bag needs --passphrase-file"))?;
+    Ok(open_or_create()?.import_safe_bag(&bag, &read_passphrase(passphrase_file)?)?)
+}
+
+fn issue(global: &Global, file: &Path, days: u64, issuer_id: &str, output: Option<&Path>) -> Result<(), Failure> {
+    let issuer = global.identity.as_ref().ok_or_else(|| Failure::usage("--identity must name the issuer"))?;
+    let request = parse_certificate(&packet_of(read_file(file)?)?)?;
+    // Whoever asks must have the key: the request is signed by it.
+    if !request.public_key().is_ok_and(|key| request.verify(&key).is_ok()) {
+        return Err(Failure::new(ExitCode::Failed, "the certificate to be certified is not signed by its own key"));
+    }
+    let now_ms = now_ms();
+    let validity = ValidityPeriod {
+        not_before_ms: now_ms.saturating_sub(1000),
+        not_after_ms: now_ms.saturating_add(days * DAY_MS),
+    };
+    let issuer_id = Component::generic(issuer_id.as_bytes());
+    let issued = issue_certificate(&signer(issuer)?, request.key_name(), request.spki(), issuer_id, now_ms, validity)
+        .map_err(KeyChainError::from)?;
+    write_base64(issued.wire(), output)
+}
+
+fn certificate_entry(chain: &KeyChain, name: &NameBuf) -> Result<Entry, Failure> {
+    chain.certificate_of(name.as_name())?.ok_or_else(|| Failure::not_found(format!("{name} has no certificate")))
+}
+
+fn parse_certificate(wire: &[u8]) -> Result<Certificate, Failure> {
+    Certificate::parse(wire).map_err(|error| Failure::new(ExitCode::Failed, format!("not a certificate: {error}")))
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64)
+}
+
+fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let mut octets = Zeroizing::new(Vec::new());
+    let at = |error: io::Error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display()));
+    let source: Box<dyn Read> =
+        if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(fs::File::open(path).map_err(at)?) };
+    source.take(FILE_BYTES_MAX + 1).read_to_end(&mut octets).map_err(at)?;
+    if octets.len() as u64 > FILE_BYTES_MAX {
+        return Err(at(io::Error::new(io::ErrorKind::InvalidData, "larger than 64 KiB")));
+    }
+    Ok(octets)
+}
+
+/// A packet as it is, or in Base64.
+fn packet_of(octets: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    match octets.first() {
+        // Data or safe bag; neither octet is a character of Base64.
+        Some(6 | 128) => Ok(octets),
+        _ => from_base64(&octets),
+    }
+}
+
+/// DER as it is, or between the lines of PEM.
+fn der_of(octets: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    if octets.first() == Some(&0x30) && std::str::from_utf8(&octets).is_err() {
+        return Ok(octets);
+    }
+    let lines = octets.split(|&octet| octet == b'\n').filter(|line| !line.starts_with(b"-----"));
+    from_base64(&Zeroizing::new(lines.collect::<Vec<_>>().concat()))
+}
+
+fn from_base64(text: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let text: Zeroizing<Vec<u8>> =
+        Zeroizing::new(text.iter().copied().filter(|octet| !octet.is_ascii_whitespace()).collect());
+    let octets = BASE64_STANDARD.decode(&*text);
+    octets.map(Zeroizing::new).map_err(|error| Failure::new(ExitCode::Failed, format!("not Base64: {error}")))
+}
+
+/// The first line.
+fn read_passphrase(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let text = read_file(path)?;
+    let line = text.split(|&octet| octet == b'\n').next().unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.is_empty() {
+        return Err(Failure::usage(format!("{}: the pass phrase is empty", path.display())));
+    }
+    Ok(Zeroizing::new(line.to_vec()))
+}
+
+fn write_base64(octets: &[u8], output: Option<&Path>) -> Result<(), Failure> {
+    let encoded = BASE64_STANDARD.encode(octets);
+    let mut text = Vec::with_capacity(encoded.len() + encoded.len() / LINE_CHARACTERS + 1);
+    for line in encoded.as_bytes().chunks(LINE_CHARACTERS) {
+        text.extend_from_slice(line);
+        text.push(b'\n');
+    }
+    let Some(path) = output else { return Ok(write_out(&text)?) };
+    // A safe bag is only as safe as its pass phrase: nobody else needs to read it.
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| file.write_all(&text));
+    written.map_err(|error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display())))
+}
