@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the seed corpora from the test vectors of crates/packet.
+"""Makes the seed corpora from the test vectors of crates/packet and crates/security.
 
 Run it again when the vectors change; the files are committed. Every seed is named
 after its vector, so that a finding can be traced to what it grew from.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 VECTORS = HERE.parent / "crates" / "packet" / "tests" / "test-vectors.json"
+KEY_VECTORS = HERE.parent / "crates" / "security" / "tests" / "vectors.json"
 SEED_BYTES_MAX = 4096
 # Actions of targets/management_interest.rs.
 VERBS = 11
@@ -94,6 +95,17 @@ def main() -> int:
         made += write("engine_frames", f"matching-{index}", b"\0" + frames(pair[:1], 0) + frames(pair[1:], 1))
         made += write("engine_frames", f"tokens-{index}",
                       b"\0" + frames(asked, ends_batch) + frames(answered, ends_batch | 1))
+    keys = json.loads(KEY_VECTORS.read_text())
+    for vector in keys["keys"]:
+        for form in ("pkcs8", "traditional", "spki"):
+            made += write("keys", f"{vector['id']}-{form}", bytes.fromhex(vector[form]))
+    for index, vector in enumerate(keys["refused_keys"]):
+        made += write("keys", f"refused-{index}", bytes.fromhex(vector["spki"]))
+    for index, vector in enumerate(keys["certificates"]):
+        wire = bytes.fromhex(vector["wire"])
+        made += write("keys", f"certificate-{index}", wire)
+        encrypted = bytes.fromhex(keys["keys"][index % len(keys["keys"])]["encrypted_pkcs8"])
+        made += write("keys", f"safe-bag-{index}", element(128, wire + element(129, encrypted)))
     for target, name, octets in REGRESSIONS:
         made += write(target, f"regression-{name}", bytes.fromhex(octets))
     print(f"{made} seeds")

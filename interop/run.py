@@ -3,9 +3,9 @@
 
 Question: do unmodified python-ndn and NDNts applications exchange Data through
 `namewire run`, over each local transport, in both directions, with one worker
-and with four?
+and with four? And do they share key chains and certificates with `namewire key` (key_chain.py)?
 
-Every case starts a producer, then a consumer, in processes of their own, and
+Every case of the first kind starts a producer, then a consumer, in processes of their own, and
 compares what arrived. Over Unix and TCP the library registers the prefix
 itself; over UDP the runner adds the route with `namewire route add`. Nothing is
 mocked: the router is the binary that users run.
@@ -28,6 +28,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import key_chain
+
 HERE = Path(__file__).resolve().parent
 CASE_SECONDS_MAX = 60
 ROUTER_START_SECONDS_MAX = 20
@@ -49,15 +51,16 @@ def namewire_binary() -> str:
     return os.environ.get("NAMEWIRE", str(target / "release" / "namewire"))
 
 
-def application(library: str, program: str = "app") -> list[str]:
+def interpreter(library: str) -> str:
     if library == "python":
-        python = os.environ.get("PYTHON", str(HERE / ".venv" / "bin" / "python"))
-        return [python, str(HERE / "apps" / f"python_{program}.py")]
-    node = os.environ.get("NODE")
-    if node is None:
-        ours = HERE / ".venv" / "node" / "bin" / "node"
-        node = str(ours) if ours.exists() else "node"
-    return [node, str(HERE / "apps" / f"ndnts_{program}.mjs")]
+        return os.environ.get("PYTHON", str(HERE / ".venv" / "bin" / "python"))
+    ours = HERE / ".venv" / "node" / "bin" / "node"
+    return os.environ.get("NODE", str(ours) if ours.exists() else "node")
+
+
+def application(library: str, program: str = "app") -> list[str]:
+    file = {"python": f"python_{program}.py", "ndnts": f"ndnts_{program}.mjs"}[library]
+    return [interpreter(library), str(HERE / "apps" / file)]
 
 
 def free_port(kind: socket.SocketKind) -> int:
@@ -248,7 +251,7 @@ def report(title: str, action) -> bool:
     began = time.monotonic()
     try:
         said = action().strip().splitlines()
-    except (CaseFailed, OSError) as failure:
+    except (CaseFailed, key_chain.Failed, OSError) as failure:
         print(f"FAILED {title}: {failure}", flush=True)
         return False
     print(f"ok     {title}: {said[-1] if said else ''} in {time.monotonic() - began:.1f} s", flush=True)
@@ -272,14 +275,19 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     args = parser.parse_args()
     cases = [case for case in all_cases() if args.only in case.title()]
+    scratch = Path(tempfile.mkdtemp(prefix="namewire-interop-"))
+    keys = key_chain.KeyChainCases(namewire_binary(), interpreter("python"), interpreter("ndnts"), scratch)
+    key_cases = [(title, action) for title, action in keys.all() if args.only in title]
     if args.list:
-        for case in cases:
-            print(case.title())
+        for title in [title for title, _ in key_cases] + [case.title() for case in cases]:
+            print(title)
+        scratch.rmdir()
         return 0
 
     passed = failed = 0
-    scratch = Path(tempfile.mkdtemp(prefix="namewire-interop-"))
     try:
+        results = [report(title, action) for title, action in key_cases]
+        passed, failed = sum(results), len(results) - sum(results)
         for workers in args.workers:
             print(f"router with {workers} worker{'s' if workers > 1 else ''}", flush=True)
             router = None
