@@ -26,6 +26,7 @@ use clap::{Parser, Subcommand};
 use failure::{ExitCode, Failure};
 use namewire_client::{Client, TransportUri};
 use namewire_packet::NameBuf;
+use namewire_security::Signer;
 use output::Output;
 
 /// Named Data Networking from the command line.
@@ -48,7 +49,7 @@ struct Global {
     /// [default: NDN_CLIENT_TRANSPORT, client.conf, then the usual sockets]
     #[arg(long, global = true, value_name = "URI")]
     transport: Option<TransportUri>,
-    /// Sign commands with the default key of this identity of the key chain (or with the key or certificate named)
+    /// Sign commands and Data with the default key of this identity of the key chain (or by the key or certificate named)
     #[arg(long, global = true, value_name = "NAME", value_parser = name_argument::parse)]
     identity: Option<NameBuf>,
     /// Print JSON instead of text
@@ -59,15 +60,17 @@ struct Global {
 impl Global {
     async fn connect(&self) -> Result<Client, Failure> {
         // Before connecting: a missing key is the user's to mend, whether or not a forwarder runs.
-        let signer = self.identity.as_ref().map(key::signer).transpose()?;
+        let signer = self.signer()?;
         let client = match &self.transport {
             Some(uri) => Client::connect_to(uri.clone()).await?,
             None => Client::connect().await?,
         };
-        Ok(match signer {
-            Some(signer) => client.sign_commands_with(signer),
-            None => client,
-        })
+        Ok(client.sign_commands_with(signer))
+    }
+
+    /// The key of `--identity`, or a digest if nobody is named.
+    fn signer(&self) -> Result<Signer, Failure> {
+        self.identity.as_ref().map_or(Ok(Signer::digest()), key::signer)
     }
 
     fn output(&self) -> Output {

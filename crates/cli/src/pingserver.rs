@@ -31,6 +31,7 @@ struct Served {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    let signer = global.signer()?;
     let client = global.connect().await?;
     let mut prefix = args.prefix.clone();
     prefix.push_generic(b"ping");
@@ -48,8 +49,9 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
             return Err(Failure::new(ExitCode::NoForwarder, "the connection to the forwarder was lost"));
         };
         let name = incoming.interest().name().to_buf();
-        let data = DataBuilder::new(name.clone()).freshness_ms(args.freshness).content(&content).sign_digest();
-        incoming.respond(&data).await?;
+        let data = DataBuilder::new(name.clone()).freshness_ms(args.freshness).content(&content);
+        let signed = signer.sign_data(&data).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
+        incoming.respond(&signed).await?;
         answered += 1;
         if !args.quiet && !global.json {
             global.output().print_line(&(), || format!("interest received: {name}"))?;

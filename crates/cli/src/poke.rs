@@ -40,7 +40,8 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     if let Some(last) = args.name.as_name().last().filter(|_| args.is_final) {
         builder = builder.final_block_id(last);
     }
-    let wire = builder.sign_digest();
+    let wire =
+        global.signer()?.sign_data(&builder).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
     if wire.len() > MAX_PACKET_BYTES {
         let message = "the content does not fit into one packet of 8800 octets; use `namewire put` for larger ones";
         return Err(Failure::new(ExitCode::Failed, message));

@@ -42,6 +42,7 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         version: args.version,
         segment_bytes: args.chunk_size as usize,
         freshness_ms: args.freshness,
+        signer: global.signer()?,
         ..PublishOptions::default()
     };
     let mut publisher = SegmentPublisher::of_file(&args.file, &args.name, options)?;

@@ -20,7 +20,8 @@
 //! * [`SegmentFetch`] and [`SegmentPublisher`]: objects of many packets.
 //!
 //! It needs a Tokio runtime (a current-thread one will do) and keeps to one connection per
-//! [`Client`]. Data carry DigestSha256; commands too, unless [`Client::sign_commands_with`] is given a key.
+//! [`Client`]. Commands and published objects are signed by DigestSha256 unless
+//! [`Client::sign_commands_with`] and [`PublishOptions`] are given a key.
 
 mod client;
 pub mod congestion_window;

@@ -1,6 +1,7 @@
 //! Serving a file or octets as a segmented object.
 //!
-//! `/<object>/v=<version>/seg=<n>`, each segment with FinalBlockId and DigestSha256.
+//! `/<object>/v=<version>/seg=<n>`, each segment with FinalBlockId, signed by DigestSha256
+//! or by a key.
 //! Three kinds of Interest are answered: a segment's name; a prefix of the first
 //! segment's name that reaches to the object (discovery); and `/<object>/32=metadata`
 //! (RDR, FreshnessPeriod [`METADATA_FRESHNESS_MS`]). Anything else gets no answer.
@@ -16,6 +17,7 @@ use crate::{
     version_discovery::METADATA,
 };
 use namewire_packet::{DataBuilder, Interest, NameBuf};
+use namewire_security::{SignError, Signer};
 use std::{
     collections::{HashMap, VecDeque},
     fs::File,
@@ -33,6 +35,9 @@ pub const SEGMENT_BYTES_MAX: usize = 8192;
 /// FreshnessPeriod of metadata, in milliseconds: long enough to answer, too short to mislead.
 pub const METADATA_FRESHNESS_MS: u64 = 10;
 
+/// Octets by which one ECDSA signature may be longer than another (two numbers in DER without leading zeros), and more.
+const SIGNATURE_LENGTH_SLACK_BYTES: usize = 8;
+
 /// How an object is published.
 #[derive(Clone, Debug)]
 pub struct PublishOptions {
@@ -44,6 +49,8 @@ pub struct PublishOptions {
     pub freshness_ms: u64,
     /// Octets of built segments to keep.
     pub cache_bytes: usize,
+    /// Signs segments and metadata.
+    pub signer: Signer,
 }
 
 impl Default for PublishOptions {
@@ -53,6 +60,7 @@ impl Default for PublishOptions {
             segment_bytes: SEGMENT_BYTES_DEFAULT,
             freshness_ms: 10_000,
             cache_bytes: 16 * 1024 * 1024,
+            signer: Signer::digest(),
         }
     }
 }
@@ -81,6 +89,9 @@ pub enum PublishError {
         /// Size of such a packet.
         packet_bytes: usize,
     },
+    /// The key does not sign.
+    #[error(transparent)]
+    Sign(#[from] SignError),
     /// The name is being served.
     #[error(transparent)]
     PrefixInUse(#[from] PrefixInUse),
@@ -106,6 +117,8 @@ pub struct PublishCounters {
     pub not_found: u64,
     /// Segments that could not be read: the file changed or is gone.
     pub read_errors: u64,
+    /// Packets that could not be signed.
+    pub sign_errors: u64,
 }
 
 /// An object ready to be served.
@@ -164,7 +177,10 @@ impl SegmentPublisher {
             cache_used_bytes: 0,
             counters: PublishCounters::default(),
         };
-        let packet_bytes = publisher.encode(u64::MAX, &vec![0; publisher.options.segment_bytes]).len();
+        let slack_bytes =
+            if publisher.options.signer.key_locator().is_some() { SIGNATURE_LENGTH_SLACK_BYTES } else { 0 };
+        let largest = publisher.encode(u64::MAX, &vec![0; publisher.options.segment_bytes])?;
+        let packet_bytes = largest.len() + slack_bytes;
         if packet_bytes > namewire_packet::MAX_PACKET_BYTES {
             return Err(PublishError::PacketTooLarge { segment_bytes: publisher.options.segment_bytes, packet_bytes });
         }
@@ -225,8 +241,10 @@ impl SegmentPublisher {
         if name.get(self.name.len()) == Some(METADATA) && self.name.as_name().is_prefix_of(&name) {
             // `/<object>/32=metadata` itself; its versions are for caches to answer.
             if interest.can_be_prefix() && name.len() == self.name.len() + 1 {
+                let metadata = self.metadata();
+                let wire = self.signed(metadata)?;
                 self.counters.metadata += 1;
-                return Some(self.metadata().into());
+                return Some(wire.into());
             }
         } else if self.versioned_name.as_name().is_prefix_of(&name) && name.len() > tail_at {
             // The segment, perhaps with its digest; the forwarder compares that.
@@ -254,7 +272,8 @@ impl SegmentPublisher {
                     self.counters.read_errors += 1;
                     return None;
                 };
-                let wire: Arc<[u8]> = self.encode(segment, &content).into();
+                let encoded = self.encode(segment, &content);
+                let wire: Arc<[u8]> = self.signed(encoded)?.into();
                 self.keep(segment, &wire);
                 wire
             }
@@ -262,6 +281,12 @@ impl SegmentPublisher {
         self.counters.segments += 1;
         self.counters.bytes += self.content_range(segment).1 as u64;
         Some(wire)
+    }
+
+    /// The packet, or a count of what could not be signed.
+    fn signed(&mut self, result: Result<Vec<u8>, SignError>) -> Option<Vec<u8>> {
+        self.counters.sign_errors += u64::from(result.is_err());
+        result.ok()
     }
 
     /// Offset and length of a segment's content.
@@ -283,25 +308,23 @@ impl SegmentPublisher {
         }
     }
 
-    fn encode(&self, segment: u64, content: &[u8]) -> Vec<u8> {
+    fn encode(&self, segment: u64, content: &[u8]) -> Result<Vec<u8>, SignError> {
         let mut name = self.versioned_name.clone();
         name.push_segment(segment);
         // The size check at the start asks for the largest possible numbers.
         let last = if segment == u64::MAX { u64::MAX } else { self.segments() - 1 };
-        DataBuilder::new(name)
-            .freshness_ms(self.options.freshness_ms)
-            .final_segment(last)
-            .content(content)
-            .sign_digest()
+        let data = DataBuilder::new(name).freshness_ms(self.options.freshness_ms).final_segment(last).content(content);
+        self.options.signer.sign_data(&data)
     }
 
-    fn metadata(&self) -> Vec<u8> {
+    fn metadata(&self) -> Result<Vec<u8>, SignError> {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_micros() as u64);
         let mut name = self.name.join(METADATA);
         name.push_version(now_us).push_segment(0);
         let mut content = Vec::new();
         self.versioned_name.as_name().write_tlv(&mut content);
-        DataBuilder::new(name).freshness_ms(METADATA_FRESHNESS_MS).final_segment(0).content(&content).sign_digest()
+        let data = DataBuilder::new(name).freshness_ms(METADATA_FRESHNESS_MS).final_segment(0).content(&content);
+        self.options.signer.sign_data(&data)
     }
 
     fn keep(&mut self, segment: u64, wire: &Arc<[u8]>) {

@@ -8,6 +8,7 @@ use namewire_client::{
     SegmentFetch, SegmentPublisher, congestion_window::CongestionControl,
 };
 use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf};
+use namewire_security::{PrivateKey, Signer};
 use std::{io::Write, time::Duration};
 
 fn name(uri: &str) -> NameBuf {
@@ -254,4 +255,32 @@ fn publisher_refuses_what_cannot_be_sent() {
     publish(&long, 8000).unwrap();
     let missing = SegmentPublisher::of_file(std::path::Path::new("/no/such/file"), &long, chunks(10));
     assert!(matches!(missing, Err(PublishError::File { .. })));
+}
+
+#[tokio::test]
+async fn segments_and_metadata_are_signed_by_the_key_that_is_given() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let content = octets(20_000);
+    for (prefix, key) in [("/ec", PrivateKey::generate_ecdsa()), ("/ed", PrivateKey::generate_ed25519())] {
+        let key = key.unwrap();
+        let public = key.public_key().clone();
+        let locator = name("/publisher/KEY/1");
+        let options = PublishOptions { signer: Signer::private_key(key, locator), ..chunks(8000) };
+        publish(&server, SegmentPublisher::of_octets(&content[..], &name(prefix), options).unwrap(), prefix).await;
+        let (fetched, progress) = fetch(&consumer, prefix, FetchOptions::default()).await.unwrap();
+        assert_eq!(fetched, content);
+        assert_eq!(progress.unverified_segments, 3, "the fetch has no key to verify by");
+        for (uri, prefix) in [(format!("{prefix}/v=5/seg=2"), false), (format!("{prefix}/32=metadata"), true)] {
+            let data = consumer.express(&InterestBuilder::new(name(&uri)).can_be_prefix(prefix)).await.unwrap();
+            let data = data.data();
+            let signed_type = data.signature_info().signature_type();
+            assert_eq!(public.verify(signed_type, &[data.signed_portion()], data.signature_value()), Ok(()), "{uri}");
+        }
+    }
+    // A segment must fit whatever the length of its signature.
+    let key = PrivateKey::generate_ecdsa().unwrap();
+    let signer = Signer::private_key(key, name(&format!("/{}", "k".repeat(600))));
+    let options = PublishOptions { signer, ..chunks(8192) };
+    assert!(SegmentPublisher::of_octets(&content[..], &name("/too/large"), options).is_err());
 }
