@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use namewire_packet::tlv::{read_element, types};
-use namewire_security::{Certificate, PrivateKey, PublicKey, ValidityPeriod, key_chain::SafeBag};
+use namewire_security::{Certificate, PrivateKey, PublicKey, SafeBag, ValidityPeriod};
 
 fuzz_target!(|octets: &[u8]| {
     if let Ok(certificate) = Certificate::parse(octets) {

@@ -13,8 +13,8 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use namewire_client::discovery::Environment;
 use namewire_packet::{Component, KeyLocator, NameBuf};
 use namewire_security::{
-    Certificate, PrivateKey, PublicKey, Signer, ValidityPeriod, issue_certificate,
-    key_chain::{Entry, KeyChain, KeyChainError, KeyChainLocation, PibError, SafeBag},
+    Certificate, PrivateKey, PublicKey, SafeBag, Signer, ValidityPeriod, issue_certificate,
+    key_chain::{Entry, KeyChain, KeyChainError, KeyChainLocation, PibError},
 };
 use serde::Serialize;
 use std::{

@@ -16,6 +16,8 @@ pub mod key_chain;
 mod p256_parameters;
 mod private_key;
 mod public_key;
+#[cfg(feature = "safe-bag")]
+mod safe_bag;
 mod signer;
 mod validity_period;
 mod verify_error;
@@ -24,6 +26,8 @@ pub use certificate::{Certificate, CertificateError};
 pub use hmac_key::{HMAC_KEY_BYTES_MAX, HmacKey};
 pub use private_key::{PRIVATE_KEY_BYTES_MAX, PrivateKey, PrivateKeyError, SignError};
 pub use public_key::{KeyAlgorithm, PublicKey, PublicKeyError, SPKI_BYTES_MAX, verify_digest_sha256};
+#[cfg(feature = "safe-bag")]
+pub use safe_bag::{ROUNDS_MAX, SAFE_BAG_BYTES_MAX, SafeBag, SafeBagError};
 pub use signer::{IssueError, Signer, issue_certificate};
 pub use validity_period::{ValidityPeriod, ValidityPeriodError};
 pub use verify_error::VerifyError;

@@ -3,8 +3,8 @@
 
 use namewire_packet::NameBuf;
 use namewire_security::{
-    Certificate, KeyAlgorithm, PrivateKey, PublicKey,
-    key_chain::{KeyChain, KeyChainError, KeyChainLocation, KeyFileError, PibError, SafeBag, SafeBagError},
+    Certificate, KeyAlgorithm, PrivateKey, PublicKey, SafeBag, SafeBagError,
+    key_chain::{KeyChain, KeyChainError, KeyChainLocation, KeyFileError, PibError},
 };
 use serde_json::Value;
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};

@@ -7,15 +7,13 @@
 mod key_files;
 mod location;
 mod pib;
-mod safe_bag;
 
 pub use key_files::{KeyFileError, KeyFiles};
 pub use location::{KeyChainLocation, LocatorError};
 pub use pib::{Entry, Pib, PibError, ROWS_MAX};
-pub use safe_bag::{ROUNDS_MAX, SAFE_BAG_BYTES_MAX, SafeBag, SafeBagError};
 
 use crate::{
-    Certificate, IssueError, PrivateKey, Signer, ValidityPeriod,
+    Certificate, IssueError, PrivateKey, SafeBag, SafeBagError, Signer, ValidityPeriod,
     certificate::{self, KEY_COMPONENT},
     issue_certificate,
 };
