@@ -8,6 +8,7 @@ mod face_reference;
 mod failure;
 mod get;
 mod key;
+mod key_files;
 mod name_argument;
 mod nfdc;
 mod output;

@@ -1,0 +1,82 @@
+//! Files that `namewire key` reads and writes: certificates and safe bags as `ndnsec` has them (Base64 in lines of 64
+//! characters), private keys as OpenSSL has them (PEM or DER), pass phrases.
+//!
+//! At most [`FILE_BYTES_MAX`]; what may be secret is wiped from memory.
+
+use crate::{Failure, failure::ExitCode, output::write_out};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use std::{
+    fs,
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+use zeroize::Zeroizing;
+
+/// Largest file read, in octets: a safe bag in Base64, with room.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+const LINE_CHARACTERS: usize = 64;
+
+/// A whole file; `-` is standard input.
+pub(crate) fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let mut octets = Zeroizing::new(Vec::new());
+    let at = |error: io::Error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display()));
+    let source: Box<dyn Read> =
+        if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(fs::File::open(path).map_err(at)?) };
+    source.take(FILE_BYTES_MAX + 1).read_to_end(&mut octets).map_err(at)?;
+    if octets.len() as u64 > FILE_BYTES_MAX {
+        return Err(at(io::Error::new(io::ErrorKind::InvalidData, "larger than 64 KiB")));
+    }
+    Ok(octets)
+}
+
+/// A packet as it is, or in Base64.
+pub(crate) fn packet_of(octets: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    match octets.first() {
+        // Data or safe bag; neither octet is a character of Base64.
+        Some(6 | 128) => Ok(octets),
+        _ => from_base64(&octets),
+    }
+}
+
+/// DER as it is, or between the lines of PEM.
+pub(crate) fn der_of(octets: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    if octets.first() == Some(&0x30) && std::str::from_utf8(&octets).is_err() {
+        return Ok(octets);
+    }
+    let lines = octets.split(|&octet| octet == b'\n').filter(|line| !line.starts_with(b"-----"));
+    from_base64(&Zeroizing::new(lines.collect::<Vec<_>>().concat()))
+}
+
+fn from_base64(text: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let text: Zeroizing<Vec<u8>> =
+        Zeroizing::new(text.iter().copied().filter(|octet| !octet.is_ascii_whitespace()).collect());
+    let octets = BASE64_STANDARD.decode(&*text);
+    octets.map(Zeroizing::new).map_err(|error| Failure::new(ExitCode::Failed, format!("not Base64: {error}")))
+}
+
+/// The first line.
+pub(crate) fn read_passphrase(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let text = read_file(path)?;
+    let line = text.split(|&octet| octet == b'\n').next().unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.is_empty() {
+        return Err(Failure::usage(format!("{}: the pass phrase is empty", path.display())));
+    }
+    Ok(Zeroizing::new(line.to_vec()))
+}
+
+/// To a file, or to standard output.
+pub(crate) fn write_base64(octets: &[u8], output: Option<&Path>) -> Result<(), Failure> {
+    let encoded = BASE64_STANDARD.encode(octets);
+    let mut text = Vec::with_capacity(encoded.len() + encoded.len() / LINE_CHARACTERS + 1);
+    for line in encoded.as_bytes().chunks(LINE_CHARACTERS) {
+        text.extend_from_slice(line);
+        text.push(b'\n');
+    }
+    let Some(path) = output else { return Ok(write_out(&text)?) };
+    // A safe bag is only as safe as its pass phrase: nobody else needs to read it.
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| file.write_all(&text));
+    written.map_err(|error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display())))
+}
