@@ -6,7 +6,7 @@ use namewire_security::{Certificate, KeyAlgorithm};
 use serde_json::Value;
 use std::{
     fs,
-    io::Read,
+    io::{BufRead, BufReader, Read},
     os::unix::{fs::PermissionsExt, net::UnixListener},
     path::Path,
     process::{Command, Output, Stdio},
@@ -191,4 +191,41 @@ fn commands_are_signed_by_the_identity_that_is_named() {
         asked.kill().unwrap();
         asked.wait().unwrap();
     }
+}
+
+/// The owner's programs may sign as whoever they like: the router knows its user by the socket, and what they serve is
+/// signed for those who ask.
+#[test]
+fn an_identity_signs_what_it_serves_through_a_router() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let socket = home.join("nfd.sock");
+    let mut router = namewire(home)
+        .args(["run", "--no-udp", "--no-tcp", "--socket"])
+        .arg(&socket)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(router.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let transport = format!("--transport unix://{}", socket.display());
+    ok(home, "key make /alice");
+    let set = run(home, &format!("{transport} --identity /alice strategy set /a multicast"));
+    let file = home.join("file");
+    fs::write(&file, [7; 20_000]).unwrap();
+    let mut serving = namewire(home)
+        .args(format!("{transport} --identity /alice put {} /alice/file", file.display()).split_whitespace())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut served = String::new();
+    BufReader::new(serving.stdout.take().unwrap()).read_line(&mut served).unwrap();
+    let peeked = run(home, &format!("{transport} --json peek /alice/file -p"));
+    for mut process in [serving, router] {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    assert!(set.status.success(), "{set:?}");
+    let peeked: Value = serde_json::from_slice(&peeked.stdout).unwrap();
+    assert_eq!(peeked["signature_type"], 3, "{served}");
 }
