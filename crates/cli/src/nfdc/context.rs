@@ -122,6 +122,7 @@ impl From<ControlError> for Unanswered {
             ControlError::Express(cause) => {
                 Unanswered::of_express(&cause, "request timed out", |reason| format!("received Nack: {reason}"))
             }
+            ControlError::Sign(error) => Unanswered::Lost(Stop::new(FAILED, error.to_string())),
             ControlError::Malformed(error) => {
                 let text = format!("ControlResponse decoding failure: {error}");
                 Unanswered::Refused(Refusal::new(ERROR_SERVER, text))
