@@ -70,6 +70,21 @@ pub struct FaceInfo {
     /// Largest frame sent, in octets, at most 8800. Larger packets are fragmented
     /// on datagram faces and refused on streams.
     pub mtu: usize,
+    /// Who is at the other end, where the kernel knows: accepted Unix sockets.
+    pub credentials: Option<PeerCredentials>,
+}
+
+/// The process at the other end of a Unix socket, as it was when it connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerCredentials {
+    /// Effective user.
+    pub uid: u32,
+    /// Effective group.
+    pub gid: u32,
+    /// Supplementary groups; none if the kernel does not tell (Linux before 4.13).
+    pub groups: Vec<u32>,
+    /// Process; it may have ended since. 0 if it is in another process namespace.
+    pub pid: i32,
 }
 
 /// Hands out face ids from 256 upwards, never one twice. Clones share the sequence,

@@ -10,7 +10,7 @@
 //!   about it: [`unix`], [`tcp`], [`udp`].
 //!
 //! Everything refused is a [`LinkDrop`]; everything that happened to a face is a
-//! [`FaceEvent`]. `sys` is the only file with `unsafe`.
+//! [`FaceEvent`]. `sys` and `peer_credentials` are the only files with `unsafe`.
 
 mod buffer_pool;
 mod datagram_socket;
@@ -22,6 +22,7 @@ pub mod face_uri;
 pub mod fragmentation;
 pub mod link_drop;
 pub mod link_service;
+mod peer_credentials;
 pub mod reassembly;
 pub mod rx_arena;
 pub mod socket_driver;
@@ -35,7 +36,7 @@ mod waker;
 pub use driver_config::DriverConfig;
 pub use face_counters::{FaceCounters, LinkCounters};
 pub use face_event::{AddFaceError, CloseReason, FaceEvent};
-pub use face_info::{FaceIdAllocator, FaceInfo, FaceScope, LinkType, Persistency};
+pub use face_info::{FaceIdAllocator, FaceInfo, FaceScope, LinkType, PeerCredentials, Persistency};
 pub use link_drop::LinkDrop;
 pub use link_service::{LinkOptions, LinkService, Received};
 pub use rx_arena::{RxArena, RxPacket};

@@ -1,8 +1,7 @@
 //! `recvmmsg` and `sendmmsg`: many datagrams for one system call, and UDP segmentation
 //! offload: many datagrams for one walk through the kernel's network stack.
 //!
-//! The only file of this crate with `unsafe`, because the standard library and rustix
-//! offer none of these calls. The façade takes slices and socket addresses and returns counts.
+//! `unsafe`, because the standard library and rustix offer none of these calls. The façade takes slices and socket addresses and returns counts.
 //!
 //! One *message* is what the kernel takes or gives at once. Without offload it is one
 //! datagram. With it, it is datagrams of equal size back to back, of which the last may be

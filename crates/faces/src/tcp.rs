@@ -40,5 +40,6 @@ pub fn face_info(socket: &TcpStream, persistency: Persistency) -> io::Result<Fac
         persistency,
         link_type: LinkType::PointToPoint,
         mtu: MAX_PACKET_BYTES,
+        credentials: None,
     })
 }

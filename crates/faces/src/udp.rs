@@ -55,6 +55,7 @@ pub(crate) fn face_info(local: SocketAddr, remote: SocketAddr, persistency: Pers
         persistency,
         link_type: LinkType::PointToPoint,
         mtu: mtu.min(MAX_PACKET_BYTES),
+        credentials: None,
     }
 }
 

@@ -6,14 +6,14 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use namewire_packet::MAX_PACKET_BYTES;
 
-use crate::{FaceInfo, FaceScope, LinkType, Persistency, face_uri};
+use crate::{FaceInfo, FaceScope, LinkType, Persistency, face_uri, peer_credentials::peer_credentials};
 
 /// Permissions of the socket: every user may connect.
 const SOCKET_MODE: u32 = 0o666;
@@ -42,6 +42,7 @@ pub fn face_info(socket: &UnixStream, listener_path: &Path) -> FaceInfo {
         persistency: Persistency::OnDemand,
         link_type: LinkType::PointToPoint,
         mtu: MAX_PACKET_BYTES,
+        credentials: peer_credentials(socket.as_fd()).ok(),
     }
 }
 
@@ -82,6 +83,7 @@ fn is_answered(path: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PeerCredentials;
 
     #[test]
     fn creates_directories_and_opens_the_socket_to_everyone() {
@@ -113,6 +115,24 @@ mod tests {
         socket.listen(0).unwrap();
         let _fills_backlog = UnixStream::connect(&path).unwrap();
         assert_eq!(listen(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn the_kernel_says_who_connected() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("nfd.sock");
+        let listener = listen(&path).unwrap();
+        let _peer = UnixStream::connect(&path).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        let info = face_info(&accepted, &path);
+        let own = rustix::process::getgroups().unwrap();
+        let expected = PeerCredentials {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            groups: own.iter().map(|group| group.as_raw()).collect(),
+            pid: std::process::id() as i32,
+        };
+        assert_eq!(info.credentials, Some(expected));
     }
 
     #[test]
