@@ -3,18 +3,13 @@
 //! Source: management.md §2 (two formats), §4 (texts), §5 (fields);
 //! packet-format.md §4.2, §4.3 (signed octets).
 //!
-//! Trust: a DigestSha256 signature is verified, and the parameters digest of every
-//! signed Interest. Other signature types are taken without verification, and there
-//! is no replay check, because commands reach the internal face from local faces
-//! only; trust rules are not part of this module yet. An unsigned command passes
-//! except to `rib`, which is NFD's behaviour with its sample configuration (§8).
+//! Whether a command may be carried out is [`crate::authorization`]'s question.
 
+use crate::authorization::Module;
 use namewire_packet::{
-    Interest, Name, SignatureInfo,
-    digest::sha256,
+    Interest,
     nfd::{ControlParameters, ControlResponse},
-    signature::signature_type::DIGEST_SHA256,
-    tlv::{self, types},
+    tlv::types,
 };
 
 /// Components of `/localhost/nfd/<module>/<verb>`.
@@ -112,9 +107,15 @@ impl Verb {
         }
     }
 
-    /// True if an unsigned command is refused.
-    const fn needs_signature(self) -> bool {
-        matches!(self, Verb::RibRegister | Verb::RibUnregister)
+    /// Where it belongs.
+    pub(crate) const fn module(self) -> Module {
+        match self {
+            Verb::FacesCreate | Verb::FacesUpdate | Verb::FacesDestroy => Module::Faces,
+            Verb::FibAddNextHop | Verb::FibRemoveNextHop => Module::Fib,
+            Verb::CsConfig | Verb::CsErase => Module::Cs,
+            Verb::StrategyChoiceSet | Verb::StrategyChoiceUnset => Module::StrategyChoice,
+            Verb::RibRegister | Verb::RibUnregister => Module::Rib,
+        }
     }
 
     /// Checks that required fields are there, forbidden ones are not, and that Flags
@@ -175,85 +176,14 @@ pub(crate) fn malformed(reason: &str) -> Refusal {
     refusal(400, format!("Malformed command: {reason}"))
 }
 
-fn unauthorized(reason: &str) -> Refusal {
-    refusal(403, format!("authorization rejected: {reason}"))
-}
-
-/// Reads, authorizes and checks one command Interest of `verb`.
+/// Reads the parameters of a command Interest.
 ///
 /// # Errors
-/// The answer that refuses it.
-pub(crate) fn read_command(verb: Verb, interest: &Interest<'_>) -> Result<ControlParameters, Refusal> {
+/// The answer to one that has none.
+pub(crate) fn read_parameters(interest: &Interest<'_>) -> Result<ControlParameters, Refusal> {
     let component = interest.name().get(COMMAND_NAME_LEN).ok_or_else(|| malformed("no ControlParameters"))?;
     if component.type_number != types::GENERIC_COMPONENT {
         return Err(malformed("no ControlParameters"));
     }
-    let parameters = ControlParameters::decode(component.value).map_err(|error| malformed(&error.to_string()))?;
-    match Signature::find(interest)? {
-        Signature::None if verb.needs_signature() => return Err(unauthorized("the command is not signed")),
-        Signature::None => {}
-        Signature::InInterest(info) => verify_interest(interest, info)?,
-        Signature::InName { info, value } => verify_name(interest.name(), info, value)?,
-    }
-    verb.check_fields(&parameters)?;
-    Ok(parameters)
-}
-
-/// Where the signature stands: the two formats of §2.
-enum Signature<'a> {
-    None,
-    InInterest(SignatureInfo<'a>),
-    InName { info: SignatureInfo<'a>, value: &'a [u8] },
-}
-
-impl<'a> Signature<'a> {
-    fn find(interest: &Interest<'a>) -> Result<Self, Refusal> {
-        let name = interest.name();
-        let last_type = name.last().map(|component| component.type_number);
-        match (interest.signature_info(), name.len() - COMMAND_NAME_LEN) {
-            (Some(info), 2) => Ok(Signature::InInterest(info)),
-            (None, 1) => Ok(Signature::None),
-            // ApplicationParameters without signature add a digest component.
-            (None, 2) if last_type == Some(types::PARAMETERS_SHA256_DIGEST) => Ok(Signature::None),
-            (None, 5) => Signature::in_name(name).ok_or_else(|| malformed("the signature in the name cannot be read")),
-            _ => Err(malformed("unexpected name components")),
-        }
-    }
-
-    /// The old format: timestamp, random, SignatureInfo and SignatureValue as the
-    /// last four components.
-    fn in_name(name: Name<'a>) -> Option<Self> {
-        let info = tlv::read_element(name.get(name.len() - 2)?.value).ok()?;
-        let value = tlv::read_element(name.get(name.len() - 1)?.value).ok()?;
-        if info.type_number != types::SIGNATURE_INFO || value.type_number != types::SIGNATURE_VALUE {
-            return None;
-        }
-        let timestamp_bytes = name.get(name.len() - 4)?.value.len();
-        let info = SignatureInfo::parse_value(info.value).ok()?;
-        (timestamp_bytes == 8).then_some(Signature::InName { info, value: value.value })
-    }
-}
-
-fn verify_interest(interest: &Interest<'_>, info: SignatureInfo<'_>) -> Result<(), Refusal> {
-    let (Some((components, parameters)), Some(value)) = (interest.signed_portion(), interest.signature_value()) else {
-        return Err(malformed("the Interest's signature cannot be read"));
-    };
-    if !interest.parameters_digest_is_valid() {
-        return Err(unauthorized("the parameters digest in the name is wrong"));
-    }
-    if info.signature_type() != DIGEST_SHA256 {
-        return Ok(());
-    }
-    check_digest(&[components, parameters], value)
-}
-
-fn verify_name(name: Name<'_>, info: SignatureInfo<'_>, value: &[u8]) -> Result<(), Refusal> {
-    if info.signature_type() != DIGEST_SHA256 {
-        return Ok(());
-    }
-    check_digest(&[name.parent().value()], value)
-}
-
-fn check_digest(signed: &[&[u8]], value: &[u8]) -> Result<(), Refusal> {
-    if sha256(signed) == value { Ok(()) } else { Err(unauthorized("the DigestSha256 signature is wrong")) }
+    ControlParameters::decode(component.value).map_err(|error| malformed(&error.to_string()))
 }

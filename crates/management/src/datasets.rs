@@ -144,7 +144,11 @@ impl Management {
                 status.encode(&mut content);
                 content
             }
-            Dataset::StatusDrops => encode_dataset(&environment.drop_counters()),
+            Dataset::StatusDrops => {
+                let mut counters = environment.drop_counters();
+                counters.extend(self.authorizer.drop_counters());
+                encode_dataset(&counters)
+            }
             Dataset::FacesList | Dataset::FacesQuery => {
                 let faces = self.faces.dataset(environment).filter(|face| filter.matches(face));
                 encode_dataset(&faces.collect::<Vec<FaceStatus>>())

@@ -8,7 +8,11 @@
 //! done or a face event happens; a counter of [`ManagementCounters`] saying why not.
 
 use crate::{
-    command::{COMMAND_NAME_LEN, Refusal, Verb, malformed, read_command, refusal},
+    authorization::{
+        Authorizer, Denial, Module, Prefix,
+        gate::{Admission, Arrival},
+    },
+    command::{COMMAND_NAME_LEN, Refusal, Verb, malformed, read_parameters, refusal},
     cs_erasure::CsErasure,
     dataset_store::{DatasetLimits, DatasetStore, FRESHNESS_MS},
     datasets::Dataset,
@@ -23,6 +27,7 @@ use crate::{
     readvertise::{Readvertise, ReadvertiseConfig},
     rib::{Rib, RibLimits},
     strategy_choice::{DEFAULT_CHOICES, StrategyChoices, StrategyError, StrategyRegistry},
+    trust_config::TrustConfig,
 };
 use hashbrown::HashMap;
 use namewire_packet::{
@@ -51,6 +56,10 @@ pub struct ManagementConfig {
     /// Strategy choices to start with: (prefix, strategy). Empty means
     /// [`DEFAULT_CHOICES`]; otherwise `/` without a choice gets the default one.
     pub strategies: Vec<(NameBuf, NameBuf)>,
+    /// Who may command.
+    pub trust: TrustConfig,
+    /// The user whose peers may command as the router itself, if there is one.
+    pub router_uid: Option<u32>,
 }
 
 /// What happened to requests, one counter per end.
@@ -94,6 +103,9 @@ pub(crate) struct ReplyTo {
 /// The management of one node.
 pub struct Management {
     pub(crate) prefix: NameBuf,
+    /// `/localhop/nfd`, served if the configuration has rules for it.
+    pub(crate) localhop_prefix: NameBuf,
+    pub(crate) authorizer: Authorizer,
     pub(crate) rib: Rib,
     pub(crate) manual: ManualNextHops,
     pub(crate) strategies: StrategyChoices,
@@ -137,8 +149,14 @@ impl Management {
         let prefix = fixed_name("/localhost/nfd");
         let mut manual = ManualNextHops::default();
         manual.insert(prefix.as_name(), NextHop { face: FaceId::INTERNAL, cost: 0 });
+        let localhop_prefix = fixed_name("/localhop/nfd");
+        if config.trust.localhop_rib.is_some() {
+            manual.insert(localhop_prefix.as_name(), NextHop { face: FaceId::INTERNAL, cost: 0 });
+        }
         let mut management = Management {
             prefix,
+            localhop_prefix,
+            authorizer: Authorizer::new(config.trust, config.router_uid),
             rib: Rib::new(config.rib),
             manual,
             strategies,
@@ -200,28 +218,57 @@ impl Management {
         environment: &mut dyn Environment,
         out: &mut Vec<Effect>,
     ) {
-        let Ok(interest) = Interest::parse(interest) else {
-            self.counters.not_an_interest += 1;
-            return;
-        };
+        match Interest::parse(interest) {
+            Ok(interest) => self.on_request(now, incoming, &interest, pit_token, 0, environment, out),
+            Err(_) => self.counters.not_an_interest += 1,
+        }
+    }
+
+    /// Handles one Interest, for which `fetches` certificates were fetched so far.
+    #[allow(clippy::too_many_arguments)] // those of `on_interest`
+    pub(crate) fn on_request(
+        &mut self,
+        now: Times,
+        incoming: FaceId,
+        interest: &Interest<'_>,
+        pit_token: Option<PitToken>,
+        fetches: usize,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) {
         let name = interest.name();
-        if !self.prefix.as_name().is_prefix_of(&name) {
+        let prefix = if self.prefix.as_name().is_prefix_of(&name) {
+            Prefix::Localhost
+        } else if self.authorizer.config().localhop_rib.is_some() && self.localhop_prefix.as_name().is_prefix_of(&name)
+        {
+            Prefix::Localhop
+        } else {
             self.counters.foreign_prefix += 1;
             return;
-        }
+        };
         let reply_to = ReplyTo { name: name.to_buf(), pit_token };
-        if self.faces.get(incoming).is_some_and(|face| face.scope == FaceScope::NonLocal) {
-            let text = format!("authorization rejected: face {incoming} is not local");
-            return self.refuse(&reply_to, &refusal(403, text), out);
+        let is_foreign = self.faces.get(incoming).is_some_and(|face| face.scope == FaceScope::NonLocal);
+        if prefix == Prefix::Localhost && is_foreign {
+            let denial = Denial::NotAllowed(format!("face {incoming} is not local"));
+            let refusal = self.denied(&denial);
+            return self.refuse(&reply_to, &refusal, out);
         }
         let module = name.get(2).map_or(&[][..], |component| component.value);
         let verb = name.get(3).map_or(&[][..], |component| component.value);
-        if let Some(dataset) = Dataset::find(module, verb) {
-            self.on_dataset_request(now, dataset, &interest, &reply_to, environment, out);
+        let found = Verb::find(module, verb);
+        if prefix == Prefix::Localhop {
+            match found.filter(|verb| verb.module() == Module::Rib) {
+                Some(verb) => {
+                    self.on_command(now, incoming, prefix, verb, interest, fetches, &reply_to, environment, out);
+                }
+                None => self.refuse(&reply_to, &refusal(501, "Only rib commands are served under /localhop/nfd"), out),
+            }
+        } else if let Some(dataset) = Dataset::find(module, verb) {
+            self.on_dataset_request(now, dataset, interest, &reply_to, environment, out);
         } else if (module, verb) == (b"faces", b"events") {
-            self.on_event_request(now, &interest, &reply_to, out);
-        } else if let Some(verb) = Verb::find(module, verb) {
-            self.on_command(now, incoming, verb, &interest, &reply_to, environment, out);
+            self.on_event_request(now, interest, &reply_to, out);
+        } else if let Some(verb) = found {
+            self.on_command(now, incoming, prefix, verb, interest, fetches, &reply_to, environment, out);
         } else {
             self.refuse(&reply_to, &unknown(name), out);
         }
@@ -232,8 +279,10 @@ impl Management {
         &mut self,
         now: Times,
         incoming: FaceId,
+        prefix: Prefix,
         verb: Verb,
         interest: &Interest<'_>,
+        fetches: usize,
         reply_to: &ReplyTo,
         environment: &mut dyn Environment,
         out: &mut Vec<Effect>,
@@ -242,10 +291,28 @@ impl Management {
             let text = format!("Command name cannot exceed {MAX_COMMAND_NAME_BYTES} octets");
             return self.refuse(reply_to, &refusal(414, text), out);
         }
-        let mut parameters = match read_command(verb, interest) {
+        let mut parameters = match read_parameters(interest) {
             Ok(parameters) => parameters,
             Err(refusal) => return self.refuse(reply_to, &refusal, out),
         };
+        let arrival = Arrival {
+            prefix,
+            module: verb.module(),
+            incoming,
+            names_face: parameters.face_id,
+            interest,
+            parameter_components: 1,
+            pit_token: reply_to.pit_token,
+            fetches,
+        };
+        match self.admit(now, &arrival, out) {
+            Ok(Admission::Now) => {}
+            Ok(Admission::Later) => return,
+            Err(refusal) => return self.refuse(reply_to, &refusal, out),
+        }
+        if let Err(refusal) = verb.check_fields(&parameters) {
+            return self.refuse(reply_to, &refusal, out);
+        }
         // FaceId 0 or none is the face that the command came from (§5).
         let takes_self = !matches!(verb, Verb::FacesCreate | Verb::FacesDestroy | Verb::CsErase);
         if takes_self && parameters.face_id.is_none_or(|face| face == FaceId::INVALID) {
@@ -265,7 +332,13 @@ impl Management {
             Verb::RibUnregister => self.unregister(parameters, out).map(Some),
         };
         match result {
-            Ok(Some(body)) => self.succeed(reply_to, body, out),
+            Ok(Some(body)) => {
+                self.succeed(reply_to, body, out);
+                if let (Prefix::Localhop, Some(Effect::Reply { packet, .. })) = (prefix, out.last()) {
+                    let answers = &mut self.authorizer.recent_answers;
+                    answers.add(interest.name(), incoming, packet.clone(), now.mono_ns);
+                }
+            }
             Ok(None) => {} // the answer comes when the face command is done
             Err(refusal) => self.refuse(reply_to, &refusal, out),
         }
@@ -283,6 +356,7 @@ impl Management {
 
     /// Forgets a face: its routes and next hops go with it.
     pub fn on_face_closed(&mut self, now: Times, face: FaceId, out: &mut Vec<Effect>) {
+        self.authorizer.forget_face(face);
         let mut changed = self.rib.remove_face(face);
         changed.extend(self.manual.remove_face(face));
         self.update_fib(changed, out);
@@ -292,8 +366,9 @@ impl Management {
         }
     }
 
-    /// Removes the routes whose time has come.
+    /// Removes the routes whose time has come, and refuses commands that wait in vain.
     pub fn run_timers(&mut self, now: Times, out: &mut Vec<Effect>) {
+        self.expire_pending(now, out);
         let before = self.rib.len();
         let changed = self.rib.expire(now.mono_ns);
         let expired = (before - self.rib.len()) as u64;
@@ -308,8 +383,12 @@ impl Management {
 
     /// Monotonic instant at which [`Management::run_timers`] has something to do.
     pub fn next_deadline(&self) -> Option<u64> {
-        let deadlines =
-            [self.rib.next_deadline_ns(), self.own_interests.next_deadline_ns(), self.next_readvertise_ns()];
+        let deadlines = [
+            self.rib.next_deadline_ns(),
+            self.own_interests.next_deadline_ns(),
+            self.next_readvertise_ns(),
+            self.authorizer.pending.next_deadline_ns(),
+        ];
         deadlines.into_iter().flatten().min()
     }
 

@@ -27,7 +27,7 @@ pub enum Effect {
     /// Send an Interest from the internal face; what comes back goes to
     /// [`crate::Management::on_answer`].
     Express {
-        /// The Interest, with a nonce.
+        /// The Interest; without a nonce it gets one from the engine.
         packet: Vec<u8>,
     },
     /// Make a face, then call [`crate::Management::on_face_command_done`].

@@ -14,7 +14,7 @@ use crate::{
     face_registry::FaceProperties,
 };
 use namewire_packet::{
-    FaceId,
+    FaceId, Name,
     nfd::{ControlParameters, ControlResponse, FacePersistency, FaceScope, FaceUri, face_flags},
 };
 
@@ -36,6 +36,18 @@ pub(crate) enum FaceCommand {
     Update { reply_to: ReplyTo },
     /// `faces/destroy`.
     Destroy { face: FaceId, reply_to: ReplyTo },
+}
+
+impl FaceCommand {
+    /// True if its answer will have this name.
+    pub(crate) fn will_answer(&self, name: Name<'_>) -> bool {
+        match self {
+            FaceCommand::Create { reply_to, others, .. } => {
+                others.iter().chain([reply_to]).any(|reply_to| reply_to.name.as_name() == name)
+            }
+            FaceCommand::Update { reply_to } | FaceCommand::Destroy { reply_to, .. } => reply_to.name.as_name() == name,
+        }
+    }
 }
 
 /// `None`: the answer comes later.

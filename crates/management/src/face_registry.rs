@@ -34,6 +34,29 @@ pub struct FaceProperties {
     pub default_congestion_threshold_bytes: Option<u64>,
     /// Largest frame in octets; at most 8800 is shown.
     pub mtu: Option<u64>,
+    /// Who is at the other end, if it is a Unix socket. Shown in no dataset.
+    pub credentials: Option<PeerCredentials>,
+}
+
+/// What the kernel says of the process at the other end of a Unix socket, as it was
+/// when it connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerCredentials {
+    /// Effective user.
+    pub uid: u32,
+    /// Effective group.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+    /// Process; it may have ended since.
+    pub pid: i32,
+}
+
+impl PeerCredentials {
+    /// True if the process has this group.
+    pub fn is_member_of(&self, gid: u32) -> bool {
+        self.gid == gid || self.groups.contains(&gid)
+    }
 }
 
 impl FaceProperties {

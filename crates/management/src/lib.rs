@@ -1,13 +1,13 @@
 //! NFD management protocol, RIB, strategy choice: sans-IO.
 //!
-//! [`Management`] takes Interests under `/localhost/nfd`, face events and the time,
+//! [`Management`] takes Interests under `/localhost/nfd` and `/localhop/nfd`, face events and the time,
 //! and gives [`Effect`]s: replies to send, FIB changes, face commands. It has no
 //! socket, no clock and no thread; the router and the simulator run the same code.
 //!
 //! ```text
 //!   Interest ─► dispatcher ─┬─ dataset ─► dataset_store ──────────────► Reply
-//!                           └─ command ─► rib / strategy_choice /
-//!                                         manual_next_hops
+//!                           └─ command ─► authorization ─► rib / strategy_choice /
+//!                                                          manual_next_hops
 //!                                              │
 //!                                              ▼
 //!                                         fib_computation ─► Fib, NewNextHops, Reply
@@ -17,6 +17,7 @@
 //! Source: the NFD management protocol (ndn-cxx `mgmt/nfd`), whose project notes are
 //! quoted in the modules as management.md, forwarding.md and drop-in.md.
 
+mod authorization;
 mod command;
 mod cs_erasure;
 mod dataset_store;
@@ -31,6 +32,7 @@ pub mod fib_computation;
 mod key_digests;
 pub mod manual_next_hops;
 mod name_key;
+pub mod name_regex;
 mod next_hop_sets;
 mod own_interests;
 mod prefix_tree;
@@ -38,14 +40,17 @@ mod readvertise;
 pub mod rib;
 pub mod strategy_choice;
 mod table_commands;
+pub mod trust_config;
 
+pub use authorization::Denial;
 pub use cs_erasure::MAX_ERASED;
 pub use dataset_store::DatasetLimits;
 pub use dispatcher::{Management, ManagementConfig, ManagementCounters};
 pub use effect::{CreateFace, Effect, FaceCommandError, Ticket, UpdateFace};
 pub use environment::{Environment, Times};
-pub use face_registry::FaceProperties;
+pub use face_registry::{FaceProperties, PeerCredentials};
 pub use fib_computation::{FibChange, FibDemand, NextHop};
 pub use readvertise::{MAX_PREFIXES as MAX_READVERTISED_PREFIXES, ReadvertiseConfig};
 pub use rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibLimits};
 pub use strategy_choice::{DEFAULT_CHOICES, ResolvedStrategy, StrategyError, StrategyRegistry};
+pub use trust_config::TrustConfig;

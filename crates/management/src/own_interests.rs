@@ -6,7 +6,11 @@
 //!
 //! Limit: [`MAX_PENDING`] at a time. Cost: a look-up per component of the Data's name.
 
-use crate::{dispatcher::Management, effect::Effect, environment::Times};
+use crate::{
+    dispatcher::Management,
+    effect::Effect,
+    environment::{Environment, Times},
+};
 use hashbrown::HashMap;
 use namewire_packet::{
     Data, Interest, InterestBuilder, NackReason, NameBuf, Nonce, SignedInterestFields, digest::sha256,
@@ -110,7 +114,19 @@ impl Management {
     }
 
     /// Takes Data, or a Nack with the Interest it refuses, that reached the internal face.
-    pub fn on_answer(&mut self, now: Times, packet: &[u8], nack: Option<NackReason>, out: &mut Vec<Effect>) {
+    pub fn on_answer(
+        &mut self,
+        now: Times,
+        packet: &[u8],
+        nack: Option<NackReason>,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) {
+        if let (None, Ok(data)) = (nack, Data::parse(packet))
+            && self.on_certificate(now, &data, environment, out)
+        {
+            return;
+        }
         let answer = match nack {
             Some(_) => Interest::parse(packet).ok().map(|interest| (interest.name().to_buf(), Answer::Nack)),
             None => Data::parse(packet)

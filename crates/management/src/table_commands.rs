@@ -189,6 +189,12 @@ impl Management {
         if self.prefix.as_name().is_prefix_of(&prefix) {
             return Err(refusal(403, "Prefix /localhost/nfd belongs to the forwarder"));
         }
+        // `/localhop/nfd` itself may lead on to a hub (ndn-autoconfig); ours is nearer.
+        let is_served = self.authorizer.config().localhop_rib.is_some();
+        if is_served && self.localhop_prefix.as_name().is_prefix_of(&prefix) && self.localhop_prefix.as_name() != prefix
+        {
+            return Err(refusal(403, "Prefixes under /localhop/nfd belong to the forwarder"));
+        }
         Ok(())
     }
 }

@@ -59,7 +59,7 @@ fn answer(bench: &mut Bench, command: &[u8], code: u64) {
     let asked: NameBuf = Interest::parse(command).expect("an Interest").name().to_buf();
     let data = DataBuilder::new(asked).content(&ControlResponse::new(code, "said").to_wire()).sign_digest();
     bench.effects.clear();
-    bench.management.on_answer(bench.now, &data, None, &mut bench.effects);
+    bench.management.on_answer(bench.now, &data, None, &mut bench.router, &mut bench.effects);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn no_answer_a_nack_and_a_refusal_lead_to_longer_and_longer_pauses() {
             }
             1 => {
                 let (now, nack) = (bench.now, Some(NackReason::NoRoute));
-                bench.management.on_answer(now, &commands[0].1, nack, &mut bench.effects);
+                bench.management.on_answer(now, &commands[0].1, nack, &mut bench.router, &mut bench.effects);
             }
             _ => answer(&mut bench, &commands[0].1, 403),
         }
@@ -198,7 +198,7 @@ fn what_nobody_asked_for_is_counted_and_ignored() {
     let data = DataBuilder::new(name("/localhost/nlsr/rib/register/x")).sign_digest();
     bench.effects.clear();
     for (packet, nack) in [(&data[..], None), (b"\x06\x01", None), (b"", Some(NackReason::NoRoute))] {
-        bench.management.on_answer(bench.now, packet, nack, &mut bench.effects);
+        bench.management.on_answer(bench.now, packet, nack, &mut bench.router, &mut bench.effects);
     }
     assert_eq!((bench.effects.len(), bench.management.counters().unsolicited_answers), (0, 3));
 }

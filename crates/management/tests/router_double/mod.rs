@@ -4,7 +4,7 @@
 
 use namewire_management::{
     CreateFace, Effect, Environment, FaceCommandError, FaceProperties, FibChange, Management, ManagementConfig,
-    ResolvedStrategy, StrategyError, StrategyRegistry, Times,
+    PeerCredentials, ResolvedStrategy, StrategyError, StrategyRegistry, Times, TrustConfig,
 };
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
@@ -12,7 +12,9 @@ use namewire_packet::{
         ControlParameters, ControlResponse, CsInfo, CsUsage, FaceCounters, FacePersistency, FaceScope, FaceUri,
         ForwarderStatus, LinkType,
     },
+    tlv,
 };
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) const LOCAL_FACE: FaceId = FaceId(300);
 pub(crate) const UDP_FACE: FaceId = FaceId(301);
@@ -105,8 +107,14 @@ pub(crate) fn local_face() -> FaceProperties {
         base_congestion_marking_interval_ns: None,
         default_congestion_threshold_bytes: None,
         mtu: None,
+        credentials: Some(ROUTER_PEER),
     }
 }
+
+/// The user that the router under test runs as, and one of its processes.
+pub(crate) const ROUTER_UID: u32 = 1500;
+pub(crate) const ROUTER_PEER: PeerCredentials =
+    PeerCredentials { uid: ROUTER_UID, gid: 1500, groups: Vec::new(), pid: 4711 };
 
 pub(crate) fn udp_face() -> FaceProperties {
     FaceProperties {
@@ -120,6 +128,7 @@ pub(crate) fn udp_face() -> FaceProperties {
         base_congestion_marking_interval_ns: Some(100_000_000),
         default_congestion_threshold_bytes: Some(65536),
         mtu: Some(65467),
+        credentials: None,
     }
 }
 
@@ -137,11 +146,16 @@ impl Bench {
         Bench::with_config(ManagementConfig::default())
     }
 
+    pub(crate) fn with_trust(trust: TrustConfig) -> Self {
+        Bench::with_config(ManagementConfig { trust, ..Default::default() })
+    }
+
     /// A node with one application face and one UDP face.
     pub(crate) fn with_config(config: ManagementConfig) -> Self {
         let mut router =
             Router { cs: CsInfo { capacity: 65536, flags: 3, ..Default::default() }, ..Default::default() };
         let mut effects = Vec::new();
+        let config = ManagementConfig { router_uid: Some(ROUTER_UID), ..config };
         let mut management = Management::new(config, &mut router, &mut effects).expect("default strategies exist");
         let now = Times { mono_ns: 1_000_000_000, unix_ms: 1_800_000_000_000 };
         management.on_face_created(now, local_face(), &mut effects);
@@ -156,9 +170,22 @@ impl Bench {
 
     /// Sends one Interest from the application.
     pub(crate) fn send(&mut self, interest: &[u8]) {
+        self.send_from(LOCAL_FACE, interest);
+    }
+
+    /// An Interest from a face, or Data in answer to one of this node's own.
+    pub(crate) fn send_from(&mut self, face: FaceId, interest: &[u8]) {
         self.effects.clear();
         let (now, router, out) = (self.now, &mut self.router, &mut self.effects);
-        self.management.on_interest(now, LOCAL_FACE, interest, None, router, out);
+        if interest.first() == Some(&(tlv::types::DATA as u8)) {
+            self.management.on_answer(now, interest, None, router, out);
+        } else {
+            self.management.on_interest(now, face, interest, None, router, out);
+        }
+    }
+
+    pub(crate) fn add_face(&mut self, face: FaceProperties) {
+        self.management.on_face_created(self.now, face, &mut self.effects);
     }
 
     pub(crate) fn timers(&mut self) {
@@ -184,8 +211,9 @@ impl Bench {
 
     /// Sends a signed command and returns its answer, checked as a client would.
     pub(crate) fn command(&mut self, command: &str, parameters: &ControlParameters) -> ControlResponse {
-        let interest = signed_command(command, parameters);
-        self.send(&interest);
+        let fields = SignedInterestFields { time_ms: Some(self.now.unix_ms), ..fresh_fields() };
+        let interest = InterestBuilder::new(command_name(command, parameters)).nonce(Nonce([1, 2, 3, 4]));
+        self.send(&interest.sign_digest(&fields));
         self.answer()
     }
 
@@ -259,9 +287,16 @@ pub(crate) fn command_name(command: &str, parameters: &ControlParameters) -> Nam
     name
 }
 
+/// A signed command that was not sent before.
 pub(crate) fn signed_command(command: &str, parameters: &ControlParameters) -> Vec<u8> {
-    let fields = SignedInterestFields { nonce: vec![1; 8], time_ms: Some(1_800_000_000_000), seq_num: None };
+    let fields = fresh_fields();
     InterestBuilder::new(command_name(command, parameters)).nonce(Nonce([1, 2, 3, 4])).sign_digest(&fields)
+}
+
+pub(crate) fn fresh_fields() -> SignedInterestFields {
+    static NEXT_NONCE: AtomicU64 = AtomicU64::new(0);
+    let nonce = NEXT_NONCE.fetch_add(1, Ordering::Relaxed).to_be_bytes().to_vec();
+    SignedInterestFields { nonce, time_ms: Some(1_800_000_000_000), seq_num: None }
 }
 
 pub(crate) fn for_prefix(prefix: &str) -> ControlParameters {

@@ -1,0 +1,325 @@
+//! May this command be carried out? Every command Interest is asked about here, once.
+//!
+//! | from | asks for | needs |
+//! | --- | --- | --- |
+//! | a local face | a route to itself, registered or announced | a signature, a digest at least |
+//! | a local face | anything else | peer credentials, or the signature of an anchor with that privilege |
+//! | any face, `/localhop` | a route to itself | what the rules for `/localhop` say; without rules it is not served |
+//!
+//! Source: management.md §8; where NFD's configuration says otherwise ([`TrustConfig`]),
+//! it is done as NFD does. Peer credentials are what the kernel says of the other end of
+//! a Unix socket; a TCP connection within this machine has none.
+//!
+//! A signature that is right is not enough where NFD checks for replay: `rib`, and
+//! commands that pass by an anchor's signature ([`replay`]). Certificates that rules lead
+//! to, and that are not at hand, are fetched ([`pending`]).
+//!
+//! Limits: those of [`replay`], [`certificates`], [`pending`] and [`validator`].
+
+pub(crate) mod certificates;
+pub(crate) mod denial;
+pub(crate) mod gate;
+pub(crate) mod pending;
+pub(crate) mod recent_answers;
+pub(crate) mod replay;
+pub(crate) mod signed_packet;
+pub(crate) mod validator;
+
+pub use denial::Denial;
+
+use crate::{
+    environment::Times,
+    face_registry::{FaceProperties, PeerCredentials},
+    trust_config::{AnchorCertificate, PacketKind, Privileges, Signer, TrustConfig},
+};
+use certificates::Certificates;
+use namewire_packet::{
+    Data, FaceId, KeyLocator,
+    nfd::{DropCounter, FaceScope},
+};
+use namewire_security::Certificate;
+use replay::{ReplayGuard, Sender};
+use signed_packet::SignedPacket;
+use std::path::PathBuf;
+use validator::{Failure, Signatory, check_validity, judge};
+
+/// The superuser.
+const ROOT_UID: u32 = 0;
+
+/// A part of management that privileges are given for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Module {
+    Faces,
+    Fib,
+    Cs,
+    StrategyChoice,
+    Rib,
+}
+
+impl Module {
+    const fn name(self) -> &'static str {
+        match self {
+            Module::Faces => "faces",
+            Module::Fib => "fib",
+            Module::Cs => "cs",
+            Module::StrategyChoice => "strategy-choice",
+            Module::Rib => "rib",
+        }
+    }
+
+    const fn is_in(self, privileges: Privileges) -> bool {
+        match self {
+            Module::Faces => privileges.faces,
+            Module::Fib => privileges.fib,
+            Module::Cs => privileges.cs,
+            Module::StrategyChoice => privileges.strategy_choice,
+            Module::Rib => privileges.rib,
+        }
+    }
+}
+
+/// Under which prefix a command came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prefix {
+    /// `/localhost/nfd`.
+    Localhost,
+    /// `/localhop/nfd`.
+    Localhop,
+}
+
+/// A command, as far as it matters here.
+pub(crate) struct Request<'a> {
+    pub(crate) now: Times,
+    pub(crate) prefix: Prefix,
+    pub(crate) module: Module,
+    /// Where it came from; `None` if that face is gone.
+    pub(crate) face: Option<&'a FaceProperties>,
+    /// The FaceId among its parameters.
+    pub(crate) names_face: Option<FaceId>,
+    pub(crate) signature: Option<SignedPacket<'a>>,
+}
+
+impl Request<'_> {
+    /// True if it is about the face that it came from.
+    fn is_for_itself(&self, face: &FaceProperties) -> bool {
+        self.names_face.is_none_or(|named| named == FaceId::INVALID || named == face.face)
+    }
+}
+
+/// Who may command, and what they did.
+#[derive(Debug)]
+pub(crate) struct Authorizer {
+    config: TrustConfig,
+    router_uid: Option<u32>,
+    replay: ReplayGuard,
+    pub(crate) certificates: Certificates,
+    pub(crate) pending: pending::PendingCommands,
+    pub(crate) recent_answers: recent_answers::RecentAnswers,
+    denials: [u64; Denial::NAMES.len()],
+}
+
+impl Authorizer {
+    pub(crate) fn new(config: TrustConfig, router_uid: Option<u32>) -> Self {
+        Authorizer {
+            config,
+            router_uid,
+            replay: ReplayGuard::default(),
+            certificates: Certificates::default(),
+            pending: pending::PendingCommands::default(),
+            recent_answers: recent_answers::RecentAnswers::default(),
+            denials: [0; Denial::NAMES.len()],
+        }
+    }
+
+    pub(crate) const fn config(&self) -> &TrustConfig {
+        &self.config
+    }
+
+    /// Takes new settings; what was seen of signers stays.
+    pub(crate) fn set_config(&mut self, config: TrustConfig) {
+        self.config = config;
+    }
+
+    pub(crate) fn set_anchors(&mut self, path: PathBuf, anchors: Vec<AnchorCertificate>) {
+        self.certificates.set_file(path, anchors);
+    }
+
+    pub(crate) fn forget_face(&mut self, face: FaceId) {
+        self.replay.forget_face(face);
+    }
+
+    pub(crate) fn count(&mut self, denial: &Denial) {
+        self.denials[denial.index()] += 1;
+    }
+
+    /// Denials by reason, and limits met; those that never occurred are left out.
+    pub(crate) fn drop_counters(&self) -> impl Iterator<Item = DropCounter> + '_ {
+        let denials = Denial::NAMES.iter().zip(self.denials).map(|(name, count)| (format!("denied.{name}"), count));
+        let limits = [
+            ("limit.replay-nonces", self.replay.limits_met.nonces),
+            ("limit.replay-records", self.replay.limits_met.records),
+        ];
+        let limits = limits.map(|(name, count)| (name.to_owned(), count));
+        denials.chain(limits).filter(|(_, count)| *count > 0).map(|(reason, count)| DropCounter { reason, count })
+    }
+
+    /// Decides about one command and takes note of it, if it passes.
+    pub(crate) fn authorize(&mut self, request: &Request<'_>) -> Result<(), Failure> {
+        let face = request.face.ok_or_else(|| Denial::not_allowed("the face is gone"))?;
+        let result = match request.prefix {
+            Prefix::Localhop => self.localhop(request, face),
+            Prefix::Localhost if face.scope != FaceScope::Local => {
+                Err(Denial::not_allowed(format!("face {} is not local", face.face)).into())
+            }
+            Prefix::Localhost => match (&self.config.localhost_rib, request.module) {
+                (Some(rules), Module::Rib) => {
+                    let signature = request.signature.ok_or(Denial::NotSigned)?;
+                    let signatory =
+                        judge(rules, PacketKind::Interest, &signature, &self.certificates, request.now.unix_ms);
+                    signatory.map(|signatory| Some(sender(signatory, face.face)))
+                }
+                _ => self.by_policy(request, face).map_err(Failure::from),
+            },
+        };
+        if let Some(sender) = result? {
+            let signature = request.signature.ok_or(Denial::NotSigned)?;
+            // NFD asks for a nonce on `rib` only; the old format always has one.
+            let needs_nonce = request.module == Module::Rib;
+            self.replay.check(request.now, &sender, signature.time_ms, signature.nonce, needs_nonce)?;
+        }
+        Ok(())
+    }
+
+    fn localhop(&self, request: &Request<'_>, face: &FaceProperties) -> Result<Option<Sender>, Failure> {
+        let rules = self.config.localhop_rib.as_ref();
+        let rules = rules.ok_or_else(|| Denial::not_allowed("/localhop/nfd is not served"))?;
+        let signature = request.signature.ok_or(Denial::NotSigned)?;
+        if !request.is_for_itself(face) {
+            return Err(Denial::not_allowed("a route of another face under /localhop/nfd").into());
+        }
+        let signatory = judge(rules, PacketKind::Interest, &signature, &self.certificates, request.now.unix_ms)?;
+        Ok(Some(sender(signatory, face.face)))
+    }
+
+    /// The policy of this file's table. `None`: no replay check.
+    fn by_policy(&self, request: &Request<'_>, face: &FaceProperties) -> Result<Option<Sender>, Denial> {
+        let is_rib = request.module == Module::Rib;
+        let this_face = is_rib.then_some(Sender::Face(face.face));
+        if is_rib && request.signature.is_none() {
+            return Err(Denial::NotSigned);
+        }
+        let mut granted = self.config.authorizations.iter().filter(|one| request.module.is_in(one.privileges));
+        if granted.any(|one| one.signer == Signer::Any) {
+            return Ok(this_face); // as NFD does, the signature is not looked at
+        }
+        if let Some(signature) = request.signature.filter(SignedPacket::is_digest) {
+            signature.verify_digest()?;
+        }
+        if self.peer_may_command(face) || is_rib && request.is_for_itself(face) {
+            return Ok(this_face);
+        }
+        if let Some((certificate, may)) = request.signature.and_then(|signature| self.find_anchor(&signature, request))
+        {
+            check_validity(certificate, request.now.unix_ms)?;
+            let key = certificate.public_key().map_err(|error| Denial::BadSignature(error.to_string()))?;
+            request.signature.ok_or(Denial::NotSigned)?.verify(&key)?;
+            if may {
+                return Ok(Some(Sender::Key(certificate.key_name().to_buf())));
+            }
+        }
+        Err(self.why_not(request, face))
+    }
+
+    /// True if the kernel vouches for the other end of this face.
+    fn peer_may_command(&self, face: &FaceProperties) -> bool {
+        self.config.peer_credentials
+            && face.credentials.as_ref().is_some_and(|peer| {
+                peer.uid == ROOT_UID
+                    || Some(peer.uid) == self.router_uid
+                    || self.config.allowed_gids.iter().any(|gid| peer.is_member_of(*gid))
+            })
+    }
+
+    /// The anchor that signed, and whether it may use this module.
+    fn find_anchor(&self, signature: &SignedPacket<'_>, request: &Request<'_>) -> Option<(&Certificate, bool)> {
+        let mut of_signer = self.config.authorizations.iter().filter_map(|one| match &one.signer {
+            Signer::Certificate(anchor) if is_signer(anchor, signature) => Some((anchor.certificate(), one.privileges)),
+            _ => None,
+        });
+        let (first, privileges) = of_signer.next()?;
+        if request.module.is_in(privileges) {
+            return Some((first, true));
+        }
+        let other = of_signer.find(|(_, privileges)| request.module.is_in(*privileges));
+        Some(other.map_or((first, false), |(certificate, _)| (certificate, true)))
+    }
+
+    /// The most useful words for whoever was refused.
+    fn why_not(&self, request: &Request<'_>, face: &FaceProperties) -> Denial {
+        let module = request.module.name();
+        let peer = match &face.credentials {
+            _ if !self.config.peer_credentials => "peer credentials do not count here".to_owned(),
+            None => "this connection has no peer credentials".to_owned(),
+            Some(PeerCredentials { uid, gid, .. }) => {
+                format!("the peer (uid {uid}, gid {gid}) is neither root, the router's user nor in an allowed group")
+            }
+        };
+        match request.signature {
+            None => Denial::not_allowed(format!("{module} needs a trusted signature, for {peer}")),
+            Some(signature) if signature.is_digest() => {
+                let what = if request.module == Module::Rib { "a route of another face" } else { module };
+                Denial::not_allowed(format!("{what} needs a trusted signature, for {peer}"))
+            }
+            Some(signature) if self.find_anchor(&signature, request).is_some() => {
+                Denial::not_allowed(format!("{} may not use {module}", signature.signer()))
+            }
+            Some(signature) => Denial::UnknownSigner(format!("{}; {peer}", signature.signer())),
+        }
+    }
+
+    /// Judges an announced prefix (`rib/announce`) by `prefix_announcement`; without such
+    /// rules, an application may announce as it may register.
+    pub(crate) fn authorize_announcement(
+        &mut self,
+        data: &Data<'_>,
+        face: Option<&FaceProperties>,
+        now: Times,
+    ) -> Result<(), Denial> {
+        let result = match &self.config.prefix_announcement {
+            None if face.is_some_and(|face| face.scope == FaceScope::Local) => return Ok(()),
+            None => Err(Denial::not_allowed("there are no rules for announcements from other hosts").into()),
+            Some(section) => {
+                judge(section, PacketKind::Data, &SignedPacket::of_data(data), &self.certificates, now.unix_ms)
+            }
+        };
+        let denial = match result {
+            Ok(_) => return Ok(()),
+            Err(Failure::Denied(denial)) => denial,
+            Err(Failure::CertificateMissing(name)) => Denial::unknown_signer(name.as_name()),
+        };
+        self.count(&denial);
+        Err(denial)
+    }
+}
+
+/// Whose record a command is checked against.
+fn sender(signatory: Signatory, face: FaceId) -> Sender {
+    match signatory {
+        Signatory::Anyone => Sender::Face(face),
+        Signatory::Key(key) => Sender::Key(key),
+    }
+}
+
+/// True if the KeyLocator names this anchor's key.
+fn is_signer(anchor: &AnchorCertificate, signature: &SignedPacket<'_>) -> bool {
+    if signature.is_digest() {
+        return false;
+    }
+    match signature.key_locator() {
+        Some(KeyLocator::Name(name)) => certificates::of_key(anchor, name).is_some(),
+        Some(KeyLocator::KeyDigest(digest)) => {
+            anchor.certificate().public_key().is_ok_and(|key| key.key_digest() == digest)
+        }
+        None => false,
+    }
+}

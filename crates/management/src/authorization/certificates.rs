@@ -1,0 +1,78 @@
+//! Certificates at hand: the configured anchors, those read from files, and those
+//! fetched from the network, which prove nothing by being here.
+//!
+//! Limits: [`MAX_FETCHED`] fetched certificates, the oldest goes; as many from files as
+//! the router reads.
+
+use crate::trust_config::{AnchorCertificate, TrustAnchor};
+use namewire_packet::{Name, NameBuf};
+use namewire_security::Certificate;
+use std::{
+    collections::{HashMap, VecDeque},
+    path::{Path, PathBuf},
+};
+
+/// Most certificates kept from the network.
+pub(crate) const MAX_FETCHED: usize = 256;
+
+#[derive(Debug, Default)]
+pub(crate) struct Certificates {
+    /// By file or directory, as the configuration names it.
+    from_files: HashMap<PathBuf, Vec<AnchorCertificate>>,
+    fetched: VecDeque<Certificate>,
+}
+
+impl Certificates {
+    /// Replaces what was read from a file or directory.
+    pub(crate) fn set_file(&mut self, path: PathBuf, certificates: Vec<AnchorCertificate>) {
+        self.from_files.insert(path, certificates);
+    }
+
+    /// The trust anchor, among these, of the key that a KeyLocator names.
+    pub(crate) fn anchor<'a>(&'a self, anchors: &'a [TrustAnchor], locator: Name<'_>) -> Option<&'a Certificate> {
+        anchors.iter().find_map(|anchor| match anchor {
+            TrustAnchor::Certificate(certificate) => [certificate].into_iter().find_map(|one| of_key(one, locator)),
+            TrustAnchor::File { path, .. } | TrustAnchor::Directory { path, .. } => {
+                self.of_file(path).iter().find_map(|one| of_key(one, locator))
+            }
+        })
+    }
+
+    fn of_file(&self, path: &Path) -> &[AnchorCertificate] {
+        self.from_files.get(path).map_or(&[], Vec::as_slice)
+    }
+
+    /// A certificate from the network with this name, or of the key with this name.
+    pub(crate) fn fetched(&self, locator: Name<'_>) -> Option<&Certificate> {
+        self.fetched.iter().find(|certificate| locator.is_prefix_of(&certificate.name()))
+    }
+
+    /// Keeps a certificate from the network.
+    pub(crate) fn add_fetched(&mut self, certificate: Certificate) {
+        self.fetched.retain(|other| other.name() != certificate.name());
+        if self.fetched.len() >= MAX_FETCHED {
+            self.fetched.pop_front();
+        }
+        self.fetched.push_back(certificate);
+    }
+
+    /// Drops the fetched certificates that a chain from this KeyLocator uses: one of
+    /// them did not hold, and a right one may be had next time.
+    pub(crate) fn forget_chain(&mut self, locator: Name<'_>) {
+        let mut next: Option<NameBuf> = Some(locator.to_buf());
+        while let Some(locator) = next.take() {
+            let found = self.fetched.iter().position(|certificate| locator.as_name().is_prefix_of(&certificate.name()));
+            let Some(certificate) = found.and_then(|at| self.fetched.remove(at)) else { return };
+            if let Some(namewire_packet::KeyLocator::Name(name)) = certificate.key_locator() {
+                next = Some(name.to_buf());
+            }
+        }
+    }
+}
+
+/// The certificate, if it is of the key that a KeyLocator (the name of a key or of a
+/// certificate) names.
+pub(crate) fn of_key<'a>(certificate: &'a AnchorCertificate, locator: Name<'_>) -> Option<&'a Certificate> {
+    let certificate = certificate.certificate();
+    certificate.key_name().is_prefix_of(&locator).then_some(certificate)
+}

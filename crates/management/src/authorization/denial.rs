@@ -1,0 +1,126 @@
+//! Why a command is not carried out: the reasons, their words and their numbers.
+//!
+//! NFD answers `authorization rejected` and no more; whoever has to find out why is
+//! told here. Names in the texts are cut after [`MAX_QUOTED_BYTES`] octets.
+
+use namewire_packet::Name;
+use std::fmt;
+
+/// Most octets of a name's URI that a text repeats.
+const MAX_QUOTED_BYTES: usize = 256;
+
+/// Why a command, an announcement or a certificate is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// Nothing says who sent it.
+    NotSigned,
+    /// The signature, or the parameters digest, does not fit.
+    BadSignature(String),
+    /// No SignatureTime (or, in the old format, no timestamp).
+    NoTimestamp,
+    /// No SignatureNonce.
+    NoNonce,
+    /// Signed too long ago.
+    Expired {
+        /// Its age.
+        age_ms: u64,
+        /// What is allowed.
+        age_ms_max: u64,
+    },
+    /// Signed later than now.
+    FromTheFuture {
+        /// How much later.
+        ahead_ms: u64,
+        /// What is allowed.
+        ahead_ms_max: u64,
+    },
+    /// This very command was seen before, or it is older than what is remembered.
+    Replayed(&'static str),
+    /// The KeyLocator leads to no trusted certificate.
+    UnknownSigner(String),
+    /// A certificate on the way to the trust anchor is over.
+    CertificateExpired(String),
+    /// A certificate on the way to the trust anchor has not begun.
+    CertificateNotYetValid(String),
+    /// The signer is who it says, and may not do this.
+    NotAllowed(String),
+    /// Too many commands wait for certificates.
+    TooManyPending,
+}
+
+impl Denial {
+    /// Names of the kinds, by [`Denial::index`].
+    pub const NAMES: [&'static str; 12] = [
+        "not-signed",
+        "bad-signature",
+        "no-timestamp",
+        "no-nonce",
+        "expired",
+        "from-the-future",
+        "replayed",
+        "unknown-signer",
+        "certificate-expired",
+        "certificate-not-yet-valid",
+        "not-allowed",
+        "too-many-pending",
+    ];
+
+    /// Number of the kind.
+    pub const fn index(&self) -> usize {
+        match self {
+            Denial::NotSigned => 0,
+            Denial::BadSignature(_) => 1,
+            Denial::NoTimestamp => 2,
+            Denial::NoNonce => 3,
+            Denial::Expired { .. } => 4,
+            Denial::FromTheFuture { .. } => 5,
+            Denial::Replayed(_) => 6,
+            Denial::UnknownSigner(_) => 7,
+            Denial::CertificateExpired(_) => 8,
+            Denial::CertificateNotYetValid(_) => 9,
+            Denial::NotAllowed(_) => 10,
+            Denial::TooManyPending => 11,
+        }
+    }
+
+    pub(crate) fn not_allowed(why: impl Into<String>) -> Self {
+        Denial::NotAllowed(why.into())
+    }
+
+    pub(crate) fn unknown_signer(name: Name<'_>) -> Self {
+        Denial::UnknownSigner(quoted(name))
+    }
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Denial::NotSigned => f.write_str("not signed"),
+            Denial::BadSignature(why) => write!(f, "bad signature: {why}"),
+            Denial::NoTimestamp => f.write_str("the signature has no time"),
+            Denial::NoNonce => f.write_str("the signature has no nonce"),
+            Denial::Expired { age_ms, age_ms_max } => {
+                write!(f, "expired: signed {age_ms} ms ago, {age_ms_max} ms are allowed")
+            }
+            Denial::FromTheFuture { ahead_ms, ahead_ms_max } => {
+                write!(f, "from the future: signed {ahead_ms} ms ahead of this clock, {ahead_ms_max} ms are allowed")
+            }
+            Denial::Replayed(why) => write!(f, "replayed: {why}"),
+            Denial::UnknownSigner(name) => write!(f, "unknown signer {name}"),
+            Denial::CertificateExpired(name) => write!(f, "the certificate {name} has expired"),
+            Denial::CertificateNotYetValid(name) => write!(f, "the certificate {name} is not yet valid"),
+            Denial::NotAllowed(why) => write!(f, "not allowed: {why}"),
+            Denial::TooManyPending => f.write_str("too many commands wait for certificates"),
+        }
+    }
+}
+
+/// A name as a text shows it.
+pub(crate) fn quoted(name: Name<'_>) -> String {
+    let mut uri = name.to_string();
+    if uri.len() > MAX_QUOTED_BYTES {
+        uri.truncate(MAX_QUOTED_BYTES); // URIs are ASCII
+        uri.push('…');
+    }
+    uri
+}

@@ -1,0 +1,66 @@
+//! Commands that wait for a certificate to be fetched.
+//!
+//! Each asks for the certificate that its chain lacks, once; when it comes, the command
+//! is judged again from the start, and may lack the next one.
+//!
+//! Limits: [`MAX_PENDING`] commands, [`FETCH_LIFETIME_MS`] for each certificate, and as
+//! many certificates per command as a chain may have.
+
+use super::validator::MAX_CHAIN;
+use namewire_packet::{FaceId, InterestBuilder, Name, NameBuf, lp::PitToken};
+
+/// Most commands that wait.
+pub(crate) const MAX_PENDING: usize = 64;
+
+/// How long a certificate may take.
+pub(crate) const FETCH_LIFETIME_MS: u64 = 2000;
+
+/// A command that waits.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingCommand {
+    pub(crate) interest: Vec<u8>,
+    pub(crate) incoming: FaceId,
+    pub(crate) pit_token: Option<PitToken>,
+    /// The KeyLocator whose certificate is being fetched.
+    pub(crate) certificate: NameBuf,
+    /// Certificates fetched for it, this one included.
+    pub(crate) fetches: usize,
+    pub(crate) deadline_ns: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct PendingCommands {
+    commands: Vec<PendingCommand>,
+}
+
+impl PendingCommands {
+    /// Lets a command wait; `Some` is an Interest to express for it. The command comes
+    /// back as an error if it cannot wait.
+    pub(crate) fn add(&mut self, command: PendingCommand) -> Result<Option<Vec<u8>>, PendingCommand> {
+        if self.commands.len() >= MAX_PENDING || command.fetches > MAX_CHAIN {
+            return Err(command);
+        }
+        let is_asked_for = self.commands.iter().any(|other| other.certificate == command.certificate);
+        let interest = (!is_asked_for).then(|| {
+            let interest = InterestBuilder::new(&command.certificate).can_be_prefix(true).must_be_fresh(true);
+            interest.lifetime_ms(FETCH_LIFETIME_MS).build()
+        });
+        self.commands.push(command);
+        Ok(interest)
+    }
+
+    /// The commands that a certificate of this name lets go on.
+    pub(crate) fn take_waiting_for(&mut self, certificate: Name<'_>) -> Vec<PendingCommand> {
+        self.commands.extract_if(.., |command| command.certificate.as_name().is_prefix_of(&certificate)).collect()
+    }
+
+    /// The commands whose certificate did not come in time.
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Vec<PendingCommand> {
+        self.commands.extract_if(.., |command| command.deadline_ns <= now_ns).collect()
+    }
+
+    /// When [`PendingCommands::take_due`] has something.
+    pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
+        self.commands.iter().map(|command| command.deadline_ns).min()
+    }
+}

@@ -1,0 +1,230 @@
+//! Has this signed command been seen before?
+//!
+//! Source: management.md §8, NFD's rules and what is wrong with them: one key for all
+//! DigestSha256 clients, and a timestamp that must grow with every command. Here a
+//! record is kept per signer (for a digest, which names nobody: per face), and a burst
+//! within one millisecond passes as long as the nonces differ.
+//!
+//! A command passes if its timestamp is at most [`GRACE_MS`] from the clock (or at most
+//! [`STEP_MS`] after the signer's latest: clients of NFD step their timestamps in a
+//! burst faster than the clock runs), later than the record's watermark, and its
+//! (timestamp, nonce) is not in the record. Without a nonce it must be later than all.
+//!
+//! Invariant: whatever a record has forgotten is at or before its watermark, so nothing
+//! forgotten passes again. Cost: O(log) of the record's size.
+//! Limits: [`MAX_NONCES`] per record and [`MAX_NONCES_TOTAL`] over all, [`MAX_RECORDS`]
+//! keys and as many faces, each [`RECORD_LIFETIME_NS`] after its last use.
+
+use super::denial::Denial;
+use crate::environment::Times;
+use hashbrown::HashMap;
+use namewire_packet::{FaceId, NameBuf, digest::sha256};
+use std::{collections::BTreeSet, hash::Hash};
+
+/// How far a timestamp may be from the clock.
+pub(crate) const GRACE_MS: u64 = 120_000;
+/// How far a timestamp may be after the latest of its signer, wherever the clock is.
+pub(crate) const STEP_MS: u64 = 1000;
+/// Commands remembered per signer.
+pub(crate) const MAX_NONCES: usize = 4096;
+/// Commands remembered over all signers.
+pub(crate) const MAX_NONCES_TOTAL: usize = 262_144;
+/// Keys remembered, and faces remembered.
+pub(crate) const MAX_RECORDS: usize = 1000;
+/// How long after its last use a record is kept.
+pub(crate) const RECORD_LIFETIME_NS: u64 = 3_600_000_000_000;
+
+/// Whose record a command is checked against.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Sender {
+    /// Whoever is behind this face.
+    Face(FaceId),
+    /// Whoever has this key; only for signatures that were verified.
+    Key(NameBuf),
+}
+
+/// A nonce in a fixed size: as it is up to 16 octets, else half its SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NonceId([u8; 16], u8);
+
+impl NonceId {
+    fn new(nonce: &[u8]) -> Self {
+        let mut octets = [0; 16];
+        match octets.get_mut(..nonce.len()) {
+            Some(start) => start.copy_from_slice(nonce),
+            None => octets.copy_from_slice(&sha256(&[nonce])[..16]),
+        }
+        NonceId(octets, nonce.len().min(17) as u8)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    seen: BTreeSet<(u64, NonceId)>,
+    /// Timestamps up to here are refused, if there were any.
+    watermark_ms: Option<u64>,
+    /// The latest timestamp that passed.
+    latest_ms: u64,
+    last_used_ns: u64,
+}
+
+impl Record {
+    /// Forgets the oldest command, for good.
+    fn forget_oldest(&mut self) -> bool {
+        let Some((time_ms, _)) = self.seen.pop_first() else { return false };
+        self.watermark_ms = Some(self.watermark_ms.map_or(time_ms, |before| before.max(time_ms)));
+        true
+    }
+}
+
+/// What the limits of this module have turned away or made it forget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReplayLimitsMet {
+    /// Commands forgotten before their time.
+    pub(crate) nonces: u64,
+    /// Signers forgotten before their time.
+    pub(crate) records: u64,
+}
+
+/// The records.
+#[derive(Debug, Default)]
+pub(crate) struct ReplayGuard {
+    records: HashMap<Sender, Record>,
+    faces: usize,
+    nonces: usize,
+    /// Timestamps up to here are refused from a key without a record: it may have had one.
+    forgotten_keys_ms: Option<u64>,
+    pub(crate) limits_met: ReplayLimitsMet,
+}
+
+impl ReplayGuard {
+    /// Takes note of a command that is authorized otherwise. `needs_nonce`: refuse it
+    /// without one.
+    ///
+    /// # Errors
+    /// Why it must not be carried out; then nothing is noted.
+    pub(crate) fn check(
+        &mut self,
+        now: Times,
+        sender: &Sender,
+        time_ms: Option<u64>,
+        nonce: Option<&[u8]>,
+        needs_nonce: bool,
+    ) -> Result<(), Denial> {
+        let time_ms = time_ms.ok_or(Denial::NoTimestamp)?;
+        if needs_nonce && nonce.is_none() {
+            return Err(Denial::NoNonce);
+        }
+        let age_ms = now.unix_ms.saturating_sub(time_ms);
+        if age_ms > GRACE_MS {
+            return Err(Denial::Expired { age_ms, age_ms_max: GRACE_MS });
+        }
+        let known = self.records.get(sender);
+        let latest_allowed =
+            now.unix_ms.saturating_add(GRACE_MS).max(known.map_or(0, |known| known.latest_ms + STEP_MS));
+        if time_ms > latest_allowed {
+            let ahead_ms = time_ms - now.unix_ms;
+            return Err(Denial::FromTheFuture { ahead_ms, ahead_ms_max: GRACE_MS });
+        }
+        let watermark_ms = match (known, sender) {
+            (Some(known), _) => known.watermark_ms,
+            (None, Sender::Key(_)) => self.forgotten_keys_ms,
+            (None, Sender::Face(_)) => None,
+        };
+        if watermark_ms.is_some_and(|watermark_ms| time_ms <= watermark_ms) {
+            return Err(Denial::Replayed("signed before the oldest command that is remembered of this signer"));
+        }
+        let entry = (time_ms, NonceId::new(nonce.unwrap_or_default()));
+        if let Some(known) = known {
+            if nonce.is_none() && time_ms <= known.latest_ms {
+                return Err(Denial::Replayed("without a nonce, each command needs a later time"));
+            }
+            if known.seen.contains(&entry) {
+                return Err(Denial::Replayed("the same command was here before"));
+            }
+        } else {
+            self.make_room(now, sender);
+        }
+        self.note(now, sender, entry);
+        Ok(())
+    }
+
+    fn note(&mut self, now: Times, sender: &Sender, entry: (u64, NonceId)) {
+        let is_full = self.nonces >= MAX_NONCES_TOTAL;
+        if !self.records.contains_key(sender) {
+            self.faces += usize::from(matches!(sender, Sender::Face(_)));
+            self.records.insert(sender.clone(), Record { watermark_ms: self.floor(sender), ..Record::default() });
+        }
+        let Some(record) = self.records.get_mut(sender) else { return };
+        // What is too old to pass anyway needs no memory.
+        while record.seen.first().is_some_and(|(time_ms, _)| time_ms.saturating_add(GRACE_MS) < now.unix_ms) {
+            self.nonces -= usize::from(record.forget_oldest());
+        }
+        if (is_full || record.seen.len() >= MAX_NONCES) && record.forget_oldest() {
+            self.nonces -= 1;
+            self.limits_met.nonces += 1;
+        }
+        record.seen.insert(entry);
+        self.nonces += 1;
+        record.latest_ms = record.latest_ms.max(entry.0);
+        record.last_used_ns = now.mono_ns;
+        if self.nonces > MAX_NONCES_TOTAL {
+            self.evict_oldest(|other| other != sender);
+        }
+    }
+
+    fn floor(&self, sender: &Sender) -> Option<u64> {
+        match sender {
+            Sender::Key(_) => self.forgotten_keys_ms,
+            Sender::Face(_) => None,
+        }
+    }
+
+    /// Makes room for one more record of this kind.
+    fn make_room(&mut self, now: Times, sender: &Sender) {
+        let is_face = |sender: &Sender| matches!(sender, Sender::Face(_));
+        let used = |guard: &Self| if is_face(sender) { guard.faces } else { guard.records.len() - guard.faces };
+        if used(self) < MAX_RECORDS {
+            return;
+        }
+        let is_over = |record: &Record| {
+            now.mono_ns.saturating_sub(record.last_used_ns) > RECORD_LIFETIME_NS
+                && record.latest_ms.saturating_add(GRACE_MS) < now.unix_ms
+        };
+        let over: Vec<Sender> =
+            self.records.iter().filter(|(_, record)| is_over(record)).map(|(sender, _)| sender.clone()).collect();
+        over.iter().for_each(|sender| self.remove(sender));
+        if used(self) >= MAX_RECORDS {
+            let kind = is_face(sender);
+            self.evict_oldest(|other| is_face(other) == kind);
+        }
+    }
+
+    /// Forgets the record that was not used for the longest time.
+    fn evict_oldest(&mut self, may_go: impl Fn(&Sender) -> bool) {
+        let candidates = self.records.iter().filter(|(sender, _)| may_go(sender));
+        let oldest = candidates.min_by_key(|(_, record)| record.last_used_ns).map(|(sender, _)| sender.clone());
+        let Some(oldest) = oldest else { return };
+        if let (Sender::Key(_), Some(record)) = (&oldest, self.records.get(&oldest)) {
+            self.forgotten_keys_ms = self.forgotten_keys_ms.max(Some(record.latest_ms));
+        }
+        self.remove(&oldest);
+        self.limits_met.records += 1;
+    }
+
+    /// A face is gone; its number is never used again.
+    pub(crate) fn forget_face(&mut self, face: FaceId) {
+        self.remove(&Sender::Face(face));
+    }
+
+    fn remove(&mut self, sender: &Sender) {
+        if let Some(record) = self.records.remove(sender) {
+            self.nonces -= record.seen.len();
+            self.faces -= usize::from(matches!(sender, Sender::Face(_)));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

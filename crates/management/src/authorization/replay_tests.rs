@@ -1,0 +1,135 @@
+use super::*;
+
+const START_MS: u64 = 1_800_000_000_000;
+const FACE: Sender = Sender::Face(FaceId(300));
+
+fn at(unix_ms: u64) -> Times {
+    Times { unix_ms, mono_ns: (unix_ms - START_MS + 1_000_000) * 1_000_000 }
+}
+
+fn key(number: usize) -> Sender {
+    Sender::Key(format!("/k/KEY/{number}").parse().unwrap())
+}
+
+fn check(guard: &mut ReplayGuard, now_ms: u64, sender: &Sender, time_ms: u64, nonce: u64) -> Result<(), Denial> {
+    guard.check(at(now_ms), sender, Some(time_ms), Some(&nonce.to_be_bytes()), true)
+}
+
+#[test]
+fn a_burst_within_one_millisecond_passes_once() {
+    let mut guard = ReplayGuard::default();
+    for nonce in 0..1000 {
+        assert_eq!(check(&mut guard, START_MS, &FACE, START_MS, nonce), Ok(()));
+    }
+    for nonce in 0..1000 {
+        assert!(matches!(check(&mut guard, START_MS, &FACE, START_MS, nonce), Err(Denial::Replayed(_))));
+    }
+    // Another signer has nothing to do with it.
+    assert_eq!(check(&mut guard, START_MS, &key(1), START_MS, 5), Ok(()));
+}
+
+#[test]
+fn timestamps_need_not_grow_but_must_be_near_the_clock() {
+    let mut guard = ReplayGuard::default();
+    assert_eq!(check(&mut guard, START_MS, &FACE, START_MS + GRACE_MS, 1), Ok(()));
+    assert_eq!(check(&mut guard, START_MS, &FACE, START_MS - GRACE_MS, 1), Ok(()));
+    let expired = check(&mut guard, START_MS, &FACE, START_MS - GRACE_MS - 1, 2);
+    assert_eq!(expired, Err(Denial::Expired { age_ms: GRACE_MS + 1, age_ms_max: GRACE_MS }));
+    let early = check(&mut guard, START_MS, &key(1), START_MS + GRACE_MS + 1, 2);
+    assert_eq!(early, Err(Denial::FromTheFuture { ahead_ms: GRACE_MS + 1, ahead_ms_max: GRACE_MS }));
+}
+
+/// Clients of NFD give each command of a burst the next millisecond: 200,000 in two
+/// seconds run 198 seconds ahead of the clock.
+#[test]
+fn a_burst_may_step_ahead_of_the_clock() {
+    let mut guard = ReplayGuard::default();
+    for step in 0..200_000 {
+        assert_eq!(check(&mut guard, START_MS + step / 100, &FACE, START_MS + step, step), Ok(()), "{step}");
+    }
+    let jump = check(&mut guard, START_MS + 2000, &FACE, START_MS + 200_000 + STEP_MS, 0);
+    assert!(matches!(jump, Err(Denial::FromTheFuture { .. })), "{jump:?}");
+}
+
+#[test]
+fn what_was_forgotten_does_not_pass_again() {
+    let mut guard = ReplayGuard::default();
+    for step in 0..MAX_NONCES as u64 + 100 {
+        assert_eq!(check(&mut guard, START_MS, &FACE, START_MS + step / 2, step), Ok(()));
+    }
+    assert_eq!((guard.limits_met.nonces, guard.nonces), (100, MAX_NONCES));
+    for step in 0..MAX_NONCES as u64 + 100 {
+        assert!(matches!(check(&mut guard, START_MS, &FACE, START_MS + step / 2, step), Err(Denial::Replayed(_))));
+    }
+    // What is out of the window needs no memory and moves the watermark.
+    let later_ms = START_MS + 2 * GRACE_MS + 10_000;
+    assert_eq!(check(&mut guard, later_ms, &FACE, later_ms, 1), Ok(()));
+    assert_eq!(guard.nonces, 1);
+}
+
+#[test]
+fn without_a_nonce_time_must_grow() {
+    let mut guard = ReplayGuard::default();
+    let mut check = |time_ms, needs| guard.check(at(START_MS), &key(1), time_ms, None, needs);
+    assert_eq!(check(Some(START_MS), true), Err(Denial::NoNonce));
+    assert_eq!(check(None, false), Err(Denial::NoTimestamp));
+    assert_eq!(check(Some(START_MS), false), Ok(()));
+    assert!(matches!(check(Some(START_MS), false), Err(Denial::Replayed(_))));
+    assert_eq!(check(Some(START_MS + 1), false), Ok(()));
+}
+
+#[test]
+fn a_key_that_was_forgotten_cannot_be_replayed() {
+    let mut guard = ReplayGuard::default();
+    for number in 0..=MAX_RECORDS {
+        assert_eq!(check(&mut guard, START_MS + number as u64, &key(number), START_MS + number as u64, 1), Ok(()));
+    }
+    assert_eq!((guard.records.len(), guard.limits_met.records), (MAX_RECORDS, 1));
+    assert!(matches!(check(&mut guard, START_MS + 1001, &key(0), START_MS, 1), Err(Denial::Replayed(_))));
+    // Faces have records of their own, and leave nothing behind.
+    for number in 0..3 * MAX_RECORDS as u64 {
+        assert_eq!(check(&mut guard, START_MS + number, &Sender::Face(FaceId(number)), START_MS, 1), Ok(()));
+    }
+    assert_eq!((guard.records.len(), guard.faces), (2 * MAX_RECORDS, MAX_RECORDS));
+    guard.forget_face(FaceId(3 * MAX_RECORDS as u64 - 1));
+    assert_eq!(
+        (guard.records.len(), guard.faces, guard.nonces),
+        (2 * MAX_RECORDS - 1, MAX_RECORDS - 1, 2 * MAX_RECORDS - 1)
+    );
+}
+
+#[test]
+fn records_end_an_hour_after_their_last_use() {
+    let mut guard = ReplayGuard::default();
+    for number in 0..MAX_RECORDS {
+        assert_eq!(check(&mut guard, START_MS, &key(number), START_MS, 1), Ok(()));
+    }
+    let later_ms = START_MS + RECORD_LIFETIME_NS / 1_000_000 + 1;
+    assert_eq!(check(&mut guard, later_ms, &key(MAX_RECORDS), later_ms, 1), Ok(()));
+    assert_eq!((guard.records.len(), guard.nonces, guard.limits_met.records), (1, 1, 0));
+}
+
+#[test]
+fn memory_is_bounded_over_all_signers() {
+    let mut guard = ReplayGuard::default();
+    let signers = (MAX_NONCES_TOTAL / MAX_NONCES + 3) as u64;
+    for signer in 0..signers {
+        for nonce in 0..MAX_NONCES as u64 {
+            check(&mut guard, START_MS, &Sender::Face(FaceId(signer)), START_MS + nonce, nonce).unwrap();
+        }
+    }
+    assert!(guard.nonces <= MAX_NONCES_TOTAL, "{}", guard.nonces);
+    let counted: usize = guard.records.values().map(|record| record.seen.len()).sum();
+    assert_eq!(guard.nonces, counted);
+}
+
+#[test]
+fn nonces_of_any_length_differ() {
+    let mut guard = ReplayGuard::default();
+    let long = [vec![7; 100], vec![8; 100]];
+    let nonces: [&[u8]; 6] = [&[0], &[0, 0], &[0; 16], &[0; 17], &long[0], &long[1]];
+    for nonce in nonces {
+        assert_eq!(guard.check(at(START_MS), &FACE, Some(START_MS), Some(nonce), true), Ok(()));
+        assert!(guard.check(at(START_MS), &FACE, Some(START_MS), Some(nonce), true).is_err());
+    }
+}

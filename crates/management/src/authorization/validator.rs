@@ -1,0 +1,162 @@
+//! Do the rules of a validator section accept a packet, and is its signature that of a
+//! key they lead to?
+//!
+//! Source: ndn-cxx `security-validator-config.rst`: the first rule whose filters catch
+//! the packet decides; one of its checkers must accept the signature type and the
+//! KeyLocator; the certificate that the KeyLocator names is a trust anchor, or Data
+//! that the rules accept in the same way.
+//!
+//! Stricter than ndn-cxx: a trust anchor must be valid now, too.
+//! Limit: [`MAX_CHAIN`] certificates from the packet to the anchor.
+
+use super::{
+    certificates::Certificates,
+    denial::{Denial, quoted},
+    signed_packet::SignedPacket,
+};
+use crate::trust_config::{Checker, KeyLocatorRule, NameFilter, PacketKind, Rule, RulesOrAny, ValidatorConfig};
+use namewire_packet::{KeyLocator, Name, NameBuf};
+use namewire_security::{Certificate, certificate::identity_of};
+
+/// Most certificates from a packet to its trust anchor.
+pub(crate) const MAX_CHAIN: usize = 10;
+
+/// ndn-cxx's name for the KeyLocator of a DigestSha256 signature.
+const DIGEST_SIGNER: &str = "/localhost/identity/digest-sha256";
+
+/// Why a packet is not accepted, or not yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Denied(Denial),
+    /// This certificate (or one of this key) is needed, and is not at hand.
+    CertificateMissing(NameBuf),
+}
+
+impl From<Denial> for Failure {
+    fn from(denial: Denial) -> Self {
+        Failure::Denied(denial)
+    }
+}
+
+/// Who a packet is from, as far as was verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Signatory {
+    /// Nobody looked, or a digest was right: it may be anyone.
+    Anyone,
+    /// The holder of this key.
+    Key(NameBuf),
+}
+
+/// Judges one packet by one validator section.
+pub(crate) fn judge(
+    section: &RulesOrAny,
+    kind: PacketKind,
+    packet: &SignedPacket<'_>,
+    certificates: &Certificates,
+    now_unix_ms: u64,
+) -> Result<Signatory, Failure> {
+    match section {
+        RulesOrAny::Any => Ok(Signatory::Anyone),
+        RulesOrAny::Rules(rules) => Judge { rules, certificates, now_unix_ms }.packet(kind, packet, 0),
+    }
+}
+
+struct Judge<'a> {
+    rules: &'a ValidatorConfig,
+    certificates: &'a Certificates,
+    now_unix_ms: u64,
+}
+
+impl Judge<'_> {
+    fn packet(&self, kind: PacketKind, packet: &SignedPacket<'_>, depth: usize) -> Result<Signatory, Failure> {
+        if depth >= MAX_CHAIN {
+            return Err(Denial::not_allowed(format!("more than {MAX_CHAIN} certificates to the trust anchor")).into());
+        }
+        let digest_signer;
+        let signer = match packet.key_locator() {
+            _ if packet.is_digest() => {
+                digest_signer = DIGEST_SIGNER.parse::<NameBuf>().expect("a name of the source is well-formed");
+                digest_signer.as_name()
+            }
+            Some(KeyLocator::Name(name)) => name,
+            _ => return Err(Denial::UnknownSigner(packet.signer()).into()),
+        };
+        self.check_rules(kind, packet, signer)?;
+        if packet.is_digest() {
+            packet.verify_digest()?;
+            return Ok(Signatory::Anyone);
+        }
+        let certificate = self.certificate(signer, depth)?;
+        let key = certificate
+            .public_key()
+            .map_err(|error| Denial::BadSignature(format!("{}: {error}", quoted(certificate.name()))))?;
+        packet.verify(&key)?;
+        Ok(Signatory::Key(certificate.key_name().to_buf()))
+    }
+
+    /// The first rule that catches the packet decides.
+    fn check_rules(&self, kind: PacketKind, packet: &SignedPacket<'_>, signer: Name<'_>) -> Result<(), Denial> {
+        let mut rules = self.rules.rules.iter().filter(|rule| rule.packet == kind);
+        let rule = rules.find(|rule| catches(rule, packet.name));
+        let rule = rule.ok_or_else(|| Denial::not_allowed(format!("no rule is for {}", quoted(packet.name))))?;
+        if rule.checkers.iter().any(|checker| accepts(checker, packet, signer)) {
+            return Ok(());
+        }
+        Err(Denial::not_allowed(format!("rule \"{}\" does not let {} sign this", rule.id, packet.signer())))
+    }
+
+    /// A trusted certificate of the key that a KeyLocator names.
+    fn certificate(&self, locator: Name<'_>, depth: usize) -> Result<&Certificate, Failure> {
+        if let Some(anchor) = self.certificates.anchor(&self.rules.anchors, locator) {
+            check_validity(anchor, self.now_unix_ms)?;
+            return Ok(anchor);
+        }
+        let missing = || Failure::CertificateMissing(locator.to_buf());
+        let certificate = self.certificates.fetched(locator).ok_or_else(missing)?;
+        check_validity(certificate, self.now_unix_ms)?;
+        self.packet(PacketKind::Data, &SignedPacket::of_data(&certificate.data()), depth + 1)?;
+        Ok(certificate)
+    }
+}
+
+/// True if the rule is for this name.
+fn catches(rule: &Rule, name: Name<'_>) -> bool {
+    rule.filters.is_empty()
+        || rule.filters.iter().any(|filter| match filter {
+            NameFilter::Relation(relation, with) => relation.holds(with.as_name(), name),
+            NameFilter::Regex(regex) => regex.is_match(name),
+        })
+}
+
+/// True if this signer may sign this packet.
+fn accepts(checker: &Checker, packet: &SignedPacket<'_>, signer: Name<'_>) -> bool {
+    if checker.signature_type != packet.signature_type() {
+        return false;
+    }
+    match &checker.key_locator {
+        KeyLocatorRule::Any => true,
+        KeyLocatorRule::Relation(relation, with) => {
+            relation.holds(with.as_name(), identity_of(signer).unwrap_or(signer))
+        }
+        KeyLocatorRule::Regex(regex) => regex.is_match(signer),
+        KeyLocatorRule::Hyper(rule) => {
+            let (Some(of_key), Some(of_packet)) = (rule.key.captures(signer), rule.packet.captures(packet.name)) else {
+                return false;
+            };
+            let (key, name) = (rule.key_expand.expand(&of_key), rule.packet_expand.expand(&of_packet));
+            rule.relation.holds(key.as_name(), name.as_name())
+        }
+    }
+}
+
+/// Refuses a certificate that may not be used now.
+pub(crate) fn check_validity(certificate: &Certificate, now_unix_ms: u64) -> Result<(), Denial> {
+    let period = certificate.validity();
+    if now_unix_ms > period.not_after_ms {
+        Err(Denial::CertificateExpired(quoted(certificate.name())))
+    } else if now_unix_ms < period.not_before_ms {
+        Err(Denial::CertificateNotYetValid(quoted(certificate.name())))
+    } else {
+        Ok(())
+    }
+}

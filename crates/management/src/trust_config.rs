@@ -1,0 +1,288 @@
+//! Who may command this node: the settings, checked once and read by
+//! [`crate::authorization`].
+//!
+//! Source: management.md §8; the rules are those of ndn-cxx's validator configuration
+//! (`security-validator-config.rst`). The text of a configuration file is read elsewhere.
+//!
+//! Limits: those of [`NameRegex`]; lists are as long as the administrator makes them.
+
+use crate::name_regex::{NameRegex, NameTemplate};
+use namewire_packet::{Name, NameBuf, signature::signature_type};
+use namewire_security::Certificate;
+use std::{path::PathBuf, time::Duration};
+
+/// Settings of [`crate::authorization`]. The default lets every application on this
+/// machine register routes to itself, and the router's own user and root do everything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrustConfig {
+    /// True if Unix peer credentials (the router's user, root, `allowed_gids`) allow
+    /// every command of `faces`, `fib`, `cs` and `strategy-choice`, and those of `rib`
+    /// unless `localhost_rib` says otherwise. Default true.
+    pub peer_credentials: bool,
+    /// Groups whose members' peer credentials count like the router's own user.
+    pub allowed_gids: Vec<u32>,
+    /// Whose signatures allow which modules; any that fits is enough.
+    pub authorizations: Vec<Authorization>,
+    /// Who may use `/localhost/nfd/rib`, if not as [`TrustConfig`]'s default says:
+    /// then these rules alone decide.
+    pub localhost_rib: Option<RulesOrAny>,
+    /// Who may use `/localhop/nfd/rib`; `None`: the prefix is not served.
+    pub localhop_rib: Option<RulesOrAny>,
+    /// Whose announcements of prefixes (`rib/announce`) are accepted; `None`: those of
+    /// applications, for themselves.
+    pub prefix_announcement: Option<RulesOrAny>,
+}
+
+impl Default for TrustConfig {
+    fn default() -> Self {
+        TrustConfig {
+            peer_credentials: true,
+            allowed_gids: Vec::new(),
+            authorizations: Vec::new(),
+            localhost_rib: None,
+            localhop_rib: None,
+            prefix_announcement: None,
+        }
+    }
+}
+
+impl TrustConfig {
+    /// The files and directories that rules take their anchors from: a router reads them
+    /// and gives what is there to [`crate::Management::set_anchors`].
+    pub fn anchor_files(&self) -> impl Iterator<Item = &TrustAnchor> {
+        let TrustConfig { localhost_rib, localhop_rib, prefix_announcement, .. } = self;
+        let sections = [localhost_rib, localhop_rib, prefix_announcement].into_iter().flatten();
+        let anchors = sections.flat_map(|section| match section {
+            RulesOrAny::Any => &[][..],
+            RulesOrAny::Rules(rules) => &rules.anchors,
+        });
+        anchors.filter(|anchor| !matches!(anchor, TrustAnchor::Certificate(_)))
+    }
+}
+
+/// One `authorize` section: a signer and what it may do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Authorization {
+    /// Who.
+    pub signer: Signer,
+    /// What.
+    pub privileges: Privileges,
+}
+
+/// Who is meant by an [`Authorization`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Signer {
+    /// Everybody who reaches `/localhost/nfd` from a local face, without a signature too
+    /// (NFD's `certfile any`); `rib` wants a signature's elements nevertheless.
+    Any,
+    /// Whoever holds the key of this certificate.
+    Certificate(AnchorCertificate),
+}
+
+/// Modules whose commands are allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Privileges {
+    /// `faces`: create, update, destroy.
+    pub faces: bool,
+    /// `fib`: next hops by hand.
+    pub fib: bool,
+    /// `cs`: config, erase.
+    pub cs: bool,
+    /// `strategy-choice`: set, unset.
+    pub strategy_choice: bool,
+    /// `rib`: routes of any face.
+    pub rib: bool,
+}
+
+impl Privileges {
+    /// Every module.
+    pub const ALL: Self = Privileges { faces: true, fib: true, cs: true, strategy_choice: true, rib: true };
+}
+
+/// A validator section: rules, or everything that is signed at all.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RulesOrAny {
+    /// `trust-anchor { type any }`: a signature must be there, but is not verified.
+    Any,
+    /// Rules and trust anchors.
+    Rules(ValidatorConfig),
+}
+
+/// Rules and trust anchors. A packet must satisfy the first rule that catches it; one
+/// that no rule catches is refused.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ValidatorConfig {
+    /// In the order of the configuration.
+    pub rules: Vec<Rule>,
+    /// Certificates that need no proof.
+    pub anchors: Vec<TrustAnchor>,
+}
+
+/// A kind of packet that rules are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketKind {
+    /// Certificates and prefix announcements.
+    Data,
+    /// Commands.
+    Interest,
+}
+
+/// One rule: it catches a packet if any filter does (or there is none), and is
+/// satisfied by a packet if any checker is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// As messages name it.
+    pub id: String,
+    /// What it is for.
+    pub packet: PacketKind,
+    /// Which names it catches. A command's name ends before the digest component, or in
+    /// the old format before SignatureInfo.
+    pub filters: Vec<NameFilter>,
+    /// At least one.
+    pub checkers: Vec<Checker>,
+}
+
+/// `filter { type name … }`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NameFilter {
+    /// `name` and `relation`.
+    Relation(NameRelation, NameBuf),
+    /// `regex`.
+    Regex(NameRegex),
+}
+
+/// How the configured name relates to the packet's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRelation {
+    /// `equal`.
+    Equal,
+    /// `is-prefix-of`.
+    IsPrefixOf,
+    /// `is-strict-prefix-of`.
+    IsStrictPrefixOf,
+}
+
+impl NameRelation {
+    /// True if `first` stands in this relation to `second`.
+    pub fn holds(self, first: Name<'_>, second: Name<'_>) -> bool {
+        match self {
+            NameRelation::Equal => first == second,
+            NameRelation::IsPrefixOf => first.is_prefix_of(&second),
+            NameRelation::IsStrictPrefixOf => first.is_prefix_of(&second) && first != second,
+        }
+    }
+}
+
+/// `checker`: which algorithm, and which key for which name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checker {
+    /// One of [`signature_type`].
+    pub signature_type: u64,
+    /// What the KeyLocator has to be.
+    pub key_locator: KeyLocatorRule,
+}
+
+/// What a KeyLocator has to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyLocatorRule {
+    /// Anything: `sig-type sha256` without `key-locator`.
+    Any,
+    /// This name stands in this relation to the signer's identity.
+    Relation(NameRelation, NameBuf),
+    /// The KeyLocator's name matches.
+    Regex(NameRegex),
+    /// Parts of the KeyLocator's name and of the packet's stand in a relation.
+    Hyper(Box<HyperRelation>),
+}
+
+/// `hyper-relation`: `key_expand`, filled from the KeyLocator's name, stands in
+/// `relation` to `packet_expand`, filled from the packet's name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HyperRelation {
+    /// `k-regex`.
+    pub key: NameRegex,
+    /// `k-expand`.
+    pub key_expand: NameTemplate,
+    /// `h-relation`.
+    pub relation: NameRelation,
+    /// `p-regex`.
+    pub packet: NameRegex,
+    /// `p-expand`.
+    pub packet_expand: NameTemplate,
+}
+
+impl Checker {
+    /// `type hierarchical`: the signer's identity is a prefix of the packet's name.
+    pub fn hierarchical(signature_type: u64) -> Self {
+        let regex = |text| NameRegex::parse(text).expect("patterns in the source are well-formed");
+        let first = || NameTemplate::parse("\\1").expect("templates in the source are well-formed");
+        Checker {
+            signature_type,
+            key_locator: KeyLocatorRule::Hyper(Box::new(HyperRelation {
+                key: regex("^(<>*)<KEY><>{1,3}$"),
+                key_expand: first(),
+                relation: NameRelation::IsPrefixOf,
+                packet: regex("^(<>*)$"),
+                packet_expand: first(),
+            })),
+        }
+    }
+
+    /// The number of a `sig-type`, if there is such a one. The default is `ecdsa-sha256`.
+    pub fn signature_type_named(name: &str) -> Option<u64> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "sha256" => signature_type::DIGEST_SHA256,
+            "rsa-sha256" => signature_type::SHA256_RSA,
+            "ecdsa-sha256" => signature_type::SHA256_ECDSA,
+            "ed25519" => signature_type::ED25519,
+            _ => return None,
+        })
+    }
+}
+
+/// Where trusted certificates are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TrustAnchor {
+    /// Given in the configuration (`type base64`).
+    Certificate(AnchorCertificate),
+    /// One certificate in base64 (`type file`), read again every `refresh`.
+    File {
+        /// Absolute, or as seen from where the router runs.
+        path: PathBuf,
+        /// Never, if `None`.
+        refresh: Option<Duration>,
+    },
+    /// Every certificate in a directory (`type dir`), read again every `refresh`.
+    Directory {
+        /// Absolute, or as seen from where the router runs.
+        path: PathBuf,
+        /// Never, if `None`.
+        refresh: Option<Duration>,
+    },
+}
+
+/// A certificate that was read successfully, with a key that signatures can be checked by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnchorCertificate(Certificate);
+
+impl AnchorCertificate {
+    /// Checks the octets of a certificate, a Data packet.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(wire: Vec<u8>) -> Result<Self, AnchorError> {
+        let certificate = Certificate::parse(&wire).map_err(|error| AnchorError(error.to_string()))?;
+        certificate.public_key().map_err(|error| AnchorError(error.to_string()))?;
+        Ok(AnchorCertificate(certificate))
+    }
+
+    /// The certificate.
+    pub const fn certificate(&self) -> &Certificate {
+        &self.0
+    }
+}
+
+/// Why octets are no certificate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a certificate: {0}")]
+pub struct AnchorError(String);

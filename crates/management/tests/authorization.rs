@@ -1,0 +1,679 @@
+//! Who may command: faces, users, keys, rules; and the words for whoever may not.
+
+mod router_double;
+
+use namewire_management::{
+    Effect, FaceProperties, FibChange, NextHop, PeerCredentials, TrustConfig,
+    name_regex::NameRegex,
+    trust_config::{
+        AnchorCertificate, Authorization, Checker, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Privileges,
+        Rule, RulesOrAny, Signer as Grant, TrustAnchor, ValidatorConfig,
+    },
+};
+use namewire_packet::{
+    Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
+    nfd::{ControlParameters, ControlResponse},
+    signature::signature_type::{DIGEST_SHA256, ED25519, SHA256_ECDSA},
+    tlv,
+};
+use namewire_security::{Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate};
+use router_double::{
+    Bench, LOCAL_FACE, REMOTE, ROUTER_UID, UDP_FACE, command_name, for_prefix, fresh_fields, local_face, name,
+};
+
+const NOW_MS: u64 = 1_800_000_000_000;
+const DAY_MS: u64 = 86_400_000;
+const STRANGER: FaceId = FaceId(310);
+
+#[track_caller]
+fn assert_denied(response: &ControlResponse, reason: &str) {
+    assert_eq!(response.code, 403, "{response:?}");
+    let text = response.text.strip_prefix("authorization rejected: ").unwrap_or_else(|| panic!("{response:?}"));
+    assert!(text.contains(reason), "{text:?} does not say {reason:?}");
+}
+
+/// A key with a certificate that itself, or another, has signed.
+struct Identity {
+    signer: Signer,
+    certificate: Certificate,
+}
+
+impl Identity {
+    fn new(uri: &str, issuer: Option<&Identity>) -> Self {
+        Identity::valid(uri, issuer, NOW_MS - DAY_MS, NOW_MS + DAY_MS)
+    }
+
+    fn valid(uri: &str, issuer: Option<&Identity>, not_before_ms: u64, not_after_ms: u64) -> Self {
+        let key = PrivateKey::generate_ecdsa().expect("random octets");
+        let mut key_name = name(uri);
+        key_name.push_generic(b"KEY").push_generic(b"1");
+        let spki = key.public_key().spki().to_vec();
+        let signer = Signer::private_key(key, key_name.clone());
+        let by = issuer.map_or(&signer, |issuer| &issuer.signer);
+        let validity = ValidityPeriod { not_before_ms, not_after_ms };
+        let issuer_id = Component::generic(if issuer.is_some() { b"ca" } else { b"self" });
+        let certificate = issue_certificate(by, key_name.as_name(), &spki, issuer_id, 1, validity).expect("issued");
+        Identity { signer, certificate }
+    }
+
+    fn anchor(&self) -> AnchorCertificate {
+        AnchorCertificate::parse(self.certificate.wire().to_vec()).expect("a certificate")
+    }
+
+    fn command(&self, prefix: &str, command: &str, parameters: &ControlParameters) -> Vec<u8> {
+        self.command_with(prefix, command, parameters, &fresh_fields())
+    }
+
+    fn command_with(
+        &self,
+        prefix: &str,
+        command: &str,
+        parameters: &ControlParameters,
+        fields: &SignedInterestFields,
+    ) -> Vec<u8> {
+        let mut command = name(&format!("{prefix}/{command}"));
+        command.push_generic(&parameters.to_wire());
+        let builder = InterestBuilder::new(command).nonce(Nonce([1, 2, 3, 4]));
+        self.signer.sign_interest(&builder, fields).expect("signed")
+    }
+
+    /// The old format: the signature in the name, with the certificate's name as KeyLocator.
+    fn old_command(&self, prefix: &str, command: &str, parameters: &ControlParameters) -> Vec<u8> {
+        let mut signed = name(&format!("{prefix}/{command}"));
+        signed.push_generic(&parameters.to_wire());
+        let fresh = fresh_fields();
+        signed.push_generic(&fresh.time_ms.expect("a time").to_be_bytes()).push_generic(&fresh.nonce);
+        let mut info = Vec::new();
+        tlv::write_nested(&mut info, tlv::types::SIGNATURE_INFO, |out| {
+            tlv::write_nni(out, tlv::types::SIGNATURE_TYPE, SHA256_ECDSA);
+            tlv::write_nested(out, tlv::types::KEY_LOCATOR, |out| self.certificate.name().write_tlv(out));
+        });
+        signed.push_generic(&info);
+        let mut value = Vec::new();
+        tlv::write_tlv(&mut value, tlv::types::SIGNATURE_VALUE, &self.signer.sign(&[signed.value()]).expect("signed"));
+        signed.push_generic(&value);
+        InterestBuilder::new(signed).nonce(Nonce([1, 2, 3, 4])).build()
+    }
+}
+
+fn digest_command(command: &str, parameters: &ControlParameters, fields: &SignedInterestFields) -> Vec<u8> {
+    InterestBuilder::new(command_name(command, parameters)).nonce(Nonce([1, 2, 3, 4])).sign_digest(fields)
+}
+
+fn unsigned_command(command: &str, parameters: &ControlParameters) -> Vec<u8> {
+    InterestBuilder::new(command_name(command, parameters)).nonce(Nonce([1, 2, 3, 4])).build()
+}
+
+/// A face of this machine whose peer is `credentials`.
+fn application(face: FaceId, credentials: Option<PeerCredentials>) -> FaceProperties {
+    FaceProperties { face, credentials, ..local_face() }
+}
+
+fn user(uid: u32) -> Option<PeerCredentials> {
+    Some(PeerCredentials { uid, gid: 900, groups: vec![901, 902], pid: 5 })
+}
+
+/// A bench with a stranger's application beside the router's own user's.
+fn bench_with(trust: TrustConfig, stranger: Option<PeerCredentials>) -> Bench {
+    let mut bench = Bench::with_trust(trust);
+    bench.add_face(application(STRANGER, stranger));
+    bench
+}
+
+fn answer(bench: &mut Bench, face: FaceId, interest: &[u8]) -> ControlResponse {
+    bench.send_from(face, interest);
+    bench.answer()
+}
+
+fn route_of(face: FaceId) -> ControlParameters {
+    ControlParameters { face_id: Some(face), ..for_prefix("/x") }
+}
+
+/// One command of each module but `rib`.
+fn privileged() -> [(&'static str, ControlParameters); 4] {
+    let uri = Some("udp4://192.0.2.7:6363".to_owned());
+    let strategy = Some(name("/localhost/nfd/strategy/multicast"));
+    [
+        ("faces/create", ControlParameters { uri, ..Default::default() }),
+        ("fib/add-nexthop", for_prefix("/x")),
+        ("cs/config", ControlParameters { capacity: Some(7), ..Default::default() }),
+        ("strategy-choice/set", ControlParameters { strategy, ..for_prefix("/x") }),
+    ]
+}
+
+/// True if the command was carried out: a 200, or a face that is being made.
+fn passes(bench: &mut Bench, face: FaceId, interest: &[u8]) -> bool {
+    bench.send_from(face, interest);
+    matches!(bench.effects[..], [Effect::CreateFace(_)]) || bench.answer().code == 200
+}
+
+// ---- without configuration ----
+
+#[test]
+fn every_user_s_application_registers_routes_to_itself() {
+    for credentials in [user(4000), None] {
+        let mut bench = bench_with(TrustConfig::default(), credentials);
+        for face_id in [None, Some(FaceId::INVALID), Some(STRANGER)] {
+            let parameters = ControlParameters { face_id, ..for_prefix("/x") };
+            let register = digest_command("rib/register", &parameters, &fresh_fields());
+            assert_eq!(answer(&mut bench, STRANGER, &register).code, 200);
+            let unregister = digest_command("rib/unregister", &parameters, &fresh_fields());
+            assert_eq!(answer(&mut bench, STRANGER, &unregister).code, 200);
+        }
+        // An application signs with its own key, which nobody knows.
+        let own = Identity::new("/app", None).command("/localhost/nfd", "rib/register", &for_prefix("/x"));
+        assert_eq!(answer(&mut bench, STRANGER, &own).code, 200);
+    }
+}
+
+#[test]
+fn a_stranger_may_do_nothing_else() {
+    let mut bench = bench_with(TrustConfig::default(), user(4000));
+    for (command, parameters) in privileged() {
+        let signed = digest_command(command, &parameters, &fresh_fields());
+        assert_denied(&answer(&mut bench, STRANGER, &signed), "not allowed: ");
+        assert_denied(&answer(&mut bench, STRANGER, &unsigned_command(command, &parameters)), "uid 4000");
+    }
+    let of_other = digest_command("rib/register", &route_of(UDP_FACE), &fresh_fields());
+    assert_denied(&answer(&mut bench, STRANGER, &of_other), "a route of another face");
+    let key = Identity::new("/unheard/of", None);
+    let signed = key.command("/localhost/nfd", "rib/register", &route_of(UDP_FACE));
+    assert_denied(&answer(&mut bench, STRANGER, &signed), "unknown signer /unheard/of/KEY/1");
+    let unsigned = unsigned_command("rib/register", &for_prefix("/x"));
+    assert_denied(&answer(&mut bench, STRANGER, &unsigned), "not signed");
+    // TCP within this machine: local, but nobody vouches for the peer.
+    bench.add_face(application(FaceId(311), None));
+    let create = unsigned_command("faces/create", &privileged()[0].1);
+    assert_denied(&answer(&mut bench, FaceId(311), &create), "no peer credentials");
+    assert_denied(&answer(&mut bench, FaceId(999), &create), "the face is gone");
+}
+
+#[test]
+fn the_router_s_user_root_and_allowed_groups_may_do_everything() {
+    let groups = TrustConfig { allowed_gids: vec![902], ..Default::default() };
+    let primary = TrustConfig { allowed_gids: vec![900], ..Default::default() };
+    let default = TrustConfig::default;
+    for (trust, uid) in [(default(), ROUTER_UID), (default(), 0), (groups.clone(), 4000), (primary, 4000)] {
+        let mut bench = bench_with(trust, user(uid));
+        for (command, parameters) in privileged() {
+            assert!(passes(&mut bench, STRANGER, &unsigned_command(command, &parameters)), "{uid} {command}");
+        }
+        let of_other = digest_command("rib/register", &route_of(UDP_FACE), &fresh_fields());
+        assert_eq!(answer(&mut bench, STRANGER, &of_other).code, 200);
+    }
+    let off = TrustConfig { peer_credentials: false, ..groups };
+    let mut bench = bench_with(off, user(0));
+    let create = unsigned_command("faces/create", &privileged()[0].1);
+    assert_denied(&answer(&mut bench, STRANGER, &create), "peer credentials do not count here");
+}
+
+#[test]
+fn datasets_need_nothing() {
+    let mut bench = bench_with(TrustConfig::default(), user(4000));
+    let request = InterestBuilder::new(name("/localhost/nfd/faces/list")).can_be_prefix(true).must_be_fresh(true);
+    bench.send_from(STRANGER, &request.build());
+    let data = Data::parse(bench.reply()).expect("Data");
+    assert!(!String::from_utf8_lossy(data.content()).contains("4000"));
+    assert!(!data.content().is_empty());
+}
+
+// ---- anchors ----
+
+fn granting(identity: &Identity, privileges: Privileges) -> TrustConfig {
+    let authorization = Authorization { signer: Grant::Certificate(identity.anchor()), privileges };
+    TrustConfig { authorizations: vec![authorization], ..Default::default() }
+}
+
+#[test]
+fn an_anchor_may_do_what_its_privileges_say() {
+    let operator = Identity::new("/operator", None);
+    let privileges = Privileges { faces: true, rib: true, ..Default::default() };
+    let mut bench = bench_with(granting(&operator, privileges), None);
+    let create = &privileged()[0].1;
+    let signed = operator.command("/localhost/nfd", "faces/create", create);
+    assert!(passes(&mut bench, STRANGER, &signed));
+    let other = ControlParameters { uri: Some("udp4://192.0.2.8:6363".to_owned()), ..Default::default() };
+    assert!(passes(&mut bench, STRANGER, &operator.old_command("/localhost/nfd", "faces/create", &other)));
+    let route = operator.command("/localhost/nfd", "rib/register", &route_of(UDP_FACE));
+    assert_eq!(answer(&mut bench, STRANGER, &route).code, 200);
+    let fib = operator.command("/localhost/nfd", "fib/add-nexthop", &for_prefix("/x"));
+    assert_denied(&answer(&mut bench, STRANGER, &fib), "not allowed: /operator/KEY/1 may not use fib");
+    // The same name with another key.
+    let liar = Identity::new("/operator", None).command("/localhost/nfd", "faces/create", create);
+    assert_denied(&answer(&mut bench, STRANGER, &liar), "bad signature: /operator/KEY/1");
+    // A certificate of the anchor is still not the anchor.
+    let child = Identity::new("/operator/child", Some(&operator)).command("/localhost/nfd", "faces/create", create);
+    assert_denied(&answer(&mut bench, STRANGER, &child), "unknown signer /operator/child/KEY/1");
+}
+
+#[test]
+fn certificates_have_their_time() {
+    let create = &privileged()[0].1;
+    let over = Identity::valid("/o", None, 0, NOW_MS - 1000);
+    let mut bench = bench_with(granting(&over, Privileges::ALL), None);
+    let signed = over.command("/localhost/nfd", "faces/create", create);
+    assert_denied(&answer(&mut bench, STRANGER, &signed), "the certificate /o/KEY/1/self/v=1 has expired");
+    let early = Identity::valid("/o", None, NOW_MS + 1000, NOW_MS + DAY_MS);
+    let mut bench = bench_with(granting(&early, Privileges::ALL), None);
+    let signed = early.command("/localhost/nfd", "faces/create", create);
+    assert_denied(&answer(&mut bench, STRANGER, &signed), "not yet valid");
+}
+
+#[test]
+fn a_face_from_afar_never_uses_localhost() {
+    let operator = Identity::new("/operator", None);
+    let mut bench = Bench::with_trust(granting(&operator, Privileges::ALL));
+    let signed = operator.command("/localhost/nfd", "rib/register", &for_prefix("/x"));
+    assert_denied(&answer(&mut bench, UDP_FACE, &signed), "is not local");
+}
+
+#[test]
+fn certfile_any_is_as_in_nfd() {
+    let any =
+        Authorization { signer: Grant::Any, privileges: Privileges { rib: true, faces: true, ..Default::default() } };
+    let mut bench = bench_with(TrustConfig { authorizations: vec![any], ..Default::default() }, user(4000));
+    assert!(passes(&mut bench, STRANGER, &unsigned_command("faces/create", &privileged()[0].1)));
+    let fib = unsigned_command("fib/add-nexthop", &for_prefix("/x"));
+    assert_denied(&answer(&mut bench, STRANGER, &fib), "fib needs a trusted signature");
+    assert_denied(&answer(&mut bench, STRANGER, &unsigned_command("rib/register", &route_of(UDP_FACE))), "not signed");
+    let wrong = InterestBuilder::new(command_name("rib/register", &route_of(UDP_FACE)));
+    let wrong = wrong.sign_with(DIGEST_SHA256, None, &fresh_fields(), |_| vec![0; 32]);
+    assert_eq!(answer(&mut bench, STRANGER, &wrong).code, 200, "presence is all that is asked for");
+}
+
+// ---- replay ----
+
+#[test]
+fn a_burst_of_a_thousand_passes_and_each_only_once() {
+    let mut bench = bench_with(TrustConfig::default(), user(4000));
+    let burst: Vec<Vec<u8>> = (0..1000)
+        .map(|number| digest_command("rib/register", &for_prefix(&format!("/burst/{number}")), &fresh_fields()))
+        .collect();
+    for command in &burst {
+        assert_eq!(answer(&mut bench, STRANGER, command).code, 200);
+    }
+    for command in &burst {
+        assert_denied(&answer(&mut bench, STRANGER, command), "replayed");
+    }
+    // A digest names nobody: another face's clock and nonces are its own.
+    assert_eq!(answer(&mut bench, LOCAL_FACE, &burst[0]).code, 200);
+    bench.request("/localhost/nfd/status/drops");
+    let data = Data::parse(bench.reply()).expect("Data");
+    assert!(String::from_utf8_lossy(data.content()).contains("denied.replayed"));
+}
+
+#[test]
+fn one_client_s_wrong_clock_does_not_lock_others_out() {
+    let mut bench = bench_with(TrustConfig::default(), user(4000));
+    let ahead = SignedInterestFields { time_ms: Some(NOW_MS + 60_000), ..fresh_fields() };
+    assert_eq!(answer(&mut bench, STRANGER, &digest_command("rib/register", &for_prefix("/x"), &ahead)).code, 200);
+    let right = digest_command("rib/register", &for_prefix("/x"), &fresh_fields());
+    assert_eq!(answer(&mut bench, LOCAL_FACE, &right).code, 200);
+}
+
+#[test]
+fn rib_wants_a_time_near_the_clock_and_a_nonce() {
+    let mut bench = bench_with(TrustConfig::default(), user(4000));
+    let mut with = |fields: SignedInterestFields| {
+        answer(&mut bench, STRANGER, &digest_command("rib/register", &for_prefix("/x"), &fields))
+    };
+    assert_denied(
+        &with(SignedInterestFields { time_ms: Some(NOW_MS - 200_000), ..fresh_fields() }),
+        "expired: signed 200000 ms",
+    );
+    assert_denied(&with(SignedInterestFields { time_ms: Some(NOW_MS + 200_000), ..fresh_fields() }), "from the future");
+    assert_denied(&with(SignedInterestFields { time_ms: None, ..fresh_fields() }), "no time");
+    assert_denied(&with(SignedInterestFields { nonce: vec![], ..fresh_fields() }), "no nonce");
+    assert_eq!(with(fresh_fields()).code, 200);
+}
+
+#[test]
+fn an_anchor_s_command_is_not_replayed_over_another_face() {
+    let operator = Identity::new("/operator", None);
+    let mut bench = bench_with(granting(&operator, Privileges::ALL), None);
+    bench.add_face(application(FaceId(311), None));
+    let signed = operator.command("/localhost/nfd", "fib/add-nexthop", &for_prefix("/x"));
+    assert_eq!(answer(&mut bench, STRANGER, &signed).code, 200);
+    assert_denied(&answer(&mut bench, FaceId(311), &signed), "replayed");
+    assert_denied(&answer(&mut bench, STRANGER, &signed), "replayed");
+}
+
+/// A connection takes up to 8 s, a client sends its command again after one: the second
+/// must not answer 403 in the first's place.
+#[test]
+fn a_command_in_progress_may_be_sent_again() {
+    let operator = Identity::new("/operator", None);
+    let mut bench = bench_with(granting(&operator, Privileges::ALL), None);
+    let signed = operator.command("/localhost/nfd", "faces/create", &privileged()[0].1);
+    bench.send_from(STRANGER, &signed);
+    let Some(Effect::CreateFace(create)) = bench.effects.pop() else { panic!("no face command") };
+    bench.send_from(STRANGER, &signed);
+    assert_eq!(bench.effects, []);
+    bench.effects.push(Effect::CreateFace(create));
+    bench.done(Ok(FaceProperties {
+        face: FaceId(400),
+        remote: REMOTE.parse().expect("URI"),
+        ..router_double::udp_face()
+    }));
+    assert_eq!(bench.answer().code, 200);
+}
+
+// ---- rules ----
+
+fn regex(text: &str) -> NameRegex {
+    NameRegex::parse(text).expect(text)
+}
+
+/// The rules of NFD's sample configuration for `/localhop`.
+fn localhop_rules(anchor: &Identity) -> TrustConfig {
+    let commands = Rule {
+        id: "commands".to_owned(),
+        packet: PacketKind::Interest,
+        filters: vec![NameFilter::Regex(regex("^<localhop><nfd><rib>[<register><unregister>]<>{1,3}$"))],
+        checkers: vec![Checker {
+            signature_type: SHA256_ECDSA,
+            key_locator: KeyLocatorRule::Regex(regex("^<>*<KEY><>{1,3}$")),
+        }],
+    };
+    let certificates = Rule {
+        id: "hierarchy".to_owned(),
+        packet: PacketKind::Data,
+        filters: vec![NameFilter::Regex(regex("^<>*<KEY><>{1,3}$"))],
+        checkers: vec![Checker::hierarchical(SHA256_ECDSA)],
+    };
+    let rules = ValidatorConfig {
+        rules: vec![commands, certificates],
+        anchors: vec![TrustAnchor::Certificate(anchor.anchor())],
+    };
+    TrustConfig { localhop_rib: Some(RulesOrAny::Rules(rules)), ..Default::default() }
+}
+
+#[test]
+fn localhop_is_served_only_with_rules() {
+    let anchor = Identity::new("/ndn", None);
+    let command = anchor.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+    let mut bench = Bench::new();
+    bench.send_from(UDP_FACE, &command);
+    assert_eq!((bench.effects.len(), bench.management.counters().foreign_prefix), (0, 1));
+
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    let next_hops = vec![NextHop { face: FaceId::INTERNAL, cost: 0 }];
+    let is_routed = |changes: &[FibChange]| {
+        changes.iter().any(|change| {
+            matches!(change, FibChange::Insert { name: prefix, next_hops: hops, .. }
+                if *prefix == name("/localhop/nfd") && *hops == next_hops)
+        })
+    };
+    let command = anchor.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+    assert_eq!(answer(&mut bench, UDP_FACE, &command).code, 200);
+    assert!(bench.fib_changes().iter().any(|change| matches!(change, FibChange::Insert { next_hops, .. }
+        if next_hops[0].face == UDP_FACE)));
+    let old = anchor.old_command("/localhop/nfd", "rib/unregister", &for_prefix("/x"));
+    assert_eq!(answer(&mut bench, UDP_FACE, &old).code, 200);
+    // Settings may change while it runs.
+    bench.effects.clear();
+    bench.management.set_trust(TrustConfig::default(), &mut bench.effects);
+    assert_eq!(bench.fib_changes(), [FibChange::Remove { name: name("/localhop/nfd") }]);
+    bench.effects.clear();
+    bench.management.set_trust(localhop_rules(&anchor), &mut bench.effects);
+    assert!(is_routed(&bench.fib_changes()));
+}
+
+#[test]
+fn what_localhop_refuses() {
+    let anchor = Identity::new("/ndn", None);
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    let mut from_afar = |interest: &[u8]| answer(&mut bench, UDP_FACE, interest);
+    let other = anchor.command("/localhop/nfd", "rib/register", &route_of(LOCAL_FACE));
+    assert_denied(&from_afar(&other), "a route of another face");
+    let unsigned = {
+        let mut command = name("/localhop/nfd/rib/register");
+        command.push_generic(&for_prefix("/x").to_wire());
+        InterestBuilder::new(command)
+    };
+    assert_denied(&from_afar(&unsigned.build()), "not signed");
+    assert_denied(&from_afar(&unsigned.sign_digest(&fresh_fields())), "rule \"commands\" does not let DigestSha256");
+    let liar = Identity::new("/ndn", None).command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+    assert_denied(&from_afar(&liar), "bad signature");
+    let signed = anchor.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+    assert_eq!(from_afar(&signed).code, 200);
+    let faces = anchor.command("/localhop/nfd", "faces/destroy", &ControlParameters::default());
+    assert_eq!(from_afar(&faces).code, 501);
+    let below = anchor.command("/localhop/nfd", "rib/register", &for_prefix("/localhop/nfd/rib"));
+    assert_eq!(from_afar(&below).code, 403);
+}
+
+#[test]
+fn a_chain_of_certificates_is_fetched() {
+    let anchor = Identity::new("/ndn", None);
+    let site = Identity::new("/ndn/site", Some(&anchor));
+    let user = Identity::new("/ndn/site/user", Some(&site));
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    let ask = |bench: &mut Bench, identity: &Identity, interest: &[u8], face: FaceId| {
+        bench.send_from(face, interest);
+        let [Effect::Express { packet }] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
+        let asked = Interest::parse(packet).expect("Interest");
+        assert!(asked.can_be_prefix() && asked.name() == identity.signer.key_locator().expect("a key").as_name());
+    };
+    let signed = user.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+    ask(&mut bench, &user, &signed, UDP_FACE);
+    // What arrives shows that the next one is needed.
+    ask(&mut bench, &site, user.certificate.wire(), FaceId(320));
+    bench.send_from(FaceId(320), site.certificate.wire());
+    assert_eq!(bench.answer().code, 200);
+    // The route is of the face that the command came from, not of the certificate's.
+    let routes = format!("{:?}", bench.management.rib().routes(name("/x").as_name()));
+    assert!(routes.contains(&format!("{UDP_FACE:?}")), "{routes}");
+    // Next time they are here.
+    let again = user.command("/localhop/nfd", "rib/unregister", &for_prefix("/x"));
+    assert_eq!(answer(&mut bench, UDP_FACE, &again).code, 200);
+}
+
+/// The Data is lost on the link, the client sends the Interest again.
+#[test]
+fn a_neighbour_that_lost_the_answer_gets_it_again_and_nothing_more() {
+    let anchor = Identity::new("/ndn", None);
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    bench.add_face(FaceProperties { face: FaceId(330), ..router_double::udp_face() });
+    let register = anchor.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+    let first = answer(&mut bench, UDP_FACE, &register);
+    assert_eq!(first.code, 200);
+    let unregister = anchor.command("/localhop/nfd", "rib/unregister", &for_prefix("/x"));
+    assert_eq!(answer(&mut bench, UDP_FACE, &unregister).code, 200);
+    assert_eq!(answer(&mut bench, UDP_FACE, &register), first);
+    assert!(bench.management.rib().is_empty(), "it was answered, not carried out");
+    assert_denied(&answer(&mut bench, FaceId(330), &register), "replayed");
+    bench.pass_ms(8000);
+    assert_denied(&answer(&mut bench, UDP_FACE, &register), "replayed");
+}
+
+#[test]
+fn a_chain_that_does_not_hold() {
+    let anchor = Identity::new("/ndn", None);
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    // Outside of the issuer's name space.
+    let foreign = Identity::new("/foreign", Some(&anchor));
+    bench.send_from(UDP_FACE, &foreign.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
+    bench.send_from(FaceId(320), foreign.certificate.wire());
+    assert_denied(&bench.answer(), "rule \"hierarchy\" does not let /ndn/KEY/1 sign this");
+    // Signed by itself, in a circle.
+    let own = Identity::new("/ndn/own", None);
+    bench.send_from(UDP_FACE, &own.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
+    bench.send_from(FaceId(320), own.certificate.wire());
+    assert_denied(&bench.answer(), "certificates to the trust anchor");
+    let over = Identity::valid("/ndn/over", Some(&anchor), 0, NOW_MS - DAY_MS);
+    bench.send_from(UDP_FACE, &over.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
+    bench.send_from(FaceId(320), over.certificate.wire());
+    assert_denied(&bench.answer(), "the certificate /ndn/over/KEY/1/ca/v=1 has expired");
+    // Something else under the right name; and one that was wrong may be had right later.
+    let late = Identity::new("/ndn/late", Some(&anchor));
+    let command = late.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+    bench.send_from(UDP_FACE, &command);
+    bench.send_from(FaceId(320), &DataBuilder::new(late.certificate.name()).sign_digest());
+    assert_denied(&bench.answer(), "unknown signer /ndn/late/KEY/1");
+    let liar = Identity::new("/ndn/late", Some(&Identity::new("/ndn", None)));
+    bench.send_from(UDP_FACE, &command);
+    bench.send_from(FaceId(320), liar.certificate.wire());
+    assert_denied(&bench.answer(), "bad signature");
+    bench.send_from(UDP_FACE, &command);
+    bench.send_from(FaceId(320), late.certificate.wire());
+    assert_eq!(bench.answer().code, 200);
+}
+
+#[test]
+fn a_certificate_that_does_not_come() {
+    let anchor = Identity::new("/ndn", None);
+    let site = Identity::new("/ndn/site", Some(&anchor));
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    for wait in 0..64 {
+        let before = bench.effects.len();
+        bench.send_from(UDP_FACE, &site.command("/localhop/nfd", "rib/register", &for_prefix(&format!("/{wait}"))));
+        // One Interest serves all who wait for the same.
+        assert_eq!(bench.effects.len(), usize::from(wait == 0), "{before}");
+    }
+    let one_more = site.command("/localhop/nfd", "rib/register", &for_prefix("/more"));
+    assert_denied(&answer(&mut bench, UDP_FACE, &one_more), "too many commands wait");
+    assert_eq!(bench.management.next_deadline(), Some(bench.now.mono_ns + 2_000_000_000));
+    bench.pass_ms(2000);
+    bench.timers();
+    assert_eq!(bench.effects.len(), 64);
+    for effect in &bench.effects {
+        let Effect::Reply { packet, .. } = effect else { panic!("{effect:?}") };
+        assert_denied(&router_double::answer_in(packet), "unknown signer /ndn/site/KEY/1");
+    }
+    assert_eq!(bench.management.next_deadline(), None);
+}
+
+#[test]
+fn relations_of_names_and_the_first_rule_that_catches() {
+    let joe = Identity::new("/home/joe", None);
+    let ann = Identity::new("/home/ann", None);
+    let checker = |relation, with: &str| Checker {
+        signature_type: SHA256_ECDSA,
+        key_locator: KeyLocatorRule::Relation(relation, name(with)),
+    };
+    let rule = |id: &str, filter: Option<NameFilter>, checkers: Vec<Checker>| Rule {
+        id: id.to_owned(),
+        packet: PacketKind::Interest,
+        filters: filter.into_iter().collect(),
+        checkers,
+    };
+    let unregister = NameFilter::Relation(NameRelation::IsStrictPrefixOf, name("/localhost/nfd/rib/unregister"));
+    let rules = ValidatorConfig {
+        rules: vec![
+            rule("joe", Some(unregister), vec![checker(NameRelation::Equal, "/home/joe")]),
+            rule(
+                "all",
+                None,
+                vec![
+                    Checker { signature_type: ED25519, key_locator: KeyLocatorRule::Any },
+                    checker(NameRelation::IsStrictPrefixOf, "/home"),
+                ],
+            ),
+        ],
+        anchors: vec![TrustAnchor::Certificate(joe.anchor()), TrustAnchor::Certificate(ann.anchor())],
+    };
+    let trust = TrustConfig { localhost_rib: Some(RulesOrAny::Rules(rules)), ..Default::default() };
+    let mut bench = bench_with(trust, user(0));
+    let mut send = |who: &Identity, verb: &str| {
+        answer(&mut bench, STRANGER, &who.command("/localhost/nfd", verb, &route_of(UDP_FACE)))
+    };
+    assert_eq!(send(&joe, "rib/register").code, 200);
+    assert_eq!(send(&ann, "rib/register").code, 200);
+    assert_eq!(send(&joe, "rib/unregister").code, 200);
+    assert_denied(&send(&ann, "rib/unregister"), "rule \"joe\" does not let /home/ann/KEY/1");
+    // With rules for `rib`, credentials do not count there; elsewhere they do.
+    let digest = digest_command("rib/register", &for_prefix("/x"), &fresh_fields());
+    assert_denied(&answer(&mut bench, STRANGER, &digest), "rule \"all\"");
+    assert!(passes(&mut bench, STRANGER, &unsigned_command("fib/add-nexthop", &for_prefix("/x"))));
+}
+
+#[test]
+fn rules_for_digests_and_for_anything() {
+    let digest = Rule {
+        id: "digest".to_owned(),
+        packet: PacketKind::Interest,
+        filters: vec![],
+        checkers: vec![Checker { signature_type: DIGEST_SHA256, key_locator: KeyLocatorRule::Any }],
+    };
+    let rules = RulesOrAny::Rules(ValidatorConfig { rules: vec![digest], anchors: vec![] });
+    let wrong = || {
+        InterestBuilder::new(command_name("rib/register", &route_of(UDP_FACE))).sign_with(
+            DIGEST_SHA256,
+            None,
+            &fresh_fields(),
+            |_| vec![0; 32],
+        )
+    };
+    let right = || digest_command("rib/register", &route_of(UDP_FACE), &fresh_fields());
+    let mut bench = bench_with(TrustConfig { localhost_rib: Some(rules), ..Default::default() }, None);
+    assert_eq!(answer(&mut bench, STRANGER, &right()).code, 200);
+    assert_denied(&answer(&mut bench, STRANGER, &wrong()), "bad signature");
+    let any = TrustConfig { localhost_rib: Some(RulesOrAny::Any), ..Default::default() };
+    let mut bench = bench_with(any, None);
+    assert_eq!(answer(&mut bench, STRANGER, &right()).code, 200);
+    assert_eq!(answer(&mut bench, STRANGER, &wrong()).code, 200);
+    let unsigned = unsigned_command("rib/register", &for_prefix("/x"));
+    assert_denied(&answer(&mut bench, STRANGER, &unsigned), "not signed");
+}
+
+#[test]
+fn anchors_in_files_are_given_by_the_router() {
+    let anchor = Identity::new("/ndn", None);
+    let mut trust = localhop_rules(&anchor);
+    let Some(RulesOrAny::Rules(rules)) = &mut trust.localhop_rib else { panic!("rules") };
+    let file = TrustAnchor::File { path: "keys/ndn.cert".into(), refresh: None };
+    rules.anchors = vec![file.clone()];
+    assert_eq!(trust.anchor_files().collect::<Vec<_>>(), [&file]);
+    let mut bench = Bench::with_trust(trust);
+    let send = |bench: &mut Bench| {
+        bench.send_from(UDP_FACE, &anchor.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
+        bench.effects.clone()
+    };
+    assert!(matches!(send(&mut bench)[..], [Effect::Express { .. }]));
+    bench.management.set_anchors("keys/ndn.cert".into(), vec![anchor.anchor()]);
+    send(&mut bench);
+    assert_eq!(bench.answer().code, 200);
+}
+
+#[test]
+fn announcements_have_rules_of_their_own() {
+    let owner = Identity::new("/ndn", None);
+    let announce = |identity: &Identity| {
+        identity.signer.sign_data(&DataBuilder::new(name("/ndn/32=PA/v=1/seg=0")).content_type(5)).expect("signed")
+    };
+    let judge_from = |bench: &mut Bench, face: FaceId, wire: &[u8]| {
+        let data = Data::parse(wire).expect("Data");
+        bench.management.authorize_announcement(bench.now, face, &data).map_err(|why| why.to_string())
+    };
+    let judge = |bench: &mut Bench, wire: &[u8]| judge_from(bench, LOCAL_FACE, wire);
+    let mut bench = Bench::new();
+    assert_eq!(judge(&mut bench, &announce(&owner)), Ok(()), "as it may register");
+    let from_afar = judge_from(&mut bench, UDP_FACE, &announce(&owner)).expect_err("no rules");
+    assert!(from_afar.contains("from other hosts"), "{from_afar}");
+    let rule = Rule {
+        id: "owners".to_owned(),
+        packet: PacketKind::Data,
+        filters: vec![],
+        checkers: vec![Checker::hierarchical(SHA256_ECDSA)],
+    };
+    let anchors = vec![TrustAnchor::Certificate(owner.anchor())];
+    let rules = RulesOrAny::Rules(ValidatorConfig { rules: vec![rule], anchors });
+    let mut bench = Bench::with_trust(TrustConfig { prefix_announcement: Some(rules), ..Default::default() });
+    assert_eq!(judge(&mut bench, &announce(&owner)), Ok(()));
+    let stranger = judge(&mut bench, &announce(&Identity::new("/ndn/x", None))).expect_err("not below its name");
+    assert!(stranger.contains("rule \"owners\""), "{stranger}");
+    let any = TrustConfig { prefix_announcement: Some(RulesOrAny::Any), ..Default::default() };
+    assert_eq!(judge(&mut Bench::with_trust(any), &announce(&Identity::new("/who", None))), Ok(()));
+}
+
+#[test]
+fn long_names_do_not_make_long_texts() {
+    let mut bench = bench_with(TrustConfig::default(), user(4000));
+    let long: NameBuf = name(&format!("/{}", "x".repeat(1500)));
+    let signer = Identity::new(&long.to_string(), None);
+    let signed = signer.command("/localhost/nfd", "fib/add-nexthop", &for_prefix("/x"));
+    let response = answer(&mut bench, STRANGER, &signed);
+    assert_denied(&response, "unknown signer /xxx");
+    assert!(response.text.len() < 600, "{}", response.text.len());
+}
