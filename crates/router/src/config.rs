@@ -1,7 +1,8 @@
 //! Settings of a router, and why it may fail to start.
 
+use crate::trust_anchors::AnchorFileError;
 use namewire_engine::{EngineConfig, dispatch::MAX_WORKERS};
-use namewire_management::ReadvertiseConfig;
+use namewire_management::{ReadvertiseConfig, TrustConfig};
 use namewire_tables::PageSize;
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -38,6 +39,9 @@ pub struct RouterConfig {
     pub udp_idle_timeout: Duration,
     /// UDP segmentation offload where the kernel has it. Default true.
     pub udp_offload: bool,
+    /// Who may command. Default: applications register routes to themselves; the rest is for
+    /// the router's own user and root, known by the credentials of their Unix sockets.
+    pub trust: TrustConfig,
     /// Fixes hashes, nonces and shards, for tests; `None` takes a secret from the system.
     pub seed: Option<u64>,
 }
@@ -57,6 +61,7 @@ impl Default for RouterConfig {
             max_faces: 16_384,
             udp_idle_timeout: Duration::from_secs(600),
             udp_offload: true,
+            trust: TrustConfig::default(),
             seed: None,
         }
     }
@@ -152,6 +157,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// A certificate that is to be trusted cannot be read.
+    #[error(transparent)]
+    Anchor(#[from] AnchorFileError),
     /// The strategies of the configuration cannot be had.
     #[error("cannot start: {0}")]
     Strategy(#[from] namewire_management::StrategyError),

@@ -7,6 +7,7 @@
 use crate::{
     environment::{FaceRecord, Node},
     messages::{ToControl, ToWorker, WorkerSender},
+    trust_anchors::TrustAnchors,
 };
 use namewire_engine::dispatch::Round;
 use namewire_management::{Effect, Management, ManagementConfig, StrategyError};
@@ -25,16 +26,22 @@ const INTERESTS_PER_WAKE: usize = 64;
 
 pub(crate) struct Control {
     management: Management,
+    anchors: TrustAnchors,
     node: Node,
     hashes: NameHashes,
 }
 
 impl Control {
     /// Control of `node`, with the first FIB in place.
-    pub(crate) fn new(mut node: Node, config: ManagementConfig) -> Result<Self, StrategyError> {
+    pub(crate) fn new(
+        mut node: Node,
+        config: ManagementConfig,
+        mut anchors: TrustAnchors,
+    ) -> Result<Self, StrategyError> {
         let mut effects = Vec::new();
-        let management = Management::new(config, &mut node, &mut effects)?;
-        let mut control = Control { management, node, hashes: NameHashes::default() };
+        let mut management = Management::new(config, &mut node, &mut effects)?;
+        anchors.give_to(&mut management, node.times().mono_ns);
+        let mut control = Control { management, anchors, node, hashes: NameHashes::default() };
         control.carry_out(effects);
         Ok(control)
     }
@@ -103,6 +110,10 @@ impl Control {
             self.management.run_timers(now, &mut effects);
             self.carry_out(effects);
         }
+        if self.anchors.next_refresh_ns().is_some_and(|at| at <= now.mono_ns) {
+            self.anchors.refresh(&mut self.management, now.mono_ns);
+            self.node.unreadable_anchors = self.anchors.unreadable;
+        }
         self.node.forget_closed(now.mono_ns);
         let (management, fib_writer) = (&self.management, &mut self.node.fib_writer);
         if fib_writer.next_retry_ns().is_some_and(|at| at <= now.mono_ns) {
@@ -112,8 +123,12 @@ impl Control {
                 self.carry_out(vec![Effect::NewNextHops(gained)]);
             }
         }
-        let deadlines =
-            [self.management.next_deadline(), self.node.next_forgetting_ns(), self.node.fib_writer.next_retry_ns()];
+        let deadlines = [
+            self.management.next_deadline(),
+            self.anchors.next_refresh_ns(),
+            self.node.next_forgetting_ns(),
+            self.node.fib_writer.next_retry_ns(),
+        ];
         let earliest = deadlines.into_iter().flatten().min();
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(now.mono_ns)))
     }
@@ -162,7 +177,9 @@ impl Control {
                 self.node.count_closed(reason);
                 self.node.face_down(face);
             }
-            ToControl::Answer { packet, nack } => self.management.on_answer(now, &packet, nack, effects),
+            ToControl::Answer { packet, nack } => {
+                self.management.on_answer(now, &packet, nack, &mut self.node, effects)
+            }
             ToControl::CsErased { ticket, erased } => {
                 let node = &mut self.node;
                 if let Some(erased) = node.cs_erasures.report(&node.workers, ticket, erased) {
@@ -174,6 +191,12 @@ impl Control {
                 if let Some((ticket, error)) = self.node.connected(*request, result) {
                     self.management.on_face_command_done(now, ticket, Err(error), effects);
                 }
+            }
+            ToControl::Trust { trust, mut anchors } => {
+                self.management.set_trust(*trust, effects);
+                anchors.give_to(&mut self.management, now.mono_ns);
+                anchors.unreadable = self.anchors.unreadable;
+                self.anchors = anchors;
             }
             ToControl::Stop => {}
         }

@@ -9,7 +9,9 @@ use crate::{
 };
 use namewire_engine::{DropReason, LimitMet};
 use namewire_faces::{CloseReason, FaceCounters, FaceIdAllocator, FaceInfo, LinkDrop};
-use namewire_management::{Environment, FaceProperties, ResolvedStrategy, StrategyError, StrategyRegistry, Times};
+use namewire_management::{
+    Environment, FaceProperties, PeerCredentials, ResolvedStrategy, StrategyError, StrategyRegistry, Times,
+};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
@@ -71,6 +73,8 @@ pub(crate) struct Node {
     pub(crate) fib_writer: FibWriter,
     /// Times that a listener could not accept.
     pub(crate) accept_failures: u64,
+    /// Times that a trust anchor's file could not be read again.
+    pub(crate) unreadable_anchors: u64,
     /// Connections closed because a worker had no room for them.
     pub(crate) refused_connections: u64,
     /// Faces that have closed and are not yet forgotten, in the order of their time.
@@ -132,6 +136,12 @@ impl Node {
             base_congestion_marking_interval_ns: None,
             default_congestion_threshold_bytes: None,
             mtu: Some(info.mtu as u64),
+            credentials: info.credentials.as_ref().map(|peer| PeerCredentials {
+                uid: peer.uid,
+                gid: peer.gid,
+                groups: peer.groups.clone(),
+                pid: peer.pid,
+            }),
         })
     }
 }
@@ -221,6 +231,7 @@ impl Environment for Node {
             add("router", refusal, count);
         }
         add("router", "accept-failed", self.accept_failures);
+        add("router", "anchor-unreadable", self.unreadable_anchors);
         add("router", "connection-refused", self.refused_connections);
         for (reason, count) in &self.close_counts {
             add("face-closed", reason, *count);

@@ -32,6 +32,7 @@ pub mod ring;
 mod router_drop;
 mod shared;
 mod startup;
+pub mod trust_anchors;
 mod worker;
 
 pub use config::{DEFAULT_PORT, RouterConfig, StartError};

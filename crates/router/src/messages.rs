@@ -1,9 +1,9 @@
 //! What control and workers tell each other. All of it is rare: packets take the rings.
 
-use crate::cs_erasure::CsErasure;
+use crate::{cs_erasure::CsErasure, trust_anchors::TrustAnchors};
 use namewire_engine::dispatch::Round;
 use namewire_faces::{AddFaceError, CloseReason, FaceCounters, FaceInfo, Persistency, StreamSocket, Waker};
-use namewire_management::Ticket;
+use namewire_management::{Ticket, TrustConfig};
 use namewire_packet::{FaceId, NackReason, NameBuf, lp::PitToken};
 use std::{
     cell::Cell,
@@ -77,6 +77,8 @@ pub(crate) enum ToControl {
     Connected { request: Box<crate::face_creation::StreamRequest>, result: std::io::Result<StreamSocket> },
     /// It is time to try a permanent face's connection again.
     Retry { face: FaceId },
+    /// Who may command, from now on.
+    Trust { trust: Box<TrustConfig>, anchors: TrustAnchors },
     /// End.
     Stop,
 }

@@ -13,11 +13,12 @@ use crate::{
     messages::{ControlSender, MANAGEMENT_QUEUE, ToControl, WORKER_QUEUE, WorkerSender},
     ring::Doorbell,
     shared::Shared,
+    trust_anchors::{AnchorFileError, TrustAnchors},
     worker::Worker,
 };
 use namewire_engine::{Engine, dispatch::Dispatcher};
 use namewire_faces::{DriverConfig, FaceIdAllocator, SocketDriver};
-use namewire_management::{ManagementConfig, RibLimits, fib_computation::FibDemand};
+use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
 use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
@@ -56,6 +57,17 @@ impl RouterHandle {
     /// Addresses of the UDP listeners.
     pub fn udp(&self) -> &[SocketAddr] {
         &self.udp
+    }
+
+    /// Lets other settings decide who may command, from the next command on.
+    ///
+    /// # Errors
+    /// A certificate cannot be read; then the settings stay as they are.
+    pub fn set_trust(&self, trust: TrustConfig) -> Result<(), AnchorFileError> {
+        let anchors = TrustAnchors::read(&trust)?;
+        // Control is gone only when the router stops.
+        let _ = self.events.send(ToControl::Trust { trust: Box::new(trust), anchors });
+        Ok(())
     }
 
     /// Sends what is queued, ends all threads and removes the socket.
@@ -110,10 +122,16 @@ impl Router {
     /// Errors: a listener's address is taken or not allowed; no threads or descriptors.
     pub fn start(config: RouterConfig) -> Result<RouterHandle, StartError> {
         config.check()?;
+        let anchors = TrustAnchors::read(&config.trust)?;
         let secrets = Secrets::new(config.seed)?;
         let mut listeners = Listeners::open(&config)?;
         let dispatcher = Arc::new(Dispatcher::new(config.workers, secrets.shards));
-        let management = ManagementConfig { readvertise: config.readvertise.clone(), ..ManagementConfig::default() };
+        let management = ManagementConfig {
+            trust: config.trust.clone(),
+            router_uid: Some(rustix::process::geteuid().as_raw()),
+            readvertise: config.readvertise.clone(),
+            ..ManagementConfig::default()
+        };
         let fib = Fib::with_config(fib_config(&config, management.rib), secrets.tables)
             .map_err(|error| config.unmapped(error))?;
         let shared = Arc::new(Shared::new(fib, dispatcher));
@@ -149,13 +167,14 @@ impl Router {
             retry_pauses: HashMap::new(),
             fib_writer: FibWriter::default(),
             accept_failures: 0,
+            unreadable_anchors: 0,
             refused_connections: 0,
             closed_face_drops: [0; namewire_faces::LinkDrop::COUNT],
             closing: VecDeque::new(),
             close_counts: HashMap::new(),
             faceless,
         };
-        let control = Control::new(node, management)?;
+        let control = Control::new(node, management, anchors)?;
         let tcp = listeners.tcp_addresses();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (acceptors, socket) = listeners.register(&runtime)?;

@@ -9,4 +9,5 @@ mod floods;
 mod links;
 mod readvertise;
 mod routing_daemon;
+mod trust;
 mod worker_totals;

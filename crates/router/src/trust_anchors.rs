@@ -1,0 +1,133 @@
+//! Trust anchors that stand in files: read before the router starts, and again when
+//! their `refresh` has come.
+//!
+//! Source: ndn-cxx `security-validator-config.rst`, `trust-anchor`. At the start a file
+//! that cannot be read is an error; later its certificates are no longer trusted, and
+//! that is counted. In a directory, files that hold no certificate are passed over.
+//!
+//! Limits: [`MAX_FILE_BYTES`] per file, [`MAX_FILES`] per directory, [`SHORTEST_REFRESH`].
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use namewire_management::{
+    Management, TrustConfig,
+    trust_config::{AnchorCertificate, TrustAnchor},
+};
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Longest file of a certificate; a packet in base64 has 12 kB.
+const MAX_FILE_BYTES: u64 = 65_536;
+
+/// Most files of a directory that are looked at.
+const MAX_FILES: usize = 1024;
+
+/// Files are not read again more often.
+const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
+
+/// Why the certificates of a file or directory are not to be had.
+#[derive(Debug, thiserror::Error)]
+#[error("trust anchor {}: {why}", .path.display())]
+pub struct AnchorFileError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// In words.
+    pub why: String,
+}
+
+/// The certificate in a file as `ndnsec cert-dump` writes it: base64, in lines.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub fn read_certificate(path: &Path) -> Result<AnchorCertificate, AnchorFileError> {
+    let failed = |why: String| AnchorFileError { path: path.to_owned(), why };
+    let mut text = Vec::new();
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text).map_err(|error| failed(error.to_string()))?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(failed(format!("more than {MAX_FILE_BYTES} octets")));
+    }
+    text.retain(|octet| !octet.is_ascii_whitespace());
+    let wire = STANDARD.decode(text).map_err(|error| failed(format!("not base64: {error}")))?;
+    AnchorCertificate::parse(wire).map_err(|error| failed(error.to_string()))
+}
+
+/// A file or directory, and what was in it.
+struct Source {
+    path: PathBuf,
+    is_directory: bool,
+    refresh: Option<Duration>,
+    /// When to read it again.
+    due_ns: Option<u64>,
+    certificates: Vec<AnchorCertificate>,
+}
+
+impl Source {
+    fn new(anchor: &TrustAnchor) -> Option<Self> {
+        let (path, refresh, is_directory) = match anchor {
+            TrustAnchor::Certificate(_) => return None,
+            TrustAnchor::File { path, refresh } => (path, refresh, false),
+            TrustAnchor::Directory { path, refresh } => (path, refresh, true),
+        };
+        let refresh = refresh.map(|refresh| refresh.max(SHORTEST_REFRESH));
+        Some(Source { path: path.clone(), is_directory, refresh, due_ns: None, certificates: Vec::new() })
+    }
+
+    fn read(&mut self) -> Result<(), AnchorFileError> {
+        self.certificates.clear();
+        if self.is_directory {
+            let failed = |error: io::Error| AnchorFileError { path: self.path.clone(), why: error.to_string() };
+            for entry in self.path.read_dir().map_err(failed)?.take(MAX_FILES) {
+                self.certificates.extend(read_certificate(&entry.map_err(failed)?.path()));
+            }
+        } else {
+            self.certificates.push(read_certificate(&self.path)?);
+        }
+        Ok(())
+    }
+}
+
+/// The files of one configuration.
+#[derive(Default)]
+pub(crate) struct TrustAnchors {
+    sources: Vec<Source>,
+    /// Times that a file could not be read again.
+    pub(crate) unreadable: u64,
+}
+
+impl TrustAnchors {
+    /// Reads all files that a configuration names.
+    pub(crate) fn read(trust: &TrustConfig) -> Result<Self, AnchorFileError> {
+        let mut sources: Vec<Source> = trust.anchor_files().filter_map(Source::new).collect();
+        sources.iter_mut().try_for_each(Source::read)?;
+        Ok(TrustAnchors { sources, unreadable: 0 })
+    }
+
+    /// Hands over what was read.
+    pub(crate) fn give_to(&mut self, management: &mut Management, now_ns: u64) {
+        for source in &mut self.sources {
+            source.due_ns = source.refresh.map(|refresh| now_ns.saturating_add(refresh.as_nanos() as u64));
+            management.set_anchors(source.path.clone(), source.certificates.clone());
+        }
+    }
+
+    /// When [`TrustAnchors::refresh`] has something to do.
+    pub(crate) fn next_refresh_ns(&self) -> Option<u64> {
+        self.sources.iter().filter_map(|source| source.due_ns).min()
+    }
+
+    /// Reads the files again whose time has come.
+    pub(crate) fn refresh(&mut self, management: &mut Management, now_ns: u64) {
+        for source in &mut self.sources {
+            let (Some(due_ns), Some(refresh)) = (source.due_ns, source.refresh) else { continue };
+            if due_ns <= now_ns {
+                self.unreadable += u64::from(source.read().is_err());
+                source.due_ns = Some(now_ns.saturating_add(refresh.as_nanos() as u64));
+                management.set_anchors(source.path.clone(), source.certificates.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Who may command a running router: users as the kernel knows them, keys, and nobody.
+
+use crate::application::{Application, name, start, start_with};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use namewire_management::{
+    TrustConfig,
+    name_regex::NameRegex,
+    trust_config::{
+        AnchorCertificate, Authorization, Checker, KeyLocatorRule, NameFilter, PacketKind, Privileges, Rule,
+        RulesOrAny, Signer as Grant, TrustAnchor, ValidatorConfig,
+    },
+};
+use namewire_packet::{
+    Component, Data, FaceId, InterestBuilder, Nonce, SignedInterestFields,
+    nfd::{ControlParameters, ControlResponse, RibEntry},
+    signature::signature_type::SHA256_ECDSA,
+};
+use namewire_router::RouterHandle;
+use namewire_security::{Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate};
+use rustix::process::{Gid, Uid, geteuid};
+use std::{
+    fs::{self, Permissions},
+    net::UdpSocket,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// A user that is neither root nor whoever runs the tests.
+const NOBODY: u32 = 65_534;
+/// A group for one test, of which the stranger is made a member.
+const OPERATORS: u32 = 47_011;
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64
+}
+
+/// A connection of another user. `None`, with the reason printed, if the tests do not
+/// run as root, who alone can become somebody else.
+fn connect_as_nobody(router: &RouterHandle, directory: &Path, groups: &[u32]) -> Option<Application> {
+    if !geteuid().is_root() {
+        eprintln!("skipped: only root can connect as another user");
+        return None;
+    }
+    fs::set_permissions(directory, Permissions::from_mode(0o755)).expect("our own directory");
+    let groups: Vec<Gid> = groups.iter().map(|&gid| Gid::from_raw(gid)).collect();
+    std::thread::scope(|scope| {
+        // Linux keeps users and groups per thread; this one ends when it has connected.
+        let stranger = scope.spawn(|| {
+            rustix::thread::set_thread_groups(&groups).expect("root may");
+            rustix::thread::set_thread_res_gid(Gid::from_raw(NOBODY), Gid::from_raw(NOBODY), Gid::from_raw(NOBODY))
+                .expect("root may");
+            rustix::thread::set_thread_res_uid(Uid::from_raw(NOBODY), Uid::from_raw(NOBODY), Uid::from_raw(NOBODY))
+                .expect("root may");
+            Application::connect(router)
+        });
+        Some(stranger.join().expect("connected"))
+    })
+}
+
+struct Identity {
+    signer: Signer,
+    certificate: Certificate,
+}
+
+impl Identity {
+    fn new(uri: &str, issuer: Option<&Identity>) -> Self {
+        let key = PrivateKey::generate_ecdsa().expect("random octets");
+        let mut key_name = name(uri);
+        key_name.push_generic(b"KEY").push_generic(b"1");
+        let spki = key.public_key().spki().to_vec();
+        let signer = Signer::private_key(key, key_name.clone());
+        let by = issuer.map_or(&signer, |issuer| &issuer.signer);
+        let validity = ValidityPeriod { not_before_ms: unix_ms() - 60_000, not_after_ms: unix_ms() + 3_600_000 };
+        let issuer_id = Component::generic(b"test");
+        let certificate = issue_certificate(by, key_name.as_name(), &spki, issuer_id, 1, validity).expect("issued");
+        Identity { signer, certificate }
+    }
+
+    fn anchor(&self) -> AnchorCertificate {
+        AnchorCertificate::parse(self.certificate.wire().to_vec()).expect("a certificate")
+    }
+
+    fn command(&self, command: &str, parameters: &ControlParameters) -> Vec<u8> {
+        let mut command = name(command);
+        command.push_generic(&parameters.to_wire());
+        let fields = SignedInterestFields {
+            nonce: fastrand::u64(..).to_be_bytes().to_vec(),
+            time_ms: Some(unix_ms()),
+            seq_num: None,
+        };
+        let builder = InterestBuilder::new(command).nonce(Nonce::from_u32(fastrand::u32(..)));
+        self.signer.sign_interest(&builder, &fields).expect("signed")
+    }
+}
+
+fn for_prefix(prefix: &str) -> ControlParameters {
+    ControlParameters { name: Some(name(prefix)), ..Default::default() }
+}
+
+fn create_face() -> ControlParameters {
+    ControlParameters { uri: Some("udp4://127.0.0.1:9".to_owned()), ..Default::default() }
+}
+
+/// NFD's sample rules for `/localhop`, below this anchor.
+fn localhop(anchor: TrustAnchor) -> TrustConfig {
+    let regex = |text| NameRegex::parse(text).expect(text);
+    let rule = |id: &str, packet, filter, checker| Rule {
+        id: id.to_owned(),
+        packet,
+        filters: vec![NameFilter::Regex(regex(filter))],
+        checkers: vec![checker],
+    };
+    let keys = "^<>*<KEY><>{1,3}$";
+    let any_key = Checker { signature_type: SHA256_ECDSA, key_locator: KeyLocatorRule::Regex(regex(keys)) };
+    let commands = "^<localhop><nfd><rib>[<register><unregister>]<>{1,3}$";
+    let rules = vec![
+        rule("commands", PacketKind::Interest, commands, any_key),
+        rule("certificates", PacketKind::Data, keys, Checker::hierarchical(SHA256_ECDSA)),
+    ];
+    let rules = RulesOrAny::Rules(ValidatorConfig { rules, anchors: vec![anchor] });
+    TrustConfig { localhop_rib: Some(rules), ..TrustConfig::default() }
+}
+
+/// A host beyond a UDP link.
+struct Remote(UdpSocket);
+
+impl Remote {
+    fn new(router: &RouterHandle) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.connect(router.udp()[0]).expect("an address");
+        socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+        Remote(socket)
+    }
+
+    fn command(&self, interest: &[u8]) -> ControlResponse {
+        self.0.send(interest).expect("sent");
+        let mut buffer = [0; 9000];
+        let size = self.0.recv(&mut buffer).expect("an answer");
+        let data = Data::parse(&buffer[..size]).expect("Data");
+        ControlResponse::decode(data.content()).expect("a ControlResponse")
+    }
+}
+
+#[test]
+fn another_user_registers_its_routes_and_nothing_else() {
+    let (router, directory) = start(2);
+    let mut own = Application::connect(&router);
+    let Some(mut stranger) = connect_as_nobody(&router, directory.path(), &[]) else { return };
+    let face = stranger.register("/stranger");
+    assert_ne!(face, own.register("/own"));
+    let refused = stranger.command("/faces/create", create_face());
+    assert_eq!(refused.code, 403);
+    assert!(
+        refused.text.contains("authorization rejected: not allowed") && refused.text.contains("uid 65534"),
+        "{refused:?}"
+    );
+    let of_other = ControlParameters { face_id: Some(FaceId(256)), ..for_prefix("/theirs") };
+    assert_eq!(stranger.command("/rib/register", of_other).code, 403);
+    assert_eq!(own.command("/faces/create", create_face()).code, 200);
+    assert_eq!(own.drops("denied.not-allowed"), 2);
+    // What was registered works: the packet goes from one user to the other.
+    let interest = own.interest(name("/stranger/x")).build();
+    own.send(&interest);
+    stranger.serve(1, b"from nobody");
+    assert_eq!(own.receive().expect("Data").data().content(), b"from nobody");
+}
+
+#[test]
+fn a_member_of_an_allowed_group_is_an_operator() {
+    let trust = TrustConfig { allowed_gids: vec![OPERATORS], ..TrustConfig::default() };
+    let (router, directory) = start_with(1, |config| config.trust = trust);
+    let Some(mut member) = connect_as_nobody(&router, directory.path(), &[100, OPERATORS]) else { return };
+    assert_eq!(member.command("/faces/create", create_face()).code, 200);
+    let mut other = connect_as_nobody(&router, directory.path(), &[100]).expect("root as before");
+    assert_eq!(other.command("/faces/create", create_face()).code, 403);
+}
+
+#[test]
+fn tcp_within_this_machine_needs_a_key() {
+    let operator = Identity::new("/operator", None);
+    let grant = Authorization { signer: Grant::Certificate(operator.anchor()), privileges: Privileges::ALL };
+    let trust = TrustConfig { authorizations: vec![grant], ..TrustConfig::default() };
+    let (router, _directory) = start_with(2, |config| config.trust = trust);
+    let mut application = Application::connect_tcp(router.tcp()[0]);
+    application.register("/over-tcp");
+    let refused = application.command("/faces/create", create_face());
+    assert!(refused.code == 403 && refused.text.contains("no peer credentials"), "{refused:?}");
+    let signed = operator.command("/localhost/nfd/faces/create", &create_face());
+    application.send(&signed);
+    let answer = application.receive().expect("an answer");
+    assert_eq!(ControlResponse::decode(answer.data().content()).expect("a response").code, 200);
+}
+
+#[test]
+fn a_remote_host_registers_only_with_an_anchor_s_signature() {
+    let anchor = Identity::new("/ndn", None);
+    let trust = localhop(TrustAnchor::Certificate(anchor.anchor()));
+    let (router, _directory) = start_with(4, |config| config.trust = trust);
+    let remote = Remote::new(&router);
+    let register = "/localhop/nfd/rib/register";
+    let mut unsigned = name(register);
+    unsigned.push_generic(&for_prefix("/far").to_wire());
+    let unsigned = InterestBuilder::new(unsigned).nonce(Nonce::from_u32(fastrand::u32(..))).build();
+    let refused = remote.command(&unsigned);
+    assert_eq!((refused.code, refused.text.as_str()), (403, "authorization rejected: not signed"));
+    let liar = Identity::new("/ndn", None).command(register, &for_prefix("/far"));
+    assert!(remote.command(&liar).text.contains("bad signature"));
+    let accepted = remote.command(&anchor.command(register, &for_prefix("/far")));
+    assert_eq!(accepted.code, 200);
+    let face = accepted.body.expect("a body").face_id.expect("its own face");
+    let mut own = Application::connect(&router);
+    let routes: Vec<RibEntry> = own.dataset("/rib/list");
+    assert!(routes.iter().any(|entry| entry.name == name("/far") && entry.routes[0].face_id == face), "{routes:?}");
+    let elsewhere = ControlParameters { face_id: Some(FaceId(face.0 + 1)), ..for_prefix("/far") };
+    assert_eq!(remote.command(&anchor.command(register, &elsewhere)).code, 403);
+}
+
+#[test]
+fn certificates_of_a_chain_are_fetched_through_the_router_itself() {
+    let anchor = Identity::new("/ndn", None);
+    let site = Identity::new("/ndn/site", Some(&anchor));
+    let trust = localhop(TrustAnchor::Certificate(anchor.anchor()));
+    let (router, _directory) = start_with(4, |config| config.trust = trust);
+    let mut repository = Application::connect(&router);
+    repository.register("/ndn/site/KEY");
+    let certificate = site.certificate.wire().to_vec();
+    let serving = std::thread::spawn(move || {
+        let asked = repository.receive().expect("an Interest for the certificate");
+        assert_eq!(asked.interest().name(), name("/ndn/site/KEY/1").as_name());
+        repository.send(&certificate);
+        repository
+    });
+    let remote = Remote::new(&router);
+    let command = site.command("/localhop/nfd/rib/register", &for_prefix("/ndn/site"));
+    assert_eq!(remote.command(&command).code, 200);
+    drop(serving.join().expect("served"));
+}
+
+#[test]
+fn localhop_is_not_served_unless_it_is_configured() {
+    let (router, _directory) = start(1);
+    let mut own = Application::connect(&router);
+    let fib: Vec<namewire_packet::nfd::FibEntry> = own.dataset("/fib/list");
+    assert!(fib.iter().all(|entry| entry.name != name("/localhop/nfd")), "{fib:?}");
+    // Settings may come later, and go.
+    let anchor = Identity::new("/ndn", None);
+    let remote = Remote::new(&router);
+    router.set_trust(localhop(TrustAnchor::Certificate(anchor.anchor()))).expect("no files");
+    let command = anchor.command("/localhop/nfd/rib/register", &for_prefix("/far"));
+    own.faces(); // an answer says that control has taken the settings
+    assert_eq!(remote.command(&command).code, 200);
+}
+
+#[test]
+fn anchors_in_files_are_read_at_the_start_and_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("ndn.cert");
+    let (first, second) = (Identity::new("/ndn", None), Identity::new("/ndn", None));
+    let write = |identity: &Identity| {
+        let lines = STANDARD.encode(identity.certificate.wire());
+        let lines: Vec<&str> =
+            lines.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).expect("ASCII")).collect();
+        fs::write(&path, lines.join("\n")).expect("written");
+    };
+    write(&first);
+    let trust = localhop(TrustAnchor::File { path: path.clone(), refresh: Some(Duration::from_secs(1)) });
+    let (router, _socket) = start_with(1, |config| config.trust = trust);
+    let remote = Remote::new(&router);
+    let register =
+        |identity: &Identity| remote.command(&identity.command("/localhop/nfd/rib/register", &for_prefix("/far"))).code;
+    assert_eq!((register(&first), register(&second)), (200, 403));
+    write(&second);
+    crate::application::eventually("the new certificate is read", || register(&second) == 200);
+    assert_eq!(register(&first), 403);
+
+    let missing = localhop(TrustAnchor::File { path: directory.path().join("none"), refresh: None });
+    let error = router.set_trust(missing).expect_err("no such file");
+    assert!(error.to_string().contains("none"), "{error}");
+    assert_eq!(register(&second), 200, "the old settings stay");
+}
+
+#[test]
+fn a_burst_of_commands_passes_once() {
+    let (router, _directory) = start(4);
+    let mut application = Application::connect(&router);
+    let burst: Vec<Vec<u8>> = (0..1000)
+        .map(|number| application.command_packet("/rib/register", &for_prefix(&format!("/burst/{number}"))))
+        .collect();
+    let send = |application: &mut Application, code| {
+        for window in burst.chunks(50) {
+            window.iter().for_each(|command| application.send(command));
+            for _ in window {
+                let answer = application.receive().expect("an answer");
+                let answer = ControlResponse::decode(answer.data().content()).expect("a response");
+                assert_eq!(answer.code, code, "{answer:?}");
+            }
+        }
+    };
+    send(&mut application, 200);
+    send(&mut application, 403);
+    assert_eq!(application.drops("denied.replayed"), 1000);
+}
