@@ -17,6 +17,13 @@ SEED_BYTES_MAX = 4096
 VERBS = 11
 ANSWER = 12
 RAW_INTEREST = 15
+# Expression, template and name, as targets/name_regex.rs reads them.
+EXPRESSIONS = [
+    ("^<localhop><nfd><rib>[<register><unregister>]<>{1,3}$", "\\0", "/localhop/nfd/rib/register/x/y"),
+    ("^(<>*)<KEY><>{1,3}$", "\\1", "/ndn/site/KEY/1/ca/v=1"),
+    ("<a-(.*)-(.*)>([^<b><c>])*", "\\2<x>\\1\\3", "/z/a-1-2/d/e"),
+    ("^((<>*)+<v=[0-9]+>?){,2}", "\\2", "/a/v=1/b"),
+]
 MTU = (1400).to_bytes(2, "big")  # first octets of an input of targets/link_service.rs
 # Inputs that once broke a target, under a name that says how.
 REGRESSIONS = [
@@ -95,6 +102,8 @@ def main() -> int:
         made += write("engine_frames", f"matching-{index}", b"\0" + frames(pair[:1], 0) + frames(pair[1:], 1))
         made += write("engine_frames", f"tokens-{index}",
                       b"\0" + frames(asked, ends_batch) + frames(answered, ends_batch | 1))
+    for index, lines in enumerate(EXPRESSIONS):
+        made += write("name_regex", f"expression-{index}", "\n".join(lines).encode())
     keys = json.loads(KEY_VECTORS.read_text())
     for vector in keys["keys"]:
         for form in ("pkcs8", "traditional", "spki"):

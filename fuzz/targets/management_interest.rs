@@ -1,5 +1,6 @@
 //! Question: can any sequence of management requests make management panic, answer
-//! with something that is not Data, or leave a route whose face is gone?
+//! with something that is not Data, leave a route whose face is gone, or do for a
+//! stranger what is not a stranger's to do?
 //!
 //! Input: records {action, two octets of length, octets}. The action's low four
 //! bits choose a command, whose ControlParameters are the octets, signed as a
@@ -14,7 +15,8 @@ use libfuzzer_sys::fuzz_target;
 use namewire_engine::{StrategyTable, strategy};
 use namewire_management::{
     Effect, Environment, FaceCommandError, FaceProperties, FibChange, Management, ManagementConfig, NextHop,
-    ReadvertiseConfig, ResolvedStrategy, StrategyError, StrategyRegistry, Times,
+    PeerCredentials, ReadvertiseConfig, ResolvedStrategy, StrategyError, StrategyRegistry, Times, TrustConfig,
+    trust_config::{Checker, KeyLocatorRule, PacketKind, Rule, RulesOrAny, ValidatorConfig},
 };
 use namewire_packet::{
     Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, NameBuf,
@@ -38,7 +40,14 @@ const VERBS: [(&str, &str); 11] = [
 /// Actions that answer Interests of this node.
 const ANSWER: u8 = 12;
 const RAW_ANSWER: u8 = 14;
+/// Actions that are `rib` commands under `/localhop`, from another host.
+const LOCALHOP_REGISTER: u8 = 11;
+const LOCALHOP_UNREGISTER: u8 = 13;
+/// The router's user, and a stranger.
 const REQUESTERS: [FaceId; 2] = [FaceId(256), FaceId(257)];
+/// Another host.
+const REMOTE: FaceId = FaceId(258);
+const ROUTER_UID: u32 = 1000;
 /// Requests of one input; more only take longer.
 const REQUESTS_MAX: usize = 64;
 
@@ -97,7 +106,12 @@ impl Node {
         let mut router = Router::default();
         let mut effects = Vec::new();
         let readvertise = ReadvertiseConfig { nlsr: true, origins: vec![0, 65] };
-        let config = ManagementConfig { readvertise, ..ManagementConfig::default() };
+        let config = ManagementConfig {
+            trust: trust(),
+            router_uid: Some(ROUTER_UID),
+            readvertise,
+            ..ManagementConfig::default()
+        };
         let management = Management::new(config, &mut router, &mut effects).expect("the default strategies exist");
         let now = Times { mono_ns: 0, unix_ms: 1_700_000_000_000 };
         let mut node = Node {
@@ -114,6 +128,8 @@ impl Node {
             let remote = format!("fd://{}", 30 + index);
             node.face_appears(properties(face, remote.parse().expect("a FaceUri"), FaceScope::Local));
         }
+        let remote = "udp4://192.0.2.1:6363".parse().expect("a FaceUri");
+        node.face_appears(properties(REMOTE, remote, FaceScope::NonLocal));
         node
     }
 
@@ -138,6 +154,16 @@ impl Node {
         self.management.on_interest(self.now, requester, interest, None, &mut self.router, &mut effects);
         let immediate = effects.iter().filter(|effect| matches!(effect, Effect::Reply { .. })).count();
         assert!(immediate <= 1, "{immediate} answers to one request");
+        if requester != REQUESTERS[0] {
+            let is_privileged = |effect: &Effect| {
+                use Effect::{ConfigureCs, CreateFace, DestroyFace, EraseCs, UpdateFace};
+                matches!(
+                    effect,
+                    CreateFace(_) | UpdateFace(_) | DestroyFace { .. } | ConfigureCs { .. } | EraseCs { .. }
+                )
+            };
+            assert!(!effects.iter().any(is_privileged), "face {requester} was let do {effects:?}");
+        }
         self.carry_out(effects, let_face_commands_fail);
     }
 
@@ -145,7 +171,7 @@ impl Node {
     fn answer(&mut self, packet: &[u8], refused: bool) {
         let mut effects = Vec::new();
         let nack = refused.then_some(NackReason::NoRoute);
-        self.management.on_answer(self.now, packet, nack, &mut effects);
+        self.management.on_answer(self.now, packet, nack, &mut self.router, &mut effects);
         self.carry_out(effects, false);
     }
 
@@ -159,6 +185,10 @@ impl Node {
                     assert!(data.verify_digest_sha256(), "an answer is signed");
                     assert_eq!(data.name().get(1), Some(Component::generic(b"nfd")));
                     self.replies += 1;
+                }
+                Effect::Express { packet } => {
+                    let interest = Interest::parse(&packet).expect("an Interest");
+                    assert!(interest.can_be_prefix());
                 }
                 Effect::CreateFace(create) => {
                     let face = FaceId(300 + self.faces.len() as u64);
@@ -235,16 +265,34 @@ fn properties(face: FaceId, remote: FaceUri, scope: FaceScope) -> FaceProperties
         base_congestion_marking_interval_ns: None,
         default_congestion_threshold_bytes: None,
         mtu: Some(MAX_PACKET_BYTES as u64),
+        credentials: (scope == FaceScope::Local).then(|| PeerCredentials {
+            uid: if face == REQUESTERS[0] { ROUTER_UID } else { ROUTER_UID + 1 },
+            gid: 100,
+            groups: vec![101],
+            pid: 1,
+        }),
     }
 }
 
+/// Commands under `/localhop` need a digest, those by a key a chain that is never there.
+fn trust() -> TrustConfig {
+    let rule = |packet, checker| Rule { id: "any".to_owned(), packet, filters: Vec::new(), checkers: vec![checker] };
+    let digest = Checker { signature_type: 0, key_locator: KeyLocatorRule::Any };
+    let mut commands = rule(PacketKind::Interest, digest);
+    commands.checkers.push(Checker { signature_type: 3, key_locator: KeyLocatorRule::Any });
+    let rules = vec![commands, rule(PacketKind::Data, Checker::hierarchical(3))];
+    let rules = RulesOrAny::Rules(ValidatorConfig { rules, anchors: Vec::new() });
+    TrustConfig { localhop_rib: Some(rules), ..TrustConfig::default() }
+}
+
 /// A command as a client signs it.
-fn command((module, verb): (&str, &str), parameters: &[u8]) -> Vec<u8> {
+fn command(prefix: &str, (module, verb): (&str, &str), parameters: &[u8], now: Times, number: usize) -> Vec<u8> {
     let mut name = NameBuf::new();
-    for part in [&b"localhost"[..], b"nfd", module.as_bytes(), verb.as_bytes(), parameters] {
+    for part in [prefix.as_bytes(), b"nfd", module.as_bytes(), verb.as_bytes(), parameters] {
         name.push_generic(part);
     }
-    let fields = SignedInterestFields { nonce: vec![1; 8], time_ms: Some(1), seq_num: None };
+    let nonce = number.to_be_bytes().to_vec();
+    let fields = SignedInterestFields { nonce, time_ms: Some(now.unix_ms), seq_num: None };
     InterestBuilder::new(&name).sign_digest(&fields)
 }
 
@@ -268,7 +316,8 @@ fuzz_target!(|input: &[u8]| {
             node.carry_out(effects, false);
             assert!(node.management.next_deadline().is_none_or(|deadline| deadline > node.now.mono_ns));
         }
-        let requester = REQUESTERS[usize::from(action >> 5 & 1)];
+        let is_localhop = matches!(action & 0x0F, LOCALHOP_REGISTER | LOCALHOP_UNREGISTER);
+        let requester = if is_localhop { REMOTE } else { REQUESTERS[usize::from(action >> 5 & 1)] };
         let fails = action & 0x40 != 0;
         match action & 0x0F {
             ANSWER => {
@@ -277,12 +326,18 @@ fuzz_target!(|input: &[u8]| {
                 }
             }
             RAW_ANSWER => node.answer(octets, fails),
+            LOCALHOP_REGISTER | LOCALHOP_UNREGISTER => {
+                let verb = VERBS[usize::from(action & 0x0F != LOCALHOP_REGISTER)];
+                node.request(requester, &command("localhop", verb, octets, node.now, requests), fails);
+            }
             verb => match VERBS.get(usize::from(verb)) {
-                Some(verb) => node.request(requester, &command(*verb, octets), fails),
+                Some(verb) => {
+                    node.request(requester, &command("localhost", *verb, octets, node.now, requests), fails);
+                }
                 None => node.request(requester, octets, fails),
             },
         }
-        if action & 0x80 != 0 {
+        if action & 0x80 != 0 && !is_localhop {
             node.face_closes(requester);
             node.face_appears(properties(requester, "fd://30".parse().expect("a FaceUri"), FaceScope::Local));
         }
