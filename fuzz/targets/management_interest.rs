@@ -186,10 +186,6 @@ impl Node {
                     assert_eq!(data.name().get(1), Some(Component::generic(b"nfd")));
                     self.replies += 1;
                 }
-                Effect::Express { packet } => {
-                    let interest = Interest::parse(&packet).expect("an Interest");
-                    assert!(interest.can_be_prefix());
-                }
                 Effect::CreateFace(create) => {
                     let face = FaceId(300 + self.faces.len() as u64);
                     let result = if fail {
