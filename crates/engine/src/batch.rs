@@ -8,6 +8,7 @@ use crate::{
     Counters, DropReason, EngineConfig, FaceTable, Instant, LimitMet, Schedule, StrategyTable,
     dispatch::{Dispatcher, Round, WorkerToken},
     incoming_data::MAX_MATCHES,
+    measurements::Measurements,
     pit_state::{MAX_RECORDS, PitState, Records},
     schedule::measured::StageCosts,
 };
@@ -39,7 +40,7 @@ pub struct Frame<'a> {
     pub face: FaceId,
     /// Link headers that concern the packet.
     pub headers: LpHeaders,
-    /// The Interest or Data. HopLimit is patched in place.
+    /// The Interest or Data, with its announcement in front if the headers say so. HopLimit is patched in place.
     pub packet: &'a mut [u8],
     /// Data only: who else is asked, and whether somebody before had asked for it.
     pub round: Round,
@@ -50,6 +51,8 @@ pub struct Frame<'a> {
 pub enum PacketRef {
     /// In the frame with this index of the batch.
     Frame(u16),
+    /// Likewise, with the announcement that came in front of it.
+    AnnouncedFrame(u16),
     /// In [`Output`]: a packet the engine had to rewrite.
     Rewritten {
         /// First octet.
@@ -81,6 +84,28 @@ pub struct HandOver {
     pub round: Round,
 }
 
+/// What a strategy asks of the control side, which keeps the routes.
+#[derive(Clone, Copy, Debug)]
+pub enum RouteRequest {
+    /// A route to `face`, as the announcing Data says.
+    Learn {
+        /// Where Data came from that carried the announcement.
+        face: FaceId,
+        /// The announcing Data, as it came: unchecked.
+        announcement: PacketRef,
+    },
+    /// No learned route to `face` any more that leads there for this name.
+    Forget {
+        /// Who has no route either.
+        face: FaceId,
+        /// Name TLV-VALUE of the Interest that was sent there.
+        name: PacketRef,
+    },
+}
+
+/// Most of them in one call.
+pub(crate) const ROUTE_REQUESTS_MAX: usize = BATCH_PACKETS;
+
 /// What the engine decided. Reused from batch to batch. Has room for as many verdicts as a
 /// batch usually gives; a crowd of downstreams makes it grow, once, at most to a verdict for
 /// each record that the PIT has room for and each next hop of the batch's Interests.
@@ -91,6 +116,8 @@ pub struct Output {
     /// Data that other workers must see too: to be given, without its token, to the
     /// next one of its round ([`Round::take`]).
     pub hand_over: Vec<HandOver>,
+    /// What strategies learned of routes; nearly always nothing.
+    pub route_requests: Vec<RouteRequest>,
     pub(crate) rewritten: Vec<u8>,
 }
 
@@ -100,15 +127,16 @@ const OUTPUT_TRANSMITS: usize = 64 * BATCH_PACKETS;
 /// those for the 1,024 downstreams of one entry, at full size, take 9 MB. Unlimited, a batch
 /// of 64 Nacks came to 577 MB.
 const REWRITTEN_BYTES_MAX: usize = 16 << 20;
-/// Room for these, for the one that goes beyond, and for arriving Interests that need a
+/// Room for these, for the one that goes beyond (Data with an announcement is two packets), and for arriving Interests that need a
 /// nonce (8 octets, and 4 for longer TLV-LENGTHs). Address space, likewise.
-const OUTPUT_REWRITTEN_BYTES: usize = REWRITTEN_BYTES_MAX + (1 + BATCH_PACKETS) * (MAX_PACKET_BYTES + 12);
+const OUTPUT_REWRITTEN_BYTES: usize = REWRITTEN_BYTES_MAX + (2 + BATCH_PACKETS) * (MAX_PACKET_BYTES + 12);
 
 impl Default for Output {
     fn default() -> Self {
         Output {
             transmits: Vec::with_capacity(OUTPUT_TRANSMITS),
             hand_over: Vec::with_capacity(BATCH_PACKETS),
+            route_requests: Vec::with_capacity(ROUTE_REQUESTS_MAX),
             rewritten: Vec::with_capacity(OUTPUT_REWRITTEN_BYTES),
         }
     }
@@ -118,6 +146,7 @@ impl Output {
     fn clear(&mut self) {
         self.transmits.clear();
         self.hand_over.clear();
+        self.route_requests.clear();
         self.rewritten.clear();
     }
 
@@ -175,6 +204,8 @@ pub(crate) struct Arrival<'f> {
     pub(crate) index: u16,
     pub(crate) face: FaceId,
     pub(crate) headers: &'f LpHeaders,
+    /// The octets that carry it: see [`LpHeaders::packet`].
+    pub(crate) carried: &'f [u8],
     pub(crate) round: Round,
 }
 
@@ -190,6 +221,8 @@ pub struct Engine {
     pub(crate) rng: fastrand::Rng,
     pub(crate) counters: Counters,
     pub(crate) pending: PendingNames,
+    /// What strategies remember beyond one PIT entry.
+    pub(crate) measurements: Measurements,
     /// HopLimit octets to be written once no view borrows the frames: (frame, offset, value).
     pub(crate) hop_limits: Vec<(u16, u32, u8)>,
     /// An Interest being copied into the PIT.
@@ -252,6 +285,7 @@ impl Engine {
         let records = Records::new(config.record_capacity, config.pages)?;
         let entries_to_visit = Vec::with_capacity(tables.pit_capacity_entries() as usize);
         let timers = TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, tables.pit_capacity_entries(), config.pages)?;
+        let measurements = Measurements::new(config.measurement_capacity, config.pages)?;
         let dead_nonces = DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key, config.pages)?;
         Ok(Engine {
             config,
@@ -263,6 +297,7 @@ impl Engine {
             dead_nonces,
             rng: fastrand::Rng::with_seed(seed),
             counters: Counters::default(),
+            measurements,
             pending: PendingNames {
                 prefixes: vec![0; namewire_tables::MAX_NAME_COMPONENTS + 1],
                 prefixes_total: 0,
@@ -322,7 +357,11 @@ impl Engine {
     /// that said so.
     pub fn packet<'a>(&'a self, frames: &'a [Frame<'_>], out: &'a Output, packet: PacketRef) -> &'a [u8] {
         match packet {
-            PacketRef::Frame(index) => frames[usize::from(index)].packet,
+            PacketRef::Frame(index) => {
+                let frame = &frames[usize::from(index)];
+                frame.headers.packet(frame.packet)
+            }
+            PacketRef::AnnouncedFrame(index) => frames[usize::from(index)].packet,
             PacketRef::Rewritten { start, length } => &out.rewritten[start as usize..(start + length) as usize],
             PacketRef::Stored(id) => self.tables.cs(id).data(),
         }
@@ -338,6 +377,8 @@ impl Engine {
         let mut counters = self.counters;
         counters.limits[LimitMet::CsEvicted as usize] = self.tables.cs_evictions();
         counters.limits[LimitMet::DeadNonceForgotten as usize] = self.dead_nonces.evicted_early();
+        counters.limits[LimitMet::MeasurementEvicted as usize] = self.measurements.evicted();
+        counters.limits[LimitMet::NextHopNotMeasured as usize] = self.measurements.next_hops_refused();
         counters
     }
 
@@ -349,6 +390,11 @@ impl Engine {
     /// Number of names in the composite index.
     pub fn name_groups(&self) -> usize {
         self.tables.group_len()
+    }
+
+    /// Number of prefixes that strategies have measured.
+    pub fn measurements_len(&self) -> usize {
+        self.measurements.len()
     }
 
     /// Number of stored Data.
@@ -383,7 +429,7 @@ impl Engine {
 }
 
 pub(crate) fn decode<'f>(frame: &'f Frame<'_>) -> Decoded<'f> {
-    let packet: &[u8] = frame.packet;
+    let packet = frame.headers.packet(frame.packet);
     if packet.len() > namewire_packet::MAX_PACKET_BYTES {
         return Decoded::Refused(DropReason::Malformed);
     }

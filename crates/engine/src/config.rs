@@ -45,6 +45,8 @@ pub struct EngineConfig {
     pub cs_serve: bool,
     /// Most entries of the dead nonce list. Default 131,072 (about 24 octets each when used).
     pub dead_nonce_capacity: usize,
+    /// Most prefixes that strategies measure. Default 16,384 (about 180 octets each when used).
+    pub measurement_capacity: u32,
     /// What becomes of unsolicited Data.
     pub unsolicited: UnsolicitedPolicy,
     /// A ForwardingHint that names a prefix of one of these is removed here.
@@ -68,6 +70,7 @@ impl Default for EngineConfig {
             cs_admit: true,
             cs_serve: true,
             dead_nonce_capacity: 131_072,
+            measurement_capacity: 16_384,
             unsolicited: UnsolicitedPolicy::DropAll,
             region_names: Vec::new(),
             schedule: Schedule::default(),

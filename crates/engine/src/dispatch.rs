@@ -268,7 +268,7 @@ impl Dispatcher {
         if self.workers == 1 {
             return Round::only(0);
         }
-        let Some((type_number, name)) = read_name(packet) else { return Round::only(receiver) };
+        let Some((type_number, name)) = read_name(headers.packet(packet)) else { return Round::only(receiver) };
         if type_number == types::INTEREST {
             return Round::only(self.home(name));
         }

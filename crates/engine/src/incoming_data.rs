@@ -4,15 +4,16 @@
 //! Data arrives.
 
 use crate::{
-    DropReason, Engine, LimitMet, UnsolicitedPolicy,
+    DropReason, Engine, Instant, LimitMet, UnsolicitedPolicy,
     batch::{Arrival, HandOver, PacketRef, Pass, Transmit},
     dispatch::{Round, WorkerToken, Workers},
     face_table::{FaceAttributes, LinkType},
     incoming_interest::violates_localhost,
     schedule::{Hints, measured::Stage},
+    strategy::measurement_key,
 };
 use namewire_packet::{
-    Data, FaceId,
+    Data, FaceId, Name,
     lp::{LpHeaders, PitToken},
     tlv::{self, types},
 };
@@ -99,14 +100,56 @@ impl Engine {
         self.end_of_part(Stage::Insert);
         self.served.clear();
         for &entry in matches {
+            let told = self.tell_watcher(pass, arrival, data, name.0, entry);
             if let Some(stored) = stored
                 && Some(self.tables.pit(entry).group()) != name.1
             {
                 self.index_under_interest_name(entry, stored);
             }
-            self.send_to_downstreams(pass, arrival, face, entry, matches.len() > 1);
-            self.satisfy(pass, entry, data.freshness_ms());
+            self.send_to_downstreams(pass, arrival, face, entry, (matches.len() > 1, told.announced));
+            self.satisfy(pass, arrival.face, entry, data.freshness_ms(), told.waits_until);
         }
+    }
+
+    /// Tells the strategy of Data for an entry that it watches.
+    fn tell_watcher(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival<'_>,
+        data: &Data<'_>,
+        hashes: &NameHashes,
+        entry: PitId,
+    ) -> Told {
+        let lead = arrival.headers.announcement_bytes;
+        let announced = (lead > 0).then_some((PacketRef::AnnouncedFrame(arrival.index), lead));
+        if !self.tables.pit(entry).state.watched {
+            return Told { announced, waits_until: None };
+        }
+        self.tell_strategy(pass, arrival, data, hashes, entry, announced)
+    }
+
+    #[inline(never)]
+    fn tell_strategy(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival<'_>,
+        data: &Data<'_>,
+        hashes: &NameHashes,
+        entry: PitId,
+        announced: Option<(PacketRef, u16)>,
+    ) -> Told {
+        let parent_hash = hashes.prefix_hash(hashes.components().saturating_sub(1));
+        let mut answer = Answer {
+            now: pass.now,
+            data: *data,
+            announcement: arrival.headers.announcement(arrival.carried),
+            parent_hash,
+            told: Told { announced, waits_until: None },
+        };
+        self.with_strategy(pass, entry, Some(arrival.face), |strategy, context| {
+            strategy.before_satisfy(context, &mut answer);
+        });
+        answer.told
     }
 
     /// The name group that our token names, if it is alive and this Data answers an
@@ -227,29 +270,49 @@ impl Engine {
         arrival: &Arrival<'_>,
         ingress: &FaceAttributes,
         entry: PitId,
-        several: bool,
+        (several, announced): (bool, Option<(PacketRef, u16)>),
     ) {
         let Pass { now, view, out } = pass;
         for record in self.records.downstreams(&self.tables.pit(entry).state) {
             let goes_back = record.face == arrival.face && ingress.link_type != LinkType::AdHoc;
-            if goes_back || record.expires <= *now || view.faces.get(record.face).is_none() {
+            let Some(downstream) = view.faces.get(record.face).filter(|_| !goes_back && record.expires > *now) else {
                 continue;
-            }
+            };
             // Beyond the room reserved a downstream that asked twice may get two copies.
             let has_room = self.served.len() < self.served.capacity();
             if several && has_room && !self.served.insert((record.face, record.token)) {
                 continue;
             }
-            let headers = data_headers(record.token, arrival.face, arrival.headers.congestion_mark);
-            out.transmits.push(Transmit { face: record.face, headers, packet: PacketRef::Frame(arrival.index) });
+            let mut headers = data_headers(record.token, arrival.face, arrival.headers.congestion_mark);
+            let mut packet = PacketRef::Frame(arrival.index);
+            if let Some((with_announcement, bytes)) = announced
+                && !record.non_discovery
+                && !downstream.is_local()
+            {
+                (packet, headers.announcement_bytes) = (with_announcement, bytes);
+            }
+            out.transmits.push(Transmit { face: record.face, headers, packet });
             self.counters.out_data += 1;
         }
     }
 
-    /// Marks the entry satisfied and finalizes it at once.
-    fn satisfy(&mut self, pass: &Pass<'_, '_>, entry: PitId, freshness_ms: u64) {
-        self.counters.satisfied += 1;
+    /// Marks the entry satisfied and finalizes it at once, unless the strategy wants to see
+    /// what others that were asked will answer.
+    fn satisfy(
+        &mut self,
+        pass: &Pass<'_, '_>,
+        from: FaceId,
+        entry: PitId,
+        freshness_ms: u64,
+        waits_until: Option<Instant>,
+    ) {
         let pit = self.tables.pit(entry);
+        self.counters.satisfied += u64::from(!pit.state.satisfied);
+        if let Some(until) = waits_until
+            && self.records.upstreams(&pit.state).any(|record| record.face != from && record.is_pending(pass.now))
+        {
+            return self.wait_for_others(pass, from, entry, until);
+        }
         // §2.1: a satisfied entry leaves its nonces behind only if the answer will
         // be stale before they could loop back.
         let lifetime_ms = namewire_tables::dead_nonce_list::DEFAULT_LIFETIME_NS / 1_000_000;
@@ -259,6 +322,19 @@ impl Engine {
         let copies_under_way = pit.state.out_records.len() > 1;
         let keep_nonces = copies_under_way || pit.variant().must_be_fresh() && freshness_ms < lifetime_ms;
         self.remove_entry(pass.now, entry, keep_nonces);
+    }
+
+    /// Everybody has been served; the entry stays for answers that are still under way.
+    fn wait_for_others(&mut self, pass: &Pass<'_, '_>, from: FaceId, entry: PitId, until: Instant) {
+        let state = &mut self.tables.pit_mut(entry).state;
+        if let Some(record) = self.records.upstream(state, from) {
+            self.dead_nonces.insert(state.name_hash, record.nonce.to_u32(), pass.now.0);
+        }
+        self.records.forget_downstreams(state, |_| true);
+        self.records.forget_upstreams(state, |face| *face == from);
+        state.satisfied = true;
+        (state.expires, state.strategy_deadline) = (until, None);
+        self.arm(entry);
     }
 
     /// Data unsolicited: stored if the policy, its headers and the Content Store let it, else dropped.
@@ -279,6 +355,56 @@ impl Engine {
         if !admit || self.content_store_insert(pass, arrival, data, name, true).is_none() {
             self.counters.drop(DropReason::UnsolicitedData);
         }
+    }
+}
+
+/// What came of telling a strategy.
+#[derive(Clone, Copy)]
+struct Told {
+    /// The Data with an announcement before it, and the octets of that.
+    announced: Option<(PacketRef, u16)>,
+    waits_until: Option<Instant>,
+}
+
+/// Data as a strategy sees it that watches the entry.
+pub struct Answer<'a> {
+    now: Instant,
+    data: Data<'a>,
+    announcement: Option<&'a [u8]>,
+    parent_hash: u64,
+    told: Told,
+}
+
+impl<'a> Answer<'a> {
+    /// Name of the Data.
+    pub fn name(&self) -> Name<'a> {
+        self.data.name()
+    }
+
+    /// The whole Data.
+    pub fn wire(&self) -> &'a [u8] {
+        self.data.wire()
+    }
+
+    /// The announcing Data that came with it, unchecked.
+    pub fn announcement(&self) -> Option<&'a [u8]> {
+        self.announcement
+    }
+
+    /// Key of the measurements that strategies of this `kind` keep of the Data's name without its last component.
+    pub fn parent_key(&self, kind: u64) -> u64 {
+        measurement_key(self.parent_hash, kind)
+    }
+
+    /// Keeps the entry for `ms` milliseconds if other upstreams may still answer. Whoever asked is served
+    /// at once all the same; their answers come to [`crate::Strategy::before_satisfy`] too.
+    pub fn wait_for_others(&mut self, ms: u64) {
+        self.told.waits_until = Some(self.now.plus_ms(ms));
+    }
+
+    /// The Data goes with an announcement to those who discovered their way here.
+    pub(crate) fn attach(&mut self, packet: PacketRef, announcement_bytes: u16) {
+        self.told.announced = Some((packet, announcement_bytes));
     }
 }
 

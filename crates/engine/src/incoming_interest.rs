@@ -15,7 +15,7 @@ use namewire_packet::{
     interest::{write_with_nonce, write_without_forwarding_hint},
     lp::LpHeaders,
 };
-use namewire_tables::{CsHit, CsId, FibEntry, GroupId, NameHashes, NextHop, PitId, PitRefusal, Variant};
+use namewire_tables::{CsHit, CsId, FibEntry, GroupId, NameHashes, PitId, PitRefusal, Variant};
 
 /// Names of a ForwardingHint that are looked at, in the sender's order; the rest stay in the
 /// packet. A packet has room for 1,200 of them, and each is a look-up of its own. (NFD
@@ -63,8 +63,10 @@ impl Engine {
         if is_duplicate {
             return self.interest_loop(pass, arrival, face, interest, hashes);
         }
-        // An entry ends with its last downstream: if there is one, somebody waits.
-        if entry.is_none() && self.config.cs_serve {
+        // An entry ends with its last downstream: if there is one, somebody waits, unless it only
+        // waits for further answers.
+        let is_new = entry.is_none_or(|entry| self.tables.pit(entry).state.satisfied);
+        if is_new && self.config.cs_serve {
             let stored = self.content_store_match(pass, interest, group, hashes);
             self.end_of_part(Stage::Verdict);
             match stored {
@@ -220,16 +222,18 @@ impl Engine {
         onward: Onward,
         (hints, group, variant): (&Hints<'v>, Option<GroupId>, Variant),
     ) {
-        let (entry, is_new) = match self.find_or_insert_entry(pass, interest, hashes, &onward, (group, variant)) {
+        let (entry, mut is_new) = match self.find_or_insert_entry(pass, interest, hashes, &onward, (group, variant)) {
             Ok(found) => found,
             Err(PitRefusal::Full) => return self.counters.drop(DropReason::PitFull),
             Err(PitRefusal::OverflowFull) => return self.counters.drop(DropReason::PitOverflowFull),
         };
         let state = &mut self.tables.pit_mut(entry).state;
+        is_new |= std::mem::take(&mut state.satisfied);
         let is_retransmission = self.records.downstream(state, arrival.face).is_some();
         let expires = pass.now.plus_ms(interest.lifetime_ms().min(self.config.max_lifetime_ms));
         let downstream = (arrival.face, onward.nonce, expires);
-        if !self.records.insert_downstream(state, downstream, &arrival.headers.pit_token) {
+        let headers = arrival.headers;
+        if !self.records.insert_downstream(state, downstream, (&headers.pit_token, headers.non_discovery)) {
             return self.counters.drop(DropReason::InRecordsFull);
         }
         self.counters.retransmitted += u64::from(is_retransmission);
@@ -244,17 +248,16 @@ impl Engine {
             hop_limit: onward.hop_limit,
             lifetime_ms: interest.lifetime_ms(),
             congestion_mark: arrival.headers.congestion_mark,
+            non_discovery: arrival.headers.non_discovery,
         };
         let found = pass.view.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
         let strategy = pass.view.strategies.get(strategy_of(found));
-        let next_hops: &[NextHop] = match &found {
-            found if onward.hint_removed || !interest.has_forwarding_hint() => {
-                found.as_ref().map_or(&[], |f| f.nexthops)
-            }
-            found => next_hop_entry(pass, &mut self.name_hashes, interest, *found).map_or(&[], |found| found.nexthops),
+        let leads_on = match found {
+            found if onward.hint_removed || !interest.has_forwarding_hint() => found,
+            found => next_hop_entry(pass, &mut self.name_hashes, interest, found),
         };
         self.end_of_part(Stage::Fib);
-        let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
+        let mut context = StrategyContext::new(self, pass, entry, trigger, leads_on);
         match arrival.headers.next_hop_face_id {
             Some(face) => context.send_to_chosen_face(face),
             None => strategy.after_receive_interest(&mut context),

@@ -15,10 +15,12 @@
 //! | which worker decides? | [`dispatch`] |
 //! | in which order do the stages run? | [`schedule`] |
 //! | how are next hops chosen? | [`strategy`] |
+//! | what is remembered of them? | [`measurements`] |
 //!
 //! Pipelines bear the names of NFD's developer guide; the steps are those of the
 //! forwarding specification, quoted at the line that implements them.
 
+mod announcement_table;
 mod batch;
 pub mod config;
 pub mod counters;
@@ -29,6 +31,7 @@ mod incoming_data;
 mod incoming_interest;
 mod incoming_nack;
 pub mod limit_met;
+pub mod measurements;
 mod outgoing;
 pub mod pit_state;
 pub mod record_chain;
@@ -36,11 +39,13 @@ pub mod schedule;
 pub mod strategy;
 mod timers;
 
-pub use batch::{BATCH_PACKETS, Engine, Frame, HandOver, Output, PacketRef, Transmit, View};
+pub use announcement_table::{AnnouncementTable, MAX_ANNOUNCEMENT_BYTES};
+pub use batch::{BATCH_PACKETS, Engine, Frame, HandOver, Output, PacketRef, RouteRequest, Transmit, View};
 pub use config::{EngineConfig, UnsolicitedPolicy};
 pub use counters::Counters;
 pub use drop_reason::DropReason;
 pub use face_table::{FaceAttributes, FaceScope, FaceTable, LinkType};
+pub use incoming_data::Answer;
 pub use limit_met::LimitMet;
 pub use namewire_packet::FaceId;
 pub use schedule::Schedule;

@@ -26,6 +26,15 @@ counted! {
     DelegationsIgnored = "delegations-ignored",
     /// A dead nonce was forgotten before its time: a loop of that length would not be noticed.
     DeadNonceForgotten = "dead-nonce-forgotten",
+    /// A strategy forgot what it had measured of a prefix before its time: newer ones needed the room.
+    MeasurementEvicted = "measurement-evicted",
+    /// A strategy did not measure a next hop: the prefix, or all together, have as many as they may.
+    NextHopNotMeasured = "next-hop-not-measured",
+    /// What a strategy learned of a route was not handed on: one batch had learned as much as it may.
+    RouteRequestsFull = "route-requests-full",
+    /// Data went without the announcement it should have carried: one call had written as many
+    /// octets as it may (16 MiB).
+    AnnouncementNotAttached = "announcement-not-attached",
 }
 
 impl From<CsRefusal> for LimitMet {

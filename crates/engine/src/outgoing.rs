@@ -33,7 +33,8 @@ impl Engine {
         let pit_token = if attributes.wants_tokens() { self.token(self.tables.pit(entry).group()) } else { None };
         let state = &mut self.tables.pit_mut(entry).state;
         let expires = pass.now.plus_ms(trigger.lifetime_ms.min(self.config.max_lifetime_ms));
-        if !self.records.insert_upstream(state, (face, trigger.nonce), (pass.now, expires)) {
+        let upstream = (face, trigger.nonce, trigger.non_discovery);
+        if !self.records.insert_upstream(state, upstream, (pass.now, expires)) {
             return Err(DropReason::OutRecordsFull);
         }
         self.counters.out_interests += 1;
@@ -41,6 +42,7 @@ impl Engine {
             pit_token,
             incoming_face_id: Some(trigger.ingress),
             congestion_mark: trigger.congestion_mark,
+            non_discovery: trigger.non_discovery,
             ..LpHeaders::default()
         };
         pass.out.transmits.push(Transmit { face, headers, packet });
@@ -112,9 +114,9 @@ impl Engine {
         }
     }
 
-    /// Interest finalize without Data.
+    /// Interest finalize without Data, or after the last that was waited for.
     pub(crate) fn finalize_unsatisfied(&mut self, now: Instant, entry: PitId) {
-        self.counters.unsatisfied += 1;
+        self.counters.unsatisfied += u64::from(!self.tables.pit(entry).state.satisfied);
         self.remove_entry(now, entry, true);
     }
 

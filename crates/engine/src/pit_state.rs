@@ -26,6 +26,8 @@ pub struct InRecord {
     pub expires: Instant,
     /// Token of its last Interest, to be sent back as it came.
     pub token: Option<PitToken>,
+    /// Its last Interest must not be flooded.
+    pub non_discovery: bool,
 }
 
 /// One upstream: whom we asked.
@@ -41,6 +43,8 @@ pub struct OutRecord {
     pub expires: Instant,
     /// The Nack that came back, if one did.
     pub nack: Option<NackReason>,
+    /// The Interest sent must not be flooded.
+    pub non_discovery: bool,
     /// Retransmission suppression per upstream (multicast), nanoseconds; 0 is the initial value.
     pub suppression_ns: u64,
 }
@@ -98,12 +102,12 @@ impl Records {
         &mut self,
         state: &mut PitState,
         (face, nonce, expires): (FaceId, Nonce, Instant),
-        token: &Option<PitToken>,
+        (token, non_discovery): (&Option<PitToken>, bool),
     ) -> bool {
         let known = self.downstreams.find_mut(&mut state.in_records, |record| record.face == face);
         match known {
             Some(record) => {
-                *record = InRecord { face, nonce, expires, token: *token };
+                *record = InRecord { face, nonce, expires, token: *token, non_discovery };
                 state.expires = self.downstreams(state).map(|record| record.expires).max().unwrap_or(expires);
             }
             None => {
@@ -111,7 +115,7 @@ impl Records {
                 let is_full = state.in_records.len() >= MAX_RECORDS;
                 let place = if is_full { None } else { self.downstreams.append(&mut state.in_records) };
                 let Some(record) = place else { return false };
-                *record = InRecord { face, nonce, expires, token: *token };
+                *record = InRecord { face, nonce, expires, token: *token, non_discovery };
                 state.expires = if is_first { expires } else { state.expires.max(expires) };
             }
         }
@@ -124,19 +128,20 @@ impl Records {
     pub(crate) fn insert_upstream(
         &mut self,
         state: &mut PitState,
-        (face, nonce): (FaceId, Nonce),
+        (face, nonce, non_discovery): (FaceId, Nonce, bool),
         (sent, expires): (Instant, Instant),
     ) -> bool {
         match self.upstreams.find_mut(&mut state.out_records, |record| record.face == face) {
             Some(record) => {
                 (record.nonce, record.sent, record.expires, record.nack) = (nonce, sent, expires, None);
+                record.non_discovery = non_discovery;
                 true
             }
             None => {
                 let is_full = state.out_records.len() >= MAX_RECORDS;
                 let place = if is_full { None } else { self.upstreams.append(&mut state.out_records) };
                 let Some(record) = place else { return false };
-                *record = OutRecord { face, nonce, sent, expires, nack: None, suppression_ns: 0 };
+                *record = OutRecord { face, nonce, sent, expires, nack: None, non_discovery, suppression_ns: 0 };
                 true
             }
         }
@@ -176,6 +181,10 @@ pub struct PitState {
     pub(crate) by_digest: bool,
     /// The Interest goes where its ForwardingHint says.
     pub(crate) by_hint: bool,
+    /// The strategy wants to be told of Data.
+    pub(crate) watched: bool,
+    /// It was answered and waits for further answers, which the strategy wants to be told of.
+    pub(crate) satisfied: bool,
     /// When the entry is finalized: the latest in-record expiry.
     pub expires: Instant,
     /// When the strategy wants to be called, if it does.
@@ -201,6 +210,7 @@ impl PitState {
 impl Recycle for PitState {
     fn recycle(&mut self) {
         debug_assert!(self.in_records.is_empty() && self.out_records.is_empty(), "the records were not given back");
+        (self.watched, self.satisfied) = (false, false);
         self.strategy_deadline = None;
         self.suppression_ns = 0;
     }

@@ -259,8 +259,8 @@ impl Engine {
 
     /// The packet's pipeline.
     fn act<'v>(&mut self, pass: &mut Pass<'v, '_>, batch: &Batch<'_, '_, '_, 'v>, packet: usize) {
-        let Frame { face, headers, round, .. } = &batch.frames[packet];
-        let arrival = Arrival { index: packet as u16, face: *face, headers, round: *round };
+        let Frame { face, headers, packet: carried, round } = &batch.frames[packet];
+        let arrival = Arrival { index: packet as u16, face: *face, headers, carried, round: *round };
         let hashes = &batch.hashes[packet];
         let Packet { decoded, hints } = &batch.packets[packet];
         match decoded {

@@ -24,7 +24,8 @@ const SENDS_PER_SCAN: usize = 1024;
 impl Engine {
     /// When [`Engine::run_timers`] wants to be called; may be early, never late.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.timers.next_deadline().map(Instant)
+        let deadlines_ns = [self.timers.next_deadline(), self.measurements.next_deadline_ns()];
+        deadlines_ns.into_iter().flatten().min().map(Instant)
     }
 
     /// Serves what is due, 1,024 timers at most, and looks at 4,096 at most: call again
@@ -33,6 +34,8 @@ impl Engine {
         self.begin(out);
         let mut pass = Pass { now, view: *view, out };
         let mut visits = TIMER_VISITS_PER_CALL;
+        self.measurements.run_timers(now, &mut visits);
+        visits = visits.max(TIMER_VISITS_PER_CALL / 2); // old measurements must not keep Interests alive
         for _ in 0..TIMERS_PER_CALL {
             let Some(id) = self.timers.pop_expired(now.0, &mut visits) else { break };
             self.entry_due(&mut pass, PitId(id));
@@ -45,7 +48,7 @@ impl Engine {
             return self.finalize_unsatisfied(pass.now, entry);
         }
         if state.strategy_deadline.take_if(|at| *at <= pass.now).is_some() {
-            self.with_strategy(pass, entry, |strategy, context| strategy.after_timer(context));
+            self.with_strategy(pass, entry, None, |strategy, context| strategy.after_timer(context));
         }
         if self.tables.pit_exists(entry) {
             self.arm(entry);
@@ -75,7 +78,7 @@ impl Engine {
         self.interest_copy = wire;
         for &entry in &entries {
             let is_full = pass.out.transmits.len() >= SENDS_PER_SCAN;
-            self.with_strategy(&mut pass, entry, |strategy, context| {
+            self.with_strategy(&mut pass, entry, None, |strategy, context| {
                 if context.prefix() != Some(prefix.value()) || !context.choose_ingress_for(face) {
                     return;
                 }
@@ -116,13 +119,16 @@ impl Engine {
         self.entries_to_visit = entries;
     }
 
-    /// Calls a strategy for an entry without a packet at hand.
-    fn with_strategy(
+    /// Calls a strategy for an entry without an Interest at hand; without an `ingress`, on behalf of
+    /// the last downstream, if there is one.
+    pub(crate) fn with_strategy(
         &mut self,
         pass: &mut Pass<'_, '_>,
         entry: PitId,
+        ingress: Option<FaceId>,
         call: impl FnOnce(&dyn crate::Strategy, &mut StrategyContext<'_, '_, '_>),
     ) {
+        let is_answered = ingress.is_some(); // then the entry's end is the caller's
         let pit = self.tables.pit(entry);
         let name = self.tables.group_name(pit.group());
         let mut hashes = std::mem::take(&mut self.name_hashes);
@@ -138,13 +144,14 @@ impl Engine {
         let hop_limit = interest.and_then(|interest| interest.hop_limit());
         let leads_on = interest.map_or(found, |interest| next_hop_entry(pass, &mut hashes, &interest, found));
         (self.interest_copy, self.name_hashes) = (wire, hashes);
-        let Some(last) = self.records.downstreams(&pit.state).last() else { return };
-        let trigger = Trigger { hop_limit, ..Trigger::of_entry(last.face, &self.records, &pit.state, lifetime_ms) };
+        let last = self.records.downstreams(&pit.state).last().map(|record| record.face);
+        let Some(ingress) = ingress.or(last) else { return };
+        let trigger = Trigger { hop_limit, ..Trigger::of_entry(ingress, &self.records, &pit.state, lifetime_ms) };
         let strategy = pass.view.strategies.get(found.map_or(0, |found| found.strategy));
-        let next_hops = leads_on.map_or(&[][..], |found| found.nexthops);
-        let mut context = StrategyContext::new(self, pass, entry, trigger, next_hops);
-        context.set_prefix(leads_on.map(|found| found.name_value));
+        let mut context = StrategyContext::new(self, pass, entry, trigger, leads_on);
         call(strategy, &mut context);
-        context.finish();
+        if !is_answered {
+            context.finish();
+        }
     }
 }

@@ -32,7 +32,7 @@ impl Fragmenter {
     /// Nothing is emitted if the MTU is too small for it.
     pub(crate) fn split(
         &mut self,
-        headers: &LpHeaders,
+        (headers, announcement): (&LpHeaders, Option<&[u8]>),
         packet: &[u8],
         mtu: usize,
         scratch: &mut Vec<u8>,
@@ -40,8 +40,10 @@ impl Fragmenter {
     ) -> Result<(), LinkDrop> {
         let room = mtu.checked_sub(FRAGMENT_ROOM).filter(|&room| room > 0);
         let room = room.ok_or(LinkDrop::PacketTooLarge)?;
+        // An announcement that would take most of the first fragment is left behind: the Data matters more.
+        let announcement = announcement.filter(|announcement| announcement.len() <= room / 2);
         let first_room = room
-            .checked_sub(header_octets(headers, scratch))
+            .checked_sub(header_octets(headers, announcement, scratch))
             .filter(|&room| room > 0)
             .ok_or(LinkDrop::PacketTooLarge)?;
         let (first, rest) = packet.split_at(first_room.min(packet.len()));
@@ -54,6 +56,7 @@ impl Fragmenter {
             let link = LinkFields {
                 sequence: Some(self.next_sequence),
                 fragment: Some((frag_index as u64, frag_count)),
+                prefix_announcement: announcement.filter(|_| frag_index == 0),
                 ..LinkFields::default()
             };
             self.next_sequence = self.next_sequence.wrapping_add(1);
@@ -67,13 +70,13 @@ impl Fragmenter {
 }
 
 /// Octets that the header fields alone take.
-fn header_octets(headers: &LpHeaders, scratch: &mut Vec<u8>) -> usize {
+fn header_octets(headers: &LpHeaders, announcement: Option<&[u8]>, scratch: &mut Vec<u8>) -> usize {
     if headers.is_empty() {
         return 0;
     }
-    // All fields together stay below 253 octets, so an LpPacket of them and no Fragment
-    // has 2 octets more than the fields.
     scratch.clear();
-    lp::write_headers(scratch, headers, &LinkFields::default(), 0);
-    scratch.len() - 2
+    let link = LinkFields { prefix_announcement: announcement, ..LinkFields::default() };
+    lp::write_headers(scratch, headers, &link, 0);
+    // An LpPacket of them and no Fragment has its type and length more: 2 octets, or 4 from 253 octets on.
+    if scratch.len() < 255 { scratch.len() - 2 } else { scratch.len() - 4 }
 }

@@ -13,8 +13,10 @@
 //!
 //! Differences from NFD, all on purpose: a PitToken is kept on Data and on Nacks,
 //! because our own tokens come back on them and downstream tokens are echoed on
-//! them; reliability (§5) is not implemented, so TxSequence and Ack are ignored;
-//! without self-learning a PrefixAnnouncement on Data is ignored.
+//! them; reliability (§5) is not implemented, so TxSequence and Ack are ignored.
+//!
+//! A PrefixAnnouncement travels in front of its Data, in the same octets: see
+//! [`LpHeaders::announcement_bytes`]. Of a fragmented Data, both together are at most 8800 octets.
 
 use namewire_packet::lp::{self, LinkFields, LpHeaders, LpPacket};
 use namewire_packet::tlv::{self, types};
@@ -55,7 +57,7 @@ impl Default for LinkOptions {
 /// What a frame turned out to be.
 #[derive(Debug, PartialEq)]
 pub enum Received<'a> {
-    /// A network packet, `frame[start..start + len]`.
+    /// A network packet, `frame[start..start + len]`, with its announcement in front if the headers say so.
     Packet {
         /// Its link headers, checked to be legal on it.
         headers: LpHeaders,
@@ -142,6 +144,7 @@ impl LinkService {
         packet: &[u8],
         mut emit: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), LinkDrop> {
+        let (announcement, packet) = (headers.announcement(packet), headers.packet(packet));
         let headers = self.headers_to_send(headers);
         let mut out_octets = 0;
         let mut count_and_emit = |header: &[u8], slice: &[u8]| {
@@ -150,14 +153,15 @@ impl LinkService {
         };
         self.scratch.clear();
         if !headers.is_empty() {
-            lp::write_headers(&mut self.scratch, &headers, &LinkFields::default(), packet.len());
+            let link = LinkFields { prefix_announcement: announcement, ..LinkFields::default() };
+            lp::write_headers(&mut self.scratch, &headers, &link, packet.len());
         }
         let sent = if self.scratch.len() + packet.len() <= self.options.mtu {
             count_and_emit(&self.scratch, packet);
             Ok(())
         } else if self.options.fragmentation && packet.len() <= MAX_PACKET_BYTES {
             let (mtu, scratch) = (self.options.mtu, &mut self.scratch);
-            self.fragmenter.split(&headers, packet, mtu, scratch, &mut count_and_emit)
+            self.fragmenter.split((&headers, announcement), packet, mtu, scratch, &mut count_and_emit)
         } else {
             Err(LinkDrop::PacketTooLarge)
         };
@@ -237,21 +241,23 @@ impl LinkService {
         if lp.frag_count > MAX_FRAGMENTS {
             return Err(LinkDrop::TooManyFragments);
         }
-        let envelope = Envelope { headers: lp.headers, has_prefix_announcement: lp.prefix_announcement.is_some() };
+        let (start, end) = (carried_from(&lp), lp.fragment_offset + fragment.len());
+        let headers = LpHeaders { announcement_bytes: (lp.fragment_offset - start) as u16, ..lp.headers };
+        let envelope = Envelope { headers, has_prefix_announcement: lp.prefix_announcement.is_some() };
         if lp.frag_count == 1 {
             let headers = check_headers(&envelope, fragment, &self.options)?;
-            return Ok(Accepted::Packet { headers, start: lp.fragment_offset, len: fragment.len() });
+            return Ok(Accepted::Packet { headers, start, len: end - start });
         }
         let fragment = FragmentIn {
             sequence: lp.sequence,
             frag_index: lp.frag_index,
             frag_count: lp.frag_count,
             envelope,
-            payload: fragment,
+            payload: &frame[start..end],
         };
         match self.reassembler.accept(now_ns, fragment, &mut self.counters)? {
             Some(envelope) => {
-                let packet = self.reassembler.assembled();
+                let packet = envelope.headers.packet(self.reassembler.assembled());
                 let headers = check_headers(&envelope, packet, &self.options)?;
                 Ok(Accepted::Reassembled { headers })
             }
@@ -276,6 +282,15 @@ impl LinkService {
         } else {
             self.counters.in_data += 1;
         }
+    }
+}
+
+/// Where the octets begin that are handed on: at the Fragment, or at the announcement before it.
+/// Only a first fragment's headers count (NDNLPv2 §2).
+fn carried_from(lp: &LpPacket<'_>) -> usize {
+    match lp.prefix_announcement {
+        Some(_) if lp.frag_index == 0 => lp.prefix_announcement_offset,
+        _ => lp.fragment_offset,
     }
 }
 

@@ -58,9 +58,31 @@ pub struct LpHeaders {
     pub congestion_mark: u64,
     /// NonDiscovery of self-learning.
     pub non_discovery: bool,
+    /// Octets that stand before the Data in the octets that carry it: the Data of a PrefixAnnouncement
+    /// and, as it was received, what lies between the two. 0 for a packet without announcement, which
+    /// is what costs nothing: see [`LpHeaders::packet`].
+    pub announcement_bytes: u16,
 }
 
 impl LpHeaders {
+    /// The network packet in the octets that carry it.
+    #[inline]
+    pub fn packet<'a>(&self, carried: &'a [u8]) -> &'a [u8] {
+        if self.announcement_bytes == 0 {
+            return carried;
+        }
+        carried.get(usize::from(self.announcement_bytes)..).unwrap_or_default()
+    }
+
+    /// The announcing Data that came with the packet, as a whole Data element; not looked into.
+    pub fn announcement<'a>(&self, carried: &'a [u8]) -> Option<&'a [u8]> {
+        if self.announcement_bytes == 0 {
+            return None;
+        }
+        let before = carried.get(..usize::from(self.announcement_bytes))?;
+        tlv::read_element(before).ok().filter(|data| data.type_number == types::DATA).map(|data| data.wire)
+    }
+
     /// True if a packet with these headers can travel bare.
     pub fn is_empty(&self) -> bool {
         *self == LpHeaders::default()
@@ -84,6 +106,8 @@ pub struct LpPacket<'a> {
     pub tx_sequence: Option<u64>,
     /// The Data inside a PrefixAnnouncement field.
     pub prefix_announcement: Option<&'a [u8]>,
+    /// Where that Data begins in the LpPacket.
+    pub prefix_announcement_offset: usize,
     /// Fragment: a whole network packet or a piece; `None` in an IDLE packet.
     pub fragment: Option<&'a [u8]>,
     /// Where the fragment's octets begin in the LpPacket.
@@ -120,6 +144,9 @@ impl<'a> LpPacket<'a> {
                 packet.fragment_offset = value_offset + reader.offset() - element.value.len();
             } else {
                 packet.accept(&element)?;
+                if type_number == types::LP_PREFIX_ANNOUNCEMENT {
+                    packet.prefix_announcement_offset = value_offset + reader.offset() - element.value.len();
+                }
                 last_type = type_number;
             }
         }

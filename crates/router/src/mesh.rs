@@ -5,11 +5,11 @@
 //!
 //! ```text
 //!  0      1      2     3       4..6   6..8   8..16  then, each only if its flag is set:
-//!  kind   token  nack  octets  flags  –      face   incoming u64, next hop u64, mark u64, round, token,
+//!  kind   token  nack  octets  flags  lead   face   incoming u64, next hop u64, mark u64, round, token,
 //!         length /50   of all                       and fill up to a multiple of 8: the packet is aligned
 //! ```
 //!
-//! 16 octets for a bare Interest to be decided, 32 for Data to be sent, 88 at most: a line less to move
+//! `lead`: [`LpHeaders::announcement_bytes`]. 16 octets for a bare Interest to be decided, 32 for Data to be sent, 88 at most: a line less to move
 //! between two cores than if all had 88.
 
 use crate::ring::{Consumer, Doorbell, Producer, PushError};
@@ -111,6 +111,7 @@ fn encode(task: Task, face: FaceId, headers: &LpHeaders) -> Metadata {
     out.octets[0] = u8::from(task == Task::Transmit);
     out.octets[2] = headers.nack.map_or(0, |reason| (reason.code() / 50) as u8); // 0, 50, 100 or 150
     out.octets[4..6].copy_from_slice(&flags.to_le_bytes());
+    out.octets[6..8].copy_from_slice(&headers.announcement_bytes.to_le_bytes());
     out.octets[8..16].copy_from_slice(&face.0.to_le_bytes());
     let mark = Some(headers.congestion_mark).filter(|&mark| mark != 0);
     let faces = [headers.incoming_face_id, headers.next_hop_face_id].map(|face| face.map(|face| face.0));
@@ -131,7 +132,7 @@ fn encode(task: Task, face: FaceId, headers: &LpHeaders) -> Metadata {
 
 /// Reads a record. `None` for one that no worker wrote, which does not happen.
 fn decode(record: &mut [u8]) -> Option<Record<'_>> {
-    let &[kind, token_bytes, nack, metadata_bytes, flags_low, flags_high, ..] = &*record else { return None };
+    let &[kind, token_bytes, nack, metadata_bytes, flags_low, flags_high, lead_low, lead_high, ..] = &*record else { return None };
     let (metadata, packet) = record.split_at_mut_checked(usize::from(metadata_bytes))?;
     let (mut face, mut rest) = ([0; 8], metadata.get(FIXED_BYTES..)?);
     face.copy_from_slice(&metadata[FIXED_BYTES - 8..FIXED_BYTES]);
@@ -161,6 +162,7 @@ fn decode(record: &mut [u8]) -> Option<Record<'_>> {
         no_cache: has(NO_CACHE),
         congestion_mark,
         non_discovery: has(NON_DISCOVERY),
+        announcement_bytes: u16::from_le_bytes([lead_low, lead_high]),
     };
     let task = if kind == 1 { Task::Transmit } else { Task::Decide { round } };
     Some(Record { task, face: FaceId(u64::from_le_bytes(face)), headers, packet })
@@ -293,6 +295,7 @@ mod tests {
                     no_cache: true,
                     congestion_mark: 9,
                     non_discovery: true,
+                    announcement_bytes: 4567,
                 },
             ),
             (

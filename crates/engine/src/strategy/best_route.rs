@@ -4,6 +4,7 @@
 use super::{
     Strategy, StrategyContext,
     nack_processing::process_nack,
+    no_route,
     registry::{Parameters, StrategyError},
     retx_suppression::{RetxSuppression, Suppression},
 };
@@ -21,33 +22,16 @@ impl BestRoute {
     pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
         Ok(Arc::new(BestRoute { suppression: RetxSuppression::from_parameters(parameters)? }))
     }
-
-    fn decide(&self, context: &mut StrategyContext<'_, '_, '_>) -> Suppression {
-        if !context.is_any_upstream_pending() {
-            return Suppression::New;
-        }
-        let now = context.now();
-        let last_sent = context.upstreams().map(|record| record.sent).max();
-        self.suppression.decide(now, last_sent, &mut context.state_mut().suppression_ns)
-    }
 }
 
 impl Strategy for BestRoute {
     fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
-        match self.decide(context) {
+        match self.suppression.decide_for_entry(context) {
             Suppression::New => {
                 let best = context.eligible().next();
                 match best {
                     Some(face) => context.send_interest(face),
-                    None if context.hop_limit_forbids() => {
-                        context.count_drop(DropReason::HopLimitZero);
-                        context.reject();
-                    }
-                    None => {
-                        context.count_drop(DropReason::NoRoute);
-                        context.send_nack(context.ingress(), NackReason::NoRoute);
-                        context.reject();
-                    }
+                    None => no_route::refuse(context),
                 }
             }
             Suppression::Forward => {
@@ -72,10 +56,7 @@ impl Strategy for BestRoute {
         process_nack(context);
     }
 
-    /// Unlike NFD: an Interest that waits for nobody gets its chance at once.
     fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
-        if !context.is_any_upstream_pending() && context.is_eligible(face) {
-            context.send_interest(face);
-        }
+        no_route::offer(context, face);
     }
 }

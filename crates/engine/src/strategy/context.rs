@@ -2,13 +2,16 @@
 
 use crate::{
     DropReason, Engine, Instant,
-    batch::{PacketRef, Pass},
+    FaceAttributes, LimitMet,
+    batch::{PacketRef, Pass, ROUTE_REQUESTS_MAX, RouteRequest},
     face_table::LinkType,
+    incoming_data::Answer,
     incoming_interest::NameScope,
+    measurements::{MeasurementId, Measurements},
     pit_state::{InRecord, OutRecord, PitState, Records},
 };
 use namewire_packet::{FaceId, NackReason, Nonce};
-use namewire_tables::{NextHop, PitId};
+use namewire_tables::{FibEntry, NextHop, PitId, hash_name};
 
 /// Why the strategy is called, and what it would send.
 #[derive(Clone, Copy, Debug)]
@@ -25,13 +28,17 @@ pub struct Trigger {
     pub lifetime_ms: u64,
     /// Mark to hand on.
     pub congestion_mark: u64,
+    /// The Interest must not be flooded (NonDiscovery).
+    pub non_discovery: bool,
 }
 
 impl Trigger {
     /// A call without an Interest at hand: the last downstream's nonce is used.
     pub(crate) fn of_entry(ingress: FaceId, records: &Records, state: &PitState, lifetime_ms: u64) -> Self {
-        let nonce = records.downstreams(state).last().map_or(Nonce::default(), |record| record.nonce);
-        Trigger { ingress, packet: None, nonce, hop_limit: None, lifetime_ms, congestion_mark: 0 }
+        let last = records.downstreams(state).last();
+        let (nonce, non_discovery) =
+            last.map_or((Nonce::default(), false), |record| (record.nonce, record.non_discovery));
+        Trigger { ingress, packet: None, nonce, hop_limit: None, lifetime_ms, congestion_mark: 0, non_discovery }
     }
 }
 
@@ -57,7 +64,7 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         pass: &'e mut Pass<'v, 'o>,
         entry: PitId,
         trigger: Trigger,
-        next_hops: &'v [NextHop],
+        found: Option<FibEntry<'v>>,
     ) -> Self {
         let may_leave_the_node = may_leave_the_node(engine, pass, entry, trigger.ingress);
         StrategyContext {
@@ -65,8 +72,8 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
             pass,
             entry,
             trigger,
-            next_hops,
-            prefix: None,
+            next_hops: found.map_or(&[], |found| found.nexthops),
+            prefix: found.map(|found| found.name_value),
             may_leave_the_node,
             rejected: false,
             sent: false,
@@ -74,12 +81,8 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         }
     }
 
-    pub(crate) fn set_prefix(&mut self, prefix: Option<&'v [u8]>) {
-        self.prefix = prefix;
-    }
-
-    /// Name TLV-VALUE of the FIB entry, where the engine looked it up for a timer or new next hop.
-    pub(crate) fn prefix(&self) -> Option<&'v [u8]> {
+    /// Name TLV-VALUE of the FIB entry that the next hops are from, if there is one.
+    pub fn prefix(&self) -> Option<&'v [u8]> {
         self.prefix
     }
 
@@ -180,6 +183,7 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         (0..downstreams).any(|place| {
             let Some(&record) = self.downstreams().nth(place) else { return false };
             (self.trigger.ingress, self.trigger.nonce) = (record.face, record.nonce);
+            self.trigger.non_discovery = record.non_discovery;
             self.may_leave_the_node = may_leave_the_node(self.engine, self.pass, self.entry, record.face);
             record.expires > now && self.is_eligible(face)
         })
@@ -203,6 +207,22 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
             Ok(()) => self.sent = true,
             Err(reason) => self.refused = Some(reason),
         }
+    }
+
+    /// Sends a copy of the entry's Interest with a nonce of its own to `face`; a refusal is not counted.
+    pub fn send_copy(&mut self, face: FaceId, nonce: Nonce) {
+        let copy = Trigger { packet: None, nonce, ..self.trigger };
+        self.sent |= self.engine.outgoing_interest(self.pass, self.entry, face, &copy).is_ok();
+    }
+
+    /// A nonce by chance.
+    pub fn new_nonce(&mut self) -> Nonce {
+        Nonce::from_u32(self.engine.rng.u32(..))
+    }
+
+    /// The engine's source of chance.
+    pub fn random(&mut self) -> &mut fastrand::Rng {
+        &mut self.engine.rng
     }
 
     /// NextHopFaceId: the application chose; no scope check, no strategy (§1).
@@ -245,6 +265,97 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         self.state_mut().strategy_deadline = Some(deadline);
         self.engine.arm(self.entry);
     }
+}
+
+/// What strategies use that look further than one entry.
+impl<'v> StrategyContext<'_, 'v, '_> {
+    /// Asks for [`super::Strategy::before_satisfy`] when Data comes for this entry.
+    pub fn watch(&mut self) {
+        self.state_mut().watched = true;
+    }
+
+    /// What this worker's strategies have measured.
+    pub fn measurements(&mut self) -> &mut Measurements {
+        &mut self.engine.measurements
+    }
+
+    /// Key of the measurements that strategies of this `kind` keep of the FIB prefix.
+    pub fn prefix_key(&self, kind: u64) -> u64 {
+        measurement_key(hash_name(self.engine.tables.key(), self.prefix.unwrap_or_default()), kind)
+    }
+
+    /// Hash of the Interest's name.
+    pub fn name_hash(&self) -> u64 {
+        self.state().name_hash
+    }
+
+    /// What was measured by strategies of this `kind` under the longest prefix of the Interest's name.
+    pub fn longest_measured_prefix(&mut self, kind: u64) -> Option<MeasurementId> {
+        let Engine { tables, name_hashes, measurements, .. } = &mut *self.engine;
+        if measurements.is_empty() {
+            return None;
+        }
+        name_hashes.compute(tables.key(), tables.group_name(tables.pit(self.entry).group())).ok()?;
+        let found = |n| measurements.find(measurement_key(name_hashes.prefix_hash(n), kind), self.pass.now);
+        (0..=name_hashes.components()).rev().find_map(found)
+    }
+
+    /// All faces, in no order.
+    pub fn faces(&self) -> impl Iterator<Item = (FaceId, &'v FaceAttributes)> + use<'v> {
+        self.pass.view.faces.iter()
+    }
+
+    /// The Interest at hand must not be flooded.
+    pub fn is_non_discovery(&self) -> bool {
+        self.trigger.non_discovery
+    }
+
+    /// Marks what is sent from now on, or does not.
+    pub fn set_non_discovery(&mut self, non_discovery: bool) {
+        self.trigger.non_discovery = non_discovery;
+    }
+
+    /// Lets the Data carry the announcement that this node has for its longest prefix, if it has one.
+    pub fn attach_announcement(&mut self, answer: &mut Answer<'_>) {
+        let Some(announcement) = self.pass.view.strategies.announcements().longest_match(answer.name()) else { return };
+        if self.pass.out.is_full_of_rewritten() {
+            return self.engine.counters.meet(LimitMet::AnnouncementNotAttached);
+        }
+        let wire = answer.wire();
+        let packet = self.pass.out.rewrite(|out| {
+            out.extend_from_slice(announcement);
+            out.extend_from_slice(wire);
+        });
+        answer.attach(packet, announcement.len() as u16);
+    }
+
+    /// Asks the control side for a route to the ingress face, as `announcement` says.
+    pub fn learn_route(&mut self, announcement: &[u8]) {
+        self.request_route(announcement, |face, announcement| RouteRequest::Learn { face, announcement });
+    }
+
+    /// Asks the control side to end the learned route by which the Interest went to the ingress face.
+    pub fn forget_route(&mut self) {
+        let mut name = std::mem::take(&mut self.engine.name_copy);
+        name.clear();
+        name.extend_from_slice(self.engine.tables.group_name(self.engine.tables.pit(self.entry).group()));
+        self.request_route(&name, |face, name| RouteRequest::Forget { face, name });
+        self.engine.name_copy = name;
+    }
+
+    fn request_route(&mut self, octets: &[u8], request: impl FnOnce(FaceId, PacketRef) -> RouteRequest) {
+        let out = &mut *self.pass.out;
+        if out.route_requests.len() >= ROUTE_REQUESTS_MAX || out.is_full_of_rewritten() {
+            return self.engine.counters.meet(LimitMet::RouteRequestsFull);
+        }
+        let octets = out.rewrite(|out| out.extend_from_slice(octets));
+        out.route_requests.push(request(self.trigger.ingress, octets));
+    }
+}
+
+/// Measurements of different kinds of strategies do not meet.
+pub(crate) fn measurement_key(name_hash: u64, kind: u64) -> u64 {
+    name_hash ^ kind.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// `/localhost` never leaves the node, `/localhop` not if it came from outside (§3).

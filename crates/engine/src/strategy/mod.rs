@@ -3,20 +3,34 @@
 //! A strategy decides about one PIT entry at a time through a
 //! [`StrategyContext`], which is all it can see and do. It is shared by all
 //! workers and keeps no state of its own: what it must remember stands in the PIT
-//! entry. Adding one is one file and one line in [`registry`].
+//! entry, or in the worker's [`crate::measurements`]. Adding one is one file and one line in
+//! [`registry`]; `docs/strategies.md` shows a complete one.
 
+mod access;
+mod asf;
 mod best_route;
 mod context;
 mod multicast;
 mod nack_processing;
+mod no_route;
+mod random;
 pub mod registry;
 mod retx_suppression;
+mod rtt_estimate;
+mod self_learning;
 
+pub use access::Access;
+pub use asf::Asf;
 pub use best_route::BestRoute;
+pub(crate) use context::measurement_key;
 pub use context::{StrategyContext, Trigger};
 pub use multicast::Multicast;
+pub use random::Random;
 pub use registry::{StrategyError, StrategyId, StrategyTable};
+pub use rtt_estimate::RttEstimate;
+pub use self_learning::SelfLearning;
 
+use crate::incoming_data::Answer;
 use namewire_packet::{FaceId, NackReason};
 
 /// Decides where Interests go. The default bodies do nothing.
@@ -26,6 +40,10 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
 
     /// An upstream returned a Nack; it is already in its out-record.
     fn after_receive_nack(&self, _context: &mut StrategyContext<'_, '_, '_>, _reason: NackReason) {}
+
+    /// Data is about to satisfy an entry that the strategy watches ([`StrategyContext::watch`]). The ingress is the
+    /// Data's face; nobody has been sent it yet.
+    fn before_satisfy(&self, _context: &mut StrategyContext<'_, '_, '_>, _answer: &mut Answer<'_>) {}
 
     /// The FIB entry that covers a pending Interest has gained a next hop.
     fn after_new_next_hop(&self, _context: &mut StrategyContext<'_, '_, '_>, _face: FaceId) {}

@@ -23,13 +23,7 @@ impl Multicast {
 
     /// Suppression counts per upstream here.
     fn send_unless_suppressed(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) -> Suppression {
-        let now = context.now();
-        let decision = match context.upstream_mut(face) {
-            Some(record) if record.is_pending(now) => {
-                self.suppression.decide(now, Some(record.sent), &mut record.suppression_ns)
-            }
-            _ => Suppression::New,
-        };
+        let decision = self.suppression.decide_for_upstream(context, face);
         if decision != Suppression::Suppress {
             context.send_interest(face);
         }

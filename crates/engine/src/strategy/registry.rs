@@ -1,7 +1,8 @@
 //! Strategies by name: `/localhost/nfd/strategy/<name>/v=<version>[/<key>~<value>…]`
 //! (forwarding §4).
 
-use super::{BestRoute, Multicast, Strategy};
+use super::{Access, Asf, BestRoute, Multicast, Random, SelfLearning, Strategy};
+use crate::AnnouncementTable;
 use namewire_packet::{Component, Name, NameBuf, tlv::types};
 use std::{str::FromStr, sync::Arc};
 
@@ -15,7 +16,7 @@ pub const MAX_INSTANCES: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StrategyError {
     /// There is no such strategy, or not in that version or later (status code 404).
-    #[error("Strategy not registered")]
+    #[error("Unknown strategy; known are {}", known_strategies())]
     Unknown,
     /// The version or a parameter is refused (status code 409).
     #[error("{0}")]
@@ -26,8 +27,19 @@ pub enum StrategyError {
 }
 
 /// One line per strategy: name, version, constructor.
-const STRATEGIES: &[(&str, u64, Constructor)] =
-    &[("best-route", 5, BestRoute::create), ("multicast", 5, Multicast::create)];
+const STRATEGIES: &[(&str, u64, Constructor)] = &[
+    ("access", 1, Access::create),
+    ("asf", 5, Asf::create),
+    ("best-route", 5, BestRoute::create),
+    ("multicast", 5, Multicast::create),
+    ("random", 1, Random::create),
+    ("self-learning", 1, SelfLearning::create),
+];
+
+/// The last two components of all strategies' names, for messages.
+pub fn known_strategies() -> String {
+    STRATEGIES.iter().map(|(name, version, _)| format!("{name}/v={version}")).collect::<Vec<_>>().join(", ")
+}
 
 type Constructor = fn(&Parameters) -> Result<Arc<dyn Strategy>, StrategyError>;
 
@@ -46,6 +58,14 @@ impl Parameters {
         components.map(parse_one).collect::<Result<_, _>>().map(Parameters)
     }
 
+    /// For strategies without parameters, where NFD too refuses any.
+    pub(super) fn refuse_all(&self, strategy: &str) -> Result<(), StrategyError> {
+        match self.0.first() {
+            Some((key, _)) => Err(StrategyError::Invalid(format!("{strategy} takes no parameters, but {key} is given"))),
+            None => Ok(()),
+        }
+    }
+
     /// The value of `key` as a number, if it is given.
     pub(super) fn number<T: FromStr>(&self, key: &str) -> Result<Option<T>, StrategyError> {
         let Some((_, value)) = self.0.iter().find(|(known, _)| known == key) else { return Ok(None) };
@@ -60,12 +80,13 @@ impl Parameters {
 #[derive(Clone, Debug)]
 pub struct StrategyTable {
     instances: Vec<(NameBuf, Arc<dyn Strategy>)>,
+    announcements: Arc<AnnouncementTable>,
 }
 
 impl Default for StrategyTable {
     /// Holds best-route with its defaults as id 0.
     fn default() -> Self {
-        let mut table = StrategyTable { instances: Vec::new() };
+        let mut table = StrategyTable { instances: Vec::new(), announcements: Arc::default() };
         let best_route = instance_name("best-route", 5);
         if let Err(error) = table.resolve(&best_route) {
             unreachable!("best-route is in the table above: {error}");
@@ -91,6 +112,25 @@ impl StrategyTable {
         &**strategy
     }
 
+    /// The announcements that strategies may attach to Data.
+    pub fn announcements(&self) -> &AnnouncementTable {
+        &self.announcements
+    }
+
+    /// Replaces the announcements that strategies may attach to Data.
+    pub fn set_announcements(&mut self, announcements: Arc<AnnouncementTable>) {
+        self.announcements = announcements;
+    }
+
+    /// Adds an instance of a strategy that is not one of this crate's, under a name of its own.
+    pub fn add(&mut self, instance: NameBuf, strategy: Arc<dyn Strategy>) -> Result<StrategyId, StrategyError> {
+        if self.instances.len() >= MAX_INSTANCES {
+            return Err(StrategyError::TooMany);
+        }
+        self.instances.push((instance, strategy));
+        Ok(self.instances.len() as StrategyId - 1)
+    }
+
     /// The full name of an instance, version included.
     pub fn name(&self, id: StrategyId) -> Option<&NameBuf> {
         self.instances.get(id as usize).map(|(name, _)| name)
@@ -109,11 +149,7 @@ impl StrategyTable {
             return Ok((id as StrategyId, instance));
         }
         let strategy = create(&Parameters::parse(parameters.into_iter())?)?;
-        if self.instances.len() >= MAX_INSTANCES {
-            return Err(StrategyError::TooMany);
-        }
-        self.instances.push((instance.clone(), strategy));
-        Ok((self.instances.len() as StrategyId - 1, instance))
+        Ok((self.add(instance.clone(), strategy)?, instance))
     }
 }
 
@@ -169,6 +205,49 @@ mod tests {
         for bad in ["retx-suppression-initial~x", "retx-suppression-max~1", "retx-suppression-multiplier~0.5", "word"] {
             let uri = format!("/localhost/nfd/strategy/multicast/v=5/{bad}");
             assert!(matches!(resolve(&uri), Err(StrategyError::Invalid(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_strategy_has_the_version_of_nfd_and_takes_older_ones() {
+        let versions =
+            [("access", 1), ("asf", 5), ("best-route", 5), ("multicast", 5), ("random", 1), ("self-learning", 1)];
+        for (name, version) in versions {
+            let full = format!("/localhost/nfd/strategy/{name}/v={version}");
+            assert_eq!(resolve(&format!("/localhost/nfd/strategy/{name}")).unwrap(), full);
+            for older in 0..version {
+                assert_eq!(resolve(&format!("/localhost/nfd/strategy/{name}/v={older}")).unwrap(), full);
+                assert_eq!(resolve(&format!("/localhost/nfd/strategy/{name}/%FD%0{older}")).unwrap(), full);
+            }
+            let newer = resolve(&format!("/localhost/nfd/strategy/{name}/v={}", version + 1));
+            assert_eq!(newer, Err(StrategyError::Unknown));
+            assert!(StrategyError::Unknown.to_string().contains(&format!("{name}/v={version}")));
+        }
+    }
+
+    #[test]
+    fn parameters_of_asf() {
+        let asf = |parameters: &str| resolve(&format!("/localhost/nfd/strategy/asf/v=5/{parameters}"));
+        assert!(asf("probing-interval~1000/max-timeouts~1/measurements-lifetime~1001").is_ok());
+        let bad = [
+            "probing-interval~999",
+            "probing-interval~-1",
+            "max-timeouts~0",
+            "max-timeouts~x",
+            "measurements-lifetime~60000",
+            "probing-interval~400000",
+            "retx-suppression-initial~0",
+        ];
+        for parameters in bad {
+            assert!(matches!(asf(parameters), Err(StrategyError::Invalid(_))), "{parameters}");
+        }
+    }
+
+    #[test]
+    fn strategies_without_parameters_say_so() {
+        for name in ["access", "random", "self-learning"] {
+            let refused = resolve(&format!("/localhost/nfd/strategy/{name}/v=1/x~1"));
+            assert!(matches!(refused, Err(StrategyError::Invalid(why)) if why.contains(name)));
         }
     }
 

@@ -2,8 +2,12 @@
 //! `retx-suppression-exponential`): a repeated Interest goes upstream again only
 //! after an interval, which doubles each time.
 
-use super::registry::{Parameters, StrategyError};
+use super::{
+    StrategyContext,
+    registry::{Parameters, StrategyError},
+};
 use crate::Instant;
+use namewire_packet::FaceId;
 
 /// What to do with an Interest that is already pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,27 @@ impl RetxSuppression {
             ));
         }
         Ok(read)
+    }
+
+    /// Decides for the entry as a whole (best-route, access).
+    pub(super) fn decide_for_entry(&self, context: &mut StrategyContext<'_, '_, '_>) -> Suppression {
+        if !context.is_any_upstream_pending() {
+            return Suppression::New;
+        }
+        let now = context.now();
+        let last_sent = context.upstreams().map(|record| record.sent).max();
+        self.decide(now, last_sent, &mut context.state_mut().suppression_ns)
+    }
+
+    /// Decides for one upstream (multicast, asf).
+    pub(super) fn decide_for_upstream(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) -> Suppression {
+        let now = context.now();
+        match context.upstream_mut(face) {
+            Some(record) if record.is_pending(now) => {
+                self.decide(now, Some(record.sent), &mut record.suppression_ns)
+            }
+            _ => Suppression::New,
+        }
     }
 
     /// Decides, and lengthens the interval if the Interest goes on. `interval_ns` of 0 stands for the initial one.

@@ -7,7 +7,7 @@
 
 use namewire_engine::{
     Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame, HandOver, Instant,
-    LinkType, Output, StrategyTable, View,
+    LinkType, Output, PacketRef, RouteRequest, StrategyTable, View,
     dispatch::{Dispatcher, Round},
     schedule::measured::{MeasuredOrder, StageCosts},
 };
@@ -316,6 +316,16 @@ impl Node {
         self.engines.iter_mut().for_each(|engine| engine.faces_removed(self.now, &[face]));
     }
 
+    /// What strategies asked of the control side in the last batch.
+    pub fn route_requests(&self) -> &[RouteRequest] {
+        &self.out.route_requests
+    }
+
+    /// The octets of something that a route request names.
+    pub fn octets(&self, of: PacketRef) -> &[u8] {
+        self.engines[0].packet(&[], &self.out, of)
+    }
+
     pub fn engine(&self) -> &Engine {
         &self.engines[0]
     }
@@ -347,7 +357,7 @@ fn read_out(engine: &Engine, frames: &[Frame<'_>], out: &Output) -> Vec<Sent> {
         .iter()
         .map(|transmit| {
             let wire = engine.packet(frames, out, transmit.packet).to_vec();
-            let line = line(transmit.face, &transmit.headers, &wire);
+            let line = line(transmit.face, &transmit.headers, transmit.headers.packet(&wire));
             Sent { line, face: transmit.face, headers: transmit.headers, wire }
         })
         .collect()

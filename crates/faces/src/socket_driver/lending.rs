@@ -114,6 +114,7 @@ impl SocketDriver {
             self.touched.push(face.id);
         }
         let Lent { faces, slices, headers: header_octets } = lent;
+        let bare = headers.packet(packet);
         face.link.encode(headers, packet, |header, frame| {
             if !header.is_empty() {
                 let start = header_octets.len();
@@ -121,9 +122,9 @@ impl SocketDriver {
                 slices.push((index as u8, Slice::Header(start..header_octets.len())));
             }
             // A frame of a stream is the whole packet.
-            debug_assert_eq!(frame.len(), packet.len());
-            slices.push((index as u8, Slice::Packet(packet)));
-            faces[index].octets += header.len() + packet.len();
+            debug_assert_eq!(frame.len(), bare.len());
+            slices.push((index as u8, Slice::Packet(bare)));
+            faces[index].octets += header.len() + bare.len();
         })
     }
 

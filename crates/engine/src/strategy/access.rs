@@ -1,0 +1,103 @@
+//! access: for links to end hosts, where what answered last will answer again (forwarding §4.6).
+//!
+//! The next hop that answered last under a prefix gets the Interest alone; if it does not answer in
+//! time, or nothing is known, all next hops get it. A prefix here is the name of Data without its last
+//! component. Unlike NFD, the round-trip times belong to the prefix, not to the face: a next hop that is new to a
+//! prefix starts with its first answer.
+
+use super::{
+    Strategy, StrategyContext,
+    registry::{Parameters, StrategyError},
+    retx_suppression::{RetxSuppression, Suppression},
+};
+use crate::{DropReason, Instant, incoming_data::Answer};
+use namewire_packet::FaceId;
+use std::sync::Arc;
+
+/// How long a prefix is remembered after its last answer, in milliseconds.
+const LIFETIME_MS: u64 = 8000;
+/// An answer is overdue no sooner: links to end hosts are short.
+const MIN_RTO_NS: u64 = 1_000_000;
+/// Kind of these measurements.
+const KIND: u64 = 0x6163_6365_7373;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Access {
+    suppression: RetxSuppression,
+}
+
+impl Access {
+    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
+        parameters.refuse_all("access")?;
+        Ok(Arc::new(Access::default()))
+    }
+
+    /// Sends to the last working next hop, if there is one that may be used, and sets the timer.
+    fn send_to_last_next_hop(context: &mut StrategyContext<'_, '_, '_>) -> bool {
+        let Some(id) = context.longest_measured_prefix(KIND) else { return false };
+        let measurement = context.measurements().get(id);
+        let (last, timeout_ns) = (measurement.last_next_hop, measurement.rtt.timeout_ns(MIN_RTO_NS));
+        let Some(face) = last.filter(|&last| context.eligible().any(|face| face == last)) else { return false };
+        context.send_interest(face);
+        context.set_timer(Instant(context.now().0.saturating_add(timeout_ns)));
+        true
+    }
+
+    /// Sends to every next hop, or to those that have no answer pending; how many there were.
+    fn multicast(context: &mut StrategyContext<'_, '_, '_>, only_unused: bool) -> usize {
+        let now = context.now();
+        let mut tried = 0;
+        for next_hop in context.next_hops() {
+            let face = FaceId(next_hop.face);
+            let is_used = only_unused && context.upstream(face).is_some_and(|record| record.expires > now);
+            if !is_used && context.is_eligible(face) {
+                context.send_interest(face);
+                tried += 1;
+            }
+        }
+        tried
+    }
+}
+
+impl Strategy for Access {
+    fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        context.watch();
+        let decision = self.suppression.decide_for_entry(context);
+        if decision == Suppression::Suppress {
+            return context.count_drop(DropReason::Suppressed);
+        }
+        if decision == Suppression::New && Self::send_to_last_next_hop(context) {
+            return;
+        }
+        if Self::multicast(context, false) == 0 {
+            let by_hop_limit = context.hop_limit_forbids();
+            context.count_drop(if by_hop_limit { DropReason::HopLimitZero } else { DropReason::NoRoute });
+            if decision == Suppression::New {
+                context.reject();
+            }
+        }
+    }
+
+    /// The last working next hop has not answered: all others get their chance.
+    fn after_timer(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        Self::multicast(context, true);
+    }
+
+    fn before_satisfy(&self, context: &mut StrategyContext<'_, '_, '_>, answer: &mut Answer<'_>) {
+        let (now, face) = (context.now(), context.ingress());
+        let Some(sent) = context.upstream(face).map(|record| record.sent) else { return };
+        let key = answer.parent_key(KIND);
+        let measurements = context.measurements();
+        let id = measurements.find_or_insert(key, now, LIFETIME_MS);
+        let measurement = measurements.get_mut(id);
+        if measurement.last_next_hop.replace(face) != Some(face) {
+            measurement.rtt = Default::default();
+        }
+        measurement.rtt.add(now.since_ns(sent));
+    }
+
+    fn nacks_loops(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,260 @@
+//! asf: the next hop that answers fastest, and now and then a probe of another one
+//! (forwarding §4.5; Lehman et al., "An Experimental Investigation of Hyperbolic Routing with a Smart
+//! Forwarding Plane in NDN", IWQoS 2016).
+//!
+//! What is known of next hops stands in the engine's measurements, per FIB prefix. Of each next hop one
+//! Interest at a time is watched; whether its answer is overdue is looked at when the next hop is
+//! considered next, so that no timer runs.
+
+use super::{
+    Strategy, StrategyContext,
+    nack_processing::process_nack,
+    no_route,
+    registry::{Parameters, StrategyError},
+    retx_suppression::{RetxSuppression, Suppression},
+};
+use crate::{
+    DropReason, Instant,
+    incoming_data::Answer,
+    measurements::{Awaited, NextHopHealth, NextHopMeasurement},
+};
+use namewire_packet::{FaceId, NackReason};
+use std::sync::Arc;
+
+/// An answer is overdue no sooner.
+const MIN_RTO_NS: u64 = 200_000_000;
+/// The first probe under a prefix is sent within so many milliseconds of its first use.
+const FIRST_PROBE_MS_MAX: u64 = 5000;
+/// Shortest interval between probes that can be asked for, in milliseconds.
+const PROBING_INTERVAL_MS_MIN: u64 = 1000;
+/// How long an answered entry waits for the answers to probes, in milliseconds.
+const WAIT_FOR_PROBES_MS: u64 = 50;
+/// Kind of these measurements.
+const KIND: u64 = 0x6173_66;
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct Asf {
+    suppression: RetxSuppression,
+    probing_interval_ms: u64,
+    max_timeouts: u32,
+    measurements_lifetime_ms: u64,
+}
+
+/// How good a next hop is; the least is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Working { smoothed_ns: u64 },
+    Unmeasured,
+    TimedOut,
+}
+
+impl Asf {
+    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
+        let asf = Asf {
+            suppression: RetxSuppression::from_parameters(parameters)?,
+            probing_interval_ms: parameters.number("probing-interval")?.unwrap_or(60_000),
+            max_timeouts: parameters.number("max-timeouts")?.unwrap_or(3),
+            measurements_lifetime_ms: parameters.number("measurements-lifetime")?.unwrap_or(300_000),
+        };
+        let invalid = |why: String| Err(StrategyError::Invalid(why));
+        if asf.probing_interval_ms < PROBING_INTERVAL_MS_MIN {
+            return invalid(format!("probing-interval must be {PROBING_INTERVAL_MS_MIN} ms or more"));
+        }
+        if asf.max_timeouts == 0 {
+            return invalid("max-timeouts must be 1 or more".to_owned());
+        }
+        if asf.measurements_lifetime_ms <= asf.probing_interval_ms {
+            return invalid("measurements-lifetime must be longer than probing-interval".to_owned());
+        }
+        Ok(Arc::new(asf))
+    }
+
+    /// Counts an answer that is overdue.
+    fn note_overdue(&self, known: &mut NextHopMeasurement, now: Instant) {
+        if known.awaited.take_if(|awaited| awaited.until <= now).is_some() {
+            known.timeouts += 1;
+            if known.timeouts >= self.max_timeouts {
+                (known.health, known.timeouts) = (NextHopHealth::TimedOut, 0);
+            }
+        }
+    }
+
+    fn rank(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) -> Rank {
+        let (now, key) = (context.now(), context.prefix_key(KIND));
+        let measurements = context.measurements();
+        let id = measurements.find(key, now);
+        let Some(known) = id.and_then(|id| measurements.next_hop_mut(id, face, now)) else { return Rank::Unmeasured };
+        self.note_overdue(known, now);
+        match (known.health, known.rtt.smoothed_ns()) {
+            (NextHopHealth::TimedOut, _) => Rank::TimedOut,
+            (NextHopHealth::Working, Some(smoothed_ns)) => Rank::Working { smoothed_ns },
+            _ => Rank::Unmeasured,
+        }
+    }
+
+    /// The best next hop: by rank, then cost, then number. `unused`: of those that have no answer pending.
+    fn best(&self, context: &mut StrategyContext<'_, '_, '_>, unused: bool) -> Option<FaceId> {
+        let now = context.now();
+        let mut best: Option<(Rank, u64, FaceId)> = None;
+        for next_hop in context.next_hops() {
+            let face = FaceId(next_hop.face);
+            let is_used = unused && context.upstream(face).is_some_and(|record| record.expires > now);
+            if is_used || !context.is_eligible(face) {
+                continue;
+            }
+            let candidate = (self.rank(context, face), next_hop.cost, face);
+            best = Some(best.map_or(candidate, |best| best.min(candidate)));
+        }
+        best.map(|(_, _, face)| face)
+    }
+
+    /// Notes that an Interest went to `face`; if no other is watched there, it is.
+    fn note_sent(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
+        if context.upstream(face).is_none_or(|record| record.sent != context.now()) {
+            return; // it was refused
+        }
+        context.watch();
+        let (now, key, name_hash) = (context.now(), context.prefix_key(KIND), context.name_hash());
+        let lifetime_ms = self.measurements_lifetime_ms;
+        let measurements = context.measurements();
+        let id = measurements.find_or_insert(key, now, lifetime_ms);
+        let Some(known) = measurements.next_hop_or_insert(id, face, now, lifetime_ms) else { return };
+        self.note_overdue(known, now);
+        if known.awaited.is_none() {
+            let until = Instant(now.0.saturating_add(known.rtt.timeout_ns(MIN_RTO_NS)));
+            known.awaited = Some(Awaited { until, name_hash });
+        }
+    }
+
+    fn forward(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
+        context.send_interest(face);
+        self.note_sent(context, face);
+    }
+
+    /// Sends a copy to another next hop, if it is time.
+    fn probe(&self, context: &mut StrategyContext<'_, '_, '_>, used: FaceId) {
+        let (now, key) = (context.now(), context.prefix_key(KIND));
+        let Some(id) = context.measurements().find(key, now) else { return };
+        let Some(due) = context.measurements().get(id).next_probe else {
+            let first = now.plus_ms(context.random().u64(..=FIRST_PROBE_MS_MAX));
+            context.measurements().get_mut(id).next_probe = Some(first);
+            return;
+        };
+        if due > now {
+            return;
+        }
+        let Some(face) = self.face_to_probe(context, used) else { return };
+        let nonce = context.new_nonce();
+        context.send_copy(face, nonce);
+        self.note_sent(context, face);
+        context.measurements().get_mut(id).next_probe = Some(now.plus_ms(self.probing_interval_ms));
+    }
+
+    /// The cheapest next hop that was never measured; if all were, any, better ones more likely: of n
+    /// in the order of their ranks, the j-th with the weight n + 1 − j.
+    fn face_to_probe(&self, context: &mut StrategyContext<'_, '_, '_>, used: FaceId) -> Option<FaceId> {
+        let mut candidates = 0;
+        for next_hop in context.next_hops() {
+            let face = FaceId(next_hop.face);
+            if face == used || !context.is_eligible(face) {
+                continue;
+            }
+            // Cheapest first is the order of the FIB.
+            if self.rank(context, face) == Rank::Unmeasured {
+                return Some(face);
+            }
+            candidates += 1;
+        }
+        let mut weight = context.random().u64(..candidates * (candidates + 1) / 2 + u64::from(candidates == 0));
+        let place = (0..candidates).find(|place| {
+            let own = candidates - place;
+            let is_chosen = weight < own;
+            weight = weight.saturating_sub(own);
+            is_chosen
+        })?;
+        self.nth_in_rank(context, used, place)
+    }
+
+    /// The next hop that `place` others come before. Cost: quadratic in their number, which no list to
+    /// sort them in is needed for; probes are rare.
+    fn nth_in_rank(&self, context: &mut StrategyContext<'_, '_, '_>, used: FaceId, place: u64) -> Option<FaceId> {
+        let mut last: Option<(Rank, u64, FaceId)> = None;
+        for _ in 0..=place {
+            let mut next: Option<(Rank, u64, FaceId)> = None;
+            for next_hop in context.next_hops() {
+                let face = FaceId(next_hop.face);
+                if face == used || !context.is_eligible(face) {
+                    continue;
+                }
+                let candidate = (self.rank(context, face), next_hop.cost, face);
+                if last.is_none_or(|last| candidate > last) && next.is_none_or(|next| candidate < next) {
+                    next = Some(candidate);
+                }
+            }
+            last = Some(next?);
+        }
+        last.map(|(_, _, face)| face)
+    }
+
+    /// An Interest that is already under way: to a next hop that has not got it, else once more to the
+    /// one that got it longest ago, if its interval is over.
+    fn retransmit(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        if let Some(face) = self.best(context, true) {
+            return self.forward(context, face);
+        }
+        let sent = |&face: &FaceId| context.upstream(face).map(|record| record.sent);
+        let oldest = context.eligible().min_by_key(sent);
+        let Some(face) = oldest else { return context.count_drop(DropReason::NoRoute) };
+        match self.suppression.decide_for_upstream(context, face) {
+            Suppression::Suppress => context.count_drop(DropReason::Suppressed),
+            Suppression::New | Suppression::Forward => self.forward(context, face),
+        }
+    }
+}
+
+impl Strategy for Asf {
+    fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        if context.is_any_upstream_pending() {
+            return self.retransmit(context);
+        }
+        match self.best(context, false) {
+            Some(face) => {
+                self.forward(context, face);
+                self.probe(context, face);
+            }
+            None => no_route::refuse(context),
+        }
+    }
+
+    fn before_satisfy(&self, context: &mut StrategyContext<'_, '_, '_>, answer: &mut Answer<'_>) {
+        let (now, face) = (context.now(), context.ingress());
+        let (key, name_hash) = (context.prefix_key(KIND), context.name_hash());
+        let Some(sent) = context.upstream(face).map(|record| record.sent) else { return };
+        answer.wait_for_others(WAIT_FOR_PROBES_MS);
+        let lifetime_ms = self.measurements_lifetime_ms;
+        let measurements = context.measurements();
+        let Some(id) = measurements.find(key, now) else { return };
+        measurements.find_or_insert(key, now, lifetime_ms);
+        let Some(known) = measurements.next_hop_or_insert(id, face, now, lifetime_ms) else { return };
+        known.rtt.add(now.since_ns(sent));
+        (known.health, known.timeouts) = (NextHopHealth::Working, 0);
+        known.awaited.take_if(|awaited| awaited.name_hash == name_hash);
+    }
+
+    fn after_receive_nack(&self, context: &mut StrategyContext<'_, '_, '_>, _reason: NackReason) {
+        let (now, face, key) = (context.now(), context.ingress(), context.prefix_key(KIND));
+        let measurements = context.measurements();
+        let known = measurements.find(key, now).and_then(|id| measurements.next_hop_mut(id, face, now));
+        if let Some(known) = known {
+            (known.health, known.timeouts, known.awaited) = (NextHopHealth::TimedOut, 0, None);
+        }
+        process_nack(context);
+    }
+
+    fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
+        if !context.is_any_upstream_pending() && context.is_eligible(face) {
+            self.forward(context, face);
+        }
+    }
+}

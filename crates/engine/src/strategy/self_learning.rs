@@ -1,0 +1,110 @@
+//! self-learning: routes are learned from the way back that Data takes (forwarding §4.6; Shi, Newberry
+//! and Zhang, "On Broadcast-based Self-Learning in Named Data Networking", IFIP Networking 2017).
+//!
+//! An Interest for which there is no route goes to all neighbours: it is a *discovery* Interest. Where there is
+//! a route, it goes on marked NonDiscovery and is never flooded again. The Data that comes back to a discovery Interest
+//! carries a PrefixAnnouncement, from which every router on the way learns a route; the router where
+//! discovery ended attaches it. A router without a route answers a NonDiscovery Interest by Nack NoRoute, and who
+//! gets that Nack forgets its route.
+//!
+//! Unlike NFD, the announcement is attached at once, from the table that the control side publishes, so
+//! that no Data waits for the RIB; it goes only to those downstreams that asked by discovery and are not applications of this
+//! machine; and floods, unlike unicast retransmissions, are held back by retransmission suppression.
+
+use super::{
+    Strategy, StrategyContext, no_route,
+    registry::{Parameters, StrategyError},
+    retx_suppression::{RetxSuppression, Suppression},
+};
+use crate::{DropReason, incoming_data::Answer};
+use namewire_packet::{FaceId, NackReason};
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SelfLearning {
+    floods: RetxSuppression,
+}
+
+impl SelfLearning {
+    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
+        parameters.refuse_all("self-learning")?;
+        Ok(Arc::new(SelfLearning::default()))
+    }
+
+    /// To every next hop, marked so that nobody floods it.
+    fn multicast(context: &mut StrategyContext<'_, '_, '_>) {
+        context.set_non_discovery(true);
+        let mut is_tried = false;
+        for next_hop in context.next_hops() {
+            let face = FaceId(next_hop.face);
+            if context.is_eligible(face) {
+                context.send_interest(face);
+                is_tried = true;
+            }
+        }
+        if !is_tried {
+            let by_hop_limit = context.hop_limit_forbids();
+            context.count_drop(if by_hop_limit { DropReason::HopLimitZero } else { DropReason::NoRoute });
+        }
+    }
+
+    /// To every neighbour.
+    fn discover(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        if self.floods.decide_for_entry(context) == Suppression::Suppress {
+            return context.count_drop(DropReason::Suppressed);
+        }
+        let mut is_tried = false;
+        for (face, attributes) in context.faces() {
+            if !attributes.is_local() && context.is_eligible(face) {
+                context.send_interest(face);
+                is_tried = true;
+            }
+        }
+        if !is_tried {
+            context.count_drop(DropReason::NoRoute);
+        }
+    }
+}
+
+impl Strategy for SelfLearning {
+    fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        context.watch();
+        match (context.next_hops().is_empty(), context.is_non_discovery()) {
+            (false, _) => Self::multicast(context),
+            (true, false) => self.discover(context),
+            (true, true) => no_route::refuse(context),
+        }
+    }
+
+    fn before_satisfy(&self, context: &mut StrategyContext<'_, '_, '_>, answer: &mut Answer<'_>) {
+        let Some(asked) = context.upstream(context.ingress()).map(|record| record.non_discovery) else { return };
+        if asked {
+            // Whoever discovered its way to us is told what for.
+            let is_wanted = context.downstreams().any(|record| !record.non_discovery);
+            if is_wanted {
+                context.attach_announcement(answer);
+            }
+        } else if let Some(announcement) = answer.announcement() {
+            context.learn_route(announcement);
+        }
+    }
+
+    fn after_receive_nack(&self, context: &mut StrategyContext<'_, '_, '_>, reason: NackReason) {
+        if reason == NackReason::NoRoute {
+            let asked = context.upstream(context.ingress()).is_some_and(|record| record.non_discovery);
+            if asked {
+                context.forget_route();
+            }
+            // Another upstream that was asked may still answer.
+            if !context.is_any_upstream_pending() {
+                context.send_nack_to_all(NackReason::NoRoute);
+                context.reject();
+            }
+        }
+    }
+
+    fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
+        no_route::offer(context, face);
+    }
+}
