@@ -27,6 +27,7 @@ use namewire_packet::{
 const VERBS: [(&str, &str); 11] = [
     ("rib", "register"),
     ("rib", "unregister"),
+    ("rib", "announce"),
     ("faces", "create"),
     ("faces", "update"),
     ("faces", "destroy"),
@@ -59,7 +60,9 @@ impl StrategyRegistry for Router {
     fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError> {
         match self.0.resolve(requested) {
             Ok((id, instance)) => Ok(ResolvedStrategy { id, instance }),
-            Err(strategy::StrategyError::Unknown) => Err(StrategyError::Unknown),
+            Err(strategy::StrategyError::Unknown) => {
+                Err(StrategyError::Unknown(strategy::registry::known_strategies()))
+            }
             Err(strategy::StrategyError::Invalid(reason)) => Err(StrategyError::Invalid(reason)),
             Err(strategy::StrategyError::TooMany) => Err(StrategyError::Full),
         }

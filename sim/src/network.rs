@@ -215,6 +215,13 @@ impl Network {
         self.carry_out(node, decided);
     }
 
+    /// The application at `face` announces a prefix for so long, as by `rib/announce`.
+    pub fn announce(&mut self, node: NodeId, prefix: &str, face: FaceId, expiration_ms: u64) {
+        let now_ns = self.now_ns();
+        let decided = self.nodes[node.0].announce(now_ns, &parse(prefix), face, expiration_ms);
+        self.carry_out(node, decided);
+    }
+
     /// Chooses the strategy of a prefix on a node by its name, for example `multicast`.
     pub fn set_strategy(&mut self, node: NodeId, prefix: &str, strategy: &str) {
         self.nodes[node.0].set_strategy(&parse(prefix), strategy);
@@ -301,7 +308,7 @@ impl Network {
                 Some(end) => self.send_packet(end, &headers, &packet),
                 None => {
                     self.sent_to_no_face.push(node);
-                    let name = packet_name(&packet).map(|name| Rc::new(name.to_buf()));
+                    let name = packet_name(headers.packet(&packet)).map(|name| Rc::new(name.to_buf()));
                     self.record(node, face, TraceKind::LinkDropped(LinkDrop::NoSuchFace), name);
                 }
             }
@@ -317,7 +324,7 @@ impl Network {
 
     /// Gives a network packet to the link service of `end`, and its frames to the link.
     fn send_packet(&mut self, end: End, headers: &LpHeaders, packet: &[u8]) {
-        let name = packet_name(packet).map(|name| Rc::new(name.to_buf()));
+        let name = packet_name(headers.packet(packet)).map(|name| Rc::new(name.to_buf()));
         self.record_at(end, TraceKind::Sent, name.clone());
         let now_ns = self.now_ns();
         let mut frames: Vec<Rc<[u8]>> = Vec::new();
@@ -374,7 +381,7 @@ impl Network {
             Place::Face(node, face) => self.router_receives(at, node, face, headers, packet),
             Place::App(app) => {
                 self.record_at(at, TraceKind::Received, name);
-                self.call(app, |application, io| application.receive(io, &headers, &packet));
+                self.call(app, |application, io| application.receive(io, &headers, headers.packet(&packet)));
             }
         }
     }

@@ -4,16 +4,18 @@
 //! each worker is one engine with an inbox, the FIB and the face table are shared. An inbox is what
 //! a ring is between real workers: what arrives while a worker is busy is its next batch.
 
-use crate::routing::Routing;
+use crate::routing::{NewNextHop, RouteNews, Routing};
 use crate::trace::{Trace, TraceEvent, TraceKind};
 use fastrand::Rng;
 use namewire_engine::dispatch::{Dispatcher, Round};
 use namewire_engine::{
     BATCH_PACKETS, Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame,
-    HandOver, Instant, Output, StrategyTable, View, strategy::registry::instance_name,
+    HandOver, Instant, Output, RouteRequest, StrategyTable, View, strategy::registry::instance_name,
 };
+use namewire_management::announcements::MAX_LEARNED_LIFETIME_MS;
 use namewire_management::strategy_choice::ResolvedStrategy;
 use namewire_packet::lp::LpHeaders;
+use namewire_packet::nfd::prefix_announcement::announce_with_digest;
 use namewire_packet::{Name, NameBuf, tlv};
 use namewire_tables::{Fib, HashKey, NameHashes};
 use std::collections::VecDeque;
@@ -66,7 +68,7 @@ pub(crate) struct Inbound {
 
 impl Inbound {
     pub(crate) fn new(face: FaceId, headers: LpHeaders, packet: Vec<u8>) -> Self {
-        let name = packet_name(&packet).map(|name| Rc::new(name.to_buf()));
+        let name = packet_name(headers.packet(&packet)).map(|name| Rc::new(name.to_buf()));
         Inbound { face, headers, packet, name, round: Round::default() }
     }
 }
@@ -147,6 +149,25 @@ impl Node {
     /// Adds a route and shows pending Interests the next hops that are new.
     pub(crate) fn add_route(&mut self, now_ns: u64, prefix: &NameBuf, face: FaceId, cost: u64) -> Decided {
         let new_next_hops = self.routing.add_route(prefix, face, cost, &mut self.fib);
+        self.show_next_hops(now_ns, new_next_hops)
+    }
+
+    /// An application at `face` announces a prefix, as by `rib/announce`.
+    pub(crate) fn announce(&mut self, now_ns: u64, prefix: &NameBuf, face: FaceId, expiration_ms: u64) -> Decided {
+        let announcement = announce_with_digest(prefix.as_name(), now_ns, expiration_ms);
+        self.take_route_news(now_ns, vec![RouteNews::Learned { face, announcement, lifetime_ms_max: u64::MAX }])
+    }
+
+    /// What self-learning found out, in the order found: routes, and with them announcements, change.
+    fn take_route_news(&mut self, now_ns: u64, news: Vec<RouteNews>) -> Decided {
+        let new_next_hops = news.into_iter().flat_map(|news| self.routing.take_news(now_ns, news, &mut self.fib));
+        let new_next_hops = new_next_hops.collect();
+        self.strategies.set_announcements(Arc::new(self.routing.announcements()));
+        self.show_next_hops(now_ns, new_next_hops)
+    }
+
+    /// Shows pending Interests their new next hops.
+    fn show_next_hops(&mut self, now_ns: u64, new_next_hops: Vec<NewNextHop>) -> Decided {
         let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         let mut decided = Decided::default();
         for (prefix, face) in new_next_hops {
@@ -155,6 +176,9 @@ impl Node {
                 state.engine.new_next_hop(now, &view, prefix.as_name(), face, &mut state.output);
                 decided.collect(state, &[]);
             }
+        }
+        for worker in 0..self.workers.len() as u8 {
+            decided.timers.extend(self.schedule_timer(worker, now_ns));
         }
         decided
     }
@@ -240,6 +264,7 @@ impl Node {
         state.engine.process(Instant(now_ns), &view, &mut frames, &mut state.output);
         decided.collect(state, &frames);
         let mut to_hand_over = std::mem::take(&mut state.output.hand_over);
+        let news = route_news(state, &frames);
         let after = state.engine.counters();
         self.record_drops(now_ns, &before, &after, only_name, trace);
         drop(frames);
@@ -252,6 +277,10 @@ impl Node {
         }
         self.workers[usize::from(worker)].output.hand_over = to_hand_over;
         decided.timers.extend(self.schedule_timer(worker, now_ns));
+        if !news.is_empty() || self.routing.is_expiry_due(now_ns) {
+            self.routing.expire(now_ns, &mut self.fib);
+            decided.append(self.take_route_news(now_ns, news));
+        }
         decided
     }
 
@@ -324,6 +353,12 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
+    fn append(&mut self, other: Decided) {
+        self.outbound.extend(other.outbound);
+        self.batches.extend(other.batches);
+        self.timers.extend(other.timers);
+    }
+
     fn collect(&mut self, worker: &Worker, frames: &[Frame<'_>]) {
         self.outbound.extend(worker.output.transmits.iter().map(|transmit| Outbound {
             face: transmit.face,
@@ -331,6 +366,19 @@ impl Decided {
             packet: worker.engine.packet(frames, &worker.output, transmit.packet).to_vec(),
         }));
     }
+}
+
+/// What the strategies of a worker found out of routes in its last batch.
+fn route_news(worker: &Worker, frames: &[Frame<'_>]) -> Vec<RouteNews> {
+    let octets = |of| worker.engine.packet(frames, &worker.output, of).to_vec();
+    let news = worker.output.route_requests.iter().map(|request| match *request {
+        RouteRequest::Learn { face, announcement } => {
+            let lifetime_ms_max = MAX_LEARNED_LIFETIME_MS;
+            RouteNews::Learned { face, announcement: octets(announcement), lifetime_ms_max }
+        }
+        RouteRequest::Forget { face, name } => RouteNews::Lost { face, name: octets(name) },
+    });
+    news.collect()
 }
 
 /// The name of an Interest or Data; nothing else of it is checked.

@@ -3,14 +3,19 @@
 //! The RIB and its rules are those of management; what is missing is the protocol: a test adds
 //! routes by a call instead of a signed Interest.
 
-use namewire_engine::FaceId;
+use namewire_engine::{AnnouncementTable, FaceId};
+use namewire_management::Times;
+use namewire_management::announcements::{announced_route, forget_announced};
 use namewire_management::fib_computation::{FibChange, FibComputation, FibSources, FibUpdate};
 use namewire_management::manual_next_hops::ManualNextHops;
 use namewire_management::rib::{Rib, Route};
 use namewire_management::strategy_choice::{ResolvedStrategy, StrategyChoices};
-use namewire_packet::NameBuf;
-use namewire_packet::nfd::route_flags;
+use namewire_packet::nfd::prefix_announcement::PrefixAnnouncement;
+use namewire_packet::nfd::{origin, route_flags};
+use namewire_packet::{Data, Name, NameBuf};
 use namewire_tables::{Fib, NextHop};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Origin of a route that was configured (forwarding §6).
 const ORIGIN_STATIC: u64 = 255;
@@ -20,6 +25,14 @@ pub(crate) struct Routing {
     manual: ManualNextHops,
     choices: StrategyChoices,
     computation: FibComputation,
+    /// The announcing Data of routes, by prefix and face.
+    announcements: BTreeMap<(NameBuf, FaceId), Arc<[u8]>>,
+}
+
+/// What strategies find out of routes.
+pub(crate) enum RouteNews {
+    Learned { face: FaceId, announcement: Vec<u8>, lifetime_ms_max: u64 },
+    Lost { face: FaceId, name: Vec<u8> },
 }
 
 impl Routing {
@@ -30,6 +43,7 @@ impl Routing {
             manual: ManualNextHops::default(),
             choices: StrategyChoices::new(strategy),
             computation: FibComputation::new(),
+            announcements: BTreeMap::new(),
         }
     }
 
@@ -39,6 +53,50 @@ impl Routing {
         let route = Route { face, origin: ORIGIN_STATIC, cost, flags, expires_at_ns: None };
         self.rib.insert(prefix.as_name(), route).expect("a test stays below the limits of the RIB");
         self.publish(vec![prefix.clone()], fib)
+    }
+
+    /// Everybody is trusted here: what is tested is the learning.
+    pub(crate) fn take_news(&mut self, now_ns: u64, news: RouteNews, fib: &mut Fib) -> Vec<NewNextHop> {
+        match news {
+            RouteNews::Learned { face, announcement, lifetime_ms_max } => {
+                let now = Times { mono_ns: now_ns, unix_ms: now_ns / 1_000_000 };
+                let data = Data::parse(&announcement).expect("the engine has read it");
+                let read = PrefixAnnouncement::read(&data).expect("producers announce properly");
+                let route = announced_route(&read, face, now, lifetime_ms_max).expect("it is valid");
+                let prefix = read.prefix.to_buf();
+                self.rib.insert(read.prefix, route).expect("a test stays below the limits of the RIB");
+                self.announcements.insert((prefix.clone(), face), announcement.into());
+                self.publish(vec![prefix], fib)
+            }
+            RouteNews::Lost { face, name } => {
+                let name = Name::parse_value(&name).expect("it was an Interest's");
+                let gone = forget_announced(&mut self.rib, name, face).map(|prefix| prefix.to_buf());
+                self.publish(gone.into_iter().collect(), fib)
+            }
+        }
+    }
+
+    /// The announcements whose routes are there.
+    pub(crate) fn announcements(&mut self) -> AnnouncementTable {
+        let rib = &self.rib;
+        self.announcements.retain(|(prefix, face), _| {
+            let key = (*face, origin::PREFIX_ANNOUNCEMENT);
+            rib.routes(prefix.as_name()).iter().any(|route| (route.face, route.origin) == key)
+        });
+        let mut table = AnnouncementTable::default();
+        for ((prefix, _), announcement) in &self.announcements {
+            table.insert(prefix, Arc::clone(announcement));
+        }
+        table
+    }
+
+    pub(crate) fn is_expiry_due(&self, now_ns: u64) -> bool {
+        self.rib.next_deadline_ns().is_some_and(|at_ns| at_ns <= now_ns)
+    }
+
+    pub(crate) fn expire(&mut self, now_ns: u64, fib: &mut Fib) {
+        let changed = self.rib.expire(now_ns);
+        self.publish(changed, fib);
     }
 
     pub(crate) fn remove_face(&mut self, face: FaceId, fib: &mut Fib) {

@@ -8,6 +8,7 @@
 //! done or a face event happens; a counter of [`ManagementCounters`] saying why not.
 
 use crate::{
+    announcements::Announcements,
     authorization::{
         Authorizer, Denial, Module, Prefix,
         gate::{Admission, Arrival},
@@ -91,6 +92,14 @@ pub struct ManagementCounters {
     pub readvertise_full: u64,
     /// Data and Nacks for no Interest of this node.
     pub unsolicited_answers: u64,
+    /// Routes that announcements from the network made or renewed.
+    pub routes_learned: u64,
+    /// Announcements from the network that made none: malformed, not valid, or of somebody who may not.
+    pub announcements_refused: u64,
+    /// Announcements that made a route but are not handed on: too large, or too many.
+    pub announcements_not_kept: u64,
+    /// Announced routes that ended because the next hop had no route itself.
+    pub routes_forgotten: u64,
 }
 
 /// Where an answer goes.
@@ -107,6 +116,7 @@ pub struct Management {
     pub(crate) localhop_prefix: NameBuf,
     pub(crate) authorizer: Authorizer,
     pub(crate) rib: Rib,
+    pub(crate) announcements: Announcements,
     pub(crate) manual: ManualNextHops,
     pub(crate) strategies: StrategyChoices,
     pub(crate) fib: FibComputation,
@@ -158,6 +168,7 @@ impl Management {
             localhop_prefix,
             authorizer: Authorizer::new(config.trust, config.router_uid),
             rib: Rib::new(config.rib),
+            announcements: Announcements::default(),
             manual,
             strategies,
             fib: FibComputation::new(),
@@ -256,7 +267,9 @@ impl Management {
         let module = name.get(2).map_or(&[][..], |component| component.value);
         let verb = name.get(3).map_or(&[][..], |component| component.value);
         let found = Verb::find(module, verb);
-        if prefix == Prefix::Localhop {
+        if (module, verb) == (b"rib", b"announce") {
+            self.on_announce(now, incoming, prefix, interest, fetches, &reply_to, out);
+        } else if prefix == Prefix::Localhop {
             match found.filter(|verb| verb.module() == Module::Rib) {
                 Some(verb) => {
                     self.on_command(now, incoming, prefix, verb, interest, fetches, &reply_to, environment, out);
@@ -397,6 +410,9 @@ impl Management {
         for prefix in &changed {
             let has_room = self.readvertise.note(&self.rib, prefix.as_name());
             self.counters.readvertise_full += u64::from(!has_room);
+        }
+        if changed.iter().any(|prefix| self.announcements.concerns(prefix.as_name())) {
+            self.publish_announcements(out);
         }
         let sources = FibSources { rib: &self.rib, manual: &self.manual, strategies: &self.strategies };
         let update = self.fib.recompute(changed, sources);

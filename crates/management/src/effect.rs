@@ -55,6 +55,9 @@ pub enum Effect {
         /// Most Data, over all workers.
         limit: u64,
     },
+    /// From now on these, and no others, are the announcements that Data may carry to routers which
+    /// discovered their way here: prefix and announcing Data.
+    Announcements(Vec<(NameBuf, std::sync::Arc<[u8]>)>),
     /// Change the Content Store; `None` leaves a setting as it is.
     ConfigureCs {
         /// Limit in packets, over all workers.

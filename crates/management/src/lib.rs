@@ -6,8 +6,8 @@
 //!
 //! ```text
 //!   Interest ─► dispatcher ─┬─ dataset ─► dataset_store ──────────────► Reply
-//!                           └─ command ─► authorization ─► rib / strategy_choice /
-//!                                                          manual_next_hops
+//!                           └─ command ─► authorization ─► rib / announcements /
+//!                                                          strategy_choice / manual_next_hops
 //!                                              │
 //!                                              ▼
 //!                                         fib_computation ─► Fib, NewNextHops, Reply
@@ -17,6 +17,7 @@
 //! Source: the NFD management protocol (ndn-cxx `mgmt/nfd`), whose project notes are
 //! quoted in the modules as management.md, forwarding.md and drop-in.md.
 
+pub mod announcements;
 mod authorization;
 mod command;
 mod cs_erasure;

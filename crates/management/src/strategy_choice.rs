@@ -33,9 +33,9 @@ pub struct ResolvedStrategy {
 /// Why a strategy cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StrategyError {
-    /// No strategy has this name (answer 404).
-    #[error("Unknown strategy")]
-    Unknown,
+    /// No strategy has this name, or not in that version or later; those that there are (answer 404).
+    #[error("Unknown strategy; known are {0}")]
+    Unknown(String),
     /// The strategy refuses its version or parameters, for this reason (answer 409).
     #[error("Error instantiating strategy: {0}")]
     Invalid(String),

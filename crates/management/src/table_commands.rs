@@ -113,7 +113,7 @@ impl Management {
         }
         let strategy = environment.resolve(&requested).map_err(|error| {
             let code = match error {
-                StrategyError::Unknown => 404,
+                StrategyError::Unknown(_) => 404,
                 StrategyError::Invalid(_) => 409,
                 StrategyError::Full => 507,
             };
@@ -185,7 +185,7 @@ impl Management {
     }
 
     /// Commands must keep reaching management, whatever an application registers.
-    fn check_not_own(&self, prefix: Name<'_>) -> Result<(), Refusal> {
+    pub(crate) fn check_not_own(&self, prefix: Name<'_>) -> Result<(), Refusal> {
         if self.prefix.as_name().is_prefix_of(&prefix) {
             return Err(refusal(403, "Prefix /localhost/nfd belongs to the forwarder"));
         }
@@ -204,7 +204,7 @@ fn required_name(parameters: &ControlParameters) -> Result<NameBuf, Refusal> {
 }
 
 /// 414 for a prefix that the tables do not take, with NFD's words for too many components.
-fn check_prefix_length(prefix: Name<'_>, too_many_components: &str) -> Result<(), Refusal> {
+pub(crate) fn check_prefix_length(prefix: Name<'_>, too_many_components: &str) -> Result<(), Refusal> {
     const { assert!(MAX_PREFIX_COMPONENTS == 32, "the texts say 32") };
     if prefix.len() > MAX_PREFIX_COMPONENTS {
         return Err(refusal(414, too_many_components));

@@ -98,6 +98,7 @@ impl RouterConfig {
             interest_overflow_bytes: share(engine.interest_overflow_bytes),
             cs_capacity_bytes: share(engine.cs_capacity_bytes),
             cs_capacity_packets: share(engine.cs_capacity_packets),
+            measurement_capacity: engine.measurement_capacity.div_ceil(self.workers as u32),
             dead_nonce_capacity: engine.dead_nonce_capacity.div_ceil(self.workers),
             ..engine.clone()
         }

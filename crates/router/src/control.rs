@@ -9,10 +9,10 @@ use crate::{
     messages::{ToControl, ToWorker, WorkerSender},
     trust_anchors::TrustAnchors,
 };
-use namewire_engine::dispatch::Round;
+use namewire_engine::{AnnouncementTable, dispatch::Round};
 use namewire_management::{Effect, Management, ManagementConfig, StrategyError};
 use namewire_packet::{
-    FaceId,
+    FaceId, Name,
     lp::{LpHeaders, PitToken},
 };
 use namewire_tables::NameHashes;
@@ -149,6 +149,14 @@ impl Control {
             ToControl::Interest { incoming, pit_token, packet } => {
                 self.management.on_interest(now, incoming, &packet, pit_token, &mut self.node, effects);
             }
+            ToControl::RouteLearned { face, announcement } => {
+                self.management.learn_route(now, face, &announcement, effects);
+            }
+            ToControl::RouteLost { face, name } => {
+                if let Ok(name) = Name::parse_value(&name) {
+                    self.management.forget_route(face, name, effects);
+                }
+            }
             ToControl::Accepted { socket, info, permit } => {
                 self.node.add_stream(socket, info, None);
                 drop(permit);
@@ -254,6 +262,14 @@ impl Control {
                 }
                 Effect::EraseCs { ticket, prefix, limit } => {
                     self.node.cs_erasures.start(&self.node.workers, ticket, prefix, limit);
+                }
+                Effect::Announcements(announcements) => {
+                    let mut table = AnnouncementTable::default();
+                    for (prefix, announcement) in announcements {
+                        table.insert(&prefix, announcement);
+                    }
+                    let table = Arc::new(table);
+                    self.node.shared.strategies.change(|strategies| strategies.set_announcements(table));
                 }
                 Effect::ConfigureCs { capacity_packets, admit, serve } => {
                     self.configure_cs(capacity_packets, admit, serve);

@@ -151,7 +151,9 @@ impl StrategyRegistry for Node {
         let resolved = self.shared.strategies.change(|strategies| strategies.resolve(requested));
         match resolved {
             Ok((id, instance)) => Ok(ResolvedStrategy { id, instance }),
-            Err(namewire_engine::StrategyError::Unknown) => Err(StrategyError::Unknown),
+            Err(namewire_engine::StrategyError::Unknown) => {
+                Err(StrategyError::Unknown(namewire_engine::strategy::registry::known_strategies()))
+            }
             Err(namewire_engine::StrategyError::Invalid(why)) => Err(StrategyError::Invalid(why)),
             Err(namewire_engine::StrategyError::TooMany) => Err(StrategyError::Full),
         }
@@ -189,7 +191,7 @@ impl Environment for Node {
             n_name_tree_entries: status.name_groups,
             n_fib_entries: 0, // filled in by management, which knows the hidden ones
             n_pit_entries: status.pit_entries,
-            n_measurements_entries: 0,
+            n_measurements_entries: status.measurement_entries,
             n_cs_entries: status.cs_entries,
             n_in_interests: counters.in_interests,
             n_in_data: counters.in_data,

@@ -6,7 +6,7 @@ use crate::{
     messages::{ControlSender, ToControl},
     router_drop::RouterDrop,
 };
-use namewire_engine::{Engine, FaceId, Frame, Output, View};
+use namewire_engine::{Engine, FaceId, Frame, Output, RouteRequest, View};
 use namewire_faces::{Lent, SocketDriver};
 use namewire_packet::{lp::LpHeaders, tlv};
 
@@ -46,6 +46,26 @@ impl Exit {
             }
         }
         self.driver.finish(&mut lent);
+        if !output.route_requests.is_empty() {
+            self.hand_on_route_requests(engine, frames, output);
+        }
+    }
+
+    /// What strategies learned of routes goes to control, in the queue of Interests for it.
+    #[cold]
+    fn hand_on_route_requests(&mut self, engine: &Engine, frames: &[Frame<'_>], output: &Output) {
+        for &request in &output.route_requests {
+            let octets = |of| engine.packet(frames, output, of).to_vec();
+            let message = match request {
+                RouteRequest::Learn { face, announcement } => {
+                    ToControl::RouteLearned { face, announcement: octets(announcement) }
+                }
+                RouteRequest::Forget { face, name } => ToControl::RouteLost { face, name: octets(name) },
+            };
+            if self.control.interests.try_send(message).is_err() {
+                self.drops[RouterDrop::ManagementQueueFull as usize] += 1;
+            }
+        }
     }
 
     /// Through a face of this worker.

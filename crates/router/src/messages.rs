@@ -54,6 +54,10 @@ pub(crate) enum ToControl {
     Interest { incoming: FaceId, pit_token: Option<PitToken>, packet: Vec<u8> },
     /// Data for the internal face, or a Nack with its Interest.
     Answer { packet: Vec<u8>, nack: Option<NackReason> },
+    /// Self-learning: Data with this announcement came through `face`.
+    RouteLearned { face: FaceId, announcement: Vec<u8> },
+    /// Self-learning: `face` has no route for this name (TLV-VALUE).
+    RouteLost { face: FaceId, name: Vec<u8> },
     /// What became of [`ToWorker::AddStream`] or [`ToWorker::AddUdp`].
     FaceAdded {
         worker: u8,

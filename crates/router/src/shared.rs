@@ -110,6 +110,7 @@ pub(crate) struct WorkerStatus {
     pub(crate) cs_entries: u64,
     pub(crate) cs_bytes: u64,
     pub(crate) name_groups: u64,
+    pub(crate) measurement_entries: u64,
     /// Reads from streams that were cut short, because what their faces keep reached its limit.
     pub(crate) short_reads: u64,
 }
@@ -177,6 +178,7 @@ impl Shared {
             total.cs_entries += status.cs_entries;
             total.cs_bytes += status.cs_bytes;
             total.name_groups += status.name_groups;
+            total.measurement_entries += status.measurement_entries;
             total.short_reads += status.short_reads;
         }
         total

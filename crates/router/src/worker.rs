@@ -367,6 +367,7 @@ impl Worker {
             cs_entries: self.engine.cs_len() as u64,
             cs_bytes: self.engine.cs_bytes(),
             name_groups: self.engine.name_groups() as u64,
+            measurement_entries: self.engine.measurements_len() as u64,
             short_reads: self.exit.driver.short_reads(),
         };
     }

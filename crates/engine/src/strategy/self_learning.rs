@@ -17,7 +17,7 @@ use super::{
     retx_suppression::{RetxSuppression, Suppression},
 };
 use crate::{DropReason, incoming_data::Answer};
-use namewire_packet::{FaceId, NackReason};
+use namewire_packet::{Data, FaceId, NackReason, Name};
 use std::sync::Arc;
 
 /// See the module.
@@ -67,6 +67,14 @@ impl SelfLearning {
     }
 }
 
+/// Whether the announced prefix, which three components follow in the announcement's name, is one of
+/// `name`: whoever serves one name has nothing to say of others.
+fn covers(announcement: &[u8], name: Name<'_>) -> bool {
+    let Ok(announcement) = Data::parse(announcement) else { return false };
+    let announced = announcement.name();
+    announced.len().checked_sub(3).is_some_and(|prefix_len| announced.prefix(prefix_len).is_prefix_of(&name))
+}
+
 impl Strategy for SelfLearning {
     fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
         context.watch();
@@ -85,7 +93,7 @@ impl Strategy for SelfLearning {
             if is_wanted {
                 context.attach_announcement(answer);
             }
-        } else if let Some(announcement) = answer.announcement() {
+        } else if let Some(announcement) = answer.announcement().filter(|&octets| covers(octets, answer.name())) {
             context.learn_route(announcement);
         }
     }

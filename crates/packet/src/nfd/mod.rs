@@ -21,6 +21,7 @@ mod fib_entry;
 mod field;
 mod forwarder_status;
 pub mod numbers;
+pub mod prefix_announcement;
 mod rib_entry;
 mod strategy_choice;
 
