@@ -222,7 +222,8 @@ impl Network {
         self.carry_out(node, decided);
     }
 
-    /// Chooses the strategy of a prefix on a node by its name, for example `multicast`.
+    /// Chooses the strategy of a prefix on a node by its name, for example `multicast`, or by its whole
+    /// name with parameters.
     pub fn set_strategy(&mut self, node: NodeId, prefix: &str, strategy: &str) {
         self.nodes[node.0].set_strategy(&parse(prefix), strategy);
     }

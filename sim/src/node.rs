@@ -388,10 +388,15 @@ pub(crate) fn packet_name(packet: &[u8]) -> Option<Name<'_>> {
     (name.type_number == tlv::types::NAME).then(|| Name::parse_value(name.value).ok()).flatten()
 }
 
-/// The strategy `/localhost/nfd/strategy/<name>`.
+/// The strategy `/localhost/nfd/strategy/<name>`, or the whole name of one with its parameters.
 fn resolve(strategies: &mut StrategyTable, name: &str) -> ResolvedStrategy {
-    let mut requested = instance_name(name, 0);
-    requested.pop();
+    let requested = if name.starts_with('/') {
+        name.parse().unwrap_or_else(|error| panic!("{name} is no name: {error}"))
+    } else {
+        let mut short = instance_name(name, 0);
+        short.pop();
+        short
+    };
     let (id, instance) = strategies.resolve(&requested).unwrap_or_else(|error| panic!("{name}: {error}"));
     ResolvedStrategy { id, instance }
 }
