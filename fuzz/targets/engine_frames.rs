@@ -1,7 +1,7 @@
 //! Question: can any sequence of packets and events make the engine panic, exceed a
 //! capacity, send what nobody asked for, or break the rules of scope, HopLimit and tokens?
 //!
-//! Input: one octet of settings, then records {action, two octets of length,
+//! Input: one octet of settings (its upper bits choose strategies), then records {action, two octets of length,
 //! octets}. Octets are an Interest, Data or LpPacket. The action's low two bits
 //! choose the face; the others end the batch, move the clock, or add or remove a face.
 #![no_main]
@@ -35,6 +35,9 @@ const UNSOLICITED: [UnsolicitedPolicy; 4] = [
     UnsolicitedPolicy::AdmitLocal,
     UnsolicitedPolicy::AdmitNetwork,
 ];
+/// Of these `/`, `/A` and `/A/B` have some.
+const STRATEGIES: [&str; 6] =
+    ["best-route", "asf/v=5/probing-interval~1000/max-timeouts~1", "self-learning", "access", "random", "multicast"];
 const CS_CAPACITY_BYTES: u64 = 6_000;
 const CS_CAPACITY_PACKETS: u64 = 8;
 
@@ -81,11 +84,18 @@ impl Node {
         let mut strategies = StrategyTable::default();
         let (multicast, _) = strategies.resolve(&name("/localhost/nfd/strategy/multicast")).expect("it exists");
         let best_route = 0;
+        let chosen = |shift: u8| usize::from(settings >> shift) % STRATEGIES.len();
+        let mut strategy = |place: usize| {
+            let name = name(&format!("/localhost/nfd/strategy/{}", STRATEGIES[place]));
+            strategies.resolve(&name).expect("it exists").0
+        };
+        let (of_root, of_a) = (strategy(chosen(5)), strategy((chosen(4) + 3) % STRATEGIES.len()));
         let mut fib = Fib::new(16, key);
         let hop = |face: FaceId, cost| NextHop { face: face.0, cost };
         for (prefix, hops, strategy) in [
-            ("/", vec![hop(ROUTER, 1), hop(SEGMENT, 2)], best_route),
-            ("/A", vec![hop(ROUTER, 1), hop(RADIO, 2), hop(APPLICATION, 3)], best_route),
+            ("/", vec![hop(ROUTER, 1), hop(SEGMENT, 2)], of_root),
+            ("/A", vec![hop(ROUTER, 1), hop(RADIO, 2), hop(APPLICATION, 3)], of_a),
+            ("/A/B", vec![], of_root),
             ("/A/B/C", vec![hop(ROUTER, 0), hop(SEGMENT, 0), hop(RADIO, 0), hop(APPLICATION, 0)], multicast),
             ("/localhost", vec![hop(APPLICATION, 0), hop(ROUTER, 0)], multicast),
             ("/localhost/nfd", vec![hop(FaceId::INTERNAL, 0)], best_route),
@@ -101,6 +111,7 @@ impl Node {
             cs_serve: settings & 2 == 0,
             dead_nonce_capacity: 32,
             unsolicited: UNSOLICITED[usize::from(settings >> 2 & 3)],
+            measurement_capacity: 3,
             record_capacity: if settings & 16 == 0 { 65_536 } else { 1 },
             region_names: vec![name("/A")],
             ..EngineConfig::default()
@@ -157,7 +168,7 @@ impl Node {
         let chosen = frames.iter().any(|frame| frame.headers.next_hop_face_id.is_some());
         for transmit in &self.out.transmits {
             let attributes = self.faces.get(transmit.face).expect("a packet for a face that does not exist");
-            let packet = self.engine.packet(frames, &self.out, transmit.packet);
+            let packet = transmit.headers.packet(self.engine.packet(frames, &self.out, transmit.packet));
             let origin = match transmit.packet {
                 PacketRef::Frame(index) => Some(usize::from(index)),
                 _ => None,
@@ -201,7 +212,7 @@ impl Node {
     /// Answers to a face never exceed the Interests that came from it.
     fn settle(&mut self, frames: &[Frame<'_>]) {
         for transmit in &self.out.transmits {
-            let packet = self.engine.packet(frames, &self.out, transmit.packet);
+            let packet = transmit.headers.packet(self.engine.packet(frames, &self.out, transmit.packet));
             if transmit.headers.nack.is_some() || Data::parse(packet).is_ok() {
                 let owed = self.owed.entry(transmit.face).or_default();
                 *owed -= 1;
@@ -241,10 +252,14 @@ fn is_localhost(name: Name<'_>) -> bool {
 /// The packet and its headers, as a link service would hand them over.
 fn unwrap(face: FaceId, frame: &[u8]) -> Waiting {
     match LpPacket::parse(frame) {
-        Ok(LpPacket { headers, fragment: Some(fragment), frag_count: 1, .. }) => {
+        Ok(LpPacket { headers, fragment: Some(fragment), frag_count: 1, prefix_announcement, .. }) => {
             let local = face == APPLICATION; // only an application may choose a next hop
             let next_hop_face_id = headers.next_hop_face_id.filter(|_| local);
-            Waiting { face, headers: LpHeaders { next_hop_face_id, ..headers }, packet: fragment.to_vec() }
+            // The link service refuses an announcement on anything but Data.
+            let announcement = prefix_announcement.filter(|_| Data::parse(fragment).is_ok()).unwrap_or_default();
+            let announcement_bytes = announcement.len() as u16;
+            let headers = LpHeaders { next_hop_face_id, announcement_bytes, ..headers };
+            Waiting { face, headers, packet: [announcement, fragment].concat() }
         }
         _ => Waiting { face, headers: LpHeaders::default(), packet: frame.to_vec() },
     }
@@ -284,10 +299,11 @@ fuzz_target!(|input: &[u8]| {
     }
     // The longest lifetime is over: nothing is pending any more.
     node.now = node.now.plus_ms(namewire_engine::pit_state::MAX_LIFETIME_MS + 1000);
-    for _ in 0..8 {
+    for _ in 0..16 {
         node.run_timers();
     }
     assert_eq!(node.engine.pit_len(), 0, "Interests that never expire");
+    assert_eq!(node.engine.measurements_len(), 0, "measurements that never expire");
     assert_eq!(node.engine.next_deadline(), None);
     node.check_limits();
 });

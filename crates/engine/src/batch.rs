@@ -387,6 +387,11 @@ impl Engine {
         self.tables.pit_len()
     }
 
+    /// Number of those that are answered and only wait for further answers. Cost: a walk over the PIT.
+    pub fn pit_answered_len(&self) -> usize {
+        self.tables.pit_iter_ids().filter(|&id| self.tables.pit(id).state.satisfied).count()
+    }
+
     /// Number of names in the composite index.
     pub fn name_groups(&self) -> usize {
         self.tables.group_len()

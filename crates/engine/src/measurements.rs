@@ -297,8 +297,11 @@ mod tests {
     fn operation() -> impl Strategy<Value = Operation> {
         prop_oneof![
             (0..30_u64, 1..900_u64).prop_map(|(key, lifetime_ms)| Operation::Insert { key, lifetime_ms }),
-            (0..30_u64, 0..5_u64, 1..900_u64)
-                .prop_map(|(key, face, lifetime_ms)| Operation::NextHop { key, face, lifetime_ms }),
+            (0..30_u64, 0..5_u64, 1..900_u64).prop_map(|(key, face, lifetime_ms)| Operation::NextHop {
+                key,
+                face,
+                lifetime_ms
+            }),
             (0..400_u64).prop_map(|ms| Operation::Wait { ms }),
         ]
     }

@@ -54,7 +54,8 @@ fn asf_prefers_what_answers_faster_whatever_it_costs() {
     for second in 0..60 {
         let sent = asking.ask(second * 1000);
         first_choices.push(sent[0]);
-        let mut answers: Vec<(u64, FaceId)> = sent.iter().filter_map(|face| Some((*rtt_ms.get(face)?, *face))).collect();
+        let mut answers: Vec<(u64, FaceId)> =
+            sent.iter().filter_map(|face| Some((*rtt_ms.get(face)?, *face))).collect();
         answers.sort();
         for (rtt, face) in answers {
             asking.answer(second * 1000 + rtt, face);
@@ -247,7 +248,8 @@ fn access_goes_to_who_answered_last_and_to_all_when_that_fails() {
     let name = asking.name();
     // A retransmission goes to all, when suppression lets it.
     assert_eq!(asking.node.at(505).receive(A, interest(&name, 0x77)), NOTHING);
-    let faces: Vec<FaceId> = asking.node.at(511).receive(A, interest(&name, 0x78)).iter().map(|sent| sent.face).collect();
+    let faces: Vec<FaceId> =
+        asking.node.at(511).receive(A, interest(&name, 0x78)).iter().map(|sent| sent.face).collect();
     assert_eq!(faces, [B, C, D]);
     asking.answer(520, B);
     asking.node.at(9000).run_timers();
@@ -346,7 +348,10 @@ fn a_known_route_is_asked_without_discovery_and_the_announcement_attached() {
         assert_eq!(sent.len(), 1);
         let bytes = usize::from(sent[0].headers.announcement_bytes);
         assert_eq!(bytes, if is_attached { announcement.wire.len() } else { 0 });
-        assert_eq!((&sent[0].wire[..bytes], &sent[0].wire[bytes..]), (&announcement.wire[..bytes], &data(name).wire[..]));
+        assert_eq!(
+            (&sent[0].wire[..bytes], &sent[0].wire[bytes..]),
+            (&announcement.wire[..bytes], &data(name).wire[..])
+        );
         assert_eq!(node.route_requests().len(), 0, "there was nothing to learn");
     }
 }

@@ -7,8 +7,8 @@ mod harness;
 
 use harness::*;
 use namewire_engine::{
-    Counters, DropReason, Engine, EngineConfig, FaceId, Frame, Instant, LinkType, Output, Schedule, UnsolicitedPolicy,
-    View, dispatch::Round, schedule::measured::MeasuredOrder,
+    AnnouncementTable, Counters, DropReason, Engine, EngineConfig, FaceId, Frame, Instant, LimitMet, LinkType, Output,
+    Schedule, UnsolicitedPolicy, View, dispatch::Round, schedule::measured::MeasuredOrder,
 };
 use namewire_packet::{Interest, NackReason, lp::PitToken};
 use namewire_tables::{CsPolicy, NameHashes};
@@ -82,6 +82,12 @@ struct World {
     rng: fastrand::Rng,
     pending: VecDeque<Pending>,
     handed_over: usize,
+    route_requests: usize,
+}
+
+/// The Data that announces a prefix.
+fn announcement(prefix: &str) -> Vec<u8> {
+    data(&format!("{prefix}/32=PA/v=1/seg=0")).wire
 }
 
 const FACES: [FaceId; 8] = [A, B, C, D, L, M, X, H];
@@ -100,6 +106,7 @@ impl World {
                 cs_capacity_packets: 150,
                 cs_policy,
                 dead_nonce_capacity: 100,
+                measurement_capacity: 20,
                 region_names: vec![uri("/region/here")],
                 schedule,
                 unsolicited,
@@ -110,6 +117,18 @@ impl World {
         node.route("/best", &[B, C, L]);
         node.route_with("/all", &[A, C, X, H], MULTICAST);
         node.route("/localhop", &[B, M]);
+        let strategy = |name: &str| format!("/localhost/nfd/strategy/{name}");
+        node.route_with("/asf", &[B, C, D, H], &strategy("asf/v=5/probing-interval~1000/max-timeouts~2"));
+        for n in 0..40 {
+            node.route_with(&format!("/asf/{n}"), &[B, C, D, H], &strategy("asf/v=5/probing-interval~1000"));
+        }
+        node.route_with("/access", &[B, C, L], &strategy("access"));
+        node.route_with("/random", &[B, C, D], &strategy("random"));
+        node.route_with("/discover", &[], &strategy("self-learning"));
+        node.route_with("/learned", &[B, C], &strategy("self-learning"));
+        let mut announcements = AnnouncementTable::default();
+        assert!(announcements.insert(&uri("/learned"), announcement("/learned").into()));
+        node.strategies.set_announcements(announcements.into());
         for face in [B, C, M] {
             node.faces.get(face).unwrap().tokens.store(true, std::sync::atomic::Ordering::Relaxed);
         }
@@ -119,6 +138,7 @@ impl World {
             rng: fastrand::Rng::with_seed(seed),
             pending: VecDeque::new(),
             handed_over: 0,
+            route_requests: 0,
         }
     }
 
@@ -128,7 +148,20 @@ impl World {
 
     /// Few enough names that they meet again, some too long to stand inline.
     fn name(&mut self) -> String {
-        let root = self.choose(&["/best", "/best", "/all", "/all", "/localhop", "/localhost", "/none"]);
+        let root = self.choose(&[
+            "/best",
+            "/best",
+            "/all",
+            "/all",
+            "/localhop",
+            "/localhost",
+            "/none",
+            "/asf",
+            "/access",
+            "/random",
+            "/discover",
+            "/learned",
+        ]);
         let tail = if self.rng.u8(..8) == 0 { "/long".repeat(30) } else { String::new() };
         format!("{root}/{}{tail}", self.rng.u32(..400))
     }
@@ -153,6 +186,7 @@ impl World {
         packet = if odd(self, 9) { packet.parameters(&[1; 300]) } else { packet };
         packet = if odd(self, 3) { packet.token(&[7; 9]) } else { packet };
         packet = if odd(self, 20) { packet.next_hop(D) } else { packet };
+        packet.headers.non_discovery = odd(self, 4);
         (self.choose(&FACES), packet)
     }
 
@@ -175,6 +209,11 @@ impl World {
             _ => fresh_data(&name, 50),
         };
         packet.headers.pit_token = token.filter(|_| self.rng.bool());
+        if packet.headers.nack.is_none() && name.starts_with("/discover") {
+            let announcement = announcement("/discover");
+            packet.headers.announcement_bytes = announcement.len() as u16;
+            packet.wire.splice(..0, announcement);
+        }
         packet = if self.rng.u8(..20) == 0 { packet.no_cache() } else { packet };
         (from, packet)
     }
@@ -215,8 +254,9 @@ impl World {
             }
         });
         self.handed_over += self.out.hand_over.len();
+        self.route_requests += self.out.route_requests.len();
         for transmit in &self.out.transmits {
-            let wire = engine.packet(&frames, &self.out, transmit.packet);
+            let wire = transmit.headers.packet(engine.packet(&frames, &self.out, transmit.packet));
             if let Ok(interest) = Interest::parse(wire)
                 && transmit.headers.nack.is_none()
             {
@@ -284,6 +324,8 @@ fn run(cs_policy: CsPolicy, schedule: Schedule, unsolicited: UnsolicitedPolicy, 
         ("Nacks in", counters.in_nacks),
         ("Nacks out", counters.out_nacks),
         ("handed over", world.handed_over as u64),
+        ("route requests", world.route_requests as u64),
+        ("measurements evicted", counters.met(LimitMet::MeasurementEvicted)),
         ("names kept for the store", world.node.engines[0].cs_len() as u64),
     ];
     for (what, times) in met {

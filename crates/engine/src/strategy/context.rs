@@ -1,8 +1,7 @@
 //! What a strategy can see and do.
 
 use crate::{
-    DropReason, Engine, Instant,
-    FaceAttributes, LimitMet,
+    DropReason, Engine, FaceAttributes, Instant, LimitMet,
     batch::{PacketRef, Pass, ROUTE_REQUESTS_MAX, RouteRequest},
     face_table::LinkType,
     incoming_data::Answer,

@@ -61,7 +61,9 @@ impl Parameters {
     /// For strategies without parameters, where NFD too refuses any.
     pub(super) fn refuse_all(&self, strategy: &str) -> Result<(), StrategyError> {
         match self.0.first() {
-            Some((key, _)) => Err(StrategyError::Invalid(format!("{strategy} takes no parameters, but {key} is given"))),
+            Some((key, _)) => {
+                Err(StrategyError::Invalid(format!("{strategy} takes no parameters, but {key} is given")))
+            }
             None => Ok(()),
         }
     }

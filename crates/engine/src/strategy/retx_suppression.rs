@@ -71,9 +71,7 @@ impl RetxSuppression {
     pub(super) fn decide_for_upstream(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) -> Suppression {
         let now = context.now();
         match context.upstream_mut(face) {
-            Some(record) if record.is_pending(now) => {
-                self.decide(now, Some(record.sent), &mut record.suppression_ns)
-            }
+            Some(record) if record.is_pending(now) => self.decide(now, Some(record.sent), &mut record.suppression_ns),
             _ => Suppression::New,
         }
     }
