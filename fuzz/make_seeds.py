@@ -66,6 +66,10 @@ def main() -> int:
         target = "lp_packet" if octets[:1] == b"\x64" else "packet_parse"
         made += write(target, name, octets)
         made += write("engine_frames", name, b"\0" + frames([octets], 0) + frames([octets], 0x85))
+        if "prefix-announcement" in name:
+            made += write("nfd_tlv", name, octets)
+        if "prefixann" in name:  # to self-learning
+            made += write("engine_frames", f"learned-{name}", b"\x40" + frames([octets], 1))
         made += write("link_service", name, MTU + frames([octets]))
     for index, vector in enumerate(vectors["names"]):
         made += write("name_uri", f"uri-{index}", vector["uri"].encode())
@@ -100,6 +104,9 @@ def main() -> int:
         asked = [element(100, element(98, b"mine") + element(80, pair[0]))]
         answered = [element(100, element(98, b"yours") + element(80, pair[1]))]
         made += write("engine_frames", f"matching-{index}", b"\0" + frames(pair[:1], 0) + frames(pair[1:], 1))
+        for strategies in (0x20, 0x40, 0x60, 0x80, 0xa0):  # the upper bits of the settings
+            made += write("engine_frames", f"strategies-{strategies:x}-{index}", bytes([strategies]) +
+                          frames(pair[:1], 0) + frames(pair[1:], ends_batch | 1))
         made += write("engine_frames", f"tokens-{index}",
                       b"\0" + frames(asked, ends_batch) + frames(answered, ends_batch | 1))
     for index, lines in enumerate(EXPRESSIONS):

@@ -27,7 +27,6 @@ use namewire_packet::{
 const VERBS: [(&str, &str); 11] = [
     ("rib", "register"),
     ("rib", "unregister"),
-    ("rib", "announce"),
     ("faces", "create"),
     ("faces", "update"),
     ("faces", "destroy"),

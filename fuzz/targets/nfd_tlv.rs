@@ -7,6 +7,8 @@
 use std::fmt::Debug;
 
 use libfuzzer_sys::fuzz_target;
+use namewire_packet::Data;
+use namewire_packet::nfd::prefix_announcement::{PrefixAnnouncement, announce_with_digest};
 use namewire_packet::nfd::{
     ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DropCounter,
     FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, ForwarderStatus, RibEntry, StrategyChoice,
@@ -38,6 +40,16 @@ fuzz_target!(|octets: &[u8]| {
     dataset::<CsInfo>(octets);
     dataset::<CsUsage>(octets);
     dataset::<DropCounter>(octets);
+    if let Ok(data) = Data::parse(octets)
+        && let Ok(announcement) = PrefixAnnouncement::read(&data)
+    {
+        assert!(announcement.lifetime_ms(0) <= announcement.expiration_ms);
+        let again = announce_with_digest(announcement.prefix, announcement.version, announcement.expiration_ms);
+        let data = Data::parse(&again).expect("what we write, we read");
+        let read = PrefixAnnouncement::read(&data).expect("and it is an announcement");
+        assert_eq!((read.prefix, read.version), (announcement.prefix, announcement.version));
+        assert_eq!(read.expiration_ms, announcement.expiration_ms);
+    }
     if let Ok(text) = std::str::from_utf8(octets)
         && let Ok(uri) = text.parse::<FaceUri>()
     {

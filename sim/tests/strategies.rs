@@ -97,7 +97,10 @@ fn asf_finds_the_faster_way_leaves_it_when_it_dies_and_comes_back() {
         let ended = outcomes(&ways.net, consumer.app);
         assert_eq!(ended.len(), 6000);
         // The first probe comes within 5 s of each worker's first Interest.
-        assert!(ended[..3].iter().all(|outcome| after_ms(outcome) == SLOW_RTT_MS), "seed {seed}: the cheaper one first");
+        assert!(
+            ended[..3].iter().all(|outcome| after_ms(outcome) == SLOW_RTT_MS),
+            "seed {seed}: the cheaper one first"
+        );
         let is_fast = |outcome: &&Outcome| after_ms(outcome) == FAST_RTT_MS;
         let fast = |names: &[Outcome]| names.iter().filter(is_fast).count();
         assert_eq!(fast(&ended[700..1990]), 1290, "seed {seed}: the faster one once it was measured");
@@ -146,8 +149,11 @@ fn access_learns_who_answers_and_multicasts_when_that_fails() {
         }
         // Host 1 answers, host 2 would too; host 0 is silent.
         for (host, answers) in hosts.into_iter().zip([false, true, true]) {
-            let producer =
-                if answers { Producer::of_content(100, 0) } else { Producer::new(|_: &namewire_packet::Interest<'_>| None) };
+            let producer = if answers {
+                Producer::of_content(100, 0)
+            } else {
+                Producer::new(|_: &namewire_packet::Interest<'_>| None)
+            };
             let delay_ns = if host == hosts[2] { MS_NS } else { 0 };
             let producer = net.attach(host, producer.processing_ns(delay_ns));
             net.add_route(host, "/p", producer.face, 0);
@@ -231,9 +237,10 @@ fn retransmissions_are_suppressed_as_by_nfd() {
         let times_ms = [0, 5, 12, 30, 60, 120, 240, 300, 500, 760, 1100];
         net.attach(entry, Asker::of("/p/1", &times_ms, LpHeaders::default()));
         assert_eq!(net.run_for(3600 * SECOND_NS), RunEnd::Idle);
-        let sent = net.trace().events().iter().filter(|event| {
-            (event.node, event.face) == (entry, link.face_a) && matches!(event.kind, TraceKind::Sent)
-        });
+        let sent =
+            net.trace().events().iter().filter(|event| {
+                (event.node, event.face) == (entry, link.face_a) && matches!(event.kind, TraceKind::Sent)
+            });
         let sent_ns: Vec<u64> = sent.map(|event| event.at_ns).collect();
         let sent_ms: Vec<u64> = sent_ns.iter().map(|at_ns| (at_ns - sent_ns[0]) / MS_NS).collect();
         assert_eq!(sent_ms, [0, 12, 60, 120, 240, 500, 760, 1100], "{strategy}");

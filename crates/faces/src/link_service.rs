@@ -27,6 +27,9 @@ use crate::reassembly::Reassembler;
 use crate::reassembly::{DEFAULT_REASSEMBLY_OCTETS, Envelope, FragmentIn, MAX_FRAGMENTS};
 use crate::{LinkCounters, LinkDrop};
 
+/// Most octets of all link headers but an announcement.
+const HEADER_OCTETS_MAX: usize = 128;
+
 /// Settings of one link service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkOptions {
@@ -144,8 +147,15 @@ impl LinkService {
         packet: &[u8],
         mut emit: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), LinkDrop> {
-        let (announcement, packet) = (headers.announcement(packet), headers.packet(packet));
-        let headers = self.headers_to_send(headers);
+        let announcement = headers.announcement(packet);
+        let packet = headers.packet(packet);
+        // The Data matters more: it goes alone if both do not fit into what a peer takes.
+        let announcement =
+            announcement.filter(|octets| octets.len() + packet.len() + HEADER_OCTETS_MAX <= MAX_PACKET_BYTES);
+        let headers = LpHeaders {
+            announcement_bytes: announcement.map_or(0, |octets| octets.len() as u16),
+            ..self.headers_to_send(headers)
+        };
         let mut out_octets = 0;
         let mut count_and_emit = |header: &[u8], slice: &[u8]| {
             out_octets += (header.len() + slice.len()) as u64;

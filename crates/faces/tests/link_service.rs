@@ -242,8 +242,9 @@ fn each_header_is_legal_on_its_own_packets_only() {
     let refused = receive_on(link(false, MAX_PACKET_BYTES, false), &on_interest);
     assert_eq!(refused, Err(LinkDrop::MisplacedPrefixAnnouncement));
     let on_data = wrap(&none, &announcement, &data);
-    let ignored = receive_on(link(false, MAX_PACKET_BYTES, false), &on_data);
-    assert_eq!(ignored, Ok(Some((none, data.clone()))));
+    let (headers, carried) = receive_on(link(false, MAX_PACKET_BYTES, false), &on_data).unwrap().unwrap();
+    assert_eq!((headers.packet(&carried), headers.announcement(&carried)), (&data[..], Some(&data[..])));
+    assert_eq!(LpHeaders { announcement_bytes: 0, ..headers }, none);
 
     // Our own tokens come back on Data and Nacks.
     for (base, packet) in [(none, &data), (nack, &interest)] {
@@ -468,4 +469,51 @@ fn an_mtu_too_small_for_any_payload_refuses() {
     let none = LpHeaders::default();
     assert_eq!(frames(&mut link(true, 64, false), &none, &data_of(5600)).unwrap().len(), 400);
     assert_eq!(frames(&mut link(true, 64, false), &none, &data_of(5601)), Err(LinkDrop::PacketTooLarge));
+}
+
+/// Sends Data with an announcement over `mtu`; what arrives: frames, the announcement, the Data.
+fn announced(announcement: &[u8], data: &[u8], fragmentation: bool, mtu: usize) -> (usize, Option<Vec<u8>>, Vec<u8>) {
+    let token = PitToken::new(b"abcdef");
+    let headers = LpHeaders { pit_token: token, announcement_bytes: announcement.len() as u16, ..LpHeaders::default() };
+    let sent = frames(&mut link(fragmentation, mtu, false), &headers, &[announcement, data].concat()).unwrap();
+    assert!(sent.iter().all(|frame| frame.len() <= mtu));
+    let mut receiver = link(fragmentation, mtu, false);
+    for (index, frame) in sent.iter().enumerate() {
+        let (headers, carried) = match receiver.receive(0, frame).unwrap() {
+            Received::Packet { headers, start, len } => (headers, frame[start..start + len].to_vec()),
+            Received::Reassembled { headers, packet } => (headers, packet.to_vec()),
+            Received::Incomplete => continue,
+            Received::Idle => panic!("nothing in a frame"),
+        };
+        assert_eq!((index, headers.pit_token, receiver.counters().in_data), (sent.len() - 1, token, 1));
+        return (sent.len(), headers.announcement(&carried).map(<[u8]>::to_vec), headers.packet(&carried).to_vec());
+    }
+    panic!("nothing arrived");
+}
+
+/// In front of a Data in one frame or many; left behind where it would cost the Data.
+#[test]
+fn an_announcement_travels_with_its_data() {
+    let announcement = data_of(300);
+    for (fragmentation, mtu, data_octets, frames, arrives) in [
+        (false, MAX_PACKET_BYTES, 300, 1, true),
+        (false, MAX_PACKET_BYTES, 8000, 1, true),
+        (false, MAX_PACKET_BYTES, 8500, 1, false),
+        (true, 1400, 300, 1, true),
+        (true, 1400, 1300, 2, true),
+        (true, 1400, 8000, 7, true),
+        (true, 1400, 8700, 7, false),
+        (true, 600, 1000, 2, false),
+        (true, 700, 1000, 3, true),
+    ] {
+        let data = data_of(data_octets);
+        let arrived = announced(&announcement, &data, fragmentation, mtu);
+        let expected = (frames, arrives.then(|| announcement.clone()), data);
+        assert!(arrived == expected, "MTU {mtu}, {data_octets} octets: {} frames", arrived.0);
+    }
+    // A packet with nothing to say but its announcement, which does not fit, goes bare.
+    let headers = LpHeaders { announcement_bytes: 300, ..LpHeaders::default() };
+    let data = data_of(8600);
+    let sent = frames(&mut link(false, MAX_PACKET_BYTES, false), &headers, &[&announcement[..], &data].concat());
+    assert_eq!(sent, Ok(vec![data]));
 }

@@ -132,7 +132,9 @@ fn encode(task: Task, face: FaceId, headers: &LpHeaders) -> Metadata {
 
 /// Reads a record. `None` for one that no worker wrote, which does not happen.
 fn decode(record: &mut [u8]) -> Option<Record<'_>> {
-    let &[kind, token_bytes, nack, metadata_bytes, flags_low, flags_high, lead_low, lead_high, ..] = &*record else { return None };
+    let &[kind, token_bytes, nack, metadata_bytes, flags_low, flags_high, lead_low, lead_high, ..] = &*record else {
+        return None;
+    };
     let (metadata, packet) = record.split_at_mut_checked(usize::from(metadata_bytes))?;
     let (mut face, mut rest) = ([0; 8], metadata.get(FIXED_BYTES..)?);
     face.copy_from_slice(&metadata[FIXED_BYTES - 8..FIXED_BYTES]);

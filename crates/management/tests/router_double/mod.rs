@@ -40,13 +40,16 @@ impl StrategyRegistry for Router {
         if !strategies.as_name().is_prefix_of(&requested.as_name()) {
             return Err(StrategyError::Unknown("those of this test".to_owned()));
         }
-        let short = requested.as_name().get(3).ok_or_else(|| StrategyError::Unknown("those of this test".to_owned()))?;
+        let short =
+            requested.as_name().get(3).ok_or_else(|| StrategyError::Unknown("those of this test".to_owned()))?;
         let known = STRATEGIES.iter().find(|(known, _)| known.as_bytes() == short.value);
         let (_, version) = known.ok_or_else(|| StrategyError::Unknown("those of this test".to_owned()))?;
         let mut instance = requested.as_name().prefix(4).to_buf();
         instance.push_version(*version);
         match requested.as_name().get(4).map(|component| component.version()) {
-            Some(Some(asked)) if asked > *version => return Err(StrategyError::Unknown("those of this test".to_owned())),
+            Some(Some(asked)) if asked > *version => {
+                return Err(StrategyError::Unknown("those of this test".to_owned()));
+            }
             Some(Some(asked)) if asked < *version => {
                 return Err(StrategyError::Invalid(format!("version {asked} is not supported")));
             }

@@ -10,4 +10,5 @@ mod links;
 mod readvertise;
 mod routing_daemon;
 mod trust;
+mod self_learning;
 mod worker_totals;
