@@ -31,16 +31,17 @@ pub(crate) enum Command {
     },
 }
 
-/// `multicast`, `best-route/v=5` or a whole name.
+/// `multicast`, `best-route/v=5`, `asf/v=5/max-timeouts~1` or a whole name.
 pub(crate) fn parse_strategy(text: &str) -> Result<NameBuf, String> {
     if text.starts_with('/') || text.starts_with("ndn:/") {
         return name_argument::parse(text);
     }
     let name = name_argument::parse(&format!("{STRATEGY_PREFIX}{text}"))?;
-    // Behind the three components of the prefix: the short name, perhaps its version.
-    let mut rest = name.as_name().components().skip(3);
+    // Behind the three components of the prefix: the short name, perhaps its version, perhaps parameters.
+    let mut rest = name.as_name().components().skip(3).peekable();
     let has_short_name = rest.next().is_some();
-    if has_short_name && rest.next().is_none_or(|component| component.version().is_some()) {
+    rest.next_if(|component| component.version().is_some());
+    if has_short_name && rest.all(|component| component.value.contains(&b'~')) {
         Ok(name)
     } else {
         Err("expected a short name such as best-route, or a whole name that begins with a slash".to_owned())
@@ -104,7 +105,9 @@ mod tests {
         assert_eq!(parsed("multicast").unwrap(), "/localhost/nfd/strategy/multicast");
         assert_eq!(parsed("best-route/v=5").unwrap(), "/localhost/nfd/strategy/best-route/v=5");
         assert_eq!(parsed("/my/strategy").unwrap(), "/my/strategy");
-        assert!(parsed("best/route").is_err());
+        let with_parameters = "asf/v=5/max-timeouts~1/probing-interval~2000";
+        assert_eq!(parsed(with_parameters).unwrap(), format!("/localhost/nfd/strategy/{with_parameters}"));
+        assert!(parsed("best/route").is_err() && parsed("asf/v=5/max-timeouts").is_err());
         assert!(parsed("").is_err());
     }
 }

@@ -143,6 +143,32 @@ fn faces_routes_and_strategies_of_the_command_line_are_there_from_the_start() {
     assert!(strategies.contains("/far") && strategies.contains("multicast"), "{strategies}");
 }
 
+/// Older versions run as the present one, and who asks for what there is not is told what there is.
+#[test]
+fn strategies_are_chosen_by_name_version_and_parameters() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::start(&directory.path().join("nfd.sock"), &[]);
+    for (asked, chosen) in [
+        ("asf", "asf/v=5"),
+        ("asf/v=4", "asf/v=5"),
+        ("access", "access/v=1"),
+        ("/localhost/nfd/strategy/asf/%FD%04/max-timeouts~2", "asf/v=5/max-timeouts~2"),
+    ] {
+        let said = stdout(&router.ask(&["strategy", "set", "/x", asked]));
+        assert!(said.ends_with(&format!("/localhost/nfd/strategy/{chosen}\n")), "{said}");
+    }
+    for (asked, why) in [
+        ("asf/v=6", "Unknown strategy; known are access/v=1, asf/v=5, best-route/v=5, multicast/v=5, random/v=1"),
+        ("nonsense", "self-learning/v=1"),
+        ("asf/v=5/max-timeouts~0", "max-timeouts must be 1 or more"),
+        ("random/v=1/x~1", "random takes no parameters"),
+    ] {
+        let refused = router.ask(&["strategy", "set", "/x", asked]);
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(1) && error.contains(why), "{asked}: {error}");
+    }
+}
+
 #[test]
 fn tools_tell_their_failures_apart() {
     let directory = tempfile::tempdir().unwrap();

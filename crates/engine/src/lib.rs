@@ -49,7 +49,12 @@ pub use incoming_data::Answer;
 pub use limit_met::LimitMet;
 pub use namewire_packet::FaceId;
 pub use schedule::Schedule;
-pub use strategy::{Strategy, StrategyError, StrategyId, StrategyTable};
+pub use strategy::{Strategy, StrategyContext, StrategyError, StrategyId, StrategyTable};
+
+/// The example of `docs/strategies.md`, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/strategies.md")]
+mod documented_example {}
 
 /// A point of a monotonic clock, in nanoseconds from an arbitrary start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

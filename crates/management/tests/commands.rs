@@ -561,7 +561,7 @@ fn malformed_and_unknown_requests_are_answered() {
     for (uri, code, text) in [
         ("/localhost/nfd", 400, "no module and verb"),
         ("/localhost/nfd/rib", 400, "no verb"),
-        ("/localhost/nfd/rib/announce", 501, "Unknown command or dataset rib/announce"),
+        ("/localhost/nfd/rib/announce", 400, "must be followed by a parameters digest"),
         ("/localhost/nfd/weather/list", 501, "Unknown command or dataset weather/list"),
         ("/localhost/nfd/cs/erase/x", 400, "Malformed command"),
         ("/localhost/nfd", 400, "no module and verb"),
