@@ -86,7 +86,7 @@ fn an_application_announces_a_route_to_itself() {
 #[test]
 fn malformed_announcements_are_answered() {
     let mut bench = Bench::new();
-    let plain = |uri: &str| DataBuilder::new(&name(uri)).content(b"x").sign_digest();
+    let plain = |uri: &str| DataBuilder::new(name(uri)).content(b"x").sign_digest();
     let late = {
         let content = [
             &[0x6D, 1, 60, 0xFD, 0, 0xFD, 38, 0xFD, 0, 0xFE, 15][..],
@@ -94,7 +94,7 @@ fn malformed_announcements_are_answered() {
             &[0xFD, 0, 0xFF, 15],
             b"20200301T000000",
         ];
-        DataBuilder::new(&name("/a/32=PA/v=1/seg=0")).content_type(5).content(&content.concat()).sign_digest()
+        DataBuilder::new(name("/a/32=PA/v=1/seg=0")).content_type(5).content(&content.concat()).sign_digest()
     };
     for (parameters, code, text) in [
         (vec![], 400, "no announcing Data"),

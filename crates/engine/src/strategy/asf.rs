@@ -30,7 +30,7 @@ const PROBING_INTERVAL_MS_MIN: u64 = 1000;
 /// How long an answered entry waits for the answers to probes, in milliseconds.
 const WAIT_FOR_PROBES_MS: u64 = 50;
 /// Kind of these measurements.
-const KIND: u64 = 0x6173_66;
+const KIND: u64 = 0x0061_7366;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]

@@ -176,7 +176,10 @@ mod tests {
         DataBuilder::new(&name).content_type(5).content(content).sign_digest()
     }
 
-    fn read(wire: &[u8]) -> Result<(String, u64, u64, Option<(u64, u64)>), AnnouncementError> {
+    /// Prefix, version, lifetime and validity.
+    type Said = (String, u64, u64, Option<(u64, u64)>);
+
+    fn read(wire: &[u8]) -> Result<Said, AnnouncementError> {
         let data = Data::parse(wire).unwrap();
         let read = PrefixAnnouncement::read(&data)?;
         Ok((read.prefix.to_string(), read.version, read.expiration_ms, read.validity_unix_s))
