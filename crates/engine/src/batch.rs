@@ -10,6 +10,7 @@ use crate::{
     incoming_data::MAX_MATCHES,
     measurements::Measurements,
     pit_state::{MAX_RECORDS, PitState, Records},
+    route_request::{ROUTE_REQUESTS_MAX, RouteRequest},
     schedule::measured::StageCosts,
 };
 use hashbrown::HashSet;
@@ -83,28 +84,6 @@ pub struct HandOver {
     /// Who is left.
     pub round: Round,
 }
-
-/// What a strategy asks of the control side, which keeps the routes.
-#[derive(Clone, Copy, Debug)]
-pub enum RouteRequest {
-    /// A route to `face`, as the announcing Data says.
-    Learn {
-        /// Where Data came from that carried the announcement.
-        face: FaceId,
-        /// The announcing Data, as it came: unchecked.
-        announcement: PacketRef,
-    },
-    /// No learned route to `face` any more that leads there for this name.
-    Forget {
-        /// Who has no route either.
-        face: FaceId,
-        /// Name TLV-VALUE of the Interest that was sent there.
-        name: PacketRef,
-    },
-}
-
-/// Most of them in one call.
-pub(crate) const ROUTE_REQUESTS_MAX: usize = BATCH_PACKETS;
 
 /// What the engine decided. Reused from batch to batch. Has room for as many verdicts as a
 /// batch usually gives; a crowd of downstreams makes it grow, once, at most to a verdict for

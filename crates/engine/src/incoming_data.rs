@@ -10,10 +10,9 @@ use crate::{
     face_table::{FaceAttributes, LinkType},
     incoming_interest::violates_localhost,
     schedule::{Hints, measured::Stage},
-    strategy::measurement_key,
 };
 use namewire_packet::{
-    Data, FaceId, Name,
+    Data, FaceId,
     lp::{LpHeaders, PitToken},
     tlv::{self, types},
 };
@@ -109,47 +108,6 @@ impl Engine {
             self.send_to_downstreams(pass, arrival, face, entry, (matches.len() > 1, told.announced));
             self.satisfy(pass, arrival.face, entry, data.freshness_ms(), told.waits_until);
         }
-    }
-
-    /// Tells the strategy of Data for an entry that it watches.
-    fn tell_watcher(
-        &mut self,
-        pass: &mut Pass<'_, '_>,
-        arrival: &Arrival<'_>,
-        data: &Data<'_>,
-        hashes: &NameHashes,
-        entry: PitId,
-    ) -> Told {
-        let lead = arrival.headers.announcement_bytes;
-        let announced = (lead > 0).then_some((PacketRef::AnnouncedFrame(arrival.index), lead));
-        if !self.tables.pit(entry).state.watched {
-            return Told { announced, waits_until: None };
-        }
-        self.tell_strategy(pass, arrival, data, hashes, entry, announced)
-    }
-
-    #[inline(never)]
-    fn tell_strategy(
-        &mut self,
-        pass: &mut Pass<'_, '_>,
-        arrival: &Arrival<'_>,
-        data: &Data<'_>,
-        hashes: &NameHashes,
-        entry: PitId,
-        announced: Option<(PacketRef, u16)>,
-    ) -> Told {
-        let parent_hash = hashes.prefix_hash(hashes.components().saturating_sub(1));
-        let mut answer = Answer {
-            now: pass.now,
-            data: *data,
-            announcement: arrival.headers.announcement(arrival.carried),
-            parent_hash,
-            told: Told { announced, waits_until: None },
-        };
-        self.with_strategy(pass, entry, Some(arrival.face), |strategy, context| {
-            strategy.before_satisfy(context, &mut answer);
-        });
-        answer.told
     }
 
     /// The name group that our token names, if it is alive and this Data answers an
@@ -324,19 +282,6 @@ impl Engine {
         self.remove_entry(pass.now, entry, keep_nonces);
     }
 
-    /// Everybody has been served; the entry stays for answers that are still under way.
-    fn wait_for_others(&mut self, pass: &Pass<'_, '_>, from: FaceId, entry: PitId, until: Instant) {
-        let state = &mut self.tables.pit_mut(entry).state;
-        if let Some(record) = self.records.upstream(state, from) {
-            self.dead_nonces.insert(state.name_hash, record.nonce.to_u32(), pass.now.0);
-        }
-        self.records.forget_downstreams(state, |_| true);
-        self.records.forget_upstreams(state, |face| *face == from);
-        state.satisfied = true;
-        (state.expires, state.strategy_deadline) = (until, None);
-        self.arm(entry);
-    }
-
     /// Data unsolicited: stored if the policy, its headers and the Content Store let it, else dropped.
     fn data_unsolicited(
         &mut self,
@@ -355,56 +300,6 @@ impl Engine {
         if !admit || self.content_store_insert(pass, arrival, data, name, true).is_none() {
             self.counters.drop(DropReason::UnsolicitedData);
         }
-    }
-}
-
-/// What came of telling a strategy.
-#[derive(Clone, Copy)]
-struct Told {
-    /// The Data with an announcement before it, and the octets of that.
-    announced: Option<(PacketRef, u16)>,
-    waits_until: Option<Instant>,
-}
-
-/// Data as a strategy sees it that watches the entry.
-pub struct Answer<'a> {
-    now: Instant,
-    data: Data<'a>,
-    announcement: Option<&'a [u8]>,
-    parent_hash: u64,
-    told: Told,
-}
-
-impl<'a> Answer<'a> {
-    /// Name of the Data.
-    pub fn name(&self) -> Name<'a> {
-        self.data.name()
-    }
-
-    /// The whole Data.
-    pub fn wire(&self) -> &'a [u8] {
-        self.data.wire()
-    }
-
-    /// The announcing Data that came with it, unchecked.
-    pub fn announcement(&self) -> Option<&'a [u8]> {
-        self.announcement
-    }
-
-    /// Key of the measurements that strategies of this `kind` keep of the Data's name without its last component.
-    pub fn parent_key(&self, kind: u64) -> u64 {
-        measurement_key(self.parent_hash, kind)
-    }
-
-    /// Keeps the entry for `ms` milliseconds if other upstreams may still answer. Whoever asked is served
-    /// at once all the same; their answers come to [`crate::Strategy::before_satisfy`] too.
-    pub fn wait_for_others(&mut self, ms: u64) {
-        self.told.waits_until = Some(self.now.plus_ms(ms));
-    }
-
-    /// The Data goes with an announcement to those who discovered their way here.
-    pub(crate) fn attach(&mut self, packet: PacketRef, announcement_bytes: u16) {
-        self.told.announced = Some((packet, announcement_bytes));
     }
 }
 

@@ -35,21 +35,24 @@ pub mod measurements;
 mod outgoing;
 pub mod pit_state;
 pub mod record_chain;
+mod route_request;
 pub mod schedule;
 pub mod strategy;
 mod timers;
+mod watched_entry;
 
 pub use announcement_table::{AnnouncementTable, MAX_ANNOUNCEMENT_BYTES};
-pub use batch::{BATCH_PACKETS, Engine, Frame, HandOver, Output, PacketRef, RouteRequest, Transmit, View};
+pub use batch::{BATCH_PACKETS, Engine, Frame, HandOver, Output, PacketRef, Transmit, View};
 pub use config::{EngineConfig, UnsolicitedPolicy};
 pub use counters::Counters;
 pub use drop_reason::DropReason;
 pub use face_table::{FaceAttributes, FaceScope, FaceTable, LinkType};
-pub use incoming_data::Answer;
 pub use limit_met::LimitMet;
 pub use namewire_packet::FaceId;
+pub use route_request::RouteRequest;
 pub use schedule::Schedule;
 pub use strategy::{Strategy, StrategyContext, StrategyError, StrategyId, StrategyTable};
+pub use watched_entry::Answer;
 
 /// The example of `docs/strategies.md`, compiled and run.
 #[cfg(doctest)]

@@ -10,7 +10,7 @@ use super::{
     registry::{Parameters, StrategyError},
     retx_suppression::{RetxSuppression, Suppression},
 };
-use crate::{DropReason, Instant, incoming_data::Answer};
+use crate::{DropReason, Instant, watched_entry::Answer};
 use namewire_packet::FaceId;
 use std::sync::Arc;
 

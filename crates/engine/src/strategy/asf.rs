@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     DropReason, Instant,
-    incoming_data::Answer,
     measurements::{Awaited, NextHopHealth, NextHopMeasurement},
+    watched_entry::Answer,
 };
 use namewire_packet::{FaceId, NackReason};
 use std::sync::Arc;

@@ -2,12 +2,13 @@
 
 use crate::{
     DropReason, Engine, FaceAttributes, Instant, LimitMet,
-    batch::{PacketRef, Pass, ROUTE_REQUESTS_MAX, RouteRequest},
+    batch::{PacketRef, Pass},
     face_table::LinkType,
-    incoming_data::Answer,
     incoming_interest::NameScope,
     measurements::{MeasurementId, Measurements},
     pit_state::{InRecord, OutRecord, PitState, Records},
+    route_request::{ROUTE_REQUESTS_MAX, RouteRequest},
+    watched_entry::Answer,
 };
 use namewire_packet::{FaceId, NackReason, Nonce};
 use namewire_tables::{FibEntry, NextHop, PitId, hash_name};

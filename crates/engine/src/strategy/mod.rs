@@ -30,7 +30,7 @@ pub use registry::{StrategyError, StrategyId, StrategyTable};
 pub use rtt_estimate::RttEstimate;
 pub use self_learning::SelfLearning;
 
-use crate::incoming_data::Answer;
+use crate::watched_entry::Answer;
 use namewire_packet::{FaceId, NackReason};
 
 /// Decides where Interests go. The default bodies do nothing.

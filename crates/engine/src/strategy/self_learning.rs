@@ -16,7 +16,7 @@ use super::{
     registry::{Parameters, StrategyError},
     retx_suppression::{RetxSuppression, Suppression},
 };
-use crate::{DropReason, incoming_data::Answer};
+use crate::{DropReason, watched_entry::Answer};
 use namewire_packet::{Data, FaceId, NackReason, Name};
 use std::sync::Arc;
 
