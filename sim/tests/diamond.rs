@@ -124,7 +124,7 @@ fn multicast_does_not_notice_a_dead_link() {
 /// Everything at once: both ways lossy, one of them dying and coming back.
 #[test]
 fn every_failure_on_lossy_ways_has_a_cause() {
-    for (seed, strategy) in [(4, "best-route"), (5, "multicast")] {
+    for (seed, strategy) in [(4, "best-route"), (5, "multicast"), (6, "asf"), (7, "access"), (8, "random")] {
         let link = LinkOptions {
             jitter_ns: 500_000,
             loss: 0.05,

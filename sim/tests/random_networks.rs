@@ -18,11 +18,14 @@ const NAMES_PER_CONSUMER: usize = 40;
 /// Far beyond what these few names need: a run that reaches it has something that circles.
 const EVENT_LIMIT: u64 = 1_000_000;
 
+const STRATEGIES: [&str; 5] = ["best-route", "multicast", "asf", "access", "random"];
+
 #[derive(Clone, Debug)]
 struct Plan {
     seed: u64,
     workers: Vec<u8>,
-    multicast: Vec<bool>,
+    /// Of each node.
+    strategies: Vec<&'static str>,
     /// Pairs of nodes (modulo their number), beside a line that joins all.
     extra_links: Vec<(usize, usize)>,
     /// (node, which of its links): a detour.
@@ -65,7 +68,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         let shape = (
             any::<u64>(),
             prop::collection::vec(1..5u8, size),
-            prop::collection::vec(any::<bool>(), size),
+            prop::collection::vec(prop::sample::select(&STRATEGIES[..]), size),
             prop::collection::vec((0..size, 0..size), 0..6),
             prop::collection::vec((0..size, 0..8usize), 0..12),
             0..size,
@@ -74,13 +77,13 @@ fn plan() -> impl Strategy<Value = Plan> {
         let traffic = (link_options(), 0..1100usize, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
         let trouble = (prop::bool::weighted(0.2), prop::option::weighted(0.2, (0..size, 0..8usize, 0..1000u64)));
         (shape, traffic, trouble).prop_map(|(shape, traffic, trouble)| {
-            let (seed, workers, multicast, extra_links, detours, producer_at, consumers_at) = shape;
+            let (seed, workers, strategies, extra_links, detours, producer_at, consumers_at) = shape;
             let (link, content_bytes, echo_tokens, can_be_prefix, must_be_fresh, shared_names) = traffic;
             let (small_tables, removal) = trouble;
             Plan {
                 seed,
                 workers,
-                multicast,
+                strategies,
                 extra_links,
                 detours,
                 producer_at,
@@ -103,9 +106,11 @@ impl Plan {
         self.link.loss == 0.0 && self.link.duplication == 0.0
     }
 
-    /// Nothing gets lost, and nobody's Interest is answered by the Nack for another's.
+    /// Nothing gets lost, nobody's Interest is answered by the Nack for another's, and nobody
+    /// wanders into a detour by chance.
     fn must_satisfy(&self) -> bool {
-        self.is_lossless() && !self.shared_names && !self.small_tables && self.removal.is_none()
+        let is_aimless = self.strategies.contains(&"random");
+        self.is_lossless() && !self.shared_names && !self.small_tables && self.removal.is_none() && !is_aimless
     }
 
     /// Every failure goes with a packet of its own name. Not if it may have joined another
@@ -171,8 +176,8 @@ impl Plan {
                 net.add_route(nodes[node], "/p/q", face, 50);
             }
         }
-        for (index, &multicast) in self.multicast.iter().enumerate() {
-            net.set_strategy(nodes[index], "/p", if multicast { "multicast" } else { "best-route" });
+        for (index, strategy) in self.strategies.iter().enumerate() {
+            net.set_strategy(nodes[index], "/p", strategy);
         }
 
         let options = ConsumerOptions {

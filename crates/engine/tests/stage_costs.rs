@@ -30,8 +30,10 @@ fn every_kind_of_packet_passes_its_stages() {
         Act, Decode, DecodeAndHash, Emit, Fib, Hash, Insert, PrefetchBuckets, PrefetchEntries, Probe, ProbeFib, Verdict,
     };
     let middle = [PrefetchBuckets, ProbeFib, Probe, PrefetchEntries];
-    for order in ORDERS {
-        let mut node = Node::routing("/a", &[B]);
+    let strategies = ["best-route", "multicast", "asf", "access", "random", "self-learning"];
+    for (order, strategy) in ORDERS.into_iter().flat_map(|order| strategies.map(|strategy| (order, strategy))) {
+        let mut node = Node::default();
+        node.route_with("/a", &[B], &format!("/localhost/nfd/strategy/{strategy}"));
         let mut expect = |packets: &[(namewire_engine::FaceId, Packet)], parts: &[(Stage, u32)]| {
             let count = packets.len() as u32;
             let expected: Vec<(Stage, u32)> = match order {
@@ -46,7 +48,7 @@ fn every_kind_of_packet_passes_its_stages() {
                     [(Decode, count), (Hash, count)].iter().chain(&middle).chain(parts).copied().collect()
                 }
             };
-            assert_eq!(measure(&mut node, order, packets), expected, "{order:?}");
+            assert_eq!(measure(&mut node, order, packets), expected, "{order:?}, {strategy}");
         };
         let miss = [(A, interest("/a/1", 1)), (A, interest("/a/2", 2))];
         expect(&miss, &[(Verdict, 2), (Insert, 2), (Fib, 2), (Emit, 2)]);
