@@ -264,7 +264,7 @@ impl Engine {
         let records = Records::new(config.record_capacity, config.pages)?;
         let entries_to_visit = Vec::with_capacity(tables.pit_capacity_entries() as usize);
         let timers = TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, tables.pit_capacity_entries(), config.pages)?;
-        let measurements = Measurements::new(config.measurement_capacity, config.pages)?;
+        let measurements = Measurements::new(config.measurement_capacity, config.pages.for_sparse())?;
         let dead_nonces = DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key, config.pages)?;
         Ok(Engine {
             config,
