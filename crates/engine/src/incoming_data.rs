@@ -10,6 +10,7 @@ use crate::{
     face_table::{FaceAttributes, LinkType},
     incoming_interest::violates_localhost,
     schedule::{Hints, measured::Stage},
+    watched_entry::Told,
 };
 use namewire_packet::{
     Data, FaceId,
@@ -99,13 +100,15 @@ impl Engine {
         self.end_of_part(Stage::Insert);
         self.served.clear();
         for &entry in matches {
-            let told = self.tell_watcher(pass, arrival, data, name.0, entry);
+            let is_watched = self.tables.pit(entry).state.watched;
+            let is_ordinary = !is_watched && arrival.headers.announcement_bytes == 0;
+            let told = if is_ordinary { Told::NOTHING } else { self.tell(pass, arrival, data, name.0, entry) };
             if let Some(stored) = stored
                 && Some(self.tables.pit(entry).group()) != name.1
             {
                 self.index_under_interest_name(entry, stored);
             }
-            self.send_to_downstreams(pass, arrival, face, entry, (matches.len() > 1, told.announced));
+            self.send_to_downstreams(pass, arrival, face, entry, (matches.len() > 1, &told));
             self.satisfy(pass, arrival.face, entry, data.freshness_ms(), told.waits_until);
         }
     }
@@ -228,7 +231,7 @@ impl Engine {
         arrival: &Arrival<'_>,
         ingress: &FaceAttributes,
         entry: PitId,
-        (several, announced): (bool, Option<(PacketRef, u16)>),
+        (several, told): (bool, &Told),
     ) {
         let Pass { now, view, out } = pass;
         for record in self.records.downstreams(&self.tables.pit(entry).state) {
@@ -241,15 +244,18 @@ impl Engine {
             if several && has_room && !self.served.insert((record.face, record.token)) {
                 continue;
             }
-            let mut headers = data_headers(record.token, arrival.face, arrival.headers.congestion_mark);
-            let mut packet = PacketRef::Frame(arrival.index);
-            if let Some((with_announcement, bytes)) = announced
-                && !record.non_discovery
-                && !downstream.is_local()
-            {
-                (packet, headers.announcement_bytes) = (with_announcement, bytes);
+            let (token, mark) = (record.token, arrival.headers.congestion_mark);
+            if told.announced.is_some() && !record.non_discovery && !downstream.is_local() {
+                let headers = data_headers(token, arrival.face, mark);
+                out.transmits.push(told.with_announcement(Transmit {
+                    face: record.face,
+                    headers,
+                    packet: PacketRef::Frame(arrival.index),
+                }));
+            } else {
+                let headers = data_headers(token, arrival.face, mark);
+                out.transmits.push(Transmit { face: record.face, headers, packet: PacketRef::Frame(arrival.index) });
             }
-            out.transmits.push(Transmit { face: record.face, headers, packet });
             self.counters.out_data += 1;
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::{
     Engine, Instant,
-    batch::{Arrival, PacketRef, Pass},
+    batch::{Arrival, PacketRef, Pass, Transmit},
     strategy::measurement_key,
 };
 use namewire_packet::{Data, FaceId, Name};
@@ -18,6 +18,20 @@ pub(crate) struct Told {
     pub(crate) announced: Option<(PacketRef, u16)>,
     /// The entry stays so long for further answers.
     pub(crate) waits_until: Option<Instant>,
+}
+
+impl Told {
+    /// Nothing was told and nothing asked for: the ordinary case.
+    pub(crate) const NOTHING: Told = Told { announced: None, waits_until: None };
+
+    /// The Data with its announcement, if there is one.
+    #[cold]
+    pub(crate) fn with_announcement(&self, mut transmit: Transmit) -> Transmit {
+        if let Some((packet, announcement_bytes)) = self.announced {
+            (transmit.packet, transmit.headers.announcement_bytes) = (packet, announcement_bytes);
+        }
+        transmit
+    }
 }
 
 /// Data as a strategy sees it that watches the entry.
@@ -63,8 +77,10 @@ impl<'a> Answer<'a> {
 }
 
 impl Engine {
-    /// Tells the strategy of Data for an entry that it watches.
-    pub(crate) fn tell_watcher(
+    /// Tells the strategy of Data, if it watches the entry.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell(
         &mut self,
         pass: &mut Pass<'_, '_>,
         arrival: &Arrival<'_>,
@@ -77,19 +93,6 @@ impl Engine {
         if !self.tables.pit(entry).state.watched {
             return Told { announced, waits_until: None };
         }
-        self.tell_strategy(pass, arrival, data, hashes, entry, announced)
-    }
-
-    #[inline(never)]
-    fn tell_strategy(
-        &mut self,
-        pass: &mut Pass<'_, '_>,
-        arrival: &Arrival<'_>,
-        data: &Data<'_>,
-        hashes: &NameHashes,
-        entry: PitId,
-        announced: Option<(PacketRef, u16)>,
-    ) -> Told {
         let parent_hash = hashes.prefix_hash(hashes.components().saturating_sub(1));
         let mut answer = Answer {
             now: pass.now,
