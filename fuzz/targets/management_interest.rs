@@ -208,6 +208,12 @@ impl Node {
                     self.command_done(ticket, known.ok_or_else(not_found));
                 }
                 Effect::Fib(changes) => changes.into_iter().for_each(|change| self.change_fib(change)),
+                Effect::Announcements(announcements) => {
+                    for (prefix, announcement) in announcements {
+                        let data = Data::parse(&announcement).expect("only what was read is handed on");
+                        assert!(prefix.as_name().is_prefix_of(&data.name()));
+                    }
+                }
                 Effect::NewNextHops(prefixes) => {
                     for (prefix, face) in prefixes {
                         let entry = self.fib.get(&prefix).expect("a new next hop belongs to a FIB entry");
