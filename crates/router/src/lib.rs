@@ -37,7 +37,7 @@ mod worker;
 
 pub use config::{DEFAULT_PORT, RouterConfig, StartError};
 /// Types of the settings.
-pub use namewire_management::{AnnouncementPolicy, ReadvertiseConfig};
+pub use namewire_management::ReadvertiseConfig;
 pub use namewire_tables::{CsPolicy, PageSize};
 pub use router_drop::RouterDrop;
 pub use startup::{Router, RouterHandle};

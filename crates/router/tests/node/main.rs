@@ -9,6 +9,6 @@ mod floods;
 mod links;
 mod readvertise;
 mod routing_daemon;
-mod trust;
 mod self_learning;
+mod trust;
 mod worker_totals;

@@ -1,18 +1,20 @@
 //! Self-learning between two routers on sockets: announce, discover, learn, hand on, forget.
 
-use crate::application::{Application, eventually, name, start_with};
+use crate::application::{Application, eventually, name, start, start_with};
+use namewire_management::trust_config::RulesOrAny;
 use namewire_packet::{
     DataBuilder, Name, Nonce, SignedInterestFields,
     nfd::{ControlParameters, ControlResponse, RibEntry, origin, prefix_announcement::announce_with_digest},
 };
-use namewire_router::{AnnouncementPolicy, RouterHandle};
+use namewire_router::RouterHandle;
 use std::time::SystemTime;
 
 const PREFIX: &str = "/learned";
 const STRATEGY: &str = "/localhost/nfd/strategy/self-learning";
 
-fn believing(workers: usize, announcements: AnnouncementPolicy) -> (RouterHandle, tempfile::TempDir) {
-    start_with(workers, |config| config.announcements = announcements)
+/// A router that believes everybody's announcements.
+fn believing(workers: usize) -> (RouterHandle, tempfile::TempDir) {
+    start_with(workers, |config| config.trust.prefix_announcement = Some(RulesOrAny::Any))
 }
 
 /// Gives a router its strategy and a face to the other; the face.
@@ -59,8 +61,8 @@ fn exchange(consumer: &mut Application, producer: &mut Application, uri: &str) {
 #[test]
 fn a_route_is_learned_over_udp_and_lost_with_its_producer() {
     for workers in [1, 4] {
-        let (near, _near_directory) = believing(workers, AnnouncementPolicy::Anybody);
-        let (far, _far_directory) = believing(workers, AnnouncementPolicy::LocalApplications);
+        let (near, _near_directory) = believing(workers);
+        let (far, _far_directory) = start(workers);
         let (mut near_operator, mut far_operator) = (Application::connect(&near), Application::connect(&far));
         let to_far = prepare(&mut near_operator, &far).face_id.unwrap();
         prepare(&mut far_operator, &near);
@@ -88,8 +90,8 @@ fn a_route_is_learned_over_udp_and_lost_with_its_producer() {
 /// Secure by default: what the network announces is not believed, but Data flows.
 #[test]
 fn without_configuration_nothing_is_learned() {
-    let (near, _near_directory) = believing(2, AnnouncementPolicy::default());
-    let (far, _far_directory) = believing(2, AnnouncementPolicy::default());
+    let (near, _near_directory) = start(2);
+    let (far, _far_directory) = start(2);
     let (mut near_operator, mut far_operator) = (Application::connect(&near), Application::connect(&far));
     prepare(&mut near_operator, &far);
     prepare(&mut far_operator, &near);
