@@ -82,6 +82,14 @@ def main() -> int:
         made += write("nfd_tlv", f"face-uri-{index}", uri.encode())
     for index, vector in enumerate(vectors["fragment_sets"]):
         made += write("link_service", f"fragments-{index}", MTU + frames([packets[name] for name in vector["fragments"]]))
+    sizes = b"".join(size.to_bytes(2, "big") for size in (10, 300, 700, 1100) * 5)
+    made += write("reliability", "quiet-channel", bytes([0, 0, 20]) + sizes)
+    made += write("reliability", "lossy-channel", bytes([0, 60, 20]) + sizes + bytes([0, 255, 255, 16, 100]) * 200)
+    made += write("reliability", "first-three-lost", bytes([0, 0, 20]) + sizes + bytes(600))
+    # Sends, time, pumps; Acks of later ones; fragments of packets never completed; a frame of the vectors.
+    made += write("reliability", "hostile", bytes([1, 200]) + bytes([0xF9, 31, 64, 0, 39, 16, 2, 0, 0, 0x24, 0, 30]) * 20
+                  + bytes([0xFD, 0, 1, 0xFE, 31, 0, 3, 0, 0]) * 20
+                  + bytes([7]) + len(packets["L-cxx-reliable"]).to_bytes(2, "big") + packets["L-cxx-reliable"])
     made += write("link_service", "flood", MTU + frames([b"\0" * 1000] * 3, 0x40))
     for vector in vectors["captured_commands"]:
         made += write("management_interest", vector["id"], frames([packets[vector["id"]]], RAW_INTEREST))

@@ -22,9 +22,9 @@ use namewire_packet::{
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
 const REASSEMBLY_OCTETS: usize = 32 * 1024;
-/// Sixteen messages in progress and a spare, each with a buffer that may have grown by
+/// Sixteen messages in progress and sixteen spare, each with a buffer that may have grown by
 /// doubling to twice the largest packet and 400 piece records; the assembled packet; scratch.
-const HELD_BYTES_MAX: usize = 17 * (2 * MAX_PACKET_BYTES + 512 * 8 + 512) + 4 * MAX_PACKET_BYTES;
+const HELD_BYTES_MAX: usize = 32 * (2 * MAX_PACKET_BYTES + 512 * 8 + 512) + 4 * MAX_PACKET_BYTES;
 const CLOCK_STEP_NS: u64 = 50_000_000;
 const FLOOD_FRAGMENTS: u64 = 40;
 
@@ -96,7 +96,7 @@ fn check_packet(packet: &[u8]) {
 fn send_and_receive(headers: &LpHeaders, packet: &[u8], mtu: usize) {
     let options = LinkOptions { fragmentation: true, mtu, ..LinkOptions::default() };
     let mut frames = Vec::new();
-    let sent = LinkService::new(options).encode(headers, packet, |header, piece| {
+    let sent = LinkService::new(options).encode(0, headers, packet, |header, piece| {
         frames.push([header, piece].concat());
     });
     match sent {

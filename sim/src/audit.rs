@@ -93,15 +93,7 @@ impl Network {
     fn link_total(&self, node: NodeId) -> LinkCounters {
         let mut total = LinkCounters::default();
         for counters in self.all_face_counters(node) {
-            total.in_interests += counters.in_interests;
-            total.in_data += counters.in_data;
-            total.in_nacks += counters.in_nacks;
-            total.out_interests += counters.out_interests;
-            total.out_data += counters.out_data;
-            total.out_nacks += counters.out_nacks;
-            for (sum, drops) in total.drops.iter_mut().zip(counters.drops) {
-                *sum += drops;
-            }
+            total.merge(counters);
         }
         total
     }

@@ -30,6 +30,8 @@ pub struct LinkOptions {
     pub queue_bytes: u64,
     /// Largest frame, in octets: where the link service cuts packets.
     pub mtu: usize,
+    /// Both ends acknowledge frames and send lost ones again.
+    pub reliability: bool,
 }
 
 impl Default for LinkOptions {
@@ -45,6 +47,7 @@ impl Default for LinkOptions {
             bandwidth_bits_per_s: None,
             queue_bytes: 256 * 1024,
             mtu: 1452,
+            reliability: false,
         }
     }
 }

@@ -7,6 +7,8 @@
 //! Cost: one heap operation per event; memory grows with what is on its way.
 //! Limit: [`Network::set_event_limit`], so that a network that never rests fails instead of hanging.
 
+mod recovery;
+
 use crate::application::{AppIo, Application};
 use crate::event_queue::EventQueue;
 use crate::link::{LinkDirection, LinkLoss, LinkOptions, LinkTally};
@@ -14,7 +16,7 @@ use crate::node::{Decided, Inbound, Node, NodeId, NodeOptions, Outbound, packet_
 use crate::trace::{Trace, TraceEvent, TraceKind};
 use fastrand::Rng;
 use namewire_engine::{Counters, Engine, FaceId, FaceScope};
-use namewire_faces::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkService, Received};
+use namewire_faces::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkPolicy, LinkService, Received};
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::{MAX_PACKET_BYTES, NameBuf};
 use std::any::Any;
@@ -81,6 +83,8 @@ struct LinkEnd {
     service: LinkService,
     /// When a call of the service's `expire` is scheduled.
     expire_at_ns: u64,
+    /// When a call of the service's `pump` is scheduled.
+    pump_at_ns: u64,
 }
 
 /// `directions[i]` leads away from `ends[i]`.
@@ -112,6 +116,7 @@ enum Event {
     ApplicationSends(AppId, LpHeaders, Vec<u8>),
     FrameArrives { at: End, frame: Rc<[u8]>, name: Option<Rc<NameBuf>> },
     ExpireFragments(End),
+    PumpLink(End),
     RunBatch(NodeId, u8),
     RunTimers(NodeId, u8),
     Act(Box<dyn FnOnce(&mut Network)>),
@@ -171,7 +176,9 @@ impl Network {
     pub fn connect(&mut self, a: NodeId, b: NodeId, options: LinkOptions) -> Connection {
         let face_a = self.nodes[a.0].add_face(FaceScope::NonLocal, true);
         let face_b = self.nodes[b.0].add_face(FaceScope::NonLocal, true);
-        let service = LinkServiceOptions { fragmentation: true, mtu: options.mtu, ..LinkServiceOptions::default() };
+        let policy = LinkPolicy { reliability: options.reliability, ..LinkPolicy::default() };
+        let service =
+            LinkServiceOptions { fragmentation: true, mtu: options.mtu, policy, ..LinkServiceOptions::default() };
         let link = self.add_link([Place::Face(a, face_a), Place::Face(b, face_b)], options, service);
         self.face_ends[a.0].push(End(link, 0));
         self.face_ends[b.0].push(End(link, 1));
@@ -196,7 +203,12 @@ impl Network {
     fn add_link(&mut self, places: [Place; 2], options: LinkOptions, service: LinkServiceOptions) -> LinkId {
         let id = LinkId(self.links.len());
         let directions = [0, 1].map(|direction| LinkDirection::new(options, self.sub_seed(b'l', 2 * id.0 + direction)));
-        let ends = places.map(|place| LinkEnd { place, service: LinkService::new(service), expire_at_ns: u64::MAX });
+        let ends = places.map(|place| LinkEnd {
+            place,
+            service: LinkService::new(service),
+            expire_at_ns: u64::MAX,
+            pump_at_ns: u64::MAX,
+        });
         self.links.push(Link { ends, directions });
         id
     }
@@ -270,6 +282,7 @@ impl Network {
             }
             Event::FrameArrives { at, frame, name } => self.frame_arrives(at, &frame, name),
             Event::ExpireFragments(end) => self.expire_fragments(end),
+            Event::PumpLink(end) => self.pump_link(end),
             Event::RunBatch(node, worker) => {
                 let now_ns = self.now_ns();
                 let decided = self.nodes[node.0].run_batch(worker, now_ns, &mut self.trace);
@@ -329,14 +342,25 @@ impl Network {
         self.record_at(end, TraceKind::Sent, name.clone());
         let now_ns = self.now_ns();
         let mut frames: Vec<Rc<[u8]>> = Vec::new();
-        let Link { ends, directions } = &mut self.links[end.0.0];
-        let encoded = ends[end.1].service.encode(headers, packet, |header, slice| {
+        let service = &mut self.links[end.0.0].ends[end.1].service;
+        let encoded = service.encode(now_ns, headers, packet, |header, slice| {
             frames.push([header, slice].concat().into());
         });
+        self.send_frames(end, frames, &name);
+        if let Err(reason) = encoded {
+            self.record_at(end, TraceKind::LinkDropped(reason), name);
+        }
+        self.schedule_pump(end);
+    }
+
+    /// Gives frames to the link; `name` is that of their packet, if they are of one.
+    fn send_frames(&mut self, end: End, frames: Vec<Rc<[u8]>>, name: &Option<Rc<NameBuf>>) {
+        let now_ns = self.now_ns();
+        let direction = &mut self.links[end.0.0].directions[end.1];
         let mut losses: Vec<LinkLoss> = Vec::new();
         for frame in frames {
             self.trace.digest_frame(&frame);
-            match directions[end.1].send(now_ns, frame.len()) {
+            match direction.send(now_ns, frame.len()) {
                 Ok(arrivals) => {
                     for at_ns in [Some(arrivals.first_ns), arrivals.second_ns].into_iter().flatten() {
                         let (frame, name) = (Rc::clone(&frame), name.clone());
@@ -348,9 +372,6 @@ impl Network {
         }
         for loss in losses {
             self.record_at(end, TraceKind::LinkLost(loss), name.clone());
-        }
-        if let Err(reason) = encoded {
-            self.record_at(end, TraceKind::LinkDropped(reason), name);
         }
     }
 
@@ -377,6 +398,7 @@ impl Network {
             self.record_at(at, TraceKind::LinkDropped(LinkDrop::ReassemblyEvicted), None);
         }
         self.schedule_expiry(at);
+        self.schedule_pump(at);
         let Some((headers, packet)) = received else { return };
         match place {
             Place::Face(node, face) => self.router_receives(at, node, face, headers, packet),

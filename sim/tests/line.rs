@@ -173,3 +173,20 @@ fn prefix_interests_are_satisfied_at_any_number_of_workers_without_tokens_from_t
         assert_eq!(line.net.audit(), Vec::<String>::new());
     }
 }
+
+#[test]
+fn reliability_leaves_nothing_for_the_consumer_to_ask_again() {
+    let run = |reliability| {
+        let link = LinkOptions { loss: 0.05, reliability, ..lossy() };
+        let mut line = line(5, &NodeOptions::default(), link, Producer::of_content(7000, 10_000));
+        let consumer = line.net.attach(line.nodes[0], Consumer::new(names("/p", 1000), ConsumerOptions::default()));
+        assert_eq!(line.net.run_for(60 * SECOND_NS), RunEnd::Idle);
+        assert_eq!(line.net.audit(), Vec::<String>::new());
+        let asked = line.net.application::<Consumer>(consumer.app);
+        assert_eq!((asked.tally().interests, asked.tally().damaged), (1000, 0));
+        asked.satisfied()
+    };
+    assert_eq!(run(true), 1000);
+    let without = run(false);
+    assert!(without < 800, "{without} of 1000 come through 24 frames without loss");
+}

@@ -25,11 +25,19 @@ use std::os::fd::AsFd;
 
 use namewire_packet::FaceId;
 
+use crate::LinkDrop;
 use crate::buffer_pool::BufferPool;
 use crate::sys::{self, MAX_MESSAGE_OCTETS, MAX_SEGMENTS, Outgoing};
 
 /// Queue slots that a drained socket keeps, so that usual batches allocate nothing.
 const KEPT_QUEUE_SLOTS: usize = 256;
+
+/// What ICMP says of a datagram, on a connected socket: the kernel reports it once, to whoever asks
+/// next.
+const REPORTED_LATER: [rustix::io::Errno; 4] = {
+    use rustix::io::Errno;
+    [Errno::CONNREFUSED, Errno::MSGSIZE, Errno::HOSTUNREACH, Errno::NETUNREACH]
+};
 
 pub(crate) struct DatagramSocket {
     pub(crate) socket: UdpSocket,
@@ -104,7 +112,7 @@ impl DatagramSocket {
 
     /// Sends as much as the kernel takes; sets `is_blocked` if it does not take all. Calls
     /// `failed` for each datagram that was given up.
-    pub(crate) fn flush(&mut self, pool: &mut BufferPool, mut failed: impl FnMut(FaceId)) {
+    pub(crate) fn flush(&mut self, pool: &mut BufferPool, mut failed: impl FnMut(FaceId, LinkDrop)) {
         self.is_blocked = false;
         let mut attempt = Attempt::Runs;
         while let Some(first_octets) = self.queue.front().map(|first| first.len) {
@@ -150,18 +158,34 @@ impl DatagramSocket {
 
     /// After an error that concerns the first run: what to try next. Calls `failed` for what
     /// was given up.
-    fn retry_or_give_up(&mut self, error: &io::Error, attempt: Attempt, failed: &mut impl FnMut(FaceId)) -> Attempt {
+    fn retry_or_give_up(
+        &mut self,
+        error: &io::Error,
+        attempt: Attempt,
+        failed: &mut impl FnMut(FaceId, LinkDrop),
+    ) -> Attempt {
+        use rustix::io::Errno;
+        let errno = Errno::from_io_error(error);
+        let reason = if errno == Some(Errno::MSGSIZE) { LinkDrop::DatagramTooLarge } else { LinkDrop::SendFailed };
         let run = run_length(self.queue.make_contiguous(), self.run_datagram_octets_max);
         match attempt {
-            // The peer's refusal of an earlier datagram is reported on this one, which was not
-            // sent: try it once more.
-            Attempt::Runs if error.kind() == io::ErrorKind::ConnectionRefused => return Attempt::RunsAgain,
+            // What became of an earlier datagram (its port is closed, its path is narrower than
+            // thought) is reported on this one, which was not sent: try it once more. By then
+            // the kernel knows the path, and fragments what does not fit.
+            Attempt::Runs if errno.is_some_and(|errno| REPORTED_LATER.contains(&errno)) => return Attempt::RunsAgain,
             Attempt::Runs | Attempt::RunsAgain if run > 1 && may_refuse_runs(error) => return Attempt::FirstAlone,
             // One destination and one reason for all of a run.
-            Attempt::Runs | Attempt::RunsAgain => self.queue.drain(..run).for_each(|queued| failed(queued.face)),
-            Attempt::FirstAlone => self.queue.drain(..1).for_each(|queued| failed(queued.face)),
+            Attempt::Runs | Attempt::RunsAgain => {
+                self.queue.drain(..run).for_each(|queued| failed(queued.face, reason))
+            }
+            Attempt::FirstAlone => self.queue.drain(..1).for_each(|queued| failed(queued.face, reason)),
         }
         Attempt::Runs
+    }
+
+    /// Octets queued, the kernel's included.
+    pub(crate) fn waiting_octets(&self) -> u64 {
+        self.queued_octets() as u64 + sys::unsent_octets(self.socket.as_fd(), false)
     }
 
     /// Forgets what is queued for a face that goes.
@@ -260,8 +284,8 @@ mod tests {
         }
         assert_eq!(socket.queued_octets(), 20);
         let mut failed = Vec::new();
-        socket.flush(&mut pool, |face| failed.push(face));
-        assert_eq!(failed, [FaceId(2), FaceId(2)]);
+        socket.flush(&mut pool, |face, reason| failed.push((face, reason)));
+        assert_eq!(failed, [(FaceId(2), LinkDrop::SendFailed); 2]);
         assert_eq!(socket.queued_octets(), 0);
         assert_eq!([next(&receiver), next(&receiver)], [b"face\x01".to_vec(), b"face\x03".to_vec()]);
         assert_eq!(socket.run_datagram_octets_max, sender().run_datagram_octets_max, "it was not the run's fault");
@@ -276,12 +300,30 @@ mod tests {
         for i in 0..10 {
             socket.queue(FaceId(1), Some(address), b"", &text(i), &mut pool);
         }
-        socket.flush(&mut pool, |_| panic!("given up"));
+        socket.flush(&mut pool, |_, _| panic!("given up"));
         assert_eq!(socket.run_datagram_octets_max, 59, "smaller ones have not been refused yet");
         for i in 0..10 {
             assert_eq!(next(&receiver), text(i));
         }
         assert_eq!(socket.queued_octets(), 0);
+    }
+
+    #[test]
+    fn what_the_path_does_not_take_is_tried_again_and_then_counted() {
+        let (mut socket, mut pool) = (sender(), BufferPool::default());
+        for size in [1400, 1400, 9] {
+            socket.queue(FaceId(1), None, b"", &vec![0; size], &mut pool);
+        }
+        let too_large = io::Error::from_raw_os_error(libc::EMSGSIZE);
+        let mut failed = Vec::new();
+        let mut next =
+            |attempt| socket.retry_or_give_up(&too_large, attempt, &mut |face, reason| failed.push((face, reason)));
+        // It may be the report on an earlier datagram; then the fault of the run; then its own.
+        assert!(next(Attempt::Runs) == Attempt::RunsAgain);
+        assert!(next(Attempt::RunsAgain) == Attempt::FirstAlone);
+        assert!(next(Attempt::FirstAlone) == Attempt::Runs);
+        assert_eq!(failed, [(FaceId(1), LinkDrop::DatagramTooLarge)]);
+        assert_eq!(socket.queue.len(), 2, "the others have their own chance");
     }
 
     #[test]
@@ -322,7 +364,7 @@ mod tests {
         assert_eq!(socket.octets, b"twothreefour");
         assert_eq!(socket.queued_octets(), 12);
         socket.forget_face(FaceId(3));
-        socket.flush(&mut pool, |_| panic!("refused"));
+        socket.flush(&mut pool, |_, _| panic!("refused"));
         assert_eq!([next(&receiver), next(&receiver)], [b"two".to_vec(), b"four".to_vec()]);
         assert!(!socket.is_blocked);
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use namewire_packet::MAX_PACKET_BYTES;
 
-use crate::FaceIdAllocator;
 use crate::reassembly::DEFAULT_REASSEMBLY_OCTETS;
+use crate::{FaceIdAllocator, LinkPolicy};
 
 /// Settings of one worker's sockets.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct DriverConfig {
     pub udp_offload: bool,
     /// Octets of unfinished fragmented packets per face. Default 64 KiB.
     pub reassembly_octets: usize,
+    /// Reliability and congestion marks of new stream and UDP faces. Default none.
+    pub link_policy: LinkPolicy,
     /// Faces of this worker at most. Default 16384.
     pub max_faces: usize,
     /// Where ids of on-demand UDP faces come from: one sequence for the whole router.
@@ -48,6 +50,7 @@ impl Default for DriverConfig {
             udp_mtu: MAX_PACKET_BYTES,
             udp_offload: true,
             reassembly_octets: DEFAULT_REASSEMBLY_OCTETS,
+            link_policy: LinkPolicy::default(),
             max_faces: 16384,
             face_ids: FaceIdAllocator::new(),
         }

@@ -13,6 +13,7 @@ use namewire_packet::lp::{self, LinkFields, LpHeaders};
 
 use crate::LinkDrop;
 use crate::reassembly::MAX_FRAGMENTS;
+use crate::reliability::FrameOut;
 
 /// Octets kept free for the link fields of a fragment: ten for each of LpPacket,
 /// Sequence, FragIndex, FragCount and Fragment (NFD `lp-fragmenter.cpp`).
@@ -28,15 +29,23 @@ impl Fragmenter {
         Fragmenter { next_sequence: first_sequence }
     }
 
-    /// Emits the fragments of `packet` in order, each as (link header, slice of `packet`).
-    /// Nothing is emitted if the MTU is too small for it.
+    /// A sequence number for the next frame.
+    pub(crate) fn next_sequence(&mut self) -> u64 {
+        let sequence = self.next_sequence;
+        self.next_sequence = sequence.wrapping_add(1);
+        sequence
+    }
+
+    /// Hands out the fragments of `packet` in order, each as a frame that lacks only the fields of
+    /// reliability; `mtu` is what they leave. First says how many there are. Nothing is handed out
+    /// if the MTU is too small.
     pub(crate) fn split(
         &mut self,
         (headers, announcement): (&LpHeaders, Option<&[u8]>),
         packet: &[u8],
         mtu: usize,
         scratch: &mut Vec<u8>,
-        emit: &mut impl FnMut(&[u8], &[u8]),
+        mut hand_out: impl FnMut(u64, FrameOut<'_>, &mut Vec<u8>),
     ) -> Result<(), LinkDrop> {
         let room = mtu.checked_sub(FRAGMENT_ROOM).filter(|&room| room > 0);
         let room = room.ok_or(LinkDrop::PacketTooLarge)?;
@@ -54,16 +63,13 @@ impl Fragmenter {
         let no_headers = LpHeaders::default();
         for (frag_index, payload) in std::iter::once(first).chain(rest.chunks(room)).enumerate() {
             let link = LinkFields {
-                sequence: Some(self.next_sequence),
+                sequence: Some(self.next_sequence()),
                 fragment: Some((frag_index as u64, frag_count)),
                 prefix_announcement: announcement.filter(|_| frag_index == 0),
                 ..LinkFields::default()
             };
-            self.next_sequence = self.next_sequence.wrapping_add(1);
             let headers = if frag_index == 0 { headers } else { &no_headers };
-            scratch.clear();
-            lp::write_headers(scratch, headers, &link, payload.len());
-            emit(scratch, payload);
+            hand_out(frag_count, FrameOut { headers, link, payload }, scratch);
         }
         Ok(())
     }

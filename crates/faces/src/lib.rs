@@ -3,8 +3,8 @@
 //! Two halves, which can be read apart:
 //!
 //! * **The link service**, sans-IO: [`LinkService`] turns frames into network
-//!   packets and back ([`reassembly`], [`fragmentation`]). The simulator uses it
-//!   as it is.
+//!   packets and back ([`reassembly`], [`fragmentation`], [`reliability`],
+//!   [`congestion`]). The simulator uses it as it is.
 //! * **Sockets**: [`SocketDriver`] owns every socket of one worker thread and
 //!   sleeps on all of them at once. One file per transport says what is special
 //!   about it: [`unix`], [`tcp`], [`udp`].
@@ -13,6 +13,7 @@
 //! [`FaceEvent`]. `sys` and `peer_credentials` are the only files with `unsafe`.
 
 mod buffer_pool;
+pub mod congestion;
 mod datagram_socket;
 pub mod driver_config;
 pub mod face_counters;
@@ -20,10 +21,12 @@ pub mod face_event;
 pub mod face_info;
 pub mod face_uri;
 pub mod fragmentation;
+mod legality;
 pub mod link_drop;
 pub mod link_service;
 mod peer_credentials;
 pub mod reassembly;
+pub mod reliability;
 pub mod rx_arena;
 pub mod socket_driver;
 pub mod stream;
@@ -33,6 +36,7 @@ pub mod udp;
 pub mod unix;
 mod waker;
 
+pub use congestion::LinkPolicy;
 pub use driver_config::DriverConfig;
 pub use face_counters::{FaceCounters, LinkCounters};
 pub use face_event::{AddFaceError, CloseReason, FaceEvent};

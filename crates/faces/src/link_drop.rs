@@ -68,13 +68,24 @@ pub enum LinkDrop {
     FaceDown,
     /// No such face. A race with its removal.
     NoSuchFace,
-    /// The kernel refused the datagram (unreachable, too big, not permitted). Network or configuration.
+    /// The kernel refused the datagram (unreachable, not permitted). Network or configuration.
     SendFailed,
+    /// The datagram exceeds what the path takes. Configuration: the face's MTU is too large.
+    DatagramTooLarge,
+    /// This frame was received before; it is acknowledged again. The Ack was lost, or late.
+    DuplicateSequence,
+    /// A packet was given up: one of its frames was sent four times without an Ack. Loss, or a peer
+    /// without reliability.
+    RetransmissionsExhausted,
+    /// A packet that was sent lost its protection to newer ones. More is under way than may be kept.
+    UnacknowledgedEvicted,
+    /// A frame was passed on without being acknowledged: too many Acks wait. Flood.
+    AcksFull,
 }
 
 impl LinkDrop {
     /// Every reason, in declaration order: `ALL[r as usize] == r`.
-    pub const ALL: [LinkDrop; 31] = [
+    pub const ALL: [LinkDrop; 36] = [
         LinkDrop::MalformedElement,
         LinkDrop::TruncatedElement,
         LinkDrop::TrailingOctets,
@@ -106,6 +117,11 @@ impl LinkDrop {
         LinkDrop::FaceDown,
         LinkDrop::NoSuchFace,
         LinkDrop::SendFailed,
+        LinkDrop::DatagramTooLarge,
+        LinkDrop::DuplicateSequence,
+        LinkDrop::RetransmissionsExhausted,
+        LinkDrop::UnacknowledgedEvicted,
+        LinkDrop::AcksFull,
     ];
 
     /// Number of reasons.
@@ -145,6 +161,11 @@ impl LinkDrop {
             LinkDrop::FaceDown => "face_down",
             LinkDrop::NoSuchFace => "no_such_face",
             LinkDrop::SendFailed => "send_failed",
+            LinkDrop::DatagramTooLarge => "datagram_too_large",
+            LinkDrop::DuplicateSequence => "duplicate_sequence",
+            LinkDrop::RetransmissionsExhausted => "retransmissions_exhausted",
+            LinkDrop::UnacknowledgedEvicted => "unacknowledged_evicted",
+            LinkDrop::AcksFull => "acks_full",
         }
     }
 }

@@ -11,24 +11,35 @@
 //! (NDNLPv2 §1). The inside of the network packet is not looked at: only that it is
 //! one Interest or Data element that exactly fills its frame or Fragment.
 //!
+//! Reliability ([`crate::reliability`]) and congestion marks ([`crate::congestion`]) are off unless
+//! a [`LinkPolicy`] turns them on; off, TxSequence and Ack are ignored.
+//!
 //! Differences from NFD, all on purpose: a PitToken is kept on Data and on Nacks,
 //! because our own tokens come back on them and downstream tokens are echoed on
-//! them; reliability (§5) is not implemented, so TxSequence and Ack are ignored.
+//! them; a congestion mark stands on the packet, not on each fragment; a packet that fits the MTU
+//! as it is goes in one frame, where NFD keeps room for fields that it may not need.
 //!
 //! A PrefixAnnouncement travels in front of its Data, in the same octets: see
 //! [`LpHeaders::announcement_bytes`]. Of a fragmented Data, both together are at most 8800 octets.
 
-use namewire_packet::lp::{self, LinkFields, LpHeaders, LpPacket};
-use namewire_packet::tlv::{self, types};
+mod encoding;
+
+use namewire_packet::lp::{LpHeaders, LpPacket};
+use namewire_packet::tlv::types;
 use namewire_packet::{MAX_PACKET_BYTES, PacketError};
 
+use crate::congestion::CongestionMarker;
 use crate::fragmentation::Fragmenter;
+use crate::legality::check_headers;
+pub use crate::legality::check_shape;
 use crate::reassembly::Reassembler;
 use crate::reassembly::{DEFAULT_REASSEMBLY_OCTETS, Envelope, FragmentIn, MAX_FRAGMENTS};
-use crate::{LinkCounters, LinkDrop};
+use crate::reliability::Reliability;
+use crate::{LinkCounters, LinkDrop, LinkPolicy};
 
-/// Most octets of all link headers but an announcement.
-const HEADER_OCTETS_MAX: usize = 128;
+/// Octets that each of reliability and congestion marking takes from the MTU of fragments
+/// (NDNLPv2 §2): NFD cuts there.
+const RESERVED_OCTETS: usize = 12;
 
 /// Settings of one link service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +54,8 @@ pub struct LinkOptions {
     pub reassembly_octets: usize,
     /// Sequence number of the first fragment sent; any number will do.
     pub first_sequence: u64,
+    /// Reliability and congestion marks. Default: none.
+    pub policy: LinkPolicy,
 }
 
 impl Default for LinkOptions {
@@ -53,6 +66,7 @@ impl Default for LinkOptions {
             local_fields: false,
             reassembly_octets: DEFAULT_REASSEMBLY_OCTETS,
             first_sequence: 0,
+            policy: LinkPolicy::default(),
         }
     }
 }
@@ -87,6 +101,9 @@ pub struct LinkService {
     options: LinkOptions,
     reassembler: Reassembler,
     fragmenter: Fragmenter,
+    /// N.B. boxed: most links have none.
+    reliability: Option<Box<Reliability>>,
+    congestion: CongestionMarker,
     counters: LinkCounters,
     peer_speaks_lp: bool,
     scratch: Vec<u8>,
@@ -103,14 +120,18 @@ enum Accepted {
 impl LinkService {
     /// A link on which nothing was said yet.
     pub fn new(options: LinkOptions) -> Self {
-        LinkService {
+        let mut link = LinkService {
             options: LinkOptions { mtu: options.mtu.min(MAX_PACKET_BYTES), ..options },
             reassembler: Reassembler::new(options.reassembly_octets),
             fragmenter: Fragmenter::new(options.first_sequence),
+            reliability: None,
+            congestion: CongestionMarker::default(),
             counters: LinkCounters::default(),
             peer_speaks_lp: false,
             scratch: Vec::new(),
-        }
+        };
+        link.set_policy(options.policy);
+        link
     }
 
     /// Takes one frame: a datagram, or one element of a stream. Counts what it was.
@@ -137,54 +158,39 @@ impl LinkService {
         })
     }
 
-    /// Hands out the frames of one network packet as (header octets, slice of `packet`);
-    /// each call of `emit` is one frame. A packet that needs no header goes bare.
-    /// IncomingFaceId goes out only with local fields on; NextHopFaceId and CachePolicy,
-    /// which only applications set, never do (NDNLPv2 §4).
-    pub fn encode(
-        &mut self,
-        headers: &LpHeaders,
-        packet: &[u8],
-        mut emit: impl FnMut(&[u8], &[u8]),
-    ) -> Result<(), LinkDrop> {
-        let announcement = headers.announcement(packet);
-        let packet = headers.packet(packet);
-        // The Data matters more: it goes alone if both do not fit into what a peer takes.
-        let announcement =
-            announcement.filter(|octets| octets.len() + packet.len() + HEADER_OCTETS_MAX <= MAX_PACKET_BYTES);
-        let headers = LpHeaders {
-            announcement_bytes: announcement.map_or(0, |octets| octets.len() as u16),
-            ..self.headers_to_send(headers)
-        };
-        let mut out_octets = 0;
-        let mut count_and_emit = |header: &[u8], slice: &[u8]| {
-            out_octets += (header.len() + slice.len()) as u64;
-            emit(header, slice);
-        };
-        self.scratch.clear();
-        if !headers.is_empty() {
-            let link = LinkFields { prefix_announcement: announcement, ..LinkFields::default() };
-            lp::write_headers(&mut self.scratch, &headers, &link, packet.len());
+    /// Changes reliability and congestion marks. What is under way stays if reliability was on.
+    pub fn set_policy(&mut self, policy: LinkPolicy) {
+        self.options.policy = policy;
+        match (&mut self.reliability, policy.reliability) {
+            (reliability @ None, true) => *reliability = Some(Box::default()),
+            (reliability, false) => *reliability = None,
+            (Some(_), true) => {}
         }
-        let sent = if self.scratch.len() + packet.len() <= self.options.mtu {
-            count_and_emit(&self.scratch, packet);
-            Ok(())
-        } else if self.options.fragmentation && packet.len() <= MAX_PACKET_BYTES {
-            let (mtu, scratch) = (self.options.mtu, &mut self.scratch);
-            self.fragmenter.split((&headers, announcement), packet, mtu, scratch, &mut count_and_emit)
-        } else {
-            Err(LinkDrop::PacketTooLarge)
-        };
-        self.counters.out_octets += out_octets;
-        match sent {
-            Err(reason) => self.counters.count_drop(reason),
-            Ok(()) if headers.nack.is_some() => self.counters.out_nacks += 1,
-            Ok(()) if packet.first() == Some(&(types::INTEREST as u8)) => {
-                self.counters.out_interests += 1;
-            }
-            Ok(()) => self.counters.out_data += 1,
+        self.reassembler.set_reliable(policy.reliability);
+        self.congestion = CongestionMarker::new(&policy);
+    }
+
+    /// Forgets what was under way: the connection is gone, and the next one begins anew.
+    pub fn restart(&mut self) {
+        if let Some(reliability) = &mut self.reliability {
+            **reliability = Reliability::default();
         }
-        sent
+    }
+
+    /// True if frames are acknowledged and sent again.
+    pub fn is_reliable(&self) -> bool {
+        self.reliability.is_some()
+    }
+
+    /// True if marks depend on the length of the send queue, which
+    /// [`LinkService::note_queue_length`] should tell before the next packet.
+    pub fn wants_queue_length(&self, now_ns: u64) -> bool {
+        self.congestion.wants_queue_length(now_ns)
+    }
+
+    /// Takes note of the octets that wait to be sent, the kernel's included.
+    pub fn note_queue_length(&mut self, now_ns: u64, octets: u64) {
+        self.congestion.note_queue_length(now_ns, octets);
     }
 
     /// True once the peer has sent an LpPacket, so that it understands link headers.
@@ -195,6 +201,17 @@ impl LinkService {
     /// When [`LinkService::expire`] has something to do.
     pub fn next_deadline_ns(&self) -> Option<u64> {
         self.reassembler.next_deadline_ns()
+    }
+
+    /// When [`LinkService::pump`] has Acks to emit.
+    pub fn acks_due_ns(&self) -> Option<u64> {
+        self.reliability.as_ref()?.acks_due_ns()
+    }
+
+    /// When [`LinkService::pump`] has something to emit again; a time that has passed if it has
+    /// already.
+    pub fn retransmission_due_ns(&mut self) -> Option<u64> {
+        self.reliability.as_mut()?.retransmission_due_ns()
     }
 
     /// Gives up fragmented packets whose time is over, and counts them.
@@ -239,6 +256,9 @@ impl LinkService {
     fn accept_lp_packet(&mut self, now_ns: u64, frame: &[u8]) -> Result<Accepted, LinkDrop> {
         let lp = LpPacket::parse(frame).map_err(lp_drop)?;
         self.peer_speaks_lp = true;
+        if let Some(reliability) = &mut self.reliability {
+            reliability.receive(now_ns, &lp, &mut self.counters)?;
+        }
         let Some(fragment) = lp.fragment else {
             return Ok(Accepted::Idle);
         };
@@ -275,15 +295,6 @@ impl LinkService {
         }
     }
 
-    fn headers_to_send(&self, headers: &LpHeaders) -> LpHeaders {
-        LpHeaders {
-            incoming_face_id: headers.incoming_face_id.filter(|_| self.options.local_fields),
-            next_hop_face_id: None,
-            no_cache: false,
-            ..*headers
-        }
-    }
-
     fn count_received(&mut self, headers: &LpHeaders, packet_type: u32) {
         if headers.nack.is_some() {
             self.counters.in_nacks += 1;
@@ -302,64 +313,6 @@ fn carried_from(lp: &LpPacket<'_>) -> usize {
         Some(_) if lp.frag_index == 0 => lp.prefix_announcement_offset,
         _ => lp.fragment_offset,
     }
-}
-
-/// Checks that `frame` is exactly one Interest, Data or LpPacket element of at most
-/// 8800 octets, and returns its type. The value is not looked at.
-pub fn check_shape(frame: &[u8]) -> Result<u32, LinkDrop> {
-    if frame.len() > MAX_PACKET_BYTES {
-        return Err(LinkDrop::OversizeElement);
-    }
-    let size = match tlv::element_size(frame) {
-        Ok(Some(size)) => size,
-        Ok(None) => return Err(LinkDrop::TruncatedElement),
-        Err(_) => return Err(LinkDrop::MalformedElement),
-    };
-    if size > frame.len() {
-        return Err(LinkDrop::TruncatedElement);
-    }
-    if size < frame.len() {
-        return Err(LinkDrop::TrailingOctets);
-    }
-    match u32::from(frame[0]) {
-        known @ (types::INTEREST | types::DATA | types::LP_PACKET) => Ok(known),
-        _ => Err(LinkDrop::UnknownType),
-    }
-}
-
-/// NDNLPv2 §4, "Received": which header is legal on which packet. Returns the headers
-/// without those that a forwarder ignores.
-fn check_headers(envelope: &Envelope, packet: &[u8], options: &LinkOptions) -> Result<LpHeaders, LinkDrop> {
-    let is_interest = match check_shape(packet) {
-        Ok(types::INTEREST) => true,
-        Ok(types::DATA) => false,
-        Ok(_) => return Err(LinkDrop::NestedLpPacket),
-        Err(_) => return Err(LinkDrop::FragmentNotPacket),
-    };
-    let headers = LpHeaders { incoming_face_id: None, ..envelope.headers };
-    let is_nack = headers.nack.is_some();
-    if is_nack && !is_interest {
-        return Err(LinkDrop::NackWithoutInterest);
-    }
-    let is_plain_interest = is_interest && !is_nack;
-    if headers.next_hop_face_id.is_some() {
-        if !is_plain_interest {
-            return Err(LinkDrop::MisplacedNextHopFaceId);
-        }
-        if !options.local_fields {
-            return Err(LinkDrop::LocalFieldsOff);
-        }
-    }
-    if headers.no_cache && is_interest {
-        return Err(LinkDrop::MisplacedCachePolicy);
-    }
-    if headers.non_discovery && !is_plain_interest {
-        return Err(LinkDrop::MisplacedNonDiscovery);
-    }
-    if envelope.has_prefix_announcement && is_interest {
-        return Err(LinkDrop::MisplacedPrefixAnnouncement);
-    }
-    Ok(headers)
 }
 
 fn lp_drop(_: PacketError) -> LinkDrop {

@@ -10,7 +10,8 @@
 //!
 //! Limits, per face: [`MAX_FRAGMENTS`] per message, 8800 octets per message,
 //! [`MAX_MESSAGES`] messages and a number of octets in progress (the message that
-//! has waited longest gives way), [`TIMEOUT_NS`] since a message's last fragment.
+//! has waited longest gives way), [`TIMEOUT_NS`] since a message's last fragment. With
+//! reliability all [`MAX_MESSAGES`] may be of full size and wait for [`RELIABLE_TIMEOUT_NS`].
 
 use namewire_packet::MAX_PACKET_BYTES;
 use namewire_packet::lp::LpHeaders;
@@ -23,11 +24,18 @@ pub const MAX_FRAGMENTS: u64 = 400;
 /// Most network packets in progress on one face.
 pub const MAX_MESSAGES: usize = 64;
 
+/// Most buffers of finished messages kept: fragments of so many messages may be under way at once.
+const MAX_SPARE: usize = 16;
+
 /// Octets in progress on one face unless configured otherwise.
 pub const DEFAULT_REASSEMBLY_OCTETS: usize = 64 * 1024;
 
 /// How long a message waits after its last fragment, in nanoseconds: 500 ms.
 pub const TIMEOUT_NS: u64 = 500_000_000;
+
+/// The same where lost fragments are sent again, in nanoseconds: 4 s. Three retransmissions at the
+/// initial RTO of the peer take 3 s, and a fragment that was acknowledged does not come again.
+pub const RELIABLE_TIMEOUT_NS: u64 = 4_000_000_000;
 
 /// One received fragment with its link fields.
 pub(crate) struct FragmentIn<'a> {
@@ -50,11 +58,12 @@ pub(crate) struct Envelope {
 pub(crate) struct Reassembler {
     messages: Vec<Message>,
     limit_octets: usize,
+    is_reliable: bool,
     held_octets: usize,
     /// The last packet completed; valid until the next one.
     assembled: Vec<u8>,
-    /// Buffers of the last finished message, so that a busy link allocates nothing.
-    spare: Option<Message>,
+    /// Buffers of finished messages, so that a busy link allocates nothing.
+    spare: Vec<Message>,
 }
 
 struct Message {
@@ -80,10 +89,20 @@ impl Reassembler {
         Reassembler {
             messages: Vec::new(),
             limit_octets: limit_octets.max(MAX_PACKET_BYTES),
+            is_reliable: false,
             held_octets: 0,
             assembled: Vec::new(),
-            spare: None,
+            spare: Vec::new(),
         }
+    }
+
+    /// Says whether lost fragments come again.
+    pub(crate) fn set_reliable(&mut self, is_reliable: bool) {
+        self.is_reliable = is_reliable;
+    }
+
+    fn timeout_ns(&self) -> u64 {
+        if self.is_reliable { RELIABLE_TIMEOUT_NS } else { TIMEOUT_NS }
     }
 
     /// Takes one fragment. `Some` when it completes its message, whose octets are
@@ -127,7 +146,8 @@ impl Reassembler {
         if message.pieces.len() as u64 == message.frag_count {
             return Ok(Some(self.finish(position)));
         }
-        while self.held_octets > self.limit_octets {
+        let limit_octets = if self.is_reliable { MAX_MESSAGES * MAX_PACKET_BYTES } else { self.limit_octets };
+        while self.held_octets > limit_octets {
             self.evict(Some(id), counters);
         }
         Ok(None)
@@ -141,7 +161,7 @@ impl Reassembler {
     /// When the oldest message times out.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
         let oldest = self.messages.iter().map(|m| m.last_fragment_ns).min()?;
-        Some(oldest.saturating_add(TIMEOUT_NS))
+        Some(oldest.saturating_add(self.timeout_ns()))
     }
 
     /// Gives up the messages whose time is over; returns how many. Frees the buffers of a
@@ -150,13 +170,13 @@ impl Reassembler {
         let mut expired = 0;
         for position in (0..self.messages.len()).rev() {
             let message = &self.messages[position];
-            if message.last_fragment_ns.saturating_add(TIMEOUT_NS) <= now_ns {
+            if message.last_fragment_ns.saturating_add(self.timeout_ns()) <= now_ns {
                 self.forget(position);
                 expired += 1;
             }
         }
         if self.messages.is_empty() {
-            self.spare = None;
+            self.spare = Vec::new();
             self.assembled = Vec::new();
         }
         expired
@@ -166,7 +186,7 @@ impl Reassembler {
         if self.messages.len() == MAX_MESSAGES {
             self.evict(None, counters);
         }
-        let (pieces, octets) = match self.spare.take() {
+        let (pieces, octets) = match self.spare.pop() {
             Some(spare) => (spare.pieces, spare.octets),
             None => (Vec::new(), Vec::new()),
         };
@@ -220,6 +240,8 @@ impl Reassembler {
     fn recycle(&mut self, mut message: Message) {
         message.pieces.clear();
         message.octets.clear();
-        self.spare = Some(message);
+        if self.spare.len() < MAX_SPARE {
+            self.spare.push(message);
+        }
     }
 }

@@ -20,8 +20,10 @@
 //!
 //! Linux only, by `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
 
+mod face;
 mod lending;
 mod receiving;
+mod recovery;
 mod sending;
 mod timers;
 
@@ -39,13 +41,15 @@ use rustix::event::epoll;
 pub use lending::Lent;
 pub(crate) use lending::MAX_SLICES;
 
+use face::{Channel, Face, NO_TIMER};
+
 use crate::buffer_pool::BufferPool;
 use crate::datagram_socket::DatagramSocket;
 use crate::stream::{Stream, StreamSocket};
 use crate::sys::ReceivedBatch;
 use crate::{
-    AddFaceError, CloseReason, DriverConfig, FaceCounters, FaceEvent, FaceInfo, LinkCounters, LinkOptions, LinkService,
-    Persistency, Waker, udp,
+    AddFaceError, CloseReason, DriverConfig, FaceCounters, FaceEvent, FaceInfo, LinkCounters, LinkDrop, LinkOptions,
+    LinkService, Persistency, Waker, udp,
 };
 
 /// The sockets and faces of one worker. See the module page for the order of calls.
@@ -65,7 +69,9 @@ pub struct SocketDriver {
     /// Sockets with datagrams to flush.
     dirty_sockets: Vec<usize>,
     /// Faces whose datagrams the kernel refused, to be counted.
-    failed_datagrams: Vec<FaceId>,
+    failed_datagrams: Vec<(FaceId, LinkDrop)>,
+    /// Faces with reliability on.
+    reliable_faces: usize,
     timers: BinaryHeap<Reverse<(u64, Timer)>>,
     events: Vec<FaceEvent>,
     pool: BufferPool,
@@ -81,31 +87,6 @@ pub struct SocketDriver {
     faceless_published: Arc<FaceCounters>,
 }
 
-struct Face {
-    id: FaceId,
-    channel: Channel,
-    link: LinkService,
-    info: FaceInfo,
-    published: Arc<FaceCounters>,
-    last_received_ns: u64,
-    /// In `SocketDriver::touched`.
-    is_touched: bool,
-    /// In `SocketDriver::ready`.
-    is_ready: bool,
-    has_idle_timer: bool,
-    has_reassembly_timer: bool,
-    spoke_lp: bool,
-}
-
-enum Channel {
-    /// A connected stream.
-    Stream(Stream),
-    /// A permanent stream face between connections.
-    Down,
-    /// A remote of a UDP socket; `destination` on a listener, `None` on a connected socket.
-    Datagram { socket: usize, destination: Option<SocketAddr> },
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Stream(FaceId),
@@ -116,6 +97,8 @@ enum Source {
 enum Timer {
     Idle(FaceId),
     Reassembly(FaceId),
+    Acks(FaceId),
+    Retransmission(FaceId),
 }
 
 /// epoll data: a face id, or one of these.
@@ -140,6 +123,7 @@ impl SocketDriver {
             touched: Vec::new(),
             dirty_sockets: Vec::new(),
             failed_datagrams: Vec::new(),
+            reliable_faces: 0,
             timers: BinaryHeap::new(),
             events: Vec::new(),
             pool: BufferPool::default(),
@@ -163,7 +147,7 @@ impl SocketDriver {
     pub fn add_stream(&mut self, face: FaceId, socket: StreamSocket, info: FaceInfo) -> Result<(), AddFaceError> {
         self.check_room(face)?;
         self.watch_stream(face, &socket)?;
-        let options = LinkOptions { mtu: info.mtu, ..LinkOptions::default() };
+        let options = LinkOptions { mtu: info.mtu, policy: self.config.link_policy, ..LinkOptions::default() };
         self.insert_face(face, Channel::Stream(Stream::new(socket)), options, info);
         Ok(())
     }
@@ -233,6 +217,11 @@ impl SocketDriver {
             face.info.persistency = persistency;
             face.last_received_ns = face.last_received_ns.max(now_ns);
         });
+        let is_down = self.faces.get(&face).is_some_and(|face| matches!(face.channel, Channel::Down));
+        if is_down && persistency != Persistency::Permanent {
+            // Only a permanent face outlives its connection.
+            self.close(face, CloseReason::PeerClosed);
+        }
         self.schedule_idle(face);
         changed
     }
@@ -317,6 +306,7 @@ impl SocketDriver {
             fragmentation: true,
             mtu,
             reassembly_octets: self.config.reassembly_octets,
+            policy: self.config.link_policy,
             // A restarted router should not continue the numbers of its last run.
             first_sequence: self.now_ns,
             ..LinkOptions::default()
@@ -335,8 +325,12 @@ impl SocketDriver {
             is_ready: false,
             has_idle_timer: false,
             has_reassembly_timer: false,
+            acks_timer_ns: NO_TIMER,
+            retransmission_timer_ns: NO_TIMER,
             spoke_lp: false,
         };
+        face.publish();
+        self.reliable_faces += usize::from(face.link.is_reliable());
         self.faces.insert(id, Box::new(face));
         self.schedule_idle(id);
     }
@@ -357,6 +351,7 @@ impl SocketDriver {
             // Fails only if epoll has lost the socket already, which is what we want.
             let _ = epoll::delete(&self.epoll, stream.socket.as_fd());
             face.channel = Channel::Down;
+            face.link.restart();
             self.events.push(FaceEvent::Down { face: id, reason });
         } else if self.take_face(id).is_some() {
             self.events.push(FaceEvent::Closed { face: id, reason });
@@ -367,6 +362,7 @@ impl SocketDriver {
     /// Entries in `ready`, `touched` and `timers` go stale: ids are never reused.
     fn take_face(&mut self, id: FaceId) -> Option<Box<Face>> {
         let face = self.faces.remove(&id)?;
+        self.reliable_faces -= usize::from(face.link.is_reliable());
         match &face.channel {
             Channel::Stream(stream) => {
                 self.queued_octets -= stream.queued_octets();
@@ -389,7 +385,7 @@ impl SocketDriver {
                 }
             }
         }
-        face.published.publish(face.link.counters());
+        face.publish();
         Some(face)
     }
 }

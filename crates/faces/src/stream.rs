@@ -26,7 +26,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::buffer_pool::BufferPool;
 use crate::socket_driver::MAX_SLICES;
-use crate::{CloseReason, LinkService, Received, RxArena, RxPacket};
+use crate::{CloseReason, LinkService, Received, RxArena, RxPacket, sys};
 
 /// Octets read from one face in its turn, at most.
 ///
@@ -253,6 +253,12 @@ impl Stream {
     /// Octets queued and not yet taken by the kernel.
     pub(crate) fn queued_octets(&self) -> usize {
         self.output.len() - self.output_start
+    }
+
+    /// Octets queued, the kernel's included.
+    pub(crate) fn waiting_octets(&self) -> u64 {
+        let is_tcp = matches!(self.socket, StreamSocket::Tcp(_));
+        self.queued_octets() as u64 + sys::unsent_octets(self.socket.as_fd(), is_tcp)
     }
 
     /// Appends one frame to the queue.

@@ -1,5 +1,6 @@
 //! `recvmmsg` and `sendmmsg`: many datagrams for one system call, and UDP segmentation
-//! offload: many datagrams for one walk through the kernel's network stack.
+//! offload: many datagrams for one walk through the kernel's network stack. Also how much a
+//! socket has to send yet.
 //!
 //! `unsafe`, because the standard library and rustix offer none of these calls. The façade takes slices and socket addresses and returns counts.
 //!
@@ -97,6 +98,18 @@ pub(crate) fn coalesce_received(socket: BorrowedFd<'_>) -> bool {
         )
     };
     result == 0
+}
+
+/// Octets that the kernel has of a socket and has not sent: of TCP those not yet on their way, of
+/// other sockets all memory that they hold. 0 if it does not say.
+pub(crate) fn unsent_octets(socket: BorrowedFd<'_>, is_tcp: bool) -> u64 {
+    /// `SIOCOUTQNSD` of linux/sockios.h.
+    const NOT_SENT: u32 = 0x894B;
+    let request = if is_tcp { NOT_SENT as _ } else { libc::TIOCOUTQ as _ };
+    let mut octets: libc::c_int = 0;
+    // SAFETY: both requests write one c_int, which is alive; `socket` is open, because it is borrowed.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut octets) };
+    if result == 0 { u64::try_from(octets).unwrap_or(0) } else { 0 }
 }
 
 /// Reusable result of one `recvmmsg`.

@@ -48,7 +48,7 @@ fn fragment(sequence: u64, index: u64, count: u64, payload: &[u8]) -> Vec<u8> {
 
 fn frames(link: &mut LinkService, headers: &LpHeaders, packet: &[u8]) -> Result<Vec<Vec<u8>>, LinkDrop> {
     let mut frames = Vec::new();
-    link.encode(headers, packet, |header, slice| frames.push([header, slice].concat()))?;
+    link.encode(0, headers, packet, |header, slice| frames.push([header, slice].concat()))?;
     Ok(frames)
 }
 

@@ -39,7 +39,7 @@ proptest! {
         };
         let packet = element(if is_nack { 5 } else { 6 }, value_octets, seed as u8);
         let mut frames: Vec<Vec<u8>> = Vec::new();
-        sender.encode(&headers, &packet, |header, slice| frames.push([header, slice].concat())).unwrap();
+        sender.encode(0, &headers, &packet, |header, slice| frames.push([header, slice].concat())).unwrap();
         prop_assert!(frames.iter().all(|frame| frame.len() <= mtu));
         random.shuffle(&mut frames);
         let repeated = frames[random.usize(..frames.len() - frames.len() / 2)].clone();
@@ -73,7 +73,7 @@ proptest! {
         let mut frames: Vec<Vec<u8>> = Vec::new();
         for packet in &packets {
             let emit = |header: &[u8], slice: &[u8]| frames.push([header, slice].concat());
-            sender.encode(&LpHeaders::default(), packet, emit).unwrap();
+            sender.encode(0, &LpHeaders::default(), packet, emit).unwrap();
         }
         random.shuffle(&mut frames);
         let mut whole: Vec<Vec<u8>> = Vec::new();

@@ -367,6 +367,19 @@ impl Management {
         }
     }
 
+    /// Tells watchers that the connection of a permanent face failed. Its routes stay.
+    pub fn on_face_down(&mut self, now: Times, face: FaceId, out: &mut Vec<Effect>) {
+        if let Some(properties) = self.faces.get(face).cloned() {
+            self.announce(now, FaceEventKind::Down, &properties, out);
+        }
+    }
+
+    /// Takes note that a permanent face has a connection again, and tells watchers.
+    pub fn on_face_up(&mut self, now: Times, face: FaceProperties, out: &mut Vec<Effect>) {
+        self.on_face_created(now, face.clone(), out);
+        self.announce(now, FaceEventKind::Up, &face, out);
+    }
+
     /// Forgets a face: its routes and next hops go with it.
     pub fn on_face_closed(&mut self, now: Times, face: FaceId, out: &mut Vec<Effect>) {
         self.authorizer.forget_face(face);

@@ -306,32 +306,39 @@ fn check_transport(
     // Only TCP within this host becomes a local face (forwarding.md §3).
     let may_be_local =
         matches!(remote, FaceUri::Tcp4(_) | FaceUri::Tcp6(_)) && remote.ip().is_some_and(|ip| ip.is_loopback());
-    if sets_local_fields(parameters) && !may_be_local {
+    if sets_flag(parameters, face_flags::LOCAL_FIELDS) && !may_be_local {
         return Err(not_acceptable("Local fields can only be enabled on faces with local scope"));
     }
     Ok(())
 }
 
-fn sets_local_fields(parameters: &ControlParameters) -> bool {
-    parameters.flags.unwrap_or(0) & parameters.mask.unwrap_or(0) & face_flags::LOCAL_FIELDS != 0
+fn sets_flag(parameters: &ControlParameters, flag: u64) -> bool {
+    parameters.flags.unwrap_or(0) & parameters.mask.unwrap_or(0) & flag != 0
+}
+
+/// Links to one other node: they may be reliable (NDNLPv2 §5), and of any persistency.
+fn is_unicast_link(remote: &FaceUri) -> bool {
+    matches!(remote, FaceUri::Udp4(_) | FaceUri::Udp6(_) | FaceUri::Tcp4(_) | FaceUri::Tcp6(_) | FaceUri::Ether(_))
+        && !remote.is_multicast()
 }
 
 /// The properties that this face cannot take; empty if it can take all.
 fn refused_properties(face: &FaceProperties, parameters: &ControlParameters) -> ControlParameters {
     let mut refused = ControlParameters::default();
-    if sets_local_fields(parameters) && face.scope != FaceScope::Local {
-        refused.flags = Some(face_flags::LOCAL_FIELDS);
-        refused.mask = Some(face_flags::LOCAL_FIELDS);
+    let no_local_fields = sets_flag(parameters, face_flags::LOCAL_FIELDS) && face.scope != FaceScope::Local;
+    let no_reliability = sets_flag(parameters, face_flags::LP_RELIABILITY) && !is_unicast_link(&face.remote);
+    for (is_refused, flag) in
+        [(no_local_fields, face_flags::LOCAL_FIELDS), (no_reliability, face_flags::LP_RELIABILITY)]
+    {
+        if is_refused {
+            refused.flags = Some(refused.flags.unwrap_or(0) | flag);
+            refused.mask = refused.flags;
+        }
     }
     if let Some(code) = parameters.face_persistency {
         // NFD takes any number here; a face must not get one that means nothing.
-        let is_possible = FacePersistency::from_code(code).is_some_and(|wanted| {
-            wanted == face.persistency
-                || matches!(
-                    face.remote,
-                    FaceUri::Udp4(_) | FaceUri::Udp6(_) | FaceUri::Tcp4(_) | FaceUri::Tcp6(_) | FaceUri::Ether(_)
-                ) && !face.remote.is_multicast()
-        });
+        let is_possible = FacePersistency::from_code(code)
+            .is_some_and(|wanted| wanted == face.persistency || is_unicast_link(&face.remote));
         if !is_possible {
             refused.face_persistency = Some(code);
         }

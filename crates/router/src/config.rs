@@ -42,6 +42,9 @@ pub struct RouterConfig {
     /// Who may command. Default: applications register routes to themselves; the rest is for
     /// the router's own user and root, known by the credentials of their Unix sockets.
     pub trust: TrustConfig,
+    /// Unix, TCP and UDP faces mark packets while their send queues are long, unless a command says
+    /// otherwise. Default true, as NFD's.
+    pub congestion_marking: bool,
     /// Fixes hashes, nonces and shards, for tests; `None` takes a secret from the system.
     pub seed: Option<u64>,
 }
@@ -62,6 +65,7 @@ impl Default for RouterConfig {
             udp_idle_timeout: Duration::from_secs(600),
             udp_offload: true,
             trust: TrustConfig::default(),
+            congestion_marking: true,
             seed: None,
         }
     }

@@ -5,7 +5,8 @@
 //! [`Control::carry_out`] does them in order.
 
 use crate::{
-    environment::{FaceRecord, Node},
+    environment::{FaceRecord, Node, Wanted},
+    face_creation::Purpose,
     messages::{ToControl, ToWorker, WorkerSender},
     trust_anchors::TrustAnchors,
 };
@@ -158,7 +159,7 @@ impl Control {
                 }
             }
             ToControl::Accepted { socket, info, permit } => {
-                self.node.add_stream(socket, info, None);
+                self.node.add_stream(socket, info, None, None);
                 drop(permit);
             }
             ToControl::AcceptFailed => self.node.accept_failures += 1,
@@ -172,7 +173,8 @@ impl Control {
             }
             ToControl::FaceMade { worker, face, info, counters } => {
                 self.node.faces_per_worker[usize::from(worker)] += 1;
-                self.node.faces.insert(face, FaceRecord { worker, info, counters, local_fields: false });
+                let Wanted { local_fields, policy } = self.node.wanted_by_default(&info);
+                self.node.faces.insert(face, FaceRecord { worker, info, counters, local_fields, policy });
                 if let Some(properties) = self.node.properties(face) {
                     self.management.on_face_created(now, properties, effects);
                 }
@@ -184,6 +186,7 @@ impl Control {
             ToControl::FaceDown { face, reason } => {
                 self.node.count_closed(reason);
                 self.node.face_down(face);
+                self.management.on_face_down(now, face, effects);
             }
             ToControl::Answer { packet, nack } => {
                 self.management.on_answer(now, &packet, nack, &mut self.node, effects)
@@ -196,8 +199,15 @@ impl Control {
             }
             ToControl::Retry { face } => self.node.retry(face),
             ToControl::Connected { request, result } => {
+                let reconnected = match (&request.purpose, &result) {
+                    (Purpose::Reconnect(face, _), Ok(_)) => Some(*face),
+                    _ => None,
+                };
                 if let Some((ticket, error)) = self.node.connected(*request, result) {
                     self.management.on_face_command_done(now, ticket, Err(error), effects);
+                }
+                if let Some(properties) = reconnected.and_then(|face| self.node.properties(face)) {
+                    self.management.on_face_up(now, properties, effects);
                 }
             }
             ToControl::Trust { trust, mut anchors } => {

@@ -8,7 +8,9 @@ use crate::{
     shared::Shared,
 };
 use namewire_engine::{DropReason, LimitMet};
-use namewire_faces::{CloseReason, FaceCounters, FaceIdAllocator, FaceInfo, LinkDrop};
+use namewire_faces::{
+    CloseReason, FaceCounters, FaceIdAllocator, FaceInfo, LinkCounters, LinkDrop, LinkPolicy, Persistency,
+};
 use namewire_management::{
     Environment, FaceProperties, PeerCredentials, ResolvedStrategy, StrategyError, StrategyRegistry, Times,
 };
@@ -21,7 +23,7 @@ use namewire_packet::{
 };
 use namewire_tables::CsPolicy;
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     net::SocketAddr,
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -33,6 +35,13 @@ pub(crate) struct FaceRecord {
     pub(crate) info: FaceInfo,
     pub(crate) counters: Arc<FaceCounters>,
     pub(crate) local_fields: bool,
+    pub(crate) policy: LinkPolicy,
+}
+
+/// What a face that is being made is to have.
+pub(crate) struct Wanted {
+    pub(crate) local_fields: bool,
+    pub(crate) policy: LinkPolicy,
 }
 
 /// A face that has closed, while its last packets may be on their way between workers.
@@ -66,8 +75,12 @@ pub(crate) struct Node {
     pub(crate) cs: CsSettings,
     pub(crate) cs_erasures: CsErasures,
     pub(crate) start_unix_ms: u64,
-    /// Faces being made that are to have local fields.
-    pub(crate) pending_local_fields: HashSet<FaceId>,
+    /// Whether new faces mark packets.
+    pub(crate) congestion_marking: bool,
+    /// When silent on-demand UDP faces close.
+    pub(crate) udp_idle_timeout: Duration,
+    /// Faces being made.
+    pub(crate) pending: HashMap<FaceId, Wanted>,
     /// Permanent faces that are down, and the pause before the next attempt.
     pub(crate) retry_pauses: HashMap<FaceId, Duration>,
     pub(crate) fib_writer: FibWriter,
@@ -79,12 +92,17 @@ pub(crate) struct Node {
     pub(crate) refused_connections: u64,
     /// Faces that have closed and are not yet forgotten, in the order of their time.
     pub(crate) closing: VecDeque<ClosingFace>,
-    /// Link drops of faces that are gone.
-    pub(crate) closed_face_drops: [u64; LinkDrop::COUNT],
+    /// The counters of faces that are gone, added up.
+    pub(crate) closed_faces: LinkCounters,
     /// Faces that closed by themselves, by reason.
     pub(crate) close_counts: HashMap<&'static str, u64>,
     /// What workers dropped that belonged to no face.
     pub(crate) faceless: Vec<Arc<FaceCounters>>,
+}
+
+/// `bit` if it is set.
+fn flag(is_set: bool, bit: u64) -> u64 {
+    if is_set { bit } else { 0 }
 }
 
 pub(crate) fn unix_ms() -> u64 {
@@ -132,9 +150,12 @@ impl Node {
             },
             persistency: FacePersistency::from_code(info.persistency as u64).unwrap_or(FacePersistency::Persistent),
             link_type: LinkType::from_code(info.link_type as u64).unwrap_or(LinkType::PointToPoint),
-            flags: if record.local_fields { face_flags::LOCAL_FIELDS } else { 0 },
-            base_congestion_marking_interval_ns: None,
-            default_congestion_threshold_bytes: None,
+            flags: flag(record.local_fields, face_flags::LOCAL_FIELDS)
+                | flag(record.policy.reliability, face_flags::LP_RELIABILITY)
+                | flag(record.policy.congestion_marking, face_flags::CONGESTION_MARKING),
+            // Shown whether marking is on or not, as NFD does.
+            base_congestion_marking_interval_ns: Some(record.policy.marking_interval_ns),
+            default_congestion_threshold_bytes: Some(record.policy.marking_threshold_octets),
             mtu: Some(info.mtu as u64),
             credentials: info.credentials.as_ref().map(|peer| PeerCredentials {
                 uid: peer.uid,
@@ -177,8 +198,14 @@ impl Environment for Node {
         }
     }
 
-    fn face_expiration_ms(&self, _face: FaceId) -> Option<u64> {
-        None // a worker knows when it last heard from a face; it does not publish every packet's time
+    /// Time that an on-demand UDP face has left: workers publish when they last heard from a face.
+    fn face_expiration_ms(&self, face: FaceId) -> Option<u64> {
+        let record = self.faces.get(&face)?;
+        let closes_when_idle =
+            record.info.persistency == Persistency::OnDemand && record.info.remote_uri.starts_with("udp");
+        let silent_ns = self.shared.now_ns().saturating_sub(record.counters.last_received_ns.load(Ordering::Relaxed));
+        let left = self.udp_idle_timeout.saturating_sub(Duration::from_nanos(silent_ns));
+        closes_when_idle.then_some(left.as_millis() as u64)
     }
 
     fn forwarder_status(&self) -> ForwarderStatus {
@@ -220,12 +247,18 @@ impl Environment for Node {
             add("limit", limit.name(), status.counters.met(*limit));
         }
         add("limit", "short-reads", status.short_reads);
-        for reason in LinkDrop::ALL {
-            let closing = self.closing.iter().map(|closing| &closing.counters);
-            let live = self.faces.values().map(|record| &record.counters).chain(closing).chain(&self.faceless);
-            let live: u64 = live.map(|counters| counters.dropped(reason)).sum();
-            add("link", reason.name(), live + self.closed_face_drops[reason as usize]);
+        let mut links = self.closed_faces;
+        let closing = self.closing.iter().map(|closing| &closing.counters);
+        for counters in self.faces.values().map(|record| &record.counters).chain(closing).chain(&self.faceless) {
+            links.merge(&counters.snapshot());
         }
+        for reason in LinkDrop::ALL {
+            add("link", reason.name(), links.dropped(reason));
+        }
+        add("reliability", "acknowledged", links.acknowledged);
+        add("reliability", "retransmitted", links.retransmitted);
+        add("reliability", "frames-retransmitted", links.frames_retransmitted);
+        add("congestion", "marked", links.congestion_marked);
         for reason in RouterDrop::ALL {
             add("router", reason.name(), status.drops[reason as usize]);
         }
@@ -243,7 +276,6 @@ impl Environment for Node {
 
     fn cs_info(&self) -> CsInfo {
         let status = self.shared.total_status();
-        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
         CsInfo {
             capacity: self.cs.capacity_packets,
             flags: flag(self.cs.admit, cs_flags::ADMIT) | flag(self.cs.serve, cs_flags::SERVE),

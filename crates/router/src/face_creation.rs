@@ -1,11 +1,11 @@
 //! Making, changing and ending faces by command.
 
 use crate::{
-    environment::{ClosingFace, FaceRecord, Node},
-    messages::{ToControl, ToWorker},
+    environment::{ClosingFace, FaceRecord, Node, Wanted},
+    messages::{FaceChange, ToControl, ToWorker},
 };
 use namewire_engine::{FaceAttributes, FaceScope};
-use namewire_faces::{AddFaceError, FaceCounters, FaceInfo, Persistency, StreamSocket, tcp};
+use namewire_faces::{AddFaceError, FaceCounters, FaceInfo, LinkPolicy, Persistency, StreamSocket, tcp};
 use namewire_management::{CreateFace, FaceCommandError, FaceProperties, Ticket, UpdateFace};
 use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,
@@ -34,7 +34,7 @@ const CLOSING_NS: u64 = 100_000_000;
 pub(crate) struct StreamRequest {
     pub(crate) remote: SocketAddr,
     pub(crate) persistency: Persistency,
-    pub(crate) local_fields: bool,
+    pub(crate) wanted: Wanted,
     pub(crate) purpose: Purpose,
 }
 
@@ -67,30 +67,42 @@ fn to_persistency(persistency: FacePersistency) -> Persistency {
     }
 }
 
-/// What this version cannot switch on is refused, not silently left off.
-fn unsupported_flag(flags: u64) -> Option<&'static str> {
-    if flags & face_flags::LP_RELIABILITY != 0 {
-        return Some("LpReliability is not supported by this version");
+/// Changes the flags in `mask`, and what else is given.
+fn change_policy(
+    policy: LinkPolicy,
+    (flags, mask): (u64, u64),
+    interval_ns: Option<u64>,
+    threshold_octets: Option<u64>,
+) -> LinkPolicy {
+    let flag = |bit: u64, before: bool| if mask & bit != 0 { flags & bit != 0 } else { before };
+    LinkPolicy {
+        reliability: flag(face_flags::LP_RELIABILITY, policy.reliability),
+        congestion_marking: flag(face_flags::CONGESTION_MARKING, policy.congestion_marking),
+        marking_interval_ns: interval_ns.unwrap_or(policy.marking_interval_ns),
+        marking_threshold_octets: threshold_octets.unwrap_or(policy.marking_threshold_octets),
     }
-    (flags & face_flags::CONGESTION_MARKING != 0).then_some("CongestionMarking is not supported by this version")
 }
 
 impl Node {
     /// Starts making a face. `Err` is the final answer; otherwise the answer follows
     /// as [`ToControl::FaceAdded`].
     pub(crate) fn create_face(&mut self, create: &CreateFace) -> Result<(), FaceCommandError> {
-        if let Some(text) = unsupported_flag(create.flags) {
-            return Err(refusal(406, text));
-        }
         let persistency = to_persistency(create.persistency);
+        let policy = change_policy(
+            self.default_policy(&create.remote),
+            (create.flags, create.mask),
+            create.base_congestion_marking_interval_ns,
+            create.default_congestion_threshold_bytes,
+        );
         match &create.remote {
             FaceUri::Udp4(_) | FaceUri::Udp6(_) => {
                 let remote = socket_address(&create.remote)?;
                 let mtu = create.mtu.map_or(MAX_PACKET_BYTES, |mtu| mtu.min(MAX_PACKET_BYTES as u64) as usize);
                 let local = self.udp_local_address(&remote);
                 let (face, worker) = self.reserve_face(FaceScope::NonLocal, true);
+                self.pending.insert(face, Wanted { local_fields: false, policy });
                 let ticket = Some(create.ticket);
-                self.worker(worker).send(ToWorker::AddUdp { face, local, remote, persistency, mtu, ticket });
+                self.worker(worker).send(ToWorker::AddUdp { face, local, remote, persistency, mtu, policy, ticket });
                 Ok(())
             }
             FaceUri::Tcp4(_) | FaceUri::Tcp6(_) => {
@@ -99,13 +111,33 @@ impl Node {
                 self.connect(StreamRequest {
                     remote,
                     persistency,
-                    local_fields,
+                    wanted: Wanted { local_fields, policy },
                     purpose: Purpose::Create(create.ticket),
                 });
                 Ok(())
             }
             _ => Err(refusal(406, "Unsupported protocol")),
         }
+    }
+
+    /// How a face to `remote` begins: NFD marks packets on Unix, TCP and UDP faces.
+    fn default_policy(&self, remote: &FaceUri) -> LinkPolicy {
+        let may_mark = matches!(
+            remote,
+            FaceUri::Unix(_)
+                | FaceUri::Fd(_)
+                | FaceUri::Tcp4(_)
+                | FaceUri::Tcp6(_)
+                | FaceUri::Udp4(_)
+                | FaceUri::Udp6(_)
+        );
+        LinkPolicy { congestion_marking: self.congestion_marking && may_mark, ..LinkPolicy::default() }
+    }
+
+    /// What a face has that no command has asked for.
+    pub(crate) fn wanted_by_default(&self, info: &FaceInfo) -> Wanted {
+        let remote = info.remote_uri.parse().unwrap_or(FaceUri::Null);
+        Wanted { local_fields: false, policy: self.default_policy(&remote) }
     }
 
     /// The address of a listener, so that packets leave from the port that the peer
@@ -133,7 +165,13 @@ impl Node {
     }
 
     /// Gives a connected stream to a worker.
-    pub(crate) fn add_stream(&mut self, socket: StreamSocket, info: FaceInfo, ticket: Option<Ticket>) -> FaceId {
+    pub(crate) fn add_stream(
+        &mut self,
+        socket: StreamSocket,
+        info: FaceInfo,
+        wanted: Option<Wanted>,
+        ticket: Option<Ticket>,
+    ) {
         let scope = match info.scope {
             namewire_faces::FaceScope::Local => FaceScope::Local,
             namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
@@ -142,8 +180,10 @@ impl Node {
         // nothing is known until it shows NDNLPv2.
         let tokens = ticket.is_some() && scope == FaceScope::NonLocal;
         let (face, worker) = self.reserve_face(scope, tokens);
-        self.worker(worker).send(ToWorker::AddStream { face, socket, info, ticket });
-        face
+        let wanted = wanted.unwrap_or_else(|| self.wanted_by_default(&info));
+        let policy = wanted.policy;
+        self.pending.insert(face, wanted);
+        self.worker(worker).send(ToWorker::AddStream { face, socket, info, policy, ticket });
     }
 
     fn connect(&self, request: StreamRequest) {
@@ -169,10 +209,9 @@ impl Node {
                 match tcp::face_info(&socket, request.persistency) {
                     Ok(info) => {
                         let is_local = info.scope == namewire_faces::FaceScope::Local;
-                        let face = self.add_stream(StreamSocket::Tcp(socket), info, Some(ticket));
-                        if request.local_fields && is_local {
-                            self.pending_local_fields.insert(face);
-                        }
+                        let local_fields = request.wanted.local_fields && is_local;
+                        let wanted = Wanted { local_fields, ..request.wanted };
+                        self.add_stream(StreamSocket::Tcp(socket), info, Some(wanted), Some(ticket));
                         None
                     }
                     Err(error) => Some((ticket, refusal(504, connection_failed(&error)))),
@@ -186,8 +225,14 @@ impl Node {
                 Some((ticket, refusal(500, "Face creation failed due to internal error")))
             }
             (Purpose::Reconnect(face, _), Ok(socket)) => {
-                if let Some(record) = self.faces.get(&face) {
-                    self.worker(record.worker).send(ToWorker::Reconnect { face, socket });
+                if let Some(record) = self.faces.get_mut(&face) {
+                    if let StreamSocket::Tcp(connected) = &socket
+                        && let Ok(info) = tcp::face_info(connected, record.info.persistency)
+                    {
+                        record.info.local_uri = info.local_uri; // another port than before
+                    }
+                    let worker = record.worker;
+                    self.worker(worker).send(ToWorker::Reconnect { face, socket });
                 }
                 None
             }
@@ -229,7 +274,7 @@ impl Node {
         self.connect(StreamRequest {
             remote,
             persistency: record.info.persistency,
-            local_fields: record.local_fields,
+            wanted: Wanted { local_fields: record.local_fields, policy: record.policy },
             purpose: Purpose::Reconnect(face, (pause * 2).min(RETRY_LAST)),
         });
     }
@@ -241,18 +286,14 @@ impl Node {
         face: FaceId,
         added: Added,
     ) -> Result<FaceProperties, FaceCommandError> {
-        let local_fields = self.pending_local_fields.remove(&face);
+        let wanted = self.pending.remove(&face);
         match added {
             Ok((info, counters)) => {
-                self.faces.insert(face, FaceRecord { worker, info, counters, local_fields });
+                let Wanted { local_fields, policy } = wanted.unwrap_or_else(|| self.wanted_by_default(&info));
+                self.faces.insert(face, FaceRecord { worker, info, counters, local_fields, policy });
                 if local_fields {
-                    let on = Some(true);
-                    self.worker(worker).send(ToWorker::UpdateFace {
-                        face,
-                        persistency: None,
-                        mtu: None,
-                        local_fields: on,
-                    });
+                    let change = FaceChange { local_fields: Some(true), ..FaceChange::default() };
+                    self.worker(worker).send(ToWorker::UpdateFace { face, change });
                 }
                 self.properties(face).ok_or_else(|| refusal(500, "Face creation failed due to internal error"))
             }
@@ -266,9 +307,6 @@ impl Node {
 
     /// Changes a face; its properties afterwards.
     pub(crate) fn update_face(&mut self, update: &UpdateFace) -> Result<FaceProperties, FaceCommandError> {
-        if let Some(text) = unsupported_flag(update.flags) {
-            return Err(refusal(409, text));
-        }
         let Some(record) = self.faces.get_mut(&update.face) else {
             return Err(refusal(404, "Specified face does not exist"));
         };
@@ -279,8 +317,15 @@ impl Node {
         record.info.persistency = persistency.unwrap_or(record.info.persistency);
         record.info.mtu = mtu.unwrap_or(record.info.mtu);
         record.local_fields = local_fields.unwrap_or(record.local_fields);
+        record.policy = change_policy(
+            record.policy,
+            (update.flags, update.mask),
+            update.base_congestion_marking_interval_ns,
+            update.default_congestion_threshold_bytes,
+        );
+        let change = FaceChange { persistency, mtu, local_fields, policy: Some(record.policy) };
         let worker = record.worker;
-        self.worker(worker).send(ToWorker::UpdateFace { face: update.face, persistency, mtu, local_fields });
+        self.worker(worker).send(ToWorker::UpdateFace { face: update.face, change });
         self.properties(update.face).ok_or_else(|| refusal(404, "Specified face does not exist"))
     }
 
@@ -318,9 +363,7 @@ impl Node {
             worker.send(ToWorker::ForgetFaces(Arc::clone(&faces)));
         }
         for closing in self.closing.drain(..due) {
-            for (sum, drops) in self.closed_face_drops.iter_mut().zip(&closing.counters.drops) {
-                *sum += drops.load(std::sync::atomic::Ordering::Relaxed);
-            }
+            self.closed_faces.merge(&closing.counters.snapshot());
         }
     }
 }

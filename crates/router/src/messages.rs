@@ -2,7 +2,7 @@
 
 use crate::{cs_erasure::CsErasure, trust_anchors::TrustAnchors};
 use namewire_engine::dispatch::Round;
-use namewire_faces::{AddFaceError, CloseReason, FaceCounters, FaceInfo, Persistency, StreamSocket, Waker};
+use namewire_faces::{AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, Persistency, StreamSocket, Waker};
 use namewire_management::{Ticket, TrustConfig};
 use namewire_packet::{FaceId, NackReason, NameBuf, lp::PitToken};
 use std::{
@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 /// From control to one worker.
 pub(crate) enum ToWorker {
     /// Take over a connected stream.
-    AddStream { face: FaceId, socket: StreamSocket, info: FaceInfo, ticket: Option<Ticket> },
+    AddStream { face: FaceId, socket: StreamSocket, info: FaceInfo, policy: LinkPolicy, ticket: Option<Ticket> },
     /// Connect a UDP socket to `remote`.
     AddUdp {
         face: FaceId,
@@ -26,6 +26,7 @@ pub(crate) enum ToWorker {
         remote: SocketAddr,
         persistency: Persistency,
         mtu: usize,
+        policy: LinkPolicy,
         ticket: Option<Ticket>,
     },
     /// Give a permanent stream face its new connection.
@@ -33,7 +34,7 @@ pub(crate) enum ToWorker {
     /// Close a face of this worker.
     RemoveFace { face: FaceId },
     /// Change a face of this worker.
-    UpdateFace { face: FaceId, persistency: Option<Persistency>, mtu: Option<usize>, local_fields: Option<bool> },
+    UpdateFace { face: FaceId, change: FaceChange },
     /// Faces of any worker, in ascending order, are gone: forget their records.
     ForgetFaces(Arc<[FaceId]>),
     /// A packet from the internal face; `round`: who is asked after this worker.
@@ -46,6 +47,15 @@ pub(crate) enum ToWorker {
     EraseCs(CsErasure),
     /// End the thread.
     Stop,
+}
+
+/// What changes of a face; `None` stays as it is.
+#[derive(Default)]
+pub(crate) struct FaceChange {
+    pub(crate) persistency: Option<Persistency>,
+    pub(crate) mtu: Option<usize>,
+    pub(crate) local_fields: Option<bool>,
+    pub(crate) policy: Option<LinkPolicy>,
 }
 
 /// From a worker (or a listener) to control.

@@ -17,12 +17,12 @@ use crate::{
     worker::Worker,
 };
 use namewire_engine::{Engine, dispatch::Dispatcher};
-use namewire_faces::{DriverConfig, FaceIdAllocator, SocketDriver};
+use namewire_faces::{DriverConfig, FaceIdAllocator, LinkCounters, LinkPolicy, SocketDriver};
 use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
 use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     io,
     net::{SocketAddr, UdpSocket},
     path::PathBuf,
@@ -163,13 +163,15 @@ impl Router {
             },
             cs_erasures: CsErasures::default(),
             start_unix_ms: unix_ms(),
-            pending_local_fields: HashSet::new(),
+            congestion_marking: config.congestion_marking,
+            udp_idle_timeout: config.udp_idle_timeout,
+            pending: HashMap::new(),
             retry_pauses: HashMap::new(),
             fib_writer: FibWriter::default(),
             accept_failures: 0,
             unreadable_anchors: 0,
             refused_connections: 0,
-            closed_face_drops: [0; namewire_faces::LinkDrop::COUNT],
+            closed_faces: LinkCounters::default(),
             closing: VecDeque::new(),
             close_counts: HashMap::new(),
             faceless,
@@ -237,6 +239,7 @@ fn start_workers(
             max_faces: config.max_faces,
             face_ids: face_ids.clone(),
             udp_offload: config.udp_offload,
+            link_policy: LinkPolicy { congestion_marking: config.congestion_marking, ..LinkPolicy::default() },
             ..DriverConfig::default()
         })?;
         for socket in sockets {

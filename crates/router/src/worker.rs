@@ -8,7 +8,7 @@ use crate::{
     cs_erasure::CsErasureQueue,
     exit::Exit,
     mesh::{Inbox, Record, Task},
-    messages::{ToControl, ToWorker},
+    messages::{FaceChange, ToControl, ToWorker},
     shared::{Shared, TableReader, Tables, WorkerStatus},
 };
 use arrayvec::ArrayVec;
@@ -214,12 +214,14 @@ impl Worker {
                     self.exit.driver.flush();
                     return false;
                 }
-                ToWorker::AddStream { face, socket, info, ticket } => {
+                ToWorker::AddStream { face, socket, info, policy, ticket } => {
                     let result = self.exit.driver.add_stream(face, socket, info.clone());
+                    self.exit.driver.set_policy(face, policy);
                     self.report_added(face, ticket, result.map(|()| info));
                 }
-                ToWorker::AddUdp { face, local, remote, persistency, mtu, ticket } => {
+                ToWorker::AddUdp { face, local, remote, persistency, mtu, policy, ticket } => {
                     let result = self.exit.driver.add_udp_face(face, local, remote, persistency, mtu);
+                    self.exit.driver.set_policy(face, policy);
                     self.report_added(face, ticket, result);
                 }
                 ToWorker::Reconnect { face, socket } => {
@@ -233,10 +235,11 @@ impl Worker {
                 ToWorker::RemoveFace { face } => {
                     self.exit.driver.remove_face(face);
                 }
-                ToWorker::UpdateFace { face, persistency, mtu, local_fields } => {
+                ToWorker::UpdateFace { face, change: FaceChange { persistency, mtu, local_fields, policy } } => {
                     persistency.map(|persistency| self.exit.driver.set_persistency(face, persistency));
                     mtu.map(|mtu| self.exit.driver.set_mtu(face, mtu));
                     local_fields.map(|on| self.exit.driver.set_local_fields(face, on));
+                    policy.map(|policy| self.exit.driver.set_policy(face, policy));
                 }
                 ToWorker::ForgetFaces(faces) => self.engine.faces_removed(Instant(now_ns), &faces),
                 ToWorker::Packet { packet, pit_token, round } => {

@@ -115,7 +115,8 @@ impl SocketDriver {
         }
         let Lent { faces, slices, headers: header_octets } = lent;
         let bare = headers.packet(packet);
-        face.link.encode(headers, packet, |header, frame| {
+        face.look_at_queue(now_ns, &self.datagram_sockets);
+        face.link.encode(now_ns, headers, packet, |header, frame| {
             if !header.is_empty() {
                 let start = header_octets.len();
                 header_octets.extend_from_slice(header);

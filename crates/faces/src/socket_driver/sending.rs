@@ -29,6 +29,7 @@ impl SocketDriver {
             face.is_touched = true;
             self.touched.push(face.id);
         }
+        face.look_at_queue(now_ns, &self.datagram_sockets);
         let mut outlet = Outlet {
             epoll: &self.epoll,
             pool: &mut self.pool,
@@ -42,7 +43,7 @@ impl SocketDriver {
                     link.count_drop(reason);
                     return Err(reason);
                 }
-                link.encode(headers, packet, |header, slice| {
+                link.encode(now_ns, headers, packet, |header, slice| {
                     *outlet.queued_octets += header.len() + slice.len();
                     stream.queue(header, slice, outlet.pool);
                 })
@@ -52,8 +53,8 @@ impl SocketDriver {
                     link.count_drop(LinkDrop::FaceDown);
                     return Err(LinkDrop::FaceDown);
                 };
-                let room = outlet.make_room_for_datagrams(*index, socket, &mut |failed| {
-                    self.failed_datagrams.push(failed);
+                let room = outlet.make_room_for_datagrams(*index, socket, &mut |face, reason| {
+                    self.failed_datagrams.push((face, reason));
                 });
                 if let Err(reason) = room {
                     link.count_drop(reason);
@@ -63,7 +64,7 @@ impl SocketDriver {
                     socket.is_dirty = true;
                     self.dirty_sockets.push(*index);
                 }
-                link.encode(headers, packet, |header, slice| {
+                link.encode(now_ns, headers, packet, |header, slice| {
                     *outlet.queued_octets += header.len() + slice.len();
                     socket.queue(id, *destination, header, slice, outlet.pool);
                 })
@@ -80,6 +81,7 @@ impl SocketDriver {
     /// kernel does not take now goes out in a later [`SocketDriver::wait`]. Call it once per
     /// batch, also if nothing was sent.
     pub fn flush(&mut self) {
+        self.pump_touched();
         let mut dirty = std::mem::take(&mut self.dirty_sockets);
         for index in dirty.drain(..) {
             if let Some(Some(socket)) = self.datagram_sockets.get_mut(index) {
@@ -99,7 +101,7 @@ impl SocketDriver {
                 self.flush_face(id);
             }
             if let Some(face) = self.faces.get(&id) {
-                face.published.publish(face.link.counters());
+                face.publish();
             }
         }
         self.touched = touched;
@@ -136,12 +138,12 @@ impl SocketDriver {
                 queued_octets: &mut self.queued_octets,
                 config: &self.config,
             };
-            outlet.flush_datagrams(index, socket, &mut |face| failed.push(face));
+            outlet.flush_datagrams(index, socket, &mut |face, reason| failed.push((face, reason)));
         }
-        for id in failed.drain(..) {
+        for (id, reason) in failed.drain(..) {
             if let Some(face) = self.faces.get_mut(&id) {
-                face.link.count_drop(LinkDrop::SendFailed);
-                face.published.publish(face.link.counters());
+                face.link.count_drop(reason);
+                face.publish();
             }
         }
         self.failed_datagrams = failed;
@@ -174,7 +176,7 @@ impl Outlet<'_> {
         &mut self,
         index: usize,
         socket: &mut DatagramSocket,
-        failed: &mut dyn FnMut(FaceId),
+        failed: &mut dyn FnMut(FaceId, LinkDrop),
     ) -> Result<(), LinkDrop> {
         let limit = self.config.udp_queue_octets;
         let is_full = |queued, total| self.is_full(queued, limit, total).is_some();
@@ -218,7 +220,7 @@ impl Outlet<'_> {
         }
     }
 
-    fn flush_datagrams(&mut self, index: usize, socket: &mut DatagramSocket, failed: &mut dyn FnMut(FaceId)) {
+    fn flush_datagrams(&mut self, index: usize, socket: &mut DatagramSocket, failed: &mut dyn FnMut(FaceId, LinkDrop)) {
         let (was_blocked, before) = (socket.is_blocked, socket.queued_octets());
         socket.flush(self.pool, failed);
         *self.queued_octets -= before - socket.queued_octets();

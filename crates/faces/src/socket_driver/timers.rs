@@ -1,7 +1,8 @@
-//! Idle on-demand faces and unfinished fragmented packets.
+//! Idle on-demand faces, unfinished fragmented packets, and what reliability has to send by itself.
 //!
 //! A binary heap holds at most one entry of each kind per face. Traffic does not move an
-//! entry: when it comes due, it looks at the face and comes back later if need be.
+//! entry: when it comes due, it looks at the face and comes back later if need be. Of reliability
+//! an earlier entry may replace one; the later one finds itself replaced.
 
 use std::cmp::Reverse;
 
@@ -16,7 +17,8 @@ impl SocketDriver {
         self.timers.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
 
-    /// Gives up fragmented packets and idle faces whose time is over.
+    /// Gives up fragmented packets and idle faces whose time is over. Frames and Acks that are due
+    /// leave with the next [`SocketDriver::flush`].
     pub fn run_timers(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
         while let Some(&Reverse((at_ns, timer))) = self.timers.peek() {
@@ -27,6 +29,10 @@ impl SocketDriver {
             match timer {
                 Timer::Idle(face) => self.run_idle_timer(face),
                 Timer::Reassembly(face) => self.run_reassembly_timer(face),
+                Timer::Acks(face) => self.run_reliability_timer(face, at_ns, |face| &mut face.acks_timer_ns),
+                Timer::Retransmission(face) => {
+                    self.run_reliability_timer(face, at_ns, |face| &mut face.retransmission_timer_ns);
+                }
             }
         }
     }
@@ -48,7 +54,7 @@ impl SocketDriver {
         let Some(face) = self.faces.get_mut(&id) else { return };
         face.has_reassembly_timer = false;
         face.link.expire(self.now_ns);
-        face.published.publish(face.link.counters());
+        face.publish();
         self.schedule_reassembly(id);
     }
 

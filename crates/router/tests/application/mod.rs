@@ -7,8 +7,8 @@ use namewire_packet::{
     Data, DataBuilder, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     lp::{LinkFields, LpHeaders, LpPacket, write_headers},
     nfd::{
-        ControlParameters, ControlResponse, DatasetEntry, DropCounter, FaceStatus, ForwarderStatus, decode_dataset,
-        face_flags,
+        ControlParameters, ControlResponse, DatasetEntry, DropCounter, FaceEventNotification, FaceStatus,
+        ForwarderStatus, decode_dataset, face_flags,
     },
     tlv,
 };
@@ -230,19 +230,44 @@ impl Application {
         self.dataset("/faces/list")
     }
 
+    /// The face event of a number, waited for, or the latest; with its number.
+    pub(crate) fn next_event(&mut self, number: Option<u64>) -> (u64, FaceEventNotification) {
+        let mut asked = name("/localhost/nfd/faces/events");
+        if let Some(number) = number {
+            asked.push_typed_nni(tlv::types::SEQUENCE_NUM_COMPONENT, number);
+        }
+        let interest = self.interest(asked).can_be_prefix(number.is_none()).must_be_fresh(number.is_none());
+        self.send(&interest.lifetime_ms(10_000).build());
+        let reply = self.receive_within(Duration::from_secs(8)).expect("an event");
+        let data = reply.data();
+        let number = data.name().last().and_then(|last| last.as_nni()).expect("a number");
+        (number, FaceEventNotification::decode(data.content()).unwrap())
+    }
+
     /// How often packets were dropped for `reason`.
     pub(crate) fn drops(&mut self, reason: &str) -> u64 {
         let drops: Vec<DropCounter> = self.dataset("/status/drops");
         drops.iter().find(|drop| drop.reason == reason).map_or(0, |drop| drop.count)
     }
 
+    /// Answers every Interest with `content` until none has come for `patience`.
+    pub(crate) fn serve_for(&mut self, patience: Duration, content: &[u8]) {
+        while let Some(packet) = self.receive_within(patience) {
+            self.answer(&packet, content);
+        }
+    }
+
+    fn answer(&mut self, packet: &Packet, content: &[u8]) {
+        let data = DataBuilder::new(packet.interest().name()).content(content).freshness_ms(1000).sign_digest();
+        let token = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
+        if token.is_empty() { self.send(&data) } else { self.send_with(&token, &data) }
+    }
+
     /// Answers `count` Interests with `content`.
     pub(crate) fn serve(&mut self, count: usize, content: &[u8]) {
         for _ in 0..count {
             let packet = self.receive().expect("an Interest");
-            let data = DataBuilder::new(packet.interest().name()).content(content).freshness_ms(1000).sign_digest();
-            let token = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
-            if token.is_empty() { self.send(&data) } else { self.send_with(&token, &data) }
+            self.answer(&packet, content);
         }
     }
 }

@@ -32,7 +32,7 @@ fn faces_are_made_once_and_refused_with_a_reason() {
 
     assert_eq!(create(&mut operator, "unix:///run/nfd.sock").0, 400);
     assert_eq!(create(&mut operator, "udp4://224.0.23.170:56363").0, 406);
-    let flags = Some(face_flags::LP_RELIABILITY);
+    let flags = Some(face_flags::LOCAL_FIELDS);
     let uri = Some("udp4://127.0.0.1:9".to_owned());
     let parameters = ControlParameters { uri, flags, mask: flags, ..Default::default() };
     assert_eq!(operator.command("/faces/create", parameters).code, 406, "what cannot be had is refused");
@@ -130,4 +130,86 @@ fn a_destroyed_face_has_lost_its_routes_when_the_reply_is_there() {
     }
     assert!(operator.dataset::<RibEntry>("/rib/list").is_empty());
     assert_eq!(operator.faces().len(), 1);
+}
+
+const BOTH: u64 = face_flags::LP_RELIABILITY | face_flags::CONGESTION_MARKING;
+
+#[test]
+fn link_settings_are_made_changed_and_shown() {
+    let (router, _directory) = start(2);
+    let mut operator = Application::connect(&router);
+    let uri = Some("udp4://127.0.0.1:9".to_owned());
+    let flags = Some(face_flags::LP_RELIABILITY);
+    let create = ControlParameters { uri: uri.clone(), flags, mask: flags, mtu: Some(9000), ..Default::default() };
+    let made = operator.succeed("/faces/create", create.clone());
+    let expected = ControlParameters {
+        face_id: made.face_id,
+        uri,
+        local_uri: made.local_uri.clone(),
+        flags: Some(BOTH),
+        face_persistency: Some(FacePersistency::Persistent.code()),
+        base_congestion_marking_interval_ns: Some(100_000_000),
+        default_congestion_threshold_bytes: Some(65_536),
+        mtu: Some(8800),
+        ..Default::default()
+    };
+    assert_eq!(made, expected, "marking is on unless the command says otherwise, and an MTU is at most 8800");
+    assert!(made.local_uri.is_some_and(|uri| uri.starts_with("udp4://127.0.0.1:")));
+    let again = operator.command("/faces/create", create);
+    assert_eq!((again.code, again.body), (409, Some(expected.clone())), "all that a client needs to go on");
+
+    let change = ControlParameters {
+        face_id: expected.face_id,
+        flags: Some(0),
+        mask: Some(BOTH),
+        face_persistency: Some(FacePersistency::Permanent.code()),
+        base_congestion_marking_interval_ns: Some(5_000_000),
+        default_congestion_threshold_bytes: Some(1000),
+        mtu: Some(64),
+        ..Default::default()
+    };
+    let changed = ControlParameters { mask: None, ..change.clone() };
+    assert_eq!(operator.succeed("/faces/update", change), changed, "no Uri, no LocalUri, no Mask");
+    let faces = operator.faces();
+    let shown = faces.iter().find(|face| Some(face.face_id) == expected.face_id).unwrap();
+    assert_eq!((shown.flags, shown.mtu), (0, Some(64)));
+    assert_eq!(shown.base_congestion_marking_interval_ns, Some(5_000_000));
+    assert_eq!(shown.default_congestion_threshold_bytes, Some(1000));
+    assert_eq!((shown.face_persistency, shown.expiration_period_ms), (FacePersistency::Permanent, None));
+    let own = faces.iter().find(|face| face.uri.starts_with("fd://")).unwrap();
+    assert_eq!((own.flags, own.mtu), (face_flags::CONGESTION_MARKING, Some(8800)));
+    assert_eq!(own.base_congestion_marking_interval_ns, Some(100_000_000));
+}
+
+#[test]
+fn what_a_face_cannot_have_is_refused_and_changes_nothing() {
+    let (router, _directory) = start(2);
+    let mut operator = Application::connect(&router);
+    let too_small =
+        ControlParameters { uri: Some("udp4://127.0.0.1:9".to_owned()), mtu: Some(63), ..Default::default() };
+    let refused = operator.command("/faces/create", too_small);
+    assert_eq!((refused.code, refused.text.as_str()), (406, "Override MTU cannot be less than 64"));
+    let (_, face) = create(&mut operator, "udp4://127.0.0.1:9");
+    let update = ControlParameters {
+        face_id: face,
+        mtu: Some(63),
+        flags: Some(BOTH | face_flags::LOCAL_FIELDS),
+        mask: Some(BOTH | face_flags::LOCAL_FIELDS),
+        ..Default::default()
+    };
+    let refused = operator.command("/faces/update", update);
+    assert_eq!((refused.code, refused.text.as_str()), (409, "Invalid properties specified"));
+    let local_fields = Some(face_flags::LOCAL_FIELDS);
+    let body = ControlParameters { flags: local_fields, mask: local_fields, mtu: Some(63), ..Default::default() };
+    assert_eq!(refused.body, Some(body), "what was refused and nothing else");
+    let shown = operator.faces().into_iter().find(|shown| Some(shown.face_id) == face).unwrap();
+    assert_eq!((shown.flags, shown.mtu), (face_flags::CONGESTION_MARKING, Some(8800)));
+
+    // An application's own connection loses nothing, and cannot be made to outlive it.
+    let reliability = Some(face_flags::LP_RELIABILITY);
+    let permanent = Some(FacePersistency::Permanent.code());
+    let update =
+        ControlParameters { flags: reliability, mask: reliability, face_persistency: permanent, ..Default::default() };
+    let refused = operator.command("/faces/update", update.clone());
+    assert_eq!((refused.code, refused.body), (409, Some(update)));
 }

@@ -3,7 +3,7 @@
 use crate::application::{Application, eventually, name, start, start_with};
 use namewire_packet::{
     DataBuilder,
-    nfd::{ControlParameters, ControlResponse, FacePersistency, FibEntry, RibEntry},
+    nfd::{ControlParameters, ControlResponse, FaceEventKind, FacePersistency, FibEntry, RibEntry},
 };
 use std::{
     net::{TcpListener, TcpStream, UdpSocket},
@@ -89,7 +89,51 @@ fn on_demand_udp_faces_serve_their_remote_and_go_when_idle() {
         faces.iter().filter(|face| face.uri.starts_with("udp4")).map(|face| face.face_persistency).collect::<Vec<_>>()
     };
     assert_eq!(on_demand(&mut operator), vec![FacePersistency::OnDemand; remotes.len()]);
+    for status in operator.faces().iter().filter(|face| face.uri.starts_with("udp4")) {
+        let left_ms = status.expiration_period_ms.expect("on-demand");
+        assert!(left_ms <= 500, "{left_ms} ms left of 500");
+    }
     eventually("idle faces are gone", || on_demand(&mut operator).is_empty());
+}
+
+#[test]
+fn a_datagram_puts_off_the_end_of_an_on_demand_face() {
+    let (router, _directory) = start_with(1, |config| config.udp_idle_timeout = Duration::from_secs(1));
+    let mut operator = Application::connect(&router);
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("udp4://{}", peer.local_addr().unwrap());
+    for _ in 0..4 {
+        peer.send_to(&[100, 0], router.udp()[0]).unwrap(); // an IDLE packet
+        std::thread::sleep(Duration::from_millis(300));
+        let faces = operator.faces();
+        let face = faces.iter().find(|face| face.uri == uri).expect("the face stays");
+        let left_ms = face.expiration_period_ms.expect("on-demand");
+        assert!((1..1000).contains(&left_ms), "{left_ms} ms left of a second");
+    }
+}
+
+#[test]
+fn a_closed_port_does_not_close_a_udp_face() {
+    let (router, _directory) = start(1);
+    let mut operator = Application::connect(&router);
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let parameters = ControlParameters { uri: Some(format!("udp4://{closed}")), ..Default::default() };
+    let face = operator.succeed("/faces/create", parameters).face_id;
+    let route = ControlParameters { name: Some(name("/far")), face_id: face, ..Default::default() };
+    operator.succeed("/rib/register", route);
+    let interest = |operator: &mut Application, round: usize| {
+        let interest = operator.interest(name(&format!("/far/{round}"))).build();
+        operator.send(&interest);
+        std::thread::sleep(Duration::from_millis(5)); // ICMP says that the port is closed
+    };
+    (0..5).for_each(|round| interest(&mut operator, round));
+    let peer = UdpSocket::bind(closed).unwrap();
+    peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    interest(&mut operator, 5);
+    let (size, _) = peer.recv_from(&mut [0; 9000]).expect("the Interest sent when the port was open again");
+    assert!(size > 0);
+    assert!(operator.faces().iter().any(|status| Some(status.face_id) == face));
+    assert_eq!(operator.drops("link.send_failed"), 0, "what ICMP reports of one datagram is no fault of the next");
 }
 
 #[test]
@@ -103,6 +147,9 @@ fn a_permanent_tcp_face_comes_back_with_its_routes() {
     let face = operator.succeed("/faces/create", parameters).face_id;
     let route = ControlParameters { name: Some(name("/far")), face_id: face, ..Default::default() };
     operator.succeed("/rib/register", route);
+    let mut watcher = Application::connect(&router);
+    // Of the watcher's own face, so that what follows has the next numbers.
+    let mut next_event = watcher.next_event(None);
     for round in 0..2 {
         let mut far = Application::from_tcp(listener.accept().unwrap().0);
         let interest = operator.interest(name(&format!("/far/{round}"))).build();
@@ -113,11 +160,40 @@ fn a_permanent_tcp_face_comes_back_with_its_routes() {
         let data = DataBuilder::new(name(&format!("/far/{round}"))).sign_digest();
         far.send(&data);
         operator.receive().expect("Data");
+        drop(far);
+        for kind in [FaceEventKind::Down, FaceEventKind::Up] {
+            next_event = watcher.next_event(Some(next_event.0 + 1));
+            let event = &next_event.1;
+            assert_eq!((event.kind, Some(event.face_id)), (kind, face));
+        }
     }
     let is_there = |operator: &mut Application| operator.faces().iter().any(|status| Some(status.face_id) == face);
     assert!(is_there(&mut operator));
     operator.succeed("/faces/destroy", ControlParameters { face_id: face, ..Default::default() });
     assert!(!is_there(&mut operator));
+}
+
+#[test]
+fn a_face_that_is_down_ends_when_it_is_no_longer_permanent() {
+    let (router, _directory) = start(1);
+    let mut operator = Application::connect(&router);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = Some(format!("tcp4://{}", listener.local_addr().unwrap()));
+    let persistent = Some(FacePersistency::Persistent.code());
+    let parameters = ControlParameters { uri, face_persistency: persistent, ..Default::default() };
+    let face = operator.succeed("/faces/create", parameters).face_id;
+    let turn = |operator: &mut Application, face_persistency| {
+        let parameters = ControlParameters { face_id: face, face_persistency, ..Default::default() };
+        operator.succeed("/faces/update", parameters);
+    };
+    let is_there = |operator: &mut Application| operator.faces().iter().any(|status| Some(status.face_id) == face);
+    turn(&mut operator, Some(FacePersistency::Permanent.code()));
+    drop(listener.accept().unwrap());
+    drop(listener);
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(is_there(&mut operator), "it waits for its connection");
+    turn(&mut operator, persistent);
+    eventually("it is gone", || !is_there(&mut operator));
 }
 
 #[test]

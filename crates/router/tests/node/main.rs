@@ -2,11 +2,13 @@
 
 #[path = "../application/mod.rs"]
 mod application;
+mod congestion_marks;
 mod cs_erase;
 mod face_commands;
 mod face_life;
 mod floods;
 mod links;
+mod lossy_links;
 mod readvertise;
 mod routing_daemon;
 mod self_learning;

@@ -1,0 +1,170 @@
+//! From a network packet to its frames.
+
+use namewire_packet::MAX_PACKET_BYTES;
+use namewire_packet::lp::{self, LinkFields, LpHeaders};
+use namewire_packet::tlv::types;
+
+use super::{LinkService, RESERVED_OCTETS};
+use crate::LinkDrop;
+use crate::reliability::FrameOut;
+
+/// Most octets of all link headers but an announcement.
+const HEADER_OCTETS_MAX: usize = 128;
+
+/// The headers of a packet to be sent, and the announcement that goes with it.
+type Headers<'a> = (&'a LpHeaders, Option<&'a [u8]>);
+
+impl LinkService {
+    /// Hands out the frames of one network packet as (header octets, slice of `packet`);
+    /// an announcement in front of the packet goes into the header octets. Each call of
+    /// `emit` is one frame. A packet that needs no header goes bare.
+    /// IncomingFaceId goes out only with local fields on; NextHopFaceId and CachePolicy,
+    /// which only applications set, never do (NDNLPv2 §4).
+    pub fn encode(
+        &mut self,
+        now_ns: u64,
+        headers: &LpHeaders,
+        packet: &[u8],
+        mut emit: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), LinkDrop> {
+        let announcement = headers.announcement(packet);
+        let packet = headers.packet(packet);
+        // The Data matters more: it goes alone if both do not fit into what a peer takes.
+        let announcement =
+            announcement.filter(|octets| octets.len() + packet.len() + HEADER_OCTETS_MAX <= MAX_PACKET_BYTES);
+        let mut headers = LpHeaders {
+            announcement_bytes: announcement.map_or(0, |octets| octets.len() as u16),
+            ..self.headers_to_send(headers)
+        };
+        if self.congestion.is_long() {
+            self.mark(now_ns, &mut headers, packet.len());
+        }
+        let mut out_octets = 0;
+        let mut count_and_emit = |header: &[u8], slice: &[u8]| {
+            out_octets += (header.len() + slice.len()) as u64;
+            emit(header, slice);
+        };
+        let sent = if self.reliability.is_none() {
+            self.encode_plain(now_ns, (&headers, announcement), packet, &mut count_and_emit)
+        } else {
+            self.encode_reliable(now_ns, (&headers, announcement), packet, &mut count_and_emit)
+        };
+        self.counters.out_octets += out_octets;
+        self.congestion.note_written(out_octets);
+        match sent {
+            Err(reason) => self.counters.count_drop(reason),
+            Ok(()) if headers.nack.is_some() => self.counters.out_nacks += 1,
+            Ok(()) if packet.first() == Some(&(types::INTEREST as u8)) => {
+                self.counters.out_interests += 1;
+            }
+            Ok(()) => self.counters.out_data += 1,
+        }
+        sent
+    }
+
+    /// Puts a mark on a packet that leaves while the queue is long, if one is due.
+    #[cold]
+    fn mark(&mut self, now_ns: u64, headers: &mut LpHeaders, packet_octets: usize) {
+        // A mark is not worth a packet that is as large as it may be.
+        let has_room = self.options.fragmentation || packet_octets + HEADER_OCTETS_MAX <= self.options.mtu;
+        if has_room && self.congestion.marks(now_ns) && headers.congestion_mark == 0 {
+            headers.congestion_mark = 1;
+            self.counters.congestion_marked += 1;
+        }
+    }
+
+    #[inline]
+    fn encode_plain(
+        &mut self,
+        now_ns: u64,
+        (headers, announcement): Headers<'_>,
+        packet: &[u8],
+        emit: &mut impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), LinkDrop> {
+        self.scratch.clear();
+        if !headers.is_empty() {
+            let link = LinkFields { prefix_announcement: announcement, ..LinkFields::default() };
+            lp::write_headers(&mut self.scratch, headers, &link, packet.len());
+        }
+        if self.scratch.len() + packet.len() <= self.options.mtu {
+            emit(&self.scratch, packet);
+            return Ok(());
+        }
+        self.encode_fragments(now_ns, (headers, announcement), packet, emit)
+    }
+
+    fn encode_reliable(
+        &mut self,
+        now_ns: u64,
+        (headers, announcement): Headers<'_>,
+        packet: &[u8],
+        emit: &mut impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), LinkDrop> {
+        let LinkService { options, fragmenter, reliability: Some(reliability), counters, scratch, .. } = self else {
+            return self.encode_plain(now_ns, (headers, announcement), packet, emit);
+        };
+        scratch.clear();
+        let prefix_announcement = announcement;
+        let link = LinkFields { sequence: Some(0), tx_sequence: Some(0), prefix_announcement, ..LinkFields::default() };
+        lp::write_headers(scratch, headers, &link, packet.len());
+        if scratch.len() + packet.len() > options.mtu {
+            return self.encode_fragments(now_ns, (headers, announcement), packet, emit);
+        }
+        let link = LinkFields { sequence: Some(fragmenter.next_sequence()), tx_sequence: None, ..link };
+        let number = reliability.begin_packet(1);
+        let frame = FrameOut { headers, link, payload: packet };
+        reliability.send(now_ns, number, frame, options.mtu, (scratch, counters), emit);
+        Ok(())
+    }
+
+    /// Emits the fragments of a packet above the MTU, or none.
+    fn encode_fragments(
+        &mut self,
+        now_ns: u64,
+        headers: Headers<'_>,
+        packet: &[u8],
+        emit: &mut impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), LinkDrop> {
+        let LinkService { options, fragmenter, reliability, counters, scratch, .. } = self;
+        if !options.fragmentation || packet.len() > MAX_PACKET_BYTES {
+            return Err(LinkDrop::PacketTooLarge);
+        }
+        let fields = usize::from(options.policy.reliability) + usize::from(options.policy.congestion_marking);
+        let fragment_mtu = options.mtu.saturating_sub(fields * RESERVED_OCTETS);
+        let mut number = None;
+        fragmenter.split(headers, packet, fragment_mtu, scratch, |count, frame, scratch| match reliability {
+            Some(reliability) => {
+                let number = *number.get_or_insert_with(|| reliability.begin_packet(count));
+                reliability.send(now_ns, number, frame, options.mtu, (scratch, counters), emit);
+            }
+            None => {
+                scratch.clear();
+                lp::write_headers(scratch, frame.headers, &frame.link, frame.payload.len());
+                emit(scratch, frame.payload);
+            }
+        })
+    }
+
+    /// Emits frames that are due without a packet: lost ones again, if `may_retransmit`, and Acks.
+    /// Nothing without reliability.
+    pub fn pump(&mut self, now_ns: u64, may_retransmit: bool, mut emit: impl FnMut(&[u8], &[u8])) {
+        let Some(reliability) = &mut self.reliability else { return };
+        let mut out_octets = 0;
+        let mut count_and_emit = |header: &[u8], slice: &[u8]| {
+            out_octets += (header.len() + slice.len()) as u64;
+            emit(header, slice);
+        };
+        let memory = (&mut self.scratch, &mut self.counters);
+        reliability.pump(now_ns, self.options.mtu, may_retransmit, memory, &mut count_and_emit);
+        self.counters.out_octets += out_octets;
+    }
+
+    fn headers_to_send(&self, headers: &LpHeaders) -> LpHeaders {
+        LpHeaders {
+            incoming_face_id: headers.incoming_face_id.filter(|_| self.options.local_fields),
+            next_hop_face_id: None,
+            no_cache: false,
+            ..*headers
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Loss recovery of one link: which frames are sent again, and what tells the peer that its own
+//! arrived (NDNLPv2 §5). Sans-IO.
+//!
+//! ```text
+//!   send     Sequence s  TxSequence t  [Ack …]  Fragment ──► kept until t is acknowledged
+//!   receive  Ack t ──► forgotten      3 later Acks, or RTO over ──► the same again as TxSequence t'
+//!            TxSequence ──► Ack in the next frame, or alone after 5 ms
+//! ```
+//!
+//! Differences from NFD: memory is bounded; a time-out counts from the RTO as it is now and not as
+//! it was when the frame left; a frame that is sent again carries no Acks; a fragment of a packet
+//! given up is not reported to the strategy (none of NFD's strategies looks at that report).
+//!
+//! Limits: those of [`unacknowledged`] and [`arrivals`].
+
+pub mod arrivals;
+mod rto;
+pub mod unacknowledged;
+
+use namewire_packet::lp::{self, LinkFields, LpHeaders, LpPacket};
+
+use self::arrivals::Arrivals;
+use self::unacknowledged::Unacknowledged;
+use crate::{LinkCounters, LinkDrop};
+
+/// Octets of one Ack field.
+pub(crate) const ACK_OCTETS: usize = 12;
+
+/// Octets by which the outer header of an LpPacket may grow when fields are added.
+const LENGTH_GROWTH_OCTETS: usize = 2;
+
+/// Octets of an IDLE packet that are not Acks.
+const IDLE_OCTETS: usize = 4;
+
+/// Both halves of one link.
+#[derive(Default)]
+pub(crate) struct Reliability {
+    unacknowledged: Unacknowledged,
+    arrivals: Arrivals,
+}
+
+/// One frame of a network packet on its way out.
+pub(crate) struct FrameOut<'a> {
+    pub(crate) headers: &'a LpHeaders,
+    /// Sequence and, of a fragment, its place.
+    pub(crate) link: LinkFields<'a>,
+    pub(crate) payload: &'a [u8],
+}
+
+impl Reliability {
+    /// Announces a network packet of `frames` frames, each of which [`Reliability::send`] follows for.
+    pub(crate) fn begin_packet(&mut self, frames: u64) -> u32 {
+        self.unacknowledged.begin_packet(frames)
+    }
+
+    /// Gives the frame its TxSequence, keeps a copy, adds the Acks that fit `mtu` and emits it.
+    pub(crate) fn send(
+        &mut self,
+        now_ns: u64,
+        packet: u32,
+        frame: FrameOut<'_>,
+        mtu: usize,
+        (scratch, counters): (&mut Vec<u8>, &mut LinkCounters),
+        emit: &mut impl FnMut(&[u8], &[u8]),
+    ) {
+        let FrameOut { headers, link, payload } = frame;
+        let link = LinkFields { tx_sequence: Some(self.unacknowledged.next_tx_sequence()), ..link };
+        scratch.clear();
+        lp::write_headers(scratch, headers, &link, payload.len());
+        self.unacknowledged.keep(now_ns, packet, scratch, payload, counters);
+        let room = mtu.saturating_sub(scratch.len() + payload.len() + LENGTH_GROWTH_OCTETS);
+        if self.arrivals.has_acks() && room >= ACK_OCTETS {
+            scratch.clear();
+            self.arrivals.take_acks(room / ACK_OCTETS, |acks| {
+                lp::write_headers(scratch, headers, &LinkFields { acks, ..link }, payload.len());
+            });
+        }
+        emit(scratch, payload);
+    }
+
+    /// Takes note of a frame's Acks and of its TxSequence.
+    pub(crate) fn receive(
+        &mut self,
+        now_ns: u64,
+        frame: &LpPacket<'_>,
+        counters: &mut LinkCounters,
+    ) -> Result<(), LinkDrop> {
+        for tx_sequence in frame.acks() {
+            self.unacknowledged.acknowledge(now_ns, tx_sequence, counters);
+        }
+        let Some(tx_sequence) = frame.tx_sequence.filter(|_| frame.fragment.is_some()) else { return Ok(()) };
+        self.arrivals.note(now_ns, tx_sequence, frame.sequence, self.unacknowledged.rto_ns(), counters)
+    }
+
+    /// Emits what is lost again if `may_retransmit`, and the Acks that have waited long enough or
+    /// fill a frame of `mtu` octets.
+    pub(crate) fn pump(
+        &mut self,
+        now_ns: u64,
+        mtu: usize,
+        may_retransmit: bool,
+        (scratch, counters): (&mut Vec<u8>, &mut LinkCounters),
+        emit: &mut impl FnMut(&[u8], &[u8]),
+    ) {
+        if may_retransmit {
+            self.unacknowledged.retransmit_lost(now_ns, counters, emit);
+        }
+        let acks_per_frame = (mtu.saturating_sub(IDLE_OCTETS) / ACK_OCTETS).max(1);
+        let is_due = self.arrivals.acks_due_ns().is_some_and(|at_ns| at_ns <= now_ns);
+        while self.arrivals.acks() >= acks_per_frame || (is_due && self.arrivals.has_acks()) {
+            scratch.clear();
+            self.arrivals.take_acks(acks_per_frame, |acks| {
+                lp::write_headers(scratch, &LpHeaders::default(), &LinkFields { acks, ..LinkFields::default() }, 0);
+            });
+            emit(scratch, &[]);
+        }
+    }
+
+    /// When Acks must go out even without a packet.
+    pub(crate) fn acks_due_ns(&self) -> Option<u64> {
+        self.arrivals.acks_due_ns()
+    }
+
+    /// When the oldest frame counts as lost.
+    pub(crate) fn retransmission_due_ns(&mut self) -> Option<u64> {
+        self.unacknowledged.next_loss_ns()
+    }
+}

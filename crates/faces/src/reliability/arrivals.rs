@@ -1,0 +1,118 @@
+//! The receiving half of reliability: what is to be acknowledged, and which Sequences were there
+//! before (NDNLPv2 §5).
+//!
+//! Limits, per link: [`MAX_PENDING_ACKS`] Acks waiting (beyond them a frame is passed on without
+//! one, and its sender sends it again), [`MAX_REMEMBERED`] Sequences (beyond them the oldest is
+//! forgotten early, so that a late duplicate passes).
+
+use std::collections::VecDeque;
+
+use hashbrown::HashSet;
+
+use crate::{LinkCounters, LinkDrop};
+
+/// Most Acks that wait for a frame to go with.
+pub const MAX_PENDING_ACKS: usize = 4096;
+
+/// Most Sequences remembered.
+pub const MAX_REMEMBERED: usize = 8192;
+
+/// Acks wait for a frame to go with for so long: 5 ms.
+pub const ACK_DELAY_NS: u64 = 5_000_000;
+
+#[derive(Default)]
+pub(super) struct Arrivals {
+    /// TxSequences to acknowledge, oldest first.
+    acks: VecDeque<u64>,
+    /// When the oldest of `acks` arrived, or one before it.
+    oldest_ack_ns: u64,
+    remembered: HashSet<u64>,
+    /// What is in `remembered` and since when, oldest first.
+    order: VecDeque<(u64, u64)>,
+}
+
+impl Arrivals {
+    /// Takes note of one frame. `Err`: its Sequence was there within the last `memory_ns`.
+    pub(super) fn note(
+        &mut self,
+        now_ns: u64,
+        tx_sequence: u64,
+        sequence: Option<u64>,
+        memory_ns: u64,
+        counters: &mut LinkCounters,
+    ) -> Result<(), LinkDrop> {
+        if self.acks.len() >= MAX_PENDING_ACKS {
+            counters.count_drop(LinkDrop::AcksFull);
+        } else {
+            if self.acks.is_empty() {
+                self.oldest_ack_ns = now_ns;
+            }
+            self.acks.push_back(tx_sequence);
+        }
+        // Without a Sequence it is not reliability's to say whether it came before.
+        let Some(sequence) = sequence else { return Ok(()) };
+        while let Some(&(since_ns, oldest)) = self.order.front()
+            && (since_ns.saturating_add(memory_ns) <= now_ns || self.order.len() >= MAX_REMEMBERED)
+        {
+            self.remembered.remove(&oldest);
+            self.order.pop_front();
+        }
+        if !self.remembered.insert(sequence) {
+            return Err(LinkDrop::DuplicateSequence);
+        }
+        self.order.push_back((now_ns, sequence));
+        Ok(())
+    }
+
+    pub(super) fn acks(&self) -> usize {
+        self.acks.len()
+    }
+
+    pub(super) fn has_acks(&self) -> bool {
+        !self.acks.is_empty()
+    }
+
+    pub(super) fn acks_due_ns(&self) -> Option<u64> {
+        self.has_acks().then(|| self.oldest_ack_ns.saturating_add(ACK_DELAY_NS))
+    }
+
+    /// Lets `write` have the oldest Acks, at most `limit`, and forgets them.
+    pub(super) fn take_acks(&mut self, limit: usize, write: impl FnOnce(&[u64])) {
+        let count = limit.min(self.acks.len());
+        write(&self.acks.make_contiguous()[..count]);
+        self.acks.drain(..count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTO_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_sequence_is_remembered_for_one_rto_and_acknowledged_each_time() {
+        let (mut arrivals, mut counters) = (Arrivals::default(), LinkCounters::default());
+        let mut note = |now_ns, tx, sequence| arrivals.note(now_ns, tx, Some(sequence), RTO_NS, &mut counters);
+        assert_eq!(note(0, 0, 70), Ok(()));
+        assert_eq!(note(1, 1, 71), Ok(()));
+        assert_eq!(note(RTO_NS - 1, 2, 70), Err(LinkDrop::DuplicateSequence));
+        assert_eq!(note(RTO_NS, 3, 70), Ok(()), "forgotten");
+        assert_eq!(note(RTO_NS, 4, 71), Err(LinkDrop::DuplicateSequence));
+        arrivals.take_acks(3, |acks| assert_eq!(acks, [0, 1, 2]));
+        arrivals.take_acks(9, |acks| assert_eq!(acks, [3, 4]));
+        assert_eq!(arrivals.acks_due_ns(), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let (mut arrivals, mut counters) = (Arrivals::default(), LinkCounters::default());
+        let count = MAX_REMEMBERED as u64 + 10;
+        for n in 0..count {
+            assert_eq!(arrivals.note(0, n, Some(n), RTO_NS, &mut counters), Ok(()));
+        }
+        assert_eq!((arrivals.remembered.len(), arrivals.order.len()), (MAX_REMEMBERED, MAX_REMEMBERED));
+        assert_eq!(arrivals.acks(), MAX_PENDING_ACKS);
+        assert_eq!(counters.dropped(LinkDrop::AcksFull), count - MAX_PENDING_ACKS as u64);
+    }
+}

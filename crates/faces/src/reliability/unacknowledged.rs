@@ -1,0 +1,294 @@
+//! The sending half of reliability: frames that are on their way, and which of them are lost
+//! (NDNLPv2 §5).
+//!
+//! Every transmission has a TxSequence of its own, one above the last, so the transmissions under
+//! way are a queue in the order of TxSequence and of time. Both signs of loss, three Acks of later
+//! transmissions and the RTO, are met by the front of the queue before any other. So only the
+//! front is ever looked at:
+//!
+//! ```text
+//!   window   │ t=40 ✓ │ t=41 │ t=42 ✓ │ t=43 ✓ │ t=44 ✓ │ t=45 │      ✓ acknowledged
+//!              popped   lost: 42, 43, 44 are later ─► again as t=46
+//!   octets   │ frame  │ frame│ frame  │ …      one buffer, in the same order
+//! ```
+//!
+//! A frame that was only late is acknowledged under the TxSequence it had before: that ends the
+//! transmission that took its place, which NFD goes on repeating.
+//!
+//! Cost: a copy of each frame when it is sent; constant time per Ack, on average.
+//!
+//! Limits, per link: [`MAX_FRAMES`] and [`MAX_OCTETS`] under way. Beyond them the oldest goes
+//! without protection from then on ([`LinkDrop::UnacknowledgedEvicted`]). [`MAX_REPLACED`] late Acks
+//! are understood, of the latest frames.
+
+use std::collections::VecDeque;
+
+use namewire_packet::tlv::{self, Reader, types};
+
+use super::rto::Rto;
+use crate::{LinkCounters, LinkDrop};
+
+/// Most transmissions under way.
+pub const MAX_FRAMES: usize = 8192;
+
+/// Most octets of frames kept, in octets. With a round trip of 100 ms that is 40 MB/s; the buffer
+/// may take twice as much.
+pub const MAX_OCTETS: usize = 4 << 20;
+
+/// How often a frame is sent again before its packet is given up.
+pub const MAX_RETRANSMISSIONS: u8 = 3;
+
+/// Most transmissions remembered that another took the place of.
+pub const MAX_REPLACED: usize = 1024;
+
+/// Acks of so many later transmissions are a sign of loss.
+const LATER_ACKS: usize = 3;
+
+#[derive(Default)]
+pub(super) struct Unacknowledged {
+    next_tx_sequence: u64,
+    /// Transmissions `next_tx_sequence - window.len()` and on.
+    window: VecDeque<Transmission>,
+    /// Frames of `window`, in its order; behind a part that is no longer needed.
+    octets: Vec<u8>,
+    /// Octets that have left `octets`: positions count from the first ever kept.
+    octets_before: u64,
+    packets: Vec<Packet>,
+    free_packets: Vec<u32>,
+    /// One above the largest TxSequences acknowledged, largest first; 0 for none.
+    latest_acks: [u64; LATER_ACKS],
+    /// TxSequences of transmissions that were lost or late, and of those that took their places, in
+    /// ascending order.
+    replaced: VecDeque<(u64, u64)>,
+    rto: Rto,
+}
+
+struct Transmission {
+    position: u64,
+    len: u32,
+    /// Index in `packets`.
+    packet: u32,
+    sent_ns: u64,
+    retransmissions: u8,
+    /// Acknowledged, sent again or given up.
+    is_done: bool,
+}
+
+/// A network packet of which frames are under way.
+struct Packet {
+    /// Frames not yet acknowledged.
+    frames: u32,
+    was_retransmitted: bool,
+    is_given_up: bool,
+}
+
+impl Unacknowledged {
+    pub(super) fn next_tx_sequence(&self) -> u64 {
+        self.next_tx_sequence
+    }
+
+    pub(super) fn rto_ns(&self) -> u64 {
+        self.rto.rto_ns()
+    }
+
+    /// Room for a packet of `frames` frames, all of which must be kept next.
+    pub(super) fn begin_packet(&mut self, frames: u64) -> u32 {
+        let packet = Packet { frames: frames as u32, was_retransmitted: false, is_given_up: false };
+        match self.free_packets.pop() {
+            Some(index) => {
+                self.packets[index as usize] = packet;
+                index
+            }
+            None => {
+                self.packets.push(packet);
+                self.packets.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Keeps a copy of a frame that leaves now with [`Unacknowledged::next_tx_sequence`].
+    pub(super) fn keep(
+        &mut self,
+        now_ns: u64,
+        packet: u32,
+        header: &[u8],
+        payload: &[u8],
+        counters: &mut LinkCounters,
+    ) {
+        let len = header.len() + payload.len();
+        while self.window.len() >= MAX_FRAMES || self.kept_octets() + len > MAX_OCTETS {
+            self.evict(counters);
+        }
+        self.forget_done();
+        let position = self.octets_before + self.octets.len() as u64;
+        self.octets.extend_from_slice(header);
+        self.octets.extend_from_slice(payload);
+        self.push(Transmission {
+            position,
+            len: len as u32,
+            packet,
+            sent_ns: now_ns,
+            retransmissions: 0,
+            is_done: false,
+        });
+    }
+
+    /// Takes an Ack. One for something that is not under way means nothing.
+    pub(super) fn acknowledge(&mut self, now_ns: u64, tx_sequence: u64, counters: &mut LinkCounters) {
+        if let Ok(index) = self.replaced.binary_search_by_key(&tx_sequence, |(before, _)| *before) {
+            let (_, instead) = self.replaced[index];
+            return self.acknowledge_late(instead, counters);
+        }
+        let first = self.next_tx_sequence - self.window.len() as u64;
+        let index = tx_sequence.checked_sub(first).and_then(|index| usize::try_from(index).ok());
+        let Some(transmission) = index.and_then(|index| self.window.get_mut(index)) else { return };
+        if transmission.is_done {
+            return;
+        }
+        transmission.is_done = true;
+        if transmission.retransmissions == 0 {
+            self.rto.sample(now_ns.saturating_sub(transmission.sent_ns));
+        }
+        let packet = transmission.packet;
+        self.count_arrived(packet, counters);
+        let mut later = tx_sequence + 1;
+        for latest in &mut self.latest_acks {
+            if later > *latest {
+                std::mem::swap(&mut later, latest);
+            }
+        }
+        self.forget_done();
+    }
+
+    /// A frame has arrived that was sent again meanwhile, as `tx_sequence` and perhaps more often.
+    fn acknowledge_late(&mut self, mut tx_sequence: u64, counters: &mut LinkCounters) {
+        while let Ok(index) = self.replaced.binary_search_by_key(&tx_sequence, |(before, _)| *before) {
+            tx_sequence = self.replaced[index].1;
+        }
+        let first = self.next_tx_sequence - self.window.len() as u64;
+        let index = tx_sequence.checked_sub(first).and_then(|index| usize::try_from(index).ok());
+        if let Some(transmission) = index.and_then(|index| self.window.get_mut(index)).filter(|t| !t.is_done) {
+            transmission.is_done = true;
+            let packet = transmission.packet;
+            self.count_arrived(packet, counters);
+            self.forget_done();
+        }
+    }
+
+    /// One frame of a packet has arrived.
+    fn count_arrived(&mut self, packet: u32, counters: &mut LinkCounters) {
+        if let Some(Packet { was_retransmitted, is_given_up: false, .. }) = self.release(packet) {
+            let counter = if was_retransmitted { &mut counters.retransmitted } else { &mut counters.acknowledged };
+            *counter += 1;
+        }
+    }
+
+    /// Emits every lost frame again, or gives up its packet.
+    pub(super) fn retransmit_lost(
+        &mut self,
+        now_ns: u64,
+        counters: &mut LinkCounters,
+        emit: &mut impl FnMut(&[u8], &[u8]),
+    ) {
+        while self.next_loss_ns().is_some_and(|at_ns| at_ns <= now_ns) {
+            let tx_sequence = self.next_tx_sequence - self.window.len() as u64;
+            let Some(lost) = self.window.pop_front() else { return };
+            if lost.retransmissions >= MAX_RETRANSMISSIONS {
+                self.packets[lost.packet as usize].is_given_up = true;
+                self.release(lost.packet);
+                counters.count_drop(LinkDrop::RetransmissionsExhausted);
+                continue;
+            }
+            if self.replaced.len() >= MAX_REPLACED {
+                self.replaced.pop_front();
+            }
+            self.replaced.push_back((tx_sequence, self.next_tx_sequence));
+            self.packets[lost.packet as usize].was_retransmitted = true;
+            counters.frames_retransmitted += 1;
+            let start = (lost.position - self.octets_before) as usize;
+            let copy = self.octets.len();
+            self.octets.extend_from_within(start..start + lost.len as usize);
+            write_tx_sequence(&mut self.octets[copy..], self.next_tx_sequence);
+            emit(&[], &self.octets[copy..]);
+            let position = self.octets_before + copy as u64;
+            self.push(Transmission { position, sent_ns: now_ns, retransmissions: lost.retransmissions + 1, ..lost });
+        }
+    }
+
+    /// When the front of the queue counts as lost; a time that has passed if it does already.
+    pub(super) fn next_loss_ns(&mut self) -> Option<u64> {
+        self.forget_done();
+        let front = self.window.front()?;
+        let tx_sequence = self.next_tx_sequence - self.window.len() as u64;
+        if tx_sequence + 1 < self.latest_acks[LATER_ACKS - 1] {
+            return Some(0);
+        }
+        Some(front.sent_ns.saturating_add(self.rto.rto_ns()))
+    }
+
+    fn push(&mut self, transmission: Transmission) {
+        self.window.push_back(transmission);
+        self.next_tx_sequence += 1;
+    }
+
+    /// Octets from the front's frame to the end.
+    fn kept_octets(&self) -> usize {
+        let end = self.octets_before + self.octets.len() as u64;
+        self.window.front().map_or(0, |front| (end - front.position) as usize)
+    }
+
+    fn evict(&mut self, counters: &mut LinkCounters) {
+        let Some(oldest) = self.window.pop_front() else { return };
+        if !oldest.is_done {
+            let packet = &mut self.packets[oldest.packet as usize];
+            if !std::mem::replace(&mut packet.is_given_up, true) {
+                counters.count_drop(LinkDrop::UnacknowledgedEvicted);
+            }
+            self.release(oldest.packet);
+        }
+    }
+
+    /// One frame less of a packet; the packet, if that was the last.
+    fn release(&mut self, index: u32) -> Option<Packet> {
+        let packet = &mut self.packets[index as usize];
+        packet.frames -= 1;
+        if packet.frames > 0 {
+            return None;
+        }
+        self.free_packets.push(index);
+        Some(Packet { ..*packet })
+    }
+
+    /// Pops what needs no attention from the front, and moves the rest of the octets down once
+    /// that is the smaller part: each octet moves less than once on average.
+    fn forget_done(&mut self) {
+        while let Some(front) = self.window.front() {
+            if !front.is_done {
+                if !self.packets[front.packet as usize].is_given_up {
+                    break;
+                }
+                self.release(front.packet);
+            }
+            self.window.pop_front();
+        }
+        let unneeded = self.octets.len() - self.kept_octets();
+        if unneeded * 2 >= self.octets.len() {
+            self.octets.drain(..unneeded);
+            self.octets_before += unneeded as u64;
+        }
+    }
+}
+
+/// Replaces the TxSequence of a frame that has one.
+fn write_tx_sequence(frame: &mut [u8], tx_sequence: u64) {
+    let Ok(outer) = tlv::read_element(frame) else { return };
+    let header_octets = outer.wire.len() - outer.value.len();
+    let mut reader = Reader::new(outer.value);
+    while let Ok(Some(element)) = reader.next_element() {
+        if element.type_number == types::LP_TX_SEQUENCE {
+            let end = header_octets + reader.offset();
+            frame[end - size_of::<u64>()..end].copy_from_slice(&tx_sequence.to_be_bytes());
+            return;
+        }
+    }
+}

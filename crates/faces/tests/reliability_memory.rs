@@ -1,0 +1,65 @@
+//! Does a reliable link that is busy allocate? Alone in its process, because the allocator counts for
+//! all of it.
+
+use cap::Cap;
+use namewire_faces::{LinkOptions, LinkPolicy, LinkService, Received};
+use namewire_packet::{lp::LpHeaders, tlv};
+use std::alloc::System;
+
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// Packets under way before the first is acknowledged.
+const WINDOW: u64 = 40;
+
+/// Sends packets of `from` to `to` and what both have to say of it, with every 20th frame lost.
+fn exchange(ends: &mut [LinkService; 2], packets: std::ops::Range<u64>, wires: &mut [Vec<Vec<u8>>; 2], packet: &[u8]) {
+    for number in packets {
+        let now_ns = number * 1_000_000;
+        let [first, second] = &mut *ends;
+        let [forth, back] = &mut *wires;
+        let mut used = 0;
+        let mut put = |wire: &mut Vec<Vec<u8>>, header: &[u8], slice: &[u8]| {
+            wire[used].clear();
+            wire[used].extend_from_slice(header);
+            wire[used].extend_from_slice(slice);
+            used += 1;
+        };
+        first.encode(now_ns, &LpHeaders::default(), packet, |header, slice| put(forth, header, slice)).unwrap();
+        first.pump(now_ns, true, |header, slice| put(forth, header, slice));
+        for (i, frame) in forth[..used].iter().enumerate() {
+            if !(number as usize * 7 + i).is_multiple_of(20) {
+                assert!(second.receive(now_ns, frame).is_ok_and(|received| received != Received::Idle));
+            }
+        }
+        used = 0;
+        if number.is_multiple_of(WINDOW) {
+            second.pump(now_ns + 5_000_000, true, |header, slice| {
+                back[used].clear();
+                back[used].extend_from_slice(header);
+                back[used].extend_from_slice(slice);
+                used += 1;
+            });
+            for frame in &back[..used] {
+                assert_eq!(first.receive(now_ns, frame), Ok(Received::Idle));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_busy_reliable_link_does_not_allocate() {
+    let policy = LinkPolicy { reliability: true, ..LinkPolicy::default() };
+    let options = LinkOptions { fragmentation: true, mtu: 1400, policy, ..LinkOptions::default() };
+    let mut ends = [LinkService::new(options), LinkService::new(options)];
+    let mut wires = [(); 2].map(|()| (0..2000).map(|_| Vec::with_capacity(1500)).collect::<Vec<_>>());
+    let mut packet = Vec::new();
+    tlv::write_tlv(&mut packet, 6, &[7; 4000]);
+    // More than the sequences that are remembered, so that all tables have their size.
+    exchange(&mut ends, 0..12_000, &mut wires, &packet);
+    let before = ALLOCATOR.total_allocated();
+    exchange(&mut ends, 12_000..16_000, &mut wires, &packet);
+    assert_eq!(ALLOCATOR.total_allocated() - before, 0, "octets allocated for 4000 packets");
+    let counters = ends[0].counters();
+    assert!(counters.acknowledged > 0 && counters.retransmitted > 100, "{counters:?}");
+}
