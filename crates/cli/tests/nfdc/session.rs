@@ -55,20 +55,6 @@ impl Session {
 }
 
 impl Step {
-    /// A command without its outcome.
-    pub(crate) fn of(command: &str) -> Step {
-        Step { command: command.to_owned(), ..Step::default() }
-    }
-
-    pub(crate) fn succeeded(&self) -> bool {
-        self.code == "0"
-    }
-
-    /// Changes each line of standard output; those left empty go.
-    pub(crate) fn edit_output(&mut self, edit: impl Fn(&str) -> String) {
-        self.out = self.out.iter().map(|line| edit(line)).filter(|line| !line.is_empty()).collect();
-    }
-
     /// What is printed of a command line that makes no sense: NFD's nfdc goes on to call a
     /// function that is not there, says so and exits with 1, where its manual promises 2.
     pub(crate) fn with_documented_differences(&self) -> Step {
