@@ -3,12 +3,22 @@
 
 use namewire_router::{Router, RouterConfig};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::{fs, net::UdpSocket};
+use std::{fs, net::UdpSocket, time::Duration};
 
+/// Threads of routers; one that was waited for may be listed a moment longer.
 fn threads_of_routers() -> usize {
-    let tasks = fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
-    let names = tasks.map(|task| fs::read_to_string(task.path().join("comm")).unwrap_or_default());
-    names.filter(|name| name.starts_with("nw-")).count()
+    let count = || {
+        let tasks = fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
+        let names = tasks.map(|task| fs::read_to_string(task.path().join("comm")).unwrap_or_default());
+        names.filter(|name| name.starts_with("nw-")).count()
+    };
+    for _ in 0..100 {
+        if count() == 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    count()
 }
 
 fn descriptors() -> usize {
