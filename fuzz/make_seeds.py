@@ -77,6 +77,13 @@ def main() -> int:
             made += write("name_uri", f"value-{index}", bytes.fromhex(vector["name_tlv"])[2:])
     for vector in vectors["management_tlvs"]:
         made += write("nfd_tlv", vector["id"], bytes.fromhex(vector["hex"]))
+    for index, uri in enumerate([
+            "udp4://192.0.2.1:6363", "udp://[2001:DB8::1]", "udp6://[fe80::1%25eth0]:6363", "tcp://host.example",
+            "tcp6://[2001:db8::1%eth0]:6363", "udp4://224.0.23.170", "ether://08-00-27-0A-01-01", "dev://eth0",
+            "udp4+dev://eth0:7700", "udp6+dev://eth0:56363", "unix:///run/nfd/nfd.sock", "fd://17", "internal://",
+            "ws://0.0.0.0:9696", "ws://[::]:9696", "WS://Host", "wss://router.example:443/ws?x=1", "wss://[2001:DB8::1]/",
+            "wsclient://127.0.0.1:40000"]):
+        made += write("face_uri", f"uri-{index}", uri.encode())
     for index, uri in enumerate(["udp4://192.0.2.1:6363", "tcp6://[2001:db8::1]:6363", "unix:///run/nfd/nfd.sock",
                                  "ether://[08:00:27:00:00:01]", "fd://9", "internal://"]):
         made += write("nfd_tlv", f"face-uri-{index}", uri.encode())

@@ -4,6 +4,7 @@
 Question: do unmodified python-ndn and NDNts applications exchange Data through
 `namewire run`, over each local transport, in both directions, with one worker
 and with four? And do they share key chains and certificates with `namewire key` (key_chain.py)?
+WebSocket is NDNts' alone: python-ndn has none.
 
 Every case of the first kind starts a producer, then a consumer, in processes of their own, and
 compares what arrived. Over Unix and TCP the library registers the prefix
@@ -37,7 +38,7 @@ STOP_SECONDS_MAX = 5
 OBJECT_BYTES = 1_000_000
 PING_COUNT = 200
 # Over UDP a Data packet should fit an Ethernet frame: python-ndn cannot reassemble.
-SEGMENT_BYTES = {"unix": 8000, "tcp": 8000, "udp": 1200}
+SEGMENT_BYTES = {"unix": 8000, "tcp": 8000, "udp": 1200, "ws": 8000}
 LIBRARIES = ["python", "ndnts"]
 TRANSPORTS = ["unix", "tcp", "udp"]
 
@@ -120,15 +121,18 @@ class Router:
         self.socket_path = scratch / f"nfd-{workers}.sock"
         self.udp_port = free_port(socket.SOCK_DGRAM)
         self.tcp_port = free_port(socket.SOCK_STREAM)
+        self.ws_port = free_port(socket.SOCK_STREAM)
         self.uris = {
             "unix": f"unix://{self.socket_path}",
             "tcp": f"tcp://127.0.0.1:{self.tcp_port}",
             "udp": f"udp://127.0.0.1:{self.udp_port}",
+            "ws": f"ws://127.0.0.1:{self.ws_port}/",
         }
         self.process = Process([
             namewire_binary(), "run", "--socket", str(self.socket_path),
             "--listen-udp", f"127.0.0.1:{self.udp_port}",
             "--listen-tcp", f"127.0.0.1:{self.tcp_port}",
+            "--listen-ws", f"127.0.0.1:{self.ws_port}",
             "--workers", str(workers),
         ], scratch / f"router-{workers}.log")
         deadline = time.monotonic() + ROUTER_START_SECONDS_MAX
@@ -183,6 +187,10 @@ def all_cases() -> list[Case]:
             for consumer in LIBRARIES:
                 cases.append(Case("ping", consumer, transport, producer, transport))
                 cases.append(Case("object", consumer, transport, producer, transport, SEGMENT_BYTES[transport]))
+    cases.append(Case("ping", "ndnts", "ws", "ndnts", "ws"))
+    cases.append(Case("object", "ndnts", "ws", "ndnts", "ws", SEGMENT_BYTES["ws"]))
+    cases.append(Case("object", "python", "unix", "ndnts", "ws", SEGMENT_BYTES["ws"]))
+    cases.append(Case("object", "ndnts", "ws", "python", "tcp", SEGMENT_BYTES["ws"]))
     # Different transports at the two ends, and packets that NDNts must fragment.
     cases.append(Case("object", "python", "unix", "ndnts", "udp", 7000))
     cases.append(Case("object", "ndnts", "udp", "python", "tcp", 1200))

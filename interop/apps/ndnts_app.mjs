@@ -8,10 +8,11 @@ import { parseArgs } from "node:util";
 import { consume, produce } from "@ndn/endpoint";
 import { ReadvertiseDestination } from "@ndn/fw";
 import { Version } from "@ndn/naming-convention2";
-import { enableNfdPrefixReg } from "@ndn/nfdmgmt";
+import { enableNfdPrefixReg, localhostPrefix } from "@ndn/nfdmgmt";
 import { TcpTransport, UdpTransport, UnixTransport } from "@ndn/node-transport";
 import { Component, Data, Interest, Name } from "@ndn/packet";
 import { BufferChunkSource, discoverVersion, fetch, serve } from "@ndn/segmented-object";
+import { WsTransport } from "@ndn/ws-transport";
 
 const FRESHNESS_MS = 10_000;
 const LIFETIME_MS = 4_000;
@@ -48,6 +49,8 @@ async function openFace() {
       const face = await UdpTransport.createFace({ lp: { mtu: UDP_MTU_BYTES }, callback }, hostname, Number(port));
       return { face, local };
     }
+    case "ws:":
+      return { face: await WsTransport.createFace({}, options.transport), local: "-" };
   }
   throw new Error(`no NDNts transport for ${options.transport}`);
 }
@@ -64,7 +67,9 @@ async function until(condition, deadlineMs, message) {
 
 async function produceUntilStdinCloses(attach) {
   const { face, local } = await openFace();
-  const registrar = options["no-register"] ? undefined : enableNfdPrefixReg(face);
+  // NDNts cannot tell that a WebSocket server is on this machine, and would ask under /localhop.
+  const registration = options.transport.startsWith("ws:") ? { prefix: localhostPrefix } : {};
+  const registrar = options["no-register"] ? undefined : enableNfdPrefixReg(face, registration);
   attach();
   if (registrar) {
     const isAdvertised = () => {

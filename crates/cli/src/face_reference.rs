@@ -60,7 +60,11 @@ impl RemoteUri {
     pub(crate) async fn canonical(&self) -> Result<String, Failure> {
         let text = &self.0;
         match text.parse::<FaceUri>() {
-            Ok(FaceUri::NonCanonical(_)) => {}
+            Ok(uri @ FaceUri::NonCanonical(_)) => {
+                if let Some(canonical) = uri.canonize() {
+                    return Ok(canonical.to_string());
+                }
+            }
             Ok(uri) => return Ok(uri.to_string()),
             Err(error) => return Err(Failure::usage(error.to_string())),
         }
@@ -155,5 +159,8 @@ mod tests {
         assert_eq!(canonical("udp4://127.0.0.1:6363").await, "udp4://127.0.0.1:6363");
         assert_eq!(canonical("tcp6://[::1]").await, "tcp6://[::1]:6363");
         assert_eq!(canonical("fd://7").await, "fd://7");
+        assert_eq!(canonical("ws://localhost/ndn").await, "ws://localhost:9696/ndn");
+        assert_eq!(canonical("wss://localhost").await, "wss://localhost:443");
+        assert_eq!(canonical("ether://08-00-27-0A-01-01").await, "ether://[08:00:27:0a:01:01]");
     }
 }

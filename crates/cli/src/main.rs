@@ -82,7 +82,7 @@ impl Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a router
-    Run(run::Args),
+    Run(Box<run::Args>),
     /// Show the forwarder's general status
     Status,
     /// Show and change faces
@@ -155,7 +155,7 @@ fn link_arguments() -> Option<Vec<String>> {
 
 async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Run(args) => run::execute(args).await,
+        Command::Run(args) => run::execute(*args).await,
         Command::Status => status::execute(global).await,
         Command::Face(command) => face::execute(global, command).await,
         Command::Route(command) => route::execute(global, command).await,

@@ -15,7 +15,10 @@ use namewire_packet::{
     NameBuf,
     nfd::{ControlParameters, FaceUri, origin},
 };
-use namewire_router::{CsPolicy, PageSize, Router, RouterConfig, RouterHandle, StartError};
+use namewire_router::{
+    CsPolicy, InterfaceFilter, InterfacePattern, PageSize, Router, RouterConfig, RouterHandle, StartError, TlsFiles,
+    WebSocketListener, link_config,
+};
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -42,6 +45,33 @@ pub(crate) struct Args {
     /// Do not listen on TCP
     #[arg(long, conflicts_with = "listen_tcp")]
     pub(crate) no_tcp: bool,
+    /// WebSocket address to listen on, repeatable, for example 0.0.0.0:9696
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen_ws: Vec<SocketAddr>,
+    /// Address to listen on for WebSocket over TLS, repeatable
+    #[arg(long, value_name = "ADDR:PORT", requires = "tls_cert", requires = "tls_key")]
+    pub(crate) listen_wss: Vec<SocketAddr>,
+    /// Certificate chain of --listen-wss, in PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "listen_wss")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of --tls-cert, in PEM
+    #[arg(long, value_name = "FILE", requires = "listen_wss")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Certificates that wss:// servers are checked against, in PEM [default: those that the system trusts]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_trust: Option<PathBuf>,
+    /// UDP multicast faces: 224.0.23.170:56363 and [ff02::1234]:56363 on each network interface
+    #[arg(long)]
+    pub(crate) multicast: bool,
+    /// NDN over Ethernet: a multicast face on each interface, and faces for stations that send; needs CAP_NET_RAW
+    #[arg(long)]
+    pub(crate) ethernet: bool,
+    /// Interfaces of --multicast and --ethernet, by name (eth*), Ethernet address or subnet, repeatable [default: all]
+    #[arg(long = "interface", value_name = "PATTERN", value_delimiter = ',')]
+    pub(crate) interfaces: Vec<InterfacePattern>,
+    /// Interfaces not to use, repeatable
+    #[arg(long = "no-interface", value_name = "PATTERN", value_delimiter = ',')]
+    pub(crate) denied_interfaces: Vec<InterfacePattern>,
     /// Unix socket for applications [default: /run/nfd/nfd.sock, or the next place that can be made]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
@@ -185,6 +215,9 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
         router.stop();
         return Err(failure);
     }
+    for warning in router.warnings() {
+        eprintln!("namewire: {warning}");
+    }
     if !args.quiet {
         println!("{}", where_to_connect(&router));
     }
@@ -211,7 +244,8 @@ fn where_to_connect(router: &RouterHandle) -> String {
     let socket = socket.unwrap_or_default();
     let tcp = router.tcp().iter().map(|address| FaceUri::tcp(*address).to_string());
     let udp = router.udp().iter().map(|address| FaceUri::udp(*address).to_string());
-    let others: Vec<String> = tcp.chain(udp).collect();
+    let websocket = router.websocket().iter().map(FaceUri::to_string);
+    let others: Vec<String> = tcp.chain(udp).chain(websocket).collect();
     let others = if others.is_empty() { String::new() } else { format!("; also listening on {}", others.join(", ")) };
     let version = env!("CARGO_PKG_VERSION");
     format!("namewire {version} is running: applications connect to NDN_CLIENT_TRANSPORT={socket}{others}")
@@ -276,6 +310,7 @@ fn config(args: &Args) -> RouterConfig {
         seed: args.seed,
         ..RouterConfig::default()
     };
+    set_links(args, &mut config);
     let engine = &mut config.engine;
     engine.cs_capacity_bytes = args.cs_capacity.unwrap_or(engine.cs_capacity_bytes);
     // Asked for in octets alone, the store is not to stop at the default number of packets.
@@ -295,6 +330,29 @@ fn config(args: &Args) -> RouterConfig {
     engine.max_lifetime_ms = args.max_lifetime.unwrap_or(engine.max_lifetime_ms);
     engine.record_capacity = engine.record_capacity.max(engine.pit_capacity_entries);
     config
+}
+
+/// WebSocket, multicast and Ethernet.
+fn set_links(args: &Args, config: &mut RouterConfig) {
+    let tls = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(certificate, key)| TlsFiles { certificate, key });
+    let plain = args.listen_ws.iter().map(|&address| WebSocketListener { address, tls: None });
+    let secure = args.listen_wss.iter().map(|&address| WebSocketListener { address, tls: tls.clone() });
+    config.websocket.listeners = plain.chain(secure).collect();
+    config.websocket.trusted_certificates.clone_from(&args.tls_trust);
+    let mut interfaces = InterfaceFilter { deny: args.denied_interfaces.clone(), ..InterfaceFilter::default() };
+    if !args.interfaces.is_empty() {
+        interfaces.allow.clone_from(&args.interfaces);
+    }
+    if args.multicast {
+        config.udp_multicast.group4 = Some(link_config::DEFAULT_UDP4_GROUP);
+        config.udp_multicast.group6 = Some(link_config::DEFAULT_UDP6_GROUP);
+        config.udp_multicast.interfaces = interfaces.clone();
+    }
+    if args.ethernet {
+        config.ethernet.listen = true;
+        config.ethernet.group = Some(link_config::DEFAULT_ETHERNET_GROUP);
+        config.ethernet.interfaces = interfaces;
+    }
 }
 
 /// Faces, routes and strategies of the command line, made the way every user makes
@@ -385,6 +443,34 @@ mod tests {
             "--cs-policy lfu",
             "--pages 4MiB",
         ] {
+            assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn links_are_off_until_asked_for() {
+        let links = |line: &str| {
+            let config = config(&parse(line).unwrap());
+            (config.websocket, config.udp_multicast, config.ethernet)
+        };
+        let nothing = RouterConfig::default();
+        assert_eq!(links("run --interface eth0"), (nothing.websocket, nothing.udp_multicast, nothing.ethernet));
+        let (websocket, multicast, ethernet) = links(
+            "run --listen-ws 127.0.0.1:9696 --listen-wss [::]:443 --tls-cert c.pem --tls-key k.pem --tls-trust t.pem \
+             --multicast --ethernet --interface eth*,10.0.0.0/8 --no-interface eth3",
+        );
+        let [plain, secure] = websocket.listeners.as_slice() else { panic!("{websocket:?}") };
+        assert_eq!((plain.address.port(), &plain.tls), (9696, &None));
+        let tls = TlsFiles { certificate: "c.pem".into(), key: "k.pem".into() };
+        assert_eq!((secure.address.port(), &secure.tls), (443, &Some(tls)));
+        assert_eq!(websocket.trusted_certificates, Some("t.pem".into()));
+        assert_eq!(multicast.group4.unwrap().to_string(), "224.0.23.170:56363");
+        assert_eq!(multicast.group6.unwrap().to_string(), "[ff02::1234]:56363");
+        assert_eq!(ethernet.group.unwrap().to_string(), "01:00:5e:00:17:aa");
+        assert!(ethernet.listen);
+        assert_eq!(multicast.interfaces, ethernet.interfaces);
+        assert!(multicast.interfaces.admits("eth0", None, &[]) && !multicast.interfaces.admits("eth3", None, &[]));
+        for bad in ["--listen-wss [::]:443", "--listen-ws 9696", "--tls-cert c.pem", "--interface a/b"] {
             assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
         }
     }

@@ -1,5 +1,6 @@
-//! One UDP socket with its send queue: a listener that many on-demand faces share, or
-//! the connected socket of one face.
+//! One datagram socket with its send queue: a UDP listener that many on-demand faces share,
+//! the connected socket of one face, a half of a multicast face, or an Ethernet interface.
+//! Who may send to it, and which face that is, says [`Peers`].
 //!
 //! Packets of one batch are queued and leave with as few `sendmmsg` calls as their number
 //! allows, to however many remotes. A datagram that the kernel refuses for good is handed
@@ -20,13 +21,15 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 
 use namewire_packet::FaceId;
 
 use crate::LinkDrop;
 use crate::buffer_pool::BufferPool;
+use crate::ethernet::LEAST_PAYLOAD_OCTETS;
+use crate::remote::Remote;
 use crate::sys::{self, MAX_MESSAGE_OCTETS, MAX_SEGMENTS, Outgoing};
 
 /// Queue slots that a drained socket keeps, so that usual batches allocate nothing.
@@ -39,11 +42,37 @@ const REPORTED_LATER: [rustix::io::Errno; 4] = {
     [Errno::CONNREFUSED, Errno::MSGSIZE, Errno::HOSTUNREACH, Errno::NETUNREACH]
 };
 
+/// Whose datagrams a socket receives.
+pub(crate) enum Peers {
+    /// Anyone's, on UDP: an unknown remote becomes an on-demand face. `local` is our end.
+    Anyone { local: SocketAddr },
+    /// One face's, whose remote the socket is connected to.
+    One { face: FaceId, remote: SocketAddr },
+    /// Those of a UDP group, all of one face, but for what we sent `own` ourselves.
+    Group { face: FaceId, own: SocketAddr },
+    /// Nobody's: it sends for the face whose receiving half is that socket.
+    Nobody { receiver: usize },
+    /// Those of the stations on an Ethernet link.
+    Link(LinkPeers),
+}
+
+/// The faces of an Ethernet interface.
+pub(crate) struct LinkPeers {
+    /// Its number.
+    pub(crate) interface: u32,
+    /// Its name.
+    pub(crate) name: String,
+    /// Largest frame that it takes, in octets, without the Ethernet header.
+    pub(crate) mtu: usize,
+    /// Unknown stations become on-demand faces.
+    pub(crate) listens: bool,
+    /// The face of the group.
+    pub(crate) group: Option<FaceId>,
+}
+
 pub(crate) struct DatagramSocket {
-    pub(crate) socket: UdpSocket,
-    pub(crate) local: SocketAddr,
-    /// The one face of a connected socket and its remote.
-    pub(crate) connected: Option<(FaceId, SocketAddr)>,
+    pub(crate) socket: OwnedFd,
+    pub(crate) peers: Peers,
     /// In the driver's list of sources to read.
     pub(crate) is_ready: bool,
     /// In the driver's list of sockets to flush.
@@ -52,6 +81,8 @@ pub(crate) struct DatagramSocket {
     pub(crate) is_blocked: bool,
     /// What a message that was received last held on average, rounded up.
     pub(crate) datagrams_per_message: usize,
+    /// Shorter datagrams are filled up to this.
+    least_octets: usize,
     octets: Vec<u8>,
     queue: VecDeque<Queued>,
     /// Larger datagrams go out one by one; 0: all do.
@@ -62,28 +93,30 @@ pub(crate) struct DatagramSocket {
 struct Queued {
     start: usize,
     len: usize,
-    destination: Option<SocketAddr>,
+    destination: Option<Remote>,
     face: FaceId,
 }
 
 impl DatagramSocket {
     /// With `offload`, runs are sent and received as one message where the kernel can.
-    pub(crate) fn new(socket: UdpSocket, connected: Option<(FaceId, SocketAddr)>, offload: bool) -> io::Result<Self> {
+    pub(crate) fn new(socket: OwnedFd, peers: Peers, offload: bool) -> Self {
+        let is_link = matches!(peers, Peers::Link(_));
+        let offload = offload && !is_link;
         if offload {
             sys::coalesce_received(socket.as_fd());
         }
-        Ok(DatagramSocket {
-            local: socket.local_addr()?,
+        DatagramSocket {
             socket,
-            connected,
+            peers,
             is_ready: false,
             is_dirty: false,
             is_blocked: false,
             datagrams_per_message: 1,
+            least_octets: if is_link { LEAST_PAYLOAD_OCTETS } else { 0 },
             octets: Vec::new(),
             queue: VecDeque::new(),
             run_datagram_octets_max: if offload { MAX_MESSAGE_OCTETS / 2 } else { 0 },
-        })
+        }
     }
 
     /// Octets queued and not yet taken by the kernel.
@@ -91,23 +124,29 @@ impl DatagramSocket {
         self.octets.len() - self.queue.front().map_or(self.octets.len(), |first| first.start)
     }
 
-    /// Appends one datagram for `face`; `destination` is needed on a listener.
+    /// Appends one datagram for `face`; `destination` is needed unless the socket is connected.
+    /// Returns how many octets that takes.
     pub(crate) fn queue(
         &mut self,
         face: FaceId,
-        destination: Option<SocketAddr>,
+        destination: Option<Remote>,
         header: &[u8],
         slice: &[u8],
         pool: &mut BufferPool,
-    ) {
+    ) -> usize {
         if self.octets.capacity() == 0 {
             self.octets = pool.take();
         }
         let start = self.octets.len();
         self.octets.extend_from_slice(header);
         self.octets.extend_from_slice(slice);
-        let len = self.octets.len() - start;
+        let mut len = self.octets.len() - start;
+        if len < self.least_octets {
+            len = self.least_octets;
+            self.octets.resize(start + len, 0);
+        }
         self.queue.push_back(Queued { start, len, destination, face });
+        len
     }
 
     /// Sends as much as the kernel takes; sets `is_blocked` if it does not take all. Calls
@@ -255,6 +294,7 @@ fn may_refuse_runs(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::UdpSocket;
     use std::time::Duration;
 
     fn receiver() -> (UdpSocket, SocketAddr) {
@@ -265,7 +305,9 @@ mod tests {
     }
 
     fn sender() -> DatagramSocket {
-        DatagramSocket::new(UdpSocket::bind("127.0.0.1:0").unwrap(), None, true).unwrap()
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let local = socket.local_addr().unwrap();
+        DatagramSocket::new(socket.into(), Peers::Anyone { local }, true)
     }
 
     fn next(socket: &UdpSocket) -> Vec<u8> {
@@ -280,7 +322,7 @@ mod tests {
         let unusable: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let (mut socket, mut pool) = (sender(), BufferPool::default());
         for (face, destination) in [(1, address), (2, unusable), (3, address), (2, unusable)] {
-            socket.queue(FaceId(face), Some(destination), b"face", &[face as u8], &mut pool);
+            socket.queue(FaceId(face), Some(destination.into()), b"face", &[face as u8], &mut pool);
         }
         assert_eq!(socket.queued_octets(), 20);
         let mut failed = Vec::new();
@@ -298,7 +340,7 @@ mod tests {
         sys::turn_checksums_off(socket.socket.as_fd());
         let text = |i: usize| vec![i as u8; [60, 60, 20, 60, 60][i % 5]];
         for i in 0..10 {
-            socket.queue(FaceId(1), Some(address), b"", &text(i), &mut pool);
+            socket.queue(FaceId(1), Some(address.into()), b"", &text(i), &mut pool);
         }
         socket.flush(&mut pool, |_, _| panic!("given up"));
         assert_eq!(socket.run_datagram_octets_max, 59, "smaller ones have not been refused yet");
@@ -357,7 +399,7 @@ mod tests {
         let (receiver, address) = receiver();
         let (mut socket, mut pool) = (sender(), BufferPool::default());
         for (face, text) in [(1, "one, which the kernel took"), (2, "two"), (3, "three"), (2, "four")] {
-            socket.queue(FaceId(face), Some(address), b"", text.as_bytes(), &mut pool);
+            socket.queue(FaceId(face), Some(address.into()), b"", text.as_bytes(), &mut pool);
         }
         socket.queue.pop_front();
         socket.block();

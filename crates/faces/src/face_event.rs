@@ -51,6 +51,8 @@ pub enum CloseReason {
     MalformedElement,
     /// Nothing was received for the idle time-out.
     Idle,
+    /// The network interface is no more.
+    InterfaceGone,
 }
 
 impl std::fmt::Display for CloseReason {
@@ -61,6 +63,7 @@ impl std::fmt::Display for CloseReason {
             CloseReason::OversizeElement => f.write_str("element of more than 8800 octets"),
             CloseReason::MalformedElement => f.write_str("malformed element header"),
             CloseReason::Idle => f.write_str("idle"),
+            CloseReason::InterfaceGone => f.write_str("the network interface is no more"),
         }
     }
 }
@@ -74,6 +77,9 @@ pub enum AddFaceError {
     /// The id is in use.
     #[error("face {0} exists already")]
     Exists(FaceId),
+    /// The interface of this number was not opened here.
+    #[error("network interface {0} is not open")]
+    NoLink(u32),
     /// There is no such face, or it is not a stream that is down.
     #[error("face {0} is not a stream face that is down")]
     NotDown(FaceId),

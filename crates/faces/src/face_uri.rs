@@ -7,9 +7,14 @@
 //! | TCP, UDP over IPv4      | `tcp4://192.0.2.1:6363`, `udp4://…`    |
 //! | TCP, UDP over IPv6      | `tcp6://[2001:db8::1]:6363`, `udp6://…`|
 //! | link-local IPv6         | `udp6://[fe80::1%eth0]:6363`           |
+//! | Ethernet station, group | `ether://[08:00:27:01:01:01]`          |
+//! | Ethernet interface      | `dev://eth0`                           |
+//! | WebSocket               | `ws://0.0.0.0:9696`, `wsclient://…`    |
 
 use std::net::SocketAddr;
 use std::path::Path;
+
+use namewire_packet::nfd::{FaceUri, MacAddress};
 
 /// `unix://` and the absolute path.
 pub fn unix(path: &Path) -> String {
@@ -29,6 +34,29 @@ pub fn tcp(address: SocketAddr) -> String {
 /// Canonical UDP FaceUri of an address.
 pub fn udp(address: SocketAddr) -> String {
     inet("udp", address)
+}
+
+/// Canonical UDP FaceUri of an address on an interface of that name.
+pub fn udp_on(address: SocketAddr, interface: &str) -> String {
+    match address {
+        SocketAddr::V6(v6) if v6.scope_id() != 0 => format!("udp6://[{}%{interface}]:{}", v6.ip(), v6.port()),
+        _ => udp(address),
+    }
+}
+
+/// FaceUri of a WebSocket client's address.
+pub fn web_socket_client(address: SocketAddr) -> String {
+    FaceUri::WebSocketClient(address).to_string()
+}
+
+/// Canonical FaceUri of an Ethernet address.
+pub fn ether(address: MacAddress) -> String {
+    FaceUri::Ether(address).to_string()
+}
+
+/// Canonical FaceUri of an interface.
+pub fn dev(interface: &str) -> String {
+    format!("dev://{interface}")
 }
 
 fn inet(protocol: &str, address: SocketAddr) -> String {

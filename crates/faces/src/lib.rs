@@ -7,7 +7,7 @@
 //!   [`congestion`]). The simulator uses it as it is.
 //! * **Sockets**: [`SocketDriver`] owns every socket of one worker thread and
 //!   sleeps on all of them at once. One file per transport says what is special
-//!   about it: [`unix`], [`tcp`], [`udp`].
+//!   about it: [`unix`], [`tcp`], [`udp`], [`udp_multicast`], [`ethernet`].
 //!
 //! Everything refused is a [`LinkDrop`]; everything that happened to a face is a
 //! [`FaceEvent`]. `sys` and `peer_credentials` are the only files with `unsafe`.
@@ -16,6 +16,7 @@ mod buffer_pool;
 pub mod congestion;
 mod datagram_socket;
 pub mod driver_config;
+pub mod ethernet;
 pub mod face_counters;
 pub mod face_event;
 pub mod face_info;
@@ -27,12 +28,14 @@ pub mod link_service;
 mod peer_credentials;
 pub mod reassembly;
 pub mod reliability;
+mod remote;
 pub mod rx_arena;
 pub mod socket_driver;
 pub mod stream;
 mod sys;
 pub mod tcp;
 pub mod udp;
+pub mod udp_multicast;
 pub mod unix;
 mod waker;
 

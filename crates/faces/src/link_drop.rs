@@ -54,7 +54,8 @@ pub enum LinkDrop {
     ReassemblyEvicted,
     /// A message was given up 500 ms after its last fragment. Loss on the link.
     ReassemblyTimeout,
-    /// A datagram on a connected socket from another remote. A race at face creation.
+    /// A datagram on a connected socket from another remote: a race at face creation. Or an
+    /// Ethernet frame from a station, or to a group, that no face leads to.
     ForeignRemote,
     /// No face was made for an unknown remote: the face table is full. Flood, or a low limit.
     FaceLimit,

@@ -136,8 +136,14 @@ impl LinkService {
 
     /// Takes one frame: a datagram, or one element of a stream. Counts what it was.
     pub fn receive(&mut self, now_ns: u64, frame: &[u8]) -> Result<Received<'_>, LinkDrop> {
+        self.receive_from(now_ns, 0, frame)
+    }
+
+    /// As [`LinkService::receive`], on a link with several peers: `sender` is any number that
+    /// each of them has for itself.
+    pub fn receive_from(&mut self, now_ns: u64, sender: u64, frame: &[u8]) -> Result<Received<'_>, LinkDrop> {
         self.counters.in_octets += frame.len() as u64;
-        let accepted = match self.accept(now_ns, frame) {
+        let accepted = match self.accept(now_ns, sender, frame) {
             Ok(accepted) => accepted,
             Err(reason) => {
                 self.counters.count_drop(reason);
@@ -244,16 +250,16 @@ impl LinkService {
         self.options.local_fields = on;
     }
 
-    fn accept(&mut self, now_ns: u64, frame: &[u8]) -> Result<Accepted, LinkDrop> {
+    fn accept(&mut self, now_ns: u64, sender: u64, frame: &[u8]) -> Result<Accepted, LinkDrop> {
         match check_shape(frame)? {
             types::INTEREST | types::DATA => {
                 Ok(Accepted::Packet { headers: LpHeaders::default(), start: 0, len: frame.len() })
             }
-            _ => self.accept_lp_packet(now_ns, frame),
+            _ => self.accept_lp_packet(now_ns, sender, frame),
         }
     }
 
-    fn accept_lp_packet(&mut self, now_ns: u64, frame: &[u8]) -> Result<Accepted, LinkDrop> {
+    fn accept_lp_packet(&mut self, now_ns: u64, sender: u64, frame: &[u8]) -> Result<Accepted, LinkDrop> {
         let lp = LpPacket::parse(frame).map_err(lp_drop)?;
         self.peer_speaks_lp = true;
         if let Some(reliability) = &mut self.reliability {
@@ -279,6 +285,7 @@ impl LinkService {
             return Ok(Accepted::Packet { headers, start, len: end - start });
         }
         let fragment = FragmentIn {
+            sender,
             sequence: lp.sequence,
             frag_index: lp.frag_index,
             frag_count: lp.frag_count,

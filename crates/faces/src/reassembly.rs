@@ -2,7 +2,8 @@
 //!
 //! Which fragments belong together is said by Sequence − FragIndex, the message id.
 //! Fragments may come in any order and more than once. Headers are those of
-//! fragment 0; what other fragments repeat is ignored.
+//! fragment 0; what other fragments repeat is ignored. On a link with several peers the
+//! sender is a part of the id: each counts for itself.
 //!
 //! Cost: a copy of each fragment into its message, and one more copy of the whole
 //! only if the fragments came out of order. Memory grows with octets received and
@@ -39,6 +40,8 @@ pub const RELIABLE_TIMEOUT_NS: u64 = 4_000_000_000;
 
 /// One received fragment with its link fields.
 pub(crate) struct FragmentIn<'a> {
+    /// Who sent it; 0 on a link with one peer.
+    pub(crate) sender: u64,
     pub(crate) sequence: Option<u64>,
     pub(crate) frag_index: u64,
     pub(crate) frag_count: u64,
@@ -67,7 +70,7 @@ pub(crate) struct Reassembler {
 }
 
 struct Message {
-    id: u64,
+    id: MessageId,
     frag_count: u64,
     last_fragment_ns: u64,
     envelope: Envelope,
@@ -75,6 +78,9 @@ struct Message {
     pieces: Vec<Piece>,
     octets: Vec<u8>,
 }
+
+/// Sender, and Sequence − FragIndex.
+type MessageId = (u64, u64);
 
 /// Where in `octets` a fragment lies. `octets` is in order of arrival.
 #[derive(Clone, Copy)]
@@ -114,7 +120,7 @@ impl Reassembler {
         counters: &mut LinkCounters,
     ) -> Result<Option<Envelope>, LinkDrop> {
         let sequence = fragment.sequence.ok_or(LinkDrop::MissingSequence)?;
-        let id = sequence.wrapping_sub(fragment.frag_index);
+        let id = (fragment.sender, sequence.wrapping_sub(fragment.frag_index));
         let position = match self.messages.iter().position(|m| m.id == id) {
             Some(position) => position,
             None => self.begin(id, fragment.frag_count, now_ns, counters),
@@ -182,7 +188,7 @@ impl Reassembler {
         expired
     }
 
-    fn begin(&mut self, id: u64, frag_count: u64, now_ns: u64, counters: &mut LinkCounters) -> usize {
+    fn begin(&mut self, id: MessageId, frag_count: u64, now_ns: u64, counters: &mut LinkCounters) -> usize {
         if self.messages.len() == MAX_MESSAGES {
             self.evict(None, counters);
         }
@@ -203,7 +209,7 @@ impl Reassembler {
     }
 
     /// Gives up the message that has waited longest, other than `keep`.
-    fn evict(&mut self, keep: Option<u64>, counters: &mut LinkCounters) {
+    fn evict(&mut self, keep: Option<MessageId>, counters: &mut LinkCounters) {
         let victim = (0..self.messages.len())
             .filter(|&i| Some(self.messages[i].id) != keep)
             .min_by_key(|&i| self.messages[i].last_fragment_ns);

@@ -22,6 +22,7 @@
 
 mod face;
 mod lending;
+mod links;
 mod receiving;
 mod recovery;
 mod sending;
@@ -44,12 +45,13 @@ pub(crate) use lending::MAX_SLICES;
 use face::{Channel, Face, NO_TIMER};
 
 use crate::buffer_pool::BufferPool;
-use crate::datagram_socket::DatagramSocket;
+use crate::datagram_socket::{DatagramSocket, Peers};
+use crate::remote::Remote;
 use crate::stream::{Stream, StreamSocket};
 use crate::sys::ReceivedBatch;
 use crate::{
     AddFaceError, CloseReason, DriverConfig, FaceCounters, FaceEvent, FaceInfo, LinkCounters, LinkDrop, LinkOptions,
-    LinkService, Persistency, Waker, udp,
+    LinkPolicy, LinkService, Persistency, Waker, udp,
 };
 
 /// The sockets and faces of one worker. See the module page for the order of calls.
@@ -60,8 +62,8 @@ pub struct SocketDriver {
     // N.B. boxed: a face is about 700 octets, and the map moves its values as it grows.
     faces: HashMap<FaceId, Box<Face>>,
     datagram_sockets: Vec<Option<DatagramSocket>>,
-    /// On-demand faces by listener (index in `datagram_sockets`) and remote.
-    remotes: HashMap<(usize, SocketAddr), FaceId>,
+    /// Faces of sockets that several share, by socket (index in `datagram_sockets`) and remote.
+    remotes: HashMap<(usize, Remote), FaceId>,
     /// What has something to read, in order of turns.
     ready: VecDeque<Source>,
     /// Faces with something to publish or flush.
@@ -178,9 +180,9 @@ impl SocketDriver {
         self.check_room(face)?;
         let socket = udp::connect(local, remote)?;
         let info = udp::face_info(socket.local_addr()?, remote, persistency, mtu);
-        let index = self.watch_datagrams(socket, Some((face, remote)))?;
+        let index = self.watch_datagrams(socket.into(), Peers::One { face, remote })?;
         let channel = Channel::Datagram { socket: index, destination: None };
-        let options = self.datagram_options(mtu);
+        let options = self.datagram_options(&Remote::Udp(remote), mtu);
         self.insert_face(face, channel, options, info.clone());
         Ok(info)
     }
@@ -189,7 +191,8 @@ impl SocketDriver {
     /// on-demand face ([`FaceEvent::Created`]).
     pub fn add_udp_listener(&mut self, socket: UdpSocket) -> io::Result<()> {
         socket.set_nonblocking(true)?;
-        self.watch_datagrams(socket, None)?;
+        let local = socket.local_addr()?;
+        self.watch_datagrams(socket.into(), Peers::Anyone { local })?;
         Ok(())
     }
 
@@ -288,25 +291,31 @@ impl SocketDriver {
         Ok(epoll::add(&self.epoll, socket.as_fd(), token, epoll::EventFlags::IN)?)
     }
 
-    fn watch_datagrams(&mut self, socket: UdpSocket, connected: Option<(FaceId, SocketAddr)>) -> io::Result<usize> {
+    fn watch_datagrams(&mut self, socket: OwnedFd, peers: Peers) -> io::Result<usize> {
         let free = self.datagram_sockets.iter().position(Option::is_none);
         let index = free.unwrap_or(self.datagram_sockets.len());
         let token = epoll::EventData::new_u64(DATAGRAM_TOKEN | index as u64);
         epoll::add(&self.epoll, &socket, token, epoll::EventFlags::IN)?;
-        let socket = DatagramSocket::new(socket, connected, self.config.udp_offload)?;
+        let socket = Some(DatagramSocket::new(socket, peers, self.config.udp_offload));
         match free {
-            Some(index) => self.datagram_sockets[index] = Some(socket),
-            None => self.datagram_sockets.push(Some(socket)),
+            Some(index) => self.datagram_sockets[index] = socket,
+            None => self.datagram_sockets.push(socket),
         }
         Ok(index)
     }
 
-    fn datagram_options(&self, mtu: usize) -> LinkOptions {
+    /// Options of a face to `remote` whose frames are datagrams. Ethernet faces mark no congestion, as
+    /// NFD's do not.
+    fn datagram_options(&self, remote: &Remote, mtu: usize) -> LinkOptions {
+        let policy = match remote {
+            Remote::Udp(_) => self.config.link_policy,
+            Remote::Ethernet(_) => LinkPolicy::default(),
+        };
         LinkOptions {
             fragmentation: true,
             mtu,
             reassembly_octets: self.config.reassembly_octets,
-            policy: self.config.link_policy,
+            policy,
             // A restarted router should not continue the numbers of its last run.
             first_sequence: self.now_ns,
             ..LinkOptions::default()
@@ -376,16 +385,24 @@ impl SocketDriver {
                     let before = shared.queued_octets();
                     shared.forget_face(id);
                     self.queued_octets -= before - shared.queued_octets();
+                    if let Peers::Link(link) = &mut shared.peers {
+                        link.group = link.group.filter(|group| *group != id);
+                    }
                 }
             }
-            Channel::Datagram { socket, destination: None } => {
-                if let Some(own) = self.datagram_sockets[*socket].take() {
-                    self.queued_octets -= own.queued_octets();
-                    let _ = epoll::delete(&self.epoll, &own.socket);
-                }
-            }
+            Channel::Datagram { socket, destination: None } => self.close_datagrams(*socket),
         }
         face.publish();
         Some(face)
+    }
+
+    /// Closes a socket and, of a multicast face, its other half.
+    fn close_datagrams(&mut self, index: usize) {
+        let Some(own) = self.datagram_sockets.get_mut(index).and_then(Option::take) else { return };
+        self.queued_octets -= own.queued_octets();
+        let _ = epoll::delete(&self.epoll, &own.socket);
+        if let Peers::Nobody { receiver } = own.peers {
+            self.close_datagrams(receiver);
+        }
     }
 }

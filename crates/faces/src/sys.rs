@@ -2,7 +2,10 @@
 //! offload: many datagrams for one walk through the kernel's network stack. Also how much a
 //! socket has to send yet.
 //!
-//! `unsafe`, because the standard library and rustix offer none of these calls. The façade takes slices and socket addresses and returns counts.
+//! `unsafe`, because the standard library and rustix offer none of these calls. The façade takes
+//! slices and socket addresses and returns counts. Packet sockets (NDN over Ethernet,
+//! [`crate::ethernet`]) use the same two calls; their addresses, and how they are bound to a
+//! link, are here too.
 //!
 //! One *message* is what the kernel takes or gives at once. Without offload it is one
 //! datagram. With it, it is datagrams of equal size back to back, of which the last may be
@@ -23,6 +26,10 @@ use std::io;
 use std::mem::{self, MaybeUninit};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
+
+use namewire_packet::nfd::MacAddress;
+
+use crate::remote::{LinkAddress, Remote};
 
 /// Messages per system call at most.
 pub(crate) const MAX_BATCH: usize = 64;
@@ -195,8 +202,8 @@ impl ReceivedBatch {
         self.controls[i].received().unwrap_or(self.len(i))
     }
 
-    /// Who sent the i-th message; `None` for an address family that is not IP.
-    pub(crate) fn source(&self, i: usize) -> Option<SocketAddr> {
+    /// Who sent the i-th message; `None` for an address family that is neither IP nor Ethernet.
+    pub(crate) fn source(&self, i: usize) -> Option<Remote> {
         let storage = &self.sources[i];
         match libc::c_int::from(storage.ss_family) {
             libc::AF_INET => {
@@ -204,7 +211,7 @@ impl ReceivedBatch {
                 // whose fields are integers, so any octets are a value of it.
                 let v4 = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in>() };
                 let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
-                Some(SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port))))
+                Some(Remote::Udp(SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)))))
             }
             libc::AF_INET6 => {
                 // SAFETY: as above, for sockaddr_in6.
@@ -212,11 +219,130 @@ impl ReceivedBatch {
                 let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
                 // The flow label varies per packet and would split one remote into many.
                 let port = u16::from_be(v6.sin6_port);
-                Some(SocketAddr::V6(SocketAddrV6::new(ip, port, 0, v6.sin6_scope_id)))
+                Some(Remote::Udp(SocketAddr::V6(SocketAddrV6::new(ip, port, 0, v6.sin6_scope_id))))
+            }
+            libc::AF_PACKET => {
+                let station = self.link_layer(i);
+                let [a, b, c, d, e, f, ..] = station.sll_addr;
+                let is_ethernet = usize::from(station.sll_halen) == MAC_OCTETS;
+                is_ethernet.then_some(Remote::Ethernet(LinkAddress {
+                    interface: station.sll_ifindex as u32,
+                    address: MacAddress([a, b, c, d, e, f]),
+                }))
             }
             _ => None,
         }
     }
+
+    /// To whom the i-th message was sent, of an Ethernet socket.
+    pub(crate) fn addressee(&self, i: usize) -> Addressee {
+        match self.link_layer(i).sll_pkttype {
+            libc::PACKET_HOST => Addressee::Us,
+            libc::PACKET_MULTICAST | libc::PACKET_BROADCAST => Addressee::Group,
+            _ => Addressee::Others,
+        }
+    }
+
+    fn link_layer(&self, i: usize) -> &libc::sockaddr_ll {
+        // SAFETY: sockaddr_storage is at least as large and as aligned as sockaddr_ll, whose
+        // fields are integers, so any octets are a value of it.
+        unsafe { &*(&raw const self.sources[i]).cast::<libc::sockaddr_ll>() }
+    }
+}
+
+/// To whom an Ethernet frame was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressee {
+    /// This station.
+    Us,
+    /// A group of stations.
+    Group,
+    /// Somebody else; the interface hears everything, or it was we who sent it.
+    Others,
+}
+
+/// Octets of an Ethernet address.
+const MAC_OCTETS: usize = 6;
+
+/// Room for any address that this crate uses, as the kernel takes it.
+union RawAddress {
+    v4: libc::sockaddr_in,
+    v6: libc::sockaddr_in6,
+    link: libc::sockaddr_ll,
+}
+
+impl RawAddress {
+    /// The address, and how many octets of it count.
+    fn new(remote: Remote) -> (Self, libc::socklen_t) {
+        let length = |octets: usize| octets as libc::socklen_t; // the largest is 28
+        match remote {
+            Remote::Udp(SocketAddr::V4(address)) => {
+                let v4 = libc::sockaddr_in {
+                    sin_family: libc::AF_INET as _,
+                    sin_port: address.port().to_be(),
+                    sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
+                    sin_zero: [0; 8],
+                };
+                (RawAddress { v4 }, length(size_of_val(&v4)))
+            }
+            Remote::Udp(SocketAddr::V6(address)) => {
+                let v6 = libc::sockaddr_in6 {
+                    sin6_family: libc::AF_INET6 as _,
+                    sin6_port: address.port().to_be(),
+                    sin6_flowinfo: address.flowinfo(),
+                    sin6_addr: libc::in6_addr { s6_addr: address.ip().octets() },
+                    sin6_scope_id: address.scope_id(),
+                };
+                (RawAddress { v6 }, length(size_of_val(&v6)))
+            }
+            Remote::Ethernet(LinkAddress { interface, address: MacAddress([a, b, c, d, e, f]) }) => {
+                let link = libc::sockaddr_ll {
+                    sll_family: libc::AF_PACKET as _,
+                    sll_protocol: ETHERTYPE_NDN.to_be(),
+                    sll_ifindex: interface as libc::c_int,
+                    sll_hatype: 0,
+                    sll_pkttype: 0,
+                    sll_halen: MAC_OCTETS as u8,
+                    sll_addr: [a, b, c, d, e, f, 0, 0],
+                };
+                (RawAddress { link }, length(size_of_val(&link)))
+            }
+        }
+    }
+}
+
+/// The Ethernet type of NDN (drop-in.md §2).
+const ETHERTYPE_NDN: u16 = 0x8624;
+
+/// Lets a packet socket take NDN frames from one interface.
+pub(crate) fn bind_to_link(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+    let address = LinkAddress { interface, address: MacAddress([0; MAC_OCTETS]) };
+    let (address, length) = RawAddress::new(Remote::Ethernet(address));
+    // SAFETY: the address is alive, only read, and `length` is the size of the variant written.
+    let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets an interface take frames to `group` for as long as the packet socket is open.
+pub(crate) fn join_link_group(socket: BorrowedFd<'_>, interface: u32, group: MacAddress) -> io::Result<()> {
+    let MacAddress([a, b, c, d, e, f]) = group;
+    let request = libc::packet_mreq {
+        mr_ifindex: interface as libc::c_int,
+        mr_type: libc::PACKET_MR_MULTICAST as _,
+        mr_alen: MAC_OCTETS as _,
+        mr_address: [a, b, c, d, e, f, 0, 0],
+    };
+    // SAFETY: the option's value is one packet_mreq, which is alive and only read.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            (&raw const request).cast(),
+            size_of_val(&request) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// What [`send_batch`] hands to the kernel at once.
@@ -227,7 +353,7 @@ pub(crate) struct Outgoing<'a> {
     /// [`MAX_SEGMENTS`] datagrams.
     pub(crate) segment_octets: Option<u16>,
     /// Needed unless the socket is connected.
-    pub(crate) destination: Option<SocketAddr>,
+    pub(crate) destination: Option<Remote>,
 }
 
 /// Sends messages and returns how many the kernel took, each wholly. Does not block. At
@@ -237,7 +363,7 @@ pub(crate) fn send_batch<'a>(
     outgoing: impl Iterator<Item = Outgoing<'a>>,
 ) -> io::Result<usize> {
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; MAX_BATCH];
-    let mut addresses = [const { MaybeUninit::<socket2::SockAddr>::uninit() }; MAX_BATCH];
+    let mut addresses = [const { MaybeUninit::<RawAddress>::uninit() }; MAX_BATCH];
     let mut controls = [const { MaybeUninit::<SegmentControl>::uninit() }; MAX_BATCH];
     let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
     let mut asked = 0;
@@ -247,9 +373,9 @@ pub(crate) fn send_batch<'a>(
         // SAFETY: mmsghdr is integers and pointers, and null pointers are values of the latter.
         let mut message: libc::mmsghdr = unsafe { mem::zeroed() };
         if let Some(destination) = destination {
-            let address = addresses[asked].write(socket2::SockAddr::from(destination));
-            message.msg_hdr.msg_name = address.as_ptr().cast_mut().cast();
-            message.msg_hdr.msg_namelen = address.len();
+            let (address, length) = RawAddress::new(destination);
+            message.msg_hdr.msg_name = (&raw mut *addresses[asked].write(address)).cast();
+            message.msg_hdr.msg_namelen = length;
         }
         if let Some(segment_octets) = segment_octets {
             let control = controls[asked].write(SegmentControl::to_send(segment_octets));
@@ -269,7 +395,6 @@ pub(crate) fn send_batch<'a>(
     // - each points to one iovec in `vectors`, to octets that outlive `'a`, and to an address in
     //   `addresses` and a control message in `controls`, or none; the kernel only reads the four,
     //   and writes `msg_len` in `messages`;
-    // - SockAddr has no destructor, so leaving it in a MaybeUninit leaks nothing;
     // - `socket` is open, because it is borrowed.
     let sent = unsafe {
         libc::sendmmsg(
@@ -298,4 +423,27 @@ pub(crate) fn turn_checksums_off(socket: BorrowedFd<'_>) {
         )
     };
     assert_eq!(result, 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The octets of an address as the kernel gets them.
+    fn raw(address: SocketAddr) -> Vec<u8> {
+        let (raw, length) = RawAddress::new(Remote::Udp(address));
+        // SAFETY: `length` octets of the union were written, and are alive while copied.
+        unsafe { std::slice::from_raw_parts((&raw const raw).cast::<u8>(), length as usize).to_vec() }
+    }
+
+    #[test]
+    fn socket_addresses_are_those_of_the_system() {
+        for text in ["192.0.2.1:6363", "[2001:db8::1]:6363", "[fe80::1%3]:56363"] {
+            let address: SocketAddr = text.parse().unwrap();
+            let expected = socket2::SockAddr::from(address);
+            // SAFETY: `len` octets of it are initialized.
+            let octets = unsafe { std::slice::from_raw_parts(expected.as_ptr().cast::<u8>(), expected.len() as usize) };
+            assert_eq!(raw(address), octets, "{text}");
+        }
+    }
 }

@@ -303,6 +303,30 @@ fn an_absent_frag_index_means_0() {
 }
 
 #[test]
+fn fragments_of_several_senders_are_not_mixed() {
+    // On a group's face two routers that started alike number their fragments alike.
+    let packets = [data_of(300), {
+        let mut other = data_of(300);
+        other[299] = 1;
+        other
+    }];
+    let mut link = link(true, MAX_PACKET_BYTES, false);
+    for (sender, packet) in packets.iter().enumerate() {
+        let first =
+            link.receive_from(0, sender as u64, &fragment(7, 0, 2, &packet[..200])).map(|r| r == Received::Incomplete);
+        assert_eq!(first, Ok(true));
+    }
+    for (sender, packet) in packets.iter().enumerate() {
+        let Ok(Received::Reassembled { packet: whole, .. }) =
+            link.receive_from(0, sender as u64, &fragment(8, 1, 2, &packet[200..]))
+        else {
+            panic!("whole");
+        };
+        assert_eq!(whole, packet);
+    }
+}
+
+#[test]
 fn one_fragment_of_one_needs_no_sequence() {
     let fields = LinkFields { fragment: Some((0, 1)), ..LinkFields::default() };
     let frame = wrap(&LpHeaders::default(), &fields, &hex(INTEREST));

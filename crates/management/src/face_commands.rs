@@ -298,6 +298,20 @@ fn check_transport(
                 return Err(not_acceptable("Cannot create multicast Ethernet faces"));
             }
         }
+        FaceUri::WebSocket(_) | FaceUri::WebSocketUrl(_) => {
+            if is_on_demand {
+                return Err(not_acceptable("Outgoing WebSocket faces do not support on-demand persistency"));
+            }
+            if local.is_some() {
+                return Err(not_acceptable("WebSocket faces cannot be created with a LocalUri"));
+            }
+            if parameters.mtu.is_some() {
+                return Err(not_acceptable("WebSocket faces do not support MTU overrides"));
+            }
+            if sets_flag(parameters, face_flags::LP_RELIABILITY) {
+                return Err(not_acceptable("WebSocket faces do not support LpReliability"));
+            }
+        }
         _ => return Err(not_acceptable("Unsupported protocol")),
     }
     if parameters.mtu.is_some_and(|mtu| mtu < MIN_MTU) {
@@ -337,8 +351,9 @@ fn refused_properties(face: &FaceProperties, parameters: &ControlParameters) -> 
     }
     if let Some(code) = parameters.face_persistency {
         // NFD takes any number here; a face must not get one that means nothing.
+        let is_web_socket = matches!(face.remote, FaceUri::WebSocket(_) | FaceUri::WebSocketUrl(_));
         let is_possible = FacePersistency::from_code(code)
-            .is_some_and(|wanted| wanted == face.persistency || is_unicast_link(&face.remote));
+            .is_some_and(|wanted| wanted == face.persistency || is_unicast_link(&face.remote) || is_web_socket);
         if !is_possible {
             refused.face_persistency = Some(code);
         }

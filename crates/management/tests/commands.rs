@@ -411,6 +411,11 @@ fn face_creation_refusals() {
         (local_fields(OTHER_REMOTE), 406, "Local fields can only be enabled on faces with local scope"),
         (local_fields("tcp4://192.0.2.9:6363"), 406, "Local fields can only be enabled on faces with local scope"),
         (for_uri(ether), 406, "requires a LocalUri with dev:// scheme"),
+        (with_local("ether://[01:00:5e:00:17:aa]", "dev://eth0"), 406, "Cannot create multicast Ethernet faces"),
+        (for_uri("wsclient://127.0.0.1:9"), 400, "Non-canonical remote URI"),
+        (persistency("ws://192.0.2.9:9696", 1), 406, "Outgoing WebSocket faces do not support on-demand persistency"),
+        (with_local("wss://a.example:443", "dev://eth0"), 406, "WebSocket faces cannot be created with a LocalUri"),
+        (mtu("ws://192.0.2.9:9696", 1400), 406, "WebSocket faces do not support MTU overrides"),
     ];
     for (parameters, code, text) in cases {
         let response = bench.command("faces/create", &parameters);

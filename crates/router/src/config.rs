@@ -1,6 +1,9 @@
 //! Settings of a router, and why it may fail to start.
 
-use crate::trust_anchors::AnchorFileError;
+use crate::{
+    link_config::{EthernetConfig, UdpMulticastConfig, WebSocketConfig},
+    trust_anchors::AnchorFileError,
+};
 use namewire_engine::{EngineConfig, dispatch::MAX_WORKERS};
 use namewire_management::{ReadvertiseConfig, TrustConfig};
 use namewire_tables::PageSize;
@@ -18,6 +21,12 @@ pub struct RouterConfig {
     pub tcp: Vec<SocketAddr>,
     /// UDP listeners.
     pub udp: Vec<SocketAddr>,
+    /// WebSocket listeners and connections.
+    pub websocket: WebSocketConfig,
+    /// UDP multicast faces.
+    pub udp_multicast: UdpMulticastConfig,
+    /// Ethernet faces.
+    pub ethernet: EthernetConfig,
     /// Worker threads, 1 to 64. Default 1.
     pub workers: usize,
     /// How long a worker that has run out of packets looks for more before it sleeps.
@@ -55,6 +64,9 @@ impl Default for RouterConfig {
             socket: None,
             tcp: Vec::new(),
             udp: Vec::new(),
+            websocket: WebSocketConfig::default(),
+            udp_multicast: UdpMulticastConfig::default(),
+            ethernet: EthernetConfig::default(),
             workers: 1,
             busy_poll: Duration::ZERO,
             pin: Vec::new(),

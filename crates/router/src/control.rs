@@ -59,6 +59,7 @@ impl Control {
         mut events: mpsc::UnboundedReceiver<ToControl>,
         mut interests: mpsc::Receiver<ToControl>,
     ) {
+        self.node.watch_interfaces();
         let mut events_in_a_row = 0;
         loop {
             // First, or a flood of requests would keep routes from expiring.
@@ -210,6 +211,16 @@ impl Control {
                     self.management.on_face_up(now, properties, effects);
                 }
             }
+            ToControl::InterfacesChanged => {
+                let followed = self.node.interfaces_changed();
+                for face in followed.closed {
+                    self.close_face(face, effects);
+                }
+                for properties in followed.changed.iter().filter_map(|face| self.node.properties(*face)) {
+                    self.management.on_face_created(now, properties, effects);
+                }
+            }
+            ToControl::LinkFailed { interface } => self.node.links.forget_link(interface),
             ToControl::Trust { trust, mut anchors } => {
                 self.management.set_trust(*trust, effects);
                 anchors.give_to(&mut self.management, now.mono_ns);

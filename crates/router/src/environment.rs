@@ -3,9 +3,11 @@
 use crate::{
     cs_erasure::CsErasures,
     fib_writer::FibWriter,
+    link_faces::LinkFaces,
     messages::{ControlSender, WorkerSender},
     router_drop::RouterDrop,
     shared::Shared,
+    websocket::WebSockets,
 };
 use namewire_engine::{DropReason, LimitMet};
 use namewire_faces::{
@@ -72,6 +74,8 @@ pub(crate) struct Node {
     pub(crate) faces_per_worker: Vec<usize>,
     pub(crate) udp_listeners: Vec<SocketAddr>,
     pub(crate) channels: Vec<FaceUri>,
+    pub(crate) links: LinkFaces,
+    pub(crate) websockets: WebSockets,
     pub(crate) cs: CsSettings,
     pub(crate) cs_erasures: CsErasures,
     pub(crate) start_unix_ms: u64,
@@ -127,7 +131,7 @@ impl Node {
     /// Counts a face that closed, or whose connection failed, by itself.
     pub(crate) fn count_closed(&mut self, reason: CloseReason) {
         let name = match reason {
-            CloseReason::PeerClosed | CloseReason::Idle => return, // the normal ends of a face
+            CloseReason::PeerClosed | CloseReason::Idle | CloseReason::InterfaceGone => return, // the normal ends of a face
             CloseReason::Io(_) => "socket-failed",
             CloseReason::OversizeElement => "oversize-element",
             CloseReason::MalformedElement => "malformed-element",
@@ -268,6 +272,10 @@ impl Environment for Node {
         add("router", "accept-failed", self.accept_failures);
         add("router", "anchor-unreadable", self.unreadable_anchors);
         add("router", "connection-refused", self.refused_connections);
+        add("router", "link-face-failed", self.links.failures);
+        for (name, count) in self.websockets.counters.counts() {
+            add("websocket", name, count);
+        }
         for (reason, count) in &self.close_counts {
             add("face-closed", reason, *count);
         }
@@ -298,6 +306,6 @@ impl Environment for Node {
     }
 
     fn channels(&self) -> Vec<FaceUri> {
-        self.channels.clone()
+        self.channels.iter().chain(self.websockets.channels()).cloned().chain(self.links.channels()).collect()
     }
 }

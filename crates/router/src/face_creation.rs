@@ -1,15 +1,17 @@
-//! Making, changing and ending faces by command.
+//! Making, changing and ending faces by command. Ethernet faces are in [`crate::link_faces`].
 
 use crate::{
     environment::{ClosingFace, FaceRecord, Node, Wanted},
     messages::{FaceChange, ToControl, ToWorker},
 };
 use namewire_engine::{FaceAttributes, FaceScope};
-use namewire_faces::{AddFaceError, FaceCounters, FaceInfo, LinkPolicy, Persistency, StreamSocket, tcp};
+use namewire_faces::{
+    AddFaceError, FaceCounters, FaceInfo, LinkPolicy, LinkType, Persistency, StreamSocket, face_uri, tcp,
+};
 use namewire_management::{CreateFace, FaceCommandError, FaceProperties, Ticket, UpdateFace};
 use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,
-    nfd::{FacePersistency, FaceUri, face_flags},
+    nfd::{FacePersistency, FaceUri, WebSocketUrl, face_flags},
 };
 use std::{
     io,
@@ -19,10 +21,10 @@ use std::{
 };
 use tokio::{net::TcpStream, task::spawn_local, time::timeout};
 
-/// A TCP connection that is not there after this long is given up (NFD: 8 s).
+/// A TCP or WebSocket connection that is not there after this long is given up (NFD: 8 s).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// First pause before a permanent TCP face connects again; it doubles up to the last.
+/// First pause before a permanent stream face connects again; it doubles up to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LAST: Duration = Duration::from_secs(300);
 
@@ -30,12 +32,19 @@ const RETRY_LAST: Duration = Duration::from_secs(300);
 /// know the face until then, or its last words would be dropped as a stranger's.
 const CLOSING_NS: u64 = 100_000_000;
 
-/// A TCP connection under way.
+/// A TCP or WebSocket connection under way.
 pub(crate) struct StreamRequest {
-    pub(crate) remote: SocketAddr,
+    pub(crate) remote: StreamRemote,
     pub(crate) persistency: Persistency,
     pub(crate) wanted: Wanted,
     pub(crate) purpose: Purpose,
+}
+
+/// Where to.
+#[derive(Clone)]
+pub(crate) enum StreamRemote {
+    Tcp(SocketAddr),
+    WebSocket(WebSocketUrl),
 }
 
 /// Why the connection is made.
@@ -105,16 +114,16 @@ impl Node {
                 self.worker(worker).send(ToWorker::AddUdp { face, local, remote, persistency, mtu, policy, ticket });
                 Ok(())
             }
-            FaceUri::Tcp4(_) | FaceUri::Tcp6(_) => {
-                let remote = socket_address(&create.remote)?;
+            FaceUri::Ether(address) => self.create_ethernet_face(create, *address, persistency, policy),
+            FaceUri::Tcp4(_) | FaceUri::Tcp6(_) | FaceUri::WebSocket(_) | FaceUri::WebSocketUrl(_) => {
+                let remote = stream_remote(&create.remote)?;
                 let local_fields = create.flags & face_flags::LOCAL_FIELDS != 0;
                 self.connect(StreamRequest {
                     remote,
                     persistency,
                     wanted: Wanted { local_fields, policy },
                     purpose: Purpose::Create(create.ticket),
-                });
-                Ok(())
+                })
             }
             _ => Err(refusal(406, "Unsupported protocol")),
         }
@@ -186,51 +195,58 @@ impl Node {
         self.worker(worker).send(ToWorker::AddStream { face, socket, info, policy, ticket });
     }
 
-    fn connect(&self, request: StreamRequest) {
+    fn connect(&mut self, request: StreamRequest) -> Result<(), FaceCommandError> {
         let events = self.sender.events.clone();
-        let remote = request.remote;
-        spawn_local(async move {
-            let result = match timeout(CONNECT_TIMEOUT, TcpStream::connect(remote)).await {
-                Ok(connected) => connected.and_then(TcpStream::into_std).map(StreamSocket::Tcp),
-                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "Connection timed out")),
-            };
-            let _ = events.send(ToControl::Connected { request: Box::new(request), result });
-        });
+        let persistency = request.persistency;
+        match request.remote.clone() {
+            StreamRemote::Tcp(remote) => spawn_local(async move {
+                let result = match timeout(CONNECT_TIMEOUT, TcpStream::connect(remote)).await {
+                    Ok(connected) => connected.and_then(TcpStream::into_std).and_then(|socket| {
+                        let info = tcp::face_info(&socket, persistency)?;
+                        Ok((StreamSocket::Tcp(socket), info))
+                    }),
+                    Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "Connection timed out")),
+                };
+                let _ = events.send(ToControl::Connected { request: Box::new(request), result });
+            }),
+            StreamRemote::WebSocket(url) => {
+                let failed = |error: io::Error| refusal(504, connection_failed(&error));
+                let answer = self.websockets.call(url.clone()).map_err(failed)?;
+                spawn_local(async move {
+                    let stopped = |_| io::Error::other("the router stops");
+                    let result = answer.await.map_err(stopped).and_then(|called| {
+                        let called = called?;
+                        let info = web_socket_info(&url, called.local, called.remote, persistency);
+                        Ok((called.socket, info))
+                    });
+                    let _ = events.send(ToControl::Connected { request: Box::new(request), result });
+                })
+            }
+        };
+        Ok(())
     }
 
-    /// A TCP connection was made or has failed. `Some`: the command's final answer.
+    /// A connection was made or has failed. `Some`: the command's final answer.
     pub(crate) fn connected(
         &mut self,
         request: StreamRequest,
-        result: io::Result<StreamSocket>,
+        result: io::Result<(StreamSocket, FaceInfo)>,
     ) -> Option<(Ticket, FaceCommandError)> {
         match (request.purpose, result) {
-            (Purpose::Create(ticket), Ok(StreamSocket::Tcp(socket))) => {
-                match tcp::face_info(&socket, request.persistency) {
-                    Ok(info) => {
-                        let is_local = info.scope == namewire_faces::FaceScope::Local;
-                        let local_fields = request.wanted.local_fields && is_local;
-                        let wanted = Wanted { local_fields, ..request.wanted };
-                        self.add_stream(StreamSocket::Tcp(socket), info, Some(wanted), Some(ticket));
-                        None
-                    }
-                    Err(error) => Some((ticket, refusal(504, connection_failed(&error)))),
-                }
+            (Purpose::Create(ticket), Ok((socket, info))) => {
+                let is_local = info.scope == namewire_faces::FaceScope::Local;
+                let local_fields = request.wanted.local_fields && is_local;
+                let wanted = Wanted { local_fields, ..request.wanted };
+                self.add_stream(socket, info, Some(wanted), Some(ticket));
+                None
             }
             (Purpose::Create(ticket), Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
                 Some((ticket, refusal(504, "Connection timed out")))
             }
             (Purpose::Create(ticket), Err(error)) => Some((ticket, refusal(504, connection_failed(&error)))),
-            (Purpose::Create(ticket), Ok(StreamSocket::Unix(_))) => {
-                Some((ticket, refusal(500, "Face creation failed due to internal error")))
-            }
-            (Purpose::Reconnect(face, _), Ok(socket)) => {
+            (Purpose::Reconnect(face, _), Ok((socket, info))) => {
                 if let Some(record) = self.faces.get_mut(&face) {
-                    if let StreamSocket::Tcp(connected) = &socket
-                        && let Ok(info) = tcp::face_info(connected, record.info.persistency)
-                    {
-                        record.info.local_uri = info.local_uri; // another port than before
-                    }
+                    record.info.local_uri = info.local_uri; // another port than before
                     let worker = record.worker;
                     self.worker(worker).send(ToWorker::Reconnect { face, socket });
                 }
@@ -265,18 +281,16 @@ impl Node {
     /// Tries a permanent face's connection again.
     pub(crate) fn retry(&mut self, face: FaceId) {
         let Some(record) = self.faces.get(&face) else { return };
-        let Ok(remote) =
-            record.info.remote_uri.parse::<FaceUri>().map_err(drop).and_then(|uri| socket_address(&uri).map_err(drop))
-        else {
-            return;
-        };
+        let uri = record.info.remote_uri.parse::<FaceUri>();
+        let Some(remote) = uri.ok().and_then(|uri| stream_remote(&uri).ok()) else { return };
+        let persistency = record.info.persistency;
         let pause = self.retry_pauses.remove(&face).unwrap_or(RETRY_FIRST);
-        self.connect(StreamRequest {
-            remote,
-            persistency: record.info.persistency,
-            wanted: Wanted { local_fields: record.local_fields, policy: record.policy },
-            purpose: Purpose::Reconnect(face, (pause * 2).min(RETRY_LAST)),
-        });
+        let wanted = Wanted { local_fields: record.local_fields, policy: record.policy };
+        let next_pause = (pause * 2).min(RETRY_LAST);
+        let purpose = Purpose::Reconnect(face, next_pause);
+        if self.connect(StreamRequest { remote, persistency, wanted, purpose }).is_err() {
+            self.retry_later(face, next_pause);
+        }
     }
 
     /// A worker has added a face, or could not.
@@ -300,6 +314,7 @@ impl Node {
             Err(error) => {
                 self.faces_per_worker[usize::from(worker)] -= 1;
                 self.shared.faces.change(|faces| faces.remove(face));
+                self.links.forget_face(face);
                 Err(refusal(500, format!("Face creation failed: {error}")))
             }
         }
@@ -333,6 +348,7 @@ impl Node {
     pub(crate) fn forget_face(&mut self, face: FaceId) -> bool {
         let Some(record) = self.faces.remove(&face) else { return false };
         self.retry_pauses.remove(&face);
+        self.links.forget_face(face);
         self.faces_per_worker[usize::from(record.worker)] -= 1;
         // Rounded up, so that faces that close together are forgotten in one walk over the PITs.
         let due_ns = (self.shared.now_ns() + CLOSING_NS).next_multiple_of(CLOSING_NS);
@@ -381,6 +397,35 @@ fn socket_address(uri: &FaceUri) -> Result<SocketAddr, FaceCommandError> {
             Ok(SocketAddr::V6(SocketAddrV6::new(v6.address, v6.port, 0, scope_id)))
         }
         _ => Err(refusal(406, "Unsupported protocol")),
+    }
+}
+
+/// Where the stream of a FaceUri leads.
+fn stream_remote(uri: &FaceUri) -> Result<StreamRemote, FaceCommandError> {
+    match uri {
+        FaceUri::WebSocketUrl(url) => Ok(StreamRemote::WebSocket(url.clone())),
+        FaceUri::WebSocket(address) => Ok(StreamRemote::WebSocket(WebSocketUrl {
+            is_secure: false,
+            host: address.ip().to_string(),
+            port: address.port(),
+            path: String::new(),
+        })),
+        uri => socket_address(uri).map(StreamRemote::Tcp),
+    }
+}
+
+/// Facts about the face of a connection to a WebSocket server. Its FaceUri is the URL, by which
+/// it is called again.
+fn web_socket_info(url: &WebSocketUrl, local: SocketAddr, remote: SocketAddr, persistency: Persistency) -> FaceInfo {
+    let both_loopback = local.ip().is_loopback() && remote.ip().is_loopback();
+    FaceInfo {
+        remote_uri: format!("{}://{url}", url.scheme()),
+        local_uri: face_uri::web_socket_client(local),
+        scope: if both_loopback { namewire_faces::FaceScope::Local } else { namewire_faces::FaceScope::NonLocal },
+        persistency,
+        link_type: LinkType::PointToPoint,
+        mtu: MAX_PACKET_BYTES,
+        credentials: None,
     }
 }
 

@@ -25,6 +25,9 @@ mod environment;
 mod exit;
 mod face_creation;
 mod fib_writer;
+mod interfaces;
+pub mod link_config;
+mod link_faces;
 mod listeners;
 pub mod mesh;
 mod messages;
@@ -33,9 +36,13 @@ mod router_drop;
 mod shared;
 mod startup;
 pub mod trust_anchors;
+mod websocket;
 mod worker;
 
 pub use config::{DEFAULT_PORT, RouterConfig, StartError};
+pub use link_config::{
+    EthernetConfig, InterfaceFilter, InterfacePattern, TlsFiles, UdpMulticastConfig, WebSocketConfig, WebSocketListener,
+};
 /// Types of the settings.
 pub use namewire_management::ReadvertiseConfig;
 pub use namewire_tables::{CsPolicy, PageSize};

@@ -2,9 +2,12 @@
 
 use crate::{cs_erasure::CsErasure, trust_anchors::TrustAnchors};
 use namewire_engine::dispatch::Round;
-use namewire_faces::{AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, Persistency, StreamSocket, Waker};
+use namewire_faces::{
+    AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, LinkType, Persistency, StreamSocket, Waker,
+    ethernet::LinkSocket, udp_multicast::MulticastSockets,
+};
 use namewire_management::{Ticket, TrustConfig};
-use namewire_packet::{FaceId, NackReason, NameBuf, lp::PitToken};
+use namewire_packet::{FaceId, NackReason, NameBuf, lp::PitToken, nfd::MacAddress};
 use std::{
     cell::Cell,
     net::SocketAddr,
@@ -29,6 +32,25 @@ pub(crate) enum ToWorker {
         policy: LinkPolicy,
         ticket: Option<Ticket>,
     },
+    /// Take over the sockets of a UDP multicast face.
+    AddMulticast { face: FaceId, sockets: MulticastSockets, info: FaceInfo, policy: LinkPolicy },
+    /// Take over the packet socket of a network interface; with `listens`, unknown stations get faces.
+    AddLink { interface: u32, socket: LinkSocket, listens: bool },
+    /// Make a face to a station or group of an interface that this worker has.
+    AddEthernet {
+        face: FaceId,
+        interface: u32,
+        address: MacAddress,
+        persistency: Persistency,
+        link_type: LinkType,
+        mtu: Option<usize>,
+        policy: LinkPolicy,
+        ticket: Option<Ticket>,
+    },
+    /// A network interface is gone, with its faces.
+    RemoveLink { interface: u32 },
+    /// A network interface has another MTU.
+    SetLinkMtu { interface: u32, mtu: usize },
     /// Give a permanent stream face its new connection.
     Reconnect { face: FaceId, socket: StreamSocket },
     /// Close a face of this worker.
@@ -68,7 +90,8 @@ pub(crate) enum ToControl {
     RouteLearned { face: FaceId, announcement: Vec<u8> },
     /// Self-learning: `face` has no route for this name (TLV-VALUE).
     RouteLost { face: FaceId, name: Vec<u8> },
-    /// What became of [`ToWorker::AddStream`] or [`ToWorker::AddUdp`].
+    /// What became of [`ToWorker::AddStream`], [`ToWorker::AddUdp`], [`ToWorker::AddMulticast`] or
+    /// [`ToWorker::AddEthernet`].
     FaceAdded {
         worker: u8,
         face: FaceId,
@@ -88,7 +111,11 @@ pub(crate) enum ToControl {
     /// A listener could not accept: no descriptors, or no memory.
     AcceptFailed,
     /// An outgoing connection was made, or not.
-    Connected { request: Box<crate::face_creation::StreamRequest>, result: std::io::Result<StreamSocket> },
+    Connected { request: Box<crate::face_creation::StreamRequest>, result: std::io::Result<(StreamSocket, FaceInfo)> },
+    /// Network interfaces or their addresses have changed.
+    InterfacesChanged,
+    /// A worker could not watch the packet socket of an interface.
+    LinkFailed { interface: u32 },
     /// It is time to try a permanent face's connection again.
     Retry { face: FaceId },
     /// Who may command, from now on.

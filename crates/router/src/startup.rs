@@ -8,17 +8,20 @@ use crate::{
     environment::{CsSettings, Node, unix_ms},
     exit::Exit,
     fib_writer::FibWriter,
+    link_faces::LinkFaces,
     listeners::{Listeners, SocketFile},
     mesh::{self, Bell},
     messages::{ControlSender, MANAGEMENT_QUEUE, ToControl, WORKER_QUEUE, WorkerSender},
     ring::Doorbell,
     shared::Shared,
     trust_anchors::{AnchorFileError, TrustAnchors},
+    websocket::{self, WebSockets},
     worker::Worker,
 };
 use namewire_engine::{Engine, dispatch::Dispatcher};
 use namewire_faces::{DriverConfig, FaceIdAllocator, LinkCounters, LinkPolicy, SocketDriver};
 use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
+use namewire_packet::nfd::FaceUri;
 use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
@@ -41,6 +44,8 @@ pub struct RouterHandle {
     socket: Option<SocketFile>,
     tcp: Vec<SocketAddr>,
     udp: Vec<SocketAddr>,
+    websocket: Vec<FaceUri>,
+    warnings: Vec<String>,
 }
 
 impl RouterHandle {
@@ -57,6 +62,17 @@ impl RouterHandle {
     /// Addresses of the UDP listeners.
     pub fn udp(&self) -> &[SocketAddr] {
         &self.udp
+    }
+
+    /// FaceUris of the WebSocket listeners.
+    pub fn websocket(&self) -> &[FaceUri] {
+        &self.websocket
+    }
+
+    /// What was asked for and could not be had, in words: multicast and Ethernet on interfaces
+    /// that do not let us. The router runs without.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Lets other settings decide who may command, from the next command on.
@@ -125,6 +141,7 @@ impl Router {
         let anchors = TrustAnchors::read(&config.trust)?;
         let secrets = Secrets::new(config.seed)?;
         let mut listeners = Listeners::open(&config)?;
+        let websocket_listeners = websocket::open_listeners(&config.websocket)?;
         let dispatcher = Arc::new(Dispatcher::new(config.workers, secrets.shards));
         let management = ManagementConfig {
             trust: config.trust.clone(),
@@ -145,7 +162,9 @@ impl Router {
             start_workers(&config, &secrets, &shared, &sender, &face_ids, udp_sockets)?;
 
         let engine = &config.engine;
-        let node = Node {
+        let websockets = WebSockets::start(config.websocket.clone(), websocket_listeners, events.clone())?;
+        let websocket = websockets.channels().to_vec();
+        let mut node = Node {
             shared,
             faces_per_worker: vec![0; workers.len()],
             workers,
@@ -154,6 +173,8 @@ impl Router {
             faces: HashMap::new(),
             udp_listeners: udp.clone(),
             channels,
+            links: LinkFaces::new(config.udp_multicast.clone(), config.ethernet.clone()),
+            websockets,
             cs: CsSettings {
                 policy: engine.cs_policy,
                 capacity_bytes: engine.cs_capacity_bytes,
@@ -176,6 +197,7 @@ impl Router {
             close_counts: HashMap::new(),
             faceless,
         };
+        let warnings = node.start_links();
         let control = Control::new(node, management, anchors)?;
         let tcp = listeners.tcp_addresses();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -190,7 +212,7 @@ impl Router {
             });
             drop(workers);
         })?;
-        Ok(RouterHandle { events, control: Some(thread), socket, tcp, udp })
+        Ok(RouterHandle { events, control: Some(thread), socket, tcp, udp, websocket, warnings })
     }
 }
 

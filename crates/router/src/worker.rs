@@ -13,7 +13,8 @@ use crate::{
 };
 use arrayvec::ArrayVec;
 use namewire_engine::{
-    BATCH_PACKETS, Engine, FaceAttributes, FaceId, FaceScope, Frame, HandOver, Instant, Output, View, dispatch::Round,
+    BATCH_PACKETS, Engine, FaceAttributes, FaceId, FaceScope, Frame, HandOver, Instant, LinkType, Output, View,
+    dispatch::Round,
 };
 use namewire_faces::{AddFaceError, CloseReason, FaceEvent, RxArena, RxPacket};
 use namewire_packet::lp::LpHeaders;
@@ -224,6 +225,24 @@ impl Worker {
                     self.exit.driver.set_policy(face, policy);
                     self.report_added(face, ticket, result);
                 }
+                ToWorker::AddMulticast { face, sockets, info, policy } => {
+                    let result = self.exit.driver.add_multicast_face(face, sockets, info.clone());
+                    self.exit.driver.set_policy(face, policy);
+                    self.report_added(face, None, result.map(|()| info));
+                }
+                ToWorker::AddLink { interface, socket, listens } => {
+                    if self.exit.driver.add_link(socket, listens).is_err() {
+                        self.tell(ToControl::LinkFailed { interface });
+                    }
+                }
+                ToWorker::AddEthernet { face, interface, address, persistency, link_type, mtu, policy, ticket } => {
+                    let driver = &mut self.exit.driver;
+                    let result = driver.add_ethernet_face(face, interface, address, persistency, link_type, mtu);
+                    driver.set_policy(face, policy);
+                    self.report_added(face, ticket, result);
+                }
+                ToWorker::RemoveLink { interface } => self.exit.driver.remove_link(interface),
+                ToWorker::SetLinkMtu { interface, mtu } => self.exit.driver.set_link_mtu(interface, mtu),
                 ToWorker::Reconnect { face, socket } => {
                     match self.exit.driver.reconnect(face, socket) {
                         // Destroyed meanwhile: the connection closes with the socket.
@@ -353,7 +372,10 @@ impl Worker {
                 FaceEvent::Down { face, reason } => self.tell(ToControl::FaceDown { face, reason }),
                 FaceEvent::SpokeLp { face } => {
                     self.shared.faces.change(|faces| {
-                        if let Some(attributes) = faces.get(face) {
+                        // Of a group only this one is known to understand tokens.
+                        if let Some(attributes) = faces.get(face)
+                            && attributes.link_type == LinkType::PointToPoint
+                        {
                             attributes.tokens.store(true, std::sync::atomic::Ordering::Relaxed);
                         }
                     });

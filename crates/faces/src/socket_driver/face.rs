@@ -1,12 +1,12 @@
 //! One face of a worker: its link, its way to a socket, its timers.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namewire_packet::FaceId;
 
 use crate::datagram_socket::DatagramSocket;
+use crate::remote::Remote;
 use crate::stream::Stream;
 use crate::{FaceCounters, FaceInfo, LinkService};
 
@@ -68,6 +68,6 @@ pub(super) enum Channel {
     Stream(Stream),
     /// A permanent stream face between connections.
     Down,
-    /// A remote of a UDP socket; `destination` on a listener, `None` on a connected socket.
-    Datagram { socket: usize, destination: Option<SocketAddr> },
+    /// A remote of a datagram socket; `destination` on a shared one, `None` on a connected one.
+    Datagram { socket: usize, destination: Option<Remote> },
 }

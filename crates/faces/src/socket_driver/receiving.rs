@@ -10,12 +10,13 @@ use namewire_packet::FaceId;
 use rustix::event::{Timespec, epoll};
 
 use super::{Channel, DATAGRAM_TOKEN, Face, SocketDriver, Source, WAKER_TOKEN};
-use crate::datagram_socket::DatagramSocket;
+use crate::datagram_socket::Peers;
 use crate::link_service::check_shape;
+use crate::remote::Remote;
 use crate::rx_arena::MESSAGE_SLOT_OCTETS;
 use crate::stream::{InputRoom, Turn};
 use crate::sys::MAX_BATCH;
-use crate::{FaceEvent, LinkDrop, Persistency, Received, RxArena, RxPacket, udp};
+use crate::{FaceEvent, FaceInfo, LinkDrop, Persistency, Received, RxArena, RxPacket, ethernet, udp};
 
 /// Sleeps longer than this end early, harmlessly: epoll counts milliseconds in 31 bits.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
@@ -186,7 +187,7 @@ impl SocketDriver {
         index: usize,
         i: usize,
         start: usize,
-        last: &mut Option<(SocketAddr, FaceId)>,
+        last: &mut Option<(Remote, FaceId)>,
         arena: &mut RxArena,
         out: &mut Vec<RxPacket>,
     ) -> usize {
@@ -196,18 +197,24 @@ impl SocketDriver {
         for nth in 0..datagrams {
             let start = start + nth * datagram_octets;
             let octets = arena.octets(start, datagram_octets.min(len - nth * datagram_octets));
-            let id = match *last {
-                Some((last_remote, id)) if last_remote == remote => id,
-                _ => {
-                    let Some(id) = self.face_of_datagram(index, remote, octets) else { continue };
+            let (id, octets) = match (*last, remote) {
+                (Some((last_remote, id)), _) if last_remote == remote => (id, octets),
+                (_, Remote::Udp(address)) => {
+                    let Some(id) = self.face_of_datagram(index, address, octets) else { continue };
                     *last = Some((remote, id));
-                    id
+                    (id, octets)
+                }
+                // Not remembered: the next frame of that station may be to the group.
+                (_, Remote::Ethernet(_)) => {
+                    let octets = ethernet::without_padding(octets);
+                    let Some(id) = self.face_of_frame(index, i, remote, octets) else { continue };
+                    (id, octets)
                 }
             };
             let Some(face) = self.faces.get_mut(&id) else { continue };
             face.last_received_ns = self.now_ns;
             let mut is_incomplete = false;
-            match face.link.receive(self.now_ns, octets) {
+            match face.link.receive_from(self.now_ns, remote.sender(), octets) {
                 Ok(Received::Packet { headers, start: offset, len }) => {
                     out.push(RxPacket { face: id, headers, start: (start + offset) as u32, len: len as u32 });
                 }
@@ -226,42 +233,51 @@ impl SocketDriver {
         datagrams
     }
 
-    /// The face that a datagram belongs to, made if need be.
+    /// The face that a UDP datagram belongs to, made if need be.
     fn face_of_datagram(&mut self, index: usize, remote: SocketAddr, octets: &[u8]) -> Option<FaceId> {
-        let socket = self.datagram_sockets.get(index)?.as_ref()?;
-        match socket.connected {
-            Some((face, expected)) if is_same_remote(remote, expected) => Some(face),
+        match &self.datagram_sockets.get(index)?.as_ref()?.peers {
+            Peers::One { face, remote: expected } if is_same_remote(remote, *expected) => Some(*face),
             // Arrived between bind and connect.
-            Some(_) => self.refuse_datagram(octets, LinkDrop::ForeignRemote),
-            None => match self.remotes.get(&(index, remote)) {
+            Peers::One { .. } => self.refuse_datagram(octets, LinkDrop::ForeignRemote),
+            &Peers::Anyone { local } => match self.remotes.get(&(index, Remote::Udp(remote))) {
                 Some(face) => Some(*face),
-                None => self.create_on_demand(index, remote, octets),
+                None => {
+                    let local = udp::local_address_towards(local, remote);
+                    let info = udp::face_info(local, remote, Persistency::OnDemand, self.config.udp_mtu);
+                    self.create_on_demand(index, Remote::Udp(remote), octets, info)
+                }
             },
+            // The kernel gives each member its copy, us as well.
+            Peers::Group { own, .. } if is_same_remote(remote, *own) => None,
+            Peers::Group { face, .. } => Some(*face),
+            Peers::Nobody { .. } | Peers::Link(_) => None,
         }
     }
 
     /// Makes a face for a remote that sent something like an NDN packet. A port scan makes none.
-    fn create_on_demand(&mut self, index: usize, remote: SocketAddr, octets: &[u8]) -> Option<FaceId> {
+    pub(super) fn create_on_demand(
+        &mut self,
+        index: usize,
+        remote: Remote,
+        octets: &[u8],
+        info: FaceInfo,
+    ) -> Option<FaceId> {
         if let Err(reason) = check_shape(octets) {
             return self.refuse_datagram(octets, reason);
         }
         if self.faces.len() >= self.config.max_faces {
             return self.refuse_datagram(octets, LinkDrop::FaceLimit);
         }
-        let socket: &DatagramSocket = self.datagram_sockets.get(index)?.as_ref()?;
-        let local = udp::local_address_towards(socket.local, remote);
-        let mtu = self.config.udp_mtu;
-        let info = udp::face_info(local, remote, Persistency::OnDemand, mtu);
         let face = self.config.face_ids.allocate();
         let channel = Channel::Datagram { socket: index, destination: Some(remote) };
-        let options = self.datagram_options(mtu);
+        let options = self.datagram_options(&remote, info.mtu);
         self.insert_face(face, channel, options, info.clone());
         self.remotes.insert((index, remote), face);
         self.events.push(FaceEvent::Created { face, info });
         Some(face)
     }
 
-    fn refuse_datagram(&mut self, octets: &[u8], reason: LinkDrop) -> Option<FaceId> {
+    pub(super) fn refuse_datagram(&mut self, octets: &[u8], reason: LinkDrop) -> Option<FaceId> {
         self.faceless.in_octets += octets.len() as u64;
         self.faceless.count_drop(reason);
         None

@@ -61,8 +61,7 @@ impl SocketDriver {
                 let before = socket.queued_octets();
                 if before < self.config.udp_queue_octets {
                     face.link.pump(now_ns, !is_blocked, |header, slice| {
-                        *queued_octets += header.len() + slice.len();
-                        socket.queue(id, *destination, header, slice, pool);
+                        *queued_octets += socket.queue(id, *destination, header, slice, pool);
                     });
                 }
                 if socket.queued_octets() > before && !socket.is_dirty {

@@ -65,8 +65,7 @@ impl SocketDriver {
                     self.dirty_sockets.push(*index);
                 }
                 link.encode(now_ns, headers, packet, |header, slice| {
-                    *outlet.queued_octets += header.len() + slice.len();
-                    socket.queue(id, *destination, header, slice, outlet.pool);
+                    *outlet.queued_octets += socket.queue(id, *destination, header, slice, outlet.pool);
                 })
             }
             Channel::Down => {

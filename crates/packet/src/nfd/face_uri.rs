@@ -9,6 +9,9 @@
 //! explicit port, lower-case MAC address, compressed IPv6, interface as `%eth0`.
 //! Whatever is well-formed and not canonical parses as [`FaceUri::NonCanonical`].
 //!
+//! Ours, not NFD's: `ws://` and `wss://` may be canonical, with a host name, which the router
+//! itself resolves: the server's certificate is for that name, and proxies ask for it.
+//!
 //! Limits: a text of [`MAX_FACE_URI_BYTES`], interface names of 15 octets (Linux).
 
 use std::{
@@ -27,6 +30,8 @@ pub const DEFAULT_PORT: u16 = 6363;
 pub const DEFAULT_MULTICAST_PORT: u16 = 56363;
 /// Port of NDN over WebSocket.
 pub const DEFAULT_WEBSOCKET_PORT: u16 = 9696;
+/// Port of NDN over WebSocket with TLS: there it shares that of HTTPS, as a rule behind a proxy.
+pub const DEFAULT_SECURE_WEBSOCKET_PORT: u16 = 443;
 
 /// A 48-bit Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +46,19 @@ pub struct Ipv6Endpoint {
     pub interface: Option<String>,
     /// The port.
     pub port: u16,
+}
+
+/// A WebSocket server by its URL.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WebSocketUrl {
+    /// `wss`, over TLS.
+    pub is_secure: bool,
+    /// Host name in lower case, or address literal, an IPv6 one without its brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Empty, or from the slash on.
+    pub path: String,
 }
 
 /// A well-formed FaceUri that is not the one canonical text of its meaning.
@@ -84,8 +102,10 @@ pub enum FaceUri {
     Udp4Dev(String, u16),
     /// `udp6+dev://eth0:7700`: interface and port.
     Udp6Dev(String, u16),
-    /// `ws://0.0.0.0:9696`, a WebSocket listener.
+    /// `ws://192.0.2.1:9696`, a WebSocket listener or server.
     WebSocket(SocketAddr),
+    /// `ws://router.example:9696/ws` or `wss://…`: any other URL of a WebSocket server.
+    WebSocketUrl(WebSocketUrl),
     /// `wsclient://192.0.2.1:40000`, a WebSocket peer.
     WebSocketClient(SocketAddr),
     /// Well-formed, but not canonical or of an unknown scheme.
@@ -145,6 +165,7 @@ impl FaceUri {
             FaceUri::Udp4Dev(..) => "udp4+dev",
             FaceUri::Udp6Dev(..) => "udp6+dev",
             FaceUri::WebSocket(_) => "ws",
+            FaceUri::WebSocketUrl(url) => url.scheme(),
             FaceUri::WebSocketClient(_) => "wsclient",
             FaceUri::NonCanonical(uri) => &uri.scheme,
         }
@@ -163,6 +184,8 @@ impl FaceUri {
                 | FaceUri::Dev(_)
                 | FaceUri::Udp4Dev(..)
                 | FaceUri::Udp6Dev(..)
+                | FaceUri::WebSocket(_)
+                | FaceUri::WebSocketUrl(_)
         )
     }
 
@@ -171,7 +194,7 @@ impl FaceUri {
         match self {
             FaceUri::Udp4(v4) | FaceUri::Tcp4(v4) => v4.ip().is_multicast(),
             FaceUri::Udp6(v6) | FaceUri::Tcp6(v6) => v6.address.is_multicast(),
-            FaceUri::Ether(MacAddress(octets)) => octets[0] & 1 == 1,
+            FaceUri::Ether(address) => address.is_multicast(),
             _ => false,
         }
     }
@@ -196,6 +219,7 @@ impl FaceUri {
                     .ok()
                     .filter(FaceUri::is_canonical)
             }
+            FaceUri::NonCanonical(uri) if matches!(uri.scheme.as_str(), "ws" | "wss") => uri.canonize_web_socket(),
             FaceUri::NonCanonical(uri) => uri.canonize_literal(),
             canonical => canonical.is_canonical().then(|| canonical.clone()),
         }
@@ -208,6 +232,19 @@ impl NonCanonicalUri {
     /// interface, or for TCP multicast.
     pub fn canonize_with(&self, address: IpAddr) -> Option<FaceUri> {
         self.canonize_endpoint(address, None)
+    }
+
+    /// With the default port, in lower case.
+    fn canonize_web_socket(&self) -> Option<FaceUri> {
+        let default = if self.scheme == "wss" { DEFAULT_SECURE_WEBSOCKET_PORT } else { DEFAULT_WEBSOCKET_PORT };
+        let port = self.port.unwrap_or(default);
+        let (_, rest) = self.text.split_once("://")?;
+        let path = rest.find('/').map_or("", |at| &rest[at..]);
+        let host = match self.host.parse::<Ipv6Addr>() {
+            Ok(ip) => format!("[{ip}]"),
+            Err(_) => self.host.to_ascii_lowercase(),
+        };
+        FaceUri::from_str(&format!("{}://{host}:{port}{path}", self.scheme)).ok().filter(FaceUri::is_canonical)
     }
 
     fn canonize_literal(&self) -> Option<FaceUri> {
@@ -238,10 +275,67 @@ impl NonCanonicalUri {
     }
 }
 
+impl WebSocketUrl {
+    /// `ws` or `wss`.
+    pub const fn scheme(&self) -> &'static str {
+        if self.is_secure { "wss" } else { "ws" }
+    }
+
+    fn parse(scheme: &str, authority: &Authority<'_>, rest: &str) -> Option<Self> {
+        let path = rest.find('/').map_or("", |at| &rest[at..]);
+        let is_path_octet = |c: u8| c.is_ascii_graphic() && !b"#\\\"<>`{}|^".contains(&c);
+        let is_host_octet = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b".-".contains(&c);
+        let is_host = match authority.has_brackets {
+            true => authority.host.parse::<Ipv6Addr>().is_ok(),
+            false => authority.host.len() <= 253 && authority.host.bytes().all(is_host_octet),
+        };
+        (is_host && path.bytes().all(is_path_octet)).then_some(WebSocketUrl {
+            is_secure: scheme == "wss",
+            host: authority.host.to_owned(),
+            port: authority.port?,
+            path: path.to_owned(),
+        })
+    }
+}
+
+/// Without the scheme.
+impl fmt::Display for WebSocketUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WebSocketUrl { host, port, path, .. } = self;
+        match host.parse::<Ipv6Addr>() {
+            Ok(ip) => write!(f, "[{ip}]:{port}{path}"),
+            Err(_) => write!(f, "{host}:{port}{path}"),
+        }
+    }
+}
+
 impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
         write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// Six pairs of hexadecimal digits between colons, in either case.
+impl FromStr for MacAddress {
+    type Err = FaceUriError;
+
+    fn from_str(text: &str) -> Result<Self, FaceUriError> {
+        let mut octets = [0; 6];
+        let mut parts = text.split(':');
+        for octet in &mut octets {
+            let is_pair = |part: &&str| part.len() == 2 && part.bytes().all(|c| c.is_ascii_hexdigit());
+            let part = parts.next().filter(is_pair).ok_or(FaceUriError::BadAuthority)?;
+            *octet = u8::from_str_radix(part, 16).map_err(|_| FaceUriError::BadAuthority)?;
+        }
+        if parts.next().is_some() { Err(FaceUriError::BadAuthority) } else { Ok(MacAddress(octets)) }
+    }
+}
+
+impl MacAddress {
+    /// True for the address of a group of stations.
+    pub const fn is_multicast(&self) -> bool {
+        self.0[0] & 1 == 1
     }
 }
 
@@ -270,6 +364,7 @@ impl fmt::Display for FaceUri {
             FaceUri::Dev(interface) => f.write_str(interface),
             FaceUri::Udp4Dev(interface, port) | FaceUri::Udp6Dev(interface, port) => write!(f, "{interface}:{port}"),
             FaceUri::WebSocket(address) | FaceUri::WebSocketClient(address) => write!(f, "{address}"),
+            FaceUri::WebSocketUrl(url) => write!(f, "{url}"),
         }
     }
 }
@@ -377,7 +472,10 @@ fn parse_endpoint(scheme: &str, authority: &Authority<'_>, rest: &str) -> Option
         "ether" => FaceUri::Ether(mac_address(authority)?),
         "udp4+dev" if is_interface_name(authority.host) => FaceUri::Udp4Dev(authority.host.to_owned(), authority.port?),
         "udp6+dev" if is_interface_name(authority.host) => FaceUri::Udp6Dev(authority.host.to_owned(), authority.port?),
-        "ws" => FaceUri::WebSocket(socket_address(authority)?),
+        "ws" if !rest.contains('/') && socket_address(authority).is_some() => {
+            FaceUri::WebSocket(socket_address(authority)?)
+        }
+        "ws" | "wss" => FaceUri::WebSocketUrl(WebSocketUrl::parse(scheme, authority, rest)?),
         "wsclient" => FaceUri::WebSocketClient(socket_address(authority)?),
         _ => return None,
     };
@@ -425,13 +523,7 @@ fn mac_address(authority: &Authority<'_>) -> Option<MacAddress> {
     if !authority.has_brackets || authority.port.is_some() {
         return None;
     }
-    let mut octets = [0; 6];
-    let mut parts = authority.host.split(':');
-    for octet in &mut octets {
-        let part = parts.next().filter(|part| part.len() == 2)?;
-        *octet = u8::from_str_radix(part, 16).ok()?;
-    }
-    parts.next().is_none().then_some(MacAddress(octets))
+    authority.host.parse().ok()
 }
 
 #[cfg(test)]
@@ -457,6 +549,13 @@ mod tests {
             "dev://eth0",
             "udp4+dev://eth0:7700",
             "udp6+dev://wlp3s0:56363",
+            "ws://0.0.0.0:9696",
+            "ws://[::]:9696",
+            "ws://router.example.net:9696",
+            "ws://192.0.2.1:9696/ws/",
+            "wss://192.0.2.1:443",
+            "wss://[2001:db8::1]:443/ndn",
+            "wss://router.example.net:443/ws?token=1",
         ] {
             let uri = parsed(text);
             assert!(uri.is_canonical(), "{text}");
@@ -473,8 +572,6 @@ mod tests {
             "internal://",
             "contentstore://",
             "null://",
-            "ws://0.0.0.0:9696",
-            "ws://[::]:9696",
             "wsclient://127.0.0.1:40000",
         ] {
             let uri = parsed(text);
@@ -507,6 +604,13 @@ mod tests {
             ("quic://192.0.2.1:6363", None),
             ("dev://an-interface-name-too-long", None),
             ("fd://x", None),
+            ("ws://Router.Example.net", Some("ws://router.example.net:9696")),
+            ("ws://192.0.2.1/ws", Some("ws://192.0.2.1:9696/ws")),
+            ("wss://[2001:DB8::1]/", Some("wss://[2001:db8::1]:443/")),
+            ("wss://router_example", None),
+            ("ws://[2001:db8::1%eth0]:9696", None),
+            ("ether://[08:00:27:+a:01:01]", None),
+            ("udp4+dev://eth0", None),
         ] {
             let uri = parsed(text);
             assert!(matches!(uri, FaceUri::NonCanonical(_)), "{text} parsed as {uri:?}");
@@ -561,7 +665,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_parses_without_panic_and_is_printed_back(
-            text in "(udp4|udp6|tcp|ether|fd|dev|unix|ws|x)?(://)?[\\[\\]:%/.0-9a-f]{0,30}\\PC{0,6}"
+            text in "(udp4|udp6|tcp|ether|fd|dev|unix|ws|wss|x)?(://)?[\\[\\]:%/.0-9a-f]{0,30}\\PC{0,6}"
         ) {
             if let Ok(uri) = text.parse::<FaceUri>() {
                 prop_assert_eq!(uri.to_string(), text);

@@ -30,7 +30,7 @@ pub use control_response::ControlResponse;
 pub use cs_info::CsInfo;
 pub use cs_usage::CsUsage;
 pub use drop_counter::DropCounter;
-pub use face_uri::{FaceUri, FaceUriError, MacAddress};
+pub use face_uri::{FaceUri, FaceUriError, MacAddress, WebSocketUrl};
 pub use faces::{
     ChannelStatus, FaceCounters, FaceEventKind, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope,
     FaceStatus, LinkType,

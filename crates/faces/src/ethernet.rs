@@ -1,0 +1,104 @@
+//! NDN directly over Ethernet: type 0x8624, no IP (drop-in.md §2).
+//!
+//! A packet socket per interface, which gives the payload of frames and their sender; the
+//! kernel writes and reads the Ethernet header. It needs CAP_NET_RAW. VLAN tags are the
+//! interface's business: on a VLAN interface frames carry its tag, on others none.
+//!
+//! Faces are never local. The MTU is the interface's, 8800 at most; larger packets are
+//! fragmented, to a group as well, where each sender's fragments are put together apart.
+//!
+//! Limit: one group per interface. The kernel does not tell which group a frame was sent to, so
+//! its face hears those of any NDN group that somebody on this machine has joined there.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use namewire_packet::nfd::MacAddress;
+use namewire_packet::{MAX_PACKET_BYTES, tlv};
+use socket2::{Domain, Socket, Type};
+
+use crate::{FaceInfo, FaceScope, LinkType, Persistency, face_uri, sys};
+
+/// Kernel receive buffer asked for, in octets; the kernel may grant less.
+const RECEIVE_BUFFER_OCTETS: usize = 4 << 20;
+
+/// Least payload of a frame. Drivers of real interfaces fill shorter ones up, virtual ones do
+/// not, and NFD takes none that is shorter.
+pub(crate) const LEAST_PAYLOAD_OCTETS: usize = 46;
+
+/// The packet socket of an interface.
+#[derive(Debug)]
+pub struct LinkSocket {
+    pub(crate) socket: OwnedFd,
+    pub(crate) interface: u32,
+    pub(crate) name: String,
+    pub(crate) mtu: usize,
+}
+
+/// Opens the interface of this number, name and MTU.
+///
+/// Errors: `PermissionDenied` without CAP_NET_RAW; no such interface; no descriptors.
+pub fn open(interface: u32, name: &str, mtu: usize) -> io::Result<LinkSocket> {
+    // Protocol 0: it takes nothing before it is bound to the interface.
+    let socket = Socket::new(Domain::PACKET, Type::DGRAM, None)?;
+    // Best effort: a small buffer only loses more in a burst.
+    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_OCTETS);
+    socket.set_nonblocking(true)?;
+    sys::bind_to_link(socket.as_fd(), interface)?;
+    Ok(LinkSocket { socket: socket.into(), interface, name: name.to_owned(), mtu })
+}
+
+/// Facts about a face to a station or a group.
+pub(crate) fn face_info(
+    interface: &str,
+    remote: MacAddress,
+    persistency: Persistency,
+    link_type: LinkType,
+    mtu: usize,
+) -> FaceInfo {
+    FaceInfo {
+        remote_uri: face_uri::ether(remote),
+        local_uri: face_uri::dev(interface),
+        scope: FaceScope::NonLocal,
+        persistency,
+        link_type,
+        mtu: mtu.min(MAX_PACKET_BYTES),
+        credentials: None,
+    }
+}
+
+/// Whether a face with `face_mtu` takes the new MTU of its interface: it had the old one, or
+/// has more than the interface takes now.
+pub fn follows_link(face_mtu: usize, before: usize, now: usize) -> bool {
+    face_mtu == before.min(MAX_PACKET_BYTES) || face_mtu > now
+}
+
+/// The element of a frame, without what fills it up to [`LEAST_PAYLOAD_OCTETS`].
+pub(crate) fn without_padding(frame: &[u8]) -> &[u8] {
+    match tlv::element_size(frame) {
+        Ok(Some(size)) if size < frame.len() => &frame[..size],
+        _ => frame, // also what is malformed: the link service says how
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_is_cut_and_anything_else_kept() {
+        assert_eq!(without_padding(&[5, 2, 7, 0, 0, 0, 0]), [5, 2, 7, 0]);
+        for whole in [&[5, 2, 7, 0][..], &[5, 9, 7, 0], &[5], &[], &[0xfd, 0, 5, 0]] {
+            assert_eq!(without_padding(whole), whole);
+        }
+    }
+
+    #[test]
+    fn a_face_follows_its_interface_unless_it_was_told_otherwise() {
+        assert!(follows_link(1500, 1500, 9000));
+        assert!(follows_link(8800, 9000, 1500));
+        assert!(follows_link(1400, 1500, 1280));
+        assert!(!follows_link(1280, 1500, 9000));
+        assert!(!follows_link(1280, 9000, 1500));
+    }
+}

@@ -1,0 +1,42 @@
+//! Who is at the other end of a datagram: a UDP socket, or an Ethernet station.
+
+use std::net::SocketAddr;
+
+use namewire_packet::nfd::MacAddress;
+
+/// The far end of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Remote {
+    /// A UDP socket.
+    Udp(SocketAddr),
+    /// A station, or a group of them, on the link of an interface.
+    Ethernet(LinkAddress),
+}
+
+/// An Ethernet address and the interface behind which it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LinkAddress {
+    /// Number of the interface.
+    pub(crate) interface: u32,
+    /// The address.
+    pub(crate) address: MacAddress,
+}
+
+impl Remote {
+    /// Tells senders on one link apart: their fragments must not be mixed. IP addresses do not
+    /// need it, because UDP multicast is not fragmented.
+    pub(crate) fn sender(&self) -> u64 {
+        match self {
+            Remote::Udp(_) => 0,
+            Remote::Ethernet(LinkAddress { address: MacAddress([a, b, c, d, e, f]), .. }) => {
+                u64::from_be_bytes([0, 0, *a, *b, *c, *d, *e, *f])
+            }
+        }
+    }
+}
+
+impl From<SocketAddr> for Remote {
+    fn from(address: SocketAddr) -> Self {
+        Remote::Udp(address)
+    }
+}

@@ -1,0 +1,253 @@
+//! One WebSocket connection and the Unix socket of its face: messages to elements and back.
+//!
+//! Both directions run side by side, so that a peer which sends without reading does not stop
+//! what we send, and none of them holds more than one read (64 KiB) or one message (8800
+//! octets) beside the kernel's buffers: who is slow is waited for.
+//!
+//! A ping goes out every [`PING_INTERVAL`] (NFD: 10 s). A peer of which nothing is heard for
+//! [`SILENCE_MAX`], or which takes nothing for as long, is dead.
+
+use super::{WebSocketCounters, WebSocketDrop};
+use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use namewire_packet::{MAX_PACKET_BYTES, tlv};
+use std::{cell::Cell, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::UnixStream,
+    time::{Instant, interval_at, timeout},
+};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        Error, Message,
+        protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode},
+    },
+};
+
+/// Time between pings.
+pub(super) const PING_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Longest silence, in which three pings were not answered.
+const SILENCE_MAX: Duration = Duration::from_secs(35);
+
+/// Time for the closing handshake.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Octets read from the face at once.
+const READ_OCTETS: usize = 64 << 10;
+
+/// Limits of the WebSocket layer.
+pub(super) fn limits() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(16 << 10)
+        .write_buffer_size(16 << 10)
+        .max_write_buffer_size(256 << 10)
+        .max_message_size(Some(MAX_PACKET_BYTES))
+        .max_frame_size(Some(MAX_PACKET_BYTES))
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The face is gone.
+    FaceClosed,
+    /// The peer said goodbye.
+    PeerClosed,
+    /// Somebody's fault.
+    Refused(WebSocketDrop),
+}
+
+/// Carries packets until either end closes.
+pub(super) async fn bridge<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: WebSocketStream<S>,
+    face: UnixStream,
+    counters: &WebSocketCounters,
+) {
+    let (mut sink, mut messages) = socket.split();
+    let (mut from_face, mut to_face) = face.into_split();
+    let heard = Cell::new(Instant::now());
+    let end = tokio::select! {
+        end = receive(&mut messages, &mut to_face, &heard, counters) => end,
+        end = transmit(&mut sink, &mut from_face, &heard) => end,
+    };
+    let (code, reason) = match end {
+        End::FaceClosed => (CloseCode::Normal, "the face is closed"),
+        End::Refused(WebSocketDrop::TextMessage) => (CloseCode::Unsupported, "NDN packets are binary messages"),
+        End::Refused(WebSocketDrop::OversizeMessage) => (CloseCode::Size, "NDN packets have at most 8800 octets"),
+        End::PeerClosed | End::Refused(_) => (CloseCode::Normal, ""),
+    };
+    if let End::Refused(drop) = end {
+        counters.count(drop);
+    }
+    if end != End::Refused(WebSocketDrop::DeadPeer) {
+        let goodbye = CloseFrame { code, reason: reason.into() };
+        // Best effort: the connection may be gone.
+        let _ = timeout(CLOSE_TIMEOUT, sink.send(Message::Close(Some(goodbye)))).await;
+    }
+}
+
+/// Messages to elements.
+async fn receive(
+    messages: &mut (impl Stream<Item = Result<Message, Error>> + Unpin),
+    to_face: &mut (impl AsyncWrite + Unpin),
+    heard: &Cell<Instant>,
+    counters: &WebSocketCounters,
+) -> End {
+    while let Some(message) = messages.next().await {
+        heard.set(Instant::now());
+        match message {
+            Ok(Message::Binary(octets)) => {
+                // One that is cut or has something behind it would shift all that follow.
+                if tlv::element_size(&octets) != Ok(Some(octets.len())) {
+                    counters.count(WebSocketDrop::MalformedMessage);
+                } else if to_face.write_all(&octets).await.is_err() {
+                    return End::FaceClosed;
+                }
+            }
+            Ok(Message::Text(_)) => return End::Refused(WebSocketDrop::TextMessage),
+            Ok(Message::Close(_)) | Err(Error::ConnectionClosed) => return End::PeerClosed,
+            Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
+            Err(Error::Capacity(_)) => return End::Refused(WebSocketDrop::OversizeMessage),
+            Err(_) => return End::Refused(WebSocketDrop::ConnectionFailed),
+        }
+    }
+    End::PeerClosed
+}
+
+/// Elements to messages, and pings.
+async fn transmit(
+    sink: &mut (impl Sink<Message, Error = Error> + Unpin),
+    from_face: &mut (impl AsyncRead + Unpin),
+    heard: &Cell<Instant>,
+) -> End {
+    let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
+    let mut octets = Vec::new();
+    loop {
+        octets.reserve(READ_OCTETS);
+        let sent = tokio::select! {
+            read = from_face.read_buf(&mut octets) => {
+                if !matches!(read, Ok(1..)) {
+                    return End::FaceClosed;
+                }
+                timeout(SILENCE_MAX, send_elements(sink, &mut octets)).await
+            }
+            _ = pings.tick() => {
+                if heard.get().elapsed() > SILENCE_MAX {
+                    return End::Refused(WebSocketDrop::DeadPeer);
+                }
+                timeout(SILENCE_MAX, sink.send(Message::Ping(Vec::new().into()))).await
+            }
+        };
+        match sent {
+            Ok(Ok(())) => {}
+            Ok(Err(Error::ConnectionClosed | Error::AlreadyClosed)) => return End::PeerClosed,
+            Ok(Err(_)) => return End::Refused(WebSocketDrop::ConnectionFailed),
+            Err(_) => return End::Refused(WebSocketDrop::DeadPeer),
+        }
+    }
+}
+
+/// Sends the whole elements at the start of `octets` and leaves the rest there.
+async fn send_elements(
+    sink: &mut (impl Sink<Message, Error = Error> + Unpin),
+    octets: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let mut start = 0;
+    // The worker sends whole elements only; a read may end within one.
+    while let Ok(Some(size)) = tlv::element_size(&octets[start..])
+        && octets.len() - start >= size
+    {
+        sink.feed(Message::binary(octets[start..start + size].to_vec())).await?;
+        start += size;
+    }
+    octets.drain(..start);
+    sink.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
+    /// A bridge, its peer and its face.
+    async fn connect(counters: &'static WebSocketCounters) -> (WebSocketStream<UnixStream>, UnixStream) {
+        let (peer, ours) = UnixStream::pair().unwrap();
+        let (face, far) = UnixStream::pair().unwrap();
+        let server = WebSocketStream::from_raw_socket(ours, Role::Server, Some(limits())).await;
+        tokio::task::spawn_local(async move { bridge(server, far, counters).await });
+        (WebSocketStream::from_raw_socket(peer, Role::Client, None).await, face)
+    }
+
+    fn counters() -> &'static WebSocketCounters {
+        Box::leak(Box::default())
+    }
+
+    fn counted(counters: &WebSocketCounters) -> Vec<(&'static str, u64)> {
+        counters.counts().filter(|(_, count)| *count > 0).collect()
+    }
+
+    #[test]
+    fn messages_are_elements_both_ways_and_malformed_ones_are_dropped_alone() {
+        run(async {
+            let counters = counters();
+            let (mut peer, mut face) = connect(counters).await;
+            for message in [vec![5, 1, 7], vec![], vec![5, 2, 7], vec![5, 1, 7, 0], vec![6, 0]] {
+                peer.send(Message::binary(message)).await.unwrap();
+            }
+            let mut received = [0; 5];
+            face.read_exact(&mut received).await.unwrap();
+            assert_eq!(received, [5, 1, 7, 6, 0]);
+            assert_eq!(counted(counters), [("malformed-message", 3)]);
+            // Elements in two writes, cut within one of them.
+            face.write_all(&[6, 2, 1, 2, 100]).await.unwrap();
+            assert_eq!(peer.next().await.unwrap().unwrap(), Message::binary(vec![6, 2, 1, 2]));
+            face.write_all(&[1, 9]).await.unwrap();
+            assert_eq!(peer.next().await.unwrap().unwrap(), Message::binary(vec![100, 1, 9]));
+            drop(face);
+            let Message::Close(Some(frame)) = peer.next().await.unwrap().unwrap() else { panic!("a goodbye") };
+            assert_eq!(frame.code, CloseCode::Normal);
+        });
+    }
+
+    #[test]
+    fn text_and_oversize_messages_end_the_connection_with_a_reason() {
+        run(async {
+            for (message, code, name) in [
+                (Message::text("GET"), CloseCode::Unsupported, "text-message"),
+                (Message::binary(vec![6; MAX_PACKET_BYTES + 1]), CloseCode::Size, "oversize-message"),
+            ] {
+                let counters = counters();
+                let (mut peer, mut face) = connect(counters).await;
+                peer.send(message).await.unwrap();
+                let Message::Close(Some(frame)) = peer.next().await.unwrap().unwrap() else { panic!("a goodbye") };
+                assert_eq!(frame.code, code);
+                assert_eq!(face.read(&mut [0; 1]).await.unwrap(), 0, "nothing reached the face, which closed");
+                assert_eq!(counted(counters), [(name, 1)]);
+            }
+        });
+    }
+
+    #[test]
+    fn a_silent_peer_is_pinged_and_then_given_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let counters = counters();
+            let (peer, ours) = UnixStream::pair().unwrap();
+            let (_face, far) = UnixStream::pair().unwrap();
+            let server = WebSocketStream::from_raw_socket(ours, Role::Server, Some(limits())).await;
+            let start = Instant::now();
+            bridge(server, far, counters).await;
+            assert!(start.elapsed() >= SILENCE_MAX);
+            assert_eq!(counted(counters), [("dead-peer", 1)]);
+            let mut octets = Vec::new();
+            let _ = { peer }.read_to_end(&mut octets).await;
+            assert_eq!(octets, [0x89, 0, 0x89, 0, 0x89, 0], "pings, and no goodbye to a dead one");
+        });
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let patience = Duration::from_secs(10);
+        runtime.block_on(tokio::task::LocalSet::new().run_until(async { timeout(patience, test).await.unwrap() }));
+    }
+}

@@ -1,0 +1,238 @@
+//! WebSocket listeners: accept, shake hands, and give the connection to control as a face.
+//!
+//! FaceUris are NFD's: remote `wsclient://` and local `ws://` with the addresses of the TCP
+//! connection (NFD `websocket-transport.cpp`); over TLS the local one says `wss://`.
+//!
+//! Scope: NFD takes a connection between two loopback addresses as local (drop-in.md §9), and
+//! so would hand the rights of a local application to every web page that a browser on this
+//! machine shows, and to everybody behind a proxy on it. Here such a connection is not local if
+//! its request comes from a web page of another host (`Origin`) or through a proxy
+//! (`Forwarded`, `X-Forwarded-For`, `X-Real-Ip`).
+
+use super::{Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge, tls::ServerTls};
+use crate::{StartError, link_config::WebSocketListener, messages::ToControl};
+use namewire_faces::{FaceInfo, FaceScope, LinkType, Persistency, StreamSocket, face_uri, tcp};
+use namewire_packet::{
+    MAX_PACKET_BYTES,
+    nfd::{FaceUri, WebSocketUrl},
+};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, TcpListener as StdTcpListener},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream, UnixStream},
+    sync::Semaphore,
+    task::spawn_local,
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_tungstenite::{
+    WebSocketStream, accept_hdr_async_with_config,
+    tungstenite::{
+        handshake::server::{ErrorResponse, Request, Response},
+        http::HeaderMap,
+    },
+};
+
+/// Connections accepted that control has not yet taken up.
+const ACCEPTED_AT_ONCE: usize = 64;
+
+/// Pause after a failed accept: it fails when descriptors run out, and trying at once would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// An open listener.
+pub(crate) struct Listener {
+    socket: StdTcpListener,
+    address: SocketAddr,
+    tls: Option<ServerTls>,
+}
+
+impl Listener {
+    /// Errors: the address is taken or not allowed; a certificate that cannot be read.
+    pub(crate) fn open(config: &WebSocketListener) -> Result<Self, StartError> {
+        let failed =
+            |source| StartError::Listen { what: uri(config.address, config.tls.is_some()).to_string(), source };
+        let tls = config.tls.as_ref().map(ServerTls::read).transpose().map_err(failed)?;
+        let socket = tcp::listen(config.address).map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        Ok(Listener { socket, address, tls })
+    }
+
+    /// With the port that was given for port 0.
+    pub(crate) fn uri(&self) -> FaceUri {
+        uri(self.address, self.tls.is_some())
+    }
+}
+
+fn uri(address: SocketAddr, is_secure: bool) -> FaceUri {
+    let host = address.ip().to_string();
+    match is_secure {
+        false => FaceUri::WebSocket(address),
+        true => FaceUri::WebSocketUrl(WebSocketUrl { is_secure, host, port: address.port(), path: String::new() }),
+    }
+}
+
+/// Serves a listener until the thread ends.
+pub(super) async fn serve(listener: Listener, context: Arc<Context>) {
+    let Listener { socket, mut tls, .. } = listener;
+    let Ok(socket) = TcpListener::from_std(socket) else { return context.counters.count(WebSocketDrop::AcceptFailed) };
+    let places = Arc::new(Semaphore::new(ACCEPTED_AT_ONCE));
+    loop {
+        let connection = match socket.accept().await {
+            Ok((connection, _)) => connection,
+            // That connection has failed, not the listener.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+            Err(_) => {
+                context.counters.count(WebSocketDrop::AcceptFailed);
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Ok(permit) = Arc::clone(&context.connections).try_acquire_owned() else {
+            context.counters.count(WebSocketDrop::TooManyConnections);
+            continue;
+        };
+        let acceptor = tls.as_mut().map(|tls| {
+            if tls.refresh().is_err() {
+                context.counters.count(WebSocketDrop::CertificateUnreadable);
+            }
+            TlsAcceptor::from(tls.config())
+        });
+        let (context, places) = (Arc::clone(&context), Arc::clone(&places));
+        spawn_local(async move {
+            converse(connection, acceptor, &context, places).await;
+            drop(permit);
+        });
+    }
+}
+
+/// One connection from its handshake to its end.
+async fn converse(connection: TcpStream, tls: Option<TlsAcceptor>, context: &Context, places: Arc<Semaphore>) {
+    let addresses = connection.local_addr().and_then(|local| Ok((local, connection.peer_addr()?)));
+    let _ = connection.set_nodelay(true); // only slower without
+    let patience = Duration::from_secs(HANDSHAKE_SECONDS);
+    // Fails for a connection that was reset already.
+    let Ok((local, remote)) = addresses else { return context.counters.count(WebSocketDrop::HandshakeFailed) };
+    match tls {
+        None => match timeout(patience, shake_hands(connection)).await {
+            Ok(Ok((socket, comes_from_elsewhere))) => {
+                let info = face_info(local, remote, false, comes_from_elsewhere);
+                carry(socket, info, context, places).await;
+            }
+            _ => context.counters.count(WebSocketDrop::HandshakeFailed),
+        },
+        Some(tls) => {
+            let shaken = timeout(patience, async { shake_hands(tls.accept(connection).await?).await });
+            match shaken.await {
+                Ok(Ok((socket, comes_from_elsewhere))) => {
+                    let info = face_info(local, remote, true, comes_from_elsewhere);
+                    carry(socket, info, context, places).await;
+                }
+                _ => context.counters.count(WebSocketDrop::HandshakeFailed),
+            }
+        }
+    }
+}
+
+/// The WebSocket handshake, and whether the request comes from elsewhere.
+async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(socket: S) -> io::Result<(WebSocketStream<S>, bool)> {
+    let mut is_from_elsewhere = false;
+    #[expect(clippy::result_large_err, reason = "the library's signature")]
+    let look = |request: &Request, response: Response| -> Result<Response, ErrorResponse> {
+        is_from_elsewhere = comes_from_elsewhere(request.headers());
+        Ok(response)
+    };
+    let socket = accept_hdr_async_with_config(socket, look, Some(bridge::limits())).await;
+    Ok((socket.map_err(io::Error::other)?, is_from_elsewhere))
+}
+
+async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: WebSocketStream<S>,
+    info: FaceInfo,
+    context: &Context,
+    places: Arc<Semaphore>,
+) {
+    let pair = std::os::unix::net::UnixStream::pair().and_then(|(ours, theirs)| {
+        ours.set_nonblocking(true)?;
+        Ok((UnixStream::from_std(ours)?, theirs))
+    });
+    let Ok((ours, theirs)) = pair else { return context.counters.count(WebSocketDrop::AcceptFailed) };
+    // Never closed.
+    let Ok(permit) = places.acquire_owned().await else { return };
+    let _ = context.events.send(ToControl::Accepted { socket: StreamSocket::Unix(theirs), info, permit });
+    bridge::bridge(socket, ours, &context.counters).await;
+}
+
+fn face_info(local: SocketAddr, remote: SocketAddr, is_secure: bool, comes_from_elsewhere: bool) -> FaceInfo {
+    let is_on_this_machine = local.ip().to_canonical().is_loopback() && remote.ip().to_canonical().is_loopback();
+    FaceInfo {
+        remote_uri: face_uri::web_socket_client(remote),
+        local_uri: uri(local, is_secure).to_string(),
+        scope: if is_on_this_machine && !comes_from_elsewhere { FaceScope::Local } else { FaceScope::NonLocal },
+        persistency: Persistency::OnDemand,
+        link_type: LinkType::PointToPoint,
+        mtu: MAX_PACKET_BYTES,
+        credentials: None,
+    }
+}
+
+/// A web page of another host, or a proxy, says so in its request.
+fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
+    let is_proxied = ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| headers.contains_key(*name));
+    let is_foreign = |origin: &[u8]| !std::str::from_utf8(origin).is_ok_and(is_origin_of_this_machine);
+    is_proxied || headers.get_all("origin").iter().any(|origin| is_foreign(origin.as_bytes()))
+}
+
+/// `scheme://host[:port]` with a loopback host. Also a page from a file (`null`) is foreign:
+/// pages in sandboxes say the same.
+fn is_origin_of_this_machine(origin: &str) -> bool {
+    let Some((_, authority)) = origin.split_once("://") else { return false };
+    let host = match authority.strip_prefix('[') {
+        Some(inside) => inside.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())])
+    }
+
+    #[test]
+    fn scope_is_local_only_for_who_is_here() {
+        let here: SocketAddr = "127.0.0.1:9696".parse().unwrap();
+        let mapped: SocketAddr = "[::ffff:127.0.0.1]:4000".parse().unwrap();
+        let there: SocketAddr = "192.0.2.1:4000".parse().unwrap();
+        assert_eq!(face_info(here, mapped, false, false).scope, FaceScope::Local);
+        assert_eq!(face_info(here, mapped, false, true).scope, FaceScope::NonLocal);
+        assert_eq!(face_info(here, there, false, false).scope, FaceScope::NonLocal);
+        let info = face_info(here, there, true, false);
+        assert_eq!(
+            (info.remote_uri.as_str(), info.local_uri.as_str()),
+            ("wsclient://192.0.2.1:4000", "wss://127.0.0.1:9696")
+        );
+    }
+
+    #[test]
+    fn pages_of_other_hosts_and_proxies_come_from_elsewhere() {
+        assert!(!comes_from_elsewhere(&HeaderMap::new()));
+        for origin in ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:80"] {
+            assert!(!comes_from_elsewhere(&headers("origin", origin)), "{origin}");
+        }
+        for origin in
+            ["https://example.net", "http://localhost.example.net", "null", "http://127.0.0.1.example.net:80", ""]
+        {
+            assert!(comes_from_elsewhere(&headers("origin", origin)), "{origin}");
+        }
+        assert!(comes_from_elsewhere(&headers("x-forwarded-for", "192.0.2.1")));
+        assert!(comes_from_elsewhere(&headers("forwarded", "for=192.0.2.1")));
+    }
+}

@@ -1,0 +1,138 @@
+//! Hosts on one Ethernet segment: a namespace each, joined by a bridge in a namespace of its own.
+
+use crate::application::{Application, eventually, name};
+use namewire_packet::{
+    FaceId,
+    nfd::{ControlParameters, FaceStatus},
+};
+use namewire_router::{Router, RouterConfig, RouterHandle};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::{
+    fs::File,
+    os::fd::AsFd,
+    process::{Command, Output, id},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+/// A bridge and what is plugged into it.
+pub(crate) struct Segment {
+    number: u32,
+    hosts: usize,
+}
+
+/// A host with its router.
+pub(crate) struct Host {
+    pub(crate) router: RouterHandle,
+    namespace: String,
+    _directory: tempfile::TempDir,
+}
+
+fn run(command: &str) -> Output {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    Command::new(words[0]).args(&words[1..]).output().expect("the command can be started")
+}
+
+fn must(command: &str) {
+    let output = run(command);
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+impl Segment {
+    /// `hosts` hosts named 0 and up, with `eth0` at `10.77.0.(number + 1)`; `None`, and a line
+    /// that says so, where namespaces cannot be made.
+    pub(crate) fn new(hosts: usize) -> Option<Segment> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let segment = Segment { number: NEXT.fetch_add(1, Ordering::Relaxed), hosts };
+        let hub = segment.namespace("hub");
+        for needed in [format!("ip netns add {hub}"), format!("ip -n {hub} link add br0 type bridge")] {
+            let output = Command::new("sh").args(["-c", &needed]).output().expect("a shell");
+            if !output.status.success() {
+                println!("skipped: {needed}: {}", String::from_utf8_lossy(&output.stderr).trim());
+                return None;
+            }
+        }
+        must(&format!("ip -n {hub} link set br0 up"));
+        for host in 0..hosts {
+            let namespace = segment.namespace(&host.to_string());
+            must(&format!("ip netns add {namespace}"));
+            must(&format!("ip -n {namespace} link set lo up"));
+            must(&format!("ip -n {hub} link add port{host} type veth peer name eth0 netns {namespace}"));
+            must(&format!("ip -n {hub} link set port{host} master br0 up"));
+            must(&format!("ip -n {namespace} addr add 10.77.0.{}/24 dev eth0", host + 1));
+            // Without duplicate address detection, or link-local addresses would come late.
+            must(&format!("ip netns exec {namespace} sysctl -qw net.ipv6.conf.eth0.accept_dad=0"));
+            must(&format!("ip -n {namespace} link set eth0 address 02:00:00:00:00:0{} up", host + 1));
+        }
+        Some(segment)
+    }
+
+    fn namespace(&self, part: &str) -> String {
+        format!("nw{}-{}-{part}", id(), self.number)
+    }
+
+    /// Runs `ip` in a host's namespace.
+    pub(crate) fn ip(&self, host: usize, arguments: &str) {
+        must(&format!("ip -n {} {arguments}", self.namespace(&host.to_string())));
+    }
+
+    /// Runs `work` on a thread in a host's namespace.
+    pub(crate) fn on_host<R: Send>(&self, host: usize, work: impl FnOnce() -> R + Send) -> R {
+        let namespace = File::open(format!("/run/netns/{}", self.namespace(&host.to_string()))).unwrap();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+                work()
+            });
+            thread.join().unwrap()
+        })
+    }
+
+    /// Starts a host's router, with a Unix socket only unless `change` adds to it.
+    pub(crate) fn start(&self, host: usize, change: impl FnOnce(&mut RouterConfig)) -> Host {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = RouterConfig {
+            socket: Some(directory.path().join("nfd.sock")),
+            workers: 2,
+            seed: Some(host as u64),
+            ..RouterConfig::default()
+        };
+        change(&mut config);
+        let router = self.on_host(host, || Router::start(config).unwrap());
+        assert_eq!(router.warnings(), [] as [String; 0]);
+        Host { router, namespace: self.namespace(&host.to_string()), _directory: directory }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        for part in (0..self.hosts).map(|host| host.to_string()).chain(["hub".to_owned()]) {
+            run(&format!("ip netns delete {}", self.namespace(&part)));
+        }
+    }
+}
+
+impl Host {
+    pub(crate) fn application(&self) -> Application {
+        Application::connect(&self.router)
+    }
+
+    /// The face with this remote, once it is there.
+    pub(crate) fn face(&self, remote: &str) -> FaceStatus {
+        let mut operator = self.application();
+        let mut found = None;
+        eventually(&format!("{remote} on {}", self.namespace), || {
+            found = operator.faces().into_iter().find(|face| face.uri == remote);
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    pub(crate) fn has_face(&self, remote: &str) -> bool {
+        self.application().faces().iter().any(|face| face.uri == remote)
+    }
+
+    pub(crate) fn add_route(&self, prefix: &str, face: FaceId) {
+        let route = ControlParameters { name: Some(name(prefix)), face_id: Some(face), ..Default::default() };
+        self.application().succeed("/rib/register", route);
+    }
+}

@@ -1,0 +1,7 @@
+//! WebSocket faces of real routers, from peers that speak the protocol and from such as do not.
+
+#[path = "../application/mod.rs"]
+mod application;
+mod peer;
+mod routers;
+mod server;
