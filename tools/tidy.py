@@ -69,6 +69,8 @@ PATH_END = r"(?:\.(?:rs|md|toml|py|sh|mjs|json|txt|lock)|/)"
 LOOKS_LIKE_PATH = re.compile(rf"^(?:[A-Za-z0-9_.-]+/)*[A-Za-z0-9_.-]*{PATH_END}$|^(?:[a-z0-9_.-]+/)+[A-Za-z0-9_.-]+$")
 LOOKS_LIKE_ITEM = re.compile(r"^(?:[A-Za-z_][A-Za-z0-9_]*::)+([A-Za-z_][A-Za-z0-9_]*)(?:\(\))?$|^([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)$")
 DEFINITION = r"\b(?:fn|struct|enum|trait|mod|const|static|type|union|macro_rules!)\s+{0}\b|^\s*{0}\s*(?:[,({{=]|$)|^\s*(?:pub(?:\([a-z]+\))?\s+)?{0}\s*:"
+# `module/verb` of the management protocol, which is no path.
+LOOKS_LIKE_COMMAND = re.compile(r"^(?:faces|fib|rib|cs|strategy-choice|status)/[a-z-]+$")
 # Words of the protocol in the CamelCase of the specifications, and what documents quote from elsewhere.
 NOT_OURS = {"std", "core", "alloc", "tokio"}
 
@@ -93,7 +95,7 @@ def check_documents(root: Path, files: list[Path]) -> list[str]:
                 problems.append(f"{here}: link to {target}, which does not exist")
         for quoted in BACKTICKED.findall(prose):
             if LOOKS_LIKE_PATH.match(quoted):
-                if not names_a_path(quoted, here, file_set, directories, names):
+                if not LOOKS_LIKE_COMMAND.match(quoted) and not names_a_path(quoted, here, file_set, directories, names):
                     problems.append(f"{here}: names `{quoted}`, which does not exist")
                 continue
             item = LOOKS_LIKE_ITEM.match(quoted)
