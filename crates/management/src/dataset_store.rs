@@ -69,6 +69,11 @@ impl DatasetStore {
         self.changes += 1;
     }
 
+    /// How often something has changed.
+    pub(crate) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Segment 0 of a snapshot of `dataset` that is up to date and at most `age_ms_max` old.
     pub(crate) fn shared(&self, dataset: Name<'_>, now_ns: u64, age_ms_max: u64) -> Option<Vec<u8>> {
         let snapshot = self.snapshots.iter().rev().find(|s| s.name.as_name().parent() == dataset)?;

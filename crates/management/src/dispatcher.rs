@@ -197,6 +197,16 @@ impl Management {
         self.faces.get(face)
     }
 
+    /// The strategy choices.
+    pub const fn strategies(&self) -> &StrategyChoices {
+        &self.strategies
+    }
+
+    /// A number that grows whenever faces, routes, next hops or choices change.
+    pub const fn revision(&self) -> u64 {
+        self.store.changes()
+    }
+
     /// The registered routes.
     pub const fn rib(&self) -> &Rib {
         &self.rib
