@@ -21,6 +21,10 @@ pub struct RouterConfig {
     pub tcp: Vec<SocketAddr>,
     /// UDP listeners.
     pub udp: Vec<SocketAddr>,
+    /// Management may make TCP faces. Default true.
+    pub outgoing_tcp: bool,
+    /// Management may make UDP faces. Default true.
+    pub outgoing_udp: bool,
     /// WebSocket listeners and connections.
     pub websocket: WebSocketConfig,
     /// UDP multicast faces.
@@ -64,6 +68,8 @@ impl Default for RouterConfig {
             socket: None,
             tcp: Vec::new(),
             udp: Vec::new(),
+            outgoing_tcp: true,
+            outgoing_udp: true,
             websocket: WebSocketConfig::default(),
             udp_multicast: UdpMulticastConfig::default(),
             ethernet: EthernetConfig::default(),

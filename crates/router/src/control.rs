@@ -8,6 +8,7 @@ use crate::{
     environment::{FaceRecord, Node, Wanted},
     face_creation::Purpose,
     messages::{ToControl, ToWorker, WorkerSender},
+    operator::{CsChange, Inventory, OperatorDesk, Request},
     trust_anchors::TrustAnchors,
 };
 use namewire_engine::{AnnouncementTable, dispatch::Round};
@@ -30,6 +31,7 @@ pub(crate) struct Control {
     anchors: TrustAnchors,
     node: Node,
     hashes: NameHashes,
+    operator: OperatorDesk,
 }
 
 impl Control {
@@ -38,11 +40,12 @@ impl Control {
         mut node: Node,
         config: ManagementConfig,
         mut anchors: TrustAnchors,
+        operator: OperatorDesk,
     ) -> Result<Self, StrategyError> {
         let mut effects = Vec::new();
         let mut management = Management::new(config, &mut node, &mut effects)?;
         anchors.give_to(&mut management, node.times().mono_ns);
-        let mut control = Control { management, anchors, node, hashes: NameHashes::default() };
+        let mut control = Control { management, anchors, node, hashes: NameHashes::default(), operator };
         control.carry_out(effects);
         Ok(control)
     }
@@ -65,6 +68,7 @@ impl Control {
             // First, or a flood of requests would keep routes from expiring.
             let until_deadline = self.run_timers();
             self.wake_workers();
+            self.operator.publish(self.management.revision());
             let next = tokio::select! {
                 biased;
                 Some(event) = events.recv() => Some(event),
@@ -227,7 +231,27 @@ impl Control {
                 anchors.unreadable = self.anchors.unreadable;
                 self.anchors = anchors;
             }
+            ToControl::Operate(request) => self.operate(request, effects),
             ToControl::Stop => {}
+        }
+    }
+
+    fn operate(&mut self, request: Request, effects: &mut Vec<Effect>) {
+        match request {
+            Request::Command { name, packet, reply } => {
+                self.operator.expect(name, reply);
+                let now = self.node.times();
+                self.management.on_interest(now, FaceId::INTERNAL, &packet, None, &mut self.node, effects);
+            }
+            Request::Inventory(reply) => {
+                let inventory = Inventory::of(&self.management, self.node.faces.keys().copied());
+                let _ = reply.send(inventory); // nobody waits any longer
+            }
+            Request::ConfigureCs(change) => {
+                let CsChange { capacity_bytes, capacity_packets, admit, serve } = change;
+                self.node.cs.capacity_bytes = capacity_bytes;
+                self.configure_cs(Some(capacity_packets), Some(admit), Some(serve));
+            }
         }
     }
 
@@ -303,6 +327,9 @@ impl Control {
     /// A reply goes to the worker whose engine sent the Interest here, an Interest to the
     /// one that its name belongs to.
     fn send_from_internal(&mut self, packet: Vec<u8>, pit_token: Option<PitToken>) {
+        if pit_token.is_none() && self.operator.take(&packet) {
+            return;
+        }
         let dispatcher = &self.node.shared.dispatcher;
         let (worker, round) = if dispatcher.workers() == 1 {
             (0, Round::default())

@@ -73,6 +73,9 @@ pub(crate) struct Node {
     pub(crate) faces: HashMap<FaceId, FaceRecord>,
     pub(crate) faces_per_worker: Vec<usize>,
     pub(crate) udp_listeners: Vec<SocketAddr>,
+    /// Whether management may make TCP and UDP faces.
+    pub(crate) outgoing_tcp: bool,
+    pub(crate) outgoing_udp: bool,
     pub(crate) channels: Vec<FaceUri>,
     pub(crate) links: LinkFaces,
     pub(crate) websockets: WebSockets,

@@ -103,7 +103,10 @@ impl Node {
             create.base_congestion_marking_interval_ns,
             create.default_congestion_threshold_bytes,
         );
+        let unsupported = || refusal(406, "Unsupported protocol");
         match &create.remote {
+            FaceUri::Udp4(_) | FaceUri::Udp6(_) if !self.outgoing_udp => Err(unsupported()),
+            FaceUri::Tcp4(_) | FaceUri::Tcp6(_) if !self.outgoing_tcp => Err(unsupported()),
             FaceUri::Udp4(_) | FaceUri::Udp6(_) => {
                 let remote = socket_address(&create.remote)?;
                 let mtu = create.mtu.map_or(MAX_PACKET_BYTES, |mtu| mtu.min(MAX_PACKET_BYTES as u64) as usize);
@@ -125,7 +128,7 @@ impl Node {
                     purpose: Purpose::Create(create.ticket),
                 })
             }
-            _ => Err(refusal(406, "Unsupported protocol")),
+            _ => Err(unsupported()),
         }
     }
 

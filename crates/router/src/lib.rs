@@ -19,8 +19,10 @@
 //! Start with [`worker`] to see a packet's way, with [`control`] to see a command's.
 
 pub mod config;
+pub mod configuration;
 mod control;
 mod cs_erasure;
+pub mod declarations;
 mod environment;
 mod exit;
 mod face_creation;
@@ -31,10 +33,12 @@ mod link_faces;
 mod listeners;
 pub mod mesh;
 mod messages;
+pub mod operator;
 pub mod ring;
 mod router_drop;
 mod shared;
 mod startup;
+pub mod state_file;
 pub mod trust_anchors;
 mod websocket;
 mod worker;

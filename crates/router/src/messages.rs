@@ -120,6 +120,8 @@ pub(crate) enum ToControl {
     Retry { face: FaceId },
     /// Who may command, from now on.
     Trust { trust: Box<TrustConfig>, anchors: TrustAnchors },
+    /// Something that the process running the router asks for.
+    Operate(crate::operator::Request),
     /// End.
     Stop,
 }

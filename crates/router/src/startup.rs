@@ -12,6 +12,7 @@ use crate::{
     listeners::{Listeners, SocketFile},
     mesh::{self, Bell},
     messages::{ControlSender, MANAGEMENT_QUEUE, ToControl, WORKER_QUEUE, WorkerSender},
+    operator::{Operator, OperatorDesk},
     ring::Doorbell,
     shared::Shared,
     trust_anchors::{AnchorFileError, TrustAnchors},
@@ -32,7 +33,7 @@ use std::{
     sync::{Arc, mpsc::sync_channel},
     thread::{self, JoinHandle},
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Starts routers.
 pub struct Router;
@@ -46,9 +47,15 @@ pub struct RouterHandle {
     udp: Vec<SocketAddr>,
     websocket: Vec<FaceUri>,
     warnings: Vec<String>,
+    revision: watch::Receiver<u64>,
 }
 
 impl RouterHandle {
+    /// A way to the router's management for this process.
+    pub fn operator(&self) -> Operator {
+        Operator { events: self.events.clone(), revision: self.revision.clone() }
+    }
+
     /// Where applications connect, if a Unix socket was asked for.
     pub fn socket(&self) -> Option<&PathBuf> {
         self.socket.as_ref().map(SocketFile::path)
@@ -172,6 +179,8 @@ impl Router {
             face_ids,
             faces: HashMap::new(),
             udp_listeners: udp.clone(),
+            outgoing_tcp: config.outgoing_tcp,
+            outgoing_udp: config.outgoing_udp,
             channels,
             links: LinkFaces::new(config.udp_multicast.clone(), config.ethernet.clone()),
             websockets,
@@ -197,8 +206,9 @@ impl Router {
             close_counts: HashMap::new(),
             faceless,
         };
+        let (revision, revision_seen) = watch::channel(0);
         let warnings = node.start_links();
-        let control = Control::new(node, management, anchors)?;
+        let control = Control::new(node, management, anchors, OperatorDesk::new(revision))?;
         let tcp = listeners.tcp_addresses();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (acceptors, socket) = listeners.register(&runtime)?;
@@ -212,7 +222,8 @@ impl Router {
             });
             drop(workers);
         })?;
-        Ok(RouterHandle { events, control: Some(thread), socket, tcp, udp, websocket, warnings })
+        let control = Some(thread);
+        Ok(RouterHandle { events, control, socket, tcp, udp, websocket, warnings, revision: revision_seen })
     }
 }
 

@@ -1,0 +1,210 @@
+//! From settings to a router, and which changes of settings a running one can take.
+
+use super::settings::{DEFAULT_LISTENERS, Pages, Policy, Settings, Unsolicited};
+use crate::{
+    EthernetConfig, InterfaceFilter, InterfacePattern, RouterConfig, TlsFiles, UdpMulticastConfig, WebSocketConfig,
+    WebSocketListener,
+};
+use namewire_engine::{EngineConfig, UnsolicitedPolicy};
+use namewire_tables::{CsPolicy, PageSize};
+use std::net::SocketAddr;
+
+/// Keys (and all below them) that a running router takes over.
+const LIVE: [&str; 9] =
+    ["face", "route", "strategy", "state.file", "router.quiet", "cs.capacity", "cs.packets", "cs.admit", "cs.serve"];
+
+/// Addresses to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenAddresses {
+    /// The addresses.
+    pub addresses: Vec<SocketAddr>,
+    /// Somebody asked for these very addresses. The default ones may fail, for example
+    /// where there is no IPv6.
+    pub is_explicit: bool,
+}
+
+impl ListenAddresses {
+    fn of(is_enabled: bool, given: Option<&Vec<SocketAddr>>) -> Self {
+        match given {
+            _ if !is_enabled => ListenAddresses { addresses: Vec::new(), is_explicit: true },
+            Some(addresses) => ListenAddresses { addresses: addresses.clone(), is_explicit: true },
+            None => {
+                let addresses = DEFAULT_LISTENERS.iter().filter_map(|text| text.parse().ok()).collect();
+                ListenAddresses { addresses, is_explicit: false }
+            }
+        }
+    }
+}
+
+impl Settings {
+    /// Where to listen for datagrams.
+    pub fn udp_listeners(&self) -> ListenAddresses {
+        ListenAddresses::of(self.faces.udp.enabled, self.faces.udp.listen.as_ref())
+    }
+
+    /// Where to listen for TCP connections.
+    pub fn tcp_listeners(&self) -> ListenAddresses {
+        ListenAddresses::of(self.faces.tcp.enabled, self.faces.tcp.listen.as_ref())
+    }
+
+    /// The settings of a router, but for its Unix socket: where that can be made, its user finds out.
+    pub fn router_config(&self) -> RouterConfig {
+        let (router, tables, faces) = (&self.router, &self.tables, &self.faces);
+        let (cs_capacity_bytes, cs_capacity_packets) = self.cs_capacity();
+        RouterConfig {
+            socket: None,
+            tcp: self.tcp_listeners().addresses,
+            udp: self.udp_listeners().addresses,
+            outgoing_tcp: faces.tcp.outgoing,
+            outgoing_udp: faces.udp.outgoing,
+            websocket: self.websocket_config(),
+            udp_multicast: self.multicast_config(),
+            ethernet: self.ethernet_config(),
+            workers: router.workers.into(),
+            busy_poll: router.busy_poll.0,
+            pin: router.pin.clone(),
+            engine: EngineConfig {
+                pit_capacity_entries: tables.pit_capacity,
+                max_lifetime_ms: tables.max_lifetime.0.as_millis() as u64,
+                record_capacity: EngineConfig::default().record_capacity.max(tables.pit_capacity),
+                interest_overflow_bytes: tables.interest_overflow.0,
+                cs_capacity_bytes,
+                cs_capacity_packets,
+                cs_policy: match self.cs.policy {
+                    Policy::Lru => CsPolicy::Lru,
+                    Policy::Fifo => CsPolicy::Fifo,
+                },
+                cs_admit: self.cs.admit,
+                cs_serve: self.cs.serve,
+                dead_nonce_capacity: tables.dead_nonces as usize,
+                unsolicited: match self.cs.unsolicited {
+                    Unsolicited::DropAll => UnsolicitedPolicy::DropAll,
+                    Unsolicited::AdmitLocal => UnsolicitedPolicy::AdmitLocal,
+                    Unsolicited::AdmitNetwork => UnsolicitedPolicy::AdmitNetwork,
+                    Unsolicited::AdmitAll => UnsolicitedPolicy::AdmitAll,
+                },
+                region_names: tables.regions.iter().map(|region| region.0.clone()).collect(),
+                pages: match tables.pages {
+                    Pages::Transparent => PageSize::Transparent,
+                    Pages::Base => PageSize::Base,
+                    Pages::Huge2MiB => PageSize::Huge2MiB,
+                    Pages::Huge1GiB => PageSize::Huge1GiB,
+                },
+                ..EngineConfig::default()
+            },
+            fib_capacity_entries: tables.fib_capacity as usize,
+            max_faces: faces.max_per_worker as usize,
+            udp_idle_timeout: faces.udp.idle_timeout.0,
+            udp_offload: faces.udp.offload,
+            seed: router.seed,
+        }
+    }
+
+    fn websocket_config(&self) -> WebSocketConfig {
+        let section = &self.faces.websocket;
+        let tls = section.certificate.clone().zip(section.key.clone());
+        let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
+        let listen = section.listen.iter().filter(|_| section.enabled);
+        WebSocketConfig {
+            listeners: listen.map(|&address| WebSocketListener { address, tls: tls.clone() }).collect(),
+            trusted_certificates: section.trusted_certificates.clone(),
+        }
+    }
+
+    fn multicast_config(&self) -> UdpMulticastConfig {
+        let section = &self.faces.multicast;
+        UdpMulticastConfig {
+            group4: (section.enabled && section.ipv4).then_some(section.group_v4),
+            group6: (section.enabled && section.ipv6).then_some(section.group_v6),
+            ad_hoc: section.ad_hoc,
+            interfaces: filter(&section.interfaces, &section.except),
+        }
+    }
+
+    fn ethernet_config(&self) -> EthernetConfig {
+        let section = &self.faces.ethernet;
+        EthernetConfig {
+            listen: section.listen,
+            group: section.multicast.then_some(section.group.0),
+            ad_hoc: section.ad_hoc,
+            interfaces: filter(&section.interfaces, &section.except),
+        }
+    }
+
+    /// Octets and packets that the Content Store may hold.
+    pub fn cs_capacity(&self) -> (u64, u64) {
+        let defaults = EngineConfig::default();
+        let octets = self.cs.capacity.map_or(defaults.cs_capacity_bytes, |octets| octets.0);
+        // Asked for in octets alone, the store is not to stop at the default number of packets.
+        let packets_default = if self.cs.capacity.is_some() { u64::MAX } else { defaults.cs_capacity_packets };
+        (octets, self.cs.packets.unwrap_or(packets_default))
+    }
+}
+
+fn filter(allow: &[InterfacePattern], deny: &[InterfacePattern]) -> InterfaceFilter {
+    InterfaceFilter { allow: allow.to_vec(), deny: deny.to_vec() }
+}
+
+/// The keys in which two settings differ and which a running router cannot take over.
+pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<String> {
+    // Whatever a file or an option can say has a TOML form.
+    let (old, new) = (toml::Value::try_from(old).ok(), toml::Value::try_from(new).ok());
+    let mut keys = Vec::new();
+    compare("", old.as_ref(), new.as_ref(), &mut keys);
+    keys
+}
+
+fn compare(path: &str, old: Option<&toml::Value>, new: Option<&toml::Value>, keys: &mut Vec<String>) {
+    if old == new || LIVE.contains(&path) {
+        return;
+    }
+    let empty = toml::Table::new();
+    let ((Some(toml::Value::Table(_)), _) | (_, Some(toml::Value::Table(_)))) = (old, new) else {
+        keys.push(path.to_owned());
+        return;
+    };
+    let table = |value: Option<&'_ toml::Value>| value.and_then(toml::Value::as_table).cloned();
+    let (old, new) = (table(old).unwrap_or(empty.clone()), table(new).unwrap_or(empty));
+    let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
+    names.sort();
+    names.dedup();
+    for name in names {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        compare(&path, old.get(name), new.get(name), keys);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::from_toml, *};
+
+    /// The defaults of a file are those of the library, said once each.
+    #[test]
+    fn default_settings_make_a_default_router() {
+        let made = Settings::default().router_config();
+        let mut expected = RouterConfig::default();
+        let listeners: Vec<SocketAddr> = DEFAULT_LISTENERS.map(|text| text.parse().unwrap()).to_vec();
+        (expected.tcp, expected.udp) = (listeners.clone(), listeners);
+        assert_eq!(format!("{made:?}"), format!("{expected:?}"));
+    }
+
+    #[test]
+    fn a_cache_asked_for_in_octets_has_no_limit_of_packets() {
+        let capacity = |text: &str| from_toml(text).unwrap().cs_capacity();
+        assert_eq!(capacity(""), (64 << 20, 65_536));
+        assert_eq!(capacity("[cs]\ncapacity = \"1 MiB\""), (1 << 20, u64::MAX));
+        assert_eq!(capacity("[cs]\ncapacity = \"1 MiB\"\npackets = 7"), (1 << 20, 7));
+        assert_eq!(capacity("[cs]\npackets = 7"), (64 << 20, 7));
+    }
+
+    #[test]
+    fn what_cannot_change_in_a_running_router_is_named() {
+        let old = Settings::default();
+        let new = "[router]\nworkers = 2\nquiet = true\n[cs]\ncapacity = 1000\npolicy = \"fifo\"\n\
+                   [faces.tcp]\nlisten = []\n[[face]]\nuri = \"udp://a\"\n";
+        let new = from_toml(new).unwrap();
+        assert_eq!(needs_restart(&old, &new), ["cs.policy", "faces.tcp.listen", "router.workers"]);
+        assert_eq!(needs_restart(&new, &old), ["cs.policy", "faces.tcp.listen", "router.workers"]);
+        assert_eq!(needs_restart(&new, &new), <[&str; 0]>::default());
+    }
+}

@@ -1,0 +1,428 @@
+//! The INFO format of Boost's property tree, in which `nfd.conf` is written.
+//!
+//! ```text
+//!   key value        ; a comment
+//!   "key with space" "value with \"escapes\"" {
+//!     nested value
+//!   }
+//!   #include "other.conf"
+//! ```
+//!
+//! Source: the documentation of Boost.PropertyTree, "INFO Parser". A word ends at white
+//! space or `;` only, so that `key{` is a key of four letters; a brace stands alone. A
+//! quoted value goes on in the next line after a backslash. An included file's entries
+//! stand where the directive stood.
+//!
+//! Limits: nesting of [`MAX_DEPTH`], [`MAX_ENTRIES`] in all, files included at most
+//! [`MAX_INCLUDE_DEPTH`] deep and [`MAX_INCLUDES`] in all.
+
+use std::{iter::Peekable, str::Chars};
+
+/// Most braces open at once.
+pub const MAX_DEPTH: usize = 32;
+/// Most entries.
+pub const MAX_ENTRIES: usize = 65_536;
+/// Most files open at once.
+pub const MAX_INCLUDE_DEPTH: usize = 8;
+/// Most files read in all: a file that includes another twice, eight deep, asks for 256.
+pub const MAX_INCLUDES: usize = 64;
+
+/// A key with its value and what is nested in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// First word of the entry.
+    pub key: String,
+    /// Second word; empty if there is none.
+    pub value: String,
+    /// Line of the file that it stands in, from 1.
+    pub line: usize,
+    /// What stands in its braces.
+    pub children: Vec<Entry>,
+}
+
+impl Entry {
+    /// The first child of this key.
+    pub fn child(&self, key: &str) -> Option<&Entry> {
+        self.children.iter().find(|child| child.key == key)
+    }
+}
+
+/// What is wrong in a text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct InfoError {
+    /// Where, from 1, in the text itself or in what it includes.
+    pub line: usize,
+    /// What.
+    pub message: String,
+}
+
+/// Reads a text; `include` gives the text of an included file.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn parse(text: &str, include: &mut Include<'_>) -> Result<Vec<Entry>, InfoError> {
+    let mut reader = Reader { open: vec![Vec::new()], may_nest: false, pending: Pending::Key, entries: 0, includes: 0 };
+    reader.read_file(text, include, 0)?;
+    if reader.open.len() > 1 {
+        return Err(error(text.lines().count().max(1), "a brace is not closed"));
+    }
+    Ok(reader.open.pop().unwrap_or_default())
+}
+
+/// Gives the text of the file that an `#include` names, or why there is none.
+pub type Include<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
+
+fn error(line: usize, message: impl Into<String>) -> InfoError {
+    InfoError { line, message: message.into() }
+}
+
+/// What the next word is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pending {
+    Key,
+    Value,
+    /// The rest of a value that went on behind a backslash.
+    Continuation,
+}
+
+struct Reader {
+    /// Entries of each open brace, the outermost first; never empty.
+    open: Vec<Vec<Entry>>,
+    /// The last entry may get a brace.
+    may_nest: bool,
+    pending: Pending,
+    entries: usize,
+    includes: usize,
+}
+
+impl Reader {
+    fn read_file(&mut self, text: &str, include: &mut Include<'_>, depth: usize) -> Result<(), InfoError> {
+        for (index, line) in text.lines().enumerate() {
+            let number = index + 1;
+            match line.trim_start().strip_prefix('#') {
+                Some(directive) if self.pending != Pending::Continuation => {
+                    self.read_directive(directive, number, include, depth)?;
+                }
+                _ => self.read_line(line, number)?,
+            }
+        }
+        if self.pending == Pending::Continuation {
+            return Err(error(text.lines().count(), "the file ends where a value was to go on"));
+        }
+        Ok(())
+    }
+
+    fn read_directive(
+        &mut self,
+        directive: &str,
+        line: usize,
+        include: &mut Include<'_>,
+        depth: usize,
+    ) -> Result<(), InfoError> {
+        let Some(rest) = directive.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t', '"'])) else {
+            return Err(error(line, "unknown directive; known is #include \"FILE\""));
+        };
+        let mut characters = rest.chars().peekable();
+        skip_space(&mut characters);
+        if characters.peek() != Some(&'"') {
+            return Err(error(line, "#include needs the file's name in quotes"));
+        }
+        let name = read_quoted(&mut characters).map_err(|message| error(line, message))?;
+        skip_space(&mut characters);
+        if characters.peek().is_some_and(|next| *next != ';') {
+            return Err(error(line, "only a comment may stand behind the included file's name"));
+        }
+        self.includes += 1;
+        if depth >= MAX_INCLUDE_DEPTH || self.includes > MAX_INCLUDES {
+            let limits = format!("at most {MAX_INCLUDE_DEPTH} deep and {MAX_INCLUDES} in all");
+            return Err(error(line, format!("too many files include each other ({limits})")));
+        }
+        let text = include(&name).map_err(|message| error(line, format!("cannot include \"{name}\": {message}")))?;
+        self.read_file(&text, include, depth + 1)
+            .map_err(|inner| error(line, format!("in \"{name}\", line {}: {}", inner.line, inner.message)))
+    }
+
+    fn read_line(&mut self, text: &str, line: usize) -> Result<(), InfoError> {
+        let mut characters = text.chars().peekable();
+        loop {
+            skip_space(&mut characters);
+            let next = match characters.peek() {
+                None | Some(';') => break,
+                Some(next) => *next,
+            };
+            match (self.pending, next) {
+                (Pending::Continuation, '"') => self.read_value(&mut characters, line)?,
+                (Pending::Continuation, _) => return Err(error(line, "a value was to go on here, in quotes")),
+                (_, '{') => {
+                    characters.next();
+                    self.open_brace(line)?;
+                }
+                (_, '}') => {
+                    characters.next();
+                    self.close_brace(line)?;
+                }
+                (Pending::Key, _) => {
+                    let key = read_word(&mut characters).map_err(|message| error(line, message))?;
+                    self.add(key, line)?;
+                }
+                (Pending::Value, _) => self.read_value(&mut characters, line)?,
+            }
+        }
+        if self.pending == Pending::Value {
+            self.pending = Pending::Key; // a key without value
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, key: String, line: usize) -> Result<(), InfoError> {
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES {
+            return Err(error(line, format!("more than {MAX_ENTRIES} entries")));
+        }
+        if let Some(entries) = self.open.last_mut() {
+            entries.push(Entry { key, line, ..Entry::default() });
+        }
+        (self.pending, self.may_nest) = (Pending::Value, true);
+        Ok(())
+    }
+
+    fn read_value(&mut self, characters: &mut Peekable<Chars<'_>>, line: usize) -> Result<(), InfoError> {
+        let is_quoted = characters.peek() == Some(&'"');
+        let value = read_word(characters).map_err(|message| error(line, message))?;
+        if let Some(entry) = self.open.last_mut().and_then(|entries| entries.last_mut()) {
+            entry.value.push_str(&value);
+        }
+        self.pending = Pending::Key;
+        skip_space(characters);
+        if is_quoted && characters.peek() == Some(&'\\') {
+            characters.next();
+            skip_space(characters);
+            if characters.peek().is_some_and(|next| *next != ';') {
+                return Err(error(line, "nothing may stand behind the backslash with which a value goes on"));
+            }
+            // What a comment behind it says is skipped with the line.
+            characters.by_ref().for_each(drop);
+            self.pending = Pending::Continuation;
+        }
+        Ok(())
+    }
+
+    fn open_brace(&mut self, line: usize) -> Result<(), InfoError> {
+        if !self.may_nest {
+            return Err(error(line, "a brace opens where no key stands before it"));
+        }
+        if self.open.len() > MAX_DEPTH {
+            return Err(error(line, format!("more than {MAX_DEPTH} braces are open")));
+        }
+        self.open.push(Vec::new());
+        (self.pending, self.may_nest) = (Pending::Key, false);
+        Ok(())
+    }
+
+    fn close_brace(&mut self, line: usize) -> Result<(), InfoError> {
+        if self.open.len() < 2 {
+            return Err(error(line, "a brace closes that was not opened"));
+        }
+        let children = self.open.pop().unwrap_or_default();
+        if let Some(entry) = self.open.last_mut().and_then(|entries| entries.last_mut()) {
+            entry.children = children;
+        }
+        (self.pending, self.may_nest) = (Pending::Key, false);
+        Ok(())
+    }
+}
+
+fn skip_space(characters: &mut Peekable<Chars<'_>>) {
+    while characters.next_if(|c| c.is_ascii_whitespace()).is_some() {}
+}
+
+/// A quoted string, or what reaches to the next white space or `;`.
+fn read_word(characters: &mut Peekable<Chars<'_>>) -> Result<String, String> {
+    if characters.peek() == Some(&'"') {
+        return read_quoted(characters);
+    }
+    let mut word = String::new();
+    while let Some(c) = characters.next_if(|c| !c.is_ascii_whitespace() && *c != ';') {
+        word.push(if c == '\\' { escaped(characters)? } else { c });
+    }
+    Ok(word)
+}
+
+fn read_quoted(characters: &mut Peekable<Chars<'_>>) -> Result<String, String> {
+    characters.next();
+    let mut word = String::new();
+    loop {
+        match characters.next() {
+            None => return Err("a quotation mark is not closed in its line".to_owned()),
+            Some('"') => return Ok(word),
+            Some('\\') => word.push(escaped(characters)?),
+            Some(c) => word.push(c),
+        }
+    }
+}
+
+fn escaped(characters: &mut Peekable<Chars<'_>>) -> Result<char, String> {
+    Ok(match characters.next() {
+        Some('0') => '\0',
+        Some('a') => '\x07',
+        Some('b') => '\x08',
+        Some('f') => '\x0c',
+        Some('n') => '\n',
+        Some('r') => '\r',
+        Some('t') => '\t',
+        Some('v') => '\x0b',
+        Some(c @ ('"' | '\'' | '\\')) => c,
+        Some(c) => return Err(format!("unknown escape \\{c}")),
+        None => return Err("a backslash stands at the end of the line".to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn none(_: &str) -> Result<String, String> {
+        Err("there is none".to_owned())
+    }
+
+    fn parsed(text: &str) -> Vec<Entry> {
+        parse(text, &mut none).unwrap_or_else(|error| panic!("line {}: {error}: {text}", error.line))
+    }
+
+    fn flat(entries: &[Entry]) -> String {
+        let one = |entry: &Entry| {
+            let children =
+                if entry.children.is_empty() { String::new() } else { format!("{{{}}}", flat(&entry.children)) };
+            format!("{}={}{children}", entry.key, entry.value)
+        };
+        entries.iter().map(one).collect::<Vec<_>>().join(",")
+    }
+
+    #[test]
+    fn keys_values_braces_and_comments() {
+        for (text, expected) in [
+            ("", ""),
+            ("; only a comment", ""),
+            ("a", "a="),
+            ("a b", "a=b"),
+            ("a b; comment", "a=b"),
+            ("interval 25; seconds", "interval=25"),
+            ("a b c d", "a=b,c=d"),
+            ("a\n{\n b c\n}\nd", "a={b=c},d="),
+            ("a { b c }", "a={b=c}"),
+            ("a v {\n b\n c } d e", "a=v{b=,c=},d=e"),
+            ("a{\nb", "a{=,b="),
+            ("a b}", "a=b}"),
+            ("\"k k\" \"v ; \\\"v\\\"\"", "k k=v ; \"v\""),
+            ("a \"b\"\\\n \"c\" ; d", "a=bc"),
+            ("a \"b\"\\ ; more\n\"c\" \\\n\"d\"\ne", "a=bcd,e="),
+            ("a \"\"", "a="),
+            ("/ /localhost/x ; root", "/=/localhost/x"),
+            ("\ta\tb\r\nc d", "a=b,c=d"),
+            ("a x\\ty", "a=x\ty"),
+        ] {
+            assert_eq!(flat(&parsed(text)), expected, "{text}");
+        }
+        assert_eq!(parsed("\n\n a\n{ b c }")[0].line, 3);
+        assert_eq!(parsed("a { b c }")[0].child("b").map(|entry| entry.value.as_str()), Some("c"));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        for (text, line, word) in [
+            ("{", 1, "no key"),
+            ("a b\n}", 2, "not opened"),
+            ("a {\n", 1, "not closed"),
+            ("a { } {", 1, "no key"),
+            ("a \"b", 1, "quotation mark"),
+            ("a \"b\" \\\nc", 2, "in quotes"),
+            ("a \"b\" \\ c", 1, "backslash"),
+            ("a \"b\" \\", 1, "ends"),
+            ("a \\q", 1, "unknown escape"),
+            ("\n#if x", 2, "directive"),
+            ("#include x", 1, "quotes"),
+            ("#include \"x\"", 1, "there is none"),
+            ("#include \"x\" y", 1, "comment"),
+        ] {
+            let error = parse(text, &mut none).expect_err(text);
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.message.contains(word), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn included_entries_stand_where_the_directive_stood() {
+        let mut files = |name: &str| match name {
+            "b.conf" => Ok("b 1\n#include \"c.conf\"".to_owned()),
+            "c.conf" => Ok("c 2".to_owned()),
+            "bad.conf" => Ok("\nx {".to_owned()),
+            _ => Ok(format!("#include \"{name}\"")),
+        };
+        let entries = parse("a {\n#include \"b.conf\" ; comment\n}\nd", &mut files).unwrap();
+        assert_eq!(flat(&entries), "a={b=1,c=2},d=");
+        let error = parse("#include \"self.conf\"", &mut files).unwrap_err();
+        assert!(error.message.contains("too many files"), "{error}");
+        assert!(parse("#include \"bad.conf\"", &mut files).is_err());
+    }
+
+    #[test]
+    fn nesting_and_number_have_limits() {
+        let nested = |depth: usize| "a {\n".repeat(depth) + &"}\n".repeat(depth);
+        assert!(parse(&nested(MAX_DEPTH), &mut none).is_ok());
+        assert!(parse(&nested(MAX_DEPTH + 1), &mut none).is_err());
+        assert!(parse(&"a\n".repeat(MAX_ENTRIES), &mut none).is_ok());
+        assert!(parse(&"a\n".repeat(MAX_ENTRIES + 1), &mut none).is_err());
+    }
+
+    /// Every tree, written with everything in quotes, is read again.
+    fn write(entries: &[Entry], out: &mut String) {
+        let quoted = |text: &str| {
+            let escape = |c: char| match c {
+                '\n' => "\\n".to_owned(),
+                '\r' => "\\r".to_owned(),
+                '"' | '\\' => format!("\\{c}"),
+                c => c.to_string(),
+            };
+            format!("\"{}\"", text.chars().map(escape).collect::<String>())
+        };
+        for entry in entries {
+            out.push_str(&format!("{} {} {{\n", quoted(&entry.key), quoted(&entry.value)));
+            write(&entry.children, out);
+            out.push_str("}\n");
+        }
+    }
+
+    fn trees() -> impl Strategy<Value = Vec<Entry>> {
+        let leaf =
+            (".{0,8}", "[a-z \"\\\\;{}\n]{0,8}").prop_map(|(key, value)| Entry { key, value, ..Entry::default() });
+        let tree = leaf.prop_recursive(4, 32, 4, |inner| {
+            (".{0,8}", prop::collection::vec(inner, 0..4)).prop_map(|(key, children)| Entry {
+                key,
+                children,
+                ..Entry::default()
+            })
+        });
+        prop::collection::vec(tree, 0..5)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(tree in trees()) {
+            let mut text = String::new();
+            write(&tree, &mut text);
+            let without_lines = |entries: &[Entry]| {
+                let mut text = String::new();
+                write(entries, &mut text);
+                text
+            };
+            prop_assert_eq!(without_lines(&parsed(&text)), text);
+        }
+
+        #[test]
+        fn no_text_is_too_strange(text in "([a-z]{1,3}| |\n|\\{|\\}|\"|;|\\\\|#include \"a\"\n|.){0,60}") {
+            let _ = parse(&text, &mut |_| Ok("x y".to_owned()));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What a configuration file says: read, checked, and turned into a router's settings.
+//!
+//! ```text
+//!   namewire.toml ─► toml_file ─┐
+//!                               ├─► Settings ─► RouterConfig (at start)
+//!   nfd.conf ─► info ─► nfd_conf┘        └────► Declarations (at start and SIGHUP)
+//! ```
+//!
+//! Reading changes nothing: a file is wholly read and checked before anything is done
+//! with it. An unknown key of ours is an error that names the nearest known one; of an
+//! `nfd.conf`, which other people wrote for another program, it is a warning.
+//!
+//! Limits: files of [`MAX_FILE_BYTES`]; see [`info`] for those of `nfd.conf`.
+
+mod effective;
+pub mod info;
+mod nfd_conf;
+pub mod settings;
+pub mod text;
+mod toml_file;
+mod trust;
+pub mod units;
+
+pub use effective::needs_restart;
+pub use nfd_conf::from_nfd_conf;
+pub use settings::Settings;
+pub(crate) use toml_file::parse as parse_toml;
+pub use toml_file::{SettingsError, from_toml};
+
+use namewire_management::trust_config::TrustConfig;
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+/// Largest configuration file that is read, in octets.
+pub const MAX_FILE_BYTES: u64 = 8 << 20;
+
+/// Every key with its default and what it means: the output of `namewire config default`.
+pub const DEFAULT_TOML: &str = include_str!("default.toml");
+
+/// Which kind of file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Our own.
+    Toml(PathBuf),
+    /// Of NFD.
+    NfdConf(PathBuf),
+}
+
+/// What a file says, and what of it is ignored.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: Settings,
+    /// Who may command; certificates and rules are read.
+    pub trust: TrustConfig,
+    /// What whoever wrote it should know, one line each.
+    pub warnings: Vec<String>,
+}
+
+/// Why a file was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// Where it is.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What it says cannot be.
+    #[error("{}: {error}", path.display())]
+    Settings {
+        /// Where it is.
+        path: PathBuf,
+        /// Why not.
+        error: SettingsError,
+    },
+}
+
+impl Source {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        match self {
+            Source::Toml(path) | Source::NfdConf(path) => path,
+        }
+    }
+
+    /// Reads and checks the file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or says what cannot be.
+    pub fn load(&self) -> Result<Loaded, LoadError> {
+        let path = self.path();
+        let text = read_text(path).map_err(|source| LoadError::Io { path: path.to_owned(), source })?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let loaded = match self {
+            Source::Toml(_) => from_toml(&text).and_then(|settings| Loaded::new(settings, directory)),
+            Source::NfdConf(_) => from_nfd_conf(&text, directory),
+        };
+        loaded.map_err(|error| LoadError::Settings { path: path.to_owned(), error })
+    }
+}
+
+impl Loaded {
+    /// Reads the files that settings name by `directory`.
+    ///
+    /// # Errors
+    /// If one of them is not what it should be.
+    pub fn new(settings: Settings, directory: &Path) -> Result<Self, SettingsError> {
+        let trust = settings.trust.read(directory)?;
+        Ok(Loaded { settings, trust, warnings: Vec::new() })
+    }
+}
+
+/// The text of a file of at most [`MAX_FILE_BYTES`].
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        let why = format!("larger than {}", units::Octets(MAX_FILE_BYTES));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(text)
+}

@@ -1,0 +1,261 @@
+//! NFD's configuration file, read as NFD reads it: `nfd.conf` into [`Settings`].
+//!
+//! Source: drop-in.md §3, management.md §8 and the sample file of NFD 24.07 (sections,
+//! keys, defaults). A missing protocol section of `face_system` switches the protocol off.
+//! A value that NFD would refuse is an error here. A key that it would refuse is a warning,
+//! as is everything that has no counterpart: the file serves another program, and one
+//! that starts with most of it is worth more than one that does not start.
+
+mod faces;
+
+use super::{
+    Loaded, SettingsError,
+    info::{self, Entry},
+    read_text,
+    settings::{Policy, Settings, StrategyEntry, Unsolicited},
+    text::{Prefix, StrategyName},
+    toml_file::nearest,
+    trust,
+    units::Octets,
+};
+use namewire_engine::StrategyTable;
+use namewire_management::trust_config::{Authorization, Privileges, TrustConfig};
+use std::{fmt::Display, ops::RangeInclusive, path::Path, str::FromStr};
+
+/// Octets that a packet takes at most in the Content Store, its name and bookkeeping
+/// included: NFD's limit counts packets alone.
+const CS_PACKET_OCTETS: u64 = 9 * 1024;
+
+const SECTIONS: &[&str] = &["general", "log", "forwarder", "tables", "face_system", "authorizations", "rib"];
+
+/// Reads an `nfd.conf`; files that it includes are looked for from `directory`.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn from_nfd_conf(text: &str, directory: &Path) -> Result<Loaded, SettingsError> {
+    let mut include = |name: &str| read_text(&directory.join(name)).map_err(|error| error.to_string());
+    let entries =
+        info::parse(text, &mut include).map_err(|error| SettingsError::new(Some(error.line), error.message))?;
+    let mut reader =
+        Reader { settings: Settings::default(), trust: TrustConfig::default(), warnings: Vec::new(), directory };
+    // What is off unless its section stands in the file.
+    let faces = &mut reader.settings.faces;
+    faces.unix.enabled = false;
+    (faces.tcp.enabled, faces.tcp.outgoing) = (false, false);
+    (faces.udp.enabled, faces.udp.outgoing) = (false, false);
+    for section in &entries {
+        match section.key.as_str() {
+            "general" => reader.general(section),
+            "log" => reader.ignore(section, "this router writes no log of its own; see `namewire status`"),
+            "forwarder" => reader.forwarder(section)?,
+            "tables" => reader.tables(section)?,
+            "face_system" => reader.face_system(section)?,
+            "authorizations" => reader.authorizations(section)?,
+            "rib" => reader.rib(section)?,
+            _ => reader.unknown("", section, SECTIONS),
+        }
+    }
+    reader.settings.check()?;
+    Ok(Loaded { settings: reader.settings, trust: reader.trust, warnings: reader.warnings })
+}
+
+/// What has been read so far.
+struct Reader<'a> {
+    settings: Settings,
+    trust: TrustConfig,
+    warnings: Vec<String>,
+    /// Where relative file names begin.
+    directory: &'a Path,
+}
+
+type Read = Result<(), SettingsError>;
+
+fn wrong(entry: &Entry, message: impl Display) -> SettingsError {
+    SettingsError::new(Some(entry.line), format!("{}: {message}", entry.key))
+}
+
+/// `yes` or `no`.
+fn flag(entry: &Entry) -> Result<bool, SettingsError> {
+    match entry.value.as_str() {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        other => Err(wrong(entry, format!("expected yes or no, not \"{other}\""))),
+    }
+}
+
+/// A number in a range.
+fn number<T: FromStr + PartialOrd + Display>(entry: &Entry, range: RangeInclusive<T>) -> Result<T, SettingsError> {
+    let value = entry.value.parse().ok().filter(|value| range.contains(value));
+    let expected = || format!("\"{}\" is not a number from {} to {}", entry.value, range.start(), range.end());
+    value.ok_or_else(|| wrong(entry, expected()))
+}
+
+/// Whatever its type reads from a word.
+fn value<T: FromStr<Err: Display>>(entry: &Entry) -> Result<T, SettingsError> {
+    entry.value.parse().map_err(|error| wrong(entry, format!("\"{}\": {error}", entry.value)))
+}
+
+impl Reader<'_> {
+    fn warn(&mut self, entry: &Entry, message: impl Display) {
+        self.warnings.push(format!("line {}: {message}", entry.line));
+    }
+
+    /// A key that exists in NFD and does nothing here.
+    fn ignore(&mut self, entry: &Entry, why: &str) {
+        self.warn(entry, format!("{} is ignored: {why}", entry.key));
+    }
+
+    /// A key that does not exist in NFD either.
+    fn unknown(&mut self, place: &str, entry: &Entry, known: &[&str]) {
+        let place = if place.is_empty() { String::new() } else { format!(" in {place}") };
+        let hint = match nearest(&entry.key, known.iter().copied()) {
+            Some(key) => format!("did you mean {key}?"),
+            None => format!("known here are {}", known.join(", ")),
+        };
+        self.warn(entry, format!("unknown key {}{place} is ignored; {hint}", entry.key));
+    }
+
+    fn general(&mut self, section: &Entry) {
+        for entry in &section.children {
+            match entry.key.as_str() {
+                "user" | "group" => {
+                    self.ignore(entry, "run the router as the user it is to be, for example by systemd")
+                }
+                _ => self.unknown("general", entry, &["user", "group"]),
+            }
+        }
+    }
+
+    fn forwarder(&mut self, section: &Entry) -> Read {
+        for entry in &section.children {
+            match entry.key.as_str() {
+                "default_hop_limit" => {
+                    if number(entry, 0..=255)? != 0 {
+                        self.ignore(entry, "Interests without a hop limit stay without one");
+                    }
+                }
+                _ => self.unknown("forwarder", entry, &["default_hop_limit"]),
+            }
+        }
+        Ok(())
+    }
+
+    fn tables(&mut self, section: &Entry) -> Read {
+        const KEYS: &[&str] =
+            &["cs_max_packets", "cs_policy", "cs_unsolicited_policy", "strategy_choice", "network_region"];
+        for entry in &section.children {
+            match entry.key.as_str() {
+                "cs_max_packets" => {
+                    let packets = number(entry, 0..=u64::from(u32::MAX))?;
+                    self.settings.cs.packets = Some(packets);
+                    if packets > 0 {
+                        self.settings.cs.capacity = Some(Octets(packets * CS_PACKET_OCTETS));
+                    }
+                }
+                "cs_policy" => match entry.value.as_str() {
+                    "lru" => self.settings.cs.policy = Policy::Lru,
+                    "priority_fifo" => {
+                        self.settings.cs.policy = Policy::Fifo;
+                        self.warn(entry, "cs_policy priority_fifo is fifo here: stale Data has no lower rank");
+                    }
+                    other => return Err(wrong(entry, format!("\"{other}\" is neither lru nor priority_fifo"))),
+                },
+                "cs_unsolicited_policy" => {
+                    self.settings.cs.unsolicited = match entry.value.as_str() {
+                        "drop-all" => Unsolicited::DropAll,
+                        "admit-local" => Unsolicited::AdmitLocal,
+                        "admit-network" => Unsolicited::AdmitNetwork,
+                        "admit-all" => Unsolicited::AdmitAll,
+                        other => return Err(wrong(entry, format!("unknown policy \"{other}\""))),
+                    }
+                }
+                "strategy_choice" => self.strategy_choice(entry)?,
+                "network_region" => {
+                    for region in &entry.children {
+                        let name: Prefix = region.key.parse().map_err(|error| wrong(region, error))?;
+                        self.settings.tables.regions.push(name);
+                    }
+                }
+                _ => self.unknown("tables", entry, KEYS),
+            }
+        }
+        Ok(())
+    }
+
+    fn strategy_choice(&mut self, section: &Entry) -> Read {
+        let mut known = StrategyTable::default();
+        for entry in &section.children {
+            let prefix: Prefix = entry.key.parse().map_err(|error| wrong(entry, error))?;
+            let strategy: StrategyName = value(entry)?;
+            if self.settings.strategy.iter().any(|other| other.prefix == prefix) {
+                return Err(wrong(entry, "has two strategies"));
+            }
+            match known.resolve(&strategy.0) {
+                Ok(_) => self.settings.strategy.push(StrategyEntry { prefix, strategy }),
+                Err(error) => self.warn(entry, format!("strategy {strategy} for {prefix} is ignored: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn authorizations(&mut self, section: &Entry) -> Read {
+        for authorize in &section.children {
+            if authorize.key != "authorize" {
+                self.unknown("authorizations", authorize, &["authorize"]);
+                continue;
+            }
+            let certificate = authorize.child("certfile").ok_or_else(|| wrong(authorize, "certfile is missing"))?;
+            let modules = authorize.child("privileges").ok_or_else(|| wrong(authorize, "privileges are missing"))?;
+            let mut privileges = Privileges::default();
+            for module in &modules.children {
+                match module.key.as_str() {
+                    "faces" => privileges.faces = true,
+                    "fib" => privileges.fib = true,
+                    "cs" => privileges.cs = true,
+                    "strategy-choice" => privileges.strategy_choice = true,
+                    _ => self.unknown("privileges", module, &["faces", "fib", "cs", "strategy-choice"]),
+                }
+            }
+            // NFD warns and goes on, because a certificate may come later; then it reloads.
+            match trust::signer(&certificate.value, self.directory) {
+                Ok(signer) => self.trust.authorizations.push(Authorization { signer, privileges }),
+                Err(error) => self.warn(certificate, format!("this authorization is ignored: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn rib(&mut self, section: &Entry) -> Read {
+        const KEYS: &[&str] = &[
+            "localhost_security",
+            "localhop_security",
+            "prefix_announcement_validation",
+            "auto_prefix_propagate",
+            "readvertise_nlsr",
+        ];
+        let has = |key| section.child(key).is_some();
+        for entry in &section.children {
+            match entry.key.as_str() {
+                "localhost_security" => {
+                    self.trust.localhost_rib = Some(trust::validator(&entry.children, self.directory)?);
+                }
+                "localhop_security" => {
+                    self.trust.localhop_rib = Some(trust::validator(&entry.children, self.directory)?);
+                }
+                "prefix_announcement_validation" => {
+                    self.trust.prefix_announcement = Some(trust::validator(&entry.children, self.directory)?);
+                }
+                "auto_prefix_propagate" if has("localhop_security") => {
+                    return Err(wrong(entry, "excludes localhop_security"));
+                }
+                "auto_prefix_propagate" => self.ignore(entry, "prefixes are not propagated to other routers"),
+                "readvertise_nlsr" => self.settings.rib.readvertise_nlsr = flag(entry)?,
+                _ => self.unknown("rib", entry, KEYS),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

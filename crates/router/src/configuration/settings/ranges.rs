@@ -1,0 +1,54 @@
+//! Readers of values that have a range, so that an error names the line.
+
+use crate::configuration::units::{Octets, Span};
+use namewire_engine::dispatch::MAX_WORKERS;
+use serde::{Deserialize, Deserializer, de::Error};
+use std::{fmt::Display, ops::RangeInclusive, time::Duration};
+
+fn within<'de, D: Deserializer<'de>, T: Deserialize<'de> + PartialOrd + Display>(
+    deserializer: D,
+    range: RangeInclusive<T>,
+) -> Result<T, D::Error> {
+    let value = T::deserialize(deserializer)?;
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(D::Error::custom(format!("{value} is not from {} to {}", range.start(), range.end())))
+}
+
+pub(super) fn workers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    within(deserializer, 1..=MAX_WORKERS as u16)
+}
+
+pub(super) fn busy_poll<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    within(deserializer, Span::default()..=Span::from_secs(1)) // which for a worker is for ever
+}
+
+pub(super) fn max_lifetime<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    within(deserializer, Span(Duration::from_millis(1))..=Span::from_secs(864_000))
+}
+
+pub(super) fn idle_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    within(deserializer, Span::from_secs(1)..=Span::from_secs(864_000))
+}
+
+pub(super) fn pit_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, 1..=1 << 25)
+}
+
+pub(super) fn fib_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, 1..=1 << 25)
+}
+
+pub(super) fn dead_nonces<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, 1..=1 << 25)
+}
+
+pub(super) fn max_per_worker<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, 1..=1 << 20)
+}
+
+pub(super) fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let range = Octets(64)..=Octets(namewire_packet::MAX_PACKET_BYTES as u64);
+    within(deserializer, range).map(|octets| Some(octets.0))
+}

@@ -1,0 +1,336 @@
+//! Makes what is declared, and changes it as a difference.
+
+use super::{Declarations, default_strategies};
+use crate::{
+    configuration::{
+        settings::{FaceEntry, RouteEntry, StrategyEntry},
+        text::{Origin, Prefix, StrategyName, Uri},
+    },
+    operator::{Operator, OperatorError},
+};
+use namewire_packet::{
+    FaceId,
+    nfd::{ControlParameters, FaceUri, route_flags},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+/// Longest wait for the addresses of a host.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Both ends of a face, as written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ends {
+    remote: Uri,
+    local: Option<Uri>,
+}
+
+impl Ends {
+    pub(super) fn of(entry: &FaceEntry) -> Self {
+        Ends { remote: entry.uri.clone(), local: entry.local_uri.clone() }
+    }
+}
+
+/// What names a route.
+pub(super) type RouteKey = (Prefix, Uri, Origin);
+
+fn route_key(route: &RouteEntry) -> RouteKey {
+    (route.prefix.clone(), route.face.clone(), route.origin)
+}
+
+/// Something that could not be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What, and why not.
+    pub message: String,
+    /// It will be tried again.
+    pub is_postponed: bool,
+}
+
+/// Keeps what is declared.
+pub struct Keeper {
+    operator: Operator,
+    wanted: Declarations,
+    pub(super) faces: BTreeMap<Ends, (FaceEntry, FaceId)>,
+    pub(super) routes: BTreeMap<RouteKey, (RouteEntry, FaceId)>,
+    pub(super) strategies: BTreeMap<Prefix, StrategyName>,
+    /// Refused by management since the last [`Keeper::apply`], by what a problem calls them.
+    refused: BTreeSet<String>,
+    has_pending: bool,
+}
+
+impl Keeper {
+    /// One that has made nothing yet.
+    pub fn new(operator: Operator) -> Self {
+        Keeper {
+            operator,
+            wanted: Declarations::default(),
+            faces: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            strategies: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            has_pending: false,
+        }
+    }
+
+    /// True if something is to be tried again.
+    pub fn has_pending(&self) -> bool {
+        self.has_pending
+    }
+
+    /// Makes the node have what is declared instead of what was declared before.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub async fn apply(&mut self, wanted: Declarations) -> Result<Vec<Problem>, OperatorError> {
+        let mut problems = Vec::new();
+        self.wanted = wanted;
+        self.refused.clear();
+        self.remove_routes(&mut problems).await?;
+        self.remove_faces(&mut problems).await?;
+        self.reset_strategies(&mut problems).await?;
+        self.forget_lost().await?;
+        self.make(true, &mut problems).await?;
+        Ok(problems)
+    }
+
+    /// Tries again what could not be made.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub async fn retry(&mut self) -> Result<Vec<Problem>, OperatorError> {
+        let mut problems = Vec::new();
+        if self.has_pending {
+            self.make(false, &mut problems).await?;
+        }
+        Ok(problems)
+    }
+
+    /// What is declared and not made yet.
+    pub fn pending(&self) -> Declarations {
+        let is_missing_face = |face: &&FaceEntry| !self.faces.contains_key(&Ends::of(face));
+        let is_missing_route = |route: &&RouteEntry| !self.routes.contains_key(&route_key(route));
+        Declarations {
+            faces: self.wanted.faces.iter().filter(is_missing_face).cloned().collect(),
+            routes: self.wanted.routes.iter().filter(is_missing_route).cloned().collect(),
+            ..Declarations::default()
+        }
+    }
+
+    async fn remove_routes(&mut self, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
+        let wanted: BTreeSet<RouteKey> = self.wanted.routes.iter().map(route_key).collect();
+        let gone: Vec<RouteKey> = self.routes.keys().filter(|key| !wanted.contains(key)).cloned().collect();
+        for key in gone {
+            let Some((route, face)) = self.routes.remove(&key) else { continue };
+            let parameters = ControlParameters {
+                name: Some(route.prefix.0.clone()),
+                face_id: Some(face),
+                origin: Some(route.origin.0),
+                ..ControlParameters::default()
+            };
+            let what = format!("route {} to {} is not removed", route.prefix, route.face);
+            self.command("rib", "unregister", &parameters, what, problems).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_faces(&mut self, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
+        let wanted = self.wanted.faces_by_ends();
+        let gone: Vec<Ends> = self.faces.keys().filter(|ends| !wanted.contains_key(ends)).cloned().collect();
+        for ends in gone {
+            let Some((_, face)) = self.faces.remove(&ends) else { continue };
+            if self.faces.values().any(|(_, other)| *other == face) {
+                continue; // another spelling of it is still there
+            }
+            let parameters = ControlParameters { face_id: Some(face), ..ControlParameters::default() };
+            let what = format!("face {} is not removed", ends.remote);
+            self.command("faces", "destroy", &parameters, what, problems).await?;
+        }
+        Ok(())
+    }
+
+    async fn reset_strategies(&mut self, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
+        let wanted: BTreeSet<&Prefix> = self.wanted.strategies.iter().map(|entry| &entry.prefix).collect();
+        let gone: Vec<Prefix> = self.strategies.keys().filter(|prefix| !wanted.contains(prefix)).cloned().collect();
+        for prefix in gone {
+            self.strategies.remove(&prefix);
+            let strategy = default_strategies().remove(&prefix.0);
+            let verb = if strategy.is_some() { "set" } else { "unset" };
+            let what = format!("strategy of {prefix} is not reset");
+            let parameters = ControlParameters { name: Some(prefix.0), strategy, ..ControlParameters::default() };
+            self.command("strategy-choice", verb, &parameters, what, problems).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the faces that are gone, because they failed or somebody destroyed them.
+    async fn forget_lost(&mut self) -> Result<(), OperatorError> {
+        let faces: BTreeSet<FaceId> = self.faces.values().map(|(_, face)| *face).collect();
+        for face in faces {
+            // An update that changes nothing is answered by whether the face exists.
+            let parameters = ControlParameters { face_id: Some(face), ..ControlParameters::default() };
+            match self.operator.command("faces", "update", &parameters).await {
+                Err(OperatorError::Refused(response)) if response.code == 404 => {
+                    self.faces.retain(|_, (_, other)| *other != face);
+                    self.routes.retain(|_, (_, other)| *other != face);
+                }
+                Err(error @ OperatorError::Stopped) => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what is missing or different; with `all`, also the routes and strategies that
+    /// are not known to be missing, because somebody may have taken them away.
+    async fn make(&mut self, all: bool, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
+        for (ends, entry) in self.wanted.faces_by_ends() {
+            if self.faces.get(&ends).is_none_or(|(made, _)| *made != entry) {
+                self.make_face(ends, entry, problems).await?;
+            }
+        }
+        for route in self.wanted.routes.clone() {
+            // By the far end alone, as with every route: a face with a near end of its own will do.
+            let face = self.faces.iter().find(|(ends, _)| ends.remote == route.face).map(|(_, (_, face))| *face);
+            let Some(face) = face else { continue }; // its face is among the problems
+            let is_made = self.routes.get(&route_key(&route)).is_some_and(|made| *made == (route.clone(), face));
+            if all || !is_made {
+                self.make_route(route, face, problems).await?;
+            }
+        }
+        for StrategyEntry { prefix, strategy } in self.wanted.strategies.clone() {
+            if !all && self.strategies.get(&prefix) == Some(&strategy) {
+                continue;
+            }
+            let what = format!("strategy {strategy} for {prefix} is not set");
+            let parameters = ControlParameters {
+                name: Some(prefix.0.clone()),
+                strategy: Some(strategy.0.clone()),
+                ..ControlParameters::default()
+            };
+            if self.command("strategy-choice", "set", &parameters, what, problems).await?.is_some() {
+                self.strategies.insert(prefix, strategy);
+            }
+        }
+        for prefix in self.wanted.unset.iter().filter(|_| all).cloned().collect::<Vec<_>>() {
+            let what = format!("strategy of {prefix} is not unset");
+            let parameters = ControlParameters { name: Some(prefix.0), ..ControlParameters::default() };
+            self.command("strategy-choice", "unset", &parameters, what, problems).await?;
+        }
+        self.has_pending = problems.iter().any(|problem| problem.is_postponed);
+        Ok(())
+    }
+
+    async fn make_face(
+        &mut self,
+        ends: Ends,
+        entry: FaceEntry,
+        problems: &mut Vec<Problem>,
+    ) -> Result<(), OperatorError> {
+        let what = format!("face {} is not made", ends.remote);
+        if self.refused.contains(&what) {
+            return Ok(());
+        }
+        let uri = match canonical(&entry.uri).await {
+            Ok(uri) => uri,
+            Err(why) => {
+                problems.push(Problem { message: format!("{what}: {why}"), is_postponed: true });
+                return Ok(());
+            }
+        };
+        let local_uri = entry.local_uri.as_ref().map(|uri| uri.as_str().to_owned());
+        let create = ControlParameters { uri: Some(uri), local_uri, ..entry.parameters() };
+        let (face, exists) = match self.operator.command("faces", "create", &create).await {
+            Ok(body) => (body.face_id, false),
+            Err(OperatorError::Refused(response)) if response.code == 409 && response.body.is_some() => {
+                (response.body.and_then(|body| body.face_id), true)
+            }
+            Err(error) => return self.fail(what, error, problems),
+        };
+        let Some(face) = face else { return self.fail(what, OperatorError::NoAnswer, problems) };
+        if exists {
+            // Made by somebody else, or by us with other properties.
+            let update = ControlParameters { face_id: Some(face), ..entry.parameters() };
+            let what = format!("face {} is not changed", ends.remote);
+            self.command("faces", "update", &update, what, problems).await?;
+        }
+        self.faces.insert(ends, (entry, face));
+        Ok(())
+    }
+
+    async fn make_route(
+        &mut self,
+        route: RouteEntry,
+        face: FaceId,
+        problems: &mut Vec<Problem>,
+    ) -> Result<(), OperatorError> {
+        let flag = |is_on: bool, bit: u64| if is_on { bit } else { 0 };
+        let parameters = ControlParameters {
+            name: Some(route.prefix.0.clone()),
+            face_id: Some(face),
+            origin: Some(route.origin.0),
+            cost: Some(route.cost),
+            flags: Some(flag(route.inherit, route_flags::CHILD_INHERIT) | flag(route.capture, route_flags::CAPTURE)),
+            ..ControlParameters::default()
+        };
+        let what = format!("route {} to {} is not made", route.prefix, route.face);
+        if self.command("rib", "register", &parameters, what, problems).await?.is_some() {
+            self.routes.insert(route_key(&route), (route, face));
+        }
+        Ok(())
+    }
+
+    /// Carries out a command unless it was refused before; `what` says what its failure means.
+    async fn command(
+        &mut self,
+        module: &str,
+        verb: &str,
+        parameters: &ControlParameters,
+        what: String,
+        problems: &mut Vec<Problem>,
+    ) -> Result<Option<ControlParameters>, OperatorError> {
+        if self.refused.contains(&what) {
+            return Ok(None);
+        }
+        match self.operator.command(module, verb, parameters).await {
+            Ok(body) => Ok(Some(body)),
+            Err(error) => self.fail(what, error, problems).map(|()| None),
+        }
+    }
+
+    fn fail(&mut self, what: String, error: OperatorError, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
+        let is_postponed = match &error {
+            OperatorError::Stopped => return Err(error),
+            OperatorError::NoAnswer => true,
+            // No connection, no room: may be different later.
+            OperatorError::Refused(response) => response.code >= 500,
+        };
+        problems.push(Problem { message: format!("{what}: {error}"), is_postponed });
+        if !is_postponed {
+            self.refused.insert(what);
+        }
+        Ok(())
+    }
+}
+
+/// The URI that `faces/create` takes; a host name is looked up.
+async fn canonical(uri: &Uri) -> Result<String, String> {
+    let face_uri = uri.face_uri();
+    let FaceUri::NonCanonical(named) = &face_uri else { return Ok(uri.as_str().to_owned()) };
+    if let Some(canonical) = face_uri.canonize() {
+        return Ok(canonical.to_string());
+    }
+    if !["udp", "udp4", "udp6", "tcp", "tcp4", "tcp6"].contains(&named.scheme.as_str()) {
+        return Ok(uri.as_str().to_owned()); // not ours to resolve; management will say what it thinks of it
+    }
+    let look_up = tokio::net::lookup_host((named.host.as_str(), 0));
+    let addresses = match tokio::time::timeout(RESOLVE_TIMEOUT, look_up).await {
+        Ok(addresses) => addresses.map_err(|error| format!("cannot resolve {}: {error}", named.host))?,
+        Err(_) => return Err(format!("cannot resolve {}: no answer", named.host)),
+    };
+    let mut fitting = addresses.filter_map(|address| named.canonize_with(address.ip()));
+    let first = fitting.next().ok_or_else(|| format!("{} has no address of the wanted family", named.host))?;
+    Ok(first.to_string())
+}

@@ -1,0 +1,188 @@
+//! Declared faces, routes and strategies in a running router without any socket for applications.
+
+use namewire_packet::{
+    FaceId, NameBuf,
+    nfd::{ControlParameters, origin},
+};
+use namewire_router::{
+    Router, RouterConfig, RouterHandle,
+    configuration::from_toml,
+    declarations::{Declarations, Keeper, Problem},
+    operator::{CsChange, Operator, OperatorError},
+    state_file,
+};
+
+fn router() -> RouterHandle {
+    Router::start(RouterConfig::default()).unwrap()
+}
+
+fn declared(text: &str) -> Declarations {
+    Declarations::of(&from_toml(text).unwrap_or_else(|error| panic!("{error}: {text}")))
+}
+
+fn route(prefix: &str, face: &str) -> String {
+    format!("[[route]]\nprefix = \"{prefix}\"\nface = \"{face}\"\n")
+}
+
+/// Routes as `prefix face-uri cost`.
+async fn routes(operator: &Operator) -> Vec<String> {
+    let inventory = operator.inventory().await.unwrap();
+    let uri = |face: FaceId| inventory.faces.iter().find(|other| other.face == face).unwrap().remote.to_string();
+    inventory.routes.iter().map(|route| format!("{} {} {}", route.prefix, uri(route.face), route.cost)).collect()
+}
+
+async fn faces(operator: &Operator) -> Vec<String> {
+    let inventory = operator.inventory().await.unwrap();
+    inventory.faces.iter().map(|face| face.remote.to_string()).collect()
+}
+
+async fn apply(keeper: &mut Keeper, text: &str) {
+    let problems = keeper.apply(declared(text)).await.unwrap();
+    assert_eq!(problems, <[Problem; 0]>::default(), "{text}");
+}
+
+#[tokio::test]
+async fn two_spellings_of_one_address_are_one_face_until_both_are_gone() {
+    let router = router();
+    let operator = router.operator();
+    let mut keeper = Keeper::new(operator.clone());
+    let (a, b) = (route("/a", "udp://127.0.0.1:7001"), route("/b", "udp4://127.0.0.1:7001"));
+    apply(&mut keeper, &(a.clone() + &b)).await;
+    assert_eq!(faces(&operator).await, ["udp4://127.0.0.1:7001"]);
+    apply(&mut keeper, &a).await;
+    assert_eq!(routes(&operator).await, ["/a udp4://127.0.0.1:7001 0"]);
+    apply(&mut keeper, "").await;
+    assert_eq!(faces(&operator).await, <[String; 0]>::default());
+    router.stop();
+}
+
+#[tokio::test]
+async fn what_was_lost_comes_back_with_the_next_declaration() {
+    let router = router();
+    let operator = router.operator();
+    let mut keeper = Keeper::new(operator.clone());
+    let text = route("/a", "udp4://127.0.0.1:7001") + "[[strategy]]\nprefix = \"/a\"\nstrategy = \"multicast\"\n";
+    apply(&mut keeper, &text).await;
+    let face = operator.inventory().await.unwrap().faces[0].face;
+    let by_face = ControlParameters { face_id: Some(face), ..ControlParameters::default() };
+    operator.command("faces", "destroy", &by_face).await.unwrap();
+    let by_name = ControlParameters { name: Some("/a".parse().unwrap()), ..ControlParameters::default() };
+    operator.command("strategy-choice", "unset", &by_name).await.unwrap();
+    assert_eq!(routes(&operator).await, <[String; 0]>::default());
+    keeper.retry().await.unwrap();
+    assert_eq!(faces(&operator).await, <[String; 0]>::default(), "nothing is pending: what was destroyed stays away");
+    apply(&mut keeper, &text).await;
+    assert_eq!(routes(&operator).await, ["/a udp4://127.0.0.1:7001 0"]);
+    let strategies = operator.inventory().await.unwrap().strategies;
+    assert!(strategies.iter().any(|choice| choice.name.to_string() == "/a"), "{strategies:?}");
+    router.stop();
+}
+
+#[tokio::test]
+async fn refusals_are_final_and_failures_are_not() {
+    let router = router();
+    let mut keeper = Keeper::new(router.operator());
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = closed.local_addr().unwrap();
+    drop(closed);
+    let text = route("/mtu", "tcp://127.0.0.1:1")
+        .replace("[[route]]", "[[face]]\nuri = \"tcp://127.0.0.1:1\"\nmtu = 1000\n[[route]]")
+        + &route("/far", &format!("tcp://{address}"))
+        + &route("/name", "udp://no-such-host.invalid:1");
+    let problems = keeper.apply(declared(&text)).await.unwrap();
+    let kinds: Vec<(bool, bool)> =
+        problems.iter().map(|problem| (problem.message.contains("MTU"), problem.is_postponed)).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == (true, false)).count(), 1, "{problems:?}");
+    assert_eq!(kinds.iter().filter(|kind| **kind == (false, true)).count(), 2, "{problems:?}");
+    assert!(keeper.has_pending());
+    assert_eq!(keeper.pending().routes.len(), 3);
+    // What management refused is not asked for again.
+    let problems = keeper.retry().await.unwrap();
+    assert!(problems.iter().all(|problem| problem.is_postponed), "{problems:?}");
+    let _open = std::net::TcpListener::bind(address).unwrap();
+    keeper.retry().await.unwrap();
+    assert_eq!(keeper.pending().routes.len(), 2);
+    router.stop();
+}
+
+/// What others made is theirs: it stays, and it alone is worth keeping.
+#[tokio::test]
+async fn the_works_of_others_are_told_apart() {
+    let router = router();
+    let operator = router.operator();
+    let mut keeper = Keeper::new(operator.clone());
+    let own = "[[strategy]]\nprefix = \"/\"\nstrategy = \"multicast\"\n";
+    apply(&mut keeper, &(route("/own", "udp4://127.0.0.1:7001") + own)).await;
+    let face = operator.inventory().await.unwrap().faces[0].face;
+    let theirs = ControlParameters {
+        name: Some("/theirs".parse().unwrap()),
+        face_id: Some(face),
+        origin: Some(origin::CLIENT),
+        cost: Some(4),
+        ..ControlParameters::default()
+    };
+    operator.command("rib", "register", &theirs).await.unwrap();
+    let others = keeper.others(&operator.inventory().await.unwrap());
+    assert_eq!((others.faces.len(), others.routes.len(), others.strategies.len(), others.unset.len()), (0, 1, 0, 0));
+    assert_eq!((others.routes[0].origin.0, others.routes[0].cost), (origin::CLIENT, 4));
+
+    // The same, in a node that declares nothing.
+    let second = self::router();
+    let mut restored = Keeper::new(second.operator());
+    assert_eq!(restored.apply(others).await.unwrap(), <[Problem; 0]>::default());
+    assert_eq!(routes(&second.operator()).await, ["/theirs udp4://127.0.0.1:7001 4"]);
+    second.stop();
+    apply(&mut keeper, "").await;
+    router.stop();
+}
+
+/// Commands take numbers and names that a file does not.
+#[tokio::test]
+async fn the_largest_things_are_kept_in_a_file_that_can_be_read() {
+    let router = router();
+    let operator = router.operator();
+    let keeper = Keeper::new(operator.clone());
+    let create = ControlParameters {
+        uri: Some("udp4://127.0.0.1:7001".to_owned()),
+        face_persistency: Some(2),
+        ..ControlParameters::default()
+    };
+    let face_id = operator.command("faces", "create", &create).await.unwrap().face_id;
+    let mut long = NameBuf::new();
+    long.push_generic(&[b'%'; 2000]);
+    for name in [long, "/a/54=%00%05".parse().unwrap()] {
+        let parameters = ControlParameters {
+            name: Some(name),
+            face_id,
+            origin: Some(255),
+            cost: Some(u64::MAX),
+            ..ControlParameters::default()
+        };
+        operator.command("rib", "register", &parameters).await.unwrap();
+    }
+    let others = keeper.others(&operator.inventory().await.unwrap());
+    assert_eq!(others.faces.len(), 1);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("state.toml");
+    state_file::write(&file, &others).unwrap();
+    assert_eq!(state_file::read(&file).unwrap(), others);
+    assert!(others.routes.iter().any(|route| route.prefix.0 == "/a/54=%00%05".parse().unwrap()), "{others:?}");
+    router.stop();
+}
+
+#[tokio::test]
+async fn an_operator_hears_of_changes_and_of_the_end() {
+    let router = router();
+    let mut operator = router.operator();
+    let change = CsChange { capacity_bytes: 1 << 20, capacity_packets: 9, admit: true, serve: false };
+    operator.configure_cs(change).unwrap();
+    let name = ControlParameters { name: Some("/a".parse().unwrap()), ..ControlParameters::default() };
+    let refused = operator.command("strategy-choice", "set", &name).await;
+    assert!(matches!(&refused, Err(OperatorError::Refused(response)) if response.code == 400), "{refused:?}");
+    let strategy = Some("/localhost/nfd/strategy/multicast".parse().unwrap());
+    operator.command("strategy-choice", "set", &ControlParameters { strategy, ..name }).await.unwrap();
+    operator.changed().await.unwrap();
+    router.stop();
+    assert!(matches!(operator.inventory().await, Err(OperatorError::Stopped)));
+    while operator.changed().await.is_ok() {}
+}
