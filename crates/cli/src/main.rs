@@ -2,6 +2,7 @@
 //!
 //! Exit codes: see [`failure::ExitCode`].
 
+mod config;
 mod cs;
 mod face;
 mod face_reference;
@@ -10,6 +11,7 @@ mod get;
 mod key;
 mod key_files;
 mod name_argument;
+mod nfd;
 mod nfdc;
 mod output;
 mod peek;
@@ -83,6 +85,11 @@ impl Global {
 enum Command {
     /// Run a router
     Run(Box<run::Args>),
+    /// Run a router in the place of NFD: its options, its configuration file, its exit codes
+    Nfd(nfd::Args),
+    /// Print, check and show configuration files
+    #[command(subcommand)]
+    Config(config::Command),
     /// Show the forwarder's general status
     Status,
     /// Show and change faces
@@ -156,6 +163,8 @@ fn link_arguments() -> Option<Vec<String>> {
 async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::execute(*args).await,
+        Command::Nfd(args) => nfd::execute(args).await,
+        Command::Config(command) => config::execute(command),
         Command::Status => status::execute(global).await,
         Command::Face(command) => face::execute(global, command).await,
         Command::Route(command) => route::execute(global, command).await,
@@ -189,6 +198,15 @@ mod tests {
     #[test]
     fn every_documented_form_parses() {
         for line in [
+            "namewire run -c /etc/namewire/namewire.toml --state /var/lib/namewire/state.toml --ignore-state",
+            "namewire run --nfd-conf /etc/ndn/nfd.conf",
+            "namewire nfd -c /etc/ndn/nfd.conf",
+            "namewire nfd -V",
+            "namewire nfd -m",
+            "namewire config default",
+            "namewire config check namewire.toml",
+            "namewire config check --nfd-conf nfd.conf",
+            "namewire config show -c namewire.toml --workers 2",
             "namewire status --json",
             "namewire --transport unix:///tmp/a.sock face list",
             "namewire face list --transport udp://host",
@@ -240,6 +258,9 @@ mod tests {
             "namewire",
             "namewire fly",
             "namewire --transport nonsense status",
+            "namewire config check",
+            "namewire config check a --nfd-conf b",
+            "namewire nfd --config",
             "namewire face create",
             "namewire face create nonsense",
             "namewire face create udp://a --mtu 63",

@@ -1,15 +1,7 @@
 //! Names on the command line: NDN URIs that begin with `/` or `ndn:/`.
 
 use namewire_packet::NameBuf;
-
-/// Reads a name; anything that does not begin like one is refused, because a forgotten
-/// slash is more likely than a name meant to be relative.
-pub(crate) fn parse(text: &str) -> Result<NameBuf, String> {
-    if !text.starts_with('/') && !text.starts_with("ndn:/") {
-        return Err(format!("a name begins with a slash; did you mean /{text} ?"));
-    }
-    text.parse::<NameBuf>().map_err(|error| error.to_string())
-}
+pub(crate) use namewire_router::configuration::text::parse_name as parse;
 
 /// The same, without the root.
 pub(crate) fn parse_not_root(text: &str) -> Result<NameBuf, String> {

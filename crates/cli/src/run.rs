@@ -1,24 +1,25 @@
 //! `namewire run`: the options of a router.
 //!
-//! Everything has a default that works without configuration, privileges or keys.
+//! Everything has a default that works without configuration, privileges or keys. What a
+//! configuration file says comes before the defaults, what an option says before both.
 
-use crate::{
-    ExitCode, Failure,
-    face_reference::{self, FaceReference, RemoteUri},
-    name_argument, quantity, strategy,
-};
-use namewire_client::{
-    Client, RouteOptions, TransportUri,
-    discovery::{Environment, make_temporary_directory, temporary_socket_path},
-};
-use namewire_packet::{
-    NameBuf,
-    nfd::{ControlParameters, FaceUri, origin},
-};
+mod keeping;
+mod start;
+
+use crate::{ExitCode, Failure, quantity};
+use keeping::Keeping;
+pub(crate) use keeping::warn;
+use namewire_packet::nfd::FaceUri;
 use namewire_router::{
-    CsPolicy, InterfaceFilter, InterfacePattern, PageSize, Router, RouterConfig, RouterHandle, StartError, TlsFiles,
-    WebSocketListener, link_config,
+    RouterHandle,
+    configuration::{
+        Loaded, Settings, Source,
+        settings::{FaceEntry, Pages, Policy, RouteEntry, StrategyEntry},
+        text::{Origin, Prefix, StrategyName, Uri},
+        units::{Octets, Span},
+    },
 };
+use sd_notify::NotifyState;
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -28,11 +29,23 @@ const PIT_CAPACITY_MAX: i64 = 1 << 25;
 /// Longest busy polling: one second, which for a worker is for ever.
 const BUSY_POLL_US_MAX: i64 = 1_000_000;
 
-/// Addresses listened on unless told otherwise.
-const LISTEN_DEFAULT: [&str; 2] = ["0.0.0.0:6363", "[::]:6363"];
+/// What a configuration file could not say, an option does not say either.
+const NUMBER_MAX: u64 = i64::MAX as u64;
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Args {
+    /// Configuration file; `namewire config default` prints one. Options override what it says, SIGHUP reads it again
+    #[arg(short, long, value_name = "FILE", conflicts_with = "nfd_conf")]
+    pub(crate) config: Option<PathBuf>,
+    /// Configuration file of NFD; what is ignored of it is said
+    #[arg(long, value_name = "FILE")]
+    pub(crate) nfd_conf: Option<PathBuf>,
+    /// Keep faces, routes and strategies that commands make in this file, and make them again at the start
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// Put a state file that cannot be read aside and start without
+    #[arg(long)]
+    pub(crate) ignore_state: bool,
     /// UDP address to listen on, repeatable [default: 0.0.0.0:6363 and [::]:6363]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen_udp: Vec<SocketAddr>,
@@ -45,95 +58,69 @@ pub(crate) struct Args {
     /// Do not listen on TCP
     #[arg(long, conflicts_with = "listen_tcp")]
     pub(crate) no_tcp: bool,
-    /// WebSocket address to listen on, repeatable, for example 0.0.0.0:9696
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) listen_ws: Vec<SocketAddr>,
-    /// Address to listen on for WebSocket over TLS, repeatable
-    #[arg(long, value_name = "ADDR:PORT", requires = "tls_cert", requires = "tls_key")]
-    pub(crate) listen_wss: Vec<SocketAddr>,
-    /// Certificate chain of --listen-wss, in PEM; read again when it changes
-    #[arg(long, value_name = "FILE", requires = "listen_wss")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// Private key of --tls-cert, in PEM
-    #[arg(long, value_name = "FILE", requires = "listen_wss")]
-    pub(crate) tls_key: Option<PathBuf>,
-    /// Certificates that wss:// servers are checked against, in PEM [default: those that the system trusts]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tls_trust: Option<PathBuf>,
-    /// UDP multicast faces: 224.0.23.170:56363 and [ff02::1234]:56363 on each network interface
-    #[arg(long)]
-    pub(crate) multicast: bool,
-    /// NDN over Ethernet: a multicast face on each interface, and faces for stations that send; needs CAP_NET_RAW
-    #[arg(long)]
-    pub(crate) ethernet: bool,
-    /// Interfaces of --multicast and --ethernet, by name (eth*), Ethernet address or subnet, repeatable [default: all]
-    #[arg(long = "interface", value_name = "PATTERN", value_delimiter = ',')]
-    pub(crate) interfaces: Vec<InterfacePattern>,
-    /// Interfaces not to use, repeatable
-    #[arg(long = "no-interface", value_name = "PATTERN", value_delimiter = ',')]
-    pub(crate) denied_interfaces: Vec<InterfacePattern>,
     /// Unix socket for applications [default: /run/nfd/nfd.sock, or the next place that can be made]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// Worker threads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub(crate) workers: u16,
+    /// Worker threads [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) workers: Option<u16>,
     /// Processors for the workers to run on, one each, for example 2,3 [default: the kernel chooses]
     #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
     pub(crate) pin: Vec<usize>,
-    /// Microseconds that an idle worker looks for packets before it sleeps; shortens waits, costs processor time
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=BUSY_POLL_US_MAX))]
-    pub(crate) busy_poll: u32,
+    /// Microseconds that an idle worker looks for packets before it sleeps; shortens waits, costs processor time [default: 0]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(..=BUSY_POLL_US_MAX))]
+    pub(crate) busy_poll: Option<u32>,
     /// Do not let the kernel join UDP datagrams of equal size on their way
     #[arg(long)]
     pub(crate) no_udp_offload: bool,
     /// Permanent face to make at the start, repeatable, for example udp://host:6363
     #[arg(long = "face", value_name = "URI")]
-    pub(crate) faces: Vec<RemoteUri>,
+    pub(crate) faces: Vec<Uri>,
     /// Route to add at the start, repeatable; the face is made if need be
     #[arg(long = "route", value_name = "PREFIX=URI", value_parser = parse_route)]
-    pub(crate) routes: Vec<(NameBuf, RemoteUri)>,
+    pub(crate) routes: Vec<(Prefix, Uri)>,
     /// Strategy to choose at the start, repeatable, for example /chat=multicast
     #[arg(long = "strategy", value_name = "PREFIX=NAME", value_parser = parse_strategy_choice)]
-    pub(crate) strategies: Vec<(NameBuf, NameBuf)>,
+    pub(crate) strategies: Vec<(Prefix, StrategyName)>,
     /// Memory for cached Data, for example "1 GiB" [default: 64 MiB]
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) cs_capacity: Option<u64>,
     /// Most cached Data packets [default: 65536, or no limit if --cs-capacity is given]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=NUMBER_MAX))]
     pub(crate) cs_packets: Option<u64>,
-    /// Which Data goes when the cache is full: the least recently used, or the first that came
-    #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
-    pub(crate) cs_policy: Policy,
+    /// Which Data goes when the cache is full: the least recently used, or the first that came [default: lru]
+    #[arg(long, value_name = "POLICY", value_enum)]
+    pub(crate) cs_policy: Option<PolicyOption>,
     /// Most pending Interests [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=PIT_CAPACITY_MAX))]
     pub(crate) pit_capacity: Option<u32>,
     /// Longest time an Interest stays pending, whatever its lifetime says [default: 864000000, ten days]
     #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_lifetime: Option<u64>,
-    /// Memory pages of the tables: base ones, those that the kernel joins as it sees fit, or huge ones reserved beforehand
-    #[arg(long, value_name = "PAGES", value_enum, default_value_t)]
-    pub(crate) pages: Pages,
+    /// Memory pages of the tables: base ones, those that the kernel joins as it sees fit, or huge ones reserved beforehand [default: transparent]
+    #[arg(long, value_name = "PAGES", value_enum)]
+    pub(crate) pages: Option<PagesOption>,
     /// Seed of everything random, for tests
     #[arg(long, hide = true)]
     pub(crate) seed: Option<u64>,
-    /// Print nothing but errors
+    /// Print nothing but errors and warnings
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// End with NFD's exit codes; set by `namewire nfd`
+    #[arg(skip)]
+    pub(crate) nfd_exit_codes: bool,
 }
 
 /// `--cs-policy`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Policy {
-    #[default]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum PolicyOption {
     Lru,
     Fifo,
 }
 
 /// `--pages`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Pages {
-    #[default]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum PagesOption {
     Transparent,
     Base,
     #[value(name = "2MiB")]
@@ -143,52 +130,115 @@ pub(crate) enum Pages {
 }
 
 impl Args {
-    /// UDP addresses to listen on; `is_explicit` tells whether a failure to do so is fatal.
-    pub(crate) fn udp_listeners(&self) -> Listeners {
-        Listeners::of(self.no_udp, &self.listen_udp)
+    /// The configuration file, if one was named.
+    pub(crate) fn source(&self) -> Option<Source> {
+        let toml = self.config.clone().map(Source::Toml);
+        toml.or_else(|| self.nfd_conf.clone().map(Source::NfdConf))
     }
 
-    /// TCP addresses to listen on.
-    pub(crate) fn tcp_listeners(&self) -> Listeners {
-        Listeners::of(self.no_tcp, &self.listen_tcp)
+    /// What the configuration file and the options say together.
+    pub(crate) fn load(&self) -> Result<Loaded, Failure> {
+        let failed = |error: String| Failure::new(ExitCode::Failed, error);
+        let mut loaded = match self.source() {
+            Some(source) => source.load().map_err(|error| failed(error.to_string()))?,
+            None => Loaded::default(),
+        };
+        self.override_settings(&mut loaded.settings);
+        loaded.settings.check().map_err(|error| failed(error.to_string()))?;
+        Ok(loaded)
     }
-}
 
-/// Addresses to listen on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Listeners {
-    pub(crate) addresses: Vec<SocketAddr>,
-    /// Somebody asked for these very addresses. The default ones may fail, for example
-    /// where there is no IPv6.
-    pub(crate) is_explicit: bool,
-}
-
-impl Listeners {
-    fn of(is_off: bool, given: &[SocketAddr]) -> Self {
-        if is_off || !given.is_empty() {
-            return Listeners { addresses: given.to_vec(), is_explicit: true };
+    fn override_settings(&self, settings: &mut Settings) {
+        let Settings { router, tables, cs, faces, state, .. } = settings;
+        listen(self.no_udp, &self.listen_udp, &mut faces.udp.enabled, &mut faces.udp.listen);
+        listen(self.no_tcp, &self.listen_tcp, &mut faces.tcp.enabled, &mut faces.tcp.listen);
+        if let Some(path) = &self.socket {
+            (faces.unix.enabled, faces.unix.path) = (true, Some(path.clone()));
         }
-        let addresses = LISTEN_DEFAULT.iter().filter_map(|text| text.parse().ok()).collect();
-        Listeners { addresses, is_explicit: false }
+        state.file = self.state.clone().or(state.file.take());
+        router.workers = self.workers.unwrap_or(router.workers);
+        if !self.pin.is_empty() {
+            router.pin.clone_from(&self.pin);
+        }
+        let busy_poll = self.busy_poll.map(|us| Span(Duration::from_micros(us.into())));
+        router.busy_poll = busy_poll.unwrap_or(router.busy_poll);
+        router.quiet |= self.quiet;
+        router.seed = self.seed.or(router.seed);
+        faces.udp.offload &= !self.no_udp_offload;
+        if let Some(octets) = self.cs_capacity {
+            // What the file says of packets belonged to its own capacity.
+            (cs.capacity, cs.packets) = (Some(Octets(octets)), None);
+        }
+        cs.packets = self.cs_packets.or(cs.packets);
+        cs.policy = match self.cs_policy {
+            Some(PolicyOption::Lru) => Policy::Lru,
+            Some(PolicyOption::Fifo) => Policy::Fifo,
+            None => cs.policy,
+        };
+        tables.pages = match self.pages {
+            Some(PagesOption::Transparent) => Pages::Transparent,
+            Some(PagesOption::Base) => Pages::Base,
+            Some(PagesOption::Huge2MiB) => Pages::Huge2MiB,
+            Some(PagesOption::Huge1GiB) => Pages::Huge1GiB,
+            None => tables.pages,
+        };
+        tables.pit_capacity = self.pit_capacity.unwrap_or(tables.pit_capacity);
+        let max_lifetime = self.max_lifetime.map(|ms| Span(Duration::from_millis(ms)));
+        tables.max_lifetime = max_lifetime.unwrap_or(tables.max_lifetime);
+        self.declare(settings);
+    }
+
+    /// Adds the faces, routes and strategies of the options to those of the file; of two that
+    /// are about the same, the option's stays.
+    fn declare(&self, settings: &mut Settings) {
+        for uri in &self.faces {
+            settings.face.retain(|face| face.uri != *uri);
+            settings.face.push(FaceEntry::permanent(uri.clone()));
+        }
+        for (prefix, face) in &self.routes {
+            let origin = Origin(namewire_packet::nfd::origin::STATIC);
+            settings.route.retain(|route| (&route.prefix, &route.face, route.origin) != (prefix, face, origin));
+            settings.route.push(RouteEntry {
+                prefix: prefix.clone(),
+                face: face.clone(),
+                cost: 0,
+                origin,
+                inherit: true,
+                capture: false,
+            });
+        }
+        for (prefix, strategy) in &self.strategies {
+            settings.strategy.retain(|entry| entry.prefix != *prefix);
+            settings.strategy.push(StrategyEntry { prefix: prefix.clone(), strategy: strategy.clone() });
+        }
+    }
+}
+
+/// `--no-…` and `--listen-…`.
+fn listen(is_off: bool, given: &[SocketAddr], enabled: &mut bool, listen: &mut Option<Vec<SocketAddr>>) {
+    if is_off {
+        *enabled = false;
+    } else if !given.is_empty() {
+        (*enabled, *listen) = (true, Some(given.to_vec()));
     }
 }
 
 /// `PREFIX=URI`. A prefix may hold `=` (as in /v=1), a URI never does: the last one splits.
-fn parse_route(text: &str) -> Result<(NameBuf, RemoteUri), String> {
+fn parse_route(text: &str) -> Result<(Prefix, Uri), String> {
     let (prefix, uri) = text.rsplit_once('=').ok_or("expected PREFIX=URI, for example /=udp://host:6363")?;
-    Ok((name_argument::parse(prefix)?, uri.parse()?))
+    Ok((prefix.parse()?, uri.parse()?))
 }
 
 /// `PREFIX=NAME`. Both may hold `=`. A whole strategy name begins with a slash and no
 /// component of a prefix ends with `=`, so `=/` splits; else a short name follows the last
 /// `=` that is not its version's.
-fn parse_strategy_choice(text: &str) -> Result<(NameBuf, NameBuf), String> {
+fn parse_strategy_choice(text: &str) -> Result<(Prefix, StrategyName), String> {
     let (prefix, strategy) = text
         .split_once("=/")
         .map(|(prefix, _)| (prefix, &text[prefix.len() + 1..]))
         .or_else(|| split_short_strategy(text))
         .ok_or("expected PREFIX=NAME, for example /chat=multicast")?;
-    Ok((name_argument::parse(prefix)?, strategy::parse_strategy(strategy)?))
+    Ok((prefix.parse()?, strategy.parse()?))
 }
 
 /// `/a/v=1=best-route/v=5` splits before the short name `best-route`.
@@ -209,24 +259,39 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot wait for signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    // From here on, or a SIGHUP that comes early would end the process.
+    let hangup = signal(SignalKind::hangup()).map_err(failed)?;
+    let loaded = args.load()?;
+    warn(&args, &loaded.warnings);
+    let state = keeping::read_state(&args, &loaded.settings)?;
     allow_many_faces();
-    let router = start(&args)?;
-    if let Err(failure) = set_up(&args, &router).await {
+    let router = start::start(&loaded, &args)?;
+    let mut keeping = Keeping::new(args, loaded, router.operator());
+    if let Err(failure) = keeping.set_up(state).await {
         router.stop();
         return Err(failure);
     }
     for warning in router.warnings() {
         eprintln!("namewire: {warning}");
     }
-    if !args.quiet {
+    if !keeping.is_quiet() {
         println!("{}", where_to_connect(&router));
     }
+    notify(&[NotifyState::Ready]);
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        () = keeping.run(hangup) => {}
     }
+    notify(&[NotifyState::Stopping]);
+    keeping.write_state().await;
     router.stop();
     Ok(())
+}
+
+/// Tells systemd, if it started this process.
+fn notify(state: &[NotifyState<'_>]) {
+    let _ = sd_notify::notify(state); // nobody listens, or not any longer
 }
 
 /// Every connected application takes a descriptor, and the usual soft limit of 1024
@@ -241,158 +306,24 @@ fn allow_many_faces() {
 /// One line for whoever started the router.
 fn where_to_connect(router: &RouterHandle) -> String {
     let socket = router.socket().map(|path| FaceUri::Unix(path.display().to_string()).to_string());
-    let socket = socket.unwrap_or_default();
+    let connect = match socket {
+        Some(socket) => format!("applications connect to NDN_CLIENT_TRANSPORT={socket}"),
+        None => "no Unix socket for applications".to_owned(),
+    };
     let tcp = router.tcp().iter().map(|address| FaceUri::tcp(*address).to_string());
     let udp = router.udp().iter().map(|address| FaceUri::udp(*address).to_string());
     let websocket = router.websocket().iter().map(FaceUri::to_string);
     let others: Vec<String> = tcp.chain(udp).chain(websocket).collect();
     let others = if others.is_empty() { String::new() } else { format!("; also listening on {}", others.join(", ")) };
     let version = env!("CARGO_PKG_VERSION");
-    format!("namewire {version} is running: applications connect to NDN_CLIENT_TRANSPORT={socket}{others}")
+    format!("namewire {version} is running: {connect}{others}")
 }
-
-/// Starts on the first socket that can be made. A default listener whose address is
-/// taken (another forwarder, no IPv6) is left out with a warning; one that was asked
-/// for is an error. A live forwarder on a socket is always an error.
-fn start(args: &Args) -> Result<RouterHandle, Failure> {
-    let (udp, tcp) = (args.udp_listeners(), args.tcp_listeners());
-    let mut config = config(args);
-    (config.udp, config.tcp) = (udp.addresses, tcp.addresses);
-    let mut sockets = match &args.socket {
-        // Applications take absolute paths only, and this one will be shown to people.
-        Some(path) => vec![std::path::absolute(path).unwrap_or_else(|_| path.clone())],
-        None => Environment::of_process().sockets_to_make(),
-    }
-    .into_iter();
-    config.socket = sockets.next();
-    let mut tried = Vec::new();
-    loop {
-        if args.socket.is_none() && config.socket == Some(temporary_socket_path()) {
-            let cannot =
-                |error| Failure::new(ExitCode::Failed, format!("no place for a socket: {}; {error}", tried.join("; ")));
-            make_temporary_directory().map_err(cannot)?;
-        }
-        let error = match Router::start(config.clone()) {
-            Ok(router) => return Ok(router),
-            Err(error) => error,
-        };
-        let StartError::Listen { what, source } = &error else {
-            return Err(Failure::new(ExitCode::Failed, error.to_string()));
-        };
-        let is_default = |listeners: &[SocketAddr], uri: fn(SocketAddr) -> FaceUri, is_explicit: bool| {
-            let position = listeners.iter().position(|address| uri(*address).to_string() == *what);
-            position.filter(|_| !is_explicit)
-        };
-        if let Some(position) = is_default(&config.udp, FaceUri::udp, udp.is_explicit) {
-            config.udp.remove(position);
-        } else if let Some(position) = is_default(&config.tcp, FaceUri::tcp, tcp.is_explicit) {
-            config.tcp.remove(position);
-        } else if source.kind() == io::ErrorKind::AddrInUse {
-            let hint = "another forwarder is running there; stop it, or choose other addresses and --socket PATH";
-            return Err(Failure::new(ExitCode::Failed, format!("{error}: {hint}")));
-        } else if let Some(next) = sockets.next().filter(|_| what.starts_with("unix:")) {
-            config.socket = Some(next);
-            tried.push(error.to_string());
-            continue; // a place that may not be written to, which is usual without root
-        } else {
-            return Err(Failure::new(ExitCode::Failed, error.to_string()));
-        }
-        eprintln!("namewire: not listening on {what}: {source}");
-    }
-}
-
-fn config(args: &Args) -> RouterConfig {
-    let mut config = RouterConfig {
-        workers: usize::from(args.workers),
-        pin: args.pin.clone(),
-        busy_poll: Duration::from_micros(args.busy_poll.into()),
-        udp_offload: !args.no_udp_offload,
-        seed: args.seed,
-        ..RouterConfig::default()
-    };
-    set_links(args, &mut config);
-    let engine = &mut config.engine;
-    engine.cs_capacity_bytes = args.cs_capacity.unwrap_or(engine.cs_capacity_bytes);
-    // Asked for in octets alone, the store is not to stop at the default number of packets.
-    let packets_default = if args.cs_capacity.is_some() { u64::MAX } else { engine.cs_capacity_packets };
-    engine.cs_capacity_packets = args.cs_packets.unwrap_or(packets_default);
-    engine.cs_policy = match args.cs_policy {
-        Policy::Lru => CsPolicy::Lru,
-        Policy::Fifo => CsPolicy::Fifo,
-    };
-    engine.pages = match args.pages {
-        Pages::Transparent => PageSize::Transparent,
-        Pages::Base => PageSize::Base,
-        Pages::Huge2MiB => PageSize::Huge2MiB,
-        Pages::Huge1GiB => PageSize::Huge1GiB,
-    };
-    engine.pit_capacity_entries = args.pit_capacity.unwrap_or(engine.pit_capacity_entries);
-    engine.max_lifetime_ms = args.max_lifetime.unwrap_or(engine.max_lifetime_ms);
-    engine.record_capacity = engine.record_capacity.max(engine.pit_capacity_entries);
-    config
-}
-
-/// WebSocket, multicast and Ethernet.
-fn set_links(args: &Args, config: &mut RouterConfig) {
-    let tls = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(certificate, key)| TlsFiles { certificate, key });
-    let plain = args.listen_ws.iter().map(|&address| WebSocketListener { address, tls: None });
-    let secure = args.listen_wss.iter().map(|&address| WebSocketListener { address, tls: tls.clone() });
-    config.websocket.listeners = plain.chain(secure).collect();
-    config.websocket.trusted_certificates.clone_from(&args.tls_trust);
-    let mut interfaces = InterfaceFilter { deny: args.denied_interfaces.clone(), ..InterfaceFilter::default() };
-    if !args.interfaces.is_empty() {
-        interfaces.allow.clone_from(&args.interfaces);
-    }
-    if args.multicast {
-        config.udp_multicast.group4 = Some(link_config::DEFAULT_UDP4_GROUP);
-        config.udp_multicast.group6 = Some(link_config::DEFAULT_UDP6_GROUP);
-        config.udp_multicast.interfaces = interfaces.clone();
-    }
-    if args.ethernet {
-        config.ethernet.listen = true;
-        config.ethernet.group = Some(link_config::DEFAULT_ETHERNET_GROUP);
-        config.ethernet.interfaces = interfaces;
-    }
-}
-
-/// Faces, routes and strategies of the command line, made the way every user makes
-/// them: by management commands over the router's own socket.
-async fn set_up(args: &Args, router: &RouterHandle) -> Result<(), Failure> {
-    if args.faces.is_empty() && args.routes.is_empty() && args.strategies.is_empty() {
-        return Ok(());
-    }
-    let Some(socket) = router.socket() else {
-        return Err(Failure::usage("faces, routes and strategies need a Unix socket"));
-    };
-    let client = Client::connect_to(TransportUri::Unix(socket.clone())).await?;
-    for remote in &args.faces {
-        let uri = Some(remote.canonical().await?);
-        let parameters = ControlParameters { uri, face_persistency: Some(PERMANENT), ..ControlParameters::default() };
-        face_reference::create(&client, &parameters).await?;
-    }
-    for (prefix, remote) in &args.routes {
-        let (face_id, _) = face_reference::find_or_create(&client, &FaceReference::Uri(remote.clone())).await?;
-        let options = RouteOptions { face_id: Some(face_id), origin: origin::STATIC, ..RouteOptions::default() };
-        client.register_prefix(prefix, options).await?;
-    }
-    for (prefix, strategy) in &args.strategies {
-        let parameters = ControlParameters {
-            name: Some(prefix.clone()),
-            strategy: Some(strategy.clone()),
-            ..ControlParameters::default()
-        };
-        client.control("strategy-choice", "set", &parameters).await?;
-    }
-    Ok(())
-}
-
-/// FacePersistency of faces that the command line asks for.
-const PERMANENT: u64 = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser;
+    use namewire_router::{CsPolicy, PageSize};
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -407,11 +338,12 @@ mod tests {
     #[test]
     fn nothing_needs_to_be_said() {
         let args = parse("run").unwrap();
-        assert_eq!(args.workers, 1);
-        let udp = args.udp_listeners();
+        let settings = args.load().unwrap().settings;
+        assert_eq!(settings, Settings::default());
+        let udp = settings.udp_listeners();
         assert_eq!(udp.addresses, ["0.0.0.0:6363".parse().unwrap(), "[::]:6363".parse().unwrap()]);
         assert!(!udp.is_explicit);
-        assert_eq!(parse("run --no-tcp").unwrap().tcp_listeners().addresses, []);
+        assert_eq!(parse("run --no-tcp").unwrap().load().unwrap().settings.tcp_listeners().addresses, []);
     }
 
     #[test]
@@ -420,17 +352,19 @@ mod tests {
             "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
              --workers 4 --pin 0,1,0,1 --busy-poll 50 --no-udp-offload --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
              --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --cs-policy fifo --pages 2MiB \
-             --max-lifetime 60000 --seed 7 --quiet",
+             --max-lifetime 60000 --seed 7 --quiet --state /tmp/state",
         )
         .unwrap();
-        assert_eq!(args.udp_listeners().addresses.len(), 2);
-        assert!(args.udp_listeners().is_explicit);
-        assert_eq!((args.faces.len(), args.routes.len(), args.workers), (2, 2, 4));
-        let config = config(&args);
+        let settings = args.load().unwrap().settings;
+        assert_eq!(settings.udp_listeners().addresses.len(), 2);
+        assert!(settings.udp_listeners().is_explicit);
+        assert_eq!((settings.face.len(), settings.route.len(), settings.router.workers), (2, 2, 4));
+        let config = settings.router_config();
         assert_eq!((config.pin, config.busy_poll.as_micros(), config.udp_offload), (vec![0, 1, 0, 1], 50, false));
         assert_eq!((config.engine.cs_policy, config.engine.pages), (CsPolicy::Fifo, PageSize::Huge2MiB));
-        assert_eq!(args.routes[1].0.to_string(), "/a/v=1");
-        assert_eq!((args.cs_capacity, config.engine.max_lifetime_ms), (Some(64 << 20), 60_000));
+        assert_eq!(settings.route[1].prefix.to_string(), "/a/v=1");
+        assert_eq!((config.engine.cs_capacity_bytes, config.engine.max_lifetime_ms), (64 << 20, 60_000));
+        assert_eq!(settings.state.file, Some("/tmp/state".into()));
         for bad in [
             "--workers 0",
             "--pin a",
@@ -442,37 +376,34 @@ mod tests {
             "--face a",
             "--cs-policy lfu",
             "--pages 4MiB",
+            "--config a --nfd-conf b",
         ] {
             assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn links_are_off_until_asked_for() {
-        let links = |line: &str| {
-            let config = config(&parse(line).unwrap());
-            (config.websocket, config.udp_multicast, config.ethernet)
-        };
-        let nothing = RouterConfig::default();
-        assert_eq!(links("run --interface eth0"), (nothing.websocket, nothing.udp_multicast, nothing.ethernet));
-        let (websocket, multicast, ethernet) = links(
-            "run --listen-ws 127.0.0.1:9696 --listen-wss [::]:443 --tls-cert c.pem --tls-key k.pem --tls-trust t.pem \
-             --multicast --ethernet --interface eth*,10.0.0.0/8 --no-interface eth3",
-        );
-        let [plain, secure] = websocket.listeners.as_slice() else { panic!("{websocket:?}") };
-        assert_eq!((plain.address.port(), &plain.tls), (9696, &None));
-        let tls = TlsFiles { certificate: "c.pem".into(), key: "k.pem".into() };
-        assert_eq!((secure.address.port(), &secure.tls), (443, &Some(tls)));
-        assert_eq!(websocket.trusted_certificates, Some("t.pem".into()));
-        assert_eq!(multicast.group4.unwrap().to_string(), "224.0.23.170:56363");
-        assert_eq!(multicast.group6.unwrap().to_string(), "[ff02::1234]:56363");
-        assert_eq!(ethernet.group.unwrap().to_string(), "01:00:5e:00:17:aa");
-        assert!(ethernet.listen);
-        assert_eq!(multicast.interfaces, ethernet.interfaces);
-        assert!(multicast.interfaces.admits("eth0", None, &[]) && !multicast.interfaces.admits("eth3", None, &[]));
-        for bad in ["--listen-wss [::]:443", "--listen-ws 9696", "--tls-cert c.pem", "--interface a/b"] {
-            assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
-        }
+    fn options_override_the_file_and_add_to_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("namewire.toml");
+        std::fs::write(
+            &file,
+            "[router]\nworkers = 2\nbusy_poll = \"7 us\"\n[cs]\ncapacity = 1000\npackets = 3\n[faces.tcp]\nenabled = false\n\
+             [[face]]\nuri = \"udp://a\"\nmtu = 1000\n[[face]]\nuri = \"udp://b\"\n",
+        )
+        .unwrap();
+        let options = "--workers 3 --cs-capacity 2000 --listen-tcp 127.0.0.1:1 --face udp://a --route /=udp://b";
+        let args = parse(&format!("run --config {} {options}", file.display())).unwrap();
+        let settings = args.load().unwrap().settings;
+        assert_eq!((settings.router.workers, settings.router.busy_poll.to_string()), (3, "7 us".to_owned()));
+        assert_eq!(settings.cs_capacity(), (2000, u64::MAX));
+        assert!(settings.faces.tcp.enabled);
+        let faces: Vec<_> = settings.face.iter().map(|face| (face.uri.as_str(), face.mtu)).collect();
+        assert_eq!(faces, [("udp://b", None), ("udp://a", None)]);
+        assert_eq!(settings.route.len(), 1);
+        std::fs::write(&file, "[router]\nworker = 2").unwrap();
+        let failure = args.load().unwrap_err().to_string();
+        assert!(failure.contains("namewire.toml: line 2: unknown key \"worker\""), "{failure}");
     }
 
     #[test]

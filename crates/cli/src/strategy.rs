@@ -5,10 +5,8 @@ use namewire_packet::{
     NameBuf,
     nfd::{ControlParameters, StrategyChoice},
 };
+use namewire_router::configuration::text::parse_strategy;
 use serde::Serialize;
-
-/// Strategies are named under this prefix.
-const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy/";
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -29,23 +27,6 @@ pub(crate) enum Command {
         #[arg(value_parser = name_argument::parse_not_root)]
         prefix: NameBuf,
     },
-}
-
-/// `multicast`, `best-route/v=5`, `asf/v=5/max-timeouts~1` or a whole name.
-pub(crate) fn parse_strategy(text: &str) -> Result<NameBuf, String> {
-    if text.starts_with('/') || text.starts_with("ndn:/") {
-        return name_argument::parse(text);
-    }
-    let name = name_argument::parse(&format!("{STRATEGY_PREFIX}{text}"))?;
-    // Behind the three components of the prefix: the short name, perhaps its version, perhaps parameters.
-    let mut rest = name.as_name().components().skip(3).peekable();
-    let has_short_name = rest.next().is_some();
-    rest.next_if(|component| component.version().is_some());
-    if has_short_name && rest.all(|component| component.value.contains(&b'~')) {
-        Ok(name)
-    } else {
-        Err("expected a short name such as best-route, or a whole name that begins with a slash".to_owned())
-    }
 }
 
 #[derive(Serialize)]
@@ -93,21 +74,4 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_and_whole_names() {
-        let parsed = |text: &str| parse_strategy(text).map(|name| name.to_string());
-        assert_eq!(parsed("multicast").unwrap(), "/localhost/nfd/strategy/multicast");
-        assert_eq!(parsed("best-route/v=5").unwrap(), "/localhost/nfd/strategy/best-route/v=5");
-        assert_eq!(parsed("/my/strategy").unwrap(), "/my/strategy");
-        let with_parameters = "asf/v=5/max-timeouts~1/probing-interval~2000";
-        assert_eq!(parsed(with_parameters).unwrap(), format!("/localhost/nfd/strategy/{with_parameters}"));
-        assert!(parsed("best/route").is_err() && parsed("asf/v=5/max-timeouts").is_err());
-        assert!(parsed("").is_err());
-    }
 }

@@ -34,7 +34,8 @@ pub fn parse_name(text: &str) -> Result<NameBuf, String> {
     text.parse::<NameBuf>().map_err(|error| error.to_string())
 }
 
-/// Reads the name of a strategy: `multicast`, `best-route/v=5` or a whole name.
+/// Reads the name of a strategy: `multicast`, `best-route/v=5`, `asf/v=5/max-timeouts~1` or a
+/// whole name.
 ///
 /// # Errors
 /// What is wrong, in words.
@@ -43,10 +44,11 @@ pub fn parse_strategy(text: &str) -> Result<NameBuf, String> {
         return parse_name(text);
     }
     let name = parse_name(&format!("{STRATEGY_PREFIX}{text}"))?;
-    // Behind the three components of the prefix: the short name, perhaps its version.
-    let mut rest = name.as_name().components().skip(3);
+    // Behind the three components of the prefix: the short name, perhaps its version, perhaps parameters.
+    let mut rest = name.as_name().components().skip(3).peekable();
     let has_short_name = rest.next().is_some();
-    if has_short_name && rest.next().is_none_or(|component| component.version().is_some()) {
+    rest.next_if(|component| component.version().is_some());
+    if has_short_name && rest.all(|component| component.value.contains(&b'~')) {
         Ok(name)
     } else {
         Err("expected a short name such as best-route, or a whole name that begins with a slash".to_owned())
@@ -217,7 +219,9 @@ mod tests {
         assert_eq!(parsed("multicast").unwrap(), "/localhost/nfd/strategy/multicast");
         assert_eq!(parsed("best-route/v=5").unwrap(), "/localhost/nfd/strategy/best-route/v=5");
         assert_eq!(parsed("/my/strategy").unwrap(), "/my/strategy");
-        assert!(parsed("best/route").is_err());
+        let with_parameters = "asf/v=5/max-timeouts~1/probing-interval~2000";
+        assert_eq!(parsed(with_parameters).unwrap(), format!("/localhost/nfd/strategy/{with_parameters}"));
+        assert!(parsed("best/route").is_err() && parsed("asf/v=5/max-timeouts").is_err());
         assert!(parsed("").is_err());
     }
 

@@ -1,0 +1,57 @@
+//! `namewire config`: print the defaults, check a file, show what would be in effect.
+
+use crate::{ExitCode, Failure, run};
+use namewire_router::configuration::{DEFAULT_TOML, Source};
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Print a configuration file with every key, its default and what it means
+    Default,
+    /// Check a configuration file; exit code 1 if a router would not take it
+    Check {
+        /// Configuration file of Namewire
+        #[arg(value_name = "FILE", required_unless_present = "nfd_conf", conflicts_with = "nfd_conf")]
+        file: Option<PathBuf>,
+        /// Configuration file of NFD
+        #[arg(long, value_name = "FILE")]
+        nfd_conf: Option<PathBuf>,
+    },
+    /// Print what `namewire run` with the same options would have in effect
+    Show(Box<run::Args>),
+}
+
+pub(crate) fn execute(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Default => print!("{DEFAULT_TOML}"),
+        Command::Check { file, nfd_conf } => {
+            let Some(source) = file.map(Source::Toml).or(nfd_conf.map(Source::NfdConf)) else {
+                return Err(Failure::usage("no file to check"));
+            };
+            check(&source)?;
+        }
+        Command::Show(args) => {
+            let loaded = args.load()?;
+            run::warn(&args, &loaded.warnings);
+            let text =
+                toml::to_string(&loaded.settings).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
+            print!("{text}");
+        }
+    }
+    Ok(())
+}
+
+/// Warnings go to standard error, the verdict to standard output.
+fn check(source: &Source) -> Result<(), Failure> {
+    let path = source.path().display();
+    let loaded = source.load().map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
+    for warning in &loaded.warnings {
+        eprintln!("namewire: {path}: {warning}");
+    }
+    match loaded.warnings.len() {
+        0 => println!("{path}: good"),
+        1 => println!("{path}: good, with 1 warning"),
+        warnings => println!("{path}: good, with {warnings} warnings"),
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! What `namewire run` does while the router runs: it reads the configuration again on
+//! SIGHUP, tries again what could not be made, and keeps the state file up to date.
+//!
+//! Limits: one write of the state file a second, and so much time between two looks at the
+//! router's tables that these take one part in [`LOOK_SHARE`] of a processor at most (100,000
+//! routes: a look takes some tenths of a second, so that seconds pass between two).
+
+use super::{Args, notify};
+use crate::{ExitCode, Failure};
+use namewire_router::{
+    configuration::{Loaded, Settings, needs_restart},
+    declarations::{Declarations, Keeper, Problem},
+    operator::{CsChange, Operator, OperatorError},
+    state_file::{self, StateError},
+};
+use sd_notify::NotifyState;
+use std::{
+    collections::HashSet,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+use tokio::{signal::unix::Signal, time::sleep_until};
+
+/// First pause before something is tried again; it doubles up to the last.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_LAST: Duration = Duration::from_secs(300);
+
+/// Changes that come so close together are written at once.
+const WRITE_DELAY: Duration = Duration::from_millis(100);
+
+/// Least time between two writes.
+const WRITE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Looks at the tables take one part in so many of the time.
+const LOOK_SHARE: u32 = 20;
+
+/// Prints what of a configuration file is ignored.
+pub(crate) fn warn(args: &Args, warnings: &[String]) {
+    let path = args.source().map(|source| source.path().display().to_string()).unwrap_or_default();
+    for warning in warnings {
+        eprintln!("namewire: {path}: {warning}");
+    }
+}
+
+/// What the state file says.
+pub(super) fn read_state(args: &Args, settings: &Settings) -> Result<Declarations, Failure> {
+    let Some(path) = &settings.state.file else { return Ok(Declarations::default()) };
+    let error = match state_file::read(path) {
+        Ok(state) => return Ok(state),
+        Err(error) => error,
+    };
+    if !args.ignore_state {
+        let hint = "--ignore-state puts it aside and starts without";
+        return Err(Failure::new(ExitCode::Failed, format!("{error}; {hint}")));
+    }
+    // Or the next write would destroy what somebody may want to mend.
+    let place = match &error {
+        StateError::Io { source, .. } => {
+            return Err(Failure::new(ExitCode::Failed, format!("{error} ({source})")));
+        }
+        StateError::Damaged { .. } | StateError::Version { .. } => state_file::set_aside(path)?,
+    };
+    eprintln!("namewire: {error}; it is now {}", place.display());
+    Ok(Declarations::default())
+}
+
+/// The state file, and what stands in it.
+struct StateWriter {
+    path: PathBuf,
+    written: Option<Declarations>,
+    /// When to write; `None`: nothing has changed.
+    due: Option<Instant>,
+    /// Not before.
+    rest_until: Instant,
+}
+
+/// Everything that outlives the start.
+pub(super) struct Keeping {
+    args: Args,
+    /// What the router was started with.
+    started: Loaded,
+    /// What was read last.
+    loaded: Loaded,
+    operator: Operator,
+    /// What the configuration declares.
+    declared: Keeper,
+    /// What the state file had.
+    restored: Keeper,
+    state: Option<StateWriter>,
+    retry_pause: Duration,
+    retry_at: Option<Instant>,
+    /// Problems that were printed.
+    told: HashSet<String>,
+}
+
+impl Keeping {
+    pub(super) fn new(args: Args, loaded: Loaded, operator: Operator) -> Self {
+        let state = loaded.settings.state.file.clone().map(StateWriter::new);
+        Keeping {
+            args,
+            started: loaded.clone(),
+            loaded,
+            declared: Keeper::new(operator.clone()),
+            restored: Keeper::new(operator.clone()),
+            operator,
+            state,
+            retry_pause: RETRY_FIRST,
+            retry_at: None,
+            told: HashSet::new(),
+        }
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.loaded.settings.router.quiet
+    }
+
+    /// Makes what the state file had and what is declared, in this order, so that the
+    /// configuration has the last word.
+    pub(super) async fn set_up(&mut self, state: Declarations) -> Result<(), Failure> {
+        let failed = |error: OperatorError| Failure::new(ExitCode::Failed, error.to_string());
+        let problems = self.restored.apply(state).await.map_err(failed)?;
+        self.tell(&problems);
+        let problems = self.declared.apply(Declarations::of(&self.loaded.settings)).await.map_err(failed)?;
+        if let Some(problem) = problems.iter().find(|problem| !problem.is_postponed) {
+            return Err(Failure::new(ExitCode::Failed, problem.message.clone()));
+        }
+        self.tell(&problems);
+        self.plan_retry();
+        Ok(())
+    }
+
+    /// Ends only if the router does.
+    pub(super) async fn run(&mut self, mut hangup: Signal) {
+        loop {
+            let due = self.state.as_ref().and_then(|state| state.due);
+            // What changes before a write is written with it: a storm of commands wakes nobody here.
+            let waits_for_change = self.state.is_some() && due.is_none();
+            let result = tokio::select! {
+                Some(()) = hangup.recv() => self.reload().await,
+                () = at(self.retry_at) => self.retry().await,
+                changed = self.operator.changed(), if waits_for_change => changed.map(|()| self.plan_write()),
+                () = at(due) => {
+                    self.write_state().await;
+                    Ok(())
+                }
+            };
+            if result.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Prints what is new among problems.
+    fn tell(&mut self, problems: &[Problem]) {
+        for problem in problems {
+            if self.told.insert(problem.message.clone()) {
+                let again = if problem.is_postponed { "; it will be tried again" } else { "" };
+                eprintln!("namewire: {}{again}", problem.message);
+            }
+        }
+    }
+
+    fn plan_retry(&mut self) {
+        let has_pending = self.declared.has_pending() || self.restored.has_pending();
+        self.retry_at = has_pending.then(|| Instant::now() + self.retry_pause);
+    }
+
+    async fn retry(&mut self) -> Result<(), OperatorError> {
+        let mut problems = self.restored.retry().await?;
+        problems.extend(self.declared.retry().await?);
+        self.tell(&problems);
+        self.retry_pause = (self.retry_pause * 2).min(RETRY_LAST);
+        self.plan_retry();
+        Ok(())
+    }
+
+    /// Reads the configuration again; on any error the old one stays.
+    async fn reload(&mut self) -> Result<(), OperatorError> {
+        let Some(source) = self.args.source() else {
+            eprintln!("namewire: SIGHUP: there is no configuration file to read again");
+            return Ok(());
+        };
+        let mut reloading = vec![NotifyState::Reloading];
+        reloading.extend(NotifyState::monotonic_usec_now().ok());
+        notify(&reloading);
+        let result = match self.args.load() {
+            Ok(loaded) => self.take_over(loaded).await,
+            Err(error) => {
+                eprintln!("namewire: SIGHUP: the configuration stays as it was: {error}");
+                Ok(())
+            }
+        };
+        notify(&[NotifyState::Ready]);
+        if !self.is_quiet() {
+            eprintln!("namewire: SIGHUP: {} was read", source.path().display());
+        }
+        result
+    }
+
+    async fn take_over(&mut self, loaded: Loaded) -> Result<(), OperatorError> {
+        warn(&self.args, &loaded.warnings);
+        let mut keys = needs_restart(&self.started.settings, &loaded.settings);
+        if loaded.trust != self.started.trust && !keys.iter().any(|key| key.starts_with("trust")) {
+            keys.push("trust".to_owned());
+        }
+        if !keys.is_empty() {
+            eprintln!("namewire: SIGHUP: not before the next start: {}", keys.join(", "));
+        }
+        if loaded.settings.cs != self.loaded.settings.cs {
+            let (capacity_bytes, capacity_packets) = loaded.settings.cs_capacity();
+            let (admit, serve) = (loaded.settings.cs.admit, loaded.settings.cs.serve);
+            self.operator.configure_cs(CsChange { capacity_bytes, capacity_packets, admit, serve })?;
+        }
+        if loaded.settings.state.file != self.loaded.settings.state.file {
+            self.state = loaded.settings.state.file.clone().map(StateWriter::new);
+            self.plan_write();
+        }
+        let problems = self.declared.apply(Declarations::of(&loaded.settings)).await?;
+        self.loaded = loaded;
+        self.told.clear();
+        self.tell(&problems);
+        self.retry_pause = RETRY_FIRST;
+        self.plan_retry();
+        Ok(())
+    }
+
+    fn plan_write(&mut self) {
+        if let Some(state) = &mut self.state {
+            let due = (Instant::now() + WRITE_DELAY).max(state.rest_until);
+            state.due.get_or_insert(due);
+        }
+    }
+
+    /// Writes the state file if what it should hold has changed.
+    pub(super) async fn write_state(&mut self) {
+        let Some(state) = &mut self.state else { return };
+        state.due = None;
+        let began = Instant::now();
+        let Ok(inventory) = self.operator.inventory().await else { return };
+        let mut wanted = self.declared.others(&inventory);
+        let pending = self.restored.pending();
+        wanted.faces.extend(pending.faces);
+        wanted.routes.extend(pending.routes);
+        let rest = (began.elapsed() * LOOK_SHARE).max(WRITE_PAUSE);
+        state.rest_until = Instant::now() + rest;
+        if state.written.as_ref() == Some(&wanted) {
+            return;
+        }
+        if inventory.routes_left_out > 0 {
+            let count = inventory.routes_left_out;
+            eprintln!("namewire: {count} routes are not kept in {}", state.path.display());
+        }
+        let (path, contents) = (state.path.clone(), wanted.clone());
+        let written = tokio::task::spawn_blocking(move || state_file::write(&path, &contents)).await;
+        match written {
+            Ok(Ok(())) => state.written = Some(wanted),
+            Ok(Err(error)) => {
+                eprintln!("namewire: cannot write {}: {error}", state.path.display());
+                state.due = Some(state.rest_until + RETRY_LAST);
+            }
+            Err(_) => {} // the process ends
+        }
+    }
+}
+
+impl StateWriter {
+    fn new(path: PathBuf) -> Self {
+        StateWriter { path, written: None, due: None, rest_until: Instant::now() }
+    }
+}
+
+/// Comes at an instant, or never.
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant.into()).await,
+        None => std::future::pending().await,
+    }
+}

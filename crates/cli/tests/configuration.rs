@@ -1,0 +1,445 @@
+//! Configuration files, SIGHUP and the state file as a user meets them: the real binary,
+//! real files, real signals.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    net::{TcpListener, UdpSocket},
+    os::unix::{fs::PermissionsExt, net::UnixDatagram, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::mpsc::{Receiver, channel},
+    time::{Duration, Instant},
+};
+
+const NAMEWIRE: &str = env!("CARGO_BIN_EXE_namewire");
+
+/// Longer than anything takes here, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A router process whose messages are collected; ended when the test is over.
+struct Router {
+    process: Child,
+    line: String,
+    messages: Receiver<String>,
+    socket: PathBuf,
+}
+
+impl Router {
+    fn start(socket: &Path, command: &mut Command) -> Router {
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, messages) = channel();
+        let stderr = process.stderr.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let router = Router { process, line, messages, socket: socket.to_owned() };
+        if router.line.is_empty() {
+            panic!("the router did not start: {:?}", router.messages.iter().collect::<Vec<_>>());
+        }
+        router
+    }
+
+    /// `namewire run` with its socket in `directory`, on no port.
+    fn run(directory: &Path, arguments: &[&str]) -> Router {
+        let socket = directory.join("nfd.sock");
+        let mut command = Command::new(NAMEWIRE);
+        command.args(["run", "--no-udp", "--no-tcp", "--socket"]).arg(&socket).args(arguments);
+        Router::start(&socket, &mut command)
+    }
+
+    fn ask(&self, arguments: &[&str]) -> String {
+        let output = self.tool(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn tool(&self, arguments: &[&str]) -> Output {
+        let transport = format!("unix://{}", self.socket.display());
+        Command::new(NAMEWIRE).args(["--transport", &transport]).args(arguments).output().unwrap()
+    }
+
+    /// Number of the face that leads there.
+    fn face(&self, uri: &str) -> Option<u64> {
+        let faces: serde_json::Value = serde_json::from_str(&self.ask(&["face", "list", "--json"])).unwrap();
+        let face = faces.as_array().unwrap().iter().find(|face| face["remote_uri"] == uri)?;
+        face["face_id"].as_u64()
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for a message with all these words; gives those before it as well.
+    fn wait_for(&self, words: &[&str]) -> String {
+        let mut seen = String::new();
+        let end = Instant::now() + PATIENCE;
+        while let Ok(line) = self.messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            seen += &line;
+            seen.push('\n');
+            if words.iter().all(|word| line.contains(word)) {
+                return seen;
+            }
+        }
+        panic!("no message with {words:?}; there were:\n{seen}");
+    }
+
+    fn hang_up(&self) -> String {
+        self.signal("-HUP");
+        self.wait_for(&["SIGHUP", "was read"])
+    }
+
+    fn terminate(&mut self) {
+        self.signal("-TERM");
+        assert!(self.process.wait().unwrap().success());
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn namewire(arguments: &[&str]) -> Output {
+    Command::new(NAMEWIRE).args(arguments).output().unwrap()
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).unwrap()
+}
+
+/// Waits until something is so.
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "not so: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_running_router_follows_its_file_as_a_difference() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("namewire.toml");
+    let write = |text: &str| fs::write(&file, text).unwrap();
+    write(
+        "[[face]]\nuri = \"udp://127.0.0.1:7001\"\nmtu = 1400\n\
+         [[route]]\nprefix = \"/stays\"\nface = \"udp://127.0.0.1:7001\"\n\
+         [[route]]\nprefix = \"/goes\"\nface = \"udp4://127.0.0.1:7002\"\ncost = 5\n\
+         [[strategy]]\nprefix = \"/goes\"\nstrategy = \"multicast\"\n\
+         [[strategy]]\nprefix = \"/ndn/broadcast\"\nstrategy = \"best-route\"\n",
+    );
+    let router = Router::run(directory.path(), &["--config", file.to_str().unwrap()]);
+    let kept = router.face("udp4://127.0.0.1:7001").expect("declared");
+    assert!(router.face("udp4://127.0.0.1:7002").is_some(), "a route makes its face");
+    assert!(router.ask(&["face", "show", &kept.to_string()]).contains("1400"));
+    let routes = router.ask(&["route", "list"]);
+    assert!(routes.contains("/stays") && routes.contains("/goes"), "{routes}");
+    // What somebody makes by hand is nobody else's business.
+    router.ask(&["route", "add", "/by-hand", "udp4://127.0.0.1:7003", "--cost", "9"]);
+    let by_hand = router.face("udp4://127.0.0.1:7003").unwrap();
+
+    write(
+        "[router]\nworkers = 2\n[cs]\npackets = 77\n\
+         [[face]]\nuri = \"udp://127.0.0.1:7001\"\nmtu = 1300\n\
+         [[route]]\nprefix = \"/stays\"\nface = \"udp://127.0.0.1:7001\"\ncost = 3\n\
+         [[route]]\nprefix = \"/comes\"\nface = \"udp4://127.0.0.1:7004\"\n",
+    );
+    let said = router.hang_up();
+    assert!(said.contains("not before the next start: router.workers"), "{said}");
+    assert_eq!(router.face("udp4://127.0.0.1:7001"), Some(kept), "the same face");
+    assert!(router.ask(&["face", "show", &kept.to_string()]).contains("1300"), "with its new MTU");
+    assert_eq!(router.face("udp4://127.0.0.1:7002"), None, "a face that nothing declares any longer");
+    assert_eq!(router.face("udp4://127.0.0.1:7003"), Some(by_hand));
+    let routes = router.ask(&["route", "list"]);
+    assert!(!routes.contains("/goes") && routes.contains("/comes") && routes.contains("/by-hand"), "{routes}");
+    let strategies = router.ask(&["strategy", "list"]);
+    assert!(!strategies.contains("/goes"), "{strategies}");
+    let broadcast = strategies.lines().find(|line| line.starts_with("/ndn/broadcast")).expect("a default again");
+    assert!(broadcast.contains("multicast"), "{broadcast}");
+    assert!(router.ask(&["cs", "info"]).contains("77"));
+
+    // A broken file changes nothing, and says why.
+    let before = (router.ask(&["route", "list"]), router.ask(&["strategy", "list"]));
+    for (broken, why) in [
+        ("[[route]]\nprefix = \"/a\"\nfcae = \"udp://127.0.0.1:7001\"\n", "did you mean \"face\""),
+        ("[[strategy]]\nprefix = \"/a\"\nstrategy = \"teleport\"\n", "teleport"),
+        ("[[face]\n", "line 1"),
+    ] {
+        write(broken);
+        let said = router.hang_up();
+        assert!(said.contains("stays as it was") && said.contains(why), "{said}");
+        assert_eq!((router.ask(&["route", "list"]), router.ask(&["strategy", "list"])), before, "{broken}");
+    }
+
+    write("");
+    router.hang_up();
+    let routes = router.ask(&["route", "list"]);
+    assert!(!routes.contains("/stays") && !routes.contains("/comes") && routes.contains("/by-hand"), "{routes}");
+    assert_eq!(router.face("udp4://127.0.0.1:7001"), None);
+    assert_eq!(router.face("udp4://127.0.0.1:7003"), Some(by_hand));
+}
+
+#[test]
+fn without_a_file_a_hangup_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut router = Router::run(directory.path(), &["--route", "/a=udp4://127.0.0.1:7001"]);
+    router.signal("-HUP");
+    router.wait_for(&["SIGHUP", "no configuration file"]);
+    assert!(router.ask(&["route", "list"]).contains("/a"));
+    router.terminate();
+}
+
+#[test]
+fn what_cannot_be_reached_is_tried_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let route = format!("/far=tcp://{address}");
+    let router = Router::run(directory.path(), &["--route", &route]);
+    router.wait_for(&["is not made", "tried again"]);
+    assert!(!router.ask(&["route", "list"]).contains("/far"));
+    let _listener = TcpListener::bind(address).unwrap();
+    eventually("the route comes when the peer does", || router.ask(&["route", "list"]).contains("/far"));
+}
+
+#[test]
+fn what_nobody_can_do_ends_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nfd.sock");
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["run", "--no-udp", "--no-tcp", "--face", "udp4://224.0.0.1:6363", "--socket"]).arg(&socket);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("face udp4://224.0.0.1:6363 is not made"), "{output:?}");
+}
+
+#[test]
+fn routes_permanent_faces_and_strategies_survive_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("lib/state.toml");
+    let config = directory.path().join("namewire.toml");
+    let declared = "[[route]]\nprefix = \"/declared\"\nface = \"udp4://127.0.0.1:7009\"\n";
+    fs::write(&config, format!("{declared}[state]\nfile = \"{}\"\n", state.display())).unwrap();
+    let arguments = ["--config", config.to_str().unwrap()];
+    let router = Router::run(directory.path(), &arguments);
+    // Numbers that will be others next time.
+    router.ask(&["face", "create", "udp4://127.0.0.1:7000"]);
+    router.ask(&["face", "create", "udp4://127.0.0.1:7001", "--persistency", "permanent", "--mtu", "1400"]);
+    router.ask(&["route", "add", "/a/v=1", "udp4://127.0.0.1:7001", "--cost", "7", "--capture"]);
+    router.ask(&["route", "add", "/b", "udp4://127.0.0.1:7002", "--no-inherit"]);
+    router.ask(&["route", "add", "/short", "udp4://127.0.0.1:7002", "--expires", "3600000"]);
+    router.ask(&["route", "add", "/daemon", "udp4://127.0.0.1:7002", "--origin", "nlsr"]);
+    router.ask(&["strategy", "set", "/a", "multicast"]);
+    router.ask(&["strategy", "unset", "/ndn/broadcast"]);
+    eventually("the last change is in the file", || {
+        fs::read_to_string(&state).is_ok_and(|text| text.contains("unset_strategies = [\"/ndn/broadcast\"]"))
+    });
+    drop(router); // killed, not ended
+
+    let mut router = Router::run(directory.path(), &arguments);
+    let strategies = router.ask(&["strategy", "list"]);
+    assert!(strategies.contains("/a ") && !strategies.contains("/ndn/broadcast"), "{strategies}");
+    let routes = router.ask(&["route", "list"]);
+    let line = |prefix: &str| routes.lines().find(|line| line.starts_with(prefix)).map(str::to_owned);
+    let a = line("/a/v=1 ").expect("there again");
+    assert!(a.contains('7') && a.contains("capture") && a.contains("static"), "{a}");
+    assert!(!line("/b ").unwrap().contains("inherit"), "{routes}");
+    assert!(line("/declared ").is_some(), "{routes}");
+    assert_eq!((line("/short "), line("/daemon ")), (None, None), "their makers renew them");
+    let permanent = router.face("udp4://127.0.0.1:7001").expect("there again");
+    let shown = router.ask(&["face", "show", &permanent.to_string()]);
+    assert!(shown.contains("permanent") && shown.contains("1400"), "{shown}");
+    assert_eq!(router.face("udp4://127.0.0.1:7000"), None, "it was neither permanent nor of use");
+
+    // What goes stays away, and what the file declares is not kept beside it.
+    router.ask(&["route", "remove", "/b", "udp4://127.0.0.1:7002"]);
+    router.terminate();
+    let kept = fs::read_to_string(&state).unwrap();
+    assert!(!kept.contains("\"/b\"") && !kept.contains("/declared") && kept.contains("/a/v=1"), "{kept}");
+}
+
+#[test]
+fn a_damaged_state_file_is_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state.toml");
+    fs::write(&state, "version = 1\n[[route]]\nprefix = \"/a").unwrap();
+    let path = state.to_str().unwrap();
+    let socket = directory.path().join("nfd.sock");
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["run", "--no-udp", "--no-tcp", "--state", path, "--socket"]).arg(&socket);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let why = text(&output.stderr);
+    assert!(why.contains("is damaged: line 3") && why.contains("--ignore-state"), "{why}");
+
+    let mut router = Router::run(directory.path(), &["--state", path, "--ignore-state"]);
+    router.wait_for(&["is damaged", "state.toml.ignored"]);
+    router.terminate();
+    assert!(fs::read_to_string(directory.path().join("state.toml.ignored")).unwrap().ends_with("\"/a"));
+    assert!(fs::read_to_string(&state).unwrap().contains("version = 1"), "a good one in its place");
+}
+
+/// A port that was free a moment ago, for both protocols.
+fn free_port() -> u16 {
+    loop {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = tcp.local_addr().unwrap().port();
+        if UdpSocket::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// A file as NFD has it, with only its paths and ports changed.
+fn nfd_conf(directory: &Path, port: u16) -> PathBuf {
+    let sample = include_str!("../../router/tests/nfd.conf");
+    let socket = directory.join("nfd.sock");
+    let text = sample
+        .replace("port 6363", &format!("port {port}"))
+        .replace("path /run/nfd/nfd.sock", &format!("path {}", socket.display()));
+    let path = directory.join("nfd.conf");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn an_nfd_conf_starts_a_router_with_its_listeners() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let file = nfd_conf(directory.path(), port);
+    let socket = directory.path().join("nfd.sock");
+    let mut router = Router::start(&socket, Command::new(NAMEWIRE).args(["nfd", "-c"]).arg(&file));
+    for uri in
+        [format!("unix://{}", socket.display()), format!("tcp4://0.0.0.0:{port}"), format!("udp4://0.0.0.0:{port}")]
+    {
+        assert!(router.line.contains(&uri), "{uri}: {}", router.line);
+    }
+    let warnings = router.wait_for(&["keep_alive_interval is ignored"]);
+    assert!(warnings.contains("line 5: user is ignored"), "{warnings}");
+    assert!(router.ask(&["cs", "info"]).contains("1000"));
+    router.terminate();
+
+    // Without a protocol's section, nothing listens and no face is made.
+    let text = fs::read_to_string(&file).unwrap().replace("\n  tcp\n", "\n  netdev_bound\n");
+    fs::write(&file, text).unwrap();
+    let router = Router::start(&socket, Command::new(NAMEWIRE).args(["run", "--nfd-conf"]).arg(&file));
+    assert!(!router.line.contains("tcp4://"), "{}", router.line);
+    let create = router.tool(&["face", "create", &format!("tcp4://127.0.0.1:{port}")]);
+    assert!(text_of_failure(&create).contains("Unsupported protocol (406)"), "{create:?}");
+}
+
+fn text_of_failure(output: &Output) -> String {
+    assert!(!output.status.success(), "{output:?}");
+    text(&output.stderr)
+}
+
+#[test]
+fn the_nfd_command_ends_as_nfd_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let code = |arguments: &[&str]| namewire(arguments).status.code();
+    assert_eq!(code(&["nfd", "-h"]), Some(0));
+    assert_eq!(code(&["nfd", "-V"]), Some(0));
+    assert_eq!(code(&["nfd", "--modules"]), Some(0));
+    assert_eq!(code(&["nfd", "--fly"]), Some(2));
+    assert_eq!(code(&["nfd", "-c", "/nowhere/nfd.conf"]), Some(1));
+    let file = directory.path().join("nfd.conf");
+    fs::write(&file, "face_system { tcp { listen maybe } }").unwrap();
+    assert_eq!(code(&["nfd", "--config", file.to_str().unwrap()]), Some(1));
+
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can give up its rights to see what is not allowed");
+        return;
+    }
+    let closed = directory.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(&file, format!("face_system {{ unix {{ path {}/nfd.sock }} }}", closed.display())).unwrap();
+    let binary = directory.path().join("namewire");
+    fs::copy(NAMEWIRE, &binary).unwrap();
+    let output = Command::new(&binary).args(["nfd", "-c"]).arg(&file).uid(65534).gid(65534).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+}
+
+#[test]
+fn files_are_checked_and_shown_without_a_router() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("namewire.toml");
+    let path = file.to_str().unwrap();
+    let defaults = namewire(&["config", "default"]);
+    assert!(defaults.status.success());
+    fs::write(&file, &defaults.stdout).unwrap();
+    let check = namewire(&["config", "check", path]);
+    assert_eq!((check.status.code(), text(&check.stdout)), (Some(0), format!("{path}: good\n")));
+    let shown = text(&namewire(&["config", "show", "-c", path, "--workers", "3", "--face", "udp://a"]).stdout);
+    assert!(shown.contains("workers = 3") && shown.contains("uri = \"udp://a\""), "{shown}");
+    fs::write(&file, &shown).unwrap();
+    assert_eq!(text(&namewire(&["config", "show", "--config", path]).stdout), shown, "it can be read again");
+
+    fs::write(&file, "[router]\n\nworkers = 99\n").unwrap();
+    let check = namewire(&["config", "check", path]);
+    assert_eq!(check.status.code(), Some(1));
+    assert!(text(&check.stderr).contains("namewire.toml: line 3: 99 is not from 1 to 64"), "{check:?}");
+    assert_eq!(namewire(&["config", "check", "/nowhere"]).status.code(), Some(1));
+    assert_eq!(namewire(&["config", "check"]).status.code(), Some(2));
+
+    let conf = nfd_conf(directory.path(), 6363);
+    let check = namewire(&["config", "check", "--nfd-conf", conf.to_str().unwrap()]);
+    assert_eq!(check.status.code(), Some(0));
+    assert!(text(&check.stdout).contains("good, with 6 warnings") && text(&check.stderr).contains("line 5: user"));
+}
+
+#[test]
+fn systemd_is_told_what_happens() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&place).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let next = || {
+        let mut buffer = [0; 256];
+        let size = socket.recv(&mut buffer).unwrap();
+        text(&buffer[..size]).trim().to_owned()
+    };
+    let file = directory.path().join("namewire.toml");
+    fs::write(&file, "").unwrap();
+    let path = directory.path().join("nfd.sock");
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["run", "--no-udp", "--no-tcp", "-c"]).arg(&file).arg("--socket").arg(&path);
+    let mut router = Router::start(&path, command.env("NOTIFY_SOCKET", &place));
+    assert_eq!(next(), "READY=1");
+    router.hang_up();
+    let reloading = next();
+    assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
+    assert_eq!(next(), "READY=1");
+    router.terminate();
+    assert_eq!(next(), "STOPPING=1");
+}
+
+#[test]
+fn a_quiet_router_prints_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("namewire.toml");
+    fs::write(&file, "[router]\nquiet = true\n").unwrap();
+    let socket = directory.path().join("nfd.sock");
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["run", "--no-udp", "--no-tcp", "-c"]).arg(&file).arg("--socket").arg(&socket);
+    let process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut router = Router { process, line: String::new(), messages: channel().1, socket };
+    eventually("it answers", || router.tool(&["status"]).status.success());
+    router.terminate();
+    let mut printed = String::new();
+    router.process.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    router.process.stderr.take().unwrap().read_to_string(&mut printed).unwrap();
+    assert_eq!(printed, "");
+}
