@@ -137,6 +137,18 @@ def main() -> int:
         made += write("keys", f"certificate-{index}", wire)
         encrypted = bytes.fromhex(keys["keys"][index % len(keys["keys"])]["encrypted_pkcs8"])
         made += write("keys", f"safe-bag-{index}", element(128, wire + element(129, encrypted)))
+    # The first octet says which reader: ours, that of nfd.conf, the bare INFO format.
+    defaults = (HERE.parent / "crates/router/src/configuration/default.toml").read_bytes()
+    # Small pieces are easier to vary than the whole: one seed a table.
+    for index, table in enumerate(re.split(rb"\n(?=\[)", defaults)):
+        bare = b"\n".join(line.removeprefix(b"# ") for line in table.splitlines()
+                          if re.match(rb"(# )?(\[|\w+ = )", line))
+        made += write("configuration", f"toml-{index}", b"\0" + bare)
+    nfd_conf = (HERE.parent / "crates/router/tests/nfd.conf").read_bytes()
+    for index, section in enumerate(re.split(rb"\n(?=\w+\n\{)", nfd_conf)):
+        made += write("configuration", f"nfd-conf-{index}", b"\1" + section)
+        made += write("configuration", f"info-{index}", b"\2" + section)
+    made += write("configuration", "info-include", b'\2a { "b c" "d"\\\n"e" ; f\n#include "g"\n}')
     for target, name, octets in REGRESSIONS:
         made += write(target, f"regression-{name}", bytes.fromhex(octets))
     print(f"{made} seeds")

@@ -1,0 +1,53 @@
+//! Question: can any configuration file, of ours or of NFD, or any state file make its reader
+//! panic, recurse or hang, and is what we write of what we read the same again?
+//!
+//! Input: one octet that says which kind of file, then its text.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use namewire_router::configuration::{
+    Settings, from_nfd_conf, from_toml,
+    info::{self, Entry},
+};
+use std::path::Path;
+
+fuzz_target!(|octets: &[u8]| {
+    let Some((kind, text)) = octets.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    match kind % 3 {
+        0 => {
+            if let Ok(settings) = from_toml(text) {
+                survives(&settings);
+            }
+        }
+        1 => {
+            // No file is read: a directory that does not exist has none.
+            if let Ok(loaded) = from_nfd_conf(text, Path::new("/nonexistent")) {
+                survives(&loaded.settings);
+                let _ = loaded.settings.router_config();
+            }
+        }
+        _ => {
+            let mut include = |name: &str| Ok(format!("included {name}\n#include \"more\"\n"));
+            if let Ok(entries) = info::parse(text, &mut include) {
+                let (mut count, mut depth) = (0, 0);
+                measure(&entries, 1, &mut count, &mut depth);
+                assert!(count <= info::MAX_ENTRIES && depth <= info::MAX_DEPTH + 1);
+            }
+        }
+    }
+});
+
+/// Settings that were accepted are written as a file that is accepted and says the same.
+fn survives(settings: &Settings) {
+    let text = toml::to_string(settings).expect("every setting has a TOML form");
+    assert_eq!(from_toml(&text).as_ref(), Ok(settings), "{text}");
+}
+
+fn measure(entries: &[Entry], level: usize, count: &mut usize, depth: &mut usize) {
+    *depth = level.max(*depth);
+    for entry in entries {
+        *count += 1;
+        measure(&entry.children, level + 1, count, depth);
+    }
+}
