@@ -81,6 +81,19 @@ impl FaceEntry {
         }
     }
 
+    /// What makes a face that was made by `previous` like this one: what is not said any longer
+    /// gets its default, where there is one for every transport.
+    fn parameters_after(&self, previous: Option<&FaceEntry>) -> ControlParameters {
+        let mut entry = self.clone();
+        if previous.is_some_and(|previous| previous.mtu.is_some()) {
+            entry.mtu = entry.mtu.or(Some(namewire_packet::MAX_PACKET_BYTES as u64));
+        }
+        if previous.is_some_and(|previous| previous.reliability.is_some()) {
+            entry.reliability = entry.reliability.or(Some(false));
+        }
+        entry.parameters()
+    }
+
     fn parameters(&self) -> ControlParameters {
         let mut parameters = ControlParameters {
             face_persistency: Some(match self.persistency {

@@ -2,7 +2,7 @@
 
 use namewire_packet::{
     FaceId, NameBuf,
-    nfd::{ControlParameters, origin},
+    nfd::{ControlParameters, FacePersistency, origin},
 };
 use namewire_router::{
     Router, RouterConfig, RouterHandle,
@@ -53,6 +53,25 @@ async fn two_spellings_of_one_address_are_one_face_until_both_are_gone() {
     assert_eq!(routes(&operator).await, ["/a udp4://127.0.0.1:7001 0"]);
     apply(&mut keeper, "").await;
     assert_eq!(faces(&operator).await, <[String; 0]>::default());
+    router.stop();
+}
+
+#[tokio::test]
+async fn what_is_not_said_any_longer_gets_its_default() {
+    let router = router();
+    let operator = router.operator();
+    let mut keeper = Keeper::new(operator.clone());
+    let face = "[[face]]\nuri = \"udp4://127.0.0.1:7001\"\n".to_owned();
+    apply(
+        &mut keeper,
+        &(face.clone() + "mtu = 1000\npersistency = \"persistent\"\n" + &route("/a", "udp4://127.0.0.1:7001")),
+    )
+    .await;
+    let before = operator.inventory().await.unwrap().faces.remove(0);
+    assert_eq!((before.mtu, before.persistency), (Some(1000), FacePersistency::Persistent));
+    apply(&mut keeper, &face).await;
+    let after = operator.inventory().await.unwrap().faces.remove(0);
+    assert_eq!((after.mtu, after.persistency, after.face), (Some(8800), FacePersistency::Permanent, before.face));
     router.stop();
 }
 
@@ -185,4 +204,92 @@ async fn an_operator_hears_of_changes_and_of_the_end() {
     router.stop();
     assert!(matches!(operator.inventory().await, Err(OperatorError::Stopped)));
     while operator.changed().await.is_ok() {}
+}
+
+/// Whatever was declared before: the node has what is declared now, and what is not the keeper's.
+mod sequences {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const FACES: [&str; 3] = ["udp4://127.0.0.1:7001", "udp4://127.0.0.1:7002", "udp4://127.0.0.1:7003"];
+    const PREFIXES: [&str; 3] = ["/a", "/a/b", "/c"];
+    const STRATEGIES: [&str; 2] = ["best-route", "multicast"];
+
+    /// Bits of faces; cost of a route by prefix and face, or none; strategy by prefix, or none.
+    type Step = (u8, [[Option<u64>; 3]; 3], [Option<usize>; 3]);
+
+    fn step() -> impl Strategy<Value = Step> {
+        let cost = prop::option::weighted(0.4, 0u64..3);
+        let routes = prop::array::uniform3(prop::array::uniform3(cost));
+        (0u8..8, routes, prop::array::uniform3(prop::option::weighted(0.4, 0usize..2)))
+    }
+
+    fn text((faces, routes, strategies): &Step) -> String {
+        let mut text = String::new();
+        for (index, uri) in FACES.iter().enumerate().filter(|(index, _)| faces & (1 << index) != 0) {
+            text += &format!("[[face]]\nuri = \"{uri}\"\nmtu = {}\n", 1000 + index);
+        }
+        for (prefix, costs) in PREFIXES.iter().zip(routes) {
+            for (face, cost) in FACES.iter().zip(costs) {
+                if let Some(cost) = cost {
+                    text += &(route(prefix, face) + &format!("cost = {cost}\n"));
+                }
+            }
+        }
+        for (prefix, strategy) in PREFIXES.iter().zip(strategies) {
+            if let Some(strategy) = strategy {
+                let name = STRATEGIES[*strategy];
+                text += &format!("[[strategy]]\nprefix = \"{prefix}\"\nstrategy = \"{name}\"\n");
+            }
+        }
+        text
+    }
+
+    async fn check(operator: &Operator, (faces, costs, strategies): &Step) {
+        let mut wanted = BTreeSet::from(["/theirs udp4://127.0.0.1:7009 0".to_owned()]);
+        let mut wanted_faces = BTreeSet::from(["udp4://127.0.0.1:7009".to_owned()]);
+        for (prefix, costs) in PREFIXES.iter().zip(costs) {
+            for (index, cost) in costs.iter().enumerate() {
+                if let Some(cost) = cost {
+                    wanted.insert(format!("{prefix} {} {cost}", FACES[index]));
+                    wanted_faces.insert(FACES[index].to_owned());
+                }
+            }
+        }
+        let declared = FACES.iter().enumerate().filter(|(index, _)| faces & (1 << index) != 0);
+        wanted_faces.extend(declared.map(|(_, uri)| (*uri).to_owned()));
+        assert_eq!(routes(operator).await.into_iter().collect::<BTreeSet<_>>(), wanted);
+        assert_eq!(super::faces(operator).await.into_iter().collect::<BTreeSet<_>>(), wanted_faces);
+        let choices = operator.inventory().await.unwrap().strategies;
+        for (prefix, strategy) in PREFIXES.iter().zip(strategies) {
+            let choice = choices.iter().find(|choice| choice.name.to_string() == *prefix);
+            let chosen = choice.map(|choice| choice.strategy.to_string());
+            let is_right = match strategy {
+                Some(strategy) => chosen.as_ref().is_some_and(|name| name.contains(STRATEGIES[*strategy])),
+                None => chosen.is_none(),
+            };
+            assert!(is_right, "{prefix}: {chosen:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn only_the_last_declaration_counts(steps in prop::collection::vec(step(), 1..6)) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let router = super::router();
+                let operator = router.operator();
+                let mut others = Keeper::new(operator.clone());
+                apply(&mut others, &route("/theirs", "udp4://127.0.0.1:7009")).await;
+                let mut keeper = Keeper::new(operator.clone());
+                for step in &steps {
+                    apply(&mut keeper, &text(step)).await;
+                    check(&operator, step).await;
+                }
+                router.stop();
+            });
+        }
+    }
 }

@@ -252,7 +252,8 @@ impl Keeper {
         let Some(face) = face else { return self.fail(what, OperatorError::NoAnswer, problems) };
         if exists {
             // Made by somebody else, or by us with other properties.
-            let update = ControlParameters { face_id: Some(face), ..entry.parameters() };
+            let previous = self.faces.get(&ends).map(|(previous, _)| previous);
+            let update = ControlParameters { face_id: Some(face), ..entry.parameters_after(previous) };
             let what = format!("face {} is not changed", ends.remote);
             self.command("faces", "update", &update, what, problems).await?;
         }
