@@ -11,10 +11,10 @@ use keeping::Keeping;
 pub(crate) use keeping::warn;
 use namewire_packet::nfd::FaceUri;
 use namewire_router::{
-    RouterHandle,
+    InterfacePattern, RouterHandle,
     configuration::{
         Loaded, Settings, Source,
-        settings::{FaceEntry, Pages, Policy, RouteEntry, StrategyEntry},
+        settings::{FaceEntry, FacesSection, Pages, Policy, RouteEntry, StrategyEntry},
         text::{Origin, Prefix, StrategyName, Uri},
         units::{Octets, Span},
     },
@@ -58,6 +58,33 @@ pub(crate) struct Args {
     /// Do not listen on TCP
     #[arg(long, conflicts_with = "listen_tcp")]
     pub(crate) no_tcp: bool,
+    /// WebSocket address to listen on, repeatable, for example 0.0.0.0:9696
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen_ws: Vec<SocketAddr>,
+    /// Address to listen on for WebSocket over TLS, repeatable
+    #[arg(long, value_name = "ADDR:PORT", requires = "tls_cert", requires = "tls_key")]
+    pub(crate) listen_wss: Vec<SocketAddr>,
+    /// Certificate chain of --listen-wss, in PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "listen_wss")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of --tls-cert, in PEM
+    #[arg(long, value_name = "FILE", requires = "listen_wss")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Certificates that wss:// servers are checked against, in PEM [default: those that the system trusts]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_trust: Option<PathBuf>,
+    /// UDP multicast faces: 224.0.23.170:56363 and [ff02::1234]:56363 on each network interface
+    #[arg(long)]
+    pub(crate) multicast: bool,
+    /// NDN over Ethernet: a multicast face on each interface, and faces for stations that send; needs CAP_NET_RAW
+    #[arg(long)]
+    pub(crate) ethernet: bool,
+    /// Interfaces of --multicast and --ethernet, by name (eth*), Ethernet address or subnet, repeatable [default: all]
+    #[arg(long = "interface", value_name = "PATTERN", value_delimiter = ',')]
+    pub(crate) interfaces: Vec<InterfacePattern>,
+    /// Interfaces not to use, repeatable
+    #[arg(long = "no-interface", value_name = "PATTERN", value_delimiter = ',')]
+    pub(crate) denied_interfaces: Vec<InterfacePattern>,
     /// Unix socket for applications [default: /run/nfd/nfd.sock, or the next place that can be made]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
@@ -152,6 +179,7 @@ impl Args {
         let Settings { router, tables, cs, faces, state, .. } = settings;
         listen(self.no_udp, &self.listen_udp, &mut faces.udp.enabled, &mut faces.udp.listen);
         listen(self.no_tcp, &self.listen_tcp, &mut faces.tcp.enabled, &mut faces.tcp.listen);
+        self.set_links(faces);
         if let Some(path) = &self.socket {
             (faces.unix.enabled, faces.unix.path) = (true, Some(path.clone()));
         }
@@ -186,6 +214,29 @@ impl Args {
         let max_lifetime = self.max_lifetime.map(|ms| Span(Duration::from_millis(ms)));
         tables.max_lifetime = max_lifetime.unwrap_or(tables.max_lifetime);
         self.declare(settings);
+    }
+
+    /// WebSocket, multicast and Ethernet.
+    fn set_links(&self, faces: &mut FacesSection) {
+        let FacesSection { websocket, multicast, ethernet, .. } = faces;
+        if !self.listen_ws.is_empty() || !self.listen_wss.is_empty() {
+            websocket.enabled = true;
+            (websocket.listen, websocket.listen_tls) = (self.listen_ws.clone(), self.listen_wss.clone());
+        }
+        websocket.certificate = self.tls_cert.clone().or(websocket.certificate.take());
+        websocket.key = self.tls_key.clone().or(websocket.key.take());
+        websocket.trusted_certificates = self.tls_trust.clone().or(websocket.trusted_certificates.take());
+        multicast.enabled |= self.multicast;
+        ethernet.listen |= self.ethernet;
+        ethernet.multicast |= self.ethernet;
+        for (given, both) in [
+            (&self.interfaces, [&mut multicast.interfaces, &mut ethernet.interfaces]),
+            (&self.denied_interfaces, [&mut multicast.except, &mut ethernet.except]),
+        ] {
+            if !given.is_empty() {
+                both.into_iter().for_each(|list| list.clone_from(given));
+            }
+        }
     }
 
     /// Adds the faces, routes and strategies of the options to those of the file; of two that
@@ -323,7 +374,7 @@ fn where_to_connect(router: &RouterHandle) -> String {
 mod tests {
     use super::*;
     use clap::Parser;
-    use namewire_router::{CsPolicy, PageSize};
+    use namewire_router::{CsPolicy, PageSize, TlsFiles};
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -378,6 +429,35 @@ mod tests {
             "--pages 4MiB",
             "--config a --nfd-conf b",
         ] {
+            assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn links_are_off_until_asked_for() {
+        let links = |line: &str| {
+            let config = parse(line).unwrap().load().unwrap().settings.router_config();
+            (config.websocket, config.udp_multicast, config.ethernet)
+        };
+        let (websocket, multicast, ethernet) = links("run --interface eth0");
+        assert!(websocket.listeners.is_empty() && multicast.group4.is_none() && multicast.group6.is_none());
+        assert!(!ethernet.listen && ethernet.group.is_none());
+        let (websocket, multicast, ethernet) = links(
+            "run --listen-ws 127.0.0.1:9696 --listen-wss [::]:443 --tls-cert c.pem --tls-key k.pem --tls-trust t.pem \
+             --multicast --ethernet --interface eth*,10.0.0.0/8 --no-interface eth3",
+        );
+        let [plain, secure] = websocket.listeners.as_slice() else { panic!("{websocket:?}") };
+        assert_eq!((plain.address.port(), &plain.tls), (9696, &None));
+        let tls = TlsFiles { certificate: "c.pem".into(), key: "k.pem".into() };
+        assert_eq!((secure.address.port(), &secure.tls), (443, &Some(tls)));
+        assert_eq!(websocket.trusted_certificates, Some("t.pem".into()));
+        assert_eq!(multicast.group4.unwrap().to_string(), "224.0.23.170:56363");
+        assert_eq!(multicast.group6.unwrap().to_string(), "[ff02::1234]:56363");
+        assert_eq!(ethernet.group.unwrap().to_string(), "01:00:5e:00:17:aa");
+        assert!(ethernet.listen);
+        assert_eq!(multicast.interfaces, ethernet.interfaces);
+        assert!(multicast.interfaces.admits("eth0", None, &[]) && !multicast.interfaces.admits("eth3", None, &[]));
+        for bad in ["--listen-wss [::]:443", "--listen-ws 9696", "--tls-cert c.pem", "--interface a/b"] {
             assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
         }
     }

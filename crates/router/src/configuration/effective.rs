@@ -104,9 +104,10 @@ impl Settings {
         let section = &self.faces.websocket;
         let tls = section.certificate.clone().zip(section.key.clone());
         let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
-        let listen = section.listen.iter().filter(|_| section.enabled);
+        let plain = section.listen.iter().map(|&address| WebSocketListener { address, tls: None });
+        let secure = section.listen_tls.iter().map(|&address| WebSocketListener { address, tls: tls.clone() });
         WebSocketConfig {
-            listeners: listen.map(|&address| WebSocketListener { address, tls: tls.clone() }).collect(),
+            listeners: plain.chain(secure).filter(|_| section.enabled).collect(),
             trusted_certificates: section.trusted_certificates.clone(),
         }
     }

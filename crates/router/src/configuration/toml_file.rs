@@ -92,6 +92,9 @@ impl Settings {
         if websocket.certificate.is_some() != websocket.key.is_some() {
             return wrong("[faces.websocket] needs certificate and key, or neither".to_owned());
         }
+        if !websocket.listen_tls.is_empty() && websocket.certificate.is_none() {
+            return wrong("[faces.websocket] listen_tls needs certificate and key".to_owned());
+        }
         let multicast = &self.faces.multicast;
         if !multicast.group_v4.ip().is_multicast() || !multicast.group_v6.ip().is_multicast() {
             return wrong("[faces.multicast] group_v4 and group_v6 must be multicast addresses".to_owned());
@@ -256,6 +259,10 @@ mod tests {
         let strategy = "[[strategy]]\nprefix = \"/a\"\nstrategy = \"multicast\"\n";
         assert!(error(&format!("{strategy}{strategy}")).contains("two [[strategy]]"));
         assert!(error("[[strategy]]\nprefix = \"/\"\nstrategy = \"teleport\"").contains("teleport"));
+        assert!(error("[faces.websocket]\nlisten_tls = [\"[::]:443\"]").contains("listen_tls needs"));
+        assert!(error("[faces.websocket]\nkey = \"k.pem\"").contains("or neither"));
+        assert!(error("[faces.multicast]\ngroup_v4 = \"192.0.2.1:1\"").contains("multicast addresses"));
+        assert!(error("[faces.ethernet]\ngroup = \"02:00:00:00:00:01\"").contains("multicast address"));
     }
 
     #[test]

@@ -80,11 +80,7 @@ impl Reader<'_> {
     fn faces_general(&mut self, section: &Entry) -> Read {
         for entry in &section.children {
             match entry.key.as_str() {
-                "enable_congestion_marking" => {
-                    if flag(entry)? {
-                        self.ignore(entry, "each face has its own setting (faces/update, or [[face]])");
-                    }
-                }
+                "enable_congestion_marking" => self.settings.faces.congestion_marking = flag(entry)?,
                 _ => self.unknown("face_system.general", entry, &["enable_congestion_marking"]),
             }
         }
@@ -212,7 +208,10 @@ impl Reader<'_> {
 fn patterns(list: &Entry) -> Result<Vec<InterfacePattern>, SettingsError> {
     let pattern = |entry: &Entry| match entry.key.as_str() {
         "*" => Ok(InterfacePattern::Name("*".to_owned())),
-        "ifname" => Ok(InterfacePattern::Name(entry.value.clone())),
+        "ifname" => match value(entry)? {
+            name @ InterfacePattern::Name(_) => Ok(name),
+            _ => Err(wrong(entry, format!("\"{}\" is not the name of an interface", entry.value))),
+        },
         "ether" => value::<Mac>(entry).map(|mac| InterfacePattern::Ethernet(mac.0)),
         "subnet" => match value(entry)? {
             subnet @ InterfacePattern::Subnet(..) => Ok(subnet),

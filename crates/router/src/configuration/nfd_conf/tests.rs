@@ -32,6 +32,7 @@ fn a_whole_file_is_read() {
         (both.to_vec(), both.to_vec())
     );
     assert_eq!(settings.faces.udp.idle_timeout.0.as_secs(), 300);
+    assert!(!settings.faces.congestion_marking);
     assert!(!settings.faces.multicast.enabled && !settings.faces.websocket.enabled);
     assert!(!settings.faces.ethernet.listen && !settings.faces.ethernet.multicast);
     let except: Vec<String> = settings.faces.multicast.except.iter().map(InterfacePattern::to_string).collect();
@@ -81,6 +82,8 @@ fn what_nfd_refuses_is_refused_with_its_line() {
         ("face_system { tcp { enable_v4 no\nenable_v6 no } }", "both off"),
         ("face_system { ether { mcast_group x } }", "Ethernet address"),
         ("face_system { udp { blacklist { subnet x } } }", "subnet"),
+        ("face_system { udp { blacklist { ifname 10.0.0.0/8 } } }", "not the name of an interface"),
+        ("face_system { udp { whitelist { ifname a\\0b } } }", "expected an interface name"),
         ("tables { cs_policy lifo }", "lifo"),
         ("tables { cs_max_packets many }", "many"),
         (

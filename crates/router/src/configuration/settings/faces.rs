@@ -16,6 +16,8 @@ use std::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FacesSection {
+    /// Faces mark packets while their send queues are long, unless a command says otherwise.
+    pub congestion_marking: bool,
     /// Most faces of one worker.
     #[serde(deserialize_with = "max_per_worker")]
     pub max_per_worker: u32,
@@ -81,9 +83,11 @@ pub struct UdpSection {
 pub struct WebSocketSection {
     /// Listen.
     pub enabled: bool,
-    /// Where.
+    /// Where, for connections that are not encrypted (`ws`).
     pub listen: Vec<SocketAddr>,
-    /// Certificate chain in PEM; with it, connections are encrypted (`wss`).
+    /// Where, for encrypted ones (`wss`).
+    pub listen_tls: Vec<SocketAddr>,
+    /// Certificate chain of `listen_tls`, in PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<PathBuf>,
     /// Private key in PEM.
@@ -140,6 +144,7 @@ pub const DEFAULT_LISTENERS: [&str; 2] = ["0.0.0.0:6363", "[::]:6363"];
 impl Default for FacesSection {
     fn default() -> Self {
         FacesSection {
+            congestion_marking: true,
             max_per_worker: 16_384,
             unix: UnixSection::default(),
             tcp: TcpSection::default(),
@@ -177,6 +182,7 @@ impl Default for WebSocketSection {
                 (Ipv4Addr::UNSPECIFIED, DEFAULT_WEBSOCKET_PORT).into(),
                 (Ipv6Addr::UNSPECIFIED, DEFAULT_WEBSOCKET_PORT).into(),
             ],
+            listen_tls: Vec::new(),
             certificate: None,
             key: None,
             trusted_certificates: None,
