@@ -270,6 +270,30 @@ fn routes_permanent_faces_and_strategies_survive_a_restart() {
 }
 
 #[test]
+fn a_storm_of_commands_is_written_once_a_second() {
+    use std::{collections::HashSet, os::unix::fs::MetadataExt};
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state.toml");
+    let mut router = Router::run(directory.path(), &["--state", state.to_str().unwrap()]);
+    let began = Instant::now();
+    let mut files = HashSet::new();
+    let mut last = String::new();
+    // Each change makes a new file in the place of the old one.
+    for number in 0.. {
+        last = format!("/a/{number}");
+        router.ask(&["strategy", "set", &last, "multicast"]);
+        files.extend(fs::metadata(&state).map(|file| (file.ino(), file.mtime(), file.mtime_nsec())));
+        if began.elapsed() > Duration::from_millis(1500) && number > 3 {
+            break;
+        }
+    }
+    let seconds = began.elapsed().as_secs() as usize;
+    assert!(files.len() <= seconds + 2, "{} files in {seconds} s", files.len());
+    router.terminate();
+    assert!(fs::read_to_string(&state).unwrap().contains(&last), "the last change is not lost");
+}
+
+#[test]
 fn a_damaged_state_file_is_not_overwritten() {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("state.toml");
@@ -386,6 +410,11 @@ fn files_are_checked_and_shown_without_a_router() {
     assert!(shown.contains("workers = 3") && shown.contains("uri = \"udp://a\""), "{shown}");
     fs::write(&file, &shown).unwrap();
     assert_eq!(text(&namewire(&["config", "show", "--config", path]).stdout), shown, "it can be read again");
+
+    fs::write(&file, "[faces.udp]\noutgoing = false\n[[face]]\nuri = \"udp://a\"\n").unwrap();
+    let check = namewire(&["config", "check", path]);
+    assert_eq!((check.status.code(), text(&check.stdout)), (Some(0), format!("{path}: good, with 1 warning\n")));
+    assert!(text(&check.stderr).contains("face udp://a cannot be made"), "{check:?}");
 
     fs::write(&file, "[router]\n\nworkers = 99\n").unwrap();
     let check = namewire(&["config", "check", path]);

@@ -12,6 +12,7 @@
 //!
 //! Limits: files of [`MAX_FILE_BYTES`]; see [`info`] for those of `nfd.conf`.
 
+mod doubts;
 mod effective;
 pub mod info;
 mod nfd_conf;
@@ -110,9 +111,20 @@ impl Loaded {
     ///
     /// # Errors
     /// If one of them is not what it should be.
-    pub fn new(settings: Settings, directory: &Path) -> Result<Self, SettingsError> {
+    pub fn new(mut settings: Settings, directory: &Path) -> Result<Self, SettingsError> {
         let trust = settings.trust.read(directory)?;
-        Ok(Loaded { settings, trust, warnings: Vec::new() })
+        let websocket = &mut settings.faces.websocket;
+        for path in [
+            &mut settings.state.file,
+            &mut settings.faces.unix.path,
+            &mut websocket.certificate,
+            &mut websocket.key,
+            &mut websocket.trusted_certificates,
+        ] {
+            *path = path.take().map(|path| directory.join(path));
+        }
+        let warnings = doubts::of(&settings);
+        Ok(Loaded { settings, trust, warnings })
     }
 }
 
