@@ -391,7 +391,8 @@ fn the_nfd_command_ends_as_nfd_does() {
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(&file, format!("face_system {{ unix {{ path {}/nfd.sock }} }}", closed.display())).unwrap();
     let binary = directory.path().join("namewire");
-    fs::copy(NAMEWIRE, &binary).unwrap();
+    // Not by this process: a test beside this one that forks would keep the copy open for writing.
+    assert!(Command::new("cp").arg(NAMEWIRE).arg(&binary).status().unwrap().success());
     let output = Command::new(&binary).args(["nfd", "-c"]).arg(&file).uid(65534).gid(65534).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{output:?}");
 }
