@@ -6,6 +6,7 @@ use crate::{
     WebSocketListener,
 };
 use namewire_engine::{EngineConfig, UnsolicitedPolicy};
+use namewire_management::{ReadvertiseConfig, TrustConfig};
 use namewire_tables::{CsPolicy, PageSize};
 use std::net::SocketAddr;
 
@@ -47,7 +48,8 @@ impl Settings {
         ListenAddresses::of(self.faces.tcp.enabled, self.faces.tcp.listen.as_ref())
     }
 
-    /// The settings of a router, but for its Unix socket: where that can be made, its user finds out.
+    /// The settings of a router, but for its Unix socket, of which its user finds out where it can
+    /// be made, and for trust, whose files [`super::Loaded`] has read.
     pub fn router_config(&self) -> RouterConfig {
         let (router, tables, faces) = (&self.router, &self.tables, &self.faces);
         let (cs_capacity_bytes, cs_capacity_packets) = self.cs_capacity();
@@ -93,9 +95,15 @@ impl Settings {
                 ..EngineConfig::default()
             },
             fib_capacity_entries: tables.fib_capacity as usize,
+            readvertise: ReadvertiseConfig {
+                nlsr: self.rib.readvertise_nlsr,
+                origins: self.rib.readvertise_origins.iter().map(|origin| origin.0).collect(),
+            },
             max_faces: faces.max_per_worker as usize,
             udp_idle_timeout: faces.udp.idle_timeout.0,
             udp_offload: faces.udp.offload,
+            trust: TrustConfig::default(),
+            congestion_marking: faces.congestion_marking,
             seed: router.seed,
         }
     }

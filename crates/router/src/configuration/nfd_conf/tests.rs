@@ -32,7 +32,8 @@ fn a_whole_file_is_read() {
         (both.to_vec(), both.to_vec())
     );
     assert_eq!(settings.faces.udp.idle_timeout.0.as_secs(), 300);
-    assert!(!settings.faces.congestion_marking);
+    assert!(!settings.faces.congestion_marking && !config.readvertise.nlsr);
+    assert!(read("rib { readvertise_nlsr yes }").settings.router_config().readvertise.nlsr);
     assert!(!settings.faces.multicast.enabled && !settings.faces.websocket.enabled);
     assert!(!settings.faces.ethernet.listen && !settings.faces.ethernet.multicast);
     let except: Vec<String> = settings.faces.multicast.except.iter().map(InterfacePattern::to_string).collect();
