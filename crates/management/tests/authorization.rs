@@ -420,6 +420,32 @@ fn localhop_is_served_only_with_rules() {
 }
 
 #[test]
+fn the_process_that_runs_the_router_needs_nobody_s_leave() {
+    let strictest = TrustConfig {
+        peer_credentials: false,
+        localhost_rib: Some(RulesOrAny::Rules(ValidatorConfig::default())),
+        ..TrustConfig::default()
+    };
+    let mut bench = bench_with(strictest, user(0));
+    for (command, parameters) in privileged() {
+        assert_eq!(answer(&mut bench, STRANGER, &digest_command(command, &parameters, &fresh_fields())).code, 403);
+    }
+    for (command, parameters) in privileged().into_iter().skip(1).chain([("rib/register", route_of(LOCAL_FACE))]) {
+        let fields = fresh_fields();
+        let response = answer(&mut bench, FaceId::INTERNAL, &digest_command(command, &parameters, &fields));
+        // A next hop needs a face that exists, which the internal one is not.
+        let expected = if command == "fib/add-nexthop" { 410 } else { 200 };
+        assert_eq!(response.code, expected, "{command}: {response:?}");
+    }
+    // It is the face that counts: the same route from elsewhere is refused.
+    let elsewhere = digest_command("rib/register", &route_of(LOCAL_FACE), &fresh_fields());
+    assert_eq!(answer(&mut bench, STRANGER, &elsewhere).code, 403);
+    let (command, parameters) = &privileged()[0];
+    bench.send_from(FaceId::INTERNAL, &digest_command(command, parameters, &fresh_fields()));
+    assert!(bench.effects.iter().any(|effect| matches!(effect, Effect::CreateFace(_))), "{:?}", bench.effects);
+}
+
+#[test]
 fn what_localhop_refuses() {
     let anchor = Identity::new("/ndn", None);
     let mut bench = Bench::with_trust(localhop_rules(&anchor));

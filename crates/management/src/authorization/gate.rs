@@ -70,7 +70,9 @@ impl Management {
         self.authorizer.authorize_announcement(data, self.faces.get(incoming), now)
     }
 
-    /// Asks whether a command may be carried out.
+    /// Asks whether a command may be carried out. From [`FaceId::INTERNAL`] it always may: the
+    /// process that runs the router hands it in. No packet has that incoming face, since no link
+    /// has the number and no strategy sends what management expresses back to it.
     ///
     /// # Errors
     /// The answer that refuses it.
@@ -80,6 +82,9 @@ impl Management {
         arrival: &Arrival<'_>,
         out: &mut Vec<Effect>,
     ) -> Result<Admission, Refusal> {
+        if arrival.incoming == FaceId::INTERNAL {
+            return Ok(Admission::Now);
+        }
         let signature = SignedPacket::of_command(arrival.interest, arrival.parameter_components)?;
         let request = Request {
             now,

@@ -12,7 +12,7 @@ use namewire_management::{
 };
 use namewire_packet::{
     Component, Data, FaceId, InterestBuilder, Nonce, SignedInterestFields,
-    nfd::{ControlParameters, ControlResponse, RibEntry},
+    nfd::{ControlParameters, ControlResponse, RibEntry, StrategyChoice},
     signature::signature_type::SHA256_ECDSA,
 };
 use namewire_router::RouterHandle;
@@ -250,6 +250,30 @@ fn localhop_is_not_served_unless_it_is_configured() {
     let command = anchor.command("/localhop/nfd/rib/register", &for_prefix("/far"));
     own.faces(); // an answer says that control has taken the settings
     assert_eq!(remote.command(&command).code, 200);
+}
+
+/// What management expresses has the face of the router's own operator. Were it sent back to
+/// management, the name of a key would be a command that nobody has to be allowed.
+#[test]
+fn the_name_of_a_key_that_is_a_command_is_not_carried_out() {
+    let trust = localhop(TrustAnchor::Certificate(Identity::new("/ndn", None).anchor()));
+    let (router, _directory) = start_with(2, |config| config.trust = trust);
+    let mut own = Application::connect(&router);
+    let strategy = |short: &str| Some(name(&format!("/localhost/nfd/strategy/{short}")));
+    for forwarding in ["best-route", "multicast", "asf", "random"] {
+        let parameters = ControlParameters { strategy: strategy(forwarding), ..for_prefix("/localhost/nfd") };
+        assert_eq!(own.command("/strategy-choice/set", parameters).code, 200);
+        let mut key_name = name("/localhost/nfd/strategy-choice/set");
+        let parameters = ControlParameters { strategy: strategy("multicast"), ..for_prefix("/taken/over") };
+        key_name.push_generic(&parameters.to_wire()).push_generic(b"KEY").push_generic(forwarding.as_bytes());
+        let signer = Signer::private_key(PrivateKey::generate_ecdsa().expect("random octets"), key_name);
+        let stranger = Identity { signer, certificate: Identity::new("/x", None).certificate };
+        let remote = Remote::new(&router);
+        remote.0.send(&stranger.command("/localhop/nfd/rib/register", &for_prefix("/far"))).expect("sent");
+    }
+    crate::application::eventually("all were refused", || own.drops("denied.unknown-signer") == 4);
+    let choices = own.dataset::<StrategyChoice>("/strategy-choice/list");
+    assert!(choices.iter().all(|choice| choice.name != name("/taken/over")), "{choices:?}");
 }
 
 #[test]
