@@ -332,7 +332,7 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-        () = keeping.run(hangup) => {}
+        () = keeping.run(&router, hangup) => {}
     }
     notify(&[NotifyState::Stopping]);
     keeping.write_state().await;

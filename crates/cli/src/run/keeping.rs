@@ -8,6 +8,7 @@
 use super::{Args, notify};
 use crate::{ExitCode, Failure};
 use namewire_router::{
+    RouterHandle,
     configuration::{Loaded, Settings, needs_restart},
     declarations::{Declarations, Keeper, Problem},
     operator::{CsChange, Operator, OperatorError},
@@ -78,7 +79,7 @@ struct StateWriter {
 pub(super) struct Keeping {
     args: Args,
     /// What the router was started with.
-    started: Loaded,
+    started: Settings,
     /// What was read last.
     loaded: Loaded,
     operator: Operator,
@@ -98,7 +99,7 @@ impl Keeping {
         let state = loaded.settings.state.file.clone().map(StateWriter::new);
         Keeping {
             args,
-            started: loaded.clone(),
+            started: loaded.settings.clone(),
             loaded,
             declared: Keeper::new(operator.clone()),
             restored: Keeper::new(operator.clone()),
@@ -130,13 +131,13 @@ impl Keeping {
     }
 
     /// Ends only if the router does.
-    pub(super) async fn run(&mut self, mut hangup: Signal) {
+    pub(super) async fn run(&mut self, router: &RouterHandle, mut hangup: Signal) {
         loop {
             let due = self.state.as_ref().and_then(|state| state.due);
             // What changes before a write is written with it: a storm of commands wakes nobody here.
             let waits_for_change = self.state.is_some() && due.is_none();
             let result = tokio::select! {
-                Some(()) = hangup.recv() => self.reload().await,
+                Some(()) = hangup.recv() => self.reload(router).await,
                 () = at(self.retry_at) => self.retry().await,
                 changed = self.operator.changed(), if waits_for_change => changed.map(|()| self.plan_write()),
                 () = at(due) => {
@@ -175,7 +176,7 @@ impl Keeping {
     }
 
     /// Reads the configuration again; on any error the old one stays.
-    async fn reload(&mut self) -> Result<(), OperatorError> {
+    async fn reload(&mut self, router: &RouterHandle) -> Result<(), OperatorError> {
         let Some(source) = self.args.source() else {
             eprintln!("namewire: SIGHUP: there is no configuration file to read again");
             return Ok(());
@@ -184,7 +185,7 @@ impl Keeping {
         reloading.extend(NotifyState::monotonic_usec_now().ok());
         notify(&reloading);
         let result = match self.args.load() {
-            Ok(loaded) => self.take_over(loaded).await,
+            Ok(loaded) => self.take_over(loaded, router).await,
             Err(error) => {
                 eprintln!("namewire: SIGHUP: the configuration stays as it was: {error}");
                 Ok(())
@@ -197,12 +198,14 @@ impl Keeping {
         result
     }
 
-    async fn take_over(&mut self, loaded: Loaded) -> Result<(), OperatorError> {
-        warn(&self.args, &loaded.warnings);
-        let mut keys = needs_restart(&self.started.settings, &loaded.settings);
-        if loaded.trust != self.started.trust && !keys.iter().any(|key| key.starts_with("trust")) {
-            keys.push("trust".to_owned());
+    async fn take_over(&mut self, loaded: Loaded, router: &RouterHandle) -> Result<(), OperatorError> {
+        // Also where the rules stay: there may be other certificates in the files that they name.
+        if let Err(error) = router.set_trust(loaded.trust.clone()) {
+            eprintln!("namewire: SIGHUP: the configuration stays as it was: {error}");
+            return Ok(());
         }
+        warn(&self.args, &loaded.warnings);
+        let keys = needs_restart(&self.started, &loaded.settings);
         if !keys.is_empty() {
             eprintln!("namewire: SIGHUP: not before the next start: {}", keys.join(", "));
         }

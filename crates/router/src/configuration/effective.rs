@@ -11,8 +11,18 @@ use namewire_tables::{CsPolicy, PageSize};
 use std::net::SocketAddr;
 
 /// Keys (and all below them) that a running router takes over.
-const LIVE: [&str; 9] =
-    ["face", "route", "strategy", "state.file", "router.quiet", "cs.capacity", "cs.packets", "cs.admit", "cs.serve"];
+const LIVE: [&str; 10] = [
+    "face",
+    "route",
+    "strategy",
+    "trust",
+    "state.file",
+    "router.quiet",
+    "cs.capacity",
+    "cs.packets",
+    "cs.admit",
+    "cs.serve",
+];
 
 /// Addresses to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,7 +220,7 @@ mod tests {
     fn what_cannot_change_in_a_running_router_is_named() {
         let old = Settings::default();
         let new = "[router]\nworkers = 2\nquiet = true\n[cs]\ncapacity = 1000\npolicy = \"fifo\"\n\
-                   [faces.tcp]\nlisten = []\n[[face]]\nuri = \"udp://a\"\n";
+                   [faces.tcp]\nlisten = []\n[trust]\ngroups = [7]\n[[face]]\nuri = \"udp://a\"\n";
         let new = from_toml(new).unwrap();
         assert_eq!(needs_restart(&old, &new), ["cs.policy", "faces.tcp.listen", "router.workers"]);
         assert_eq!(needs_restart(&new, &old), ["cs.policy", "faces.tcp.listen", "router.workers"]);
