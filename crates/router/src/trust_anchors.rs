@@ -38,7 +38,17 @@ pub struct AnchorFileError {
     pub why: String,
 }
 
-/// The certificate in a file as `ndnsec cert-dump` writes it: base64, in lines.
+/// A certificate as `ndnsec cert-dump` writes it: base64, in lines.
+///
+/// # Errors
+/// Why it is none, in words.
+pub(crate) fn certificate_in_base64(mut text: Vec<u8>) -> Result<AnchorCertificate, String> {
+    text.retain(|octet| !octet.is_ascii_whitespace());
+    let wire = STANDARD.decode(text).map_err(|error| format!("not base64: {error}"))?;
+    AnchorCertificate::parse(wire).map_err(|error| error.to_string())
+}
+
+/// The certificate in a file, as [`certificate_in_base64`].
 ///
 /// # Errors
 /// It cannot be read, or is none.
@@ -50,9 +60,7 @@ pub fn read_certificate(path: &Path) -> Result<AnchorCertificate, AnchorFileErro
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(failed(format!("more than {MAX_FILE_BYTES} octets")));
     }
-    text.retain(|octet| !octet.is_ascii_whitespace());
-    let wire = STANDARD.decode(text).map_err(|error| failed(format!("not base64: {error}")))?;
-    AnchorCertificate::parse(wire).map_err(|error| failed(error.to_string()))
+    certificate_in_base64(text).map_err(failed)
 }
 
 /// A file or directory, and what was in it.

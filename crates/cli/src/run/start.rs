@@ -20,6 +20,7 @@ pub(super) fn start(loaded: &Loaded, args: &Args) -> Result<RouterHandle, Failur
     let settings = &loaded.settings;
     let (udp, tcp) = (settings.udp_listeners(), settings.tcp_listeners());
     let mut config = settings.router_config();
+    config.trust = loaded.trust.clone();
     let unix = &settings.faces.unix;
     let mut sockets = match &unix.path {
         _ if !unix.enabled => Vec::new(),

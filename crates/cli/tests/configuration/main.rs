@@ -1,130 +1,19 @@
 //! Configuration files, SIGHUP and the state file as a user meets them: the real binary,
 //! real files, real signals.
 
+mod router_process;
+mod trust;
+
+use router_process::{NAMEWIRE, PATIENCE, Router, eventually, free_port, namewire, nfd_conf, text, text_of_failure};
 use std::{
     fs,
-    io::{BufRead, BufReader, Read},
-    net::{TcpListener, UdpSocket},
+    io::Read,
+    net::TcpListener,
     os::unix::{fs::PermissionsExt, net::UnixDatagram, process::CommandExt},
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
-    sync::mpsc::{Receiver, channel},
+    process::{Command, Stdio},
+    sync::mpsc::channel,
     time::{Duration, Instant},
 };
-
-const NAMEWIRE: &str = env!("CARGO_BIN_EXE_namewire");
-
-/// Longer than anything takes here, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A router process whose messages are collected; ended when the test is over.
-struct Router {
-    process: Child,
-    line: String,
-    messages: Receiver<String>,
-    socket: PathBuf,
-}
-
-impl Router {
-    fn start(socket: &Path, command: &mut Command) -> Router {
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (sender, messages) = channel();
-        let stderr = process.stderr.take().unwrap();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let router = Router { process, line, messages, socket: socket.to_owned() };
-        if router.line.is_empty() {
-            panic!("the router did not start: {:?}", router.messages.iter().collect::<Vec<_>>());
-        }
-        router
-    }
-
-    /// `namewire run` with its socket in `directory`, on no port.
-    fn run(directory: &Path, arguments: &[&str]) -> Router {
-        let socket = directory.join("nfd.sock");
-        let mut command = Command::new(NAMEWIRE);
-        command.args(["run", "--no-udp", "--no-tcp", "--socket"]).arg(&socket).args(arguments);
-        Router::start(&socket, &mut command)
-    }
-
-    fn ask(&self, arguments: &[&str]) -> String {
-        let output = self.tool(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn tool(&self, arguments: &[&str]) -> Output {
-        let transport = format!("unix://{}", self.socket.display());
-        Command::new(NAMEWIRE).args(["--transport", &transport]).args(arguments).output().unwrap()
-    }
-
-    /// Number of the face that leads there.
-    fn face(&self, uri: &str) -> Option<u64> {
-        let faces: serde_json::Value = serde_json::from_str(&self.ask(&["face", "list", "--json"])).unwrap();
-        let face = faces.as_array().unwrap().iter().find(|face| face["remote_uri"] == uri)?;
-        face["face_id"].as_u64()
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-    }
-
-    /// Waits for a message with all these words; gives those before it as well.
-    fn wait_for(&self, words: &[&str]) -> String {
-        let mut seen = String::new();
-        let end = Instant::now() + PATIENCE;
-        while let Ok(line) = self.messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            seen += &line;
-            seen.push('\n');
-            if words.iter().all(|word| line.contains(word)) {
-                return seen;
-            }
-        }
-        panic!("no message with {words:?}; there were:\n{seen}");
-    }
-
-    fn hang_up(&self) -> String {
-        self.signal("-HUP");
-        self.wait_for(&["SIGHUP", "was read"])
-    }
-
-    fn terminate(&mut self) {
-        self.signal("-TERM");
-        assert!(self.process.wait().unwrap().success());
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn namewire(arguments: &[&str]) -> Output {
-    Command::new(NAMEWIRE).args(arguments).output().unwrap()
-}
-
-fn text(octets: &[u8]) -> String {
-    String::from_utf8(octets.to_vec()).unwrap()
-}
-
-/// Waits until something is so.
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "not so: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 #[test]
 fn a_running_router_follows_its_file_as_a_difference() {
@@ -314,29 +203,6 @@ fn a_damaged_state_file_is_not_overwritten() {
     assert!(fs::read_to_string(&state).unwrap().contains("version = 1"), "a good one in its place");
 }
 
-/// A port that was free a moment ago, for both protocols.
-fn free_port() -> u16 {
-    loop {
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = tcp.local_addr().unwrap().port();
-        if UdpSocket::bind(("0.0.0.0", port)).is_ok() {
-            return port;
-        }
-    }
-}
-
-/// A file as NFD has it, with only its paths and ports changed.
-fn nfd_conf(directory: &Path, port: u16) -> PathBuf {
-    let sample = include_str!("../../router/tests/nfd.conf");
-    let socket = directory.join("nfd.sock");
-    let text = sample
-        .replace("port 6363", &format!("port {port}"))
-        .replace("path /run/nfd/nfd.sock", &format!("path {}", socket.display()));
-    let path = directory.join("nfd.conf");
-    fs::write(&path, text).unwrap();
-    path
-}
-
 #[test]
 fn an_nfd_conf_starts_a_router_with_its_listeners() {
     let directory = tempfile::tempdir().unwrap();
@@ -361,11 +227,6 @@ fn an_nfd_conf_starts_a_router_with_its_listeners() {
     assert!(!router.line.contains("tcp4://"), "{}", router.line);
     let create = router.tool(&["face", "create", &format!("tcp4://127.0.0.1:{port}")]);
     assert!(text_of_failure(&create).contains("Unsupported protocol (406)"), "{create:?}");
-}
-
-fn text_of_failure(output: &Output) -> String {
-    assert!(!output.status.success(), "{output:?}");
-    text(&output.stderr)
 }
 
 #[test]

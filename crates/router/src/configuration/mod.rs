@@ -28,6 +28,7 @@ pub use settings::Settings;
 pub(crate) use toml_file::parse as parse_toml;
 pub use toml_file::{SettingsError, from_toml};
 
+use crate::trust_anchors::{AnchorFileError, TrustAnchors};
 use namewire_management::trust_config::TrustConfig;
 use std::{
     fs::File,
@@ -80,6 +81,14 @@ pub enum LoadError {
         /// Why not.
         error: SettingsError,
     },
+    /// Rules that it names trust a certificate that cannot be read.
+    #[error("{}: {error}", path.display())]
+    Anchor {
+        /// Where the configuration is.
+        path: PathBuf,
+        /// Why the certificate is not to be had.
+        error: AnchorFileError,
+    },
 }
 
 impl Source {
@@ -102,7 +111,10 @@ impl Source {
             Source::Toml(_) => from_toml(&text).and_then(|settings| Loaded::new(settings, directory)),
             Source::NfdConf(_) => from_nfd_conf(&text, directory),
         };
-        loaded.map_err(|error| LoadError::Settings { path: path.to_owned(), error })
+        let loaded = loaded.map_err(|error| LoadError::Settings { path: path.to_owned(), error })?;
+        // A router reads them when it starts; whoever only checks the file wants to know now.
+        TrustAnchors::read(&loaded.trust).map_err(|error| LoadError::Anchor { path: path.to_owned(), error })?;
+        Ok(loaded)
     }
 }
 

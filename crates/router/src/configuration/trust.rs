@@ -12,12 +12,12 @@ use super::{
     settings::{Privilege, TrustSection},
     text::{Prefix, parse_name},
 };
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use crate::trust_anchors::{certificate_in_base64, read_certificate};
 use namewire_management::{
     name_regex::{NameRegex, NameTemplate},
     trust_config::{
-        AnchorCertificate, Authorization, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind,
-        Privileges, Rule, RulesOrAny, Signer, TrustAnchor, TrustConfig, ValidatorConfig,
+        Authorization, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Privileges, Rule,
+        RulesOrAny, Signer, TrustAnchor, TrustConfig, ValidatorConfig,
     },
 };
 use std::{fmt::Display, path::Path, time::Duration};
@@ -37,24 +37,13 @@ fn wrong(entry: &Entry, message: impl Display) -> SettingsError {
     SettingsError::new(Some(entry.line), format!("{}: {message}", entry.key))
 }
 
-/// A certificate as `ndnsec` writes it: base64, in lines.
-///
-/// # Errors
-/// Why it is none.
-pub(super) fn certificate_in_base64(text: &str) -> Result<AnchorCertificate, String> {
-    let packed: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-    let octets = STANDARD.decode(packed).map_err(|error| format!("not base64: {error}"))?;
-    AnchorCertificate::parse(octets).map_err(|error| error.to_string())
-}
-
-fn certificate_in_file(path: &Path) -> Result<AnchorCertificate, String> {
-    let text = read_text(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    certificate_in_base64(&text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
 /// `any` or the file of a certificate.
 pub(super) fn signer(text: &str, directory: &Path) -> Result<Signer, String> {
-    if text == ANY { Ok(Signer::Any) } else { certificate_in_file(&directory.join(text)).map(Signer::Certificate) }
+    if text == ANY {
+        return Ok(Signer::Any);
+    }
+    let certificate = read_certificate(&directory.join(text));
+    certificate.map(Signer::Certificate).map_err(|error| format!("{}: {}", error.path.display(), error.why))
 }
 
 impl TrustSection {
@@ -145,7 +134,8 @@ fn anchor(entry: &Entry, directory: &Path) -> Read<Option<TrustAnchor>> {
         }
         "base64" => {
             let text = required(entry, "base64-string")?;
-            let certificate = certificate_in_base64(&text.value).map_err(|error| wrong(text, error))?;
+            let certificate =
+                certificate_in_base64(text.value.clone().into_bytes()).map_err(|error| wrong(text, error))?;
             TrustAnchor::Certificate(certificate)
         }
         other => return Err(wrong(kind, format!("\"{other}\" is none of file, base64, dir and any"))),

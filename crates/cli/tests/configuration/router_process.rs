@@ -1,0 +1,176 @@
+//! The binary as a process: started, asked, signalled, ended.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::{TcpListener, UdpSocket},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::mpsc::{Receiver, channel},
+    time::{Duration, Instant},
+};
+
+pub(crate) const NAMEWIRE: &str = env!("CARGO_BIN_EXE_namewire");
+
+/// Longer than anything takes here, also on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A router process whose messages are collected; ended when the test is over.
+pub(crate) struct Router {
+    pub(crate) process: Child,
+    pub(crate) line: String,
+    pub(crate) messages: Receiver<String>,
+    pub(crate) socket: PathBuf,
+}
+
+impl Router {
+    pub(crate) fn start(socket: &Path, command: &mut Command) -> Router {
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, messages) = channel();
+        let stderr = process.stderr.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let router = Router { process, line, messages, socket: socket.to_owned() };
+        if router.line.is_empty() {
+            panic!("the router did not start: {:?}", router.messages.iter().collect::<Vec<_>>());
+        }
+        router
+    }
+
+    /// `namewire run` with its socket in `directory`, on no port.
+    pub(crate) fn run(directory: &Path, arguments: &[&str]) -> Router {
+        let socket = directory.join("nfd.sock");
+        let mut command = Command::new(NAMEWIRE);
+        command.args(["run", "--no-udp", "--no-tcp", "--socket"]).arg(&socket).args(arguments);
+        Router::start(&socket, &mut command)
+    }
+
+    pub(crate) fn ask(&self, arguments: &[&str]) -> String {
+        let output = self.tool(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub(crate) fn tool(&self, arguments: &[&str]) -> Output {
+        self.tool_of(Path::new("/nonexistent"), arguments)
+    }
+
+    /// A tool of the user with this home, that is, with the keys there.
+    pub(crate) fn tool_of(&self, home: &Path, arguments: &[&str]) -> Output {
+        let transport = format!("unix://{}", self.socket.display());
+        namewire_of(home).args(["--transport", &transport]).args(arguments).output().unwrap()
+    }
+
+    /// Number of the face that leads there.
+    pub(crate) fn face(&self, uri: &str) -> Option<u64> {
+        let faces: serde_json::Value = serde_json::from_str(&self.ask(&["face", "list", "--json"])).unwrap();
+        let face = faces.as_array().unwrap().iter().find(|face| face["remote_uri"] == uri)?;
+        face["face_id"].as_u64()
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for a message with all these words; gives those before it as well.
+    pub(crate) fn wait_for(&self, words: &[&str]) -> String {
+        let mut seen = String::new();
+        let end = Instant::now() + PATIENCE;
+        while let Ok(line) = self.messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            seen += &line;
+            seen.push('\n');
+            if words.iter().all(|word| line.contains(word)) {
+                return seen;
+            }
+        }
+        panic!("no message with {words:?}; there were:\n{seen}");
+    }
+
+    pub(crate) fn hang_up(&self) -> String {
+        self.signal("-HUP");
+        self.wait_for(&["SIGHUP", "was read"])
+    }
+
+    pub(crate) fn terminate(&mut self) {
+        self.signal("-TERM");
+        assert!(self.process.wait().unwrap().success());
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The binary with the key chain that is in this home.
+pub(crate) fn namewire_of(home: &Path) -> Command {
+    let mut command = Command::new(NAMEWIRE);
+    command.env("HOME", home).env_remove("NDN_CLIENT_PIB").env_remove("NDN_CLIENT_TPM");
+    command
+}
+
+/// A key of `identity` in this home; its certificate goes to `file`.
+pub(crate) fn make_identity(home: &Path, identity: &str, file: &Path) {
+    let made = namewire_of(home).args(["key", "make", identity]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let exported = namewire_of(home).args(["key", "export-cert", identity]).output().unwrap();
+    assert!(exported.status.success(), "{exported:?}");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, exported.stdout).unwrap();
+}
+
+pub(crate) fn namewire(arguments: &[&str]) -> Output {
+    Command::new(NAMEWIRE).args(arguments).output().unwrap()
+}
+
+pub(crate) fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).unwrap()
+}
+
+/// Waits until something is so.
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "not so: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub(crate) fn text_of_failure(output: &Output) -> String {
+    assert!(!output.status.success(), "{output:?}");
+    text(&output.stderr)
+}
+
+/// A port that was free a moment ago, for both protocols.
+pub(crate) fn free_port() -> u16 {
+    loop {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = tcp.local_addr().unwrap().port();
+        if UdpSocket::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// A file as NFD has it, with only its paths and ports changed, and the certificate that it trusts.
+pub(crate) fn nfd_conf(directory: &Path, port: u16) -> PathBuf {
+    make_identity(directory, "/operator", &directory.join("keys/default.ndncert"));
+    let sample = include_str!("../../../router/tests/nfd.conf");
+    let socket = directory.join("nfd.sock");
+    let text = sample
+        .replace("port 6363", &format!("port {port}"))
+        .replace("path /run/nfd/nfd.sock", &format!("path {}", socket.display()));
+    let path = directory.join("nfd.conf");
+    fs::write(&path, text).unwrap();
+    path
+}

@@ -1,0 +1,116 @@
+//! Who may command, as configuration files say it: asked of the running router.
+
+use crate::router_process::{Router, free_port, make_identity, namewire_of, text_of_failure};
+use std::{fs, path::Path, process::Command};
+
+/// Commands for routes pass if a key of `identity` has signed them.
+fn rules(identity: &str, module: &str, anchor: &str) -> String {
+    format!(
+        "rule {{ id commands\n for interest\n filter {{ type name\n name {module}\n relation is-prefix-of }}\n\
+         checker {{ type customized\n sig-type ecdsa-sha256\n\
+         key-locator {{ type name\n name {identity}\n relation is-prefix-of }} }} }}\n\
+         trust-anchor {{ type file\n file-name {anchor}\n refresh 0s }}\n"
+    )
+}
+
+/// True if the command was carried out; false if it was refused for want of permission.
+fn passes(router: &Router, home: &Path, line: &str) -> bool {
+    let output = router.tool_of(home, &line.split_whitespace().collect::<Vec<_>>());
+    if !output.status.success() {
+        let why = text_of_failure(&output);
+        assert!(why.contains("authorization rejected"), "{line}: {why}");
+    }
+    output.status.success()
+}
+
+#[test]
+fn the_file_says_who_may_command_and_a_hangup_says_it_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    make_identity(home, "/operator", &home.join("keys/operator.ndncert"));
+    make_identity(home, "/other", &home.join("keys/other.ndncert"));
+    let file = home.join("namewire.toml");
+    let write = |text: &str| fs::write(&file, text).unwrap();
+    // What the file itself declares needs nobody's leave.
+    let declared = "[[route]]\nprefix = \"/declared\"\nface = \"udp4://127.0.0.1:7001\"\n\
+                    [[strategy]]\nprefix = \"/declared\"\nstrategy = \"multicast\"\n";
+    write(&format!(
+        "{declared}[trust]\npeer_credentials = false\n\
+         [[trust.authorize]]\ncertificate = \"keys/operator.ndncert\"\nprivileges = [\"faces\", \"rib\"]\n"
+    ));
+    let router = Router::run(home, &["--config", file.to_str().unwrap()]);
+    assert!(router.ask(&["route", "list"]).contains("/declared"));
+    assert!(router.ask(&["strategy", "list"]).contains("/declared"));
+    assert!(!passes(&router, home, "face create udp4://127.0.0.1:7002"), "credentials do not count");
+    assert!(!passes(&router, home, "--identity /other face create udp4://127.0.0.1:7002"));
+    assert!(passes(&router, home, "--identity /operator face create udp4://127.0.0.1:7002"));
+    assert!(passes(&router, home, "--identity /operator route add /signed udp4://127.0.0.1:7002"));
+    assert!(!passes(&router, home, "--identity /operator strategy set /x multicast"), "not among the privileges");
+    assert!(!router.ask(&["nfdc", "fib", "list"]).contains("/localhop/nfd"));
+
+    fs::write(home.join("rib.conf"), rules("/other", "/localhost/nfd/rib", "keys/other.ndncert")).unwrap();
+    fs::write(home.join("localhop.conf"), rules("/other", "/localhop/nfd/rib", "keys/other.ndncert")).unwrap();
+    write(&format!("{declared}[trust]\nlocalhost_rib = \"rib.conf\"\nlocalhop_rib = \"localhop.conf\"\n"));
+    let said = router.hang_up();
+    assert!(!said.contains("next start") && !said.contains("as it was"), "{said}");
+    assert!(passes(&router, home, "face create udp4://127.0.0.1:7003"), "credentials count again");
+    assert!(!passes(&router, home, "--identity /operator route add /by-operator udp4://127.0.0.1:7003"));
+    assert!(passes(&router, home, "--identity /other route add /by-other udp4://127.0.0.1:7003"));
+    assert!(router.ask(&["nfdc", "fib", "list"]).contains("/localhop/nfd"));
+
+    // Another certificate in the file that is named, although what names it is the same.
+    fs::copy(home.join("keys/operator.ndncert"), home.join("keys/other.ndncert")).unwrap();
+    fs::write(home.join("rib.conf"), rules("/operator", "/localhost/nfd/rib", "keys/other.ndncert")).unwrap();
+    router.hang_up();
+    assert!(passes(&router, home, "--identity /operator route add /by-operator udp4://127.0.0.1:7003"));
+    assert!(!passes(&router, home, "--identity /other route remove /by-other udp4://127.0.0.1:7003"));
+
+    fs::remove_file(home.join("keys/other.ndncert")).unwrap();
+    write("[trust]\nlocalhost_rib = \"rib.conf\"\n");
+    let said = router.hang_up();
+    assert!(said.contains("stays as it was") && said.contains("other.ndncert"), "{said}");
+    assert!(router.ask(&["route", "list"]).contains("/declared"), "nothing else was taken over either");
+    assert!(passes(&router, home, "--identity /operator route remove /by-operator udp4://127.0.0.1:7003"));
+    let check = namewire_of(home).args(["config", "check"]).arg(&file).output().unwrap();
+    assert!(text_of_failure(&check).contains("other.ndncert"), "a router would not take it");
+}
+
+#[test]
+fn an_nfd_conf_says_it_as_in_nfd() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    make_identity(home, "/operator", &home.join("keys/operator.ndncert"));
+    let (socket, port, file) = (home.join("nfd.sock"), free_port(), home.join("nfd.conf"));
+    let write = |privileges: &str| {
+        let text = format!(
+            "authorizations {{ authorize {{ certfile keys/operator.ndncert\n privileges {{ {privileges} }} }} }}\n\
+             face_system {{ unix {{ path {} }}\n tcp {{ port {port}\n enable_v6 no }}\n udp {{ mcast no\n listen no }} }}\n\
+             rib {{ localhost_security {{ {} }} }}\n",
+            socket.display(),
+            rules("/operator", "/localhost/nfd/rib", "keys/operator.ndncert"),
+        );
+        fs::write(&file, text).unwrap();
+    };
+    write("faces");
+    let router = Router::start(&socket, Command::new(crate::NAMEWIRE).args(["run", "--nfd-conf"]).arg(&file));
+    // A TCP connection has no credentials: only the section counts.
+    let over_tcp = |line: &str| {
+        let transport = format!("tcp://127.0.0.1:{port}");
+        let mut command = namewire_of(home);
+        let output = command.args(["--transport", &transport]).args(line.split_whitespace()).output().unwrap();
+        assert!(output.status.success() || text_of_failure(&output).contains("authorization rejected"), "{output:?}");
+        output.status.success()
+    };
+    assert!(!over_tcp("face create udp4://127.0.0.1:7002"));
+    assert!(over_tcp("--identity /operator face create udp4://127.0.0.1:7002"));
+    assert!(!over_tcp("--identity /operator strategy set /x multicast"));
+    // The rules of localhost_security decide alone, also about the router's own user.
+    assert!(passes(&router, home, "face create udp4://127.0.0.1:7003"));
+    assert!(!passes(&router, home, "route add /unsigned udp4://127.0.0.1:7003"));
+    assert!(passes(&router, home, "--identity /operator route add /signed udp4://127.0.0.1:7003"));
+
+    write("strategy-choice");
+    router.hang_up();
+    assert!(over_tcp("--identity /operator strategy set /x multicast"));
+    assert!(!over_tcp("--identity /operator face create udp4://127.0.0.1:7004"));
+}
