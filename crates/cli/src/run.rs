@@ -282,7 +282,7 @@ fn parse_route(text: &str) -> Result<(Prefix, Uri), String> {
 
 /// `PREFIX=NAME`. Both may hold `=`. A whole strategy name begins with a slash and no
 /// component of a prefix ends with `=`, so `=/` splits; else a short name follows the last
-/// `=` that is not its version's.
+/// `=` that is neither its version's nor its parameters'.
 fn parse_strategy_choice(text: &str) -> Result<(Prefix, StrategyName), String> {
     let (prefix, strategy) = text
         .split_once("=/")
@@ -292,16 +292,19 @@ fn parse_strategy_choice(text: &str) -> Result<(Prefix, StrategyName), String> {
     Ok((prefix.parse()?, strategy.parse()?))
 }
 
-/// `/a/v=1=best-route/v=5` splits before the short name `best-route`.
+/// `/a/v=1=asf/v=5/max-timeouts~1` splits before the short name `asf`.
 fn split_short_strategy(text: &str) -> Option<(&str, &str)> {
-    let head_end = match text.rsplit_once('/') {
-        // A trailing `/v=5` belongs to the strategy if its short name stands before it.
-        Some((head, tail)) if tail.starts_with("v=") && tail.matches('=').count() == 1 && head.contains('=') => {
-            head.len()
-        }
-        _ => text.len(),
-    };
-    let at = text[..head_end].rfind('=')?;
+    // What stands behind a `=` is of the strategy as far as it can be: parameters, and a version before them.
+    let is_parameter = |part: &str| part.contains('~') && !part.contains('=');
+    let is_version = |part: &str| part.starts_with("v=") && part.matches('=').count() == 1;
+    let mut head = text;
+    while let Some((front, _)) = head.rsplit_once('/').filter(|(front, part)| front.contains('=') && is_parameter(part))
+    {
+        head = front;
+    }
+    let version = head.rsplit_once('/').filter(|(front, part)| front.contains('=') && is_version(part));
+    head = version.map_or(head, |(front, _)| front);
+    let at = head.rfind('=')?;
     Some((&text[..at], &text[at + 1..]))
 }
 
@@ -494,6 +497,10 @@ mod tests {
         assert_eq!(split("/=best-route/v=5"), Ok(("/".into(), whole("best-route/v=5"))));
         assert_eq!(split("/a/v=1=best-route/v=5"), Ok(("/a/v=1".into(), whole("best-route/v=5"))));
         assert_eq!(split("/a/v=1=multicast"), Ok(("/a/v=1".into(), whole("multicast"))));
+        let parameters = "asf/v=5/max-timeouts~1/probing-interval~2000";
+        assert_eq!(split(&format!("/a/v=1={parameters}")), Ok(("/a/v=1".into(), whole(parameters))));
+        assert_eq!(split(&format!("/~a/b~c={parameters}")), Ok(("/~a/b~c".into(), whole(parameters))));
+        assert_eq!(split("/~a=multicast"), Ok(("/~a".into(), whole("multicast"))));
         assert_eq!(split("/a=/localhost/nfd/strategy/asf/v=5"), Ok(("/a".into(), whole("asf/v=5"))));
         assert!(split("/a").is_err());
         assert!(split("/a=").is_err());

@@ -89,6 +89,7 @@ impl Settings {
                 cs_admit: self.cs.admit,
                 cs_serve: self.cs.serve,
                 dead_nonce_capacity: tables.dead_nonces as usize,
+                measurement_capacity: tables.measurement_capacity,
                 unsolicited: match self.cs.unsolicited {
                     Unsolicited::DropAll => UnsolicitedPolicy::DropAll,
                     Unsolicited::AdmitLocal => UnsolicitedPolicy::AdmitLocal,
@@ -214,6 +215,19 @@ mod tests {
         assert_eq!(capacity("[cs]\ncapacity = \"1 MiB\""), (1 << 20, u64::MAX));
         assert_eq!(capacity("[cs]\ncapacity = \"1 MiB\"\npackets = 7"), (1 << 20, 7));
         assert_eq!(capacity("[cs]\npackets = 7"), (64 << 20, 7));
+    }
+
+    #[test]
+    fn tables_are_as_large_as_they_are_said_to_be() {
+        let text = "[tables]\npit_capacity = 11\nfib_capacity = 12\ndead_nonces = 13\nmeasurement_capacity = 14";
+        let config = from_toml(text).unwrap().router_config();
+        let engine = config.engine;
+        assert_eq!((engine.pit_capacity_entries, config.fib_capacity_entries), (11, 12));
+        assert_eq!((engine.dead_nonce_capacity, engine.measurement_capacity), (13, 14));
+        for beyond in ["measurement_capacity = 0", "measurement_capacity = 4194305"] {
+            let error = from_toml(&format!("[tables]\n{beyond}")).unwrap_err().to_string();
+            assert!(error.contains("line 2") && error.contains("not from 1 to 4194304"), "{error}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub use faces::{
     DEFAULT_LISTENERS, EthernetSection, FacesSection, MulticastSection, TcpSection, UdpSection, UnixSection,
     WebSocketSection,
 };
-use ranges::{busy_poll, dead_nonces, fib_capacity, max_lifetime, pit_capacity, workers};
+use ranges::{busy_poll, dead_nonces, fib_capacity, max_lifetime, measurement_capacity, pit_capacity, workers};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -88,6 +88,9 @@ pub struct TablesSection {
     /// Most entries of the dead nonce list.
     #[serde(deserialize_with = "dead_nonces")]
     pub dead_nonces: u32,
+    /// Most prefixes that strategies measure.
+    #[serde(deserialize_with = "measurement_capacity")]
+    pub measurement_capacity: u32,
     /// A ForwardingHint that names a prefix of one of these is removed here.
     pub regions: Vec<Prefix>,
 }
@@ -237,6 +240,7 @@ impl Default for TablesSection {
             interest_overflow: Octets(16 << 20),
             fib_capacity: 1_200_000,
             dead_nonces: 131_072,
+            measurement_capacity: 16_384,
             regions: Vec::new(),
         }
     }

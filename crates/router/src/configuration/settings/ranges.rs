@@ -44,6 +44,10 @@ pub(super) fn dead_nonces<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     within(deserializer, 1..=1 << 25)
 }
 
+pub(super) fn measurement_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, 1..=1 << 22)
+}
+
 pub(super) fn max_per_worker<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     within(deserializer, 1..=1 << 20)
 }
