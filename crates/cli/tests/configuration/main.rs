@@ -25,6 +25,7 @@ fn a_running_router_follows_its_file_as_a_difference() {
          [[route]]\nprefix = \"/stays\"\nface = \"udp://127.0.0.1:7001\"\n\
          [[route]]\nprefix = \"/goes\"\nface = \"udp4://127.0.0.1:7002\"\ncost = 5\n\
          [[strategy]]\nprefix = \"/goes\"\nstrategy = \"multicast\"\n\
+         [[strategy]]\nprefix = \"/measured\"\nstrategy = \"asf/v=5/max-timeouts~1\"\n\
          [[strategy]]\nprefix = \"/ndn/broadcast\"\nstrategy = \"best-route\"\n",
     );
     let router = Router::run(directory.path(), &["--config", file.to_str().unwrap()]);
@@ -33,6 +34,7 @@ fn a_running_router_follows_its_file_as_a_difference() {
     assert!(router.ask(&["face", "show", &kept.to_string()]).contains("1400"));
     let routes = router.ask(&["route", "list"]);
     assert!(routes.contains("/stays") && routes.contains("/goes"), "{routes}");
+    assert!(router.ask(&["strategy", "list"]).contains("asf/v=5/max-timeouts~1"));
     // What somebody makes by hand is nobody else's business.
     router.ask(&["route", "add", "/by-hand", "udp4://127.0.0.1:7003", "--cost", "9"]);
     let by_hand = router.face("udp4://127.0.0.1:7003").unwrap();

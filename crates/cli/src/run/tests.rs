@@ -1,0 +1,130 @@
+use super::*;
+use clap::Parser;
+use namewire_router::{CsPolicy, PageSize, TlsFiles};
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+fn parse(line: &str) -> Result<Args, clap::Error> {
+    Line::try_parse_from(line.split_whitespace()).map(|line| line.args)
+}
+
+#[test]
+fn nothing_needs_to_be_said() {
+    let args = parse("run").unwrap();
+    let settings = args.load().unwrap().settings;
+    assert_eq!(settings, Settings::default());
+    let udp = settings.udp_listeners();
+    assert_eq!(udp.addresses, ["0.0.0.0:6363".parse().unwrap(), "[::]:6363".parse().unwrap()]);
+    assert!(!udp.is_explicit);
+    assert_eq!(parse("run --no-tcp").unwrap().load().unwrap().settings.tcp_listeners().addresses, []);
+}
+
+#[test]
+fn everything_can_be_said() {
+    let args = parse(
+        "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
+         --workers 4 --pin 0,1,0,1 --busy-poll 50 --no-udp-offload --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
+         --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --cs-policy fifo --pages 2MiB \
+         --max-lifetime 60000 --seed 7 --quiet --state /tmp/state",
+    )
+    .unwrap();
+    let settings = args.load().unwrap().settings;
+    assert_eq!(settings.udp_listeners().addresses.len(), 2);
+    assert!(settings.udp_listeners().is_explicit);
+    assert_eq!((settings.face.len(), settings.route.len(), settings.router.workers), (2, 2, 4));
+    let config = settings.router_config();
+    assert_eq!((config.pin, config.busy_poll.as_micros(), config.udp_offload), (vec![0, 1, 0, 1], 50, false));
+    assert_eq!((config.engine.cs_policy, config.engine.pages), (CsPolicy::Fifo, PageSize::Huge2MiB));
+    assert_eq!(settings.route[1].prefix.to_string(), "/a/v=1");
+    assert_eq!((config.engine.cs_capacity_bytes, config.engine.max_lifetime_ms), (64 << 20, 60_000));
+    assert_eq!(settings.state.file, Some("/tmp/state".into()));
+    for bad in [
+        "--workers 0",
+        "--pin a",
+        "--busy-poll 1000001",
+        "--max-lifetime 0",
+        "--listen-udp 7001",
+        "--route /a",
+        "--no-udp --listen-udp 1.2.3.4:5",
+        "--face a",
+        "--cs-policy lfu",
+        "--pages 4MiB",
+        "--config a --nfd-conf b",
+    ] {
+        assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn links_are_off_until_asked_for() {
+    let links = |line: &str| {
+        let config = parse(line).unwrap().load().unwrap().settings.router_config();
+        (config.websocket, config.udp_multicast, config.ethernet)
+    };
+    let (websocket, multicast, ethernet) = links("run --interface eth0");
+    assert!(websocket.listeners.is_empty() && multicast.group4.is_none() && multicast.group6.is_none());
+    assert!(!ethernet.listen && ethernet.group.is_none());
+    let (websocket, multicast, ethernet) = links(
+        "run --listen-ws 127.0.0.1:9696 --listen-wss [::]:443 --tls-cert c.pem --tls-key k.pem --tls-trust t.pem \
+         --multicast --ethernet --interface eth*,10.0.0.0/8 --no-interface eth3",
+    );
+    let [plain, secure] = websocket.listeners.as_slice() else { panic!("{websocket:?}") };
+    assert_eq!((plain.address.port(), &plain.tls), (9696, &None));
+    let tls = TlsFiles { certificate: "c.pem".into(), key: "k.pem".into() };
+    assert_eq!((secure.address.port(), &secure.tls), (443, &Some(tls)));
+    assert_eq!(websocket.trusted_certificates, Some("t.pem".into()));
+    assert_eq!(multicast.group4.unwrap().to_string(), "224.0.23.170:56363");
+    assert_eq!(multicast.group6.unwrap().to_string(), "[ff02::1234]:56363");
+    assert_eq!(ethernet.group.unwrap().to_string(), "01:00:5e:00:17:aa");
+    assert!(ethernet.listen);
+    assert_eq!(multicast.interfaces, ethernet.interfaces);
+    assert!(multicast.interfaces.admits("eth0", None, &[]) && !multicast.interfaces.admits("eth3", None, &[]));
+    for bad in ["--listen-wss [::]:443", "--listen-ws 9696", "--tls-cert c.pem", "--interface a/b"] {
+        assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn options_override_the_file_and_add_to_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("namewire.toml");
+    std::fs::write(
+        &file,
+        "[router]\nworkers = 2\nbusy_poll = \"7 us\"\n[cs]\ncapacity = 1000\npackets = 3\n[faces.tcp]\nenabled = false\n\
+         [[face]]\nuri = \"udp://a\"\nmtu = 1000\n[[face]]\nuri = \"udp://b\"\n",
+    )
+    .unwrap();
+    let options = "--workers 3 --cs-capacity 2000 --listen-tcp 127.0.0.1:1 --face udp://a --route /=udp://b";
+    let args = parse(&format!("run --config {} {options}", file.display())).unwrap();
+    let settings = args.load().unwrap().settings;
+    assert_eq!((settings.router.workers, settings.router.busy_poll.to_string()), (3, "7 us".to_owned()));
+    assert_eq!(settings.cs_capacity(), (2000, u64::MAX));
+    assert!(settings.faces.tcp.enabled);
+    let faces: Vec<_> = settings.face.iter().map(|face| (face.uri.as_str(), face.mtu)).collect();
+    assert_eq!(faces, [("udp://b", None), ("udp://a", None)]);
+    assert_eq!(settings.route.len(), 1);
+    std::fs::write(&file, "[router]\nworker = 2").unwrap();
+    let failure = args.load().unwrap_err().to_string();
+    assert!(failure.contains("namewire.toml: line 2: unknown key \"worker\""), "{failure}");
+}
+
+#[test]
+fn strategy_choices_split_where_people_mean() {
+    let split = |text: &str| parse_strategy_choice(text).map(|(a, b)| (a.to_string(), b.to_string()));
+    let whole = |name: &str| format!("/localhost/nfd/strategy/{name}");
+    assert_eq!(split("/chat=multicast"), Ok(("/chat".into(), whole("multicast"))));
+    assert_eq!(split("/=best-route/v=5"), Ok(("/".into(), whole("best-route/v=5"))));
+    assert_eq!(split("/a/v=1=best-route/v=5"), Ok(("/a/v=1".into(), whole("best-route/v=5"))));
+    assert_eq!(split("/a/v=1=multicast"), Ok(("/a/v=1".into(), whole("multicast"))));
+    let parameters = "asf/v=5/max-timeouts~1/probing-interval~2000";
+    assert_eq!(split(&format!("/a/v=1={parameters}")), Ok(("/a/v=1".into(), whole(parameters))));
+    assert_eq!(split(&format!("/~a/b~c={parameters}")), Ok(("/~a/b~c".into(), whole(parameters))));
+    assert_eq!(split("/~a=multicast"), Ok(("/~a".into(), whole("multicast"))));
+    assert_eq!(split("/a=/localhost/nfd/strategy/asf/v=5"), Ok(("/a".into(), whole("asf/v=5"))));
+    assert!(split("/a").is_err());
+    assert!(split("/a=").is_err());
+}
