@@ -35,6 +35,7 @@ fn a_running_router_follows_its_file_as_a_difference() {
     let routes = router.ask(&["route", "list"]);
     assert!(routes.contains("/stays") && routes.contains("/goes"), "{routes}");
     assert!(router.ask(&["strategy", "list"]).contains("asf/v=5/max-timeouts~1"));
+    assert!(marks(&router, "udp4://127.0.0.1:7001"), "the default");
     // What somebody makes by hand is nobody else's business.
     router.ask(&["route", "add", "/by-hand", "udp4://127.0.0.1:7003", "--cost", "9"]);
     let by_hand = router.face("udp4://127.0.0.1:7003").unwrap();
@@ -78,6 +79,13 @@ fn a_running_router_follows_its_file_as_a_difference() {
     assert!(!routes.contains("/stays") && !routes.contains("/comes") && routes.contains("/by-hand"), "{routes}");
     assert_eq!(router.face("udp4://127.0.0.1:7001"), None);
     assert_eq!(router.face("udp4://127.0.0.1:7003"), Some(by_hand));
+}
+
+/// True if the face marks packets while its queue is long.
+fn marks(router: &Router, uri: &str) -> bool {
+    let face = router.face(uri).unwrap().to_string();
+    let shown: serde_json::Value = serde_json::from_str(&router.ask(&["face", "show", &face, "--json"])).unwrap();
+    shown["flags"].as_array().unwrap().iter().any(|flag| flag == "congestion-marking")
 }
 
 #[test]
@@ -220,6 +228,8 @@ fn an_nfd_conf_starts_a_router_with_its_listeners() {
     let warnings = router.wait_for(&["keep_alive_interval is ignored"]);
     assert!(warnings.contains("line 5: user is ignored"), "{warnings}");
     assert!(router.ask(&["cs", "info"]).contains("1000"));
+    router.ask(&["face", "create", "udp4://127.0.0.1:7001"]);
+    assert!(!marks(&router, "udp4://127.0.0.1:7001"), "enable_congestion_marking no");
     router.terminate();
 
     // Without a protocol's section, nothing listens and no face is made.
