@@ -81,6 +81,15 @@ fn a_running_router_follows_its_file_as_a_difference() {
     assert_eq!(router.face("udp4://127.0.0.1:7003"), Some(by_hand));
 }
 
+#[test]
+fn a_file_opens_websocket_listeners() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("namewire.toml");
+    fs::write(&file, "[faces.websocket]\nenabled = true\nlisten = [\"127.0.0.1:0\"]\n").unwrap();
+    let router = Router::run(directory.path(), &["--config", file.to_str().unwrap()]);
+    assert!(router.line.contains("ws://127.0.0.1:"), "{}", router.line);
+}
+
 /// True if the face marks packets while its queue is long.
 fn marks(router: &Router, uri: &str) -> bool {
     let face = router.face(uri).unwrap().to_string();
