@@ -2,7 +2,8 @@
 """House rules that a program can check. `tools/tidy.py --self-test` tests the checks.
 
 1. Documents: every relative link and every path in backticks exists; a backticked
-   `crate::item` or `Type::item` names something that is defined in the sources.
+   `crate::item` or `Type::item` names something that is defined in the sources;
+   a backticked `path/file.rs::name` names a test of that file.
 2. `unsafe` stands only in the files listed in ARCHITECTURE.md, and every file
    listed there has some.
 3. Crates use each other only along the arrows in ARROWS.
@@ -71,6 +72,9 @@ LOOKS_LIKE_ITEM = re.compile(r"^(?:[A-Za-z_][A-Za-z0-9_]*::)+([A-Za-z_][A-Za-z0-
 DEFINITION = r"\b(?:fn|struct|enum|trait|mod|const|static|type|union|macro_rules!)\s+{0}\b|^\s*{0}\s*(?:[,({{=]|$)|^\s*(?:pub(?:\([a-z]+\))?\s+)?{0}\s*:"
 # `module/verb` of the management protocol, which is no path.
 LOOKS_LIKE_COMMAND = re.compile(r"^(?:faces|fib|rib|cs|strategy-choice|status)/[a-z-]+$")
+# A test: the path of its file from the root, and its name.
+LOOKS_LIKE_TEST = re.compile(r"^((?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_.-]+\.rs)::([a-z0-9_]+)$")
+TEST = r"#\[(?:tokio::)?test[^\n]*\]\s*(?:#\[[^\n]*\]\s*|//[^\n]*\n\s*)*(?:async\s+)?fn\s+{0}\b"
 # Words of the protocol in the CamelCase of the specifications, and what documents quote from elsewhere.
 NOT_OURS = {"std", "core", "alloc", "tokio"}
 
@@ -94,6 +98,12 @@ def check_documents(root: Path, files: list[Path]) -> list[str]:
             if not (document.parent / path).exists():
                 problems.append(f"{here}: link to {target}, which does not exist")
         for quoted in BACKTICKED.findall(prose):
+            test = LOOKS_LIKE_TEST.match(quoted)
+            if test:
+                path, name = Path(test.group(1)), test.group(2)
+                if path not in file_set or not re.search(TEST.format(name), (root / path).read_text()):
+                    problems.append(f"{here}: names the test `{quoted}`, which does not exist")
+                continue
             if LOOKS_LIKE_PATH.match(quoted):
                 if not LOOKS_LIKE_COMMAND.match(quoted) and not names_a_path(quoted, here, file_set, directories, names):
                     problems.append(f"{here}: names `{quoted}`, which does not exist")
@@ -264,6 +274,14 @@ class Checks(unittest.TestCase):
 
     def test_dead_item(self):
         self.caught({"CONTRIBUTING.md": "the type `pit::Absent`"}, "Absent")
+
+    def test_dead_test(self):
+        tests = "#[test]\n#[ignore]\nfn works() {}\n\n#[tokio::test(start_paused = true)]\nasync fn waits() {}\nfn aid() {}\n"
+        change = {"crates/engine/tests/pit.rs": tests}
+        for name in ["works", "waits"]:
+            self.assertEqual(self.problems(change | {"docs/a.md": f"`crates/engine/tests/pit.rs::{name}`"}), [])
+        for absent in ["pit.rs::aid", "pit.rs::absent", "fib.rs::works"]:
+            self.caught(change | {"docs/a.md": f"`crates/engine/tests/{absent}`"}, absent)
 
     def test_unsafe_outside_the_list(self):
         self.caught({"crates/engine/src/fib.rs": "unsafe impl Send for X {}\n"}, "fib.rs", "unsafe")

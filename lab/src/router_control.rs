@@ -125,12 +125,14 @@ impl RouterControl {
         Ok(ForwarderStatus::decode(&self.dataset("status/general")?)?)
     }
 
-    /// All faces.
+    /// All faces but the forwarder's own.
     ///
     /// # Errors
     /// If no answer comes or it is malformed.
     pub fn faces(&mut self) -> anyhow::Result<Vec<FaceStatus>> {
-        Ok(decode_dataset(&self.dataset("faces/list")?)?)
+        let mut faces: Vec<FaceStatus> = decode_dataset(&self.dataset("faces/list")?)?;
+        faces.retain(|face| face.face_id >= FaceId::FIRST_DYNAMIC);
+        Ok(faces)
     }
 
     /// Fetches `/localhost/nfd/<dataset>`, all segments put together.

@@ -76,6 +76,20 @@ impl Global {
         self.identity.as_ref().map_or(Ok(Signer::digest()), key::signer)
     }
 
+    /// For commands that talk to no forwarder, sign nothing and print one form only. Whoever gives these
+    /// options means something else (`--socket`, most likely) and should not find out later.
+    fn refuse_options_of_tools(&self) -> Result<(), Failure> {
+        let given = [
+            (self.transport.is_some(), "--transport is for tools that talk to a router; see --socket"),
+            (self.identity.is_some(), "--identity is for tools that sign"),
+            (self.json, "--json is for tools that print what they learned from a router"),
+        ];
+        match given.iter().find(|(is_given, _)| *is_given) {
+            Some((_, why)) => Err(Failure::new(ExitCode::Usage, format!("this command does not take that option: {why}"))),
+            None => Ok(()),
+        }
+    }
+
     fn output(&self) -> Output {
         Output { json: self.json }
     }
@@ -162,9 +176,18 @@ fn link_arguments() -> Option<Vec<String>> {
 
 async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Run(args) => run::execute(*args).await,
-        Command::Nfd(args) => nfd::execute(args).await,
-        Command::Config(command) => config::execute(command),
+        Command::Run(args) => {
+            global.refuse_options_of_tools()?;
+            run::execute(*args).await
+        }
+        Command::Nfd(args) => {
+            global.refuse_options_of_tools()?;
+            nfd::execute(args).await
+        }
+        Command::Config(command) => {
+            global.refuse_options_of_tools()?;
+            config::execute(command)
+        }
         Command::Status => status::execute(global).await,
         Command::Face(command) => face::execute(global, command).await,
         Command::Route(command) => route::execute(global, command).await,

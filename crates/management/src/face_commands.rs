@@ -123,6 +123,7 @@ impl Management {
         out: &mut Vec<Effect>,
     ) -> FaceCommandResult {
         let face = parameters.face_id.unwrap_or(FaceId::INVALID);
+        check_not_reserved(face)?;
         let known = self.faces.get(face).ok_or_else(|| refusal(404, "Specified face does not exist"))?;
         let refused = refused_properties(known, &parameters);
         if refused != ControlParameters::default() {
@@ -161,11 +162,9 @@ impl Management {
     ) -> FaceCommandResult {
         let face = match parameters.face_id {
             None | Some(FaceId::INVALID) => return Err(invalid_parameters("FaceId must not be 0")),
-            Some(face) if face < FaceId::FIRST_DYNAMIC => {
-                return Err(refusal(403, format!("Face {face} belongs to the forwarder")));
-            }
             Some(face) => face,
         };
+        check_not_reserved(face)?;
         if self.faces.get(face).is_none() {
             return Ok(Some(ControlParameters { face_id: Some(face), ..Default::default() }));
         }
@@ -235,6 +234,14 @@ impl FaceCommandError {
 
 fn already_exists(face: &FaceProperties) -> ControlResponse {
     ControlResponse::new(409, "Face with remote URI already exists").with_body(face.to_create_body())
+}
+
+/// NFD lets a command destroy its internal face, after which nobody can command it: there is no use for that.
+fn check_not_reserved(face: FaceId) -> Result<(), Refusal> {
+    if face != FaceId::INVALID && face < FaceId::FIRST_DYNAMIC {
+        return Err(refusal(403, format!("Face {face} belongs to the forwarder")));
+    }
+    Ok(())
 }
 
 fn too_many_pending() -> Refusal {

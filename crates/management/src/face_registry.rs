@@ -5,11 +5,15 @@
 
 use namewire_packet::{
     FaceId,
-    nfd::{ControlParameters, FacePersistency, FaceScope, FaceStatus, FaceUri, LinkType},
+    nfd::{ControlParameters, FacePersistency, FaceScope, FaceStatus, FaceUri, LinkType, face_flags},
 };
 use std::collections::BTreeMap;
 
 use crate::environment::Environment;
+
+/// What NFD shows of its internal face, which is never congested: its defaults.
+const MARKING_INTERVAL_NS: u64 = 100_000_000;
+const MARKING_THRESHOLD_BYTES: u64 = 65_536;
 
 /// Properties of one face.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +134,49 @@ impl FaceRegistry {
         self.faces.values().find(is_it)
     }
 
+    /// The forwarder's own faces first, then those that were reported.
     pub(crate) fn dataset<'a>(&'a self, environment: &'a dyn Environment) -> impl Iterator<Item = FaceStatus> + 'a {
-        self.faces.values().map(|face| face.to_status(environment))
+        let own = RESERVED.iter().map(|(face, uri)| reserved(*face, uri).to_status(environment));
+        own.chain(self.faces.values().map(|face| face.to_status(environment)))
+    }
+}
+
+/// Faces that every forwarder has (forwarding.md §5). They stand in datasets, because tools look for them there;
+/// commands cannot change or destroy them, and no route leads to them.
+const RESERVED: [(FaceId, FaceUri); 3] = [
+    (FaceId::INTERNAL, FaceUri::Internal),
+    (FaceId::CONTENT_STORE, FaceUri::ContentStore),
+    (FaceId::NULL, FaceUri::Null),
+];
+
+/// A face of the forwarder itself, with the properties that NFD 24.07 shows.
+fn reserved(face: FaceId, uri: &FaceUri) -> FaceProperties {
+    // Only the internal face has a link service, which marks congestion in NFD and has local fields.
+    let is_internal = face == FaceId::INTERNAL;
+    FaceProperties {
+        face,
+        remote: uri.clone(),
+        local: uri.clone(),
+        scope: FaceScope::Local,
+        persistency: FacePersistency::Permanent,
+        link_type: LinkType::PointToPoint,
+        flags: if is_internal { face_flags::LOCAL_FIELDS } else { 0 },
+        base_congestion_marking_interval_ns: is_internal.then_some(MARKING_INTERVAL_NS),
+        default_congestion_threshold_bytes: is_internal.then_some(MARKING_THRESHOLD_BYTES),
+        mtu: Some(namewire_packet::MAX_PACKET_BYTES as u64),
+        credentials: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_faces_are_below_the_first_dynamic_one() {
+        for (face, uri) in RESERVED {
+            assert!(face != FaceId::INVALID && face < FaceId::FIRST_DYNAMIC);
+            assert!(uri.to_string().ends_with("://"));
+        }
     }
 }

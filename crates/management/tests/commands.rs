@@ -497,7 +497,14 @@ fn faces_are_destroyed() {
     assert_eq!(bench.answer(), ControlResponse::ok(for_face(UDP_FACE.0)));
     assert_eq!(bench.command("faces/destroy", &for_face(UDP_FACE.0)).code, 200, "200 also if it does not exist");
     assert_refused(&bench.command("faces/destroy", &for_face(0)), 400, "FaceId must not be 0");
-    assert_refused(&bench.command("faces/destroy", &for_face(1)), 403, "belongs to the forwarder");
+    for own in [1, 254, 255] {
+        assert_refused(&bench.command("faces/destroy", &for_face(own)), 403, "belongs to the forwarder");
+        let update = ControlParameters { face_persistency: Some(0), ..for_face(own) };
+        assert_refused(&bench.command("faces/update", &update), 403, "belongs to the forwarder");
+        let route = ControlParameters { face_id: Some(FaceId(own)), ..for_prefix("/a") };
+        assert_refused(&bench.command("rib/register", &route), 410, "Face not found");
+    }
+    assert!(matches!(bench.effects[..], [Effect::Reply { .. }]), "nothing was done to them");
     assert_refused(&bench.command("faces/destroy", &ControlParameters::default()), 400, "FaceId is required");
 }
 

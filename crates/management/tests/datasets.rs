@@ -7,8 +7,8 @@ use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf,
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, FaceEventKind, FaceEventNotification,
-        FaceQueryFilter, FaceScope, FaceStatus, FibEntry, ForwarderStatus, NextHopRecord, RibEntry, StrategyChoice,
-        decode_dataset,
+        FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, ForwarderStatus, LinkType, NextHopRecord,
+        RibEntry, StrategyChoice, decode_dataset, face_flags,
     },
 };
 use router_double::{Bench, LOCAL_FACE, REMOTE, UDP_FACE, for_prefix, name, signed_command, udp_face};
@@ -50,7 +50,9 @@ fn every_dataset_says_what_the_node_knows() {
     assert_eq!(shown, expected);
 
     let faces: Vec<FaceStatus> = decode_dataset(&bench.fetch("/localhost/nfd/faces/list")).expect("decodes");
-    assert_eq!(faces.iter().map(|face| face.face_id).collect::<Vec<_>>(), [LOCAL_FACE, UDP_FACE]);
+    let numbers = faces.iter().map(|face| face.face_id.0).collect::<Vec<_>>();
+    assert_eq!(numbers, [1, 254, 255, LOCAL_FACE.0, UDP_FACE.0], "the forwarder's own first");
+    let faces = &faces[3..];
     assert_eq!(
         (faces[1].uri.as_str(), faces[1].mtu, faces[1].expiration_period_ms),
         (REMOTE, Some(8800), Some(600_000))
@@ -108,14 +110,14 @@ fn queries_filter_and_bad_filters_are_answered_as_nacks() {
     };
     let local = FaceQueryFilter { face_scope: Some(FaceScope::Local), ..Default::default() };
     let faces: Vec<FaceStatus> = decode_dataset(&bench.fetch(&query(&local))).expect("decodes");
-    assert_eq!(faces.iter().map(|face| face.face_id).collect::<Vec<_>>(), [LOCAL_FACE]);
+    assert_eq!(faces.iter().map(|face| face.face_id.0).collect::<Vec<_>>(), [1, 254, 255, LOCAL_FACE.0]);
     let udp = FaceQueryFilter { uri_scheme: Some("udp4".into()), ..Default::default() };
     let faces: Vec<FaceStatus> = decode_dataset(&bench.fetch(&query(&udp))).expect("decodes");
     assert_eq!(faces.iter().map(|face| face.face_id).collect::<Vec<_>>(), [UDP_FACE]);
     let none = FaceQueryFilter { face_id: Some(FaceId(5)), ..Default::default() };
     assert_eq!(bench.fetch(&query(&none)), []);
     let all: Vec<FaceStatus> = decode_dataset(&bench.fetch("/localhost/nfd/faces/query")).expect("decodes");
-    assert_eq!(all.len(), 2);
+    assert_eq!(all.len(), 5);
 
     let long = FaceQueryFilter { uri: Some("x".repeat(600)), ..Default::default() };
     for bad in ["/localhost/nfd/faces/query/x".to_owned(), query(&long)] {
@@ -123,6 +125,26 @@ fn queries_filter_and_bad_filters_are_answered_as_nacks() {
         let data = Data::parse(bench.reply()).expect("Data");
         assert_eq!((data.content_type(), data.freshness_ms()), (3, 0));
         assert_eq!(ControlResponse::decode(data.content()), Ok(ControlResponse::new(400, "Malformed filter")));
+    }
+}
+
+/// As NFD 24.07 shows them: the internal face has a link service, the others have none.
+#[test]
+fn the_forwarder_s_own_faces_are_listed() {
+    let mut bench = Bench::new();
+    let faces: Vec<FaceStatus> = decode_dataset(&bench.fetch("/localhost/nfd/faces/list")).expect("decodes");
+    let expected = [
+        (1, "internal://", face_flags::LOCAL_FIELDS, Some(100_000_000), Some(65_536)),
+        (254, "contentstore://", 0, None, None),
+        (255, "null://", 0, None, None),
+    ];
+    for (face, (number, uri, flags, interval_ns, threshold_bytes)) in faces.iter().zip(expected) {
+        assert_eq!((face.face_id.0, face.uri.as_str(), face.local_uri.as_str()), (number, uri, uri));
+        assert_eq!((face.face_scope, face.face_persistency), (FaceScope::Local, FacePersistency::Permanent));
+        assert_eq!((face.link_type, face.flags, face.mtu), (LinkType::PointToPoint, flags, Some(8800)));
+        assert_eq!(face.base_congestion_marking_interval_ns, interval_ns);
+        assert_eq!(face.default_congestion_threshold_bytes, threshold_bytes);
+        assert_eq!(face.expiration_period_ms, None);
     }
 }
 

@@ -147,10 +147,12 @@ pub enum StartError {
         workers: usize,
     },
     /// A worker may not run on the processor it was given.
-    #[error("cannot run on processor {processor}: {source}")]
+    #[error("cannot run a worker on processor {processor}: {source}; this process may use {usable}")]
     Pin {
         /// Its number.
         processor: usize,
+        /// Those that there are for this process, as `0-3,8`.
+        usable: String,
         /// What the system said.
         source: io::Error,
     },

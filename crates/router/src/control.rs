@@ -153,6 +153,8 @@ impl Control {
         let now = self.node.times();
         match event {
             ToControl::Interest { incoming, pit_token, packet } => {
+                self.node.internal.n_out_interests += 1;
+                self.node.internal.n_out_bytes += packet.len() as u64;
                 self.management.on_interest(now, incoming, &packet, pit_token, &mut self.node, effects);
             }
             ToControl::RouteLearned { face, announcement } => {
@@ -194,6 +196,10 @@ impl Control {
                 self.management.on_face_down(now, face, effects);
             }
             ToControl::Answer { packet, nack } => {
+                let internal = &mut self.node.internal;
+                let count = if nack.is_some() { &mut internal.n_out_nacks } else { &mut internal.n_out_data };
+                *count += 1;
+                internal.n_out_bytes += packet.len() as u64;
                 self.management.on_answer(now, &packet, nack, &mut self.node, effects)
             }
             ToControl::CsErased { ticket, erased } => {
@@ -268,8 +274,12 @@ impl Control {
         for effect in effects {
             let mut more = Vec::new();
             match effect {
-                Effect::Reply { packet, pit_token } => self.send_from_internal(packet, pit_token),
-                Effect::Express { packet } => self.send_from_internal(packet, None),
+                Effect::Reply { packet, pit_token } => {
+                    self.send_from_internal(packet, pit_token, |internal| &mut internal.n_in_data);
+                }
+                Effect::Express { packet } => {
+                    self.send_from_internal(packet, None, |internal| &mut internal.n_in_interests);
+                }
                 Effect::Fib(changes) => {
                     let now_ns = self.node.shared.now_ns();
                     self.node.fib_writer.apply(&mut self.node.shared.fib(), now_ns, changes);
@@ -326,10 +336,19 @@ impl Control {
 
     /// A reply goes to the worker whose engine sent the Interest here, an Interest to the
     /// one that its name belongs to.
-    fn send_from_internal(&mut self, packet: Vec<u8>, pit_token: Option<PitToken>) {
+    /// `count` says which counter of the internal face it belongs to.
+    fn send_from_internal(
+        &mut self,
+        packet: Vec<u8>,
+        pit_token: Option<PitToken>,
+        count: fn(&mut FaceCounters) -> &mut u64,
+    ) {
         if pit_token.is_none() && self.operator.take(&packet) {
             return;
         }
+        let internal = &mut self.node.internal;
+        *count(internal) += 1;
+        internal.n_in_bytes += packet.len() as u64;
         let dispatcher = &self.node.shared.dispatcher;
         let (worker, round) = if dispatcher.workers() == 1 {
             (0, Round::default())

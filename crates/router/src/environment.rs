@@ -105,6 +105,8 @@ pub(crate) struct Node {
     pub(crate) close_counts: HashMap<&'static str, u64>,
     /// What workers dropped that belonged to no face.
     pub(crate) faceless: Vec<Arc<FaceCounters>>,
+    /// What went through the internal face: out to management, in from it.
+    pub(crate) internal: nfd::FaceCounters,
 }
 
 /// `bit` if it is set.
@@ -190,6 +192,9 @@ impl StrategyRegistry for Node {
 
 impl Environment for Node {
     fn face_counters(&self, face: FaceId) -> nfd::FaceCounters {
+        if face == FaceId::INTERNAL {
+            return self.internal;
+        }
         let Some(record) = self.faces.get(&face) else { return nfd::FaceCounters::default() };
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &record.counters;

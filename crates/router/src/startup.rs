@@ -22,9 +22,9 @@ use crate::{
 use namewire_engine::{Engine, dispatch::Dispatcher};
 use namewire_faces::{DriverConfig, FaceIdAllocator, LinkCounters, LinkPolicy, SocketDriver};
 use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
-use namewire_packet::nfd::FaceUri;
+use namewire_packet::nfd::{FaceCounters, FaceUri};
 use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
     collections::{HashMap, VecDeque},
     io,
@@ -205,6 +205,7 @@ impl Router {
             closing: VecDeque::new(),
             close_counts: HashMap::new(),
             faceless,
+            internal: FaceCounters::default(),
         };
         let (revision, revision_seen) = watch::channel(0);
         let warnings = node.start_links();
@@ -324,7 +325,8 @@ fn start_workers(
             }
         })?);
         let ended = || io::Error::other("the worker ended");
-        pinned.recv().map_err(|_| ended())?.map_err(|source| StartError::Pin { processor, source })?;
+        let refused = |source| StartError::Pin { processor, usable: usable_processors(), source };
+        pinned.recv().map_err(|_| ended())?.map_err(refused)?;
     }
     Ok((threads, senders, faceless))
 }
@@ -339,6 +341,37 @@ fn pin_to(processor: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &only)?)
 }
 
+/// The processors that a thread of this process may be given, as the kernel writes them: `0-3,8`.
+fn usable_processors() -> String {
+    // Asked of a thread that lets itself run anywhere: what this process was started with is
+    // narrower after `taskset`, and the kernel leaves out what is absent or not allowed here.
+    let anywhere = || {
+        let mut all = CpuSet::new();
+        (0..CpuSet::MAX_CPU).for_each(|processor| all.set(processor));
+        sched_setaffinity(None, &all)?;
+        sched_getaffinity(None)
+    };
+    match thread::spawn(anywhere).join() {
+        Ok(Ok(usable)) => ranges((0..CpuSet::MAX_CPU).filter(|&processor| usable.is_set(processor))),
+        _ => "unknown ones".to_owned(),
+    }
+}
+
+/// Ascending numbers as `0-3,8`.
+fn ranges(numbers: impl Iterator<Item = usize>) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let text = |&(first, last): &(usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
 /// What the control thread takes over. The order matters: control holds the senders
 /// whose end ends the workers, and the workers are waited for.
 struct Threads {
@@ -349,6 +382,13 @@ struct Threads {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_told_as_ranges() {
+        assert_eq!(ranges([0, 1, 2, 3, 8, 10, 11].into_iter()), "0-3,8,10-11");
+        assert_eq!(ranges([5].into_iter()), "5");
+        assert_eq!(ranges([].into_iter()), "");
+    }
 
     /// A RIB within its own limits did not fit into the FIB: it had room for prefixes of 120
     /// octets, the RIB for 268.

@@ -60,7 +60,9 @@ fn workers_run_where_they_are_told_to() {
     // The first worker runs by then.
     for absent in [rustix::thread::CpuSet::MAX_CPU - 1, usize::MAX] {
         let error = Router::start(config(vec![processor, absent])).err();
-        assert!(matches!(error, Some(StartError::Pin { processor, .. }) if processor == absent), "{error:?}");
+        let Some(StartError::Pin { processor: refused, usable, .. }) = error else { panic!("{error:?}") };
+        assert_eq!(refused, absent);
+        assert!(usable.starts_with(|first: char| first.is_ascii_digit()), "{usable}");
         assert!(worker_tasks().is_empty(), "a worker stayed");
     }
 }

@@ -226,8 +226,11 @@ impl Application {
         content
     }
 
+    /// All faces but the forwarder's own.
     pub(crate) fn faces(&mut self) -> Vec<FaceStatus> {
-        self.dataset("/faces/list")
+        let mut faces: Vec<FaceStatus> = self.dataset("/faces/list");
+        faces.retain(|face| face.face_id >= FaceId::FIRST_DYNAMIC);
+        faces
     }
 
     /// The face event of a number, waited for, or the latest; with its number.

@@ -110,7 +110,7 @@ fn three_routers_speak_to_a_group_in_fragments() {
     let mut consumer = hosts[0].application();
     let interest = consumer.interest(name("/unheard/x")).lifetime_ms(300).build();
     consumer.send(&interest);
-    eventually("it is counted", || hosts[1].application().drops("link.foreign_remote") > 0);
+    eventually("it is counted", || hosts[1].application().drops("link.foreign-remote") > 0);
     assert!(!hosts[1].has_face(&station(0)));
 }
 

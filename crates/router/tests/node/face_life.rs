@@ -133,7 +133,7 @@ fn a_closed_port_does_not_close_a_udp_face() {
     let (size, _) = peer.recv_from(&mut [0; 9000]).expect("the Interest sent when the port was open again");
     assert!(size > 0);
     assert!(operator.faces().iter().any(|status| Some(status.face_id) == face));
-    assert_eq!(operator.drops("link.send_failed"), 0, "what ICMP reports of one datagram is no fault of the next");
+    assert_eq!(operator.drops("link.send-failed"), 0, "what ICMP reports of one datagram is no fault of the next");
 }
 
 #[test]

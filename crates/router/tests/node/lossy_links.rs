@@ -180,9 +180,9 @@ fn twenty_megabytes_cross_a_line_of_three_routers_over_lossy_links() {
     // Four times in a row a frame or its Ack is lost, of one frame in 10,000. If it was the Ack, the
     // packet has arrived all the same.
     let mut sum = |counter: &str| operators.iter_mut().map(|operator| count(operator, counter)).sum::<u64>();
-    let (given_up, unfinished) = (sum("link.retransmissions_exhausted"), sum("link.reassembly_timeout"));
+    let (given_up, unfinished) = (sum("link.retransmissions-exhausted"), sum("link.reassembly-timeout"));
     assert!(given_up <= 50 && unfinished <= given_up, "{given_up} packets given up, {unfinished} unfinished");
-    assert_eq!((sum("link.reassembly_evicted"), sum("link.unacknowledged_evicted")), (0, 0));
+    assert_eq!((sum("link.reassembly-evicted"), sum("link.unacknowledged-evicted")), (0, 0));
     assert!(count(&mut operators[1], "reliability.acknowledged") > SEGMENTS as u64);
 }
 
@@ -214,6 +214,6 @@ fn a_tcp_link_is_reliable_when_both_ends_say_so() {
     is_over.store(true, Ordering::Relaxed);
     for operator in [&mut near_operator, &mut far_operator] {
         eventually("everything is acknowledged", || operator.drops("reliability.acknowledged") == 200);
-        assert_eq!(operator.drops("link.retransmissions_exhausted"), 0);
+        assert_eq!(operator.drops("link.retransmissions-exhausted"), 0);
     }
 }

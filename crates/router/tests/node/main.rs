@@ -4,6 +4,7 @@
 mod application;
 mod congestion_marks;
 mod cs_erase;
+mod drop_in;
 mod face_commands;
 mod face_life;
 mod floods;
