@@ -354,6 +354,53 @@ fn huge_pages_that_nobody_reserved_are_a_named_error() {
     }
 }
 
+/// Options that would have no effect, and a processor that is not there, end the start with a reason.
+#[test]
+fn what_a_router_cannot_have_is_refused_with_a_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nfd.sock");
+    for (options, code, reason) in [
+        (&["--json"][..], 2, "--json"),
+        (&["--transport", "unix:///elsewhere.sock"], 2, "see --socket"),
+        (&["--identity", "/alice"], 2, "--identity"),
+        (&["--pin", "999999"], 1, "cannot run a worker on processor 999999"),
+        (&["--pin", "999999"], 1, "this process may use 0"),
+    ] {
+        let mut run = Command::new(NAMEWIRE);
+        let run =
+            run.args(["run", "--no-udp", "--no-tcp"]).args(options).arg("--socket").arg(&socket).output().unwrap();
+        let message = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(code), "{message}");
+        assert!(message.contains(reason), "{message}");
+        assert!(!socket.exists());
+    }
+}
+
+#[test]
+fn a_taken_default_port_is_left_out_with_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nfd.sock");
+    // Taken by this test, or by another forwarder of the machine.
+    let _taken = std::net::UdpSocket::bind("0.0.0.0:6363");
+    let mut process = Command::new(NAMEWIRE)
+        .args(["run", "--no-tcp", "--socket"])
+        .arg(&socket)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut warning = String::new();
+    BufReader::new(process.stderr.take().unwrap()).read_line(&mut warning).unwrap();
+    assert!(warning.starts_with("namewire: not listening on udp4://0.0.0.0:6363: "), "{warning}");
+    let mut router = Router { process, socket, line: String::new() };
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !router.ask(&["status"]).status.success() {
+        assert!(Instant::now() < deadline, "the rest runs");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    router.stop();
+}
+
 /// Huge pages beyond those reserved before; given back on drop.
 struct Reserved(u64);
 

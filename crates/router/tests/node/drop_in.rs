@@ -103,7 +103,7 @@ fn replies_are_signed_and_datasets_versioned_and_segmented() {
     assert_eq!(data.name().last().and_then(|component| component.segment()), Some(0));
     assert_eq!(data.final_block_id(), data.name().last());
     let is_signed = |data: &Data<'_>| {
-        data.signature_info().signature_type() == signature_type::DIGEST_SHA256 && data.verify_digest()
+        data.signature_info().signature_type() == signature_type::DIGEST_SHA256 && data.verify_digest_sha256()
     };
     assert!(is_signed(&data) && data.freshness_ms() == 1000);
 
