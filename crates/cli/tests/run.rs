@@ -364,7 +364,7 @@ fn what_a_router_cannot_have_is_refused_with_a_reason() {
         (&["--transport", "unix:///elsewhere.sock"], 2, "see --socket"),
         (&["--identity", "/alice"], 2, "--identity"),
         (&["--pin", "999999"], 1, "cannot run a worker on processor 999999"),
-        (&["--pin", "999999"], 1, "this process may use 0"),
+        (&["--pin", "999999"], 1, "; this process may use "),
     ] {
         let mut run = Command::new(NAMEWIRE);
         let run =
