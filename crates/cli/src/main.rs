@@ -85,7 +85,9 @@ impl Global {
             (self.json, "--json is for tools that print what they learned from a router"),
         ];
         match given.iter().find(|(is_given, _)| *is_given) {
-            Some((_, why)) => Err(Failure::new(ExitCode::Usage, format!("this command does not take that option: {why}"))),
+            Some((_, why)) => {
+                Err(Failure::new(ExitCode::Usage, format!("this command does not take that option: {why}")))
+            }
             None => Ok(()),
         }
     }

@@ -16,6 +16,7 @@ use namewire_management::{Effect, Management, ManagementConfig, StrategyError};
 use namewire_packet::{
     FaceId, Name,
     lp::{LpHeaders, PitToken},
+    nfd::FaceCounters,
 };
 use namewire_tables::NameHashes;
 use std::{sync::Arc, time::Duration};
