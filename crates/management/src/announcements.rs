@@ -21,7 +21,7 @@ use crate::{
     effect::Effect,
     environment::Times,
     name_key::NameKey,
-    rib::{MAX_PREFIX_COMPONENTS, Rib, Route},
+    rib::{MAX_PREFIX_COMPONENTS, Rib, Route, deadline_ns},
     table_commands::check_prefix_length,
 };
 use namewire_packet::{
@@ -51,13 +51,12 @@ pub fn announced_route(
     lifetime_ms_max: u64,
 ) -> Option<Route> {
     let lifetime_ms = announcement.lifetime_ms(now.unix_ms).min(lifetime_ms_max);
-    let expires_at_ns = now.mono_ns.saturating_add(lifetime_ms.saturating_mul(1_000_000));
     (lifetime_ms > 0).then_some(Route {
         face,
         origin: origin::PREFIX_ANNOUNCEMENT,
         cost: ANNOUNCED_COST,
         flags: route_flags::CHILD_INHERIT,
-        expires_at_ns: Some(expires_at_ns),
+        expires_at_ns: deadline_ns(now.mono_ns, lifetime_ms),
     })
 }
 
@@ -196,14 +195,13 @@ impl Management {
         } else {
             self.publish_announcements(out);
         }
-        let expires_at_ns = route.expires_at_ns.unwrap_or(u64::MAX);
         Ok(ControlParameters {
             name: Some(prefix.to_buf()),
             face_id: Some(face),
             origin: Some(route.origin),
             cost: Some(route.cost),
             flags: Some(route.flags),
-            expiration_period_ms: Some(expires_at_ns.saturating_sub(now.mono_ns) / 1_000_000),
+            expiration_period_ms: route.expires_at_ns.map(|at_ns| at_ns.saturating_sub(now.mono_ns) / 1_000_000),
             ..Default::default()
         })
     }

@@ -85,6 +85,12 @@ impl Route {
     }
 }
 
+/// The monotonic instant `period_ms` from now; `None`, which is never, for a period that the clock does not reach.
+/// Clients that mean never say 2^63 − 1 ms (`time::milliseconds::max()` of ndn-cxx), and so does NLSR.
+pub(crate) fn deadline_ns(now_ns: u64, period_ms: u64) -> Option<u64> {
+    period_ms.checked_mul(1_000_000).and_then(|period_ns| now_ns.checked_add(period_ns))
+}
+
 /// Why a route was not taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RibFull {

@@ -10,7 +10,7 @@ use crate::{
     environment::{Environment, Times},
     fib_computation::NextHop,
     manual_next_hops::MAX_MANUAL_NEXT_HOPS,
-    rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, Route},
+    rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, Route, deadline_ns},
     strategy_choice::{MAX_STRATEGY_CHOICES, StrategyError},
 };
 use namewire_packet::{
@@ -33,8 +33,7 @@ impl Management {
         check_prefix_length(prefix.as_name(), "Route prefix cannot exceed 32 components")?;
         self.check_not_own(prefix.as_name())?;
         let face = self.existing_face(&parameters)?;
-        let expires_at_ns =
-            parameters.expiration_period_ms.map(|ms| now.mono_ns.saturating_add(ms.saturating_mul(1_000_000)));
+        let expires_at_ns = parameters.expiration_period_ms.and_then(|ms| deadline_ns(now.mono_ns, ms));
         let route = Route {
             face,
             origin: parameters.origin.unwrap_or(origin::APP),

@@ -91,6 +91,20 @@ fn an_application_announces_a_route_to_itself() {
     assert_eq!(published(&bench), None);
 }
 
+#[test]
+fn an_announcement_without_an_end_makes_a_route_without_one() {
+    let mut bench = Bench::new();
+    let answer = announce(&mut bench, announcing("/a", i64::MAX as u64));
+    assert_eq!((answer.code, answer.body.map(|body| body.expiration_period_ms)), (200, Some(None)));
+    assert_eq!(bench.management.next_deadline(), None);
+    let entries: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).unwrap();
+    assert_eq!(entries[0].routes[0].expiration_period_ms, None);
+    // What the network says ends all the same.
+    let mut bench = anybody();
+    learn(&mut bench, UDP_FACE, &announcing("/b", i64::MAX as u64));
+    assert_eq!(routes(&bench, "/b"), [(UDP_FACE, 129, 2048, 600_000)]);
+}
+
 /// NFD is silent; here every request gets a word (management.md §4).
 #[test]
 fn malformed_announcements_are_answered() {

@@ -7,7 +7,7 @@ use namewire_packet::{
     Data, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     digest::sha256,
     lp::{LpPacket, PitToken},
-    nfd::{ControlParameters, ControlResponse, FacePersistency},
+    nfd::{ControlParameters, ControlResponse, FacePersistency, RibEntry, decode_dataset},
     tlv,
 };
 use proptest::prelude::*;
@@ -110,6 +110,27 @@ fn register_takes_every_field_and_unregister_undoes_it() {
     let same = ControlParameters { face_id: Some(UDP_FACE), origin: Some(255), ..for_prefix("/example") };
     assert_eq!(bench.command("rib/unregister", &same), ControlResponse::ok(same));
     assert_eq!(bench.fib_changes(), [FibChange::Remove { name: name("/example") }]);
+}
+
+/// NLSR registers for 2^63 − 1 ms, which no dataset may show as a time left.
+#[test]
+fn a_period_that_the_clock_does_not_reach_is_never() {
+    let mut bench = Bench::new();
+    for (prefix, ms) in [("/a", i64::MAX as u64), ("/b", i64::MAX as u64 - 1000), ("/c", u64::MAX), ("/d", 1 << 60)] {
+        let parameters = ControlParameters { expiration_period_ms: Some(ms), ..for_prefix(prefix) };
+        let answer = bench.command("rib/register", &parameters);
+        assert_eq!((answer.code, answer.body.and_then(|body| body.expiration_period_ms)), (200, Some(ms)));
+    }
+    assert_eq!(bench.management.next_deadline(), None);
+    let shown: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).unwrap();
+    assert_eq!(shown.len(), 4);
+    assert!(shown.iter().all(|entry| entry.routes[0].expiration_period_ms.is_none()));
+    // A route that was to end does not any more.
+    let short = ControlParameters { expiration_period_ms: Some(500), ..for_prefix("/a") };
+    bench.command("rib/register", &short);
+    assert!(bench.management.next_deadline().is_some());
+    bench.command("rib/register", &ControlParameters { expiration_period_ms: Some(i64::MAX as u64), ..short });
+    assert_eq!(bench.management.next_deadline(), None);
 }
 
 #[test]
