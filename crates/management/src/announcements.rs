@@ -151,9 +151,12 @@ impl Management {
     /// Who may not announce is counted, and answered by nothing: nobody asked.
     pub fn learn_route(&mut self, now: Times, face: FaceId, announcement: &[u8], out: &mut Vec<Effect>) {
         let is_learned = self.try_learn(now, face, announcement, out);
-        let counter =
-            if is_learned { &mut self.counters.routes_learned } else { &mut self.counters.announcements_refused };
-        *counter += 1;
+        if is_learned {
+            self.counters.routes_learned += 1;
+            self.store.note_change();
+        } else {
+            self.counters.announcements_refused += 1;
+        }
     }
 
     fn try_learn(&mut self, now: Times, face: FaceId, announcement: &[u8], out: &mut Vec<Effect>) -> bool {
@@ -169,6 +172,7 @@ impl Management {
     pub fn forget_route(&mut self, face: FaceId, name: Name<'_>, out: &mut Vec<Effect>) {
         if let Some(prefix) = forget_announced(&mut self.rib, name, face) {
             self.counters.routes_forgotten += 1;
+            self.store.note_change();
             self.update_fib(vec![prefix.to_buf()], out);
         }
     }

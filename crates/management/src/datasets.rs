@@ -147,6 +147,7 @@ impl Management {
             Dataset::StatusDrops => {
                 let mut counters = environment.drop_counters();
                 counters.extend(self.authorizer.drop_counters());
+                counters.extend(self.counters.drop_counters());
                 encode_dataset(&counters)
             }
             Dataset::FacesList | Dataset::FacesQuery => {

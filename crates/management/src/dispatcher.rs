@@ -14,6 +14,7 @@ use crate::{
         gate::{Admission, Arrival},
     },
     command::{COMMAND_NAME_LEN, Refusal, Verb, malformed, read_parameters, refusal},
+    counters::ManagementCounters,
     cs_erasure::CsErasure,
     dataset_store::{DatasetLimits, DatasetStore, FRESHNESS_MS},
     datasets::Dataset,
@@ -61,45 +62,6 @@ pub struct ManagementConfig {
     pub trust: TrustConfig,
     /// The user whose peers may command as the router itself, if there is one.
     pub router_uid: Option<u32>,
-}
-
-/// What happened to requests, one counter per end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ManagementCounters {
-    /// Commands answered 200.
-    pub commands_ok: u64,
-    /// Commands and requests answered with another code.
-    pub refused: u64,
-    /// Dataset segments sent.
-    pub segments: u64,
-    /// Face event notifications sent.
-    pub events: u64,
-    /// Not answered: not an Interest.
-    pub not_an_interest: u64,
-    /// Not answered: not under `/localhost/nfd`.
-    pub foreign_prefix: u64,
-    /// Not answered: names a snapshot or event that is not kept, or not any more.
-    pub not_kept: u64,
-    /// Not answered: the answer would be larger than a packet.
-    pub reply_too_large: u64,
-    /// Routes that expired.
-    pub routes_expired: u64,
-    /// Commands to the routing daemon that it answered 200.
-    pub readvertised: u64,
-    /// Commands to the routing daemon that failed, or were not answered.
-    pub readvertise_failed: u64,
-    /// Prefixes not told to the routing daemon: too many.
-    pub readvertise_full: u64,
-    /// Data and Nacks for no Interest of this node.
-    pub unsolicited_answers: u64,
-    /// Routes that announcements from the network made or renewed.
-    pub routes_learned: u64,
-    /// Announcements from the network that made none: malformed, not valid, or of somebody who may not.
-    pub announcements_refused: u64,
-    /// Announcements that made a route but are not handed on: too large, or too many.
-    pub announcements_not_kept: u64,
-    /// Announced routes that ended because the next hop had no route itself.
-    pub routes_forgotten: u64,
 }
 
 /// Where an answer goes.

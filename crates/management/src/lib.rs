@@ -20,6 +20,7 @@
 pub mod announcements;
 mod authorization;
 mod command;
+mod counters;
 mod cs_erasure;
 mod dataset_store;
 mod datasets;
@@ -44,9 +45,10 @@ mod table_commands;
 pub mod trust_config;
 
 pub use authorization::Denial;
+pub use counters::ManagementCounters;
 pub use cs_erasure::MAX_ERASED;
 pub use dataset_store::DatasetLimits;
-pub use dispatcher::{Management, ManagementConfig, ManagementCounters};
+pub use dispatcher::{Management, ManagementConfig};
 pub use effect::{CreateFace, Effect, FaceCommandError, Ticket, UpdateFace};
 pub use environment::{Environment, Times};
 pub use face_registry::{FaceProperties, PeerCredentials};

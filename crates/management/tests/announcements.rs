@@ -8,7 +8,10 @@ use namewire_management::{
 };
 use namewire_packet::{
     DataBuilder, FaceId, InterestBuilder, Name, NameBuf, SignedInterestFields,
-    nfd::{ControlParameters, ControlResponse, RibEntry, decode_dataset, prefix_announcement::announce_with_digest},
+    nfd::{
+        ControlParameters, ControlResponse, DropCounter, RibEntry, decode_dataset,
+        prefix_announcement::announce_with_digest,
+    },
 };
 use router_double::{Bench, LOCAL_FACE, UDP_FACE, for_prefix, name};
 
@@ -103,6 +106,36 @@ fn an_announcement_without_an_end_makes_a_route_without_one() {
     let mut bench = anybody();
     learn(&mut bench, UDP_FACE, &announcing("/b", i64::MAX as u64));
     assert_eq!(routes(&bench, "/b"), [(UDP_FACE, 129, 2048, 600_000)]);
+}
+
+/// A snapshot of less than a second ago is shared only while it is true.
+#[test]
+fn datasets_show_at_once_what_was_learned_and_forgotten() {
+    let mut bench = anybody();
+    let shown = |bench: &mut Bench| {
+        let entries: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).unwrap();
+        entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&mut bench), []);
+    learn(&mut bench, UDP_FACE, &announcing("/a", 60_000));
+    assert_eq!(shown(&mut bench), [name("/a")]);
+    forget(&mut bench, UDP_FACE, "/a/1");
+    assert_eq!(shown(&mut bench), []);
+}
+
+#[test]
+fn drops_show_what_was_not_believed() {
+    let mut bench = Bench::new();
+    let management_drops = |bench: &mut Bench| {
+        let drops: Vec<DropCounter> = decode_dataset(&bench.fetch("/localhost/nfd/status/drops")).unwrap();
+        let own = drops.into_iter().filter(|drop| drop.reason.starts_with("management."));
+        own.map(|drop| (drop.reason, drop.count)).collect::<Vec<_>>()
+    };
+    assert_eq!(management_drops(&mut bench), []);
+    learn(&mut bench, UDP_FACE, &announcing("/a", 60_000));
+    learn(&mut bench, UDP_FACE, b"no Data");
+    bench.pass_ms(10_000); // another snapshot
+    assert_eq!(management_drops(&mut bench), [("management.announcement-refused".to_owned(), 2)]);
 }
 
 /// NFD is silent; here every request gets a word (management.md §4).
