@@ -230,7 +230,7 @@ impl Node {
 
     fn new_next_hop(&mut self, face: FaceId) {
         let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
-        self.engine.new_next_hop(self.now, &view, name("/A").as_name(), face, &mut self.out);
+        self.engine.new_next_hops(self.now, &view, &[(name("/A"), face)], &mut self.out);
         self.check_transmits(&[], &[], &[]);
         self.settle(&[]);
     }

@@ -167,15 +167,13 @@ impl Node {
     }
 
     /// Shows pending Interests their new next hops.
-    fn show_next_hops(&mut self, now_ns: u64, new_next_hops: Vec<NewNextHop>) -> Decided {
+    fn show_next_hops(&mut self, now_ns: u64, mut new_next_hops: Vec<NewNextHop>) -> Decided {
+        new_next_hops.sort_unstable();
         let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         let mut decided = Decided::default();
-        for (prefix, face) in new_next_hops {
-            for state in &mut self.workers {
-                let now = Instant(now_ns);
-                state.engine.new_next_hop(now, &view, prefix.as_name(), face, &mut state.output);
-                decided.collect(state, &[]);
-            }
+        for state in &mut self.workers {
+            state.engine.new_next_hops(Instant(now_ns), &view, &new_next_hops, &mut state.output);
+            decided.collect(state, &[]);
         }
         for worker in 0..self.workers.len() as u8 {
             decided.timers.extend(self.schedule_timer(worker, now_ns));

@@ -7,7 +7,7 @@ use crate::{
     incoming_interest::{delegations, next_hop_entry},
     strategy::{StrategyContext, Trigger},
 };
-use namewire_packet::{Interest, Name, interest::DEFAULT_LIFETIME_MS};
+use namewire_packet::{Interest, NameBuf, interest::DEFAULT_LIFETIME_MS};
 use namewire_tables::{FibEntry, PitId};
 
 /// Most timers served in one call, so that packets do not wait behind a mass expiry.
@@ -17,7 +17,7 @@ const TIMERS_PER_CALL: usize = 1024;
 /// can stand before what is due.
 const TIMER_VISITS_PER_CALL: u32 = 4096;
 
-/// Most Interests that one new next hop is shown: their octets stand in [`Output`]
+/// Most Interests that one scan for new next hops sends: their octets stand in [`Output`]
 /// all at once.
 const SENDS_PER_SCAN: usize = 1024;
 
@@ -55,11 +55,12 @@ impl Engine {
         }
     }
 
-    /// New next hop: a FIB entry for `prefix` has gained `face`. Pending Interests
-    /// that go by this entry (by name, or by ForwardingHint) are shown to their strategy,
-    /// on behalf of a downstream that may be served through `face`.
-    /// Cost: a walk over the PIT, and at most 1,024 Interests sent.
-    pub fn new_next_hop(&mut self, now: Instant, view: &View<'_>, prefix: Name<'_>, face: FaceId, out: &mut Output) {
+    /// New next hops: FIB entries have gained faces. Pending Interests that go by these entries
+    /// (by name, or by ForwardingHint) are shown to their strategy, on behalf of a downstream
+    /// that may be served through the face. `gained` is in ascending order.
+    /// Cost: one walk over the PIT, however many there are, and at most 1,024 Interests sent.
+    pub fn new_next_hops(&mut self, now: Instant, view: &View<'_>, gained: &[(NameBuf, FaceId)], out: &mut Output) {
+        debug_assert!(gained.is_sorted());
         self.begin(out);
         let mut pass = Pass { now, view: *view, out };
         let mut wire = std::mem::take(&mut self.interest_copy);
@@ -68,23 +69,28 @@ impl Engine {
         entries.extend(self.tables.pit_iter_ids().filter(|id| {
             let pit = self.tables.pit(*id);
             if !pit.state.by_hint {
-                return self.tables.group_name(pit.group()).starts_with(prefix.value());
+                return is_covered(gained, self.tables.group_name(pit.group()));
             }
             wire.clear();
             self.tables.pit_interest(*id, &mut wire);
             let interest = Interest::parse(&wire);
-            interest.is_ok_and(|interest| delegations(&interest).any(|name| prefix.is_prefix_of(&name)))
+            interest.is_ok_and(|interest| delegations(&interest).any(|name| is_covered(gained, name.value())))
         }));
         self.interest_copy = wire;
         for &entry in &entries {
-            let is_full = pass.out.transmits.len() >= SENDS_PER_SCAN;
+            let mut room = SENDS_PER_SCAN.saturating_sub(pass.out.transmits.len());
             self.with_strategy(&mut pass, entry, None, |strategy, context| {
-                if context.prefix() != Some(prefix.value()) || !context.choose_ingress_for(face) {
-                    return;
-                }
-                match is_full {
-                    true => context.count_drop(DropReason::NextHopScanFull),
-                    false => strategy.after_new_next_hop(context, face),
+                let Some(prefix) = context.prefix() else { return };
+                let from = gained.partition_point(|(name, _)| name.value() < prefix);
+                for (_, face) in gained[from..].iter().take_while(|(name, _)| name.value() == prefix) {
+                    if !context.choose_ingress_for(*face) {
+                        continue;
+                    }
+                    match room {
+                        0 => context.count_drop(DropReason::NextHopScanFull),
+                        _ => strategy.after_new_next_hop(context, *face),
+                    }
+                    room = room.saturating_sub(1);
                 }
             });
         }
@@ -153,5 +159,48 @@ impl Engine {
         if !is_answered {
             context.finish();
         }
+    }
+}
+
+/// True if one of the names, which are in ascending order, is a prefix of `name`.
+fn is_covered(sorted: &[(NameBuf, FaceId)], name: &[u8]) -> bool {
+    let mut reach = name;
+    loop {
+        // A prefix of `name` is no later than this one, and if it is not this one, a prefix of this one too.
+        let behind = sorted.partition_point(|(other, _)| other.value() <= reach);
+        let Some((last, _)) = behind.checked_sub(1).map(|place| &sorted[place]) else { return false };
+        let common = name.iter().zip(last.value()).take_while(|(a, b)| a == b).count();
+        if common == last.value().len() {
+            return true;
+        }
+        reach = &name[..common];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_that_cover_one_are_found() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut name = |longest: usize| {
+            let mut name = NameBuf::new();
+            for _ in 0..random.usize(1..=longest) {
+                name.push_generic(["a", "b", "bb"][random.usize(0..3)].as_bytes());
+            }
+            name
+        };
+        let mut covered = 0;
+        for round in 0..2000 {
+            let mut sorted: Vec<_> = (0..round % 20).map(|_| (name(4), FaceId(1))).collect();
+            sorted.sort_unstable();
+            let name = name(6);
+            let expected = sorted.iter().any(|(prefix, _)| prefix.as_name().is_prefix_of(&name.as_name()));
+            assert_eq!(is_covered(&sorted, name.value()), expected, "{name} {sorted:?}");
+            covered += usize::from(expected);
+        }
+        assert!((200..1800).contains(&covered), "{covered}");
+        assert!(is_covered(&[(NameBuf::new(), FaceId(1))], name(2).value()), "everything is under /");
     }
 }

@@ -282,9 +282,9 @@ impl World {
     fn change_faces_and_next_hops(&mut self) {
         let Node { engines, fib, strategies, faces, now, .. } = &mut self.node;
         let (engine, view) = (&mut engines[0], View { fib: fib.view(), strategies, faces });
-        let prefix = uri("/all");
+        let gained = [(uri("/all"), C), (uri("/all/of"), C)];
         without_allocation("a new next hop", || {
-            engine.new_next_hop(*now, &view, prefix.as_name(), C, &mut self.out);
+            engine.new_next_hops(*now, &view, &gained, &mut self.out);
         });
         without_allocation("faces removed", || engine.faces_removed(*now, &[A, L]));
     }

@@ -254,6 +254,23 @@ fn new_next_hop_sends_a_bounded_number() {
     assert_eq!(node.dropped(DropReason::NextHopScanFull), 76);
 }
 
+/// A routing daemon's next hops come by the thousand: one walk serves them all.
+#[test]
+fn new_next_hops_of_several_prefixes_are_shown_at_once() {
+    let mut node = Node::default();
+    node.route_with("/", &[], MULTICAST);
+    for (n, name) in ["/a/1", "/a/b/1", "/b", "/c/1", "/d"].into_iter().enumerate() {
+        node.receive(A, interest(name, n as u32));
+    }
+    for (prefix, faces) in [("/a", &[B][..]), ("/a/b", &[C]), ("/c", &[B, C])] {
+        node.route_with(prefix, faces, MULTICAST);
+    }
+    let gained = [("/a", B), ("/a/b", C), ("/c", B), ("/c", C), ("/x", B)].map(|(prefix, face)| (uri(prefix), face));
+    let sent = node.new_next_hops(&gained);
+    let expected = ["B Interest /a/1 #0", "C Interest /a/b/1 #1", "B Interest /c/1 #3", "C Interest /c/1 #3"];
+    assert!(sent.len() == 4 && expected.iter().all(|&one| sent.iter().any(|sent| *sent == one)), "{sent:?}");
+}
+
 #[test]
 fn removed_downstream_is_not_retried() {
     let mut node = Node::default();

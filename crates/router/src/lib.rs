@@ -27,6 +27,7 @@ mod environment;
 mod exit;
 mod face_creation;
 mod fib_writer;
+mod gained_next_hops;
 mod interfaces;
 pub mod link_config;
 mod link_faces;

@@ -8,6 +8,7 @@ use crate::{
     environment::{CsSettings, Node, unix_ms},
     exit::Exit,
     fib_writer::FibWriter,
+    gained_next_hops::GainedNextHops,
     link_faces::LinkFaces,
     listeners::{Listeners, SocketFile},
     mesh::{self, Bell},
@@ -300,6 +301,7 @@ fn start_workers(
             inbox,
             busy_poll: config.busy_poll,
             cs_erasures: CsErasureQueue::default(),
+            gained_next_hops: GainedNextHops::default(),
             exit: Exit {
                 index: index as u8,
                 now_ns: shared.now_ns(),

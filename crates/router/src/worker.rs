@@ -7,6 +7,7 @@
 use crate::{
     cs_erasure::CsErasureQueue,
     exit::Exit,
+    gained_next_hops::GainedNextHops,
     mesh::{Inbox, Record, Task},
     messages::{FaceChange, ToControl, ToWorker},
     shared::{Shared, TableReader, Tables, WorkerStatus},
@@ -44,6 +45,7 @@ pub(crate) struct Worker {
     /// How long to look for packets before sleeping.
     pub(crate) busy_poll: Duration,
     pub(crate) cs_erasures: CsErasureQueue,
+    pub(crate) gained_next_hops: GainedNextHops,
     pub(crate) exit: Exit,
 }
 
@@ -80,6 +82,7 @@ impl Worker {
             let had_records = self.decide_rings(&mut tables, &mut scratch);
             let pinned = tables.pin();
             self.run_timers(now_ns, &pinned, &mut scratch);
+            self.offer_next_hops(now_ns, &pinned, &mut scratch);
             drop(pinned);
             self.exit.outbox.publish();
             self.exit.driver.flush();
@@ -114,9 +117,10 @@ impl Worker {
         false
     }
 
-    /// When a timer of the engine or of the sockets has something to do.
+    /// When a timer of the engine or of the sockets has something to do, or Interests are to be shown next hops.
     fn next_deadline_ns(&self) -> Option<u64> {
-        let deadlines_ns = [self.engine.next_deadline().map(|at| at.0), self.exit.driver.next_deadline_ns()];
+        let engine_ns = self.engine.next_deadline().map(|at| at.0);
+        let deadlines_ns = [engine_ns, self.exit.driver.next_deadline_ns(), self.gained_next_hops.deadline_ns()];
         deadlines_ns.into_iter().flatten().min()
     }
 
@@ -264,7 +268,7 @@ impl Worker {
                 ToWorker::Packet { packet, pit_token, round } => {
                     self.decide_internal(packet, pit_token, round, tables, scratch);
                 }
-                ToWorker::NewNextHops(gained) => self.offer_next_hops(now_ns, &gained, tables, scratch),
+                ToWorker::NewNextHops(gained) => self.gained_next_hops.add(&gained),
                 ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
                 ToWorker::ConfigureCs { capacity_bytes, capacity_packets, admit, serve } => {
                     self.engine.configure_cs(capacity_bytes, capacity_packets, admit, serve);
@@ -327,19 +331,14 @@ impl Worker {
         decide(&mut self.engine, &mut self.exit, &tables.view(), &mut frames, output);
     }
 
-    fn offer_next_hops(
-        &mut self,
-        now_ns: u64,
-        gained: &[(namewire_packet::NameBuf, FaceId)],
-        tables: &mut TableReader,
-        scratch: &mut Scratch,
-    ) {
-        let tables = tables.pin();
-        for (prefix, face) in gained {
-            let view = tables.view();
-            self.engine.new_next_hop(Instant(now_ns), &view, prefix.as_name(), *face, &mut scratch.output);
-            self.exit.transmit_all(&self.engine, &view, &[], &scratch.output);
-        }
+    /// Shows pending Interests what next hops there are now, if it is time.
+    fn offer_next_hops(&mut self, now_ns: u64, tables: &Tables<'_>, scratch: &mut Scratch) {
+        let Some(gained) = self.gained_next_hops.take_due(now_ns) else { return };
+        let view = tables.view();
+        let began_ns = self.shared.now_ns();
+        self.engine.new_next_hops(Instant(now_ns), &view, &gained, &mut scratch.output);
+        self.exit.transmit_all(&self.engine, &view, &[], &scratch.output);
+        self.gained_next_hops.note_look(began_ns, self.shared.now_ns());
     }
 
     /// Passes on what happened to faces. A face that a datagram made is put into the

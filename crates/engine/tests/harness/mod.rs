@@ -306,8 +306,12 @@ impl Node {
     }
 
     pub fn new_next_hop(&mut self, prefix: &str, face: FaceId) -> Vec<Sent> {
+        self.new_next_hops(&[(uri(prefix), face)])
+    }
+
+    pub fn new_next_hops(&mut self, gained: &[(NameBuf, FaceId)]) -> Vec<Sent> {
         let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
-        self.engines[0].new_next_hop(self.now, &view, uri(prefix).as_name(), face, &mut self.out);
+        self.engines[0].new_next_hops(self.now, &view, gained, &mut self.out);
         read_out(&self.engines[0], &[], &self.out)
     }
 
