@@ -551,14 +551,22 @@ fn a_certificate_that_does_not_come() {
     let anchor = Identity::new("/ndn", None);
     let site = Identity::new("/ndn/site", Some(&anchor));
     let mut bench = Bench::with_trust(localhop_rules(&anchor));
-    for wait in 0..64 {
-        let before = bench.effects.len();
-        bench.send_from(UDP_FACE, &site.command("/localhop/nfd", "rib/register", &for_prefix(&format!("/{wait}"))));
+    let neighbours = [UDP_FACE, FaceId(331), FaceId(332), FaceId(333), FaceId(334)];
+    for face in &neighbours[1..] {
+        bench.add_face(FaceProperties { face: *face, ..router_double::udp_face() });
+    }
+    for (wait, face) in neighbours[..4].iter().flat_map(|face| [face; 16]).enumerate() {
+        bench.send_from(*face, &site.command("/localhop/nfd", "rib/register", &for_prefix(&format!("/{wait}"))));
         // One Interest serves all who wait for the same.
-        assert_eq!(bench.effects.len(), usize::from(wait == 0), "{before}");
+        assert_eq!(bench.effects.len(), usize::from(wait == 0), "{wait}");
+        // A neighbour has its share, and leaves the others theirs.
+        if wait == 15 {
+            let one_more = site.command("/localhop/nfd", "rib/register", &for_prefix("/more"));
+            assert_denied(&answer(&mut bench, UDP_FACE, &one_more), "too many commands wait");
+        }
     }
     let one_more = site.command("/localhop/nfd", "rib/register", &for_prefix("/more"));
-    assert_denied(&answer(&mut bench, UDP_FACE, &one_more), "too many commands wait");
+    assert_denied(&answer(&mut bench, neighbours[4], &one_more), "too many commands wait");
     assert_eq!(bench.management.next_deadline(), Some(bench.now.mono_ns + 2_000_000_000));
     bench.pass_ms(2000);
     bench.timers();

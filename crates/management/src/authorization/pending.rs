@@ -3,14 +3,18 @@
 //! Each asks for the certificate that its chain lacks, once; when it comes, the command
 //! is judged again from the start, and may lack the next one.
 //!
-//! Limits: [`MAX_PENDING`] commands, [`FETCH_LIFETIME_MS`] for each certificate, and as
-//! many certificates per command as a chain may have.
+//! Limits: [`MAX_PENDING`] commands, of these [`MAX_PENDING_OF_FACE`] from one face, so that
+//! no neighbour keeps the others out; [`FETCH_LIFETIME_MS`] for each certificate, and as many
+//! certificates per command as a chain may have.
 
 use super::validator::MAX_CHAIN;
 use namewire_packet::{FaceId, InterestBuilder, Name, NameBuf, lp::PitToken};
 
 /// Most commands that wait.
 pub(crate) const MAX_PENDING: usize = 64;
+
+/// Most of them from one face.
+pub(crate) const MAX_PENDING_OF_FACE: usize = 16;
 
 /// How long a certificate may take.
 pub(crate) const FETCH_LIFETIME_MS: u64 = 2000;
@@ -37,7 +41,8 @@ impl PendingCommands {
     /// Lets a command wait; `Some` is an Interest to express for it. The command comes
     /// back as an error if it cannot wait.
     pub(crate) fn add(&mut self, command: PendingCommand) -> Result<Option<Vec<u8>>, PendingCommand> {
-        if self.commands.len() >= MAX_PENDING || command.fetches > MAX_CHAIN {
+        let of_face = self.commands.iter().filter(|other| other.incoming == command.incoming).count();
+        if self.commands.len() >= MAX_PENDING || of_face >= MAX_PENDING_OF_FACE || command.fetches > MAX_CHAIN {
             return Err(command);
         }
         let is_asked_for = self.commands.iter().any(|other| other.certificate == command.certificate);
