@@ -96,6 +96,14 @@ impl Identity {
     }
 }
 
+/// A certificate of this identity by somebody who calls his key `issuer`.
+fn reissued(identity: &Identity, issuer: &str) -> Certificate {
+    let by = Signer::private_key(PrivateKey::generate_ecdsa().expect("random octets"), name(issuer));
+    let subject = &identity.certificate;
+    issue_certificate(&by, subject.key_name(), subject.spki(), Component::generic(b"ca"), 1, subject.validity())
+        .expect("issued")
+}
+
 fn digest_command(command: &str, parameters: &ControlParameters, fields: &SignedInterestFields) -> Vec<u8> {
     InterestBuilder::new(command_name(command, parameters)).nonce(Nonce([1, 2, 3, 4])).sign_digest(fields)
 }
@@ -576,6 +584,28 @@ fn a_certificate_that_does_not_come() {
         assert_denied(&router_double::answer_in(packet), "unknown signer /ndn/site/KEY/1");
     }
     assert_eq!(bench.management.next_deadline(), None);
+}
+
+/// Somebody answers, once, for a name that is not his, with a certificate that leads nowhere.
+#[test]
+fn a_forged_certificate_does_not_shut_its_owner_out() {
+    let anchor = Identity::new("/ndn", None);
+    let site = Identity::new("/ndn/site", Some(&anchor));
+    // The rules let a key of `/` sign this; there is no such certificate.
+    let forged = reissued(&Identity::new("/ndn/site", None), "/KEY/9");
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    let command = site.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+    bench.send_from(UDP_FACE, &command);
+    bench.send_from(FaceId(320), forged.wire());
+    let [Effect::Express { packet }] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
+    assert_eq!(Interest::parse(packet).expect("Interest").name(), name("/KEY/9").as_name());
+    bench.pass_ms(2000);
+    bench.timers();
+    assert_denied(&bench.answer(), "unknown signer /KEY/9");
+    // The owner tries again, and is heard.
+    bench.send_from(UDP_FACE, &command);
+    bench.send_from(FaceId(320), site.certificate.wire());
+    assert_eq!(bench.answer().code, 200);
 }
 
 #[test]

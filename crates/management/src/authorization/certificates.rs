@@ -56,6 +56,15 @@ impl Certificates {
         self.fetched.push_back(certificate);
     }
 
+    /// Drops the fetched certificates whose issuer's certificate is not to be had. Whoever
+    /// answers for a name once would otherwise shut its owner out for good, by a certificate
+    /// that leads nowhere.
+    pub(crate) fn forget_issued_by(&mut self, issuer: Name<'_>) {
+        self.fetched.retain(|certificate| {
+            !matches!(certificate.key_locator(), Some(namewire_packet::KeyLocator::Name(name)) if name == issuer)
+        });
+    }
+
     /// Drops the fetched certificates that a chain from this KeyLocator uses: one of
     /// them did not hold, and a right one may be had next time.
     pub(crate) fn forget_chain(&mut self, locator: Name<'_>) {

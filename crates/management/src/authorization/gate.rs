@@ -191,6 +191,7 @@ impl Management {
 
     fn refuse_pending(&mut self, command: &PendingCommand, out: &mut Vec<Effect>) {
         let Ok(interest) = Interest::parse(&command.interest) else { return };
+        self.authorizer.certificates.forget_issued_by(command.certificate.as_name());
         let reply_to = ReplyTo { name: interest.name().to_buf(), pit_token: command.pit_token };
         let denial = Denial::unknown_signer(command.certificate.as_name());
         let refusal = self.denied(&denial);
