@@ -236,8 +236,9 @@ impl Management {
             let refusal = self.denied(&denial);
             return self.refuse(&reply_to, &refusal, out);
         }
-        let module = name.get(2).map_or(&[][..], |component| component.value);
-        let verb = name.get(3).map_or(&[][..], |component| component.value);
+        // Of another type it is another name, which rules for `rib` do not catch.
+        let text = |at| name.get(at).filter(|one| one.type_number == types::GENERIC_COMPONENT).map(|one| one.value);
+        let (module, verb) = (text(2).unwrap_or_default(), text(3).unwrap_or_default());
         let found = Verb::find(module, verb);
         if (module, verb) == (b"rib", b"announce") {
             self.on_announce(now, incoming, prefix, interest, fetches, &reply_to, out);

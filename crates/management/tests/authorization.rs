@@ -646,6 +646,9 @@ fn relations_of_names_and_the_first_rule_that_catches() {
     assert_eq!(send(&ann, "rib/register").code, 200);
     assert_eq!(send(&joe, "rib/unregister").code, 200);
     assert_denied(&send(&ann, "rib/unregister"), "rule \"joe\" does not let /home/ann/KEY/1");
+    // Nor does a name that only looks the same, and that the first rule does not catch.
+    assert_eq!(send(&ann, "rib/32=unregister").code, 501);
+    assert_eq!(send(&ann, "32=rib/unregister").code, 400);
     // With rules for `rib`, credentials do not count there; elsewhere they do.
     let digest = digest_command("rib/register", &for_prefix("/x"), &fresh_fields());
     assert_denied(&answer(&mut bench, STRANGER, &digest), "rule \"all\"");
