@@ -46,6 +46,10 @@ use validator::{Failure, Signatory, check_validity, judge};
 /// The superuser.
 const ROOT_UID: u32 = 0;
 
+/// What the kernel says in place of users and groups that this user namespace does not have
+/// (`/proc/sys/kernel/overflowuid`): it may be anybody, also where the router has this number.
+const OVERFLOW_ID: u32 = 65_534;
+
 /// A part of management that privileges are given for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Module {
@@ -235,8 +239,8 @@ impl Authorizer {
         self.config.peer_credentials
             && face.credentials.as_ref().is_some_and(|peer| {
                 peer.uid == ROOT_UID
-                    || Some(peer.uid) == self.router_uid
-                    || self.config.allowed_gids.iter().any(|gid| peer.is_member_of(*gid))
+                    || peer.uid != OVERFLOW_ID && Some(peer.uid) == self.router_uid
+                    || self.config.allowed_gids.iter().any(|gid| *gid != OVERFLOW_ID && peer.is_member_of(*gid))
             })
     }
 

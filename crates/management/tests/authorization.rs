@@ -3,7 +3,7 @@
 mod router_double;
 
 use namewire_management::{
-    Effect, FaceProperties, FibChange, NextHop, PeerCredentials, TrustConfig,
+    Effect, FaceProperties, FibChange, ManagementConfig, NextHop, PeerCredentials, TrustConfig,
     name_regex::NameRegex,
     trust_config::{
         AnchorCertificate, Authorization, Checker, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Privileges,
@@ -213,6 +213,18 @@ fn the_router_s_user_root_and_allowed_groups_may_do_everything() {
     let mut bench = bench_with(off, user(0));
     let create = unsigned_command("faces/create", &privileged()[0].1);
     assert_denied(&answer(&mut bench, STRANGER, &create), "peer credentials do not count here");
+}
+
+/// In a user namespace everybody outside of it has this number.
+#[test]
+fn the_number_of_users_that_are_not_known_here_lets_nobody_in() {
+    let trust = TrustConfig { allowed_gids: vec![65_534], ..Default::default() };
+    let config = ManagementConfig { trust, router_uid: Some(65_534), ..Default::default() };
+    let mut bench = Bench::with_config(config);
+    let unknown = PeerCredentials { uid: 65_534, gid: 65_534, groups: vec![65_534], pid: 0 };
+    bench.add_face(application(STRANGER, Some(unknown)));
+    let create = unsigned_command("faces/create", &privileged()[0].1);
+    assert_denied(&answer(&mut bench, STRANGER, &create), "the peer (uid 65534, gid 65534)");
 }
 
 #[test]

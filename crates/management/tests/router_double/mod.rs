@@ -158,7 +158,7 @@ impl Bench {
         let mut router =
             Router { cs: CsInfo { capacity: 65536, flags: 3, ..Default::default() }, ..Default::default() };
         let mut effects = Vec::new();
-        let config = ManagementConfig { router_uid: Some(ROUTER_UID), ..config };
+        let config = ManagementConfig { router_uid: config.router_uid.or(Some(ROUTER_UID)), ..config };
         let mut management = Management::new(config, &mut router, &mut effects).expect("default strategies exist");
         let now = Times { mono_ns: 1_000_000_000, unix_ms: 1_800_000_000_000 };
         management.on_face_created(now, local_face(), &mut effects);
