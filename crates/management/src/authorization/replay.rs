@@ -7,7 +7,7 @@
 //!
 //! A command passes if its timestamp is at most [`GRACE_MS`] from the clock (or at most
 //! [`STEP_MS`] after the signer's latest: clients of NFD step their timestamps in a
-//! burst faster than the clock runs), later than the record's watermark, and its
+//! burst faster than the clock runs; never more than [`MAX_AHEAD_MS`]), later than the record's watermark, and its
 //! (timestamp, nonce) is not in the record. Without a nonce it must be later than all.
 //!
 //! Invariant: whatever a record has forgotten is at or before its watermark, so nothing
@@ -25,6 +25,9 @@ use std::{collections::BTreeSet, hash::Hash};
 pub(crate) const GRACE_MS: u64 = 120_000;
 /// How far a timestamp may be after the latest of its signer, wherever the clock is.
 pub(crate) const STEP_MS: u64 = 1000;
+/// How far a burst may run ahead of the clock. What a forgotten key has signed last is refused
+/// from all keys without a record: without this limit one could refuse them for good.
+pub(crate) const MAX_AHEAD_MS: u64 = 3_600_000;
 /// Commands remembered per signer.
 pub(crate) const MAX_NONCES: usize = 4096;
 /// Commands remembered over all signers.
@@ -120,8 +123,8 @@ impl ReplayGuard {
             return Err(Denial::Expired { age_ms, age_ms_max: GRACE_MS });
         }
         let known = self.records.get(sender);
-        let latest_allowed =
-            now.unix_ms.saturating_add(GRACE_MS).max(known.map_or(0, |known| known.latest_ms + STEP_MS));
+        let in_burst = known.map_or(0, |known| known.latest_ms + STEP_MS).min(now.unix_ms.saturating_add(MAX_AHEAD_MS));
+        let latest_allowed = now.unix_ms.saturating_add(GRACE_MS).max(in_burst);
         if time_ms > latest_allowed {
             let ahead_ms = time_ms - now.unix_ms;
             return Err(Denial::FromTheFuture { ahead_ms, ahead_ms_max: GRACE_MS });

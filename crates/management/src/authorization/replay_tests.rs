@@ -52,6 +52,19 @@ fn a_burst_may_step_ahead_of_the_clock() {
 }
 
 #[test]
+fn a_burst_runs_ahead_of_the_clock_for_an_hour_at_most() {
+    let mut guard = ReplayGuard::default();
+    let steps = (1..).map(|step| START_MS + step * STEP_MS);
+    let refused = steps.take(4000).find(|&time_ms| check(&mut guard, START_MS, &key(1), time_ms, 1).is_err());
+    assert_eq!(refused, Some(START_MS + MAX_AHEAD_MS + STEP_MS));
+    // So a clock that goes on lets every other key in again, whoever is forgotten.
+    let later_ms = START_MS + MAX_AHEAD_MS + 1;
+    for number in 2..=MAX_RECORDS + 1 {
+        assert_eq!(check(&mut guard, later_ms, &key(number), later_ms, 1), Ok(()), "{number}");
+    }
+}
+
+#[test]
 fn what_was_forgotten_does_not_pass_again() {
     let mut guard = ReplayGuard::default();
     for step in 0..MAX_NONCES as u64 + 100 {
