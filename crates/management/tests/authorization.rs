@@ -620,6 +620,34 @@ fn a_forged_certificate_does_not_shut_its_owner_out() {
     assert_eq!(bench.answer().code, 200);
 }
 
+/// A user of `/home/joe` signs with a KeyLocator that is no key's name but that of the identity above.
+#[test]
+fn who_signs_below_an_identity_is_not_that_identity() {
+    let anchor = Identity::new("/home", None);
+    let joe = Identity::new("/home/joe", Some(&anchor));
+    let guest = Identity::new("/home/joe/guest", Some(&anchor));
+    let mut trust = localhop_rules(&anchor);
+    let Some(RulesOrAny::Rules(rules)) = &mut trust.localhop_rib else { panic!("rules") };
+    rules.rules[0].checkers[0].key_locator = KeyLocatorRule::Relation(NameRelation::Equal, name("/home/joe"));
+    let mut bench = Bench::with_trust(trust);
+    let signed_as = |locator: &str| {
+        let mut command = name("/localhop/nfd/rib/register");
+        command.push_generic(&for_prefix("/x").to_wire());
+        InterestBuilder::new(command).nonce(Nonce([1, 2, 3, 4])).sign_with(
+            SHA256_ECDSA,
+            Some(&name(locator)),
+            &fresh_fields(),
+            |pieces| guest.signer.sign(pieces).expect("signed"),
+        )
+    };
+    assert_denied(&answer(&mut bench, UDP_FACE, &signed_as("/home/joe")), "unknown signer /home/joe");
+    assert_denied(&answer(&mut bench, UDP_FACE, &signed_as("/home/joe/guest/KEY/1")), "rule \"commands\"");
+    // The name of joe's key is asked for, and the guest's does not do for it.
+    bench.send_from(UDP_FACE, &joe.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
+    bench.send_from(FaceId(320), joe.certificate.wire());
+    assert_eq!(bench.answer().code, 200);
+}
+
 #[test]
 fn relations_of_names_and_the_first_rule_that_catches() {
     let joe = Identity::new("/home/joe", None);

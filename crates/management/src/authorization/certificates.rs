@@ -6,7 +6,7 @@
 
 use crate::trust_config::{AnchorCertificate, TrustAnchor};
 use namewire_packet::{Name, NameBuf};
-use namewire_security::Certificate;
+use namewire_security::{Certificate, certificate::KEY_COMPONENT};
 use std::{
     collections::{HashMap, VecDeque},
     path::{Path, PathBuf},
@@ -44,7 +44,10 @@ impl Certificates {
 
     /// A certificate from the network with this name, or of the key with this name.
     pub(crate) fn fetched(&self, locator: Name<'_>) -> Option<&Certificate> {
-        self.fetched.iter().find(|certificate| locator.is_prefix_of(&certificate.name()))
+        let key = key_name_in(locator);
+        let is_it =
+            |one: &&Certificate| locator.is_prefix_of(&one.name()) && key.is_some_and(|key| key == one.key_name());
+        self.fetched.iter().find(is_it)
     }
 
     /// Keeps a certificate from the network.
@@ -77,6 +80,14 @@ impl Certificates {
             }
         }
     }
+}
+
+/// The name of the key in a KeyLocator: in that of a certificate, of a key, or of a key and
+/// who certified it.
+pub(crate) fn key_name_in(locator: Name<'_>) -> Option<Name<'_>> {
+    let starts = [4, 2, 3].into_iter().filter_map(|suffix| locator.len().checked_sub(suffix));
+    let start = starts.into_iter().find(|&at| locator.get(at) == Some(KEY_COMPONENT))?;
+    Some(locator.prefix(start + 2))
 }
 
 /// The certificate, if it is of the key that a KeyLocator (the name of a key or of a

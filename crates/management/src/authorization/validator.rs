@@ -10,13 +10,13 @@
 //! Limit: [`MAX_CHAIN`] certificates from the packet to the anchor.
 
 use super::{
-    certificates::Certificates,
+    certificates::{Certificates, key_name_in},
     denial::{Denial, quoted},
     signed_packet::SignedPacket,
 };
 use crate::trust_config::{Checker, KeyLocatorRule, NameFilter, PacketKind, Rule, RulesOrAny, ValidatorConfig};
 use namewire_packet::{KeyLocator, Name, NameBuf};
-use namewire_security::{Certificate, certificate::identity_of};
+use namewire_security::Certificate;
 
 /// Most certificates from a packet to its trust anchor.
 pub(crate) const MAX_CHAIN: usize = 10;
@@ -78,7 +78,8 @@ impl Judge<'_> {
                 digest_signer = DIGEST_SIGNER.parse::<NameBuf>().expect("a name of the source is well-formed");
                 digest_signer.as_name()
             }
-            Some(KeyLocator::Name(name)) => name,
+            // Any other name would be judged as an identity, whosever key is found under it.
+            Some(KeyLocator::Name(name)) if key_name_in(name).is_some() => name,
             _ => return Err(Denial::UnknownSigner(packet.signer()).into()),
         };
         self.check_rules(kind, packet, signer)?;
@@ -136,7 +137,8 @@ fn accepts(checker: &Checker, packet: &SignedPacket<'_>, signer: Name<'_>) -> bo
     match &checker.key_locator {
         KeyLocatorRule::Any => true,
         KeyLocatorRule::Relation(relation, with) => {
-            relation.holds(with.as_name(), identity_of(signer).unwrap_or(signer))
+            let identity = key_name_in(signer).map_or(signer, |key| key.prefix(key.len() - 2)); // a digest has no key
+            relation.holds(with.as_name(), identity)
         }
         KeyLocatorRule::Regex(regex) => regex.is_match(signer),
         KeyLocatorRule::Hyper(rule) => {
