@@ -49,6 +49,8 @@ pub enum CloseReason {
     OversizeElement,
     /// The stream has octets that cannot start an element.
     MalformedElement,
+    /// A TCP connection does not begin with a packet of NDN.
+    ForeignProtocol,
     /// Nothing was received for the idle time-out.
     Idle,
     /// The network interface is no more.
@@ -62,6 +64,7 @@ impl std::fmt::Display for CloseReason {
             CloseReason::Io(kind) => write!(f, "socket failed: {kind}"),
             CloseReason::OversizeElement => f.write_str("element of more than 8800 octets"),
             CloseReason::MalformedElement => f.write_str("malformed element header"),
+            CloseReason::ForeignProtocol => f.write_str("not a packet of NDN at the start"),
             CloseReason::Idle => f.write_str("idle"),
             CloseReason::InterfaceGone => f.write_str("the network interface is no more"),
         }

@@ -3,7 +3,10 @@
 //! The stream is elements back to back; each is a bare Interest or Data or an LpPacket.
 //! An element that cannot complete within 8800 octets, or a header that can never be
 //! valid, closes the face, because the next boundary cannot be found (forwarding.md §5).
-//! A complete element of unknown type is only dropped.
+//! A complete element of unknown type is only dropped, unless a TCP connection begins with it:
+//! an HTTP request reads as elements of unknown types (`P`, length `O`), and so every web page
+//! could hide packets in what it lets a browser post to this machine's port, and speak as a
+//! local application.
 //!
 //! ```text
 //!   socket ─read─► arena: [ kept start | new octets ......... ]
@@ -21,7 +24,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use arrayvec::ArrayVec;
-use namewire_packet::{FaceId, MAX_PACKET_BYTES, tlv};
+use namewire_packet::{
+    FaceId, MAX_PACKET_BYTES,
+    tlv::{self, types},
+};
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::buffer_pool::BufferPool;
@@ -93,6 +99,8 @@ impl AsFd for StreamSocket {
 /// The stream half of a face.
 pub(crate) struct Stream {
     pub(crate) socket: StreamSocket,
+    /// Nothing was read yet from a TCP connection, so that it may be of another protocol.
+    may_be_foreign: bool,
     /// Octets read and not yet delivered, from `input_start`.
     input: Vec<u8>,
     input_start: usize,
@@ -141,6 +149,7 @@ struct Cut {
 impl Stream {
     pub(crate) fn new(socket: StreamSocket) -> Self {
         Stream {
+            may_be_foreign: matches!(socket, StreamSocket::Tcp(_)),
             socket,
             input: Vec::new(),
             input_start: 0,
@@ -183,6 +192,9 @@ impl Stream {
         };
         let filled = kept + read;
         let octets = &free[..filled];
+        if std::mem::take(&mut self.may_be_foreign) && !starts_packet(octets) {
+            return Turn::Closed(CloseReason::ForeignProtocol);
+        }
         let cut = cut_elements(face, link, now_ns, octets, base, out, max_packets);
         self.has_backlog = cut.batch_is_full;
         self.input_start = 0;
@@ -332,6 +344,12 @@ impl Stream {
 
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Whether a packet of NDN can begin like this. The types are one octet long.
+fn starts_packet(octets: &[u8]) -> bool {
+    let starts = [types::INTEREST, types::DATA, types::LP_PACKET];
+    octets.first().is_some_and(|&octet| starts.contains(&u32::from(octet)))
 }
 
 /// Cuts `octets` into elements and appends the packets in them, positioned as if

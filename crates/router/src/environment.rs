@@ -140,6 +140,7 @@ impl Node {
             CloseReason::Io(_) => "socket-failed",
             CloseReason::OversizeElement => "oversize-element",
             CloseReason::MalformedElement => "malformed-element",
+            CloseReason::ForeignProtocol => "foreign-protocol",
         };
         *self.close_counts.entry(name).or_default() += 1;
     }

@@ -334,6 +334,29 @@ fn tcp_faces_are_local_over_loopback_and_carry_packets() {
     assert_eq!(&octets[..], interest(2));
 }
 
+/// What a web page lets a browser send: its first line and its headers read as one element of
+/// unknown type, and a packet follows.
+#[test]
+fn an_http_request_carries_no_packets() {
+    let mut worker = Worker::new(DriverConfig::default());
+    let listener = tcp::listen(loopback()).unwrap();
+    listener.set_nonblocking(false).unwrap();
+    let mut browser = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    let info = tcp::face_info(&socket, Persistency::OnDemand).unwrap();
+    worker.driver.add_stream(A, StreamSocket::Tcp(socket), info).unwrap();
+    let (line, headers) = ("POST /", " HTTP/1.1\r\nHost: localhost:6363\r\n\r\n");
+    let head = format!("{line}{}{headers}", "x".repeat(2 + usize::from(b'O') - line.len() - headers.len()));
+    assert_eq!(namewire_packet::tlv::element_size(head.as_bytes()), Ok(Some(head.len())));
+    browser.write_all(&[head.as_bytes(), &interest(1)].concat()).unwrap();
+    let (mut packets, mut events) = (0, Vec::new());
+    while events.is_empty() && packets == 0 {
+        packets += worker.round().len();
+        events.extend(worker.driver.events());
+    }
+    assert_eq!((packets, events), (0, vec![FaceEvent::Closed { face: A, reason: CloseReason::ForeignProtocol }]));
+}
+
 #[test]
 fn a_permanent_stream_goes_down_and_comes_back() {
     let mut worker = Worker::new(DriverConfig::default());
