@@ -89,7 +89,11 @@ impl Source {
         if self.is_directory {
             let failed = |error: io::Error| AnchorFileError { path: self.path.clone(), why: error.to_string() };
             for entry in self.path.read_dir().map_err(failed)?.take(MAX_FILES) {
-                self.certificates.extend(read_certificate(&entry.map_err(failed)?.path()));
+                let path = entry.map_err(failed)?.path();
+                // To open a pipe would wait until somebody writes to it.
+                if path.is_file() {
+                    self.certificates.extend(read_certificate(&path));
+                }
             }
         } else {
             self.certificates.push(read_certificate(&self.path)?);

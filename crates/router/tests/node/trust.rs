@@ -304,6 +304,25 @@ fn anchors_in_files_are_read_at_the_start_and_again() {
     assert_eq!(register(&second), 200, "the old settings stay");
 }
 
+/// Whatever else lies in a directory of anchors does not keep the router from starting.
+#[test]
+fn a_directory_of_anchors_may_hold_other_things() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let anchor = Identity::new("/ndn", None);
+    fs::write(directory.path().join("ndn.cert"), STANDARD.encode(anchor.certificate.wire())).expect("written");
+    fs::write(directory.path().join("README"), "not a certificate").expect("written");
+    fs::create_dir(directory.path().join("old")).expect("made");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, directory.path().join("pipe"), rustix::fs::FileType::Fifo, mode, 0)
+        .expect("a pipe");
+    let trust = localhop(TrustAnchor::Directory { path: directory.path().to_owned(), refresh: None });
+    let (started, starting) = std::sync::mpsc::channel();
+    std::thread::spawn(move || drop(started.send(start_with(1, |config| config.trust = trust))));
+    let (router, _socket) = starting.recv_timeout(Duration::from_secs(10)).expect("it starts");
+    let remote = Remote::new(&router);
+    assert_eq!(remote.command(&anchor.command("/localhop/nfd/rib/register", &for_prefix("/far"))).code, 200);
+}
+
 #[test]
 fn a_burst_of_commands_passes_once() {
     let (router, _directory) = start(4);
