@@ -113,7 +113,10 @@ impl Management {
             fetches,
         };
         match self.announce_prefix(now, &arrival, out) {
-            Ok(Some(body)) => self.succeed(reply_to, body, out),
+            Ok(Some(body)) => {
+                self.succeed(reply_to, body, out);
+                self.keep_answer(now, prefix, incoming, reply_to, out);
+            }
             Ok(None) => {} // it comes again when a certificate is there
             Err(refusal) => self.refuse(reply_to, &refusal, out),
         }

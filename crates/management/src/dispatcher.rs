@@ -320,10 +320,7 @@ impl Management {
         match result {
             Ok(Some(body)) => {
                 self.succeed(reply_to, body, out);
-                if let (Prefix::Localhop, Some(Effect::Reply { packet, .. })) = (prefix, out.last()) {
-                    let answers = &mut self.authorizer.recent_answers;
-                    answers.add(interest.name(), incoming, packet.clone(), now.mono_ns);
-                }
+                self.keep_answer(now, prefix, incoming, reply_to, out);
             }
             Ok(None) => {} // the answer comes when the face command is done
             Err(refusal) => self.refuse(reply_to, &refusal, out),
@@ -420,6 +417,13 @@ impl Management {
         self.counters.commands_ok += 1;
         self.store.note_change();
         self.respond(to, &ControlResponse::ok(body), FRESHNESS_MS, out);
+    }
+
+    /// Keeps the answer just given, if it went to another host and may be lost on its way.
+    pub(crate) fn keep_answer(&mut self, now: Times, prefix: Prefix, face: FaceId, to: &ReplyTo, out: &[Effect]) {
+        if let (Prefix::Localhop, Some(Effect::Reply { packet, .. })) = (prefix, out.last()) {
+            self.authorizer.recent_answers.add(to.name.as_name(), face, packet.clone(), now.mono_ns);
+        }
     }
 
     pub(crate) fn refuse(&mut self, to: &ReplyTo, refusal: &ControlResponse, out: &mut Vec<Effect>) {

@@ -13,7 +13,7 @@ use namewire_packet::{
         prefix_announcement::announce_with_digest,
     },
 };
-use router_double::{Bench, LOCAL_FACE, UDP_FACE, for_prefix, name};
+use router_double::{Bench, LOCAL_FACE, UDP_FACE, for_prefix, fresh_fields, name};
 
 fn announcing(prefix: &str, expiration_ms: u64) -> Vec<u8> {
     announce_with_digest(name(prefix).as_name(), 1, expiration_ms)
@@ -139,6 +139,22 @@ fn drops_show_what_was_not_believed() {
 }
 
 /// NFD is silent; here every request gets a word (management.md §4).
+/// The answer is lost on the link, the neighbour sends the Interest again.
+#[test]
+fn a_neighbour_that_lost_the_answer_to_an_announcement_gets_it_again() {
+    let trust = TrustConfig { localhop_rib: Some(RulesOrAny::Any), ..believing() };
+    let mut bench = Bench::with_trust(trust);
+    let command = InterestBuilder::new(name("/localhop/nfd/rib/announce"))
+        .application_parameters(announce_with_digest(name("/a").as_name(), 1, 60_000))
+        .sign_digest(&fresh_fields());
+    let answers = [(); 2].map(|()| {
+        bench.send_from(UDP_FACE, &command);
+        bench.answer()
+    });
+    assert_eq!((answers[0].code, &answers[0]), (200, &answers[1]));
+    assert_eq!(bench.management.counters().commands_ok, 1, "it was answered twice, carried out once");
+}
+
 #[test]
 fn malformed_announcements_are_answered() {
     let mut bench = Bench::new();
