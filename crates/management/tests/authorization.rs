@@ -648,6 +648,16 @@ fn who_signs_below_an_identity_is_not_that_identity() {
     assert_eq!(bench.answer().code, 200);
 }
 
+/// Commands of the internal face are all allowed: no Interest of that face may be one.
+#[test]
+fn a_key_whose_name_is_a_command_is_not_asked_for() {
+    let mut bench = Bench::with_trust(localhop_rules(&Identity::new("/ndn", None)));
+    for own in ["/localhost/nfd/cs/config/x", "/localhop/nfd/rib/register/x"] {
+        let command = Identity::new(own, None).command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+        assert_denied(&answer(&mut bench, UDP_FACE, &command), &format!("unknown signer {own}/KEY/1"));
+    }
+}
+
 #[test]
 fn relations_of_names_and_the_first_rule_that_catches() {
     let joe = Identity::new("/home/joe", None);

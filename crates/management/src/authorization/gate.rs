@@ -16,7 +16,7 @@ use crate::{
     fib_computation::NextHop,
     trust_config::{AnchorCertificate, TrustConfig},
 };
-use namewire_packet::{Data, FaceId, Interest, lp::PitToken};
+use namewire_packet::{Data, FaceId, Interest, Name, lp::PitToken};
 use namewire_security::Certificate;
 use std::path::PathBuf;
 
@@ -115,6 +115,10 @@ impl Management {
                 }
                 denial
             }
+            // An Interest for it would be a command, from whom everything is allowed.
+            Err(Failure::CertificateMissing(certificate)) if self.is_own_name(certificate.as_name()) => {
+                Denial::unknown_signer(certificate.as_name())
+            }
             Err(Failure::CertificateMissing(certificate)) => {
                 let command = PendingCommand {
                     interest: arrival.interest.wire().to_vec(),
@@ -134,6 +138,11 @@ impl Management {
             }
         };
         Err(self.denied(&denial))
+    }
+
+    /// True for names that this management serves, or would with other settings.
+    fn is_own_name(&self, name: Name<'_>) -> bool {
+        [&self.prefix, &self.localhop_prefix].into_iter().any(|prefix| prefix.as_name().is_prefix_of(&name))
     }
 
     /// Counts a denial; its answer.
