@@ -523,6 +523,8 @@ fn an_announcement_travels_with_its_data() {
         (false, MAX_PACKET_BYTES, 300, 1, true),
         (false, MAX_PACKET_BYTES, 8000, 1, true),
         (false, MAX_PACKET_BYTES, 8500, 1, false),
+        (false, 1400, 900, 1, true),
+        (false, 1400, 1100, 1, false),
         (true, 1400, 300, 1, true),
         (true, 1400, 1300, 2, true),
         (true, 1400, 8000, 7, true),

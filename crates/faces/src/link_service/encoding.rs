@@ -29,9 +29,9 @@ impl LinkService {
     ) -> Result<(), LinkDrop> {
         let announcement = headers.announcement(packet);
         let packet = headers.packet(packet);
-        // The Data matters more: it goes alone if both do not fit into what a peer takes.
-        let announcement =
-            announcement.filter(|octets| octets.len() + packet.len() + HEADER_OCTETS_MAX <= MAX_PACKET_BYTES);
+        // The Data matters more: it goes alone if both do not fit into what the link or a peer takes.
+        let room = if self.options.fragmentation { MAX_PACKET_BYTES } else { self.options.mtu };
+        let announcement = announcement.filter(|octets| octets.len() + packet.len() + HEADER_OCTETS_MAX <= room);
         let mut headers = LpHeaders {
             announcement_bytes: announcement.map_or(0, |octets| octets.len() as u16),
             ..self.headers_to_send(headers)
