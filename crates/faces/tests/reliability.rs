@@ -217,6 +217,18 @@ fn without_reliability_nothing_is_acknowledged() {
 }
 
 #[test]
+fn what_has_no_room_for_the_fields_of_reliability_leaves_a_stream_without_them() {
+    let policy = LinkPolicy { reliability: true, ..LinkPolicy::default() };
+    let mut stream = LinkService::new(LinkOptions { policy, ..LinkOptions::default() });
+    let fits_alone = data(8790, 0);
+    assert_eq!(send(&mut stream, 0, &fits_alone), [fits_alone]);
+    assert_eq!(stream.retransmission_due_ns(), None);
+    let refused = stream.encode(0, &LpHeaders::default(), &data(8800, 0), |_, _| panic!("a frame"));
+    assert_eq!(refused, Err(LinkDrop::PacketTooLarge));
+    assert_eq!(numbers(&send(&mut stream, 0, &data(8700, 0))[0]), (0, 0));
+}
+
+#[test]
 fn turned_off_it_forgets_and_a_new_connection_begins_anew() {
     let mut link = reliable(0, 8800);
     send(&mut link, 0, &data(9, 0));

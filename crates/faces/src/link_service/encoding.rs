@@ -108,7 +108,11 @@ impl LinkService {
         let link = LinkFields { sequence: Some(0), tx_sequence: Some(0), prefix_announcement, ..LinkFields::default() };
         lp::write_headers(scratch, headers, &link, packet.len());
         if scratch.len() + packet.len() > options.mtu {
-            return self.encode_fragments(now_ns, (headers, announcement), packet, emit);
+            if options.fragmentation {
+                return self.encode_fragments(now_ns, (headers, announcement), packet, emit);
+            }
+            // A stream: better without protection than not at all.
+            return self.encode_plain(now_ns, (headers, announcement), packet, emit);
         }
         let link = LinkFields { sequence: Some(fragmenter.next_sequence()), tx_sequence: None, ..link };
         let number = reliability.begin_packet(1);
