@@ -229,6 +229,21 @@ fn what_has_no_room_for_the_fields_of_reliability_leaves_a_stream_without_them()
 }
 
 #[test]
+fn a_queue_may_be_long_because_of_what_is_sent_again() {
+    let mut link = reliable(0, 8800);
+    link.set_policy(LinkPolicy {
+        reliability: true,
+        congestion_marking: true,
+        marking_threshold_octets: 1500,
+        ..LinkPolicy::default()
+    });
+    send(&mut link, 0, &data(1000, 0));
+    assert!(!link.wants_queue_length(1000 * MS));
+    assert_eq!(pump(&mut link, 1000 * MS).len(), 1);
+    assert!(link.wants_queue_length(1000 * MS));
+}
+
+#[test]
 fn turned_off_it_forgets_and_a_new_connection_begins_anew() {
     let mut link = reliable(0, 8800);
     send(&mut link, 0, &data(9, 0));

@@ -161,6 +161,7 @@ impl LinkService {
         let memory = (&mut self.scratch, &mut self.counters);
         reliability.pump(now_ns, self.options.mtu, may_retransmit, memory, &mut count_and_emit);
         self.counters.out_octets += out_octets;
+        self.congestion.note_written(out_octets);
     }
 
     fn headers_to_send(&self, headers: &LpHeaders) -> LpHeaders {
