@@ -211,11 +211,11 @@ impl Environment for Node {
         }
     }
 
-    /// Time that an on-demand UDP face has left: workers publish when they last heard from a face.
+    /// Time that an on-demand UDP or Ethernet face has left: workers publish when they last heard from a face.
     fn face_expiration_ms(&self, face: FaceId) -> Option<u64> {
         let record = self.faces.get(&face)?;
-        let closes_when_idle =
-            record.info.persistency == Persistency::OnDemand && record.info.remote_uri.starts_with("udp");
+        let is_datagrams = ["udp", "ether"].iter().any(|scheme| record.info.remote_uri.starts_with(scheme));
+        let closes_when_idle = record.info.persistency == Persistency::OnDemand && is_datagrams;
         let silent_ns = self.shared.now_ns().saturating_sub(record.counters.last_received_ns.load(Ordering::Relaxed));
         let left = self.udp_idle_timeout.saturating_sub(Duration::from_nanos(silent_ns));
         closes_when_idle.then_some(left.as_millis() as u64)

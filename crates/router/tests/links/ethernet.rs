@@ -58,6 +58,9 @@ fn a_station_becomes_a_face_and_large_data_comes_in_fragments() {
     assert_eq!(on_demand.link_type, LinkType::PointToPoint);
     assert_eq!(on_demand.counters.n_in_interests, 50);
     assert_eq!(on_demand.counters.n_out_data, 50);
+    let left_ms = on_demand.expiration_period_ms.expect("it closes when idle");
+    assert!((1..=600_000).contains(&left_ms), "{left_ms} ms left of 600 s");
+    assert_eq!(near.face(&station(1)).expiration_period_ms, None, "persistent");
     for host in [&near, &far] {
         let channels: Vec<ChannelStatus> = host.application().dataset("/faces/channels");
         assert!(channels.iter().any(|channel| channel.local_uri == "dev://eth0"));
