@@ -205,8 +205,10 @@ impl SocketDriver {
         self.take_face(face).is_some()
     }
 
-    /// Changes the largest frame that the face sends, in octets. False if there is no such face.
+    /// Changes the largest frame that the face sends, in octets; an Ethernet face has no more than
+    /// its interface. False if there is no such face.
     pub fn set_mtu(&mut self, face: FaceId, mtu: usize) -> bool {
+        let mtu = self.mtu_of_link(face).map_or(mtu, |link_mtu| mtu.min(link_mtu));
         self.change(face, |face| {
             face.info.mtu = mtu.min(MAX_PACKET_BYTES);
             face.link.set_mtu(mtu);

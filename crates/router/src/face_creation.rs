@@ -329,7 +329,8 @@ impl Node {
             return Err(refusal(404, "Specified face does not exist"));
         };
         let persistency = update.persistency.map(to_persistency);
-        let mtu = update.mtu.map(|mtu| mtu.min(MAX_PACKET_BYTES as u64) as usize);
+        let mtu_max = self.links.mtu_of(&record.info.local_uri).unwrap_or(MAX_PACKET_BYTES).min(MAX_PACKET_BYTES);
+        let mtu = update.mtu.map(|mtu| mtu.min(mtu_max as u64) as usize);
         let sets_local_fields = update.mask & face_flags::LOCAL_FIELDS != 0;
         let local_fields = sets_local_fields.then_some(update.flags & face_flags::LOCAL_FIELDS != 0);
         record.info.persistency = persistency.unwrap_or(record.info.persistency);

@@ -84,6 +84,8 @@ struct Link {
     worker: u8,
     name: String,
     mtu: usize,
+    /// Unknown stations become faces.
+    listens: bool,
 }
 
 impl LinkFaces {
@@ -102,6 +104,11 @@ impl LinkFaces {
     /// As management lists channels.
     pub(crate) fn channels(&self) -> impl Iterator<Item = FaceUri> + '_ {
         self.links.values().map(|link| FaceUri::Dev(link.name.clone()))
+    }
+
+    /// The MTU of the interface that is the local end of an Ethernet face.
+    pub(crate) fn mtu_of(&self, local_uri: &str) -> Option<usize> {
+        self.links.values().find(|link| face_uri::dev(&link.name) == local_uri).map(|link| link.mtu)
     }
 
     /// The face is gone, or was never made.
@@ -140,17 +147,17 @@ impl LinkFaces {
                 wanted.insert(Group::Udp6, made_for(Some(local), self.udp.ad_hoc));
             }
         }
-        if self.ethernet.group.is_some() && self.admits_ethernet(interface) {
+        if self.ethernet.group.is_some() && admits_ethernet(&self.ethernet, interface) {
             wanted.insert(Group::Ethernet, made_for(None, self.ethernet.ad_hoc));
         }
         wanted
     }
+}
 
-    fn admits_ethernet(&self, interface: &Interface) -> bool {
-        interface.is_up
-            && interface.ethernet.is_some()
-            && self.ethernet.interfaces.admits(&interface.name, interface.ethernet, &interface.addresses)
-    }
+fn admits_ethernet(config: &EthernetConfig, interface: &Interface) -> bool {
+    interface.is_up
+        && interface.ethernet.is_some()
+        && config.interfaces.admits(&interface.name, interface.ethernet, &interface.addresses)
 }
 
 impl Node {
@@ -213,7 +220,7 @@ impl Node {
         let changed = self.follow_links(interfaces);
         let mut problems = Vec::new();
         for interface in interfaces.values() {
-            if self.links.ethernet.listen && self.links.admits_ethernet(interface) {
+            if self.links.ethernet.listen && admits_ethernet(&self.links.ethernet, interface) {
                 let opened = self.open_link(interface).map(drop);
                 self.note(opened, &face_uri::dev(&interface.name), &mut problems);
             }
@@ -247,6 +254,11 @@ impl Node {
                 worker.send(ToWorker::SetLinkMtu { interface: index, mtu: interface.mtu });
                 let before = std::mem::replace(&mut link.mtu, interface.mtu);
                 changed.push((face_uri::dev(&link.name), before, interface.mtu));
+            }
+            let listens = self.links.ethernet.listen && admits_ethernet(&self.links.ethernet, interface);
+            if listens != link.listens {
+                worker.send(ToWorker::SetLinkListens { interface: index, listens });
+                link.listens = listens;
             }
             true
         });
@@ -314,9 +326,9 @@ impl Node {
         }
         let socket = ethernet::open(interface.index, &interface.name, interface.mtu)?;
         let worker = self.choose_worker();
-        let listens = self.links.ethernet.listen && self.links.admits_ethernet(interface);
+        let listens = self.links.ethernet.listen && admits_ethernet(&self.links.ethernet, interface);
         self.worker(worker).send(ToWorker::AddLink { interface: interface.index, socket, listens });
-        let link = Link { worker, name: interface.name.clone(), mtu: interface.mtu };
+        let link = Link { worker, name: interface.name.clone(), mtu: interface.mtu, listens };
         self.links.links.insert(interface.index, link);
         Ok(worker)
     }

@@ -51,6 +51,8 @@ pub(crate) enum ToWorker {
     RemoveLink { interface: u32 },
     /// A network interface has another MTU.
     SetLinkMtu { interface: u32, mtu: usize },
+    /// Unknown stations of a network interface get faces from now on, or do not.
+    SetLinkListens { interface: u32, listens: bool },
     /// Give a permanent stream face its new connection.
     Reconnect { face: FaceId, socket: StreamSocket },
     /// Close a face of this worker.

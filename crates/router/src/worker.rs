@@ -247,6 +247,9 @@ impl Worker {
                 }
                 ToWorker::RemoveLink { interface } => self.exit.driver.remove_link(interface),
                 ToWorker::SetLinkMtu { interface, mtu } => self.exit.driver.set_link_mtu(interface, mtu),
+                ToWorker::SetLinkListens { interface, listens } => {
+                    self.exit.driver.set_link_listens(interface, listens);
+                }
                 ToWorker::Reconnect { face, socket } => {
                     match self.exit.driver.reconnect(face, socket) {
                         // Destroyed meanwhile: the connection closes with the socket.

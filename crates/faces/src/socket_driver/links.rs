@@ -71,6 +71,13 @@ impl SocketDriver {
         }
     }
 
+    /// From now on, unknown stations of the interface become on-demand faces, or do not.
+    pub fn set_link_listens(&mut self, interface: u32, listens: bool) {
+        if let Some((_, link)) = self.link(interface) {
+            link.listens = listens;
+        }
+    }
+
     /// Makes an Ethernet face to a station or a group of an interface that was added before.
     /// Returns its facts. `mtu` is at most that of the interface, which is the default.
     pub fn add_ethernet_face(
@@ -130,6 +137,8 @@ impl SocketDriver {
     ) -> Option<FaceId> {
         let Peers::Link(link) = &self.datagram_sockets.get(index)?.as_ref()?.peers else { return None };
         let face = match (self.batch.addressee(message), remote) {
+            // No station has such an address: a face to it would send to all of a group.
+            (_, Remote::Ethernet(sender)) if sender.address.is_multicast() => None,
             (Addressee::Us, Remote::Ethernet(station)) => match self.remotes.get(&(index, remote)) {
                 Some(face) => Some(*face),
                 None if link.listens => {
@@ -145,6 +154,15 @@ impl SocketDriver {
         face.or_else(|| self.refuse_datagram(octets, LinkDrop::ForeignRemote))
     }
 
+    /// Largest frame that the interface of an Ethernet face takes, in octets.
+    pub(super) fn mtu_of_link(&self, face: FaceId) -> Option<usize> {
+        let Channel::Datagram { socket, .. } = &self.faces.get(&face)?.channel else { return None };
+        match &self.datagram_sockets.get(*socket)?.as_ref()?.peers {
+            Peers::Link(link) => Some(link.mtu),
+            _ => None,
+        }
+    }
+
     fn link(&mut self, interface: u32) -> Option<(usize, &mut LinkPeers)> {
         self.datagram_sockets.iter_mut().enumerate().find_map(|(index, socket)| match &mut socket.as_mut()?.peers {
             Peers::Link(link) if link.interface == interface => Some((index, link)),
@@ -155,5 +173,61 @@ impl SocketDriver {
     fn faces_of_socket(&self, index: usize) -> Vec<FaceId> {
         let is_of = |channel: &Channel| matches!(channel, Channel::Datagram { socket, .. } if *socket == index);
         self.faces.iter().filter(|(_, face)| is_of(&face.channel)).map(|(id, _)| *id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DriverConfig;
+    use std::net::UdpSocket;
+
+    const INTERFACE: u32 = 7;
+    const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+    const IDLE: [u8; 2] = [100, 0];
+
+    /// A driver with an interface, whose socket is none of Ethernet: that would need a privilege.
+    fn driver(listens: bool) -> SocketDriver {
+        let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap().into();
+        let link = LinkSocket { socket, interface: INTERFACE, name: "eth0".to_owned(), mtu: 1500 };
+        driver.add_link(link, listens).unwrap();
+        driver
+    }
+
+    /// The face of a frame to us.
+    fn face_of(driver: &mut SocketDriver, sender: MacAddress) -> Option<FaceId> {
+        assert_eq!(driver.batch.addressee(0), Addressee::Us, "what zeroes mean");
+        driver.face_of_frame(0, 0, Remote::Ethernet(LinkAddress { interface: INTERFACE, address: sender }), &IDLE)
+    }
+
+    #[test]
+    fn stations_become_faces_while_somebody_listens_and_groups_never_do() {
+        let mut driver = driver(false);
+        assert_eq!(face_of(&mut driver, STATION), None);
+        driver.set_link_listens(INTERFACE, true);
+        let face = face_of(&mut driver, STATION).expect("a face");
+        for sender in [MacAddress([0xff; 6]), MacAddress([1, 0, 0x5e, 0, 0x17, 0xaa])] {
+            assert_eq!(face_of(&mut driver, sender), None, "{sender}");
+        }
+        driver.set_link_listens(INTERFACE, false);
+        assert_eq!(face_of(&mut driver, STATION), Some(face));
+        assert_eq!(face_of(&mut driver, MacAddress([2, 0, 0, 0, 0, 2])), None);
+        assert_eq!(driver.face_count(), 1);
+        assert_eq!(driver.faceless.dropped(LinkDrop::ForeignRemote), 4);
+    }
+
+    #[test]
+    fn no_face_has_a_larger_mtu_than_its_interface() {
+        let mut driver = driver(true);
+        let face = face_of(&mut driver, STATION).expect("a face");
+        let mtu = |driver: &SocketDriver| driver.info(face).unwrap().mtu;
+        for (wanted, expected) in [(9000, 1500), (600, 600), (1501, 1500)] {
+            assert!(driver.set_mtu(face, wanted));
+            assert_eq!(mtu(&driver), expected);
+            assert_eq!(driver.faces[&face].link.options().mtu, expected);
+        }
+        driver.set_link_mtu(INTERFACE, 9000);
+        assert_eq!(mtu(&driver), 8800, "it follows");
     }
 }

@@ -79,6 +79,29 @@ fn commands_are_refused_with_a_reason() {
     let small = create(&host, &station(1), Some("dev://eth0"), Some(600)).unwrap();
     assert_eq!(small.mtu, Some(600));
     assert_eq!(code(&station(1), Some("dev://eth0")), 409);
+    let larger = ControlParameters { face_id: small.face_id, mtu: Some(8800), ..Default::default() };
+    let updated = host.application().succeed("/faces/update", larger);
+    assert_eq!(updated.mtu, Some(1500), "no more than the interface takes");
+    assert_eq!(host.face(&station(1)).mtu, Some(1500));
+}
+
+/// The packet socket was opened for a face made by command, and never listened.
+#[test]
+fn an_interface_that_comes_up_later_is_listened_to() {
+    let Some(segment) = Segment::new(2) else { return };
+    segment.ip(1, "link set eth0 down");
+    let near = segment.start(0, |_| ());
+    let far = segment.start(1, |config| config.ethernet.listen = true);
+    create(&far, &station(8), Some("dev://eth0"), None).unwrap();
+    segment.ip(1, "link set eth0 up");
+    let created = create(&near, &station(1), Some("dev://eth0"), None).unwrap();
+    near.add_route("/far", created.face_id.unwrap());
+    let mut consumer = near.application();
+    eventually("the station has become a face", || {
+        let interest = consumer.interest(name("/far/x")).lifetime_ms(100).build();
+        consumer.send(&interest);
+        far.has_face(&station(0))
+    });
 }
 
 #[test]
