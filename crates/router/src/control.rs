@@ -211,6 +211,7 @@ impl Control {
             }
             ToControl::Retry { face } => self.node.retry(face),
             ToControl::Connected { request, result } => {
+                let result = self.node.of_scope(&request.purpose, result);
                 let reconnected = match (&request.purpose, &result) {
                     (Purpose::Reconnect(face, _), Ok(_)) => Some(*face),
                     _ => None,

@@ -58,6 +58,16 @@ pub(crate) enum Purpose {
 /// The worker's answer to an attempt at adding a face.
 type Added = Result<(FaceInfo, Arc<FaceCounters>), AddFaceError>;
 
+/// A connection that was made, or why not.
+type Connection = io::Result<(StreamSocket, FaceInfo)>;
+
+fn of_scope(scope: namewire_faces::FaceScope, connection: Connection) -> Connection {
+    connection.and_then(|(socket, info)| match info.scope == scope {
+        true => Ok((socket, info)),
+        false => Err(io::Error::other("the name leads to a place of another scope than before")),
+    })
+}
+
 fn refusal(code: u64, text: impl Into<String>) -> FaceCommandError {
     FaceCommandError { code, text: text.into(), body: None }
 }
@@ -233,7 +243,7 @@ impl Node {
     pub(crate) fn connected(
         &mut self,
         request: StreamRequest,
-        result: io::Result<(StreamSocket, FaceInfo)>,
+        result: Connection,
     ) -> Option<(Ticket, FaceCommandError)> {
         match (request.purpose, result) {
             (Purpose::Create(ticket), Ok((socket, info))) => {
@@ -262,6 +272,19 @@ impl Node {
                 }
                 None
             }
+        }
+    }
+
+    /// What came of a connection, once it is known to be of the face's scope: engines were told that
+    /// when the face was made. A name that led to this machine may lead to another one now, which
+    /// must not become a local application by that.
+    pub(crate) fn of_scope(&self, purpose: &Purpose, result: Connection) -> Connection {
+        match purpose {
+            Purpose::Reconnect(face, _) => match self.faces.get(face) {
+                Some(record) => of_scope(record.info.scope, result),
+                None => result,
+            },
+            Purpose::Create(_) => result,
         }
     }
 
@@ -438,4 +461,27 @@ fn interface_index(interface: &str) -> Option<u32> {
     let is_name = !interface.is_empty() && !interface.contains(['/', '\0']) && interface != "..";
     let text = is_name.then(|| std::fs::read_to_string(format!("/sys/class/net/{interface}/ifindex")).ok())??;
     text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namewire_faces::FaceScope::{Local, NonLocal};
+
+    #[test]
+    fn a_face_is_not_connected_to_a_place_of_another_scope() {
+        let url = WebSocketUrl { is_secure: false, host: "router.example".to_owned(), port: 9696, path: String::new() };
+        let connection = |remote: &str| {
+            let (ours, _) = std::os::unix::net::UnixStream::pair().unwrap();
+            let local = if remote.starts_with("127") { "127.0.0.1:4000" } else { "192.0.2.1:4000" };
+            let (local, remote) = (local.parse().unwrap(), remote.parse().unwrap());
+            Ok((StreamSocket::Unix(ours), web_socket_info(&url, local, remote, Persistency::Permanent)))
+        };
+        let (here, there) = ("127.0.0.1:9696", "192.0.2.9:9696");
+        for (scope, remote, is_taken) in
+            [(Local, here, true), (Local, there, false), (NonLocal, there, true), (NonLocal, here, false)]
+        {
+            assert_eq!(of_scope(scope, connection(remote)).is_ok(), is_taken, "{scope:?} {remote}");
+        }
+    }
 }
