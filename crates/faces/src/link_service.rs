@@ -220,6 +220,14 @@ impl LinkService {
         self.reliability.as_mut()?.retransmission_due_ns()
     }
 
+    /// Gives back memory of a link on which nothing waits to be acknowledged. To be called now and
+    /// then, not for each packet.
+    pub fn rest(&mut self) {
+        if let Some(reliability) = &mut self.reliability {
+            reliability.rest();
+        }
+    }
+
     /// Gives up fragmented packets whose time is over, and counts them.
     pub fn expire(&mut self, now_ns: u64) {
         self.counters.drops[LinkDrop::ReassemblyTimeout as usize] += self.reassembler.expire(now_ns);

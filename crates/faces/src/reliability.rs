@@ -116,6 +116,11 @@ impl Reliability {
         }
     }
 
+    /// Gives memory back if nothing is under way.
+    pub(crate) fn rest(&mut self) {
+        self.unacknowledged.rest();
+    }
+
     /// When Acks must go out even without a packet.
     pub(crate) fn acks_due_ns(&self) -> Option<u64> {
         self.arrivals.acks_due_ns()

@@ -1,5 +1,5 @@
-//! Does a reliable link that is busy allocate? Alone in its process, because the allocator counts for
-//! all of it.
+//! Does a reliable link that is busy allocate, and does a silent one keep what it needed? Alone in its
+//! process, because the allocator counts for all of it.
 
 use cap::Cap;
 use namewire_faces::{LinkOptions, LinkPolicy, LinkService, Received};
@@ -47,8 +47,24 @@ fn exchange(ends: &mut [LinkService; 2], packets: std::ops::Range<u64>, wires: &
     }
 }
 
+/// Lets `from` repeat what was lost until `to` has acknowledged all of it.
+fn settle([from, to]: &mut [LinkService; 2], mut now_ns: u64) {
+    while let Some(due_ns) = from.retransmission_due_ns() {
+        now_ns = due_ns.max(now_ns + 5_000_000);
+        let mut wire = Vec::new();
+        from.pump(now_ns, true, |header, slice| wire.push([header, slice].concat()));
+        for frame in wire.drain(..) {
+            let _ = to.receive(now_ns, &frame); // it may have been there before
+        }
+        to.pump(now_ns + 5_000_000, true, |header, slice| wire.push([header, slice].concat()));
+        for frame in wire {
+            assert_eq!(from.receive(now_ns, &frame), Ok(Received::Idle));
+        }
+    }
+}
+
 #[test]
-fn a_busy_reliable_link_does_not_allocate() {
+fn a_busy_reliable_link_does_not_allocate_and_a_silent_one_keeps_little() {
     let policy = LinkPolicy { reliability: true, ..LinkPolicy::default() };
     let options = LinkOptions { fragmentation: true, mtu: 1400, policy, ..LinkOptions::default() };
     let mut ends = [LinkService::new(options), LinkService::new(options)];
@@ -62,4 +78,12 @@ fn a_busy_reliable_link_does_not_allocate() {
     assert_eq!(ALLOCATOR.total_allocated() - before, 0, "octets allocated for 4000 packets");
     let counters = ends[0].counters();
     assert!(counters.acknowledged > 0 && counters.retransmitted > 100, "{counters:?}");
+    ends[0].rest();
+    assert_eq!(ALLOCATOR.total_allocated() - before, 0, "frames are under way");
+    settle(&mut ends, 16_000_000_000);
+    let busy = ALLOCATOR.allocated();
+    ends[0].rest();
+    let freed = busy - ALLOCATOR.allocated();
+    assert!(freed > WINDOW as usize * packet.len(), "{freed} octets were given back");
+    exchange(&mut ends, 30_000..30_100, &mut wires, &packet);
 }

@@ -19,7 +19,7 @@
 //!
 //! Limits, per link: [`MAX_FRAMES`] and [`MAX_OCTETS`] under way. Beyond them the oldest goes
 //! without protection from then on ([`LinkDrop::UnacknowledgedEvicted`]). [`MAX_REPLACED`] late Acks
-//! are understood, of the latest frames.
+//! are understood, of the latest frames. A link with nothing under way keeps [`KEPT_OCTETS`].
 
 use std::collections::VecDeque;
 
@@ -34,6 +34,12 @@ pub const MAX_FRAMES: usize = 8192;
 /// Most octets of frames kept, in octets. With a round trip of 100 ms that is 40 MB/s; the buffer
 /// may take twice as much.
 pub const MAX_OCTETS: usize = 4 << 20;
+
+/// Memory for frames that a link keeps while nothing is under way, in octets.
+pub const KEPT_OCTETS: usize = 16 << 10;
+
+/// Places for transmissions that it keeps.
+const KEPT_FRAMES: usize = 256;
 
 /// How often a frame is sent again before its packet is given up.
 pub const MAX_RETRANSMISSIONS: u8 = 3;
@@ -224,6 +230,20 @@ impl Unacknowledged {
             return Some(0);
         }
         Some(front.sent_ns.saturating_add(self.rto.rto_ns()))
+    }
+
+    /// Gives memory back if nothing is under way.
+    pub(super) fn rest(&mut self) {
+        self.forget_done();
+        if self.window.is_empty() {
+            // Of no packet anything is left.
+            self.packets.clear();
+            self.free_packets.clear();
+            self.octets.shrink_to(KEPT_OCTETS);
+            self.window.shrink_to(KEPT_FRAMES);
+            self.packets.shrink_to(KEPT_FRAMES);
+            self.free_packets.shrink_to(KEPT_FRAMES);
+        }
     }
 
     fn push(&mut self, transmission: Transmission) {

@@ -32,6 +32,8 @@ impl SocketDriver {
                 Timer::Acks(face) => self.run_reliability_timer(face, at_ns, |face| &mut face.acks_timer_ns),
                 Timer::Retransmission(face) => {
                     self.run_reliability_timer(face, at_ns, |face| &mut face.retransmission_timer_ns);
+                    // It comes once per time-out at most, and the last one when all is acknowledged.
+                    self.change(face, |face| face.link.rest());
                 }
             }
         }
