@@ -20,7 +20,8 @@ pub struct DriverConfig {
     pub stream_queue_octets: usize,
     /// Octets that may wait on one UDP socket, which a listener's faces share. Default 1 MiB.
     pub udp_queue_octets: usize,
-    /// Octets that may wait on all faces together. Default 256 MiB.
+    /// Octets that may wait on all faces together; beyond it a queue takes a packet only if none
+    /// waits there. Default 256 MiB.
     pub total_queue_octets: usize,
     /// An on-demand UDP face closes when nothing was received for so long. Default 600 s.
     pub udp_idle_timeout: Duration,

@@ -186,10 +186,12 @@ impl Outlet<'_> {
         full.map_or(Ok(()), Err)
     }
 
+    /// Why nothing more may wait in a queue of `queued` octets, where all queues have `total`. What
+    /// others do not read must not silence who does: an empty queue takes a packet.
     fn is_full(&self, queued: usize, limit: usize, total: usize) -> Option<LinkDrop> {
         if queued >= limit {
             Some(LinkDrop::QueueFull)
-        } else if total >= self.config.total_queue_octets {
+        } else if total >= self.config.total_queue_octets && queued > 0 {
             Some(LinkDrop::QueuesFull)
         } else {
             None
