@@ -2,9 +2,15 @@
 //! process, because the allocator counts for all of it.
 
 use cap::Cap;
-use namewire_faces::{LinkOptions, LinkPolicy, LinkService, Received};
-use namewire_packet::{lp::LpHeaders, tlv};
-use std::alloc::System;
+use namewire_faces::{
+    DriverConfig, LinkOptions, LinkPolicy, LinkService, Persistency, Received, RxArena, SocketDriver,
+};
+use namewire_packet::{
+    FaceId,
+    lp::{LinkFields, LpHeaders, write_headers},
+    tlv,
+};
+use std::{alloc::System, net::UdpSocket, time::Duration};
 
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
@@ -63,6 +69,32 @@ fn settle([from, to]: &mut [LinkService; 2], mut now_ns: u64) {
     }
 }
 
+/// A face that sends packets, has them acknowledged and then nothing to do.
+fn fall_silent(policy: LinkPolicy, packet: &[u8]) {
+    const FACE: FaceId = FaceId(300);
+    const PACKETS: u64 = 100;
+    let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (local, remote) = ("127.0.0.1:0".parse().unwrap(), peer.local_addr().unwrap());
+    let info = driver.add_udp_face(FACE, local, remote, Persistency::Persistent, 8800).unwrap();
+    driver.set_policy(FACE, policy);
+    for _ in 0..PACKETS {
+        driver.send(0, FACE, &LpHeaders::default(), packet).unwrap();
+    }
+    driver.flush();
+    let acks: Vec<u64> = (0..PACKETS).collect();
+    let mut frame = Vec::new();
+    write_headers(&mut frame, &LpHeaders::default(), &LinkFields { acks: &acks, ..LinkFields::default() }, 0);
+    peer.send_to(&frame, info.local_uri.strip_prefix("udp4://").unwrap()).unwrap();
+    assert!(driver.wait(Some(Duration::from_secs(5))).unwrap());
+    driver.receive(1_000_000, &mut RxArena::new(), &mut Vec::new(), 64);
+    driver.flush();
+    let busy = ALLOCATOR.allocated();
+    driver.run_timers(2_000_000_000);
+    let freed = busy - ALLOCATOR.allocated();
+    assert!(freed > PACKETS as usize * packet.len() / 2, "{freed} octets were given back");
+}
+
 #[test]
 fn a_busy_reliable_link_does_not_allocate_and_a_silent_one_keeps_little() {
     let policy = LinkPolicy { reliability: true, ..LinkPolicy::default() };
@@ -86,4 +118,5 @@ fn a_busy_reliable_link_does_not_allocate_and_a_silent_one_keeps_little() {
     let freed = busy - ALLOCATOR.allocated();
     assert!(freed > WINDOW as usize * packet.len(), "{freed} octets were given back");
     exchange(&mut ends, 30_000..30_100, &mut wires, &packet);
+    fall_silent(policy, &packet);
 }
