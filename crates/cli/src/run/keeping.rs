@@ -184,25 +184,27 @@ impl Keeping {
         let mut reloading = vec![NotifyState::Reloading];
         reloading.extend(NotifyState::monotonic_usec_now().ok());
         notify(&reloading);
-        let result = match self.args.load() {
+        let taken = match self.args.load() {
             Ok(loaded) => self.take_over(loaded, router).await,
             Err(error) => {
                 eprintln!("namewire: SIGHUP: the configuration stays as it was: {error}");
-                Ok(())
+                Ok(false)
             }
         };
         notify(&[NotifyState::Ready]);
-        if !self.is_quiet() {
+        let is_taken = taken?;
+        if is_taken && !self.is_quiet() {
             eprintln!("namewire: SIGHUP: {} was read", source.path().display());
         }
-        result
+        Ok(())
     }
 
-    async fn take_over(&mut self, loaded: Loaded, router: &RouterHandle) -> Result<(), OperatorError> {
+    /// False if the configuration cannot be taken over; why not is said.
+    async fn take_over(&mut self, loaded: Loaded, router: &RouterHandle) -> Result<bool, OperatorError> {
         // Also where the rules stay: there may be other certificates in the files that they name.
         if let Err(error) = router.set_trust(loaded.trust.clone()) {
             eprintln!("namewire: SIGHUP: the configuration stays as it was: {error}");
-            return Ok(());
+            return Ok(false);
         }
         warn(&self.args, &loaded.warnings);
         let keys = needs_restart(&self.started, &loaded.settings);
@@ -224,7 +226,7 @@ impl Keeping {
         self.tell(&problems);
         self.retry_pause = RETRY_FIRST;
         self.plan_retry();
-        Ok(())
+        Ok(true)
     }
 
     fn plan_write(&mut self) {

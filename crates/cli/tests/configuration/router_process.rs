@@ -82,21 +82,27 @@ impl Router {
 
     /// Waits for a message with all these words; gives those before it as well.
     pub(crate) fn wait_for(&self, words: &[&str]) -> String {
+        self.wait_for_line(&format!("with {words:?}"), |line| words.iter().all(|word| line.contains(word)))
+    }
+
+    fn wait_for_line(&self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let mut seen = String::new();
         let end = Instant::now() + PATIENCE;
         while let Ok(line) = self.messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
             seen += &line;
             seen.push('\n');
-            if words.iter().all(|word| line.contains(word)) {
+            if is_it(&line) {
                 return seen;
             }
         }
-        panic!("no message with {words:?}; there were:\n{seen}");
+        panic!("no message {what}; there were:\n{seen}");
     }
 
+    /// Lets the router read its files again; what it said up to the one word or the other.
     pub(crate) fn hang_up(&self) -> String {
         self.signal("-HUP");
-        self.wait_for(&["SIGHUP", "was read"])
+        let is_end = |line: &str| line.contains("was read") || line.contains("stays as it was");
+        self.wait_for_line("that the file was read or is refused", |line| line.contains("SIGHUP") && is_end(line))
     }
 
     pub(crate) fn terminate(&mut self) {
