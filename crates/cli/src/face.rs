@@ -20,7 +20,7 @@ pub(crate) enum Command {
         #[arg(value_name = "FACE")]
         face: FaceReference,
     },
-    /// Create a face; one that exists already is kept
+    /// Create a face; one that exists already takes the properties given here
     Create {
         /// Remote URI, for example udp://host:6363
         #[arg(value_name = "URI")]

@@ -155,7 +155,11 @@ fn main() -> std::process::ExitCode {
     };
     let command = match cli.command {
         Command::Nfdc { words } => {
-            let code = runtime.block_on(nfdc::execute(words, cli.global.transport));
+            let signer = match cli.global.signer() {
+                Ok(signer) => signer,
+                Err(failure) => return failure.report(),
+            };
+            let code = runtime.block_on(nfdc::execute(words, cli.global.transport, signer));
             // A look-up of a host name may still hang in a thread; nobody waits for it.
             runtime.shutdown_background();
             return std::process::ExitCode::from(code);

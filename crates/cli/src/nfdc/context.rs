@@ -15,6 +15,7 @@ use namewire_packet::{
     NackReason, NameBuf,
     nfd::{self, ControlParameters, ControlResponse, DatasetEntry, FaceQueryFilter, FaceStatus, ForwarderStatus},
 };
+use namewire_security::Signer;
 use std::io;
 use tokio::sync::OnceCell;
 
@@ -151,6 +152,7 @@ impl From<FetchError> for Unanswered {
 /// What a command works with.
 pub(crate) struct Context {
     transport: Option<TransportUri>,
+    signer: Signer,
     client: OnceCell<Client>,
     /// For standard output.
     pub(crate) out: String,
@@ -162,8 +164,8 @@ pub(crate) struct Context {
 
 impl Context {
     /// `transport`: the forwarder to talk to, if not the one that the environment names.
-    pub(crate) fn new(transport: Option<TransportUri>) -> Self {
-        Context { transport, client: OnceCell::new(), out: String::new(), err: String::new(), code: 0 }
+    pub(crate) fn new(transport: Option<TransportUri>, signer: Signer) -> Self {
+        Context { transport, signer, client: OnceCell::new(), out: String::new(), err: String::new(), code: 0 }
     }
 
     /// Notes why a command ends early.
@@ -180,9 +182,12 @@ impl Context {
     }
 
     async fn client(&self) -> Result<&Client, Stop> {
-        let connect = async || match &self.transport {
-            Some(uri) => Client::connect_to(uri.clone()).await,
-            None => Client::connect().await,
+        let connect = async || {
+            let client = match &self.transport {
+                Some(uri) => Client::connect_to(uri.clone()).await,
+                None => Client::connect().await,
+            };
+            client.map(|client| client.sign_commands_with(self.signer.clone()))
         };
         self.client.get_or_try_init(connect).await.map_err(not_connected)
     }

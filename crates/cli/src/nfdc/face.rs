@@ -214,6 +214,7 @@ mod tests {
     use super::*;
     use crate::nfdc::arguments;
     use namewire_packet::FaceId;
+    use namewire_security::Signer;
 
     fn wanted(line: &str) -> Result<Wanted, Stop> {
         let line = format!("face create udp://h {line}");
@@ -272,7 +273,7 @@ mod tests {
 
     #[test]
     fn an_answer_without_its_fields_is_an_error() {
-        let mut context = Context::new(None);
+        let mut context = Context::new(None, Signer::digest());
         let stop = print_properties(&mut context, "face-created", &existing(), "creating face").unwrap_err();
         assert_eq!(stop.message, "Error 500 when creating face: Invalid response: LocalUri is required but missing");
         assert_eq!(context.out, "");

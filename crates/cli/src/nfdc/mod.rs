@@ -33,6 +33,7 @@ use arguments::Parsed;
 use context::{Context, FAILED, Stop, USAGE};
 use grammar::Action;
 use namewire_client::TransportUri;
+use namewire_security::Signer;
 use status::Section;
 use std::io;
 
@@ -43,8 +44,8 @@ pub(crate) const LINK_NAME: &str = "nfdc";
 const VERSION: &str = concat!("namewire-", env!("CARGO_PKG_VERSION"));
 
 /// Runs a command line (without the program's name) and gives the exit code.
-pub(crate) async fn execute(words: Vec<String>, transport: Option<TransportUri>) -> u8 {
-    match run(&words, transport).await {
+pub(crate) async fn execute(words: Vec<String>, transport: Option<TransportUri>, signer: Signer) -> u8 {
+    match run(&words, transport, signer).await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("{error}");
@@ -53,12 +54,12 @@ pub(crate) async fn execute(words: Vec<String>, transport: Option<TransportUri>)
     }
 }
 
-async fn run(words: &[String], transport: Option<TransportUri>) -> io::Result<u8> {
+async fn run(words: &[String], transport: Option<TransportUri>, signer: Signer) -> io::Result<u8> {
     match words.first().map(String::as_str) {
         None => write_out(help::list().as_bytes()).map(|()| 0),
         Some("-V" | "--version") => write_out(format!("{VERSION}\n").as_bytes()).map(|()| 0),
         Some(option @ ("-f" | "--batch")) => match &words[1..] {
-            [path] => run_batch(path, transport).await,
+            [path] => run_batch(path, transport, signer).await,
             _ => {
                 eprintln!(
                     "ERROR: Invalid command line arguments: {option} should follow with batch-file. \
@@ -69,7 +70,7 @@ async fn run(words: &[String], transport: Option<TransportUri>) -> io::Result<u8
         },
         Some(_) => match arguments::parse(words) {
             Ok(parsed) => {
-                let mut context = Context::new(transport);
+                let mut context = Context::new(transport, signer);
                 perform(&mut context, &parsed).await;
                 context.flush()?;
                 Ok(context.code)
@@ -91,7 +92,7 @@ fn refuse(words: &[String], message: &str) -> io::Result<u8> {
 }
 
 /// Reads all lines before anything is done, then goes on until the first command that fails.
-async fn run_batch(path: &str, transport: Option<TransportUri>) -> io::Result<u8> {
+async fn run_batch(path: &str, transport: Option<TransportUri>, signer: Signer) -> io::Result<u8> {
     let text = match batch::read(path) {
         Ok(text) => text,
         Err(error) => {
@@ -114,7 +115,7 @@ async fn run_batch(path: &str, transport: Option<TransportUri>) -> io::Result<u8
             }
         }
     }
-    let mut context = Context::new(transport);
+    let mut context = Context::new(transport, signer);
     for (number, command) in (1..).zip(&commands) {
         perform(&mut context, command).await;
         context.flush()?;

@@ -45,6 +45,8 @@ fn the_file_says_who_may_command_and_a_hangup_says_it_anew() {
     assert!(!passes(&router, home, "--identity /other face create udp4://127.0.0.1:7002"));
     assert!(passes(&router, home, "--identity /operator face create udp4://127.0.0.1:7002"));
     assert!(passes(&router, home, "--identity /operator route add /signed udp4://127.0.0.1:7002"));
+    assert!(passes(&router, home, "--identity /operator nfdc route add /by-nfdc udp4://127.0.0.1:7002"));
+    assert!(!passes(&router, home, "nfdc route add /by-nfdc udp4://127.0.0.1:7002"), "nfdc without a key");
     assert!(!passes(&router, home, "--identity /operator strategy set /x multicast"), "not among the privileges");
     assert!(!router.ask(&["nfdc", "fib", "list"]).contains("/localhop/nfd"));
 
