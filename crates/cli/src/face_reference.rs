@@ -8,6 +8,7 @@ use namewire_packet::{
     FaceId,
     nfd::{ControlParameters, FaceStatus, FaceUri},
 };
+use namewire_router::configuration::text::Uri;
 use std::{fmt, str::FromStr};
 
 /// Number or URI of a face.
@@ -19,16 +20,13 @@ pub(crate) enum FaceReference {
 
 /// A remote URI that is well-formed, canonical or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RemoteUri(String);
+pub(crate) struct RemoteUri(Uri);
 
 impl FromStr for RemoteUri {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse::<FaceUri>() {
-            Ok(_) => Ok(RemoteUri(text.to_owned())),
-            Err(error) => Err(format!("{error}; write for example udp://host:6363")),
-        }
+        text.parse().map(RemoteUri)
     }
 }
 
@@ -50,7 +48,7 @@ impl fmt::Display for FaceReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FaceReference::Id(id) => id.fmt(f),
-            FaceReference::Uri(uri) => f.write_str(&uri.0),
+            FaceReference::Uri(uri) => f.write_str(uri.0.as_str()),
         }
     }
 }
@@ -58,7 +56,7 @@ impl fmt::Display for FaceReference {
 impl RemoteUri {
     /// The form that a forwarder takes and lists.
     pub(crate) async fn canonical(&self) -> Result<String, Failure> {
-        let text = &self.0;
+        let text = self.0.as_str();
         match text.parse::<FaceUri>() {
             Ok(uri @ FaceUri::NonCanonical(_)) => {
                 if let Some(canonical) = uri.canonize() {
@@ -74,7 +72,7 @@ impl RemoteUri {
                 .await
                 .map_err(|error| Failure::new(crate::ExitCode::Failed, format!("cannot resolve {text}: {error}"))),
             // Not ours to resolve; the forwarder will say what it thinks of it.
-            Err(_) => Ok(text.clone()),
+            Err(_) => Ok(text.to_owned()),
         }
     }
 }

@@ -10,8 +10,9 @@ use crate::{
 use namewire_client::RouteOptions;
 use namewire_packet::{
     NameBuf,
-    nfd::{FaceStatus, RibEntry, origin, route_flags},
+    nfd::{FaceStatus, RibEntry, route_flags},
 };
+use namewire_router::configuration::text::Origin;
 use serde::Serialize;
 use std::{collections::HashMap, time::Duration};
 
@@ -31,8 +32,8 @@ pub(crate) enum Command {
         #[arg(long, default_value_t = 0)]
         cost: u64,
         /// Who adds the route: app, autoreg, client, autoconf, nlsr, prefixann, static or a number
-        #[arg(long, default_value = "static", value_parser = parse_origin)]
-        origin: u64,
+        #[arg(long, default_value = "static")]
+        origin: Origin,
         /// Do not use the route for longer prefixes that have routes of their own
         #[arg(long)]
         no_inherit: bool,
@@ -52,33 +53,9 @@ pub(crate) enum Command {
         #[arg(value_name = "NEXTHOP")]
         next_hop: FaceReference,
         /// Who added the route
-        #[arg(long, default_value = "static", value_parser = parse_origin)]
-        origin: u64,
+        #[arg(long, default_value = "static")]
+        origin: Origin,
     },
-}
-
-const ORIGINS: [(&str, u64); 7] = [
-    ("app", origin::APP),
-    ("autoreg", origin::AUTOREG),
-    ("client", origin::CLIENT),
-    ("autoconf", origin::AUTOCONF),
-    ("nlsr", origin::NLSR),
-    ("prefixann", origin::PREFIX_ANNOUNCEMENT),
-    ("static", origin::STATIC),
-];
-
-fn parse_origin(text: &str) -> Result<u64, String> {
-    match ORIGINS.iter().find(|(word, _)| *word == text) {
-        Some((_, code)) => Ok(*code),
-        None => text.parse().map_err(|_| {
-            let words: Vec<&str> = ORIGINS.iter().map(|(word, _)| *word).collect();
-            format!("expected a number or one of {}", words.join(", "))
-        }),
-    }
-}
-
-fn origin_word(code: u64) -> String {
-    ORIGINS.iter().find(|(_, known)| *known == code).map_or_else(|| code.to_string(), |(word, _)| (*word).to_owned())
 }
 
 #[derive(Serialize)]
@@ -108,14 +85,14 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
             let options = RouteOptions {
                 face_id: None,
                 cost,
-                origin,
+                origin: origin.0,
                 child_inherit: !no_inherit,
                 capture,
                 expiration_period_ms: expires,
             };
             add(global, &prefix, &next_hop, options).await
         }
-        Command::Remove { prefix, next_hop, origin } => remove(global, &prefix, &next_hop, origin).await,
+        Command::Remove { prefix, next_hop, origin } => remove(global, &prefix, &next_hop, origin.0).await,
     }
 }
 
@@ -130,7 +107,7 @@ async fn list(global: &Global) -> Result<(), Failure> {
             prefix: entry.name.to_string(),
             face_id: route.face_id.0,
             remote_uri: remotes.get(&route.face_id).cloned(),
-            origin: origin_word(route.origin),
+            origin: Origin(route.origin).to_string(),
             cost: route.cost,
             child_inherit: route.flags & route_flags::CHILD_INHERIT != 0,
             capture: route.flags & route_flags::CAPTURE != 0,
@@ -177,7 +154,7 @@ async fn add(
             FaceReference::Uri(uri) => Some(uri.canonical().await?),
             FaceReference::Id(_) => None,
         },
-        origin: origin_word(done.origin.unwrap_or(options.origin)),
+        origin: Origin(done.origin.unwrap_or(options.origin)).to_string(),
         cost: done.cost.unwrap_or(options.cost),
         child_inherit: flags & route_flags::CHILD_INHERIT != 0,
         capture: flags & route_flags::CAPTURE != 0,
@@ -209,15 +186,15 @@ async fn remove(global: &Global, prefix: &NameBuf, next_hop: &FaceReference, ori
     let routes = entries.iter().filter(|entry| entry.name == *prefix).flat_map(|entry| &entry.routes);
     let origins: Vec<u64> = routes.filter(|route| route.face_id == face_id).map(|route| route.origin).collect();
     if !origins.contains(&origin) {
-        let mut message = format!("no route {prefix} to face {face_id} of origin {}", origin_word(origin));
+        let mut message = format!("no route {prefix} to face {face_id} of origin {}", Origin(origin));
         if !origins.is_empty() {
-            let words: Vec<String> = origins.into_iter().map(origin_word).collect();
+            let words: Vec<String> = origins.into_iter().map(|origin| Origin(origin).to_string()).collect();
             message += &format!("; there is one of origin {}: use --origin", words.join(", "));
         }
         return Err(Failure::not_found(message));
     }
     client.unregister_prefix(prefix, Some(face_id), origin).await?;
-    let removed = RemovedRoute { prefix: prefix.to_string(), face_id: face_id.0, origin: origin_word(origin) };
+    let removed = RemovedRoute { prefix: prefix.to_string(), face_id: face_id.0, origin: Origin(origin).to_string() };
     global.output().print(&removed, || format!("route removed: {prefix} to face {face_id}\n"))?;
     Ok(())
 }
@@ -228,9 +205,9 @@ mod tests {
 
     #[test]
     fn origins_by_word_and_number() {
-        assert_eq!(parse_origin("nlsr"), Ok(128));
-        assert_eq!(parse_origin("7"), Ok(7));
-        assert!(parse_origin("nobody").unwrap_err().contains("autoreg"));
-        assert_eq!((origin_word(255), origin_word(7)), ("static".to_owned(), "7".to_owned()));
+        assert_eq!("nlsr".parse(), Ok(Origin(128)));
+        assert_eq!("7".parse(), Ok(Origin(7)));
+        assert!("nobody".parse::<Origin>().unwrap_err().contains("autoreg"));
+        assert_eq!((Origin(255).to_string(), Origin(7).to_string()), ("static".to_owned(), "7".to_owned()));
     }
 }

@@ -38,20 +38,9 @@ pub(crate) enum Value {
     Origin(u64),
 }
 
-/// Largest number that stands for an origin; it reads "none".
+/// Largest number that stands for an origin; nfdc has a word for it, which is in no route.
 const ORIGIN_NONE: u64 = 65535;
-
-/// Origins that have a word.
-const ORIGINS: [(&str, u64); 8] = [
-    ("none", ORIGIN_NONE),
-    ("app", origin::APP),
-    ("autoreg", origin::AUTOREG),
-    ("client", origin::CLIENT),
-    ("autoconf", origin::AUTOCONF),
-    ("nlsr", origin::NLSR),
-    ("prefixann", origin::PREFIX_ANNOUNCEMENT),
-    ("static", origin::STATIC),
-];
+const ORIGIN_NONE_WORD: &str = "none";
 
 const NOT_A_NUMBER: &str = "bad lexical cast: source type value could not be interpreted as target";
 
@@ -113,8 +102,9 @@ fn parse_face_uri(word: &str) -> Result<FaceUriText, String> {
 }
 
 fn parse_origin(word: &str) -> Result<u64, String> {
-    if let Some((_, number)) = ORIGINS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word)) {
-        return Ok(*number);
+    let mut words = origin::NAMES.into_iter().chain([(ORIGIN_NONE_WORD, ORIGIN_NONE)]);
+    if let Some((_, number)) = words.find(|(known, _)| known.eq_ignore_ascii_case(word)) {
+        return Ok(number);
     }
     let number = word.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
     number.filter(|number| *number <= ORIGIN_NONE).ok_or_else(|| NOT_A_NUMBER.to_owned())
@@ -125,8 +115,9 @@ pub(crate) struct OriginText(pub(crate) u64);
 
 impl fmt::Display for OriginText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match ORIGINS.iter().find(|(_, number)| *number == self.0) {
-            Some((word, _)) => f.write_str(word),
+        match origin::name(self.0) {
+            Some(word) => f.write_str(word),
+            None if self.0 == ORIGIN_NONE => f.write_str(ORIGIN_NONE_WORD),
             None => write!(f, "{}", self.0),
         }
     }

@@ -72,6 +72,21 @@ pub mod origin {
     pub const NLSR: u64 = 128;
     pub const PREFIX_ANNOUNCEMENT: u64 = 129;
     pub const STATIC: u64 = 255;
+
+    /// The words of nfdc for them.
+    pub const NAMES: [(&str, u64); 7] = [
+        ("app", APP),
+        ("autoreg", AUTOREG),
+        ("client", CLIENT),
+        ("autoconf", AUTOCONF),
+        ("nlsr", NLSR),
+        ("prefixann", PREFIX_ANNOUNCEMENT),
+        ("static", STATIC),
+    ];
+
+    pub fn name(code: u64) -> Option<&'static str> {
+        NAMES.iter().find(|(_, known)| *known == code).map(|(name, _)| *name)
+    }
 }
 
 /// Bits of a route's Flags.

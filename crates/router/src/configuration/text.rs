@@ -11,17 +11,6 @@ use std::{fmt, str::FromStr};
 /// Strategies are named under this prefix.
 const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy/";
 
-/// Origins with a name (management.md §5).
-const ORIGINS: [(&str, u64); 7] = [
-    ("app", origin::APP),
-    ("autoreg", origin::AUTOREG),
-    ("client", origin::CLIENT),
-    ("autoconf", origin::AUTOCONF),
-    ("nlsr", origin::NLSR),
-    ("prefixann", origin::PREFIX_ANNOUNCEMENT),
-    ("static", origin::STATIC),
-];
-
 /// Reads a name; one that does not begin with a slash is refused, because a forgotten
 /// slash is more likely than a name meant to be relative.
 ///
@@ -133,9 +122,9 @@ impl FromStr for Origin {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let named = ORIGINS.iter().find(|(name, _)| *name == text).map(|(_, code)| *code);
+        let named = origin::NAMES.iter().find(|(name, _)| *name == text).map(|(_, code)| *code);
         named.or_else(|| text.parse().ok()).map(Origin).ok_or_else(|| {
-            let names = ORIGINS.map(|(name, _)| name).join(", ");
+            let names = origin::NAMES.map(|(name, _)| name).join(", ");
             format!("unknown origin \"{text}\"; expected one of {names}, or a number")
         })
     }
@@ -168,8 +157,8 @@ impl fmt::Display for Uri {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match ORIGINS.iter().find(|(_, code)| *code == self.0) {
-            Some((name, _)) => f.write_str(name),
+        match origin::name(self.0) {
+            Some(name) => f.write_str(name),
             None => self.0.fmt(f),
         }
     }
