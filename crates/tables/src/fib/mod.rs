@@ -36,6 +36,7 @@
 //! [`crate::quiescence`] tells that no reader can hold it. A reader may still see a prefix
 //! that was removed after it was pinned.
 
+pub mod designs;
 mod entries;
 mod lengths;
 mod markers;
