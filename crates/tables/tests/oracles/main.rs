@@ -3,6 +3,8 @@
 mod adversarial_names;
 mod dead_nonce_list;
 mod fib;
+mod fib_designs;
+mod house_table;
 mod name_hash;
 mod pit_cs;
 mod timer_wheel;

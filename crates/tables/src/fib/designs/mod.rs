@@ -13,6 +13,8 @@
 //! Who may write: the owner, while nobody reads. A router keeps two copies and lets readers look
 //! at one while it changes the other.
 
+pub mod house;
+
 use super::FibRefusal;
 
 /// Names that a caller hands over at most in one call of [`PrefixTable::longest_prefix_match_batch`].

@@ -1,0 +1,25 @@
+//! The house's table in the harness of the papers' designs: what the harness asks is the same.
+
+use crate::fib_designs::{equals_the_model, survives_churn};
+use namewire_tables::fib::designs::PrefixTable;
+use namewire_tables::fib::designs::house::HouseTable;
+use namewire_tables::{FibConfig, FibSearch, HashKey};
+
+fn makers() -> impl Iterator<Item = impl Fn(usize, u64) -> Box<dyn PrefixTable>> {
+    FibSearch::ALL.into_iter().map(|search| {
+        move |capacity, seed| -> Box<dyn PrefixTable> {
+            let config = FibConfig { search, ..FibConfig::new(capacity) };
+            Box::new(HouseTable::new(config, HashKey::from_seed(seed)).expect("address space"))
+        }
+    })
+}
+
+#[test]
+fn the_house_table_equals_the_model() {
+    makers().for_each(equals_the_model);
+}
+
+#[test]
+fn the_house_table_survives_churn() {
+    makers().for_each(survives_churn);
+}
