@@ -8,6 +8,7 @@
 
 mod bar_chart;
 pub mod clock;
+pub mod design_measurement;
 pub mod experiment;
 pub mod experiments;
 pub mod fib_measurement;
@@ -15,6 +16,7 @@ pub mod instruction_count;
 pub mod interrupt;
 pub mod load;
 pub mod machine;
+pub mod name_arena;
 pub mod peers;
 pub mod process;
 pub mod record;

@@ -1,0 +1,319 @@
+//! How fast are the FIB designs, side by side, and how much memory do they take?
+//!
+//! Every design is asked through the one call that all have ([`PrefixTable`]): batches of up
+//! to 64 names, hashing included. A slice of names is copied together shortly before it is timed,
+//! as the names of received packets would be, so that names are in the caches and tables are not
+//! (unless the same slice is asked again, which is what *warm* means). Designs take turns by
+//! slices, so that whatever else the machine does falls on all of them; a repetition's figure is
+//! the median of its slices.
+//!
+//! Every answer is compared with [`ReferenceModel`]'s, outside the time: a lossless design must
+//! agree, a lossy one where there is a prefix.
+//!
+//! Memory: what the design says it has allocated, and beside it by how much the process grew, so
+//! that a design that forgets something is seen.
+
+use anyhow::ensure;
+use namewire_tables::fib::FibRefusal;
+use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+
+use crate::clock::{BelowResolution, Clock};
+use crate::experiment::{Context, Samples};
+use crate::name_arena::{NameArena, ReferenceModel, port};
+use crate::process;
+use crate::record::Row;
+
+/// Names of a slice.
+pub const SLICE_NAMES: usize = 1024;
+const _: () = assert!(SLICE_NAMES.is_multiple_of(DESIGN_BATCH_NAMES));
+
+/// Names to be asked for, with the right answers.
+pub struct Queries {
+    names: NameArena,
+    answers: Vec<Option<PrefixMatch>>,
+}
+
+impl Queries {
+    /// With the answers of the model.
+    pub fn new(names: NameArena, model: &ReferenceModel<'_>) -> Self {
+        let answers = names.iter().map(|name| model.longest_prefix_match(name)).collect();
+        Self { names, answers }
+    }
+
+    /// How many whole slices there are.
+    pub fn slices(&self) -> usize {
+        self.names.len() / SLICE_NAMES
+    }
+
+    /// How many names have a prefix.
+    pub fn answered(&self) -> usize {
+        self.answers.iter().flatten().count()
+    }
+}
+
+/// A design with its measurements so far.
+pub struct Subject {
+    /// The name in records.
+    pub name: String,
+    /// The table.
+    pub table: Box<dyn PrefixTable>,
+    /// Nanoseconds per look-up, tables not in the caches.
+    pub lookup_ns: Samples,
+    /// Nanoseconds per look-up of a slice that was just asked for.
+    pub warm_lookup_ns: Samples,
+    /// Nanoseconds per insertion of a prefix into the table that is being filled.
+    pub insert_ns: Samples,
+    /// Nanoseconds per removal from the full table, in random order.
+    pub remove_ns: Samples,
+    /// Nanoseconds per insertion into the full table of what was removed, in another order.
+    pub reinsert_ns: Samples,
+    /// Octets by which the process grew while the table was filled, where the system tells.
+    pub grown_bytes: Option<usize>,
+}
+
+impl Subject {
+    /// Fills `table`, which is empty, with every prefix: number `i` leads to [`port`]`(i)`.
+    ///
+    /// # Errors
+    /// If a prefix is refused, or is there twice; or on an interrupt.
+    pub fn fill(
+        name: &str,
+        table: Box<dyn PrefixTable>,
+        prefixes: &NameArena,
+        context: &Context,
+    ) -> anyhow::Result<Self> {
+        let mut subject = Self {
+            name: name.to_owned(),
+            table,
+            lookup_ns: Samples::default(),
+            warm_lookup_ns: Samples::default(),
+            insert_ns: Samples::default(),
+            remove_ns: Samples::default(),
+            reinsert_ns: Samples::default(),
+            grown_bytes: None,
+        };
+        let before = resident_bytes();
+        let started_ns = context.clock.now_ns();
+        for number in 0..prefixes.len() {
+            let inserted = subject.insert(prefixes, number)?;
+            ensure!(inserted.is_none(), "{name}: prefix {number} was there before");
+            if number % 4096 == 0 {
+                context.check_interrupt()?;
+            }
+        }
+        let took_ns = context.clock.now_ns() - started_ns;
+        let resolved = context.clock.resolve(took_ns);
+        subject.insert_ns.add_resolved(resolved.map(|ns| ns as f64 / prefixes.len() as f64));
+        subject.grown_bytes = before.zip(resident_bytes()).map(|(before, after)| after.saturating_sub(before));
+        ensure!(subject.table.len() == prefixes.len(), "{name}: has {} prefixes", subject.table.len());
+        Ok(subject)
+    }
+
+    /// Octets of memory per prefix, everything counted.
+    pub fn bytes_per_name(&self) -> f64 {
+        self.table.bytes() as f64 / self.table.len().max(1) as f64
+    }
+
+    /// One repetition: removes `numbers`, then inserts them again in the opposite order; both timed.
+    ///
+    /// # Errors
+    /// If the table refuses, or did not have them.
+    pub fn update(&mut self, prefixes: &NameArena, numbers: &[usize], clock: &Clock) -> anyhow::Result<()> {
+        let started_ns = clock.now_ns();
+        for &number in numbers {
+            let before = self.table.remove(prefixes.get(number));
+            ensure!(before == Some(port(number)), "{}: removed {before:?} for prefix {number}", self.name);
+        }
+        let removed_ns = clock.now_ns();
+        for &number in numbers.iter().rev() {
+            let before = self.insert(prefixes, number)?;
+            ensure!(before.is_none(), "{}: prefix {number} was not removed", self.name);
+        }
+        let inserted_ns = clock.now_ns();
+        let each = |took_ns: u64| clock.resolve(took_ns).map(|ns| ns as f64 / numbers.len() as f64);
+        self.remove_ns.add_resolved(each(removed_ns - started_ns));
+        self.reinsert_ns.add_resolved(each(inserted_ns - removed_ns));
+        Ok(())
+    }
+
+    /// The rows that all experiments with designs have.
+    pub fn rows(&self, case: &str) -> Vec<Row> {
+        let constant = |value: f64| {
+            let mut samples = Samples::default();
+            samples.add(value);
+            samples
+        };
+        let times = [
+            ("look-up", &self.lookup_ns),
+            ("look-up, warm", &self.warm_lookup_ns),
+            ("insert", &self.insert_ns),
+            ("insert again", &self.reinsert_ns),
+            ("remove", &self.remove_ns),
+        ];
+        let mut rows: Vec<Row> =
+            times.into_iter().map(|(metric, samples)| samples.row(case, &self.name, metric, "ns", None)).collect();
+        let names = self.table.len().max(1) as f64;
+        let total = self.table.bytes() as f64;
+        let grown = self.grown_bytes.map(|bytes| format!("the process grew by {:.1} per name", bytes as f64 / names));
+        rows.push(constant(total / names).row(case, &self.name, "memory per name", "bytes", grown));
+        rows.push(constant(total).row(case, &self.name, "memory", "bytes", None));
+        if self.table.forwarding_bytes() != self.table.bytes() {
+            let forwarding = self.table.forwarding_bytes() as f64 / names;
+            let remark = "without the route controller's names".to_owned();
+            rows.push(constant(forwarding).row(case, &self.name, "forwarding memory per name", "bytes", Some(remark)));
+        }
+        rows
+    }
+
+    fn insert(&mut self, prefixes: &NameArena, number: usize) -> anyhow::Result<Option<u32>> {
+        let result = self.table.insert(prefixes.get(number), port(number));
+        result.map_err(|refusal: FibRefusal| anyhow::anyhow!("{}: prefix {number}: {refusal}", self.name))
+    }
+}
+
+/// One repetition for every subject: `slices` slices each, in turn, beginning with slice `first`;
+/// each slice cold and then, in the same buffers, warm.
+///
+/// # Errors
+/// If an answer is wrong, or on an interrupt.
+pub fn look_up_in_turn(
+    subjects: &mut [&mut Subject],
+    queries: &Queries,
+    first: usize,
+    slices: usize,
+    context: &Context,
+) -> anyhow::Result<()> {
+    ensure!(queries.slices() > 0, "too few names for a slice of {SLICE_NAMES}");
+    let mut took_ns = vec![[Vec::new(), Vec::new()]; subjects.len()];
+    let mut slice = Slice::default();
+    for number in first..first + slices {
+        context.check_interrupt()?;
+        for (subject, took_ns) in subjects.iter().zip(&mut took_ns) {
+            let first_name = number % queries.slices() * SLICE_NAMES;
+            slice.copy(&queries.names, first_name);
+            for took_ns in took_ns {
+                took_ns.push(slice.look_up(&*subject.table, &context.clock));
+                slice.check(subject, &queries.answers[first_name..])?;
+            }
+        }
+    }
+    for (subject, [cold, warm]) in subjects.iter_mut().zip(took_ns) {
+        subject.lookup_ns.add_resolved(median_ns(cold, &context.clock));
+        subject.warm_lookup_ns.add_resolved(median_ns(warm, &context.clock));
+    }
+    Ok(())
+}
+
+/// Names side by side in memory that was just written.
+#[derive(Default)]
+struct Slice {
+    names: NameArena,
+    found: Vec<Option<PrefixMatch>>,
+}
+
+impl Slice {
+    fn copy(&mut self, names: &NameArena, first: usize) {
+        self.names.clear();
+        (first..first + SLICE_NAMES).for_each(|number| self.names.push(names.get(number)));
+        self.found.resize(SLICE_NAMES, None);
+    }
+
+    fn look_up(&mut self, table: &dyn PrefixTable, clock: &Clock) -> u64 {
+        let mut batch = [&[][..]; DESIGN_BATCH_NAMES];
+        let started_ns = clock.now_ns();
+        for (number, found) in self.found.chunks_mut(DESIGN_BATCH_NAMES).enumerate() {
+            for (place, name) in batch.iter_mut().enumerate() {
+                *name = self.names.get(number * DESIGN_BATCH_NAMES + place);
+            }
+            table.longest_prefix_match_batch(&batch, found);
+        }
+        clock.now_ns() - started_ns
+    }
+
+    fn check(&self, subject: &Subject, answers: &[Option<PrefixMatch>]) -> anyhow::Result<()> {
+        let is_lossless = subject.table.is_lossless();
+        for (place, (found, answer)) in self.found.iter().zip(answers).enumerate() {
+            let is_right = found == answer || (!is_lossless && answer.is_none());
+            ensure!(
+                is_right,
+                "{} found {found:?} instead of {answer:?} for {:?}",
+                subject.name,
+                String::from_utf8_lossy(self.names.get(place))
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Nanoseconds of one look-up in the median slice: a slice in which the thread had to wait for
+/// a processor says nothing.
+fn median_ns(mut slices_ns: Vec<u64>, clock: &Clock) -> Result<f64, BelowResolution> {
+    slices_ns.sort_unstable();
+    let median_ns = slices_ns.get(slices_ns.len() / 2).copied().unwrap_or(0);
+    clock.resolve(median_ns).map(|ns| ns as f64 / SLICE_NAMES as f64)
+}
+
+/// Memory of this process that is in the machine, where the system tells.
+fn resident_bytes() -> Option<usize> {
+    process::resident_kib(std::process::id()).map(|kib| kib as usize * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Scale;
+    use namewire_tables::fib::designs::house::HouseTable;
+    use namewire_tables::{FibConfig, HashKey};
+
+    /// A house table that is wrong about one prefix.
+    struct Wrong(HouseTable);
+
+    impl PrefixTable for Wrong {
+        fn insert(&mut self, prefix: &[u8], number: u32) -> Result<Option<u32>, FibRefusal> {
+            self.0.insert(prefix, number)
+        }
+        fn remove(&mut self, prefix: &[u8]) -> Option<u32> {
+            self.0.remove(prefix)
+        }
+        fn longest_prefix_match_batch(&self, names: &[&[u8]], out: &mut [Option<PrefixMatch>]) {
+            self.0.longest_prefix_match_batch(names, out);
+            if names.contains(&prefix(77).as_slice()) {
+                out[0] = None;
+            }
+        }
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+        fn bytes(&self) -> usize {
+            self.0.bytes()
+        }
+    }
+
+    fn prefix(number: u32) -> Vec<u8> {
+        [&[8, 4][..], &number.to_be_bytes()].concat()
+    }
+
+    fn house() -> HouseTable {
+        HouseTable::new(FibConfig::new(5_000), HashKey::from_seed(1)).expect("address space")
+    }
+
+    #[test]
+    fn a_wrong_table_cannot_look_fast() {
+        let context = Context::new(Scale::Smoke, 1, vec![1], std::path::PathBuf::new());
+        let names: Vec<Vec<u8>> = (0..3_000).map(prefix).collect();
+        let prefixes: NameArena = names.iter().map(Vec::as_slice).collect();
+        let model = ReferenceModel::new(&prefixes);
+        let queries = Queries::new(prefixes.clone(), &model);
+        assert_eq!((queries.slices(), queries.answered()), (2, 3_000));
+        let mut right = Subject::fill("right", Box::new(house()), &prefixes, &context).expect("fits");
+        look_up_in_turn(&mut [&mut right], &queries, 0, 3, &context).expect("right answers");
+        right.update(&prefixes, &[5, 7, 2_999], &context.clock).expect("there");
+        look_up_in_turn(&mut [&mut right], &queries, 0, 2, &context).expect("right answers");
+        assert!(right.rows("case").iter().any(|row| row.metric == "memory per name" && row.value.is_some()));
+        assert!(right.bytes_per_name() > 6.0);
+        let mut wrong = Subject::fill("wrong", Box::new(Wrong(house())), &prefixes, &context).expect("fits");
+        let error = look_up_in_turn(&mut [&mut right, &mut wrong], &queries, 0, 2, &context).expect_err("wrong");
+        assert!(error.to_string().starts_with("wrong found None"), "{error}");
+        assert!(wrong.update(&prefixes, &[1, 1], &context.clock).is_err());
+    }
+}
