@@ -19,6 +19,7 @@
 //! allocates.
 
 mod arena;
+pub mod city_hash;
 pub mod content_store;
 pub mod dead_nonce_list;
 mod eviction_queue;
