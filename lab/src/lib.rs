@@ -17,6 +17,7 @@ pub mod interrupt;
 pub mod load;
 pub mod machine;
 pub mod name_arena;
+pub mod name_sets;
 pub mod peers;
 pub mod process;
 pub mod record;

@@ -45,7 +45,8 @@ struct RunArguments {
     /// smoke: seconds; quick: about a minute; full: the source's own scale
     #[arg(long, value_enum, default_value = "quick")]
     scale: Scale,
-    /// Names to use instead of synthetic ones, one per line
+    /// Names to use instead of invented ones: a list of domains, URLs or paths, one per line, plain or .xz; or a
+    /// folder of such lists
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
     /// Trace to use instead of a synthetic one
@@ -119,7 +120,8 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     ] {
         let Some(file) = file else { continue };
         ensure!(takes, "{option} means nothing to the experiments asked for");
-        ensure!(file.is_file(), "{option}: {} is not a file", file.display());
+        let is_there = file.is_file() || (option == "--names" && file.is_dir());
+        ensure!(is_there, "{option}: {} is not a file", file.display());
     }
     interrupt::listen()?;
     let program = std::env::current_exe().context("where is this program?")?;

@@ -1,0 +1,273 @@
+//! Records: what does a list of names say?
+//!
+//! A list is text, plain or xz (told by its first octets), one record a line:
+//! - a domain: `example.com`; with its rank on either side: `example.com,7`, `7,example.com`;
+//! - a URL, with or without scheme: `example.com/a/b.html`;
+//! - a path, in a list of paths: `/a/b.html` or `src/main.c`. A list is one of paths if fewer
+//!   than nine in ten of its records begin with a host; then none is looked for.
+//!
+//! Blank lines and lines that begin with `#` say nothing. A line of more than [`LINE_OCTETS_MAX`]
+//! octets, one without host in a list of hosts, and one whose name no table takes are left out
+//! and counted ([`Records::left_out`]). Limits: [`RECORDS_MAX`], [`TEXT_OCTETS_MAX`].
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use lzma_rust2::XzReader;
+
+use super::conversion::Url;
+use super::{NameConversion, NameSet, is_within_limits};
+use crate::interrupt;
+use crate::name_arena::NameArena;
+
+/// Most octets of a line.
+pub const LINE_OCTETS_MAX: usize = 16 * 1024;
+/// Most records of a list.
+pub const RECORDS_MAX: usize = 200_000_000;
+/// Most octets of text of a list: what an xz file unpacks to says nothing of its own size.
+pub const TEXT_OCTETS_MAX: usize = 16 << 30;
+/// What an xz file begins with.
+const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
+/// Most memory that an xz file may ask for: the largest preset (`xz -9`) asks for 65 MiB.
+const XZ_KIB_MAX: u32 = 512 * 1024;
+
+/// The records of a list, as its lines have them.
+#[derive(Clone, Debug)]
+pub struct Records {
+    title: String,
+    lines: NameArena,
+    begin_with_hosts: bool,
+    left_out: usize,
+}
+
+impl Records {
+    /// Reads a file. The title is the file's name without endings.
+    ///
+    /// # Errors
+    /// If it cannot be read, is beyond the limits, or half of its lines are no names.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let name = path.file_name().map_or_else(String::new, |name| name.display().to_string());
+        let title = name.split('.').next().unwrap_or_default().to_owned();
+        let lines = open(path).and_then(Lines::read);
+        let lines = lines.with_context(|| format!("cannot read names from {}", path.display()))?;
+        let records = Self::of_lines(title, lines);
+        let lines = records.len() + records.left_out;
+        ensure!(records.left_out <= lines / 2, "{}: half of its {lines} lines are no names", path.display());
+        ensure!(!records.is_empty(), "{} has no names", path.display());
+        Ok(records)
+    }
+
+    /// The records of lines that are at hand.
+    pub(super) fn of_text(title: &str, text: &[u8]) -> Self {
+        let lines = Lines::read(text).unwrap_or_default(); // reading memory does not fail, and this text is small
+        Self::of_lines(title.to_owned(), lines)
+    }
+
+    fn of_lines(title: String, Lines { lines, too_long }: Lines) -> Self {
+        let mut records = Self { title, lines, begin_with_hosts: false, left_out: too_long };
+        let hosts = (0..records.len()).filter(|&place| Url::parse(records.record(place)).is_some()).count();
+        records.begin_with_hosts = hosts * 10 >= records.len() * 9;
+        if records.begin_with_hosts {
+            records.left_out += records.len() - hosts;
+        }
+        records
+    }
+
+    /// What the list is called.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// How many records.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// How many lines were too long, or had no host where a host belongs.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// False for a list of paths: then every conversion gives the same names.
+    pub fn begin_with_hosts(&self) -> bool {
+        self.begin_with_hosts
+    }
+
+    /// The names of the records.
+    ///
+    /// # Errors
+    /// If the user interrupted.
+    pub fn names(&self, conversion: NameConversion, seed: u64) -> anyhow::Result<NameSet> {
+        let mut names = NameArena::default();
+        let mut name = Vec::new();
+        for place in 0..self.len() {
+            if place % 65_536 == 0 {
+                interrupt::check()?;
+            }
+            let url = if self.begin_with_hosts {
+                Url::parse(self.record(place))
+            } else {
+                Some(Url::path_only(self.record(place)))
+            };
+            let Some(url) = url else { continue };
+            let components = url.write_name(conversion, &mut name);
+            if components > 0 && is_within_limits(&name, components) {
+                names.push(&name);
+            }
+        }
+        Ok(NameSet::of_names(self.title.clone(), &names, seed))
+    }
+
+    /// What line `place` says, without a rank.
+    fn record(&self, place: usize) -> &[u8] {
+        let line = self.lines.get(place);
+        let is_rank = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+        match line.iter().position(|&octet| octet == b',').map(|at| (&line[..at], &line[at + 1..])) {
+            Some((rank, record)) if is_rank(rank) => record,
+            Some((record, rank)) if is_rank(rank) => record,
+            _ => line,
+        }
+    }
+}
+
+/// The text of a file, whatever it is packed in.
+fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
+    let mut file = File::open(path)?;
+    let mut magic = Vec::new();
+    (&file).take(XZ_MAGIC.len() as u64).read_to_end(&mut magic)?;
+    file.rewind()?;
+    Ok(if magic == XZ_MAGIC {
+        Box::new(BufReader::new(XzReader::new_mem_limit(BufReader::new(file), true, XZ_KIB_MAX)))
+    } else {
+        Box::new(BufReader::new(file))
+    })
+}
+
+/// Lines without the space around them; those that say nothing left out.
+#[derive(Default)]
+struct Lines {
+    lines: NameArena,
+    too_long: usize,
+}
+
+impl Lines {
+    fn read(mut text: impl BufRead) -> anyhow::Result<Self> {
+        let mut lines = Self::default();
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let octets = (&mut text).take(LINE_OCTETS_MAX as u64 + 1).read_until(b'\n', &mut line)?;
+            if octets == 0 {
+                return Ok(lines);
+            }
+            if octets > LINE_OCTETS_MAX && line.last() != Some(&b'\n') {
+                skip_line(&mut text)?;
+                lines.too_long += 1;
+                continue;
+            }
+            lines.push(line.trim_ascii())?;
+            if lines.lines.len() % 65_536 == 0 {
+                interrupt::check()?;
+            }
+        }
+    }
+
+    fn push(&mut self, line: &[u8]) -> anyhow::Result<()> {
+        if line.is_empty() || line.starts_with(b"#") {
+            return Ok(());
+        }
+        ensure!(self.lines.len() < RECORDS_MAX, "more than {RECORDS_MAX} records");
+        ensure!(self.lines.octets() + line.len() <= TEXT_OCTETS_MAX, "more than {} GiB of text", TEXT_OCTETS_MAX >> 30);
+        self.lines.push(line);
+        Ok(())
+    }
+}
+
+/// Reads on to the end of the line.
+fn skip_line(text: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let buffered = text.fill_buf()?;
+        let (octets, at_end) = match buffered.iter().position(|&octet| octet == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (buffered.len(), buffered.is_empty()),
+        };
+        text.consume(octets);
+        if at_end {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name_sets::{one_name_set, record_sets};
+    use std::fs;
+
+    /// `www.b.example/x`, `a.example`, `www.b.example/x`, as `xz` packs them.
+    const XZ: [u8; 88] = [
+        0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x04, 0xe6, 0xd6, 0xb4, 0x46, 0x02, 0x00, 0x21, 0x01, 0x1c, 0x00,
+        0x00, 0x00, 0x10, 0xcf, 0x58, 0xcc, 0xe0, 0x00, 0x29, 0x00, 0x1a, 0x5d, 0x00, 0x3b, 0xe8, 0x07, 0x8c, 0x42,
+        0xde, 0xcd, 0xad, 0x71, 0x9a, 0xfd, 0xbf, 0x8c, 0xc7, 0xa4, 0x75, 0x92, 0x27, 0x77, 0x62, 0xba, 0x19, 0x09,
+        0x3f, 0xe0, 0x00, 0x00, 0x00, 0x00, 0xa0, 0xfc, 0x09, 0x8b, 0xc1, 0xea, 0x82, 0xd8, 0x00, 0x01, 0x36, 0x2a,
+        0x88, 0xed, 0x21, 0x72, 0x1f, 0xb6, 0xf3, 0x7d, 0x01, 0x00, 0x00, 0x00, 0x00, 0x04, 0x59, 0x5a,
+    ];
+
+    fn names(records: &Records) -> Vec<Vec<u8>> {
+        let set = records.names(NameConversion::Host, 1).expect("few names");
+        let mut names: Vec<_> = set.names.iter().map(<[u8]>::to_vec).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_record_is_a_domain_a_ranked_domain_or_a_url() {
+        let records =
+            Records::of_text("list", b"# comment\n\n a.example \r\nb.example,12\n7,c.example\nd.example/x,3\n");
+        assert!(records.begin_with_hosts() && records.len() == 4 && records.left_out() == 0);
+        let wanted: [&[u8]; 4] =
+            [b"\x08\x09a.example", b"\x08\x09b.example", b"\x08\x09c.example", b"\x08\x09d.example\x08\x01x"];
+        let wanted: Vec<_> = wanted.into_iter().map(<[u8]>::to_vec).collect();
+        assert_eq!(names(&records), wanted);
+        let paths = Records::of_text("list", b"src/main.c\n/a.example\nb.example/x\n");
+        assert!(!paths.begin_with_hosts() && names(&paths).len() == 3);
+    }
+
+    #[test]
+    fn lines_that_are_no_names_are_counted_and_left_out() {
+        let mut text = b"a.example\n".repeat(20);
+        text.extend(b"no host\n");
+        text.extend(vec![b'x'; 3 * LINE_OCTETS_MAX]);
+        text.extend(b"\nlast.example/");
+        text.extend(b"y/".repeat(300)); // more components than a name may have
+        let records = Records::of_text("list", &text);
+        assert_eq!((records.len(), records.left_out()), (22, 2));
+        assert_eq!(names(&records), [b"\x08\x09a.example".to_vec()]);
+    }
+
+    #[test]
+    fn files_plain_and_packed_and_folders_are_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (plain, packed) = (dir.path().join("plain.txt"), dir.path().join("packed.txt.xz"));
+        fs::write(&plain, "c.example/y\na.example\n").expect("written");
+        fs::write(&packed, XZ).expect("written");
+        fs::write(dir.path().join("README.md"), "no list").expect("written");
+        assert_eq!(names(&Records::read(&packed).expect("xz")).len(), 2);
+        let sets = record_sets(Some(dir.path()), 0, 1).expect("two lists");
+        assert_eq!(sets.iter().map(Records::title).collect::<Vec<_>>(), ["packed", "plain"]);
+        let all = one_name_set(Some(dir.path()), 0, NameConversion::Tld, 1).expect("two lists");
+        assert_eq!((all.names.len(), all.title.as_str()), (3, "packed + plain"));
+        fs::write(&packed, &XZ[..60]).expect("written");
+        assert!(Records::read(&packed).is_err(), "half an xz file");
+        fs::write(&plain, "\n#\n").expect("written");
+        assert!(Records::read(&plain).is_err(), "nothing");
+        assert!(Records::read(&dir.path().join("absent")).is_err());
+    }
+}
