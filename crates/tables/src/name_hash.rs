@@ -323,6 +323,16 @@ const MASKS: [u64; 25] = {
     masks
 };
 
+/// The components of a name one by one, each as its TLV.
+pub(crate) fn components_of(name_value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = name_value;
+    std::iter::from_fn(move || {
+        let (component, after) = rest.split_at(if rest.is_empty() { return None } else { component_end(rest, 0) });
+        rest = after;
+        Some(component)
+    })
+}
+
 /// Where the component that begins at `start` ends; the end of the name if its
 /// header cannot be read or promises more than there is.
 #[inline]

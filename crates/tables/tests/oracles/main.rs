@@ -8,3 +8,4 @@ mod house_table;
 mod name_hash;
 mod pit_cs;
 mod timer_wheel;
+mod trie_designs;

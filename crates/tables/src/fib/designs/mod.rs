@@ -13,7 +13,16 @@
 //! Who may write: the owner, while nobody reads. A router keeps two copies and lets readers look
 //! at one while it changes the other.
 
+pub mod bit_trie;
+pub mod character_trie;
+pub mod component_trie;
 pub mod house;
+pub mod npt;
+mod radix_trie;
+mod trie_walk;
+mod word_heap;
+
+pub use trie_walk::TriePrefetch;
 
 use super::FibRefusal;
 

@@ -1,0 +1,33 @@
+//! The tries that NameTrie18 compares with.
+
+use crate::fib_designs::{equals_the_model, survives_churn};
+use namewire_tables::fib::designs::{PrefixTable, TriePrefetch, bit_trie, character_trie, component_trie, npt};
+
+macro_rules! equals_and_survives {
+    ($name:ident, $design:ty) => {
+        mod $name {
+            use super::*;
+
+            fn make(prefetch: TriePrefetch) -> impl Fn(usize, u64) -> Box<dyn PrefixTable> {
+                move |capacity, _| Box::new(<$design>::new(capacity, prefetch).expect("memory for a small trie"))
+            }
+
+            #[test]
+            fn equals_the_list() {
+                for prefetch in TriePrefetch::ALL {
+                    equals_the_model(make(prefetch));
+                }
+            }
+
+            #[test]
+            fn survives_coming_and_going() {
+                survives_churn(make(TriePrefetch::default()));
+            }
+        }
+    };
+}
+
+equals_and_survives!(component, component_trie::ComponentTrie);
+equals_and_survives!(name_prefix, npt::NamePrefixTrie);
+equals_and_survives!(character, character_trie::CharacterTrie);
+equals_and_survives!(bit, bit_trie::BitTrie);
