@@ -40,6 +40,16 @@ impl Queries {
         Self { names, answers }
     }
 
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// How many whole slices there are.
     pub fn slices(&self) -> usize {
         self.names.len() / SLICE_NAMES

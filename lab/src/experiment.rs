@@ -161,6 +161,11 @@ impl Samples {
         self.refused.get_or_insert(reason);
     }
 
+    /// The middle one; `None` if there is none or one was refused.
+    pub fn median(&self) -> Option<f64> {
+        if self.refused.is_some() { None } else { Summary::of(&self.taken).map(|summary| summary.median) }
+    }
+
     /// The row for these samples.
     pub fn row(&self, case: &str, subject: &str, metric: &str, unit: &str, remark: Option<String>) -> Row {
         let value = if self.refused.is_some() { None } else { Summary::of(&self.taken) };
