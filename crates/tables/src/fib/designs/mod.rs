@@ -14,6 +14,7 @@
 //! at one while it changes the other.
 
 pub mod bit_trie;
+pub mod catalogue;
 pub mod character_trie;
 pub mod component_trie;
 pub mod house;

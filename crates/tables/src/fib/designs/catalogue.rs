@@ -1,0 +1,232 @@
+//! Catalogue: which FIB designs are there, what are they called, and how is one made?
+//!
+//! The names are those of configuration (`fib.design`) and of the lab's records. A design
+//! that is made without options has those under which it is fastest; the papers' own ways are
+//! options ([`FibDesignOptions`]).
+
+use super::PrefixTable;
+use super::bit_trie::BitTrie;
+use super::character_trie::CharacterTrie;
+use super::component_trie::ComponentTrie;
+use super::house::HouseTable;
+use super::npt::NamePrefixTrie;
+use super::trie_walk::TriePrefetch;
+use crate::fib::{FibConfig, FibSearch};
+use crate::name_hash::HashKey;
+use std::io;
+
+/// A way to hold the FIB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FibDesign {
+    /// The house's table, longest first, all prefixes of a name in one bucket. The default.
+    #[default]
+    OneBucket,
+    /// The house's table, longest first, one bucket for each length.
+    BucketPerLength,
+    /// The house's table, binary search over the lengths by markers in a filter.
+    MarkerFilter,
+    /// Yuan15 ch. 3 compares with it; NameTrie18 §III: every node a component.
+    ComponentTrie,
+    /// NameTrie18 §III: every node a string of octets.
+    CharacterTrie,
+    /// NameTrie18 §III: every node a string of bits.
+    BitTrie,
+    /// Wang et al. 2011, as NameTrie18 compares with it: the Name Prefix Trie.
+    Npt,
+}
+
+/// How a design fetches ahead. Each has some of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FibPrefetch {
+    /// Nothing.
+    None,
+    /// The first bucket that a search visits (Yuan15 §3.4.1).
+    First,
+    /// Every bucket that a search may visit (Yuan15 §3.4.1).
+    All,
+    /// For all names of a batch before the first is looked at, or with all searches under way.
+    Batch,
+}
+
+/// What a design is made with; what is not said is what makes it fastest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FibDesignOptions {
+    /// What is fetched ahead.
+    pub prefetch: Option<FibPrefetch>,
+}
+
+/// Why a design cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum FibDesignError {
+    /// The design has no such option, or not with this value.
+    #[error("the FIB design {design} knows no {option} = {value:?}")]
+    Option {
+        /// The design.
+        design: &'static str,
+        /// The option.
+        option: &'static str,
+        /// What was asked for.
+        value: &'static str,
+    },
+    /// The kernel grants no memory.
+    #[error("no memory for the FIB: {0}")]
+    NoMemory(#[from] io::Error),
+}
+
+impl FibDesign {
+    /// Every design, the default first.
+    pub const ALL: [Self; 7] = [
+        Self::OneBucket,
+        Self::BucketPerLength,
+        Self::MarkerFilter,
+        Self::ComponentTrie,
+        Self::CharacterTrie,
+        Self::BitTrie,
+        Self::Npt,
+    ];
+
+    /// The name in configuration and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OneBucket => "one-bucket",
+            Self::BucketPerLength => "bucket-per-length",
+            Self::MarkerFilter => "marker-filter",
+            Self::ComponentTrie => "component-trie",
+            Self::CharacterTrie => "character-trie",
+            Self::BitTrie => "bit-trie",
+            Self::Npt => "npt",
+        }
+    }
+
+    /// How the house's table searches, if it is the house's.
+    pub const fn search(self) -> Option<FibSearch> {
+        match self {
+            Self::OneBucket => Some(FibSearch::OneBucket),
+            Self::BucketPerLength => Some(FibSearch::LongestFirst),
+            Self::MarkerFilter => Some(FibSearch::BinaryOverLengths),
+            _ => None,
+        }
+    }
+
+    /// Whether a name that has no prefix is always told so. A router with a lossy design belongs
+    /// into a core whose edge routers verify (Yuan15 §4.2).
+    pub const fn is_lossless(self) -> bool {
+        true
+    }
+
+    /// An empty table of this size.
+    ///
+    /// # Errors
+    /// [`FibDesignError`].
+    pub fn build(
+        self,
+        options: &FibDesignOptions,
+        size: &FibConfig,
+        key: HashKey,
+    ) -> Result<Box<dyn PrefixTable>, FibDesignError> {
+        let capacity = size.capacity_entries;
+        Ok(match self {
+            Self::OneBucket | Self::BucketPerLength | Self::MarkerFilter => {
+                let search = self.search().unwrap_or_default();
+                self.only_prefetch(options, &[FibPrefetch::Batch])?;
+                Box::new(HouseTable::new(FibConfig { search, ..*size }, key)?)
+            }
+            Self::ComponentTrie => Box::new(ComponentTrie::new(capacity, self.trie_prefetch(options)?)?),
+            Self::CharacterTrie => Box::new(CharacterTrie::new(capacity, self.trie_prefetch(options)?)?),
+            Self::BitTrie => Box::new(BitTrie::new(capacity, self.trie_prefetch(options)?)?),
+            Self::Npt => Box::new(NamePrefixTrie::new(capacity, self.trie_prefetch(options)?)?),
+        })
+    }
+
+    fn trie_prefetch(self, options: &FibDesignOptions) -> Result<TriePrefetch, FibDesignError> {
+        Ok(match self.only_prefetch(options, &[FibPrefetch::Batch, FibPrefetch::None])? {
+            FibPrefetch::None => TriePrefetch::None,
+            _ => TriePrefetch::Batch,
+        })
+    }
+
+    /// The way asked for if it is one of these, the first if none is.
+    fn only_prefetch(self, options: &FibDesignOptions, ways: &[FibPrefetch]) -> Result<FibPrefetch, FibDesignError> {
+        match options.prefetch {
+            None => Ok(ways[0]),
+            Some(way) if ways.contains(&way) => Ok(way),
+            Some(way) => Err(self.no_option("prefetch", way.name())),
+        }
+    }
+
+    const fn no_option(self, option: &'static str, value: &'static str) -> FibDesignError {
+        FibDesignError::Option { design: self.name(), option, value }
+    }
+}
+
+impl FibPrefetch {
+    /// Every choice.
+    pub const ALL: [Self; 4] = [Self::None, Self::First, Self::All, Self::Batch];
+
+    /// The name in configuration and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::First => "first",
+            Self::All => "all",
+            Self::Batch => "batch",
+        }
+    }
+}
+
+/// No design, or no value of an option, has that name; the names there are.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected one of {}", .0.join(", "))]
+pub struct UnknownName(pub Vec<&'static str>);
+
+impl std::str::FromStr for FibDesign {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        by_name(name, &Self::ALL, Self::name)
+    }
+}
+
+impl std::str::FromStr for FibPrefetch {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        by_name(name, &Self::ALL, Self::name)
+    }
+}
+
+fn by_name<T: Copy>(name: &str, all: &[T], name_of: impl Fn(T) -> &'static str) -> Result<T, UnknownName> {
+    let found = all.iter().copied().find(|&one| name_of(one) == name);
+    found.ok_or_else(|| UnknownName(all.iter().map(|&one| name_of(one)).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_design_has_a_name_of_its_own_and_can_be_made() {
+        for (place, design) in FibDesign::ALL.into_iter().enumerate() {
+            assert_eq!(design.name().parse(), Ok(design));
+            assert!(FibDesign::ALL[..place].iter().all(|other| other.name() != design.name()));
+            let options = FibDesignOptions::default();
+            let mut table = design.build(&options, &FibConfig::new(100), HashKey::from_seed(1)).expect("small");
+            assert_eq!(table.insert(b"\x08\x01a", 7), Ok(None));
+            let mut found = [None];
+            table.longest_prefix_match_batch(&[b"\x08\x01a\x08\x01b"], &mut found);
+            let found = found[0].map(|found| (found.number, found.prefix_octets));
+            assert_eq!((found, table.is_lossless()), (Some((7, 3)), design.is_lossless()), "{}", design.name());
+        }
+        assert_eq!(FibDesign::ALL[0], FibDesign::default());
+        let unknown = "trie".parse::<FibDesign>().expect_err("no such design");
+        assert!(unknown.to_string().starts_with("expected one of one-bucket, "));
+    }
+
+    #[test]
+    fn an_option_that_a_design_does_not_have_is_refused() {
+        let options = FibDesignOptions { prefetch: Some(FibPrefetch::First) };
+        let refused = FibDesign::Npt.build(&options, &FibConfig::new(1), HashKey::from_seed(1)).err();
+        let message = refused.map(|refused| refused.to_string());
+        assert_eq!(message.as_deref(), Some("the FIB design npt knows no prefetch = \"first\""));
+    }
+}
