@@ -1,6 +1,7 @@
 //! Every experiment: one file each, and one line each in [`TABLE`].
 
 mod dram_model;
+mod fib_all;
 mod fib_pages;
 mod fib_updates;
 mod hash_flood;
@@ -17,6 +18,7 @@ pub const TABLE: &[Experiment] = &[
     prefetch::EXPERIMENT,
     packet_costs::EXPERIMENT,
     ring_crossing::EXPERIMENT,
+    fib_all::EXPERIMENT,
     fib_updates::EXPERIMENT,
     fib_pages::EXPERIMENT,
     dram_model::EXPERIMENT,

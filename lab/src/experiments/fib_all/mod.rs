@@ -1,0 +1,194 @@
+//! Which FIB design is the fastest, which is the smallest, and how do they take updates?
+//!
+//! Source: none of the papers; every design of them is here behind one call, with the best
+//! prefetching that it allows, beside the house's own, on real and on synthetic names. Each
+//! design is measured in turn with the default, slice by slice, so that the ratio of the two does
+//! not depend on what else the machine does, and two tables at a time are enough memory.
+//!
+//! *Updates*: random removals and insertions, many times over, then the look-ups again: a design
+//! that suffers from its past is seen.
+//!
+//! What the numbers do not say: a router spends time elsewhere too (`prefetch`, `router-sockets`),
+//! holds a design of the papers twice, and updates it while it forwards.
+
+mod populations;
+
+use std::collections::BTreeMap;
+
+use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
+use namewire_tables::{FibConfig, HashKey};
+
+use crate::design_measurement::{Subject, look_up_in_turn};
+use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::record::Row;
+use populations::Population;
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fib-all",
+    source: "ours",
+    question: "Which FIB design is the fastest, which is the smallest, and how do they take updates?",
+    needs: "quick: 3 min, 1 GiB; full: 1 h, 8 GiB (13.5 million synthetic prefixes)",
+    takes_names: true,
+    takes_trace: false,
+    run,
+};
+
+/// Sizes of a run.
+struct Size {
+    real_names: usize,
+    synthetic_names: usize,
+    repetitions: usize,
+    /// Slices of each design and repetition.
+    slices: usize,
+    /// Random removals and insertions, each.
+    updates: usize,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size { real_names: 4_000, synthetic_names: 4_000, repetitions: 3, slices: 3, updates: 2_000 },
+        Scale::Quick => {
+            Size { real_names: 1_000_000, synthetic_names: 1_000_000, repetitions: 5, slices: 60, updates: 500_000 }
+        }
+        Scale::Full => {
+            Size { real_names: 4_000_000, synthetic_names: 13_548_815, repetitions: 9, slices: 200, updates: 5_000_000 }
+        }
+    }
+}
+
+/// One design's figures with one population.
+struct Comparison {
+    population: &'static str,
+    design: FibDesign,
+    /// Look-ups per second of the default ÷ those of the design, taken in turn.
+    default_over: Option<f64>,
+    /// Bytes of memory per prefix ÷ those of the default.
+    memory_over_default: f64,
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size = size(context.scale);
+    context.plan_steps(2 * FibDesign::ALL.len());
+    let mut outcome = Outcome::default();
+    let mut comparisons = Vec::new();
+    for real in [true, false] {
+        context.begin_step("names")?;
+        let population = if real {
+            Population::real(context, size.real_names)?
+        } else {
+            Population::synthetic(context, size.synthetic_names)
+        };
+        outcome.notes.push(population.note());
+        compare(context, &size, &population, &mut outcome, &mut comparisons)?;
+    }
+    outcome.headline = headline(&comparisons);
+    Ok(outcome)
+}
+
+/// Every other design in turn with the default.
+fn compare(
+    context: &Context,
+    size: &Size,
+    population: &Population,
+    outcome: &mut Outcome,
+    comparisons: &mut Vec<Comparison>,
+) -> anyhow::Result<()> {
+    let mut default = build(FibDesign::default(), context, population)?;
+    for design in FibDesign::ALL.into_iter().filter(|&design| design != FibDesign::default()) {
+        context.begin_step(&format!("{}, {} names", design.name(), population.name))?;
+        let mut subject = build(design, context, population)?;
+        (default.lookup_ns, default.warm_lookup_ns) = Default::default();
+        for repetition in 0..size.repetitions {
+            let first = repetition * size.slices;
+            look_up_in_turn(&mut [&mut default, &mut subject], &population.queries, first, size.slices, context)?;
+        }
+        let ratio = ratio(&subject.lookup_ns, &default.lookup_ns);
+        outcome.rows.push(row(ratio, population, &subject, "look-ups of the default over its own"));
+        outcome.rows.extend(update(context, size, population, &mut subject)?);
+        outcome.rows.extend(subject.rows(population.name));
+        let memory_over_default = subject.bytes_per_name() / default.bytes_per_name();
+        comparisons.push(Comparison { population: population.name, design, default_over: ratio, memory_over_default });
+        context.end_step();
+    }
+    outcome.rows.extend(update(context, size, population, &mut default)?);
+    outcome.rows.extend(default.rows(population.name));
+    context.end_step();
+    Ok(())
+}
+
+/// A table with every prefix.
+fn build(design: FibDesign, context: &Context, population: &Population) -> anyhow::Result<Subject> {
+    let size = FibConfig::for_prefixes(population.prefixes.len(), population.prefixes.octets());
+    let table = design.build(&FibDesignOptions::default(), &size, HashKey::from_seed(context.seed))?;
+    Subject::fill(design.name(), table, &population.prefixes, context)
+}
+
+/// Random removals and insertions; then what they left behind: how much longer a look-up takes,
+/// and how much larger the table is.
+fn update(context: &Context, size: &Size, population: &Population, subject: &mut Subject) -> anyhow::Result<Vec<Row>> {
+    let taken = (std::mem::take(&mut subject.lookup_ns), std::mem::take(&mut subject.warm_lookup_ns));
+    let look_up = |subject: &mut Subject| {
+        look_up_in_turn(&mut [subject], &population.queries, 0, size.slices, context)?;
+        anyhow::Ok(std::mem::take(&mut subject.lookup_ns))
+    };
+    let (before, bytes_before) = (look_up(subject)?, subject.table.bytes() as f64);
+    let mut rng = fastrand::Rng::with_seed(context.seed);
+    let mut numbers: Vec<usize> = (0..population.prefixes.len()).collect();
+    let mut left = size.updates;
+    while left > 0 {
+        rng.shuffle(&mut numbers);
+        let some = left.min(numbers.len() / 2).min(UPDATES_AT_ONCE);
+        subject.update(&population.prefixes, &numbers[..some], &context.clock)?;
+        context.check_interrupt()?;
+        left -= some;
+    }
+    let (after, grown) = (look_up(subject)?, subject.table.bytes() as f64 / bytes_before);
+    (subject.lookup_ns, subject.warm_lookup_ns) = taken;
+    let updates = 2 * size.updates;
+    Ok(vec![
+        row(ratio(&after, &before), population, subject, &format!("look-up after {updates} updates over before")),
+        row(Some(grown), population, subject, &format!("memory after {updates} updates over before")),
+    ])
+}
+
+/// Prefixes that are away at a time.
+const UPDATES_AT_ONCE: usize = 250_000;
+
+fn headline(comparisons: &[Comparison]) -> BTreeMap<String, f64> {
+    let least = |is_lossless: bool| {
+        let others = comparisons.iter().filter(|other| other.design.is_lossless() == is_lossless);
+        others.filter_map(|other| other.default_over).reduce(f64::min)
+    };
+    let mut headline = BTreeMap::new();
+    headline.extend(least(true).map(|ratio| ("default_over_best_other".to_owned(), ratio)));
+    headline.extend(least(false).map(|ratio| ("default_over_best_lossy".to_owned(), ratio)));
+    for population in ["real", "synthetic"] {
+        let of = |name| {
+            let mut all = comparisons.iter().filter(|other| other.population == population);
+            all.find(|other| other.design.name() == name)
+        };
+        let Some((ours, theirs)) = of("compact").zip(of("name-trie")) else { continue };
+        if let Some((ours, theirs)) = ours.default_over.zip(theirs.default_over) {
+            headline.insert(format!("compact_over_name_trie_{population}"), theirs / ours);
+        }
+        let memory = theirs.memory_over_default / ours.memory_over_default;
+        headline.insert(format!("name_trie_memory_over_compact_{population}"), memory);
+    }
+    headline
+}
+
+/// Median ÷ median.
+fn ratio(dividend: &Samples, divisor: &Samples) -> Option<f64> {
+    dividend.median().zip(divisor.median()).map(|(dividend, divisor)| dividend / divisor)
+}
+
+/// A row with a ratio, or without one where a time was below the clock's resolution.
+fn row(ratio: Option<f64>, population: &Population, subject: &Subject, metric: &str) -> Row {
+    let mut samples = Samples::default();
+    match ratio {
+        Some(ratio) => samples.add(ratio),
+        None => samples.refuse("a time was below the clock's resolution".to_owned()),
+    }
+    samples.row(population.name, &subject.name, metric, "times", None)
+}

@@ -1,0 +1,123 @@
+//! Populations: which prefixes the designs hold, and which names they are asked for.
+//!
+//! *Real* names are those of `--names` (else the invented ones, which resemble domains and URLs),
+//! *synthetic* ones those of the papers ([`SyntheticNames`]). Asked is every prefix, in an order without
+//! pattern: two in four extended by one to three components, as most names of packets are, one
+//! as it is, one cut in half; and one name in sixteen is a stranger's.
+
+use crate::design_measurement::Queries;
+use crate::experiment::Context;
+use crate::name_arena::{NameArena, ReferenceModel, component_octets};
+use crate::name_sets::{NameConversion, one_name_set};
+use crate::synthetic_names::SyntheticNames;
+
+/// Prefixes, and names with the right answers.
+pub(super) struct Population {
+    /// `real` or `synthetic`.
+    pub(super) name: &'static str,
+    /// What it is made of.
+    pub(super) title: String,
+    pub(super) prefixes: NameArena,
+    pub(super) queries: Queries,
+}
+
+/// Names whose look-up the model is asked for beforehand, at most.
+const QUERIES_MAX: usize = 1 << 20;
+
+impl Population {
+    /// Real names, at most so many, domains read from the top-level domain down.
+    pub(super) fn real(context: &Context, names: usize) -> anyhow::Result<Self> {
+        let set = one_name_set(context.names.as_deref(), names, NameConversion::Tld, context.seed)?;
+        let prefixes = set.names.iter().take(names).collect();
+        Ok(Self::of("real", set.title, prefixes, context.seed))
+    }
+
+    /// The papers' synthetic prefixes.
+    pub(super) fn synthetic(context: &Context, names: usize) -> Self {
+        let synthetic = SyntheticNames::new(context.seed, names as u64);
+        let (mut prefixes, mut prefix) = (NameArena::default(), Vec::new());
+        for number in 0..synthetic.prefixes() {
+            synthetic.write_prefix(number, &mut prefix);
+            prefixes.push(&prefix);
+        }
+        Self::of("synthetic", "2 to 6 components of 9 characters".to_owned(), prefixes, context.seed)
+    }
+
+    fn of(name: &'static str, title: String, prefixes: NameArena, seed: u64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut order: Vec<usize> = (0..prefixes.len()).collect();
+        rng.shuffle(&mut order);
+        let mut asked = NameArena::default();
+        let mut name_value = Vec::new();
+        for &number in order.iter().cycle().take(prefixes.len().clamp(4096, QUERIES_MAX)) {
+            write_asked(prefixes.get(number), &mut rng, &mut name_value);
+            asked.push(&name_value);
+        }
+        let model = ReferenceModel::new(&prefixes);
+        let queries = Queries::new(asked, &model);
+        drop(model);
+        Self { name, title, prefixes, queries }
+    }
+
+    /// What a reader of the record must know.
+    pub(super) fn note(&self) -> String {
+        format!(
+            "{}: {}; {} prefixes of {:.1} octets on average; {} of {} names asked have one.",
+            self.name,
+            self.title,
+            self.prefixes.len(),
+            self.prefixes.octets() as f64 / self.prefixes.len().max(1) as f64,
+            self.queries.answered(),
+            self.queries.len(),
+        )
+    }
+}
+
+fn write_asked(prefix: &[u8], rng: &mut fastrand::Rng, out: &mut Vec<u8>) {
+    out.clear();
+    if rng.u8(0..16) == 0 {
+        return append_components(1 + rng.usize(0..4), rng, out);
+    }
+    match rng.u8(0..4) {
+        0 => out.extend_from_slice(prefix),
+        1 => out.extend_from_slice(&prefix[..half(prefix)]),
+        _ => {
+            out.extend_from_slice(prefix);
+            append_components(1 + rng.usize(0..3), rng, out);
+        }
+    }
+}
+
+/// Components of random letters: none that a prefix goes on with, but for chance.
+fn append_components(count: usize, rng: &mut fastrand::Rng, out: &mut Vec<u8>) {
+    for _ in 0..count {
+        let characters = rng.u8(6..=10);
+        out.extend_from_slice(&[8, characters]);
+        out.extend((0..characters).map(|_| rng.alphanumeric() as u8));
+    }
+}
+
+/// Octets of the first half of a name's components, rounded up.
+fn half(name_value: &[u8]) -> usize {
+    let mut ends = vec![0];
+    while let Some(octets) = component_octets(&name_value[ends[ends.len() - 1]..]) {
+        ends.push(ends[ends.len() - 1] + octets);
+    }
+    ends[ends.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Scale;
+
+    #[test]
+    fn most_names_asked_have_a_prefix_and_some_have_none() {
+        let context = Context::new(Scale::Smoke, 1, vec![1], std::path::PathBuf::new());
+        let population = Population::synthetic(&context, 5_000);
+        let answered = population.queries.answered() as f64 / population.queries.len() as f64;
+        assert!((0.6..0.99).contains(&answered), "{answered} of the names have a prefix");
+        assert_eq!(half(b"\x08\x01a\x08\x01b\x08\x01c"), 6);
+        assert_eq!(half(b""), 0);
+    }
+}
