@@ -125,6 +125,10 @@ impl NameBatch for Names<'_> {
     fn hashes(&self, name: usize) -> &NameHashes {
         &self.hashes[name]
     }
+
+    fn name_value(&self, name: usize) -> &[u8] {
+        self.octets(name)
+    }
 }
 
 /// Looks names up, slice by slice; buffers for one thread.
@@ -208,7 +212,7 @@ impl FibLookups {
                 hashes.compute(view.key(), name)?;
             }
             let found = view.longest_prefix_match(name, hashes);
-            self.matched_octets[place] = found.map_or(0, |entry| entry.name_value.len() as u32);
+            self.matched_octets[place] = found.map_or(0, |found| found.prefix_octets as u32);
         }
         Ok(())
     }
@@ -226,7 +230,7 @@ impl FibLookups {
         ensure!(!names.refused, "a synthetic name is too long");
         for (place, candidate) in candidates.into_iter().enumerate() {
             let found = view.longest_prefix_match_hinted(names.octets(place), names.hashes(place), candidate);
-            self.matched_octets[first + place] = found.map_or(0, |entry| entry.name_value.len() as u32);
+            self.matched_octets[first + place] = found.map_or(0, |found| found.prefix_octets as u32);
         }
         Ok(())
     }
@@ -259,7 +263,7 @@ mod tests {
         }
         let mut prefix = Vec::new();
         names.write_prefix(names.prefix_of_name(lookups.next_name + 17), &mut prefix);
-        assert!(fib.remove(&prefix));
+        assert_eq!(fib.remove(&prefix), Ok(true));
         for lookup in FibLookup::ALL {
             let mut again = FibLookups::new(names, lookups.next_name);
             assert!(again.slice(fib.view(), lookup, &clock).is_err(), "{lookup:?}");

@@ -122,10 +122,11 @@ impl Routing {
                         .expect("a test stays below the capacity of the FIB");
                 }
                 FibChange::Remove { name } => {
-                    fib.remove(name.value());
+                    fib.remove(name.value()).expect("nobody reads meanwhile");
                 }
             }
         }
+        fib.publish();
         new_next_hops
     }
 }

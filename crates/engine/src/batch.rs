@@ -212,6 +212,8 @@ pub struct Engine {
     pub(crate) matches: Vec<PitId>,
     /// A name being made or moved.
     pub(crate) name_copy: Vec<u8>,
+    /// The prefix of a delegation that the Interest at hand goes by.
+    pub(crate) hint_prefix: Vec<u8>,
     /// Downstreams being told the same.
     pub(crate) faces_to_tell: Vec<FaceId>,
     /// Pending entries that a change of faces or next hops concerns. Room for all of them:
@@ -287,6 +289,7 @@ impl Engine {
             served: HashSet::with_capacity(2 * MAX_RECORDS),
             matches: Vec::with_capacity(MAX_MATCHES),
             name_copy: Vec::with_capacity(2 * MAX_PACKET_BYTES),
+            hint_prefix: Vec::with_capacity(MAX_PACKET_BYTES),
             faces_to_tell: Vec::with_capacity(MAX_RECORDS),
             entries_to_visit,
             dispatch_hashes: NameHashes::with_full_room(),

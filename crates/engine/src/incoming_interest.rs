@@ -15,7 +15,7 @@ use namewire_packet::{
     interest::{write_with_nonce, write_without_forwarding_hint},
     lp::LpHeaders,
 };
-use namewire_tables::{CsHit, CsId, FibEntry, GroupId, NameHashes, PitId, PitRefusal, Variant};
+use namewire_tables::{CsHit, CsId, FibMatch, GroupId, NameHashes, NextHop, PitId, PitRefusal, Variant};
 
 /// Names of a ForwardingHint that are looked at, in the sender's order; the rest stay in the
 /// packet. A packet has room for 1,200 of them, and each is a look-up of its own. (NFD
@@ -253,8 +253,8 @@ impl Engine {
         let found = pass.view.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
         let strategy = pass.view.strategies.get(strategy_of(found));
         let leads_on = match found {
-            found if onward.hint_removed || !interest.has_forwarding_hint() => found,
-            found => next_hop_entry(pass, &mut self.name_hashes, interest, found),
+            found if onward.hint_removed || !interest.has_forwarding_hint() => found.map(LeadsOn::by_name),
+            found => next_hop_entry(pass, &mut self.name_hashes, &mut self.hint_prefix, interest, found),
         };
         self.end_of_part(Stage::Fib);
         let mut context = StrategyContext::new(self, pass, entry, trigger, leads_on);
@@ -344,11 +344,11 @@ pub(crate) fn violates_localhost(name: Name<'_>, face: &FaceAttributes) -> bool 
     !face.is_local() && NameScope::of(name.value()) == NameScope::Localhost
 }
 
-pub(crate) fn lookup<'v>(pass: &Pass<'v, '_>, name: Name<'_>, hashes: &NameHashes) -> Option<FibEntry<'v>> {
+pub(crate) fn lookup<'v>(pass: &Pass<'v, '_>, name: Name<'_>, hashes: &NameHashes) -> Option<FibMatch<'v>> {
     pass.view.fib.longest_prefix_match(name.value(), hashes)
 }
 
-pub(crate) fn strategy_of(found: Option<FibEntry<'_>>) -> u32 {
+pub(crate) fn strategy_of(found: Option<FibMatch<'_>>) -> u32 {
     found.map_or(0, |found| found.strategy)
 }
 
@@ -362,20 +362,46 @@ pub(crate) fn delegations<'a>(interest: &Interest<'a>) -> impl Iterator<Item = N
     interest.forwarding_hint().take(MAX_DELEGATIONS)
 }
 
-/// The FIB entry whose next hops `interest` may use: that of the first delegation
-/// that finds next hops, and then the Interest's own name is not tried (§3); without
-/// a hint the one found by name. `hashes` is a buffer.
+/// Where an Interest may go.
+#[derive(Clone, Copy)]
+pub(crate) struct LeadsOn<'v> {
+    pub(crate) next_hops: &'v [NextHop],
+    pub(crate) prefix: MatchedPrefix,
+}
+
+/// What the prefix that next hops are from is a prefix of.
+#[derive(Clone, Copy)]
+pub(crate) enum MatchedPrefix {
+    /// The first octets of the PIT entry's name.
+    OfName { octets: usize },
+    /// A delegation's: it is in [`Engine::hint_prefix`].
+    OfDelegation,
+}
+
+impl<'v> LeadsOn<'v> {
+    pub(crate) fn by_name(found: FibMatch<'v>) -> Self {
+        Self { next_hops: found.nexthops, prefix: MatchedPrefix::OfName { octets: found.prefix_octets } }
+    }
+}
+
+/// Where `interest` may go: as the FIB says of the first delegation that finds next hops, and then
+/// the Interest's own name is not tried (§3); without a hint as it says of the name. `hashes` is a
+/// buffer; `prefix` gets the delegation's prefix.
 pub(crate) fn next_hop_entry<'v>(
     pass: &Pass<'v, '_>,
     hashes: &mut NameHashes,
+    prefix: &mut Vec<u8>,
     interest: &Interest<'_>,
-    by_name: Option<FibEntry<'v>>,
-) -> Option<FibEntry<'v>> {
+    by_name: Option<FibMatch<'v>>,
+) -> Option<LeadsOn<'v>> {
     if !has_delegation(interest) {
-        return by_name;
+        return by_name.map(LeadsOn::by_name);
     }
     delegations(interest).find_map(|delegation| {
         hashes.compute(pass.view.fib.key(), delegation.value()).ok()?;
-        lookup(pass, delegation, hashes).filter(|found| !found.nexthops.is_empty())
+        let found = lookup(pass, delegation, hashes).filter(|found| !found.nexthops.is_empty())?;
+        prefix.clear();
+        prefix.extend_from_slice(&delegation.value()[..found.prefix_octets]);
+        Some(LeadsOn { next_hops: found.nexthops, prefix: MatchedPrefix::OfDelegation })
     })
 }

@@ -41,7 +41,7 @@ impl Engine {
         let trigger = Trigger::of_entry(arrival.face, &self.records, state, interest.lifetime_ms());
         let found = lookup(pass, interest.name(), hashes);
         let strategy = pass.view.strategies.get(strategy_of(found));
-        let leads_on = next_hop_entry(pass, &mut self.name_hashes, interest, found);
+        let leads_on = next_hop_entry(pass, &mut self.name_hashes, &mut self.hint_prefix, interest, found);
         let mut context = StrategyContext::new(self, pass, entry, trigger, leads_on);
         if !context.is_any_upstream_pending() {
             context.reject(); // nobody can answer any more: expiry now

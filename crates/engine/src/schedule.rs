@@ -295,6 +295,14 @@ impl NameBatch for Arriving<'_, '_, '_, '_, '_, '_> {
     fn hashes(&self, packet: usize) -> &NameHashes {
         &self.batch.hashes[packet]
     }
+
+    fn name_value(&self, packet: usize) -> &[u8] {
+        match &self.batch.packets[packet].decoded {
+            Decoded::Interest(interest) | Decoded::Nack(_, interest) => interest.name().value(),
+            Decoded::Data(data) => data.name().value(),
+            Decoded::Refused(_) => &[],
+        }
+    }
 }
 
 /// Begins to fetch every bucket of the FIB that an Interest's name leads to.

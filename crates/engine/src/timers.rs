@@ -4,11 +4,11 @@
 use crate::{
     DropReason, Engine, FaceId, Instant, Output, View,
     batch::Pass,
-    incoming_interest::{delegations, next_hop_entry},
+    incoming_interest::{LeadsOn, delegations, next_hop_entry},
     strategy::{StrategyContext, Trigger},
 };
 use namewire_packet::{Interest, NameBuf, interest::DEFAULT_LIFETIME_MS};
-use namewire_tables::{FibEntry, PitId};
+use namewire_tables::{FibMatch, PitId};
 
 /// Most timers served in one call, so that packets do not wait behind a mass expiry.
 const TIMERS_PER_CALL: usize = 1024;
@@ -82,7 +82,8 @@ impl Engine {
             self.with_strategy(&mut pass, entry, None, |strategy, context| {
                 let Some(prefix) = context.prefix() else { return };
                 let from = gained.partition_point(|(name, _)| name.value() < prefix);
-                for (_, face) in gained[from..].iter().take_while(|(name, _)| name.value() == prefix) {
+                let under = gained[from..].partition_point(|(name, _)| name.value() == prefix);
+                for (_, face) in &gained[from..from + under] {
                     if !context.choose_ingress_for(*face) {
                         continue;
                     }
@@ -138,7 +139,7 @@ impl Engine {
         let pit = self.tables.pit(entry);
         let name = self.tables.group_name(pit.group());
         let mut hashes = std::mem::take(&mut self.name_hashes);
-        let found: Option<FibEntry<'_>> = match hashes.compute(pass.view.fib.key(), name) {
+        let found: Option<FibMatch<'_>> = match hashes.compute(pass.view.fib.key(), name) {
             Ok(()) => pass.view.fib.longest_prefix_match(name, &hashes),
             Err(_) => None,
         };
@@ -148,7 +149,10 @@ impl Engine {
         let interest = Interest::parse(&wire).ok();
         let lifetime_ms = interest.map_or(DEFAULT_LIFETIME_MS, |interest| interest.lifetime_ms());
         let hop_limit = interest.and_then(|interest| interest.hop_limit());
-        let leads_on = interest.map_or(found, |interest| next_hop_entry(pass, &mut hashes, &interest, found));
+        let leads_on = match &interest {
+            Some(interest) => next_hop_entry(pass, &mut hashes, &mut self.hint_prefix, interest, found),
+            None => found.map(LeadsOn::by_name),
+        };
         (self.interest_copy, self.name_hashes) = (wire, hashes);
         let last = self.records.downstreams(&pit.state).last().map(|record| record.face);
         let Some(ingress) = ingress.or(last) else { return };

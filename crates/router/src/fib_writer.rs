@@ -36,6 +36,7 @@ impl FibWriter {
                 *self.refusals.entry(refusal.name()).or_default() += 1;
             }
         }
+        fib.publish();
     }
 
     /// When [`FibWriter::retry`] has something to do next.
@@ -71,6 +72,7 @@ impl FibWriter {
                 gained.extend(next_hops);
             }
         }
+        fib.publish();
         self.retry_ns = now_ns + RETRY_NS;
         gained
     }
@@ -86,22 +88,29 @@ impl FibWriter {
                 let next_hops: Vec<NextHop> =
                     next_hops.iter().map(|hop| NextHop { face: hop.face.0, cost: hop.cost }).collect();
                 let result = fib.insert(name.value(), &next_hops, strategy, hidden);
-                if result.is_err_and(FibRefusal::may_pass) {
-                    if self.refused.is_empty() {
-                        self.retry_ns = now_ns + RETRY_NS;
-                    }
-                    self.refused.insert(name);
-                } else {
-                    self.refused.remove(&name);
-                }
-                result.map(drop)
+                self.settle(now_ns, name, result)
             }
             FibChange::Remove { name } => {
-                fib.remove(name.value());
-                self.refused.remove(&name);
-                Ok(())
+                let result = fib.remove(name.value());
+                self.settle(now_ns, name, result)
             }
         }
+    }
+
+    /// Notes whether `name` is to be tried again.
+    fn settle<T>(&mut self, now_ns: u64, name: NameBuf, result: Result<T, FibRefusal>) -> Result<(), FibRefusal> {
+        match result {
+            Err(refusal) if refusal.may_pass() => {
+                if self.refused.is_empty() {
+                    self.retry_ns = now_ns + RETRY_NS;
+                }
+                self.refused.insert(name);
+            }
+            _ => {
+                self.refused.remove(&name);
+            }
+        }
+        result.map(drop)
     }
 }
 
@@ -120,7 +129,7 @@ mod tests {
     }
 
     fn face(fib: &Fib, number: usize) -> Option<u64> {
-        fib.get(name(number).value()).map(|entry| entry.nexthops[0].face)
+        fib.get(name(number).value()).map(|found| found.nexthops[0].face)
     }
 
     /// A refusal for a moment, because a worker was in the middle of a turn, was for ever.

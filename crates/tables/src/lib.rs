@@ -41,7 +41,7 @@ pub mod timer_wheel;
 pub use content_store::{CsEntry, CsHit, CsId, CsInsert, CsPolicy, CsRefusal, IndirectRefusal};
 pub use dead_nonce_list::DeadNonceList;
 pub use fib::{
-    Fib, FibConfig, FibEntry, FibEntryRef, FibHint, FibPin, FibReader, FibRefusal, FibSearch, FibView, Inserted,
+    Fib, FibConfig, FibEntry, FibHint, FibMatch, FibPin, FibReader, FibRefusal, FibSearch, FibView, Inserted,
     NameBatch, NextHop,
 };
 pub use name_group::{GroupHint, GroupId, GroupToken};

@@ -75,6 +75,11 @@ impl Domain {
         seen.filter(|&epoch| epoch != OFFLINE).min().unwrap_or(u64::MAX)
     }
 
+    /// Whether a reader is pinned, as far as can be seen: it may end or begin meanwhile.
+    pub fn is_anyone_online(&self) -> bool {
+        self.oldest_seen() != u64::MAX
+    }
+
     #[cfg(not(loom))]
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Line>>> {
         self.slots.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

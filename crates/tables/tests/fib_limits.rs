@@ -34,13 +34,13 @@ fn a_fib_without_free_octets_takes_an_entry_for_every_one_removed() {
     assert_eq!(insert(&mut fib, ENTRIES), Err(FibRefusal::OctetsFull));
     assert_eq!((fib.len() as u64, strategy(fib.view(), ENTRIES)), (ENTRIES, None), "nothing changed");
     for number in 0..UPDATES_PER_EPOCH as u64 / 4 {
-        assert!(fib.remove(&name(number)));
+        assert_eq!(fib.remove(&name(number)), Ok(true));
         assert_eq!(insert(&mut fib, 1000 + number), Ok(false));
         assert_eq!(insert(&mut fib, 2000 + number), Err(FibRefusal::OctetsFull));
     }
     let mut reader = fib.reader();
     let pin = reader.pin();
-    assert!(fib.remove(&name(100)));
+    assert_eq!(fib.remove(&name(100)), Ok(true));
     assert_eq!(insert(&mut fib, 3000), Err(FibRefusal::OctetsFull), "a reader may hold the only free octets");
     drop(pin);
     assert_eq!(insert(&mut fib, 3000), Ok(false));
@@ -70,7 +70,7 @@ fn changes_stop_when_a_reader_keeps_too_much_waiting() {
     assert_eq!(insert(&mut fib, 3), Err(FibRefusal::ReadersBehind));
     assert_eq!(change(&mut fib, face - 1).map(|inserted| inserted.replaced), Ok(true), "it is so already");
     assert_eq!(fib.bytes(), bytes);
-    assert!(fib.remove(&name(2)), "removals go on");
+    assert_eq!(fib.remove(&name(2)), Ok(true), "removals go on");
     drop(pin);
     assert_eq!(insert(&mut fib, 3), Ok(false));
     assert_eq!(fib.waiting(), 0);

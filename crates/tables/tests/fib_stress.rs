@@ -6,7 +6,8 @@
 //! longer one, and every entry must be whole: its name is a prefix of the name asked for
 //! and its next hops belong together.
 
-use namewire_tables::{Fib, FibConfig, FibRefusal, FibSearch, HashKey, NameHashes, NextHop};
+use namewire_tables::fib::designs::house::HouseTable;
+use namewire_tables::{Fib, FibConfig, FibRefusal, FibSearch, FibView, HashKey, NameHashes, NextHop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -63,11 +64,10 @@ fn read_batch(reader: &mut namewire_tables::FibReader, rng: &mut fastrand::Rng) 
     view.longest_prefix_match_batch(&batch, &mut found);
     for (place, &(name, hashes)) in batch.iter().enumerate() {
         let least = permanent(0).len();
-        let batched = view.entry(found[place].expect("the permanent prefix is always there"));
+        let batched = found[place].expect("the permanent prefix is always there");
         let scalar = view.longest_prefix_match(name, hashes).expect("as above");
         for entry in [batched, scalar] {
-            assert!(name.starts_with(entry.name_value), "the entry's name is whole");
-            assert!(entry.name_value.len() >= least, "a shorter prefix than the one that is always there");
+            assert!(entry.prefix_octets >= least, "a shorter prefix than the one that is always there");
             assert_whole(entry.nexthops);
             assert_eq!(entry.strategy as usize, entry.nexthops.len());
         }
@@ -77,12 +77,24 @@ fn read_batch(reader: &mut namewire_tables::FibReader, rng: &mut fastrand::Rng) 
 
 #[test]
 fn readers_never_miss_or_shorten_what_is_there_throughout() {
-    FibSearch::ALL.into_iter().for_each(never_misses_or_shortens);
+    for search in FibSearch::ALL {
+        let config = FibConfig { search, ..FibConfig::new(CHURN as usize * 2) };
+        never_misses_or_shortens(Fib::with_config(config, HashKey::from_seed(5)).expect("address space"));
+    }
 }
 
-fn never_misses_or_shortens(search: FibSearch) {
-    let config = FibConfig { search, ..FibConfig::new(CHURN as usize * 2) };
-    let mut fib = Fib::with_config(config, HashKey::from_seed(5)).expect("address space");
+/// The same of two copies of a table that knows no readers.
+#[test]
+fn readers_of_mirrored_tables_never_miss_or_shorten_what_is_there_throughout() {
+    never_misses_or_shortens(mirrored(CHURN as usize * 2, HashKey::from_seed(5)));
+}
+
+fn mirrored(capacity_entries: usize, key: HashKey) -> Fib {
+    let table = || HouseTable::new(FibConfig::new(capacity_entries), key).expect("address space");
+    Fib::of_design([Box::new(table()), Box::new(table())], capacity_entries, key)
+}
+
+fn never_misses_or_shortens(mut fib: Fib) {
     let insert = |fib: &mut Fib, name: &[u8], random| {
         let hops = next_hops(random);
         fib.insert(name, &hops, hops.len() as u32, false)
@@ -110,32 +122,49 @@ fn never_misses_or_shortens(search: FibSearch) {
             for _ in 0..100 {
                 let random = rng.u64(..);
                 match random % 8 {
-                    0 => assert!(insert(&mut fib, &permanent(rng.u64(..PERMANENT)), random).is_ok_and(|i| i.replaced)),
-                    1..4 => drop(fib.remove(&churned(rng.u64(..CHURN)))),
-                    _ => match insert(&mut fib, &churned(rng.u64(..CHURN)), random) {
-                        Ok(_) | Err(FibRefusal::OctetsFull) => {}
-                        Err(refusal) => panic!("{refusal}"),
+                    0 => match done(&mut fib, |fib| insert(fib, &permanent(rng.u64(..PERMANENT)), random)) {
+                        Some(inserted) => assert!(inserted.replaced),
+                        None => panic!("a change of a next-hop set needs no octets"),
                     },
+                    1..4 => drop(done(&mut fib, |fib| fib.remove(&churned(rng.u64(..CHURN))))),
+                    _ => drop(done(&mut fib, |fib| insert(fib, &churned(rng.u64(..CHURN)), random))),
                 }
                 updates += 1;
             }
+            fib.publish();
         }
         stop.store(true, Ordering::Relaxed);
     });
     assert!(looked_up.into_inner() > 1_000, "the readers looked");
     for number in 0..CHURN {
-        fib.remove(&churned(number));
+        fib.remove(&churned(number)).expect("nobody reads");
     }
     assert_eq!(fib.len() as u64, PERMANENT + 1);
     fib.reclaim();
-    let names: usize = fib.iter().map(|entry| entry.name_value.len()).sum();
-    assert_eq!(fib.name_bytes(), names);
+    let permanent_octets = (0..PERMANENT).map(|number| permanent(number).len()).sum::<usize>();
+    assert_eq!((fib.name_bytes(), fib.waiting()), (permanent_octets + component(b"p").len(), 0));
+}
+
+/// Tries again until no reader is in the way; `None`: there is no room for the octets.
+fn done<T>(fib: &mut Fib, mut change: impl FnMut(&mut Fib) -> Result<T, FibRefusal>) -> Option<T> {
+    loop {
+        match change(fib) {
+            Ok(result) => return Some(result),
+            Err(FibRefusal::OctetsFull) => return None,
+            Err(FibRefusal::ReadersBehind) => std::thread::yield_now(),
+            Err(refusal) => panic!("{refusal}"),
+        }
+    }
 }
 
 /// A reader outlives the FIB's owner, and still sees what it saw.
 #[test]
 fn a_reader_may_outlive_the_writer() {
-    let mut fib = Fib::new(10, HashKey::from_seed(1));
+    let key = HashKey::from_seed(1);
+    [Fib::new(10, key), mirrored(10, key)].into_iter().for_each(reader_outlives_writer);
+}
+
+fn reader_outlives_writer(mut fib: Fib) {
     let name = permanent(1);
     fib.insert(&name, &next_hops(3), 4, false).expect("there is room");
     let mut reader = fib.reader();
@@ -144,6 +173,34 @@ fn a_reader_may_outlive_the_writer() {
     hashes.compute(reader.key(), &name).expect("short");
     let pin = reader.pin();
     assert_eq!(pin.view().longest_prefix_match(&name, &hashes).map(|entry| entry.strategy), Some(4));
+}
+
+/// A reader of a mirrored table that never ends its pin stops changes, and neither itself nor others.
+#[test]
+fn a_pinned_reader_of_a_mirrored_table_refuses_changes_and_loses_nothing() {
+    let mut fib = mirrored(10_000, HashKey::from_seed(1));
+    let (mut reader, mut other) = (fib.reader(), fib.reader());
+    let pin = reader.pin();
+    let before = pin.view();
+    let inserted = (0..).find(|&number| {
+        let result = fib.insert(&permanent(number), &next_hops(number), 1, false);
+        assert!(matches!(result, Ok(_) | Err(FibRefusal::ReadersBehind)), "{result:?}");
+        result.is_err()
+    });
+    let inserted = inserted.expect("the log is bounded");
+    assert_eq!(fib.remove(&permanent(0)), Err(FibRefusal::ReadersBehind));
+    let mut hashes = NameHashes::default();
+    for number in 0..=inserted {
+        let name = permanent(number);
+        hashes.compute(fib.key(), &name).expect("short");
+        assert_eq!(before.longest_prefix_match(&name, &hashes), None, "as it was");
+        let expected = (number < inserted).then(|| next_hops(number));
+        let seen = |view: FibView<'_>| view.longest_prefix_match(&name, &hashes).map(|found| found.nexthops.to_vec());
+        assert_eq!((seen(fib.view()), seen(other.pin().view())), (expected.clone(), expected));
+    }
+    drop(pin);
+    assert_eq!(fib.remove(&permanent(0)), Ok(true));
+    assert_eq!((fib.len() as u64, fib.waiting()), (inserted - 1, 0));
 }
 
 /// What a pinned reader may hold is not used again; a sleeping reader holds nothing up.
@@ -157,13 +214,13 @@ fn a_pinned_reader_keeps_what_it_found() {
     hashes.compute(reader.key(), &name).expect("short");
     let pin = reader.pin();
     let found = pin.view().longest_prefix_match(&name, &hashes).expect("it is there");
-    assert!(fib.remove(&name));
+    assert_eq!(fib.remove(&name), Ok(true));
     for round in 0..300 {
         let other = permanent(100 + round % 50); // as long as the one that was removed
         fib.insert(&other, &next_hops(round), 1, false).expect("there is room");
-        assert_eq!((found.name_value, found.nexthops), (&name[..], &next_hops(3)[..]));
+        assert_eq!((found.prefix_octets, found.nexthops), (name.len(), &next_hops(3)[..]));
         if round % 2 == 0 {
-            assert!(fib.remove(&other));
+            assert_eq!(fib.remove(&other), Ok(true));
         }
     }
     drop(pin);
@@ -171,7 +228,7 @@ fn a_pinned_reader_keeps_what_it_found() {
         for round in 0..10_000 {
             let other = permanent(1000 + round);
             fib.insert(&other, &next_hops(round), 1, false).expect("there is room");
-            assert!(fib.remove(&other));
+            assert_eq!(fib.remove(&other), Ok(true));
         }
         fib.bytes()
     };

@@ -214,7 +214,7 @@ impl Writer {
 
     fn remove(&mut self) -> anyhow::Result<()> {
         self.names.write_prefix(self.first, &mut self.prefix);
-        ensure!(self.fib.remove(&self.prefix), "prefix {} was not there", self.first);
+        ensure!(self.fib.remove(&self.prefix)?, "prefix {} was not there", self.first);
         self.first += 1;
         Ok(())
     }

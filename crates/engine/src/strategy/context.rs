@@ -4,14 +4,14 @@ use crate::{
     DropReason, Engine, FaceAttributes, Instant, LimitMet,
     batch::{PacketRef, Pass},
     face_table::LinkType,
-    incoming_interest::NameScope,
+    incoming_interest::{LeadsOn, MatchedPrefix, NameScope},
     measurements::{MeasurementId, Measurements},
     pit_state::{InRecord, OutRecord, PitState, Records},
     route_request::{ROUTE_REQUESTS_MAX, RouteRequest},
     watched_entry::Answer,
 };
 use namewire_packet::{FaceId, NackReason, Nonce};
-use namewire_tables::{FibEntry, NextHop, PitId, hash_name};
+use namewire_tables::{NextHop, PitId, hash_name};
 
 /// Why the strategy is called, and what it would send.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ pub struct StrategyContext<'e, 'v, 'o> {
     entry: PitId,
     trigger: Trigger,
     next_hops: &'v [NextHop],
-    prefix: Option<&'v [u8]>,
+    prefix: Option<MatchedPrefix>,
     /// The scope of the name lets the ingress face's Interest go to non-local faces.
     may_leave_the_node: bool,
     rejected: bool,
@@ -64,7 +64,7 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         pass: &'e mut Pass<'v, 'o>,
         entry: PitId,
         trigger: Trigger,
-        found: Option<FibEntry<'v>>,
+        leads_on: Option<LeadsOn<'v>>,
     ) -> Self {
         let may_leave_the_node = may_leave_the_node(engine, pass, entry, trigger.ingress);
         StrategyContext {
@@ -72,8 +72,8 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
             pass,
             entry,
             trigger,
-            next_hops: found.map_or(&[], |found| found.nexthops),
-            prefix: found.map(|found| found.name_value),
+            next_hops: leads_on.map_or(&[], |leads_on| leads_on.next_hops),
+            prefix: leads_on.map(|leads_on| leads_on.prefix),
             may_leave_the_node,
             rejected: false,
             sent: false,
@@ -81,9 +81,13 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         }
     }
 
-    /// Name TLV-VALUE of the FIB entry that the next hops are from, if there is one.
-    pub fn prefix(&self) -> Option<&'v [u8]> {
-        self.prefix
+    /// Name TLV-VALUE of the FIB's prefix that the next hops are from, if there is one.
+    pub fn prefix(&self) -> Option<&[u8]> {
+        let name = || self.engine.tables.group_name(self.engine.tables.pit(self.entry).group());
+        self.prefix.map(|prefix| match prefix {
+            MatchedPrefix::OfName { octets } => &name()[..octets],
+            MatchedPrefix::OfDelegation => &self.engine.hint_prefix,
+        })
     }
 
     /// Carries out what must wait until the strategy has returned. An Interest that was
@@ -281,7 +285,7 @@ impl<'v> StrategyContext<'_, 'v, '_> {
 
     /// Key of the measurements that strategies of this `kind` keep of the FIB prefix.
     pub fn prefix_key(&self, kind: u64) -> u64 {
-        measurement_key(hash_name(self.engine.tables.key(), self.prefix.unwrap_or_default()), kind)
+        measurement_key(hash_name(self.engine.tables.key(), self.prefix().unwrap_or_default()), kind)
     }
 
     /// Hash of the Interest's name.

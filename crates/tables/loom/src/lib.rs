@@ -1,10 +1,18 @@
 //! The concurrent parts of `namewire_tables`, compiled with loom's atomics. Models of the
-//! quiescence are in `tests/quiescence.rs`; those of the tag index, which is not public, in
-//! [`tag_index_models`].
+//! quiescence are in `tests/quiescence.rs`; those of what is not public, in [`tag_index_models`]
+//! and [`mirrored_models`].
 
 #[path = "../../src/quiescence.rs"]
 pub mod quiescence;
 
+#[cfg(test)]
+#[path = "../../src/fib/left_right.rs"]
+mod left_right;
+#[cfg(test)]
+#[path = "../../src/fib/mirrored.rs"]
+mod mirrored;
+#[cfg(test)]
+mod mirrored_models;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub(super) struct Entries {
 ///
 /// Says nothing about names: whoever got it as a candidate compares.
 #[derive(Clone, Copy)]
-pub struct FibEntryRef<'a> {
+pub(super) struct FibEntryRef<'a> {
     /// From the entry's first unit to the end of the array.
     words: &'a [AtomicU32],
 }
@@ -118,7 +118,7 @@ impl Entries {
 impl<'a> FibEntryRef<'a> {
     /// The prefix: octets of a Name TLV-VALUE.
     #[inline(always)]
-    pub fn name_value(&self) -> &'a [u8] {
+    pub(super) fn name_value(&self) -> &'a [u8] {
         let octets = self.words[1].load(Ordering::Acquire) as usize;
         let words = &self.words[HEADER_UNITS..][..octets.div_ceil(UNIT_OCTETS)];
         // SAFETY:

@@ -35,26 +35,36 @@
 //! unlinked (entries, sets, an index that became too small) stays until
 //! [`crate::quiescence`] tells that no reader can hold it. A reader may still see a prefix
 //! that was removed after it was pinned.
+//!
+//! All this is said of the house's own table. A FIB may be two copies of a design of the
+//! literature instead ([`designs`], [`Fib::of_design`]): its costs and limits are the design's,
+//! readers never wait either, changes may have to wait for them (`mirrored`).
 
 pub mod designs;
 mod entries;
+mod house;
+mod left_right;
 mod lengths;
+mod look_up;
 mod markers;
+mod mirrored;
+mod mirrored_design;
 mod next_hop_sets;
 mod published;
 mod shared;
 mod space;
 mod view;
 
-pub use entries::FibEntryRef;
-pub use shared::{FibPin, FibReader};
-pub use view::{FibHint, FibView, NameBatch};
+pub use look_up::{FibHint, FibMatch, FibPin, FibReader, FibView, NameBatch};
 
 use crate::name_hash::{HashKey, NameHashes};
 use crate::pages::PageSize;
+use designs::PrefixTable;
 use entries::{HEADER_UNITS, UNIT_OCTETS};
+use house::House;
+use look_up::{Reader, View};
+use mirrored_design::MirroredDesign;
 use next_hop_sets::NextHopSet;
-use shared::Writer;
 use smallvec::SmallVec;
 use std::io;
 
@@ -71,9 +81,6 @@ pub const MAX_NEXT_HOPS: usize = 1024;
 /// cost ever more memory. Removals go on: they are no more than there are entries. Each takes
 /// some 20 octets and what it was (a set of [`MAX_NEXT_HOPS`], 16 KiB).
 pub const MAX_WAITING: usize = 1 << 16;
-
-/// Entries that the first index is made for, except on explicit huge pages: one bucket of it.
-const FIRST_INDEX_ENTRIES: usize = 8;
 
 /// One way onwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -224,11 +231,13 @@ impl FibConfig {
 
 /// The forwarding information base: its owner's side, which writes.
 pub struct Fib {
-    writer: Writer,
-    config: FibConfig,
-    len: usize,
-    /// Entries that the present index was made for.
-    index_entries: usize,
+    table: Table,
+    capacity_entries: usize,
+}
+
+enum Table {
+    House(House),
+    Design(MirroredDesign),
 }
 
 impl Fib {
@@ -251,64 +260,84 @@ impl Fib {
     /// pages reserved.
     pub fn with_config(config: FibConfig, key: HashKey) -> io::Result<Self> {
         let config = FibConfig { capacity_entries: config.capacity_entries.min(u32::MAX as usize), ..config };
-        let units = config.entry_octets.min(1 << 34) / UNIT_OCTETS;
-        // A larger index lies beside the smaller one while it is filled. Explicit huge pages are
-        // reserved for what is needed in the end, and often a whole page for the smallest index.
-        let first_entries = match config.pages {
-            PageSize::Base | PageSize::Transparent => FIRST_INDEX_ENTRIES,
-            PageSize::Huge2MiB | PageSize::Huge1GiB => config.capacity_entries,
-        };
-        let index_entries = config.capacity_entries.min(first_entries);
-        let writer = Writer::new(key, units, index_entries, &config)?;
-        Ok(Self { writer, config, len: 0, index_entries })
+        let table = Table::House(House::with_config(config, key)?);
+        Ok(Self { table, capacity_entries: config.capacity_entries })
+    }
+
+    /// An empty FIB in two tables of one design, made alike, for `capacity_entries` each.
+    pub fn of_design(tables: [Box<dyn PrefixTable>; 2], capacity_entries: usize, key: HashKey) -> Self {
+        Self { table: Table::Design(MirroredDesign::new(tables, key)), capacity_entries }
     }
 
     /// A reader for another thread.
     pub fn reader(&self) -> FibReader {
-        self.writer.reader()
+        FibReader(match &self.table {
+            Table::House(house) => Reader::House(house.reader()),
+            Table::Design(design) => Reader::Design(design.reader()),
+        })
     }
 
-    /// The FIB as it is while nobody writes, which this borrow prevents.
+    /// The FIB as it is while nobody writes, which this borrow prevents; also what readers
+    /// do not see before [`Fib::publish`].
     #[inline]
     pub fn view(&self) -> FibView<'_> {
-        self.writer.view()
+        FibView(match &self.table {
+            Table::House(house) => View::House(house.view()),
+            Table::Design(design) => View::Design(design.view()),
+        })
     }
 
     /// The key for [`NameHashes::compute`].
     pub fn key(&self) -> &HashKey {
-        self.writer.key()
+        match &self.table {
+            Table::House(house) => house.key(),
+            Table::Design(design) => design.key(),
+        }
     }
 
     /// How many prefixes there are.
     pub fn len(&self) -> usize {
-        self.len
+        match &self.table {
+            Table::House(house) => house.len(),
+            Table::Design(design) => design.len(),
+        }
     }
 
     /// Whether there is no prefix at all.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// How many prefixes there may be.
     pub fn capacity_entries(&self) -> usize {
-        self.config.capacity_entries
+        self.capacity_entries
     }
 
     /// Octets of memory of everything: entries with their names, room left by removed ones,
-    /// index, next-hop sets, and the writer's own lists. Whole pages count.
+    /// index, next-hop sets, and the writer's own lists; of a design both copies. Whole pages count.
     pub fn bytes(&self) -> usize {
-        self.writer.bytes() + size_of::<Self>()
+        size_of::<Self>()
+            + match &self.table {
+                Table::House(house) => house.bytes(),
+                Table::Design(design) => design.bytes(),
+            }
     }
 
     /// How many removed entries, former next-hop sets and former indices wait until no reader
-    /// can hold them.
+    /// can hold them; of a design, how many changes one of the copies lacks.
     pub fn waiting(&self) -> usize {
-        self.writer.waiting()
+        match &self.table {
+            Table::House(house) => house.waiting(),
+            Table::Design(design) => design.waiting(),
+        }
     }
 
-    /// Octets of the TLV-VALUEs of all prefixes. Visits every entry.
+    /// Octets of the TLV-VALUEs of all prefixes. Visits every entry of the house's table.
     pub fn name_bytes(&self) -> usize {
-        self.iter().map(|entry| entry.name_value.len()).sum()
+        match &self.table {
+            Table::House(house) => house.iter().map(|entry| entry.name_value.len()).sum(),
+            Table::Design(design) => design.prefix_octets(),
+        }
     }
 
     /// Adds the prefix, or replaces what it leads to.
@@ -333,59 +362,59 @@ impl Fib {
         let mut nexthops = SmallVec::from_slice(nexthops);
         nexthops.sort_by_key(|next_hop: &NextHop| next_hop.cost); // stable
         let content = NextHopSet { nexthops, strategy, hidden };
-
-        if self.writer.change(&hashes, name_value, &content)? {
-            return Ok(Inserted { replaced: true });
-        }
-        self.writer.check_waiting()?;
-        if self.len == self.config.capacity_entries {
-            return Err(FibRefusal::Full);
-        }
-        if self.len == self.index_entries {
-            self.enlarge_index().map_err(|_| FibRefusal::NoMemory)?;
-        }
-        if !self.writer.link(&hashes, name_value, content) {
-            return Err(FibRefusal::OctetsFull);
-        }
-        self.len += 1;
-        Ok(Inserted { replaced: false })
+        let replaced = match &mut self.table {
+            Table::House(house) => house.insert(&hashes, name_value, content),
+            Table::Design(design) => design.insert(name_value, content),
+        };
+        replaced.map(|replaced| Inserted { replaced })
     }
 
     /// Removes the prefix; says whether it was there.
-    pub fn remove(&mut self, name_value: &[u8]) -> bool {
-        let mut hashes = NameHashes::default();
-        // Longer ones are not there; no insertion allowed them.
-        let computed = hashes.compute(self.key(), name_value);
-        let was_there = computed.is_ok() && self.writer.unlink(&hashes, name_value);
-        self.len -= usize::from(was_there);
-        was_there
+    ///
+    /// # Errors
+    /// [`FibRefusal::ReadersBehind`], and [`FibRefusal::NoMemory`] while one copy of a design has no
+    /// room for what the other has; then nothing changed. The house's table refuses nothing.
+    pub fn remove(&mut self, name_value: &[u8]) -> Result<bool, FibRefusal> {
+        match &mut self.table {
+            Table::House(house) => Ok(house.remove(name_value)),
+            Table::Design(design) => design.remove(name_value),
+        }
     }
 
-    /// The entry of exactly this prefix.
-    pub fn get(&self, name_value: &[u8]) -> Option<FibEntry<'_>> {
-        let (view, mut hashes) = (self.view(), NameHashes::default());
-        hashes.compute(self.key(), name_value).ok()?;
-        view.find_name(&hashes, name_value).map(|entry| view.entry(entry))
+    /// What exactly this prefix leads to.
+    pub fn get(&self, name_value: &[u8]) -> Option<FibMatch<'_>> {
+        match &self.table {
+            Table::House(house) => house.get(name_value),
+            Table::Design(design) => {
+                let found = design.view().longest_prefix_match(name_value);
+                found.filter(|found| found.prefix_octets == name_value.len())
+            }
+        }
     }
 
-    /// Every entry, hidden ones included, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = FibEntry<'_>> {
-        let view = self.view();
-        view.index.entries().map(move |entry| view.entry(entry))
+    /// Every entry, hidden ones included, in no particular order. `None`: the table is that of a
+    /// design, which need not know the names.
+    pub fn iter(&self) -> Option<impl Iterator<Item = FibEntry<'_>>> {
+        match &self.table {
+            Table::House(house) => Some(house.iter()),
+            Table::Design(_) => None,
+        }
+    }
+
+    /// Lets readers see every change. Those of the house's table are seen at once, and those of
+    /// a design while nobody reads; else they wait for this or for others to come.
+    pub fn publish(&mut self) {
+        if let Table::Design(design) = &mut self.table {
+            design.publish();
+        }
     }
 
     /// Frees what readers cannot hold any more. Done now and then by itself; of use to
     /// who wants [`Fib::bytes`] exact.
     pub fn reclaim(&mut self) {
-        self.writer.reclaim();
-    }
-
-    /// Makes an index for twice as many entries and publishes it. The pause is in proportion
-    /// to the entries; readers go on with the old one.
-    fn enlarge_index(&mut self) -> io::Result<()> {
-        let entries = self.index_entries.saturating_mul(2).min(self.config.capacity_entries);
-        self.writer.replace_index(entries, &self.config)?;
-        self.index_entries = entries;
-        Ok(())
+        match &mut self.table {
+            Table::House(house) => house.reclaim(),
+            Table::Design(design) => design.publish(),
+        }
     }
 }

@@ -151,6 +151,43 @@ impl Interner {
     }
 }
 
+/// Sets that nobody sees who did not borrow them: freed with the last entry that names them.
+pub(super) struct OwnedSets {
+    sets: NextHopSets,
+    interner: Interner,
+}
+
+impl OwnedSets {
+    pub(super) fn new() -> Self {
+        Self { sets: NextHopSets::new(), interner: Interner::new() }
+    }
+
+    /// The set with this number, if there is one.
+    #[inline(always)]
+    pub(super) fn get(&self, number: u32) -> Option<&NextHopSet> {
+        self.sets.get(number)
+    }
+
+    /// The number of a set with this content, for one more entry.
+    pub(super) fn acquire(&mut self, content: NextHopSet) -> u32 {
+        self.interner.acquire(&self.sets, content)
+    }
+
+    /// One entry names it no longer.
+    pub(super) fn release(&mut self, number: u32) {
+        if self.interner.release(&self.sets, number) {
+            // SAFETY: `release` said so; whoever got the set from `get` borrowed `self`, which
+            // is `&mut` here.
+            unsafe { self.interner.free(&self.sets, number) };
+        }
+    }
+
+    /// Octets of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.interner.bytes(&self.sets)
+    }
+}
+
 fn bytes_of(set: &NextHopSet) -> usize {
     let spilled = if set.nexthops.spilled() { set.nexthops.capacity() * size_of::<NextHop>() } else { 0 };
     size_of::<NextHopSet>() + spilled

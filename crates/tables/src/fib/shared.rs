@@ -21,7 +21,7 @@ use super::markers::Markers;
 use super::next_hop_sets::{Interner, NextHopSet, NextHopSets};
 use super::published::Published;
 use super::space::Space;
-use super::view::FibView;
+use super::view::HouseView;
 use super::{FibConfig, FibRefusal, FibSearch, MAX_WAITING};
 use crate::name_hash::{HashKey, NameHashes};
 use crate::quiescence::{Domain, Pin, Reader, Retired};
@@ -98,9 +98,9 @@ impl Shared {
     /// # Safety
     /// As long as the view lives, a reader of `domain` stays pinned or the [`Writer`] unchanged.
     #[inline]
-    unsafe fn view(&self) -> FibView<'_> {
+    unsafe fn view(&self) -> HouseView<'_> {
         let tables = self.indices[self.index.load(Ordering::Acquire)].get();
-        FibView { shared: self, index: Index { tables: tables.expect("the present index is there"), shared: self } }
+        HouseView { shared: self, index: Index { tables: tables.expect("the present index is there"), shared: self } }
     }
 }
 
@@ -235,8 +235,8 @@ impl Writer {
         })
     }
 
-    pub(super) fn reader(&self) -> FibReader {
-        FibReader { shared: Arc::clone(&self.shared), reader: Reader::new(&self.shared.domain) }
+    pub(super) fn reader(&self) -> HouseReader {
+        HouseReader { shared: Arc::clone(&self.shared), reader: Reader::new(&self.shared.domain) }
     }
 
     pub(super) fn key(&self) -> &HashKey {
@@ -244,7 +244,7 @@ impl Writer {
     }
 
     #[inline]
-    pub(super) fn view(&self) -> FibView<'_> {
+    pub(super) fn view(&self) -> HouseView<'_> {
         // SAFETY: whatever changes the writer needs `&mut self`.
         unsafe { self.shared.view() }
     }
@@ -384,36 +384,36 @@ impl Writer {
     }
 }
 
-/// One thread's access to the FIB. Holds nothing between pins, however long it sleeps.
-pub struct FibReader {
+/// One thread's access to the table. Holds nothing between pins, however long it sleeps.
+pub(super) struct HouseReader {
     shared: Arc<Shared>,
     reader: Reader,
 }
 
-impl FibReader {
+impl HouseReader {
     /// Begins a batch: what is in the FIB now stays whole until the pin is dropped. To be
     /// kept short; what is removed meanwhile cannot be used again.
     #[inline]
-    pub fn pin(&mut self) -> FibPin<'_> {
-        FibPin { shared: &self.shared, _pin: self.reader.pin() }
+    pub(super) fn pin(&mut self) -> HousePin<'_> {
+        HousePin { shared: &self.shared, _pin: self.reader.pin() }
     }
 
     /// The key for [`NameHashes::compute`].
-    pub fn key(&self) -> &HashKey {
+    pub(super) fn key(&self) -> &HashKey {
         &self.shared.key
     }
 }
 
-/// A batch in which the FIB may be looked at.
-pub struct FibPin<'a> {
+/// A batch in which the table may be looked at.
+pub(super) struct HousePin<'a> {
     shared: &'a Shared,
     _pin: Pin<'a>,
 }
 
-impl FibPin<'_> {
+impl HousePin<'_> {
     /// The FIB.
     #[inline]
-    pub fn view(&self) -> FibView<'_> {
+    pub(super) fn view(&self) -> HouseView<'_> {
         // SAFETY: `_pin` is one of the domain of `shared`, and the view borrows it.
         unsafe { self.shared.view() }
     }

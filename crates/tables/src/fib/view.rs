@@ -1,31 +1,32 @@
-//! View: the FIB as one batch sees it, and the search for the longest prefix.
+//! View: the house's table as one batch sees it, and the search for the longest prefix.
 //!
-//! [`FibView::longest_prefix_match`] is the papers' "Naive" (Takemasa19 §4.4.1): one probe
+//! [`HouseView::longest_prefix_match`] is the papers' "Naive" (Takemasa19 §4.4.1): one probe
 //! per length, longest first. The other calls are its stages, for schedules that hide the
 //! fetches of one name behind those of others (Takemasa19 §4.3; here a whole batch at a
 //! time instead of a pair of packets):
 //!
 //! | stage | reads | call |
 //! | --- | --- | --- |
-//! | 1 | nothing | [`FibView::prefetch_buckets`]: the bucket of all lengths, or one per length |
-//! | 2 | buckets | [`FibView::candidate`]: the longest length with an equal tag; [`FibView::prefetch_entry`] |
-//! | 3 | the entry | [`FibView::longest_prefix_match_hinted`]: compares, goes on if it was chance |
+//! | 1 | nothing | [`HouseView::prefetch_buckets`]: the bucket of all lengths, or one per length |
+//! | 2 | buckets | [`HouseView::candidate`]: the longest length with an equal tag; [`HouseView::prefetch_entry`] |
+//! | 3 | the entry | [`HouseView::longest_prefix_match_hinted`]: compares, goes on if it was chance |
 
 use super::FibEntry;
 use super::entries::FibEntryRef;
+use super::look_up::{FibHint, FibMatch, Hint, NameBatch};
 use super::markers::Markers;
 use super::shared::{Index, IndexLook, Shared};
 use crate::name_hash::{HashKey, INLINE_COMPONENTS, NameHashes};
 use crate::tag_index::{IndexKey, Step, Walk};
 use std::ops::Range;
 
-/// Names that [`FibView::longest_prefix_match_batch`] takes through a stage before the next.
+/// Names that [`HouseView::longest_prefix_match_batch`] takes through a stage before the next.
 const BATCH_NAMES: usize = 64;
 
-/// The most names of one [`FibView::candidates`].
+/// The most names of one [`HouseView::candidates`].
 const MOST_CANDIDATES: usize = 64;
 
-/// Names whose lines are asked for in one go; see [`FibView::candidates`].
+/// Names whose lines are asked for in one go; see [`HouseView::candidates`].
 const GROUP_NAMES: usize = 8;
 
 /// Groups whose first buckets are asked for before they are looked at.
@@ -33,20 +34,6 @@ const GROUPS_AHEAD: usize = 2;
 
 /// Groups that are made ready before their first buckets are asked for.
 const GROUPS_READY: usize = 2;
-
-/// The names that go through [`FibView::candidates`] together. They are made ready as it comes
-/// to them, so that the work on some hides the fetches of others.
-pub trait NameBatch {
-    /// Called once for every name, in order, a group at a time and two groups before the names
-    /// are asked for: to hash them, and to begin to fetch what [`NameBatch::is_wanted`] reads.
-    fn make_ready(&mut self, names: Range<usize>);
-
-    /// Whether the name is to be looked up. Called once for every name, in order.
-    fn is_wanted(&mut self, name: usize) -> bool;
-
-    /// The hashes of a name that is ready.
-    fn hashes(&self, name: usize) -> &NameHashes;
-}
 
 /// Names that are ready, and all wanted.
 struct Ready<'n>(&'n [(&'n [u8], &'n NameHashes)]);
@@ -63,6 +50,11 @@ impl NameBatch for Ready<'_> {
     #[inline(always)]
     fn hashes(&self, name: usize) -> &NameHashes {
         self.0[name].1
+    }
+
+    #[inline(always)]
+    fn name_value(&self, name: usize) -> &[u8] {
+        self.0[name].0
     }
 }
 
@@ -90,54 +82,47 @@ struct Waiting {
     put: usize,
 }
 
-/// The FIB while nothing that it shows can go away: its owner does not write, or a reader is pinned.
+/// The table while nothing that it shows can go away: its owner does not write, or a reader is pinned.
 #[derive(Clone, Copy)]
-pub struct FibView<'a> {
+pub(super) struct HouseView<'a> {
     pub(super) shared: &'a Shared,
     pub(super) index: Index<'a>,
 }
 
-/// An entry whose tag is that of a prefix of a name: very probably its longest match.
-#[derive(Clone, Copy, Debug)]
-pub struct FibHint<'a> {
-    entry: FibEntryRef<'a>,
-    components: u16,
-    prefix_octets: u16,
-}
-
-impl<'a> FibView<'a> {
+impl<'a> HouseView<'a> {
     /// The key for [`NameHashes::compute`].
-    pub fn key(&self) -> &'a HashKey {
+    pub(super) fn key(&self) -> &'a HashKey {
         &self.shared.key
     }
 
     /// The entry of the longest prefix of `name_value`, the root included.
     ///
-    /// `hashes` must be those of `name_value` under [`FibView::key`].
+    /// `hashes` must be those of `name_value` under [`HouseView::key`].
     #[inline]
-    pub fn longest_prefix_match(&self, name_value: &[u8], hashes: &NameHashes) -> Option<FibEntry<'a>> {
-        self.longest_from(hashes.components(), name_value, hashes).map(|entry| self.entry(entry))
+    pub(super) fn longest_prefix_match(&self, name_value: &[u8], hashes: &NameHashes) -> Option<FibMatch<'a>> {
+        self.longest_from(hashes.components(), name_value, hashes).map(|entry| self.found(entry))
     }
 
-    /// [`FibView::longest_prefix_match`] of every name of a batch, with the fetches of one
-    /// name behind those of the others. [`FibView::entry`] tells what was found.
+    /// [`HouseView::longest_prefix_match`] of every name of a batch, with the fetches of one
+    /// name behind those of the others.
     ///
     /// # Panics
     /// If `out` is shorter than `names`.
-    pub fn longest_prefix_match_batch(&self, names: &[(&[u8], &NameHashes)], out: &mut [Option<FibEntryRef<'a>>]) {
+    pub(super) fn longest_prefix_match_batch(&self, names: &[(&[u8], &NameHashes)], out: &mut [Option<FibMatch<'a>>]) {
         assert!(out.len() >= names.len(), "one result per name");
         for (names, out) in names.chunks(BATCH_NAMES).zip(out.chunks_mut(BATCH_NAMES)) {
             let mut candidates = [None; BATCH_NAMES];
             self.candidates(names.len(), &mut Ready(names), &mut candidates);
             for ((&(name_value, hashes), candidate), found) in names.iter().zip(&candidates).zip(out) {
-                *found = candidate.and_then(|hint| self.verify(name_value, hashes, hint));
+                *found =
+                    candidate.and_then(|hint| self.verify(name_value, hashes, hint)).map(|entry| self.found(entry));
             }
         }
     }
 
     /// Stage 1: begins to fetch the bucket of every length that exists.
     #[inline]
-    pub fn prefetch_buckets(&self, hashes: &NameHashes) {
+    pub(super) fn prefetch_buckets(&self, hashes: &NameHashes) {
         let mut before = None;
         for components in self.shared.lengths.descending_from(hashes.components()) {
             let first = self.shared.index_key(hashes, components).first;
@@ -150,7 +135,7 @@ impl<'a> FibView<'a> {
     /// Stage 2: the entry that the longest prefix with an equal tag leads to, none touched
     /// and none compared. `None`: no prefix of the name is in the FIB.
     #[inline]
-    pub fn candidate(&self, hashes: &NameHashes) -> Option<FibHint<'a>> {
+    pub(super) fn candidate(&self, hashes: &NameHashes) -> Option<FibHint<'a>> {
         let mut search = self.search(self.longest_length(hashes.components(), hashes)?, 0, hashes);
         loop {
             match self.advance(search, hashes) {
@@ -182,7 +167,7 @@ impl<'a> FibView<'a> {
     //
     /// # Panics
     /// If there are more names than `out` has places, or more than 64.
-    pub fn candidates(&self, count: usize, names: &mut impl NameBatch, out: &mut [Option<FibHint<'a>>]) {
+    pub(super) fn candidates(&self, count: usize, names: &mut impl NameBatch, out: &mut [Option<FibHint<'a>>]) {
         let groups = count.div_ceil(GROUP_NAMES);
         let group = |number: usize| number * GROUP_NAMES..count.min((number + 1) * GROUP_NAMES);
         let marked = self.index.markers().map(|markers| {
@@ -211,21 +196,21 @@ impl<'a> FibView<'a> {
                     searches[name].map_or(Progress::Ended, |search| self.advance(search, names.hashes(name)));
                 out[name] = waiting.put_or_take(progress);
             }
-            for hint in out[group(now)].iter().flatten() {
-                hint.entry.prefetch_first();
+            for (entry, _) in entries(&out[group(now)]) {
+                entry.prefetch_first();
             }
             waiting.prefetch_from(before, self);
             // A group later, when the page is known and so many lines are not under way.
             if let Some(former) = now.checked_sub(1) {
-                for hint in out[group(former)].iter().flatten() {
-                    hint.entry.prefetch_rest(usize::from(hint.prefix_octets));
+                for (entry, prefix_octets) in entries(&out[group(former)]) {
+                    entry.prefetch_rest(prefix_octets);
                 }
             }
             self.advance_waiting(&mut waiting, before, names, out);
         }
         if let Some(last) = groups.checked_sub(1) {
-            for hint in out[group(last)].iter().flatten() {
-                hint.entry.prefetch_rest(usize::from(hint.prefix_octets));
+            for (entry, prefix_octets) in entries(&out[group(last)]) {
+                entry.prefetch_rest(prefix_octets);
             }
         }
         while waiting.taken < waiting.put {
@@ -269,7 +254,7 @@ impl<'a> FibView<'a> {
             let name = usize::from(search.name);
             out[name] = waiting.put_or_take(self.advance(search, names.hashes(name)));
             if let Some(hint) = out[name] {
-                hint.entry.prefetch(usize::from(hint.prefix_octets));
+                self.prefetch_entry(hint);
             }
         }
         waiting.prefetch_from(before, self);
@@ -364,29 +349,39 @@ impl<'a> FibView<'a> {
 
     #[inline(always)]
     fn hint(&self, entry: FibEntryRef<'a>, components: usize, hashes: &NameHashes) -> FibHint<'a> {
-        FibHint { entry, components: components as u16, prefix_octets: hashes.prefix_octets(components) as u16 }
+        let prefix_octets = hashes.prefix_octets(components) as u16;
+        FibHint(Hint::Entry { entry, components: components as u16, prefix_octets })
     }
 
-    /// Begins to fetch the lines that [`FibView::longest_prefix_match_hinted`] will compare.
+    /// Begins to fetch the lines that [`HouseView::longest_prefix_match_hinted`] will compare.
     #[inline]
-    pub fn prefetch_entry(&self, hint: FibHint<'a>) {
-        hint.entry.prefetch(usize::from(hint.prefix_octets));
+    pub(super) fn prefetch_entry(&self, hint: FibHint<'a>) {
+        if let Hint::Entry { entry, prefix_octets, .. } = hint.0 {
+            entry.prefetch(usize::from(prefix_octets));
+        }
     }
 
-    /// Stage 3: [`FibView::longest_prefix_match`], which it equals, beginning with what
-    /// [`FibView::candidate`] found in this view for these hashes, if anything.
+    /// Stage 3: [`HouseView::longest_prefix_match`], which it equals, beginning with what
+    /// [`HouseView::candidate`] found in this view for these hashes, if anything.
     #[inline]
-    pub fn longest_prefix_match_hinted(
+    pub(super) fn longest_prefix_match_hinted(
         &self,
         name_value: &[u8],
         hashes: &NameHashes,
         hint: Option<FibHint<'a>>,
-    ) -> Option<FibEntry<'a>> {
+    ) -> Option<FibMatch<'a>> {
         let found = match hint {
             Some(hint) => self.verify(name_value, hashes, hint),
             None => self.longest_from(hashes.components(), name_value, hashes),
         };
-        found.map(|entry| self.entry(entry))
+        found.map(|entry| self.found(entry))
+    }
+
+    /// What the entry leads to, without its name.
+    #[inline]
+    pub(super) fn found(&self, entry: FibEntryRef<'a>) -> FibMatch<'a> {
+        let Some(set) = self.index.set(entry) else { no_such_set() };
+        FibMatch::new(entry.name_value().len(), set)
     }
 
     /// What the entry leads to.
@@ -394,17 +389,20 @@ impl<'a> FibView<'a> {
     /// # Panics
     /// If the entry is one of another FIB.
     #[inline]
-    pub fn entry(&self, entry: FibEntryRef<'a>) -> FibEntry<'a> {
+    pub(super) fn entry(&self, entry: FibEntryRef<'a>) -> FibEntry<'a> {
         let Some(set) = self.index.set(entry) else { no_such_set() };
         FibEntry { name_value: entry.name_value(), nexthops: &set.nexthops, strategy: set.strategy, hidden: set.hidden }
     }
 
     #[inline]
     fn verify(&self, name_value: &[u8], hashes: &NameHashes, hint: FibHint<'a>) -> Option<FibEntryRef<'a>> {
-        if name_value.get(..usize::from(hint.prefix_octets)) == Some(hint.entry.name_value()) {
-            return Some(hint.entry);
+        let Hint::Entry { entry, components, prefix_octets } = hint.0 else {
+            return self.longest_from(hashes.components(), name_value, hashes);
+        };
+        if name_value.get(..usize::from(prefix_octets)) == Some(entry.name_value()) {
+            return Some(entry);
         }
-        self.longest_from(usize::from(hint.components), name_value, hashes)
+        self.longest_from(usize::from(components), name_value, hashes)
     }
 
     /// The entry of the longest prefix with no more than `longest` components.
@@ -450,21 +448,24 @@ impl Waiting {
 
     /// Begins to fetch the buckets of those that were put since.
     #[inline(always)]
-    fn prefetch_from(&self, put: usize, view: &FibView<'_>) {
+    fn prefetch_from(&self, put: usize, view: &HouseView<'_>) {
         for place in put..self.put {
             view.index.prefetch_step(self.ring[place % MOST_CANDIDATES].walk);
         }
     }
 }
 
+/// The entries of these candidates, and the octets of their names.
+#[inline(always)]
+fn entries<'a>(candidates: &[Option<FibHint<'a>>]) -> impl Iterator<Item = (FibEntryRef<'a>, usize)> {
+    candidates.iter().flatten().filter_map(|hint| match hint.0 {
+        Hint::Entry { entry, prefix_octets, .. } => Some((entry, usize::from(prefix_octets))),
+        Hint::Resolved { .. } => None,
+    })
+}
+
 #[cold]
 #[inline(never)]
 fn no_such_set() -> ! {
     panic!("the entry belongs to another FIB")
-}
-
-impl std::fmt::Debug for FibView<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FibView").finish_non_exhaustive()
-    }
 }

@@ -251,7 +251,7 @@ impl<'a> Table<'a> {
             let started = ticks(&context.clock);
             for ((name, hashes), found) in names.iter().zip(&hashes).zip(&mut found) {
                 *found = match index {
-                    Index::Fib => fib.longest_prefix_match(name, hashes).map_or(0, |entry| entry.name_value.len()),
+                    Index::Fib => fib.longest_prefix_match(name, hashes).map_or(0, |found| found.prefix_octets),
                     Index::PitCs => {
                         let group = self.pit_cs.find(hashes.full_hash(), name);
                         group.map_or(0, |group| self.pit_cs.group_name(group).len())

@@ -41,7 +41,7 @@ impl PrefixTable for HouseTable {
 
     fn remove(&mut self, prefix: &[u8]) -> Option<u32> {
         let before = self.fib.get(prefix).map(|entry| entry.strategy)?;
-        self.fib.remove(prefix).then_some(before)
+        (self.fib.remove(prefix) == Ok(true)).then_some(before)
     }
 
     fn longest_prefix_match_batch(&self, names: &[&[u8]], out: &mut [Option<PrefixMatch>]) {
@@ -54,7 +54,7 @@ impl PrefixTable for HouseTable {
                 // No candidate: there is none, and none is searched for again.
                 let found = candidate.and_then(|hint| view.longest_prefix_match_hinted(name, hashes, Some(hint)));
                 *out = found
-                    .map(|entry| PrefixMatch { number: entry.strategy, prefix_octets: entry.name_value.len() as u16 });
+                    .map(|found| PrefixMatch { number: found.strategy, prefix_octets: found.prefix_octets as u16 });
             }
         });
     }
@@ -95,5 +95,9 @@ impl NameBatch for Names<'_> {
 
     fn hashes(&self, name: usize) -> &NameHashes {
         &self.hashes[name]
+    }
+
+    fn name_value(&self, name: usize) -> &[u8] {
+        self.names[name]
     }
 }
