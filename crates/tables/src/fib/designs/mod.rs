@@ -18,6 +18,8 @@ pub mod catalogue;
 pub mod character_trie;
 pub mod component_trie;
 pub mod house;
+pub mod min_ascii;
+pub mod name_trie;
 pub mod npt;
 mod radix_trie;
 mod trie_walk;
