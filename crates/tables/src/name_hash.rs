@@ -336,7 +336,7 @@ pub(crate) fn components_of(name_value: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Where the component that begins at `start` ends; the end of the name if its
 /// header cannot be read or promises more than there is.
 #[inline]
-fn component_end(name_value: &[u8], start: usize) -> usize {
+pub(crate) fn component_end(name_value: &[u8], start: usize) -> usize {
     // Nearly every component has a one-octet type and a one-octet length.
     if let [0..=252, length @ 0..=252, ..] = name_value[start..] {
         return (start + 2 + length as usize).min(name_value.len());

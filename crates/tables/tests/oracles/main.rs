@@ -6,6 +6,7 @@ mod fib;
 mod fib_designs;
 mod house_table;
 mod name_hash;
+mod name_tree_hash_table;
 mod name_trie;
 mod pit_cs;
 mod timer_wheel;

@@ -19,6 +19,7 @@ pub mod character_trie;
 pub mod component_trie;
 pub mod house;
 pub mod min_ascii;
+pub mod name_tree_hash_table;
 pub mod name_trie;
 pub mod npt;
 mod radix_trie;
