@@ -9,10 +9,13 @@ use super::bit_trie::BitTrie;
 use super::character_trie::CharacterTrie;
 use super::component_trie::ComponentTrie;
 use super::house::HouseTable;
+use super::min_ascii::MinAscii;
+use super::name_tree_hash_table::{NameTreeHashTable, NameTreeLookUps};
+use super::name_trie::{NameTrie, NameTrieLookUps, NameTrieOptions};
 use super::npt::NamePrefixTrie;
 use super::trie_walk::TriePrefetch;
 use crate::fib::{FibConfig, FibSearch};
-use crate::name_hash::HashKey;
+use crate::name_hash::{HashKey, hash_name};
 use std::io;
 
 /// A way to hold the FIB.
@@ -25,7 +28,11 @@ pub enum FibDesign {
     BucketPerLength,
     /// The house's table, binary search over the lengths by markers in a filter.
     MarkerFilter,
-    /// Yuan15 ch. 3 compares with it; NameTrie18 §III: every node a component.
+    /// NameTrie18: a character trie whose edges are a hash table.
+    NameTrie,
+    /// NameTrie18 compares with it (its HT): NFD's name tree.
+    NameTree,
+    /// NameTrie18 §III: every node a component.
     ComponentTrie,
     /// NameTrie18 §III: every node a string of octets.
     CharacterTrie,
@@ -75,10 +82,12 @@ pub enum FibDesignError {
 
 impl FibDesign {
     /// Every design, the default first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::OneBucket,
         Self::BucketPerLength,
         Self::MarkerFilter,
+        Self::NameTrie,
+        Self::NameTree,
         Self::ComponentTrie,
         Self::CharacterTrie,
         Self::BitTrie,
@@ -91,6 +100,8 @@ impl FibDesign {
             Self::OneBucket => "one-bucket",
             Self::BucketPerLength => "bucket-per-length",
             Self::MarkerFilter => "marker-filter",
+            Self::NameTrie => "name-trie",
+            Self::NameTree => "name-tree",
             Self::ComponentTrie => "component-trie",
             Self::CharacterTrie => "character-trie",
             Self::BitTrie => "bit-trie",
@@ -125,11 +136,28 @@ impl FibDesign {
         key: HashKey,
     ) -> Result<Box<dyn PrefixTable>, FibDesignError> {
         let capacity = size.capacity_entries;
+        // Of designs with a hash of their own.
+        let seed = hash_name(&key, b"");
         Ok(match self {
             Self::OneBucket | Self::BucketPerLength | Self::MarkerFilter => {
                 let search = self.search().unwrap_or_default();
                 self.only_prefetch(options, &[FibPrefetch::Batch])?;
                 Box::new(HouseTable::new(FibConfig { search, ..*size }, key)?)
+            }
+            Self::NameTrie => {
+                let look_ups = match self.trie_prefetch(options)? {
+                    TriePrefetch::None => NameTrieLookUps::Naive,
+                    TriePrefetch::Batch => NameTrieLookUps::Batched,
+                };
+                let coding = MinAscii::default();
+                Box::new(NameTrie::new(capacity, seed, NameTrieOptions { coding, look_ups })?)
+            }
+            Self::NameTree => {
+                let look_ups = match self.trie_prefetch(options)? {
+                    TriePrefetch::None => NameTreeLookUps::Naive,
+                    TriePrefetch::Batch => NameTreeLookUps::Batched,
+                };
+                Box::new(NameTreeHashTable::new(capacity, look_ups)?)
             }
             Self::ComponentTrie => Box::new(ComponentTrie::new(capacity, self.trie_prefetch(options)?)?),
             Self::CharacterTrie => Box::new(CharacterTrie::new(capacity, self.trie_prefetch(options)?)?),
