@@ -94,6 +94,33 @@ impl Arena {
         &bytemuck::cast_slice(&self.units)[start..][..len]
     }
 
+    /// The octets that were given to [`Arena::allocate`], and whatever comes after them: for who
+    /// keeps in the block how many they are.
+    #[inline(always)]
+    pub(crate) fn get_from(&self, at: u32) -> &[u8] {
+        &bytemuck::cast_slice(&self.units)[at as usize * UNIT_BYTES + HEADER_BYTES..]
+    }
+
+    /// The same, to change octets of the block; what comes after them is not the caller's.
+    pub(crate) fn get_from_mut(&mut self, at: u32) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.units)[at as usize * UNIT_BYTES + HEADER_BYTES..]
+    }
+
+    /// Gives back what the block has beyond its first `bytes` octets.
+    pub(crate) fn shorten(&mut self, at: u32, bytes: usize) {
+        let (units, had) = (units_for(bytes).unwrap_or(u32::MAX), self.units[at as usize][UNITS]);
+        if units < had {
+            self.units[at as usize][UNITS] = units;
+            self.units[(at + units) as usize] = [had - units, 0, 0, 0];
+            self.free(at + units);
+        }
+    }
+
+    /// Octets mapped.
+    pub(crate) fn bytes(&self) -> usize {
+        self.units.mapped_bytes()
+    }
+
     /// Begins to fetch the first `lines` lines of a block, wherever `at` came from.
     #[inline]
     pub(crate) fn prefetch(&self, at: u32, lines: usize) {
@@ -313,6 +340,27 @@ mod tests {
             held.into_iter().for_each(|(at, _)| arena.free(at));
             prop_assert_eq!(arena.end, 0, "what is empty is whole again");
         }
+    }
+
+    #[test]
+    fn what_a_block_gives_back_is_used_again() {
+        let mut arena = Arena::new(4096, PageSize::Base).unwrap();
+        let first = arena.allocate(&[1; 200]).unwrap();
+        let second = arena.allocate(&[2; 200]).unwrap();
+        arena.shorten(first, 200);
+        check(&arena);
+        arena.shorten(first, 20);
+        check(&arena);
+        assert_eq!((&arena.get_from(first)[..20], arena.get(second, 200)), (&[1; 20][..], &[2; 200][..]));
+        let between = arena.allocate(&[3; 120]).unwrap();
+        assert!(first < between && between < second);
+        arena.free(between);
+        arena.free(first);
+        arena.shorten(second, 0);
+        arena.get_from_mut(second)[0] = 9;
+        check(&arena);
+        arena.free(second);
+        assert_eq!((arena.end, arena.bytes()), (0, 4096));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! CityHash64: what is the fast hash, without a key, of these octets?
 //!
 //! Source: Pike and Alakuijala, CityHash version 1.1 (Google, 2011-2013), the 64-bit function;
-//! the papers' fast hash (Yuan15 §3.3.2 and ch. 4). Symbols: `k0`..`k2` are [`K0`]..[`K2`],
-//! `kMul` is [`PAIR_MULTIPLIER`], `ShiftMix`, `HashLen16` and `WeakHashLen32WithSeeds` are
-//! [`shift_mix`], [`mix_pair`] and [`weak_mix`]. No deviation: equal to the published function
+//! the papers' fast hash (Yuan15 §3.3.2 and ch. 4). Symbols: `k0`..`k2` are `K0`..`K2`,
+//! `kMul` is `PAIR_MULTIPLIER`, `ShiftMix`, `HashLen16` and `WeakHashLen32WithSeeds` are
+//! `shift_mix`, `mix_pair` and `weak_mix`. No deviation: equal to the published function
 //! on every input.
 //!
 //! Cost: no memory access beyond the input, no allocation; one pass, in one of five ways by

@@ -4,6 +4,7 @@ mod adversarial_names;
 mod dead_nonce_list;
 mod fib;
 mod fib_designs;
+mod hash_tables;
 mod house_table;
 mod name_hash;
 mod name_tree_hash_table;

@@ -17,6 +17,7 @@ pub mod bit_trie;
 pub mod catalogue;
 pub mod character_trie;
 pub mod component_trie;
+pub mod hash_tables;
 pub mod house;
 pub mod min_ascii;
 pub mod name_tree_hash_table;
