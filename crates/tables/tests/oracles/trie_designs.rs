@@ -1,7 +1,7 @@
 //! The tries that NameTrie18 compares with.
 
 use crate::fib_designs::{equals_the_model, survives_churn};
-use namewire_tables::fib::designs::{PrefixTable, TriePrefetch, bit_trie, character_trie, component_trie, npt};
+use namewire_tables::fib::designs::{PrefixTable, TriePrefetch, bit_trie, character_trie, component_trie, nce, npt};
 
 macro_rules! equals_and_survives {
     ($name:ident, $design:ty) => {
@@ -31,3 +31,4 @@ equals_and_survives!(component, component_trie::ComponentTrie);
 equals_and_survives!(name_prefix, npt::NamePrefixTrie);
 equals_and_survives!(character, character_trie::CharacterTrie);
 equals_and_survives!(bit, bit_trie::BitTrie);
+equals_and_survives!(name_component_encoding, nce::NameComponentEncoding);

@@ -22,6 +22,7 @@ pub mod house;
 pub mod min_ascii;
 pub mod name_tree_hash_table;
 pub mod name_trie;
+pub mod nce;
 pub mod npt;
 mod radix_trie;
 mod trie_walk;
