@@ -8,15 +8,20 @@ use super::PrefixTable;
 use super::bit_trie::BitTrie;
 use super::character_trie::CharacterTrie;
 use super::component_trie::ComponentTrie;
+use super::hash_tables::{
+    HashSearch, HashTableOptions, HashTables, MarkerMaintenance, Prefetch, PrefixHash, StringMatching,
+};
 use super::house::HouseTable;
 use super::min_ascii::MinAscii;
 use super::name_tree_hash_table::{NameTreeHashTable, NameTreeLookUps};
 use super::name_trie::{NameTrie, NameTrieLookUps, NameTrieOptions};
+use super::nce::NameComponentEncoding;
 use super::npt::NamePrefixTrie;
 use super::trie_walk::TriePrefetch;
 use crate::fib::{FibConfig, FibSearch};
 use crate::name_hash::{HashKey, hash_name};
 use std::io;
+use std::num::NonZeroU16;
 
 /// A way to hold the FIB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,6 +33,14 @@ pub enum FibDesign {
     BucketPerLength,
     /// The house's table, binary search over the lengths by markers in a filter.
     MarkerFilter,
+    /// Yuan15 ch. 3: binary search of hash tables by number of components.
+    Binary,
+    /// Yuan15 ch. 3: the same tables, longest first (CCNx).
+    LongestFirst,
+    /// Yuan15 §3.4.2: the same tables, shortest first.
+    ShortestFirst,
+    /// So et al. 2013: the same tables, from a populated length to the deepest below it.
+    TwoStage,
     /// NameTrie18: a character trie whose edges are a hash table.
     NameTrie,
     /// NameTrie18 compares with it (its HT): NFD's name tree.
@@ -40,6 +53,8 @@ pub enum FibDesign {
     BitTrie,
     /// Wang et al. 2011, as NameTrie18 compares with it: the Name Prefix Trie.
     Npt,
+    /// Wang et al. 2012, as NameTrie18 compares with it: name component encoding.
+    Nce,
 }
 
 /// How a design fetches ahead. Each has some of these.
@@ -60,6 +75,14 @@ pub enum FibPrefetch {
 pub struct FibDesignOptions {
     /// What is fetched ahead.
     pub prefetch: Option<FibPrefetch>,
+    /// Of Yuan15's tables: the hash of prefixes.
+    pub hash: Option<PrefixHash>,
+    /// Of Yuan15's tables: when names are compared.
+    pub matching: Option<StringMatching>,
+    /// Of Yuan15's tables: how markers are kept right.
+    pub maintenance: Option<MarkerMaintenance>,
+    /// Of the 2-stage search: M, the length that it begins with; 3, unless told otherwise.
+    pub first_components: Option<NonZeroU16>,
 }
 
 /// Why a design cannot be made.
@@ -82,16 +105,21 @@ pub enum FibDesignError {
 
 impl FibDesign {
     /// Every design, the default first.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::OneBucket,
         Self::BucketPerLength,
         Self::MarkerFilter,
+        Self::Binary,
+        Self::LongestFirst,
+        Self::ShortestFirst,
+        Self::TwoStage,
         Self::NameTrie,
         Self::NameTree,
         Self::ComponentTrie,
         Self::CharacterTrie,
         Self::BitTrie,
         Self::Npt,
+        Self::Nce,
     ];
 
     /// The name in configuration and records.
@@ -100,12 +128,17 @@ impl FibDesign {
             Self::OneBucket => "one-bucket",
             Self::BucketPerLength => "bucket-per-length",
             Self::MarkerFilter => "marker-filter",
+            Self::Binary => "binary",
+            Self::LongestFirst => "longest-first",
+            Self::ShortestFirst => "shortest-first",
+            Self::TwoStage => "two-stage",
             Self::NameTrie => "name-trie",
             Self::NameTree => "name-tree",
             Self::ComponentTrie => "component-trie",
             Self::CharacterTrie => "character-trie",
             Self::BitTrie => "bit-trie",
             Self::Npt => "npt",
+            Self::Nce => "nce",
         }
     }
 
@@ -135,6 +168,7 @@ impl FibDesign {
         size: &FibConfig,
         key: HashKey,
     ) -> Result<Box<dyn PrefixTable>, FibDesignError> {
+        self.check_hash_options(options)?;
         let capacity = size.capacity_entries;
         // Of designs with a hash of their own.
         let seed = hash_name(&key, b"");
@@ -143,6 +177,14 @@ impl FibDesign {
                 let search = self.search().unwrap_or_default();
                 self.only_prefetch(options, &[FibPrefetch::Batch])?;
                 Box::new(HouseTable::new(FibConfig { search, ..*size }, key)?)
+            }
+            Self::Binary => self.hash_tables(HashSearch::Binary, options, capacity, seed)?,
+            Self::LongestFirst => self.hash_tables(HashSearch::LongestFirst, options, capacity, seed)?,
+            Self::ShortestFirst => self.hash_tables(HashSearch::ShortestFirst, options, capacity, seed)?,
+            Self::TwoStage => {
+                let first_components = options.first_components.unwrap_or(NonZeroU16::new(3).expect("not zero"));
+                let search = HashSearch::TwoStage { first_components: first_components.get() };
+                self.hash_tables(search, options, capacity, seed)?
             }
             Self::NameTrie => {
                 let look_ups = match self.trie_prefetch(options)? {
@@ -163,7 +205,49 @@ impl FibDesign {
             Self::CharacterTrie => Box::new(CharacterTrie::new(capacity, self.trie_prefetch(options)?)?),
             Self::BitTrie => Box::new(BitTrie::new(capacity, self.trie_prefetch(options)?)?),
             Self::Npt => Box::new(NamePrefixTrie::new(capacity, self.trie_prefetch(options)?)?),
+            Self::Nce => Box::new(NameComponentEncoding::new(capacity, self.trie_prefetch(options)?)?),
         })
+    }
+
+    fn hash_tables(
+        self,
+        search: HashSearch,
+        options: &FibDesignOptions,
+        capacity: usize,
+        seed: u64,
+    ) -> Result<Box<dyn PrefixTable>, FibDesignError> {
+        let prefetch = match options.prefetch.unwrap_or(FibPrefetch::Batch) {
+            FibPrefetch::None => Prefetch::None,
+            FibPrefetch::First => Prefetch::First,
+            FibPrefetch::All => Prefetch::All,
+            FibPrefetch::Batch => Prefetch::Batched,
+        };
+        let default = HashTableOptions::SIP_E;
+        let options = HashTableOptions {
+            search,
+            prefetch,
+            hash: options.hash.unwrap_or(default.hash),
+            matching: options.matching.unwrap_or(default.matching),
+            maintenance: options.maintenance.unwrap_or(default.maintenance),
+            ..default
+        };
+        Ok(Box::new(HashTables::new(capacity, [seed, !seed], options)?))
+    }
+
+    /// Refuses the options of Yuan15's tables to others.
+    fn check_hash_options(self, options: &FibDesignOptions) -> Result<(), FibDesignError> {
+        if matches!(self, Self::Binary | Self::LongestFirst | Self::ShortestFirst | Self::TwoStage) {
+            return Ok(());
+        }
+        let values = [
+            ("hash", options.hash.map(PrefixHash::name)),
+            ("string_matching", options.matching.map(StringMatching::name)),
+            ("marker_maintenance", options.maintenance.map(MarkerMaintenance::name)),
+        ];
+        match values.into_iter().find_map(|(option, value)| Some((option, value?))) {
+            Some((option, value)) => Err(self.no_option(option, value)),
+            None => Ok(()),
+        }
     }
 
     fn trie_prefetch(self, options: &FibDesignOptions) -> Result<TriePrefetch, FibDesignError> {
@@ -252,9 +336,12 @@ mod tests {
 
     #[test]
     fn an_option_that_a_design_does_not_have_is_refused() {
-        let options = FibDesignOptions { prefetch: Some(FibPrefetch::First) };
+        let options = FibDesignOptions { prefetch: Some(FibPrefetch::First), ..FibDesignOptions::default() };
         let refused = FibDesign::Npt.build(&options, &FibConfig::new(1), HashKey::from_seed(1)).err();
         let message = refused.map(|refused| refused.to_string());
         assert_eq!(message.as_deref(), Some("the FIB design npt knows no prefetch = \"first\""));
+        let options = FibDesignOptions { hash: Some(PrefixHash::City), ..FibDesignOptions::default() };
+        assert!(FibDesign::NameTrie.build(&options, &FibConfig::new(1), HashKey::from_seed(1)).is_err());
+        assert!(FibDesign::Binary.build(&options, &FibConfig::new(1), HashKey::from_seed(1)).is_ok());
     }
 }
