@@ -30,6 +30,8 @@ mod word_heap;
 
 pub use trie_walk::TriePrefetch;
 
+pub mod string_differentiation;
+
 use super::FibRefusal;
 
 /// Names that a caller hands over at most in one call of [`PrefixTable::longest_prefix_match_batch`].
