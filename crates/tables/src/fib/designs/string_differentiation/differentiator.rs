@@ -78,7 +78,7 @@ pub struct RootMatch {
 /// The forwarding side: what a line card has.
 pub trait Differentiator: Send + Sync {
     /// One change of the table. Tables that began alike and were given the same are alike.
-    type Instruction: Clone + Debug + Send;
+    type Instruction: Clone + Debug + Send + Sync;
 
     /// Whether [`Differentiator::find_root_rules`] reads the hashes.
     const READS_HASHES: bool;

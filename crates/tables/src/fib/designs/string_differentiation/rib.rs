@@ -157,6 +157,12 @@ impl Rib {
         shortest
     }
 
+    /// How many octets the prefix has.
+    pub fn prefix_octets(&self, node: NodeId) -> usize {
+        let way = std::iter::successors(Some(node), |&at| self.parent(at));
+        way.map(|at| usize::from(self.nodes[at as usize].octets)).sum()
+    }
+
     /// Replaces `out` by the prefix: octets of a Name TLV-VALUE.
     pub fn write_prefix(&self, node: NodeId, out: &mut Vec<u8>) {
         out.clear();
