@@ -10,5 +10,6 @@ mod name_hash;
 mod name_tree_hash_table;
 mod name_trie;
 mod pit_cs;
+mod string_differentiation;
 mod timer_wheel;
 mod trie_designs;

@@ -25,12 +25,11 @@ pub mod name_trie;
 pub mod nce;
 pub mod npt;
 mod radix_trie;
+pub mod string_differentiation;
 mod trie_walk;
 mod word_heap;
 
 pub use trie_walk::TriePrefetch;
-
-pub mod string_differentiation;
 
 use super::FibRefusal;
 

@@ -27,8 +27,7 @@ const SUBTABLES: usize = 4;
 const BUCKET_ENTRIES: usize = 8;
 /// Octets before the string in its block.
 const HEADER: usize = 6;
-const MULTIPLIERS: [u64; SUBTABLES] =
-    [1, 0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
+const MULTIPLIERS: [u64; SUBTABLES] = [1, 0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
 
 type Bucket = [u64; BUCKET_ENTRIES];
 
@@ -144,7 +143,7 @@ impl ExactTable {
     fn buckets_of(&self, fingerprint: u64) -> [usize; SUBTABLES] {
         std::array::from_fn(|subtable| {
             let spread = u128::from(fingerprint.wrapping_mul(MULTIPLIERS[subtable]));
-            subtable * self.buckets + (spread * self.buckets as u128 >> u64::BITS) as usize
+            subtable * self.buckets + ((spread * self.buckets as u128) >> u64::BITS) as usize
         })
     }
 

@@ -10,7 +10,7 @@
 //! Batches: for each length first the lines of all names are asked for, then all names looked up.
 //!
 //! Cost: per length 4 lines of the collision table and 4 buckets; 1 line more for wide leads
-//! ([`super::wide_leads`]). Bytes: those of the parts. Who may write: the owner.
+//! (`wide_leads`). Bytes: those of the parts. Who may write: the owner.
 
 use super::super::DESIGN_BATCH_NAMES;
 use super::differentiator::{Differentiator, Leads, RootMatch};

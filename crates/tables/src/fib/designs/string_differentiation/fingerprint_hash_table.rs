@@ -33,7 +33,7 @@ use std::io;
 pub const SUBTABLES: usize = 4;
 /// E of the paper.
 pub const BUCKET_SLOTS: usize = 8;
-/// The most slots: [`super::wide_leads`] names one in 31 bits.
+/// The most slots: `wide_leads` names one in 31 bits.
 const MAX_SLOTS: usize = 1 << 30;
 /// Entries of 10,000 slots at most that a table is made for: the paper's 93 %, which is 93.13.
 const LOAD_PER_10_000: u64 = 9_314;
@@ -57,7 +57,9 @@ impl SlotFormat {
     pub const PAPER: Self = Self { fingerprint_bits: 16, port_bits: 8 };
 
     const fn is_valid(self) -> bool {
-        matches!(self.fingerprint_bits, 12..=24) && self.fingerprint_bits.is_multiple_of(2) && matches!(self.port_bits, 8..=24)
+        matches!(self.fingerprint_bits, 12..=24)
+            && self.fingerprint_bits.is_multiple_of(2)
+            && matches!(self.port_bits, 8..=24)
     }
 
     const fn bucket_octets(self) -> usize {
@@ -308,7 +310,10 @@ mod tests {
         let huge = FingerprintHashTable::for_names(1_000_000_000, SlotFormat::PAPER, PageSize::Transparent);
         assert_eq!(huge.expect("address space").slots(), 1 << 30);
         assert!(FingerprintHashTable::for_names(1_100_000_000, SlotFormat::PAPER, PageSize::Base).is_err());
-        assert!(FingerprintHashTable::for_names(1, SlotFormat { fingerprint_bits: 13, port_bits: 8 }, PageSize::Base).is_err());
+        assert!(
+            FingerprintHashTable::for_names(1, SlotFormat { fingerprint_bits: 13, port_bits: 8 }, PageSize::Base)
+                .is_err()
+        );
     }
 
     #[test]
@@ -350,7 +355,8 @@ mod tests {
                 let largest = (1_u128 << bits) - 1;
                 for fingerprint in [0, 1, largest >> 1, largest] {
                     for others in [fingerprint ^ 1, fingerprint ^ (1 << (bits - 1))] {
-                        let lanes = (0..4).map(|place| (if place == lane { fingerprint } else { others }) << (place * bits));
+                        let lanes =
+                            (0..4).map(|place| (if place == lane { fingerprint } else { others }) << (place * bits));
                         let lanes: u128 = lanes.sum();
                         let expected = 1 << (lane * bits + bits - 1);
                         assert_eq!(equal_lanes_128(lanes, fingerprint, bits), expected);

@@ -205,9 +205,8 @@ impl Rib {
                 walk.shortest_rule_above = Some(walk.deepest);
             }
             let component = &name[hashes.prefix_octets(n - 1)..hashes.prefix_octets(n)];
-            let is_it = |&node: &NodeId| {
-                self.nodes[node as usize].parent == walk.deepest && self.component(node) == component
-            };
+            let is_it =
+                |&node: &NodeId| self.nodes[node as usize].parent == walk.deepest && self.component(node) == component;
             match self.index.find(self.place(hashes.prefix_hash(n)), is_it) {
                 Some(&node) => walk.deepest = node,
                 None => break,
@@ -345,9 +344,8 @@ mod tests {
     fn rules_are_found_with_the_rule_above_and_go_again() {
         // With 4 bits of the hash in the index, nearly all nodes look alike.
         let mut rib = Rib::new(HashKey::from_seed(1), 4).expect("4 KiB");
-        let names: Vec<Vec<u8>> = (0..200_u8)
-            .map(|n| [&[8, 1, n % 7][..], &[8, 2, n % 5, n][..], &[8, 1, n][..]].concat())
-            .collect();
+        let names: Vec<Vec<u8>> =
+            (0..200_u8).map(|n| [&[8, 1, n % 7][..], &[8, 2, n % 5, n][..], &[8, 1, n][..]].concat()).collect();
         for (number, name) in (0..).zip(&names) {
             add(&mut rib, name, number);
         }
