@@ -2,7 +2,7 @@
 //!
 //! Source: Yuan15 §4.3.4, the collision table (CT): a 4-left hash table at 75 % load, whose entries
 //! are a 64-bit fingerprint, a 48-bit pointer to the full name and an 8-bit port, 15 octets. Ours
-//! has 31 bits of pointer (a block of [`crate::arena`]) and 33 of what it leads to: 16 octets. The
+//! has 31 bits of pointer (a block of the crate's arena) and 33 of what it leads to: 16 octets. The
 //! fingerprints of a bucket are one cache line, pointers and leads another that is read only if a
 //! fingerprint fits. The same table keeps the suffixes below root rules ([`super::suffixes`]), told
 //! apart by their group as well.
