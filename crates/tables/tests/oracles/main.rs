@@ -6,6 +6,7 @@ mod fib;
 mod fib_designs;
 mod hash_tables;
 mod house_table;
+mod level_pulling;
 mod name_hash;
 mod name_tree_hash_table;
 mod name_trie;

@@ -19,6 +19,7 @@ pub mod character_trie;
 pub mod component_trie;
 pub mod hash_tables;
 pub mod house;
+pub mod level_pulling;
 pub mod min_ascii;
 pub mod name_tree_hash_table;
 pub mod name_trie;

@@ -37,6 +37,7 @@ pub use maintenance::MarkerMaintenance;
 pub use prefix_hashes::{PrefixHash, PrefixHashes};
 pub use search_order::HashSearch;
 
+use super::level_pulling::SearchFromLength;
 use super::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
 use crate::fib::FibRefusal;
 use crate::name_hash::MAX_NAME_COMPONENTS;
@@ -240,21 +241,33 @@ impl HashTables {
     pub fn longest_prefix_match_hashed(&self, names: &[&[u8]], hashes: &PrefixHashes, out: &mut [Option<PrefixMatch>]) {
         assert!(names.len() == hashes.names() && out.len() >= names.len());
         for (number, (name, out)) in names.iter().zip(out).enumerate() {
-            *out = self.longest_prefix(name, hashes.of(number));
+            *out = self.longest_prefix(name, hashes.of(number), 0);
         }
     }
 
-    fn one_by_one(&self, names: &[&[u8]], hashes: &mut PrefixHashes, out: &mut [Option<PrefixMatch>]) {
-        for (name, out) in names.iter().zip(out) {
+    /// Lengths up to `known(i)` of name `i` are left out.
+    #[inline(always)]
+    fn search_batch(&self, names: &[&[u8]], known: impl Fn(usize) -> usize, out: &mut [Option<PrefixMatch>]) {
+        assert!(names.len() <= DESIGN_BATCH_NAMES && out.len() >= names.len());
+        HASHES.with_borrow_mut(|hashes| {
             hashes.clear();
-            self.hash(name, hashes, self.options.prefetch);
-            *out = self.longest_prefix(name, hashes.of(0));
-        }
+            if self.options.prefetch == Prefetch::Batched {
+                for (number, name) in names.iter().enumerate() {
+                    self.hash(name, hashes, Prefetch::Batched, known(number));
+                }
+                return self.search_in_turn(names, hashes, known, out);
+            }
+            for (number, (name, out)) in names.iter().zip(out).enumerate() {
+                hashes.clear();
+                self.hash(name, hashes, self.options.prefetch, known(number));
+                *out = self.longest_prefix(name, hashes.of(0), known(number));
+            }
+        });
     }
 
     /// Hashes one name's prefixes and fetches buckets as soon as their hashes are known.
     #[inline(always)]
-    fn hash(&self, name: &[u8], hashes: &mut PrefixHashes, prefetch: Prefetch) {
+    fn hash(&self, name: &[u8], hashes: &mut PrefixHashes, prefetch: Prefetch, known: usize) {
         let longest = self.longest_in_use;
         match prefetch {
             Prefetch::None => hashes.add(&self.hasher, name, longest, |_, _, _| ()),
@@ -265,7 +278,7 @@ impl HashTables {
                 let (mut first, mut of_components) = (0, 0);
                 hashes.add(&self.hasher, name, longest, |components, length, hash| {
                     if of_components != components {
-                        (first, of_components) = (self.begin(components).next, components);
+                        (first, of_components) = (self.begin(components, known).next, components);
                     }
                     if length == first {
                         self.tables[length].prefetch(hash);
@@ -291,17 +304,7 @@ impl PrefixTable for HashTables {
     }
 
     fn longest_prefix_match_batch(&self, names: &[&[u8]], out: &mut [Option<PrefixMatch>]) {
-        assert!(names.len() <= DESIGN_BATCH_NAMES && out.len() >= names.len());
-        HASHES.with_borrow_mut(|hashes| {
-            if self.options.prefetch != Prefetch::Batched {
-                return self.one_by_one(names, hashes, out);
-            }
-            hashes.clear();
-            for name in names {
-                self.hash(name, hashes, Prefetch::Batched);
-            }
-            self.search_in_turn(names, hashes, out);
-        });
+        self.search_batch(names, |_| 0, out);
     }
 
     fn len(&self) -> usize {
@@ -315,5 +318,22 @@ impl PrefixTable for HashTables {
             + self.order.bytes()
             + size_of::<Self>()
             + self.tables.capacity() * size_of::<FingerprintTable>()
+    }
+}
+
+impl SearchFromLength for HashTables {
+    fn longest_prefix_match_batch_from(
+        &self,
+        names: &[&[u8]],
+        least_components: &[u16],
+        out: &mut [Option<PrefixMatch>],
+    ) {
+        self.search_batch(names, |name| usize::from(least_components[name]).saturating_sub(1), out);
+    }
+
+    fn hash_lookups_from(&self, name: &[u8], least_components: u16) -> usize {
+        let mut hashes = PrefixHashes::default();
+        self.hash(name, &mut hashes, Prefetch::None, 0);
+        self.count_look_ups(name, hashes.of(0), usize::from(least_components).saturating_sub(1))
     }
 }

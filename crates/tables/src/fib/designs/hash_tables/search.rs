@@ -14,6 +14,9 @@
 //! names go step by step in turn, and what the next step of a name reads, bucket or name prefix entry,
 //! is fetched while the others take theirs.
 //!
+//! Who knows what a name has of the short lengths (level pulling, §4.1) has those left out: binary search
+//! takes them for matches, the others begin or end after them.
+//!
 //! Cost: a line per length looked up, two per name compared. Who may write: nobody meanwhile.
 
 use super::fingerprint_table::{Candidate, Matches};
@@ -33,6 +36,8 @@ pub(super) struct Progress {
     limit: usize,
     /// Two stages: where the way down from MD ends. 0 if there is no marker.
     floor: usize,
+    /// Lengths up to this need no look-up: what has them is known.
+    known: usize,
     /// The longest match, if it has components.
     best: SlotRef,
     best_components: usize,
@@ -46,20 +51,20 @@ enum Wait {
 }
 
 impl HashTables {
-    /// The beginning of a search for the longest prefix of at most `components`.
+    /// The beginning of a search for the longest prefix of at most `components`, and more than `known`.
     #[inline(always)]
-    pub(super) fn begin(&self, components: usize) -> Progress {
+    pub(super) fn begin(&self, components: usize, known: usize) -> Progress {
         let limit = components.min(self.longest_in_use);
         let (next, floor) = match self.order.search() {
-            HashSearch::Binary => (self.order.middle_up_to(limit), 0),
-            HashSearch::LongestFirst => (self.down_from(limit, 0), 0),
-            HashSearch::ShortestFirst => (limit.min(1), 0),
+            HashSearch::Binary => (self.order.longer_than(self.order.middle_up_to(limit), known, limit), 0),
+            HashSearch::LongestFirst => (self.down_from(limit, known), 0),
+            HashSearch::ShortestFirst => (if known < limit { known + 1 } else { 0 }, 0),
             HashSearch::TwoStage { first_components } => match usize::from(first_components) {
-                first if limit > first => (first, first),
-                _ => (self.down_from(limit, 0), 0),
+                first if limit > first && first > known => (first, first),
+                _ => (self.down_from(limit, known), 0),
             },
         };
-        Progress { next, limit, floor, best: SlotRef { name_entry: 0, slot: 0 }, best_components: 0 }
+        Progress { next, limit, floor, known, best: SlotRef { name_entry: 0, slot: 0 }, best_components: 0 }
     }
 
     /// The longest length that has entries, from `length` down but above `floor`; 0 if there is none.
@@ -97,14 +102,14 @@ impl HashTables {
             return;
         }
         progress.next = match search {
-            HashSearch::Binary => self.order.shorter(length),
-            HashSearch::LongestFirst => self.down_from(length - 1, 0),
+            HashSearch::Binary => self.order.longer_than(self.order.shorter(length), progress.known, progress.limit),
+            HashSearch::LongestFirst => self.down_from(length - 1, progress.known),
             HashSearch::ShortestFirst => 0,
             HashSearch::TwoStage { .. } => {
                 if length == progress.floor {
                     progress.floor = 0; // no prefix of that length or longer
                 }
-                self.down_from(length - 1, progress.floor)
+                self.down_from(length - 1, progress.floor.max(progress.known))
             }
         };
     }
@@ -129,8 +134,13 @@ impl HashTables {
 
     /// The whole search for one name.
     #[inline(always)]
-    fn search(&self, name: &[u8], prefixes: Prefixes<'_>, components: usize, matching: StringMatching) -> Progress {
-        let mut progress = self.begin(components);
+    fn search(
+        &self,
+        name: &[u8],
+        prefixes: Prefixes<'_>,
+        mut progress: Progress,
+        matching: StringMatching,
+    ) -> Progress {
         while progress.next != 0 {
             let found = self.look_up(name, prefixes, progress.next, matching);
             self.step(&mut progress, found, matching);
@@ -144,7 +154,8 @@ impl HashTables {
         if self.options.matching == StringMatching::AtEnd && progress.best_components > 0 {
             let prefix = &name[..prefixes.octets(progress.best_components)];
             if !self.names.begins_with(progress.best.name_entry, prefix) {
-                progress = self.search(name, prefixes, prefixes.components(), StringMatching::Always);
+                let again = self.begin(prefixes.components(), progress.known);
+                progress = self.search(name, prefixes, again, StringMatching::Always);
             } else if self.order.search() == HashSearch::ShortestFirst {
                 self.go_back_to_a_prefix(name, prefixes, &mut progress);
             }
@@ -164,6 +175,9 @@ impl HashTables {
     fn go_back_to_a_prefix(&self, name: &[u8], prefixes: Prefixes<'_>, progress: &mut Progress) {
         while progress.best_components > 0 && self.names.forwarding(progress.best).matched_octets == NOTHING {
             progress.best_components -= 1;
+            if progress.best_components <= progress.known {
+                progress.best_components = 0;
+            }
             if let Some(found) = (progress.best_components > 0)
                 .then(|| self.look_up(name, prefixes, progress.best_components, StringMatching::Always))
                 .flatten()
@@ -180,8 +194,9 @@ impl HashTables {
 
     /// One name whose prefixes are at hand.
     #[inline(always)]
-    pub(super) fn longest_prefix(&self, name: &[u8], prefixes: Prefixes<'_>) -> Option<PrefixMatch> {
-        let progress = self.search(name, prefixes, prefixes.components(), self.options.matching);
+    pub(super) fn longest_prefix(&self, name: &[u8], prefixes: Prefixes<'_>, known: usize) -> Option<PrefixMatch> {
+        let progress = self.begin(prefixes.components(), known);
+        let progress = self.search(name, prefixes, progress, self.options.matching);
         self.conclude(name, prefixes, progress)
     }
 
@@ -193,7 +208,7 @@ impl HashTables {
         prefixes: Prefixes<'_>,
         components: usize,
     ) -> Option<usize> {
-        let progress = self.search(name, prefixes, components, StringMatching::Always);
+        let progress = self.search(name, prefixes, self.begin(components, 0), StringMatching::Always);
         if progress.best_components == 0 {
             return None;
         }
@@ -201,12 +216,31 @@ impl HashTables {
         (forwarding.matched_octets != NOTHING).then_some(forwarding.matched_octets.into())
     }
 
-    /// A batch of names, step by step in turn; their first buckets are being fetched.
-    pub(super) fn search_in_turn(&self, names: &[&[u8]], hashes: &PrefixHashes, out: &mut [Option<PrefixMatch>]) {
+    /// How many tables a search asks, names compared at every match. For the lab.
+    pub(super) fn count_look_ups(&self, name: &[u8], prefixes: Prefixes<'_>, known: usize) -> usize {
+        let mut progress = self.begin(prefixes.components(), known);
+        let mut look_ups = 0;
+        while progress.next != 0 {
+            look_ups += 1;
+            let found = self.look_up(name, prefixes, progress.next, StringMatching::Always);
+            self.step(&mut progress, found, StringMatching::Always);
+        }
+        look_ups
+    }
+
+    /// A batch of names, step by step in turn; their first buckets are being fetched. Of name `i`
+    /// the lengths up to `known(i)` are left out.
+    pub(super) fn search_in_turn(
+        &self,
+        names: &[&[u8]],
+        hashes: &PrefixHashes,
+        known: impl Fn(usize) -> usize,
+        out: &mut [Option<PrefixMatch>],
+    ) {
         let matching = self.options.matching;
         let mut searches = ArrayVec::<_, DESIGN_BATCH_NAMES>::new();
         for name in 0..names.len() {
-            searches.push((self.begin(hashes.of(name).components()), Wait::Bucket));
+            searches.push((self.begin(hashes.of(name).components(), known(name)), Wait::Bucket));
         }
         let mut active: ArrayVec<u8, DESIGN_BATCH_NAMES> = (0..names.len() as u8).collect();
         while !active.is_empty() {

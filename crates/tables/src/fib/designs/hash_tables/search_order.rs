@@ -144,6 +144,16 @@ impl SearchOrder {
         self.left[node].into()
     }
 
+    /// Binary search: `node`, or where it goes on from there if everything up to `known` components
+    /// is a match; 0 if it ends.
+    #[inline(always)]
+    pub(super) fn longer_than(&self, mut node: usize, known: usize, limit: usize) -> usize {
+        while node <= known && node != 0 {
+            node = self.longer(node, limit);
+        }
+        node
+    }
+
     #[inline(always)]
     fn up_to(&self, mut node: usize, limit: usize) -> usize {
         while node > limit {
