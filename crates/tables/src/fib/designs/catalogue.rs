@@ -12,16 +12,18 @@ use super::hash_tables::{
     HashSearch, HashTableOptions, HashTables, MarkerMaintenance, Prefetch, PrefixHash, StringMatching,
 };
 use super::house::HouseTable;
+use super::level_pulling::{LevelPulling, LevelPullingOptions};
 use super::min_ascii::MinAscii;
 use super::name_tree_hash_table::{NameTreeHashTable, NameTreeLookUps};
 use super::name_trie::{NameTrie, NameTrieLookUps, NameTrieOptions};
 use super::nce::NameComponentEncoding;
 use super::npt::NamePrefixTrie;
+use super::string_differentiation::{DefaultRoute, FhtOptions, SlotFormat, StringDifferentiation};
 use super::trie_walk::TriePrefetch;
 use crate::fib::{FibConfig, FibSearch};
 use crate::name_hash::{HashKey, hash_name};
 use std::io;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 
 /// A way to hold the FIB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -55,6 +57,8 @@ pub enum FibDesign {
     Npt,
     /// Wang et al. 2012, as NameTrie18 compares with it: name component encoding.
     Nce,
+    /// Yuan15 §4.3.4: the fingerprint hash table. Lossy.
+    Fht,
 }
 
 /// How a design fetches ahead. Each has some of these.
@@ -83,6 +87,13 @@ pub struct FibDesignOptions {
     pub maintenance: Option<MarkerMaintenance>,
     /// Of the 2-stage search: M, the length that it begins with; 3, unless told otherwise.
     pub first_components: Option<NonZeroU16>,
+    /// Of Yuan15's tables: level pulling for prefixes with more children than this; none, unless told so.
+    pub level_pulling: Option<NonZeroU32>,
+    /// Of lossy designs: bits of a fingerprint; 16, unless told otherwise.
+    pub fingerprint_bits: Option<u8>,
+    /// Of lossy designs: bits of what a prefix leads to, and so how many different numbers there can
+    /// be; 16, unless told otherwise.
+    pub port_bits: Option<u8>,
 }
 
 /// Why a design cannot be made.
@@ -105,7 +116,7 @@ pub enum FibDesignError {
 
 impl FibDesign {
     /// Every design, the default first.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::OneBucket,
         Self::BucketPerLength,
         Self::MarkerFilter,
@@ -120,6 +131,7 @@ impl FibDesign {
         Self::BitTrie,
         Self::Npt,
         Self::Nce,
+        Self::Fht,
     ];
 
     /// The name in configuration and records.
@@ -139,6 +151,7 @@ impl FibDesign {
             Self::BitTrie => "bit-trie",
             Self::Npt => "npt",
             Self::Nce => "nce",
+            Self::Fht => "fht",
         }
     }
 
@@ -155,7 +168,7 @@ impl FibDesign {
     /// Whether a name that has no prefix is always told so. A router with a lossy design belongs
     /// into a core whose edge routers verify (Yuan15 §4.2).
     pub const fn is_lossless(self) -> bool {
-        true
+        !matches!(self, Self::Fht)
     }
 
     /// An empty table of this size.
@@ -206,6 +219,21 @@ impl FibDesign {
             Self::BitTrie => Box::new(BitTrie::new(capacity, self.trie_prefetch(options)?)?),
             Self::Npt => Box::new(NamePrefixTrie::new(capacity, self.trie_prefetch(options)?)?),
             Self::Nce => Box::new(NameComponentEncoding::new(capacity, self.trie_prefetch(options)?)?),
+            Self::Fht => {
+                let prefetch = self.only_prefetch(options, &[FibPrefetch::Batch, FibPrefetch::None])?;
+                let options = FhtOptions {
+                    format: self.slot_format(options)?,
+                    pages: size.pages,
+                    prefetch: prefetch == FibPrefetch::Batch,
+                    ..FhtOptions::default()
+                };
+                Box::new(StringDifferentiation::with_fingerprint_hash_table(
+                    capacity,
+                    key,
+                    options,
+                    DefaultRoute::Exact,
+                )?)
+            }
         })
     }
 
@@ -223,6 +251,7 @@ impl FibDesign {
             FibPrefetch::Batch => Prefetch::Batched,
         };
         let default = HashTableOptions::SIP_E;
+        let level_pulling = options.level_pulling;
         let options = HashTableOptions {
             search,
             prefetch,
@@ -231,7 +260,23 @@ impl FibDesign {
             maintenance: options.maintenance.unwrap_or(default.maintenance),
             ..default
         };
-        Ok(Box::new(HashTables::new(capacity, [seed, !seed], options)?))
+        let tables = HashTables::new(capacity, [seed, !seed], options)?;
+        Ok(match level_pulling {
+            None => Box::new(tables),
+            Some(children) => {
+                let pulled =
+                    LevelPullingOptions { threshold_children: children.get(), ..LevelPullingOptions::default() };
+                Box::new(LevelPulling::new(tables, pulled, HashKey::from_seed(seed))?)
+            }
+        })
+    }
+
+    fn slot_format(self, options: &FibDesignOptions) -> Result<SlotFormat, FibDesignError> {
+        let format = SlotFormat {
+            fingerprint_bits: options.fingerprint_bits.unwrap_or(16).into(),
+            port_bits: options.port_bits.unwrap_or(16).into(),
+        };
+        if format.is_valid() { Ok(format) } else { Err(self.no_option("fingerprint_bits or port_bits", "that width")) }
     }
 
     /// Refuses the options of Yuan15's tables to others.
@@ -243,6 +288,8 @@ impl FibDesign {
             ("hash", options.hash.map(PrefixHash::name)),
             ("string_matching", options.matching.map(StringMatching::name)),
             ("marker_maintenance", options.maintenance.map(MarkerMaintenance::name)),
+            ("first_components", options.first_components.map(|_| "…")),
+            ("level_pulling", options.level_pulling.map(|_| "…")),
         ];
         match values.into_iter().find_map(|(option, value)| Some((option, value?))) {
             Some((option, value)) => Err(self.no_option(option, value)),

@@ -56,7 +56,8 @@ impl SlotFormat {
     /// The paper's choice: 16 bits of fingerprint, 8 of port.
     pub const PAPER: Self = Self { fingerprint_bits: 16, port_bits: 8 };
 
-    const fn is_valid(self) -> bool {
+    /// Whether there are slots like that.
+    pub const fn is_valid(self) -> bool {
         matches!(self.fingerprint_bits, 12..=24)
             && self.fingerprint_bits.is_multiple_of(2)
             && matches!(self.port_bits, 8..=24)
