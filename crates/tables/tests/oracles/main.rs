@@ -10,6 +10,7 @@ mod level_pulling;
 mod name_hash;
 mod name_tree_hash_table;
 mod name_trie;
+mod patricia_tries;
 mod pit_cs;
 mod string_differentiation;
 mod timer_wheel;

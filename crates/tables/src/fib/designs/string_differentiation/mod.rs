@@ -17,6 +17,9 @@
 //! | what tells root rules apart without their names? (the seam of the structures below) | [`differentiator`] |
 //! | which slot has the fingerprint of this name? | [`fingerprint_hash_table`] |
 //! | under which root rule is this name, by fingerprints? which rules are in slots, which in the collision table? | [`fht_forwarding`], [`fht_controller`] |
+//! | whose bits come to which leaf (sBPT, FPT)? which bits are examined? in how few octets? | [`patricia_trie`], [`key_bits`], [`patricia_node`], [`patricia_leaf`] |
+//! | how does a trie without names change? who knows the names, and which a leaf must tell apart? | [`patricia_updates`], [`patricia_controller`], [`local_fingerprint`] |
+//! | the trie as a forwarding table | [`patricia_table`] |
 //! | a billion names at once, without a controller | [`bulk_load`] |
 //! | where does exactly this string lead (collision table, suffixes)? | [`exact_table`] |
 //! | which longer rule below this root rule? | [`suffixes`] |
@@ -36,6 +39,14 @@ pub mod fht_controller;
 pub mod fht_forwarding;
 pub mod fingerprint_hash_table;
 pub mod forwarding_table;
+pub mod key_bits;
+pub mod local_fingerprint;
+pub mod patricia_controller;
+pub mod patricia_leaf;
+pub mod patricia_node;
+pub mod patricia_table;
+pub mod patricia_trie;
+pub mod patricia_updates;
 pub mod rib;
 pub mod route_controller;
 pub mod suffixes;
@@ -45,6 +56,10 @@ pub use fht_controller::FhtController;
 pub use fht_forwarding::{FhtOptions, FhtTable};
 pub use fingerprint_hash_table::SlotFormat;
 pub use forwarding_table::{ForwardingTable, Instruction};
+pub use key_bits::Fingerprints;
+pub use patricia_controller::PatriciaController;
+pub use patricia_leaf::LeafLayout;
+pub use patricia_table::{PatriciaOptions, PatriciaTable};
 pub use route_controller::{DefaultRoute, RouteController};
 
 use super::{PrefixMatch, PrefixTable};
