@@ -21,7 +21,10 @@ use namewire_management::{
 use namewire_packet::{
     Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, NameBuf,
     SignedInterestFields,
-    nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FacePersistency, FaceScope, FaceUri, ForwarderStatus, LinkType},
+    nfd::{
+        CsInfo, CsUsage, DropCounter, FaceCounters, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus,
+        LinkType,
+    },
 };
 
 const VERBS: [(&str, &str); 11] = [
@@ -84,6 +87,10 @@ impl Environment for Router {
     fn cs_info(&self) -> CsInfo {
         CsInfo::default()
     }
+    fn fib_usage(&self) -> FibUsage {
+        FibUsage::default()
+    }
+
     fn cs_usage(&self) -> CsUsage {
         CsUsage::default()
     }

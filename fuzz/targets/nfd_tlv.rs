@@ -11,8 +11,8 @@ use namewire_packet::Data;
 use namewire_packet::nfd::prefix_announcement::{PrefixAnnouncement, announce_with_digest};
 use namewire_packet::nfd::{
     ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DropCounter,
-    FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, ForwarderStatus, RibEntry, StrategyChoice,
-    decode_dataset, encode_dataset,
+    FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, FibUsage, ForwarderStatus, RibEntry,
+    StrategyChoice, decode_dataset, encode_dataset,
 };
 
 /// Decodes, encodes, decodes: both readings are the same.
@@ -39,6 +39,7 @@ fuzz_target!(|octets: &[u8]| {
     dataset::<StrategyChoice>(octets);
     dataset::<CsInfo>(octets);
     dataset::<CsUsage>(octets);
+    dataset::<FibUsage>(octets);
     dataset::<DropCounter>(octets);
     if let Ok(data) = Data::parse(octets)
         && let Ok(announcement) = PrefixAnnouncement::read(&data)

@@ -11,7 +11,7 @@ use keeping::Keeping;
 pub(crate) use keeping::warn;
 use namewire_packet::nfd::FaceUri;
 use namewire_router::{
-    InterfacePattern, RouterHandle,
+    FibDesign, InterfacePattern, RouterHandle,
     configuration::{
         Loaded, Settings, Source,
         settings::{FaceEntry, FacesSection, Pages, Policy, RouteEntry, StrategyEntry},
@@ -124,6 +124,9 @@ pub(crate) struct Args {
     /// Longest time an Interest stays pending, whatever its lifetime says [default: 864000000, ten days]
     #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_lifetime: Option<u64>,
+    /// Design that holds the FIB, for example npt: see docs/fib-designs.md [default: one-bucket]
+    #[arg(long, value_name = "DESIGN")]
+    pub(crate) fib_design: Option<FibDesign>,
     /// Memory pages of the tables: base ones, those that the kernel joins as it sees fit, or huge ones reserved beforehand [default: transparent]
     #[arg(long, value_name = "PAGES", value_enum)]
     pub(crate) pages: Option<PagesOption>,
@@ -176,7 +179,8 @@ impl Args {
     }
 
     fn override_settings(&self, settings: &mut Settings) {
-        let Settings { router, tables, cs, faces, state, .. } = settings;
+        let Settings { router, tables, fib, cs, faces, state, .. } = settings;
+        fib.design.0 = self.fib_design.unwrap_or(fib.design.0);
         listen(self.no_udp, &self.listen_udp, &mut faces.udp.enabled, &mut faces.udp.listen);
         listen(self.no_tcp, &self.listen_tcp, &mut faces.tcp.enabled, &mut faces.tcp.listen);
         self.set_links(faces);

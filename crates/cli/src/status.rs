@@ -6,7 +6,8 @@ use crate::{
     output::fields,
     quantity,
 };
-use namewire_packet::nfd::{DropCounter, ForwarderStatus};
+use namewire_client::Client;
+use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus};
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,6 +22,8 @@ struct Status {
     cs_entries: u64,
     /// `None`: the forwarder does not tell (other forwarders than Namewire).
     store: Option<Usage>,
+    /// `None`: the forwarder does not tell (other forwarders than Namewire).
+    fib: Option<Fib>,
     name_tree_entries: u64,
     measurements_entries: u64,
     in_interests: u64,
@@ -36,12 +39,40 @@ struct Status {
     drops: Option<BTreeMap<String, u64>>,
 }
 
+#[derive(Serialize)]
+struct Fib {
+    design: String,
+    is_lossy: bool,
+    bytes: u64,
+    capacity_entries: u64,
+}
+
+impl Fib {
+    /// Asks a forwarder of version `version`, as [`Usage::fetch`] does.
+    async fn fetch(client: &Client, version: &str) -> Option<Self> {
+        if !version.starts_with("namewire") {
+            return None;
+        }
+        let usage: Vec<FibUsage> = client.status_list("fib", "usage").await.ok()?;
+        let FibUsage { design, capacity_entries, bytes, is_lossy } = usage.into_iter().next()?;
+        Some(Self { design, is_lossy, bytes, capacity_entries })
+    }
+
+    fn text(&self) -> String {
+        let role = if self.is_lossy { ", core role (lossy)" } else { "" };
+        let (bytes, capacity) = (quantity::bytes(self.bytes), self.capacity_entries);
+        format!("{}{role}, {bytes}, at most {capacity} entries", self.design)
+    }
+}
+
 pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
     let client = global.connect().await?;
     let general: ForwarderStatus = client.forwarder_status().await?;
     let drops: Option<Vec<DropCounter>> = client.status_list("status", "drops").await.ok();
     let store = Usage::fetch(&client, &general.nfd_version).await;
+    let fib = Fib::fetch(&client, &general.nfd_version).await;
     let status = Status {
+        fib,
         store,
         drops: drops.map(|drops| drops.into_iter().map(|drop| (drop.reason, drop.count)).collect()),
         transport: client.transport().map(ToString::to_string).unwrap_or_default(),
@@ -85,6 +116,7 @@ fn text(s: &Status) -> String {
         ("Data", format!("in {}  out {}", s.in_data, s.out_data)),
         ("Nacks", format!("in {}  out {}", s.in_nacks, s.out_nacks)),
         ("Entries", format!("FIB {}  PIT {}  Content Store {}", s.fib_entries, s.pit_entries, s.cs_entries)),
+        ("FIB", s.fib.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Fib::text)),
         ("Store", s.store.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
         ("Drops", drops),
     ])

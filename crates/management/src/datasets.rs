@@ -38,6 +38,7 @@ pub(crate) enum Dataset {
     StrategyChoiceList,
     CsInfo,
     CsUsage,
+    FibUsage,
 }
 
 impl Dataset {
@@ -54,6 +55,7 @@ impl Dataset {
             (b"strategy-choice", b"list") => Dataset::StrategyChoiceList,
             (b"cs", b"info") => Dataset::CsInfo,
             (b"cs", b"usage") => Dataset::CsUsage,
+            (b"fib", b"usage") => Dataset::FibUsage,
             _ => return None,
         })
     }
@@ -68,6 +70,7 @@ impl Dataset {
                 | Dataset::FacesQuery
                 | Dataset::CsInfo
                 | Dataset::CsUsage
+                | Dataset::FibUsage
         )
     }
 }
@@ -163,6 +166,7 @@ impl Management {
             Dataset::StrategyChoiceList => joined(self.strategies.dataset()),
             Dataset::CsInfo => encode_dataset(&[environment.cs_info()]),
             Dataset::CsUsage => encode_dataset(&[environment.cs_usage()]),
+            Dataset::FibUsage => encode_dataset(&[environment.fib_usage()]),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::strategy_choice::StrategyRegistry;
 use namewire_packet::{
     FaceId,
-    nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FaceUri, ForwarderStatus},
+    nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FaceUri, FibUsage, ForwarderStatus},
 };
 
 /// The two clocks, read once per call.
@@ -36,6 +36,8 @@ pub trait Environment: StrategyRegistry {
 
     /// Octets and policy of the Content Store, over all workers: ours, as `cs/usage`.
     fn cs_usage(&self) -> CsUsage;
+    /// Which design holds the FIB, and what it takes.
+    fn fib_usage(&self) -> FibUsage;
 
     /// Local FaceUris that make or take faces, for `faces/channels`.
     fn channels(&self) -> Vec<FaceUri>;

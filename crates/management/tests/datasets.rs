@@ -7,8 +7,8 @@ use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf,
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, FaceEventKind, FaceEventNotification,
-        FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, ForwarderStatus, LinkType, NextHopRecord,
-        RibEntry, StrategyChoice, decode_dataset, face_flags,
+        FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage, ForwarderStatus, LinkType,
+        NextHopRecord, RibEntry, StrategyChoice, decode_dataset, face_flags,
     },
 };
 use router_double::{Bench, LOCAL_FACE, REMOTE, UDP_FACE, for_prefix, name, signed_command, udp_face};
@@ -65,6 +65,9 @@ fn every_dataset_says_what_the_node_knows() {
 
     let usage: Vec<CsUsage> = decode_dataset(&bench.fetch("/localhost/nfd/cs/usage")).expect("decodes");
     assert_eq!(usage, [CsUsage { policy: "lru".to_owned(), capacity_bytes: 1 << 20, bytes: 7_000 }]);
+    let usage: Vec<FibUsage> = decode_dataset(&bench.fetch("/localhost/nfd/fib/usage")).expect("decodes");
+    let expected = FibUsage { design: "npt".to_owned(), capacity_entries: 100, bytes: 5_000, is_lossy: false };
+    assert_eq!(usage, [expected]);
     let cs: Vec<CsInfo> = decode_dataset(&bench.fetch("/localhost/nfd/cs/info")).expect("decodes");
     assert_eq!(cs, [bench.router.cs]);
     let channels: Vec<ChannelStatus> = decode_dataset(&bench.fetch("/localhost/nfd/faces/channels")).expect("decodes");

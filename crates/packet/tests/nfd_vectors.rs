@@ -5,8 +5,9 @@ use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, FaceCounters, FaceEventKind,
-        FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, ForwarderStatus,
-        LinkType, NextHopRecord, NfdError, RibEntry, Route, StrategyChoice, decode_dataset, encode_dataset,
+        FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
+        ForwarderStatus, LinkType, NextHopRecord, NfdError, RibEntry, Route, StrategyChoice, decode_dataset,
+        encode_dataset,
     },
     tlv,
 };
@@ -276,6 +277,7 @@ proptest! {
             let _ = StrategyChoice::decode(octets);
             let _ = CsInfo::decode(octets);
             let _ = CsUsage::decode(octets);
+            let _ = FibUsage::decode(octets);
             let _ = ForwarderStatus::decode(octets);
         }
     }

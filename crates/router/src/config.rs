@@ -7,6 +7,7 @@ use crate::{
 use namewire_engine::{EngineConfig, dispatch::MAX_WORKERS};
 use namewire_management::{ReadvertiseConfig, TrustConfig};
 use namewire_tables::PageSize;
+use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignError, FibDesignOptions};
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 /// UDP and TCP port of NDN.
@@ -44,6 +45,10 @@ pub struct RouterConfig {
     /// Most FIB entries. Default 1,200,000: a full RIB (1,000,000), next hops added by hand
     /// and strategy choices. Memory grows with use.
     pub fib_capacity_entries: usize,
+    /// The design that holds the FIB. Default: the house's own table.
+    pub fib_design: FibDesign,
+    /// Its options.
+    pub fib_options: FibDesignOptions,
     /// What a routing daemon on this node is told. Default: nothing.
     pub readvertise: ReadvertiseConfig,
     /// Most faces per worker. Default 16,384.
@@ -78,6 +83,8 @@ impl Default for RouterConfig {
             pin: Vec::new(),
             engine: EngineConfig::default(),
             fib_capacity_entries: 1_200_000,
+            fib_design: FibDesign::default(),
+            fib_options: FibDesignOptions::default(),
             readvertise: ReadvertiseConfig::default(),
             max_faces: 16_384,
             udp_idle_timeout: Duration::from_secs(600),
@@ -106,6 +113,14 @@ impl RouterConfig {
         match self.engine.pages {
             pages @ (PageSize::Huge2MiB | PageSize::Huge1GiB) => StartError::HugePages { pages, source },
             PageSize::Base | PageSize::Transparent => StartError::Tables(source),
+        }
+    }
+
+    /// The design of the FIB could not be made.
+    pub(crate) fn no_fib(&self, error: FibDesignError) -> StartError {
+        match error {
+            FibDesignError::NoMemory(source) => self.unmapped(source),
+            error => StartError::FibDesign(error),
         }
     }
 
@@ -146,6 +161,9 @@ pub enum StartError {
         /// Worker threads asked for.
         workers: usize,
     },
+    /// The design of the FIB knows no such option.
+    #[error(transparent)]
+    FibDesign(FibDesignError),
     /// A worker may not run on the processor it was given.
     #[error("cannot run a worker on processor {processor}: {source}; this process may use {usable}")]
     Pin {

@@ -19,11 +19,12 @@ use namewire_management::{
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
-        self, CsInfo, CsUsage, DropCounter, FacePersistency, FaceScope, FaceUri, ForwarderStatus, LinkType, cs_flags,
-        face_flags,
+        self, CsInfo, CsUsage, DropCounter, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType,
+        cs_flags, face_flags,
     },
 };
 use namewire_tables::CsPolicy;
+use namewire_tables::fib::designs::catalogue::FibDesign;
 use std::{
     collections::{HashMap, VecDeque},
     net::SocketAddr,
@@ -90,6 +91,7 @@ pub(crate) struct Node {
     pub(crate) pending: HashMap<FaceId, Wanted>,
     /// Permanent faces that are down, and the pause before the next attempt.
     pub(crate) retry_pauses: HashMap<FaceId, Duration>,
+    pub(crate) fib_design: FibDesign,
     pub(crate) fib_writer: FibWriter,
     /// Times that a listener could not accept.
     pub(crate) accept_failures: u64,
@@ -299,6 +301,16 @@ impl Environment for Node {
             n_cs_entries: status.cs_entries,
             n_hits: status.counters.cs_hits,
             n_misses: status.counters.cs_misses,
+        }
+    }
+
+    fn fib_usage(&self) -> FibUsage {
+        let fib = self.shared.fib();
+        FibUsage {
+            design: self.fib_design.name().to_owned(),
+            capacity_entries: fib.capacity_entries() as u64,
+            bytes: fib.bytes() as u64,
+            is_lossy: !self.fib_design.is_lossless(),
         }
     }
 

@@ -24,6 +24,7 @@ use namewire_engine::{Engine, dispatch::Dispatcher};
 use namewire_faces::{DriverConfig, FaceIdAllocator, LinkCounters, LinkPolicy, SocketDriver};
 use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
 use namewire_packet::nfd::{FaceCounters, FaceUri};
+use namewire_tables::fib::designs::catalogue::FibDesign;
 use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
@@ -157,8 +158,9 @@ impl Router {
             readvertise: config.readvertise.clone(),
             ..ManagementConfig::default()
         };
-        let fib = Fib::with_config(fib_config(&config, management.rib), secrets.tables)
-            .map_err(|error| config.unmapped(error))?;
+        let size = fib_config(&config, management.rib);
+        let fib = Fib::with_design(config.fib_design, &config.fib_options, size, secrets.tables)
+            .map_err(|error| config.no_fib(error))?;
         let shared = Arc::new(Shared::new(fib, dispatcher));
         let (events, event_queue) = mpsc::unbounded_channel();
         let (interests, interest_queue) = mpsc::channel(MANAGEMENT_QUEUE);
@@ -198,6 +200,7 @@ impl Router {
             udp_idle_timeout: config.udp_idle_timeout,
             pending: HashMap::new(),
             retry_pauses: HashMap::new(),
+            fib_design: config.fib_design,
             fib_writer: FibWriter::default(),
             accept_failures: 0,
             unreadable_anchors: 0,
@@ -209,7 +212,8 @@ impl Router {
             internal: FaceCounters::default(),
         };
         let (revision, revision_seen) = watch::channel(0);
-        let warnings = node.start_links();
+        let mut warnings = node.start_links();
+        warnings.extend(core_role(config.fib_design));
         let control = Control::new(node, management, anchors, OperatorDesk::new(revision))?;
         let tcp = listeners.tcp_addresses();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -227,6 +231,16 @@ impl Router {
         let control = Some(thread);
         Ok(RouterHandle { events, control, socket, tcp, udp, websocket, warnings, revision: revision_seen })
     }
+}
+
+/// What whoever starts a router with a lossy FIB should know (Yuan15 §4.2).
+fn core_role(design: FibDesign) -> Option<String> {
+    (!design.is_lossless()).then(|| {
+        format!(
+            "core role: the FIB design {} may forward names that have no route; edge routers must hold a lossless one",
+            design.name()
+        )
+    })
 }
 
 /// A FIB for everything that management may put there, if that is address space only.

@@ -10,7 +10,7 @@ use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     nfd::{
         ControlParameters, ControlResponse, CsInfo, CsUsage, FaceCounters, FacePersistency, FaceScope, FaceUri,
-        ForwarderStatus, LinkType,
+        FibUsage, ForwarderStatus, LinkType,
     },
     tlv,
 };
@@ -86,6 +86,10 @@ impl Environment for Router {
     fn cs_info(&self) -> CsInfo {
         self.cs
     }
+    fn fib_usage(&self) -> FibUsage {
+        FibUsage { design: "npt".to_owned(), capacity_entries: 100, bytes: 5_000, is_lossy: false }
+    }
+
     fn cs_usage(&self) -> CsUsage {
         CsUsage { policy: "lru".to_owned(), capacity_bytes: 1 << 20, bytes: 7_000 }
     }

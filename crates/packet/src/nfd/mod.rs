@@ -18,6 +18,7 @@ mod drop_counter;
 pub mod face_uri;
 mod faces;
 mod fib_entry;
+mod fib_usage;
 mod field;
 mod forwarder_status;
 pub mod numbers;
@@ -36,6 +37,7 @@ pub use faces::{
     FaceStatus, LinkType,
 };
 pub use fib_entry::{FibEntry, NextHopRecord};
+pub use fib_usage::FibUsage;
 pub use field::NfdError;
 pub use forwarder_status::ForwarderStatus;
 pub use numbers::{cs_flags, face_flags, origin, route_flags};

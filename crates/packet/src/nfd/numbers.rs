@@ -34,6 +34,9 @@ pub mod types {
     pub const CS_MISSES: u32 = 130;
     pub const CS_POLICY: u32 = 128;
     pub const CS_BYTES: u32 = 132;
+    pub const FIB_DESIGN: u32 = 128;
+    pub const FIB_BYTES: u32 = 132;
+    pub const FIB_LOSSY: u32 = 133;
     pub const DROP_REASON: u32 = 128;
     pub const DROP_COUNT: u32 = 132;
     pub const NFD_VERSION: u32 = 128;

@@ -106,6 +106,8 @@ impl Settings {
                 ..EngineConfig::default()
             },
             fib_capacity_entries: tables.fib_capacity as usize,
+            fib_design: self.fib.design.0,
+            fib_options: self.fib.options(),
             readvertise: ReadvertiseConfig {
                 nlsr: self.rib.readvertise_nlsr,
                 origins: self.rib.readvertise_origins.iter().map(|origin| origin.0).collect(),
@@ -197,6 +199,7 @@ fn compare(path: &str, old: Option<&toml::Value>, new: Option<&toml::Value>, key
 #[cfg(test)]
 mod tests {
     use super::{super::from_toml, *};
+    use namewire_tables::fib::designs::catalogue::{FibDesign, FibPrefetch};
 
     /// The defaults of a file are those of the library, said once each.
     #[test]
@@ -227,6 +230,28 @@ mod tests {
         for beyond in ["measurement_capacity = 0", "measurement_capacity = 4194305"] {
             let error = from_toml(&format!("[tables]\n{beyond}")).unwrap_err().to_string();
             assert!(error.contains("line 2") && error.contains("not from 1 to 4194304"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_fib_is_of_the_design_that_is_asked_for() {
+        let text = "[fib]\ndesign = \"npt\"\nprefetch = \"none\"";
+        let settings = from_toml(text).unwrap();
+        let config = settings.router_config();
+        assert_eq!((config.fib_design, config.fib_options.prefetch), (FibDesign::Npt, Some(FibPrefetch::None)));
+        assert_eq!(needs_restart(&Settings::default(), &settings), ["fib.design", "fib.prefetch"]);
+        for (text, what) in [
+            (
+                "[fib]\ndesign = \"component-tree\"",
+                "line 2: unknown value \"component-tree\"; did you mean \"component-trie\"?",
+            ),
+            ("[fib]\ndesing = \"npt\"", "line 2: unknown key \"desing\"; did you mean \"design\"?"),
+            (
+                "[fib]\ndesign = \"npt\"\nprefetch = \"first\"",
+                "[fib]: the FIB design npt knows no prefetch = \"first\"",
+            ),
+        ] {
+            assert_eq!(from_toml(text).unwrap_err().to_string(), what);
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod entries;
 mod faces;
+mod fib;
 mod ranges;
 
 use super::{
@@ -16,6 +17,7 @@ pub use faces::{
     DEFAULT_LISTENERS, EthernetSection, FacesSection, MulticastSection, TcpSection, UdpSection, UnixSection,
     WebSocketSection,
 };
+pub use fib::{Choice, FibSection, Named};
 use ranges::{busy_poll, dead_nonces, fib_capacity, max_lifetime, measurement_capacity, pit_capacity, workers};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -28,6 +30,8 @@ pub struct Settings {
     pub router: RouterSection,
     /// Tables but the Content Store.
     pub tables: TablesSection,
+    /// The FIB's design.
+    pub fib: FibSection,
     /// The Content Store.
     pub cs: CsSection,
     /// Where faces come from.

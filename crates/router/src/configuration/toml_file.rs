@@ -2,6 +2,7 @@
 
 use super::settings::{RouteEntry, Settings};
 use namewire_engine::StrategyTable;
+use namewire_tables::fib::designs::catalogue::FibDesignError;
 use std::{collections::HashSet, fmt};
 
 /// How alike two keys must be, from 0 to 1, for one to be taken for a misspelling of the other.
@@ -88,6 +89,9 @@ impl Settings {
         if !router.pin.is_empty() && router.pin.len() != usize::from(router.workers) {
             return wrong(format!("{} processors for {} workers: name one for each", router.pin.len(), router.workers));
         }
+        if let Err(error @ FibDesignError::Option { .. }) = self.fib.design.0.check(&self.fib.options()) {
+            return wrong(format!("[fib]: {error}"));
+        }
         let websocket = &self.faces.websocket;
         if websocket.certificate.is_some() != websocket.key.is_some() {
             return wrong("[faces.websocket] needs certificate and key, or neither".to_owned());
@@ -172,6 +176,7 @@ mod tests {
             "",
             "router",
             "tables",
+            "fib",
             "cs",
             "faces",
             "faces.unix",

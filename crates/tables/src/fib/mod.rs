@@ -60,6 +60,7 @@ pub use look_up::{FibHint, FibMatch, FibPin, FibReader, FibView, NameBatch};
 use crate::name_hash::{HashKey, NameHashes};
 use crate::pages::PageSize;
 use designs::PrefixTable;
+use designs::catalogue::{FibDesign, FibDesignError, FibDesignOptions};
 use entries::{HEADER_UNITS, UNIT_OCTETS};
 use house::House;
 use look_up::{Reader, View};
@@ -262,6 +263,27 @@ impl Fib {
         let config = FibConfig { capacity_entries: config.capacity_entries.min(u32::MAX as usize), ..config };
         let table = Table::House(House::with_config(config, key)?);
         Ok(Self { table, capacity_entries: config.capacity_entries })
+    }
+
+    /// An empty FIB of this size that `design` holds: the house's own table, or two copies of one of
+    /// the literature's.
+    ///
+    /// # Errors
+    /// If the design has no such options, or there is no memory.
+    pub fn with_design(
+        design: FibDesign,
+        options: &FibDesignOptions,
+        config: FibConfig,
+        key: HashKey,
+    ) -> Result<Self, FibDesignError> {
+        let table = || design.build(options, &config, key);
+        match design.search() {
+            Some(search) => {
+                design.check(options)?;
+                Ok(Self::with_config(FibConfig { search, ..config }, key)?)
+            }
+            None => Ok(Self::of_design([table()?, table()?], config.capacity_entries, key)),
+        }
     }
 
     /// An empty FIB in two tables of one design, made alike, for `capacity_entries` each.

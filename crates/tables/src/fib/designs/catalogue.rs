@@ -237,6 +237,14 @@ impl FibDesign {
         })
     }
 
+    /// Whether the design can be made with these options.
+    ///
+    /// # Errors
+    /// [`FibDesignError::Option`] if not.
+    pub fn check(self, options: &FibDesignOptions) -> Result<(), FibDesignError> {
+        self.build(options, &FibConfig::new(1), HashKey::from_seed(0)).map(drop)
+    }
+
     fn hash_tables(
         self,
         search: HashSearch,
@@ -342,6 +350,8 @@ impl std::str::FromStr for FibDesign {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
+        // As the paper writes it.
+        let name = if name == "nametrie" { "name-trie" } else { name };
         by_name(name, &Self::ALL, Self::name)
     }
 }
