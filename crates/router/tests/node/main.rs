@@ -7,6 +7,7 @@ mod cs_erase;
 mod drop_in;
 mod face_commands;
 mod face_life;
+mod fib_designs;
 mod floods;
 mod links;
 mod lossy_links;

@@ -1,0 +1,157 @@
+//! Every FIB design in a running router: packets find the longest prefix while routes come and go.
+
+use crate::application::{Application, PATIENCE, name, start_with};
+use namewire_packet::nfd::{ControlParameters, ControlResponse, FibUsage};
+use namewire_router::{FibDesign, RouterHandle};
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Duration,
+};
+
+/// Components of the longest of the nested prefixes; the shortest is the root.
+const DEEPEST: usize = 8;
+/// Prefixes that come and go in one round, beside the nested ones.
+const CHURN: usize = 1_000;
+/// Rounds of them that look-ups go on for at least.
+const ROUNDS: usize = 3;
+/// Interests under way at once.
+const WINDOW: usize = 50;
+
+/// `/a/a/…`, of so many components.
+fn nested(depth: usize) -> String {
+    if depth == 0 { "/".to_owned() } else { "/a".repeat(depth) }
+}
+
+/// A prefix that comes and goes, under a nested one and on no name that is looked up.
+fn churned(number: usize) -> String {
+    format!("{}/churn/{number}{}", "/a".repeat(number % (DEEPEST + 1)), "/below".repeat(number / 7 % 3))
+}
+
+#[test]
+fn every_design_forwards_by_the_longest_prefix_while_routes_come_and_go() {
+    for design in FibDesign::ALL {
+        println!("{}", design.name());
+        forwards(design);
+    }
+}
+
+fn forwards(design: FibDesign) {
+    let (router, _directory) = start_with(2, |config| {
+        config.fib_design = design;
+        config.fib_capacity_entries = 4 * CHURN;
+    });
+    let mut operator = Application::connect(&router);
+    let usage: Vec<FibUsage> = operator.dataset("/fib/usage");
+    assert_eq!((usage.len(), usage[0].design.as_str(), usage[0].is_lossy), (1, design.name(), !design.is_lossless()));
+    assert!(usage[0].bytes > 0);
+    let producers: Vec<Application> = (0..=DEEPEST)
+        .map(|depth| {
+            let mut producer = Application::connect(&router);
+            // Longer prefixes inherit the next hops of shorter ones, and prefer their own.
+            let (name, cost) = (Some(name(&nested(depth))), Some(100 - depth as u64));
+            producer.succeed("/rib/register", ControlParameters { name, cost, ..Default::default() });
+            producer
+        })
+        .collect();
+    let (stop, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for (depth, mut producer) in producers.into_iter().enumerate() {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    producer.serve_for(Duration::from_millis(50), &[depth as u8]);
+                }
+            });
+        }
+        // Stops the others also when an assertion fails.
+        let _stop = StopAtEnd(&stop);
+        let (mut churner, stop, rounds) = (Application::connect(&router), &stop, &rounds);
+        let churning = scope.spawn(move || {
+            while !stop.load(Ordering::Relaxed) && rounds.load(Ordering::Relaxed) < 10 * ROUNDS {
+                command_all(&mut churner, "/rib/register");
+                command_all(&mut churner, "/rib/unregister");
+                rounds.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        look_up(&router, rounds);
+        changes_take_effect(&router);
+        assert!(!churning.is_finished() || rounds.load(Ordering::Relaxed) == 10 * ROUNDS, "routes no longer change");
+    });
+    assert_eq!(operator.drops("router.fib-full"), 0);
+    assert_eq!(
+        operator.status().n_fib_entries as usize,
+        operator.dataset::<namewire_packet::nfd::FibEntry>("/fib/list").len()
+    );
+}
+
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The command for every churned prefix, a window of them at a time.
+fn command_all(application: &mut Application, verb: &str) {
+    for first in (0..CHURN).step_by(WINDOW) {
+        for number in first..CHURN.min(first + WINDOW) {
+            let parameters = ControlParameters { name: Some(name(&churned(number))), ..Default::default() };
+            let command = application.command_packet(verb, &parameters);
+            application.send(&command);
+        }
+        for _ in first..CHURN.min(first + WINDOW) {
+            let reply = application.receive_within(4 * PATIENCE).expect("a reply");
+            assert_eq!(ControlResponse::decode(reply.data().content()).map(|response| response.code), Ok(200));
+        }
+    }
+}
+
+/// Names below every nested prefix: each is answered, and by whom it belongs to.
+fn look_up(router: &RouterHandle, rounds: &AtomicUsize) {
+    let mut consumer = Application::connect(router);
+    let mut asked = 0;
+    while rounds.load(Ordering::Relaxed) < ROUNDS || asked < 40 * WINDOW {
+        for number in asked..asked + WINDOW {
+            let depth = number % (DEEPEST + 1);
+            let uri = format!("{}/z{number}{}", "/a".repeat(depth), "/a".repeat(number % 3));
+            let interest = consumer.interest(name(&uri)).lifetime_ms(10_000).build();
+            consumer.send(&interest);
+        }
+        for received in 0..WINDOW {
+            let packet = consumer.receive().unwrap_or_else(|| panic!("{} of {WINDOW} were lost", WINDOW - received));
+            assert_eq!(packet.headers.nack, None, "a name with a route");
+            let data = packet.data();
+            let depth = data.name().components().take_while(|component| component.value == b"a").count();
+            assert_eq!(data.content(), [depth as u8], "answered by another prefix: {}", data.name());
+        }
+        asked += WINDOW;
+    }
+}
+
+/// A route leads to its face as soon as it is registered, to another as soon as that is cheaper, and
+/// nowhere once it is gone.
+fn changes_take_effect(router: &RouterHandle) {
+    let [mut first, mut second, mut consumer] = [(); 3].map(|()| Application::connect(router));
+    for number in 0..20 {
+        let prefix = format!("{}/here/{number}", "/a".repeat(number % (DEEPEST + 1)));
+        let above = [(number % (DEEPEST + 1)) as u8];
+        let mut answered = |by: Option<&mut Application>, content: &[u8]| {
+            let interest = consumer.interest(name(&format!("{prefix}/{}", fastrand::u64(..)))).lifetime_ms(5_000);
+            consumer.send(&interest.build());
+            if let Some(producer) = by {
+                producer.serve(1, content);
+            }
+            assert_eq!(consumer.receive().expect("Data").data().content(), content, "under {prefix}");
+        };
+        let with = |cost| ControlParameters { name: Some(name(&prefix)), cost, ..Default::default() };
+        first.succeed("/rib/register", with(Some(10)));
+        answered(Some(&mut first), b"first");
+        second.succeed("/rib/register", with(Some(5)));
+        answered(Some(&mut second), b"second");
+        second.succeed("/rib/unregister", with(None));
+        answered(Some(&mut first), b"first again");
+        first.succeed("/rib/unregister", with(None));
+        answered(None, &above);
+    }
+}
