@@ -18,12 +18,13 @@ use super::name_tree_hash_table::{NameTreeHashTable, NameTreeLookUps};
 use super::name_trie::{NameTrie, NameTrieLookUps, NameTrieOptions};
 use super::nce::NameComponentEncoding;
 use super::npt::NamePrefixTrie;
-use super::string_differentiation::{DefaultRoute, FhtOptions, SlotFormat, StringDifferentiation};
+use super::string_differentiation::{DefaultRoute, FhtOptions, PatriciaOptions, SlotFormat, StringDifferentiation};
 use super::trie_walk::TriePrefetch;
 use crate::fib::{FibConfig, FibSearch};
 use crate::name_hash::{HashKey, hash_name};
 use std::io;
 use std::num::{NonZeroU16, NonZeroU32};
+use std::str::FromStr;
 
 /// A way to hold the FIB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -57,6 +58,10 @@ pub enum FibDesign {
     Npt,
     /// Wang et al. 2012, as NameTrie18 compares with it: name component encoding.
     Nce,
+    /// Yuan15 §4.2: the speculative binary Patricia trie. Lossy.
+    Sbpt,
+    /// Yuan15 §4.3.3: the fingerprint-based Patricia trie. Lossy.
+    Fpt,
     /// Yuan15 §4.3.4: the fingerprint hash table. Lossy.
     Fht,
 }
@@ -89,9 +94,9 @@ pub struct FibDesignOptions {
     pub first_components: Option<NonZeroU16>,
     /// Of Yuan15's tables: level pulling for prefixes with more children than this; none, unless told so.
     pub level_pulling: Option<NonZeroU32>,
-    /// Of lossy designs: bits of a fingerprint; 16, unless told otherwise.
+    /// Of FHT: bits of a fingerprint, an even number from 12 to 24; 16, unless told otherwise.
     pub fingerprint_bits: Option<u8>,
-    /// Of lossy designs: bits of what a prefix leads to, and so how many different numbers there can
+    /// Of FHT: bits of what a prefix leads to, 8 to 24, and so how many different numbers there can
     /// be; 16, unless told otherwise.
     pub port_bits: Option<u8>,
 }
@@ -107,7 +112,7 @@ pub enum FibDesignError {
         /// The option.
         option: &'static str,
         /// What was asked for.
-        value: &'static str,
+        value: String,
     },
     /// The kernel grants no memory.
     #[error("no memory for the FIB: {0}")]
@@ -116,7 +121,7 @@ pub enum FibDesignError {
 
 impl FibDesign {
     /// Every design, the default first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::OneBucket,
         Self::BucketPerLength,
         Self::MarkerFilter,
@@ -131,6 +136,8 @@ impl FibDesign {
         Self::BitTrie,
         Self::Npt,
         Self::Nce,
+        Self::Sbpt,
+        Self::Fpt,
         Self::Fht,
     ];
 
@@ -151,6 +158,8 @@ impl FibDesign {
             Self::BitTrie => "bit-trie",
             Self::Npt => "npt",
             Self::Nce => "nce",
+            Self::Sbpt => "sbpt",
+            Self::Fpt => "fpt",
             Self::Fht => "fht",
         }
     }
@@ -168,7 +177,7 @@ impl FibDesign {
     /// Whether a name that has no prefix is always told so. A router with a lossy design belongs
     /// into a core whose edge routers verify (Yuan15 §4.2).
     pub const fn is_lossless(self) -> bool {
-        !matches!(self, Self::Fht)
+        !matches!(self, Self::Sbpt | Self::Fpt | Self::Fht)
     }
 
     /// An empty table of this size.
@@ -181,7 +190,7 @@ impl FibDesign {
         size: &FibConfig,
         key: HashKey,
     ) -> Result<Box<dyn PrefixTable>, FibDesignError> {
-        self.check_hash_options(options)?;
+        self.check_options(options)?;
         let capacity = size.capacity_entries;
         // Of designs with a hash of their own.
         let seed = hash_name(&key, b"");
@@ -219,6 +228,8 @@ impl FibDesign {
             Self::BitTrie => Box::new(BitTrie::new(capacity, self.trie_prefetch(options)?)?),
             Self::Npt => Box::new(NamePrefixTrie::new(capacity, self.trie_prefetch(options)?)?),
             Self::Nce => Box::new(NameComponentEncoding::new(capacity, self.trie_prefetch(options)?)?),
+            Self::Sbpt => self.patricia_trie(PatriciaOptions::sbpt(capacity), options, size, key)?,
+            Self::Fpt => self.patricia_trie(PatriciaOptions::fpt(capacity), options, size, key)?,
             Self::Fht => {
                 let prefetch = self.only_prefetch(options, &[FibPrefetch::Batch, FibPrefetch::None])?;
                 let options = FhtOptions {
@@ -279,30 +290,48 @@ impl FibDesign {
         })
     }
 
+    fn patricia_trie(
+        self,
+        trie: PatriciaOptions,
+        options: &FibDesignOptions,
+        size: &FibConfig,
+        key: HashKey,
+    ) -> Result<Box<dyn PrefixTable>, FibDesignError> {
+        let is_batched = self.trie_prefetch(options)? == TriePrefetch::Batch;
+        let trie = PatriciaOptions { is_batched, pages: size.pages, ..trie };
+        Ok(Box::new(StringDifferentiation::with_patricia_trie(key, trie, false, DefaultRoute::Exact)?))
+    }
+
     fn slot_format(self, options: &FibDesignOptions) -> Result<SlotFormat, FibDesignError> {
         let format = SlotFormat {
             fingerprint_bits: options.fingerprint_bits.unwrap_or(16).into(),
             port_bits: options.port_bits.unwrap_or(16).into(),
         };
-        if format.is_valid() { Ok(format) } else { Err(self.no_option("fingerprint_bits or port_bits", "that width")) }
+        if format.is_valid() {
+            return Ok(format);
+        }
+        let SlotFormat { fingerprint_bits, port_bits } = format;
+        Err(self.no_option("fingerprint_bits and port_bits", format!("{fingerprint_bits} and {port_bits}")))
     }
 
-    /// Refuses the options of Yuan15's tables to others.
-    fn check_hash_options(self, options: &FibDesignOptions) -> Result<(), FibDesignError> {
-        if matches!(self, Self::Binary | Self::LongestFirst | Self::ShortestFirst | Self::TwoStage) {
-            return Ok(());
-        }
-        let values = [
-            ("hash", options.hash.map(PrefixHash::name)),
-            ("string_matching", options.matching.map(StringMatching::name)),
-            ("marker_maintenance", options.maintenance.map(MarkerMaintenance::name)),
-            ("first_components", options.first_components.map(|_| "…")),
-            ("level_pulling", options.level_pulling.map(|_| "…")),
+    /// Refuses options that the design does not have; of `prefetch` it is told where it is used.
+    fn check_options(self, options: &FibDesignOptions) -> Result<(), FibDesignError> {
+        let is_yuan = matches!(self, Self::Binary | Self::LongestFirst | Self::ShortestFirst | Self::TwoStage);
+        let given = [
+            (is_yuan, "hash", options.hash.map(|hash| hash.name().to_owned())),
+            (is_yuan, "string_matching", options.matching.map(|matching| matching.name().to_owned())),
+            (is_yuan, "marker_maintenance", options.maintenance.map(|maintenance| maintenance.name().to_owned())),
+            (is_yuan, "level_pulling", options.level_pulling.map(|children| children.to_string())),
+            (self == Self::TwoStage, "first_components", options.first_components.map(|first| first.to_string())),
+            (self == Self::Fht, "fingerprint_bits", options.fingerprint_bits.map(|bits| bits.to_string())),
+            (self == Self::Fht, "port_bits", options.port_bits.map(|bits| bits.to_string())),
         ];
-        match values.into_iter().find_map(|(option, value)| Some((option, value?))) {
-            Some((option, value)) => Err(self.no_option(option, value)),
-            None => Ok(()),
+        for (has_it, option, value) in given {
+            if let Some(value) = value.filter(|_| !has_it) {
+                return Err(self.no_option(option, value));
+            }
         }
+        Ok(())
     }
 
     fn trie_prefetch(self, options: &FibDesignOptions) -> Result<TriePrefetch, FibDesignError> {
@@ -317,11 +346,11 @@ impl FibDesign {
         match options.prefetch {
             None => Ok(ways[0]),
             Some(way) if ways.contains(&way) => Ok(way),
-            Some(way) => Err(self.no_option("prefetch", way.name())),
+            Some(way) => Err(self.no_option("prefetch", way.name().to_owned())),
         }
     }
 
-    const fn no_option(self, option: &'static str, value: &'static str) -> FibDesignError {
+    fn no_option(self, option: &'static str, value: String) -> FibDesignError {
         FibDesignError::Option { design: self.name(), option, value }
     }
 }
@@ -346,7 +375,7 @@ impl FibPrefetch {
 #[error("expected one of {}", .0.join(", "))]
 pub struct UnknownName(pub Vec<&'static str>);
 
-impl std::str::FromStr for FibDesign {
+impl FromStr for FibDesign {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
@@ -356,7 +385,31 @@ impl std::str::FromStr for FibDesign {
     }
 }
 
-impl std::str::FromStr for FibPrefetch {
+impl FromStr for PrefixHash {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        by_name(name, &[Self::City, Self::Sip], Self::name)
+    }
+}
+
+impl FromStr for StringMatching {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        by_name(name, &[Self::Always, Self::AtEnd], Self::name)
+    }
+}
+
+impl FromStr for MarkerMaintenance {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        by_name(name, &Self::ALL, Self::name)
+    }
+}
+
+impl FromStr for FibPrefetch {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
