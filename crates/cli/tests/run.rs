@@ -77,6 +77,7 @@ fn says_where_to_connect_stays_small_and_cleans_up() {
     assert!(status.status.success(), "{status:?}");
     let json: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
     assert_eq!(json["drops"], serde_json::json!({}));
+    assert_eq!((&json["fib"]["design"], &json["fib"]["is_lossy"]), (&"one-bucket".into(), &false.into()));
 
     let status = std::fs::read_to_string(format!("/proc/{}/status", router.process.id())).unwrap();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

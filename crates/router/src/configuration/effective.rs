@@ -247,11 +247,22 @@ mod tests {
             ),
             ("[fib]\ndesing = \"npt\"", "line 2: unknown key \"desing\"; did you mean \"design\"?"),
             (
+                "[fib]\ndesign = \"binary\"\nstring_matching = \"allways\"",
+                "line 3: unknown value \"allways\"; did you mean \"always\"?",
+            ),
+            (
                 "[fib]\ndesign = \"npt\"\nprefetch = \"first\"",
                 "[fib]: the FIB design npt knows no prefetch = \"first\"",
             ),
         ] {
             assert_eq!(from_toml(text).unwrap_err().to_string(), what);
+        }
+        let pulled = from_toml("[fib]\ndesign = \"binary\"\nhash = \"city\"\nlevel_pulling = 16").unwrap().fib;
+        assert_eq!(pulled.options().level_pulling.map(u32::from), Some(16));
+        assert_eq!(from_toml("[fib]\ndesign = \"nametrie\"").unwrap().fib.design.0, FibDesign::NameTrie);
+        for design in FibDesign::ALL {
+            let settings = from_toml(&format!("[fib]\ndesign = \"{}\"", design.name())).unwrap();
+            assert_eq!(settings.fib.design.0, design);
         }
     }
 

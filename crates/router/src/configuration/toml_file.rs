@@ -135,6 +135,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::{super::DEFAULT_TOML, *};
+    use namewire_tables::fib::designs::catalogue::FibDesign;
     use proptest::prelude::*;
 
     fn error(text: &str) -> String {
@@ -161,9 +162,26 @@ mod tests {
         lines.collect::<Vec<_>>().join("\n")
     }
 
+    /// The printed options of FIB designs are not those of one design.
+    fn with_design(mut settings: Settings, design: FibDesign) -> Settings {
+        let fib = &mut settings.fib;
+        fib.design.0 = design;
+        if design.is_lossless() {
+            (fib.fingerprint_bits, fib.port_bits) = (None, None);
+        } else {
+            (fib.hash, fib.string_matching, fib.marker_maintenance) = (None, None, None);
+            (fib.first_components, fib.level_pulling) = (None, None);
+        }
+        settings
+    }
+
     #[test]
     fn what_stands_behind_a_comment_sign_can_be_taken_as_it_is() {
-        let settings = from_toml(&uncommented()).unwrap();
+        let settings: Settings = parse(&uncommented()).unwrap();
+        for design in [FibDesign::TwoStage, FibDesign::Fht] {
+            assert_eq!(with_design(settings.clone(), design).check(), Ok(()));
+        }
+        assert_eq!((settings.fib.port_bits, settings.fib.level_pulling.map(u32::from)), (Some(16), Some(16)));
         assert_eq!((settings.face.len(), settings.route.len(), settings.strategy.len()), (1, 1, 1));
         assert_eq!(settings.cs.capacity.map(|octets| octets.0), Some(64 << 20));
     }
@@ -272,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let settings = from_toml(&uncommented()).unwrap();
+        let settings = with_design(parse(&uncommented()).unwrap(), FibDesign::TwoStage);
         let written = toml::to_string(&settings).unwrap();
         assert_eq!(from_toml(&written).unwrap(), settings, "{written}");
     }
