@@ -29,8 +29,8 @@ pub(super) const NONE: u32 = 0;
 const EXACT_WORDS: usize = 64;
 const CLASSES_PER_DOUBLING: usize = 8;
 const CLASSES: usize = EXACT_WORDS + CLASSES_PER_DOUBLING * (32 - EXACT_WORDS.ilog2() as usize);
-/// Room that a heap begins with.
-const FIRST_WORDS: usize = 1 << 10;
+/// Room that a heap begins with, and the least that it grows by.
+const FIRST_WORDS: usize = 1 << 12;
 const LINE_WORDS: u32 = (LINE_BYTES / 4) as u32;
 
 pub(super) struct WordHeap {
@@ -55,8 +55,8 @@ impl WordHeap {
         if needed > u32::MAX as usize {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        // Nothing is copied, so there is no need to double; a quarter keeps the calls few.
-        let roomy = (self.words.len() + self.words.len() / 4).min(u32::MAX as usize);
+        // Nothing is copied, so there is no need to double; a sixteenth keeps the calls few.
+        let roomy = (self.words.len() + self.words.len() / 16 + FIRST_WORDS).min(u32::MAX as usize);
         self.words.grow(needed.max(roomy))
     }
 

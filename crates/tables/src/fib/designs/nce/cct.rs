@@ -153,12 +153,23 @@ impl ComponentCharacterTrie {
         &self.arrays.node_of(entry).1[0]
     }
 
-    /// The word with the next state, if there is a transition.
+    /// Which transition of the state of an entry has this octet.
     #[inline(always)]
-    pub(super) fn transition(&self, entry: u32, octet: u8) -> Option<&u32> {
+    pub(super) fn transition(&self, entry: u32, octet: u8) -> Option<usize> {
+        octets(self.arrays.node_of(entry).1).binary_search(&octet).ok()
+    }
+
+    /// The word with the state that a transition leads to.
+    #[inline(always)]
+    pub(super) fn next_state(&self, entry: u32, transition: usize) -> &u32 {
         let (array, node) = self.arrays.node_of(entry);
-        let place = octets(node).binary_search(&octet).ok()?;
-        Some(&node[Layout::of(array).next_states() + place])
+        &node[Layout::of(array).next_states() + transition]
+    }
+
+    /// The state that an octet leads to.
+    fn next(&self, state: u32, octet: u8) -> Option<u32> {
+        let entry = *self.entry(state);
+        self.transition(entry, octet).map(|transition| *self.next_state(entry, transition))
     }
 
     /// What ends in the state of this entry.
@@ -187,8 +198,8 @@ impl ComponentCharacterTrie {
     fn follow(&self, spelling: Spelling<'_>) -> (u32, usize) {
         let (mut state, mut spelled) = (ROOT, 0);
         while spelled < spelling.len() {
-            match self.transition(*self.entry(state), spelling.octet(spelled)) {
-                Some(&next) => (state, spelled) = (next, spelled + 1),
+            match self.next(state, spelling.octet(spelled)) {
+                Some(next) => (state, spelled) = (next, spelled + 1),
                 None => break,
             }
         }
@@ -229,7 +240,7 @@ impl ComponentCharacterTrie {
             if state == ROOT || Layout::of(array).ends || octets(node).len() > 1 {
                 stays = (state, place);
             }
-            let Some(&next) = self.transition(*self.entry(state), spelling.octet(place)) else { return };
+            let Some(next) = self.next(state, spelling.octet(place)) else { return };
             state = next;
         }
         let (array, node) = self.arrays.node(state);
@@ -241,7 +252,7 @@ impl ComponentCharacterTrie {
         let (stays, place) = stays;
         let mut gone = self.remove_transition(stays, spelling.octet(place));
         for place in place + 1..spelling.len() {
-            let next = self.transition(*self.entry(gone), spelling.octet(place)).copied();
+            let next = self.next(gone, spelling.octet(place));
             self.arrays.remove(gone);
             gone = next.unwrap_or(NO_STATE);
         }

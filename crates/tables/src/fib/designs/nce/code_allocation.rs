@@ -21,7 +21,7 @@
 
 use super::NameComponentEncoding;
 use super::cct::{Encoding, Spelling};
-use super::transition_arrays::grow_by_quarters;
+use super::transition_arrays::grow_for;
 use crate::pages::{PageArray, PageSize};
 use bytemuck::{Pod, Zeroable};
 use std::io;
@@ -68,8 +68,8 @@ impl Management {
 
     /// Room for one more component, and for edges to states below this.
     fn reserve(&mut self, states: usize) -> io::Result<()> {
-        grow_by_quarters(&mut self.components, self.component_count as usize + 1)?;
-        grow_by_quarters(&mut self.edges, states)
+        grow_for(&mut self.components, self.component_count as usize + 1)?;
+        grow_for(&mut self.edges, states)
     }
 
     /// The number that the next component is going to have.

@@ -67,8 +67,8 @@ impl TransitionArrays {
         if needed > MAX_NODES || self.states + nodes >= NO_STATE as usize {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        grow_by_quarters(words, needed * *node_words)?;
-        grow_by_quarters(&mut self.base, self.states + nodes)
+        grow_for(words, needed * *node_words)?;
+        grow_for(&mut self.base, self.states + nodes)
     }
 
     /// States that ever were.
@@ -184,12 +184,12 @@ fn parts(entry: u32) -> (usize, usize) {
     ((entry >> PLACE_BITS) as usize, entry as usize % MAX_NODES)
 }
 
-/// Room for `len` elements; nothing is copied, so a quarter more at a time is enough.
-pub(super) fn grow_by_quarters<T: bytemuck::Zeroable>(array: &mut PageArray<T>, len: usize) -> io::Result<()> {
+/// Room for `len` elements. Nothing is copied, so there is no need to double; a sixteenth keeps the calls few.
+pub(super) fn grow_for<T: bytemuck::Zeroable>(array: &mut PageArray<T>, len: usize) -> io::Result<()> {
     if len <= array.len() {
         return Ok(());
     }
-    array.grow(len.max(array.len() + array.len() / 4))
+    array.grow(len.max(array.len() + array.len() / 16))
 }
 
 #[cfg(test)]

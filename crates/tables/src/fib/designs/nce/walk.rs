@@ -50,14 +50,14 @@ enum Next {
     /// The node of that entry.
     CharacterNode(u32),
     /// The next state, by a transition of that node.
-    CharacterTransition(u32),
+    CharacterTransition { entry: u32, transition: usize },
     /// The transition in the middle of those that are left.
     Transition,
 }
 
 impl NameComponentEncoding {
     /// Reads what is next; gives the word to read then, or `None` at the end.
-    #[inline(always)]
+    #[inline]
     fn advance(&self, walk: &mut Walk<'_>) -> Option<&u32> {
         match walk.next {
             Next::State(state) => {
@@ -81,7 +81,9 @@ impl NameComponentEncoding {
                 }
                 let component = components_of(walk.rest).next()?;
                 (walk.spelling, walk.component_octets, walk.spelled) = (Spelling::of(component), component.len(), 0);
-                self.character_state(walk, cct::ROOT)
+                // That root is in every look-up, and so in the caches.
+                walk.next = Next::CharacterNode(*self.cct.entry(cct::ROOT));
+                self.advance(walk)
             }
             Next::CharacterState(state) => {
                 let entry = *self.cct.entry(state);
@@ -94,13 +96,14 @@ impl NameComponentEncoding {
                     return self.middle(walk);
                 }
                 let transition = self.cct.transition(entry, walk.spelling.octet(walk.spelled))?;
-                walk.next = Next::CharacterTransition(entry);
-                Some(transition)
+                walk.next = Next::CharacterTransition { entry, transition };
+                Some(self.cct.next_state(entry, transition))
             }
-            Next::CharacterTransition(entry) => {
-                let next = *self.cct.transition(entry, walk.spelling.octet(walk.spelled))?;
+            Next::CharacterTransition { entry, transition } => {
+                let next = *self.cct.next_state(entry, transition);
                 walk.spelled += 1;
-                self.character_state(walk, next)
+                walk.next = Next::CharacterState(next);
+                Some(self.cct.entry(next))
             }
             Next::Transition => {
                 let middle = walk.low.midpoint(walk.high);
@@ -117,12 +120,6 @@ impl NameComponentEncoding {
                 self.middle(walk)
             }
         }
-    }
-
-    #[inline(always)]
-    fn character_state(&self, walk: &mut Walk<'_>, state: u32) -> Option<&u32> {
-        walk.next = Next::CharacterState(state);
-        Some(self.cct.entry(state))
     }
 
     #[inline(always)]

@@ -82,6 +82,10 @@ impl<G: Granularity> RadixTrie<G> {
     }
 }
 
+/// The line of this word after the first that is read is fetched as well: a label, or the octets and
+/// pointers of children. 13 % faster with components (500,000 domain names), no difference with octets.
+const TAIL_WORDS: u32 = 7;
+
 impl<G: Granularity> Walkable for RadixTrie<G> {
     type Walk<'name> = Walk<'name>;
 
@@ -111,6 +115,7 @@ impl<G: Granularity> Walkable for RadixTrie<G> {
         };
         if PREFETCH {
             self.heap.prefetch(read);
+            self.heap.prefetch(read + TAIL_WORDS);
         }
         true
     }
