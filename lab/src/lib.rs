@@ -18,6 +18,7 @@ pub mod load;
 pub mod machine;
 pub mod name_arena;
 pub mod name_sets;
+pub mod numbered_names;
 pub mod peers;
 pub mod process;
 pub mod record;

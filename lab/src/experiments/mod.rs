@@ -9,6 +9,7 @@ mod packet_costs;
 mod prefetch;
 pub mod ring_crossing;
 mod router_sockets;
+mod string_differentiation;
 
 use crate::experiment::Experiment;
 
@@ -22,6 +23,7 @@ pub const TABLE: &[Experiment] = &[
     fib_updates::EXPERIMENT,
     fib_pages::EXPERIMENT,
     dram_model::EXPERIMENT,
+    string_differentiation::EXPERIMENT,
     hash_flood::EXPERIMENT,
 ];
 

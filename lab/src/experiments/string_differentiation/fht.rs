@@ -1,0 +1,206 @@
+//! The fingerprint hash table at all sizes: Table 4.4, Fig. 4.12 (insertions) and Fig. 4.14 (look-ups).
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use namewire_tables::fib::designs::PrefixTable;
+use namewire_tables::fib::designs::string_differentiation::fht_forwarding::{expected_collisions, expected_overflows};
+use namewire_tables::fib::designs::string_differentiation::{
+    DefaultRoute, FhtOptions, SlotFormat, StringDifferentiation,
+};
+use namewire_tables::{HashKey, PageSize};
+
+use super::Paper;
+use super::fht_load::{LoadedTable, LookUps, SLICE_NAMES};
+use crate::experiment::{Context, Outcome, Samples};
+use crate::numbered_names::{NUMBERED_NAME_OCTETS, NumberedNames};
+
+/// What the paper's figures are of.
+const BILLION: u64 = 1_000_000_000;
+
+/// Slots at the load of the paper, 93 %.
+fn names_of(slots: u64) -> u64 {
+    slots * BILLION >> 30
+}
+
+fn constant(value: f64) -> Samples {
+    let mut samples = Samples::default();
+    samples.add(value);
+    samples
+}
+
+/// Table 4.4: the collision table and the bytes by fingerprint length.
+pub(super) fn memory(context: &Context, slots: u64, paper: &Paper, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let names = names_of(slots);
+    let to_billion = BILLION as f64 / names as f64;
+    for column in &paper.table_4_4.columns {
+        let bits = column.fingerprint_bits;
+        context.begin_step(&format!("FHT of {names} names, w = {bits}"))?;
+        let format = SlotFormat { fingerprint_bits: bits, ..SlotFormat::PAPER };
+        let mut loaded = LoadedTable::fill(context, names, format, PageSize::Transparent)?;
+        loaded.look_all_up(context)?;
+        let table = loaded.load.table().differentiator();
+        let model = expected_collisions(names as usize, table.slots().hash_bits()) + expected_overflows(names as usize);
+        let mut row = |metric: &str, unit: &str, value: f64, remark: String| {
+            let (case, subject) = (format!("Table 4.4, {names} names"), format!("FHT, w = {bits}"));
+            outcome.rows.push(constant(value).row(&case, &subject, metric, unit, Some(remark)));
+        };
+        let in_table = loaded.collision_table_names() as f64;
+        let (taken, no_room) = (loaded.load.collisions(), loaded.load.overflows());
+        row(
+            "collision table",
+            "names",
+            in_table,
+            format!("{taken} found their hash taken, {no_room} no slot; model {model:.0}"),
+        );
+        let remark = format!("as many of each as measured; paper {:.3e}", column.collision_table_names);
+        row("collision table of a billion", "names", in_table * to_billion, remark);
+        let per_slot = table.slots().slot_bytes() as f64 / table.slots().slots() as f64;
+        row("slots", "bytes per slot", per_slot, format!("paper {} GiB of 2³⁰ slots", column.slots_gib));
+        let per_name = loaded.load.table().bytes() as f64 / names as f64;
+        row("memory per name", "bytes", per_name, format!("all; paper {} GiB for 10⁹", column.total_gib));
+        context.end_step();
+    }
+    Ok(())
+}
+
+/// Fig. 4.12 and 4.14: insertions and look-ups by size; the largest is the headline's.
+pub(super) fn sizes(
+    context: &Context,
+    slots: &[u64],
+    slices: usize,
+    paper: &Paper,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    for &slots in slots {
+        let names = names_of(slots);
+        let mut tables = Vec::new();
+        for pages in [PageSize::Transparent, PageSize::Base] {
+            context.begin_step(&format!("FHT of {names} names on {} pages", pages.name()))?;
+            tables.push(LoadedTable::fill(context, names, SlotFormat::PAPER, pages)?);
+            context.end_step();
+        }
+        context.begin_step(&format!("look-ups of all {names} names"))?;
+        let all_ns = tables[0].look_all_up(context)?;
+        context.end_step();
+        context.begin_step(&format!("look-ups among {names} names"))?;
+        let mut samples = vec![[const { Vec::new() }; LookUps::ALL.len()]; tables.len()];
+        for _ in 0..slices {
+            for (table, samples) in tables.iter_mut().zip(&mut samples) {
+                for (way, samples) in LookUps::ALL.into_iter().zip(samples) {
+                    samples.push(table.look_some_up(way, context)?);
+                }
+            }
+            context.check_interrupt()?;
+        }
+        context.end_step();
+        let case = format!("{names} names");
+        let cycles = |ns: f64| context.clock.cycles(ns as u64).map(|cycles| format!("{cycles:.0} TSC cycles"));
+        outcome.headline.extend(headline(&tables[0]));
+        for (table, samples) in tables.iter().zip(samples) {
+            let pages = table.pages.name();
+            let mut row = |metric: String, ns: f64| {
+                outcome.rows.push(constant(ns).row(&case, "FHT, w = 16", &metric, "ns", cycles(ns)));
+            };
+            row(format!("insert, {pages} pages"), table.insert_ns);
+            for (way, mut samples) in LookUps::ALL.into_iter().zip(samples) {
+                samples.sort_unstable();
+                let median_ns = context.clock.resolve(samples[samples.len() / 2])? as f64 / SLICE_NAMES as f64;
+                row(format!("look-up, {}, {pages} pages", way.name()), median_ns);
+                if table.pages == PageSize::Transparent && way.prefetch {
+                    let key = if way.collision_table { "fht_lookup_ns" } else { "fht_lookup_without_ct_ns" };
+                    outcome.headline.insert(key.to_owned(), median_ns);
+                }
+            }
+        }
+        let remark = "every name, in the order of their numbers; each led where it should".to_owned();
+        outcome.rows.push(constant(all_ns).row(&case, "FHT, w = 16", "look-up of all", "ns", Some(remark)));
+    }
+    let figures = &paper.figure_4_12_and_4_14;
+    outcome.notes.push(format!(
+        "Yuan15 (Xeon at {} GHz, DDR3), 10⁹ names, cycles: insert {}; look-up {} without prefetch on 4 KiB pages, {} with \
+         prefetch on 2 MiB pages, {} if the collision table is asked elsewhere.",
+        figures.processor_ghz,
+        figures.insert_cycles,
+        figures.lookup_cycles_plain,
+        figures.lookup_cycles_best,
+        figures.lookup_cycles_best_without_ct
+    ));
+    Ok(())
+}
+
+fn headline(table: &LoadedTable) -> BTreeMap<String, f64> {
+    let forwarding = table.load.table();
+    let slots = forwarding.differentiator().slots();
+    let values = [
+        ("fht_names", table.names() as f64),
+        ("fht_insert_ns", table.insert_ns),
+        ("fht_bytes_per_slot", slots.slot_bytes() as f64 / slots.slots() as f64),
+        ("fht_bytes_per_name", forwarding.bytes() as f64 / table.names() as f64),
+        ("fht_collision_table_names", table.collision_table_names() as f64),
+        ("fht_load", table.names() as f64 / slots.slots() as f64),
+    ];
+    values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// §4.3.6: routes through the controller, which keeps the names in full; a table applies each at once.
+pub(super) fn controller(context: &Context, routes: u64, outcome: &mut Outcome) -> anyhow::Result<()> {
+    context.begin_step(&format!("{routes} routes through the controller"))?;
+    let (names, key, options) =
+        (NumberedNames::new(context.seed), HashKey::from_seed(context.seed), FhtOptions::default());
+    let routes_at_most = routes as usize;
+    let mut fib =
+        StringDifferentiation::with_fingerprint_hash_table(routes_at_most, key, options, DefaultRoute::Exact)?;
+    let fib: &mut dyn PrefixTable = &mut fib;
+    let insert_ns = updates(context, 0..routes, 1, |number, name| {
+        ensure!(fib.insert(name, names.port(number)) == Ok(None), "route {number} is there already");
+        Ok(())
+    })?;
+    ensure!(fib.len() == routes_at_most, "{} routes of {routes}", fib.len());
+    // Every third, from the full table.
+    let remove_ns = updates(context, 0..routes, 3, |number, name| {
+        ensure!(fib.remove(name) == Some(names.port(number)), "route {number} is not there");
+        Ok(())
+    })?;
+    let insert_again_ns = updates(context, 0..routes, 3, |number, name| {
+        ensure!(fib.insert(name, names.port(number)) == Ok(None), "route {number} was not removed");
+        Ok(())
+    })?;
+    let case = format!("{routes} routes, one by one, controller and table");
+    let mut row = |metric: &str, unit: &str, value: f64| {
+        outcome.rows.push(constant(value).row(&case, "FHT, w = 16", metric, unit, None));
+    };
+    row("insert", "ns", insert_ns);
+    row("remove", "ns", remove_ns);
+    row("insert into the full table", "ns", insert_again_ns);
+    row("controller's memory per route", "bytes", (fib.bytes() - fib.forwarding_bytes()) as f64 / routes as f64);
+    row("table's memory per route", "bytes", fib.forwarding_bytes() as f64 / routes as f64);
+    outcome.headline.insert("fht_controller_insert_ns".to_owned(), insert_ns);
+    context.end_step();
+    Ok(())
+}
+
+/// Nanoseconds of an update, mean of all; names are made beforehand.
+fn updates(
+    context: &Context,
+    numbers: std::ops::Range<u64>,
+    step: usize,
+    mut update: impl FnMut(u64, &[u8]) -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
+    let names = NumberedNames::new(context.seed);
+    let numbers: Vec<u64> = numbers.step_by(step).collect();
+    let mut made = [[0; NUMBERED_NAME_OCTETS]; SLICE_NAMES];
+    let mut took_ns = 0;
+    for numbers in numbers.chunks(SLICE_NAMES) {
+        for (&number, name) in numbers.iter().zip(&mut made) {
+            names.write(number, name);
+        }
+        let started_ns = context.clock.now_ns();
+        for (&number, name) in numbers.iter().zip(&made) {
+            update(number, name)?;
+        }
+        took_ns += context.clock.now_ns() - started_ns;
+        context.check_interrupt()?;
+    }
+    Ok(context.clock.resolve(took_ns)? as f64 / numbers.len() as f64)
+}

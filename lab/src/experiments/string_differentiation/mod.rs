@@ -1,0 +1,100 @@
+//! How small and how fast is a FIB that only tells names apart?
+//!
+//! Source: Yuan15 §4.3.4 to §4.3.7: Table 4.4 (bytes and collision table of the fingerprint hash table by
+//! fingerprint length), Fig. 4.12 (insertions), Fig. 4.14 (look-ups by size, with and without prefetching, large
+//! pages and the collision table), up to 10⁹ names of one component.
+//!
+//! How a collision table fills depends on load and fingerprint length only, so Table 4.4 is measured at a
+//! size that every machine has, and given for a billion as many of each as there are; the largest size of
+//! Fig. 4.12 and 4.14 is a billion itself at full scale. A billion full names, which a route controller would
+//! keep, do not fit into the memory of this class of machines (30 octets each and an index: 100 GB): tables of those
+//! sizes are filled by a bulk load that makes names from their numbers, and the controller is measured at
+//! smaller ones.
+//!
+//! What the numbers do not say: look-ups are of names that are there, one after the other in batches; a
+//! router spends time elsewhere too.
+
+mod fht;
+mod fht_load;
+
+use serde::Deserialize;
+
+use crate::experiment::{Context, Experiment, Outcome, Scale};
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "string-differentiation",
+    source: "Yuan15 Table 4.4, Fig. 4.12, 4.14",
+    question: "How small and how fast is a FIB that only tells names apart?",
+    needs: "quick: 1 min, 1 GiB; full: 30 min, 8 GiB (a billion names)",
+    takes_names: false,
+    takes_trace: false,
+    run,
+};
+
+/// Sizes of a run.
+struct Size {
+    /// Slots of the tables of Table 4.4.
+    memory_slots: u64,
+    /// Slots of the tables of Fig. 4.12 and 4.14, ascending.
+    slots: &'static [u64],
+    /// Slices of each variant.
+    slices: usize,
+    /// Routes through a controller.
+    routes: u64,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size { memory_slots: 1 << 15, slots: &[1 << 12, 1 << 15], slices: 5, routes: 10_000 },
+        Scale::Quick => {
+            Size { memory_slots: 1 << 22, slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26], slices: 100, routes: 1_000_000 }
+        }
+        Scale::Full => Size {
+            memory_slots: 1 << 27,
+            slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30],
+            slices: 400,
+            routes: 16_000_000,
+        },
+    }
+}
+
+/// The paper's figures.
+#[derive(Deserialize)]
+struct Paper {
+    table_4_4: Table44,
+    figure_4_12_and_4_14: Cycles,
+}
+
+#[derive(Deserialize)]
+struct Table44 {
+    columns: Vec<Column>,
+}
+
+#[derive(Deserialize)]
+struct Column {
+    fingerprint_bits: u32,
+    collision_table_names: f64,
+    slots_gib: f64,
+    total_gib: f64,
+}
+
+#[derive(Deserialize)]
+struct Cycles {
+    processor_ghz: f64,
+    insert_cycles: f64,
+    lookup_cycles_plain: f64,
+    lookup_cycles_best: f64,
+    lookup_cycles_best_without_ct: f64,
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size = size(context.scale);
+    let paper: Paper = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
+    context.plan_steps(paper.table_4_4.columns.len() + 4 * size.slots.len() + 1);
+    let mut outcome = Outcome::default();
+    fht::memory(context, size.memory_slots, &paper, &mut outcome)?;
+    fht::controller(context, size.routes, &mut outcome)?;
+    fht::sizes(context, size.slots, size.slices, &paper, &mut outcome)?;
+    Ok(outcome)
+}
