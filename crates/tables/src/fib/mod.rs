@@ -49,6 +49,7 @@ mod look_up;
 mod markers;
 mod mirrored;
 mod mirrored_design;
+mod name_code;
 mod next_hop_sets;
 mod published;
 mod shared;
