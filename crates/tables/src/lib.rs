@@ -42,7 +42,7 @@ pub use content_store::{CsEntry, CsHit, CsId, CsInsert, CsPolicy, CsRefusal, Ind
 pub use dead_nonce_list::DeadNonceList;
 pub use fib::{
     Fib, FibConfig, FibEntry, FibHint, FibMatch, FibPin, FibReader, FibRefusal, FibSearch, FibView, Inserted,
-    NameBatch, NextHop,
+    NameBatch, NameStorage, NextHop,
 };
 pub use name_group::{GroupHint, GroupId, GroupToken};
 pub use name_hash::{HashKey, MAX_NAME_COMPONENTS, NameHashes, TooManyComponents, hash_name};

@@ -7,7 +7,7 @@
 //! and its next hops belong together.
 
 use namewire_tables::fib::designs::house::HouseTable;
-use namewire_tables::{Fib, FibConfig, FibRefusal, FibSearch, FibView, HashKey, NameHashes, NextHop};
+use namewire_tables::{Fib, FibConfig, FibRefusal, FibSearch, FibView, HashKey, NameHashes, NameStorage, NextHop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -77,8 +77,9 @@ fn read_batch(reader: &mut namewire_tables::FibReader, rng: &mut fastrand::Rng) 
 
 #[test]
 fn readers_never_miss_or_shorten_what_is_there_throughout() {
-    for search in FibSearch::ALL {
-        let config = FibConfig { search, ..FibConfig::new(CHURN as usize * 2) };
+    let inline = FibSearch::ALL.map(|search| (search, NameStorage::Inline));
+    for (search, names) in inline.into_iter().chain([(FibSearch::default(), NameStorage::Encoded)]) {
+        let config = FibConfig { search, names, ..FibConfig::new(CHURN as usize * 2) };
         never_misses_or_shortens(Fib::with_config(config, HashKey::from_seed(5)).expect("address space"));
     }
 }

@@ -116,7 +116,7 @@ impl House {
     pub(super) fn get(&self, name_value: &[u8]) -> Option<FibMatch<'_>> {
         let (view, mut hashes) = (self.view(), NameHashes::default());
         hashes.compute(self.key(), name_value).ok()?;
-        view.find_name(&hashes, name_value).map(|entry| view.found(entry))
+        view.find_name(&hashes, name_value).map(|entry| view.found(entry, name_value.len()))
     }
 
     /// Every entry, hidden ones included, in no particular order.

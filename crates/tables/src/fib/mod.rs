@@ -68,6 +68,7 @@ use look_up::{Reader, View};
 use mirrored_design::MirroredDesign;
 use next_hop_sets::NextHopSet;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::io;
 
 #[cfg(doc)]
@@ -94,10 +95,10 @@ pub struct NextHop {
 }
 
 /// What one entry says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FibEntry<'a> {
-    /// The prefix: octets of a Name TLV-VALUE.
-    pub name_value: &'a [u8],
+    /// The prefix: octets of a Name TLV-VALUE. Made anew if it is stored in code.
+    pub name_value: Cow<'a, [u8]>,
     /// Cheapest first; equal costs in the order given at insertion.
     pub nexthops: &'a [NextHop],
     /// An opaque number of the strategy that applies here.
@@ -169,6 +170,44 @@ pub struct FibConfig {
     pub pages: PageSize,
     /// How the longest prefix is searched for.
     pub search: FibSearch,
+    /// How names are stored.
+    pub names: NameStorage,
+}
+
+/// How the names of prefixes are stored. The answers are the same, and so are the limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum NameStorage {
+    /// As they are. The default: the fastest to compare.
+    #[default]
+    Inline,
+    /// In a code that makes text shorter, where it does.
+    Encoded,
+}
+
+/// The text names no [`NameStorage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("names of FIB entries are stored \"inline\" or \"encoded\"")]
+pub struct UnknownNameStorage;
+
+impl NameStorage {
+    /// Every choice.
+    pub const ALL: [Self; 2] = [Self::Inline, Self::Encoded];
+
+    /// The name in configuration and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+            Self::Encoded => "encoded",
+        }
+    }
+}
+
+impl std::str::FromStr for NameStorage {
+    type Err = UnknownNameStorage;
+
+    fn from_str(text: &str) -> Result<Self, UnknownNameStorage> {
+        Self::ALL.into_iter().find(|storage| storage.name() == text).ok_or(UnknownNameStorage)
+    }
 }
 
 /// How the longest prefix is searched for. All find the same.
@@ -219,7 +258,13 @@ impl FibConfig {
     /// Room for this many prefixes of 120 octets on average, on transparent huge pages.
     pub fn new(capacity_entries: usize) -> Self {
         let entry_octets = capacity_entries.saturating_mul(128).clamp(16 << 20, 1 << 34);
-        Self { capacity_entries, entry_octets, pages: PageSize::default(), search: FibSearch::default() }
+        Self {
+            capacity_entries,
+            entry_octets,
+            pages: PageSize::default(),
+            search: FibSearch::default(),
+            names: NameStorage::default(),
+        }
     }
 
     /// Room for this many prefixes of so many octets in all, on transparent huge pages. Little
@@ -227,7 +272,7 @@ impl FibConfig {
     pub fn for_prefixes(capacity_entries: usize, prefix_octets: usize) -> Self {
         let beside_names = capacity_entries.saturating_mul((HEADER_UNITS + 1) * UNIT_OCTETS - 1);
         let entry_octets = prefix_octets.saturating_add(beside_names).clamp(16 << 20, 1 << 34);
-        Self { capacity_entries, entry_octets, pages: PageSize::default(), search: FibSearch::default() }
+        Self { entry_octets, ..Self::new(capacity_entries) }
     }
 }
 

@@ -18,11 +18,12 @@
 use super::entries::{Entries, FibEntryRef};
 use super::lengths::{LengthCounts, Lengths};
 use super::markers::Markers;
+use super::name_code::CODE_BUFFER_OCTETS;
 use super::next_hop_sets::{Interner, NextHopSet, NextHopSets};
 use super::published::Published;
 use super::space::Space;
 use super::view::HouseView;
-use super::{FibConfig, FibRefusal, FibSearch, MAX_WAITING};
+use super::{FibConfig, FibRefusal, FibSearch, MAX_WAITING, NameStorage};
 use crate::name_hash::{HashKey, NameHashes};
 use crate::quiescence::{Domain, Pin, Reader, Retired};
 use crate::tag_index::{IndexKey, Look, Step, TagIndex, Walk};
@@ -43,7 +44,7 @@ pub(super) struct Shared {
     /// The place of the present one in `indices`.
     index: AtomicUsize,
     indices: [Published<IndexTables>; MAX_INDICES],
-    entries: Entries,
+    pub(super) entries: Entries,
     sets: NextHopSets,
 }
 
@@ -211,6 +212,8 @@ pub(super) struct Writer {
     interner: Interner,
     counts: LengthCounts,
     retired: Retired<Unlinked>,
+    /// For the code of a name.
+    code: Box<[u8]>,
 }
 
 impl Writer {
@@ -222,7 +225,7 @@ impl Writer {
             domain: Arc::new(Domain::new()),
             index: AtomicUsize::new(0),
             indices: [const { Published::empty() }; MAX_INDICES],
-            entries: Entries::new(units, config.pages)?,
+            entries: Entries::new(units, config.names, config.pages)?,
             sets: NextHopSets::new(),
         };
         shared.indices[0].set(Box::new(IndexTables::new(index_entries, config)?));
@@ -232,6 +235,10 @@ impl Writer {
             counts: LengthCounts::new(),
             retired: Retired::new(&shared.domain),
             shared: Arc::new(shared),
+            code: match config.names {
+                NameStorage::Inline => Box::default(),
+                NameStorage::Encoded => vec![0; CODE_BUFFER_OCTETS].into(),
+            },
         })
     }
 
@@ -257,6 +264,7 @@ impl Writer {
             + self.interner.bytes(&self.shared.sets)
             + self.space.bytes()
             + self.retired.bytes()
+            + self.code.len()
             + size_of::<Shared>()
     }
 
@@ -267,10 +275,16 @@ impl Writer {
 
     /// A new entry, if there is room for its octets. The index has room for it, and none of this name.
     pub(super) fn link(&mut self, hashes: &NameHashes, name_value: &[u8], content: NextHopSet) -> bool {
-        let Some(unit) = self.allocate(Entries::units_for(name_value.len())) else { return false };
-        let set = self.interner.acquire(&self.shared.sets, content);
-        // SAFETY: `space` gave these units: they were never used, or given back by `reclaim`.
-        unsafe { self.shared.entries.write(unit, name_value, set) };
+        let mut code = std::mem::take(&mut self.code);
+        let stored = self.shared.entries.stored_name(name_value, &mut code);
+        let unit = self.allocate(stored.units());
+        if let Some(unit) = unit {
+            let set = self.interner.acquire(&self.shared.sets, content);
+            // SAFETY: `space` gave these units: they were never used, or given back by `reclaim`.
+            unsafe { self.shared.entries.write(unit, stored, set) };
+        }
+        self.code = code;
+        let Some(unit) = unit else { return false };
         self.counts.add(&self.shared.lengths, hashes.components());
         self.tables().link(self.shared.name_key(hashes), hashes, unit);
         self.reclaim_if_due();
@@ -302,7 +316,7 @@ impl Writer {
         let Some((unit, set)) = self.find(hashes, name_value) else { return false };
         self.tables().unlink(self.shared.name_key(hashes), hashes, unit);
         self.counts.subtract(&self.shared.lengths, hashes.components());
-        let units = Entries::units_for(name_value.len()) as u32;
+        let units = self.shared.entries.stored_name(name_value, &mut self.code).units() as u32;
         self.retired.retire(Unlinked::Entry { unit, units });
         self.release_set(set);
         self.reclaim_if_due();
@@ -313,9 +327,9 @@ impl Writer {
     /// those there are; readers go on with the old one.
     pub(super) fn replace_index(&mut self, entries: usize, config: &FibConfig) -> io::Result<()> {
         let larger = IndexTables::new(entries, config)?;
-        let mut hashes = NameHashes::default();
+        let (mut hashes, mut buffer) = (NameHashes::default(), Vec::new());
         for entry in self.view().index.entries() {
-            hashes.compute(self.key(), entry.name_value()).expect("no longer than an insertion allowed");
+            hashes.compute(self.key(), entry.name_in(&mut buffer)).expect("no longer than an insertion allowed");
             larger.link(self.shared.name_key(&hashes), &hashes, self.shared.entries.unit(entry));
         }
         let old = self.shared.index.load(Ordering::Relaxed);

@@ -147,6 +147,7 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fib::NameStorage;
     use crate::pages::PageSize;
     use proptest::prelude::*;
 
@@ -157,7 +158,7 @@ mod tests {
         #[test]
         fn blocks_are_disjoint(operations in prop::collection::vec((2_usize..40, any::<prop::sample::Index>(), any::<bool>()), 0..300)) {
             const UNITS: usize = 1000;
-            let entries = Entries::new(UNITS, PageSize::Base).unwrap();
+            let entries = Entries::new(UNITS, NameStorage::Inline, PageSize::Base).unwrap();
             let mut space = Space::new(&entries);
             let mut live: Vec<(u32, usize)> = Vec::new();
             let mut owner = [None; UNITS];
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn small_blocks_are_joined_for_a_large_entry() {
-        let entries = Entries::new(MAX_UNITS + 10, PageSize::Base).unwrap();
+        let entries = Entries::new(MAX_UNITS + 10, NameStorage::Inline, PageSize::Base).unwrap();
         let mut space = Space::new(&entries);
         let blocks: Vec<u32> = std::iter::from_fn(|| space.allocate(&entries, 2)).collect();
         assert_eq!(blocks.len(), (MAX_UNITS + 10) / 2);

@@ -100,7 +100,7 @@ impl<'a> HouseView<'a> {
     /// `hashes` must be those of `name_value` under [`HouseView::key`].
     #[inline]
     pub(super) fn longest_prefix_match(&self, name_value: &[u8], hashes: &NameHashes) -> Option<FibMatch<'a>> {
-        self.longest_from(hashes.components(), name_value, hashes).map(|entry| self.found(entry))
+        self.longest_from(hashes.components(), name_value, hashes)
     }
 
     /// [`HouseView::longest_prefix_match`] of every name of a batch, with the fetches of one
@@ -114,8 +114,7 @@ impl<'a> HouseView<'a> {
             let mut candidates = [None; BATCH_NAMES];
             self.candidates(names.len(), &mut Ready(names), &mut candidates);
             for ((&(name_value, hashes), candidate), found) in names.iter().zip(&candidates).zip(out) {
-                *found =
-                    candidate.and_then(|hint| self.verify(name_value, hashes, hint)).map(|entry| self.found(entry));
+                *found = candidate.and_then(|hint| self.verify(name_value, hashes, hint));
             }
         }
     }
@@ -203,14 +202,14 @@ impl<'a> HouseView<'a> {
             // A group later, when the page is known and so many lines are not under way.
             if let Some(former) = now.checked_sub(1) {
                 for (entry, prefix_octets) in entries(&out[group(former)]) {
-                    entry.prefetch_rest(prefix_octets);
+                    entry.prefetch_rest(self.shared.entries.expected_octets(prefix_octets));
                 }
             }
             self.advance_waiting(&mut waiting, before, names, out);
         }
         if let Some(last) = groups.checked_sub(1) {
             for (entry, prefix_octets) in entries(&out[group(last)]) {
-                entry.prefetch_rest(prefix_octets);
+                entry.prefetch_rest(self.shared.entries.expected_octets(prefix_octets));
             }
         }
         while waiting.taken < waiting.put {
@@ -357,7 +356,7 @@ impl<'a> HouseView<'a> {
     #[inline]
     pub(super) fn prefetch_entry(&self, hint: FibHint<'a>) {
         if let Hint::Entry { entry, prefix_octets, .. } = hint.0 {
-            entry.prefetch(usize::from(prefix_octets));
+            entry.prefetch(self.shared.entries.expected_octets(usize::from(prefix_octets)));
         }
     }
 
@@ -370,18 +369,17 @@ impl<'a> HouseView<'a> {
         hashes: &NameHashes,
         hint: Option<FibHint<'a>>,
     ) -> Option<FibMatch<'a>> {
-        let found = match hint {
+        match hint {
             Some(hint) => self.verify(name_value, hashes, hint),
             None => self.longest_from(hashes.components(), name_value, hashes),
-        };
-        found.map(|entry| self.found(entry))
+        }
     }
 
-    /// What the entry leads to, without its name.
+    /// What the entry of a prefix of so many octets leads to.
     #[inline]
-    pub(super) fn found(&self, entry: FibEntryRef<'a>) -> FibMatch<'a> {
+    pub(super) fn found(&self, entry: FibEntryRef<'a>, prefix_octets: usize) -> FibMatch<'a> {
         let Some(set) = self.index.set(entry) else { no_such_set() };
-        FibMatch::new(entry.name_value().len(), set)
+        FibMatch::new(prefix_octets, set)
     }
 
     /// What the entry leads to.
@@ -395,25 +393,27 @@ impl<'a> HouseView<'a> {
     }
 
     #[inline]
-    fn verify(&self, name_value: &[u8], hashes: &NameHashes, hint: FibHint<'a>) -> Option<FibEntryRef<'a>> {
+    fn verify(&self, name_value: &[u8], hashes: &NameHashes, hint: FibHint<'a>) -> Option<FibMatch<'a>> {
         let Hint::Entry { entry, components, prefix_octets } = hint.0 else {
             return self.longest_from(hashes.components(), name_value, hashes);
         };
-        if name_value.get(..usize::from(prefix_octets)) == Some(entry.name_value()) {
-            return Some(entry);
+        if let Some(prefix) = name_value.get(..usize::from(prefix_octets))
+            && entry.is(prefix)
+        {
+            return Some(self.found(entry, prefix.len()));
         }
         self.longest_from(usize::from(components), name_value, hashes)
     }
 
     /// The entry of the longest prefix with no more than `longest` components.
     #[inline]
-    fn longest_from(&self, longest: usize, name_value: &[u8], hashes: &NameHashes) -> Option<FibEntryRef<'a>> {
+    fn longest_from(&self, longest: usize, name_value: &[u8], hashes: &NameHashes) -> Option<FibMatch<'a>> {
         let mut length = self.longest_length(longest.min(hashes.components()), hashes);
         while let Some(components) = length {
             let prefix = name_value.get(..hashes.prefix_octets(components))?;
             let found = self.find(self.shared.index_key(hashes, components), prefix);
-            if found.is_some() {
-                return found;
+            if let Some(entry) = found {
+                return Some(self.found(entry, prefix.len()));
             }
             length = self.shorter_length(components, hashes);
         }
@@ -427,7 +427,7 @@ impl<'a> HouseView<'a> {
 
     #[inline]
     fn find(&self, key: IndexKey, name_value: &[u8]) -> Option<FibEntryRef<'a>> {
-        self.index.find(key, |entry| entry.name_value() == name_value)
+        self.index.find(key, |entry| entry.is(name_value))
     }
 }
 

@@ -4,7 +4,8 @@ use crate::adversarial_names::{Components, any_name, component, pool, value};
 use namewire_tables::fib::designs::{PrefixTable, house::HouseTable};
 use namewire_tables::fib::{MAX_NEXT_HOPS, MAX_PREFIX_OCTETS};
 use namewire_tables::{
-    Fib, FibConfig, FibEntry, FibMatch, FibRefusal, FibSearch, HashKey, MAX_NAME_COMPONENTS, NameHashes, NextHop,
+    Fib, FibConfig, FibEntry, FibMatch, FibRefusal, FibSearch, HashKey, MAX_NAME_COMPONENTS, NameHashes,
+    NameStorage, NextHop,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -86,14 +87,15 @@ fn check(fib: &Fib, naive: &BTreeMap<Components, Content>, names: &[Components])
 /// The house's table, or two copies of a table that knows no readers.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    House(FibSearch),
+    House(FibSearch, NameStorage),
     Mirrored,
 }
 
-const KINDS: [Kind; 4] = [
-    Kind::House(FibSearch::OneBucket),
-    Kind::House(FibSearch::LongestFirst),
-    Kind::House(FibSearch::BinaryOverLengths),
+const KINDS: [Kind; 5] = [
+    Kind::House(FibSearch::OneBucket, NameStorage::Inline),
+    Kind::House(FibSearch::OneBucket, NameStorage::Encoded),
+    Kind::House(FibSearch::LongestFirst, NameStorage::Inline),
+    Kind::House(FibSearch::BinaryOverLengths, NameStorage::Encoded),
     Kind::Mirrored,
 ];
 
@@ -101,7 +103,9 @@ impl Kind {
     fn fib(self, capacity_entries: usize, seed: u64) -> Fib {
         let (config, key) = (FibConfig::new(capacity_entries), HashKey::from_seed(seed));
         match self {
-            Self::House(search) => Fib::with_config(FibConfig { search, ..config }, key).expect("address space"),
+            Self::House(search, names) => {
+                Fib::with_config(FibConfig { search, names, ..config }, key).expect("address space")
+            }
             Self::Mirrored => {
                 let table = || Box::new(HouseTable::new(config, key).expect("address space")) as Box<dyn PrefixTable>;
                 Fib::of_design([table(), table()], capacity_entries, key)

@@ -3,12 +3,13 @@
 use crate::fib_designs::{equals_the_model, survives_churn};
 use namewire_tables::fib::designs::PrefixTable;
 use namewire_tables::fib::designs::house::HouseTable;
-use namewire_tables::{FibConfig, FibSearch, HashKey};
+use namewire_tables::{FibConfig, FibSearch, HashKey, NameStorage};
 
 fn makers() -> impl Iterator<Item = impl Fn(usize, u64) -> Box<dyn PrefixTable>> {
-    FibSearch::ALL.into_iter().map(|search| {
+    let kinds = FibSearch::ALL.into_iter().flat_map(|search| NameStorage::ALL.map(|names| (search, names)));
+    kinds.map(|(search, names)| {
         move |capacity, seed| -> Box<dyn PrefixTable> {
-            let config = FibConfig { search, ..FibConfig::new(capacity) };
+            let config = FibConfig { search, names, ..FibConfig::new(capacity) };
             Box::new(HouseTable::new(config, HashKey::from_seed(seed)).expect("address space"))
         }
     })
