@@ -88,7 +88,10 @@ impl Shared {
     #[inline(always)]
     pub(super) fn index_key(&self, hashes: &NameHashes, components: usize) -> IndexKey {
         let first = components.min(self.together_components);
-        IndexKey { first: hashes.prefix_hash(first), own: hashes.prefix_hash(components) }
+        IndexKey {
+            first: key_hash(hashes.prefix_hash(first), first),
+            own: key_hash(hashes.prefix_hash(components), components),
+        }
     }
 
     /// Where the index has the whole name.
@@ -103,6 +106,18 @@ impl Shared {
         let tables = self.indices[self.index.load(Ordering::Acquire)].get();
         HouseView { shared: self, index: Index { tables: tables.expect("the present index is there"), shared: self } }
     }
+}
+
+/// The hash of a prefix as the index has it: two of the bits that name a `passed` counter say how
+/// long the prefix is, modulo 4. So a crowd under one name of two components fills the counters of
+/// its own lengths, and a search for others ends at its first bucket.
+///
+/// N.B. Without it, 3,054,593 domain names, a fifth of them in crowds: 653 cycles per look-up in place of
+/// 561, of those in crowds 919 in place of 771; synthetic names, no crowds: 500 and 493 (in turn, machine busy).
+#[inline(always)]
+pub(super) fn key_hash(hash: u64, components: usize) -> u64 {
+    const LENGTH_BITS: u64 = 3 << 48;
+    hash & !LENGTH_BITS | (components as u64) << 48 & LENGTH_BITS
 }
 
 /// What is linked. Everything found here stays whole during `'a`, as long as which a reader is
