@@ -11,7 +11,9 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary},
     fuzz_target,
 };
-use namewire_tables::{Fib, FibConfig, FibMatch, FibRefusal, HashKey, MAX_NAME_COMPONENTS, NameHashes, NextHop};
+use namewire_tables::{
+    Fib, FibConfig, FibMatch, FibRefusal, HashKey, MAX_NAME_COMPONENTS, NameHashes, NameStorage, NextHop,
+};
 
 const CAPACITY_ENTRIES: usize = 12;
 /// Enough for one name of 256 components and little else.
@@ -40,9 +42,10 @@ impl Oracle {
     }
 }
 
-/// One component of one of four letters for each octet.
+/// One component of one of four letters for each octet; one of them is no text.
 fn name_value(components: &[u8]) -> Vec<u8> {
-    components.iter().flat_map(|letter| [8, 1, b'a' + letter % 4]).collect()
+    const LETTERS: [u8; 4] = *b"ab.\xc0";
+    components.iter().flat_map(|&letter| [8, 1, LETTERS[usize::from(letter % 4)]]).collect()
 }
 
 fn same(found: &FibMatch<'_>, (next_hops, strategy, hidden): &Leads) {
@@ -50,8 +53,10 @@ fn same(found: &FibMatch<'_>, (next_hops, strategy, hidden): &Leads) {
     assert_eq!((found.strategy, found.hidden), (*strategy, *hidden));
 }
 
-fuzz_target!(|operations: Vec<Operation>| {
-    let config = FibConfig { entry_octets: ENTRY_OCTETS, ..FibConfig::new(CAPACITY_ENTRIES) };
+fuzz_target!(|input: (bool, Vec<Operation>)| {
+    let (encoded, operations) = input;
+    let names = if encoded { NameStorage::Encoded } else { NameStorage::Inline };
+    let config = FibConfig { entry_octets: ENTRY_OCTETS, names, ..FibConfig::new(CAPACITY_ENTRIES) };
     let mut fib = Fib::with_config(config, HashKey::from_seed(7)).expect("address space");
     let mut oracle = Oracle::default();
     let mut hashes = NameHashes::default();
@@ -109,10 +114,10 @@ fuzz_target!(|operations: Vec<Operation>| {
     }
     let mut entries = 0;
     for entry in fib.iter().expect("the house's table") {
-        let (next_hops, strategy, hidden) = &oracle.0[entry.name_value];
+        let (next_hops, strategy, hidden) = &oracle.0[&*entry.name_value];
         assert_eq!(entry.nexthops, next_hops);
         assert_eq!((entry.strategy, entry.hidden), (*strategy, *hidden));
-        assert_eq!(fib.get(entry.name_value).map(|found| found.prefix_octets), Some(entry.name_value.len()));
+        assert_eq!(fib.get(&entry.name_value).map(|found| found.prefix_octets), Some(entry.name_value.len()));
         entries += 1;
     }
     assert_eq!(entries, oracle.0.len());

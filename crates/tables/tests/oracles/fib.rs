@@ -4,8 +4,8 @@ use crate::adversarial_names::{Components, any_name, component, pool, value};
 use namewire_tables::fib::designs::{PrefixTable, house::HouseTable};
 use namewire_tables::fib::{MAX_NEXT_HOPS, MAX_PREFIX_OCTETS};
 use namewire_tables::{
-    Fib, FibConfig, FibEntry, FibMatch, FibRefusal, FibSearch, HashKey, MAX_NAME_COMPONENTS, NameHashes,
-    NameStorage, NextHop,
+    Fib, FibConfig, FibEntry, FibMatch, FibRefusal, FibSearch, HashKey, MAX_NAME_COMPONENTS, NameHashes, NameStorage,
+    NextHop,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -20,7 +20,7 @@ use super::nce::NameComponentEncoding;
 use super::npt::NamePrefixTrie;
 use super::string_differentiation::{DefaultRoute, FhtOptions, PatriciaOptions, SlotFormat, StringDifferentiation};
 use super::trie_walk::TriePrefetch;
-use crate::fib::{FibConfig, FibSearch};
+use crate::fib::{FibConfig, FibSearch, NameStorage};
 use crate::name_hash::{HashKey, hash_name};
 use std::io;
 use std::num::{NonZeroU16, NonZeroU32};
@@ -36,6 +36,8 @@ pub enum FibDesign {
     BucketPerLength,
     /// The house's table, binary search over the lengths by markers in a filter.
     MarkerFilter,
+    /// The house's table as [`Self::OneBucket`], with its names in code: the smallest that searches so.
+    Compact,
     /// Yuan15 ch. 3: binary search of hash tables by number of components.
     Binary,
     /// Yuan15 ch. 3: the same tables, longest first (CCNx).
@@ -121,10 +123,11 @@ pub enum FibDesignError {
 
 impl FibDesign {
     /// Every design, the default first.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::OneBucket,
         Self::BucketPerLength,
         Self::MarkerFilter,
+        Self::Compact,
         Self::Binary,
         Self::LongestFirst,
         Self::ShortestFirst,
@@ -147,6 +150,7 @@ impl FibDesign {
             Self::OneBucket => "one-bucket",
             Self::BucketPerLength => "bucket-per-length",
             Self::MarkerFilter => "marker-filter",
+            Self::Compact => "compact",
             Self::Binary => "binary",
             Self::LongestFirst => "longest-first",
             Self::ShortestFirst => "shortest-first",
@@ -167,9 +171,17 @@ impl FibDesign {
     /// How the house's table searches, if it is the house's.
     pub const fn search(self) -> Option<FibSearch> {
         match self {
-            Self::OneBucket => Some(FibSearch::OneBucket),
+            Self::OneBucket | Self::Compact => Some(FibSearch::OneBucket),
             Self::BucketPerLength => Some(FibSearch::LongestFirst),
             Self::MarkerFilter => Some(FibSearch::BinaryOverLengths),
+            _ => None,
+        }
+    }
+
+    /// How the house's table stores names, if the design says it; else as it is configured.
+    pub const fn names(self) -> Option<NameStorage> {
+        match self {
+            Self::Compact => Some(NameStorage::Encoded),
             _ => None,
         }
     }
@@ -195,10 +207,11 @@ impl FibDesign {
         // Of designs with a hash of their own.
         let seed = hash_name(&key, b"");
         Ok(match self {
-            Self::OneBucket | Self::BucketPerLength | Self::MarkerFilter => {
+            Self::OneBucket | Self::BucketPerLength | Self::MarkerFilter | Self::Compact => {
                 let search = self.search().unwrap_or_default();
+                let names = self.names().unwrap_or(size.names);
                 self.only_prefetch(options, &[FibPrefetch::Batch])?;
-                Box::new(HouseTable::new(FibConfig { search, ..*size }, key)?)
+                Box::new(HouseTable::new(FibConfig { search, names, ..*size }, key)?)
             }
             Self::Binary => self.hash_tables(HashSearch::Binary, options, capacity, seed)?,
             Self::LongestFirst => self.hash_tables(HashSearch::LongestFirst, options, capacity, seed)?,
