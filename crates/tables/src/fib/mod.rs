@@ -326,7 +326,8 @@ impl Fib {
         match design.search() {
             Some(search) => {
                 design.check(options)?;
-                Ok(Self::with_config(FibConfig { search, ..config }, key)?)
+                let names = design.names().unwrap_or(config.names);
+                Ok(Self::with_config(FibConfig { search, names, ..config }, key)?)
             }
             None => Ok(Self::of_design([table()?, table()?], config.capacity_entries, key)),
         }
