@@ -91,6 +91,14 @@ impl<T: Mirror> Mirrored<T> {
         &self.log
     }
 
+    /// Waits for readers if need be, so that the next [`Mirrored::change`] is not refused because of them.
+    ///
+    /// # Errors
+    /// As of a change.
+    pub(super) fn make_ready(&mut self) -> Result<(), NotDone<T::Refusal>> {
+        self.caught_up(WAIT_PAUSES).map(drop)
+    }
+
     /// Does `operation`.
     ///
     /// # Errors

@@ -5,11 +5,15 @@
 //! ([`super::next_hop_sets`]), and each copy has the sets of its numbers, so that a set lives
 //! exactly as long as that copy leads there.
 //!
+//! A lossy design keeps its names in a route controller (Yuan15 §4.3.6): one for both copies, which
+//! are told its instructions. It counts the sets as they do, so that its numbers are theirs.
+//!
 //! Cost of a look-up: the design's, and a cell and a set, both hot. Bytes: twice those of the
 //! design. Limits: the design's, [`MAX_PREFIX_OCTETS`], [`super::MAX_NEXT_HOPS`].
 //! Who may write: the one owner; a change waits for readers no longer than
 //! [`super::mirrored`] says, and is refused then.
 
+use super::designs::string_differentiation::split::{Split, SplitController, SplitInstructions, SplitTable};
 use super::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
 use super::left_right::{LeftRightPin, LeftRightReader};
 use super::look_up::{FibHint, FibMatch, Hint, NameBatch};
@@ -23,14 +27,59 @@ use std::sync::Arc;
 /// A design, and what its numbers mean.
 pub(super) struct DesignCopy {
     key: Arc<HashKey>,
-    table: Box<dyn PrefixTable>,
+    table: Held,
     sets: OwnedSets,
+}
+
+/// What finds numbers.
+enum Held {
+    /// A whole design.
+    Whole(Box<dyn PrefixTable>),
+    /// A forwarding table of a controller.
+    Forwarding(SplitTable),
+}
+
+impl Held {
+    #[inline]
+    fn longest_prefix_match_batch(&self, names: &[&[u8]], out: &mut [Option<PrefixMatch>]) {
+        match self {
+            Self::Whole(table) => table.longest_prefix_match_batch(names, out),
+            Self::Forwarding(table) => table.longest_prefix_match_batch(names, out),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Whole(table) => table.bytes(),
+            Self::Forwarding(table) => table.bytes(),
+        }
+    }
 }
 
 /// A change of a [`DesignCopy`].
 pub(super) enum DesignChange {
-    Insert { prefix: Box<[u8]>, set: NextHopSet },
-    Remove { prefix: Box<[u8]> },
+    Insert {
+        prefix: Box<[u8]>,
+        set: NextHopSet,
+    },
+    Remove {
+        prefix: Box<[u8]>,
+    },
+    /// Of a controller: its instructions, the set of an insertion, the number that the prefix had.
+    Told {
+        instructions: SplitInstructions,
+        set: Option<NextHopSet>,
+        before: Option<u32>,
+    },
+}
+
+impl DesignChange {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Insert { prefix, .. } | Self::Remove { prefix } => prefix.len(),
+            Self::Told { instructions, .. } => instructions.bytes(),
+        }
+    }
 }
 
 impl DesignCopy {
@@ -46,12 +95,20 @@ impl Mirror for DesignCopy {
     type Refusal = FibRefusal;
 
     fn apply(&mut self, change: &DesignChange) -> Result<bool, FibRefusal> {
-        let before = match change {
-            DesignChange::Insert { prefix, set } => {
+        let before = match (change, &mut self.table) {
+            (DesignChange::Insert { prefix, set }, Held::Whole(table)) => {
                 let number = self.sets.acquire(set.clone());
-                self.table.insert(prefix, number).inspect_err(|_| self.sets.release(number))?
+                table.insert(prefix, number).inspect_err(|_| self.sets.release(number))?
             }
-            DesignChange::Remove { prefix } => self.table.remove(prefix),
+            (DesignChange::Remove { prefix }, Held::Whole(table)) => table.remove(prefix),
+            (DesignChange::Told { instructions, set, before }, Held::Forwarding(table)) => {
+                if let Some(set) = set {
+                    self.sets.acquire(set.clone());
+                }
+                table.apply(instructions);
+                *before
+            }
+            _ => unreachable!("a change is made for the kind of the copies"),
         };
         if let Some(number) = before {
             self.sets.release(number);
@@ -63,6 +120,9 @@ impl Mirror for DesignCopy {
 /// The owner's side.
 pub(super) struct MirroredDesign {
     copies: Mirrored<DesignCopy>,
+    /// Of a lossy design: who knows the names, and the sets as the copies number them.
+    controller: Option<(SplitController, OwnedSets)>,
+    len: usize,
     prefix_octets: usize,
 }
 
@@ -71,9 +131,14 @@ pub(super) type DesignPin<'a> = LeftRightPin<'a, DesignCopy>;
 impl MirroredDesign {
     /// Of two empty tables, made alike.
     pub(super) fn new(tables: [Box<dyn PrefixTable>; 2], key: HashKey) -> Self {
-        let key = Arc::new(key);
-        let [left, right] = tables.map(|table| DesignCopy { key: Arc::clone(&key), table, sets: OwnedSets::new() });
-        Self { copies: Mirrored::new(left, right), prefix_octets: 0 }
+        Self { copies: copies(tables.map(Held::Whole), key), controller: None, len: 0, prefix_octets: 0 }
+    }
+
+    /// Of a controller and its tables, all empty.
+    pub(super) fn of_split(split: Split, key: HashKey) -> Self {
+        let Split { controller, tables } = split;
+        let controller = Some((controller, OwnedSets::new()));
+        Self { copies: copies(tables.map(Held::Forwarding), key), controller, len: 0, prefix_octets: 0 }
     }
 
     pub(super) fn reader(&self) -> DesignReader {
@@ -89,21 +154,19 @@ impl MirroredDesign {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.copies.latest().table.len()
+        self.len
     }
 
     pub(super) fn prefix_octets(&self) -> usize {
         self.prefix_octets
     }
 
-    /// Octets of memory of both copies and of the log.
+    /// Octets of memory of both copies, the log, and the controller.
     pub(super) fn bytes(&self) -> usize {
         let log = self.copies.log();
-        let prefixes = log.iter().map(|change| match change {
-            DesignChange::Insert { prefix, .. } | DesignChange::Remove { prefix } => prefix.len(),
-        });
-        let log_bytes = log.capacity() * size_of::<DesignChange>() + prefixes.sum::<usize>();
-        self.copies.both().iter().map(|copy| copy.bytes()).sum::<usize>() + log_bytes
+        let log_bytes = log.capacity() * size_of::<DesignChange>() + log.iter().map(DesignChange::bytes).sum::<usize>();
+        let controller = self.controller.as_ref().map_or(0, |(controller, sets)| controller.bytes() + sets.bytes());
+        self.copies.both().iter().map(|copy| copy.bytes()).sum::<usize>() + controller + log_bytes
     }
 
     /// Changes that one copy lacks.
@@ -117,8 +180,22 @@ impl MirroredDesign {
 
     /// Says whether the prefix was there before.
     pub(super) fn insert(&mut self, prefix: &[u8], set: NextHopSet) -> Result<bool, FibRefusal> {
-        let replaced = self.change(DesignChange::Insert { prefix: prefix.into(), set })?;
-        self.prefix_octets += if replaced { 0 } else { prefix.len() };
+        self.copies.make_ready().map_err(refusal)?;
+        let change = match &mut self.controller {
+            None => DesignChange::Insert { prefix: prefix.into(), set },
+            Some((controller, sets)) => {
+                let number = sets.acquire(set.clone());
+                let told = controller.insert(prefix, number).inspect_err(|_| sets.release(number))?;
+                let (before, instructions) = told;
+                before.into_iter().for_each(|before| sets.release(before));
+                DesignChange::Told { instructions, set: Some(set), before }
+            }
+        };
+        let replaced = self.copies.change(change).map_err(refusal)?;
+        if !replaced {
+            self.len += 1;
+            self.prefix_octets += prefix.len();
+        }
         Ok(replaced)
     }
 
@@ -127,16 +204,34 @@ impl MirroredDesign {
         if prefix.len() > MAX_PREFIX_OCTETS {
             return Ok(false); // no insertion allowed it
         }
-        let was_there = self.change(DesignChange::Remove { prefix: prefix.into() })?;
-        self.prefix_octets -= if was_there { prefix.len() } else { 0 };
+        self.copies.make_ready().map_err(refusal)?;
+        let change = match &mut self.controller {
+            None => DesignChange::Remove { prefix: prefix.into() },
+            Some((controller, sets)) => {
+                let Some((before, instructions)) = controller.remove(prefix) else { return Ok(false) };
+                sets.release(before);
+                DesignChange::Told { instructions, set: None, before: Some(before) }
+            }
+        };
+        let was_there = self.copies.change(change).map_err(refusal)?;
+        if was_there {
+            self.len -= 1;
+            self.prefix_octets -= prefix.len();
+        }
         Ok(was_there)
     }
+}
 
-    fn change(&mut self, change: DesignChange) -> Result<bool, FibRefusal> {
-        self.copies.change(change).map_err(|not_done| match not_done {
-            NotDone::ReadersBehind => FibRefusal::ReadersBehind,
-            NotDone::Refused(refusal) => refusal,
-        })
+fn copies(tables: [Held; 2], key: HashKey) -> Mirrored<DesignCopy> {
+    let key = Arc::new(key);
+    let [left, right] = tables.map(|table| DesignCopy { key: Arc::clone(&key), table, sets: OwnedSets::new() });
+    Mirrored::new(left, right)
+}
+
+fn refusal(not_done: NotDone<FibRefusal>) -> FibRefusal {
+    match not_done {
+        NotDone::ReadersBehind => FibRefusal::ReadersBehind,
+        NotDone::Refused(refusal) => refusal,
     }
 }
 

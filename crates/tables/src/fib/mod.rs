@@ -323,14 +323,16 @@ impl Fib {
         key: HashKey,
     ) -> Result<Self, FibDesignError> {
         let table = || design.build(options, &config, key);
-        match design.search() {
-            Some(search) => {
-                design.check(options)?;
-                let names = design.names().unwrap_or(config.names);
-                Ok(Self::with_config(FibConfig { search, names, ..config }, key)?)
-            }
-            None => Ok(Self::of_design([table()?, table()?], config.capacity_entries, key)),
+        if let Some(search) = design.search() {
+            design.check(options)?;
+            let names = design.names().unwrap_or(config.names);
+            return Ok(Self::with_config(FibConfig { search, names, ..config }, key)?);
         }
+        let capacity_entries = config.capacity_entries;
+        Ok(match design.build_split(options, &config, key)? {
+            Some(split) => Self { table: Table::Design(MirroredDesign::of_split(split, key)), capacity_entries },
+            None => Self::of_design([table()?, table()?], capacity_entries, key),
+        })
     }
 
     /// An empty FIB in two tables of one design, made alike, for `capacity_entries` each.

@@ -32,10 +32,10 @@ pub struct FibSection {
     /// Of Yuan15's tables: level pulling for prefixes with more children than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level_pulling: Option<NonZeroU32>,
-    /// Of lossy designs: bits of a fingerprint.
+    /// Of `fht`: bits of a fingerprint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint_bits: Option<u8>,
-    /// Of lossy designs: bits of what a prefix leads to.
+    /// Of `fht`: bits of what a prefix leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port_bits: Option<u8>,
 }

@@ -18,6 +18,7 @@ use super::name_tree_hash_table::{NameTreeHashTable, NameTreeLookUps};
 use super::name_trie::{NameTrie, NameTrieLookUps, NameTrieOptions};
 use super::nce::NameComponentEncoding;
 use super::npt::NamePrefixTrie;
+use super::string_differentiation::split::Split;
 use super::string_differentiation::{DefaultRoute, FhtOptions, PatriciaOptions, SlotFormat, StringDifferentiation};
 use super::trie_walk::TriePrefetch;
 use crate::fib::{FibConfig, FibSearch, NameStorage};
@@ -244,13 +245,7 @@ impl FibDesign {
             Self::Sbpt => self.patricia_trie(PatriciaOptions::sbpt(capacity), options, size, key)?,
             Self::Fpt => self.patricia_trie(PatriciaOptions::fpt(capacity), options, size, key)?,
             Self::Fht => {
-                let prefetch = self.only_prefetch(options, &[FibPrefetch::Batch, FibPrefetch::None])?;
-                let options = FhtOptions {
-                    format: self.slot_format(options)?,
-                    pages: size.pages,
-                    prefetch: prefetch == FibPrefetch::Batch,
-                    ..FhtOptions::default()
-                };
+                let options = self.fht_options(options, size)?;
                 Box::new(StringDifferentiation::with_fingerprint_hash_table(
                     capacity,
                     key,
@@ -258,6 +253,39 @@ impl FibDesign {
                     DefaultRoute::Exact,
                 )?)
             }
+        })
+    }
+
+    /// One controller and two tables of this size, if the design keeps its names in a controller: what a
+    /// router has in place of two whole tables.
+    ///
+    /// # Errors
+    /// [`FibDesignError`].
+    pub fn build_split(
+        self,
+        options: &FibDesignOptions,
+        size: &FibConfig,
+        key: HashKey,
+    ) -> Result<Option<Split>, FibDesignError> {
+        self.check_options(options)?;
+        let capacity = size.capacity_entries;
+        let patricia =
+            |trie| Ok::<_, FibDesignError>(Split::patricia(key, self.patricia_options(trie, options, size)?, false)?);
+        Ok(match self {
+            Self::Sbpt => Some(patricia(PatriciaOptions::sbpt(capacity))?),
+            Self::Fpt => Some(patricia(PatriciaOptions::fpt(capacity))?),
+            Self::Fht => Some(Split::fht(capacity, key, self.fht_options(options, size)?)?),
+            _ => None,
+        })
+    }
+
+    fn fht_options(self, options: &FibDesignOptions, size: &FibConfig) -> Result<FhtOptions, FibDesignError> {
+        let prefetch = self.only_prefetch(options, &[FibPrefetch::Batch, FibPrefetch::None])?;
+        Ok(FhtOptions {
+            format: self.slot_format(options)?,
+            pages: size.pages,
+            prefetch: prefetch == FibPrefetch::Batch,
+            ..FhtOptions::default()
         })
     }
 
@@ -310,9 +338,18 @@ impl FibDesign {
         size: &FibConfig,
         key: HashKey,
     ) -> Result<Box<dyn PrefixTable>, FibDesignError> {
-        let is_batched = self.trie_prefetch(options)? == TriePrefetch::Batch;
-        let trie = PatriciaOptions { is_batched, pages: size.pages, ..trie };
+        let trie = self.patricia_options(trie, options, size)?;
         Ok(Box::new(StringDifferentiation::with_patricia_trie(key, trie, false, DefaultRoute::Exact)?))
+    }
+
+    fn patricia_options(
+        self,
+        trie: PatriciaOptions,
+        options: &FibDesignOptions,
+        size: &FibConfig,
+    ) -> Result<PatriciaOptions, FibDesignError> {
+        let is_batched = self.trie_prefetch(options)? == TriePrefetch::Batch;
+        Ok(PatriciaOptions { is_batched, pages: size.pages, ..trie })
     }
 
     fn slot_format(self, options: &FibDesignOptions) -> Result<SlotFormat, FibDesignError> {

@@ -24,6 +24,7 @@
 //! | where does exactly this string lead (collision table, suffixes)? | [`exact_table`] |
 //! | which longer rule below this root rule? | [`suffixes`] |
 //! | what does a forwarding engine need to know? | [`forwarding_table`] |
+//! | one controller and two tables of any kind, for a router | [`split`] |
 //! | which rules are there, in full? which instructions does a route make? | [`rib`], [`route_controller`] |
 //!
 //! What is promised: a name that lies under a rule is answered as by an exact table, always, whatever
@@ -49,6 +50,7 @@ pub mod patricia_trie;
 pub mod patricia_updates;
 pub mod rib;
 pub mod route_controller;
+pub mod split;
 pub mod suffixes;
 mod wide_leads;
 
