@@ -17,7 +17,8 @@ use namewire_management::strategy_choice::ResolvedStrategy;
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::nfd::prefix_announcement::announce_with_digest;
 use namewire_packet::{Name, NameBuf, tlv};
-use namewire_tables::{Fib, HashKey, NameHashes};
+use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
+use namewire_tables::{Fib, FibConfig, HashKey, NameHashes};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct NodeOptions {
     pub processing_jitter_ns: u64,
     /// Most FIB entries.
     pub fib_capacity_entries: usize,
+    /// The design that holds the FIB.
+    pub fib_design: FibDesign,
 }
 
 impl Default for NodeOptions {
@@ -53,6 +56,7 @@ impl Default for NodeOptions {
             processing_ns: 1_000,
             processing_jitter_ns: 0,
             fib_capacity_entries: 4096,
+            fib_design: FibDesign::default(),
         }
     }
 }
@@ -126,7 +130,13 @@ impl Node {
             id,
             dispatcher,
             workers,
-            fib: Fib::new(options.fib_capacity_entries, table_key),
+            fib: Fib::with_design(
+                options.fib_design,
+                &FibDesignOptions::default(),
+                FibConfig::new(options.fib_capacity_entries),
+                table_key,
+            )
+            .expect("memory for the FIB"),
             strategies,
             faces: FaceTable::default(),
             next_face: FaceId::FIRST_DYNAMIC.0,
