@@ -9,8 +9,8 @@ use namewire_tables::HashKey;
 use namewire_tables::fib::designs::string_differentiation::fht_forwarding::FhtInstruction;
 use namewire_tables::fib::designs::string_differentiation::rib::Rib;
 use namewire_tables::fib::designs::string_differentiation::{
-    DefaultRoute, FhtController, FhtOptions, FhtTable, ForwardingTable, Instruction, RouteController, SlotFormat,
-    StringDifferentiation,
+    DefaultRoute, FhtController, FhtOptions, FhtTable, ForwardingTable, Instruction, PatriciaOptions, RouteController,
+    SlotFormat, StringDifferentiation,
 };
 use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
 use std::collections::HashMap;
@@ -142,6 +142,40 @@ fn rules_of_the_default_table_take_no_slots_and_find_the_default() {
     let found = look_up(|names, out| table.longest_prefix_match_batch(names, out), &names);
     for (name, found) in names.iter().zip(found) {
         assert_eq!(found.map(|found| found.number), Some(model[name]), "{name:?}");
+    }
+}
+
+/// The same while the root prefix, which the default table follows, leads now here and now there, and
+/// sometimes nowhere.
+#[test]
+fn the_default_table_follows_the_root_prefix() {
+    let tries = [PatriciaOptions::sbpt(3_000), PatriciaOptions::fpt(3_000)];
+    let key = HashKey::from_seed(3);
+    let tries = tries.map(|options| -> Box<dyn PrefixTable> {
+        let trie = StringDifferentiation::with_patricia_trie(key, options, true, DefaultRoute::Followed);
+        Box::new(trie.expect("a small trie"))
+    });
+    let tables = tries.into_iter().chain([Box::new(fht(3_000, 4, SHORTEST, DefaultRoute::Followed)) as Box<_>]);
+    for mut table in tables {
+        let mut model: HashMap<Vec<u8>, u32> = HashMap::new();
+        let mut rng = fastrand::Rng::with_seed(9);
+        for round in 0..40 {
+            for _ in 0..200 {
+                let name = if rng.u32(..100) == 0 { Vec::new() } else { rule(rng.u32(..2_000)) };
+                if rng.u32(..3) == 0 {
+                    assert_eq!(table.remove(&name), model.remove(&name));
+                } else {
+                    let number = rng.u32(..3);
+                    assert_eq!(table.insert(&name, number), Ok(model.insert(name, number)));
+                }
+            }
+            let names: Vec<Vec<u8>> = model.keys().filter(|name| !name.is_empty()).cloned().collect();
+            let found = look_up(|names, out| table.longest_prefix_match_batch(names, out), &names);
+            for (name, found) in names.iter().zip(found) {
+                assert_eq!(found.map(|found| found.number), Some(model[name]), "round {round}: {name:?}");
+            }
+            assert_eq!(table.len(), model.len());
+        }
     }
 }
 

@@ -102,6 +102,8 @@ pub struct FibDesignOptions {
     /// Of FHT: bits of what a prefix leads to, 8 to 24, and so how many different numbers there can
     /// be; 16, unless told otherwise.
     pub port_bits: Option<u8>,
+    /// Of lossy designs: what a rule for the root prefix is; exact, unless told otherwise.
+    pub default_route: Option<DefaultRoute>,
 }
 
 /// Why a design cannot be made.
@@ -245,13 +247,9 @@ impl FibDesign {
             Self::Sbpt => self.patricia_trie(PatriciaOptions::sbpt(capacity), options, size, key)?,
             Self::Fpt => self.patricia_trie(PatriciaOptions::fpt(capacity), options, size, key)?,
             Self::Fht => {
+                let default_route = options.default_route.unwrap_or_default();
                 let options = self.fht_options(options, size)?;
-                Box::new(StringDifferentiation::with_fingerprint_hash_table(
-                    capacity,
-                    key,
-                    options,
-                    DefaultRoute::Exact,
-                )?)
+                Box::new(StringDifferentiation::with_fingerprint_hash_table(capacity, key, options, default_route)?)
             }
         })
     }
@@ -269,12 +267,15 @@ impl FibDesign {
     ) -> Result<Option<Split>, FibDesignError> {
         self.check_options(options)?;
         let capacity = size.capacity_entries;
-        let patricia =
-            |trie| Ok::<_, FibDesignError>(Split::patricia(key, self.patricia_options(trie, options, size)?, false)?);
+        let default_route = options.default_route.unwrap_or_default();
+        let patricia = |trie| {
+            let trie = self.patricia_options(trie, options, size)?;
+            Ok::<_, FibDesignError>(Split::patricia(key, trie, is_distributed(options), default_route)?)
+        };
         Ok(match self {
             Self::Sbpt => Some(patricia(PatriciaOptions::sbpt(capacity))?),
             Self::Fpt => Some(patricia(PatriciaOptions::fpt(capacity))?),
-            Self::Fht => Some(Split::fht(capacity, key, self.fht_options(options, size)?)?),
+            Self::Fht => Some(Split::fht(capacity, key, self.fht_options(options, size)?, default_route)?),
             _ => None,
         })
     }
@@ -338,8 +339,9 @@ impl FibDesign {
         size: &FibConfig,
         key: HashKey,
     ) -> Result<Box<dyn PrefixTable>, FibDesignError> {
+        let default_route = options.default_route.unwrap_or_default();
         let trie = self.patricia_options(trie, options, size)?;
-        Ok(Box::new(StringDifferentiation::with_patricia_trie(key, trie, false, DefaultRoute::Exact)?))
+        Ok(Box::new(StringDifferentiation::with_patricia_trie(key, trie, is_distributed(options), default_route)?))
     }
 
     fn patricia_options(
@@ -374,6 +376,7 @@ impl FibDesign {
             (is_yuan, "level_pulling", options.level_pulling.map(|children| children.to_string())),
             (self == Self::TwoStage, "first_components", options.first_components.map(|first| first.to_string())),
             (self == Self::Fht, "fingerprint_bits", options.fingerprint_bits.map(|bits| bits.to_string())),
+            (!self.is_lossless(), "default_route", options.default_route.map(|route| route.name().to_owned())),
             (self == Self::Fht, "port_bits", options.port_bits.map(|bits| bits.to_string())),
         ];
         for (has_it, option, value) in given {
@@ -435,36 +438,17 @@ impl FromStr for FibDesign {
     }
 }
 
-impl FromStr for PrefixHash {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        by_name(name, &[Self::City, Self::Sip], Self::name)
-    }
-}
-
-impl FromStr for StringMatching {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        by_name(name, &[Self::Always, Self::AtEnd], Self::name)
-    }
-}
-
-impl FromStr for MarkerMaintenance {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        by_name(name, &Self::ALL, Self::name)
-    }
-}
-
 impl FromStr for FibPrefetch {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         by_name(name, &Self::ALL, Self::name)
     }
+}
+
+/// Whether there is a default table, from which the local fingerprints of a trie tell its own rules.
+fn is_distributed(options: &FibDesignOptions) -> bool {
+    matches!(options.default_route, Some(DefaultRoute::Followed | DefaultRoute::Table(_)))
 }
 
 fn by_name<T: Copy>(name: &str, all: &[T], name_of: impl Fn(T) -> &'static str) -> Result<T, UnknownName> {

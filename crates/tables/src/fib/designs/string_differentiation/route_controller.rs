@@ -22,7 +22,7 @@ use super::suffixes::Suffix;
 use crate::name_hash::NameHashes;
 
 /// What a rule for the root prefix is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DefaultRoute {
     /// A rule like others: every name lies under it, so that every other rule is below it and kept in full.
     /// Right about all names, at the price of an exact table.
@@ -34,6 +34,21 @@ pub enum DefaultRoute {
     /// The same, and all rules that lead to this number, which the root prefix leads to, whether there is a
     /// rule for it or not, are the default table (§4.3.5): not stored, only never taken for others.
     Table(u32),
+    /// The same, and the number is the one that the root prefix leads to at the time: when that changes, rules
+    /// that led or will lead there change sides, in a time in proportion to all rules.
+    Followed,
+}
+
+impl DefaultRoute {
+    /// The name in configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Speculative => "speculative",
+            Self::Followed => "distributed",
+            Self::Table(_) => "table",
+        }
+    }
 }
 
 /// The controller. Its instructions are for tables made for the same rules and key.
@@ -185,10 +200,31 @@ impl<C: DifferentiatorController> RouteController<C> {
     }
 
     fn set_default(&mut self, number: Option<u32>, out: &mut Out<C>) -> Option<u32> {
-        if self.default_route == DefaultRoute::Speculative {
+        let before = std::mem::replace(&mut self.default, number);
+        if matches!(self.default_route, DefaultRoute::Speculative | DefaultRoute::Followed) {
             out.push(Instruction::SetDefault { number });
         }
-        std::mem::replace(&mut self.default, number)
+        if self.default_route == DefaultRoute::Followed && before != number {
+            let led_there = |rule: Option<u32>| rule.is_some() && (rule == before || rule == number);
+            let mut rules = self.rules_below(ROOT);
+            rules.retain(|&rule| led_there(self.rib.number(rule)) && self.is_ungrouped_root(rule));
+            rules.into_iter().for_each(|rule| self.change_root(rule, out));
+        }
+        before
+    }
+
+    /// Whether the rule is a root rule that leads to its number itself.
+    fn is_ungrouped_root(&self, rule: NodeId) -> bool {
+        self.group(rule).is_none() && self.rib.shortest_rule_above(rule).is_none()
+    }
+
+    /// Where the rules of the default table lead.
+    fn default_table(&self) -> Option<u32> {
+        match self.default_route {
+            DefaultRoute::Exact | DefaultRoute::Speculative => None,
+            DefaultRoute::Table(number) => Some(number),
+            DefaultRoute::Followed => self.default,
+        }
     }
 
     fn change_number(&mut self, rule: NodeId, root: Option<NodeId>, number: u32, out: &mut Out<C>) {
@@ -300,7 +336,7 @@ impl<C: DifferentiatorController> RouteController<C> {
     fn leads(&self, root: NodeId) -> Option<Leads> {
         match (self.group(root), self.rib.number(root).unwrap_or_default()) {
             (Some(group), _) => Some(Leads::to_group(group)),
-            (None, number) if self.default_route == DefaultRoute::Table(number) => None,
+            (None, number) if self.default_table() == Some(number) => None,
             (None, number) => Some(Leads::to_number(number)),
         }
     }

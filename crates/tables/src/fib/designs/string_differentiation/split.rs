@@ -53,11 +53,11 @@ impl Split {
     ///
     /// # Errors
     /// If they take more than 2³⁰ slots, the format is none, or the kernel does not map the memory.
-    pub fn fht(capacity: usize, key: HashKey, options: FhtOptions) -> io::Result<Self> {
+    pub fn fht(capacity: usize, key: HashKey, options: FhtOptions, default_route: DefaultRoute) -> io::Result<Self> {
         let differentiator = FhtController::new(capacity, options)?;
         let rib = Rib::new(key, differentiator.hash_bits())?;
         let table = || Ok::<_, io::Error>(Box::new(ForwardingTable::new(key, FhtTable::new(capacity, options)?)?));
-        let controller = RouteController::new(capacity, rib, differentiator, DefaultRoute::Exact);
+        let controller = RouteController::new(capacity, rib, differentiator, default_route);
         Ok(Self {
             controller: SplitController::Fht(Box::new(controller)),
             tables: [SplitTable::Fht(table()?), SplitTable::Fht(table()?)],
@@ -68,11 +68,16 @@ impl Split {
     ///
     /// # Errors
     /// If the kernel maps no memory.
-    pub fn patricia(key: HashKey, options: PatriciaOptions, may_use_second_hash: bool) -> io::Result<Self> {
+    pub fn patricia(
+        key: HashKey,
+        options: PatriciaOptions,
+        may_use_second_hash: bool,
+        default_route: DefaultRoute,
+    ) -> io::Result<Self> {
         let differentiator = PatriciaController::new(options, may_use_second_hash)?;
         let rib = Rib::new(key, u64::BITS)?;
         let table = || Ok::<_, io::Error>(Box::new(ForwardingTable::new(key, PatriciaTable::new(options)?)?));
-        let controller = RouteController::new(options.capacity_rules, rib, differentiator, DefaultRoute::Exact);
+        let controller = RouteController::new(options.capacity_rules, rib, differentiator, default_route);
         Ok(Self {
             controller: SplitController::Patricia(Box::new(controller)),
             tables: [SplitTable::Patricia(table()?), SplitTable::Patricia(table()?)],
