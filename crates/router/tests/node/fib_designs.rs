@@ -2,7 +2,7 @@
 
 use crate::application::{Application, PATIENCE, name, start_with};
 use namewire_packet::nfd::{ControlParameters, ControlResponse, FibUsage};
-use namewire_router::{FibDesign, RouterHandle};
+use namewire_router::{DefaultRoute, FibDesign, FibDesignOptions, RouterHandle};
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
@@ -31,13 +31,28 @@ fn churned(number: usize) -> String {
 fn every_design_forwards_by_the_longest_prefix_while_routes_come_and_go() {
     for design in FibDesign::ALL {
         println!("{}", design.name());
-        forwards(design);
+        forwards(design, &FibDesignOptions::default());
     }
 }
 
-fn forwards(design: FibDesign) {
+/// Where the root prefix is not kept exactly, rules are not all below one, and a design guesses.
+#[test]
+fn a_lossy_design_forwards_beside_a_default_route() {
+    for design in FibDesign::ALL.into_iter().filter(|design| !design.is_lossless()) {
+        for default_route in [DefaultRoute::Speculative, DefaultRoute::Followed] {
+            println!("{}, {}", design.name(), default_route.name());
+            let default_route = Some(default_route);
+            forwards(design, &FibDesignOptions { default_route, ..FibDesignOptions::default() });
+        }
+    }
+}
+
+fn forwards(design: FibDesign, options: &FibDesignOptions) {
+    // A name that lies under no other prefix than the root may then go astray.
+    let shallowest = usize::from(options.default_route.is_some());
     let (router, _directory) = start_with(2, |config| {
         config.fib_design = design;
+        config.fib_options = *options;
         config.fib_capacity_entries = 4 * CHURN;
     });
     let mut operator = Application::connect(&router);
@@ -73,8 +88,8 @@ fn forwards(design: FibDesign) {
                 rounds.fetch_add(1, Ordering::Relaxed);
             }
         });
-        look_up(&router, rounds);
-        changes_take_effect(&router);
+        look_up(&router, rounds, shallowest);
+        changes_take_effect(&router, shallowest);
         assert!(!churning.is_finished() || rounds.load(Ordering::Relaxed) == 10 * ROUNDS, "routes no longer change");
     });
     assert_eq!(operator.drops("router.fib-full"), 0);
@@ -108,12 +123,12 @@ fn command_all(application: &mut Application, verb: &str) {
 }
 
 /// Names below every nested prefix: each is answered, and by whom it belongs to.
-fn look_up(router: &RouterHandle, rounds: &AtomicUsize) {
+fn look_up(router: &RouterHandle, rounds: &AtomicUsize, shallowest: usize) {
     let mut consumer = Application::connect(router);
     let mut asked = 0;
     while rounds.load(Ordering::Relaxed) < ROUNDS || asked < 40 * WINDOW {
         for number in asked..asked + WINDOW {
-            let depth = number % (DEEPEST + 1);
+            let depth = number % (DEEPEST + 1 - shallowest) + shallowest;
             let uri = format!("{}/z{number}{}", "/a".repeat(depth), "/a".repeat(number % 3));
             let interest = consumer.interest(name(&uri)).lifetime_ms(10_000).build();
             consumer.send(&interest);
@@ -131,11 +146,12 @@ fn look_up(router: &RouterHandle, rounds: &AtomicUsize) {
 
 /// A route leads to its face as soon as it is registered, to another as soon as that is cheaper, and
 /// nowhere once it is gone.
-fn changes_take_effect(router: &RouterHandle) {
+fn changes_take_effect(router: &RouterHandle, shallowest: usize) {
     let [mut first, mut second, mut consumer] = [(); 3].map(|()| Application::connect(router));
     for number in 0..20 {
-        let prefix = format!("{}/here/{number}", "/a".repeat(number % (DEEPEST + 1)));
-        let above = [(number % (DEEPEST + 1)) as u8];
+        let depth = number % (DEEPEST + 1 - shallowest) + shallowest;
+        let prefix = format!("{}/here/{number}", "/a".repeat(depth));
+        let above = [depth as u8];
         let mut answered = |by: Option<&mut Application>, content: &[u8]| {
             let interest = consumer.interest(name(&format!("{prefix}/{}", fastrand::u64(..)))).lifetime_ms(5_000);
             consumer.send(&interest.build());

@@ -3,6 +3,7 @@
 use namewire_tables::fib::designs::{
     catalogue::{FibDesign, FibDesignOptions, FibPrefetch},
     hash_tables::{MarkerMaintenance, PrefixHash, StringMatching},
+    string_differentiation::DefaultRoute,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::num::{NonZeroU16, NonZeroU32};
@@ -38,6 +39,9 @@ pub struct FibSection {
     /// Of `fht`: bits of what a prefix leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port_bits: Option<u8>,
+    /// Of lossy designs: what a route for the root prefix is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_route: Option<Choice<DefaultRoute>>,
 }
 
 impl FibSection {
@@ -52,6 +56,7 @@ impl FibSection {
             level_pulling: self.level_pulling,
             fingerprint_bits: self.fingerprint_bits,
             port_bits: self.port_bits,
+            default_route: self.default_route.map(|choice| choice.0),
         }
     }
 }
@@ -96,6 +101,14 @@ impl Named for FibPrefetch {
 
 impl Named for PrefixHash {
     const ALL: &'static [Self] = &[Self::Sip, Self::City];
+
+    fn name(self) -> &'static str {
+        self.name()
+    }
+}
+
+impl Named for DefaultRoute {
+    const ALL: &'static [Self] = &[Self::Exact, Self::Speculative, Self::Followed];
 
     fn name(self) -> &'static str {
         self.name()
