@@ -14,7 +14,7 @@
 //! A label of the bits *a* to *b* of a name is kept in the octets that these bits lie in, at the
 //! same place in them as in the name: comparing is comparing octets, with the first and the last
 //! masked. The first bit of a label is the one that its parent decided by. A pointer is the number of
-//! a word of the [`WordHeap`]; leaves have two empty ones. Bits count from the highest of an octet.
+//! a word of the `word_heap`; leaves have two empty ones. Bits count from the highest of an octet.
 //!
 //! Cost per level: the node's first line and its label's others. Bytes per name: two nodes (one
 //! that parts, one with the number) of 16 and the octets of their labels. Limits: the capacity,

@@ -6,7 +6,7 @@
 //! partitioning*) and makes the trie a level deeper; leaves carry an empty pointer. Path
 //! compression (Patricia): a node takes all octets up to the next branch or prefix.
 //!
-//! Layout, cost, limits: [`RadixTrie`]. Deviations: the paper shows no implementation; its
+//! Layout, cost, limits: `radix_trie`. Deviations: the paper shows no implementation; its
 //! characters are those of the URI, here they are the octets of the name's TLVs, so that every
 //! component can be carried. A length comes before the octets it counts, so components that
 //! begin alike but are not of one length share only their type. No component boundary has to be

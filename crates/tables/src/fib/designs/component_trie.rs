@@ -6,7 +6,7 @@
 //! takes all components up to the next branch or prefix. With one component per node it is
 //! [`super::npt`].
 //!
-//! Layout, cost, limits: [`RadixTrie`]. Deviations: the paper shows figures, not an
+//! Layout, cost, limits: `radix_trie`. Deviations: the paper shows figures, not an
 //! implementation; components are TLVs, so type and length count as much as the octets, and
 //! children are sorted by them.
 

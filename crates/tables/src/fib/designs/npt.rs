@@ -11,12 +11,12 @@
 //! log2(children) steps, each of which follows two pointers; that is most of the time of a
 //! look-up, as NameTrie18 §V.B.2 says of it. A new child moves half of its siblings' pointers.
 //!
-//! Layout, limits: [`RadixTrie`]. Cost: per component the lines of one node and of
+//! Layout, limits: `radix_trie`. Cost: per component the lines of one node and of
 //! log2(children) pointers and siblings. Deviation: the paper's subject is how nodes are spread
 //! over the memories of parallel hardware, so that several look-ups go on at the same time
 //! (PNL); there is one memory here, and several look-ups go on at the same time in a batch
-//! ([`super::TriePrefetch`]). It does not say how children are kept; a list that is searched
-//! from its beginning would take a million steps below `/com`.
+//! ([`super::TriePrefetch`]). How it keeps children is not known here; a list
+//! that is searched from its beginning would take a million steps below `/com`.
 
 use super::component_trie::ComponentRuns;
 use super::radix_trie::{Granularity, RadixTrie};

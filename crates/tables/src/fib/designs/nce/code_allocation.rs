@@ -7,7 +7,7 @@
 //!
 //! A prefix that is added can make a component lead away from a state where another has its
 //! code. Then the one of the two that leads away from fewer states gets another code, in all of
-//! them. That is the *management* part of the paper, which look-ups do not read:
+//! them. What that takes is read by updates only:
 //!
 //! ```text
 //! component: | state of the character trie | newest edge | edges |        12 octets
@@ -16,8 +16,7 @@
 //!
 //! Cost of a new edge: 1 line of its component and 2 of edges; of a change of a code, for each
 //! edge of the component some 3 lines and the transitions between its old and its new place.
-//! Deviation: the paper allocates codes for a given set first and then changes the allocation
-//! as names come; here there is no difference between them.
+//! Ours, and not known from the paper: who gives way, and how codes that change are kept right.
 
 use super::NameComponentEncoding;
 use super::cct::{Encoding, Spelling};

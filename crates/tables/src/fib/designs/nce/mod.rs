@@ -2,9 +2,9 @@
 //!
 //! Source: Wang et al., "Scalable Name Lookup in NDN Using Effective Name Component Encoding"
 //! (ICDCS 2012), one of the two tries that NameTrie18 §II.B and §V compares with. Paper's terms →
-//! ours: *Component Character Trie* (CCT) → [`cct`], *Encoded Name Prefix Trie* (ENPT) →
-//! [`enpt`], *State Transition Arrays* (STA: base array, transition arrays) →
-//! [`transition_arrays`], *code allocation* and management → [`code_allocation`].
+//! ours: *Component Character Trie* (CCT) → `cct`, *Encoded Name Prefix Trie* (ENPT) →
+//! `enpt`, *State Transition Arrays* (STA: base array, transition arrays) →
+//! `transition_arrays`, *code allocation* and management → `code_allocation`.
 //!
 //! ```text
 //! /com/google ──► com │ CCT: c─o─m = 0      ENPT: ( )─0─( )─3─( ) = port
@@ -20,6 +20,10 @@
 //! ones and most of which are warm; in the ENPT 2 and those of the binary search. Bytes: see `cct`
 //! (16 per octet that no other component begins with), `enpt` (28 to 36 per component of a prefix
 //! that is not shared), `code_allocation` (24, for changes only).
+//!
+//! Known of the paper here: its abstract, the terms above and what NameTrie18 says of it (sorted
+//! transitions and binary search, arrays that are resized and rearranged by updates). What is in a
+//! node, room by powers of two and how codes change are ours.
 //!
 //! Deviations. Components are TLVs of any type and content. An ENPT state knows its component
 //! and a look-up compares it: a component that does not lead away from a state may have the code
