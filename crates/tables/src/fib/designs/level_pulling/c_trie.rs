@@ -21,7 +21,7 @@
 use super::growing_index::GrowingIndex;
 use crate::arena::Arena;
 use crate::fib::designs::PrefixMatch;
-use crate::name_hash::{HashKey, MAX_NAME_COMPONENTS, NameHashes};
+use crate::name_hash::{HashKey, NameHashes};
 use crate::pages::PageSize;
 use crate::slab::{NIL, Slab};
 use std::io;
@@ -124,19 +124,31 @@ impl CTrie {
     /// # Errors
     /// If there is no memory for a larger C-Trie; then nothing is pulled until this succeeds.
     pub(super) fn set_options(&mut self, options: LevelPullingOptions) -> io::Result<()> {
-        let pulled_by = |trie: &Self, options: LevelPullingOptions| -> Vec<u32> {
-            trie.nodes.live_ids().filter(|&id| options.pulls(id, trie.nodes.get(id).children)).collect()
-        };
-        pulled_by(self, self.options).into_iter().for_each(|id| self.demote(id));
-        self.options = LevelPullingOptions { threshold_children: u32::MAX, pull_root: false };
-        let pulled = pulled_by(self, options);
-        let nodes = &self.nodes;
-        // All above them are at most all there are.
-        let above = (pulled.len() * MAX_NAME_COMPONENTS).min(self.nodes.len() as usize);
-        self.c_trie.reserve(above, |id| nodes.get(id).hash)?;
+        if options == self.options {
+            return Ok(());
+        }
+        let none = LevelPullingOptions { threshold_children: u32::MAX, pull_root: false };
+        let c_trie = GrowingIndex::new()?; // as small as what will be in it
+        let before = std::mem::replace(&mut self.options, none);
+        self.pulled_by(before).into_iter().for_each(|id| self.demote(id));
+        self.c_trie = c_trie;
+        let pulled = self.pulled_by(options);
+        for (done, &id) in pulled.iter().enumerate() {
+            let nodes = &self.nodes;
+            let above = std::iter::successors(Some(id), |&id| Some(nodes.get(id).parent).filter(|&id| id != NIL));
+            if let Err(error) = self.c_trie.reserve(above.count(), |id| nodes.get(id).hash) {
+                pulled[..done].iter().for_each(|&id| self.demote(id));
+                return Err(error);
+            }
+            self.promote(id);
+        }
         self.options = options;
-        pulled.into_iter().for_each(|id| self.promote(id));
         Ok(())
+    }
+
+    /// What is pulled.
+    pub fn options(&self) -> LevelPullingOptions {
+        self.options
     }
 
     /// How many prefixes are in the C-Trie for their children.
@@ -170,6 +182,25 @@ impl CTrie {
             self.arrive(&mut reached, child, components, hashes);
         }
         reached
+    }
+
+    /// How many components the longest pulled prefix has.
+    pub(super) fn longest_pulled(&self, hashes: &NameHashes, name: &[u8]) -> Option<usize> {
+        let (mut node, mut components) = (ROOT, 0);
+        let mut longest = None;
+        loop {
+            if self.options.pulls(node, self.nodes.get(node).children) {
+                longest = Some(components);
+            }
+            components += 1;
+            if components > hashes.components() {
+                return longest;
+            }
+            match self.child(&self.c_trie, node, hashes, components, name) {
+                Some(child) => node = child,
+                None => return longest,
+            }
+        }
     }
 
     /// Looks the next component up in the table that is visited first; says whether there is a
@@ -324,6 +355,10 @@ impl CTrie {
             self.nodes.get_mut(parent).children -= 1;
             id = parent;
         }
+    }
+
+    fn pulled_by(&self, options: LevelPullingOptions) -> Vec<u32> {
+        self.nodes.live_ids().filter(|&id| options.pulls(id, self.nodes.get(id).children)).collect()
     }
 
     /// Takes a node into the C-Trie, with all above it.

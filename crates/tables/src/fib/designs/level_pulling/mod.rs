@@ -100,13 +100,11 @@ impl<B: SearchFromLength> LevelPulling<B> {
         &self.trie
     }
 
-    /// How many components the first look-up of this name is for; `None` if no prefix of it is in
-    /// the C-Trie, or it goes on no further than the C-Trie does. For the lab: slow.
-    pub fn first_components(&self, name: &[u8]) -> Option<usize> {
+    /// How many components the longest prefix of this name in the C-Trie has. For the lab: slow.
+    pub fn c_trie_match(&self, name: &[u8]) -> Option<usize> {
         let mut hashes = NameHashes::default();
         hashes.compute(&self.key, name).ok()?;
-        let reached = self.trie.walk(&hashes, name);
-        (reached.is_pulled && reached.components < hashes.components()).then_some(reached.components + 1)
+        self.trie.longest_pulled(&hashes, name)
     }
 
     /// How many hash look-ups a search for this name makes, the C-Trie not counted (§4.1), and
