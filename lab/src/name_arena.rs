@@ -26,6 +26,12 @@ impl NameArena {
         self.ends.clear();
     }
 
+    /// Keeps the first `names` at most.
+    pub fn truncate(&mut self, names: usize) {
+        self.ends.truncate(names);
+        self.octets.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
     /// How many names there are.
     pub fn len(&self) -> usize {
         self.ends.len()

@@ -5,6 +5,7 @@ mod fib_all;
 mod fib_pages;
 mod fib_updates;
 mod hash_flood;
+mod level_pulling;
 mod packet_costs;
 mod prefetch;
 pub mod ring_crossing;
@@ -22,6 +23,7 @@ pub const TABLE: &[Experiment] = &[
     fib_all::EXPERIMENT,
     fib_updates::EXPERIMENT,
     fib_pages::EXPERIMENT,
+    level_pulling::EXPERIMENT,
     dram_model::EXPERIMENT,
     string_differentiation::EXPERIMENT,
     hash_flood::EXPERIMENT,

@@ -1,0 +1,399 @@
+//! How many hash look-ups does level pulling save, and how much time?
+//!
+//! Source: Yuan15 §4.1, Table 4.2: for each list of URLs in three conversions the FIB is all names of
+//! the list, each is looked up once with three random components behind it, and α is the share of
+//! hash look-ups saved. Two counts: the paper's ([`paper_count`], binary search without leaf bits)
+//! and that of the tables as they are, for three searches; both with T = 64 first and then with
+//! others. Look-ups are timed with and without, by slices whose variants take turns.
+//!
+//! Every name counted or timed must be found as the prefix that it was made of.
+//!
+//! What the numbers do not say: a router's names repeat; lists have no popularity.
+
+mod paper_count;
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use namewire_packet::Name;
+use namewire_tables::HashKey;
+use namewire_tables::fib::designs::hash_tables::{HashSearch, HashTableOptions, HashTables};
+use namewire_tables::fib::designs::level_pulling::{LevelPulling, LevelPullingOptions};
+use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+use serde::Deserialize;
+
+use self::paper_count::PaperCount;
+use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::name_arena::{NameArena, port};
+use crate::name_sets::{NameConversion, NameSet, Records, record_sets};
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "level-pulling",
+    source: "Yuan15 §4.1, Table 4.2",
+    question: "How many hash look-ups does level pulling save, and how much time?",
+    needs: "quick: 1 min, 1 GiB; full: 20 min, 3 GiB; --names FOLDER with several lists: so much for each",
+    takes_names: true,
+    takes_trace: false,
+    run,
+};
+
+/// T of Table 4.2.
+const PAPER_THRESHOLD: u32 = 64;
+/// Others, and that one.
+const THRESHOLDS: [u32; 5] = [16, PAPER_THRESHOLD, 256, 1024, 4096];
+/// Components behind a prefix, and their characters.
+const RANDOM_COMPONENTS: usize = 3;
+const RANDOM_CHARACTERS: usize = 9;
+/// Names timed together.
+const SLICE_NAMES: usize = 1024;
+const _: () = assert!(SLICE_NAMES.is_multiple_of(DESIGN_BATCH_NAMES));
+
+/// Sizes of a run.
+struct Size {
+    /// Names invented if no list is given.
+    invented: usize,
+    /// Names of a list, at most.
+    names_max: usize,
+    repetitions: usize,
+    /// Slices of each variant in a repetition.
+    slices: usize,
+    /// Names counted, at most, where it is not Table 4.2 itself.
+    sample: usize,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size { invented: 8_000, names_max: 20_000, repetitions: 2, slices: 3, sample: 2_000 },
+        Scale::Quick => Size { invented: 1_000_000, names_max: 1_000_000, repetitions: 3, slices: 40, sample: 50_000 },
+        Scale::Full => {
+            Size { invented: 10_000_000, names_max: usize::MAX, repetitions: 7, slices: 200, sample: usize::MAX }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Yuan15 {
+    table_4_2: Table42,
+}
+
+#[derive(Deserialize)]
+struct Table42 {
+    alpha_percent: BTreeMap<String, BTreeMap<String, f64>>,
+    c_trie_size: BTreeMap<String, BTreeMap<String, u32>>,
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size = size(context.scale);
+    let sets = record_sets(context.names.as_deref(), size.invented, context.seed)?;
+    let cases: Vec<(&Records, NameConversion)> = sets
+        .iter()
+        .flat_map(|records| conversions(records).iter().map(move |&conversion| (records, conversion)))
+        .collect();
+    context.plan_steps(cases.len() * SEARCHES.len());
+    let mut outcome = Outcome::default();
+    for (records, conversion) in cases {
+        let NameSet { title, mut names } = records.names(conversion, context.seed)?;
+        names.truncate(size.names_max);
+        ensure!(names.len() >= SLICE_NAMES, "{title} has {} names, fewer than {SLICE_NAMES}", names.len());
+        let case = Case { title: format!("{title}, {}", conversion_name(records, conversion)), names, size: &size };
+        for search in SEARCHES {
+            context.begin_step(&format!("{}, {}", case.title, search.name()))?;
+            case.measure(search, context, &mut outcome)?;
+            context.end_step();
+        }
+    }
+    let yuan: Yuan15 = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
+    outcome.notes.extend(paper_notes(&yuan.table_4_2));
+    Ok(outcome)
+}
+
+/// The orders in which the hash tables are searched.
+const SEARCHES: [HashSearch; 3] = [HashSearch::Binary, HashSearch::LongestFirst, HashSearch::ShortestFirst];
+
+/// Those that make a difference.
+fn conversions(records: &Records) -> &'static [NameConversion] {
+    if records.begin_with_hosts() { &NameConversion::YUAN } else { &[NameConversion::Host] }
+}
+
+fn conversion_name(records: &Records, conversion: NameConversion) -> &'static str {
+    if records.begin_with_hosts() { conversion.name() } else { "Path" }
+}
+
+fn paper_notes(table: &Table42) -> Vec<String> {
+    let mut notes = vec![
+        "alpha as the paper counts: binary search, no leaf bits. alpha as built: all that the tables do, leaf bits \
+         with and without level pulling, and no search to the left."
+            .to_owned(),
+    ];
+    for (set, alpha) in &table.alpha_percent {
+        let cells: Vec<String> = NameConversion::YUAN
+            .iter()
+            .filter_map(|conversion| {
+                let prefixes = table.c_trie_size.get(set)?.get(conversion.name())?;
+                Some(format!("{} {} % with {prefixes}", conversion.name(), alpha.get(conversion.name())?))
+            })
+            .collect();
+        notes.push(format!("Yuan15 Table 4.2, {set}: alpha and prefixes in the C-Trie: {}", cells.join(", ")));
+    }
+    notes
+}
+
+/// One list in one conversion.
+struct Case<'s> {
+    title: String,
+    names: NameArena,
+    size: &'s Size,
+}
+
+/// A way to look up: `None` is without level pulling.
+type Variant = Option<LevelPullingOptions>;
+
+/// Hash look-ups of all names.
+#[derive(Default)]
+struct Counts {
+    built_with: usize,
+    built_without: usize,
+    paper_with: usize,
+    paper_without: usize,
+}
+
+impl Case<'_> {
+    fn measure(&self, search: HashSearch, context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
+        let mut table = self.fill(search, context)?;
+        let pulled = |threshold_children, pull_root| Some(LevelPullingOptions { threshold_children, pull_root });
+        let mut variants = vec![None, pulled(PAPER_THRESHOLD, false)];
+        if search == HashSearch::Binary {
+            variants.push(pulled(PAPER_THRESHOLD, true));
+            let others = THRESHOLDS.into_iter().filter(|&threshold| threshold != PAPER_THRESHOLD);
+            variants.extend(others.map(|threshold| pulled(threshold, false)));
+        }
+        let latencies = self.time(&mut table, &variants, context)?;
+        let mut best: Option<(f64, LevelPullingOptions)> = None;
+        for (&variant, latency) in variants.iter().zip(&latencies) {
+            let subject = subject(search, variant);
+            outcome.rows.push(latency.row(&self.title, &subject, "latency", "ns per look-up", None));
+            let median = latency.median();
+            let Some(options) = variant else {
+                self.headline(outcome, &format!("{}_ns", search.name()), median);
+                continue;
+            };
+            table.set_options(options)?;
+            self.count(&table, &subject, context, outcome)?;
+            if options == LevelPullingOptions::default() {
+                self.headline(outcome, &format!("{}_pulled_ns", search.name()), median);
+            }
+            if let Some(median) = median
+                && best.is_none_or(|(least, _)| median < least)
+            {
+                best = Some((median, options));
+            }
+        }
+        if let Some((median, options)) = best
+            && search == HashSearch::Binary
+        {
+            self.headline(outcome, "best_threshold", Some(options.threshold_children.into()));
+            self.headline(outcome, "best_pulls_root", Some(u8::from(options.pull_root).into()));
+            self.headline(outcome, "binary_best_ns", Some(median));
+        }
+        Ok(())
+    }
+
+    /// All names of the list in the tables.
+    fn fill(&self, search: HashSearch, context: &Context) -> anyhow::Result<LevelPulling<HashTables>> {
+        let options = HashTableOptions { search, ..HashTableOptions::SIP_E };
+        let below = HashTables::new(self.names.len(), [context.seed, !context.seed], options)?;
+        let key = HashKey::from_seed(context.seed);
+        let mut table = LevelPulling::new(below, LevelPullingOptions::default(), key)?;
+        for (number, name) in self.names.iter().enumerate() {
+            ensure!(table.insert(name, port(number))?.is_none(), "{}: name {number} is there twice", self.title);
+            if number % 65_536 == 0 {
+                context.check_interrupt()?;
+            }
+        }
+        Ok(table)
+    }
+
+    /// Nanoseconds per look-up of every variant; variants take turns by repetitions.
+    fn time(
+        &self,
+        table: &mut LevelPulling<HashTables>,
+        variants: &[Variant],
+        context: &Context,
+    ) -> anyhow::Result<Vec<Samples>> {
+        let mut latencies = vec![Samples::default(); variants.len()];
+        let mut slice = Slice::new(context.seed);
+        for repetition in 0..self.size.repetitions {
+            for (variant, latency) in variants.iter().zip(&mut latencies) {
+                context.check_interrupt()?;
+                if let &Some(options) = variant {
+                    table.set_options(options)?;
+                }
+                let searched: &dyn PrefixTable = if variant.is_some() { &*table } else { table.below() };
+                let mut took_ns = Vec::with_capacity(self.size.slices);
+                for number in 0..self.size.slices {
+                    slice.make(&self.names, (repetition * self.size.slices + number) * SLICE_NAMES);
+                    let started_ns = context.clock.now_ns();
+                    slice.look_up(searched);
+                    took_ns.push(context.clock.now_ns() - started_ns);
+                    slice.check(&self.names, &self.title)?;
+                }
+                took_ns.sort_unstable();
+                let resolved = context.clock.resolve(took_ns[took_ns.len() / 2]);
+                latency.add_resolved(resolved.map(|ns| ns as f64 / SLICE_NAMES as f64));
+            }
+        }
+        Ok(latencies)
+    }
+
+    /// Table 4.2 for the T that is set: every name once.
+    fn count(
+        &self,
+        table: &LevelPulling<HashTables>,
+        subject: &str,
+        context: &Context,
+        outcome: &mut Outcome,
+    ) -> anyhow::Result<()> {
+        let components = |name| Name::parse_value(name).map_or(0, |name| name.len());
+        let paper = PaperCount { longest: self.names.iter().map(components).max().unwrap_or(0) };
+        let (mut rng, mut query) = (fastrand::Rng::with_seed(context.seed), Vec::new());
+        let mut counts = Counts::default();
+        let is_table_4_2 = table.below().options().search == HashSearch::Binary
+            && table.trie().options() == LevelPullingOptions::default();
+        let counted = if is_table_4_2 { self.names.len() } else { self.size.sample.min(self.names.len()) };
+        for (number, name) in self.names.iter().enumerate().take(counted) {
+            write_query(name, &mut rng, &mut query);
+            let (with, without) = table.hash_lookups(&query);
+            (counts.built_with, counts.built_without) = (counts.built_with + with, counts.built_without + without);
+            let matched = components(name);
+            let without = paper.without(matched + RANDOM_COMPONENTS, matched);
+            let c_trie = table.c_trie_match(&query);
+            let with = c_trie.map_or(without, |c_trie| paper.with(matched + RANDOM_COMPONENTS, matched, c_trie));
+            (counts.paper_with, counts.paper_without) = (counts.paper_with + with, counts.paper_without + without);
+            if number % 65_536 == 0 {
+                context.check_interrupt()?;
+            }
+        }
+        self.report_counts(&counts, counted, table, subject, outcome);
+        Ok(())
+    }
+
+    fn report_counts(
+        &self,
+        counts: &Counts,
+        counted: usize,
+        table: &LevelPulling<HashTables>,
+        subject: &str,
+        outcome: &mut Outcome,
+    ) {
+        let names = counted.max(1) as f64;
+        let options = table.trie().options();
+        let search = table.below().options().search;
+        let saved = |with: usize, without: usize| 100.0 * (1.0 - with as f64 / without.max(1) as f64);
+        let built = saved(counts.built_with, counts.built_without);
+        let mut row =
+            |metric, unit, value| outcome.rows.push(exact(value).row(&self.title, subject, metric, unit, None));
+        row("alpha as built", "%", built);
+        row("hash look-ups with level pulling", "per name", counts.built_with as f64 / names);
+        row("hash look-ups without", "per name", counts.built_without as f64 / names);
+        if search != HashSearch::Binary {
+            return;
+        }
+        let alpha = saved(counts.paper_with, counts.paper_without);
+        let prefixes = table.trie().c_trie_prefixes() as f64;
+        row("alpha as the paper counts", "%", alpha);
+        row("C-Trie size", "prefixes", prefixes);
+        row("C-Trie memory", "bytes", table.trie().c_trie_bytes() as f64);
+        if options == LevelPullingOptions::default() {
+            self.headline(outcome, "names", Some(names));
+            self.headline(outcome, "alpha_percent", Some(alpha));
+            self.headline(outcome, "alpha_as_built_percent", Some(built));
+            self.headline(outcome, "c_trie_size", Some(prefixes));
+        }
+    }
+
+    fn headline(&self, outcome: &mut Outcome, key: &str, value: Option<f64>) {
+        let Some(value) = value else { return };
+        let key = format!("{} {key}", self.title).to_lowercase();
+        let words: Vec<&str> = key.split(|character: char| !character.is_ascii_alphanumeric()).collect();
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        outcome.headline.insert(words.join("_"), value);
+    }
+}
+
+fn subject(search: HashSearch, variant: Variant) -> String {
+    let search = search.name();
+    match variant {
+        None => search.to_owned(),
+        Some(LevelPullingOptions { threshold_children, pull_root: false }) => {
+            format!("{search}, T = {threshold_children}")
+        }
+        Some(LevelPullingOptions { threshold_children, .. }) => {
+            format!("{search}, T = {threshold_children} and the root")
+        }
+    }
+}
+
+/// A value that was counted.
+fn exact(value: f64) -> Samples {
+    let mut samples = Samples::default();
+    samples.add(value);
+    samples
+}
+
+/// `name` with random components behind it.
+fn write_query(name: &[u8], rng: &mut fastrand::Rng, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(name);
+    for _ in 0..RANDOM_COMPONENTS {
+        out.extend([8, RANDOM_CHARACTERS as u8]);
+        out.extend((0..RANDOM_CHARACTERS).map(|_| rng.alphanumeric() as u8));
+    }
+}
+
+/// Names in memory that was just written, as those of received packets are.
+struct Slice {
+    rng: fastrand::Rng,
+    query: Vec<u8>,
+    queries: NameArena,
+    first: usize,
+    found: Vec<Option<PrefixMatch>>,
+}
+
+impl Slice {
+    fn new(seed: u64) -> Self {
+        let rng = fastrand::Rng::with_seed(seed);
+        Self { rng, query: Vec::new(), queries: NameArena::default(), first: 0, found: vec![None; SLICE_NAMES] }
+    }
+
+    /// The names from number `first` on, and from the beginning again after the last.
+    fn make(&mut self, names: &NameArena, first: usize) {
+        self.first = first;
+        self.queries.clear();
+        for number in first..first + SLICE_NAMES {
+            write_query(names.get(number % names.len()), &mut self.rng, &mut self.query);
+            self.queries.push(&self.query);
+        }
+    }
+
+    fn look_up(&mut self, table: &dyn PrefixTable) {
+        let mut batch = [&[][..]; DESIGN_BATCH_NAMES];
+        for (number, found) in self.found.chunks_mut(DESIGN_BATCH_NAMES).enumerate() {
+            for (place, name) in batch.iter_mut().enumerate() {
+                *name = self.queries.get(number * DESIGN_BATCH_NAMES + place);
+            }
+            table.longest_prefix_match_batch(&batch, found);
+        }
+    }
+
+    /// The prefix that a name was made of is its longest.
+    fn check(&self, names: &NameArena, title: &str) -> anyhow::Result<()> {
+        for (number, found) in (self.first..).zip(&self.found) {
+            let number = number % names.len();
+            let prefix_octets = names.get(number).len() as u16;
+            let right = PrefixMatch { number: port(number), prefix_octets };
+            ensure!(*found == Some(right), "{title}: name {number}: {found:?} instead of {right:?}");
+        }
+        Ok(())
+    }
+}
