@@ -76,12 +76,30 @@ impl Slice {
     }
 }
 
+/// Nanoseconds for each of many names, of which slices were timed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EachNs {
+    /// Of all slices.
+    pub(super) mean: f64,
+    /// Of the median slice: one in which the thread had to wait for a processor says nothing.
+    pub(super) median: f64,
+}
+
+impl EachNs {
+    fn of(mut slices_ns: Vec<u64>, names: u64, context: &Context) -> anyhow::Result<Self> {
+        let mean = context.clock.resolve(slices_ns.iter().sum())? as f64 / names as f64;
+        slices_ns.sort_unstable();
+        let median_ns = context.clock.resolve(slices_ns[slices_ns.len() / 2])?;
+        Ok(Self { mean, median: median_ns as f64 / (names as f64).min(SLICE_NAMES as f64) })
+    }
+}
+
 /// A table with the names from 0 on.
 pub(super) struct LoadedTable {
     pub(super) load: BulkLoad,
     pub(super) pages: PageSize,
-    /// Nanoseconds of an insertion, mean of all.
-    pub(super) insert_ns: f64,
+    /// Nanoseconds of an insertion.
+    pub(super) insert_ns: EachNs,
     names: NumberedNames,
     slice: Slice,
     asked: u64,
@@ -99,20 +117,20 @@ impl LoadedTable {
         let mut loaded = Self {
             load: BulkLoad::new(key, table, 1, None),
             pages,
-            insert_ns: 0.0,
+            insert_ns: EachNs { mean: 0.0, median: 0.0 },
             names: NumberedNames::new(context.seed),
             slice: Slice::new(),
             asked: 0,
         };
-        let mut took_ns = 0;
+        let mut slices_ns = Vec::with_capacity(names as usize / SLICE_NAMES + 1);
         for first in (0..names).step_by(SLICE_NAMES) {
             loaded.slice.fill(loaded.names, first..names.min(first + SLICE_NAMES as u64));
             let started_ns = context.clock.now_ns();
             loaded.slice.batches(|names, ports| loaded.load.insert_batch(names, ports));
-            took_ns += context.clock.now_ns() - started_ns;
+            slices_ns.push(context.clock.now_ns() - started_ns);
             context.check_interrupt()?;
         }
-        loaded.insert_ns = context.clock.resolve(took_ns)? as f64 / names as f64;
+        loaded.insert_ns = EachNs::of(slices_ns, names, context)?;
         Ok(loaded)
     }
 
@@ -126,21 +144,22 @@ impl LoadedTable {
         self.load.table().differentiator().collisions().len() as u64
     }
 
-    /// Looks every name up, and says how many nanoseconds each took on average.
+    /// Looks every name up, and says how many nanoseconds each took.
     ///
     /// # Errors
     /// If one does not lead where it should, or on an interrupt.
-    pub(super) fn look_all_up(&mut self, context: &Context) -> anyhow::Result<f64> {
+    pub(super) fn look_all_up(&mut self, context: &Context) -> anyhow::Result<EachNs> {
         self.set(LookUps { prefetch: true, collision_table: true });
-        let (names, mut took_ns) = (self.names(), 0);
+        let names = self.names();
+        let mut slices_ns = Vec::with_capacity(names as usize / SLICE_NAMES + 1);
         for first in (0..names).step_by(SLICE_NAMES) {
             self.slice.fill(self.names, first..names.min(first + SLICE_NAMES as u64));
             let (slice_ns, missed) = self.look_slice_up(context);
             ensure!(missed == 0, "{missed} of the names from {first} on lead elsewhere");
-            took_ns += slice_ns;
+            slices_ns.push(slice_ns);
             context.check_interrupt()?;
         }
-        Ok(context.clock.resolve(took_ns)? as f64 / names as f64)
+        EachNs::of(slices_ns, names, context)
     }
 
     /// Looks a slice of names drawn at random up, and says how many nanoseconds that took.

@@ -51,7 +51,7 @@ const fn size(scale: Scale) -> Size {
             Size { memory_slots: 1 << 22, slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26], slices: 100, routes: 1_000_000 }
         }
         Scale::Full => Size {
-            memory_slots: 1 << 27,
+            memory_slots: 1 << 26,
             slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30],
             slices: 400,
             routes: 16_000_000,

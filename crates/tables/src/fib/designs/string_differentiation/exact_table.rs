@@ -151,16 +151,15 @@ impl ExactTable {
     fn place_of(&self, key: Key<'_>) -> Option<(usize, usize)> {
         let wanted = fingerprint(key.hash);
         for bucket in self.buckets_of(wanted) {
-            let mut equal = self.fingerprints[bucket]
-                .iter()
-                .enumerate()
-                .fold(0_u32, |equal, (entry, &fingerprint)| equal | u32::from(fingerprint == wanted) << entry);
-            while equal != 0 {
-                let entry = equal.trailing_zeros() as usize;
-                if self.is_string(self.pointers[bucket][entry], key) {
-                    return Some((bucket, entry));
-                }
-                equal &= equal - 1;
+            let fingerprints = &self.fingerprints[bucket];
+            // Without a branch for each: seldom is any equal.
+            if !fingerprints.iter().fold(false, |any, &fingerprint| any | (fingerprint == wanted)) {
+                continue;
+            }
+            let is_it =
+                |&entry: &usize| fingerprints[entry] == wanted && self.is_string(self.pointers[bucket][entry], key);
+            if let Some(entry) = (0..BUCKET_ENTRIES).find(is_it) {
+                return Some((bucket, entry));
             }
         }
         None
