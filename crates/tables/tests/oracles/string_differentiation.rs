@@ -6,6 +6,7 @@
 use crate::adversarial_names::component;
 use crate::fib_designs::{equals_the_model, survives_churn};
 use namewire_tables::HashKey;
+use namewire_tables::fib::designs::string_differentiation::bulk_load::BulkLoad;
 use namewire_tables::fib::designs::string_differentiation::fht_forwarding::FhtInstruction;
 use namewire_tables::fib::designs::string_differentiation::rib::Rib;
 use namewire_tables::fib::designs::string_differentiation::{
@@ -208,5 +209,36 @@ fn names_of_more_components_than_prefixes_have_are_looked_up_too() {
         let mut found = [None];
         table.longest_prefix_match_batch(&[&endless], &mut found);
         assert_eq!(found[0], Some(PrefixMatch { number, prefix_octets: prefix.len() as u16 }));
+    }
+}
+
+/// §4.3.5 in its two phases: some names are loaded, and of the others those that would be taken for them noted.
+#[test]
+fn a_bulk_load_is_right_about_its_names_and_those_of_the_default_table() {
+    const STORED: u32 = 30_000;
+    const NAMES: u32 = 120_000;
+    const DEFAULT: u32 = 300;
+    let key = HashKey::from_seed(3);
+    let table = ForwardingTable::new(key, FhtTable::new(STORED as usize, SHORTEST).expect("small")).expect("small");
+    let mut load = BulkLoad::new(key, table, 1, Some(DEFAULT));
+    let names: Vec<Vec<u8>> = (0..NAMES).map(|number| component(8, &number.to_be_bytes())).collect();
+    let slices: Vec<&[u8]> = names.iter().map(|name| &name[..]).collect();
+    let (stored, others) = slices.split_at(STORED as usize);
+    let numbers: Vec<u32> = (0..STORED).map(|number| number % 1_000).collect();
+    for (names, numbers) in stored.chunks(DESIGN_BATCH_NAMES).zip(numbers.chunks(DESIGN_BATCH_NAMES)) {
+        load.insert_batch(names, numbers);
+    }
+    let taken = load.collisions();
+    let before = look_up(|names, out| load.longest_prefix_match_batch(names, out), &names);
+    let mistaken = before[STORED as usize..].iter().filter(|found| found.map(|found| found.prefix_octets) != Some(0));
+    let mistaken = mistaken.count() as u64;
+    others.chunks(DESIGN_BATCH_NAMES).for_each(|names| load.note_default_batch(names, DEFAULT));
+    assert!(taken > 20 && mistaken > 200, "{taken} and {mistaken}: it must have come up");
+    assert_eq!(load.collisions(), taken + mistaken);
+    assert_eq!(load.names(), u64::from(STORED));
+    let found = look_up(|names, out| load.longest_prefix_match_batch(names, out), &names);
+    for (number, found) in found.iter().enumerate() {
+        let expected = numbers.get(number).copied().unwrap_or(DEFAULT);
+        assert_eq!(found.map(|found| found.number), Some(expected), "name {number}");
     }
 }
