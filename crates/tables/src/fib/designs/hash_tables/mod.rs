@@ -216,6 +216,11 @@ impl HashTables {
         self.tables.iter().map(FingerprintTable::len).sum()
     }
 
+    /// Prefixes and markers of `length` components; the root is not among them.
+    pub fn fingerprints_of(&self, length: usize) -> usize {
+        self.tables.get(length).map_or(0, FingerprintTable::len)
+    }
+
     /// Octets of the tables of fingerprints alone.
     pub fn table_bytes(&self) -> usize {
         self.tables.iter().map(FingerprintTable::bytes).sum()

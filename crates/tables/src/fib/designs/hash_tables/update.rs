@@ -13,7 +13,7 @@
 
 use super::maintenance::{Everything, Marker, Owner, inherited};
 use super::name_entries::{Forwarding, SlotRef};
-use super::prefix_hashes::{PrefixHashes, Prefixes};
+use super::prefix_hashes::{PrefixHashes, Prefixes, first_components};
 use super::search_order::HashSearch;
 use super::{HashTables, StringMatching};
 use crate::fib::designs::hash_tables::fingerprint_table::Candidate;
@@ -63,7 +63,7 @@ impl HashTables {
         let at = match present {
             Some((at, _)) => at,
             None => {
-                self.reserve(prefixes)?;
+                self.reserve(prefix, prefixes, marker_lengths(self, components).into_iter().chain([components]))?;
                 let name_entry = self.names.add(prefix, self.order.slot(components) + 1)?;
                 SlotRef { name_entry, slot: self.order.slot(components) as u8 }
             }
@@ -192,7 +192,7 @@ impl HashTables {
                 let of_prefix = hashes.of(0);
                 let is_marker = self.order.marker_lengths(of_prefix.components()).any(|marker| marker == length);
                 if is_marker && self.find(prefix, of_prefix, length).is_none() {
-                    self.reserve(of_prefix).map_err(|_| FibRefusal::NoMemory)?;
+                    self.reserve(prefix, of_prefix, [length].into_iter()).map_err(|_| FibRefusal::NoMemory)?;
                     let own = &prefix[..of_prefix.octets(length)];
                     let name_entry =
                         self.names.add(own, self.order.slot(length) + 1).map_err(|_| FibRefusal::NoMemory)?;
@@ -234,17 +234,22 @@ impl HashTables {
         Some(Owner { at, forwarding: self.names.forwarding(at) })
     }
 
-    /// Room for the prefix and all its markers.
-    fn reserve(&mut self, prefixes: Prefixes<'_>) -> io::Result<()> {
-        let components = prefixes.components();
-        for length in marker_lengths(self, components).into_iter().chain([components]) {
-            let (names, hasher) = (&self.names, &self.hasher);
-            let hash_of =
-                |name_entry| hasher.hash(super::prefix_hashes::first_components(names.string(name_entry), length));
-            self.tables[length].reserve_one(hash_of)?;
+    /// Room for the table entries of the prefix at those of these lengths where there is none.
+    fn reserve(
+        &mut self,
+        prefix: &[u8],
+        prefixes: Prefixes<'_>,
+        lengths: impl Iterator<Item = usize>,
+    ) -> io::Result<()> {
+        for length in lengths {
+            if self.find(prefix, prefixes, length).is_none() {
+                let (names, hasher) = (&self.names, &self.hasher);
+                let hash_of = |name_entry| hasher.hash(first_components(names.string(name_entry), length));
+                self.tables[length].reserve_one(hash_of)?;
+            }
         }
         // Every prefix may become a marker when it is removed, which cannot be refused.
-        self.keeper.reserve(self.len + 1 + components)
+        self.keeper.reserve(self.len + 1 + prefixes.components())
     }
 
     fn hand_over(&mut self, prefix: &[u8], components: usize, from: Option<Owner>, to: Option<Owner>) {
