@@ -2,6 +2,7 @@
 
 mod dram_model;
 mod fib_all;
+mod fib_binary;
 mod fib_pages;
 mod fib_updates;
 mod hash_flood;
@@ -24,6 +25,7 @@ pub const TABLE: &[Experiment] = &[
     fib_updates::EXPERIMENT,
     fib_pages::EXPERIMENT,
     level_pulling::EXPERIMENT,
+    fib_binary::EXPERIMENT,
     dram_model::EXPERIMENT,
     string_differentiation::EXPERIMENT,
     hash_flood::EXPERIMENT,

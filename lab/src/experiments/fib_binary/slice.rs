@@ -1,0 +1,70 @@
+//! Names of the worst case to be looked up, a slice of them at a time.
+
+use anyhow::ensure;
+use namewire_tables::fib::designs::hash_tables::{HashTables, PrefixHashes};
+use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable as _};
+
+use super::worst_case::{WorstCase, split_mix};
+
+/// Names of a slice: some 80 KB of them.
+pub(super) const SLICE_NAMES: usize = 1024;
+const _: () = assert!(SLICE_NAMES.is_multiple_of(DESIGN_BATCH_NAMES));
+
+/// A slice of names, side by side in memory that was just written, and what was found.
+#[derive(Default)]
+pub(super) struct Slice {
+    octets: Vec<u8>,
+    ends: Vec<u32>,
+    numbers: Vec<u64>,
+    found: Vec<Option<PrefixMatch>>,
+}
+
+impl Slice {
+    /// Names `first` and following of an endless random sequence of those to be looked up.
+    pub(super) fn write(&mut self, worst_case: WorstCase, first: u64) {
+        self.octets.clear();
+        self.ends.clear();
+        self.numbers.clear();
+        for place in first..first + SLICE_NAMES as u64 {
+            let number = split_mix(worst_case.seed.rotate_left(17) ^ place) % worst_case.looked_up();
+            worst_case.push_name(number, &mut self.octets);
+            self.ends.push(self.octets.len() as u32);
+            self.numbers.push(number);
+        }
+        self.found.clear();
+        self.found.resize(SLICE_NAMES, None);
+    }
+
+    pub(super) fn batch(&self, batch: usize) -> [&[u8]; DESIGN_BATCH_NAMES] {
+        std::array::from_fn(|place| {
+            let name = batch * DESIGN_BATCH_NAMES + place;
+            let start = if name == 0 { 0 } else { self.ends[name - 1] };
+            &self.octets[start as usize..self.ends[name] as usize]
+        })
+    }
+
+    pub(super) fn look_up(&mut self, table: &HashTables) {
+        let mut found = std::mem::take(&mut self.found);
+        for (batch, found) in found.chunks_exact_mut(DESIGN_BATCH_NAMES).enumerate() {
+            table.longest_prefix_match_batch(&self.batch(batch), found);
+        }
+        self.found = found;
+    }
+
+    pub(super) fn look_up_hashed(&mut self, table: &HashTables, hashes: &[PrefixHashes]) {
+        let mut found = std::mem::take(&mut self.found);
+        for ((batch, found), hashes) in found.chunks_exact_mut(DESIGN_BATCH_NAMES).enumerate().zip(hashes) {
+            table.longest_prefix_match_hashed(&self.batch(batch), hashes, found);
+        }
+        self.found = found;
+    }
+
+    pub(super) fn check(&self, worst_case: WorstCase) -> anyhow::Result<()> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        for (((&number, &found), start), end) in self.numbers.iter().zip(&self.found).zip(starts).zip(&self.ends) {
+            let answer = Some(worst_case.answer(number, (end - start) as usize));
+            ensure!(found == answer, "name {number}: {found:?} instead of {answer:?}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Yuan15 Fig. 3.11: do look-ups per second grow with the threads?
+
+use std::sync::Barrier;
+
+use namewire_tables::fib::designs::hash_tables::{HashSearch, HashTables, Prefetch, StringMatching};
+
+use super::Subject;
+use super::slice::{SLICE_NAMES, Slice};
+use super::worst_case::WorstCase;
+use crate::clock::BelowResolution;
+use crate::experiment::{Context, Outcome, Samples};
+
+/// Slices that a thread looks up between two meetings of all threads.
+const THREAD_SLICES: usize = 8;
+
+/// Fig. 3.11: all buckets prefetched, as many threads as the user has workers.
+pub(super) fn measure(
+    subjects: &mut [Subject],
+    worst_case: WorstCase,
+    case: &str,
+    rounds: usize,
+    context: &Context,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    for subject in subjects.iter_mut().filter(|subject| subject.search == HashSearch::Binary) {
+        let matching = subject.variants[0].matching;
+        subject.table.set_look_up(Prefetch::All, matching);
+        let mut alone = None;
+        for &threads in &context.workers {
+            context.check_interrupt()?;
+            let mut rates = Samples::default();
+            for _ in 0..3 {
+                rates.add_resolved(million_look_ups_per_second(&subject.table, worst_case, threads, rounds, context)?);
+            }
+            let name = subject.variants[0].subject(subject);
+            let row =
+                rates.row(case, &name, &format!("{threads} threads, prefetch all"), "million look-ups per s", None);
+            if let Some(value) = &row.value {
+                let one = *alone.get_or_insert(value.median / threads as f64);
+                if matching == StringMatching::Always {
+                    outcome.headline.insert(format!("threads_{threads}_over_1"), value.median / one);
+                }
+            }
+            outcome.rows.push(row);
+        }
+    }
+    Ok(())
+}
+
+/// Every thread writes some slices of names, waits for the others, and looks them up: as often as there
+/// are rounds. The time of a round is that of its slowest thread.
+fn million_look_ups_per_second(
+    table: &HashTables,
+    worst_case: WorstCase,
+    threads: usize,
+    rounds: usize,
+    context: &Context,
+) -> anyhow::Result<Result<f64, BelowResolution>> {
+    let meeting = Barrier::new(threads);
+    let worker = |thread: usize| -> anyhow::Result<Vec<u64>> {
+        let mut slices: Vec<Slice> = (0..THREAD_SLICES).map(|_| Slice::default()).collect();
+        let mut took_ns = Vec::new();
+        let mut result = Ok(());
+        for round in 0..rounds {
+            for (place, names) in slices.iter_mut().enumerate() {
+                let slice = (thread * rounds + round) * THREAD_SLICES + place;
+                names.write(worst_case, (slice * SLICE_NAMES) as u64);
+            }
+            meeting.wait();
+            let started_ns = context.clock.now_ns();
+            slices.iter_mut().for_each(|names| names.look_up(table));
+            took_ns.push(context.clock.now_ns() - started_ns);
+            // Nobody stays away from a meeting: errors are told at the end.
+            for names in &slices {
+                result = result.and_then(|()| names.check(worst_case));
+            }
+        }
+        result.map(|()| took_ns)
+    };
+    let all: Vec<anyhow::Result<Vec<u64>>> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || worker(thread))).collect();
+        running
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread panicked"))))
+            .collect()
+    });
+    let all = all.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    let mut slowest: Vec<u64> =
+        (0..rounds).map(|round| all.iter().map(|took| took[round]).max().unwrap_or(0)).collect();
+    slowest.sort_unstable();
+    let names = (threads * THREAD_SLICES * SLICE_NAMES) as f64;
+    Ok(context.clock.resolve(slowest[rounds / 2]).map(|ns| names * 1e3 / ns as f64))
+}
