@@ -6,7 +6,7 @@
 //! paper's worst case ([`worst_case`]). CityA compares names at every match and hashes with CityHash,
 //! SipE at the end with SipHash. Beside the paper's variants: the other two pairs, and batches.
 //!
-//! All variants of a size take turns by slices of 1,024 names, which are written shortly before
+//! All variants of a size take turns by slices of 256 names, which are written shortly before
 //! they are timed; every answer is checked. What the numbers do not say: names repeat after
 //! n / log₂(k + 1), and a router has other work for the lines of its caches.
 
@@ -63,7 +63,7 @@ const fn case(components: u64, names: u64, with_linear: bool, with_threads: bool
 fn size(scale: Scale) -> Size {
     match scale {
         Scale::Smoke => {
-            Size { cases: vec![case(7, 6_000, true, true), case(15, 4_000, false, false)], repetitions: 3, slices: 2 }
+            Size { cases: vec![case(7, 6_000, true, true), case(15, 4_000, false, false)], repetitions: 3, slices: 8 }
         }
         Scale::Quick => Size {
             cases: vec![
@@ -72,7 +72,7 @@ fn size(scale: Scale) -> Size {
                 case(15, 1_000_000, false, false),
             ],
             repetitions: 5,
-            slices: 20,
+            slices: 80,
         },
         Scale::Full => Size {
             cases: vec![
@@ -82,7 +82,7 @@ fn size(scale: Scale) -> Size {
                 case(15, 8_000_000, false, false),
             ],
             repetitions: 7,
-            slices: 100,
+            slices: 400,
         },
     }
 }
@@ -157,7 +157,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         }
         if case.with_threads {
             context.begin_step("threads")?;
-            threads::measure(&mut subjects, worst_case, &label, size.slices, context, &mut outcome)?;
+            threads::measure(&mut subjects, worst_case, &label, size.slices / 4, context, &mut outcome)?;
             context.end_step();
         }
     }

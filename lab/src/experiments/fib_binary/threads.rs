@@ -11,7 +11,7 @@ use crate::clock::BelowResolution;
 use crate::experiment::{Context, Outcome, Samples};
 
 /// Slices that a thread looks up between two meetings of all threads.
-const THREAD_SLICES: usize = 8;
+const THREAD_SLICES: usize = 32;
 
 /// Fig. 3.11: all buckets prefetched, as many threads as the user has workers.
 pub(super) fn measure(
