@@ -23,6 +23,7 @@ pub mod peers;
 pub mod process;
 pub mod record;
 pub mod report;
+pub mod root_rules;
 pub mod route_load;
 pub mod router_control;
 pub mod router_process;

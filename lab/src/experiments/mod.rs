@@ -1,5 +1,6 @@
 //! Every experiment: one file each, and one line each in [`TABLE`].
 
+mod distributed_fib;
 mod dram_model;
 mod fib_all;
 mod fib_binary;
@@ -28,6 +29,7 @@ pub const TABLE: &[Experiment] = &[
     fib_binary::EXPERIMENT,
     dram_model::EXPERIMENT,
     string_differentiation::EXPERIMENT,
+    distributed_fib::EXPERIMENT,
     hash_flood::EXPERIMENT,
 ];
 

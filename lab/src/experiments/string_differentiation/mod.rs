@@ -11,11 +11,14 @@
 //! sizes are filled by a bulk load that makes names from their numbers, and the controller is measured at
 //! smaller ones.
 //!
+//! Patricia tries without and with fingerprints are in [`patricia`]: Fig. 4.4 (depth), Fig. 4.5 (look-ups).
+//!
 //! What the numbers do not say: look-ups are of names that are there, one after the other in batches; a
 //! router spends time elsewhere too.
 
 mod fht;
 mod fht_load;
+mod patricia;
 
 use serde::Deserialize;
 
@@ -24,10 +27,10 @@ use crate::experiment::{Context, Experiment, Outcome, Scale};
 /// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "string-differentiation",
-    source: "Yuan15 Table 4.4, Fig. 4.12, 4.14",
+    source: "Yuan15 Table 4.4, Fig. 4.4, 4.5, 4.12, 4.14",
     question: "How small and how fast is a FIB that only tells names apart?",
     needs: "quick: 1 min, 1 GiB; full: 30 min, 8 GiB (a billion names)",
-    takes_names: false,
+    takes_names: true,
     takes_trace: false,
     run,
 };
@@ -91,10 +94,11 @@ struct Cycles {
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
     let paper: Paper = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
-    context.plan_steps(paper.table_4_4.columns.len() + 4 * size.slots.len() + 1);
+    context.plan_steps(paper.table_4_4.columns.len() + 4 * size.slots.len() + 1 + patricia::STEPS);
     let mut outcome = Outcome::default();
     fht::memory(context, size.memory_slots, &paper, &mut outcome)?;
     fht::controller(context, size.routes, &mut outcome)?;
     fht::sizes(context, size.slots, size.slices, &paper, &mut outcome)?;
+    patricia::tries(context, &mut outcome)?;
     Ok(outcome)
 }

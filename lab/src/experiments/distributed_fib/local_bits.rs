@@ -1,0 +1,151 @@
+//! Fig. 4.10: bits of local fingerprint at the leaves of a fingerprint Patricia trie.
+
+use anyhow::ensure;
+use namewire_tables::fib::designs::DESIGN_BATCH_NAMES;
+use namewire_tables::fib::designs::string_differentiation::differentiator::{Differentiator, Leads, RootMatch};
+use namewire_tables::fib::designs::string_differentiation::local_fingerprint::{least_local_fingerprint, local_hashes};
+use namewire_tables::fib::designs::string_differentiation::{
+    LeafLayout, PatriciaController, PatriciaOptions, PatriciaTable,
+};
+
+use crate::experiment::{Context, Outcome, Samples};
+use crate::name_arena::port;
+use crate::name_sets::{NameConversion, one_name_set};
+use crate::root_rules::{Rules, root_rules};
+
+/// m/n: names that come to a leaf, its owner included, on average.
+const NAMES_PER_LEAF: [usize; 6] = [2, 4, 8, 16, 32, 64];
+/// k of the threshold log₂(m/n) + k.
+const SPARE_BITS: [u32; 3] = [1, 2, 3];
+/// m/n of the headline.
+const HEADLINE_NAMES_PER_LEAF: usize = 16;
+
+/// The steps that [`leaves`] takes.
+pub(super) const STEPS: usize = NAMES_PER_LEAF.len() * (1 + SPARE_BITS.len());
+
+/// Bits by leaf: on average and at most.
+struct Bits {
+    mean: f64,
+    max: u32,
+}
+
+/// Fig. 4.10 and what follows from a threshold.
+pub(super) fn leaves(context: &Context, invented: usize, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let set = one_name_set(context.names.as_deref(), invented, NameConversion::Host, context.seed)?;
+    let rules = root_rules(&set, Some(1), context.seed);
+    let names = rules.names.len();
+    for names_per_leaf in NAMES_PER_LEAF {
+        let stored = names / names_per_leaf;
+        let case = format!("{}, {names} hosts, m/n = {names_per_leaf}", set.title);
+        context.begin_step(&case)?;
+        let [one, two] = bits_to_tell(context, &rules, stored)?;
+        for (subject, bits) in [("one hash", &one), ("two hashes", &two)] {
+            let log2 = format!("log₂(m/n): {}", names_per_leaf.ilog2());
+            let and_which = (subject == "two hashes").then(|| "and a bit that says which hash".to_owned());
+            outcome.rows.push(constant(bits.mean).row(&case, subject, "local fingerprint, mean", "bits", Some(log2)));
+            let max = f64::from(bits.max);
+            outcome.rows.push(constant(max).row(&case, subject, "local fingerprint, longest", "bits", and_which));
+            let key = subject.replace(' ', "_");
+            outcome.headline.insert(format!("local_bits_mean_{key}_m_over_n_{names_per_leaf}"), bits.mean);
+            outcome.headline.insert(format!("local_bits_max_{key}_m_over_n_{names_per_leaf}"), max);
+        }
+        context.end_step();
+        for spare_bits in SPARE_BITS {
+            let threshold = names_per_leaf.ilog2() + spare_bits;
+            let subject = format!("two hashes, at most {threshold} bits");
+            context.begin_step(&format!("{case}, {subject}"))?;
+            with_threshold(context, &rules, stored, threshold, &case, &subject, outcome)?;
+            context.end_step();
+        }
+    }
+    outcome.notes.push(
+        "Yuan15 Fig. 4.10's values are not in the text: the average is close to log₂(m/n), the maximum much larger."
+            .to_owned(),
+    );
+    Ok(())
+}
+
+/// With one and with two hashes, however many bits it takes.
+fn bits_to_tell(context: &Context, rules: &Rules, stored: usize) -> anyhow::Result<[Bits; 2]> {
+    let names = &rules.names;
+    let mut controller = PatriciaController::new(options(rules, stored, 0), true)?;
+    for number in 0..stored {
+        controller.insert_rule(rules, number as u32, Some(Leads::to_number(port(number))));
+        controller.take_instructions().for_each(drop);
+    }
+    context.check_interrupt()?;
+    let mut others: Vec<(u32, usize)> = Vec::with_capacity(names.len() - stored);
+    for number in stored..names.len() {
+        others.extend(controller.owner(names.get(number)).map(|owner| (owner, number)));
+    }
+    others.sort_unstable();
+    let mut sums = [(0_u64, 0_u32); 2];
+    for at_leaf in others.chunk_by(|a, b| a.0 == b.0) {
+        let owner = local_hashes(names.get(at_leaf[0].0 as usize));
+        let hashes: Vec<[u64; 2]> = at_leaf.iter().map(|&(_, number)| local_hashes(names.get(number))).collect();
+        for (may_use_second, (sum, max)) in [false, true].into_iter().zip(&mut sums) {
+            let bits = least_local_fingerprint(owner, &hashes, u64::BITS, may_use_second).bits;
+            *sum += u64::from(bits);
+            *max = bits.max(*max);
+        }
+    }
+    Ok(sums.map(|(sum, max)| Bits { mean: sum as f64 / stored as f64, max }))
+}
+
+/// The table as a router would have it: leaves with room for so many bits; every name is looked up.
+fn with_threshold(
+    context: &Context,
+    rules: &Rules,
+    stored: usize,
+    threshold: u32,
+    case: &str,
+    subject: &str,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    let names = &rules.names;
+    let options = options(rules, names.len(), threshold);
+    let mut controller = PatriciaController::new(options, true)?;
+    let mut table = PatriciaTable::new(options)?;
+    let leads = |number: usize| (number < stored).then(|| Leads::to_number(port(number)));
+    for number in 0..names.len() {
+        controller.insert_rule(rules, number as u32, leads(number));
+        controller.take_instructions().for_each(|instruction| table.apply(&instruction));
+        if number % 65_536 == 0 {
+            context.check_interrupt()?;
+        }
+    }
+    for first in (0..names.len()).step_by(DESIGN_BATCH_NAMES) {
+        let numbers = first..names.len().min(first + DESIGN_BATCH_NAMES);
+        let slices: Vec<&[u8]> = numbers.clone().map(|number| names.get(number)).collect();
+        let mut found = [None; DESIGN_BATCH_NAMES];
+        table.find_root_rules(&slices, &[], &mut found);
+        for (number, found) in numbers.zip(found) {
+            let prefix_octets = names.get(number).len() as u16;
+            let expected = leads(number).map(|leads| RootMatch { leads, prefix_octets });
+            ensure!(found == expected, "{case}, {subject}: name {number} was taken for another");
+        }
+    }
+    let in_trie = table.trie().leaf_depths().leaves as usize - stored;
+    let bytes = table.trie().layout().node_octets(stored + in_trie) as f64 / stored as f64;
+    let share = 100.0 * in_trie as f64 / (names.len() - stored) as f64;
+    let remark = Some(format!("{in_trie} names"));
+    outcome.rows.push(constant(share).row(case, subject, "default names in the trie", "%", remark));
+    outcome.rows.push(constant(bytes).row(case, subject, "nodes of a stored name", "bytes", None));
+    if names.len() / stored == HEADLINE_NAMES_PER_LEAF && threshold == HEADLINE_NAMES_PER_LEAF.ilog2() + 2 {
+        outcome.headline.insert("distributed_trie_default_in_trie_percent".to_owned(), share);
+        outcome.headline.insert("distributed_trie_bytes_per_stored_name".to_owned(), bytes);
+    }
+    Ok(())
+}
+
+fn options(rules: &Rules, capacity: usize, local_bits_max: u32) -> PatriciaOptions {
+    let rule_octets_max = rules.names.iter().map(<[u8]>::len).max().unwrap_or(0);
+    let leaves = LeafLayout { number_bits: 8, components: 1, local_bits_max };
+    PatriciaOptions { leaves, rule_octets_max, ..PatriciaOptions::fpt(capacity) }
+}
+
+fn constant(value: f64) -> Samples {
+    let mut samples = Samples::default();
+    samples.add(value);
+    samples
+}
