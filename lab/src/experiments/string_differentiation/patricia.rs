@@ -205,7 +205,9 @@ fn rows_of_shape(trie: &Trie, case: &str, outcome: &mut Outcome) {
     row("mean depth", "levels", trie.depths.mean, Some(log2));
     row("deepest leaf", "levels", trie.depths.max as f64, None);
     row("nodes", "nodes", trie.depths.nodes as f64, None);
-    row("nodes of a name", "bytes", trie.nodes_octets_per_name(), None);
+    if trie.depths.wide_leaves == 0 {
+        row("nodes of a name", "bytes", trie.nodes_octets_per_name(), None);
+    }
     row("forwarding memory per name", "bytes", in_use, Some("as allocated, free pairs included".to_owned()));
     row("insert", "ns", trie.insert_ns, Some("controller and two tables".to_owned()));
 }

@@ -60,7 +60,9 @@ pub enum PatriciaInstruction {
 pub struct LeafDepths {
     /// Leaf nodes: as many as names.
     pub leaves: u64,
-    /// Nodes of both types.
+    /// Those of them that are wide.
+    pub wide_leaves: u64,
+    /// Nodes of all types.
     pub nodes: u64,
     /// Internal nodes above a leaf, on average over the leaves.
     pub mean: f64,
@@ -217,6 +219,7 @@ impl PatriciaTrie {
             depths.nodes += 1;
             if node.node_type.is_leaf() {
                 depths.leaves += 1;
+                depths.wide_leaves += u64::from(node.node_type == NodeType::WideLeaf);
                 depths_sum += depth as u64;
                 depths.max = depths.max.max(depth);
             } else {
