@@ -11,7 +11,11 @@ use serde::Deserialize;
 /// Files that are one source each.
 const PEERS: &[&str] = &[include_str!("../papers/peers.json")];
 /// Papers: parameters that experiments read for themselves, and figures for one or several experiments.
-const PAPERS: &[&str] = &[include_str!("../papers/takemasa17.json"), include_str!("../papers/takemasa19.json")];
+const PAPERS: &[&str] = &[
+    include_str!("../papers/nametrie18.json"),
+    include_str!("../papers/takemasa17.json"),
+    include_str!("../papers/takemasa19.json"),
+];
 
 #[derive(Deserialize)]
 struct Paper {

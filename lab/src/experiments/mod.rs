@@ -8,6 +8,7 @@ mod fib_pages;
 mod fib_updates;
 mod hash_flood;
 mod level_pulling;
+mod nametrie;
 mod packet_costs;
 mod prefetch;
 pub mod ring_crossing;
@@ -31,6 +32,7 @@ pub const TABLE: &[Experiment] = &[
     string_differentiation::EXPERIMENT,
     distributed_fib::EXPERIMENT,
     hash_flood::EXPERIMENT,
+    nametrie::EXPERIMENT,
 ];
 
 /// The experiment with this id.

@@ -1,0 +1,111 @@
+//! minASCII: what does a name cost that has to be escaped, and what do frequent groups save?
+//!
+//! The paper leaves codes 4 to 31 as future work. Here the same names are in three NameTries:
+//! without groups (the paper's), with a list of groups that URLs are full of, and with groups learned
+//! from the first names.
+
+use namewire_tables::fib::designs::min_ascii::{CodedNames, FrequentGroups, MinAscii};
+use namewire_tables::fib::designs::name_trie::{NameTrie, NameTrieLookUps, NameTrieOptions};
+
+use super::{Population, Size, note_ratio, ratio_row, single};
+use crate::design_measurement::{Subject, look_up_in_turn};
+use crate::experiment::{Context, Outcome};
+use crate::name_arena::NameArena;
+
+/// Steps of the progress bar.
+pub(super) const STEPS: usize = 2;
+const CASE: &str = "minASCII";
+/// Names of two components of random octets.
+const RANDOM_COMPONENT_OCTETS: usize = 16;
+
+pub(super) fn run(
+    context: &Context,
+    size: &Size,
+    population: &Population,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    context.begin_step("frequent groups")?;
+    let learned = FrequentGroups::learned(population.prefixes.iter());
+    let codings = [
+        ("no groups", MinAscii::plain()),
+        ("groups of the web", MinAscii::with_groups(&FrequentGroups::of_the_web())),
+        ("learned groups", MinAscii::with_groups(&learned)),
+    ];
+    let groups: Vec<String> = learned.iter().map(|group| String::from_utf8_lossy(group).into_owned()).collect();
+    outcome.notes.push(format!("Learned groups: {}.", groups.join(" ")));
+    let mut subjects = Vec::new();
+    for (name, coding) in &codings {
+        let codes = codes_per_octet(coding, &population.prefixes);
+        outcome.rows.push(single(CASE, name, "codes per octet of the names", "codes", codes));
+        subjects.push(fill(name, coding, &population.prefixes, context)?);
+    }
+    for repetition in 0..size.repetitions {
+        let mut all: Vec<&mut Subject> = subjects.iter_mut().collect();
+        look_up_in_turn(&mut all, &population.queries, size.first_slice(repetition), size.slices, context)?;
+    }
+    subjects.iter().for_each(|subject| outcome.rows.extend(subject.rows(CASE)));
+    let [plain, others @ ..] = &subjects[..] else { return Ok(()) };
+    for (subject, key) in others.iter().zip(["web", "learned"]) {
+        let metric = "look-ups over those without groups";
+        let speed = ratio_row(CASE, &subject.name, metric, &plain.lookup_ns, &subject.lookup_ns);
+        note_ratio(outcome, &format!("nametrie_{key}_groups_over_none_lookup"), speed);
+        let memory = subject.bytes_per_name() / plain.bytes_per_name();
+        outcome.headline.insert(format!("nametrie_{key}_groups_memory_over_none"), memory);
+    }
+    context.end_step();
+
+    context.begin_step("random octets")?;
+    let random = random_names(size.side_names, context.seed);
+    let codes = codes_per_octet(&MinAscii::plain(), &random);
+    outcome.rows.push(single(CASE, "random octets", "codes per octet of the names", "codes", codes));
+    outcome.headline.insert("minascii_codes_per_random_octet".to_owned(), codes);
+    let subject = fill("random octets", &MinAscii::plain(), &random, context)?;
+    outcome.rows.push(single(CASE, "random octets", "memory per name", "bytes", subject.bytes_per_name()));
+    context.end_step();
+    Ok(())
+}
+
+fn fill(name: &str, coding: &MinAscii, prefixes: &NameArena, context: &Context) -> anyhow::Result<Subject> {
+    let options = NameTrieOptions { coding: coding.clone(), look_ups: NameTrieLookUps::Batched };
+    Subject::fill(name, Box::new(NameTrie::new(prefixes.len(), context.seed, options)?), prefixes, context)
+}
+
+/// Codes, slashes included, for each octet of the components' values and one for each component.
+fn codes_per_octet(coding: &MinAscii, names: &NameArena) -> f64 {
+    let mut coded = CodedNames::default();
+    let codes: usize = names
+        .iter()
+        .map(|name| {
+            coded.clear();
+            let name = coding.encode(name, &mut coded);
+            coded.codes(name).len() + 1
+        })
+        .sum();
+    // The octets of the URI, its slashes included: a TLV has one octet more than a value and its slash.
+    let uri_octets: usize = names.iter().map(|name| name.len() - components(name)).sum();
+    codes as f64 / uri_octets.max(1) as f64
+}
+
+fn components(name: &[u8]) -> usize {
+    let (mut components, mut at) = (0, 0);
+    while let Some(octets) = crate::name_arena::component_octets(&name[at..]) {
+        at += octets;
+        components += 1;
+    }
+    components
+}
+
+/// Names of two generic components of random octets.
+fn random_names(names: usize, seed: u64) -> NameArena {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut arena = NameArena::default();
+    for _ in 0..names {
+        let mut name = Vec::new();
+        for _ in 0..2 {
+            name.extend([8, RANDOM_COMPONENT_OCTETS as u8]);
+            name.extend((0..RANDOM_COMPONENT_OCTETS).map(|_| rng.u8(..)));
+        }
+        arena.push(&name);
+    }
+    arena
+}

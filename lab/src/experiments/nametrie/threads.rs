@@ -1,0 +1,80 @@
+//! Fig. 12: look-ups per second by several threads in one NameTrie.
+//!
+//! A table is not changed while it is looked at, so threads share nothing that is written. (The
+//! paper's threads insert as well, in different sub-tries; our tables have one writer.)
+
+use std::sync::Barrier;
+
+use namewire_tables::fib::designs::PrefixTable;
+use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
+
+use super::{Population, Size, fill};
+use crate::design_measurement::{SLICE_NAMES, Subject, look_up_in_turn};
+use crate::experiment::{Context, Outcome, Samples};
+use crate::name_arena::NameArena;
+
+/// Steps of the progress bar.
+pub(super) const STEPS: usize = 1;
+const CASE: &str = "threads";
+/// As in the paper.
+const THREADS_MAX: usize = 8;
+
+pub(super) fn run(
+    context: &Context,
+    size: &Size,
+    population: &Population,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    context.begin_step("threads")?;
+    let mut subject = fill(FibDesign::NameTrie, &FibDesignOptions::default(), &population.prefixes, context)?;
+    // Every answer is checked here, before any time is taken.
+    look_up_in_turn(&mut [&mut subject], &population.queries, 0, population.queries.slices(), context)?;
+    let names = super::workload::names(&population.prefixes, context.seed);
+    let threads_max = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(THREADS_MAX));
+    let mut speeds = vec![Samples::default(); threads_max];
+    for _ in 0..size.repetitions {
+        for (place, speed) in speeds.iter_mut().enumerate() {
+            context.check_interrupt()?;
+            let took_ns = look_up_by(place + 1, &subject, &names, size.slices, context);
+            let looked_up = ((place + 1) * size.slices * SLICE_NAMES) as f64;
+            speed.add_resolved(context.clock.resolve(took_ns).map(|ns| looked_up * 1e3 / ns as f64));
+        }
+    }
+    for (place, speed) in speeds.iter().enumerate() {
+        let metric = format!("look-ups by {} threads", place + 1);
+        outcome.rows.push(speed.row(CASE, &subject.name, &metric, "million per s", None));
+    }
+    if let [first, .., last] = &speeds[..]
+        && let Some((first, last)) = first.median().zip(last.median())
+    {
+        outcome.headline.insert(format!("nametrie_{threads_max}_threads_over_1_lookup"), last / first);
+    }
+    context.end_step();
+    Ok(())
+}
+
+/// Nanoseconds until every thread has looked `slices` slices up, each others.
+fn look_up_by(threads: usize, subject: &Subject, names: &NameArena, slices: usize, context: &Context) -> u64 {
+    let (ready, done) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
+    let table: &dyn PrefixTable = &*subject.table;
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (ready, done) = (&ready, &done);
+            scope.spawn(move || {
+                ready.wait();
+                let mut found = [None; 64];
+                for number in 0..slices * SLICE_NAMES / found.len() {
+                    let first = (thread * slices * SLICE_NAMES + number * found.len()) % names.len();
+                    let batch: [&[u8]; 64] = std::array::from_fn(|place| names.get((first + place) % names.len()));
+                    table.longest_prefix_match_batch(&batch, &mut found);
+                    std::hint::black_box(&found);
+                }
+                done.wait();
+            });
+        }
+        ready.wait();
+        let started_ns = context.clock.now_ns();
+        done.wait();
+        context.clock.now_ns() - started_ns
+    })
+}

@@ -1,0 +1,71 @@
+//! Names to look up: those inserted, in random order, whole, in part, or longer.
+//!
+//! Source: NameTrie18 §V-B.2: names are chosen at random among those inserted, and the whole name, a
+//! part of it, or an extended version is looked up; here each of the three in a third of the
+//! look-ups. A part has at least one component less where there are two; a longer name
+//! has up to three components more.
+
+use crate::design_measurement::SLICE_NAMES;
+use crate::name_arena::{NameArena, component_octets};
+
+/// Names at most: 256 slices.
+const NAMES_MAX: usize = 256 * SLICE_NAMES;
+
+/// Names to look up among these prefixes; whole slices of them.
+pub(super) fn names(prefixes: &NameArena, seed: u64) -> NameArena {
+    let mut rng = fastrand::Rng::with_seed(seed ^ 0x6c6f_6f6b);
+    let wanted = prefixes.len().clamp(SLICE_NAMES, NAMES_MAX) / SLICE_NAMES * SLICE_NAMES;
+    let (mut names, mut longer) = (NameArena::default(), Vec::new());
+    for _ in 0..wanted {
+        let name = prefixes.get(rng.usize(..prefixes.len()));
+        match rng.u32(..3) {
+            0 => names.push(name),
+            1 => {
+                let ends = component_ends(name);
+                let components = ends.len().saturating_sub(1).max(1);
+                names.push(&name[..ends.get(rng.usize(..components)).copied().unwrap_or(0)]);
+            }
+            _ => {
+                longer.clear();
+                longer.extend_from_slice(name);
+                for _ in 0..=rng.usize(..3) {
+                    let octets = rng.usize(1..9);
+                    longer.extend([8, octets as u8]);
+                    longer.extend((0..octets).map(|_| rng.u8(b'a'..=b'z')));
+                }
+                names.push(&longer);
+            }
+        }
+    }
+    names
+}
+
+/// Where the components of a valid name end.
+fn component_ends(name: &[u8]) -> Vec<usize> {
+    let (mut ends, mut at) = (Vec::new(), 0);
+    while let Some(octets) = component_octets(&name[at..]) {
+        at += octets;
+        ends.push(at);
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_third_each_is_whole_a_part_and_longer() {
+        let prefixes: NameArena = [&b"\x08\x01a\x08\x01b\x08\x01c"[..], b"\x08\x01a\x08\x01d"].into_iter().collect();
+        let names = names(&prefixes, 1);
+        assert_eq!(names.len(), SLICE_NAMES);
+        let count = |is_it: &dyn Fn(&[u8], &[u8]) -> bool| {
+            names.iter().filter(|name| prefixes.iter().any(|prefix| is_it(name, prefix))).count()
+        };
+        let whole = count(&|name, prefix| name == prefix);
+        let part = count(&|name, prefix| name.len() < prefix.len() && prefix.starts_with(name));
+        let longer = count(&|name, prefix| name.len() > prefix.len() && name.starts_with(prefix));
+        assert_eq!(whole + part + longer, names.len());
+        assert!([whole, part, longer].iter().all(|&names| names > SLICE_NAMES / 4), "{whole} {part} {longer}");
+    }
+}
