@@ -4,6 +4,7 @@ mod distributed_fib;
 mod dram_model;
 mod fib_all;
 mod fib_binary;
+mod fib_forwarding;
 mod fib_pages;
 mod fib_updates;
 mod hash_flood;
@@ -24,6 +25,7 @@ pub const TABLE: &[Experiment] = &[
     packet_costs::EXPERIMENT,
     ring_crossing::EXPERIMENT,
     fib_all::EXPERIMENT,
+    fib_forwarding::EXPERIMENT,
     fib_updates::EXPERIMENT,
     fib_pages::EXPERIMENT,
     level_pulling::EXPERIMENT,

@@ -144,6 +144,11 @@ impl Forwarder {
         self.traffic.packet_octets()
     }
 
+    /// Lets every Interest have so many octets.
+    pub(in crate::experiments) fn pad_interests(&mut self, octets: usize) {
+        self.traffic.pad_interests(octets);
+    }
+
     pub(in crate::experiments) fn set_schedule(&mut self, schedule: Schedule) {
         self.engine.set_schedule(schedule);
     }

@@ -163,7 +163,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
 }
 
 /// Thread counts: those asked for, if several are, else doubled up to the processors there are.
-fn thread_counts(context: &Context) -> Vec<usize> {
+pub(super) fn thread_counts(context: &Context) -> Vec<usize> {
     if context.workers.len() > 1 {
         return context.workers.clone();
     }
@@ -231,7 +231,7 @@ fn one_thread(forwarder: &mut Forwarder, fib: &Fib, size: &Size, table: &mut Tab
 
 /// Cycles per packet of the median batch: one that the machine interrupted, for another
 /// process or a page, moves it no more than any other.
-fn per_packet(batches: &[u64]) -> f64 {
+pub(super) fn per_packet(batches: &[u64]) -> f64 {
     let cycles: Vec<f64> = batches.iter().map(|&cycles| cycles as f64).collect();
     Summary::of(&cycles).map_or(f64::NAN, |summary| summary.median / BATCH_PACKETS as f64)
 }
@@ -244,7 +244,8 @@ fn several_threads(forwarders: &mut [Forwarder], fib: &Fib, schedule: Schedule) 
     Ok(Summary::of(&passes).map_or(f64::NAN, |summary| summary.median))
 }
 
-fn one_pass(forwarders: &mut [Forwarder], fib: &Fib, schedule: Schedule) -> anyhow::Result<f64> {
+/// Millions of packets per second of one pass.
+pub(super) fn one_pass(forwarders: &mut [Forwarder], fib: &Fib, schedule: Schedule) -> anyhow::Result<f64> {
     let barrier = Barrier::new(forwarders.len());
     let runs = at_once(forwarders, |forwarder, _| {
         forwarder.prepare(forwarder.batches_at_once(), Finding::Name);
@@ -284,7 +285,7 @@ fn at_once<T: Send>(
     })
 }
 
-const CYCLES: &str = "TSC cycles per packet";
+pub(super) const CYCLES: &str = "TSC cycles per packet";
 const EXCHANGE: &str = "Interest and Data";
 const RING_CROSSING: &str = "ring crossing";
 

@@ -5,7 +5,7 @@ use crate::synthetic_names::SyntheticNames;
 use namewire_engine::dispatch::Round;
 use namewire_engine::{FaceId, Frame};
 use namewire_packet::lp::LpHeaders;
-use namewire_packet::{DataBuilder, Interest, InterestBuilder, Name, Nonce};
+use namewire_packet::{DataBuilder, Interest, InterestBuilder, Name, Nonce, tlv};
 
 /// Octets of a Data's Content (Takemasa19 §3.2.2).
 pub(in crate::experiments) const PAYLOAD_OCTETS: usize = 128;
@@ -80,6 +80,29 @@ impl Traffic {
             interest,
             data,
         }
+    }
+
+    /// Lets every Interest have `octets` octets: an element that nobody knows, and that may be ignored
+    /// (NDN packet format 0.3, §1.3), fills it up.
+    ///
+    /// # Panics
+    /// If it has more already.
+    pub(in crate::experiments) fn pad_interests(&mut self, octets: usize) {
+        const FILLER: u32 = 240;
+        let value = tlv::read_element(&self.interest).expect("an Interest").value.to_vec();
+        let padded = |filler_octets: usize| {
+            let mut wire = Vec::new();
+            tlv::write_nested(&mut wire, tlv::types::INTEREST, |out| {
+                out.extend_from_slice(&value);
+                tlv::write_tlv(out, FILLER, &vec![0; filler_octets]);
+            });
+            wire
+        };
+        self.interest = (0..octets).map(padded).find(|wire| wire.len() == octets).expect("a smaller Interest");
+        let parsed = Interest::parse(&self.interest).ok().and_then(|interest| interest.nonce_offset());
+        self.nonce_start = parsed.expect("the Interest has a nonce");
+        let name_start = self.interest.windows(self.name.len()).position(|octets| octets == self.name);
+        self.interest_name_start = name_start.expect("the name is inside");
     }
 
     /// Octets of an Interest and of a Data.

@@ -1,0 +1,245 @@
+//! How many packets of 256 octets does a forwarder pass with each FIB design?
+//!
+//! Source: Yuan15 §3.4.4 (Table 3.2): a forwarding engine on DPDK that did nothing but longest prefix
+//! match, with rules of up to seven components, four workers and two I/O threads on 10 Gb/s links; CityA and
+//! SipE, with no hash bucket, the first or all of them prefetched. Here the whole engine forwards, in memory:
+//! every Interest goes into the PIT, through a strategy and on, every Data finds it, is
+//! stored and goes back. Both have 257 octets and count as 256. Designs take turns with the default, pass by pass.
+//!
+//! Gb/s are those of Ethernet, 20 octets of preamble and gap with each packet, as in the table
+//! (4.4 Mpps there are 9.7 Gb/s).
+//!
+//! What the numbers do not say: there is no network card and no socket (`router-sockets`), the machine is another,
+//! the tables are smaller than the paper's billion of rules, and a look-up is a part of the work only.
+
+use super::prefetch::forwarder::{Finding, Forwarder, PRODUCER, Setup};
+use super::prefetch::traffic::Traffic;
+use super::prefetch::{CYCLES, Table, one_pass, per_packet, thread_counts};
+use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::fib_measurement::{FibLookup, FibLookups};
+use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
+use anyhow::{Context as _, ensure};
+use namewire_engine::Schedule;
+use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions, FibPrefetch};
+use namewire_tables::fib::designs::hash_tables::{PrefixHash, StringMatching};
+use namewire_tables::{Fib, FibConfig, HashKey, NextHop};
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fib-forwarding",
+    source: "Yuan15 Table 3.2",
+    question: "How many packets of 256 octets does a forwarder pass with each FIB design?",
+    needs: "quick: 2 min, 2 GiB; full: 30 min, 16 GiB (13.5 million prefixes)",
+    takes_names: false,
+    takes_trace: false,
+    run,
+};
+
+/// Octets of every packet: the least from the paper's 256 on, which no Interest and no Data can have (beyond 254
+/// octets the outer TLV-LENGTH takes three).
+const PACKET_OCTETS: usize = 257;
+/// Octets that count.
+const PAPER_PACKET_OCTETS: usize = 256;
+/// Preamble and gap between frames.
+const ETHERNET_OCTETS: usize = 20;
+
+struct Size {
+    prefixes: u64,
+    outstanding: u64,
+    store_bytes: u64,
+    repetitions: usize,
+    /// Slices of names whose answers are checked.
+    checked_slices: usize,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => {
+            Size { prefixes: 3_000, outstanding: 1 << 11, store_bytes: 1 << 20, repetitions: 1, checked_slices: 1 }
+        }
+        Scale::Quick => Size {
+            prefixes: 1_000_000,
+            outstanding: 1 << 15,
+            store_bytes: 64 << 20,
+            repetitions: 7,
+            checked_slices: 50,
+        },
+        Scale::Full => Size {
+            prefixes: PAPER_PREFIXES,
+            outstanding: 1 << 20,
+            store_bytes: 512 << 20,
+            repetitions: 15,
+            checked_slices: 500,
+        },
+    }
+}
+
+/// One line of the comparison.
+struct Subject {
+    name: &'static str,
+    design: FibDesign,
+    options: FibDesignOptions,
+}
+
+const DEFAULT: &str = "one-bucket (default)";
+const INTEREST: &str = "Interest, 1 worker";
+const OVER_DEFAULT: &str = "cycles over the default's";
+
+/// The cells of Table 3.2, and other designs as they are fastest.
+fn subjects() -> Vec<Subject> {
+    let binary = |name, hash, matching, prefetch| {
+        let (hash, matching, prefetch) = (Some(hash), Some(matching), Some(prefetch));
+        let options = FibDesignOptions { hash, matching, prefetch, ..FibDesignOptions::default() };
+        Subject { name, design: FibDesign::Binary, options }
+    };
+    let fastest = |design: FibDesign| Subject { name: design.name(), design, options: FibDesignOptions::default() };
+    let (city_a, sip_e) = ((PrefixHash::City, StringMatching::Always), (PrefixHash::Sip, StringMatching::AtEnd));
+    vec![
+        binary("CityA, prefetch none", city_a.0, city_a.1, FibPrefetch::None),
+        binary("CityA, prefetch first", city_a.0, city_a.1, FibPrefetch::First),
+        binary("CityA, prefetch all", city_a.0, city_a.1, FibPrefetch::All),
+        binary("SipE, prefetch none", sip_e.0, sip_e.1, FibPrefetch::None),
+        binary("SipE, prefetch first", sip_e.0, sip_e.1, FibPrefetch::First),
+        binary("SipE, prefetch all", sip_e.0, sip_e.1, FibPrefetch::All),
+        fastest(FibDesign::Binary),
+        fastest(FibDesign::LongestFirst),
+        fastest(FibDesign::NameTrie),
+        fastest(FibDesign::Npt),
+        fastest(FibDesign::Fpt),
+        fastest(FibDesign::Fht),
+        fastest(FibDesign::Compact),
+    ]
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let (size, subjects, threads) = (size(context.scale), subjects(), thread_counts(context));
+    context.plan_steps(1 + subjects.len());
+    context.begin_step("outstanding Interests, full store")?;
+    let names = SyntheticNames::new(context.seed, size.prefixes);
+    let key = HashKey::from_seed(context.seed);
+    let default = Subject { name: DEFAULT, design: FibDesign::default(), options: FibDesignOptions::default() };
+    let default_fib = populate(context, &default, names, key)?;
+    check_answers(context, &default_fib, names, &size)?;
+    let mut forwarders = make_forwarders(&size, names, key, threads.iter().copied().max().unwrap_or(1))?;
+    for forwarder in &mut forwarders {
+        forwarder.fill(&default_fib, &|| Ok(crate::interrupt::check()?))?;
+    }
+    context.end_step();
+    let mut table = Table::default();
+    for subject in &subjects {
+        context.begin_step(subject.name)?;
+        let fib = populate(context, subject, names, key)?;
+        check_answers(context, &fib, names, &size)?;
+        for _ in 0..size.repetitions {
+            let [by_default, cycles] = [&default_fib, &fib].map(|fib| interest_cycles(&mut forwarders[0], fib));
+            let (by_default, cycles) = (by_default?, cycles?);
+            table.add(INTEREST, DEFAULT, "cycles", CYCLES, by_default);
+            table.add(INTEREST, subject.name, "cycles", CYCLES, cycles);
+            table.add(INTEREST, subject.name, OVER_DEFAULT, "ratio", cycles / by_default);
+            for &count in &threads {
+                let case = format!("{count} worker{}", if count == 1 { "" } else { "s" });
+                let forwarders = &mut forwarders[..count];
+                let by_default = one_pass(forwarders, &default_fib, Schedule::default())?;
+                let mpps = one_pass(forwarders, &fib, Schedule::default())?;
+                for (name, mpps) in [(DEFAULT, by_default), (subject.name, mpps)] {
+                    table.add(&case, name, "throughput", "Mpps", mpps);
+                    table.add(&case, name, "throughput on Ethernet", "Gb/s", gbps(mpps));
+                }
+                table.add(&case, subject.name, "throughput over the default's", "ratio", mpps / by_default);
+                context.check_interrupt()?;
+            }
+        }
+        context.end_step();
+    }
+    forwarders.iter().try_for_each(Forwarder::check)?;
+    Ok(outcome(&table, &threads, &size))
+}
+
+/// Of the median batch, which others on this machine move no more than any other.
+fn interest_cycles(forwarder: &mut Forwarder, fib: &Fib) -> anyhow::Result<f64> {
+    let batches = forwarder.batches_at_once();
+    let taken = forwarder.exchange(fib, Schedule::default(), batches, Finding::Name)?;
+    Ok(per_packet(&taken.interests))
+}
+
+fn gbps(mpps: f64) -> f64 {
+    mpps * ((PAPER_PACKET_OCTETS + ETHERNET_OCTETS) * 8) as f64 / 1e3
+}
+
+/// Every prefix leads to the producer, by four next-hop sets.
+fn populate(context: &Context, subject: &Subject, names: SyntheticNames, key: HashKey) -> anyhow::Result<Fib> {
+    let config = FibConfig::new(names.prefixes() as usize);
+    let mut fib = Fib::with_design(subject.design, &subject.options, config, key)?;
+    let mut prefix = Vec::new();
+    for number in 0..names.prefixes() {
+        names.write_prefix(number, &mut prefix);
+        fib.insert(&prefix, &[NextHop { face: PRODUCER.0, cost: number % 4 }], 0, false)
+            .with_context(|| format!("{}: prefix {number}", subject.name))?;
+        if number % 65_536 == 0 {
+            context.check_interrupt()?;
+        }
+    }
+    ensure!(fib.len() as u64 == names.prefixes(), "{}: two prefixes are the same", subject.name);
+    Ok(fib)
+}
+
+/// All prefixes lead to one face: that it is the right prefix is seen here.
+fn check_answers(context: &Context, fib: &Fib, names: SyntheticNames, size: &Size) -> anyhow::Result<()> {
+    let mut lookups = FibLookups::new(names, 1 << 44);
+    (0..size.checked_slices).try_for_each(|_| lookups.slice(fib.view(), FibLookup::Batch, &context.clock).map(drop))
+}
+
+/// Forwarders whose Interests and Data all have [`PACKET_OCTETS`].
+fn make_forwarders(size: &Size, names: SyntheticNames, key: HashKey, count: usize) -> anyhow::Result<Vec<Forwarder>> {
+    let setup = |payload_octets, thread: usize| Setup {
+        names,
+        payload_octets,
+        outstanding: size.outstanding,
+        store_bytes: size.store_bytes,
+        key,
+        first_name: (thread as u64) << 37,
+    };
+    let is_fitting = |&payload: &usize| Traffic::new(names, payload).packet_octets().1 == PACKET_OCTETS;
+    let payload_octets = (0..PACKET_OCTETS).find(is_fitting).context("no payload makes such Data")?;
+    (0..count)
+        .map(|thread| {
+            let mut forwarder = Forwarder::new(setup(payload_octets, thread))?;
+            forwarder.pad_interests(PACKET_OCTETS);
+            let octets = forwarder.packet_octets();
+            ensure!(octets == (PACKET_OCTETS, PACKET_OCTETS), "packets of {octets:?} octets");
+            Ok(forwarder)
+        })
+        .collect()
+}
+
+fn outcome(table: &Table, threads: &[usize], size: &Size) -> Outcome {
+    let rows = table.rows();
+    let most = threads.iter().copied().max().unwrap_or(1);
+    let median = |workers: usize, subject: &str, metric: &str| {
+        let case = format!("{workers} worker{}", if workers == 1 { "" } else { "s" });
+        let row = rows.iter().find(|row| row.case == case && row.subject == subject && row.metric == metric)?;
+        Some(row.value.as_ref()?.median)
+    };
+    // Each was taken in turn with the default.
+    let cycles_over_default = |subject: &str| {
+        let row = rows.iter().find(|row| {
+            (row.case.as_str(), row.subject.as_str(), row.metric.as_str()) == (INTEREST, subject, OVER_DEFAULT)
+        })?;
+        Some(row.value.as_ref()?.median)
+    };
+    let ratio = |over: &str, under: &str| Some(cycles_over_default(under)? / cycles_over_default(over)?);
+    let headline = [
+        ("forwarding_default_mpps", median(1, DEFAULT, "throughput")),
+        ("forwarding_default_gbps_all_workers", median(most, DEFAULT, "throughput on Ethernet")),
+        ("forwarding_city_a_all_over_none", ratio("CityA, prefetch all", "CityA, prefetch none")),
+        ("forwarding_sip_e_all_over_none", ratio("SipE, prefetch all", "SipE, prefetch none")),
+        ("forwarding_default_over_sip_e_all", cycles_over_default("SipE, prefetch all")),
+        ("forwarding_default_over_name_trie", cycles_over_default("name-trie")),
+    ];
+    let notes = vec![
+        format!("{} prefixes of 2 to 6 components, names of 7 that never repeat", size.prefixes),
+        "a packet is an Interest or a Data; half of them are looked up in the FIB".to_owned(),
+    ];
+    let headline = headline.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+    Outcome { rows, headline, notes }
+}
