@@ -282,6 +282,7 @@ pub struct Fib {
     capacity_entries: usize,
 }
 
+#[allow(clippy::large_enum_variant, reason = "a router has one")]
 enum Table {
     House(House),
     Design(MirroredDesign),

@@ -40,12 +40,15 @@ pub enum SplitTable {
     Patricia(Box<ForwardingTable<PatriciaTable>>),
 }
 
+/// The instructions of an update, in order.
+pub type InstructionsOf<C> = Vec<Instruction<InstructionOf<C>>>;
+
 /// What an update of the routes means for tables.
 pub enum SplitInstructions {
     /// For fingerprint hash tables.
-    Fht(Vec<Instruction<InstructionOf<FhtController>>>),
+    Fht(InstructionsOf<FhtController>),
     /// For Patricia tries.
-    Patricia(Vec<Instruction<InstructionOf<PatriciaController>>>),
+    Patricia(InstructionsOf<PatriciaController>),
 }
 
 impl Split {
@@ -95,7 +98,7 @@ impl SplitController {
             controller: &mut RouteController<C>,
             prefix: &[u8],
             number: u32,
-        ) -> Result<(Option<u32>, Vec<Instruction<InstructionOf<C>>>), FibRefusal> {
+        ) -> Result<(Option<u32>, InstructionsOf<C>), FibRefusal> {
             let mut instructions = Vec::new();
             let before = controller.insert(prefix, number, &mut instructions)?;
             Ok((before, instructions))
