@@ -41,7 +41,7 @@ struct Column {
 
 /// Names at the paper's load of 93 %.
 const fn names_of(slots: u64) -> u64 {
-    slots * 1_000_000_000 >> 30
+    (slots * 1_000_000_000) >> 30
 }
 
 /// Table 4.5 for a billion names or a power of two fewer.
