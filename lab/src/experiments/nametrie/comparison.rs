@@ -3,6 +3,13 @@
 //! All tables are there at the same time and take turns. Insertion is timed while a table is
 //! filled, removal in the full table, names in random order. The ratios of the paper are
 //! between designs that look one name up after the other; *batch* is ours.
+//!
+//! HT here is leaner than the paper's: hashes of all prefixes in one pass, entries of 40 octets, no
+//! more lengths asked for than there are. It has 183 bytes per name where Table III has 262 (NFD's
+//! own class has more), and answered four times as fast as Table IV says for one of 8 threads,
+//! NameTrie about as fast as there. So NameTrie does not come out ahead of it in look-ups, only in
+//! memory: its path is 2 d dependent accesses for d pieces, HT's at most 3 for each length
+//! from the longest down, and real names have two to five.
 
 use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};

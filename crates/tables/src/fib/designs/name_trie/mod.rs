@@ -40,7 +40,10 @@
 //! Prefetching: [`NameTrieLookUps`].
 //!
 //! Cost of a look-up: 2 d accesses for d pieces on the way (the paper's O(2 d)): an edge and a
-//! piece each, and the edge to the number. Bytes per prefix: see `lab` experiment `nametrie`.
+//! piece each, and the edge to the number. Bytes per prefix: 61 (two edges of 18, a share of the
+//! counts of edges, the piece). Measured with 900,000 domains and URLs, domain first, medians of
+//! batches of 64, machine busy, in turn with HT (`name_tree_hash_table`: naive 1,149 ns, batched 492):
+//! naive 2,357 ns, batched 688; insertion 2,120, removal 2,684.
 //! Limits: as for all designs; 16 GiB of pieces. Who may write: the owner, while nobody reads.
 
 mod edge_hash_table;
