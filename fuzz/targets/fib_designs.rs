@@ -15,9 +15,9 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary},
     fuzz_target,
 };
-use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignError, FibDesignOptions, FibPrefetch};
+use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignError, FibDesignOptions};
 use namewire_tables::fib::designs::hash_tables::{MarkerMaintenance, PrefixHash, StringMatching};
-use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, FibPrefetch, PrefixMatch, PrefixTable};
 use namewire_tables::fib::{FibConfig, FibRefusal, MAX_PREFIX_OCTETS};
 use namewire_tables::{HashKey, MAX_NAME_COMPONENTS};
 

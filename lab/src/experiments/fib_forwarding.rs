@@ -20,7 +20,8 @@ use crate::fib_measurement::{FibLookup, FibLookups};
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 use anyhow::{Context as _, ensure};
 use namewire_engine::Schedule;
-use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions, FibPrefetch};
+use namewire_tables::fib::designs::FibPrefetch;
+use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::fib::designs::hash_tables::{PrefixHash, StringMatching};
 use namewire_tables::{Fib, FibConfig, HashKey, NextHop};
 

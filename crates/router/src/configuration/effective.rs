@@ -199,7 +199,7 @@ fn compare(path: &str, old: Option<&toml::Value>, new: Option<&toml::Value>, key
 #[cfg(test)]
 mod tests {
     use super::{super::from_toml, *};
-    use namewire_tables::fib::designs::catalogue::{FibDesign, FibPrefetch};
+    use namewire_tables::fib::designs::{FibPrefetch, catalogue::FibDesign};
 
     /// The defaults of a file are those of the library, said once each.
     #[test]

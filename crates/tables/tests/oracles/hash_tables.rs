@@ -4,9 +4,9 @@
 use crate::adversarial_names::{component, value};
 use crate::fib_designs::{equals_the_model, survives_churn};
 use namewire_tables::fib::designs::hash_tables::{
-    HashSearch, HashTableOptions, HashTables, MarkerMaintenance, Prefetch, PrefixHashes, StringMatching,
+    HashSearch, HashTableOptions, HashTables, MarkerMaintenance, PrefixHashes, StringMatching,
 };
-use namewire_tables::fib::designs::{PrefixMatch, PrefixTable};
+use namewire_tables::fib::designs::{FibPrefetch, PrefixMatch, PrefixTable};
 
 const MATCHINGS: [StringMatching; 2] = [StringMatching::Always, StringMatching::AtEnd];
 
@@ -51,7 +51,7 @@ fn linear_searches() {
 fn every_prefetch_and_matching() {
     for search in [HashSearch::Binary, HashSearch::ShortestFirst, two_stage(2)] {
         for (prefetch, matching) in
-            [Prefetch::None, Prefetch::First, Prefetch::All].into_iter().zip(MATCHINGS.into_iter().cycle())
+            [FibPrefetch::None, FibPrefetch::First, FibPrefetch::All].into_iter().zip(MATCHINGS.into_iter().cycle())
         {
             let [city, sip] = with(search);
             equals_the_model(make(HashTableOptions { prefetch, matching, ..city }));

@@ -4,8 +4,9 @@
 use crate::adversarial_names::component;
 use crate::fib_designs::{equals_the_model, survives_churn};
 use namewire_tables::HashKey;
+use namewire_tables::fib::designs::FibPrefetch;
 use namewire_tables::fib::designs::PrefixTable;
-use namewire_tables::fib::designs::hash_tables::{HashSearch, HashTableOptions, HashTables, Prefetch};
+use namewire_tables::fib::designs::hash_tables::{HashSearch, HashTableOptions, HashTables};
 use namewire_tables::fib::designs::level_pulling::{LevelPulling, LevelPullingOptions};
 
 fn makers() -> impl Iterator<Item = impl Fn(usize, u64) -> Box<dyn PrefixTable>> {
@@ -21,7 +22,7 @@ fn makers() -> impl Iterator<Item = impl Fn(usize, u64) -> Box<dyn PrefixTable>>
     options.flat_map(move |options| searches.map(|search| (options, search))).enumerate().map(
         |(number, (options, (search, threshold_children, pull_root)))| {
             move |capacity, seed| -> Box<dyn PrefixTable> {
-                let prefetch = Prefetch::ALL[number % Prefetch::ALL.len()];
+                let prefetch = FibPrefetch::ALL[number % FibPrefetch::ALL.len()];
                 let options = HashTableOptions { search, prefetch, ..options };
                 let below = HashTables::new(capacity, [seed, 1], options).expect("memory");
                 let options = LevelPullingOptions { threshold_children, pull_root };

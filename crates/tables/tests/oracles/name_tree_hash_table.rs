@@ -1,11 +1,12 @@
 //! NFD's name tree, as the paper compares with it, in the harness of the papers' designs.
 
 use crate::fib_designs::{equals_the_model, survives_churn};
+use namewire_tables::fib::designs::BatchPrefetch;
 use namewire_tables::fib::designs::PrefixTable;
-use namewire_tables::fib::designs::name_tree_hash_table::{NameTreeHashTable, NameTreeLookUps};
+use namewire_tables::fib::designs::name_tree_hash_table::NameTreeHashTable;
 
 fn makers() -> impl Iterator<Item = impl Fn(usize, u64) -> Box<dyn PrefixTable>> {
-    NameTreeLookUps::ALL.into_iter().map(|look_ups| {
+    BatchPrefetch::ALL.into_iter().map(|look_ups| {
         move |capacity, _| -> Box<dyn PrefixTable> {
             Box::new(NameTreeHashTable::new(capacity, look_ups).expect("address space"))
         }
@@ -25,7 +26,7 @@ fn the_name_tree_survives_churn() {
 /// Every prefix of a prefix has an entry as long as something is below it.
 #[test]
 fn entries_between_come_and_go() {
-    let mut tree = NameTreeHashTable::new(10, NameTreeLookUps::Naive).expect("address space");
+    let mut tree = NameTreeHashTable::new(10, BatchPrefetch::None).expect("address space");
     let name = |components: &[u8]| components.iter().flat_map(|&octet| [8, 1, octet]).collect::<Vec<u8>>();
     for (prefix, entries) in [(&b"abcd"[..], 5), (b"abxy", 7), (b"ab", 7), (b"", 7)] {
         tree.insert(&name(prefix), 1).expect("room");

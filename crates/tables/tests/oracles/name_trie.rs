@@ -1,14 +1,15 @@
 //! NameTrie, each way to look up and to code, in the harness of the papers' designs.
 
 use crate::fib_designs::{equals_the_model, survives_churn};
+use namewire_tables::fib::designs::BatchPrefetch;
 use namewire_tables::fib::designs::PrefixTable;
 use namewire_tables::fib::designs::min_ascii::{FrequentGroups, MinAscii};
-use namewire_tables::fib::designs::name_trie::{NameTrie, NameTrieLookUps, NameTrieOptions};
+use namewire_tables::fib::designs::name_trie::{NameTrie, NameTrieOptions};
 
 fn makers() -> impl Iterator<Item = impl Fn(usize, u64) -> Box<dyn PrefixTable>> {
     let codings =
         [MinAscii::plain(), MinAscii::with_groups(&FrequentGroups::new([&b"ab"[..], b"site", b"te", b"..."]))];
-    NameTrieLookUps::ALL.into_iter().zip(codings).map(|(look_ups, coding)| {
+    BatchPrefetch::ALL.into_iter().zip(codings).map(|(look_ups, coding)| {
         move |capacity, seed| -> Box<dyn PrefixTable> {
             let options = NameTrieOptions { coding: coding.clone(), look_ups };
             Box::new(NameTrie::new(capacity, seed, options).expect("address space"))

@@ -1,27 +1,27 @@
 //! The tries that NameTrie18 compares with.
 
 use crate::fib_designs::{equals_the_model, survives_churn};
-use namewire_tables::fib::designs::{PrefixTable, TriePrefetch, bit_trie, character_trie, component_trie, nce, npt};
+use namewire_tables::fib::designs::{BatchPrefetch, PrefixTable, bit_trie, character_trie, component_trie, nce, npt};
 
 macro_rules! equals_and_survives {
     ($name:ident, $design:ty) => {
         mod $name {
             use super::*;
 
-            fn make(prefetch: TriePrefetch) -> impl Fn(usize, u64) -> Box<dyn PrefixTable> {
+            fn make(prefetch: BatchPrefetch) -> impl Fn(usize, u64) -> Box<dyn PrefixTable> {
                 move |capacity, _| Box::new(<$design>::new(capacity, prefetch).expect("memory for a small trie"))
             }
 
             #[test]
             fn equals_the_list() {
-                for prefetch in TriePrefetch::ALL {
+                for prefetch in BatchPrefetch::ALL {
                     equals_the_model(make(prefetch));
                 }
             }
 
             #[test]
             fn survives_coming_and_going() {
-                survives_churn(make(TriePrefetch::default()));
+                survives_churn(make(BatchPrefetch::default()));
             }
         }
     };

@@ -18,9 +18,9 @@ mod worst_case;
 use std::collections::BTreeMap;
 
 use namewire_tables::fib::designs::hash_tables::{
-    HashSearch, HashTableOptions, HashTables, MarkerMaintenance, Prefetch, PrefixHash, PrefixHashes, StringMatching,
+    HashSearch, HashTableOptions, HashTables, MarkerMaintenance, PrefixHash, PrefixHashes, StringMatching,
 };
-use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixTable as _};
+use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, FibPrefetch, PrefixTable as _};
 
 use crate::clock::BelowResolution;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
@@ -89,23 +89,23 @@ fn size(scale: Scale) -> Size {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LookUp {
-    Prefetch(Prefetch),
+    FibPrefetch(FibPrefetch),
     /// Hashes computed before the time begins; nothing is prefetched.
     Precomputed,
 }
 
 impl LookUp {
     const ALL: [Self; 5] = [
-        Self::Prefetch(Prefetch::None),
-        Self::Prefetch(Prefetch::First),
-        Self::Prefetch(Prefetch::All),
-        Self::Prefetch(Prefetch::Batched),
+        Self::FibPrefetch(FibPrefetch::None),
+        Self::FibPrefetch(FibPrefetch::First),
+        Self::FibPrefetch(FibPrefetch::All),
+        Self::FibPrefetch(FibPrefetch::Batch),
         Self::Precomputed,
     ];
 
     const fn name(self) -> &'static str {
         match self {
-            Self::Prefetch(prefetch) => prefetch.name(),
+            Self::FibPrefetch(prefetch) => prefetch.name(),
             Self::Precomputed => "precomputed",
         }
     }
@@ -180,7 +180,7 @@ fn subjects(case: &Case, worst_case: WorstCase, context: &Context) -> anyhow::Re
                 StringMatching::Always => StringMatching::AtEnd,
                 StringMatching::AtEnd => StringMatching::Always,
             };
-            let all = own.into_iter().chain([(other, LookUp::Prefetch(Prefetch::All))]);
+            let all = own.into_iter().chain([(other, LookUp::FibPrefetch(FibPrefetch::All))]);
             let variants =
                 all.map(|(matching, look_up)| Variant { matching, look_up, nanoseconds: Samples::default() }).collect();
             subjects.push(Subject { search, hash: options.hash, table, variants });
@@ -229,14 +229,14 @@ impl Lookups {
         self.next += SLICE_NAMES as u64;
         let table = &mut subject.table;
         let took_ns = match look_up {
-            LookUp::Prefetch(prefetch) => {
+            LookUp::FibPrefetch(prefetch) => {
                 table.set_look_up(prefetch, matching);
                 let started_ns = context.clock.now_ns();
                 self.names.look_up(table);
                 context.clock.now_ns() - started_ns
             }
             LookUp::Precomputed => {
-                table.set_look_up(Prefetch::None, matching);
+                table.set_look_up(FibPrefetch::None, matching);
                 for (batch, hashes) in self.hashes.iter_mut().enumerate() {
                     table.hash_names(&self.names.batch(batch), hashes);
                 }
@@ -287,7 +287,7 @@ fn headline(subjects: &[Subject], headline: &mut BTreeMap<String, f64>) {
             headline.insert(key.to_owned(), over / under);
         }
     };
-    let [none, first, all, batched] = Prefetch::ALL.map(LookUp::Prefetch);
+    let [none, first, all, batched] = FibPrefetch::ALL.map(LookUp::FibPrefetch);
     let precomputed = LookUp::Precomputed;
     for (suffix, subject) in [("", "CityA"), ("_sip_end", "SipE")] {
         let binary = |look_up| rate(&format!("{subject} binary"), look_up);

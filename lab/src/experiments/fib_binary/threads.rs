@@ -2,7 +2,8 @@
 
 use std::sync::Barrier;
 
-use namewire_tables::fib::designs::hash_tables::{HashSearch, HashTables, Prefetch, StringMatching};
+use namewire_tables::fib::designs::FibPrefetch;
+use namewire_tables::fib::designs::hash_tables::{HashSearch, HashTables, StringMatching};
 
 use super::Subject;
 use super::slice::{SLICE_NAMES, Slice};
@@ -24,7 +25,7 @@ pub(super) fn measure(
 ) -> anyhow::Result<()> {
     for subject in subjects.iter_mut().filter(|subject| subject.search == HashSearch::Binary) {
         let matching = subject.variants[0].matching;
-        subject.table.set_look_up(Prefetch::All, matching);
+        subject.table.set_look_up(FibPrefetch::All, matching);
         let mut alone = None;
         for &threads in &context.workers {
             context.check_interrupt()?;

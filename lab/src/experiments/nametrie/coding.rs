@@ -4,8 +4,9 @@
 //! without groups (the paper's), with a list of groups that URLs are full of, and with groups learned
 //! from the first names.
 
+use namewire_tables::fib::designs::BatchPrefetch;
 use namewire_tables::fib::designs::min_ascii::{CodedNames, FrequentGroups, MinAscii};
-use namewire_tables::fib::designs::name_trie::{NameTrie, NameTrieLookUps, NameTrieOptions};
+use namewire_tables::fib::designs::name_trie::{NameTrie, NameTrieOptions};
 
 use super::{Population, Size, note_ratio, ratio_row, single};
 use crate::design_measurement::{Subject, look_up_in_turn};
@@ -66,7 +67,7 @@ pub(super) fn run(
 }
 
 fn fill(name: &str, coding: &MinAscii, prefixes: &NameArena, context: &Context) -> anyhow::Result<Subject> {
-    let options = NameTrieOptions { coding: coding.clone(), look_ups: NameTrieLookUps::Batched };
+    let options = NameTrieOptions { coding: coding.clone(), look_ups: BatchPrefetch::Batch };
     Subject::fill(name, Box::new(NameTrie::new(prefixes.len(), context.seed, options)?), prefixes, context)
 }
 

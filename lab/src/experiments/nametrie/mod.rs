@@ -22,7 +22,8 @@ mod threads;
 mod workload;
 
 use anyhow::ensure;
-use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions, FibPrefetch};
+use namewire_tables::fib::designs::FibPrefetch;
+use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};
 
 use crate::design_measurement::{Queries, Subject};

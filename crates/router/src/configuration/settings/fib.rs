@@ -1,7 +1,8 @@
 //! `[fib]`: the design that holds the FIB, and its options.
 
 use namewire_tables::fib::designs::{
-    catalogue::{FibDesign, FibDesignOptions, FibPrefetch},
+    FibPrefetch,
+    catalogue::{FibDesign, FibDesignOptions},
     hash_tables::{MarkerMaintenance, PrefixHash, StringMatching},
     string_differentiation::DefaultRoute,
 };

@@ -22,7 +22,8 @@
 //! component can be carried; two sequences of components of which one begins with the other in bits
 //! do so in components.
 
-use super::trie_walk::{TriePrefetch, Walkable, walk_batch};
+use super::BatchPrefetch;
+use super::trie_walk::{Walkable, walk_batch};
 use super::word_heap::{NONE, WordHeap};
 use super::{PrefixMatch, PrefixTable};
 use crate::fib::{FibRefusal, MAX_PREFIX_OCTETS};
@@ -37,7 +38,7 @@ pub struct BitTrie {
     to_root: u32,
     entries: usize,
     capacity_entries: usize,
-    prefetch: TriePrefetch,
+    prefetch: BatchPrefetch,
 }
 
 /// Words of a node before its label.
@@ -55,7 +56,7 @@ impl BitTrie {
     ///
     /// # Errors
     /// If the kernel maps no memory.
-    pub fn new(capacity_entries: usize, prefetch: TriePrefetch) -> io::Result<Self> {
+    pub fn new(capacity_entries: usize, prefetch: BatchPrefetch) -> io::Result<Self> {
         let mut heap = WordHeap::new()?;
         let to_root = heap.allocate(1);
         let mut trie = Self { heap, to_root, entries: 0, capacity_entries, prefetch };
@@ -328,7 +329,7 @@ mod tests {
     /// `c` (0110 0011) from `a` at its seventh, `l` (0110 1100) from `i` (0110 1001) at its sixth.
     #[test]
     fn names_part_at_the_first_bit_that_differs() {
-        let mut trie = BitTrie::new(10, TriePrefetch::Batch).unwrap();
+        let mut trie = BitTrie::new(10, BatchPrefetch::Batch).unwrap();
         for (number, name) in ["/ndn/ucla", "/ndn/uciX", "/ndn/uaXY"].into_iter().enumerate() {
             trie.insert(&example(name), number as u32).unwrap();
         }

@@ -4,23 +4,20 @@
 //! that is made without options has those under which it is fastest; the papers' own ways are
 //! options ([`FibDesignOptions`]).
 
-use super::PrefixTable;
 use super::bit_trie::BitTrie;
 use super::character_trie::CharacterTrie;
 use super::component_trie::ComponentTrie;
-use super::hash_tables::{
-    HashSearch, HashTableOptions, HashTables, MarkerMaintenance, Prefetch, PrefixHash, StringMatching,
-};
+use super::hash_tables::{HashSearch, HashTableOptions, HashTables, MarkerMaintenance, PrefixHash, StringMatching};
 use super::house::HouseTable;
 use super::level_pulling::{LevelPulling, LevelPullingOptions};
 use super::min_ascii::MinAscii;
-use super::name_tree_hash_table::{NameTreeHashTable, NameTreeLookUps};
-use super::name_trie::{NameTrie, NameTrieLookUps, NameTrieOptions};
+use super::name_tree_hash_table::NameTreeHashTable;
+use super::name_trie::{NameTrie, NameTrieOptions};
 use super::nce::NameComponentEncoding;
 use super::npt::NamePrefixTrie;
 use super::string_differentiation::split::Split;
 use super::string_differentiation::{DefaultRoute, FhtOptions, PatriciaOptions, SlotFormat, StringDifferentiation};
-use super::trie_walk::TriePrefetch;
+use super::{BatchPrefetch, FibPrefetch, PrefixTable};
 use crate::fib::{FibConfig, FibSearch, NameStorage};
 use crate::name_hash::{HashKey, hash_name};
 use std::io;
@@ -67,19 +64,6 @@ pub enum FibDesign {
     Fpt,
     /// Yuan15 §4.3.4: the fingerprint hash table. Lossy.
     Fht,
-}
-
-/// How a design fetches ahead. Each has some of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FibPrefetch {
-    /// Nothing.
-    None,
-    /// The first bucket that a search visits (Yuan15 §3.4.1).
-    First,
-    /// Every bucket that a search may visit (Yuan15 §3.4.1).
-    All,
-    /// For all names of a batch before the first is looked at, or with all searches under way.
-    Batch,
 }
 
 /// What a design is made with; what is not said is what makes it fastest.
@@ -225,18 +209,12 @@ impl FibDesign {
                 self.hash_tables(search, options, capacity, seed)?
             }
             Self::NameTrie => {
-                let look_ups = match self.trie_prefetch(options)? {
-                    TriePrefetch::None => NameTrieLookUps::Naive,
-                    TriePrefetch::Batch => NameTrieLookUps::Batched,
-                };
+                let look_ups = self.trie_prefetch(options)?;
                 let coding = MinAscii::default();
                 Box::new(NameTrie::new(capacity, seed, NameTrieOptions { coding, look_ups })?)
             }
             Self::NameTree => {
-                let look_ups = match self.trie_prefetch(options)? {
-                    TriePrefetch::None => NameTreeLookUps::Naive,
-                    TriePrefetch::Batch => NameTreeLookUps::Batched,
-                };
+                let look_ups = self.trie_prefetch(options)?;
                 Box::new(NameTreeHashTable::new(capacity, look_ups)?)
             }
             Self::ComponentTrie => Box::new(ComponentTrie::new(capacity, self.trie_prefetch(options)?)?),
@@ -305,12 +283,7 @@ impl FibDesign {
         capacity: usize,
         seed: u64,
     ) -> Result<Box<dyn PrefixTable>, FibDesignError> {
-        let prefetch = match options.prefetch.unwrap_or(FibPrefetch::Batch) {
-            FibPrefetch::None => Prefetch::None,
-            FibPrefetch::First => Prefetch::First,
-            FibPrefetch::All => Prefetch::All,
-            FibPrefetch::Batch => Prefetch::Batched,
-        };
+        let prefetch = options.prefetch.unwrap_or(FibPrefetch::Batch);
         let default = HashTableOptions::SIP_E;
         let level_pulling = options.level_pulling;
         let options = HashTableOptions {
@@ -350,7 +323,7 @@ impl FibDesign {
         options: &FibDesignOptions,
         size: &FibConfig,
     ) -> Result<PatriciaOptions, FibDesignError> {
-        let is_batched = self.trie_prefetch(options)? == TriePrefetch::Batch;
+        let is_batched = self.trie_prefetch(options)? == BatchPrefetch::Batch;
         Ok(PatriciaOptions { is_batched, pages: size.pages, ..trie })
     }
 
@@ -387,10 +360,10 @@ impl FibDesign {
         Ok(())
     }
 
-    fn trie_prefetch(self, options: &FibDesignOptions) -> Result<TriePrefetch, FibDesignError> {
+    fn trie_prefetch(self, options: &FibDesignOptions) -> Result<BatchPrefetch, FibDesignError> {
         Ok(match self.only_prefetch(options, &[FibPrefetch::Batch, FibPrefetch::None])? {
-            FibPrefetch::None => TriePrefetch::None,
-            _ => TriePrefetch::Batch,
+            FibPrefetch::None => BatchPrefetch::None,
+            _ => BatchPrefetch::Batch,
         })
     }
 
@@ -408,21 +381,6 @@ impl FibDesign {
     }
 }
 
-impl FibPrefetch {
-    /// Every choice.
-    pub const ALL: [Self; 4] = [Self::None, Self::First, Self::All, Self::Batch];
-
-    /// The name in configuration and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::First => "first",
-            Self::All => "all",
-            Self::Batch => "batch",
-        }
-    }
-}
-
 /// No design, or no value of an option, has that name; the names there are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected one of {}", .0.join(", "))]
@@ -434,14 +392,6 @@ impl FromStr for FibDesign {
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         // As the paper writes it.
         let name = if name == "nametrie" { "name-trie" } else { name };
-        by_name(name, &Self::ALL, Self::name)
-    }
-}
-
-impl FromStr for FibPrefetch {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
         by_name(name, &Self::ALL, Self::name)
     }
 }

@@ -35,13 +35,13 @@ impl Granularity for OctetRuns {
 mod tests {
     use super::*;
     use crate::fib::designs::radix_trie::tests::{example, labels};
-    use crate::fib::designs::{PrefixTable, TriePrefetch};
+    use crate::fib::designs::{BatchPrefetch, PrefixTable};
 
     /// NameTrie18 Fig. 3(a), with components of one length so that the octets are those of the paper:
     /// `ucla` is parted at `uc`, then at `u`.
     #[test]
     fn a_node_is_parted_where_names_part() {
-        let mut trie = CharacterTrie::new(10, TriePrefetch::Batch).unwrap();
+        let mut trie = CharacterTrie::new(10, BatchPrefetch::Batch).unwrap();
         trie.insert(&example("/ndn/ucla"), 0).unwrap();
         assert_eq!(labels(&trie), ["0:", "1:/ndn/ucla=0"]);
         trie.insert(&example("/ndn/uciX"), 1).unwrap();

@@ -32,12 +32,12 @@ impl Granularity for ComponentRuns {
 mod tests {
     use super::*;
     use crate::fib::designs::radix_trie::tests::{example, labels};
-    use crate::fib::designs::{PrefixTable, TriePrefetch};
+    use crate::fib::designs::{BatchPrefetch, PrefixTable};
 
     /// NameTrie18 Fig. 3: one character in the last component differs, and it is stored again.
     #[test]
     fn only_whole_components_are_shared() {
-        let mut trie = ComponentTrie::new(10, TriePrefetch::Batch).unwrap();
+        let mut trie = ComponentTrie::new(10, BatchPrefetch::Batch).unwrap();
         for (number, name) in ["/ndn/ucla", "/ndn/ucla/cs", "/ndn/uci", "/ndn/ua/cs"].into_iter().enumerate() {
             trie.insert(&example(name), number as u32).unwrap();
         }

@@ -25,12 +25,13 @@ pub mod name_tree_hash_table;
 pub mod name_trie;
 pub mod nce;
 pub mod npt;
+mod prefetching;
 mod radix_trie;
 pub mod string_differentiation;
 mod trie_walk;
 mod word_heap;
 
-pub use trie_walk::TriePrefetch;
+pub use prefetching::{BatchPrefetch, FibPrefetch};
 
 use super::FibRefusal;
 

@@ -21,7 +21,7 @@
 //! several hundred (names parsed, children as a vector, room for PIT entries): memory is what
 //! the paper's C program may have needed, not NFD's. NFD ends at 32 components, we at the
 //! limits of all designs. Batches can be looked up with buckets, entries and names fetched ahead
-//! ([`NameTreeLookUps`]); NFD does not.
+//! ([`BatchPrefetch`]); NFD does not.
 //!
 //! Who can choose names can make chains long: equal components cancel out in the hash, which has
 //! no key. Answers stay right.
@@ -31,7 +31,7 @@
 //! name + 8 rounded up to 16; entries per prefix 1 and those between. Limits: 2³² − 1 entries, 32 GiB
 //! of names. Who may write: the owner, while nobody reads.
 
-use super::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+use super::{BatchPrefetch, DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
 use crate::arena::Arena;
 use crate::city_hash::city_hash_64;
 use crate::fib::{FibRefusal, MAX_PREFIX_OCTETS};
@@ -49,30 +49,6 @@ const NONE: u32 = 0;
 const LEAST_BUCKETS: usize = 1024;
 /// Octets of names that the arena begins with.
 const FIRST_NAME_OCTETS: u64 = 1 << 16;
-
-/// The order of accesses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum NameTreeLookUps {
-    /// Name after name, nothing fetched ahead: NFD's.
-    #[default]
-    Naive,
-    /// For all names of a batch first the buckets of all prefixes, then the entries there, then
-    /// their names.
-    Batched,
-}
-
-impl NameTreeLookUps {
-    /// Every choice.
-    pub const ALL: [Self; 2] = [Self::Naive, Self::Batched];
-
-    /// The name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Naive => "naive",
-            Self::Batched => "batched",
-        }
-    }
-}
 
 #[derive(Clone, Copy, bytemuck::Zeroable)]
 #[repr(C)]
@@ -93,7 +69,7 @@ const _: () = assert!(size_of::<Entry>() == 40 && std::mem::offset_of!(Entry, ha
 
 /// HT.
 pub struct NameTreeHashTable {
-    look_ups: NameTreeLookUps,
+    look_ups: BatchPrefetch,
     buckets: PageArray<u32>,
     entries: PageArray<Entry>,
     /// Places of `entries` that were ever used.
@@ -117,7 +93,7 @@ impl NameTreeHashTable {
     ///
     /// # Errors
     /// If the kernel does not map its arrays.
-    pub fn new(capacity_entries: usize, look_ups: NameTreeLookUps) -> io::Result<Self> {
+    pub fn new(capacity_entries: usize, look_ups: BatchPrefetch) -> io::Result<Self> {
         Ok(Self {
             look_ups,
             buckets: PageArray::zeroed(LEAST_BUCKETS, PageSize::Transparent)?,
@@ -141,7 +117,7 @@ impl NameTreeHashTable {
     }
 
     /// Changes how names are looked up from now on.
-    pub fn set_look_ups(&mut self, look_ups: NameTreeLookUps) {
+    pub fn set_look_ups(&mut self, look_ups: BatchPrefetch) {
         self.look_ups = look_ups;
     }
 
@@ -376,7 +352,7 @@ impl PrefixTable for NameTreeHashTable {
         assert!(names.len() <= DESIGN_BATCH_NAMES && names.len() <= out.len());
         PREFIXES.with_borrow_mut(|prefixes| {
             prefixes.clear();
-            if self.look_ups == NameTreeLookUps::Naive {
+            if self.look_ups == BatchPrefetch::None {
                 for (name, out) in names.iter().zip(out) {
                     prefixes.clear();
                     prefixes.compute(name, self.depth);

@@ -15,7 +15,7 @@
 //! log2(children) pointers and siblings. Deviation: the paper's subject is how nodes are spread
 //! over the memories of parallel hardware, so that several look-ups go on at the same time
 //! (PNL); there is one memory here, and several look-ups go on at the same time in a batch
-//! ([`super::TriePrefetch`]). How it keeps children is not known here; a list
+//! ([`super::BatchPrefetch`]). How it keeps children is not known here; a list
 //! that is searched from its beginning would take a million steps below `/com`.
 
 use super::component_trie::ComponentRuns;
@@ -40,11 +40,11 @@ impl Granularity for SingleComponents {
 mod tests {
     use super::*;
     use crate::fib::designs::radix_trie::tests::{example, labels};
-    use crate::fib::designs::{PrefixTable, TriePrefetch};
+    use crate::fib::designs::{BatchPrefetch, PrefixTable};
 
     #[test]
     fn every_component_has_a_node() {
-        let mut trie = NamePrefixTrie::new(10, TriePrefetch::Batch).unwrap();
+        let mut trie = NamePrefixTrie::new(10, BatchPrefetch::Batch).unwrap();
         for (number, name) in ["/com/google/maps", "/com/yahoo/maps/uk", "/com/google"].into_iter().enumerate() {
             trie.insert(&example(name), number as u32).unwrap();
         }

@@ -21,7 +21,8 @@
 mod children;
 mod walk;
 
-use super::trie_walk::{TriePrefetch, walk_batch};
+use super::BatchPrefetch;
+use super::trie_walk::walk_batch;
 use super::word_heap::{NONE, WordHeap};
 use super::{PrefixMatch, PrefixTable};
 use crate::fib::{FibRefusal, MAX_PREFIX_OCTETS};
@@ -49,7 +50,7 @@ pub struct RadixTrie<G> {
     to_root: u32,
     entries: usize,
     capacity_entries: usize,
-    prefetch: TriePrefetch,
+    prefetch: BatchPrefetch,
     goes_by: PhantomData<G>,
 }
 
@@ -67,7 +68,7 @@ impl<G: Granularity> RadixTrie<G> {
     ///
     /// # Errors
     /// If the kernel maps no memory.
-    pub fn new(capacity_entries: usize, prefetch: TriePrefetch) -> io::Result<Self> {
+    pub fn new(capacity_entries: usize, prefetch: BatchPrefetch) -> io::Result<Self> {
         let mut heap = WordHeap::new()?;
         let to_root = heap.allocate(1);
         let mut trie = Self { heap, to_root, entries: 0, capacity_entries, prefetch, goes_by: PhantomData };

@@ -2,37 +2,14 @@
 //!
 //! Source: NameTrie18 §I for the trouble (each level of a trie is a memory access that waits for
 //! the one before); Yuan15 §3.5.2 and Takemasa19 §4.3 for the remedy in hash tables. The tries'
-//! papers look one name up after the other; that is [`TriePrefetch::None`].
+//! papers look one name up after the other; that is [`BatchPrefetch::None`].
 //!
 //! A walk is a small state machine. Each turn reads what the turn before began to fetch, decides
 //! where to go, begins to fetch that, and gives way to the next walk. With 64 walks under way a
 //! line has the time of 63 turns to arrive. A walk that is at its end leaves the round.
 
-use super::{DESIGN_BATCH_NAMES, PrefixMatch};
+use super::{BatchPrefetch, DESIGN_BATCH_NAMES, PrefixMatch};
 use arrayvec::ArrayVec;
-
-/// How a trie design looks a batch of names up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum TriePrefetch {
-    /// One name after the other, nothing fetched ahead: what the papers do.
-    None,
-    /// All names of a batch at once, each one access at a time, fetched a round ahead.
-    #[default]
-    Batch,
-}
-
-impl TriePrefetch {
-    /// Every choice.
-    pub const ALL: [Self; 2] = [Self::None, Self::Batch];
-
-    /// The name in configuration and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Batch => "batch",
-        }
-    }
-}
 
 /// A structure that can be walked in steps.
 pub(super) trait Walkable {
@@ -51,20 +28,20 @@ pub(super) trait Walkable {
 /// Looks every name up; see [`super::PrefixTable::longest_prefix_match_batch`].
 pub(super) fn walk_batch<T: Walkable>(
     trie: &T,
-    prefetch: TriePrefetch,
+    prefetch: BatchPrefetch,
     names: &[&[u8]],
     out: &mut [Option<PrefixMatch>],
 ) {
     assert!(names.len() <= DESIGN_BATCH_NAMES && out.len() >= names.len(), "one place for each of at most 64 names");
     match prefetch {
-        TriePrefetch::None => {
+        BatchPrefetch::None => {
             for (name, out) in names.iter().zip(out) {
                 let mut walk = trie.begin(name);
                 while trie.step::<false>(&mut walk) {}
                 *out = T::longest(&walk);
             }
         }
-        TriePrefetch::Batch => {
+        BatchPrefetch::Batch => {
             let mut walks: ArrayVec<_, DESIGN_BATCH_NAMES> = names.iter().map(|name| trie.begin(name)).collect();
             let mut under_way: ArrayVec<u8, DESIGN_BATCH_NAMES> = (0..names.len() as u8).collect();
             while !under_way.is_empty() {

@@ -3,7 +3,7 @@
 //! Source: Yuan15 chapter 3. | paper | here |: binary search of hash tables (§3.3.1), longest and
 //! shortest first (§3.4.2), two stages (So et al. 2013, §3.2.1) | [`HashSearch`]; "always" and
 //! "only at the end" (§3.3.2) | [`StringMatching`]; CityHash, SipHash | [`PrefixHash`]; prefetch none,
-//! first, all (§3.4.1) | [`Prefetch`]; CityA, SipE | [`HashTableOptions::CITY_A`], [`HashTableOptions::SIP_E`];
+//! first, all (§3.4.1) | [`FibPrefetch`]; CityA, SipE | [`HashTableOptions::CITY_A`], [`HashTableOptions::SIP_E`];
 //! FIB updates (§3.3.1) | [`MarkerMaintenance`]; k | [`HashTableOptions::longest_components`].
 //!
 //! ```text
@@ -38,7 +38,7 @@ pub use prefix_hashes::{PrefixHash, PrefixHashes};
 pub use search_order::HashSearch;
 
 use super::level_pulling::SearchFromLength;
-use super::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+use super::{DESIGN_BATCH_NAMES, FibPrefetch, PrefixMatch, PrefixTable};
 use crate::fib::FibRefusal;
 use crate::name_hash::MAX_NAME_COMPONENTS;
 use fingerprint_table::FingerprintTable;
@@ -59,41 +59,12 @@ pub enum StringMatching {
     AtEnd,
 }
 
-/// Which lines are fetched before a search needs them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Prefetch {
-    /// None.
-    None,
-    /// The bucket that a search looks at first, as soon as its hash is known.
-    First,
-    /// The bucket of every length, as soon as its hash is known.
-    All,
-    /// Ours: all names of the batch are hashed and their first buckets fetched before the first
-    /// is searched for; then they take steps in turn, each fetching what the next one reads.
-    Batched,
-}
-
 impl StringMatching {
     /// The name in records and configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Always => "always",
             Self::AtEnd => "at-end",
-        }
-    }
-}
-
-impl Prefetch {
-    /// Every choice.
-    pub const ALL: [Self; 4] = [Self::None, Self::First, Self::All, Self::Batched];
-
-    /// The name in records and configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::First => "first",
-            Self::All => "all",
-            Self::Batched => "batched",
         }
     }
 }
@@ -118,7 +89,7 @@ pub struct HashTableOptions {
     /// When names are compared.
     pub matching: StringMatching,
     /// What is fetched early.
-    pub prefetch: Prefetch,
+    pub prefetch: FibPrefetch,
     /// How markers are kept right.
     pub maintenance: MarkerMaintenance,
     /// k: no prefix has more components; 1 to [`MAX_NAME_COMPONENTS`].
@@ -131,7 +102,7 @@ impl HashTableOptions {
         search: HashSearch::Binary,
         hash: PrefixHash::City,
         matching: StringMatching::Always,
-        prefetch: Prefetch::Batched,
+        prefetch: FibPrefetch::Batch,
         maintenance: MarkerMaintenance::Partitions,
         longest_components: MAX_NAME_COMPONENTS,
     };
@@ -207,7 +178,7 @@ impl HashTables {
     }
 
     /// Chooses other prefetching, or matching: that is a matter of the search alone.
-    pub fn set_look_up(&mut self, prefetch: Prefetch, matching: StringMatching) {
+    pub fn set_look_up(&mut self, prefetch: FibPrefetch, matching: StringMatching) {
         (self.options.prefetch, self.options.matching) = (prefetch, matching);
     }
 
@@ -256,9 +227,9 @@ impl HashTables {
         assert!(names.len() <= DESIGN_BATCH_NAMES && out.len() >= names.len());
         HASHES.with_borrow_mut(|hashes| {
             hashes.clear();
-            if self.options.prefetch == Prefetch::Batched {
+            if self.options.prefetch == FibPrefetch::Batch {
                 for (number, name) in names.iter().enumerate() {
-                    self.hash(name, hashes, Prefetch::Batched, known(number));
+                    self.hash(name, hashes, FibPrefetch::Batch, known(number));
                 }
                 return self.search_in_turn(names, hashes, known, out);
             }
@@ -272,14 +243,14 @@ impl HashTables {
 
     /// Hashes one name's prefixes and fetches buckets as soon as their hashes are known.
     #[inline(always)]
-    fn hash(&self, name: &[u8], hashes: &mut PrefixHashes, prefetch: Prefetch, known: usize) {
+    fn hash(&self, name: &[u8], hashes: &mut PrefixHashes, prefetch: FibPrefetch, known: usize) {
         let longest = self.longest_in_use;
         match prefetch {
-            Prefetch::None => hashes.add(&self.hasher, name, longest, |_, _, _| ()),
-            Prefetch::All => {
+            FibPrefetch::None => hashes.add(&self.hasher, name, longest, |_, _, _| ()),
+            FibPrefetch::All => {
                 hashes.add(&self.hasher, name, longest, |_, length, hash| self.tables[length].prefetch(hash))
             }
-            Prefetch::First | Prefetch::Batched => {
+            FibPrefetch::First | FibPrefetch::Batch => {
                 let (mut first, mut of_components) = (0, 0);
                 hashes.add(&self.hasher, name, longest, |components, length, hash| {
                     if of_components != components {
@@ -338,7 +309,7 @@ impl SearchFromLength for HashTables {
 
     fn hash_lookups_from(&self, name: &[u8], least_components: u16) -> usize {
         let mut hashes = PrefixHashes::default();
-        self.hash(name, &mut hashes, Prefetch::None, 0);
+        self.hash(name, &mut hashes, FibPrefetch::None, 0);
         self.count_look_ups(name, hashes.of(0), usize::from(least_components).saturating_sub(1))
     }
 }

@@ -12,32 +12,9 @@ use super::super::PrefixMatch;
 use super::super::min_ascii::{BRANCHING_POINT, CodedName, CodedNames, END_OF_NAME, FORWARDING_POINT, SLASH};
 use super::edge_hash_table::{EdgeKey, LineRef, Probe, TO_FIB_ENTRY};
 use super::name_nodes::is_branching;
-use super::{BEHIND_SLASH, NameTrie, ROOT, ends_component};
+use super::{BEHIND_SLASH, BatchPrefetch, NameTrie, ROOT, ends_component};
 use arrayvec::ArrayVec;
 use std::cell::RefCell;
-
-/// The order of accesses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum NameTrieLookUps {
-    /// Name after name, nothing fetched ahead: the paper's.
-    Naive,
-    /// All names of a batch in turns, the next access of each fetched ahead. The default.
-    #[default]
-    Batched,
-}
-
-impl NameTrieLookUps {
-    /// Every choice.
-    pub const ALL: [Self; 2] = [Self::Naive, Self::Batched];
-
-    /// The name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Naive => "naive",
-            Self::Batched => "batched",
-        }
-    }
-}
 
 /// The longest forwarding point so far, and how many codes of the name are before it.
 #[derive(Clone, Copy)]
@@ -90,8 +67,8 @@ impl NameTrie {
         CODED.with_borrow_mut(|coded| {
             coded.clear();
             match self.look_ups {
-                NameTrieLookUps::Naive => self.one_by_one(names, coded, out),
-                NameTrieLookUps::Batched => self.in_turns(names, coded, out),
+                BatchPrefetch::None => self.one_by_one(names, coded, out),
+                BatchPrefetch::Batch => self.in_turns(names, coded, out),
             }
         });
     }

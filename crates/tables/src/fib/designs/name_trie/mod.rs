@@ -37,7 +37,7 @@
 //! to FIB entries. The paper's threads look up side by side as ours do; its one table for several
 //! writers is not here: one owner writes.
 //!
-//! Prefetching: [`NameTrieLookUps`].
+//! Prefetching: [`BatchPrefetch`].
 //!
 //! Cost of a look-up: 2 d accesses for d pieces on the way (the paper's O(2 d)): an edge and a
 //! piece each, and the edge to the number. Bytes per prefix: 61 (two edges of 18, a share of the
@@ -51,10 +51,8 @@ mod look_up;
 mod name_nodes;
 mod removal;
 
-pub use look_up::NameTrieLookUps;
-
 use super::min_ascii::{BRANCHING_POINT, CodedName, CodedNames, EOP, FORWARDING_POINT, MinAscii};
-use super::{PrefixMatch, PrefixTable};
+use super::{BatchPrefetch, PrefixMatch, PrefixTable};
 use crate::fib::FibRefusal;
 use edge_hash_table::{EdgeHashTable, EdgeKey, SIBLINGS, TO_FIB_ENTRY};
 use look_up::agreement;
@@ -72,13 +70,13 @@ pub struct NameTrieOptions {
     /// How names are coded.
     pub coding: MinAscii,
     /// How names are looked up.
-    pub look_ups: NameTrieLookUps,
+    pub look_ups: BatchPrefetch,
 }
 
 /// NameTrie.
 pub struct NameTrie {
     coding: MinAscii,
-    look_ups: NameTrieLookUps,
+    look_ups: BatchPrefetch,
     nodes: NameNodes,
     edges: EdgeHashTable,
     len: usize,
@@ -144,7 +142,7 @@ impl NameTrie {
     }
 
     /// Changes how names are looked up from now on.
-    pub fn set_look_ups(&mut self, look_ups: NameTrieLookUps) {
+    pub fn set_look_ups(&mut self, look_ups: BatchPrefetch) {
         self.look_ups = look_ups;
     }
 

@@ -40,7 +40,8 @@ mod enpt;
 mod transition_arrays;
 mod walk;
 
-use super::trie_walk::{TriePrefetch, walk_batch};
+use super::BatchPrefetch;
+use super::trie_walk::walk_batch;
 use super::{PrefixMatch, PrefixTable};
 use crate::fib::{FibRefusal, MAX_PREFIX_OCTETS};
 use crate::name_hash::{MAX_NAME_COMPONENTS, components_of};
@@ -56,7 +57,7 @@ pub struct NameComponentEncoding {
     management: Management,
     entries: usize,
     capacity_entries: usize,
-    prefetch: TriePrefetch,
+    prefetch: BatchPrefetch,
 }
 
 impl NameComponentEncoding {
@@ -64,7 +65,7 @@ impl NameComponentEncoding {
     ///
     /// # Errors
     /// If the kernel maps no memory.
-    pub fn new(capacity_entries: usize, prefetch: TriePrefetch) -> io::Result<Self> {
+    pub fn new(capacity_entries: usize, prefetch: BatchPrefetch) -> io::Result<Self> {
         Ok(Self {
             cct: ComponentCharacterTrie::new()?,
             enpt: EncodedNamePrefixTrie::new()?,
@@ -175,7 +176,7 @@ mod tests {
     }
 
     fn with(names: &[&str]) -> NameComponentEncoding {
-        let mut nce = NameComponentEncoding::new(10, TriePrefetch::Batch).unwrap();
+        let mut nce = NameComponentEncoding::new(10, BatchPrefetch::Batch).unwrap();
         for (number, name) in names.iter().enumerate() {
             nce.insert(&example(name), number as u32).unwrap();
         }
