@@ -23,9 +23,13 @@ use std::collections::VecDeque;
 /// Operations that readers do not see yet, or that one copy lacks.
 pub(super) const MAX_UNPUBLISHED: usize = 1024;
 
-/// How often a change lets others run before it is refused because of readers. A batch takes less.
+/// How often a change lets others run before it is refused because of readers. A batch takes less than
+/// the first of them; a reader that the kernel took off its processor, less than all, some 50 ms.
 #[cfg(not(loom))]
-const WAIT_PAUSES: usize = 2000;
+const WAIT_PAUSES: usize = YIELDS + 400;
+/// Pauses that only yield; later ones sleep.
+#[cfg(not(loom))]
+const YIELDS: usize = 400;
 #[cfg(loom)]
 const WAIT_PAUSES: usize = 1;
 
@@ -141,7 +145,7 @@ impl<T: Mirror> Mirrored<T> {
         let pauses = if self.waited_in_vain { 0 } else { pauses };
         let is_free = (0..=pauses).any(|paused| {
             if paused > 0 {
-                pause();
+                pause(paused);
             }
             self.copies.standby_mut().is_some()
         });
@@ -150,10 +154,17 @@ impl<T: Mirror> Mirrored<T> {
     }
 }
 
-fn pause() {
-    #[cfg(not(loom))]
-    std::thread::yield_now();
-    #[cfg(loom)]
+#[cfg(not(loom))]
+fn pause(paused: usize) {
+    if paused <= YIELDS {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+}
+
+#[cfg(loom)]
+fn pause(_: usize) {
     loom::thread::yield_now();
 }
 
