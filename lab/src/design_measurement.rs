@@ -230,6 +230,8 @@ impl Slice {
 
     fn look_up(&mut self, table: &dyn PrefixTable, clock: &Clock) -> u64 {
         let mut batch = [&[][..]; DESIGN_BATCH_NAMES];
+        // Or the answers of the table before would do for one that writes none.
+        self.found.fill(None);
         let started_ns = clock.now_ns();
         for (number, found) in self.found.chunks_mut(DESIGN_BATCH_NAMES).enumerate() {
             for (place, name) in batch.iter_mut().enumerate() {
@@ -275,28 +277,42 @@ mod tests {
     use namewire_tables::fib::designs::house::HouseTable;
     use namewire_tables::{FibConfig, HashKey};
 
-    /// A house table that is wrong about one prefix.
-    struct Wrong(HouseTable);
+    /// A table that is wrong about one prefix, or writes no answer at all.
+    struct Wrong {
+        table: HouseTable,
+        writes_nothing: bool,
+    }
 
     impl PrefixTable for Wrong {
         fn insert(&mut self, prefix: &[u8], number: u32) -> Result<Option<u32>, FibRefusal> {
-            self.0.insert(prefix, number)
+            self.table.insert(prefix, number)
         }
         fn remove(&mut self, prefix: &[u8]) -> Option<u32> {
-            self.0.remove(prefix)
+            self.table.remove(prefix)
         }
         fn longest_prefix_match_batch(&self, names: &[&[u8]], out: &mut [Option<PrefixMatch>]) {
-            self.0.longest_prefix_match_batch(names, out);
+            if self.writes_nothing {
+                return;
+            }
+            self.table.longest_prefix_match_batch(names, out);
             if names.contains(&prefix(77).as_slice()) {
                 out[0] = None;
             }
         }
         fn len(&self) -> usize {
-            self.0.len()
+            self.table.len()
         }
         fn bytes(&self) -> usize {
-            self.0.bytes()
+            self.table.bytes()
         }
+    }
+
+    fn filled(prefixes: &NameArena) -> HouseTable {
+        let mut table = house();
+        for (number, prefix) in prefixes.iter().enumerate() {
+            table.insert(prefix, port(number)).expect("room");
+        }
+        table
     }
 
     fn prefix(number: u32) -> Vec<u8> {
@@ -321,9 +337,12 @@ mod tests {
         look_up_in_turn(&mut [&mut right], &queries, 0, 2, &context).expect("right answers");
         assert!(right.rows("case").iter().any(|row| row.metric == "memory per name" && row.value.is_some()));
         assert!(right.bytes_per_name() > 6.0);
-        let mut wrong = Subject::fill("wrong", Box::new(Wrong(house())), &prefixes, &context).expect("fits");
-        let error = look_up_in_turn(&mut [&mut right, &mut wrong], &queries, 0, 2, &context).expect_err("wrong");
-        assert!(error.to_string().starts_with("wrong found None"), "{error}");
+        let mut wrong = Subject::fill("wrong", Box::new(house()), &prefixes, &context).expect("fits");
+        for writes_nothing in [false, true] {
+            wrong.table = Box::new(Wrong { table: filled(&prefixes), writes_nothing });
+            let error = look_up_in_turn(&mut [&mut right, &mut wrong], &queries, 0, 2, &context).expect_err("wrong");
+            assert!(error.to_string().starts_with("wrong found None"), "{error}");
+        }
         assert!(wrong.update(&prefixes, &[1, 1], &context.clock).is_err());
     }
 }

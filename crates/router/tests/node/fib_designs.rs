@@ -39,7 +39,9 @@ fn every_design_forwards_by_the_longest_prefix_while_routes_come_and_go() {
 #[test]
 fn a_lossy_design_forwards_beside_a_default_route() {
     for design in FibDesign::ALL.into_iter().filter(|design| !design.is_lossless()) {
-        for default_route in [DefaultRoute::Speculative, DefaultRoute::Followed] {
+        // A fingerprint hash table has a default table only for rules of one length, in the lab.
+        let followed = (design != FibDesign::Fht).then_some(DefaultRoute::Followed);
+        for default_route in [DefaultRoute::Speculative].into_iter().chain(followed) {
             println!("{}, {}", design.name(), default_route.name());
             let default_route = Some(default_route);
             forwards(design, &FibDesignOptions { default_route, ..FibDesignOptions::default() });

@@ -126,7 +126,7 @@ pub enum FibRefusal {
     #[error("the FIB has no room for the octets of this entry")]
     OctetsFull,
     /// [`MAX_WAITING`] things that were removed or replaced may still be held by readers.
-    #[error("a reader has kept the FIB for {MAX_WAITING} changes")]
+    #[error("a reader has kept the FIB for too long")]
     ReadersBehind,
     /// The kernel grants no memory for a larger index.
     #[error("the system has no memory for a larger FIB")]

@@ -132,6 +132,9 @@ fn refuses_what_is_too_long(mut table: Box<dyn PrefixTable>) {
     assert_eq!(found[0], Some(PrefixMatch { number: 1, prefix_octets: deepest.len() as u16 }));
     assert_eq!(found[1], Some(PrefixMatch { number: 2, prefix_octets: longest.len() as u16 }));
     assert_eq!(table.len(), 2);
+    // The deepest name has 256 components: as many markers of it as do not fit into an octet.
+    assert_eq!((table.remove(&deepest), table.remove(&longest), table.len()), (Some(1), Some(2), 0));
+    assert_eq!((table.insert(&deepest, 3), table.remove(&deepest)), (Ok(None), Some(3)));
 }
 
 /// Prefix `number` of a population of two to five components, of which many share their beginning.

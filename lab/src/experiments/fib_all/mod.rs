@@ -28,7 +28,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-all",
     source: "ours",
     question: "Which FIB design is the fastest, which is the smallest, and how do they take updates?",
-    needs: "quick: 3 min, 1 GiB; full: 1 h, 8 GiB (13.5 million synthetic prefixes)",
+    needs: "quick: 5 min, 1 GiB; full: 2 h, 10 GiB (13.5 million synthetic prefixes, 10 million updates)",
     takes_names: true,
     takes_trace: false,
     run,
@@ -49,7 +49,7 @@ const fn size(scale: Scale) -> Size {
     match scale {
         Scale::Smoke => Size { real_names: 4_000, synthetic_names: 4_000, repetitions: 3, slices: 3, updates: 2_000 },
         Scale::Quick => {
-            Size { real_names: 1_000_000, synthetic_names: 1_000_000, repetitions: 5, slices: 60, updates: 500_000 }
+            Size { real_names: 1_000_000, synthetic_names: 1_000_000, repetitions: 5, slices: 60, updates: 100_000 }
         }
         Scale::Full => {
             Size { real_names: 4_000_000, synthetic_names: 13_548_815, repetitions: 9, slices: 200, updates: 5_000_000 }
@@ -83,6 +83,12 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         compare(context, &size, &population, &mut outcome, &mut comparisons)?;
     }
     outcome.headline = headline(&comparisons);
+    outcome.notes.push(
+        "`default_over_best_other` is over the lossless designs of the literature, `…_variant_of_ours` over the \
+         house's table under another search or with coded names: where index and entries fit into the last-level \
+         cache, one bucket per length can be as fast or faster than one bucket for all."
+            .to_owned(),
+    );
     Ok(outcome)
 }
 
@@ -156,13 +162,17 @@ fn update(context: &Context, size: &Size, population: &Population, subject: &mut
 const UPDATES_AT_ONCE: usize = 250_000;
 
 fn headline(comparisons: &[Comparison]) -> BTreeMap<String, f64> {
-    let least = |is_lossless: bool| {
-        let others = comparisons.iter().filter(|other| other.design.is_lossless() == is_lossless);
+    let least = |kind: Kind| {
+        let others = comparisons.iter().filter(|other| Kind::of(other.design) == kind);
         others.filter_map(|other| other.default_over).reduce(f64::min)
     };
     let mut headline = BTreeMap::new();
-    headline.extend(least(true).map(|ratio| ("default_over_best_other".to_owned(), ratio)));
-    headline.extend(least(false).map(|ratio| ("default_over_best_lossy".to_owned(), ratio)));
+    let kinds = [
+        ("default_over_best_other", Kind::Lossless),
+        ("default_over_best_lossy", Kind::Lossy),
+        ("default_over_best_variant_of_ours", Kind::Ours),
+    ];
+    headline.extend(kinds.into_iter().filter_map(|(key, kind)| Some((key.to_owned(), least(kind)?))));
     for population in ["real", "synthetic"] {
         let of = |name| {
             let mut all = comparisons.iter().filter(|other| other.population == population);
@@ -176,6 +186,27 @@ fn headline(comparisons: &[Comparison]) -> BTreeMap<String, f64> {
         headline.insert(format!("name_trie_memory_over_compact_{population}"), memory);
     }
     headline
+}
+
+/// Whose design it is, and what it promises.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The house's table under another search, or with its names in code.
+    Ours,
+    /// Of the literature.
+    Lossless,
+    /// Of the literature.
+    Lossy,
+}
+
+impl Kind {
+    fn of(design: FibDesign) -> Self {
+        match (design.search(), design.is_lossless()) {
+            (Some(_), _) => Self::Ours,
+            (None, true) => Self::Lossless,
+            (None, false) => Self::Lossy,
+        }
+    }
 }
 
 /// Median ÷ median.

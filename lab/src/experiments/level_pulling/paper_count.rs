@@ -62,7 +62,7 @@ mod tests {
         assert_eq!((count.without(7, 3), count.with(7, 3, 2)), (3, 2));
         // 4, 6, 7; the suffix 7 is all.
         assert_eq!((count.without(10, 7), count.with(10, 7, 6)), (3, 1));
-        // The suffix is not there: 3 in vain, then 2 and nothing between.
-        assert_eq!((count.without(5, 2), count.with(5, 2, 2)), (3, 3));
+        // The suffix is not there: 3 in vain, then 2, and nothing is between.
+        assert_eq!((count.without(5, 2), count.with(5, 2, 2)), (3, 2));
     }
 }

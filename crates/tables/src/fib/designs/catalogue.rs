@@ -258,6 +258,10 @@ impl FibDesign {
         })
     }
 
+    fn has_default_route(self, options: &FibDesignOptions) -> bool {
+        !self.is_lossless() && (self != Self::Fht || !is_distributed(options))
+    }
+
     fn fht_options(self, options: &FibDesignOptions, size: &FibConfig) -> Result<FhtOptions, FibDesignError> {
         let prefetch = self.only_prefetch(options, &[FibPrefetch::Batch, FibPrefetch::None])?;
         Ok(FhtOptions {
@@ -349,7 +353,12 @@ impl FibDesign {
             (is_yuan, "level_pulling", options.level_pulling.map(|children| children.to_string())),
             (self == Self::TwoStage, "first_components", options.first_components.map(|first| first.to_string())),
             (self == Self::Fht, "fingerprint_bits", options.fingerprint_bits.map(|bits| bits.to_string())),
-            (!self.is_lossless(), "default_route", options.default_route.map(|route| route.name().to_owned())),
+            // Fingerprint hash tables with a default table are right where all rules have one length.
+            (
+                self.has_default_route(options),
+                "default_route",
+                options.default_route.map(|route| route.name().to_owned()),
+            ),
             (self == Self::Fht, "port_bits", options.port_bits.map(|bits| bits.to_string())),
         ];
         for (has_it, option, value) in given {

@@ -186,7 +186,7 @@ impl NameTreeHashTable {
             match self.add_entry(&name[..usize::from(ends[n])], hashes[n], n, parent) {
                 Some(entry) => parent = entry,
                 None => {
-                    self.remove_if_empty(parent, n);
+                    self.remove_if_empty(parent, n.saturating_sub(1));
                     return None;
                 }
             }

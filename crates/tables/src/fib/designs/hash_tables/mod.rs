@@ -16,7 +16,7 @@
 //! `maintenance` says what the paper leaves open; the parts say their own. Everything else is the
 //! paper's: bucket, load, shared entries, markers, leaf bit, matching, prefetching.
 //!
-//! Cost of a look-up: for prefixes of up to k components log₂(k + 1) lines of buckets at most (binary), and
+//! Cost of a look-up: for prefixes of up to k components ⌈log₂(k + 1)⌉ lines of buckets at most (binary), and
 //! two of entries for each of them (always) or for the last (at the end). Bytes per prefix of 7
 //! components of 8 characters: 53 of fingerprints (3 · 17.6), 128 of its entry, 20 to 40 for two
 //! markers in partitions. Limits: the capacity; k components; 32 GiB of entries. Beyond them
@@ -123,6 +123,8 @@ pub struct HashTables {
     len: usize,
     capacity: usize,
     longest_in_use: usize,
+    /// No sizes were asked for.
+    tables_begin_small: bool,
 }
 
 impl HashTables {
@@ -169,6 +171,7 @@ impl HashTables {
             len: 0,
             capacity,
             longest_in_use: 0,
+            tables_begin_small: table_prefixes.is_empty(),
         })
     }
 

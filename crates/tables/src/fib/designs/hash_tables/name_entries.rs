@@ -100,8 +100,8 @@ impl NameEntries {
                 self.arena.allocate(&self.scratch).ok_or(io::ErrorKind::OutOfMemory)?
             }
         };
-        for slot in 0..slots as u8 {
-            self.set(SlotRef { name_entry, slot }, Forwarding::UNUSED);
+        for slot in 0..slots {
+            self.set(SlotRef { name_entry, slot: slot as u8 }, Forwarding::UNUSED);
         }
         Ok(name_entry)
     }
@@ -171,9 +171,10 @@ impl NameEntries {
     pub(super) fn release(&mut self, at: SlotRef, order: &SearchOrder, components: usize) {
         self.set(at, Forwarding::UNUSED);
         let name_entry = at.name_entry;
-        let slots = read_u16(self.arena.get_from(name_entry), 2) as u8;
+        let slots = read_u16(self.arena.get_from(name_entry), 2);
         let used = |&slot: &u8| self.forwarding(SlotRef { name_entry, slot }).matched_octets != UNUSED;
-        match (0..slots).rev().find(used) {
+        // Up to 256, of which the last has number 255.
+        match (0..slots).rev().map(|slot| slot as u8).find(used) {
             None => self.arena.free(name_entry),
             Some(last) if last < at.slot => {
                 // The markers of what has gone are those that the slots below it stand for.

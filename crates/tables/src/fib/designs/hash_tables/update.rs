@@ -16,7 +16,7 @@ use super::name_entries::{Forwarding, SlotRef};
 use super::prefix_hashes::{PrefixHashes, Prefixes, first_components};
 use super::search_order::HashSearch;
 use super::{HashTables, StringMatching};
-use crate::fib::designs::hash_tables::fingerprint_table::Candidate;
+use crate::fib::designs::hash_tables::fingerprint_table::{Candidate, FingerprintTable};
 use crate::fib::{FibRefusal, MAX_PREFIX_OCTETS};
 use std::io;
 
@@ -103,6 +103,7 @@ impl HashTables {
         let at = SlotRef { name_entry, slot: self.order.slot(length) as u8 };
         self.enter_marker(prefix, prefixes, length, at);
         self.tables[length].put(prefixes.hash(length), name_entry, false);
+        self.longest_in_use = self.longest_in_use.max(length);
         at
     }
 
@@ -172,6 +173,13 @@ impl HashTables {
     fn drop_entry(&mut self, prefixes: Prefixes<'_>, length: usize, (at, candidate): (SlotRef, Candidate)) {
         self.tables[length].remove(prefixes.hash(length), candidate.at);
         self.names.release(at, &self.order, length);
+        if self.tables[length].len() == 0 && self.tables_begin_small {
+            // A population that moves from length to length leaves no tables behind. Without memory
+            // for a mapping this one is good as well.
+            if let Ok(empty) = FingerprintTable::new(0) {
+                self.tables[length] = empty;
+            }
+        }
     }
 
     /// Inserts prefixes whose markers have name prefix entries of their own, in the second phase of

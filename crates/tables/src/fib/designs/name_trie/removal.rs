@@ -9,7 +9,8 @@
 //! keys. Which octets a branching point has edges for is not kept; they are asked for one by one,
 //! the frequent ones first, until as many are found as there are.
 //!
-//! Cost: as a look-up, and the edges written; joining some microseconds. All room that joining
+//! Cost: as a look-up, and the edges written; joining in proportion to the codes of the child (each branching
+//! point is asked for all its edges). All room that joining
 //! needs is reserved first; if the kernel grants none, the pieces stay as they are: right, only
 //! larger.
 

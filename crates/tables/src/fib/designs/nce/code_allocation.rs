@@ -2,7 +2,7 @@
 //!
 //! Source: Wang et al. 2012 (NCE), *code allocation mechanism*. Components that lead away from
 //! one state must have different codes; others may share one. So a component gets the lowest code
-//! that is free in all states that it leads away from, codes stay as few as the widest state
+//! that is free in all states that it leads away from, codes stay about as few as the widest state
 //! needs, and a state with many transitions has nearly the codes 0, 1, 2, ….
 //!
 //! A prefix that is added can make a component lead away from a state where another has its

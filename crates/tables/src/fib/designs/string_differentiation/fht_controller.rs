@@ -14,7 +14,10 @@
 //! rule itself. A rule that is already in a slot when a node like it appears moves to the collision table;
 //! when the last such node goes, one moves back. (Another way is an entry "not this one" for the
 //! node; that costs as many entries and a slot more.) Rules of the default table (§4.3.5) are nodes
-//! without a slot: names below them find nothing, and so take the default.
+//! without a slot: names below them find nothing, and so take the default, if all rules have as many
+//! components. Where there are longer ones, a name below a rule of the default table is looked up at
+//! their length as well, with a prefix that is no node and may look like theirs: so a router does not
+//! offer this with fingerprint hash tables (of tries it does).
 //!
 //! Cost: 4 buckets, the nodes that look alike (the index of [`Rib`]), one word each per slot and node.
 //! Bytes: those of the slots, 4 per slot, 8 per node. Who may write: the route controller.

@@ -28,7 +28,8 @@
 //! | which rules are there, in full? which instructions does a route make? | [`rib`], [`route_controller`] |
 //!
 //! What is promised: a name that lies under a rule is answered as by an exact table, always, whatever
-//! the hashes are (the root prefix may be taken out of that: [`DefaultRoute`]). A name that lies under
+//! the hashes are (the root prefix may be taken out of that: [`DefaultRoute`]; and of
+//! fingerprint hash tables with a default table, rules of different lengths: [`fht_controller`]). A name that lies under
 //! none may get any answer. The dissertation's rules have one component (*exact string differentiation*, no
 //! rule is a prefix of another) and §4.2's suffixes beside them; here root rules of all lengths are told
 //! apart by one structure.

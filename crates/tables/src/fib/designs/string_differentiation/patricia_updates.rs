@@ -96,9 +96,7 @@ impl PatriciaEditor {
     /// In debug builds, if the node is none of a leaf.
     pub fn insert(&mut self, key: &KeyBits<'_>, position: usize, leaf: Node) {
         debug_assert!(leaf.node_type.is_leaf());
-        if self.end + 4 * MAX_NODE_OCTETS as u64 > self.limit {
-            self.write_anew();
-        }
+        self.make_room();
         let [_, parent, Some(below)] = self.visit(key, position) else {
             self.write(PatriciaInstruction::Root(Some(leaf)));
             return;
@@ -110,6 +108,7 @@ impl PatriciaEditor {
 
     /// Puts another leaf where the key comes to.
     pub fn change(&mut self, key: &KeyBits<'_>, leaf: Node) {
+        self.make_room();
         if let [_, parent, Some(old)] = self.visit(key, usize::MAX) {
             self.replace(parent, old, leaf);
         }
@@ -117,6 +116,7 @@ impl PatriciaEditor {
 
     /// Removes the leaf that the key comes to.
     pub fn remove(&mut self, key: &KeyBits<'_>) {
+        self.make_room();
         let [grandparent, parent, leaf] = self.visit(key, usize::MAX);
         let (Some(parent), Some(pair)) = (parent, leaf.and_then(|leaf| leaf.pair)) else {
             self.write(PatriciaInstruction::Root(None));
@@ -126,6 +126,13 @@ impl PatriciaEditor {
         };
         self.replace(grandparent, parent, pair.nodes[1 - pair.side]);
         self.free_pair(pair);
+    }
+
+    /// Room for the pairs that one update writes: those whose nodes change their type move.
+    fn make_room(&mut self) {
+        if self.end + 4 * MAX_NODE_OCTETS as u64 > self.limit {
+            self.write_anew();
+        }
     }
 
     /// The leaves below the node that a leaf inserted for the key at `position` would become the sibling of.

@@ -61,10 +61,12 @@ impl Split {
         let rib = Rib::new(key, differentiator.hash_bits())?;
         let table = || Ok::<_, io::Error>(Box::new(ForwardingTable::new(key, FhtTable::new(capacity, options)?)?));
         let controller = RouteController::new(capacity, rib, differentiator, default_route);
-        Ok(Self {
-            controller: SplitController::Fht(Box::new(controller)),
-            tables: [SplitTable::Fht(table()?), SplitTable::Fht(table()?)],
-        })
+        let mut start = Vec::new();
+        controller.start(&mut start);
+        let mut tables = [SplitTable::Fht(table()?), SplitTable::Fht(table()?)];
+        let start = SplitInstructions::Fht(start);
+        tables.iter_mut().for_each(|table| table.apply(&start));
+        Ok(Self { controller: SplitController::Fht(Box::new(controller)), tables })
     }
 
     /// Of Patricia tries, sBPT or FPT.
@@ -81,10 +83,12 @@ impl Split {
         let rib = Rib::new(key, u64::BITS)?;
         let table = || Ok::<_, io::Error>(Box::new(ForwardingTable::new(key, PatriciaTable::new(options)?)?));
         let controller = RouteController::new(options.capacity_rules, rib, differentiator, default_route);
-        Ok(Self {
-            controller: SplitController::Patricia(Box::new(controller)),
-            tables: [SplitTable::Patricia(table()?), SplitTable::Patricia(table()?)],
-        })
+        let mut start = Vec::new();
+        controller.start(&mut start);
+        let mut tables = [SplitTable::Patricia(table()?), SplitTable::Patricia(table()?)];
+        let start = SplitInstructions::Patricia(start);
+        tables.iter_mut().for_each(|table| table.apply(&start));
+        Ok(Self { controller: SplitController::Patricia(Box::new(controller)), tables })
     }
 }
 
