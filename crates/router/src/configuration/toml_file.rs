@@ -167,7 +167,7 @@ mod tests {
         let fib = &mut settings.fib;
         fib.design.0 = design;
         if design.is_lossless() {
-            (fib.fingerprint_bits, fib.port_bits) = (None, None);
+            (fib.fingerprint_bits, fib.port_bits, fib.default_route) = (None, None, None);
         } else {
             (fib.hash, fib.string_matching, fib.marker_maintenance) = (None, None, None);
             (fib.first_components, fib.level_pulling) = (None, None);
