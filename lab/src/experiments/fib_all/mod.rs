@@ -28,7 +28,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-all",
     source: "ours",
     question: "Which FIB design is the fastest, which is the smallest, and how do they take updates?",
-    needs: "quick: 5 min, 1 GiB; full: 2 h, 10 GiB (13.5 million synthetic prefixes, 10 million updates)",
+    needs: "quick: 3 min, 1 GiB; full: 2 h, 10 GiB (13.5 million synthetic prefixes, 10 million updates)",
     takes_names: true,
     takes_trace: false,
     run,
