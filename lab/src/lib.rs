@@ -27,6 +27,7 @@ pub mod root_rules;
 pub mod route_load;
 pub mod router_control;
 pub mod router_process;
+pub mod split_mix;
 pub mod statistics;
 pub mod synthetic_names;
 pub mod tsc;

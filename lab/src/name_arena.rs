@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use namewire_packet::tlv::read_var_number;
 use namewire_tables::fib::designs::PrefixMatch;
 
 /// Names by number, in the order they were added.
@@ -106,18 +107,9 @@ impl<'n> ReferenceModel<'n> {
 
 /// Octets of the first component of a valid rest of a name; `None` at its end.
 pub fn component_octets(rest: &[u8]) -> Option<usize> {
-    let (_, type_octets) = number(rest)?;
-    let (length, length_octets) = number(&rest[type_octets..])?;
-    Some(type_octets + length_octets + length)
-}
-
-/// A TLV number and how many octets it takes.
-fn number(octets: &[u8]) -> Option<(usize, usize)> {
-    match *octets {
-        [253, high, low, ..] => Some((usize::from(u16::from_be_bytes([high, low])), 3)),
-        [first, ..] if first < 253 => Some((usize::from(first), 1)),
-        _ => None,
-    }
+    let (_, type_octets) = read_var_number(rest).ok()?;
+    let (length, length_octets) = read_var_number(&rest[type_octets..]).ok()?;
+    Some(type_octets + length_octets + length as usize)
 }
 
 #[cfg(test)]

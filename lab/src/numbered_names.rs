@@ -9,6 +9,8 @@
 //! 0   1    2                                              10           30 octets
 //! ```
 
+use crate::split_mix::split_mix;
+
 /// Octets of a name's TLV-VALUE.
 pub const NUMBERED_NAME_OCTETS: usize = 30;
 /// Numbers are below this.
@@ -69,13 +71,6 @@ const fn spread(number: u64) -> u64 {
     let halves = number & 0xf_ffff | (number >> 20) << 32;
     let quarters = halves & 0x0000_03ff_0000_03ff | (halves & 0x000f_fc00_000f_fc00) << 6;
     quarters & 0x001f_001f_001f_001f | (quarters & 0x03e0_03e0_03e0_03e0) << 3
-}
-
-const fn split_mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

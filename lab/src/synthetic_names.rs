@@ -8,6 +8,8 @@
 //! Everything is a function of (seed, number): nothing is kept in memory, and any
 //! thread can make any name. Octets are those of a Name TLV-VALUE.
 
+use crate::split_mix::split_mix;
+
 /// Prefixes of the papers' FIB.
 pub const PAPER_PREFIXES: u64 = 13_548_815;
 /// Components of a name, unless told otherwise.
@@ -91,13 +93,6 @@ fn push_component(value: u64, out: &mut Vec<u8>) {
         *octet = ALPHABET[(value >> (5 * place)) as usize % 32];
     }
     out.extend_from_slice(&component);
-}
-
-const fn split_mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

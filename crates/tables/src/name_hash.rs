@@ -353,7 +353,7 @@ fn long_component_end(name_value: &[u8], start: usize) -> Option<usize> {
 }
 
 /// The TLV number at `start` and the offset after it (NDN packet format 0.3, §1.1).
-fn var_number(octets: &[u8], start: usize) -> Option<(u64, usize)> {
+pub(crate) fn var_number(octets: &[u8], start: usize) -> Option<(u64, usize)> {
     let first = *octets.get(start)?;
     let size = match first {
         0..=252 => return Some((u64::from(first), start + 1)),

@@ -4,7 +4,8 @@ use anyhow::ensure;
 use namewire_tables::fib::designs::hash_tables::{HashTables, PrefixHashes};
 use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable as _};
 
-use super::worst_case::{WorstCase, split_mix};
+use super::worst_case::WorstCase;
+use crate::split_mix::split_mix;
 
 /// Names of a slice. N.B. With 1,024 of them a slice takes a millisecond, and on a machine with other work
 /// (2 cores, load 17) more than half of the slices were interrupted, so that their median said nothing.

@@ -14,6 +14,7 @@ use namewire_tables::fib::designs::hash_tables::{HashTableOptions, HashTables};
 use namewire_tables::fib::designs::{PrefixMatch, PrefixTable};
 
 use crate::experiment::Context;
+use crate::split_mix::split_mix;
 
 /// Names that phase 2 stores together.
 const PHASE_2_BATCH: u64 = 4096;
@@ -101,13 +102,6 @@ impl WorstCase {
         let names = self.names as usize;
         Ok((0..=options.longest_components).map(|length| one.fingerprints_of(length) * names).collect())
     }
-}
-
-pub(super) const fn split_mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ use self::collisions::KnownKey;
 use crate::clock::Clock;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::record::Row;
+use crate::split_mix::split_mix;
 use crate::statistics::Summary;
 use crate::synthetic_names::SyntheticNames;
 use crate::tsc;
@@ -200,13 +201,6 @@ fn random_name(seed: u64, number: u64) -> Vec<u8> {
     random[..8].copy_from_slice(&words[0].to_le_bytes());
     random[8..].copy_from_slice(&words[1].to_le_bytes()[..6]);
     [b"\x08\x05flood\x08\x0e".as_slice(), &random].concat()
-}
-
-const fn split_mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// A FIB and a PIT that hold the names, and the order in which they are looked up.

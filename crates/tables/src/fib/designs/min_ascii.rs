@@ -37,7 +37,7 @@
 mod frequent_groups;
 
 use crate::fib::MAX_PREFIX_OCTETS;
-use crate::name_hash::MAX_NAME_COMPONENTS;
+use crate::name_hash::{MAX_NAME_COMPONENTS, var_number};
 use frequent_groups::Groups;
 
 pub use frequent_groups::{FREQUENT_ON_THE_WEB, FrequentGroups, MAX_GROUPS};
@@ -246,20 +246,6 @@ fn long_component_at(name_value: &[u8], start: usize) -> Option<(u64, &[u8], usi
     let (length, value_start) = var_number(name_value, after_type)?;
     let end = value_start.checked_add(usize::try_from(length).ok()?)?;
     Some((ty, name_value.get(value_start..end)?, end))
-}
-
-/// The TLV number at `start` and the offset after it (NDN packet format 0.3, §1.1).
-fn var_number(octets: &[u8], start: usize) -> Option<(u64, usize)> {
-    let first = *octets.get(start)?;
-    let size = match first {
-        0..=252 => return Some((u64::from(first), start + 1)),
-        253 => 2,
-        254 => 4,
-        255 => 8,
-    };
-    let end = start + 1 + size;
-    let number = octets.get(start + 1..end)?;
-    Some((number.iter().fold(0, |n, &octet| (n << 8) | u64::from(octet)), end))
 }
 
 impl CodedNames {
