@@ -91,11 +91,7 @@ impl FibWriter {
                 self.settle(now_ns, name, result)
             }
             FibChange::Remove { name } => {
-                let mut result = fib.remove(name.value()).map(drop);
-                // A copy that is held refuses before it looks: what was never there needs no second attempt.
-                if result.is_err() && fib.get(name.value()).is_none() {
-                    result = Ok(());
-                }
+                let result = fib.remove(name.value());
                 self.settle(now_ns, name, result)
             }
         }

@@ -1,6 +1,7 @@
 //! FIB at its limits: what is refused, what a pinned reader costs, and what is free again afterwards.
 
 use namewire_tables::fib::MAX_WAITING;
+use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::quiescence::UPDATES_PER_EPOCH;
 use namewire_tables::{Fib, FibConfig, FibRefusal, FibView, HashKey, NameHashes, NextHop};
 
@@ -105,4 +106,25 @@ fn a_former_index_answers_as_long_as_its_reader_and_then_goes() {
     drop(pin);
     add(&mut fib, UPDATES_PER_EPOCH);
     assert_eq!(fib.waiting(), 0);
+}
+
+/// A reader that keeps its pin holds one copy of a design: changes are refused, but to remove what is not
+/// there needs no copy, or a router would try it again for ever.
+#[test]
+fn what_is_not_there_is_removed_while_a_reader_holds_a_copy() {
+    for design in [FibDesign::NameTrie, FibDesign::Fht, FibDesign::Fpt] {
+        let (options, key) = (FibDesignOptions::default(), HashKey::from_seed(1));
+        let mut fib = Fib::with_design(design, &options, FibConfig::new(10), key).expect("memory");
+        let mut reader = fib.reader();
+        fib.insert(b"\x08\x01a", &[], 1, false).expect("room");
+        let pin = reader.pin();
+        fib.insert(b"\x08\x01b", &[], 1, false).expect("the other copy is free");
+        fib.publish();
+        assert_eq!(fib.remove(b"\x08\x01b"), Err(FibRefusal::ReadersBehind), "{}", design.name());
+        for absent in [&b""[..], b"\x08\x01c", b"\x08\x01b\x08\x01b"] {
+            assert_eq!(fib.remove(absent), Ok(false), "{}", design.name());
+        }
+        drop(pin);
+        assert_eq!(fib.remove(b"\x08\x01b"), Ok(true), "{}", design.name());
+    }
 }

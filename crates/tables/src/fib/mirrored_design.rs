@@ -199,10 +199,23 @@ impl MirroredDesign {
         Ok(replaced)
     }
 
+    /// Whether there is exactly this prefix.
+    fn has(&self, prefix: &[u8]) -> bool {
+        match &self.controller {
+            Some((controller, _)) => controller.contains(prefix),
+            None => {
+                let found = self.view().longest_prefix_match(prefix);
+                found.is_some_and(|found| found.prefix_octets == prefix.len())
+            }
+        }
+    }
+
     /// Says whether it was there.
     pub(super) fn remove(&mut self, prefix: &[u8]) -> Result<bool, FibRefusal> {
-        if prefix.len() > MAX_PREFIX_OCTETS {
-            return Ok(false); // no insertion allowed it
+        // No insertion allowed what is too long; and nobody need wait for readers, or try again, for what is
+        // not there.
+        if prefix.len() > MAX_PREFIX_OCTETS || !self.has(prefix) {
+            return Ok(false);
         }
         self.copies.make_ready().map_err(refusal)?;
         let change = match &mut self.controller {

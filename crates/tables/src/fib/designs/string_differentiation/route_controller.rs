@@ -199,6 +199,19 @@ impl<C: DifferentiatorController> RouteController<C> {
         Some(number)
     }
 
+    /// Whether there is exactly this rule.
+    pub fn contains(&self, prefix: &[u8]) -> bool {
+        let mut hashes = NameHashes::default();
+        if hashes.compute(self.rib.key(), prefix).is_err() {
+            return false;
+        }
+        if prefix.is_empty() && self.default_route != DefaultRoute::Exact {
+            return self.default.is_some();
+        }
+        let deepest = self.rib.walk(&hashes, prefix).deepest;
+        self.rib.components(deepest) == hashes.components() && self.rib.number(deepest).is_some()
+    }
+
     fn set_default(&mut self, number: Option<u32>, out: &mut Out<C>) -> Option<u32> {
         let before = std::mem::replace(&mut self.default, number);
         if matches!(self.default_route, DefaultRoute::Speculative | DefaultRoute::Followed) {

@@ -133,6 +133,14 @@ impl SplitController {
         }
     }
 
+    /// As [`RouteController::contains`].
+    pub fn contains(&self, prefix: &[u8]) -> bool {
+        match self {
+            Self::Fht(controller) => controller.contains(prefix),
+            Self::Patricia(controller) => controller.contains(prefix),
+        }
+    }
+
     /// How many rules there are.
     pub fn len(&self) -> usize {
         match self {
