@@ -24,7 +24,8 @@ use std::collections::VecDeque;
 pub(super) const MAX_UNPUBLISHED: usize = 1024;
 
 /// How often a change lets others run before it is refused because of readers. A batch takes less than
-/// the first of them; a reader that the kernel took off its processor, less than all, some 50 ms.
+/// the first of them; a reader that the kernel took off its processor, less than all: some 50 ms of sleep, and
+/// more where each pause that only yields lets another thread have its whole turn.
 #[cfg(not(loom))]
 const WAIT_PAUSES: usize = YIELDS + 400;
 /// Pauses that only yield; later ones sleep.

@@ -125,7 +125,8 @@ pub enum FibRefusal {
     /// may still hold what was removed.
     #[error("the FIB has no room for the octets of this entry")]
     OctetsFull,
-    /// [`MAX_WAITING`] things that were removed or replaced may still be held by readers.
+    /// [`MAX_WAITING`] things that were removed or replaced may still be held by readers; or, of a design,
+    /// the copy that is to be changed.
     #[error("a reader has kept the FIB for too long")]
     ReadersBehind,
     /// The kernel grants no memory for a larger index.

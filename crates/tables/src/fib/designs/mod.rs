@@ -60,7 +60,8 @@ pub trait PrefixTable: Send + Sync {
 
     /// The longest prefix of every name, with the prefetching that the design is set to.
     /// A lossless design gives `None` if no prefix of the name is there; a lossy one
-    /// may then give anything, but is right about every name that has a prefix.
+    /// may then give anything, but is right about every name that has a prefix (beside the root, where that is
+    /// set to be a guess: [`string_differentiation::DefaultRoute`]).
     ///
     /// # Panics
     /// If `out` is shorter than `names`, or there are more than [`DESIGN_BATCH_NAMES`].
