@@ -66,6 +66,11 @@ impl EvictionQueue {
         self.blocks.grow(blocks_for(entries))
     }
 
+    /// Octets of memory that were mapped for it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.blocks.mapped_bytes()
+    }
+
     /// Adds an entry and gives its place.
     pub(crate) fn push_newest(&mut self, id: u32) -> u32 {
         if self.newest == NIL || usize::from(self.blocks[self.newest as usize].end) == IDS {

@@ -11,6 +11,7 @@
 //! | which next hops has the longest prefix of this name? | [`fib`] |
 //! | when can no reader hold what was unlinked any more? | [`quiescence`] |
 //! | is this Interest pending, is this Data stored? (one probe) | [`pit_cs`], made of [`name_group`], [`pit`], [`content_store`] |
+//! | which Data comes into the Content Store, and which goes? | [`cs_policy`] |
 //! | was this (name, Nonce) seen and forgotten by the PIT? | [`dead_nonce_list`] |
 //! | which entries are due? | [`timer_wheel`] |
 //!
@@ -21,6 +22,7 @@
 mod arena;
 pub mod city_hash;
 pub mod content_store;
+pub mod cs_policy;
 pub mod dead_nonce_list;
 mod eviction_queue;
 pub mod fib;

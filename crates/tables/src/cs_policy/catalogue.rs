@@ -1,0 +1,228 @@
+//! Catalogue: which Content Store policies are there, what are they called, and how is one made?
+//!
+//! The names are those of configuration (`cs.policy`, `cs.admission`) and of the lab's
+//! records. [`CachePolicy`] is one admission and one eviction, chosen at run time: each call is a
+//! branch that is always taken the same way.
+
+use super::fifo::Fifo;
+use super::lru::Lru;
+use super::{Admission, AdmitAll, Eviction, Leaving, Marks, Newcomer};
+use crate::pages::PageSize;
+use std::io;
+use std::str::FromStr;
+
+/// Which Data goes when the Content Store is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EvictionName {
+    /// The first that was stored.
+    Fifo,
+    /// The least recently used.
+    #[default]
+    Lru,
+}
+
+impl EvictionName {
+    /// All of them.
+    pub const ALL: &[EvictionName] = &[Self::Fifo, Self::Lru];
+
+    /// Its name in configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::Lru => "lru",
+        }
+    }
+}
+
+/// Which Data comes in when the Content Store is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AdmissionName {
+    /// Everything.
+    #[default]
+    All,
+}
+
+impl AdmissionName {
+    /// All of them.
+    pub const ALL: &[AdmissionName] = &[Self::All];
+
+    /// Its name in configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+        }
+    }
+}
+
+/// There is no policy of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no policy is called {0:?}")]
+pub struct UnknownPolicy(pub String);
+
+impl FromStr for EvictionName {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        let found = Self::ALL.iter().find(|eviction| eviction.as_str() == name);
+        found.copied().ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
+
+impl FromStr for AdmissionName {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        let found = Self::ALL.iter().find(|admission| admission.as_str() == name);
+        found.copied().ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
+
+/// What a policy is made with; what is not said is as its module says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PolicyOptions {}
+
+/// A policy by name: what goes, and what comes in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CsPolicy {
+    /// What goes.
+    pub eviction: EvictionName,
+    /// What comes in.
+    pub admission: AdmissionName,
+    /// What both are made with.
+    pub options: PolicyOptions,
+}
+
+enum AnyEviction {
+    Fifo(Fifo),
+    Lru(Lru),
+}
+
+enum AnyAdmission {
+    All(AdmitAll),
+}
+
+macro_rules! eviction {
+    ($any:expr, $policy:ident => $call:expr) => {
+        match $any {
+            AnyEviction::Fifo($policy) => $call,
+            AnyEviction::Lru($policy) => $call,
+        }
+    };
+}
+
+macro_rules! admission {
+    ($any:expr, $policy:ident => $call:expr) => {
+        match $any {
+            AnyAdmission::All($policy) => $call,
+        }
+    };
+}
+
+/// One admission and one eviction at work.
+pub struct CachePolicy {
+    name: CsPolicy,
+    eviction: AnyEviction,
+    admission: AnyAdmission,
+}
+
+impl CachePolicy {
+    /// For slots below `entries`; `_seed` is for what a policy draws by lot.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(name: CsPolicy, entries: u32, _seed: u64, pages: PageSize) -> io::Result<Self> {
+        let eviction = match name.eviction {
+            EvictionName::Fifo => AnyEviction::Fifo(Fifo::new(entries, pages)?),
+            EvictionName::Lru => AnyEviction::Lru(Lru::new(entries, pages)?),
+        };
+        let admission = match name.admission {
+            AdmissionName::All => AnyAdmission::All(AdmitAll),
+        };
+        Ok(Self { name, eviction, admission })
+    }
+
+    /// What it was made as.
+    pub fn name(&self) -> CsPolicy {
+        self.name
+    }
+
+    /// See [`Eviction::request`], [`Admission::request`].
+    #[inline]
+    pub fn request(&mut self, hash: u64) {
+        eviction!(&mut self.eviction, policy => policy.request(hash));
+        admission!(&mut self.admission, policy => policy.request(hash));
+    }
+
+    /// See [`Eviction::prefetch_request`], [`Admission::prefetch_request`].
+    #[inline]
+    pub fn prefetch_request(&self, hash: u64) {
+        eviction!(&self.eviction, policy => policy.prefetch_request(hash));
+        admission!(&self.admission, policy => policy.prefetch_request(hash));
+    }
+
+    /// See [`Eviction::hit`].
+    #[inline]
+    pub fn hit(&mut self, marks: &mut impl Marks, slot: u32) {
+        eviction!(&mut self.eviction, policy => policy.hit(marks, slot));
+    }
+
+    /// See [`Eviction::refresh`].
+    #[inline]
+    pub fn refresh(&mut self, marks: &mut impl Marks, slot: u32, again: &Newcomer) {
+        eviction!(&mut self.eviction, policy => policy.refresh(marks, slot, again));
+    }
+
+    /// See [`Admission::admits`]; the victim's hash is that of [`Eviction::victim`].
+    #[inline]
+    pub fn admits(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> bool {
+        let Self { eviction, admission, .. } = self;
+        let victim_hash = || {
+            let victim = eviction!(eviction, policy => policy.victim(marks, newcomer))?;
+            Some(marks.hash(victim))
+        };
+        admission!(admission, policy => policy.admits(newcomer, victim_hash))
+    }
+
+    /// See [`Eviction::arriving`].
+    #[inline]
+    pub fn arriving(&mut self, newcomer: &Newcomer) {
+        eviction!(&mut self.eviction, policy => policy.arriving(newcomer));
+    }
+
+    /// See [`Eviction::victim`].
+    #[inline]
+    pub fn victim(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> Option<u32> {
+        eviction!(&mut self.eviction, policy => policy.victim(marks, newcomer))
+    }
+
+    /// See [`Eviction::insert`].
+    #[inline]
+    pub fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer) {
+        eviction!(&mut self.eviction, policy => policy.insert(marks, slot, newcomer));
+    }
+
+    /// See [`Eviction::remove`].
+    #[inline]
+    pub fn remove(&mut self, marks: &mut impl Marks, slot: u32, why: Leaving) {
+        eviction!(&mut self.eviction, policy => policy.remove(marks, slot, why));
+    }
+
+    /// See [`Eviction::upcoming`].
+    pub fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
+        eviction!(&self.eviction, policy => policy.upcoming(count, slots));
+    }
+
+    /// See [`Eviction::grow`], [`Admission::grow`].
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory; then nothing has changed that matters.
+    pub fn grow(&mut self, entries: u32) -> io::Result<()> {
+        eviction!(&mut self.eviction, policy => policy.grow(entries))?;
+        admission!(&mut self.admission, policy => policy.grow(entries))
+    }
+
+    /// Octets of memory that were mapped for it.
+    pub fn bytes(&self) -> usize {
+        eviction!(&self.eviction, policy => policy.bytes()) + admission!(&self.admission, policy => policy.bytes())
+    }
+}

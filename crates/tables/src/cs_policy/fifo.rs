@@ -1,0 +1,60 @@
+//! FIFO: the entry that was stored first goes first.
+//!
+//! Source: Takemasa19 §5.2.3 puts it behind its admission. The queue is the unrolled one of
+//! [`Lru`](super::lru::Lru), whose lines stay in the order of memory here.
+//!
+//! Cost: a hit writes nothing; an insertion 1 line that is in cache. Bytes: 5 per entry, more
+//! only where entries are erased.
+
+use super::{Eviction, Leaving, Marks, Newcomer};
+use crate::eviction_queue::EvictionQueue;
+use crate::pages::PageSize;
+use std::io;
+
+/// The order of insertion.
+pub struct Fifo {
+    queue: EvictionQueue,
+}
+
+impl Fifo {
+    /// For slots below `entries`.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
+        Ok(Self { queue: EvictionQueue::new(entries, pages)? })
+    }
+}
+
+impl Eviction for Fifo {
+    #[inline]
+    fn hit(&mut self, _: &mut impl Marks, _: u32) {}
+
+    #[inline]
+    fn victim(&mut self, _: &mut impl Marks, _: &Newcomer) -> Option<u32> {
+        self.queue.oldest()
+    }
+
+    #[inline]
+    fn insert(&mut self, marks: &mut impl Marks, slot: u32, _: &Newcomer) {
+        marks.mark_mut(slot).place = self.queue.push_newest(slot);
+    }
+
+    #[inline]
+    fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: Leaving) {
+        self.queue.remove(marks.mark(slot).place);
+    }
+
+    fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
+        slots.extend(self.queue.iter().take(count));
+        self.queue.prefetch(2 * count);
+    }
+
+    fn grow(&mut self, entries: u32) -> io::Result<()> {
+        self.queue.grow(entries)
+    }
+
+    fn bytes(&self) -> usize {
+        self.queue.bytes()
+    }
+}
