@@ -1,25 +1,27 @@
 //! Eviction queue: which stored entry goes next, and which after that?
 //!
 //! Source: the list of least recent use, unrolled (Shao et al. 1994, "Unrolling lists"):
-//! a node is one cache line of ids. The ids that go next stand side by side, so that a
+//! a node is one cache line of values. The values that go next stand side by side, so that a
 //! batch can prefetch all its victims without following one pointer per victim, and to
 //! move an entry to the newest end touches one line instead of two neighbours.
 //!
 //! ```text
 //! block, 64 bytes, one line:
-//!  0                               52      56      60     61    62     64
-//!  | ids 0-12, NIL = has gone      | newer | older | live | end | 0    |
+//!  0                         52      56      60     62    63
+//!  | values 0-12, 4 bytes    | newer | older | live | end | 0 |       of slots
+//!  0                         48      52      56     58    59
+//!  | values 0-5, 8 bytes     | newer | older | live | end | 0 |       of hashes
 //! ```
 //!
-//! An entry knows its *place*: block × 16 + index. Blocks go back when their last id
-//! has gone; free ones are used again in the order in which they went, so that a
-//! queue which only moves on stays in the order of memory.
+//! An entry knows its *place*: block × 16 + index. `live` has a bit for each value that has
+//! not gone. Blocks go back when their last value has gone; free ones are used again in the
+//! order in which they went, so that a queue which only moves on stays in the order of memory.
 //!
 //! Cost: to add or take the oldest, 1 line that is in cache; to remove from the
 //! middle 1 line, and in 1 of 13 cases its 2 neighbours.
-//! Bytes: 5 per entry if nothing leaves from the middle, at worst 64 (every block
-//! but the newest holds at least one id). Full: made for a number of entries; the
-//! owner adds no more.
+//! Bytes: of slots 5 per entry if nothing leaves from the middle, of hashes 11; at worst 64
+//! (every block but the newest holds at least one value). Full: made for a number of entries;
+//! the owner adds no more.
 
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::prefetch;
@@ -27,25 +29,30 @@ use crate::slab::NIL;
 use bytemuck::Zeroable;
 use std::io;
 
-const IDS: usize = 13;
 const PLACES_PER_BLOCK: u32 = 16;
 
 #[derive(Clone, Copy, Zeroable)]
 #[repr(C, align(64))]
-struct Block {
-    ids: [u32; IDS],
+struct Block<T, const VALUES: usize> {
+    values: [T; VALUES],
     /// Of a free block: the one that went after it.
     newer: u32,
     older: u32,
-    live: u8,
-    /// Ids from here on are not set yet.
+    /// A bit for each value that has not gone.
+    live: u16,
+    /// Values from here on are not set yet.
     end: u8,
 }
 
-const _: () = assert!(size_of::<Block>() == 64);
+/// Hashes in a line.
+pub(crate) const HASHES: usize = 6;
 
-pub(crate) struct EvictionQueue {
-    blocks: PageArray<Block>,
+const _: () = assert!(size_of::<Block<u32, 13>>() == 64);
+const _: () = assert!(size_of::<Block<u64, HASHES>>() == 64);
+
+/// A queue of slots, or of what else takes a line for so many `VALUES`, at most 16.
+pub(crate) struct EvictionQueue<T = u32, const VALUES: usize = 13> {
+    blocks: PageArray<Block<T, VALUES>>,
     /// Blocks ever used are below this.
     extent: u32,
     /// Free blocks, first gone first; `NIL` = none.
@@ -55,7 +62,7 @@ pub(crate) struct EvictionQueue {
     newest: u32,
 }
 
-impl EvictionQueue {
+impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
     pub(crate) fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
         let blocks = PageArray::zeroed(blocks_for(entries), pages)?;
         Ok(Self { blocks, extent: 0, free_first: NIL, free_last: NIL, oldest: NIL, newest: NIL })
@@ -72,15 +79,15 @@ impl EvictionQueue {
     }
 
     /// Adds an entry and gives its place.
-    pub(crate) fn push_newest(&mut self, id: u32) -> u32 {
-        if self.newest == NIL || usize::from(self.blocks[self.newest as usize].end) == IDS {
+    pub(crate) fn push_newest(&mut self, value: T) -> u32 {
+        if self.newest == NIL || usize::from(self.blocks[self.newest as usize].end) == VALUES {
             self.add_block();
         }
         let block = &mut self.blocks[self.newest as usize];
         let index = block.end;
-        block.ids[usize::from(index)] = id;
+        block.values[usize::from(index)] = value;
         block.end += 1;
-        block.live += 1;
+        block.live |= 1 << index;
         self.newest * PLACES_PER_BLOCK + u32::from(index)
     }
 
@@ -95,9 +102,8 @@ impl EvictionQueue {
     pub(crate) fn remove(&mut self, place: u32) {
         let number = place / PLACES_PER_BLOCK;
         let block = &mut self.blocks[number as usize];
-        block.ids[(place % PLACES_PER_BLOCK) as usize] = NIL;
-        block.live -= 1;
-        if block.live > 0 {
+        block.live &= !(1 << (place % PLACES_PER_BLOCK));
+        if block.live != 0 {
             return;
         }
         if number == self.newest {
@@ -107,27 +113,49 @@ impl EvictionQueue {
         }
     }
 
+    /// The value of the entry at `place`.
+    #[inline]
+    pub(crate) fn get(&self, place: u32) -> T {
+        self.blocks[(place / PLACES_PER_BLOCK) as usize].values[(place % PLACES_PER_BLOCK) as usize]
+    }
+
     /// The entry that goes next.
-    pub(crate) fn oldest(&self) -> Option<u32> {
-        self.iter().next()
+    #[inline]
+    pub(crate) fn oldest(&self) -> Option<T> {
+        self.oldest_place().map(|place| self.get(place))
+    }
+
+    /// Where the entry that goes next is.
+    #[inline]
+    pub(crate) fn oldest_place(&self) -> Option<u32> {
+        let block = self.blocks.get(self.oldest as usize)?; // `NIL` is beyond the end
+        (block.live != 0).then(|| self.oldest * PLACES_PER_BLOCK + block.live.trailing_zeros())
     }
 
     /// Entries, oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.places().map(|place| self.get(place))
+    }
+
+    /// Their places, in the same order.
+    pub(crate) fn places(&self) -> impl Iterator<Item = u32> + '_ {
         let mut number = self.oldest;
         std::iter::from_fn(move || {
-            let block = self.blocks.get(number as usize)?; // `NIL` is beyond the end
+            let block = self.blocks.get(number as usize)?;
+            let first = number * PLACES_PER_BLOCK;
             number = block.newer;
-            Some(block)
+            Some((first, block.live))
         })
-        .flat_map(|block| block.ids[..usize::from(block.end)].iter().copied().filter(|&id| id != NIL))
+        .flat_map(|(first, live)| {
+            (0..PLACES_PER_BLOCK).filter(move |index| live & 1 << index != 0).map(move |index| first + index)
+        })
     }
 
     /// Begins to fetch the lines that the next `count` entries stand in, as far as they
     /// lie behind each other in memory.
     pub(crate) fn prefetch(&self, count: usize) {
         let first = self.oldest as usize;
-        for number in first..first.saturating_add(count / IDS + 2) {
+        for number in first..first.saturating_add(count / VALUES + 2) {
             let Some(block) = self.blocks.get(number) else { return };
             prefetch(block);
         }
@@ -145,7 +173,7 @@ impl EvictionQueue {
             }
         };
         let older = std::mem::replace(&mut self.newest, number);
-        self.blocks[number as usize] = Block { ids: [NIL; IDS], newer: NIL, older, live: 0, end: 0 };
+        self.blocks[number as usize] = Block { newer: NIL, older, ..Block::zeroed() };
         match older {
             NIL => self.oldest = number,
             _ => self.blocks[older as usize].newer = number,
@@ -184,7 +212,7 @@ mod tests {
         #[test]
         fn the_queue_equals_a_list(operations in prop::collection::vec(any::<(u8, prop::sample::Index)>(), 0..600)) {
             const ENTRIES: usize = 40;
-            let mut queue = EvictionQueue::new(ENTRIES as u32, PageSize::Base).unwrap();
+            let mut queue: EvictionQueue = EvictionQueue::new(ENTRIES as u32, PageSize::Base).unwrap();
             let mut list: Vec<(u32, u32)> = Vec::new();
             for (number, (kind, index)) in (0..).zip(operations) {
                 match kind % 4 {
@@ -198,6 +226,8 @@ mod tests {
                     _ => {}
                 }
                 prop_assert!(queue.iter().eq(list.iter().map(|entry| entry.0)));
+                prop_assert!(list.iter().all(|entry| queue.get(entry.1) == entry.0));
+                prop_assert_eq!(queue.oldest_place(), list.first().map(|entry| entry.1));
                 prop_assert_eq!(queue.oldest(), list.first().map(|entry| entry.0));
                 let others = list.iter().rev().skip(1);
                 prop_assert!(others.clone().all(|entry| !queue.is_newest(entry.1)));
@@ -209,7 +239,7 @@ mod tests {
     /// lines of the next victims can be told without reading them.
     #[test]
     fn a_queue_that_only_moves_on_stays_in_order() {
-        let mut queue = EvictionQueue::new(1000, PageSize::Base).unwrap();
+        let mut queue: EvictionQueue = EvictionQueue::new(1000, PageSize::Base).unwrap();
         let mut places: std::collections::VecDeque<u32> = (0..1000).map(|id| queue.push_newest(id)).collect();
         for id in 1000..100_000 {
             queue.remove(places.pop_front().unwrap());

@@ -28,6 +28,7 @@
 
 pub mod catalogue;
 pub mod fifo;
+pub mod ghost_queue;
 pub mod lru;
 pub mod simulated_store;
 
