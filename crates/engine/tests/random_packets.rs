@@ -28,17 +28,18 @@ fn face() -> impl Strategy<Value = FaceId> {
 fn headers() -> impl Strategy<Value = LpHeaders> {
     let token = proptest::option::of(proptest::collection::vec(0..3_u8, 1..8));
     let next_hop = proptest::option::weighted(0.1, face());
-    let flags = (proptest::bool::weighted(0.1), proptest::bool::weighted(0.2));
-    (token, next_hop, flags, 0..2_u64).prop_map(|(token, next_hop_face_id, (no_cache, non_discovery), mark)| {
-        LpHeaders {
+    let flags = (proptest::bool::weighted(0.1), proptest::bool::weighted(0.2), proptest::bool::weighted(0.1));
+    (token, next_hop, flags, 0..2_u64).prop_map(
+        |(token, next_hop_face_id, (no_cache, non_discovery, collided), mark)| LpHeaders {
             pit_token: token.and_then(|token| PitToken::new(&token)),
             next_hop_face_id,
             no_cache,
             congestion_mark: mark,
             non_discovery,
+            collided,
             ..LpHeaders::default()
-        }
-    })
+        },
+    )
 }
 
 fn interest_packet() -> impl Strategy<Value = Packet> {

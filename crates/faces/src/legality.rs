@@ -39,7 +39,9 @@ pub(crate) fn check_headers(envelope: &Envelope, packet: &[u8], options: &LinkOp
         Ok(_) => return Err(LinkDrop::NestedLpPacket),
         Err(_) => return Err(LinkDrop::FragmentNotPacket),
     };
-    let headers = LpHeaders { incoming_face_id: None, ..envelope.headers };
+    // Types that may be ignored are, where they mean nothing (§1.2): *collided* is about Data.
+    let collided = envelope.headers.collided && !is_interest;
+    let headers = LpHeaders { incoming_face_id: None, collided, ..envelope.headers };
     let is_nack = headers.nack.is_some();
     if is_nack && !is_interest {
         return Err(LinkDrop::NackWithoutInterest);

@@ -140,6 +140,24 @@ fn header_vectors_are_read() {
             },
             &interest,
         ),
+        (
+            "collided, a field of our own",
+            "644AFD03BC0050440642070F08036E646E0803746C7608037365671404190203E81502686916031B010017201A19F58E42035FB1EAF0E877D7E35D82785F7F47C6C55ED97389897C24CB92C3",
+            LpHeaders { collided: true, ..none },
+            &data,
+        ),
+        (
+            "a field of that number and with a value is somebody else's",
+            "644BFD03BC010150440642070F08036E646E0803746C7608037365671404190203E81502686916031B010017201A19F58E42035FB1EAF0E877D7E35D82785F7F47C6C55ED97389897C24CB92C3",
+            none,
+            &data,
+        ),
+        (
+            "collided: means nothing on an Interest",
+            "641CFD03BC0050160514070A08036E646E0803746C7621000A04A1A2A3A4",
+            none,
+            &interest,
+        ),
         ("L-unk-ignorable", "6414FD03240178500D050B07030801410A04A1A2A3A4", none, &hex(INTEREST)),
     ];
     for (id, frame, headers, packet) in cases {
@@ -452,6 +470,24 @@ fn packets_without_headers_leave_bare() {
     assert_eq!(with_face.unwrap(), [hex(expected)], "as ndn-cxx encodes it");
     assert_eq!((link.counters().out_interests, link.counters().out_data), (1, 1));
     assert_eq!(link.counters().out_octets, (INTEREST.len() + expected.len()) as u64 / 2);
+}
+
+#[test]
+fn collided_arrives_with_its_data_whole_or_in_pieces() {
+    let (headers, data) = (LpHeaders { collided: true, ..LpHeaders::default() }, data_of(1000));
+    for mtu in [300, 1452] {
+        let mut receiver = link(true, mtu, false);
+        let mut arrived = None;
+        for frame in frames(&mut link(true, mtu, false), &headers, &data).unwrap() {
+            arrived = match receiver.receive(0, &frame).unwrap() {
+                Received::Packet { headers, start, len } => Some((headers, frame[start..start + len].to_vec())),
+                Received::Reassembled { headers, packet } => Some((headers, packet.to_vec())),
+                Received::Incomplete => None,
+                Received::Idle => panic!("nothing idle was sent"),
+            };
+        }
+        assert_eq!(arrived, Some((headers, data.clone())), "MTU {mtu}");
+    }
 }
 
 #[test]

@@ -58,6 +58,10 @@ pub struct LpHeaders {
     pub congestion_mark: u64,
     /// NonDiscovery of self-learning.
     pub non_discovery: bool,
+    /// Data only: on its way it met a fingerprint that several Interests share, so that more Data may
+    /// come for the fingerprint that it answers here (Yuan15 §5.5.1). Between core routers; a field of our
+    /// own with an empty value. Everybody else ignores it, and so do we if its value is not empty.
+    pub collided: bool,
     /// Octets that stand before the Data in the octets that carry it: the Data of a PrefixAnnouncement
     /// and, as it was received, what lies between the two. 0 for a packet without announcement, which
     /// is what costs nothing: see [`LpHeaders::packet`].
@@ -194,6 +198,7 @@ impl<'a> LpPacket<'a> {
                 }
                 self.prefix_announcement = Some(data.wire);
             }
+            types::LP_COLLIDED => self.headers.collided = value.is_empty(),
             800..=959 if type_number.is_multiple_of(4) => {} // §1.2: the only ignorable range
             other => return Err(PacketError::UnexpectedCritical(other)),
         }
@@ -304,5 +309,8 @@ fn write_fields(out: &mut Vec<u8>, headers: &LpHeaders, link: &LinkFields<'_>) {
     }
     if let Some(announcement) = link.prefix_announcement {
         tlv::write_tlv(out, types::LP_PREFIX_ANNOUNCEMENT, announcement);
+    }
+    if headers.collided {
+        tlv::write_tlv(out, types::LP_COLLIDED, &[]);
     }
 }

@@ -60,6 +60,8 @@ pub mod types {
     pub const LP_TX_SEQUENCE: u32 = 840;
     pub const LP_NON_DISCOVERY: u32 = 844;
     pub const LP_PREFIX_ANNOUNCEMENT: u32 = 848;
+    /// Between Namewire's core routers only; in the range that everybody else ignores (§1.2).
+    pub const LP_COLLIDED: u32 = 956;
 }
 
 /// Why octets are not a TLV element.

@@ -76,6 +76,7 @@ const NO_CACHE: u16 = 8;
 const NON_DISCOVERY: u16 = 16;
 const HAS_MARK: u16 = 32;
 const HAS_ROUND: u16 = 64;
+const COLLIDED: u16 = 128;
 
 /// Metadata being written, from the front.
 struct Metadata {
@@ -106,7 +107,8 @@ fn encode(task: Task, face: FaceId, headers: &LpHeaders) -> Metadata {
         | flag(headers.congestion_mark != 0, HAS_MARK)
         | flag(round.is_some(), HAS_ROUND)
         | flag(headers.no_cache, NO_CACHE)
-        | flag(headers.non_discovery, NON_DISCOVERY);
+        | flag(headers.non_discovery, NON_DISCOVERY)
+        | flag(headers.collided, COLLIDED);
     let mut out = Metadata { octets: [0; METADATA_BYTES_MOST], len: FIXED_BYTES };
     out.octets[0] = u8::from(task == Task::Transmit);
     out.octets[2] = headers.nack.map_or(0, |reason| (reason.code() / 50) as u8); // 0, 50, 100 or 150
@@ -164,6 +166,7 @@ fn decode(record: &mut [u8]) -> Option<Record<'_>> {
         no_cache: has(NO_CACHE),
         congestion_mark,
         non_discovery: has(NON_DISCOVERY),
+        collided: has(COLLIDED),
         announcement_bytes: u16::from_le_bytes([lead_low, lead_high]),
     };
     let task = if kind == 1 { Task::Transmit } else { Task::Decide { round } };
@@ -297,6 +300,7 @@ mod tests {
                     no_cache: true,
                     congestion_mark: 9,
                     non_discovery: true,
+                    collided: true,
                     announcement_bytes: 4567,
                 },
             ),
