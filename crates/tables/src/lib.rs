@@ -12,6 +12,7 @@
 //! | when can no reader hold what was unlinked any more? | [`quiescence`] |
 //! | is this Interest pending, is this Data stored? (one probe) | [`pit_cs`], made of [`name_group`], [`pit`], [`content_store`] |
 //! | which Data comes into the Content Store, and which goes? | [`cs_policy`] |
+//! | which ports asked for a name of this fingerprint? | [`fingerprint_pit`] |
 //! | was this (name, Nonce) seen and forgotten by the PIT? | [`dead_nonce_list`] |
 //! | which entries are due? | [`timer_wheel`] |
 //!
@@ -26,6 +27,7 @@ pub mod cs_policy;
 pub mod dead_nonce_list;
 mod eviction_queue;
 pub mod fib;
+pub mod fingerprint_pit;
 pub mod hash_key;
 pub mod name_group;
 pub mod name_hash;
@@ -46,6 +48,7 @@ pub use fib::{
     Fib, FibConfig, FibEntry, FibHint, FibMatch, FibPin, FibReader, FibRefusal, FibSearch, FibView, Inserted,
     NameBatch, NameStorage, NextHop,
 };
+pub use fingerprint_pit::{FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal};
 pub use name_group::{GroupHint, GroupId, GroupToken};
 pub use name_hash::{HashKey, MAX_NAME_COMPONENTS, NameHashes, TooManyComponents, hash_name};
 pub use pages::{PageArray, PageSize, PageVec};

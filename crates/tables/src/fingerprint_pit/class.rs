@@ -1,0 +1,173 @@
+//! Class: in which bucket of each subtable is a name, and under which fingerprint?
+//!
+//! Source: Yuan15 §5.4.2 with its reference [7], Bonomi et al., "An improved construction for counting Bloom
+//! filters" (2006). Symbols: B = buckets of a subtable, w = fingerprint bits, d = subtables, s = segments.
+//!
+//! A name's *class* is the upper log₂ B + w bits of its hash. Subtable i permutes it, class·aᵢ mod 2^(log₂ B + w)
+//! with aᵢ odd; the upper log₂ B bits of that are the bucket, the lower w the fingerprint. Two names that agree
+//! in bucket and fingerprint in *one* subtable therefore are of one class and agree in all. With independent
+//! hashes that would be false, and then Data for one name could find, in some subtable, the entry of a name that
+//! it did not collide with when both were inserted, and remove it: a request forgotten, which no mark tells of.
+//!
+//! n names pending, the next one is of a class that is taken with the chance n/(B·2^w), which at n = ld·E·d·B
+//! is the paper's E·d·ld/2^w.
+
+use super::bucket::BUCKET_ENTRIES;
+
+/// Odd, and as different in their upper and lower bits as digits of irrational numbers are.
+const MULTIPLIERS: [u64; MAX_SUBTABLES] =
+    [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9, 0xd6e8_feb8_6659_fd93];
+/// The largest d.
+pub(super) const MAX_SUBTABLES: usize = 4;
+/// The largest log₂ B: with w = 20 a class then has 48 bits, and the segment stands above them.
+pub(super) const MAX_BUCKET_BITS: u32 = 28;
+/// The largest w.
+pub(super) const MAX_FINGERPRINT_BITS: u32 = 20;
+
+const _: () = assert!(MAX_BUCKET_BITS + MAX_FINGERPRINT_BITS <= 56, "a segment's number needs room above a class");
+
+/// What a table knows of a name: names of one class are the same to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Class(pub(super) u64);
+
+/// Where a class is in one subtable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Its place in the array of all buckets.
+    pub(super) bucket: usize,
+    pub(super) fingerprint: u32,
+}
+
+/// How many buckets in how many subtables in how many segments, and the permutations.
+#[derive(Clone, Debug)]
+pub(super) struct Shape {
+    multipliers: [u64; MAX_SUBTABLES],
+    subtables: usize,
+    segments: usize,
+    bucket_bits: u32,
+    fingerprint_bits: u32,
+}
+
+impl Shape {
+    /// At least `capacity_entries` in s·d subtables of equal size, which is a power of two of buckets. Which
+    /// permutations they have depends on `seed`. `None` if that is too much or nothing.
+    pub(super) fn new(
+        capacity_entries: u32,
+        subtables: usize,
+        segments: usize,
+        fingerprint_bits: u32,
+        seed: u64,
+    ) -> Option<Self> {
+        if capacity_entries == 0 || !(1..=MAX_FINGERPRINT_BITS).contains(&fingerprint_bits) {
+            return None;
+        }
+        let buckets = (capacity_entries as usize).div_ceil(BUCKET_ENTRIES * subtables * segments).next_power_of_two();
+        let bucket_bits = buckets.ilog2();
+        let key = seed << 1 | 1; // one more permutation, before all of them
+        let multipliers = MULTIPLIERS.map(|multiplier| multiplier.wrapping_mul(key));
+        let shape = Self { multipliers, subtables, segments, bucket_bits, fingerprint_bits };
+        (bucket_bits <= MAX_BUCKET_BITS).then_some(shape)
+    }
+
+    /// The class of the name with this hash.
+    #[inline(always)]
+    pub(super) fn class(&self, hash: u64) -> Class {
+        Class(hash >> (u64::BITS - self.class_bits()))
+    }
+
+    /// How many upper bits of a hash make its class.
+    #[inline(always)]
+    pub(super) fn class_bits(&self) -> u32 {
+        self.bucket_bits + self.fingerprint_bits
+    }
+
+    /// Where the class is in this subtable of this segment.
+    #[inline(always)]
+    pub(super) fn place(&self, class: Class, segment: usize, subtable: usize) -> Place {
+        let permuted = class.0.wrapping_mul(self.multipliers[subtable]) & ((1 << self.class_bits()) - 1);
+        Place {
+            bucket: (segment * self.subtables + subtable) << self.bucket_bits
+                | (permuted >> self.fingerprint_bits) as usize,
+            fingerprint: permuted as u32 & ((1 << self.fingerprint_bits) - 1),
+        }
+    }
+
+    /// d.
+    #[inline(always)]
+    pub(super) fn subtables(&self) -> usize {
+        self.subtables
+    }
+
+    /// s.
+    #[inline(always)]
+    pub(super) fn segments(&self) -> usize {
+        self.segments
+    }
+
+    /// The segment that this port's Interests are in.
+    #[inline(always)]
+    pub(super) fn segment_of(&self, port: u16) -> usize {
+        if self.segments == 1 { 0 } else { usize::from(port) % self.segments }
+    }
+
+    /// The segment that this bucket is in.
+    #[inline(always)]
+    pub(super) fn segment_of_bucket(&self, bucket: usize) -> usize {
+        (bucket >> self.bucket_bits) / self.subtables
+    }
+
+    /// Buckets of all subtables of all segments.
+    pub(super) fn buckets(&self) -> usize {
+        (self.segments * self.subtables) << self.bucket_bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn in_every_subtable_each_class_has_a_place_of_its_own() {
+        for (subtables, segments) in [(2, 1), (4, 1), (2, 3)] {
+            let shape = Shape::new(64 * (subtables * segments) as u32, subtables, segments, 9, 77).unwrap();
+            assert_eq!((shape.class_bits(), shape.buckets()), (12, 8 * subtables * segments));
+            let mut seen = HashSet::new();
+            for class in 0..1 << 12 {
+                for segment in 0..segments {
+                    for subtable in 0..subtables {
+                        let place = shape.place(Class(class), segment, subtable);
+                        assert_eq!(place.bucket / 8, segment * subtables + subtable);
+                        assert_eq!(shape.segment_of_bucket(place.bucket), segment);
+                        assert!(place.fingerprint < 1 << 9);
+                        assert!(seen.insert((place.bucket, place.fingerprint)), "two classes in one place");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn subtables_disagree_about_who_are_neighbours() {
+        let shape = Shape::new(1 << 16, 2, 1, 16, 1).unwrap();
+        // The 65,536 classes of one bucket of the first subtable, in the second.
+        let mut other_buckets = HashSet::new();
+        let mut members = 0;
+        for class in 0..1_u64 << shape.class_bits() {
+            if shape.place(Class(class), 0, 0).bucket == 5 {
+                members += 1;
+                other_buckets.insert(shape.place(Class(class), 0, 1).bucket);
+            }
+        }
+        assert_eq!((members, other_buckets.len()), (1 << 16, 1 << 12), "they come into every bucket");
+    }
+
+    #[test]
+    fn a_table_of_nothing_or_too_much_is_none() {
+        assert!(Shape::new(0, 2, 1, 16, 0).is_none());
+        assert!(Shape::new(1, 2, 1, 0, 0).is_none());
+        assert!(Shape::new(1, 2, 1, 21, 0).is_none());
+        assert!(Shape::new(u32::MAX, 2, 1, 16, 0).is_some());
+        assert_eq!(Shape::new(1, 4, 16, 20, 0).unwrap().buckets(), 64);
+    }
+}

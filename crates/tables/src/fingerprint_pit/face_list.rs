@@ -1,0 +1,133 @@
+//! Face list: what do the 16 bits of an entry's face list stand for?
+//!
+//! Source: Yuan15 §5.4.2 (a bit vector, bit i = face i), §5.4.3 (a segment has the faces of 1/s of the ports).
+//! *Bits*: port p is bit ⌊p/s⌋ of the entries of segment p mod s, so that s segments serve 16·s ports. *Sets*: the
+//! number of an interned set, see [`super::face_sets`].
+
+use super::class::Shape;
+use super::config::{FaceList, FingerprintPitRefusal};
+use super::face_sets::FaceSets;
+use super::port_set::{MAX_PORTS, PortSet};
+use crate::pages::PageSize;
+use std::io;
+
+/// Bits of a face list: n of the paper.
+const FACE_LIST_BITS: u16 = 16;
+
+/// Encodes and decodes face lists.
+pub(super) enum FaceLists {
+    Bits {
+        segments: u16,
+        /// For each segment the bits of ports that are gone, but perhaps not from all entries.
+        leaving: [u16; (MAX_PORTS / FACE_LIST_BITS) as usize],
+    },
+    Sets(FaceSets),
+}
+
+impl FaceLists {
+    pub(super) fn new(list: FaceList, shape: &Shape, pages: PageSize) -> io::Result<Self> {
+        match list {
+            FaceList::Bits => Ok(Self::Bits { segments: shape.segments() as u16, leaving: [0; 16] }),
+            FaceList::Sets { max_sets: 0 } => Err(io::ErrorKind::InvalidInput.into()),
+            FaceList::Sets { max_sets } => FaceSets::new(max_sets, pages).map(Self::Sets),
+        }
+    }
+
+    /// How many ports there are.
+    pub(super) fn ports(&self) -> u16 {
+        match self {
+            Self::Bits { segments, .. } => segments * FACE_LIST_BITS,
+            Self::Sets(_) => MAX_PORTS,
+        }
+    }
+
+    /// The list of an entry that had `list`, and now this port too.
+    #[inline(always)]
+    pub(super) fn with(&mut self, list: u16, port: u16) -> Result<u16, FingerprintPitRefusal> {
+        match self {
+            Self::Bits { segments, .. } => Ok(list | bit(port, *segments)),
+            Self::Sets(sets) => {
+                let number = sets.hold_with(list, port).ok_or(FingerprintPitRefusal::FaceSetsFull)?;
+                sets.release(list);
+                Ok(number)
+            }
+        }
+    }
+
+    /// An entry that had this list is no more.
+    #[inline(always)]
+    pub(super) fn release(&mut self, list: u16) {
+        if let Self::Sets(sets) = self {
+            sets.release(list);
+        }
+    }
+
+    /// The same for many entries; `lists` is not looked at where that means nothing.
+    #[inline(always)]
+    pub(super) fn release_all(&mut self, lists: impl Iterator<Item = u16>) {
+        if let Self::Sets(sets) = self {
+            lists.for_each(|list| sets.release(list));
+        }
+    }
+
+    /// Adds the ports of an entry of this segment.
+    #[inline(always)]
+    pub(super) fn collect(&self, list: u16, segment: usize, ports: &mut PortSet) {
+        match self {
+            Self::Bits { segments, leaving } => {
+                let mut bits = list & !leaving[segment];
+                if *segments == 1 {
+                    return ports.insert_first_sixteen(bits);
+                }
+                while bits != 0 {
+                    ports.insert(bits.trailing_zeros() as u16 * segments + segment as u16);
+                    bits &= bits - 1;
+                }
+            }
+            Self::Sets(sets) => ports.extend(&sets.ports(list)),
+        }
+    }
+
+    /// A port's face is gone. True if entries must be cleared of it, by [`FaceLists::leaving`].
+    pub(super) fn begin_removal(&mut self, port: u16) -> bool {
+        match self {
+            Self::Bits { segments, leaving } => {
+                leaving[usize::from(port % *segments)] |= bit(port, *segments);
+                true
+            }
+            Self::Sets(sets) => {
+                sets.remove_port(port);
+                false
+            }
+        }
+    }
+
+    /// Every entry was cleared of this port.
+    pub(super) fn end_removal(&mut self, port: u16) {
+        if let Self::Bits { segments, leaving } = self {
+            leaving[usize::from(port % *segments)] &= !bit(port, *segments);
+        }
+    }
+
+    /// Bits that no entry of this segment may keep.
+    #[inline(always)]
+    pub(super) fn leaving(&self, segment: usize) -> u16 {
+        match self {
+            Self::Bits { leaving, .. } => leaving[segment],
+            Self::Sets(_) => 0,
+        }
+    }
+
+    /// Octets of memory, as allocated.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Bits { .. } => 0,
+            Self::Sets(sets) => sets.bytes(),
+        }
+    }
+}
+
+#[inline(always)]
+fn bit(port: u16, segments: u16) -> u16 {
+    1 << (if segments == 1 { port } else { port / segments })
+}

@@ -1,0 +1,439 @@
+//! Fingerprint-only PIT: which ports asked for a name of this fingerprint?
+//!
+//! Source: Yuan15 ch. 5 (Fig. 5.3, Algorithm 1), the PIT of core routers. Symbols: N =
+//! [`FingerprintPitConfig::capacity_entries`], d = *subtables*, B = buckets of a subtable, E = 8 = entries of a
+//! bucket, w = *fingerprint bits*, s = *segments*, n = ports, t = 10 bits of expiry, T_exp = an Interest's
+//! lifetime, *occupy* and *collision* bits = occupied, collided.
+//!
+//! ```text
+//! hash ─► class ─┬─► subtable 0, bucket b₀ │ occupied, collided, fingerprint f₀, expiry, faces │ × 8   1 line
+//!                └─► subtable 1, bucket b₁ │ the same with f₁                                  │ × 8   1 line
+//!                    overflow table, if bucket b₀ counts names in it
+//! ```
+//!
+//! No name is stored. An Interest whose class is taken may be for the same name or for another, which nobody can
+//! tell, so it is never aggregated: the entry is marked *collided*, keeps the ports of both and stays to its
+//! expiry, however much Data comes, that each requester may get its own. Data that is not for an entry marked
+//! so takes the entry away. Whoever allows false positives aggregates all the same
+//! ([`FingerprintPit::insert_aggregating`], §5.7.1).
+//!
+//! Where a class is: [`class`]. What a bucket looks like: [`bucket`]. How 10 bits tell the time: [`ticks`].
+//! Ports above 16: [`face_list`], [`face_sets`]. Names without room: [`overflow`]. What is done in the
+//! background: [`sweep`].
+//!
+//! Cost: d lines an operation, for Data d·s, that do not depend on each other and can be fetched ahead
+//! ([`FingerprintPit::prefetch`]). Bytes: 8 per entry of N, and the overflow table. Limits: N, the overflow table,
+//! 16·s or 256 ports, lives of [`MAX_LIFETIME_NS`]. Full: refused by name. Who may write: the owner.
+//!
+//! Deviations: a bucket is a line of 64 octets, not 44 octets back to back (N.B. at [`bucket`]); N is rounded up
+//! to a power of two of buckets, as permutations of bits want it; an Interest with a shorter life than its
+//! entry's does not shorten that.
+
+mod bucket;
+mod class;
+mod config;
+mod face_list;
+mod face_sets;
+mod overflow;
+mod port_set;
+mod sweep;
+mod ticks;
+
+pub use config::{
+    FaceList, FingerprintPitConfig, FingerprintPitCounters, FingerprintPitRefusal, MAX_OVERFLOW_ENTRIES, MAX_SEGMENTS,
+};
+pub use port_set::{MAX_PORTS, PortSet};
+pub use ticks::MAX_LIFETIME_NS;
+
+use crate::pages::PageArray;
+use crate::prefetch::prefetch;
+use bucket::{BUCKET_ENTRIES, Bucket};
+use class::{Class, Place, Shape};
+use face_list::FaceLists;
+use overflow::{Overflow, RECLAIMED_PER_INSERT};
+use std::io;
+use sweep::Sweep;
+use ticks::{lifetime_ticks, tick_at};
+
+/// What became of an Interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// It has a new entry.
+    New,
+    /// Its class had an entry, which now has its port too.
+    Collided,
+}
+
+/// What Data finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Satisfied {
+    /// Where it was asked for; ports whose face is gone are left out.
+    pub ports: PortSet,
+    /// Whether an entry was or now is marked collided: then it is still there, and the Data must say so to the
+    /// next router (§5.5.1).
+    pub collided: bool,
+}
+
+/// The table.
+pub struct FingerprintPit {
+    buckets: PageArray<Bucket>,
+    shape: Shape,
+    faces: FaceLists,
+    overflow: Overflow,
+    /// The latest time that was heard of: time never runs backwards in here.
+    latest_tick: u64,
+    /// Entries of buckets that are occupied.
+    occupied: u64,
+    sweep: Sweep,
+    counters: FingerprintPitCounters,
+}
+
+/// Where a live entry is.
+enum Found {
+    Bucket { bucket: usize, entry: usize },
+    Overflow { place: usize },
+}
+
+impl FingerprintPit {
+    /// An empty table; `seed` chooses among permutations, which must not be known to whoever chooses names if
+    /// the hash is not keyed.
+    ///
+    /// # Errors
+    /// If a size is outside of its range, or the kernel does not map the memory.
+    pub fn new(config: FingerprintPitConfig, seed: u64) -> io::Result<Self> {
+        let FingerprintPitConfig { segments, fingerprint_bits, overflow_entries, pages, .. } = config;
+        let in_range = matches!(config.subtables, 2 | 4)
+            && (1..=MAX_SEGMENTS).contains(&segments)
+            && (1..=16).contains(&fingerprint_bits)
+            && overflow_entries <= MAX_OVERFLOW_ENTRIES;
+        let shape = in_range.then(|| {
+            let bits = u32::from(fingerprint_bits) + segments.next_power_of_two().ilog2();
+            Shape::new(config.capacity_entries, config.subtables.into(), segments.into(), bits, seed)
+        });
+        let shape = shape.flatten().ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self {
+            buckets: PageArray::zeroed(shape.buckets(), pages)?,
+            faces: FaceLists::new(config.faces, &shape, pages)?,
+            overflow: Overflow::new(overflow_entries, pages)?,
+            shape,
+            latest_tick: 0,
+            occupied: 0,
+            sweep: Sweep::default(),
+            counters: FingerprintPitCounters::default(),
+        })
+    }
+
+    /// Begins to fetch what Data of this hash reads: the bucket of every subtable of every segment.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        for segment in 0..self.shape.segments() {
+            self.prefetch_segment(hash, segment);
+        }
+    }
+
+    /// Begins to fetch what an Interest of this hash from this port reads.
+    #[inline]
+    pub fn prefetch_for_port(&self, hash: u64, port: u16) {
+        self.prefetch_segment(hash, self.shape.segment_of(port));
+    }
+
+    #[inline(always)]
+    fn prefetch_segment(&self, hash: u64, segment: usize) {
+        let class = self.shape.class(hash);
+        for subtable in 0..self.shape.subtables() {
+            prefetch(&self.buckets[self.shape.place(class, segment, subtable).bucket]);
+        }
+    }
+
+    /// Records an Interest from `port` that lives until `expires_ns`, at least and at most as [`MAX_LIFETIME_NS`]
+    /// allows. It is to be forwarded whatever the answer; on a refusal nobody would get the Data.
+    ///
+    /// # Errors
+    /// The refusal's name. Nothing was recorded.
+    #[inline]
+    pub fn insert(
+        &mut self,
+        hash: u64,
+        port: u16,
+        now_ns: u64,
+        expires_ns: u64,
+    ) -> Result<Inserted, FingerprintPitRefusal> {
+        self.request(hash, port, now_ns, expires_ns, true)
+    }
+
+    /// The same where false positives are allowed (§5.7.1): on [`Inserted::Collided`] the port was added, the life
+    /// prolonged, and the entry goes with the first Data. Whoever does not forward the Interest then takes it for
+    /// granted that the names are the same.
+    ///
+    /// # Errors
+    /// As [`FingerprintPit::insert`].
+    #[inline]
+    pub fn insert_aggregating(
+        &mut self,
+        hash: u64,
+        port: u16,
+        now_ns: u64,
+        expires_ns: u64,
+    ) -> Result<Inserted, FingerprintPitRefusal> {
+        self.request(hash, port, now_ns, expires_ns, false)
+    }
+
+    /// Data came: the ports that it goes to, if any asked. The entry is gone then, unless it is marked collided,
+    /// or the Data says that it was `collided_upstream`, by which the entry is marked now.
+    #[inline]
+    pub fn satisfy(&mut self, hash: u64, now_ns: u64, collided_upstream: bool) -> Option<Satisfied> {
+        self.latest_tick = self.latest_tick.max(tick_at(now_ns));
+        let class = self.shape.class(hash);
+        let mut satisfied = None;
+        for segment in 0..self.shape.segments() {
+            let Some(found) = self.find(segment, class, self.latest_tick) else { continue };
+            let satisfied = satisfied.get_or_insert(Satisfied { ports: PortSet::EMPTY, collided: false });
+            satisfied.collided |= self.take(segment, found, collided_upstream, &mut satisfied.ports);
+        }
+        satisfied
+    }
+
+    /// What [`FingerprintPit::satisfy`] would find, and nothing is changed.
+    #[inline]
+    pub fn lookup(&self, hash: u64, now_ns: u64) -> Option<Satisfied> {
+        let now_tick = self.latest_tick.max(tick_at(now_ns));
+        let class = self.shape.class(hash);
+        let mut satisfied = None;
+        for segment in 0..self.shape.segments() {
+            let Some(found) = self.find(segment, class, now_tick) else { continue };
+            let (list, collided) = match found {
+                Found::Bucket { bucket, entry } => {
+                    let bucket = &self.buckets[bucket];
+                    (bucket.faces(entry), bucket.is_collided(entry))
+                }
+                Found::Overflow { place } => {
+                    let entry = self.overflow.entry(place);
+                    (entry.faces, entry.collided != 0)
+                }
+            };
+            let satisfied = satisfied.get_or_insert(Satisfied { ports: PortSet::EMPTY, collided: false });
+            satisfied.collided |= collided;
+            self.faces.collect(list, segment, &mut satisfied.ports);
+        }
+        satisfied
+    }
+
+    /// Entries, those in the overflow table and expired ones that were not yet noticed included.
+    pub fn occupied(&self) -> u64 {
+        self.occupied + self.overflow.len() as u64
+    }
+
+    /// N: entries of all buckets.
+    pub fn capacity_entries(&self) -> u64 {
+        (self.shape.buckets() * BUCKET_ENTRIES) as u64
+    }
+
+    /// Entries in the overflow table.
+    pub fn overflow_len(&self) -> usize {
+        self.overflow.len()
+    }
+
+    /// Ports are numbered below this.
+    pub fn ports(&self) -> u16 {
+        self.faces.ports()
+    }
+
+    /// How many of the upper bits of a hash the table reads: names that agree in them are the same to it.
+    pub fn class_bits(&self) -> u32 {
+        self.shape.class_bits()
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> FingerprintPitCounters {
+        self.counters
+    }
+
+    /// Octets of memory, as allocated.
+    pub fn bytes(&self) -> usize {
+        self.buckets.mapped_bytes() + self.overflow.bytes() + self.faces.bytes()
+    }
+
+    /// The longest life of an entry: the more than that, the less is kept.
+    pub fn max_lifetime_ns(&self) -> u64 {
+        MAX_LIFETIME_NS
+    }
+
+    /// Algorithm 1, in all subtables.
+    #[inline(always)]
+    fn request(
+        &mut self,
+        hash: u64,
+        port: u16,
+        now_ns: u64,
+        expires_ns: u64,
+        marks_collided: bool,
+    ) -> Result<Inserted, FingerprintPitRefusal> {
+        self.latest_tick = self.latest_tick.max(tick_at(now_ns));
+        let answer = self.check_port(port).and_then(|()| {
+            let segment = self.shape.segment_of(port);
+            let class = self.shape.class(hash);
+            self.request_in(segment, class, port, lifetime_ticks(self.latest_tick, expires_ns), marks_collided)
+        });
+        match answer {
+            Ok(Inserted::Collided) => self.counters.collisions += 1,
+            Ok(Inserted::New) => {}
+            Err(_) => self.counters.refused += 1,
+        }
+        answer
+    }
+
+    #[inline(always)]
+    fn request_in(
+        &mut self,
+        segment: usize,
+        class: Class,
+        port: u16,
+        lifetime_ticks: u16,
+        marks_collided: bool,
+    ) -> Result<Inserted, FingerprintPitRefusal> {
+        let now_tick = self.latest_tick as u32;
+        let first = self.shape.place(class, segment, 0);
+        let mut least = (u32::MAX, first);
+        for subtable in 0..self.shape.subtables() {
+            let place = self.shape.place(class, segment, subtable);
+            self.reset_expired(place.bucket, now_tick);
+            let bucket = &mut self.buckets[place.bucket];
+            if let Some(entry) = bucket.find(place.fingerprint) {
+                let list = self.faces.with(bucket.faces(entry), port)?;
+                bucket.set_faces(entry, list);
+                bucket.prolong(entry, now_tick, lifetime_ticks);
+                if marks_collided {
+                    bucket.set_collided(entry);
+                }
+                return Ok(Inserted::Collided);
+            }
+            if bucket.load() < least.0 {
+                least = (bucket.load(), place);
+            }
+        }
+        let expires_tick = self.latest_tick + u64::from(lifetime_ticks);
+        if self.buckets[first.bucket].overflowed() > 0
+            && let Some(place) = self.overflow.find(segment, class)
+        {
+            if self.overflow.entry(place).expires_tick > self.latest_tick {
+                let entry = self.overflow.entry_mut(place);
+                entry.faces = self.faces.with(entry.faces, port)?;
+                entry.expires_tick = entry.expires_tick.max(expires_tick);
+                entry.collided |= u8::from(marks_collided);
+                return Ok(Inserted::Collided);
+            }
+            self.expire_overflowed(place);
+        }
+        let (load, Place { bucket, fingerprint }) = least;
+        if load as usize == BUCKET_ENTRIES {
+            return self.overflow(segment, class, first, port, expires_tick);
+        }
+        let list = self.faces.with(0, port)?;
+        self.buckets[bucket].put(fingerprint, list, now_tick, lifetime_ticks);
+        self.occupied += 1;
+        Ok(Inserted::New)
+    }
+
+    /// Makes an entry in the overflow table for a class whose buckets are full.
+    #[cold]
+    fn overflow(
+        &mut self,
+        segment: usize,
+        class: Class,
+        first: Place,
+        port: u16,
+        expires_tick: u64,
+    ) -> Result<Inserted, FingerprintPitRefusal> {
+        if self.overflow.is_full() {
+            self.reclaim_overflowed(RECLAIMED_PER_INSERT);
+        }
+        if self.overflow.is_full() {
+            return Err(FingerprintPitRefusal::OverflowFull);
+        }
+        let list = self.faces.with(0, port)?;
+        let inserted = self.overflow.insert(segment, class, list, expires_tick);
+        debug_assert!(inserted, "there was room");
+        let bucket = &mut self.buckets[first.bucket];
+        bucket.set_overflowed(bucket.overflowed() + 1);
+        self.counters.overflows += 1;
+        Ok(Inserted::New)
+    }
+
+    /// The entry of this class that is not expired.
+    #[inline(always)]
+    fn find(&self, segment: usize, class: Class, now_tick: u64) -> Option<Found> {
+        for subtable in 0..self.shape.subtables() {
+            let Place { bucket: at, fingerprint } = self.shape.place(class, segment, subtable);
+            let bucket = &self.buckets[at];
+            if let Some(entry) = bucket.find(fingerprint) {
+                return bucket.is_live(entry, now_tick as u32).then_some(Found::Bucket { bucket: at, entry });
+            }
+        }
+        let first = self.shape.place(class, segment, 0);
+        if self.buckets[first.bucket].overflowed() == 0 {
+            return None;
+        }
+        let place = self.overflow.find(segment, class)?;
+        (self.overflow.entry(place).expires_tick > now_tick).then_some(Found::Overflow { place })
+    }
+
+    /// Adds the ports of an entry, which stays if it is to be marked collided. Returns whether it does.
+    #[inline(always)]
+    fn take(&mut self, segment: usize, found: Found, collided_upstream: bool, ports: &mut PortSet) -> bool {
+        match found {
+            Found::Bucket { bucket, entry } => {
+                let bucket = &mut self.buckets[bucket];
+                let list = bucket.faces(entry);
+                self.faces.collect(list, segment, ports);
+                if collided_upstream || bucket.is_collided(entry) {
+                    bucket.set_collided(entry);
+                    return true;
+                }
+                bucket.vacate(entry);
+                self.faces.release(list);
+                self.occupied -= 1;
+            }
+            Found::Overflow { place } => {
+                let entry = self.overflow.entry_mut(place);
+                self.faces.collect(entry.faces, segment, ports);
+                if collided_upstream || entry.collided != 0 {
+                    entry.collided = 1;
+                    return true;
+                }
+                self.remove_overflowed(place);
+            }
+        }
+        false
+    }
+
+    /// Makes vacant what is expired in this bucket.
+    #[inline(always)]
+    fn reset_expired(&mut self, at: usize, now_tick: u32) {
+        let bucket = &mut self.buckets[at];
+        let expired = bucket.expired(now_tick);
+        if expired == 0 {
+            return;
+        }
+        let bits = (0..BUCKET_ENTRIES).filter(|entry| expired >> entry & 1 != 0);
+        self.faces.release_all(bits.map(|entry| bucket.faces(entry)));
+        bucket.reset(expired, now_tick);
+        self.occupied -= u64::from(expired.count_ones());
+        self.counters.expired_lazily += u64::from(expired.count_ones());
+    }
+
+    /// Removes an expired entry of the overflow table.
+    fn expire_overflowed(&mut self, place: usize) {
+        self.counters.expired_lazily += 1;
+        self.remove_overflowed(place);
+    }
+
+    /// Removes an entry of the overflow table, and it is not counted in its bucket any more.
+    fn remove_overflowed(&mut self, place: usize) {
+        let entry = *self.overflow.entry(place);
+        let (segment, class) = entry.class();
+        self.overflow.remove(place);
+        self.faces.release(entry.faces);
+        let bucket = &mut self.buckets[self.shape.place(class, segment, 0).bucket];
+        bucket.set_overflowed(bucket.overflowed() - 1);
+    }
+}

@@ -1,0 +1,135 @@
+//! Sweep: what is done in the background, a few buckets at a time?
+//!
+//! Source: ours; Yuan15 has lazy expiry only. Answers do not depend on it (see [`super::ticks`]): an entry that is
+//! expired is not found, and its place is taken when it is needed. The sweep does two things. It makes expired
+//! entries vacant where nothing comes by, so that [`FingerprintPit::occupied`] means something and the face sets
+//! and the overflow table come free. And it clears entries of ports whose face is gone.
+//!
+//! It goes round all buckets, then the overflow table, once in [`TURN_NS`], faster while ports are being cleared:
+//! 2²¹ buckets (16 M entries) in 16.384 s are 128 a millisecond. At [`SWEPT_PER_CALL`] a call, that is enough if
+//! there are 128 calls a second, and 2,048 for a turn in [`PORT_TURN_NS`]; with fewer, turns take longer and nothing
+//! else. A bucket's own clock has 32 bits of ticks, 2.1 years, in which one sweep must have come by.
+//!
+//! A port that leaves must wait for a whole turn to pass, which begins after the one in progress: 1 to 2 turns,
+//! 2.048 s. Until then no answer names it and no Interest of it is taken. With face sets it is done at once: one
+//! pass over the sets, 2.6 MB at most.
+
+use super::FingerprintPit;
+use super::config::FingerprintPitRefusal;
+use super::port_set::PortSet;
+use super::ticks::tick_at;
+
+/// A turn: as long as the timer of 10 bits.
+const TURN_NS: u64 = 16_384_000_000;
+/// A turn while ports are being cleared.
+const PORT_TURN_NS: u64 = 1_024_000_000;
+/// Buckets, or entries of the overflow table, that one call visits at most: 64 KiB in order.
+const SWEPT_PER_CALL: usize = 1024;
+
+/// How far it is.
+#[derive(Default)]
+pub(super) struct Sweep {
+    /// The next place: first the buckets, then the overflow table.
+    position: usize,
+    /// Up to when what was due is done.
+    done_ns: u64,
+    /// Where expired entries are looked for when the overflow table is full.
+    reclaim_position: usize,
+    /// Ports that this turn clears.
+    leaving: PortSet,
+    /// Ports that the next turn clears.
+    leaving_next: PortSet,
+}
+
+impl FingerprintPit {
+    /// Visits the places that are due at `now_ns`, 1024 at most. To be called at every batch or every few
+    /// milliseconds.
+    pub fn sweep(&mut self, now_ns: u64) {
+        self.latest_tick = self.latest_tick.max(tick_at(now_ns));
+        let places = self.buckets.len() + self.overflow.capacity();
+        let is_clearing = !self.sweep.leaving.is_empty() || !self.sweep.leaving_next.is_empty();
+        let turn_ns = if is_clearing { PORT_TURN_NS } else { TURN_NS };
+        let elapsed_ns = now_ns.saturating_sub(self.sweep.done_ns);
+        let due = u128::from(elapsed_ns) * places as u128 / u128::from(turn_ns);
+        if due <= SWEPT_PER_CALL as u128 {
+            // What a place takes more than elapsed is paid for by the next call.
+            self.sweep.done_ns += (due * u128::from(turn_ns) / places as u128) as u64;
+        } else {
+            self.sweep.done_ns = now_ns;
+        }
+        for _ in 0..due.min(SWEPT_PER_CALL as u128) {
+            self.sweep_place(self.sweep.position);
+            self.sweep.position += 1;
+            if self.sweep.position == places {
+                self.sweep.position = 0;
+                self.end_turn();
+            }
+        }
+    }
+
+    /// A port's face is gone: no entry names it any more, as far as answers go. Its number can be used again when
+    /// [`FingerprintPit::is_port_leaving`] says so. Cost: with face sets a pass over the sets; else nothing now,
+    /// and one turn of the sweep, whatever the number of ports.
+    pub fn remove_port(&mut self, port: u16) {
+        if port < self.faces.ports() && self.faces.begin_removal(port) {
+            self.sweep.leaving_next.insert(port);
+        }
+    }
+
+    /// Whether entries are still being cleared of this port; its Interests are refused until they are.
+    pub fn is_port_leaving(&self, port: u16) -> bool {
+        self.sweep.leaving.contains(port) || self.sweep.leaving_next.contains(port)
+    }
+
+    /// Whether an Interest of this port can be recorded.
+    #[inline(always)]
+    pub(super) fn check_port(&self, port: u16) -> Result<(), FingerprintPitRefusal> {
+        if port >= self.faces.ports() {
+            return Err(FingerprintPitRefusal::UnknownPort);
+        }
+        if self.is_port_leaving(port) {
+            return Err(FingerprintPitRefusal::PortLeaving);
+        }
+        Ok(())
+    }
+
+    /// Looks for expired entries in so many places of the overflow table.
+    pub(super) fn reclaim_overflowed(&mut self, places: usize) {
+        for _ in 0..places.min(self.overflow.capacity()) {
+            let place = self.sweep.reclaim_position;
+            self.sweep.reclaim_position = (place + 1) % self.overflow.capacity();
+            self.sweep_overflowed(place);
+        }
+    }
+
+    fn sweep_place(&mut self, position: usize) {
+        if position >= self.buckets.len() {
+            return self.sweep_overflowed(position - self.buckets.len());
+        }
+        self.reset_expired(position, self.latest_tick as u32);
+        let leaving = self.faces.leaving(self.shape.segment_of_bucket(position));
+        if leaving != 0 {
+            self.buckets[position].clear_faces(leaving);
+        }
+    }
+
+    fn sweep_overflowed(&mut self, place: usize) {
+        let entry = self.overflow.entry_mut(place);
+        if !entry.is_occupied() {
+            return;
+        }
+        if entry.expires_tick <= self.latest_tick {
+            return self.expire_overflowed(place);
+        }
+        let (segment, _) = entry.class();
+        entry.faces &= !self.faces.leaving(segment);
+    }
+
+    /// What left before this turn began is in no entry now.
+    fn end_turn(&mut self) {
+        for port in self.sweep.leaving.iter() {
+            self.faces.end_removal(port);
+        }
+        self.sweep.leaving = std::mem::take(&mut self.sweep.leaving_next);
+    }
+}
