@@ -5,6 +5,7 @@ mod cs_policy;
 mod dead_nonce_list;
 mod fib;
 mod fib_designs;
+mod fingerprint_pit;
 mod hash_tables;
 mod house_table;
 mod level_pulling;
