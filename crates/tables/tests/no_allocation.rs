@@ -3,6 +3,8 @@
 #![allow(unsafe_code, reason = "leaf: an allocator that counts, around the system's")]
 
 use namewire_tables::content_store::MAX_INDIRECT;
+use namewire_tables::cs_policy::filter::{Filter, FilterOptions};
+use namewire_tables::cs_policy::{Admission, Newcomer};
 use namewire_tables::{
     CsInsert, CsPolicy, DeadNonceList, HashKey, PageSize, PitCs, PitCsConfig, PitRefusal, Recycle, TimerWheel, Variant,
     hash_name,
@@ -177,4 +179,20 @@ fn run(cs_policy: CsPolicy) {
 fn tables_allocate_nothing_after_the_start() {
     run(CsPolicy::Lru);
     run(CsPolicy::Fifo);
+}
+
+fn ask(admission: &mut impl Admission) {
+    for number in 0..400_000_u64 {
+        // Half of all requests are for one name.
+        let hash = (number % 2) * number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        admission.request(hash);
+        admission.admits(&Newcomer { hash, ..Newcomer::default() }, || Some(number));
+    }
+}
+
+/// Not even where a counter is at its end.
+#[test]
+fn admission_allocates_nothing_after_the_start() {
+    let mut filter = Filter::new(200_000, FilterOptions::default(), PageSize::Transparent).unwrap();
+    without_allocation(|| ask(&mut filter));
 }

@@ -5,6 +5,7 @@
 //! branch that is always taken the same way.
 
 use super::fifo::Fifo;
+use super::filter::{Filter, FilterOptions};
 use super::lru::Lru;
 use super::{Admission, AdmitAll, Eviction, Leaving, Marks, Newcomer};
 use crate::pages::PageSize;
@@ -40,16 +41,19 @@ pub enum AdmissionName {
     /// Everything.
     #[default]
     All,
+    /// What was asked for often enough among the last Interests.
+    Filter,
 }
 
 impl AdmissionName {
     /// All of them.
-    pub const ALL: &[AdmissionName] = &[Self::All];
+    pub const ALL: &[AdmissionName] = &[Self::All, Self::Filter];
 
     /// Its name in configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",
+            Self::Filter => "filter",
         }
     }
 }
@@ -79,7 +83,10 @@ impl FromStr for AdmissionName {
 
 /// What a policy is made with; what is not said is as its module says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PolicyOptions {}
+pub struct PolicyOptions {
+    /// Of [`AdmissionName::Filter`].
+    pub filter: FilterOptions,
+}
 
 /// A policy by name: what goes, and what comes in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -99,6 +106,7 @@ enum AnyEviction {
 
 enum AnyAdmission {
     All(AdmitAll),
+    Filter(Filter),
 }
 
 macro_rules! eviction {
@@ -114,6 +122,7 @@ macro_rules! admission {
     ($any:expr, $policy:ident => $call:expr) => {
         match $any {
             AnyAdmission::All($policy) => $call,
+            AnyAdmission::Filter($policy) => $call,
         }
     };
 }
@@ -137,6 +146,7 @@ impl CachePolicy {
         };
         let admission = match name.admission {
             AdmissionName::All => AnyAdmission::All(AdmitAll),
+            AdmissionName::Filter => AnyAdmission::Filter(Filter::new(entries, name.options.filter, pages)?),
         };
         Ok(Self { name, eviction, admission })
     }

@@ -29,6 +29,7 @@
 pub mod catalogue;
 pub mod fifo;
 pub mod ghost_queue;
+pub mod filter;
 pub mod lru;
 pub mod simulated_store;
 

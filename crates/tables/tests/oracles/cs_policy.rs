@@ -1,6 +1,7 @@
 //! Every Content Store policy: what holds for all of them, and a way to compare one with a model.
 
-use namewire_tables::cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName};
+use namewire_tables::cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName, PolicyOptions};
+use namewire_tables::cs_policy::filter::FilterOptions;
 use namewire_tables::cs_policy::simulated_store::{Outcome, Request, SimulatedStore};
 use std::collections::HashMap;
 
@@ -49,8 +50,11 @@ pub(crate) fn equals_the_model(
 }
 
 fn every_policy() -> impl Iterator<Item = CsPolicy> {
-    EvictionName::ALL.iter().flat_map(|&eviction| {
-        AdmissionName::ALL.iter().map(move |&admission| CsPolicy { eviction, admission, ..CsPolicy::default() })
+    // Hundreds of stores: not 32 MiB of counters each.
+    let filter = FilterOptions { counters_log2: Some(12), ..FilterOptions::default() };
+    let options = PolicyOptions { filter };
+    EvictionName::ALL.iter().flat_map(move |&eviction| {
+        AdmissionName::ALL.iter().map(move |&admission| CsPolicy { eviction, admission, options })
     })
 }
 

@@ -1,0 +1,288 @@
+//! Filter: Data comes in if its name was asked for often enough among the last Interests.
+//!
+//! Source: Takemasa19 §5.2.3; the threshold §5.3.3, the length of the history §5.3.4.
+//!
+//! | Takemasa19 | here |
+//! | --- | --- |
+//! | history queue of `q` hashes, x_{n-1} … x_{n-q} | `history`, `length` |
+//! | counter hash table H, h slots of 16 bits, collisions not resolved | `counters` |
+//! | θ | `threshold` |
+//! | B2: enqueue x_n, dequeue x_{n-q}; H\[x_n\] + 1, H\[x_{n-q}\] - 1 | [`Admission::request`] |
+//! | B13: H\[x\] ≥ θ | [`Admission::admits`] |
+//!
+//! ```text
+//! history    | slot u32 | slot | … |          a ring of q; the oldest is at `next` once it is full
+//! counters   | u16 | u16 | … |                h of them, 32 to a line; slot = hash modulo h
+//! excess     | slot u32, more u32 | … |       of counters at 65,535: how many more there would be
+//! ```
+//!
+//! Deviations: the history holds slots, 4 octets, where the paper says hashes, 8: nothing else of
+//! a hash is ever read. A counter at its upper end keeps what it could not count in `excess`, so
+//! that every name that leaves the history takes away exactly what it added (the paper says
+//! nothing of histories beyond 65,535, which it uses).
+//!
+//! Cost: B2 writes 2 lines of counters, of which the one of the name that leaves was fetched
+//! [`FETCHED_AHEAD`] requests before, and one of the history in 16. B13 reads 1 line, the one that B2
+//! wrote when the Interest came. Bytes: 4 q + 2 h, and 8 per 65,536 of q. A name whose counter
+//! is at its end costs a walk through `excess`, at most q / 65,536 elements. Full: never, the
+//! oldest leaves. Who may write: the one worker that owns the store.
+
+use super::{Admission, Newcomer};
+use crate::pages::{PageArray, PageSize};
+use crate::prefetch::prefetch;
+use std::io;
+
+/// θ if none is said (Takemasa19 §5.3.3).
+pub const DEFAULT_THRESHOLD: u16 = 2;
+/// Counters if nothing is said, as a power of two (Takemasa19 §5.2.3).
+pub const DEFAULT_COUNTERS_LOG2: u8 = 24;
+/// The fewest and the most counters there may be, as powers of two.
+pub const COUNTERS_LOG2: std::ops::RangeInclusive<u8> = 4..=30;
+
+/// Requests before a name leaves the history, its counter's line is fetched: some hundred
+/// nanoseconds at the rate of packets.
+const FETCHED_AHEAD: usize = 8;
+
+/// What a filter is made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FilterOptions {
+    /// q, Interests that it remembers; if none is said, as many as the store may have entries.
+    pub history: Option<u32>,
+    /// How many counters, as a power of two within [`COUNTERS_LOG2`]; [`DEFAULT_COUNTERS_LOG2`] if none is said.
+    pub counters_log2: Option<u8>,
+    /// θ, at least 1; [`DEFAULT_THRESHOLD`] if none is said.
+    pub threshold: Option<u16>,
+}
+
+/// The names of the last Interests, counted.
+pub struct Filter {
+    counters: PageArray<u16>,
+    history: PageArray<u32>,
+    excess: Vec<Excess>,
+    /// q; there may be more room in `history`.
+    length: u32,
+    /// How many names are in the history.
+    held: u32,
+    /// Where the next one goes.
+    next: u32,
+    threshold: u16,
+    options: FilterOptions,
+}
+
+#[derive(Clone, Copy)]
+struct Excess {
+    slot: u32,
+    more: u32,
+}
+
+impl Filter {
+    /// For a store of at most `entries`.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(entries: u32, options: FilterOptions, pages: PageSize) -> io::Result<Self> {
+        let counters_log2 = options.counters_log2.unwrap_or(DEFAULT_COUNTERS_LOG2);
+        let counters_log2 = counters_log2.clamp(*COUNTERS_LOG2.start(), *COUNTERS_LOG2.end());
+        let length = options.length(entries);
+        Ok(Self {
+            counters: PageArray::zeroed(1 << counters_log2, pages)?,
+            history: PageArray::zeroed(length as usize, pages)?,
+            excess: Vec::with_capacity(most_excess(length)),
+            length,
+            held: 0,
+            next: 0,
+            threshold: options.threshold.unwrap_or(DEFAULT_THRESHOLD).max(1),
+            options,
+        })
+    }
+
+    #[inline]
+    fn slot(&self, hash: u64) -> u32 {
+        // A power of two of counters, at most 2³⁰.
+        (hash & (self.counters.len() as u64 - 1)) as u32
+    }
+
+    #[inline]
+    fn increment(&mut self, slot: u32) {
+        let counter = &mut self.counters[slot as usize];
+        match *counter {
+            u16::MAX => self.increment_excess(slot),
+            count => *counter = count + 1,
+        }
+    }
+
+    #[inline]
+    fn decrement(&mut self, slot: u32) {
+        let counter = &mut self.counters[slot as usize];
+        if *counter < u16::MAX {
+            *counter -= 1; // the name that leaves was counted when it came
+        } else if !self.decrement_excess(slot) {
+            self.counters[slot as usize] = u16::MAX - 1;
+        }
+    }
+
+    #[cold]
+    fn increment_excess(&mut self, slot: u32) {
+        match self.excess.iter_mut().find(|excess| excess.slot == slot) {
+            Some(excess) => excess.more += 1,
+            None => self.excess.push(Excess { slot, more: 1 }),
+        }
+    }
+
+    /// False if the counter says everything itself.
+    #[cold]
+    fn decrement_excess(&mut self, slot: u32) -> bool {
+        let Some(place) = self.excess.iter().position(|excess| excess.slot == slot) else { return false };
+        self.excess[place].more -= 1;
+        if self.excess[place].more == 0 {
+            self.excess.swap_remove(place);
+        }
+        true
+    }
+}
+
+impl Admission for Filter {
+    #[inline]
+    fn request(&mut self, hash: u64) {
+        let slot = self.slot(hash);
+        if self.held == self.length {
+            self.decrement(self.history[self.next as usize]);
+        } else {
+            self.held += 1;
+        }
+        self.history[self.next as usize] = slot;
+        self.increment(slot);
+        self.next = if self.next + 1 == self.length { 0 } else { self.next + 1 };
+
+        let ahead = self.next as usize + FETCHED_AHEAD;
+        let wrapped = if ahead >= self.length as usize { ahead - self.length as usize } else { ahead };
+        if let Some(&leaving) = self.history.get(wrapped) {
+            prefetch(&self.counters[leaving as usize]);
+        }
+    }
+
+    #[inline]
+    fn prefetch_request(&self, hash: u64) {
+        prefetch(&self.counters[self.slot(hash) as usize]);
+    }
+
+    #[inline]
+    fn admits(&mut self, newcomer: &Newcomer, _: impl FnOnce() -> Option<u64>) -> bool {
+        self.counters[self.slot(newcomer.hash) as usize] >= self.threshold
+    }
+
+    /// The history becomes as long as the store is large, longer or shorter, unless its length was an option.
+    fn grow(&mut self, entries: u32) -> io::Result<()> {
+        let length = self.options.length(entries);
+        self.history.grow(length as usize)?;
+        self.excess.reserve(most_excess(length));
+        if self.held == self.length {
+            self.history[..self.length as usize].rotate_left(self.next as usize);
+        }
+        let leaving = self.held.saturating_sub(length);
+        for place in 0..leaving as usize {
+            self.decrement(self.history[place]);
+        }
+        self.history.copy_within(leaving as usize..self.held as usize, 0);
+        self.held -= leaving;
+        self.length = length;
+        self.next = if self.held == length { 0 } else { self.held };
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        let excess_bytes = self.excess.capacity() * size_of::<Excess>();
+        self.counters.mapped_bytes() + self.history.mapped_bytes() + excess_bytes
+    }
+}
+
+impl FilterOptions {
+    fn length(&self, entries: u32) -> u32 {
+        self.history.unwrap_or(entries).max(1)
+    }
+}
+
+/// Counters that can be beyond their end when a history of this length is full.
+fn most_excess(length: u32) -> usize {
+    (length >> u16::BITS) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(history: u32, threshold: u16) -> Filter {
+        let options = FilterOptions { history: Some(history), counters_log2: Some(8), threshold: Some(threshold) };
+        Filter::new(1, options, PageSize::Base).unwrap()
+    }
+
+    fn admits(filter: &mut Filter, hash: u64) -> bool {
+        filter.admits(&Newcomer { hash, ..Newcomer::default() }, || unreachable!("no victim is asked for"))
+    }
+
+    /// A name fills a history that is longer than a counter counts, and leaves it again: the counter
+    /// says the truth at every step that it can say, and ends at zero.
+    #[test]
+    fn a_counter_beyond_its_end_counts_down_exactly() {
+        const LENGTH: u32 = 3 * 65_536 + 5;
+        let mut filter = filter(LENGTH, 1);
+        let capacity = filter.excess.capacity();
+        for _ in 0..LENGTH + 9 {
+            filter.request(1);
+        }
+        for others in 1..=LENGTH {
+            filter.request(2 + u64::from(others % 2));
+            let truth = LENGTH - others;
+            assert_eq!(u32::from(filter.counters[1]), truth.min(65_535), "{others} others");
+            assert_eq!(admits(&mut filter, 1), truth >= 1);
+        }
+        let [two, three] = [2, 3].map(|slot| u32::from(filter.counters[slot]));
+        assert_eq!((two, three, filter.excess.len()), (65_535, 65_535, 2));
+        assert_eq!(filter.excess.iter().map(|excess| excess.more).sum::<u32>() + two + three, LENGTH);
+        assert_eq!(filter.excess.capacity(), capacity);
+    }
+
+    #[test]
+    fn to_be_asked_changes_nothing() {
+        let mut filter = filter(4, 2);
+        for (hash, admitted) in [(7, false), (7, true), (8, true), (9, true), (9, false), (9, false)] {
+            filter.request(hash);
+            assert!((0..3).all(|_| admits(&mut filter, 7) == admitted), "after {hash}");
+        }
+    }
+
+    /// Longer and shorter: it holds the last names, as many as it may.
+    #[test]
+    fn the_history_follows_the_store() {
+        let options = FilterOptions { counters_log2: Some(10), ..FilterOptions::default() };
+        let mut filter = Filter::new(5, options, PageSize::Base).unwrap();
+        let mut names: Vec<u64> = Vec::new();
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut length = 5;
+        for _ in 0..300 {
+            for _ in 0..random.usize(0..40) {
+                names.push(random.u64(0..12));
+                filter.request(names[names.len() - 1]);
+                names.drain(..names.len().saturating_sub(length));
+            }
+            length = random.usize(1..30);
+            filter.grow(length as u32).unwrap();
+            names.drain(..names.len().saturating_sub(length));
+            for hash in 0..12 {
+                let truth = names.iter().filter(|&&name| name == hash).count();
+                assert_eq!(usize::from(filter.counters[hash as usize]), truth);
+            }
+        }
+    }
+
+    /// An empty store has a history of one, and options out of range are brought into it.
+    #[test]
+    fn limits() {
+        let wild = FilterOptions { history: Some(0), counters_log2: Some(0), threshold: Some(0) };
+        let mut filter = Filter::new(0, wild, PageSize::Base).unwrap();
+        filter.request(u64::MAX);
+        assert_eq!((filter.counters.len(), filter.length, filter.threshold), (16, 1, 1));
+        assert!(admits(&mut filter, 15) && !admits(&mut filter, 3));
+        assert_eq!(filter.bytes(), 2 * 4096);
+    }
+}

@@ -1,0 +1,72 @@
+//! Admission policies against plain models, over FIFO: a list of what is stored, and what the paper says of
+//! what comes in.
+
+use crate::cs_policy::{Operation, equals_the_model, operations};
+use namewire_tables::cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName, PolicyOptions};
+use namewire_tables::cs_policy::filter::FilterOptions;
+use namewire_tables::cs_policy::simulated_store::Outcome;
+use std::collections::VecDeque;
+
+/// FIFO of `capacity` names; when it is full, a newcomer comes in only if `admits` says so of it and of the
+/// name that would go. `request` hears of every request first.
+fn fifo(
+    capacity: usize,
+    mut request: impl FnMut(u64),
+    mut admits: impl FnMut(u64, u64) -> bool,
+) -> impl FnMut(Operation) -> Outcome {
+    let mut stored: VecDeque<u64> = VecDeque::new();
+    move |operation| {
+        let hash = match operation {
+            Operation::Request(hash) => hash,
+            Operation::Erase(hash) => {
+                stored.retain(|&other| other != hash);
+                return Outcome::NotAdmitted;
+            }
+        };
+        request(hash);
+        if stored.contains(&hash) {
+            return Outcome::Hit;
+        }
+        if stored.len() == capacity {
+            if !admits(hash, stored[0]) {
+                return Outcome::NotAdmitted;
+            }
+            stored.pop_front();
+        }
+        stored.push_back(hash);
+        Outcome::Stored
+    }
+}
+
+/// A list of the last names and exact counts, modulo the size of the table.
+#[test]
+fn filter_equals_a_list_of_names() {
+    const CAPACITY: usize = 25;
+    for (seed, history, counters_log2, threshold) in [
+        (1, None, None, None),
+        (2, Some(7), Some(4), Some(2)),
+        (3, Some(200), Some(5), Some(9)),
+        (4, Some(90), Some(30), Some(3)),
+    ] {
+        let filter = FilterOptions { history, counters_log2, threshold };
+        let policy = CsPolicy {
+            eviction: EvictionName::Fifo,
+            admission: AdmissionName::Filter,
+            options: PolicyOptions { filter },
+        };
+        let slots = 1_u64 << counters_log2.unwrap_or(24);
+        let names = std::cell::RefCell::new(VecDeque::new());
+        let request = |hash: u64| {
+            let mut names = names.borrow_mut();
+            names.push_back(hash % slots);
+            if names.len() > history.map_or(CAPACITY, |history| history as usize) {
+                names.pop_front();
+            }
+        };
+        let admits = |hash: u64, _| {
+            let count = names.borrow().iter().filter(|&&other| other == hash % slots).count();
+            count >= usize::from(threshold.unwrap_or(2))
+        };
+        equals_the_model(policy, CAPACITY as u32, &operations(20_000, 100, seed), fifo(CAPACITY, request, admits));
+    }
+}
