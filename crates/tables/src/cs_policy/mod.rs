@@ -28,8 +28,8 @@
 
 pub mod catalogue;
 pub mod fifo;
-pub mod ghost_queue;
 pub mod filter;
+pub mod ghost_queue;
 pub mod lru;
 pub mod simulated_store;
 

@@ -125,7 +125,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 /// Hashes of thirty classes, two each, that differ in bucket, in fingerprint or in both.
 fn hash(name: usize, class_bits: u32) -> u64 {
     let number = name as u64 / 2;
-    (number | (number % 4) << 16) << (64 - class_bits) | name as u64 % 2
+    ((number | ((number % 4) << 16)) << (64 - class_bits)) | (name as u64 % 2)
 }
 
 /// Plays the operations on both; every answer, and what is found for every name, must be the same.
