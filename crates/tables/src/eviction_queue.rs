@@ -16,6 +16,7 @@
 //! An entry knows its *place*: block × 16 + index. `live` has a bit for each value that has
 //! not gone. Blocks go back when their last value has gone; free ones are used again in the
 //! order in which they went, so that a queue which only moves on stays in the order of memory.
+//! Several queues share their blocks ([`EvictionQueues`]): what one has given back another takes.
 //!
 //! Cost: to add or take the oldest, 1 line that is in cache; to remove from the
 //! middle 1 line, and in 1 of 13 cases its 2 neighbours.
@@ -44,33 +45,85 @@ struct Block<T, const VALUES: usize> {
     end: u8,
 }
 
+/// Slots in a line.
+const SLOTS: usize = 13;
 /// Hashes in a line.
 pub(crate) const HASHES: usize = 6;
 
-const _: () = assert!(size_of::<Block<u32, 13>>() == 64);
+const _: () = assert!(size_of::<Block<u32, SLOTS>>() == 64);
 const _: () = assert!(size_of::<Block<u64, HASHES>>() == 64);
 
-/// A queue of slots, or of what else takes a line for so many `VALUES`, at most 16.
-pub(crate) struct EvictionQueue<T = u32, const VALUES: usize = 13> {
+/// One queue.
+pub(crate) type EvictionQueue<T = u32, const VALUES: usize = SLOTS> = EvictionQueues<1, T, VALUES>;
+
+/// Queues of slots, or of what else takes a line for so many `VALUES` (at most 16).
+pub(crate) struct EvictionQueues<const QUEUES: usize, T = u32, const VALUES: usize = SLOTS> {
     blocks: PageArray<Block<T, VALUES>>,
     /// Blocks ever used are below this.
     extent: u32,
     /// Free blocks, first gone first; `NIL` = none.
     free_first: u32,
     free_last: u32,
+    ends: [Ends; QUEUES],
+}
+
+/// The blocks at the ends of a queue; `NIL` = it has none.
+#[derive(Clone, Copy)]
+struct Ends {
     oldest: u32,
     newest: u32,
 }
 
+/// The only queue.
 impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
+    /// [`EvictionQueues::push_newest_of`].
+    #[inline]
+    pub(crate) fn push_newest(&mut self, value: T) -> u32 {
+        self.push_newest_of(0, value)
+    }
+
+    /// Whether nothing was added after the entry at `place`; false may also mean that what was
+    /// has gone again.
+    #[inline]
+    pub(crate) fn is_newest(&self, place: u32) -> bool {
+        let newest = self.ends[0].newest;
+        place + 1 == newest * PLACES_PER_BLOCK + u32::from(self.blocks[newest as usize].end)
+    }
+
+    /// [`EvictionQueues::remove_of`].
+    #[inline]
+    pub(crate) fn remove(&mut self, place: u32) {
+        self.remove_of(0, place);
+    }
+
+    /// The entry that goes next.
+    #[inline]
+    pub(crate) fn oldest(&self) -> Option<T> {
+        self.oldest_place_of(0).map(|place| self.get(place))
+    }
+
+    /// Entries, oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.iter_of(0)
+    }
+
+    /// [`EvictionQueues::prefetch_of`].
+    pub(crate) fn prefetch(&self, count: usize) {
+        self.prefetch_of(0, count);
+    }
+}
+
+impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueues<QUEUES, T, VALUES> {
+    /// For so many entries in all.
     pub(crate) fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
-        let blocks = PageArray::zeroed(blocks_for(entries), pages)?;
-        Ok(Self { blocks, extent: 0, free_first: NIL, free_last: NIL, oldest: NIL, newest: NIL })
+        let blocks = PageArray::zeroed(blocks_for(entries, QUEUES), pages)?;
+        let ends = [Ends { oldest: NIL, newest: NIL }; QUEUES];
+        Ok(Self { blocks, extent: 0, free_first: NIL, free_last: NIL, ends })
     }
 
     /// Room for `entries` entries, if there is less.
     pub(crate) fn grow(&mut self, entries: u32) -> io::Result<()> {
-        self.blocks.grow(blocks_for(entries))
+        self.blocks.grow(blocks_for(entries, QUEUES))
     }
 
     /// Octets of memory that were mapped for it.
@@ -78,38 +131,34 @@ impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
         self.blocks.mapped_bytes()
     }
 
-    /// Adds an entry and gives its place.
-    pub(crate) fn push_newest(&mut self, value: T) -> u32 {
-        if self.newest == NIL || usize::from(self.blocks[self.newest as usize].end) == VALUES {
-            self.add_block();
+    /// Adds an entry to a queue and gives its place.
+    #[inline]
+    pub(crate) fn push_newest_of(&mut self, queue: usize, value: T) -> u32 {
+        let mut newest = self.ends[queue].newest;
+        if newest == NIL || usize::from(self.blocks[newest as usize].end) == VALUES {
+            newest = self.add_block(queue);
         }
-        let block = &mut self.blocks[self.newest as usize];
+        let block = &mut self.blocks[newest as usize];
         let index = block.end;
         block.values[usize::from(index)] = value;
         block.end += 1;
         block.live |= 1 << index;
-        self.newest * PLACES_PER_BLOCK + u32::from(index)
+        newest * PLACES_PER_BLOCK + u32::from(index)
     }
 
-    /// Whether nothing was added after the entry at `place`; false may also mean that what was
-    /// has gone again.
-    pub(crate) fn is_newest(&self, place: u32) -> bool {
-        let block = &self.blocks[self.newest as usize];
-        place + 1 == self.newest * PLACES_PER_BLOCK + u32::from(block.end)
-    }
-
-    /// Takes the entry out; `place` is free for others after that.
-    pub(crate) fn remove(&mut self, place: u32) {
+    /// Takes the entry out of the queue that it is in; `place` is free for others after that.
+    #[inline]
+    pub(crate) fn remove_of(&mut self, queue: usize, place: u32) {
         let number = place / PLACES_PER_BLOCK;
         let block = &mut self.blocks[number as usize];
         block.live &= !(1 << (place % PLACES_PER_BLOCK));
         if block.live != 0 {
             return;
         }
-        if number == self.newest {
+        if number == self.ends[queue].newest {
             block.end = 0;
         } else {
-            self.remove_block(number);
+            self.remove_block(queue, number);
         }
     }
 
@@ -119,49 +168,48 @@ impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
         self.blocks[(place / PLACES_PER_BLOCK) as usize].values[(place % PLACES_PER_BLOCK) as usize]
     }
 
-    /// The entry that goes next.
+    /// Where the entry is that goes next in a queue.
     #[inline]
-    pub(crate) fn oldest(&self) -> Option<T> {
-        self.oldest_place().map(|place| self.get(place))
+    pub(crate) fn oldest_place_of(&self, queue: usize) -> Option<u32> {
+        let oldest = self.ends[queue].oldest;
+        let block = self.blocks.get(oldest as usize)?; // `NIL` is beyond the end
+        (block.live != 0).then(|| oldest * PLACES_PER_BLOCK + block.live.trailing_zeros())
     }
 
-    /// Where the entry that goes next is.
-    #[inline]
-    pub(crate) fn oldest_place(&self) -> Option<u32> {
-        let block = self.blocks.get(self.oldest as usize)?; // `NIL` is beyond the end
-        (block.live != 0).then(|| self.oldest * PLACES_PER_BLOCK + block.live.trailing_zeros())
-    }
-
-    /// Entries, oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = T> + '_ {
-        self.places().map(|place| self.get(place))
+    /// Entries of a queue, oldest first.
+    pub(crate) fn iter_of(&self, queue: usize) -> impl Iterator<Item = T> + '_ {
+        self.places_of(queue).map(|place| self.get(place))
     }
 
     /// Their places, in the same order.
-    pub(crate) fn places(&self) -> impl Iterator<Item = u32> + '_ {
-        let mut number = self.oldest;
+    pub(crate) fn places_of(&self, queue: usize) -> impl Iterator<Item = u32> + '_ {
+        let mut number = self.ends[queue].oldest;
         std::iter::from_fn(move || {
             let block = self.blocks.get(number as usize)?;
             let first = number * PLACES_PER_BLOCK;
             number = block.newer;
             Some((first, block.live))
         })
-        .flat_map(|(first, live)| {
-            (0..PLACES_PER_BLOCK).filter(move |index| live & 1 << index != 0).map(move |index| first + index)
+        .flat_map(|(first, mut live)| {
+            std::iter::from_fn(move || {
+                let index = (live != 0).then(|| live.trailing_zeros())?;
+                live &= live - 1;
+                Some(first + index)
+            })
         })
     }
 
-    /// Begins to fetch the lines that the next `count` entries stand in, as far as they
-    /// lie behind each other in memory.
-    pub(crate) fn prefetch(&self, count: usize) {
-        let first = self.oldest as usize;
+    /// Begins to fetch the lines that the next `count` entries of a queue stand in, as far as
+    /// they lie behind each other in memory.
+    pub(crate) fn prefetch_of(&self, queue: usize, count: usize) {
+        let first = self.ends[queue].oldest as usize;
         for number in first..first.saturating_add(count / VALUES + 2) {
             let Some(block) = self.blocks.get(number) else { return };
             prefetch(block);
         }
     }
 
-    fn add_block(&mut self) {
+    fn add_block(&mut self, queue: usize) -> u32 {
         let number = match self.free_first {
             NIL => {
                 self.extent += 1;
@@ -172,19 +220,21 @@ impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
                 free
             }
         };
-        let older = std::mem::replace(&mut self.newest, number);
+        let ends = &mut self.ends[queue];
+        let older = std::mem::replace(&mut ends.newest, number);
         self.blocks[number as usize] = Block { newer: NIL, older, ..Block::zeroed() };
         match older {
-            NIL => self.oldest = number,
+            NIL => ends.oldest = number,
             _ => self.blocks[older as usize].newer = number,
         }
+        number
     }
 
-    fn remove_block(&mut self, number: u32) {
+    fn remove_block(&mut self, queue: usize, number: u32) {
         let Block { newer, older, .. } = self.blocks[number as usize];
         self.blocks[newer as usize].older = older; // the newest block is never removed
         match older {
-            NIL => self.oldest = newer,
+            NIL => self.ends[queue].oldest = newer,
             _ => self.blocks[older as usize].newer = newer,
         }
         self.blocks[number as usize].newer = NIL;
@@ -196,9 +246,9 @@ impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
     }
 }
 
-/// Every block but the newest holds an entry.
-fn blocks_for(entries: u32) -> usize {
-    entries as usize + 1
+/// Every block but the newest of a queue holds an entry.
+fn blocks_for(entries: u32, queues: usize) -> usize {
+    entries as usize + queues
 }
 
 #[cfg(test)]
@@ -210,27 +260,47 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn the_queue_equals_a_list(operations in prop::collection::vec(any::<(u8, prop::sample::Index)>(), 0..600)) {
+        fn queues_equal_lists(operations in prop::collection::vec(any::<(u8, prop::sample::Index)>(), 0..600)) {
             const ENTRIES: usize = 40;
-            let mut queue: EvictionQueue = EvictionQueue::new(ENTRIES as u32, PageSize::Base).unwrap();
-            let mut list: Vec<(u32, u32)> = Vec::new();
+            let mut queues: EvictionQueues<2> = EvictionQueues::new(ENTRIES as u32, PageSize::Base).unwrap();
+            let mut lists: [Vec<(u32, u32)>; 2] = [Vec::new(), Vec::new()];
             for (number, (kind, index)) in (0..).zip(operations) {
+                let (queue, held) = (usize::from(kind / 4 % 2), lists[0].len() + lists[1].len());
+                let list = &mut lists[queue];
                 match kind % 4 {
-                    0 | 1 if list.len() < ENTRIES => list.push((number, queue.push_newest(number))),
-                    2 if !list.is_empty() => queue.remove(list.remove(index.index(list.len())).1),
+                    0 | 1 if held < ENTRIES => list.push((number, queues.push_newest_of(queue, number))),
+                    2 if !list.is_empty() => queues.remove_of(queue, list.remove(index.index(list.len())).1),
                     3 if !list.is_empty() => {
                         let (id, place) = list.remove(index.index(list.len()));
-                        queue.remove(place);
-                        list.push((id, queue.push_newest(id)));
+                        queues.remove_of(queue, place);
+                        let other = usize::from(kind / 8 % 2);
+                        lists[other].push((id, queues.push_newest_of(other, id)));
                     }
                     _ => {}
                 }
-                prop_assert!(queue.iter().eq(list.iter().map(|entry| entry.0)));
-                prop_assert!(list.iter().all(|entry| queue.get(entry.1) == entry.0));
-                prop_assert_eq!(queue.oldest_place(), list.first().map(|entry| entry.1));
+                for (queue, list) in lists.iter().enumerate() {
+                    prop_assert!(queues.iter_of(queue).eq(list.iter().map(|entry| entry.0)));
+                    prop_assert!(queues.places_of(queue).eq(list.iter().map(|entry| entry.1)));
+                    prop_assert_eq!(queues.oldest_place_of(queue), list.first().map(|entry| entry.1));
+                }
+            }
+        }
+
+        #[test]
+        fn the_newest_is_known(operations in prop::collection::vec(any::<(u8, prop::sample::Index)>(), 0..300)) {
+            let mut queue: EvictionQueue = EvictionQueue::new(40, PageSize::Base).unwrap();
+            let mut list: Vec<(u32, u32)> = Vec::new();
+            for (number, (kind, index)) in (0..).zip(operations) {
+                match kind % 3 {
+                    0 | 1 if list.len() < 40 => {
+                        list.push((number, queue.push_newest(number)));
+                        prop_assert!(list.last().is_some_and(|entry| queue.is_newest(entry.1)));
+                    }
+                    2 if !list.is_empty() => queue.remove(list.remove(index.index(list.len())).1),
+                    _ => {}
+                }
                 prop_assert_eq!(queue.oldest(), list.first().map(|entry| entry.0));
-                let others = list.iter().rev().skip(1);
-                prop_assert!(others.clone().all(|entry| !queue.is_newest(entry.1)));
+                prop_assert!(list.iter().rev().skip(1).all(|entry| !queue.is_newest(entry.1)));
             }
         }
     }

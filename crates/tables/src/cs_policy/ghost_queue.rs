@@ -54,11 +54,16 @@ impl GhostQueue {
         Ok(Self { queue, index, pages, entries, capacity: entries, len: 0 })
     }
 
-    /// Remembers a name that went, as the newest; the oldest is forgotten if there are too
-    /// many. With a capacity of 0 nothing is remembered.
+    /// Remembers a name that went, as the newest, and forgets the oldest if there are too many:
+    /// two at most, so that no packet pays for a capacity that became much smaller.
     pub fn push(&mut self, hash: u64) {
         self.remove(hash);
-        if self.len >= self.capacity && self.pop_oldest().is_none() {
+        for _ in 0..2 {
+            if self.len >= self.capacity {
+                self.pop_oldest();
+            }
+        }
+        if self.capacity == 0 {
             return;
         }
         self.index.insert(hash, self.queue.push_newest(hash));
@@ -82,7 +87,7 @@ impl GhostQueue {
 
     /// Forgets the oldest name and gives its hash.
     pub fn pop_oldest(&mut self) -> Option<u64> {
-        let place = self.queue.oldest_place()?;
+        let place = self.queue.oldest_place_of(0)?;
         let hash = self.queue.get(place);
         self.forget(hash, place);
         Some(hash)
@@ -98,11 +103,11 @@ impl GhostQueue {
         self.len == 0
     }
 
-    /// Remembers at most so many names from now on, and never more than there is room for; the
-    /// oldest of the others are forgotten.
+    /// How many names are remembered from now on, at most as many as there is room for. If it
+    /// is fewer than there are, each [`GhostQueue::push`] forgets one more than it adds.
+    #[inline]
     pub fn set_capacity(&mut self, entries: u32) {
         self.capacity = entries.min(self.entries);
-        while self.len > self.capacity && self.pop_oldest().is_some() {}
     }
 
     /// Room for `entries` names, if there is less; the capacity is still what it was.
@@ -115,7 +120,7 @@ impl GhostQueue {
         }
         let index = TagIndex::new(entries as usize, self.pages)?;
         self.queue.grow(entries)?;
-        self.queue.places().for_each(|place| index.insert(self.queue.get(place), place));
+        self.queue.places_of(0).for_each(|place| index.insert(self.queue.get(place), place));
         (self.index, self.entries) = (index, entries);
         Ok(())
     }
@@ -170,7 +175,11 @@ mod tests {
                     0..8 => {
                         ghosts.push(hash);
                         list.retain(|&other| other != hash);
-                        list.push(hash);
+                        let excess = (list.len() + 1).saturating_sub(capacity).min(2).min(list.len());
+                        list.drain(..excess);
+                        if capacity > 0 {
+                            list.push(hash);
+                        }
                     }
                     8..13 => {
                         prop_assert_eq!(ghosts.remove(hash), list.contains(&hash));
@@ -186,7 +195,6 @@ mod tests {
                         room = room.max(number as usize);
                     }
                 }
-                list.drain(..list.len().saturating_sub(capacity));
                 prop_assert_eq!(ghosts.len() as usize, list.len());
                 prop_assert!(ghosts.queue.iter().eq(list.iter().copied()));
                 prop_assert_eq!(ghosts.contains(hash), list.contains(&hash));
