@@ -3,8 +3,9 @@
 #![allow(unsafe_code, reason = "leaf: an allocator that counts, around the system's")]
 
 use namewire_tables::content_store::MAX_INDIRECT;
+use namewire_tables::cs_policy::catalogue::{AdmissionName, CachePolicy, CsPolicy as PolicyName, EvictionName};
 use namewire_tables::cs_policy::filter::{Filter, FilterOptions};
-use namewire_tables::cs_policy::{Admission, Newcomer};
+use namewire_tables::cs_policy::{Admission, Leaving, Marks, Newcomer, PolicyMark};
 use namewire_tables::{
     CsInsert, CsPolicy, DeadNonceList, HashKey, PageSize, PitCs, PitCsConfig, PitRefusal, Recycle, TimerWheel, Variant,
     hash_name,
@@ -195,4 +196,66 @@ fn ask(admission: &mut impl Admission) {
 fn admission_allocates_nothing_after_the_start() {
     let mut filter = Filter::new(200_000, FilterOptions::default(), PageSize::Transparent).unwrap();
     without_allocation(|| ask(&mut filter));
+}
+
+/// Entries as the store keeps them, without the store.
+struct Entries(Vec<(u64, PolicyMark)>);
+
+impl Marks for Entries {
+    fn mark(&self, slot: u32) -> &PolicyMark {
+        &self.0[slot as usize].1
+    }
+
+    fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
+        &mut self.0[slot as usize].1
+    }
+
+    fn hash(&self, slot: u32) -> u64 {
+        self.0[slot as usize].0
+    }
+
+    fn prefetch(&self, _: u32) {}
+}
+
+#[test]
+fn policies_allocate_nothing_after_the_start() {
+    const SLOTS: u32 = 1_000;
+    for &eviction in EvictionName::ALL {
+        for &admission in AdmissionName::ALL {
+            let name = PolicyName { eviction, admission, ..PolicyName::default() };
+            let mut policy = CachePolicy::new(name, SLOTS, 1, PageSize::Transparent).unwrap();
+            let mut entries = Entries(vec![Default::default(); SLOTS as usize]);
+            let mut upcoming = Vec::with_capacity(1_000);
+            let mut random = fastrand::Rng::with_seed(1);
+            let mut admitted = 0;
+            without_allocation(|| {
+                for number in 0..20 * SLOTS {
+                    let newcomer = Newcomer { hash: random.u64(..5_000) << 40, requests: 2, ..Newcomer::default() };
+                    policy.request(newcomer.hash);
+                    let slot = if number < SLOTS {
+                        number
+                    } else {
+                        policy.hit(&mut entries, random.u32(..SLOTS));
+                        upcoming.clear();
+                        policy.upcoming(8, &mut upcoming);
+                        if !policy.admits(&mut entries, &newcomer) {
+                            continue;
+                        }
+                        policy.arriving(&newcomer);
+                        let victim = match number % 5 {
+                            0 => random.u32(..SLOTS),
+                            _ => policy.victim(&mut entries, &newcomer).unwrap(),
+                        };
+                        let why = if number % 5 == 0 { Leaving::Erased } else { Leaving::Evicted };
+                        policy.remove(&mut entries, victim, why);
+                        admitted += 1;
+                        victim
+                    };
+                    entries.0[slot as usize] = (newcomer.hash, PolicyMark::default());
+                    policy.insert(&mut entries, slot, &newcomer);
+                }
+            });
+            assert!(admitted > 100, "{name:?}");
+        }
+    }
 }

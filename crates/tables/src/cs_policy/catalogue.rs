@@ -4,9 +4,13 @@
 //! records. [`CachePolicy`] is one admission and one eviction, chosen at run time: each call is a
 //! branch that is always taken the same way.
 
+use super::clock::Clock;
 use super::fifo::Fifo;
 use super::filter::{Filter, FilterOptions};
 use super::lru::Lru;
+use super::random::Random;
+use super::s3_fifo::S3Fifo;
+use super::sieve::Sieve;
 use super::{Admission, AdmitAll, Eviction, Leaving, Marks, Newcomer};
 use crate::pages::PageSize;
 use std::io;
@@ -20,17 +24,29 @@ pub enum EvictionName {
     /// The least recently used.
     #[default]
     Lru,
+    /// Any, by lot.
+    Random,
+    /// The first that was stored and not used since it was last passed over.
+    Clock,
+    /// What was used less than twice while it was new; of the others, as CLOCK with counts.
+    S3Fifo,
+    /// As CLOCK, but what is passed over keeps its place.
+    Sieve,
 }
 
 impl EvictionName {
     /// All of them.
-    pub const ALL: &[EvictionName] = &[Self::Fifo, Self::Lru];
+    pub const ALL: &[EvictionName] = &[Self::Fifo, Self::Lru, Self::Random, Self::Clock, Self::S3Fifo, Self::Sieve];
 
     /// Its name in configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fifo => "fifo",
             Self::Lru => "lru",
+            Self::Random => "random",
+            Self::Clock => "clock",
+            Self::S3Fifo => "s3-fifo",
+            Self::Sieve => "sieve",
         }
     }
 }
@@ -102,6 +118,10 @@ pub struct CsPolicy {
 enum AnyEviction {
     Fifo(Fifo),
     Lru(Lru),
+    Random(Random),
+    Clock(Clock),
+    S3Fifo(S3Fifo),
+    Sieve(Sieve),
 }
 
 enum AnyAdmission {
@@ -114,6 +134,10 @@ macro_rules! eviction {
         match $any {
             AnyEviction::Fifo($policy) => $call,
             AnyEviction::Lru($policy) => $call,
+            AnyEviction::Random($policy) => $call,
+            AnyEviction::Clock($policy) => $call,
+            AnyEviction::S3Fifo($policy) => $call,
+            AnyEviction::Sieve($policy) => $call,
         }
     };
 }
@@ -135,14 +159,18 @@ pub struct CachePolicy {
 }
 
 impl CachePolicy {
-    /// For slots below `entries`; `_seed` is for what a policy draws by lot.
+    /// For slots below `entries`; `seed` is for what a policy draws by lot.
     ///
     /// # Errors
     /// If the kernel does not map the memory.
-    pub fn new(name: CsPolicy, entries: u32, _seed: u64, pages: PageSize) -> io::Result<Self> {
+    pub fn new(name: CsPolicy, entries: u32, seed: u64, pages: PageSize) -> io::Result<Self> {
         let eviction = match name.eviction {
             EvictionName::Fifo => AnyEviction::Fifo(Fifo::new(entries, pages)?),
             EvictionName::Lru => AnyEviction::Lru(Lru::new(entries, pages)?),
+            EvictionName::Random => AnyEviction::Random(Random::new(entries, seed, pages)?),
+            EvictionName::Clock => AnyEviction::Clock(Clock::new(entries, pages)?),
+            EvictionName::S3Fifo => AnyEviction::S3Fifo(S3Fifo::new(entries, pages)?),
+            EvictionName::Sieve => AnyEviction::Sieve(Sieve::new(entries, pages)?),
         };
         let admission = match name.admission {
             AdmissionName::All => AnyAdmission::All(AdmitAll),

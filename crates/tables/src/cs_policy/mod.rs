@@ -27,10 +27,14 @@
 //! grow ([`Eviction::grow`]). Who may write: the one worker that owns the store.
 
 pub mod catalogue;
+pub mod clock;
 pub mod fifo;
 pub mod filter;
 pub mod ghost_queue;
 pub mod lru;
+pub mod random;
+pub mod s3_fifo;
+pub mod sieve;
 pub mod simulated_store;
 
 use std::io;

@@ -3,6 +3,7 @@
 use namewire_tables::cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName, PolicyOptions};
 use namewire_tables::cs_policy::filter::FilterOptions;
 use namewire_tables::cs_policy::simulated_store::{Outcome, Request, SimulatedStore};
+use namewire_tables::cs_policy::{Leaving, Marks, Newcomer};
 use std::collections::HashMap;
 
 /// What a store is asked.
@@ -183,4 +184,58 @@ fn the_order_survives_a_change() {
     assert_eq!(ask(&mut store, 4), Outcome::Stored);
     assert!(!store.contains(2) && store.contains(1));
     assert_eq!(store.evictions(), 1);
+}
+
+/// Asked again, a policy names the same victim, and no other entry than the ones that it holds.
+#[test]
+fn a_victim_stays_until_something_changes() {
+    for policy in every_policy() {
+        let mut store = SimulatedStore::new(policy, 50, u64::MAX, 3).unwrap();
+        for operation in operations(5_000, 200, 17) {
+            if let Operation::Request(hash) = operation {
+                store.request(&Request { hash, account_bytes: 1, requests: 2 });
+            } else if store.len() == 50 {
+                let (policy, marks) = store.policy_mut();
+                let newcomer = Newcomer { hash: 5, account_bytes: 1, requests: 1, ..Newcomer::default() };
+                policy.arriving(&newcomer);
+                let victim = policy.victim(marks, &newcomer).unwrap();
+                assert!((0..3).all(|_| policy.victim(marks, &newcomer) == Some(victim)), "{:?}", policy.name());
+                let hash = marks.hash(victim);
+                assert_eq!(store.find(hash), Some(victim));
+                assert!(store.erase(hash));
+            }
+        }
+    }
+}
+
+/// What would have gone first under the former policy goes first under one that has an order.
+#[test]
+fn what_goes_first_goes_first_after_a_change() {
+    let drain = |store: &mut SimulatedStore| {
+        let (policy, marks) = store.policy_mut();
+        let mut order = Vec::new();
+        while let Some(victim) = policy.victim(marks, &Newcomer::default()) {
+            order.push(marks.hash(victim));
+            policy.remove(marks, victim, Leaving::Erased);
+        }
+        order
+    };
+    for from in every_policy() {
+        let store = || {
+            let mut store = SimulatedStore::new(from, 100, u64::MAX, 3).unwrap();
+            for operation in operations(5_000, 300, 19) {
+                if let Operation::Request(hash) = operation {
+                    store.request(&Request { hash, account_bytes: 1, requests: 2 });
+                }
+            }
+            store
+        };
+        let order = drain(&mut store());
+        assert_eq!(order.len(), 100, "{from:?}");
+        for eviction in [EvictionName::Lru, EvictionName::Clock, EvictionName::S3Fifo, EvictionName::Sieve] {
+            let mut store = store();
+            store.set_policy(CsPolicy { eviction, ..from }, 4).unwrap();
+            assert_eq!(drain(&mut store), order, "{from:?} to {eviction:?}");
+        }
+    }
 }

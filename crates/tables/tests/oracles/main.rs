@@ -3,6 +3,7 @@
 mod adversarial_names;
 mod cs_admission;
 mod cs_policy;
+mod cs_second_chances;
 mod dead_nonce_list;
 mod fib;
 mod fib_designs;

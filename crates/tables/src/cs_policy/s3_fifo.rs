@@ -1,0 +1,161 @@
+//! S3-FIFO: what came goes soon unless it is used; what was used, or comes again soon after it
+//! went, stays longer.
+//!
+//! Source: Yang et al., SOSP 2023, "FIFO queues are all you need for cache eviction",
+//! Algorithm 1.
+//!
+//! ```text
+//! newcomer ──────────> small ── used less than twice ──> goes, its name to ghosts
+//!    │                   └───── used twice or more ────> main
+//!    └─ among ghosts ──> main ── not used ─────────────> goes
+//!                          ^└─── used ─┐
+//!                          └───────────┘ one use less
+//! ```
+//!
+//! | Yang | here |
+//! | --- | --- |
+//! | S, M | the two queues |
+//! | G | [`GhostQueue`] of at most as many names as M has its share of entries |
+//! | freq | [`PolicyMark::uses`](super::PolicyMark::uses), at most 3; 0 when it comes into M |
+//! | 10 % | 1 / [`SMALL_SHARE`] of the entries that are held: octets may limit the store |
+//!
+//! The next victim comes from S if S has its share or more, else from M; an entry that goes on
+//! from S to M, and one that stays in M, is a second chance, and the shares are compared again
+//! after each. Deviation: for one victim there are at most [`MAX_SECOND_CHANCES`]; see there.
+//!
+//! Cost: a hit writes the entry's own line, and nothing from the third on; an insertion 1 line
+//! that is in cache and 1 of the ghosts' index; a victim that of [CLOCK](super::clock) and,
+//! from S, 2 of the ghosts' index, all of them fetched ahead by the batch. Bytes per entry: 5 of
+//! the queues, and those of 0.9 ghosts. Who may write: the owner.
+
+use super::clock::MAX_SECOND_CHANCES;
+use super::ghost_queue::GhostQueue;
+use super::{Eviction, Leaving, Marks, Newcomer};
+use crate::eviction_queue::EvictionQueues;
+use crate::pages::PageSize;
+use std::io;
+
+/// One in so many entries is in the small queue.
+pub const SMALL_SHARE: u32 = 10;
+/// Uses are counted up to here.
+const MAX_USES: u8 = 3;
+/// Uses in the small queue that lead to the main one.
+const USES_FOR_MAIN: u8 = 2;
+
+const SMALL: u8 = 0;
+const MAIN: u8 = 1;
+
+/// Two queues, and the names of what went.
+pub struct S3Fifo {
+    queues: EvictionQueues<2>,
+    lens: [u32; 2],
+    ghosts: GhostQueue,
+}
+
+impl S3Fifo {
+    /// For slots below `entries`.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
+        let ghosts = GhostQueue::new(main_share(entries), pages)?;
+        Ok(Self { queues: EvictionQueues::new(entries, pages)?, lens: [0; 2], ghosts })
+    }
+
+    fn len(&self) -> u32 {
+        self.lens[0] + self.lens[1]
+    }
+
+    /// The queue of the next victim.
+    #[inline]
+    fn next_queue(&self) -> u8 {
+        if u64::from(self.lens[usize::from(SMALL)]) * u64::from(SMALL_SHARE) >= self.len().into() {
+            SMALL
+        } else {
+            MAIN
+        }
+    }
+
+    /// The oldest of that queue.
+    #[inline]
+    fn candidate(&self) -> Option<u32> {
+        self.queues.oldest_place_of(self.next_queue().into()).map(|place| self.queues.get(place))
+    }
+
+    #[inline]
+    fn add(&mut self, list: u8, slot: u32) -> u32 {
+        self.lens[usize::from(list)] += 1;
+        self.queues.push_newest_of(list.into(), slot)
+    }
+
+    #[inline]
+    fn take(&mut self, list: u8, place: u32) {
+        self.lens[usize::from(list)] -= 1;
+        self.queues.remove_of(list.into(), place);
+    }
+}
+
+/// Of so many entries, those that are not the small queue's.
+fn main_share(entries: u32) -> u32 {
+    entries - entries / SMALL_SHARE
+}
+
+impl Eviction for S3Fifo {
+    #[inline]
+    fn hit(&mut self, marks: &mut impl Marks, slot: u32) {
+        if marks.mark(slot).uses < MAX_USES {
+            marks.mark_mut(slot).uses += 1;
+        }
+    }
+
+    #[inline]
+    fn victim(&mut self, marks: &mut impl Marks, _: &Newcomer) -> Option<u32> {
+        for _ in 0..MAX_SECOND_CHANCES {
+            let slot = self.candidate()?;
+            let mark = marks.mark_mut(slot);
+            let uses = match mark.list {
+                SMALL if mark.uses >= USES_FOR_MAIN => 0,
+                MAIN if mark.uses > 0 => mark.uses - 1,
+                _ => return Some(slot),
+            };
+            self.take(mark.list, mark.place);
+            (mark.list, mark.uses, mark.place) = (MAIN, uses, self.add(MAIN, slot));
+        }
+        let slot = self.candidate()?;
+        marks.mark_mut(slot).uses = 0;
+        Some(slot)
+    }
+
+    #[inline]
+    fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer) {
+        let list = if self.ghosts.remove(newcomer.hash) { MAIN } else { SMALL };
+        let mark = marks.mark_mut(slot);
+        (mark.list, mark.place) = (list, self.add(list, slot));
+    }
+
+    #[inline]
+    fn remove(&mut self, marks: &mut impl Marks, slot: u32, why: Leaving) {
+        let mark = marks.mark(slot);
+        if mark.list == SMALL && why == Leaving::Evicted {
+            self.ghosts.set_capacity(main_share(self.len()));
+            self.ghosts.push(marks.hash(slot));
+        }
+        self.take(mark.list, mark.place);
+    }
+
+    fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
+        let queue = usize::from(self.next_queue());
+        slots.extend(self.queues.iter_of(queue).take(count));
+        self.queues.prefetch_of(queue, 2 * count);
+        self.ghosts.prefetch_oldest(count);
+    }
+
+    fn grow(&mut self, entries: u32) -> io::Result<()> {
+        self.ghosts.grow(main_share(entries))?;
+        self.queues.grow(entries)
+    }
+
+    fn bytes(&self) -> usize {
+        self.queues.bytes() + self.ghosts.bytes()
+    }
+}
