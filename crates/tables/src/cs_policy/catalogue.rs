@@ -210,10 +210,14 @@ impl CachePolicy {
         eviction!(&mut self.eviction, policy => policy.refresh(marks, slot, again));
     }
 
-    /// See [`Admission::admits`]; the victim's hash is that of [`Eviction::victim`].
+    /// See [`Eviction::admits`] and [`Admission::admits`]: both must agree. The victim's hash is
+    /// that of [`Eviction::victim`].
     #[inline]
     pub fn admits(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> bool {
         let Self { eviction, admission, .. } = self;
+        if !eviction!(eviction, policy => policy.admits(marks, newcomer)) {
+            return false;
+        }
         let victim_hash = || {
             let victim = eviction!(eviction, policy => policy.victim(marks, newcomer))?;
             Some(marks.hash(victim))

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | B2, history update: an Interest came | [`Eviction::request`], [`Admission::request`] |
 //! | B4, it is answered from the store | [`Eviction::hit`] |
-//! | B13, admission | [`Admission::admits`] |
+//! | B13, admission | [`Admission::admits`]; [`Eviction::admits`] of a policy that is both |
 //! | B12, eviction | [`Eviction::victim`] |
 //! | B10, insertion | [`Eviction::insert`] |
 //!
@@ -116,6 +116,14 @@ pub trait Eviction {
     fn refresh(&mut self, marks: &mut impl Marks, slot: u32, again: &Newcomer) {
         let _ = again;
         self.hit(marks, slot);
+    }
+
+    /// B13 of a policy that is both: whether the newcomer comes into a store that is full, asked
+    /// with [`Admission::admits`].
+    #[inline]
+    fn admits(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> bool {
+        let _ = (marks, newcomer);
+        true
     }
 
     /// Said once of a newcomer that will be stored, before it is asked who must go for it.
