@@ -5,6 +5,7 @@
 use namewire_tables::content_store::MAX_INDIRECT;
 use namewire_tables::cs_policy::catalogue::{AdmissionName, CachePolicy, CsPolicy as PolicyName, EvictionName};
 use namewire_tables::cs_policy::filter::{Filter, FilterOptions};
+use namewire_tables::cs_policy::tiny_lfu::{TinyLfu, TinyLfuOptions};
 use namewire_tables::cs_policy::{Admission, Leaving, Marks, Newcomer, PolicyMark};
 use namewire_tables::{
     CsInsert, CsPolicy, DeadNonceList, HashKey, PageSize, PitCs, PitCsConfig, PitRefusal, Recycle, TimerWheel, Variant,
@@ -195,7 +196,9 @@ fn ask(admission: &mut impl Admission) {
 #[test]
 fn admission_allocates_nothing_after_the_start() {
     let mut filter = Filter::new(200_000, FilterOptions::default(), PageSize::Transparent).unwrap();
+    let mut tiny_lfu = TinyLfu::new(1000, TinyLfuOptions::default(), PageSize::Transparent).unwrap();
     without_allocation(|| ask(&mut filter));
+    without_allocation(|| ask(&mut tiny_lfu));
 }
 
 /// Entries as the store keeps them, without the store.

@@ -9,8 +9,10 @@ use super::fifo::Fifo;
 use super::filter::{Filter, FilterOptions};
 use super::lru::Lru;
 use super::random::Random;
+use super::request_count::{RequestCount, RequestCountOptions};
 use super::s3_fifo::S3Fifo;
 use super::sieve::Sieve;
+use super::tiny_lfu::{TinyLfu, TinyLfuOptions};
 use super::{Admission, AdmitAll, Eviction, Leaving, Marks, Newcomer};
 use crate::pages::PageSize;
 use std::io;
@@ -59,17 +61,23 @@ pub enum AdmissionName {
     All,
     /// What was asked for often enough among the last Interests.
     Filter,
+    /// What is asked for more often than what would go for it.
+    TinyLfu,
+    /// What several Interests waited for.
+    RequestCount,
 }
 
 impl AdmissionName {
     /// All of them.
-    pub const ALL: &[AdmissionName] = &[Self::All, Self::Filter];
+    pub const ALL: &[AdmissionName] = &[Self::All, Self::Filter, Self::TinyLfu, Self::RequestCount];
 
     /// Its name in configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",
             Self::Filter => "filter",
+            Self::TinyLfu => "tiny-lfu",
+            Self::RequestCount => "request-count",
         }
     }
 }
@@ -102,6 +110,10 @@ impl FromStr for AdmissionName {
 pub struct PolicyOptions {
     /// Of [`AdmissionName::Filter`].
     pub filter: FilterOptions,
+    /// Of [`AdmissionName::TinyLfu`].
+    pub tiny_lfu: TinyLfuOptions,
+    /// Of [`AdmissionName::RequestCount`].
+    pub request_count: RequestCountOptions,
 }
 
 /// A policy by name: what goes, and what comes in.
@@ -127,6 +139,8 @@ enum AnyEviction {
 enum AnyAdmission {
     All(AdmitAll),
     Filter(Filter),
+    TinyLfu(TinyLfu),
+    RequestCount(RequestCount),
 }
 
 macro_rules! eviction {
@@ -147,6 +161,8 @@ macro_rules! admission {
         match $any {
             AnyAdmission::All($policy) => $call,
             AnyAdmission::Filter($policy) => $call,
+            AnyAdmission::TinyLfu($policy) => $call,
+            AnyAdmission::RequestCount($policy) => $call,
         }
     };
 }
@@ -175,6 +191,8 @@ impl CachePolicy {
         let admission = match name.admission {
             AdmissionName::All => AnyAdmission::All(AdmitAll),
             AdmissionName::Filter => AnyAdmission::Filter(Filter::new(entries, name.options.filter, pages)?),
+            AdmissionName::TinyLfu => AnyAdmission::TinyLfu(TinyLfu::new(entries, name.options.tiny_lfu, pages)?),
+            AdmissionName::RequestCount => AnyAdmission::RequestCount(RequestCount::new(name.options.request_count)),
         };
         Ok(Self { name, eviction, admission })
     }

@@ -30,12 +30,15 @@ pub mod catalogue;
 pub mod clock;
 pub mod fifo;
 pub mod filter;
+pub mod frequency_sketch;
 pub mod ghost_queue;
 pub mod lru;
 pub mod random;
+pub mod request_count;
 pub mod s3_fifo;
 pub mod sieve;
 pub mod simulated_store;
+pub mod tiny_lfu;
 
 use std::io;
 

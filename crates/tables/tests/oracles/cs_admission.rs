@@ -5,7 +5,9 @@ use crate::cs_policy::{Operation, equals_the_model, operations};
 use namewire_tables::cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName, PolicyOptions};
 use namewire_tables::cs_policy::filter::FilterOptions;
 use namewire_tables::cs_policy::simulated_store::Outcome;
-use std::collections::VecDeque;
+use namewire_tables::cs_policy::tiny_lfu::TinyLfuOptions;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
 
 /// FIFO of `capacity` names; when it is full, a newcomer comes in only if `admits` says so of it and of the
 /// name that would go. `request` hears of every request first.
@@ -52,10 +54,10 @@ fn filter_equals_a_list_of_names() {
         let policy = CsPolicy {
             eviction: EvictionName::Fifo,
             admission: AdmissionName::Filter,
-            options: PolicyOptions { filter },
+            options: PolicyOptions { filter, ..PolicyOptions::default() },
         };
         let slots = 1_u64 << counters_log2.unwrap_or(24);
-        let names = std::cell::RefCell::new(VecDeque::new());
+        let names = RefCell::new(VecDeque::new());
         let request = |hash: u64| {
             let mut names = names.borrow_mut();
             names.push_back(hash % slots);
@@ -68,5 +70,33 @@ fn filter_equals_a_list_of_names() {
             count >= usize::from(threshold.unwrap_or(2))
         };
         equals_the_model(policy, CAPACITY as u32, &operations(20_000, 100, seed), fifo(CAPACITY, request, admits));
+    }
+}
+
+/// Counts that nothing runs into (few names, a large sketch), exact up to 15, all halved after a window and
+/// then after each half of it.
+#[test]
+fn tiny_lfu_equals_counts() {
+    const CAPACITY: usize = 25;
+    for (seed, window) in [(1, None), (2, Some(60)), (3, Some(1_000_000))] {
+        let tiny_lfu = TinyLfuOptions { window };
+        let options = PolicyOptions { tiny_lfu, ..PolicyOptions::default() };
+        let policy = CsPolicy { eviction: EvictionName::Fifo, admission: AdmissionName::TinyLfu, options };
+        let window = window.unwrap_or(10 * CAPACITY as u64);
+        let counts = RefCell::new((HashMap::<u64, u8>::new(), 0));
+        let request = |hash| {
+            let (counts, requests) = &mut *counts.borrow_mut();
+            let count = counts.entry(hash).or_default();
+            *count = (*count + 1).min(15);
+            *requests += 1;
+            if *requests == window {
+                counts.values_mut().for_each(|count| *count /= 2);
+                *requests /= 2;
+            }
+        };
+        let count = |hash| counts.borrow().0.get(&hash).copied().unwrap_or(0);
+        let admits = |hash, victim| count(hash) > count(victim);
+        // Four lines of the sketch, six names: no two of them share all four counters.
+        equals_the_model(policy, CAPACITY as u32, &operations(20_000, 40, seed), fifo(CAPACITY, request, admits));
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn equals_the_model(
 fn every_policy() -> impl Iterator<Item = CsPolicy> {
     // Hundreds of stores: not 32 MiB of counters each.
     let filter = FilterOptions { counters_log2: Some(12), ..FilterOptions::default() };
-    let options = PolicyOptions { filter };
+    let options = PolicyOptions { filter, ..PolicyOptions::default() };
     EvictionName::ALL.iter().flat_map(move |&eviction| {
         AdmissionName::ALL.iter().map(move |&admission| CsPolicy { eviction, admission, options })
     })

@@ -1,0 +1,118 @@
+//! TinyLFU: Data comes in if its name is asked for more often than that of the entry that would go.
+//!
+//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy"
+//! (2017); Takemasa19 §4.2.3 (chosen for forwarding) and §5.4.2 (compared with Filter, over Random).
+//!
+//! | Takemasa19 | here |
+//! | --- | --- |
+//! | counting Bloom filter of frequencies | [`FrequencySketch`] |
+//! | W, the window; 50 C in its simulation | `window`, [`DEFAULT_WINDOW_PER_ENTRY`] C |
+//! | B2 | [`Admission::request`] |
+//! | B13 | [`Admission::admits`] |
+//!
+//! Deviation: no doorkeeper, an option of the source's.
+//!
+//! N.B. Over FIFO the entry that would go is the same one until something comes in: if its name is
+//! popular, nothing comes in. Over Random it is another one for each newcomer.
+//!
+//! Cost: B2 1 line of the sketch. B13 that line again, which is in cache, then, each after the other,
+//! the line of the entry that would go and its line of the sketch. Bytes: those of the
+//! sketch, 8 per entry. Who may write: the one worker that owns the store.
+
+use super::frequency_sketch::FrequencySketch;
+use super::{Admission, Newcomer};
+use crate::pages::PageSize;
+use std::io;
+
+/// W if nothing is said: so many requests for each entry that the store may hold.
+pub const DEFAULT_WINDOW_PER_ENTRY: u64 = 10;
+
+/// What a TinyLFU is made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TinyLfuOptions {
+    /// W, requests after which all frequencies are halved (then after each half of it); if none is said,
+    /// [`DEFAULT_WINDOW_PER_ENTRY`] for each entry that the store may hold.
+    pub window: Option<u64>,
+}
+
+impl TinyLfuOptions {
+    pub(super) fn window(&self, entries: u32) -> u64 {
+        self.window.unwrap_or(DEFAULT_WINDOW_PER_ENTRY * u64::from(entries))
+    }
+}
+
+/// Frequencies of names, those that are stored and those that are not.
+pub struct TinyLfu {
+    sketch: FrequencySketch,
+    options: TinyLfuOptions,
+}
+
+impl TinyLfu {
+    /// For a store of at most `entries`.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(entries: u32, options: TinyLfuOptions, pages: PageSize) -> io::Result<Self> {
+        Ok(Self { sketch: FrequencySketch::new(entries, options.window(entries), pages)?, options })
+    }
+}
+
+impl Admission for TinyLfu {
+    #[inline]
+    fn request(&mut self, hash: u64) {
+        self.sketch.increment(hash);
+    }
+
+    #[inline]
+    fn prefetch_request(&self, hash: u64) {
+        self.sketch.prefetch(hash);
+    }
+
+    #[inline]
+    fn admits(&mut self, newcomer: &Newcomer, victim_hash: impl FnOnce() -> Option<u64>) -> bool {
+        match self.sketch.frequency(newcomer.hash) {
+            0 => false, // nobody asked for it
+            asked => victim_hash().is_none_or(|victim| asked > self.sketch.frequency(victim)),
+        }
+    }
+
+    /// See [`FrequencySketch::resize`].
+    fn grow(&mut self, entries: u32) -> io::Result<()> {
+        self.sketch.resize(entries, self.options.window(entries))
+    }
+
+    fn bytes(&self) -> usize {
+        self.sketch.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_frequent_of_two_stays() {
+        let mut admission = TinyLfu::new(10, TinyLfuOptions::default(), PageSize::Base).unwrap();
+        let [victim, newcomer] = [1_u64 << 33, 1 << 62 | 0x7070_7070];
+        for _ in 0..3 {
+            admission.request(victim);
+        }
+        let admits = |admission: &mut TinyLfu| {
+            let newcomer = Newcomer { hash: newcomer, ..Newcomer::default() };
+            admission.admits(&newcomer, || Some(victim))
+        };
+        for asked in 0..6 {
+            assert!((0..2).all(|_| admits(&mut admission) == (asked > 3)), "asked {asked} times");
+            admission.request(newcomer);
+        }
+    }
+
+    /// What would go is found only where it matters, and if nothing would, nothing stands in the way.
+    #[test]
+    fn nothing_that_nobody_asked_for_and_anything_into_an_empty_store() {
+        let mut admission = TinyLfu::new(10, TinyLfuOptions::default(), PageSize::Base).unwrap();
+        assert!(!admission.admits(&Newcomer::default(), || unreachable!("it does not matter")));
+        admission.request(0);
+        assert!(admission.admits(&Newcomer::default(), || None));
+    }
+}
