@@ -5,7 +5,8 @@
 //! occur twice in a batch, and the second packet must see what the first did).
 
 use crate::{
-    Counters, DropReason, EngineConfig, FaceTable, Instant, LimitMet, Schedule, StrategyTable,
+    Counters, DropReason, EngineConfig, FaceTable, Instant, LimitMet, PitRole, Schedule, StrategyTable,
+    core_role::CoreRole,
     dispatch::{Dispatcher, Round, WorkerToken},
     incoming_data::MAX_MATCHES,
     measurements::Measurements,
@@ -200,6 +201,8 @@ pub struct Engine {
     pub(crate) rng: fastrand::Rng,
     pub(crate) counters: Counters,
     pub(crate) pending: PendingNames,
+    /// Only in the core role.
+    pub(crate) core: Option<Box<CoreRole>>,
     /// What strategies remember beyond one PIT entry.
     pub(crate) measurements: Measurements,
     /// HopLimit octets to be written once no view borrows the frames: (frame, offset, value).
@@ -268,6 +271,11 @@ impl Engine {
         let timers = TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, tables.pit_capacity_entries(), config.pages)?;
         let measurements = Measurements::new(config.measurement_capacity, config.pages.for_sparse())?;
         let dead_nonces = DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key, config.pages)?;
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let core = match &config.pit_role {
+            PitRole::Edge => None,
+            PitRole::Core(core) => Some(Box::new(CoreRole::new(core, config.pages, rng.u64(..))?)),
+        };
         Ok(Engine {
             config,
             worker,
@@ -276,7 +284,7 @@ impl Engine {
             records,
             timers,
             dead_nonces,
-            rng: fastrand::Rng::with_seed(seed),
+            rng,
             counters: Counters::default(),
             measurements,
             pending: PendingNames {
@@ -284,6 +292,7 @@ impl Engine {
                 prefixes_total: 0,
                 digests: vec![0; namewire_tables::MAX_NAME_COMPONENTS + 1],
             },
+            core,
             hop_limits: Vec::with_capacity(BATCH_PACKETS),
             interest_copy: Vec::with_capacity(2 * MAX_PACKET_BYTES),
             served: HashSet::with_capacity(2 * MAX_RECORDS),
@@ -320,6 +329,9 @@ impl Engine {
     ) {
         assert!(frames.len() <= BATCH_PACKETS, "a batch is {BATCH_PACKETS} packets at most");
         self.begin(out);
+        if let Some(core) = &mut self.core {
+            core.fingerprints.sweep(now.0);
+        }
         let mut hashes = std::mem::take(&mut self.hashes);
         let mut pass = Pass { now, view: *view, out };
         run(self, &mut pass, frames, &mut hashes);
@@ -364,7 +376,12 @@ impl Engine {
         counters
     }
 
-    /// Number of pending Interests.
+    /// Number of fingerprints kept for pending Interests; expired ones may be among them.
+    pub fn fingerprints_len(&self) -> u64 {
+        self.core.as_ref().map_or(0, |core| core.fingerprints.occupied())
+    }
+
+    /// Number of Interests pending by name.
     pub fn pit_len(&self) -> usize {
         self.tables.pit_len()
     }

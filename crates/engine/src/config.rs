@@ -1,6 +1,6 @@
 //! Settings of one engine.
 
-use crate::{Schedule, pit_state::MAX_LIFETIME_MS};
+use crate::{PitRole, Schedule, pit_state::MAX_LIFETIME_MS};
 use namewire_packet::NameBuf;
 use namewire_tables::{CsPolicy, PageSize};
 
@@ -24,6 +24,8 @@ pub enum UnsolicitedPolicy {
 pub struct EngineConfig {
     /// Most pending Interests. Default 65,536 (about 420 octets each when used).
     pub pit_capacity_entries: u32,
+    /// Whether pending Interests are kept by name, or by fingerprint where that is enough. Default by name.
+    pub pit_role: PitRole,
     /// Longest time an Interest stays pending, in milliseconds, whatever its lifetime says.
     /// Default 10 days, as NFD; then 65,536 Interests that nobody answers can fill the PIT
     /// for so long, as long as the face they came from is there.
@@ -61,6 +63,7 @@ impl Default for EngineConfig {
     fn default() -> Self {
         EngineConfig {
             pit_capacity_entries: 65_536,
+            pit_role: PitRole::Edge,
             max_lifetime_ms: MAX_LIFETIME_MS,
             record_capacity: 65_536,
             interest_overflow_bytes: 16 << 20,

@@ -34,6 +34,16 @@ pub struct Counters {
     pub cs_misses: u64,
     /// Data whose token came to nothing here while other workers may be waiting for them.
     pub redispatched: u64,
+    /// Core role: Interests kept by fingerprint.
+    pub by_fingerprint: u64,
+    /// Of those, that found their fingerprint pending, for the same name or another.
+    pub fingerprints_collided: u64,
+    /// Core role: Data that found its fingerprint pending.
+    pub fingerprints_satisfied: u64,
+    /// Core role: Data that came with the mark *collided*.
+    pub collided_marks_in: u64,
+    /// Core role: Data sent with it.
+    pub collided_marks_out: u64,
     /// One counter per [`DropReason`], in its order.
     pub drops: [u64; DropReason::COUNT],
     /// One counter per [`LimitMet`], in its order.
@@ -80,6 +90,11 @@ impl Counters {
             (&mut self.cs_hits, other.cs_hits),
             (&mut self.cs_misses, other.cs_misses),
             (&mut self.redispatched, other.redispatched),
+            (&mut self.by_fingerprint, other.by_fingerprint),
+            (&mut self.fingerprints_collided, other.fingerprints_collided),
+            (&mut self.fingerprints_satisfied, other.fingerprints_satisfied),
+            (&mut self.collided_marks_in, other.collided_marks_in),
+            (&mut self.collided_marks_out, other.collided_marks_out),
         ];
         for (mine, theirs) in pairs {
             *mine += theirs;

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 pub const MAX_WORKERS: usize = 64;
 
 /// Octets of our PIT tokens. One peer copes with no other length (NDNLPv2 §3).
-const TOKEN_BYTES: usize = 6;
+pub(crate) const TOKEN_BYTES: usize = 6;
 
 /// A PIT token of ours: which worker, and which name group there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

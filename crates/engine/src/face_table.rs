@@ -64,13 +64,16 @@ impl FaceAttributes {
 
 /// All faces of the router. Written by the control side, read by every engine: every packet
 /// asks for two or three of them.
+pub type FaceTable = FaceMap<FaceAttributes>;
+
+/// Something about each of some faces.
 ///
 /// Open addressing with linear probing, less than half full: 1 line nearly always, 16 bytes
 /// per slot. Numbers are ours, counted up one by one, so nobody outside can choose them to collide.
 #[derive(Clone, Debug)]
-pub struct FaceTable {
+pub struct FaceMap<T> {
     /// A power of two of them.
-    slots: Vec<Option<(FaceId, FaceAttributes)>>,
+    slots: Vec<Option<(FaceId, T)>>,
     len: usize,
 }
 
@@ -82,27 +85,33 @@ const MIN_SLOTS: usize = 64;
 impl Default for FaceTable {
     /// Holds the internal face (management) and nothing else.
     fn default() -> Self {
-        let mut table = FaceTable { slots: vec![None; MIN_SLOTS], len: 0 };
+        let mut table = FaceTable::with_room(1);
         table.insert(FaceId::INTERNAL, FaceAttributes::new(FaceScope::Local, 0, true));
         table
     }
 }
 
-impl FaceTable {
-    /// The attributes of `face`.
+impl<T: Clone> FaceMap<T> {
+    /// An empty one that does not allocate before it holds more than `faces`.
+    pub(crate) fn with_room(faces: usize) -> Self {
+        let slots = (2 * (faces + 1)).next_power_of_two().max(MIN_SLOTS);
+        FaceMap { slots: vec![None; slots], len: 0 }
+    }
+
+    /// What is known of `face`.
     #[inline]
-    pub fn get(&self, face: FaceId) -> Option<&FaceAttributes> {
-        self.slots[self.place(face)].as_ref().map(|(_, attributes)| attributes)
+    pub fn get(&self, face: FaceId) -> Option<&T> {
+        self.slots[self.place(face)].as_ref().map(|(_, value)| value)
     }
 
     /// Adds or replaces a face.
-    pub fn insert(&mut self, face: FaceId, attributes: FaceAttributes) {
+    pub fn insert(&mut self, face: FaceId, value: T) {
         if 2 * (self.len + 1) >= self.slots.len() {
             self.enlarge();
         }
         let place = self.place(face);
         self.len += usize::from(self.slots[place].is_none());
-        self.slots[place] = Some((face, attributes));
+        self.slots[place] = Some((face, value));
     }
 
     /// Removes a face; true if it was there. Those behind it that it kept from their places move up.
@@ -125,19 +134,19 @@ impl FaceTable {
         true
     }
 
-    /// Number of faces, the internal one included.
+    /// Number of faces; of a [`FaceTable`] the internal one included.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// False: the internal face is always there.
+    /// Whether there is none; of a [`FaceTable`] the internal one is always there.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// All faces, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (FaceId, &FaceAttributes)> {
-        self.slots.iter().flatten().map(|(face, attributes)| (*face, attributes))
+    pub fn iter(&self) -> impl Iterator<Item = (FaceId, &T)> {
+        self.slots.iter().flatten().map(|(face, value)| (*face, value))
     }
 
     /// Where a search for `face` begins.
@@ -159,9 +168,9 @@ impl FaceTable {
 
     fn enlarge(&mut self) {
         let slots = vec![None; 2 * self.slots.len()];
-        let former = std::mem::replace(self, FaceTable { slots, len: 0 });
-        for (face, attributes) in former.slots.into_iter().flatten() {
-            self.insert(face, attributes);
+        let former = std::mem::replace(self, FaceMap { slots, len: 0 });
+        for (face, value) in former.slots.into_iter().flatten() {
+            self.insert(face, value);
         }
     }
 }

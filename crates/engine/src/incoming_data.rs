@@ -47,16 +47,21 @@ impl Engine {
         let mut matches = std::mem::take(&mut self.matches);
         let own_name = self.collect_matches(by_token, data, hashes, hints, &mut matches);
         self.end_of_part(Stage::Verdict);
+        let by_fingerprint = self.satisfy_fingerprint(pass, arrival, &round, hashes, !matches.is_empty());
         if !matches.is_empty() {
             round.answered = true;
-            self.answer(pass, arrival, face, data, (hashes, own_name), &matches);
-        } else if round.is_over() && round.answered {
+            let is_alone = matches.len() == 1 && by_fingerprint.is_none();
+            self.answer(pass, arrival, face, data, (hashes, own_name), (&matches, !is_alone));
+        } else if by_fingerprint.is_some() || round.is_over() && round.answered {
             // Whoever asks by its own name will come here, to the home, and finds it.
             self.content_store_insert(pass, arrival, data, (hashes, own_name), false);
         } else if round.is_over() {
             self.data_unsolicited(pass, arrival, face, data, (hashes, own_name));
         }
         self.matches = matches;
+        if let Some(satisfied) = by_fingerprint {
+            self.send_to_ports(pass, arrival, face, &satisfied);
+        }
         if !round.is_over() {
             pass.out.hand_over.push(HandOver { frame: arrival.index, round: round.going_on() });
         }
@@ -86,7 +91,7 @@ impl Engine {
         None
     }
 
-    /// Stores the Data and sends it to everybody who asked here.
+    /// Stores the Data and sends it to everybody who asked here by name. `several`: others may name a downstream too.
     fn answer(
         &mut self,
         pass: &mut Pass<'_, '_>,
@@ -94,7 +99,7 @@ impl Engine {
         face: &FaceAttributes,
         data: &Data<'_>,
         name: (&NameHashes, Option<GroupId>),
-        matches: &[PitId],
+        (matches, several): (&[PitId], bool),
     ) {
         let stored = self.content_store_insert(pass, arrival, data, name, false);
         self.end_of_part(Stage::Insert);
@@ -108,7 +113,7 @@ impl Engine {
             {
                 self.index_under_interest_name(entry, stored);
             }
-            self.send_to_downstreams(pass, arrival, face, entry, (matches.len() > 1, &told));
+            self.send_to_downstreams(pass, arrival, face, entry, (several, &told));
             self.satisfy(pass, arrival.face, entry, data.freshness_ms(), told.waits_until);
         }
     }

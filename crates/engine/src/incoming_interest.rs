@@ -27,7 +27,7 @@ pub(crate) struct Onward {
     pub(crate) packet: PacketRef,
     pub(crate) nonce: Nonce,
     pub(crate) hop_limit: Option<u8>,
-    hint_removed: bool,
+    pub(crate) hint_removed: bool,
 }
 
 impl Engine {
@@ -80,7 +80,13 @@ impl Engine {
         if is_dead {
             return self.interest_loop(pass, arrival, face, interest, hashes);
         }
-        self.content_store_miss(pass, arrival, interest, hashes, onward, (hints, group, variant));
+        let by_name = match entry {
+            None if self.core.is_some() => self.core_interest(pass, arrival, interest, hashes, onward, hints),
+            _ => Some(onward),
+        };
+        if let Some(onward) = by_name {
+            self.content_store_miss(pass, arrival, interest, hashes, onward, (hints, group, variant));
+        }
     }
 
     /// Steps 2, 3 and 6. The frame itself goes on if nothing but HopLimit changes.
@@ -151,7 +157,8 @@ impl Engine {
     ) {
         self.counters.drop(DropReason::DuplicateNonce);
         let strategy = pass.view.strategies.get(strategy_of(lookup(pass, interest.name(), hashes)));
-        if face.link_type == LinkType::PointToPoint && strategy.nacks_loops() {
+        let tells = face.link_type == LinkType::PointToPoint && strategy.nacks_loops();
+        if tells && !self.is_doubled(pass, arrival.face, hashes.full_hash()) {
             self.counters.out_nacks += 1;
             let headers = LpHeaders {
                 nack: Some(NackReason::Duplicate),
@@ -353,7 +360,7 @@ pub(crate) fn strategy_of(found: Option<FibMatch<'_>>) -> u32 {
 }
 
 /// True if the ForwardingHint holds a name: an element without one is no hint.
-fn has_delegation(interest: &Interest<'_>) -> bool {
+pub(crate) fn has_delegation(interest: &Interest<'_>) -> bool {
     interest.has_forwarding_hint() && interest.forwarding_hint().next().is_some()
 }
 

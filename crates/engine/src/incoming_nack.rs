@@ -32,11 +32,11 @@ impl Engine {
             .tables
             .find(hashes.full_hash(), interest.name().value())
             .and_then(|group| self.tables.pit_of_group(group)[variant as usize]);
-        let Some(entry) = entry else { return self.counters.drop(DropReason::UnmatchedNack) };
+        let Some(entry) = entry else { return self.core_nack(pass, arrival, reason, interest, hashes) };
         let state = &mut self.tables.pit_mut(entry).state;
         match self.records.upstream_mut(state, arrival.face) {
             Some(record) if Some(record.nonce) == interest.nonce() => record.nack = Some(reason),
-            _ => return self.counters.drop(DropReason::UnmatchedNack),
+            _ => return self.core_nack(pass, arrival, reason, interest, hashes),
         }
         let trigger = Trigger::of_entry(arrival.face, &self.records, state, interest.lifetime_ms());
         let found = lookup(pass, interest.name(), hashes);

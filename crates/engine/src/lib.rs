@@ -11,6 +11,7 @@
 //! | … to a Nack? | [`incoming_nack`](mod@incoming_nack) |
 //! | what leaves? | [`outgoing`] |
 //! | why was a packet dropped? | [`DropReason`] |
+//! | what if only a fingerprint is kept? | [`core_role`], [`core_interest`](mod@core_interest), [`core_data`](mod@core_data) |
 //! | what else did a limit turn away? | [`LimitMet`] |
 //! | which worker decides? | [`dispatch`] |
 //! | in which order do the stages run? | [`schedule`] |
@@ -23,6 +24,9 @@
 mod announcement_table;
 mod batch;
 pub mod config;
+mod core_data;
+mod core_interest;
+pub mod core_role;
 pub mod counters;
 pub mod dispatch;
 pub mod drop_reason;
@@ -44,6 +48,7 @@ mod watched_entry;
 pub use announcement_table::{AnnouncementTable, MAX_ANNOUNCEMENT_BYTES};
 pub use batch::{BATCH_PACKETS, Engine, Frame, HandOver, Output, PacketRef, Transmit, View};
 pub use config::{EngineConfig, UnsolicitedPolicy};
+pub use core_role::{CoreConfig, PitRole};
 pub use counters::Counters;
 pub use drop_reason::DropReason;
 pub use face_table::{FaceAttributes, FaceScope, FaceTable, LinkType};
@@ -51,7 +56,7 @@ pub use limit_met::LimitMet;
 pub use namewire_packet::FaceId;
 pub use route_request::RouteRequest;
 pub use schedule::Schedule;
-pub use strategy::{Strategy, StrategyContext, StrategyError, StrategyId, StrategyTable};
+pub use strategy::{Strategy, StrategyContext, StrategyError, StrategyId, StrategyTable, WithoutEntry};
 pub use watched_entry::Answer;
 
 /// The example of `docs/strategies.md`, compiled and run.

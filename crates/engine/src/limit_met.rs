@@ -30,6 +30,12 @@ counted! {
     MeasurementEvicted = "measurement-evicted",
     /// A strategy did not measure a next hop: the prefix, or all together, have as many as they may.
     NextHopNotMeasured = "next-hop-not-measured",
+    /// An Interest was kept by name in the core role: the table of fingerprints has no room for it.
+    FingerprintsFull = "fingerprints-full",
+    /// An Interest was kept by name in the core role: there is no room for another set of faces.
+    FaceSetsFull = "face-sets-full",
+    /// An Interest was kept by name in the core role: its face has no port number, since all are taken.
+    PortsFull = "ports-full",
     /// What a strategy learned of a route was not handed on: one batch had learned as much as it may.
     RouteRequestsFull = "route-requests-full",
     /// Data went without the announcement it should have carried: one call had written as many

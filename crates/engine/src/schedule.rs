@@ -212,10 +212,22 @@ impl Engine {
         self.end_of_part(Stage::Hash);
     }
 
-    /// Begins to fetch the bucket of the packet's name.
+    /// Begins to fetch the bucket of the packet's name; in the core role those of its fingerprint too, and
+    /// where an Interest's nonce will be looked for.
     fn prefetch_bucket(&self, batch: &Batch<'_, '_, '_, '_>, packet: usize) {
-        if !matches!(batch.packets[packet].decoded, Decoded::Refused(_)) {
-            self.tables.prefetch_bucket(batch.hashes[packet].full_hash());
+        let decoded = &batch.packets[packet].decoded;
+        if matches!(decoded, Decoded::Refused(_)) {
+            return;
+        }
+        let name_hash = batch.hashes[packet].full_hash();
+        self.tables.prefetch_bucket(name_hash);
+        if let Some(core) = &self.core {
+            core.fingerprints.prefetch(name_hash);
+            if let Decoded::Interest(interest) = decoded
+                && let Some(nonce) = interest.nonce()
+            {
+                self.dead_nonces.prefetch(name_hash, nonce.to_u32());
+            }
         }
     }
 

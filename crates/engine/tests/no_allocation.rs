@@ -7,11 +7,14 @@ mod harness;
 
 use harness::*;
 use namewire_engine::{
-    AnnouncementTable, Counters, DropReason, Engine, EngineConfig, FaceId, Frame, Instant, LimitMet, LinkType, Output,
-    Schedule, UnsolicitedPolicy, View, dispatch::Round, schedule::measured::MeasuredOrder,
+    AnnouncementTable, CoreConfig, Counters, DropReason, Engine, EngineConfig, FaceId, Frame, Instant, LimitMet,
+    LinkType, Output, PitRole, Schedule, UnsolicitedPolicy, View, dispatch::Round, schedule::measured::MeasuredOrder,
 };
 use namewire_packet::{Interest, NackReason, lp::PitToken};
-use namewire_tables::{CsPolicy, NameHashes};
+use namewire_tables::{
+    CsPolicy, NameHashes,
+    fingerprint_pit::{FaceList, FingerprintPitConfig},
+};
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
@@ -96,10 +99,16 @@ const FACES: [FaceId; 8] = [A, B, C, D, L, M, X, H];
 const LONG_DELEGATION: &str = "/none/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/u/v/w/x/y/z";
 
 impl World {
-    fn new(cs_policy: CsPolicy, schedule: Schedule, unsolicited: UnsolicitedPolicy, seed: u64) -> Self {
+    fn new(
+        cs_policy: CsPolicy,
+        schedule: Schedule,
+        (unsolicited, pit_role): (UnsolicitedPolicy, PitRole),
+        seed: u64,
+    ) -> Self {
         let mut node = Node::with_workers(
             EngineConfig {
                 pit_capacity_entries: 70,
+                pit_role,
                 record_capacity: 12,
                 interest_overflow_bytes: 6_000,
                 cs_capacity_bytes: 60_000,
@@ -289,6 +298,21 @@ impl World {
         without_allocation("faces removed", || engine.faces_removed(*now, &[A, L]));
     }
 
+    /// Batches, timers, changes.
+    fn live(&mut self, measured: Option<MeasuredOrder>) {
+        for round in 0..400 {
+            self.batch(round % 10 == 0, measured);
+            self.wait();
+            if round % 20 == 0 {
+                self.change_faces_and_next_hops();
+            }
+            if round == 200 {
+                let engine = &mut self.node.engines[0];
+                without_allocation("a smaller store", || engine.configure_cs(20_000, 50, true, true));
+            }
+        }
+    }
+
     fn counters(&self) -> Counters {
         self.node.engines[0].counters()
     }
@@ -301,19 +325,9 @@ fn run_due_timers(engine: &mut Engine, now: Instant, view: &View<'_>, out: &mut 
 }
 
 fn run(cs_policy: CsPolicy, schedule: Schedule, unsolicited: UnsolicitedPolicy, measured: Option<MeasuredOrder>) {
-    let mut world = World::new(cs_policy, schedule, unsolicited, 5);
+    let mut world = World::new(cs_policy, schedule, (unsolicited, PitRole::Edge), 5);
     assert_eq!(world.node.faces.get(X).map(|face| face.link_type), Some(LinkType::MultiAccess));
-    for round in 0..400 {
-        world.batch(round % 10 == 0, measured);
-        world.wait();
-        if round % 20 == 0 {
-            world.change_faces_and_next_hops();
-        }
-        if round == 200 {
-            let engine = &mut world.node.engines[0];
-            without_allocation("a smaller store", || engine.configure_cs(20_000, 50, true, true));
-        }
-    }
+    world.live(measured);
     // Every kind of end was met, those at the limits too.
     let counters = world.counters();
     let met = [
@@ -357,5 +371,32 @@ fn the_engine_allocates_nothing_after_the_start() {
     for split in [false, true] {
         let order = Some(MeasuredOrder::StageByStage { split });
         run(CsPolicy::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, order);
+    }
+}
+
+/// With either list of faces, and too little room for fingerprints, or for sets.
+#[test]
+fn the_core_role_allocates_nothing_after_the_start() {
+    let lists =
+        [(FaceList::Bits, LimitMet::FingerprintsFull), (FaceList::Sets { max_sets: 3 }, LimitMet::FaceSetsFull)];
+    for (schedule, (faces, limit)) in Schedule::ALL.into_iter().zip(lists.into_iter().cycle()) {
+        let fingerprints = FingerprintPitConfig { overflow_entries: 4, faces, ..FingerprintPitConfig::new(32) };
+        let expiry_round_trips = Some(3);
+        let core = CoreConfig { fingerprints, names_up_to: 10, expiry_round_trips, ..CoreConfig::new(32) };
+        let mut world = World::new(CsPolicy::Lru, schedule, (UnsolicitedPolicy::DropAll, PitRole::Core(core)), 5);
+        world.live(None);
+        let counters = world.counters();
+        let met = [
+            ("by fingerprint", counters.by_fingerprint),
+            ("collided", counters.fingerprints_collided),
+            ("satisfied", counters.fingerprints_satisfied),
+            ("marks", counters.collided_marks_out),
+            ("no room", counters.met(limit)),
+            ("by name", counters.satisfied),
+            ("Nacks out", counters.out_nacks),
+        ];
+        for (what, times) in met {
+            assert!(times > 10, "{what}: {times}; {counters:?}");
+        }
     }
 }

@@ -6,10 +6,11 @@ mod harness;
 
 use harness::*;
 use namewire_engine::{
-    AnnouncementTable, Counters, DropReason, EngineConfig, FaceId, Schedule, UnsolicitedPolicy,
+    AnnouncementTable, CoreConfig, Counters, DropReason, EngineConfig, FaceId, PitRole, Schedule, UnsolicitedPolicy,
     schedule::measured::MeasuredOrder,
 };
 use namewire_packet::{Interest, NackReason, lp::LpHeaders, lp::PitToken};
+use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 use proptest::prelude::*;
 
 const NAMES: [&str; 8] = ["/a", "/a/b", "/a/b/c", "/b", "/b/a", "/localhost/x", "/localhop/y", "/none"];
@@ -116,9 +117,10 @@ fn settings() -> impl Strategy<Value = Settings> {
     let cs_capacity_bytes = proptest::sample::select(&[STORES_NOTHING_BYTES, 64 << 20][..]);
     let record_capacity = proptest::sample::select(&[0_u32, 1, 65_536][..]);
     let strategies = [(); 2].map(|()| proptest::sample::select(&STRATEGIES[..]));
-    (policy, cs_capacity_bytes, record_capacity, proptest::bool::weighted(0.8), strategies).prop_map(
-        |(unsolicited, cs_capacity_bytes, record_capacity, cs_admit, strategies)| {
+    (policy, cs_capacity_bytes, record_capacity, proptest::bool::weighted(0.8), strategies, pit_role()).prop_map(
+        |(unsolicited, cs_capacity_bytes, record_capacity, cs_admit, strategies, pit_role)| {
             let config = EngineConfig {
+                pit_role,
                 measurement_capacity: 2,
                 pit_capacity_entries: 10,
                 record_capacity,
@@ -134,6 +136,17 @@ fn settings() -> impl Strategy<Value = Settings> {
             Settings { config, strategies }
         },
     )
+}
+
+/// As core, with so few fingerprints that names collide.
+fn pit_role() -> impl Strategy<Value = PitRole> {
+    let core =
+        (1..4_u8, 0..4_u32, proptest::option::of(1..4_u8)).prop_map(|(bits, names_up_to, expiry_round_trips)| {
+            let sizes = FingerprintPitConfig::new(32);
+            let fingerprints = FingerprintPitConfig { fingerprint_bits: bits, overflow_entries: 1, ..sizes };
+            PitRole::Core(CoreConfig { fingerprints, names_up_to, expiry_round_trips, ..CoreConfig::new(32) })
+        });
+    prop_oneof![Just(PitRole::Edge), core]
 }
 
 /// A Content Store of this size takes no Data.
@@ -197,7 +210,8 @@ fn interest_ends(node: &Node, hop_limit_was_zero: bool) -> u64 {
     ];
     let refused: u64 = refused.into_iter().map(|reason| counters.dropped(reason)).sum();
     let at_hop_limit = if hop_limit_was_zero { counters.dropped(DropReason::HopLimitZero) } else { 0 };
-    counters.cs_hits + refused + at_hop_limit + entries_made + counters.aggregated + counters.retransmitted
+    let kept = entries_made + counters.aggregated + counters.retransmitted + counters.by_fingerprint;
+    counters.cs_hits + refused + at_hop_limit + kept
 }
 
 fn data_ends(counters: &Counters) -> u64 {
@@ -242,7 +256,8 @@ fn receive_and_account(node: &mut Node, config: &EngineConfig, face: FaceId, pac
         assert_eq!(interest_ends(node, zero_hops) - ends_before, 1, "{packet:?}");
     }
     if datas == 1 {
-        let satisfied = u64::from(after.satisfied > before.satisfied);
+        let answers = |counters: &Counters| counters.satisfied + counters.fingerprints_satisfied;
+        let satisfied = u64::from(answers(&after) > answers(&before));
         let ends = data_ends(&after) - data_ends(&before) + satisfied;
         match ends {
             // A further answer to an entry that waits for such.

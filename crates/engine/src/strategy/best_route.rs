@@ -2,7 +2,7 @@
 //! (forwarding §4.2).
 
 use super::{
-    Strategy, StrategyContext,
+    Strategy, StrategyContext, WithoutEntry,
     nack_processing::process_nack,
     no_route,
     registry::{Parameters, StrategyError},
@@ -58,5 +58,9 @@ impl Strategy for BestRoute {
 
     fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
         no_route::offer(context, face);
+    }
+
+    fn without_entry(&self) -> Option<WithoutEntry> {
+        Some(WithoutEntry::Cheapest)
     }
 }

@@ -1,7 +1,7 @@
 //! What a strategy can see and do.
 
 use crate::{
-    DropReason, Engine, FaceAttributes, Instant, LimitMet,
+    DropReason, Engine, FaceAttributes, FaceTable, Instant, LimitMet,
     batch::{PacketRef, Pass},
     face_table::LinkType,
     incoming_interest::{LeadsOn, MatchedPrefix, NameScope},
@@ -171,12 +171,7 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
 
     /// [`StrategyContext::is_eligible`] but for HopLimit.
     fn scope_allows(&self, face: FaceId) -> bool {
-        let faces = self.pass.view.faces;
-        let Some(attributes) = faces.get(face) else { return false };
-        if face == self.trigger.ingress && attributes.link_type != LinkType::AdHoc {
-            return false;
-        }
-        attributes.is_local() || self.may_leave_the_node
+        scope_allows(self.pass.view.faces, (self.trigger.ingress, self.may_leave_the_node), face)
     }
 
     /// Lets a downstream that `face` is eligible for be the one the call is for;
@@ -360,6 +355,14 @@ impl<'v> StrategyContext<'_, 'v, '_> {
 /// Measurements of different kinds of strategies do not meet.
 pub(crate) fn measurement_key(name_hash: u64, kind: u64) -> u64 {
     name_hash ^ kind.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// §3, but for HopLimit: `face` exists and is not where the Interest came from, unless it is ad hoc,
+/// and the scope of the name lets it go there.
+pub(crate) fn scope_allows(faces: &FaceTable, (ingress, may_leave_the_node): (FaceId, bool), face: FaceId) -> bool {
+    let Some(attributes) = faces.get(face) else { return false };
+    let goes_back = face == ingress && attributes.link_type != LinkType::AdHoc;
+    !goes_back && (may_leave_the_node || attributes.is_local())
 }
 
 /// `/localhost` never leaves the node, `/localhop` not if it came from outside (§3).

@@ -22,8 +22,8 @@ mod self_learning;
 pub use access::Access;
 pub use asf::Asf;
 pub use best_route::BestRoute;
-pub(crate) use context::measurement_key;
 pub use context::{StrategyContext, Trigger};
+pub(crate) use context::{measurement_key, scope_allows};
 pub use multicast::Multicast;
 pub use random::Random;
 pub use registry::{StrategyError, StrategyId, StrategyTable};
@@ -32,6 +32,17 @@ pub use self_learning::SelfLearning;
 
 use crate::watched_entry::Answer;
 use namewire_packet::{FaceId, NackReason};
+
+/// Which eligible next hops an Interest goes to of which no entry is kept: the same ones every time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithoutEntry {
+    /// The cheapest.
+    Cheapest,
+    /// All; what Nacks say of one means nothing.
+    All,
+    /// Any, all equally likely.
+    AnyOne,
+}
 
 /// Decides where Interests go. The default bodies do nothing.
 pub trait Strategy: Send + Sync + std::fmt::Debug {
@@ -50,6 +61,12 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
 
     /// The deadline that the strategy set for this entry has passed.
     fn after_timer(&self, _context: &mut StrategyContext<'_, '_, '_>) {}
+
+    /// Where an Interest goes of which no entry is kept, if the strategy can tell without one. It is
+    /// asked by a router in the core role ([`crate::core_role`]); `None`: such an Interest gets an entry.
+    fn without_entry(&self) -> Option<WithoutEntry> {
+        None
+    }
 
     /// Whether a looping Interest is answered by a Nack.
     fn nacks_loops(&self) -> bool {

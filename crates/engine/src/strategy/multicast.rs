@@ -2,7 +2,7 @@
 //! nothing, so an Interest waits for a next hop that may still come.
 
 use super::{
-    Strategy, StrategyContext,
+    Strategy, StrategyContext, WithoutEntry,
     registry::{Parameters, StrategyError},
     retx_suppression::{RetxSuppression, Suppression},
 };
@@ -59,6 +59,10 @@ impl Strategy for Multicast {
         if context.is_eligible(face) {
             self.send_unless_suppressed(context, face);
         }
+    }
+
+    fn without_entry(&self) -> Option<WithoutEntry> {
+        Some(WithoutEntry::All)
     }
 
     fn nacks_loops(&self) -> bool {

@@ -1,7 +1,7 @@
 //! random: any of the next hops, all equally likely (forwarding §4.6).
 
 use super::{
-    Strategy, StrategyContext,
+    Strategy, StrategyContext, WithoutEntry,
     nack_processing::process_nack,
     no_route,
     registry::{Parameters, StrategyError},
@@ -39,5 +39,9 @@ impl Strategy for Random {
 
     fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
         no_route::offer(context, face);
+    }
+
+    fn without_entry(&self) -> Option<WithoutEntry> {
+        Some(WithoutEntry::AnyOne)
     }
 }

@@ -124,6 +124,11 @@ impl Packet {
         self
     }
 
+    pub fn collided(mut self) -> Self {
+        self.headers.collided = true;
+        self
+    }
+
     pub fn next_hop(mut self, face: FaceId) -> Self {
         self.headers.next_hop_face_id = Some(face);
         self
@@ -405,6 +410,9 @@ fn line(face: FaceId, headers: &LpHeaders, wire: &[u8]) -> String {
     }
     if headers.congestion_mark != 0 {
         let _ = write!(line, " mark={}", headers.congestion_mark);
+    }
+    if headers.collided {
+        line.push_str(" collided");
     }
     line
 }

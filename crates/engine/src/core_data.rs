@@ -1,0 +1,113 @@
+//! The Incoming Data and Nack pipelines of the core role, where a fingerprint may be pending (Yuan15 §5.4.1, §5.5.1).
+
+use crate::{
+    DropReason, Engine,
+    batch::{Arrival, PacketRef, Pass, Transmit},
+    dispatch::Round,
+    face_table::{FaceAttributes, LinkType},
+    incoming_interest::{lookup, strategy_of},
+    strategy::WithoutEntry,
+};
+use namewire_packet::{FaceId, Interest, NackReason, Nonce, lp::LpHeaders};
+use namewire_tables::{NameHashes, fingerprint_pit::Satisfied};
+
+impl Engine {
+    /// Who asked for Data of this fingerprint. `by_name`: a name that is pending beside it is answered too, so that
+    /// the fingerprint may be of another one, which is still to come.
+    #[inline]
+    pub(crate) fn satisfy_fingerprint(
+        &mut self,
+        pass: &Pass<'_, '_>,
+        arrival: &Arrival<'_>,
+        round: &Round,
+        hashes: &NameHashes,
+        by_name: bool,
+    ) -> Option<Satisfied> {
+        let core = self.core.as_deref_mut()?;
+        // Fingerprints are kept at the home of the name, which comes last; elsewhere it would be that of others.
+        if !round.is_over() {
+            return None;
+        }
+        self.counters.collided_marks_in += u64::from(arrival.headers.collided);
+        let (name_hash, now_ns) = (hashes.full_hash(), pass.now.0);
+        if let Some(expiry) = &mut core.expiry {
+            expiry.answered(name_hash, now_ns);
+        }
+        let satisfied = core.fingerprints.satisfy(name_hash, now_ns, arrival.headers.collided || by_name);
+        self.counters.fingerprints_satisfied += u64::from(satisfied.is_some());
+        self.served.clear();
+        satisfied
+    }
+
+    /// Data to whoever asked for its fingerprint, but for those who were just sent it by name (`served`), and except
+    /// where it came from (unless the link is ad hoc).
+    pub(crate) fn send_to_ports(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival<'_>,
+        ingress: &FaceAttributes,
+        satisfied: &Satisfied,
+    ) {
+        let headers = LpHeaders {
+            incoming_face_id: Some(arrival.face),
+            congestion_mark: arrival.headers.congestion_mark,
+            collided: satisfied.collided,
+            ..LpHeaders::default()
+        };
+        let Engine { core: Some(core), served, counters, .. } = self else { return };
+        for face in satisfied.ports.iter().map(|port| core.ports.face(port)) {
+            let goes_back = face == arrival.face && ingress.link_type != LinkType::AdHoc;
+            let is_served = || served.iter().any(|(served, _)| *served == face);
+            if goes_back || pass.view.faces.get(face).is_none() || is_served() {
+                continue;
+            }
+            pass.out.transmits.push(Transmit { face, headers, packet: PacketRef::Frame(arrival.index) });
+            counters.out_data += 1;
+            counters.collided_marks_out += u64::from(headers.collided);
+        }
+    }
+
+    /// A Nack for an Interest of which no entry is kept: it goes to whoever asked for the fingerprint, and who asked
+    /// for another name knows by name and nonce that it is not meant.
+    pub(crate) fn core_nack(
+        &mut self,
+        pass: &mut Pass<'_, '_>,
+        arrival: &Arrival<'_>,
+        reason: NackReason,
+        interest: &Interest<'_>,
+        hashes: &NameHashes,
+    ) {
+        let name_hash = hashes.full_hash();
+        let went_out = |nonce: Nonce| self.dead_nonces.contains(name_hash, nonce.to_u32(), pass.now.0);
+        let is_ours = self.core.is_some() && interest.nonce().is_some_and(went_out);
+        if !is_ours {
+            return self.counters.drop(DropReason::UnmatchedNack);
+        }
+        let strategy = pass.view.strategies.get(strategy_of(lookup(pass, interest.name(), hashes)));
+        if strategy.without_entry() == Some(WithoutEntry::All) {
+            return; // the others may still answer
+        }
+        let Engine { core: Some(core), counters, .. } = self else { return };
+        let Some(pending) = core.fingerprints.satisfy(name_hash, pass.now.0, false) else {
+            return counters.drop(DropReason::UnmatchedNack);
+        };
+        for face in pending.ports.iter().map(|port| core.ports.face(port)) {
+            let takes_nacks = |face: &FaceAttributes| face.link_type == LinkType::PointToPoint;
+            if face == arrival.face || !pass.view.faces.get(face).is_some_and(takes_nacks) {
+                continue;
+            }
+            let headers = LpHeaders { nack: Some(reason), ..LpHeaders::default() };
+            pass.out.transmits.push(Transmit { face, headers, packet: PacketRef::Frame(arrival.index) });
+            counters.out_nacks += 1;
+        }
+    }
+
+    /// A copy of an Interest came by the face that the first came by, and the fingerprint is pending: the link has
+    /// doubled it, and a Nack would end what is under way.
+    pub(crate) fn is_doubled(&self, pass: &Pass<'_, '_>, from: FaceId, name_hash: u64) -> bool {
+        let Some(core) = &self.core else { return false };
+        let port = core.ports.known(from);
+        let pending = port.and_then(|_| core.fingerprints.lookup(name_hash, pass.now.0));
+        port.zip(pending).is_some_and(|(port, pending)| pending.ports.contains(port))
+    }
+}

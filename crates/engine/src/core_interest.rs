@@ -1,0 +1,151 @@
+//! The Incoming Interest pipeline of the core role: what becomes of an Interest of which a fingerprint is kept
+//! (Yuan15 §5.4.1; which ones, and why so: [`crate::core_role`]).
+//!
+//! Read [`Engine::core_interest`]. It begins where the Content Store has missed. Until the fingerprint is there
+//! nothing has happened, and the Interest can still go by name.
+
+use crate::{
+    Engine, Instant, LimitMet,
+    batch::{Arrival, Pass, Transmit},
+    core_role::CoreRole,
+    dispatch::TOKEN_BYTES,
+    incoming_interest::{LeadsOn, MatchedPrefix, NameScope, Onward, has_delegation, next_hop_entry, strategy_of},
+    schedule::{Hints, measured::Stage},
+    strategy::{WithoutEntry, scope_allows},
+};
+use namewire_packet::{FaceId, Interest, lp::LpHeaders};
+use namewire_tables::{
+    NameHashes, NextHop,
+    fingerprint_pit::{FingerprintPit, FingerprintPitRefusal, Inserted},
+    hash_name,
+};
+
+impl Engine {
+    /// Gives the Interest back if it must be kept by name.
+    pub(crate) fn core_interest<'v>(
+        &mut self,
+        pass: &mut Pass<'v, '_>,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        hashes: &NameHashes,
+        onward: Onward,
+        hints: &Hints<'v>,
+    ) -> Option<Onward> {
+        if !self.may_go_by_fingerprint(pass, arrival, interest) {
+            return Some(onward);
+        }
+        let found = pass.view.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
+        let Some(choice) = pass.view.strategies.get(strategy_of(found)).without_entry() else { return Some(onward) };
+        let leads_on = match found {
+            found if onward.hint_removed || !has_delegation(interest) => found.map(LeadsOn::by_name),
+            found => next_hop_entry(pass, &mut self.name_hashes, &mut self.hint_prefix, interest, found),
+        };
+        self.end_of_part(Stage::Fib);
+        let Some(leads_on) = leads_on else { return Some(onward) };
+        let faces = pass.view.faces;
+        // The ingress is not local: neither `/localhost` nor `/localhop` may go on to other nodes (§3).
+        let may_leave_the_node = NameScope::of(interest.name().value()) == NameScope::Global;
+        let is_local = |face| faces.get(face).is_some_and(|attributes| attributes.is_local());
+        let is_eligible = |&face: &FaceId| {
+            let has_hops_left = onward.hop_limit != Some(0);
+            scope_allows(faces, (arrival.face, may_leave_the_node), face) && (has_hops_left || is_local(face))
+        };
+        let eligible = || leads_on.next_hops.iter().map(|hop: &NextHop| FaceId(hop.face)).filter(is_eligible);
+        let count = eligible().count();
+        if count == 0 {
+            return Some(onward); // its strategy says what becomes of it
+        }
+        let (first, copies) = match choice {
+            WithoutEntry::Cheapest => (0, 1),
+            WithoutEntry::All => (0, count),
+            WithoutEntry::AnyOne => (self.rng.usize(..count), 1),
+        };
+        let Some(inserted) = self.insert_fingerprint(pass.now, arrival, interest, hashes, &leads_on) else {
+            return Some(onward);
+        };
+        self.end_of_part(Stage::Insert);
+        self.counters.by_fingerprint += 1;
+        if inserted == Inserted::Collided {
+            self.counters.fingerprints_collided += 1;
+            if self.core.as_ref().is_some_and(|core| core.aggregates) {
+                self.counters.aggregated += 1;
+                return None;
+            }
+        }
+        self.dead_nonces.insert(hashes.full_hash(), onward.nonce.to_u32(), pass.now.0);
+        let headers = LpHeaders {
+            incoming_face_id: Some(arrival.face),
+            congestion_mark: arrival.headers.congestion_mark,
+            non_discovery: arrival.headers.non_discovery,
+            ..LpHeaders::default()
+        };
+        self.counters.out_interests += copies as u64;
+        let to = eligible().skip(first).take(copies);
+        pass.out.transmits.extend(to.map(|face| Transmit { face, headers, packet: onward.packet }));
+        None
+    }
+
+    /// What a fingerprint says is enough for this Interest, and it is not one that the adaptive PIT keeps by name.
+    fn may_go_by_fingerprint(&mut self, pass: &Pass<'_, '_>, arrival: &Arrival<'_>, interest: &Interest<'_>) -> bool {
+        let pending_by_name = self.tables.pit_len();
+        let Some(core) = &mut self.core else { return false };
+        let comes_from_afar = pass.view.faces.get(arrival.face).is_some_and(|face| !face.is_local());
+        // Our own and ndnd's are of that length, and do without; other peers may need theirs back.
+        let does_without_token = arrival.headers.pit_token.is_none_or(|token| token.as_bytes().len() == TOKEN_BYTES);
+        let is_plain = comes_from_afar
+            && does_without_token
+            && !interest.can_be_prefix()
+            && interest.implicit_digest().is_none()
+            && arrival.headers.next_hop_face_id.is_none();
+        is_plain && !core.keeps_name(pending_by_name)
+    }
+
+    /// Takes note of who asked. `None` if there is no room, or not for so long.
+    fn insert_fingerprint(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        hashes: &NameHashes,
+        leads_on: &LeadsOn<'_>,
+    ) -> Option<Inserted> {
+        let name_hash = hashes.full_hash();
+        let key = self.tables.key();
+        let CoreRole { fingerprints, ports, expiry, aggregates, .. } = self.core.as_deref_mut()?;
+        let prefix_hash = || match leads_on.prefix {
+            MatchedPrefix::OfName { octets } => hash_name(key, &interest.name().value()[..octets]),
+            MatchedPrefix::OfDelegation => hash_name(key, &self.hint_prefix),
+        };
+        let prefix_hash = expiry.as_ref().map_or(0, |_| prefix_hash());
+        let lifetime_ms = interest.lifetime_ms().min(self.config.max_lifetime_ms);
+        let mut lifetime_ns = lifetime_ms.saturating_mul(1_000_000);
+        if let Some(expiry) = expiry {
+            lifetime_ns = expiry.lifetime_ns(prefix_hash, lifetime_ns);
+        }
+        if lifetime_ns > fingerprints.max_lifetime_ns() {
+            return None;
+        }
+        let Some(port) = ports.number(arrival.face, fingerprints) else {
+            self.counters.meet(LimitMet::PortsFull);
+            return None;
+        };
+        let insert = if *aggregates { FingerprintPit::insert_aggregating } else { FingerprintPit::insert };
+        match insert(fingerprints, name_hash, port, now.0, now.0.saturating_add(lifetime_ns)) {
+            Ok(inserted) => {
+                match (expiry, inserted) {
+                    (None, _) => {}
+                    (Some(expiry), Inserted::New) => expiry.sent_new(name_hash, prefix_hash, now.0),
+                    (Some(expiry), Inserted::Collided) => expiry.sent_again(name_hash),
+                }
+                Some(inserted)
+            }
+            Err(refusal) => {
+                self.counters.meet(match refusal {
+                    FingerprintPitRefusal::FaceSetsFull => LimitMet::FaceSetsFull,
+                    _ => LimitMet::FingerprintsFull,
+                });
+                None
+            }
+        }
+    }
+}

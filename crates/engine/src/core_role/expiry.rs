@@ -1,0 +1,161 @@
+//! Prefix expiry: how long may an Interest under this prefix stay pending, by what its answers take?
+//!
+//! Source: Yuan15 §5.4.5, *dynamic expiration time management*: T_exp of each prefix as a multiple of its T_rtt,
+//! 9 with the paper's k = 10, 2 or 3 for what answers reliably. The strategy layer is to know T_rtt; here the
+//! strategies of this path remember nothing, so round-trip times are sampled:
+//!
+//! ```text
+//! 1 of 64 new Interests ─► sample { name hash, prefix hash, time }       place = name hash mod 1024
+//! Data of that name hash ─► round-trip time ─► estimate { prefix hash, mean, variation }   prefix hash mod 4096
+//! ```
+//!
+//! Both tables are mapped directly: whoever comes last has the place. A prefix whose estimate was displaced, or that
+//! has none yet, has its Interests' own lifetime. A repeated Interest ends the sample of its name, since its answer
+//! could be to either (Karn). T_exp = k · mean is at least 100 ms, at most the Interest's lifetime: an early end costs
+//! the consumer a repetition, as the paper has it.
+//!
+//! Cost: 1 line of estimates for an Interest, 1 line of samples for Data; 24 octets each, 120 KiB. Who may write: the
+//! worker.
+
+use crate::strategy::RttEstimate;
+
+/// Interests of which one is a sample.
+const INTERESTS_PER_SAMPLE: u32 = 64;
+/// Samples under way.
+const SAMPLES: usize = 1024;
+/// Prefixes with an estimate.
+const ESTIMATES: usize = 4096;
+/// The shortest T_exp: beneath it, what delays a single packet decides.
+const MIN_EXPIRY_NS: u64 = 100_000_000;
+/// An answer that took longer is not one to the Interest sampled: the longest life of a fingerprint.
+const MAX_ROUND_TRIP_NS: u64 = 16_000_000_000;
+
+#[derive(Clone, Copy, Default)]
+struct Sample {
+    name_hash: u64,
+    prefix_hash: u64,
+    /// 0: none.
+    sent_ns: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Estimate {
+    prefix_hash: u64,
+    round_trip: RttEstimate,
+}
+
+const _: () = assert!(size_of::<Sample>() == 24 && size_of::<Estimate>() == 24);
+
+/// See the module.
+pub(crate) struct PrefixExpiry {
+    round_trips: u64,
+    samples: Box<[Sample]>,
+    estimates: Box<[Estimate]>,
+    /// New Interests until the next sample.
+    until_sample: u32,
+}
+
+impl PrefixExpiry {
+    /// T_exp of `round_trips` round-trip times.
+    pub(crate) fn new(round_trips: u8) -> Self {
+        PrefixExpiry {
+            round_trips: round_trips.into(),
+            samples: vec![Sample::default(); SAMPLES].into(),
+            estimates: vec![Estimate::default(); ESTIMATES].into(),
+            until_sample: 0,
+        }
+    }
+
+    /// T_exp of an Interest under this prefix.
+    pub(crate) fn lifetime_ns(&self, prefix_hash: u64, lifetime_ns: u64) -> u64 {
+        let Estimate { prefix_hash: known, round_trip } = self.estimates[prefix_hash as usize % ESTIMATES];
+        match round_trip.smoothed_ns().filter(|_| known == prefix_hash) {
+            Some(mean_ns) => (self.round_trips * mean_ns).max(MIN_EXPIRY_NS).min(lifetime_ns),
+            None => lifetime_ns,
+        }
+    }
+
+    /// An Interest goes on that had no entry.
+    pub(crate) fn sent_new(&mut self, name_hash: u64, prefix_hash: u64, now_ns: u64) {
+        if self.until_sample > 0 {
+            self.until_sample -= 1;
+            return;
+        }
+        self.until_sample = INTERESTS_PER_SAMPLE - 1;
+        self.samples[name_hash as usize % SAMPLES] = Sample { name_hash, prefix_hash, sent_ns: now_ns.max(1) };
+    }
+
+    /// An Interest goes on that had an entry: perhaps the sampled one, repeated.
+    pub(crate) fn sent_again(&mut self, name_hash: u64) {
+        let sample = &mut self.samples[name_hash as usize % SAMPLES];
+        if sample.name_hash == name_hash {
+            sample.sent_ns = 0;
+        }
+    }
+
+    /// Data came.
+    #[inline]
+    pub(crate) fn answered(&mut self, name_hash: u64, now_ns: u64) {
+        let sample = &mut self.samples[name_hash as usize % SAMPLES];
+        let sent_ns = std::mem::take(match sample.name_hash == name_hash {
+            true => &mut sample.sent_ns,
+            false => return,
+        });
+        let round_trip_ns = now_ns.saturating_sub(sent_ns);
+        if sent_ns == 0 || round_trip_ns > MAX_ROUND_TRIP_NS {
+            return;
+        }
+        let prefix_hash = sample.prefix_hash;
+        let estimate = &mut self.estimates[prefix_hash as usize % ESTIMATES];
+        if estimate.prefix_hash != prefix_hash {
+            *estimate = Estimate { prefix_hash, round_trip: RttEstimate::default() };
+        }
+        estimate.round_trip.add(round_trip_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS_NS: u64 = 1_000_000;
+    const LIFETIME_NS: u64 = 4_000 * MS_NS;
+
+    fn expiry() -> PrefixExpiry {
+        PrefixExpiry::new(9)
+    }
+
+    #[test]
+    fn one_interest_of_64_is_measured_and_its_prefix_expires_after_so_many_round_trips() {
+        let mut expiry = expiry();
+        for number in 0..64 {
+            expiry.sent_new(1000 + number, 7, 100 * MS_NS);
+        }
+        for number in (0..64).rev() {
+            assert_eq!(expiry.lifetime_ns(7, LIFETIME_NS), LIFETIME_NS, "not before the first is answered");
+            expiry.answered(1000 + number, 180 * MS_NS);
+        }
+        assert_eq!(expiry.lifetime_ns(7, LIFETIME_NS), 9 * 80 * MS_NS);
+        assert_eq!(expiry.lifetime_ns(7, 500 * MS_NS), 500 * MS_NS, "never longer than the Interest");
+        assert_eq!(expiry.lifetime_ns(7 + 4096, LIFETIME_NS), LIFETIME_NS, "another prefix in its place");
+        expiry.answered(1000, 999 * MS_NS);
+        assert_eq!(expiry.lifetime_ns(7, LIFETIME_NS), 9 * 80 * MS_NS, "only the first answer counts");
+    }
+
+    #[test]
+    fn a_short_round_trip_leaves_100_ms_and_a_repeated_interest_measures_nothing() {
+        let mut quick = expiry();
+        quick.sent_new(5, 7, MS_NS);
+        quick.answered(5, 2 * MS_NS);
+        assert_eq!(quick.lifetime_ns(7, LIFETIME_NS), MIN_EXPIRY_NS);
+        let mut repeated = expiry();
+        repeated.sent_new(5, 7, MS_NS);
+        repeated.sent_again(5);
+        repeated.answered(5, 2 * MS_NS);
+        assert_eq!(repeated.lifetime_ns(7, LIFETIME_NS), LIFETIME_NS);
+        let mut late = expiry();
+        late.sent_new(5, 7, MS_NS);
+        late.answered(5, MAX_ROUND_TRIP_NS + 2 * MS_NS);
+        assert_eq!(late.lifetime_ns(7, LIFETIME_NS), LIFETIME_NS);
+    }
+}
