@@ -55,7 +55,8 @@ impl Network {
         let pending: usize = self.engines(node).map(|engine| engine.pit_len()).sum();
         law("PIT entries left", pending as u64, 0);
         let not_entered = engine.dropped(DropReason::PitFull) + engine.dropped(DropReason::PitOverflowFull);
-        law("PIT entries made", engine.cs_misses - not_entered, engine.satisfied + engine.unsatisfied);
+        let by_name = engine.cs_misses - not_entered - engine.by_fingerprint;
+        law("PIT entries made", by_name, engine.satisfied + engine.unsatisfied);
         // No Interest without a fate. Several may apply to one (sent to two next hops; joined and suppressed).
         let fates = engine.cs_hits + interest_drops(&engine) + engine.out_interests + engine.aggregated;
         law("Interests without a fate", engine.in_interests.saturating_sub(fates), 0);

@@ -8,6 +8,7 @@
 //! that `sent + duplicated = arrived + lost + in flight` holds at any time.
 
 use fastrand::Rng;
+use namewire_packet::lp::LpHeaders;
 
 /// What a link does to frames. All probabilities are per frame, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,6 +33,8 @@ pub struct LinkOptions {
     pub mtu: usize,
     /// Both ends acknowledge frames and send lost ones again.
     pub reliability: bool,
+    /// The header *collided* is taken off Data: what a network of core routers without it would do.
+    pub drops_collided_mark: bool,
 }
 
 impl Default for LinkOptions {
@@ -48,6 +51,7 @@ impl Default for LinkOptions {
             queue_bytes: 256 * 1024,
             mtu: 1452,
             reliability: false,
+            drops_collided_mark: false,
         }
     }
 }
@@ -127,6 +131,11 @@ impl LinkDirection {
 
     pub(crate) fn set_up(&mut self, up: bool) {
         self.up = up;
+    }
+
+    /// Of these headers, those that go over the link.
+    pub(crate) fn let_through(&self, headers: &LpHeaders) -> LpHeaders {
+        LpHeaders { collided: headers.collided && !self.options.drops_collided_mark, ..*headers }
     }
 
     pub(crate) fn tally(&self) -> &LinkTally {

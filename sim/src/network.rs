@@ -342,8 +342,9 @@ impl Network {
         self.record_at(end, TraceKind::Sent, name.clone());
         let now_ns = self.now_ns();
         let mut frames: Vec<Rc<[u8]>> = Vec::new();
-        let service = &mut self.links[end.0.0].ends[end.1].service;
-        let encoded = service.encode(now_ns, headers, packet, |header, slice| {
+        let Link { ends, directions } = &mut self.links[end.0.0];
+        let headers = &directions[end.1].let_through(headers);
+        let encoded = ends[end.1].service.encode(now_ns, headers, packet, |header, slice| {
             frames.push([header, slice].concat().into());
         });
         self.send_frames(end, frames, &name);

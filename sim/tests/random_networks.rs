@@ -1,4 +1,4 @@
-//! Any small network, any mixture of strategies and worker counts, routes with loops in them: does
+//! Any small network, any mixture of strategies, worker counts and roles (edge or core), routes with loops in them: does
 //! everything come to rest, add up and find its cause?
 //!
 //! The cheapest next hop of every router leads to the producer by a shortest path; further routes
@@ -6,9 +6,10 @@
 //! satisfied at the first try: the first copy to visit a router is recorded there, so the Data finds
 //! the way back whatever becomes of the other copies.
 
-use namewire_engine::EngineConfig;
+use namewire_engine::{CoreConfig, EngineConfig, PitRole};
 use namewire_packet::NameBuf;
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeId, NodeOptions, Producer, RunEnd};
+use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -24,6 +25,8 @@ const STRATEGIES: [&str; 5] = ["best-route", "multicast", "asf", "access", "rand
 struct Plan {
     seed: u64,
     workers: Vec<u8>,
+    /// Nodes that keep fingerprints of Interests.
+    cores: Vec<bool>,
     /// Of each node.
     strategies: Vec<&'static str>,
     /// Pairs of nodes (modulo their number), beside a line that joins all.
@@ -67,7 +70,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     (2..8usize).prop_flat_map(|size| {
         let shape = (
             any::<u64>(),
-            prop::collection::vec(1..5u8, size),
+            prop::collection::vec((1..5u8, prop::bool::weighted(0.3)), size),
             prop::collection::vec(prop::sample::select(&STRATEGIES[..]), size),
             prop::collection::vec((0..size, 0..size), 0..6),
             prop::collection::vec((0..size, 0..8usize), 0..12),
@@ -77,12 +80,14 @@ fn plan() -> impl Strategy<Value = Plan> {
         let traffic = (link_options(), 0..1100usize, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
         let trouble = (prop::bool::weighted(0.2), prop::option::weighted(0.2, (0..size, 0..8usize, 0..1000u64)));
         (shape, traffic, trouble).prop_map(|(shape, traffic, trouble)| {
-            let (seed, workers, strategies, extra_links, detours, producer_at, consumers_at) = shape;
+            let (seed, nodes, strategies, extra_links, detours, producer_at, consumers_at) = shape;
             let (link, content_bytes, echo_tokens, can_be_prefix, must_be_fresh, shared_names) = traffic;
             let (small_tables, removal) = trouble;
+            let (workers, cores) = nodes.into_iter().unzip();
             Plan {
                 seed,
                 workers,
+                cores,
                 strategies,
                 extra_links,
                 detours,
@@ -119,10 +124,16 @@ impl Plan {
         !self.shared_names && self.removal.is_none()
     }
 
-    /// Small tables: a PIT that most bursts fill.
-    fn engine(&self) -> EngineConfig {
+    /// Small tables: a PIT that most bursts fill, and fingerprints that collide.
+    fn engine(&self, index: usize) -> EngineConfig {
         let small = EngineConfig { pit_capacity_entries: 8, cs_capacity_packets: 3, ..EngineConfig::default() };
-        if self.small_tables { small } else { EngineConfig::default() }
+        let engine = if self.small_tables { small } else { EngineConfig::default() };
+        let fingerprints = match self.small_tables {
+            true => FingerprintPitConfig { fingerprint_bits: 2, overflow_entries: 2, ..FingerprintPitConfig::new(16) },
+            false => FingerprintPitConfig::new(1 << 16),
+        };
+        let core = PitRole::Core(CoreConfig { fingerprints, ..CoreConfig::new(0) });
+        EngineConfig { pit_role: if self.cores[index] { core } else { PitRole::Edge }, ..engine }
     }
 
     fn run(&self) -> (Network, Vec<namewire_sim::AppId>, RunEnd) {
@@ -134,7 +145,7 @@ impl Plan {
                 let workers = self.workers[index];
                 net.add_node(NodeOptions {
                     workers,
-                    engine: self.engine(),
+                    engine: self.engine(index),
                     batch_packets: 1,
                     processing_jitter_ns: 10_000,
                     ..NodeOptions::default()
