@@ -7,6 +7,7 @@
 //!   runs, in a process of its own, under a load made by another process.
 
 mod bar_chart;
+pub mod cache_models;
 pub mod clock;
 pub mod design_measurement;
 pub mod experiment;
@@ -23,6 +24,7 @@ pub mod peers;
 pub mod process;
 pub mod record;
 pub mod report;
+pub mod requests;
 pub mod root_rules;
 pub mod route_load;
 pub mod router_control;
@@ -30,4 +32,5 @@ pub mod router_process;
 pub mod split_mix;
 pub mod statistics;
 pub mod synthetic_names;
+pub mod text_lines;
 pub mod tsc;

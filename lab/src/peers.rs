@@ -15,6 +15,7 @@ const PAPERS: &[&str] = &[
     include_str!("../papers/nametrie18.json"),
     include_str!("../papers/takemasa17.json"),
     include_str!("../papers/takemasa19.json"),
+    include_str!("../papers/yuan15.json"),
 ];
 
 #[derive(Deserialize)]

@@ -11,6 +11,7 @@ mod hash_flood;
 mod level_pulling;
 mod nametrie;
 mod packet_costs;
+mod pit_model;
 mod prefetch;
 pub mod ring_crossing;
 mod router_sockets;
@@ -35,6 +36,7 @@ pub const TABLE: &[Experiment] = &[
     distributed_fib::EXPERIMENT,
     hash_flood::EXPERIMENT,
     nametrie::EXPERIMENT,
+    pit_model::EXPERIMENT,
 ];
 
 /// The experiment with this id.

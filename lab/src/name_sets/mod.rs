@@ -12,7 +12,7 @@
 //!
 //! Memory: the text and 8 octets a record; the names and 8 octets a name; while a set is made, its
 //! names twice and up to 28 octets a name more.
-//! Limits: [`records::LINE_OCTETS_MAX`], [`records::RECORDS_MAX`], [`records::TEXT_OCTETS_MAX`],
+//! Limits: [`text_lines::LINE_OCTETS_MAX`], [`records::RECORDS_MAX`], [`records::TEXT_OCTETS_MAX`],
 //! [`MAX_PREFIX_OCTETS`] and [`MAX_NAME_COMPONENTS`]. Who may write: nobody, once made.
 
 pub mod conversion;
@@ -22,12 +22,12 @@ pub mod records;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
-use anyhow::{Context as _, ensure};
 use namewire_packet::Name;
 use namewire_tables::MAX_NAME_COMPONENTS;
 use namewire_tables::fib::MAX_PREFIX_OCTETS;
 
 use crate::name_arena::NameArena;
+use crate::text_lines;
 
 pub use conversion::NameConversion;
 pub use records::Records;
@@ -41,7 +41,8 @@ pub fn record_sets(given: Option<&Path>, invented: usize, seed: u64) -> anyhow::
     let Some(path) = given else {
         return Ok(vec![invented::domains(seed, invented / 4 * 3), invented::urls(seed, invented - invented / 4 * 3)]);
     };
-    let files = if path.is_dir() { files_of(path)? } else { vec![path.to_owned()] };
+    let is_list = |name: &str| [".txt", ".csv", ".txt.xz", ".csv.xz"].iter().any(|end| name.ends_with(end));
+    let files = text_lines::files(path, ".txt, .csv, .txt.xz or .csv.xz", is_list)?;
     files.iter().map(|file| Records::read(file)).collect()
 }
 
@@ -63,22 +64,6 @@ pub fn one_name_set(
         Ok([set]) => Ok(set),
         Err(sets) => Ok(NameSet::joined(&sets, seed)),
     }
-}
-
-/// The files in a folder that can be name lists, in the order of their names.
-fn files_of(folder: &Path) -> anyhow::Result<Vec<std::path::PathBuf>> {
-    let mut files = Vec::new();
-    for entry in folder.read_dir().with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        let plain_name = path.file_name().and_then(|name| name.to_str()).unwrap_or(".");
-        let is_list = [".txt", ".csv", ".txt.xz", ".csv.xz"].iter().any(|end| plain_name.ends_with(end));
-        if is_list && !plain_name.starts_with('.') && path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
-    ensure!(!files.is_empty(), "{} has no .txt, .csv, .txt.xz or .csv.xz file", folder.display());
-    Ok(files)
 }
 
 /// Names, each once, in an order without pattern.

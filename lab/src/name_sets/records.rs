@@ -6,32 +6,25 @@
 //! - a path, in a list of paths: `/a/b.html` or `src/main.c`. A list is one of paths if fewer
 //!   than nine in ten of its records begin with a host; then none is looked for.
 //!
-//! Blank lines and lines that begin with `#` say nothing. A line of more than [`LINE_OCTETS_MAX`]
+//! Blank lines and lines that begin with `#` say nothing. A line of more than [`text_lines::LINE_OCTETS_MAX`]
 //! octets, one without host in a list of hosts, and one whose name no table takes are left out
 //! and counted ([`Records::left_out`]). Limits: [`RECORDS_MAX`], [`TEXT_OCTETS_MAX`].
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use lzma_rust2::XzReader;
 
 use super::conversion::Url;
 use super::{NameConversion, NameSet, is_within_limits};
 use crate::interrupt;
 use crate::name_arena::NameArena;
+use crate::text_lines;
 
-/// Most octets of a line.
-pub const LINE_OCTETS_MAX: usize = 16 * 1024;
 /// Most records of a list.
 pub const RECORDS_MAX: usize = 200_000_000;
 /// Most octets of text of a list: what an xz file unpacks to says nothing of its own size.
 pub const TEXT_OCTETS_MAX: usize = 16 << 30;
-/// What an xz file begins with.
-const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
-/// Most memory that an xz file may ask for: the largest preset (`xz -9`) asks for 65 MiB.
-const XZ_KIB_MAX: u32 = 512 * 1024;
 
 /// The records of a list, as its lines have them.
 #[derive(Clone, Debug)]
@@ -48,9 +41,8 @@ impl Records {
     /// # Errors
     /// If it cannot be read, is beyond the limits, or half of its lines are no names.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let name = path.file_name().map_or_else(String::new, |name| name.display().to_string());
-        let title = name.split('.').next().unwrap_or_default().to_owned();
-        let lines = open(path).and_then(Lines::read);
+        let title = text_lines::title(path);
+        let lines = text_lines::open(path).map_err(Into::into).and_then(Lines::read);
         let lines = lines.with_context(|| format!("cannot read names from {}", path.display()))?;
         let records = Self::of_lines(title, lines);
         let lines = records.len() + records.left_out;
@@ -137,19 +129,6 @@ impl Records {
     }
 }
 
-/// The text of a file, whatever it is packed in.
-fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
-    let mut file = File::open(path)?;
-    let mut magic = Vec::new();
-    (&file).take(XZ_MAGIC.len() as u64).read_to_end(&mut magic)?;
-    file.rewind()?;
-    Ok(if magic == XZ_MAGIC {
-        Box::new(BufReader::new(XzReader::new_mem_limit(BufReader::new(file), true, XZ_KIB_MAX)))
-    } else {
-        Box::new(BufReader::new(file))
-    })
-}
-
 /// Lines without the space around them; those that say nothing left out.
 #[derive(Default)]
 struct Lines {
@@ -158,50 +137,15 @@ struct Lines {
 }
 
 impl Lines {
-    fn read(mut text: impl BufRead) -> anyhow::Result<Self> {
-        let mut lines = Self::default();
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let octets = (&mut text).take(LINE_OCTETS_MAX as u64 + 1).read_until(b'\n', &mut line)?;
-            if octets == 0 {
-                return Ok(lines);
-            }
-            if octets > LINE_OCTETS_MAX && line.last() != Some(&b'\n') {
-                skip_line(&mut text)?;
-                lines.too_long += 1;
-                continue;
-            }
-            lines.push(line.trim_ascii())?;
-            if lines.lines.len() % 65_536 == 0 {
-                interrupt::check()?;
-            }
-        }
-    }
-
-    fn push(&mut self, line: &[u8]) -> anyhow::Result<()> {
-        if line.is_empty() || line.starts_with(b"#") {
-            return Ok(());
-        }
-        ensure!(self.lines.len() < RECORDS_MAX, "more than {RECORDS_MAX} records");
-        ensure!(self.lines.octets() + line.len() <= TEXT_OCTETS_MAX, "more than {} GiB of text", TEXT_OCTETS_MAX >> 30);
-        self.lines.push(line);
-        Ok(())
-    }
-}
-
-/// Reads on to the end of the line.
-fn skip_line(text: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let buffered = text.fill_buf()?;
-        let (octets, at_end) = match buffered.iter().position(|&octet| octet == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (buffered.len(), buffered.is_empty()),
-        };
-        text.consume(octets);
-        if at_end {
-            return Ok(());
-        }
+    fn read(text: impl BufRead) -> anyhow::Result<Self> {
+        let mut lines = NameArena::default();
+        let too_long = text_lines::for_each(text, |line| {
+            ensure!(lines.len() < RECORDS_MAX, "more than {RECORDS_MAX} records");
+            ensure!(lines.octets() + line.len() <= TEXT_OCTETS_MAX, "more than {} GiB of text", TEXT_OCTETS_MAX >> 30);
+            lines.push(line);
+            Ok(())
+        })?;
+        Ok(Self { lines, too_long })
     }
 }
 
@@ -209,6 +153,7 @@ fn skip_line(text: &mut impl BufRead) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::name_sets::{one_name_set, record_sets};
+    use crate::text_lines::LINE_OCTETS_MAX;
     use std::fs;
 
     /// `www.b.example/x`, `a.example`, `www.b.example/x`, as `xz` packs them.

@@ -1,0 +1,64 @@
+//! Web requests: objects of one Data each, asked for independently of each other.
+//!
+//! Source: Takemasa19 §5.4.1. 10⁷ objects, Zipf with α = 0.8; arrivals are a Poisson process, so that the sequence of
+//! objects is one of independent draws, and the rate means nothing to a cache. Object 0 is the most popular.
+
+use std::sync::Arc;
+
+use super::popularity::Popularity;
+use super::{DATA_OCTETS, Request, RequestStream};
+
+/// Objects of the paper.
+pub const PAPER_OBJECTS: u32 = 10_000_000;
+/// Exponent of the paper.
+pub const PAPER_ALPHA: f64 = 0.8;
+
+/// The workload.
+#[derive(Clone, Debug)]
+pub struct Web {
+    popularity: Arc<Popularity>,
+}
+
+impl Web {
+    /// So many objects with Zipf's `alpha`.
+    pub fn new(objects: u32, alpha: f64) -> Self {
+        Self { popularity: Arc::new(Popularity::zipf(objects, alpha)) }
+    }
+
+    /// How many objects.
+    pub fn objects(&self) -> u32 {
+        self.popularity.objects()
+    }
+
+    /// Octets of its table.
+    pub fn bytes(&self) -> usize {
+        self.popularity.bytes()
+    }
+
+    /// Requests without end.
+    pub fn requests(&self, seed: u64) -> WebRequests {
+        WebRequests { popularity: Arc::clone(&self.popularity), random: fastrand::Rng::with_seed(seed) }
+    }
+}
+
+/// Requests of [`Web`], without end.
+#[derive(Clone, Debug)]
+pub struct WebRequests {
+    popularity: Arc<Popularity>,
+    random: fastrand::Rng,
+}
+
+impl Iterator for WebRequests {
+    type Item = Request;
+
+    #[inline]
+    fn next(&mut self) -> Option<Request> {
+        Some(Request { object: self.popularity.draw(self.random.u64(..)), octets: DATA_OCTETS })
+    }
+}
+
+impl RequestStream for WebRequests {
+    fn objects(&self) -> u32 {
+        self.popularity.objects()
+    }
+}
