@@ -14,8 +14,8 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use namewire_tables::{
-    CsInsert, CsPolicy, GroupToken, HashKey, PageSize, PitCs, PitCsConfig, PitId, PitRefusal, Recycle, Variant,
-    hash_name,
+    AdmissionName, CsArrival, CsInsert, CsPolicy, EvictionName, GroupToken, HashKey, PageSize, PitCs, PitCsConfig,
+    PitId, PitRefusal, Recycle, Variant, hash_name,
 };
 
 const PIT_CAPACITY_ENTRIES: u32 = 20;
@@ -27,6 +27,7 @@ enum Operation {
     Forget { name: u8, variant: u8 },
     Store { name: u8, data_bytes: u16, fill: u8 },
     AlsoUnder { stored: u8, name: u8 },
+    Request { name: u8 },
     Touch { name: u8 },
     Resize { kib: u8, packets: u8 },
     Erase { prefix: u8, limit: u8 },
@@ -102,7 +103,12 @@ impl Checked {
 
     fn store(&mut self, name: Vec<u8>, data_bytes: u16, fill: u8) {
         let data = vec![fill; usize::from(data_bytes % 4000)];
-        let inserted = self.table.cs_insert(self.hash(&name), &name, &data, 5, false);
+        let inserted = self.table.cs_insert(
+            self.hash(&name),
+            &name,
+            &data,
+            CsArrival { fresh_until_ns: 5, ..CsArrival::default() },
+        );
         if let CsInsert::Refused(_) = inserted {
             return; // what was stored before stays
         }
@@ -183,13 +189,18 @@ impl Checked {
 }
 
 fuzz_target!(|operations: Vec<Operation>| {
-    let fifo = operations.len() % 2 == 1;
+    let (evictions, admissions) = (EvictionName::ALL, AdmissionName::ALL);
+    let cs_policy = CsPolicy {
+        eviction: evictions[operations.len() % evictions.len()],
+        admission: admissions[operations.len() / evictions.len() % admissions.len()],
+        ..CsPolicy::default()
+    };
     let config = PitCsConfig {
         pit_capacity_entries: PIT_CAPACITY_ENTRIES,
         interest_overflow_bytes: INTEREST_OVERFLOW_BYTES,
         cs_capacity_bytes: 8_000,
         cs_capacity_packets: 6,
-        cs_policy: if fifo { CsPolicy::Fifo } else { CsPolicy::Lru },
+        cs_policy,
         pages: PageSize::Base,
     };
     let mut checked = Checked {
@@ -208,6 +219,10 @@ fuzz_target!(|operations: Vec<Operation>| {
             Operation::Forget { name, variant } => checked.forget(name_value(name), variant),
             Operation::Store { name, data_bytes, fill } => checked.store(name_value(name), data_bytes, fill),
             Operation::AlsoUnder { stored, name } => checked.also_under(&name_value(stored), &name_value(name)),
+            Operation::Request { name } => {
+                let hash = checked.hash(&name_value(name));
+                checked.table.cs_request(hash);
+            }
             Operation::Touch { name } => {
                 if let Some(id) = checked.direct(&name_value(name)) {
                     checked.table.cs_touch(id);

@@ -39,7 +39,8 @@ pub struct EngineConfig {
     pub cs_capacity_bytes: u64,
     /// Most packets of the Content Store. Default 65,536, as NFD.
     pub cs_capacity_packets: u64,
-    /// Which Data goes when the Content Store is full. Default the least recently used.
+    /// Which Data comes into the Content Store, and which goes when it is full. Default: all comes, the
+    /// least recently used goes.
     pub cs_policy: CsPolicy,
     /// Store what arrives. Default yes.
     pub cs_admit: bool,

@@ -32,6 +32,10 @@ pub struct Counters {
     /// Interests that the Content Store was asked for and could not answer; those that
     /// ended as loops are left out.
     pub cs_misses: u64,
+    /// Data that the Content Store took in, new or in place of other Data of their name.
+    pub cs_insertions: u64,
+    /// Data that its policy did not let in.
+    pub cs_not_admitted: u64,
     /// Data whose token came to nothing here while other workers may be waiting for them.
     pub redispatched: u64,
     /// Core role: Interests kept by fingerprint.
@@ -89,6 +93,8 @@ impl Counters {
             (&mut self.unsatisfied, other.unsatisfied),
             (&mut self.cs_hits, other.cs_hits),
             (&mut self.cs_misses, other.cs_misses),
+            (&mut self.cs_insertions, other.cs_insertions),
+            (&mut self.cs_not_admitted, other.cs_not_admitted),
             (&mut self.redispatched, other.redispatched),
             (&mut self.by_fingerprint, other.by_fingerprint),
             (&mut self.fingerprints_collided, other.fingerprints_collided),

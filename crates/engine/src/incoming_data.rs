@@ -17,7 +17,7 @@ use namewire_packet::{
     lp::{LpHeaders, PitToken},
     tlv::{self, types},
 };
-use namewire_tables::{CsId, CsInsert, GroupId, MAX_NAME_COMPONENTS, NameHashes, PitId, Variant};
+use namewire_tables::{CsArrival, CsId, CsInsert, CsRefusal, GroupId, MAX_NAME_COMPONENTS, NameHashes, PitId, Variant};
 
 /// Most pending entries that one Data can satisfy: four variants per name, one name per
 /// prefix length, the full name. Nearly always it is one.
@@ -25,6 +25,14 @@ pub(crate) const MAX_MATCHES: usize = 4 * (MAX_NAME_COMPONENTS + 2);
 
 /// Octets of an implicit digest component.
 const DIGEST_COMPONENT_BYTES: usize = 34;
+
+/// Who had asked for Data that is to be stored.
+#[derive(Clone, Copy)]
+enum Asked {
+    /// So many downstreams.
+    By(u32),
+    ByNobody,
+}
 
 impl Engine {
     pub(crate) fn incoming_data(
@@ -54,7 +62,7 @@ impl Engine {
             self.answer(pass, arrival, face, data, (hashes, own_name), (&matches, !is_alone));
         } else if by_fingerprint.is_some() || round.is_over() && round.answered {
             // Whoever asks by its own name will come here, to the home, and finds it.
-            self.content_store_insert(pass, arrival, data, (hashes, own_name), false);
+            self.content_store_insert(pass, arrival, data, (hashes, own_name), Asked::By(1));
         } else if round.is_over() {
             self.data_unsolicited(pass, arrival, face, data, (hashes, own_name));
         }
@@ -101,7 +109,8 @@ impl Engine {
         name: (&NameHashes, Option<GroupId>),
         (matches, several): (&[PitId], bool),
     ) {
-        let stored = self.content_store_insert(pass, arrival, data, name, false);
+        let asked = matches.iter().map(|&entry| self.tables.pit(entry).state.in_records.len() as u32).sum();
+        let stored = self.content_store_insert(pass, arrival, data, name, Asked::By(asked));
         self.end_of_part(Stage::Insert);
         self.served.clear();
         for &entry in matches {
@@ -195,26 +204,41 @@ impl Engine {
         arrival: &Arrival<'_>,
         data: &Data<'_>,
         (hashes, own_name): (&NameHashes, Option<GroupId>),
-        unsolicited: bool,
+        asked: Asked,
     ) -> Option<CsId> {
         if !self.config.cs_admit || arrival.headers.no_cache {
             return None;
         }
         // FreshnessPeriod 0 is never fresh, not even in the nanosecond of its arrival.
-        let fresh_until = match data.freshness_ms() {
+        let fresh_until_ns = match data.freshness_ms() {
             0 => 0,
             ms => pass.now.plus_ms(ms).0,
         };
         let name = (hashes.full_hash(), data.name().value());
-        let inserted = self.tables.cs_insert_found(own_name, name, data.wire(), fresh_until, unsolicited);
-        if let CsInsert::Refused(refusal) = inserted {
-            let (capacity_bytes, capacity_packets) = self.tables.cs_capacity();
-            let is_off = capacity_bytes == 0 || capacity_packets == 0;
-            if !is_off {
-                self.counters.meet(refusal.into());
-            }
+        let (requests, unsolicited) = match asked {
+            Asked::By(interests) => (interests.max(1), false),
+            Asked::ByNobody => (1, true),
+        };
+        let arrival = CsArrival { fresh_until_ns, now_ns: pass.now.0, requests, unsolicited };
+        let inserted = self.tables.cs_insert_found(own_name, name, data.wire(), arrival);
+        match inserted {
+            CsInsert::Stored(_) | CsInsert::Replaced(_) => self.counters.cs_insertions += 1,
+            CsInsert::Refreshed(_) => {}
+            CsInsert::Refused(refusal) => self.content_store_refusal(refusal),
         }
         inserted.id()
+    }
+
+    /// A store that is switched off refuses everything and meets no limit by that.
+    fn content_store_refusal(&mut self, refusal: CsRefusal) {
+        let (capacity_bytes, capacity_packets) = self.tables.cs_capacity();
+        if capacity_bytes == 0 || capacity_packets == 0 {
+            return;
+        }
+        match LimitMet::of_content_store(refusal) {
+            Some(limit) => self.counters.meet(limit),
+            None => self.counters.cs_not_admitted += 1,
+        }
     }
 
     /// Data fetched by a prefix or digest can be found again under that name.
@@ -308,7 +332,7 @@ impl Engine {
             UnsolicitedPolicy::AdmitNetwork => !face.is_local(),
             UnsolicitedPolicy::AdmitAll => true,
         };
-        if !admit || self.content_store_insert(pass, arrival, data, name, true).is_none() {
+        if !admit || self.content_store_insert(pass, arrival, data, name, Asked::ByNobody).is_none() {
             self.counters.drop(DropReason::UnsolicitedData);
         }
     }

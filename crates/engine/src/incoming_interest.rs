@@ -67,6 +67,7 @@ impl Engine {
         // waits for further answers.
         let is_new = entry.is_none_or(|entry| self.tables.pit(entry).state.satisfied);
         if is_new && self.config.cs_serve {
+            self.tables.cs_request(name_hash);
             let stored = self.content_store_match(pass, interest, group, hashes);
             self.end_of_part(Stage::Verdict);
             match stored {

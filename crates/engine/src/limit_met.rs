@@ -43,13 +43,15 @@ counted! {
     AnnouncementNotAttached = "announcement-not-attached",
 }
 
-impl From<CsRefusal> for LimitMet {
-    fn from(refusal: CsRefusal) -> Self {
+impl LimitMet {
+    /// The limit that refused a Data; what a policy did not admit met none.
+    pub(crate) fn of_content_store(refusal: CsRefusal) -> Option<Self> {
         match refusal {
-            CsRefusal::LargerThanCapacity => Self::CsDataTooLarge,
-            CsRefusal::NoRoomInBatch => Self::CsNoRoomInBatch,
-            CsRefusal::TooManyEvictions => Self::CsTooManyEvictions,
-            CsRefusal::NamesFull => Self::CsNamesFull,
+            CsRefusal::NotAdmitted => None,
+            CsRefusal::LargerThanCapacity => Some(Self::CsDataTooLarge),
+            CsRefusal::NoRoomInBatch => Some(Self::CsNoRoomInBatch),
+            CsRefusal::TooManyEvictions => Some(Self::CsTooManyEvictions),
+            CsRefusal::NamesFull => Some(Self::CsNamesFull),
         }
     }
 }

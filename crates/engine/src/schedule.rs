@@ -10,7 +10,7 @@
 //! | stage | per packet | then prefetches |
 //! | --- | --- | --- |
 //! | `decode_and_hash` (d) | the view of the packet, the hash of every prefix | |
-//! | `prefetch_bucket` (b) | | the PIT/CS bucket |
+//! | `prefetch_bucket` (b) | | the PIT/CS bucket, the store's policy's memory of the name |
 //! | `prefetch_fib_buckets` (f) | | of an Interest, all buckets of the FIB |
 //! | `probe` (p) | tags in the PIT/CS bucket | name group |
 //! | `probe_fib` (l) | of a new Interest, tags in the FIB's buckets | the longest candidate |
@@ -212,8 +212,8 @@ impl Engine {
         self.end_of_part(Stage::Hash);
     }
 
-    /// Begins to fetch the bucket of the packet's name; in the core role those of its fingerprint too, and
-    /// where an Interest's nonce will be looked for.
+    /// Begins to fetch the bucket of the packet's name, and what the store's policy remembers of it; in
+    /// the core role the buckets of its fingerprint too, and where an Interest's nonce will be looked for.
     fn prefetch_bucket(&self, batch: &Batch<'_, '_, '_, '_>, packet: usize) {
         let decoded = &batch.packets[packet].decoded;
         if matches!(decoded, Decoded::Refused(_)) {
@@ -221,6 +221,7 @@ impl Engine {
         }
         let name_hash = batch.hashes[packet].full_hash();
         self.tables.prefetch_bucket(name_hash);
+        self.tables.prefetch_cs_request(name_hash);
         if let Some(core) = &self.core {
             core.fingerprints.prefetch(name_hash);
             if let Decoded::Interest(interest) = decoded

@@ -12,7 +12,7 @@ use namewire_engine::{
 };
 use namewire_packet::{Interest, NackReason, lp::PitToken};
 use namewire_tables::{
-    CsPolicy, NameHashes,
+    CsPolicy, EvictionName, NameHashes,
     fingerprint_pit::{FaceList, FingerprintPitConfig},
 };
 use std::{
@@ -100,7 +100,7 @@ const LONG_DELEGATION: &str = "/none/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/u/v
 
 impl World {
     fn new(
-        cs_policy: CsPolicy,
+        cs_policy: impl Into<CsPolicy>,
         schedule: Schedule,
         (unsolicited, pit_role): (UnsolicitedPolicy, PitRole),
         seed: u64,
@@ -113,7 +113,7 @@ impl World {
                 interest_overflow_bytes: 6_000,
                 cs_capacity_bytes: 60_000,
                 cs_capacity_packets: 150,
-                cs_policy,
+                cs_policy: cs_policy.into(),
                 dead_nonce_capacity: 100,
                 measurement_capacity: 20,
                 region_names: vec![uri("/region/here")],
@@ -324,7 +324,12 @@ fn run_due_timers(engine: &mut Engine, now: Instant, view: &View<'_>, out: &mut 
     }
 }
 
-fn run(cs_policy: CsPolicy, schedule: Schedule, unsolicited: UnsolicitedPolicy, measured: Option<MeasuredOrder>) {
+fn run(
+    cs_policy: impl Into<CsPolicy>,
+    schedule: Schedule,
+    unsolicited: UnsolicitedPolicy,
+    measured: Option<MeasuredOrder>,
+) {
     let mut world = World::new(cs_policy, schedule, (unsolicited, PitRole::Edge), 5);
     assert_eq!(world.node.faces.get(X).map(|face| face.link_type), Some(LinkType::MultiAccess));
     world.live(measured);
@@ -365,12 +370,12 @@ fn run(cs_policy: CsPolicy, schedule: Schedule, unsolicited: UnsolicitedPolicy, 
 #[test]
 fn the_engine_allocates_nothing_after_the_start() {
     for schedule in Schedule::ALL {
-        run(CsPolicy::Lru, schedule, UnsolicitedPolicy::DropAll, None);
+        run(EvictionName::Lru, schedule, UnsolicitedPolicy::DropAll, None);
     }
-    run(CsPolicy::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, None);
+    run(EvictionName::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, None);
     for split in [false, true] {
         let order = Some(MeasuredOrder::StageByStage { split });
-        run(CsPolicy::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, order);
+        run(EvictionName::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, order);
     }
 }
 
@@ -383,7 +388,7 @@ fn the_core_role_allocates_nothing_after_the_start() {
         let fingerprints = FingerprintPitConfig { overflow_entries: 4, faces, ..FingerprintPitConfig::new(32) };
         let expiry_round_trips = Some(3);
         let core = CoreConfig { fingerprints, names_up_to: 10, expiry_round_trips, ..CoreConfig::new(32) };
-        let mut world = World::new(CsPolicy::Lru, schedule, (UnsolicitedPolicy::DropAll, PitRole::Core(core)), 5);
+        let mut world = World::new(EvictionName::Lru, schedule, (UnsolicitedPolicy::DropAll, PitRole::Core(core)), 5);
         world.live(None);
         let counters = world.counters();
         let met = [

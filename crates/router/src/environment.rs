@@ -315,12 +315,8 @@ impl Environment for Node {
     }
 
     fn cs_usage(&self) -> CsUsage {
-        let policy = match self.cs.policy {
-            CsPolicy::Lru => "lru",
-            CsPolicy::Fifo => "fifo",
-        };
         CsUsage {
-            policy: policy.to_owned(),
+            policy: self.cs.policy.eviction.as_str().to_owned(),
             capacity_bytes: self.cs.capacity_bytes,
             bytes: self.shared.total_status().cs_bytes,
         }

@@ -52,6 +52,6 @@ pub use link_config::{
 pub use namewire_management::ReadvertiseConfig;
 pub use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
 pub use namewire_tables::fib::designs::string_differentiation::DefaultRoute;
-pub use namewire_tables::{CsPolicy, PageSize};
+pub use namewire_tables::{AdmissionName, CsPolicy, EvictionName, PageSize};
 pub use router_drop::RouterDrop;
 pub use startup::{Router, RouterHandle};

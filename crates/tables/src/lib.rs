@@ -42,7 +42,8 @@ mod tag_compare;
 mod tag_index;
 pub mod timer_wheel;
 
-pub use content_store::{CsEntry, CsHit, CsId, CsInsert, CsPolicy, CsRefusal, IndirectRefusal};
+pub use content_store::{CsArrival, CsEntry, CsHit, CsId, CsInsert, CsRefusal, IndirectRefusal};
+pub use cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName};
 pub use dead_nonce_list::DeadNonceList;
 pub use fib::{
     Fib, FibConfig, FibEntry, FibHint, FibMatch, FibPin, FibReader, FibRefusal, FibSearch, FibView, Inserted,

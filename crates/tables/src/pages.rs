@@ -207,6 +207,11 @@ impl<T> PageVec<T> {
         Ok(Self { mapping: Mapping::new(bytes_of::<T>(capacity)?, pages)?, len: 0, capacity, holds: PhantomData })
     }
 
+    /// Octets of memory that were mapped for it.
+    pub fn mapped_bytes(&self) -> usize {
+        self.mapping.bytes
+    }
+
     /// Room for `capacity` elements, if there is less; see [`PageArray::grow`].
     ///
     /// # Errors

@@ -37,12 +37,14 @@
 //! Who may write: the one worker that owns it.
 
 use crate::content_store::{
-    ContentStore, CsEntry, CsHit, CsId, CsInsert, CsPolicy, IndirectRefusal, MAX_CAPACITY_BYTES, entries_within,
+    ContentStore, CsArrival, CsEntry, CsHit, CsId, CsInsert, IndirectRefusal, MAX_CAPACITY_BYTES, entries_within,
 };
+use crate::cs_policy::catalogue::CsPolicy;
 use crate::name_group::{CsLink, GroupHint, GroupId, GroupRefusal, GroupToken, MAX_GROUPS, NameGroups};
-use crate::name_hash::HashKey;
+use crate::name_hash::{HashKey, hash_name};
 use crate::pages::PageSize;
 use crate::pit::{Pit, PitEntry, PitId, PitRefusal, Recycle, Variant, name_overflow};
+use crate::sip_hash::SipHash;
 use crate::slab::NIL;
 use std::io;
 use std::ops::Range;
@@ -63,7 +65,7 @@ pub struct PitCsConfig {
     pub cs_capacity_bytes: u64,
     /// Content Store entries; clamped to (2²⁶ − 1 − PIT entries) / 2. 0 = store nothing.
     pub cs_capacity_packets: u64,
-    /// Which Data goes first.
+    /// Which Data comes in, and which goes first.
     pub cs_policy: CsPolicy,
     /// The pages that the tables lie on. Explicit huge pages are taken at once.
     pub pages: PageSize,
@@ -99,7 +101,7 @@ impl<R: Recycle> PitCs<R> {
                 pages,
             )?,
             pit: Pit::new(pit_entries, interest_overflow_bytes, pages)?,
-            cs: ContentStore::new(bytes, packets, cs_policy, pages)?,
+            cs: ContentStore::new(bytes, packets, cs_policy, policy_seed(&key), pages)?,
             interest_overflow_bytes,
         })
     }
@@ -289,17 +291,10 @@ impl<R: Recycle> PitCs<R> {
 
 /// Content Store.
 impl<R: Recycle> PitCs<R> {
-    /// Stores a copy of the Data, most recently used, and evicts what no longer fits.
-    pub fn cs_insert(
-        &mut self,
-        hash: u64,
-        name_value: &[u8],
-        data: &[u8],
-        fresh_until_ns: u64,
-        unsolicited: bool,
-    ) -> CsInsert {
+    /// Stores a copy of the Data, if the policy admits it, and evicts what no longer fits.
+    pub fn cs_insert(&mut self, hash: u64, name_value: &[u8], data: &[u8], arrival: CsArrival) -> CsInsert {
         let known = self.groups.find(hash, name_value);
-        self.cs.insert(&mut self.groups, known, (hash, name_value), data, fresh_until_ns, unsolicited)
+        self.cs.insert(&mut self.groups, known, (hash, name_value), data, arrival)
     }
 
     /// [`PitCs::cs_insert`] with what [`PitCs::find`] or [`PitCs::find_hinted`] has just
@@ -309,12 +304,11 @@ impl<R: Recycle> PitCs<R> {
         found: Option<GroupId>,
         (hash, name_value): (u64, &[u8]),
         data: &[u8],
-        fresh_until_ns: u64,
-        unsolicited: bool,
+        arrival: CsArrival,
     ) -> CsInsert {
         debug_assert_eq!(found, self.find(hash, name_value), "what was found has changed");
         let known = found.map(|group| group.0);
-        self.cs.insert(&mut self.groups, known, (hash, name_value), data, fresh_until_ns, unsolicited)
+        self.cs.insert(&mut self.groups, known, (hash, name_value), data, arrival)
     }
 
     /// Lets the Data also be found under the name of an Interest that it answered.
@@ -325,7 +319,7 @@ impl<R: Recycle> PitCs<R> {
     ///
     /// # Errors
     /// [`IndirectRefusal`] says when not; what was stored stays, except what
-    /// [`CsPolicy::Fifo`] evicts for the account of the name.
+    /// goes for the account of the name, which may be this Data.
     pub fn cs_add_indirect(&mut self, hash: u64, interest_name_value: &[u8], id: CsId) -> Result<(), IndirectRefusal> {
         self.cs.add_indirect(&mut self.groups, (hash, interest_name_value), id)
     }
@@ -355,7 +349,13 @@ impl<R: Recycle> PitCs<R> {
         self.cs.contains(id)
     }
 
-    /// Makes the entry the most recently used.
+    /// Tells the policy that an Interest of this name looks into the store, before its answer is known.
+    #[inline]
+    pub fn cs_request(&mut self, hash: u64) {
+        self.cs.request(hash);
+    }
+
+    /// Tells the policy that the entry answered an Interest.
     #[inline]
     pub fn cs_touch(&mut self, id: CsId) {
         self.cs.touch(id);
@@ -402,6 +402,25 @@ impl<R: Recycle> PitCs<R> {
         self.cs.bytes()
     }
 
+    /// The policy in force.
+    pub fn cs_policy(&self) -> CsPolicy {
+        self.cs.policy().name()
+    }
+
+    /// Another policy from now on; everything stays stored, in the order in which it would have gone.
+    /// Visits every entry. Does nothing if it is the policy in force, options and all.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory of the policy; then the former one stays.
+    pub fn cs_set_policy(&mut self, policy: CsPolicy) -> io::Result<()> {
+        self.cs.set_policy(policy, policy_seed(&self.key))
+    }
+
+    /// Octets of memory that the policy has mapped; its marks stand in the entries.
+    pub fn cs_policy_bytes(&self) -> usize {
+        self.cs.policy().bytes()
+    }
+
     /// How many Data went because of the limits.
     pub fn cs_evictions(&self) -> u64 {
         self.cs.evictions()
@@ -446,6 +465,12 @@ impl<R: Recycle> PitCs<R> {
     #[inline]
     pub fn prefetch_bucket(&self, hash: u64) {
         self.groups.prefetch_bucket(hash);
+    }
+
+    /// Begins to fetch what the store's policy remembers of a name.
+    #[inline]
+    pub fn prefetch_cs_request(&self, hash: u64) {
+        self.cs.prefetch_request(hash);
     }
 
     /// The group that probably has this name; compares fingerprints only, and reads no group.
@@ -535,6 +560,13 @@ impl TlvHead {
     fn octets(&self) -> &[u8] {
         &self.octets[..self.len]
     }
+}
+
+/// What the policy draws by lot, nobody foresees who does not know the key; and it says nothing of the key.
+fn policy_seed(key: &HashKey) -> u64 {
+    let mut hash = SipHash::<2, 4>::new([hash_name(key, &[]), 0]);
+    hash.write(b"content store policy");
+    hash.finish()
 }
 
 /// Groups must be within what tokens can name, so that the PIT never runs out of them.

@@ -56,6 +56,11 @@ impl<T: Default> Slab<T> {
         self.slots.capacity() as u32
     }
 
+    /// Octets of memory that were mapped for it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.slots.mapped_bytes() + self.free.mapped_bytes() + self.live.mapped_bytes()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.live_count >= self.capacity()
     }

@@ -1,7 +1,7 @@
 use super::*;
 use clap::Parser;
 use namewire_router::FibDesign;
-use namewire_router::{CsPolicy, PageSize, TlsFiles};
+use namewire_router::{EvictionName, PageSize, TlsFiles};
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -39,7 +39,7 @@ fn everything_can_be_said() {
     assert_eq!((settings.face.len(), settings.route.len(), settings.router.workers), (2, 2, 4));
     let config = settings.router_config();
     assert_eq!((config.pin, config.busy_poll.as_micros(), config.udp_offload), (vec![0, 1, 0, 1], 50, false));
-    assert_eq!((config.engine.cs_policy, config.engine.pages), (CsPolicy::Fifo, PageSize::Huge2MiB));
+    assert_eq!((config.engine.cs_policy, config.engine.pages), (EvictionName::Fifo.into(), PageSize::Huge2MiB));
     assert_eq!((config.fib_design, settings.fib.design.0), (FibDesign::NameTrie, FibDesign::NameTrie));
     assert_eq!(settings.route[1].prefix.to_string(), "/a/v=1");
     assert_eq!((config.engine.cs_capacity_bytes, config.engine.max_lifetime_ms), (64 << 20, 60_000));

@@ -7,7 +7,7 @@ use crate::{
 };
 use namewire_engine::{EngineConfig, UnsolicitedPolicy};
 use namewire_management::{ReadvertiseConfig, TrustConfig};
-use namewire_tables::{CsPolicy, PageSize};
+use namewire_tables::{EvictionName, PageSize};
 use std::net::SocketAddr;
 
 /// Keys (and all below them) that a running router takes over.
@@ -83,8 +83,8 @@ impl Settings {
                 cs_capacity_bytes,
                 cs_capacity_packets,
                 cs_policy: match self.cs.policy {
-                    Policy::Lru => CsPolicy::Lru,
-                    Policy::Fifo => CsPolicy::Fifo,
+                    Policy::Lru => EvictionName::Lru.into(),
+                    Policy::Fifo => EvictionName::Fifo.into(),
                 },
                 cs_admit: self.cs.admit,
                 cs_serve: self.cs.serve,

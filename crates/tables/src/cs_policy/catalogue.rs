@@ -127,6 +127,13 @@ pub struct CsPolicy {
     pub options: PolicyOptions,
 }
 
+/// That eviction, and everything comes in.
+impl From<EvictionName> for CsPolicy {
+    fn from(eviction: EvictionName) -> Self {
+        Self { eviction, ..Self::default() }
+    }
+}
+
 enum AnyEviction {
     Fifo(Fifo),
     Lru(Lru),
@@ -175,7 +182,7 @@ pub struct CachePolicy {
 }
 
 impl CachePolicy {
-    /// For slots below `entries`; `seed` is for what a policy draws by lot.
+    /// For so many entries at once; `seed` is for what a policy draws by lot.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

@@ -17,7 +17,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// For slots below `entries`.
+    /// For so many entries at once.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

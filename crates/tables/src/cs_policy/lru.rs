@@ -18,7 +18,7 @@ pub struct Lru {
 }
 
 impl Lru {
-    /// For slots below `entries`.
+    /// For so many entries at once.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

@@ -12,8 +12,9 @@
 //! | B12, eviction | [`Eviction::victim`] |
 //! | B10, insertion | [`Eviction::insert`] |
 //!
-//! A policy knows an entry by its *slot*, a number below the entries that it was made for,
-//! and by the hash of its name; it never sees a name or a Data. What it keeps of an entry
+//! A policy knows an entry by its *slot* and by the hash of its name; it never sees a name or a
+//! Data. A slot is not below the entries that a policy is made for: what was evicted keeps its
+//! slot until the batch ends, so no table may be as long as the entries and indexed by slot. What it keeps of an entry
 //! should be that entry's [`PolicyMark`]: eight octets of a line that a hit reads anyway, so
 //! that a policy which writes nothing else costs no line of its own.
 //!
@@ -152,7 +153,7 @@ pub trait Eviction {
         let _ = (count, slots);
     }
 
-    /// Room for slots below `entries`, if there is less.
+    /// Room for `entries` at once, if there is less.
     ///
     /// # Errors
     /// If the kernel does not map the memory; then nothing has changed that matters.

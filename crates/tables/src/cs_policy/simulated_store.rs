@@ -7,6 +7,7 @@
 
 use super::catalogue::{CachePolicy, CsPolicy};
 use super::{Leaving, Marks, Newcomer, PolicyMark};
+use crate::content_store::MAX_EVICTED_PER_BATCH;
 use crate::pages::PageSize;
 use crate::prefetch::prefetch;
 use hashbrown::HashTable;
@@ -68,6 +69,10 @@ impl Marks for StoredNames {
     }
 }
 
+/// A slot is not below the number of entries, here never: the Content Store's are so at times,
+/// while what a batch evicted waits for its end.
+const FIRST_SLOT: u32 = MAX_EVICTED_PER_BATCH + 1;
+
 /// The store.
 pub struct SimulatedStore {
     index: HashTable<u32>,
@@ -88,8 +93,8 @@ impl SimulatedStore {
     pub fn new(policy: CsPolicy, capacity_packets: u32, capacity_bytes: u64, seed: u64) -> io::Result<Self> {
         Ok(Self {
             index: HashTable::with_capacity(capacity_packets as usize),
-            names: StoredNames(vec![StoredName::default(); capacity_packets as usize]),
-            free: (0..capacity_packets).rev().collect(),
+            names: StoredNames(vec![StoredName::default(); (FIRST_SLOT + capacity_packets) as usize]),
+            free: (FIRST_SLOT..FIRST_SLOT + capacity_packets).rev().collect(),
             policy: CachePolicy::new(policy, capacity_packets, seed, PageSize::default())?,
             capacity_packets,
             capacity_bytes,

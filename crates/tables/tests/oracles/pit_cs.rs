@@ -9,12 +9,13 @@ use namewire_tables::name_group::INLINE_NAME_OCTETS;
 use namewire_tables::pit::{INLINE_REST_OCTETS, overflow_bytes};
 use namewire_tables::pit_cs::MAX_PIT_ENTRIES;
 use namewire_tables::{
-    CsId, CsInsert, CsPolicy, CsRefusal, GroupHint, GroupToken, HashKey, IndirectRefusal, PageSize, PitCs, PitCsConfig,
-    PitId, PitRefusal, Recycle, Variant, hash_name,
+    AdmissionName, CsArrival, CsId, CsInsert, CsPolicy, CsRefusal, EvictionName, GroupHint, GroupToken, HashKey,
+    IndirectRefusal, PageSize, PitCs, PitCsConfig, PitId, PitRefusal, Recycle, Variant, hash_name,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 #[derive(Default)]
 struct Records(Vec<u32>);
@@ -25,23 +26,25 @@ impl Recycle for Records {
     }
 }
 
-const CONFIG: PitCsConfig = PitCsConfig {
+static CONFIG: LazyLock<PitCsConfig> = LazyLock::new(|| PitCsConfig {
     pit_capacity_entries: 6,
     interest_overflow_bytes: 1500,
     cs_capacity_bytes: 5000,
     cs_capacity_packets: 5,
-    cs_policy: CsPolicy::Lru,
+    cs_policy: CsPolicy::default(),
     pages: PageSize::Base,
-};
+});
 
 #[derive(Clone, Debug)]
 enum Operation {
     PitInsert { name: Index, variant: usize, octets: usize },
     PitRemove { entry: Index },
-    CsInsert { name: Index, octet: u8, octets: usize, fresh_until_ns: u64, unsolicited: bool },
+    CsInsert { name: Index, octet: u8, octets: usize, arrival: CsArrival },
+    CsRequest { name: Index },
     CsAddIndirect { name: Index, entry: Index },
     CsTouch { entry: Index },
     CsSetCapacity { bytes: u64, packets: u64 },
+    CsSetPolicy(CsPolicy),
     CsErase { prefix: Index, limit: usize, visits: Option<u32> },
     EndOfBatch,
 }
@@ -54,19 +57,28 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(name, variant, octets)| Operation::PitInsert { name, variant, octets }),
         3 => index().prop_map(|entry| Operation::PitRemove { entry }),
         6 => (index(), 0..2_u8, prop_oneof![4 => 0..3_usize, 2 => 0..900_usize, 1 => Just(4700)],
-              0..5_u64, any::<bool>())
-            .prop_map(|(name, octet, octets, fresh_until_ns, unsolicited)| {
-                Operation::CsInsert { name, octet, octets, fresh_until_ns, unsolicited }
+              (0..5_u64, 0..5_u64, 0..4_u32, any::<bool>()))
+            .prop_map(|(name, octet, octets, (fresh_until_ns, now_ns, requests, unsolicited))| {
+                let arrival = CsArrival { fresh_until_ns, now_ns, requests, unsolicited };
+                Operation::CsInsert { name, octet, octets, arrival }
             }),
+        2 => index().prop_map(|name| Operation::CsRequest { name }),
         5 => (index(), index())
             .prop_map(|(name, entry)| Operation::CsAddIndirect { name, entry }),
         1 => index().prop_map(|entry| Operation::CsTouch { entry }),
         1 => (prop_oneof![Just(0), 0..6000_u64], 0..7_u64)
             .prop_map(|(bytes, packets)| Operation::CsSetCapacity { bytes, packets }),
+        1 => policy().prop_map(Operation::CsSetPolicy),
         1 => (index(), 0..4_usize, prop::option::of(1..4_u32))
             .prop_map(|(prefix, limit, visits)| Operation::CsErase { prefix, limit, visits }),
         1 => Just(Operation::EndOfBatch),
     ]
+}
+
+fn policy() -> impl Strategy<Value = CsPolicy> {
+    let eviction = prop::sample::select(EvictionName::ALL);
+    let admission = prop_oneof![Just(AdmissionName::All), prop::sample::select(AdmissionName::ALL)];
+    (eviction, admission).prop_map(|(eviction, admission)| CsPolicy { eviction, admission, ..CsPolicy::default() })
 }
 
 struct NaivePending {
@@ -114,8 +126,15 @@ struct Naive {
     evictions: u64,
     capacity: (u64, u64),
     policy: CsPolicy,
+    /// `cs` is in the order in which its Data goes, if the policy is one that has an order.
+    order_is_kept: bool,
     tokens: Vec<Token>,
     marks: u32,
+}
+
+/// Those whose order of eviction a list of entries tells.
+fn has_an_order(policy: CsPolicy) -> bool {
+    matches!(policy.eviction, EvictionName::Lru | EvictionName::Fifo) && policy.admission == AdmissionName::All
 }
 
 impl Naive {
@@ -147,14 +166,41 @@ impl Naive {
         self.evicted.push((stored.id, stored.data));
     }
 
-    fn evict_until_fits(&mut self, more_bytes: u64, more_packets: usize) {
+    fn fits(&self, more_bytes: u64, more_packets: usize) -> bool {
         let (bytes, packets) = self.capacity;
-        while !self.cs.is_empty()
-            && (self.bytes() + more_bytes > bytes || (self.cs.len() + more_packets) as u64 > packets)
-        {
-            self.drop_stored(0);
+        self.bytes() + more_bytes <= bytes && (self.cs.len() + more_packets) as u64 <= packets
+    }
+
+    /// The order is that in which everything would have gone: known again once everything has.
+    fn set_policy(&mut self, policy: CsPolicy) {
+        self.order_is_kept = has_an_order(self.policy) && self.order_is_kept || self.cs.is_empty();
+        self.policy = policy;
+    }
+
+    /// Whether this list says who goes, or only that somebody had to.
+    fn order_is_known(&mut self) -> bool {
+        self.order_is_kept |= self.cs.is_empty();
+        self.order_is_kept && has_an_order(self.policy)
+    }
+
+    /// `is_stored` is what the table says of its entries.
+    fn evict_until_fits(&mut self, more_bytes: u64, more_packets: usize, is_stored: impl Fn(CsId) -> bool) {
+        if self.order_is_known() {
+            while !self.cs.is_empty() && !self.fits(more_bytes, more_packets) {
+                self.drop_stored(0);
+                self.evictions += 1;
+            }
+            return;
+        }
+        let mut largest = None;
+        while let Some(place) = self.cs.iter().position(|stored| !is_stored(stored.id)) {
+            largest = largest.max(Some(self.cs[place].bytes()));
+            self.drop_stored(place);
             self.evictions += 1;
         }
+        assert!(self.cs.is_empty() || self.fits(more_bytes, more_packets));
+        let needed = |largest| !self.fits(more_bytes + largest, more_packets + 1);
+        assert!(largest.is_none_or(needed), "one went too many");
     }
 
     /// How many Data the limits let in, and how many indirect names.
@@ -164,7 +210,7 @@ impl Naive {
 
     /// Makes the entry at `place` the newest, if use counts.
     fn use_stored(&mut self, place: usize) {
-        if self.policy == CsPolicy::Lru {
+        if self.policy.eviction == EvictionName::Lru {
             let stored = self.cs.remove(place);
             self.cs.push(stored);
         }
@@ -188,8 +234,8 @@ struct Pair {
 impl Pair {
     fn new(names: Vec<Vec<u8>>, cs_policy: CsPolicy, seed: u64) -> Self {
         let capacity = (CONFIG.cs_capacity_bytes, CONFIG.cs_capacity_packets);
-        let naive = Naive { capacity, policy: cs_policy, ..Naive::default() };
-        let table = PitCs::new(PitCsConfig { cs_policy, ..CONFIG }, HashKey::from_seed(seed)).unwrap();
+        let naive = Naive { capacity, policy: cs_policy, order_is_kept: true, ..Naive::default() };
+        let table = PitCs::new(PitCsConfig { cs_policy, ..*CONFIG }, HashKey::from_seed(seed)).unwrap();
         Self { table, naive, names, hints: Default::default() }
     }
 
@@ -247,8 +293,9 @@ impl Pair {
         }
     }
 
-    fn cs_insert(&mut self, name: Vec<u8>, data: Vec<u8>, fresh_until_ns: u64, unsolicited: bool) {
-        let result = self.table.cs_insert(self.hash(&name), &name, &data, fresh_until_ns, unsolicited);
+    fn cs_insert(&mut self, name: Vec<u8>, data: Vec<u8>, arrival: CsArrival) {
+        let result = self.table.cs_insert(self.hash(&name), &name, &data, arrival);
+        let CsArrival { fresh_until_ns, unsolicited, .. } = arrival;
         let naive = &mut self.naive;
         let bytes = ENTRY_OVERHEAD_BYTES + stored_bytes(data.len()) + name_bytes(&name);
         if bytes > naive.capacity.0 || naive.capacity.1 == 0 {
@@ -267,8 +314,13 @@ impl Pair {
             }
             naive.drop_stored(place);
         }
+        if result == CsInsert::Refused(CsRefusal::NotAdmitted) {
+            assert!(former.is_none() && !naive.fits(bytes, 1), "admission is asked when the store is full");
+            assert!(naive.policy.admission != AdmissionName::All);
+            return;
+        }
         naive.drop_indirect(&name);
-        naive.evict_until_fits(bytes, 1);
+        naive.evict_until_fits(bytes, 1, |id| self.table.cs_contains(id));
         let id = result.id().expect("it fits");
         let expected = if former.is_some() { CsInsert::Replaced(id) } else { CsInsert::Stored(id) };
         assert_eq!(result, expected);
@@ -306,7 +358,7 @@ impl Pair {
                 }
                 stored.indirect.push(name);
                 naive.use_stored(place);
-                naive.evict_until_fits(0, 0);
+                naive.evict_until_fits(0, 0, |id| self.table.cs_contains(id));
                 let is_stored = naive.cs.iter().any(|stored| stored.id == id);
                 assert_eq!(result, if is_stored { Ok(()) } else { Err(IndirectRefusal::NotStored) });
             }
@@ -353,9 +405,14 @@ impl Pair {
                 self.pit_insert(name.get(&self.names).clone(), variant, octets);
             }
             Operation::PitRemove { entry } => self.pit_remove(entry),
-            Operation::CsInsert { name, octet, octets, fresh_until_ns, unsolicited } => {
+            Operation::CsInsert { name, octet, octets, arrival } => {
                 let name = name.get(&self.names).clone();
-                self.cs_insert(name, vec![octet; octets], fresh_until_ns, unsolicited);
+                self.cs_insert(name, vec![octet; octets], arrival);
+            }
+            Operation::CsRequest { name } => {
+                let hash = self.hash(name.get(&self.names[..]).as_slice());
+                self.table.prefetch_cs_request(hash);
+                self.table.cs_request(hash);
             }
             Operation::CsAddIndirect { name, entry } => {
                 self.cs_add_indirect(name.get(&self.names).clone(), entry);
@@ -364,7 +421,12 @@ impl Pair {
             Operation::CsSetCapacity { bytes, packets } => {
                 self.table.cs_set_capacity(bytes, packets);
                 self.naive.capacity = (bytes, packets);
-                self.naive.evict_until_fits(0, 0);
+                self.naive.evict_until_fits(0, 0, |id| self.table.cs_contains(id));
+            }
+            Operation::CsSetPolicy(policy) => {
+                self.table.cs_set_policy(policy).unwrap();
+                assert_eq!(self.table.cs_policy(), policy);
+                self.naive.set_policy(policy);
             }
             Operation::CsErase { prefix, limit, visits } => {
                 self.cs_erase(&prefix.get(&self.names).clone(), limit, visits);
@@ -488,11 +550,11 @@ proptest! {
     fn pit_and_cs_equal_the_naive_ones(
         pool in pool(),
         operations in prop::collection::vec(operation(), 1..80),
-        fifo: bool,
+        policy in policy(),
         seed: u64,
     ) {
         let names = pool.iter().map(|name| value(name)).collect();
-        let mut pair = Pair::new(names, if fifo { CsPolicy::Fifo } else { CsPolicy::Lru }, seed);
+        let mut pair = Pair::new(names, policy, seed);
         for operation in operations {
             pair.apply(operation);
             pair.check();
@@ -512,7 +574,7 @@ fn table(config: PitCsConfig) -> PitCs<Records> {
 /// are generations less one: the token resolves at no time.
 #[test]
 fn a_token_never_resolves_to_a_later_group() {
-    let mut pit = table(CONFIG);
+    let mut pit = table(*CONFIG);
     let insert = |pit: &mut PitCs<Records>, number| {
         let name = named(number);
         pit.pit_insert(hash_name(pit.key(), &name), &name, Variant::Exact, b"").unwrap().0
@@ -533,7 +595,7 @@ fn a_token_never_resolves_to_a_later_group() {
 
 #[test]
 fn tokens_from_outside_resolve_to_nothing() {
-    let mut pit = table(CONFIG);
+    let mut pit = table(*CONFIG);
     pit.pit_insert(hash_name(pit.key(), b""), b"", Variant::Exact, b"").unwrap();
     for bits in [1, 1 << 26, (1 << 40) - 1, u64::MAX] {
         assert_eq!(pit.group_by_token(GroupToken::from_bits(bits)), None);
@@ -549,11 +611,11 @@ fn a_flood_of_names_fills_pit_and_cs_and_stops() {
         interest_overflow_bytes: 0,
         cs_capacity_bytes: u64::MAX,
         cs_capacity_packets: 2000,
-        ..CONFIG
+        ..*CONFIG
     });
     for number in 0..10_000 {
         let name = [component(8, b"stored"), named(number)].concat();
-        let id = pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, b"data", 0, false).id();
+        let id = pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, b"data", CsArrival::default()).id();
         for indirect in 0..5 {
             let name = [named(number), named(indirect)].concat();
             let added = pit_cs.cs_add_indirect(hash_name(pit_cs.key(), &name), &name, id.unwrap());
@@ -578,10 +640,10 @@ fn a_flood_of_names_fills_pit_and_cs_and_stops() {
 /// Whoever forgets `end_of_batch` is refused, and memory stops growing.
 #[test]
 fn evictions_of_one_batch_are_bounded() {
-    let mut pit_cs = table(PitCsConfig { cs_capacity_packets: 1, ..CONFIG });
+    let mut pit_cs = table(PitCsConfig { cs_capacity_packets: 1, ..*CONFIG });
     let mut insert = |number| {
         let name = named(number);
-        let result = pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, b"data", 0, false);
+        let result = pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, b"data", CsArrival::default());
         if number > MAX_EVICTED_PER_BATCH {
             assert_eq!(result, CsInsert::Refused(CsRefusal::TooManyEvictions));
             pit_cs.end_of_batch();
@@ -592,7 +654,7 @@ fn evictions_of_one_batch_are_bounded() {
     for number in 0..=MAX_EVICTED_PER_BATCH + 1 {
         insert(number);
     }
-    assert!(pit_cs.cs_insert(hash_name(pit_cs.key(), b""), b"", b"", 0, false).id().is_some());
+    assert!(pit_cs.cs_insert(hash_name(pit_cs.key(), b""), b"", b"", CsArrival::default()).id().is_some());
 }
 
 #[test]
@@ -602,7 +664,7 @@ fn limits_are_clamped_so_that_tokens_can_name_every_group() {
         interest_overflow_bytes: u64::MAX,
         cs_capacity_bytes: u64::MAX,
         cs_capacity_packets: u64::MAX,
-        ..CONFIG
+        ..*CONFIG
     });
     assert_eq!(pit_cs.pit_capacity_entries(), MAX_PIT_ENTRIES);
     let (bytes, packets) = pit_cs.cs_capacity();
@@ -622,7 +684,7 @@ fn variants_are_their_selectors() {
 /// The Interest that a PIT entry gives back is the one that came, octet for octet.
 #[test]
 fn an_interest_is_rebuilt_from_its_name_and_its_rest() {
-    let mut pit = table(PitCsConfig { interest_overflow_bytes: 1 << 20, ..CONFIG });
+    let mut pit = table(PitCsConfig { interest_overflow_bytes: 1 << 20, ..*CONFIG });
     for (name_octets, rest_octets) in [(0, 6), (100, 48), (247, 0), (250, 49), (251, 3), (253, 8000), (30_000, 40_000)]
     {
         let name = vec![8; name_octets];
@@ -653,11 +715,11 @@ fn an_interest_is_rebuilt_from_its_name_and_its_rest() {
 /// says so, and has it again when the batch ends. The store never loses its newest Data by that.
 #[test]
 fn a_batch_that_evicts_more_than_the_arena_spares_is_refused() {
-    let mut pit_cs = table(PitCsConfig { cs_capacity_bytes: 100_000, cs_capacity_packets: 1000, ..CONFIG });
+    let mut pit_cs = table(PitCsConfig { cs_capacity_bytes: 100_000, cs_capacity_packets: 1000, ..*CONFIG });
     let mut numbers = 0..;
     let mut insert = |pit_cs: &mut PitCs<Records>| {
         let name = named(numbers.next().unwrap());
-        pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, &[7; 8000], 0, false)
+        pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, &[7; 8000], CsArrival::default())
     };
     for _ in 0..3 {
         let stored = (0..10_000).take_while(|_| insert(&mut pit_cs).id().is_some()).count();
@@ -675,15 +737,16 @@ fn a_batch_that_evicts_more_than_the_arena_spares_is_refused() {
 /// Sizes that change again and again scatter holes; the arena's room to spare takes that.
 #[test]
 fn data_of_all_sizes_is_stored_for_ever() {
-    for cs_policy in [CsPolicy::Lru, CsPolicy::Fifo] {
+    for cs_policy in EvictionName::ALL.iter().map(|&eviction| CsPolicy::from(eviction)) {
         let mut pit_cs =
-            table(PitCsConfig { cs_capacity_bytes: 8 << 20, cs_capacity_packets: 1 << 20, cs_policy, ..CONFIG });
+            table(PitCsConfig { cs_capacity_bytes: 8 << 20, cs_capacity_packets: 1 << 20, cs_policy, ..*CONFIG });
         let mut random = fastrand::Rng::with_seed(3);
         let mut refused = 0;
         for number in 0..60_000 {
             let name = named(number);
             let octets = if number / 10_000 % 2 == 0 { random.usize(0..300) } else { random.usize(0..8800) };
-            let inserted = pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, &vec![1; octets], 0, false);
+            let inserted =
+                pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, &vec![1; octets], CsArrival::default());
             refused += usize::from(inserted.id().is_none());
             let older = named(number - random.u32(0..=number.min(2000)));
             if let Some(group) = pit_cs.find(hash_name(pit_cs.key(), &older), &older) {
@@ -701,10 +764,13 @@ fn data_of_all_sizes_is_stored_for_ever() {
 /// Growing keeps what is stored and pending, in the old places and findable.
 #[test]
 fn a_store_grows_while_it_is_in_use() {
-    let mut pit_cs = table(CONFIG);
+    let mut pit_cs = table(*CONFIG);
     let insert = |pit_cs: &mut PitCs<Records>, number| {
         let name = named(number);
-        pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, &number.to_be_bytes(), 0, false).id().unwrap()
+        pit_cs
+            .cs_insert(hash_name(pit_cs.key(), &name), &name, &number.to_be_bytes(), CsArrival::default())
+            .id()
+            .unwrap()
     };
     let name = vec![9; 200];
     let (pending, _) = pit_cs.pit_insert(hash_name(pit_cs.key(), &name), &name, Variant::Exact, &[5; 60]).unwrap();
@@ -734,10 +800,10 @@ fn a_store_grows_while_it_is_in_use() {
 /// First in, first out: hits and refreshments save nobody.
 #[test]
 fn fifo_evicts_what_came_first() {
-    let mut pit_cs = table(PitCsConfig { cs_policy: CsPolicy::Fifo, cs_capacity_packets: 3, ..CONFIG });
+    let mut pit_cs = table(PitCsConfig { cs_policy: EvictionName::Fifo.into(), cs_capacity_packets: 3, ..*CONFIG });
     let insert = |pit_cs: &mut PitCs<Records>, number| {
         let name = named(number);
-        pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, b"data", 0, false)
+        pit_cs.cs_insert(hash_name(pit_cs.key(), &name), &name, b"data", CsArrival::default())
     };
     let ids = [0, 1, 2].map(|number| insert(&mut pit_cs, number).id().unwrap());
     pit_cs.cs_touch(ids[0]);

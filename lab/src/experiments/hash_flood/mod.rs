@@ -29,7 +29,7 @@ use std::hint::black_box;
 
 use anyhow::{Context as _, ensure};
 use namewire_tables::{
-    CsPolicy, Fib, HashKey, NameHashes, NextHop, PageSize, PitCs, PitCsConfig, Recycle, Variant, hash_name,
+    EvictionName, Fib, HashKey, NameHashes, NextHop, PageSize, PitCs, PitCsConfig, Recycle, Variant, hash_name,
 };
 
 use self::candidates::{Candidate, Hashes, MAX_COMPONENTS, MultiplyFold, NotSpread, Padded, Polynomial, Sip, Tables};
@@ -217,7 +217,7 @@ impl<'a> Table<'a> {
             interest_overflow_bytes: 0,
             cs_capacity_bytes: 0,
             cs_capacity_packets: 0,
-            cs_policy: CsPolicy::Fifo,
+            cs_policy: EvictionName::Fifo.into(),
             pages: PageSize::Transparent,
         };
         let mut pit_cs = PitCs::new(config, key)?;

@@ -11,7 +11,7 @@ use namewire_engine::{
     PacketRef, Schedule, StrategyTable, Transmit, View,
 };
 use namewire_packet::lp::{LpHeaders, PitToken};
-use namewire_tables::{CsPolicy, Fib, HashKey};
+use namewire_tables::{EvictionName, Fib, HashKey};
 use std::sync::Arc;
 
 pub(in crate::experiments) const CONSUMER: FaceId = FaceId(300);
@@ -113,7 +113,7 @@ impl Forwarder {
             cs_capacity_bytes: setup.store_bytes,
             // Octets are the limit: no Data takes fewer than this.
             cs_capacity_packets: setup.store_bytes / 256,
-            cs_policy: CsPolicy::Fifo,
+            cs_policy: EvictionName::Fifo.into(),
             ..EngineConfig::default()
         };
         // The only worker of a router of its own, whatever thread it runs on.

@@ -1,0 +1,393 @@
+//! Content Store: do we have this Data already?
+//!
+//! Source: NDN-DPDK's CS (direct and indirect entries in the name groups). Data is
+//! found under its own name
+//! (*direct*) and under the names of at most [`MAX_INDIRECT`] Interests that it
+//! answered (*indirect*: a prefix, or the name with the implicit digest).
+//! Deviation from NFD: no ordered search, one Data per name (the latest).
+//!
+//! A Data is copied into an arena, in one piece, because verdicts lend it out. Its
+//! account is what it really takes: its block ([`stored_bytes`]), [`ENTRY_OVERHEAD_BYTES`],
+//! the block of its name if that is long, and per indirect name [`INDIRECT_OVERHEAD_BYTES`]
+//! and again the block of a long one; their sum is kept within the capacity.
+//!
+//! Which Data comes in and which goes is its [policy's](crate::cs_policy) to say: any admission
+//! with any eviction, by the order of calls that
+//! [`simulated_store`](crate::cs_policy::simulated_store) shows. The policy's mark stands in the
+//! entry, beside the name's hash (the picture is in `slot.rs`). Admission is asked only if the
+//! Data would not fit, and not of Data whose name is stored already: the newest takes its place.
+//!
+//! What is evicted stays readable by its [`CsId`] until the batch ends, because
+//! verdicts of the batch may refer to it; so the memory really held is the
+//! capacity plus what one batch evicts, of which there are at most
+//! [`MAX_EVICTED_PER_BATCH`] when a new Data is admitted. The arena has an eighth of the
+//! capacity and 2 MiB to spare for that and for scattered holes; when that does not
+//! do, older Data go until the end of the batch makes room, and the new one is refused.
+//!
+//! Cost: a hit is the group, 1 line of the entry, the Data, and what the policy writes. An
+//! insertion that evicts: 1 line of the entry and those of the new Data, written;
+//! of the victim 1 line of the entry, 1-2 of its block, 1 of its group and 1 of the index. A Data
+//! that is not admitted is not copied, and costs what its admission reads.
+//! Bytes: [`ENTRY_OVERHEAD_BYTES`] counts an eviction queue; what another policy has beyond that
+//! stands in no account, only in [`PitCs::cs_policy_bytes`](crate::PitCs::cs_policy_bytes).
+//! Full: as the policy says; a Data larger than the whole capacity is refused.
+
+mod indirect;
+mod outcome;
+mod policy_change;
+mod slot;
+mod stages;
+
+use crate::arena::{Arena, block_bytes};
+use crate::cs_policy::catalogue::{CachePolicy, CsPolicy};
+use crate::cs_policy::{Leaving, Newcomer, PolicyMark};
+use crate::name_group::{CsLink, GROUP_BYTES, NameGroups};
+use crate::pages::PageSize;
+use crate::pit::name_overflow;
+use crate::slab::{NIL, Slab};
+use slot::CsSlot;
+use stages::MAX_NOTED_VICTIMS;
+use std::io;
+
+pub use outcome::{CsArrival, CsEntry, CsHit, CsId, CsInsert, CsRefusal, IndirectRefusal};
+
+/// Other names that one Data can be found under.
+pub const MAX_INDIRECT: usize = 4;
+/// Accounted per Data, beside its octets: entry, group, index, queue.
+pub const ENTRY_OVERHEAD_BYTES: u64 = 224;
+/// Accounted per indirect name: group and index.
+pub const INDIRECT_OVERHEAD_BYTES: u64 = 144;
+/// Evicted entries waiting for the end of the batch, above which nothing is admitted.
+pub const MAX_EVICTED_PER_BATCH: u32 = 16_384;
+/// The most octets of a Content Store: what an arena can hold, less its room to spare.
+pub const MAX_CAPACITY_BYTES: u64 = 28 << 30;
+/// The most that one Data may add to the account: its field has 32 bits.
+const MAX_ACCOUNT_BYTES: u64 = u32::MAX as u64;
+
+/// Slab slots take 4 octets and a bit each; an entry has a share of 5 in the queue, and
+/// the index has two values of 8 for it; an indirect name is the second of them.
+const _: () = assert!(size_of::<CsSlot>() + 5 + GROUP_BYTES + 5 + 5 + 2 * 8 <= ENTRY_OVERHEAD_BYTES as usize);
+const _: () = assert!(GROUP_BYTES + 5 + 8 <= INDIRECT_OVERHEAD_BYTES as usize);
+
+/// What the octets of a Data take.
+pub fn stored_bytes(octets: usize) -> u64 {
+    block_bytes(octets)
+}
+
+pub(crate) struct ContentStore {
+    slots: Slab<CsSlot>,
+    data: Arena,
+    policy: CachePolicy,
+    /// Entries that are not evicted.
+    len: u64,
+    indirect_len: u64,
+    bytes: u64,
+    capacity_bytes: u64,
+    capacity_packets: u64,
+    /// The most entries that the limits let in, and the most indirect names.
+    entries_max: u64,
+    evictions: u64,
+    /// The last entry evicted in this batch; `NIL` = none.
+    last_evicted: u32,
+    evicted_in_batch: u32,
+    /// When the last Data came.
+    now_ns: u64,
+    pages: PageSize,
+    /// What [`ContentStore::prefetch_victims`] has noted; perhaps stale.
+    victims: Vec<u32>,
+}
+
+impl ContentStore {
+    /// The limits must be at most [`MAX_CAPACITY_BYTES`] and a slab's.
+    pub(crate) fn new(
+        capacity_bytes: u64,
+        capacity_packets: u64,
+        policy: CsPolicy,
+        seed: u64,
+        pages: PageSize,
+    ) -> io::Result<Self> {
+        let entries = entries_within(capacity_bytes, capacity_packets);
+        Ok(Self {
+            slots: Slab::new(slots_for(entries), pages)?,
+            data: Arena::new(arena_bytes(capacity_bytes), pages)?,
+            policy: CachePolicy::new(policy, entries, seed, pages)?,
+            len: 0,
+            indirect_len: 0,
+            bytes: 0,
+            capacity_bytes,
+            capacity_packets,
+            entries_max: entries.into(),
+            evictions: 0,
+            last_evicted: NIL,
+            evicted_in_batch: 0,
+            now_ns: 0,
+            pages,
+            victims: Vec::with_capacity(MAX_NOTED_VICTIMS),
+        })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn indirect_len(&self) -> u64 {
+        self.indirect_len
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn capacity(&self) -> (u64, u64) {
+        (self.capacity_bytes, self.capacity_packets)
+    }
+
+    pub(crate) fn evictions(&self) -> u64 {
+        self.evictions
+    }
+
+    pub(crate) fn policy(&self) -> &CachePolicy {
+        &self.policy
+    }
+
+    /// An Interest looks into the store.
+    #[inline]
+    pub(crate) fn request(&mut self, hash: u64) {
+        self.policy.request(hash);
+    }
+
+    pub(crate) fn contains(&self, id: CsId) -> bool {
+        self.slots.peek(id.0).is_some_and(|slot| slot.group != NIL)
+    }
+
+    pub(crate) fn entry<'a>(&'a self, groups: &'a NameGroups, id: CsId) -> CsEntry<'a> {
+        assert!(self.slots.is_live(id.0), "Content Store entry {} does not exist", id.0);
+        let slot = self.slots.get(id.0);
+        CsEntry {
+            data: self.data.get(slot.data_at, slot.data_octets as usize),
+            name_value: (slot.group != NIL).then(|| groups.name(slot.group)),
+            fresh_until_ns: slot.fresh_until_ns,
+            unsolicited: slot.unsolicited,
+        }
+    }
+
+    /// `known` is the group of the name, if there is one.
+    pub(crate) fn insert(
+        &mut self,
+        groups: &mut NameGroups,
+        known: Option<u32>,
+        (hash, name_value): (u64, &[u8]),
+        data: &[u8],
+        arrival: CsArrival,
+    ) -> CsInsert {
+        let account_bytes = ENTRY_OVERHEAD_BYTES + stored_bytes(data.len()) + name_overflow(name_value);
+        if !self.may_hold(account_bytes) || self.capacity_packets == 0 {
+            return CsInsert::Refused(CsRefusal::LargerThanCapacity);
+        }
+        let CsArrival { fresh_until_ns, now_ns, requests, unsolicited } = arrival;
+        let newcomer = Newcomer { hash, account_bytes, requests, unsolicited, fresh_until_ns, now_ns };
+        self.now_ns = now_ns;
+        let former = known.map_or(CsLink::None, |group| groups.get(group).cs());
+        if let CsLink::Direct(former) = former {
+            if self.refresh(former, data, &newcomer) {
+                return CsInsert::Refreshed(CsId(former));
+            }
+        } else if !self.fits(account_bytes, 1) && !self.policy.admits(&mut self.slots, &newcomer) {
+            return CsInsert::Refused(CsRefusal::NotAdmitted);
+        }
+        if self.evicted_in_batch >= MAX_EVICTED_PER_BATCH {
+            return CsInsert::Refused(CsRefusal::TooManyEvictions);
+        }
+        let Some(data_at) = self.data.allocate(data) else {
+            self.evict_bytes(groups, &newcomer);
+            return CsInsert::Refused(CsRefusal::NoRoomInBatch);
+        };
+        let group = known.map_or_else(|| groups.create(hash, name_value), Ok);
+        let (Ok(group), Some(id)) = (group, self.slots.allocate()) else {
+            self.data.free(data_at);
+            if let Ok(group) = group {
+                groups.release_if_empty(group);
+            }
+            return CsInsert::Refused(CsRefusal::NamesFull);
+        };
+        if let CsLink::Indirect(other) = former {
+            self.forget_indirect(groups, other, group);
+        }
+        // From here on the group is in use, and no eviction can take it away.
+        groups.get_mut(group).set_cs(CsLink::Direct(id));
+        if let CsLink::Direct(former) = former {
+            self.detach(groups, former, Leaving::Erased);
+        }
+        self.policy.arriving(&newcomer);
+        self.evict_until_fits(groups, 1, &newcomer);
+        *self.slots.get_mut(id) = CsSlot {
+            hash,
+            mark: PolicyMark::default(),
+            fresh_until_ns,
+            account_bytes: account_bytes as u32,
+            data_at,
+            data_octets: data.len() as u32,
+            group,
+            indirect: [NIL; MAX_INDIRECT],
+            evicted_before: NIL,
+            unsolicited,
+        };
+        self.len += 1;
+        self.bytes += account_bytes;
+        self.policy.insert(&mut self.slots, id, &newcomer);
+        let is_replacement = matches!(former, CsLink::Direct(_));
+        if is_replacement { CsInsert::Replaced(CsId(id)) } else { CsInsert::Stored(CsId(id)) }
+    }
+
+    /// Freshness starts anew if the entry holds the same octets; says whether it does.
+    fn refresh(&mut self, id: u32, data: &[u8], again: &Newcomer) -> bool {
+        let slot = self.slots.get_mut(id);
+        if slot.data_octets as usize != data.len() || self.data.get(slot.data_at, data.len()) != data {
+            return false;
+        }
+        slot.fresh_until_ns = again.fresh_until_ns;
+        slot.unsolicited &= again.unsolicited;
+        self.policy.refresh(&mut self.slots, id, again);
+        true
+    }
+
+    #[inline]
+    pub(crate) fn touch(&mut self, id: CsId) {
+        if self.contains(id) {
+            self.policy.hit(&mut self.slots, id.0);
+        }
+    }
+
+    /// Room for these limits, if there is less; they are not in force yet.
+    pub(crate) fn grow(&mut self, capacity_bytes: u64, capacity_packets: u64) -> io::Result<()> {
+        let entries = entries_within(capacity_bytes, capacity_packets);
+        self.slots.grow(slots_for(entries))?;
+        self.policy.grow(entries)?;
+        self.data.grow(arena_bytes(capacity_bytes))
+    }
+
+    /// Puts limits in force that there is room for.
+    pub(crate) fn set_capacity(&mut self, groups: &mut NameGroups, bytes: u64, packets: u64) {
+        self.capacity_bytes = bytes;
+        self.capacity_packets = packets;
+        self.entries_max = entries_within(bytes, packets).into();
+        let mut nobody = self.nobody();
+        while !self.fits(0, 0) && self.evict(groups, &nobody) {
+            nobody.hash = nobody.hash.wrapping_add(HASH_STEP);
+        }
+    }
+
+    /// Erases entries under `prefix_value`, at most `limit`, looking at the slots
+    /// from `start` on, at most `visits` of them. Gives how many were erased and
+    /// where to go on, `None` = all slots were seen.
+    pub(crate) fn erase_prefix(
+        &mut self,
+        groups: &mut NameGroups,
+        prefix_value: &[u8],
+        limit: usize,
+        start: u32,
+        visits: u32,
+    ) -> (usize, Option<u32>) {
+        let mut erased = 0;
+        let end = start.saturating_add(visits).min(self.slots.extent());
+        for id in start..end {
+            if erased == limit {
+                return (erased, Some(id));
+            }
+            if !self.contains(CsId(id)) {
+                continue;
+            }
+            // Both are whole components back to back, so a prefix of the octets
+            // is a prefix of the name.
+            if groups.name(self.slots.get(id).group).starts_with(prefix_value) {
+                self.detach(groups, id, Leaving::Erased);
+                erased += 1;
+            }
+        }
+        (erased, (end < self.slots.extent()).then_some(end))
+    }
+
+    pub(crate) fn end_of_batch(&mut self) {
+        while self.last_evicted != NIL {
+            let id = self.last_evicted;
+            let slot = self.slots.get(id);
+            self.last_evicted = slot.evicted_before;
+            self.data.free(slot.data_at);
+            self.slots.release(id);
+        }
+        self.evicted_in_batch = 0;
+    }
+
+    fn fits(&self, more_bytes: u64, more_packets: u64) -> bool {
+        self.bytes + more_bytes <= self.capacity_bytes && self.len + more_packets <= self.capacity_packets
+    }
+
+    /// Whether the store could hold one Data of that account.
+    fn may_hold(&self, account_bytes: u64) -> bool {
+        account_bytes <= self.capacity_bytes.min(MAX_ACCOUNT_BYTES)
+    }
+
+    /// In place of a newcomer where nobody comes. Another hash each time: a policy may look for its
+    /// victim near the newcomer's place.
+    fn nobody(&self) -> Newcomer {
+        Newcomer { now_ns: self.now_ns, ..Newcomer::default() }
+    }
+
+    /// Makes room for the account of `newcomer` and so many entries.
+    fn evict_until_fits(&mut self, groups: &mut NameGroups, more_packets: u64, newcomer: &Newcomer) {
+        while !self.fits(newcomer.account_bytes, more_packets) && self.evict(groups, newcomer) {}
+    }
+
+    /// Evicts entries of at least as many octets as `newcomer` has, so that holes come about
+    /// where none are.
+    fn evict_bytes(&mut self, groups: &mut NameGroups, newcomer: &Newcomer) {
+        let aim = self.bytes.saturating_sub(newcomer.account_bytes);
+        while self.bytes > aim && self.evict(groups, newcomer) {}
+    }
+
+    /// Evicts the entry that goes next; false if there is none.
+    fn evict(&mut self, groups: &mut NameGroups, newcomer: &Newcomer) -> bool {
+        let Some(victim) = self.policy.victim(&mut self.slots, newcomer) else { return false };
+        self.detach(groups, victim, Leaving::Evicted);
+        self.evictions += 1;
+        true
+    }
+
+    /// Takes the entry out of every group and list; its octets stay until the batch ends.
+    fn detach(&mut self, groups: &mut NameGroups, id: u32, why: Leaving) {
+        self.policy.remove(&mut self.slots, id, why);
+        let slot = self.slots.get_mut(id);
+        self.bytes -= u64::from(slot.account_bytes);
+        self.len -= 1;
+        self.indirect_len -= slot.indirect_len() as u64;
+        slot.evicted_before = std::mem::replace(&mut self.last_evicted, id);
+        let own = std::mem::replace(&mut slot.group, NIL);
+        let indirect = std::mem::replace(&mut slot.indirect, [NIL; MAX_INDIRECT]);
+        self.evicted_in_batch += 1;
+        for group in indirect.into_iter().chain([own]).filter(|&group| group != NIL) {
+            // Other Data may have taken the name over.
+            if matches!(groups.get(group).cs(), CsLink::Direct(other) | CsLink::Indirect(other) if other == id) {
+                groups.get_mut(group).set_cs(CsLink::None);
+                groups.release_if_empty(group);
+            }
+        }
+    }
+}
+
+/// Odd, and as good as random: steps through all hashes.
+const HASH_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// How many entries the limits let in.
+pub(crate) fn entries_within(capacity_bytes: u64, capacity_packets: u64) -> u32 {
+    capacity_packets.min(capacity_bytes / ENTRY_OVERHEAD_BYTES).min(u64::from(NIL / 4)) as u32
+}
+
+/// The entries, what waits for the end of the batch, and one that takes another's place.
+fn slots_for(entries: u32) -> u32 {
+    entries + MAX_EVICTED_PER_BATCH + 1
+}
+
+/// The Data, and room to spare: see the module.
+fn arena_bytes(capacity_bytes: u64) -> u64 {
+    if capacity_bytes == 0 { 0 } else { capacity_bytes + capacity_bytes / 8 + (2 << 20) }
+}
