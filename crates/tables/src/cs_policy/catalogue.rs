@@ -8,6 +8,7 @@ use super::clock::Clock;
 use super::fifo::Fifo;
 use super::filter::{Filter, FilterOptions};
 use super::lru::Lru;
+use super::priority_fifo::PriorityFifo;
 use super::random::Random;
 use super::request_count::{RequestCount, RequestCountOptions};
 use super::s3_fifo::S3Fifo;
@@ -34,11 +35,14 @@ pub enum EvictionName {
     S3Fifo,
     /// As CLOCK, but what is passed over keeps its place.
     Sieve,
+    /// NFD's `priority_fifo`: what nobody asked for, then what is stale, then the first that came.
+    PriorityFifo,
 }
 
 impl EvictionName {
     /// All of them.
-    pub const ALL: &[EvictionName] = &[Self::Fifo, Self::Lru, Self::Random, Self::Clock, Self::S3Fifo, Self::Sieve];
+    pub const ALL: &[EvictionName] =
+        &[Self::Fifo, Self::Lru, Self::Random, Self::Clock, Self::S3Fifo, Self::Sieve, Self::PriorityFifo];
 
     /// Its name in configuration.
     pub fn as_str(self) -> &'static str {
@@ -49,6 +53,7 @@ impl EvictionName {
             Self::Clock => "clock",
             Self::S3Fifo => "s3-fifo",
             Self::Sieve => "sieve",
+            Self::PriorityFifo => "priority-fifo",
         }
     }
 }
@@ -141,6 +146,7 @@ enum AnyEviction {
     Clock(Clock),
     S3Fifo(S3Fifo),
     Sieve(Sieve),
+    PriorityFifo(PriorityFifo),
 }
 
 enum AnyAdmission {
@@ -159,6 +165,7 @@ macro_rules! eviction {
             AnyEviction::Clock($policy) => $call,
             AnyEviction::S3Fifo($policy) => $call,
             AnyEviction::Sieve($policy) => $call,
+            AnyEviction::PriorityFifo($policy) => $call,
         }
     };
 }
@@ -194,6 +201,7 @@ impl CachePolicy {
             EvictionName::Clock => AnyEviction::Clock(Clock::new(entries, pages)?),
             EvictionName::S3Fifo => AnyEviction::S3Fifo(S3Fifo::new(entries, pages)?),
             EvictionName::Sieve => AnyEviction::Sieve(Sieve::new(entries, pages)?),
+            EvictionName::PriorityFifo => AnyEviction::PriorityFifo(PriorityFifo::new(entries, pages)?),
         };
         let admission = match name.admission {
             AdmissionName::All => AnyAdmission::All(AdmitAll),

@@ -34,12 +34,14 @@ pub mod filter;
 pub mod frequency_sketch;
 pub mod ghost_queue;
 pub mod lru;
+pub mod priority_fifo;
 pub mod random;
 pub mod request_count;
 pub mod s3_fifo;
 pub mod sieve;
 pub mod simulated_store;
 pub mod tiny_lfu;
+mod stale_heap;
 
 use std::io;
 
