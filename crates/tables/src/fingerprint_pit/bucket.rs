@@ -6,16 +6,18 @@
 //! ```text
 //!  octet 0             16           32                 40                  42         43
 //!      │ fingerprint × 8 │ faces × 8 │ expiry, lower 8 × 8 │ expiry, upper 2 × 8 │ occupied × 8 │ collided × 8 │
-//!  octet 44           48                       52             56
-//!      │ visited_tick │ fingerprint, upper 4 × 8 │ overflowed │ spare
+//!  octet 44              48                       52               60
+//!      │ earliest_expiry │ fingerprint, upper 4 × 8 │ overflowed × 8 │ spare
 //! ```
 //!
-//! The first 44 octets are the paper's 8 × 44 bits. What stands behind them is ours: the tick of the last visit
-//! (see [`super::ticks`]), the bits by which segments lengthen a fingerprint (§5.4.3), and how many names of this
-//! bucket are in the overflow table, so that it is asked only for those that may be there.
+//! The first 44 octets are the paper's 8 × 44 bits. What stands behind them is ours: a tick before which
+//! nothing expires (see [`super::ticks`]), the bits by which segments lengthen a fingerprint (§5.4.3), and how many classes of this
+//! bucket are in the overflow table, counted by their lowest three bits: at 75 % and d = 2 an eighth of all
+//! buckets have one there, and without the counts every eighth Interest would ask, most of them in vain.
 //!
 //! Cost: 1 line. Who may write: the owner of the table.
 
+use super::class::Class;
 use super::ticks::MAX_LIFETIME_TICKS;
 use crate::tag_compare::equal_tags;
 use bytemuck::Zeroable;
@@ -24,9 +26,8 @@ use std::mem::offset_of;
 /// E of the paper.
 pub(super) const BUCKET_ENTRIES: usize = 8;
 const ENTRY_BITS: usize = 44;
-/// Multiplied by these, the 2 upper bits of each entry's expiry come to be the upper ones of 16.
-const EXPIRY_HIGH_SHIFTS: [u16; BUCKET_ENTRIES] = [1 << 14, 1 << 12, 1 << 10, 1 << 8, 1 << 6, 1 << 4, 1 << 2, 1];
-
+/// Counts of what is in the overflow table.
+const OVERFLOW_COUNTS: usize = 8;
 /// Fig. 5.3.
 #[derive(Clone, Copy, Zeroable)]
 #[repr(C, align(64))]
@@ -37,55 +38,58 @@ pub(super) struct Bucket {
     expiry_high: u16,
     occupied: u8,
     collided: u8,
-    visited_tick: u32,
+    earliest_expiry: u32,
     fingerprints_high: u32,
-    overflowed: u32,
+    overflowed: [u8; OVERFLOW_COUNTS],
 }
 
 const _: () = assert!(size_of::<Bucket>() == 64 && align_of::<Bucket>() == 64);
-const _: () = assert!(offset_of!(Bucket, visited_tick) == BUCKET_ENTRIES * ENTRY_BITS / 8);
+const _: () = assert!(offset_of!(Bucket, earliest_expiry) == BUCKET_ENTRIES * ENTRY_BITS / 8);
 
 impl Bucket {
-    /// One bit per occupied entry that is expired at `now_tick`, which is no earlier than the last visit.
+    /// Whether an entry may be expired: no more often than one could be, and not by much less.
     #[inline(always)]
-    pub(super) fn expired(&self, now_tick: u32) -> u8 {
-        let elapsed = now_tick.wrapping_sub(self.visited_tick).min(MAX_LIFETIME_TICKS.into()) as u16;
-        if elapsed == 0 {
-            return 0;
-        }
-        let mut left = [0; BUCKET_ENTRIES];
-        for (entry, left) in left.iter_mut().enumerate() {
-            *left = self.life_at_visit(entry).saturating_sub(elapsed);
-        }
-        equal_eight(left, 0) & self.occupied
+    pub(super) fn is_due(&self, now_tick: u32) -> bool {
+        now_tick.wrapping_sub(self.earliest_expiry).cast_signed() >= 0
     }
 
-    /// Whether this entry is occupied and not expired.
+    /// One bit per occupied entry that is expired.
+    pub(super) fn expired(&self, now_tick: u32) -> u8 {
+        let occupied = (0..BUCKET_ENTRIES).filter(|entry| self.occupied >> entry & 1 != 0);
+        occupied.filter(|&entry| !self.is_live(entry, now_tick)).map(|entry| 1 << entry).sum()
+    }
+
+    /// Makes vacant what [`Bucket::expired`] says, so that the bucket is not due until what is left expires.
+    pub(super) fn reset(&mut self, expired: u8, now_tick: u32) {
+        self.occupied &= !expired;
+        let occupied = (0..BUCKET_ENTRIES).filter(|entry| self.occupied >> entry & 1 != 0);
+        let least = occupied.map(|entry| self.expiry_after_earliest(entry)).min();
+        self.earliest_expiry = least.map_or(now_tick.wrapping_add(1), |least| self.earliest_expiry.wrapping_add(least));
+    }
+
+    /// Whether this occupied entry is not expired.
     #[inline(always)]
     pub(super) fn is_live(&self, entry: usize, now_tick: u32) -> bool {
-        self.occupied >> entry & 1 != 0
-            && u32::from(self.life_at_visit(entry)) > now_tick.wrapping_sub(self.visited_tick)
+        !self.is_due(now_tick) || self.expiry_after_earliest(entry) > now_tick.wrapping_sub(self.earliest_expiry)
     }
 
-    /// Makes these entries vacant. Theirs must be all that are expired: the bucket counts as visited.
+    /// One bit for the occupied entry with this fingerprint, expired or not; of all subtables one has it at most.
     #[inline(always)]
-    pub(super) fn reset(&mut self, entries: u8, now_tick: u32) {
-        self.occupied &= !entries;
-        self.visited_tick = now_tick;
+    pub(super) fn find(&self, fingerprint: u32) -> u8 {
+        let [first, second]: [u64; 2] = bytemuck::cast(self.fingerprints);
+        let equal = equal_tags([first, second, 0], fingerprint as u16) as u8 & self.occupied;
+        let high = fingerprint >> 16;
+        // One segment has no upper bits, and is spared the comparison.
+        if self.fingerprints_high | high == 0 { equal } else { equal & self.equal_high(high) }
     }
 
-    /// The occupied entry with this fingerprint, expired or not: there is one at most.
-    #[inline(always)]
-    pub(super) fn find(&self, fingerprint: u32) -> Option<usize> {
-        let mut equal = equal_eight(self.fingerprints, fingerprint as u16) & self.occupied;
-        while equal != 0 {
-            let entry = equal.trailing_zeros();
-            if self.fingerprints_high >> (4 * entry) & 0xf == fingerprint >> 16 {
-                return Some(entry as usize);
-            }
-            equal &= equal - 1;
-        }
-        None
+    /// One bit for each entry with these upper four bits of a fingerprint.
+    fn equal_high(&self, high: u32) -> u8 {
+        let differ = self.fingerprints_high ^ (high * 0x1111_1111);
+        let mut equal = !(differ | differ >> 1 | differ >> 2 | differ >> 3) & 0x1111_1111;
+        equal = (equal | equal >> 3) & 0x0303_0303;
+        equal = (equal | equal >> 6) & 0x000f_000f;
+        (equal | equal >> 12) as u8
     }
 
     /// How many entries are occupied.
@@ -94,26 +98,28 @@ impl Bucket {
         self.occupied.count_ones()
     }
 
-    /// Fills a vacant entry of a bucket in which nothing is expired and which is not full.
+    /// Fills a vacant entry of a bucket that is not due and not full.
     #[inline(always)]
     pub(super) fn put(&mut self, fingerprint: u32, faces: u16, now_tick: u32, lifetime_ticks: u16) {
         let entry = self.occupied.trailing_ones() as usize;
+        let expiry = now_tick.wrapping_add(lifetime_ticks.into());
+        if self.occupied == 0 || !self.is_due(expiry) {
+            self.earliest_expiry = expiry;
+        }
         self.occupied |= 1 << entry;
         self.collided &= !(1 << entry);
         self.fingerprints[entry] = fingerprint as u16;
         let high_at = 4 * entry;
         self.fingerprints_high = self.fingerprints_high & !(0xf << high_at) | (fingerprint >> 16) << high_at;
         self.faces[entry] = faces;
-        self.visited_tick = now_tick;
-        self.set_expiry(entry, now_tick.wrapping_add(lifetime_ticks.into()));
+        self.set_expiry(entry, expiry);
     }
 
-    /// Lets an entry live for `lifetime_ticks` from now at least. Nothing in the bucket may be expired.
+    /// Lets an entry of a bucket that is not due live for `lifetime_ticks` from now at least.
     #[inline(always)]
     pub(super) fn prolong(&mut self, entry: usize, now_tick: u32, lifetime_ticks: u16) {
-        let left = self.life_at_visit(entry) - now_tick.wrapping_sub(self.visited_tick) as u16;
-        self.visited_tick = now_tick;
-        if lifetime_ticks > left {
+        let left = self.earliest_expiry.wrapping_sub(now_tick) + self.expiry_after_earliest(entry);
+        if u32::from(lifetime_ticks) > left {
             self.set_expiry(entry, now_tick.wrapping_add(lifetime_ticks.into()));
         }
     }
@@ -152,23 +158,30 @@ impl Bucket {
         }
     }
 
-    /// How many names whose bucket in the first subtable this is are in the overflow table.
+    /// Whether a class whose bucket in the first subtable this is may be in the overflow table.
     #[inline(always)]
-    pub(super) fn overflowed(&self) -> u32 {
-        self.overflowed
+    pub(super) fn may_have_overflowed(&self, class: Class) -> bool {
+        self.overflowed[overflow_count(class)] != 0
     }
 
-    #[inline(always)]
-    pub(super) fn set_overflowed(&mut self, names: u32) {
-        self.overflowed = names;
+    /// Counts one more there; false if there are 255 like it already.
+    pub(super) fn count_overflowed(&mut self, class: Class) -> bool {
+        let count = &mut self.overflowed[overflow_count(class)];
+        let counted = count.checked_add(1);
+        *count = counted.unwrap_or(*count);
+        counted.is_some()
     }
 
-    /// Ticks that an entry had left at the last visit: 1 or more if it is occupied.
+    /// Counts one fewer.
+    pub(super) fn uncount_overflowed(&mut self, class: Class) {
+        self.overflowed[overflow_count(class)] -= 1;
+    }
+
+    /// How many ticks after `earliest_expiry` an occupied entry expires.
     #[inline(always)]
-    fn life_at_visit(&self, entry: usize) -> u16 {
-        let high = self.expiry_high.wrapping_mul(EXPIRY_HIGH_SHIFTS[entry]) >> 14;
-        let expiry = u16::from(self.expiry_low[entry]) | high << 8;
-        expiry.wrapping_sub(self.visited_tick as u16) & MAX_LIFETIME_TICKS
+    fn expiry_after_earliest(&self, entry: usize) -> u32 {
+        let expiry = u32::from(self.expiry_low[entry]) | u32::from(self.expiry_high >> (2 * entry) & 3) << 8;
+        expiry.wrapping_sub(self.earliest_expiry) & u32::from(MAX_LIFETIME_TICKS)
     }
 
     #[inline(always)]
@@ -180,11 +193,9 @@ impl Bucket {
     }
 }
 
-/// One bit for each of the eight that equals `value`.
 #[inline(always)]
-fn equal_eight(values: [u16; BUCKET_ENTRIES], value: u16) -> u8 {
-    let [first, second]: [u64; 2] = bytemuck::cast(values);
-    equal_tags([first, second, 0], value) as u8
+fn overflow_count(class: Class) -> usize {
+    class.0 as usize % OVERFLOW_COUNTS
 }
 
 #[cfg(test)]
@@ -194,21 +205,22 @@ mod tests {
     #[test]
     fn fields_of_neighbours_do_not_touch() {
         let mut bucket = Bucket::zeroed();
+        bucket.reset(0, 1000);
         for entry in 0..8_u32 {
             bucket.put(entry << 16 | 0x8000 | entry, 0x100 + entry as u16, 1000, 1 + 140 * entry as u16);
         }
         assert_eq!(bucket.load(), 8);
         for entry in (0..8).rev() {
             let fingerprint = (entry as u32) << 16 | 0x8000 | entry as u32;
-            assert_eq!(bucket.find(fingerprint), Some(entry));
-            assert_eq!(bucket.find(fingerprint ^ 0x1_0000), None, "the upper four bits tell");
+            assert_eq!(bucket.find(fingerprint), 1 << entry);
+            assert_eq!(bucket.find(fingerprint ^ 0x8_0000), 0, "the upper four bits tell");
             assert_eq!(bucket.faces(entry), 0x100 + entry as u16);
             let lifetime = 1 + 140 * entry as u32;
             assert!(bucket.is_live(entry, 1000 + lifetime - 1) && !bucket.is_live(entry, 1000 + lifetime));
             assert_eq!(bucket.expired(1000 + lifetime), (0xff_u16 >> (7 - entry)) as u8);
             bucket.set_collided(entry);
             bucket.vacate(entry);
-            assert_eq!((bucket.find(fingerprint), bucket.load()), (None, entry as u32));
+            assert_eq!((bucket.find(fingerprint), bucket.load()), (0, entry as u32));
         }
         assert!((0..8).all(|entry| bucket.is_collided(entry)));
         bucket.put(1, 2, 1000, 5);
@@ -217,15 +229,22 @@ mod tests {
 
     #[test]
     fn a_bucket_left_alone_for_turns_of_the_timer_is_read_right() {
-        for visited in [0, 1023, 1024, u32::MAX - 3] {
-            let mut bucket = Bucket::zeroed();
-            bucket.put(7, 1, visited, 1023);
-            bucket.put(8, 1, visited, 1);
-            for elapsed in [0, 1, 2, 1022, 1023, 1024, 1025, 2047, 2048, 5000, 1 << 20] {
-                let now = visited.wrapping_add(elapsed);
-                assert_eq!(bucket.expired(now) & 1 != 0, elapsed >= 1023, "{visited} + {elapsed}");
-                assert_eq!(bucket.expired(now) & 2 != 0, elapsed >= 1, "{visited} + {elapsed}");
-                assert_eq!(bucket.is_live(0, now), elapsed < 1023);
+        for filled in [0, 1023, 1024, u32::MAX - 3] {
+            for first in [1, 600] {
+                let mut bucket = Bucket::zeroed();
+                bucket.reset(0, filled);
+                bucket.put(7, 1, filled, 1023);
+                bucket.put(8, 1, filled, first);
+                for elapsed in [0, 1, 2, 599, 600, 601, 1022, 1023, 1024, 1025, 2047, 2048, 5000, 1 << 20] {
+                    let now = filled.wrapping_add(elapsed);
+                    let expired = u8::from(elapsed >= 1023) | u8::from(elapsed >= first.into()) << 1;
+                    assert_eq!(bucket.expired(now), expired, "{filled} + {elapsed}");
+                    assert_eq!(bucket.is_due(now), expired != 0);
+                    let mut visited = bucket;
+                    visited.reset(expired, now);
+                    assert!(!visited.is_due(now));
+                    assert_eq!(visited.load(), 2 - expired.count_ones());
+                }
             }
         }
     }
@@ -233,10 +252,23 @@ mod tests {
     #[test]
     fn a_life_is_never_shortened() {
         let mut bucket = Bucket::zeroed();
+        bucket.reset(0, 500);
         bucket.put(7, 1, 500, 300);
         bucket.prolong(0, 600, 150);
         assert!(bucket.is_live(0, 799) && !bucket.is_live(0, 800));
         bucket.prolong(0, 700, 1023);
         assert!(bucket.is_live(0, 1722) && !bucket.is_live(0, 1723));
+    }
+
+    #[test]
+    fn what_overflowed_is_counted_by_eighths() {
+        let mut bucket = Bucket::zeroed();
+        for class in (0..255).map(|number| Class(number << 3 | 5)) {
+            assert!(bucket.count_overflowed(class) && bucket.may_have_overflowed(class));
+        }
+        assert!(!bucket.count_overflowed(Class(5)), "255 is as far as a count goes");
+        assert!(!bucket.may_have_overflowed(Class(4)));
+        (0..255).for_each(|_| bucket.uncount_overflowed(Class(5)));
+        assert!(!bucket.may_have_overflowed(Class(5)));
     }
 }

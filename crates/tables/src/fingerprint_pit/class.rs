@@ -46,6 +46,8 @@ pub(super) struct Shape {
     segments: usize,
     bucket_bits: u32,
     fingerprint_bits: u32,
+    class_mask: u64,
+    fingerprint_mask: u32,
 }
 
 impl Shape {
@@ -65,7 +67,10 @@ impl Shape {
         let bucket_bits = buckets.ilog2();
         let key = seed << 1 | 1; // one more permutation, before all of them
         let multipliers = MULTIPLIERS.map(|multiplier| multiplier.wrapping_mul(key));
-        let shape = Self { multipliers, subtables, segments, bucket_bits, fingerprint_bits };
+        let class_mask = (1 << (bucket_bits + fingerprint_bits)) - 1;
+        let fingerprint_mask = (1 << fingerprint_bits) - 1;
+        let shape =
+            Self { multipliers, subtables, segments, bucket_bits, fingerprint_bits, class_mask, fingerprint_mask };
         (bucket_bits <= MAX_BUCKET_BITS).then_some(shape)
     }
 
@@ -84,11 +89,11 @@ impl Shape {
     /// Where the class is in this subtable of this segment.
     #[inline(always)]
     pub(super) fn place(&self, class: Class, segment: usize, subtable: usize) -> Place {
-        let permuted = class.0.wrapping_mul(self.multipliers[subtable]) & ((1 << self.class_bits()) - 1);
+        let permuted = class.0.wrapping_mul(self.multipliers[subtable]) & self.class_mask;
         Place {
             bucket: (segment * self.subtables + subtable) << self.bucket_bits
                 | (permuted >> self.fingerprint_bits) as usize,
-            fingerprint: permuted as u32 & ((1 << self.fingerprint_bits) - 1),
+            fingerprint: permuted as u32 & self.fingerprint_mask,
         }
     }
 

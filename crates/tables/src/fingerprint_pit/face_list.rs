@@ -62,14 +62,6 @@ impl FaceLists {
         }
     }
 
-    /// The same for many entries; `lists` is not looked at where that means nothing.
-    #[inline(always)]
-    pub(super) fn release_all(&mut self, lists: impl Iterator<Item = u16>) {
-        if let Self::Sets(sets) = self {
-            lists.for_each(|list| sets.release(list));
-        }
-    }
-
     /// Adds the ports of an entry of this segment.
     #[inline(always)]
     pub(super) fn collect(&self, list: u16, segment: usize, ports: &mut PortSet) {

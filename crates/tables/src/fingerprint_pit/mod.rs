@@ -8,7 +8,7 @@
 //! ```text
 //! hash ─► class ─┬─► subtable 0, bucket b₀ │ occupied, collided, fingerprint f₀, expiry, faces │ × 8   1 line
 //!                └─► subtable 1, bucket b₁ │ the same with f₁                                  │ × 8   1 line
-//!                    overflow table, if bucket b₀ counts names in it
+//!                    overflow table, if bucket b₀ says that it may be there
 //! ```
 //!
 //! No name is stored. An Interest whose class is taken may be for the same name or for another, which nobody can
@@ -298,7 +298,9 @@ impl FingerprintPit {
             let place = self.shape.place(class, segment, subtable);
             self.reset_expired(place.bucket, now_tick);
             let bucket = &mut self.buckets[place.bucket];
-            if let Some(entry) = bucket.find(place.fingerprint) {
+            let equal = bucket.find(place.fingerprint);
+            if equal != 0 {
+                let entry = equal.trailing_zeros() as usize;
                 let list = self.faces.with(bucket.faces(entry), port)?;
                 bucket.set_faces(entry, list);
                 bucket.prolong(entry, now_tick, lifetime_ticks);
@@ -312,7 +314,7 @@ impl FingerprintPit {
             }
         }
         let expires_tick = self.latest_tick + u64::from(lifetime_ticks);
-        if self.buckets[first.bucket].overflowed() > 0
+        if self.buckets[first.bucket].may_have_overflowed(class)
             && let Some(place) = self.overflow.find(segment, class)
         {
             if self.overflow.entry(place).expires_tick > self.latest_tick {
@@ -351,10 +353,11 @@ impl FingerprintPit {
             return Err(FingerprintPitRefusal::OverflowFull);
         }
         let list = self.faces.with(0, port)?;
-        let inserted = self.overflow.insert(segment, class, list, expires_tick);
-        debug_assert!(inserted, "there was room");
-        let bucket = &mut self.buckets[first.bucket];
-        bucket.set_overflowed(bucket.overflowed() + 1);
+        if !self.buckets[first.bucket].count_overflowed(class) {
+            self.faces.release(list);
+            return Err(FingerprintPitRefusal::OverflowFull);
+        }
+        self.overflow.insert(segment, class, list, expires_tick);
         self.counters.overflows += 1;
         Ok(Inserted::New)
     }
@@ -362,15 +365,21 @@ impl FingerprintPit {
     /// The entry of this class that is not expired.
     #[inline(always)]
     fn find(&self, segment: usize, class: Class, now_tick: u64) -> Option<Found> {
+        // No end at the first that has it: which subtable that is, no branch predictor knows.
+        let mut found = (0, 0);
         for subtable in 0..self.shape.subtables() {
-            let Place { bucket: at, fingerprint } = self.shape.place(class, segment, subtable);
-            let bucket = &self.buckets[at];
-            if let Some(entry) = bucket.find(fingerprint) {
-                return bucket.is_live(entry, now_tick as u32).then_some(Found::Bucket { bucket: at, entry });
-            }
+            let place = self.shape.place(class, segment, subtable);
+            let equal = self.buckets[place.bucket].find(place.fingerprint);
+            found = if equal != 0 { (place.bucket, equal) } else { found };
+        }
+        let (bucket, equal) = found;
+        if equal != 0 {
+            let entry = equal.trailing_zeros() as usize;
+            let is_live = self.buckets[bucket].is_live(entry, now_tick as u32);
+            return is_live.then_some(Found::Bucket { bucket, entry });
         }
         let first = self.shape.place(class, segment, 0);
-        if self.buckets[first.bucket].overflowed() == 0 {
+        if !self.buckets[first.bucket].may_have_overflowed(class) {
             return None;
         }
         let place = self.overflow.find(segment, class)?;
@@ -409,13 +418,18 @@ impl FingerprintPit {
     /// Makes vacant what is expired in this bucket.
     #[inline(always)]
     fn reset_expired(&mut self, at: usize, now_tick: u32) {
+        if self.buckets[at].is_due(now_tick) {
+            self.reset_due(at, now_tick);
+        }
+    }
+
+    #[cold]
+    fn reset_due(&mut self, at: usize, now_tick: u32) {
         let bucket = &mut self.buckets[at];
         let expired = bucket.expired(now_tick);
-        if expired == 0 {
-            return;
+        for entry in (0..BUCKET_ENTRIES).filter(|entry| expired >> entry & 1 != 0) {
+            self.faces.release(bucket.faces(entry));
         }
-        let bits = (0..BUCKET_ENTRIES).filter(|entry| expired >> entry & 1 != 0);
-        self.faces.release_all(bits.map(|entry| bucket.faces(entry)));
         bucket.reset(expired, now_tick);
         self.occupied -= u64::from(expired.count_ones());
         self.counters.expired_lazily += u64::from(expired.count_ones());
@@ -433,7 +447,6 @@ impl FingerprintPit {
         let (segment, class) = entry.class();
         self.overflow.remove(place);
         self.faces.release(entry.faces);
-        let bucket = &mut self.buckets[self.shape.place(class, segment, 0).bucket];
-        bucket.set_overflowed(bucket.overflowed() - 1);
+        self.buckets[self.shape.place(class, segment, 0).bucket].uncount_overflowed(class);
     }
 }

@@ -1,7 +1,7 @@
 //! Overflow table: the names whose buckets were full in all subtables.
 //!
 //! Source: Yuan15 §5.4.2, §5.6.2 ("can be stored on SRAM or TCAM"). There it is searched at once for every name;
-//! here a bucket of the first subtable counts which of its names are in it, and only then it is asked. Entries
+//! here a bucket of the first subtable counts which of its classes are in it, and only then it is asked. Entries
 //! are chained by class. A name that came here stays until it is satisfied or expires, whatever room there is
 //! in its buckets later.
 //!
@@ -114,17 +114,15 @@ impl Overflow {
         &mut self.entries[place]
     }
 
-    /// Adds an entry for a class that has none; false if there is no room.
-    pub(super) fn insert(&mut self, segment: usize, class: Class, faces: u16, expires_tick: u64) -> bool {
+    /// Adds an entry for a class that has none, to a table that is not full.
+    pub(super) fn insert(&mut self, segment: usize, class: Class, faces: u16, expires_tick: u64) {
         let number = if self.free != NONE {
             let number = self.free;
             self.free = self.entries[number as usize - 1].next;
             number
-        } else if (self.used as usize) < self.entries.len() {
+        } else {
             self.used += 1;
             self.used
-        } else {
-            return false;
         };
         let key = key(segment, class);
         let chain = self.chain(key);
@@ -132,7 +130,6 @@ impl Overflow {
         self.entries[number as usize - 1] = OverflowEntry { key, expires_tick, next, faces, collided: 0, occupied: 1 };
         self.heads[chain] = number;
         self.len += 1;
-        true
     }
 
     /// Removes the entry at this place, which is occupied.
@@ -193,10 +190,11 @@ mod tests {
                 (None, None) => {
                     let faces = random.u16(..);
                     assert_eq!(overflow.is_full(), map.len() == 50);
-                    if overflow.insert(segment, class, faces, 9) {
-                        map.insert((segment, class.0), faces);
-                    } else {
+                    if overflow.is_full() {
                         refused += 1;
+                    } else {
+                        overflow.insert(segment, class, faces, 9);
+                        map.insert((segment, class.0), faces);
                     }
                 }
                 (found, expected) => panic!("{found:?}, expected {expected:?}"),

@@ -1,9 +1,11 @@
 //! Ticks: how is a time of expiry kept in 10 bits?
 //!
 //! Source: Yuan15 §5.4.2 (t = [`EXPIRY_BITS`], units of 16 ms, "the timer counts up to 16 seconds"). How the timer
-//! rolls over is not in the paper; this is ours. A bucket carries the tick of the last visit that reset its
-//! expired entries. What was occupied then expires one to [`MAX_LIFETIME_TICKS`] ticks after that visit, and in
-//! that span a time modulo 1024 has one meaning; so a bucket may be left alone as long as it likes.
+//! rolls over is not in the paper; this is ours. A bucket carries, in 32 bits, a tick before which none of its
+//! entries expires. An entry that comes while that tick is ahead expires 1 to [`MAX_LIFETIME_TICKS`] ticks from
+//! now, so less than 1024 ticks after it, and in that span a time modulo 1024 has one meaning. When the tick is
+//! reached, the next visit makes vacant what is expired, and it moves to the first expiry of what is left. So a
+//! bucket can be left alone as long as one likes, and most visits make one comparison and read no expiry at all.
 //!
 //! A time of expiry is rounded up to a tick and the present down: an entry lives at least as long as it was
 //! asked to, and less than a tick longer.
