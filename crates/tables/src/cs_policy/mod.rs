@@ -29,6 +29,7 @@
 
 pub mod catalogue;
 pub mod clock;
+pub mod content_table;
 pub mod fifo;
 pub mod filter;
 pub mod frequency_sketch;
@@ -39,6 +40,7 @@ pub mod random;
 pub mod request_count;
 pub mod s3_fifo;
 pub mod sieve;
+mod number_set;
 pub mod simulated_store;
 pub mod tiny_lfu;
 mod stale_heap;

@@ -1,0 +1,428 @@
+//! Content Table: of the few entries that a newcomer's buckets hold, which matters least?
+//!
+//! Source: Yuan15 §6.1.2-6.1.3, *local search*: LRU and LFU without a list of all entries. The
+//! table is a d-left hash table; a newcomer has one bucket in each of its d parts, and the entry
+//! that goes is the one of the least *statistical information* among the d × E in those buckets.
+//!
+//! | paper | here |
+//! | --- | --- |
+//! | d | [`CHOICES`] |
+//! | E, entries of a bucket | [`ENTRIES`] |
+//! | Statistical Information | [`Statistic`]: [`LastUse`], [`Uses`] |
+//! | Pktbuf Addr | `slot`, the number of the entry |
+//! | Occupied | the `slot` is not 0; numbers are kept with 1 added |
+//!
+//! ```text
+//! bucket, 64 bytes, one line:      buckets of a newcomer, d = 4, one of each part:
+//!  0      4           8       64     part 0 0 0 0 1 1 1 1 2 2 2 2 3 …
+//!  | slot | statistic | … × 8 |      row  0 1 2 3 0 1 2 3 0 1 2 3 0 …  (bucket = row × d + part)
+//! ```
+//!
+//! Deviations:
+//! - The paper's table is also what finds Data by name, and so has a *Fingerprint* and a *Name
+//!   Offset* in each entry. Here the store has an index of its own, and an entry's mark has its
+//!   place in this table; their bits go to the statistic.
+//! - So an entry may stand anywhere. If the newcomer's buckets are full (the paper: an overflow
+//!   table, or one of them goes) it stands in the next bucket with room, and is a candidate there.
+//! - The table grows with the number of entries, a row at a time, and is 3/4 full whatever the
+//!   store's limit in octets lets in: candidates are as many as they should be. Nothing moves
+//!   then. If all candidate places are empty all the same (most entries were erased), the
+//!   candidates are the next bucket's that holds any.
+//! - Ties, of which counts have many, are broken by the newcomer's hash, not by place: otherwise
+//!   entries in the first part of the table would always go first.
+//!
+//! Cost: a hit writes 1 line, an insertion or a removal 1; to find the victim reads the d lines
+//! of the newcomer's buckets, which do not depend on each other. Bytes: 11 per entry: 8 at 3/4
+//! load and a bit per bucket. Full: made for a number of entries; the owner adds no more.
+
+use super::number_set::NumberSet;
+use super::{Eviction, Leaving, Marks, Newcomer};
+use crate::pages::{PageArray, PageSize};
+use bytemuck::Zeroable;
+use std::io;
+
+/// Parts of the table, each with one bucket for a newcomer.
+pub const CHOICES: usize = 4;
+/// Entries of a bucket.
+pub const ENTRIES: usize = 8;
+/// Entries for each row of [`CHOICES`] buckets: 3/4 of the places.
+const ENTRIES_PER_ROW: u32 = (CHOICES * ENTRIES * 3 / 4) as u32;
+
+/// Uses after which an entry of [`LastUse`] is as old as can be.
+const OLDEST_AGE: u32 = 1 << 31;
+/// Uses after which one more bucket is gone over for such entries.
+const USES_PER_BUCKET: u32 = 32;
+
+#[derive(Clone, Copy, Zeroable)]
+#[repr(C)]
+struct Entry {
+    /// The number of the store's entry and 1; 0 = not occupied.
+    slot: u32,
+    statistic: u32,
+}
+
+#[derive(Clone, Copy, Zeroable)]
+#[repr(C, align(64))]
+struct Bucket([Entry; ENTRIES]);
+
+const _: () = assert!(size_of::<Bucket>() == 64);
+
+/// Statistical information: how much an entry matters.
+pub trait Statistic: Default {
+    /// That of an entry that is stored now.
+    fn of_newcomer(&mut self, newcomer: &Newcomer) -> u32;
+    /// That of an entry that is used now.
+    fn of_used(&mut self, statistic: u32) -> u32;
+    /// Of several entries the one of the least rank goes.
+    fn rank(&self, statistic: u32) -> u32;
+    /// Whether one more bucket is to be gone over by [`Statistic::in_range`].
+    #[inline]
+    fn is_bucket_due(&self) -> bool {
+        false
+    }
+    /// The same, as it is to be written if it would mean something else before long.
+    #[inline]
+    fn in_range(&self, statistic: u32) -> u32 {
+        statistic
+    }
+}
+
+/// LRU: the time of the last use, counted in uses of any entry.
+///
+/// It rolls over after 2^32. So that an entry that nobody asks for is not taken for a new one
+/// then, one bucket in 32 uses is gone over, and entries of more than 2^31 uses ago are set to
+/// that age: every bucket has its turn in time in a table of up to 2^26 buckets (402 million
+/// entries).
+#[derive(Debug, Default)]
+pub struct LastUse {
+    now: u32,
+}
+
+impl Statistic for LastUse {
+    #[inline]
+    fn of_newcomer(&mut self, _: &Newcomer) -> u32 {
+        self.now = self.now.wrapping_add(1);
+        self.now
+    }
+
+    #[inline]
+    fn of_used(&mut self, _: u32) -> u32 {
+        self.now = self.now.wrapping_add(1);
+        self.now
+    }
+
+    #[inline]
+    fn rank(&self, statistic: u32) -> u32 {
+        let age = self.now.wrapping_sub(statistic);
+        u32::MAX - age
+    }
+
+    #[inline]
+    fn is_bucket_due(&self) -> bool {
+        self.now.is_multiple_of(USES_PER_BUCKET)
+    }
+
+    #[inline]
+    fn in_range(&self, statistic: u32) -> u32 {
+        let age = self.now.wrapping_sub(statistic);
+        self.now.wrapping_sub(age.min(OLDEST_AGE))
+    }
+}
+
+/// LFU: how many Interests the entry answered since it came. It does not age.
+#[derive(Debug, Default)]
+pub struct Uses;
+
+impl Statistic for Uses {
+    #[inline]
+    fn of_newcomer(&mut self, newcomer: &Newcomer) -> u32 {
+        newcomer.requests
+    }
+
+    #[inline]
+    fn of_used(&mut self, statistic: u32) -> u32 {
+        statistic.saturating_add(1)
+    }
+
+    #[inline]
+    fn rank(&self, statistic: u32) -> u32 {
+        statistic
+    }
+}
+
+/// The table; see the module.
+pub struct ContentTable<S> {
+    buckets: PageArray<Bucket>,
+    /// Buckets that hold an entry.
+    occupied: NumberSet,
+    statistic: S,
+    /// Rows in use: newcomers' buckets are below.
+    rows: u32,
+    len: u32,
+    /// The bucket that is gone over next.
+    due: u32,
+}
+
+impl<S: Statistic> ContentTable<S> {
+    /// For slots below `entries`.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
+        Self::with_statistic(S::default(), entries, pages)
+    }
+
+    fn with_statistic(statistic: S, entries: u32, pages: PageSize) -> io::Result<Self> {
+        let buckets = buckets_for(entries);
+        let occupied = NumberSet::new(buckets, pages)?;
+        let buckets = PageArray::zeroed(buckets as usize, pages)?;
+        Ok(Self { buckets, occupied, statistic, rows: 0, len: 0, due: 0 })
+    }
+
+    /// The buckets of a name, one of each part.
+    #[inline]
+    fn choices(&self, hash: u64) -> [u32; CHOICES] {
+        const SPREAD: [u64; CHOICES] =
+            [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb, 0xd6e8_feb8_6659_fd93];
+        std::array::from_fn(|part| {
+            let spread = hash.wrapping_mul(SPREAD[part]) >> 32;
+            let row = (spread * u64::from(self.rows)) >> 32;
+            row as u32 * CHOICES as u32 + part as u32
+        })
+    }
+
+    /// The entry of the least rank in these buckets, ties broken by the hash.
+    #[inline]
+    fn least(&self, buckets: &[u32], hash: u64) -> Option<u32> {
+        const CANDIDATES: u64 = (CHOICES * ENTRIES) as u64;
+        let mut least = u64::MAX;
+        let mut order = hash % CANDIDATES;
+        for &bucket in buckets {
+            for entry in &self.buckets[bucket as usize].0 {
+                let rank = u64::from(self.statistic.rank(entry.statistic)) * CANDIDATES + order;
+                least = least.min(if entry.slot == 0 { u64::MAX } else { rank });
+                order = (order + 1) % CANDIDATES;
+            }
+        }
+        let candidate = (least.wrapping_sub(hash) % CANDIDATES) as usize;
+        let bucket = (least != u64::MAX).then(|| &self.buckets[buckets[candidate / ENTRIES] as usize])?;
+        Some(bucket.0[candidate % ENTRIES].slot - 1)
+    }
+
+    /// The bucket where a newcomer goes: the least occupied of its own, of equal ones the
+    /// leftmost; if they are full, the next one on.
+    #[inline]
+    fn bucket_for(&self, hash: u64) -> u32 {
+        let choices = self.choices(hash);
+        let occupied = |bucket: u32| self.buckets[bucket as usize].0.iter().filter(|entry| entry.slot != 0).count();
+        let (fewest, bucket) = choices
+            .map(|bucket| (occupied(bucket), bucket))
+            .into_iter()
+            .fold((ENTRIES, choices[0]), |best, next| if next.0 < best.0 { next } else { best });
+        if fewest < ENTRIES { bucket } else { self.next_with_room(bucket) }
+    }
+
+    /// There is one: the rows in use have more places than there are entries.
+    #[cold]
+    fn next_with_room(&self, bucket: u32) -> u32 {
+        let in_use = self.rows * CHOICES as u32;
+        let has_room = |bucket: &u32| self.buckets[*bucket as usize].0.iter().any(|entry| entry.slot == 0);
+        (bucket..in_use).chain(0..bucket).find(has_room).expect("a place for every entry")
+    }
+
+    /// After an entry was stored or used.
+    #[inline]
+    fn go_over_a_bucket_if_due(&mut self) {
+        if !self.statistic.is_bucket_due() {
+            return;
+        }
+        self.due = if self.due + 1 < self.rows * CHOICES as u32 { self.due + 1 } else { 0 };
+        for entry in &mut self.buckets[self.due as usize].0 {
+            entry.statistic = self.statistic.in_range(entry.statistic);
+        }
+    }
+}
+
+impl<S: Statistic> Eviction for ContentTable<S> {
+    #[inline]
+    fn hit(&mut self, marks: &mut impl Marks, slot: u32) {
+        let (bucket, entry) = bucket_and_entry(marks.mark(slot).place);
+        let entry = &mut self.buckets[bucket as usize].0[entry];
+        entry.statistic = self.statistic.of_used(entry.statistic);
+        self.go_over_a_bucket_if_due();
+    }
+
+    fn victim(&mut self, _: &mut impl Marks, newcomer: &Newcomer) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let choices = self.choices(newcomer.hash);
+        self.least(&choices, newcomer.hash).or_else(|| {
+            let next = self.occupied.first_from(choices[0]).or_else(|| self.occupied.first_from(0))?;
+            self.least(&[next], newcomer.hash)
+        })
+    }
+
+    fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer) {
+        self.len += 1;
+        self.rows = self.rows.max(self.len.div_ceil(ENTRIES_PER_ROW));
+        let number = self.bucket_for(newcomer.hash);
+        let bucket = &mut self.buckets[number as usize].0;
+        let entry = bucket.iter().position(|entry| entry.slot == 0).expect("a bucket with room");
+        bucket[entry] = Entry { slot: slot + 1, statistic: self.statistic.of_newcomer(newcomer) };
+        self.occupied.insert(number);
+        marks.mark_mut(slot).place = number * ENTRIES as u32 + entry as u32;
+        self.go_over_a_bucket_if_due();
+    }
+
+    #[inline]
+    fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: Leaving) {
+        let (number, entry) = bucket_and_entry(marks.mark(slot).place);
+        let bucket = &mut self.buckets[number as usize].0;
+        bucket[entry].slot = 0;
+        if bucket.iter().all(|entry| entry.slot == 0) {
+            self.occupied.remove(number);
+        }
+        self.len -= 1;
+    }
+
+    fn grow(&mut self, entries: u32) -> io::Result<()> {
+        let buckets = buckets_for(entries);
+        self.occupied.grow(buckets)?;
+        self.buckets.grow(buckets as usize)
+    }
+
+    fn bytes(&self) -> usize {
+        self.buckets.mapped_bytes() + self.occupied.bytes()
+    }
+}
+
+fn buckets_for(entries: u32) -> u32 {
+    entries.div_ceil(ENTRIES_PER_ROW) * CHOICES as u32
+}
+
+#[inline]
+fn bucket_and_entry(place: u32) -> (u32, usize) {
+    (place / ENTRIES as u32, place as usize % ENTRIES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PolicyMark;
+    use super::*;
+
+    struct Names(Vec<PolicyMark>);
+
+    impl Marks for Names {
+        fn mark(&self, slot: u32) -> &PolicyMark {
+            &self.0[slot as usize]
+        }
+
+        fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
+            &mut self.0[slot as usize]
+        }
+
+        fn hash(&self, slot: u32) -> u64 {
+            hash(slot)
+        }
+
+        fn prefetch(&self, _: u32) {}
+    }
+
+    fn hash(slot: u32) -> u64 {
+        u64::from(slot + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    }
+
+    fn newcomer(slot: u32) -> Newcomer {
+        Newcomer { hash: hash(slot), requests: 1, ..Newcomer::default() }
+    }
+
+    fn full<S: Statistic>(statistic: S, entries: u32) -> (ContentTable<S>, Names) {
+        let mut table = ContentTable::with_statistic(statistic, entries, PageSize::Base).unwrap();
+        let mut names = Names(vec![PolicyMark::default(); entries as usize]);
+        (0..entries).for_each(|slot| table.insert(&mut names, slot, &newcomer(slot)));
+        (table, names)
+    }
+
+    /// The clock stands shortly before its end, or long before: the same entries go.
+    #[test]
+    fn time_rolls_over_unseen() {
+        const ENTRIES: u32 = 1_000;
+        let run = |now| {
+            let (mut table, mut names) = full(LastUse { now }, ENTRIES);
+            let mut random = fastrand::Rng::with_seed(3);
+            let mut went = Vec::new();
+            for _ in 0..20_000 {
+                table.hit(&mut names, random.u32(..ENTRIES));
+                let came = newcomer(ENTRIES + random.u32(..ENTRIES));
+                let victim = table.victim(&mut names, &came).unwrap();
+                assert_eq!(table.victim(&mut names, &came), Some(victim));
+                went.push(victim);
+                table.remove(&mut names, victim, Leaving::Evicted);
+                table.insert(&mut names, victim, &came);
+            }
+            went
+        };
+        assert_eq!(run(0), run(u32::MAX - 10_000));
+    }
+
+    /// An entry that nobody asks for stays old, however long that lasts.
+    #[test]
+    fn what_is_old_does_not_become_new() {
+        let (mut table, mut names) = full(LastUse::default(), 24);
+        let statistic = |table: &ContentTable<LastUse>, names: &Names, slot: u32| {
+            let (bucket, entry) = bucket_and_entry(names.mark(slot).place);
+            table.buckets[bucket as usize].0[entry].statistic
+        };
+        let first = table.statistic.rank(statistic(&table, &names, 7));
+        for step in 1..=5 {
+            table.statistic.now = table.statistic.now.wrapping_add(1 << 30);
+            for _ in 0..CHOICES as u32 * USES_PER_BUCKET {
+                table.hit(&mut names, 3);
+            }
+            let rank = table.statistic.rank(statistic(&table, &names, 7));
+            assert!(rank < first && rank <= u32::MAX - step.min(2) * (1 << 30), "{step}: {rank}");
+            let victim = table.victim(&mut names, &newcomer(99)).unwrap();
+            assert_ne!(victim, 3);
+        }
+    }
+
+    /// More names than their buckets have places for: every one has a place, and is found to go.
+    #[test]
+    fn a_full_bucket_runs_over_into_the_next() {
+        const ENTRIES: u32 = 240;
+        let mut table: ContentTable<Uses> = ContentTable::new(ENTRIES, PageSize::Base).unwrap();
+        let mut names = Names(vec![PolicyMark::default(); ENTRIES as usize]);
+        let same = newcomer(5);
+        (0..ENTRIES).for_each(|slot| table.insert(&mut names, slot, &same));
+        let mut places: Vec<u32> = names.0.iter().map(|mark| mark.place).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), ENTRIES as usize);
+        for left in (0..ENTRIES).rev() {
+            let victim = table.victim(&mut names, &same).unwrap();
+            table.remove(&mut names, victim, Leaving::Evicted);
+            assert_eq!(table.len, left);
+        }
+        assert_eq!(table.victim(&mut names, &same), None);
+    }
+
+    /// The load is what it should be, however few of the slots are used; and nothing moves.
+    #[test]
+    fn the_table_grows_with_what_it_holds() {
+        let (table, names) = full(Uses, 10_000);
+        let places: Vec<u32> = names.0.iter().map(|mark| mark.place).collect();
+        let mut sparse: ContentTable<Uses> = ContentTable::new(10_000_000, PageSize::Base).unwrap();
+        let mut names = Names(vec![PolicyMark::default(); 10_000]);
+        (0..10_000).for_each(|slot| sparse.insert(&mut names, slot, &newcomer(slot)));
+        assert!(names.0.iter().map(|mark| mark.place).eq(places));
+        assert_eq!(sparse.rows, 10_000_u32.div_ceil(24));
+        assert_eq!(sparse.rows, table.rows);
+    }
+
+    #[test]
+    fn bytes_per_entry() {
+        let table: ContentTable<LastUse> = ContentTable::new(1_000_000, PageSize::Base).unwrap();
+        assert_eq!(table.bytes() / 1_000_000, 10);
+    }
+}
