@@ -58,20 +58,31 @@ pub(crate) type EvictionQueue<T = u32, const VALUES: usize = SLOTS> = EvictionQu
 
 /// Queues of slots, or of what else takes a line for so many `VALUES` (at most 16).
 pub(crate) struct EvictionQueues<const QUEUES: usize, T = u32, const VALUES: usize = SLOTS> {
+    blocks: QueueBlocks<T, VALUES>,
+    ends: [Ends; QUEUES],
+}
+
+/// What queues are made of: for an owner of so many that their ends are an array of its own.
+pub(crate) struct QueueBlocks<T = u32, const VALUES: usize = SLOTS> {
     blocks: PageArray<Block<T, VALUES>>,
     /// Blocks ever used are below this.
     extent: u32,
     /// Free blocks, first gone first; `NIL` = none.
     free_first: u32,
     free_last: u32,
-    ends: [Ends; QUEUES],
 }
 
-/// The blocks at the ends of a queue; `NIL` = it has none.
-#[derive(Clone, Copy)]
-struct Ends {
+/// A queue: the blocks at its ends; `NIL` = it has none.
+#[derive(Clone, Copy, Zeroable)]
+#[repr(C)]
+pub(crate) struct Ends {
     oldest: u32,
     newest: u32,
+}
+
+impl Ends {
+    /// Of a queue without blocks.
+    pub(crate) const NONE: Self = Self { oldest: NIL, newest: NIL };
 }
 
 /// The only queue.
@@ -82,12 +93,10 @@ impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
         self.push_newest_of(0, value)
     }
 
-    /// Whether nothing was added after the entry at `place`; false may also mean that what was
-    /// has gone again.
+    /// [`EvictionQueues::is_newest_of`].
     #[inline]
     pub(crate) fn is_newest(&self, place: u32) -> bool {
-        let newest = self.ends[0].newest;
-        place + 1 == newest * PLACES_PER_BLOCK + u32::from(self.blocks[newest as usize].end)
+        self.is_newest_of(0, place)
     }
 
     /// [`EvictionQueues::remove_of`].
@@ -116,14 +125,78 @@ impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
 impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueues<QUEUES, T, VALUES> {
     /// For so many entries in all.
     pub(crate) fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
-        let blocks = PageArray::zeroed(blocks_for(entries, QUEUES), pages)?;
-        let ends = [Ends { oldest: NIL, newest: NIL }; QUEUES];
-        Ok(Self { blocks, extent: 0, free_first: NIL, free_last: NIL, ends })
+        Ok(Self { blocks: QueueBlocks::new(entries, QUEUES as u32, pages)?, ends: [Ends::NONE; QUEUES] })
     }
 
     /// Room for `entries` entries, if there is less.
     pub(crate) fn grow(&mut self, entries: u32) -> io::Result<()> {
-        self.blocks.grow(blocks_for(entries, QUEUES))
+        self.blocks.grow(entries, QUEUES as u32)
+    }
+
+    /// Octets of memory that were mapped for it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.blocks.bytes()
+    }
+
+    /// Adds an entry to a queue and gives its place.
+    #[inline]
+    pub(crate) fn push_newest_of(&mut self, queue: usize, value: T) -> u32 {
+        self.blocks.push_newest(&mut self.ends[queue], value)
+    }
+
+    /// Whether nothing was added to the queue after the entry of it at `place`; false may also mean
+    /// that what was has gone again.
+    #[inline]
+    pub(crate) fn is_newest_of(&self, queue: usize, place: u32) -> bool {
+        self.blocks.is_newest(self.ends[queue], place)
+    }
+
+    /// Takes the entry out of the queue that it is in; `place` is free for others after that.
+    #[inline]
+    pub(crate) fn remove_of(&mut self, queue: usize, place: u32) {
+        self.blocks.remove(&mut self.ends[queue], place);
+    }
+
+    /// The value of the entry at `place`.
+    #[inline]
+    pub(crate) fn get(&self, place: u32) -> T {
+        self.blocks.get(place)
+    }
+
+    /// Where the entry is that goes next in a queue.
+    #[inline]
+    pub(crate) fn oldest_place_of(&self, queue: usize) -> Option<u32> {
+        self.blocks.oldest_place(self.ends[queue])
+    }
+
+    /// Entries of a queue, oldest first.
+    pub(crate) fn iter_of(&self, queue: usize) -> impl Iterator<Item = T> + '_ {
+        self.blocks.iter(self.ends[queue])
+    }
+
+    /// Their places, in the same order.
+    pub(crate) fn places_of(&self, queue: usize) -> impl Iterator<Item = u32> + '_ {
+        self.blocks.places(self.ends[queue])
+    }
+
+    /// Begins to fetch the lines that the next `count` entries of a queue stand in, as far as
+    /// they lie behind each other in memory.
+    pub(crate) fn prefetch_of(&self, queue: usize, count: usize) {
+        self.blocks.prefetch(self.ends[queue], count);
+    }
+}
+
+/// Every queue that is passed is one of these blocks and of no others.
+impl<T: Copy + Zeroable, const VALUES: usize> QueueBlocks<T, VALUES> {
+    /// For so many entries in all, in at most so many queues.
+    pub(crate) fn new(entries: u32, queues: u32, pages: PageSize) -> io::Result<Self> {
+        let blocks = PageArray::zeroed(blocks_for(entries, queues), pages)?;
+        Ok(Self { blocks, extent: 0, free_first: NIL, free_last: NIL })
+    }
+
+    /// Room for so many, if there is less.
+    pub(crate) fn grow(&mut self, entries: u32, queues: u32) -> io::Result<()> {
+        self.blocks.grow(blocks_for(entries, queues))
     }
 
     /// Octets of memory that were mapped for it.
@@ -131,59 +204,75 @@ impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueue
         self.blocks.mapped_bytes()
     }
 
-    /// Adds an entry to a queue and gives its place.
+    /// [`EvictionQueues::push_newest_of`].
     #[inline]
-    pub(crate) fn push_newest_of(&mut self, queue: usize, value: T) -> u32 {
-        let mut newest = self.ends[queue].newest;
-        if newest == NIL || usize::from(self.blocks[newest as usize].end) == VALUES {
-            newest = self.add_block(queue);
+    pub(crate) fn push_newest(&mut self, queue: &mut Ends, value: T) -> u32 {
+        if queue.newest == NIL || usize::from(self.blocks[queue.newest as usize].end) == VALUES {
+            self.add_block(queue);
         }
-        let block = &mut self.blocks[newest as usize];
+        let block = &mut self.blocks[queue.newest as usize];
         let index = block.end;
         block.values[usize::from(index)] = value;
         block.end += 1;
         block.live |= 1 << index;
-        newest * PLACES_PER_BLOCK + u32::from(index)
+        queue.newest * PLACES_PER_BLOCK + u32::from(index)
     }
 
-    /// Takes the entry out of the queue that it is in; `place` is free for others after that.
     #[inline]
-    pub(crate) fn remove_of(&mut self, queue: usize, place: u32) {
+    fn is_newest(&self, queue: Ends, place: u32) -> bool {
+        place + 1 == queue.newest * PLACES_PER_BLOCK + u32::from(self.blocks[queue.newest as usize].end)
+    }
+
+    /// [`EvictionQueues::remove_of`].
+    #[inline]
+    pub(crate) fn remove(&mut self, queue: &mut Ends, place: u32) {
         let number = place / PLACES_PER_BLOCK;
         let block = &mut self.blocks[number as usize];
         block.live &= !(1 << (place % PLACES_PER_BLOCK));
         if block.live != 0 {
             return;
         }
-        if number == self.ends[queue].newest {
+        if number == queue.newest {
             block.end = 0;
         } else {
             self.remove_block(queue, number);
         }
     }
 
-    /// The value of the entry at `place`.
+    /// Whether the queue holds nothing; it has no block then.
+    #[inline]
+    pub(crate) fn release_if_empty(&mut self, queue: &mut Ends) -> bool {
+        if queue.oldest != queue.newest {
+            return false;
+        }
+        let is_empty = self.oldest_place(*queue).is_none();
+        if is_empty && queue.newest != NIL {
+            self.free(queue.newest);
+            *queue = Ends::NONE;
+        }
+        is_empty
+    }
+
+    /// [`EvictionQueues::get`].
     #[inline]
     pub(crate) fn get(&self, place: u32) -> T {
         self.blocks[(place / PLACES_PER_BLOCK) as usize].values[(place % PLACES_PER_BLOCK) as usize]
     }
 
-    /// Where the entry is that goes next in a queue.
+    /// [`EvictionQueues::oldest_place_of`].
     #[inline]
-    pub(crate) fn oldest_place_of(&self, queue: usize) -> Option<u32> {
-        let oldest = self.ends[queue].oldest;
-        let block = self.blocks.get(oldest as usize)?; // `NIL` is beyond the end
-        (block.live != 0).then(|| oldest * PLACES_PER_BLOCK + block.live.trailing_zeros())
+    pub(crate) fn oldest_place(&self, queue: Ends) -> Option<u32> {
+        let block = self.blocks.get(queue.oldest as usize)?; // `NIL` is beyond the end
+        (block.live != 0).then(|| queue.oldest * PLACES_PER_BLOCK + block.live.trailing_zeros())
     }
 
-    /// Entries of a queue, oldest first.
-    pub(crate) fn iter_of(&self, queue: usize) -> impl Iterator<Item = T> + '_ {
-        self.places_of(queue).map(|place| self.get(place))
+    /// [`EvictionQueues::iter_of`].
+    pub(crate) fn iter(&self, queue: Ends) -> impl Iterator<Item = T> + '_ {
+        self.places(queue).map(|place| self.get(place))
     }
 
-    /// Their places, in the same order.
-    pub(crate) fn places_of(&self, queue: usize) -> impl Iterator<Item = u32> + '_ {
-        let mut number = self.ends[queue].oldest;
+    fn places(&self, queue: Ends) -> impl Iterator<Item = u32> + '_ {
+        let mut number = queue.oldest;
         std::iter::from_fn(move || {
             let block = self.blocks.get(number as usize)?;
             let first = number * PLACES_PER_BLOCK;
@@ -199,17 +288,16 @@ impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueue
         })
     }
 
-    /// Begins to fetch the lines that the next `count` entries of a queue stand in, as far as
-    /// they lie behind each other in memory.
-    pub(crate) fn prefetch_of(&self, queue: usize, count: usize) {
-        let first = self.ends[queue].oldest as usize;
+    /// [`EvictionQueues::prefetch_of`].
+    pub(crate) fn prefetch(&self, queue: Ends, count: usize) {
+        let first = queue.oldest as usize;
         for number in first..first.saturating_add(count / VALUES + 2) {
             let Some(block) = self.blocks.get(number) else { return };
             prefetch(block);
         }
     }
 
-    fn add_block(&mut self, queue: usize) -> u32 {
+    fn add_block(&mut self, queue: &mut Ends) {
         let number = match self.free_first {
             NIL => {
                 self.extent += 1;
@@ -220,23 +308,25 @@ impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueue
                 free
             }
         };
-        let ends = &mut self.ends[queue];
-        let older = std::mem::replace(&mut ends.newest, number);
+        let older = std::mem::replace(&mut queue.newest, number);
         self.blocks[number as usize] = Block { newer: NIL, older, ..Block::zeroed() };
         match older {
-            NIL => ends.oldest = number,
+            NIL => queue.oldest = number,
             _ => self.blocks[older as usize].newer = number,
         }
-        number
     }
 
-    fn remove_block(&mut self, queue: usize, number: u32) {
+    fn remove_block(&mut self, queue: &mut Ends, number: u32) {
         let Block { newer, older, .. } = self.blocks[number as usize];
         self.blocks[newer as usize].older = older; // the newest block is never removed
         match older {
-            NIL => self.ends[queue].oldest = newer,
+            NIL => queue.oldest = newer,
             _ => self.blocks[older as usize].newer = newer,
         }
+        self.free(number);
+    }
+
+    fn free(&mut self, number: u32) {
         self.blocks[number as usize].newer = NIL;
         match self.free_first {
             NIL => self.free_first = number,
@@ -247,8 +337,8 @@ impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueue
 }
 
 /// Every block but the newest of a queue holds an entry.
-fn blocks_for(entries: u32, queues: usize) -> usize {
-    entries as usize + queues
+fn blocks_for(entries: u32, queues: u32) -> usize {
+    entries as usize + queues as usize
 }
 
 #[cfg(test)]
@@ -303,6 +393,26 @@ mod tests {
                 prop_assert!(list.iter().rev().skip(1).all(|entry| !queue.is_newest(entry.1)));
             }
         }
+
+        #[test]
+        fn empty_queues_give_their_blocks_back(operations in prop::collection::vec((0_usize..20, any::<prop::sample::Index>()), 0..300)) {
+            const ENTRIES: usize = 30;
+            let mut blocks: QueueBlocks = QueueBlocks::new(ENTRIES as u32, 10, PageSize::Base).unwrap();
+            let mut queues = [(); 10].map(|()| (Ends::NONE, Vec::new()));
+            for (number, (kind, index)) in (0..).zip(operations) {
+                let held: usize = queues.iter().map(|(_, list)| list.len()).sum();
+                let (ends, list) = &mut queues[kind % 10];
+                if kind < 10 && held < ENTRIES {
+                    list.push((number, blocks.push_newest(ends, number)));
+                } else if !list.is_empty() {
+                    blocks.remove(ends, list.remove(index.index(list.len())).1);
+                }
+                prop_assert_eq!(blocks.release_if_empty(ends), list.is_empty());
+                for (ends, list) in &queues {
+                    prop_assert!(blocks.iter(*ends).eq(list.iter().map(|entry| entry.0)));
+                }
+            }
+        }
     }
 
     /// First in, first out: the blocks come round in the order of memory, so that the
@@ -318,6 +428,6 @@ mod tests {
         let blocks: Vec<u32> = places.iter().map(|place| place / PLACES_PER_BLOCK).collect();
         let jumps = blocks.windows(2).filter(|pair| pair[1] != pair[0] && pair[1] != pair[0] + 1).count();
         assert!(jumps <= 1, "{jumps} jumps");
-        assert!(queue.extent <= 1000 / 13 + 3);
+        assert!(queue.blocks.extent <= 1000 / 13 + 3);
     }
 }
