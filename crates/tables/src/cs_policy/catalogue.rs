@@ -4,13 +4,17 @@
 //! records. [`CachePolicy`] is one admission and one eviction, chosen at run time: each call is a
 //! branch that is always taken the same way.
 
+use super::arc::Arc;
 use super::clock::Clock;
+use super::content_table::{ContentTable, LastUse, Uses};
 use super::fifo::Fifo;
 use super::filter::{Filter, FilterOptions};
+use super::lfu::{Lfu, WhileStored};
 use super::lru::Lru;
 use super::priority_fifo::PriorityFifo;
 use super::random::Random;
 use super::request_count::{RequestCount, RequestCountOptions};
+use super::request_counts::RequestCounts;
 use super::s3_fifo::S3Fifo;
 use super::sieve::Sieve;
 use super::tiny_lfu::{TinyLfu, TinyLfuOptions};
@@ -37,12 +41,35 @@ pub enum EvictionName {
     Sieve,
     /// NFD's `priority_fifo`: what nobody asked for, then what is stale, then the first that came.
     PriorityFifo,
+    /// The least frequently used of those stored.
+    Lfu,
+    /// The least frequently asked for, stored or not.
+    PerfectLfu,
+    /// Of what was used once and what was used again, as what comes back teaches.
+    Arc,
+    /// The least recently used of a newcomer's buckets.
+    ContentTableLru,
+    /// The least frequently used of a newcomer's buckets.
+    ContentTableLfu,
 }
 
 impl EvictionName {
     /// All of them.
     pub const ALL: &[EvictionName] =
         &[Self::Fifo, Self::Lru, Self::Random, Self::Clock, Self::S3Fifo, Self::Sieve, Self::PriorityFifo];
+    pub const ALL: &[EvictionName] = &[
+        Self::Fifo,
+        Self::Lru,
+        Self::Random,
+        Self::Clock,
+        Self::S3Fifo,
+        Self::Sieve,
+        Self::Lfu,
+        Self::PerfectLfu,
+        Self::Arc,
+        Self::ContentTableLru,
+        Self::ContentTableLfu,
+    ];
 
     /// Its name in configuration.
     pub fn as_str(self) -> &'static str {
@@ -54,6 +81,11 @@ impl EvictionName {
             Self::S3Fifo => "s3-fifo",
             Self::Sieve => "sieve",
             Self::PriorityFifo => "priority-fifo",
+            Self::Lfu => "lfu",
+            Self::PerfectLfu => "perfect-lfu",
+            Self::Arc => "arc",
+            Self::ContentTableLru => "content-table-lru",
+            Self::ContentTableLfu => "content-table-lfu",
         }
     }
 }
@@ -147,6 +179,11 @@ enum AnyEviction {
     S3Fifo(S3Fifo),
     Sieve(Sieve),
     PriorityFifo(PriorityFifo),
+    Lfu(Lfu<WhileStored>),
+    PerfectLfu(Lfu<RequestCounts>),
+    Arc(Arc),
+    ContentTableLru(ContentTable<LastUse>),
+    ContentTableLfu(ContentTable<Uses>),
 }
 
 enum AnyAdmission {
@@ -166,6 +203,11 @@ macro_rules! eviction {
             AnyEviction::S3Fifo($policy) => $call,
             AnyEviction::Sieve($policy) => $call,
             AnyEviction::PriorityFifo($policy) => $call,
+            AnyEviction::Lfu($policy) => $call,
+            AnyEviction::PerfectLfu($policy) => $call,
+            AnyEviction::Arc($policy) => $call,
+            AnyEviction::ContentTableLru($policy) => $call,
+            AnyEviction::ContentTableLfu($policy) => $call,
         }
     };
 }
@@ -202,6 +244,11 @@ impl CachePolicy {
             EvictionName::S3Fifo => AnyEviction::S3Fifo(S3Fifo::new(entries, pages)?),
             EvictionName::Sieve => AnyEviction::Sieve(Sieve::new(entries, pages)?),
             EvictionName::PriorityFifo => AnyEviction::PriorityFifo(PriorityFifo::new(entries, pages)?),
+            EvictionName::Lfu => AnyEviction::Lfu(Lfu::new(entries, pages)?),
+            EvictionName::PerfectLfu => AnyEviction::PerfectLfu(Lfu::new(entries, pages)?),
+            EvictionName::Arc => AnyEviction::Arc(Arc::new(entries, pages)?),
+            EvictionName::ContentTableLru => AnyEviction::ContentTableLru(ContentTable::new(entries, pages)?),
+            EvictionName::ContentTableLfu => AnyEviction::ContentTableLfu(ContentTable::new(entries, pages)?),
         };
         let admission = match name.admission {
             AdmissionName::All => AnyAdmission::All(AdmitAll),

@@ -27,6 +27,7 @@
 //! Limits: a policy is made for a number of entries and does not allocate after that, but to
 //! grow ([`Eviction::grow`]). Who may write: the one worker that owns the store.
 
+pub mod arc;
 pub mod catalogue;
 pub mod clock;
 pub mod content_table;
@@ -34,13 +35,16 @@ pub mod fifo;
 pub mod filter;
 pub mod frequency_sketch;
 pub mod ghost_queue;
+pub mod lfu;
 pub mod lru;
 pub mod priority_fifo;
 pub mod random;
 pub mod request_count;
+mod number_set;
+pub mod random;
+pub mod request_counts;
 pub mod s3_fifo;
 pub mod sieve;
-mod number_set;
 pub mod simulated_store;
 pub mod tiny_lfu;
 mod stale_heap;

@@ -63,20 +63,32 @@ impl NumberSet {
         self.words.mapped_bytes()
     }
 
+    /// Adds the number; says whether it was not in the set.
     #[inline]
-    pub(crate) fn insert(&mut self, number: u32) {
-        let mut number = number as usize;
-        for first in self.levels {
+    pub(crate) fn insert(&mut self, number: u32) -> bool {
+        let word = &mut self.words[number as usize / 64];
+        let (before, bit) = (*word, 1 << (number % 64));
+        *word |= bit;
+        if before == 0 {
+            self.insert_above(number as usize / 64);
+        }
+        before & bit == 0
+    }
+
+    /// A word of level 0 is not 0 any more.
+    fn insert_above(&mut self, mut number: usize) {
+        for &first in &self.levels[1..] {
             let word = &mut self.words[first + number / 64];
-            let was_empty = *word == 0;
+            let before = *word;
             *word |= 1 << (number % 64);
-            if !was_empty {
+            if before != 0 {
                 return;
             }
             number /= 64;
         }
     }
 
+    /// Takes the number out.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) {
         let mut number = number as usize;
@@ -98,7 +110,7 @@ impl NumberSet {
         }
         let mut from = from as usize;
         for level in 0..LEVELS {
-            let Some(word) = self.word(level, from / 64) else { return None };
+            let word = self.word(level, from / 64)?;
             let rest = word >> (from % 64) << (from % 64);
             if rest != 0 {
                 return Some(self.least_under(level, from / 64 * 64 + rest.trailing_zeros() as usize));
@@ -142,8 +154,7 @@ mod tests {
             for (comes, index) in steps {
                 let number = index.index(limit as usize) as u32;
                 if comes {
-                    set.insert(number);
-                    tree.insert(number);
+                    prop_assert_eq!(set.insert(number), tree.insert(number));
                 } else {
                     set.remove(number);
                     tree.remove(&number);

@@ -2,6 +2,9 @@
 
 mod adversarial_names;
 mod cs_admission;
+mod cs_arc;
+mod cs_content_table;
+mod cs_lfu;
 mod cs_policy;
 mod cs_second_chances;
 mod dead_nonce_list;

@@ -1,0 +1,216 @@
+//! ARC: what was used once and what was used again share the store, in a proportion that what
+//! comes back teaches.
+//!
+//! Source: Megiddo and Modha, FAST 2003, "ARC: a self-tuning, low overhead replacement cache",
+//! Fig. 4; Takemasa19 §5.4 compares its admission with it.
+//!
+//! ```text
+//! newcomer ───────────> once ── used ──> again <─┐ used
+//!    │                   │ goes            │ ────┘
+//!    │                   v                 v goes
+//!    ├─ among ───── ghosts of once   ghosts of again
+//!    └─ those: into again, and the target moves to the list that it was missed in
+//! ```
+//!
+//! | Megiddo | here |
+//! | --- | --- |
+//! | T1, T2 | the queues [`ONCE`] and [`AGAIN`], [`PolicyMark::list`](super::PolicyMark::list) |
+//! | B1, B2 | `ghosts`, the same two |
+//! | p | `target_once`, in entries; it has fractions, as there |
+//! | c | `full_at`: entries that were held when last the store was full |
+//! | REPLACE | [`Eviction::victim`] |
+//! | Case I | [`Eviction::hit`] |
+//! | Cases II and III | [`Eviction::arriving`], once for each newcomer |
+//! | Case IV | [`Eviction::insert`] |
+//!
+//! Deviations, none where every Data counts as one packet: c is not a constant, because octets may
+//! limit the store. A Data that is larger than others has several go for it, all by the same
+//! target. What the paper deletes from B1 or B2 before it replaces is forgotten after that.
+//! Names that are erased leave no ghost. If c becomes smaller, ghosts are forgotten
+//! [`FORGOTTEN_PER_NEWCOMER`] at a time.
+//!
+//! Cost: a hit writes 1 line of the queues, and nothing else if the entry is the newest of
+//! `again` already; a newcomer reads 1 line of the index of each list of ghosts, and what goes
+//! leaves a ghost (2 lines, and 2 for what is forgotten for it). Bytes per entry: 5 of the
+//! queues and two ghosts' 19 each. Full: made for a number of entries; the owner adds no more.
+
+use super::ghost_queue::GhostQueue;
+use super::{Eviction, Leaving, Marks, Newcomer};
+use crate::eviction_queue::EvictionQueues;
+use crate::pages::PageSize;
+use std::io;
+
+/// The list of what was not used since it came (T1).
+const ONCE: u8 = 0;
+/// The list of what was (T2).
+const AGAIN: u8 = 1;
+
+/// Of each list, when there are too many.
+const FORGOTTEN_PER_NEWCOMER: u32 = 2;
+
+/// The newcomer that was announced last.
+#[derive(Clone, Copy)]
+struct Arrival {
+    hash: u64,
+    /// The list whose ghost it was.
+    ghost_of: Option<u8>,
+}
+
+/// Two queues, two lists of what went from them, and a target.
+pub struct Arc {
+    queues: EvictionQueues<2>,
+    lens: [u32; 2],
+    ghosts: [GhostQueue; 2],
+    /// How many entries should be in [`ONCE`].
+    target_once: f64,
+    full_at: u32,
+    /// `full_at` is of the time when the last newcomer came.
+    is_full_at_known: bool,
+    arrival: Option<Arrival>,
+}
+
+impl Arc {
+    /// For slots below `entries`.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
+        Ok(Self {
+            queues: EvictionQueues::new(entries, pages)?,
+            lens: [0; 2],
+            ghosts: [GhostQueue::new(entries, pages)?, GhostQueue::new(entries, pages)?],
+            target_once: 0.0,
+            full_at: entries,
+            is_full_at_known: false,
+            arrival: None,
+        })
+    }
+
+    fn len(&self) -> u32 {
+        self.lens[0] + self.lens[1]
+    }
+
+    #[inline]
+    fn add(&mut self, list: u8, slot: u32) -> u32 {
+        self.lens[usize::from(list)] += 1;
+        self.queues.push_newest_of(list.into(), slot)
+    }
+
+    #[inline]
+    fn take(&mut self, list: u8, place: u32) {
+        self.lens[usize::from(list)] -= 1;
+        self.queues.remove_of(list.into(), place);
+    }
+
+    /// The list whose ghost the newcomer is, or was when it was announced.
+    #[inline]
+    fn ghost_of(&self, hash: u64) -> Option<u8> {
+        match self.arrival {
+            Some(arrival) if arrival.hash == hash => arrival.ghost_of,
+            _ => [ONCE, AGAIN].into_iter().find(|list| self.ghosts[usize::from(*list)].contains(hash)),
+        }
+    }
+
+    /// The list of the next victim; `is_ghost_of_again`: the newcomer is.
+    #[inline]
+    fn list_to_shorten(&self, is_ghost_of_again: bool) -> u8 {
+        let [once, again] = self.lens;
+        let (held, target) = (f64::from(once), self.target_once);
+        if again == 0 || once > 0 && (held > target || is_ghost_of_again && held >= target) { ONCE } else { AGAIN }
+    }
+
+    /// The target moves to the list that was shortened too early, the faster the more its ghosts
+    /// are outnumbered.
+    fn adapt(&mut self, ghost_of: u8) {
+        let [once, again] = [0, 1].map(|list: usize| f64::from(self.ghosts[list].len().max(1)));
+        let target = match ghost_of {
+            ONCE => self.target_once + (again / once).max(1.0),
+            _ => self.target_once - (once / again).max(1.0),
+        };
+        self.target_once = target.clamp(0.0, self.full_at.into());
+    }
+
+    /// Names of both lists together are no more than entries; all of them, twice that.
+    fn forget(&mut self) {
+        let full_at = self.full_at.max(self.len());
+        for _ in 0..FORGOTTEN_PER_NEWCOMER {
+            let [once, again] = [0, 1].map(|list: usize| self.lens[list] + self.ghosts[list].len());
+            if once >= full_at {
+                self.ghosts[usize::from(ONCE)].pop_oldest();
+            } else if u64::from(once) + u64::from(again) >= 2 * u64::from(full_at) {
+                self.ghosts[usize::from(AGAIN)].pop_oldest();
+            }
+        }
+    }
+}
+
+impl Eviction for Arc {
+    #[inline]
+    fn hit(&mut self, marks: &mut impl Marks, slot: u32) {
+        let mark = marks.mark_mut(slot);
+        if mark.list == AGAIN && self.queues.is_newest_of(AGAIN.into(), mark.place) {
+            return;
+        }
+        self.take(mark.list, mark.place);
+        (mark.list, mark.place) = (AGAIN, self.add(AGAIN, slot));
+    }
+
+    fn arriving(&mut self, newcomer: &Newcomer) {
+        let ghost_of = [ONCE, AGAIN].into_iter().find(|list| self.ghosts[usize::from(*list)].contains(newcomer.hash));
+        if let Some(list) = ghost_of {
+            self.adapt(list);
+            self.ghosts[usize::from(list)].remove(newcomer.hash);
+        }
+        self.arrival = Some(Arrival { hash: newcomer.hash, ghost_of });
+        self.is_full_at_known = false;
+    }
+
+    fn victim(&mut self, _: &mut impl Marks, newcomer: &Newcomer) -> Option<u32> {
+        if !self.is_full_at_known {
+            self.full_at = self.len();
+            self.is_full_at_known = true;
+        }
+        let is_ghost_of_again = self.ghost_of(newcomer.hash) == Some(AGAIN);
+        let place = self.queues.oldest_place_of(self.list_to_shorten(is_ghost_of_again).into())?;
+        Some(self.queues.get(place))
+    }
+
+    fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer) {
+        let list = match self.arrival.take() {
+            Some(Arrival { hash, ghost_of: Some(_) }) if hash == newcomer.hash => AGAIN,
+            _ => {
+                self.forget();
+                ONCE
+            }
+        };
+        let mark = marks.mark_mut(slot);
+        (mark.list, mark.place) = (list, self.add(list, slot));
+    }
+
+    fn remove(&mut self, marks: &mut impl Marks, slot: u32, why: Leaving) {
+        let mark = marks.mark(slot);
+        self.take(mark.list, mark.place);
+        if why == Leaving::Evicted {
+            self.ghosts[usize::from(mark.list)].push(marks.hash(slot));
+        }
+    }
+
+    fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
+        let list = usize::from(self.list_to_shorten(false));
+        slots.extend(self.queues.iter_of(list).take(count));
+        self.queues.prefetch_of(list, 2 * count);
+        self.ghosts[list].prefetch_oldest(count);
+    }
+
+    fn grow(&mut self, entries: u32) -> io::Result<()> {
+        for ghosts in &mut self.ghosts {
+            ghosts.grow(entries)?;
+            ghosts.set_capacity(entries);
+        }
+        self.queues.grow(entries)
+    }
+
+    fn bytes(&self) -> usize {
+        self.queues.bytes() + self.ghosts.iter().map(GhostQueue::bytes).sum::<usize>()
+    }
+}
