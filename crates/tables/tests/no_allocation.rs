@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "leaf: an allocator that counts, around the system's")]
 
 use namewire_tables::content_store::MAX_INDIRECT;
-use namewire_tables::cs_policy::catalogue::{AdmissionName, CachePolicy, CsPolicy as PolicyName, EvictionName};
+use namewire_tables::cs_policy::catalogue::CachePolicy;
 use namewire_tables::cs_policy::filter::{Filter, FilterOptions};
 use namewire_tables::cs_policy::tiny_lfu::{TinyLfu, TinyLfuOptions};
 use namewire_tables::cs_policy::{Admission, Leaving, Marks, Newcomer, PolicyMark};
@@ -137,8 +137,17 @@ fn store_and_evict(tables: &mut PitCs<Downstreams>, round: u32) {
         let name = name(round * 1000 + number, buffer);
         let hash = hash_name(tables.key(), name);
         let octets = (number as usize * 37 + round as usize) % 1500;
-        let arrival =
-            CsArrival { fresh_until_ns: u64::from(number), now_ns: u64::from(number / 2), ..Default::default() };
+        // Some are asked for often enough to come in whatever the policy.
+        let requests = number % 5;
+        for _ in 0..requests {
+            tables.cs_request(hash);
+        }
+        let arrival = CsArrival {
+            requests,
+            fresh_until_ns: u64::from(number),
+            now_ns: u64::from(number / 2),
+            ..Default::default()
+        };
         if let CsInsert::Stored(id) | CsInsert::Replaced(id) = tables.cs_insert(hash, name, &data[..octets], arrival) {
             for indirect in 0..=MAX_INDIRECT as u32 {
                 let other = &mut [0; 200];
@@ -230,12 +239,17 @@ impl Marks for Entries {
     fn prefetch(&self, _: u32) {}
 }
 
+fn spread(number: u64) -> u64 {
+    let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
 #[test]
 fn policies_allocate_nothing_after_the_start() {
     const SLOTS: u32 = 1_000;
     for &eviction in EvictionName::ALL {
         for &admission in AdmissionName::ALL {
-            let name = PolicyName { eviction, admission, ..PolicyName::default() };
+            let name = CsPolicy { eviction, admission, ..CsPolicy::default() };
             let mut policy = CachePolicy::new(name, SLOTS, 1, PageSize::Transparent).unwrap();
             let mut entries = Entries(vec![Default::default(); SLOTS as usize]);
             let mut upcoming = Vec::with_capacity(1_000);
@@ -243,8 +257,10 @@ fn policies_allocate_nothing_after_the_start() {
             let mut admitted = 0;
             without_allocation(|| {
                 for number in 0..20 * SLOTS {
-                    let newcomer = Newcomer { hash: random.u64(..5_000) << 40, requests: 2, ..Newcomer::default() };
-                    policy.request(newcomer.hash);
+                    let newcomer = Newcomer { hash: spread(random.u64(..5_000)), requests: 2, ..Newcomer::default() };
+                    for _ in 0..number % 5 {
+                        policy.request(newcomer.hash);
+                    }
                     let slot = if number < SLOTS {
                         number
                     } else {

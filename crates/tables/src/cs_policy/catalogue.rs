@@ -55,8 +55,6 @@ pub enum EvictionName {
 
 impl EvictionName {
     /// All of them.
-    pub const ALL: &[EvictionName] =
-        &[Self::Fifo, Self::Lru, Self::Random, Self::Clock, Self::S3Fifo, Self::Sieve, Self::PriorityFifo];
     pub const ALL: &[EvictionName] = &[
         Self::Fifo,
         Self::Lru,
@@ -64,6 +62,7 @@ impl EvictionName {
         Self::Clock,
         Self::S3Fifo,
         Self::Sieve,
+        Self::PriorityFifo,
         Self::Lfu,
         Self::PerfectLfu,
         Self::Arc,

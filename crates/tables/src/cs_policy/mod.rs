@@ -37,17 +37,16 @@ pub mod frequency_sketch;
 pub mod ghost_queue;
 pub mod lfu;
 pub mod lru;
+mod number_set;
 pub mod priority_fifo;
 pub mod random;
 pub mod request_count;
-mod number_set;
-pub mod random;
 pub mod request_counts;
 pub mod s3_fifo;
 pub mod sieve;
 pub mod simulated_store;
-pub mod tiny_lfu;
 mod stale_heap;
+pub mod tiny_lfu;
 
 use std::io;
 
