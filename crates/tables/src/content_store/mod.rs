@@ -122,7 +122,7 @@ impl ContentStore {
             evicted_in_batch: 0,
             now_ns: 0,
             pages,
-            victims: Vec::with_capacity(MAX_NOTED_VICTIMS),
+            victims: Vec::with_capacity(2 * MAX_NOTED_VICTIMS),
         })
     }
 

@@ -35,6 +35,7 @@ impl ContentStore {
     pub(crate) fn prefetch_victim_groups(&self, groups: &NameGroups, which: Range<usize>) {
         for slot in self.victims(which) {
             groups.prefetch_header(slot.group);
+            self.policy.prefetch_victim(slot.hash);
             self.data.prefetch(slot.data_at, 1);
             self.data.prefetch_following(slot.data_at, slot.data_octets as usize);
         }

@@ -146,6 +146,16 @@ impl Arc {
 
 impl Eviction for Arc {
     #[inline]
+    fn prefetch_request(&self, hash: u64) {
+        self.ghosts.iter().for_each(|ghosts| ghosts.prefetch(hash));
+    }
+
+    #[inline]
+    fn prefetch_victim(&self, hash: u64) {
+        self.ghosts.iter().for_each(|ghosts| ghosts.prefetch(hash));
+    }
+
+    #[inline]
     fn hit(&mut self, marks: &mut impl Marks, slot: u32) {
         let mark = marks.mark_mut(slot);
         if mark.list == AGAIN && self.queues.is_newest_of(AGAIN.into(), mark.place) {
@@ -205,7 +215,6 @@ impl Eviction for Arc {
     fn grow(&mut self, entries: u32) -> io::Result<()> {
         for ghosts in &mut self.ghosts {
             ghosts.grow(entries)?;
-            ghosts.set_capacity(entries);
         }
         self.queues.grow(entries)
     }

@@ -277,6 +277,13 @@ impl CachePolicy {
         admission!(&self.admission, policy => policy.prefetch_request(hash));
     }
 
+    /// See [`Eviction::prefetch_victim`], [`Admission::prefetch_victim`].
+    #[inline]
+    pub fn prefetch_victim(&self, hash: u64) {
+        eviction!(&self.eviction, policy => policy.prefetch_victim(hash));
+        admission!(&self.admission, policy => policy.prefetch_victim(hash));
+    }
+
     /// See [`Eviction::hit`].
     #[inline]
     pub fn hit(&mut self, marks: &mut impl Marks, slot: u32) {

@@ -14,9 +14,9 @@
 //!
 //! Cost: a hit writes the entry's own line if it is the first since the hand was there, and
 //! else nothing; an insertion 1 line that is in cache; a victim the line of its own mark, which
-//! goes anyway, and of each entry that is given a second chance: one per hit at most, and
-//! fetched ahead by the batch. Bytes: 5 per entry, more only where entries are erased. Who may
-//! write: the owner.
+//! goes anyway, and of each entry that is given a second chance: one per hit at most (0.1 to 1.3
+//! per victim under Zipf requests), and fetched ahead by the batch. Bytes: 5 per entry, more only
+//! where entries are erased. Who may write: the owner.
 
 use super::{Eviction, Leaving, Marks, Newcomer};
 use crate::eviction_queue::EvictionQueue;
@@ -28,6 +28,10 @@ use std::io;
 /// for everything that is stored and then for something else would stop the router for as long
 /// as a walk through the whole store takes. So of a store that was used throughout 1 entry in 65
 /// goes in vain, and no packet pays for more than the victims of a batch cost together anyway.
+///
+/// N.B. A throw-away simulation (2 · 10⁶ Zipf requests, exponents 0.8, 0.9 and 1.1, stores of 1 to
+/// 50 % of the names) saw at most 34 second chances for one victim of CLOCK, 7 of SIEVE and 474 of
+/// S3-FIFO; the limit took nothing from the hit ratios of the first two and 0.0001 of the third.
 pub const MAX_SECOND_CHANCES: usize = 64;
 
 /// The order of insertion, and of second chances.
@@ -80,8 +84,8 @@ impl Eviction for Clock {
     }
 
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
-        slots.extend(self.queue.iter().take(count));
-        self.queue.prefetch(2 * count);
+        slots.extend(self.queue.iter().take(count + count / 2));
+        self.queue.prefetch(3 * count);
     }
 
     fn grow(&mut self, entries: u32) -> io::Result<()> {

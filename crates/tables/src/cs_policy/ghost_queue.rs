@@ -37,13 +37,11 @@ pub struct GhostQueue {
     pages: PageSize,
     /// Names that there is room for.
     entries: u32,
-    /// Names that are held at most.
-    capacity: u32,
     len: u32,
 }
 
 impl GhostQueue {
-    /// Room for so many names, and a capacity of as many.
+    /// Room for so many names.
     ///
     /// # Errors
     /// If the kernel does not map the memory.
@@ -51,19 +49,14 @@ impl GhostQueue {
         // Most of the blocks are never touched: see the module of the queue.
         let queue = EvictionQueue::new(entries, pages.for_sparse())?;
         let index = TagIndex::new(entries as usize, pages)?;
-        Ok(Self { queue, index, pages, entries, capacity: entries, len: 0 })
+        Ok(Self { queue, index, pages, entries, len: 0 })
     }
 
-    /// Remembers a name that went, as the newest, and forgets the oldest if there are too many:
-    /// two at most, so that no packet pays for a capacity that became much smaller.
+    /// Remembers a name that went, as the newest; if there is no room, the oldest is forgotten.
+    /// Without any room nothing is remembered.
     pub fn push(&mut self, hash: u64) {
         self.remove(hash);
-        for _ in 0..2 {
-            if self.len >= self.capacity {
-                self.pop_oldest();
-            }
-        }
-        if self.capacity == 0 {
+        if self.len >= self.entries && self.pop_oldest().is_none() {
             return;
         }
         self.index.insert(hash, self.queue.push_newest(hash));
@@ -103,14 +96,7 @@ impl GhostQueue {
         self.len == 0
     }
 
-    /// How many names are remembered from now on, at most as many as there is room for. If it
-    /// is fewer than there are, each [`GhostQueue::push`] forgets one more than it adds.
-    #[inline]
-    pub fn set_capacity(&mut self, entries: u32) {
-        self.capacity = entries.min(self.entries);
-    }
-
-    /// Room for `entries` names, if there is less; the capacity is still what it was.
+    /// Room for `entries` names, if there is less.
     ///
     /// # Errors
     /// If the kernel does not map the memory; everything is still remembered.
@@ -131,12 +117,10 @@ impl GhostQueue {
         self.index.prefetch(hash);
     }
 
-    /// Begins to fetch what the next `count` calls of [`GhostQueue::push`] will forget, if it is full.
+    /// Begins to fetch what the next `count` calls of [`GhostQueue::pop_oldest`] will write.
     pub fn prefetch_oldest(&self, count: usize) {
-        if self.len >= self.capacity {
-            self.queue.iter().take(count).for_each(|hash| self.index.prefetch(hash));
-            self.queue.prefetch(2 * count);
-        }
+        self.queue.iter().take(count).for_each(|hash| self.index.prefetch(hash));
+        self.queue.prefetch(2 * count);
     }
 
     /// Octets of memory that were mapped for it.
@@ -168,28 +152,21 @@ mod tests {
         #[test]
         fn the_queue_equals_a_list(operations in prop::collection::vec((0_u8..16, 0_u64..40), 0..600)) {
             let mut ghosts = GhostQueue::new(20, PageSize::Base).unwrap();
-            let (mut list, mut room, mut capacity) = (Vec::new(), 20, 20);
+            let (mut list, mut room) = (Vec::new(), 20);
             for (kind, number) in operations {
                 let hash = (number % 5) << 48 | (number / 5) << 46;
                 match kind {
                     0..8 => {
                         ghosts.push(hash);
                         list.retain(|&other| other != hash);
-                        let excess = (list.len() + 1).saturating_sub(capacity).min(2).min(list.len());
-                        list.drain(..excess);
-                        if capacity > 0 {
-                            list.push(hash);
-                        }
+                        list.push(hash);
+                        list.drain(..list.len().saturating_sub(room));
                     }
                     8..13 => {
                         prop_assert_eq!(ghosts.remove(hash), list.contains(&hash));
                         list.retain(|&other| other != hash);
                     }
                     13 => prop_assert_eq!(ghosts.pop_oldest(), (!list.is_empty()).then(|| list.remove(0))),
-                    14 => {
-                        ghosts.set_capacity(number as u32);
-                        capacity = room.min(number as usize);
-                    }
                     _ => {
                         ghosts.grow(number as u32).unwrap();
                         room = room.max(number as usize);

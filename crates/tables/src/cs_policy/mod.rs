@@ -35,6 +35,7 @@ pub mod fifo;
 pub mod filter;
 pub mod frequency_sketch;
 pub mod ghost_queue;
+pub mod ghost_table;
 pub mod lfu;
 pub mod lru;
 mod number_set;
@@ -113,9 +114,17 @@ pub trait Eviction {
         let _ = hash;
     }
 
-    /// Begins to fetch what [`Eviction::request`] will write.
+    /// Begins to fetch what [`Eviction::request`] will write, and [`Eviction::insert`] if the
+    /// name is not stored.
     #[inline]
     fn prefetch_request(&self, hash: u64) {
+        let _ = hash;
+    }
+
+    /// Begins to fetch what [`Eviction::remove`] will write beside the marks, if the entry of
+    /// this name goes.
+    #[inline]
+    fn prefetch_victim(&self, hash: u64) {
         let _ = hash;
     }
 
@@ -155,7 +164,9 @@ pub trait Eviction {
     fn remove(&mut self, marks: &mut impl Marks, slot: u32, why: Leaving);
 
     /// Entries that will probably go next, the first first, at most `count`: for a batch that
-    /// fetches them ahead. Nothing is promised, slots may be stale.
+    /// fetches them ahead. After them perhaps, at most as many again, others that are looked at
+    /// on the way and stay, of which only the marks are needed. Nothing is promised, slots may
+    /// be stale.
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
         let _ = (count, slots);
     }
@@ -181,6 +192,12 @@ pub trait Admission {
     /// Begins to fetch what [`Admission::request`] will write and [`Admission::admits`] read.
     #[inline]
     fn prefetch_request(&self, hash: u64) {
+        let _ = hash;
+    }
+
+    /// Begins to fetch what [`Admission::admits`] will read of a victim of this name.
+    #[inline]
+    fn prefetch_victim(&self, hash: u64) {
         let _ = hash;
     }
 

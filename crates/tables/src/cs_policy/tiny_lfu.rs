@@ -69,6 +69,11 @@ impl Admission for TinyLfu {
     }
 
     #[inline]
+    fn prefetch_victim(&self, hash: u64) {
+        self.sketch.prefetch(hash);
+    }
+
+    #[inline]
     fn admits(&mut self, newcomer: &Newcomer, victim_hash: impl FnOnce() -> Option<u64>) -> bool {
         match self.sketch.frequency(newcomer.hash) {
             0 => false, // nobody asked for it

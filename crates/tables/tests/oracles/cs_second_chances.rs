@@ -1,8 +1,10 @@
 //! Random, CLOCK, SIEVE and S3-FIFO equal what their papers say, written down naively.
 
 use crate::cs_policy::{Operation, equals_the_model, operations};
+use namewire_tables::PageSize;
 use namewire_tables::cs_policy::catalogue::{CsPolicy, EvictionName};
 use namewire_tables::cs_policy::clock::MAX_SECOND_CHANCES;
+use namewire_tables::cs_policy::ghost_table::GhostTable;
 use namewire_tables::cs_policy::simulated_store::{Outcome, Request, SimulatedStore};
 use namewire_tables::cs_policy::{Marks, Newcomer};
 
@@ -194,12 +196,11 @@ fn sieve_equals_a_queue_with_a_hand() {
     }
 }
 
-/// Algorithm 1, over names with their frequencies, the oldest first.
-#[derive(Default)]
+/// Algorithm 1, over names with their frequencies, the oldest first; its ghosts are tested by themselves.
 struct S3Fifo {
     small: Vec<(u64, u8)>,
     main: Vec<(u64, u8)>,
-    ghosts: Vec<u64>,
+    ghosts: GhostTable,
 }
 
 impl S3Fifo {
@@ -224,9 +225,7 @@ impl Model for S3Fifo {
             if self.small.len() as f64 >= 0.1 * self.len() as f64 {
                 let (hash, frequency) = self.small.remove(0);
                 if frequency <= 1 || is_last {
-                    let main_share = self.len() + 1 - (self.len() + 1) / 10;
                     self.ghosts.push(hash);
-                    self.ghosts.drain(..self.ghosts.len().saturating_sub(main_share));
                     return;
                 }
                 self.main.push((hash, 0));
@@ -241,9 +240,9 @@ impl Model for S3Fifo {
     }
 
     fn insert(&mut self, hash: u64) {
-        let queue = if self.ghosts.contains(&hash) { &mut self.main } else { &mut self.small };
+        let main_share = self.len() - self.len() / 10;
+        let queue = if self.ghosts.remove(hash, main_share as u32) { &mut self.main } else { &mut self.small };
         queue.push((hash, 0));
-        self.ghosts.retain(|&other| other != hash);
     }
 
     fn erase(&mut self, hash: u64) {
@@ -255,7 +254,9 @@ impl Model for S3Fifo {
 #[test]
 fn s3_fifo_equals_algorithm_1() {
     for (capacity, operations) in runs() {
-        let model = outcomes(S3Fifo::default(), capacity);
+        let main_share = (capacity - capacity / 10) as u32;
+        let ghosts = GhostTable::new(main_share, PageSize::Base).unwrap();
+        let model = outcomes(S3Fifo { small: Vec::new(), main: Vec::new(), ghosts }, capacity);
         equals_the_model(policy(EvictionName::S3Fifo), capacity as u32, &operations, model);
     }
 }
