@@ -13,9 +13,9 @@
 //! | Occupied | the `slot` is not 0; numbers are kept with 1 added |
 //!
 //! ```text
-//! bucket, 64 bytes, one line:      buckets of a newcomer, d = 4, one of each part:
-//!  0      4           8       64     part 0 0 0 0 1 1 1 1 2 2 2 2 3 …
-//!  | slot | statistic | … × 8 |      row  0 1 2 3 0 1 2 3 0 1 2 3 0 …  (bucket = row × d + part)
+//! bucket, 64 bytes, one line:      in memory, d = 4; a newcomer has a row in each part:
+//!  0           32              64    row  0 0 0 0 1 1 1 1 2 2 2 2 3 …
+//!  | slots × 8 | statistics × 8 |    part 0 1 2 3 0 1 2 3 0 1 2 3 0 …  (bucket = row × d + part)
 //! ```
 //!
 //! Deviations:
@@ -45,8 +45,10 @@ use std::io;
 pub const CHOICES: usize = 4;
 /// Entries of a bucket.
 pub const ENTRIES: usize = 8;
+/// Entries among which one is found that goes.
+const CANDIDATES: u32 = (CHOICES * ENTRIES) as u32;
 /// Entries for each row of [`CHOICES`] buckets: 3/4 of the places.
-const ENTRIES_PER_ROW: u32 = (CHOICES * ENTRIES * 3 / 4) as u32;
+const ENTRIES_PER_ROW: u32 = CANDIDATES * 3 / 4;
 
 /// Uses after which an entry of [`LastUse`] is as old as can be.
 const OLDEST_AGE: u32 = 1 << 31;
@@ -54,18 +56,16 @@ const OLDEST_AGE: u32 = 1 << 31;
 const USES_PER_BUCKET: u32 = 32;
 
 #[derive(Clone, Copy, Zeroable)]
-#[repr(C)]
-struct Entry {
+#[repr(C, align(64))]
+struct Bucket {
     /// The number of the store's entry and 1; 0 = not occupied.
-    slot: u32,
-    statistic: u32,
+    slots: [u32; ENTRIES],
+    statistics: [u32; ENTRIES],
 }
 
-#[derive(Clone, Copy, Zeroable)]
-#[repr(C, align(64))]
-struct Bucket([Entry; ENTRIES]);
-
 const _: () = assert!(size_of::<Bucket>() == 64);
+// A bit for each candidate.
+const _: () = assert!(CANDIDATES == u32::BITS);
 
 /// Statistical information: how much an entry matters.
 pub trait Statistic: Default {
@@ -191,22 +191,33 @@ impl<S: Statistic> ContentTable<S> {
         })
     }
 
-    /// The entry of the least rank in these buckets, ties broken by the hash.
+    /// The entry of the least rank in these buckets; of equal ones the first, beginning with the
+    /// one that the hash says.
     #[inline]
     fn least(&self, buckets: &[u32], hash: u64) -> Option<u32> {
-        const CANDIDATES: u64 = (CHOICES * ENTRIES) as u64;
-        let mut least = u64::MAX;
-        let mut order = hash % CANDIDATES;
+        // Entry by entry of all buckets, so that the compiler takes several at a time.
+        let mut least = [u32::MAX; ENTRIES];
         for &bucket in buckets {
-            for entry in &self.buckets[bucket as usize].0 {
-                let rank = u64::from(self.statistic.rank(entry.statistic)) * CANDIDATES + order;
-                least = least.min(if entry.slot == 0 { u64::MAX } else { rank });
-                order = (order + 1) % CANDIDATES;
+            let Bucket { slots, statistics } = &self.buckets[bucket as usize];
+            for entry in 0..ENTRIES {
+                let rank = self.statistic.rank(statistics[entry]);
+                least[entry] = least[entry].min(if slots[entry] == 0 { u32::MAX } else { rank });
             }
         }
-        let candidate = (least.wrapping_sub(hash) % CANDIDATES) as usize;
-        let bucket = (least != u64::MAX).then(|| &self.buckets[buckets[candidate / ENTRIES] as usize])?;
-        Some(bucket.0[candidate % ENTRIES].slot - 1)
+        let least = least.into_iter().min()?;
+        let mut places = [0; ENTRIES];
+        for (place, &bucket) in (0..).step_by(ENTRIES).zip(buckets) {
+            let Bucket { slots, statistics } = &self.buckets[bucket as usize];
+            for entry in 0..ENTRIES {
+                let is_least = slots[entry] != 0 && self.statistic.rank(statistics[entry]) == least;
+                places[entry] |= u32::from(is_least) << place;
+            }
+        }
+        let candidates = (0..ENTRIES).fold(0, |all, entry| all | places[entry] << entry);
+        let first = hash as u32 % CANDIDATES;
+        let candidate = (first + candidates.rotate_right(first).trailing_zeros()) % CANDIDATES;
+        let bucket = (candidates != 0).then(|| &self.buckets[buckets[candidate as usize / ENTRIES] as usize])?;
+        Some(bucket.slots[candidate as usize % ENTRIES] - 1)
     }
 
     /// The bucket where a newcomer goes: the least occupied of its own, of equal ones the
@@ -214,19 +225,19 @@ impl<S: Statistic> ContentTable<S> {
     #[inline]
     fn bucket_for(&self, hash: u64) -> u32 {
         let choices = self.choices(hash);
-        let occupied = |bucket: u32| self.buckets[bucket as usize].0.iter().filter(|entry| entry.slot != 0).count();
+        let occupied = |bucket: u32| self.buckets[bucket as usize].slots.map(|slot| u32::from(slot != 0)).iter().sum();
         let (fewest, bucket) = choices
             .map(|bucket| (occupied(bucket), bucket))
             .into_iter()
-            .fold((ENTRIES, choices[0]), |best, next| if next.0 < best.0 { next } else { best });
-        if fewest < ENTRIES { bucket } else { self.next_with_room(bucket) }
+            .fold((ENTRIES as u32, choices[0]), |best, next| if next.0 < best.0 { next } else { best });
+        if fewest < ENTRIES as u32 { bucket } else { self.next_with_room(bucket) }
     }
 
     /// There is one: the rows in use have more places than there are entries.
     #[cold]
     fn next_with_room(&self, bucket: u32) -> u32 {
         let in_use = self.rows * CHOICES as u32;
-        let has_room = |bucket: &u32| self.buckets[*bucket as usize].0.iter().any(|entry| entry.slot == 0);
+        let has_room = |bucket: &u32| self.buckets[*bucket as usize].slots.contains(&0);
         (bucket..in_use).chain(0..bucket).find(has_room).expect("a place for every entry")
     }
 
@@ -237,8 +248,8 @@ impl<S: Statistic> ContentTable<S> {
             return;
         }
         self.due = if self.due + 1 < self.rows * CHOICES as u32 { self.due + 1 } else { 0 };
-        for entry in &mut self.buckets[self.due as usize].0 {
-            entry.statistic = self.statistic.in_range(entry.statistic);
+        for statistic in &mut self.buckets[self.due as usize].statistics {
+            *statistic = self.statistic.in_range(*statistic);
         }
     }
 }
@@ -247,8 +258,8 @@ impl<S: Statistic> Eviction for ContentTable<S> {
     #[inline]
     fn hit(&mut self, marks: &mut impl Marks, slot: u32) {
         let (bucket, entry) = bucket_and_entry(marks.mark(slot).place);
-        let entry = &mut self.buckets[bucket as usize].0[entry];
-        entry.statistic = self.statistic.of_used(entry.statistic);
+        let statistic = &mut self.buckets[bucket as usize].statistics[entry];
+        *statistic = self.statistic.of_used(*statistic);
         self.go_over_a_bucket_if_due();
     }
 
@@ -267,9 +278,10 @@ impl<S: Statistic> Eviction for ContentTable<S> {
         self.len += 1;
         self.rows = self.rows.max(self.len.div_ceil(ENTRIES_PER_ROW));
         let number = self.bucket_for(newcomer.hash);
-        let bucket = &mut self.buckets[number as usize].0;
-        let entry = bucket.iter().position(|entry| entry.slot == 0).expect("a bucket with room");
-        bucket[entry] = Entry { slot: slot + 1, statistic: self.statistic.of_newcomer(newcomer) };
+        let bucket = &mut self.buckets[number as usize];
+        let entry = bucket.slots.iter().position(|&slot| slot == 0).expect("a bucket with room");
+        bucket.slots[entry] = slot + 1;
+        bucket.statistics[entry] = self.statistic.of_newcomer(newcomer);
         self.occupied.insert(number);
         marks.mark_mut(slot).place = number * ENTRIES as u32 + entry as u32;
         self.go_over_a_bucket_if_due();
@@ -278,9 +290,9 @@ impl<S: Statistic> Eviction for ContentTable<S> {
     #[inline]
     fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: Leaving) {
         let (number, entry) = bucket_and_entry(marks.mark(slot).place);
-        let bucket = &mut self.buckets[number as usize].0;
-        bucket[entry].slot = 0;
-        if bucket.iter().all(|entry| entry.slot == 0) {
+        let bucket = &mut self.buckets[number as usize];
+        bucket.slots[entry] = 0;
+        if bucket.slots == [0; ENTRIES] {
             self.occupied.remove(number);
         }
         self.len -= 1;
@@ -372,7 +384,7 @@ mod tests {
         let (mut table, mut names) = full(LastUse::default(), 24);
         let statistic = |table: &ContentTable<LastUse>, names: &Names, slot: u32| {
             let (bucket, entry) = bucket_and_entry(names.mark(slot).place);
-            table.buckets[bucket as usize].0[entry].statistic
+            table.buckets[bucket as usize].statistics[entry]
         };
         let first = table.statistic.rank(statistic(&table, &names, 7));
         for step in 1..=5 {

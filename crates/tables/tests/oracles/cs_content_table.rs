@@ -48,12 +48,14 @@ impl Table {
         &mut self.rows[row][part][entry]
     }
 
-    /// The least of the candidates, the first of equal ones if one begins at the number that the name says.
+    /// The least of the candidates; of equal ones the first, beginning with the one that the name says.
     fn least(&self, newcomer: u64) -> Option<Place> {
         let in_order = |buckets: &[(usize, usize)]| {
             let places = buckets.iter().flat_map(|&(row, part)| (0..ENTRIES).map(move |entry| (row, part, entry)));
             let candidates = (CHOICES * ENTRIES) as u64;
-            let numbered = places.zip(0_u64..).map(|(place, number)| ((number + newcomer) % candidates, place));
+            let numbered = places
+                .zip(0_u64..)
+                .map(|(place, number)| ((number + candidates - newcomer % candidates) % candidates, place));
             let held = numbered.filter_map(|(order, place)| Some((self.at(place)?.statistic, order, place)));
             held.min_by_key(|&(statistic, order, _)| (statistic, order)).map(|(.., place)| place)
         };
