@@ -14,7 +14,7 @@ use super::lru::Lru;
 use super::priority_fifo::PriorityFifo;
 use super::random::Random;
 use super::request_count::{RequestCount, RequestCountOptions};
-use super::request_counts::RequestCounts;
+use super::request_history::RequestHistory;
 use super::s3_fifo::S3Fifo;
 use super::sieve::Sieve;
 use super::tiny_lfu::{TinyLfu, TinyLfuOptions};
@@ -179,7 +179,7 @@ enum AnyEviction {
     Sieve(Sieve),
     PriorityFifo(PriorityFifo),
     Lfu(Lfu<WhileStored>),
-    PerfectLfu(Lfu<RequestCounts>),
+    PerfectLfu(Lfu<RequestHistory>),
     Arc(Arc),
     ContentTableLru(ContentTable<LastUse>),
     ContentTableLfu(ContentTable<Uses>),

@@ -11,7 +11,7 @@
 //! | name | counted are | a newcomer begins with |
 //! | --- | --- | --- |
 //! | `lfu`, [`WhileStored`] | uses since the entry came | the Interests that it answers, mostly 1 |
-//! | `perfect-lfu`, [`RequestCounts`] | requests of every name, stored or not | all so far for its name, estimated |
+//! | `perfect-lfu`, [`RequestHistory`] | requests of every name, stored or not | all so far for its name, estimated |
 //!
 //! The paper does not say which its LFU is. It must be the second: on its web workload (10^7
 //! names, a store of 10^5, α = 0.8) the first comes to 0.342, below the paper's TinyLFU and ARC,
@@ -34,7 +34,7 @@
 //! adds no more. Who may write: the owner.
 
 use super::number_set::NumberSet;
-use super::request_counts::RequestCounts;
+use super::request_history::RequestHistory;
 use super::{Eviction, Leaving, Marks, Newcomer};
 use crate::eviction_queue::{Ends, QueueBlocks};
 use crate::pages::{PageArray, PageSize};
@@ -94,9 +94,9 @@ impl FirstCount for WhileStored {
     }
 }
 
-impl FirstCount for RequestCounts {
+impl FirstCount for RequestHistory {
     fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
-        RequestCounts::new(entries, pages)
+        RequestHistory::new(entries, pages)
     }
 
     #[inline]
@@ -106,7 +106,7 @@ impl FirstCount for RequestCounts {
 
     #[inline]
     fn prefetch(&self, hash: u64) {
-        RequestCounts::prefetch(self, hash);
+        RequestHistory::prefetch(self, hash);
     }
 
     /// No less than what the newcomer answers, if requests are not said.
@@ -116,11 +116,11 @@ impl FirstCount for RequestCounts {
     }
 
     fn grow(&mut self, entries: u32) -> io::Result<()> {
-        RequestCounts::grow(self, entries)
+        RequestHistory::grow(self, entries)
     }
 
     fn bytes(&self) -> usize {
-        RequestCounts::bytes(self)
+        RequestHistory::bytes(self)
     }
 }
 

@@ -42,7 +42,7 @@ mod number_set;
 pub mod priority_fifo;
 pub mod random;
 pub mod request_count;
-pub mod request_counts;
+pub mod request_history;
 pub mod s3_fifo;
 pub mod sieve;
 pub mod simulated_store;

@@ -1,4 +1,4 @@
-//! Request counts: about how often was this name asked for, ever?
+//! Request history: about how often was this name asked for, ever?
 //!
 //! Source: a count-min sketch with conservative update (Estan and Varghese 2002), in which all
 //! counters of a name are in one line (the blocks of Putze et al. 2007). An estimate is never too
@@ -32,12 +32,12 @@ struct Line([u16; COUNTERS_OF_LINE]);
 const _: () = assert!(size_of::<Line>() == 64);
 
 /// The counters; see the module.
-pub struct RequestCounts {
+pub struct RequestHistory {
     lines: PageArray<Line>,
     pages: PageSize,
 }
 
-impl RequestCounts {
+impl RequestHistory {
     /// For a store of so many entries.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl RequestCounts {
         counters_of(hash).map(|counter| counters[counter]).into_iter().min().unwrap_or(0)
     }
 
-    /// Begins to fetch what [`RequestCounts::count`] writes.
+    /// Begins to fetch what [`RequestHistory::count`] writes.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         prefetch(&self.lines[self.line(hash)]);
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn estimates_are_close() {
         for (names, wrong_at_most) in [(20, 0), (10_000, 100)] {
-            let mut counts = RequestCounts::new(600, PageSize::Base).unwrap();
+            let mut counts = RequestHistory::new(600, PageSize::Base).unwrap();
             let times = |name: u32| 1_000 / (name + 1);
             let mut requests: Vec<u32> =
                 (0..names).flat_map(|name| (0..times(name).max(1)).map(move |_| name)).collect();
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_counter_ends() {
-        let mut counts = RequestCounts::new(1, PageSize::Base).unwrap();
+        let mut counts = RequestHistory::new(1, PageSize::Base).unwrap();
         (0..70_000).for_each(|_| counts.count(7));
         assert_eq!(counts.estimate(7), u16::MAX);
         counts.grow(1).unwrap();
