@@ -14,7 +14,7 @@ use namewire_router::{
     FibDesign, InterfacePattern, RouterHandle,
     configuration::{
         Loaded, Settings, Source,
-        settings::{FaceEntry, FacesSection, Pages, Policy, RouteEntry, StrategyEntry},
+        settings::{FaceEntry, FacesSection, Pages, PitRoleChoice, Policy, RouteEntry, StrategyEntry},
         text::{Origin, Prefix, StrategyName, Uri},
         units::{Octets, Span},
     },
@@ -124,6 +124,9 @@ pub(crate) struct Args {
     /// Longest time an Interest stays pending, whatever its lifetime says [default: 864000000, ten days]
     #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_lifetime: Option<u64>,
+    /// How pending Interests are kept: by name, or, in the middle of a network, by fingerprint where that is enough: see docs/core-routers.md [default: edge]
+    #[arg(long, value_name = "ROLE", value_enum)]
+    pub(crate) pit_role: Option<PitRoleOption>,
     /// Design that holds the FIB, for example npt: see docs/fib-designs.md [default: one-bucket]
     #[arg(long, value_name = "DESIGN")]
     pub(crate) fib_design: Option<FibDesign>,
@@ -146,6 +149,13 @@ pub(crate) struct Args {
 pub(crate) enum PolicyOption {
     Lru,
     Fifo,
+}
+
+/// `--pit-role`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum PitRoleOption {
+    Edge,
+    Core,
 }
 
 /// `--pages`.
@@ -179,7 +189,12 @@ impl Args {
     }
 
     fn override_settings(&self, settings: &mut Settings) {
-        let Settings { router, tables, fib, cs, faces, state, .. } = settings;
+        let Settings { router, tables, pit, fib, cs, faces, state, .. } = settings;
+        pit.role = match self.pit_role {
+            Some(PitRoleOption::Edge) => PitRoleChoice::Edge,
+            Some(PitRoleOption::Core) => PitRoleChoice::Core,
+            None => pit.role,
+        };
         fib.design.0 = self.fib_design.unwrap_or(fib.design.0);
         listen(self.no_udp, &self.listen_udp, &mut faces.udp.enabled, &mut faces.udp.listen);
         listen(self.no_tcp, &self.listen_tcp, &mut faces.tcp.enabled, &mut faces.tcp.listen);

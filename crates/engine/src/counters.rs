@@ -68,6 +68,17 @@ impl Counters {
         self.limits[limit as usize]
     }
 
+    /// What is counted in the core role alone, by name.
+    pub fn core_counts(&self) -> [(&'static str, u64); 5] {
+        [
+            ("by-fingerprint", self.by_fingerprint),
+            ("fingerprints-collided", self.fingerprints_collided),
+            ("fingerprints-satisfied", self.fingerprints_satisfied),
+            ("collided-marks-in", self.collided_marks_in),
+            ("collided-marks-out", self.collided_marks_out),
+        ]
+    }
+
     /// Packets dropped for `reason`.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]

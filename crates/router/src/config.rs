@@ -4,7 +4,7 @@ use crate::{
     link_config::{EthernetConfig, UdpMulticastConfig, WebSocketConfig},
     trust_anchors::AnchorFileError,
 };
-use namewire_engine::{EngineConfig, dispatch::MAX_WORKERS};
+use namewire_engine::{EngineConfig, PitRole, dispatch::MAX_WORKERS};
 use namewire_management::{ReadvertiseConfig, TrustConfig};
 use namewire_tables::PageSize;
 use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignError, FibDesignOptions};
@@ -131,6 +131,10 @@ impl RouterConfig {
         let engine = &self.engine;
         EngineConfig {
             pit_capacity_entries: engine.pit_capacity_entries.div_ceil(self.workers as u32),
+            pit_role: match &engine.pit_role {
+                PitRole::Edge => PitRole::Edge,
+                PitRole::Core(core) => PitRole::Core(core.share_of(self.workers as u32)),
+            },
             record_capacity: engine.record_capacity.div_ceil(self.workers as u32),
             interest_overflow_bytes: share(engine.interest_overflow_bytes),
             cs_capacity_bytes: share(engine.cs_capacity_bytes),

@@ -270,6 +270,9 @@ impl Environment for Node {
         for reason in LinkDrop::ALL {
             add("link", reason.name(), links.dropped(reason));
         }
+        for (name, count) in status.counters.core_counts() {
+            add("core", name, count);
+        }
         add("reliability", "acknowledged", links.acknowledged);
         add("reliability", "retransmitted", links.retransmitted);
         add("reliability", "frames-retransmitted", links.frames_retransmitted);

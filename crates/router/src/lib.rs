@@ -49,9 +49,11 @@ pub use link_config::{
     EthernetConfig, InterfaceFilter, InterfacePattern, TlsFiles, UdpMulticastConfig, WebSocketConfig, WebSocketListener,
 };
 /// Types of the settings.
+pub use namewire_engine::{CoreConfig, PitRole};
 pub use namewire_management::ReadvertiseConfig;
 pub use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
 pub use namewire_tables::fib::designs::string_differentiation::DefaultRoute;
+pub use namewire_tables::fingerprint_pit::{FaceList, FingerprintPitConfig};
 pub use namewire_tables::{AdmissionName, CsPolicy, EvictionName, PageSize};
 pub use router_drop::RouterDrop;
 pub use startup::{Router, RouterHandle};

@@ -390,7 +390,7 @@ impl Worker {
         *self.shared.status(self.exit.index) = WorkerStatus {
             counters: self.engine.counters(),
             drops: self.exit.drops,
-            pit_entries: self.engine.pit_len() as u64,
+            pit_entries: self.engine.pit_len() as u64 + self.engine.fingerprints_len(),
             cs_entries: self.engine.cs_len() as u64,
             cs_bytes: self.engine.cs_bytes(),
             name_groups: self.engine.name_groups() as u64,

@@ -1,7 +1,6 @@
 use super::*;
 use clap::Parser;
-use namewire_router::FibDesign;
-use namewire_router::{EvictionName, PageSize, TlsFiles};
+use namewire_router::{EvictionName, FibDesign, PageSize, PitRole, TlsFiles};
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -30,7 +29,7 @@ fn everything_can_be_said() {
         "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
          --workers 4 --pin 0,1,0,1 --busy-poll 50 --no-udp-offload --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
          --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --cs-policy fifo --pages 2MiB \
-         --fib-design name-trie --max-lifetime 60000 --seed 7 --quiet --state /tmp/state",
+         --pit-role core --fib-design name-trie --max-lifetime 60000 --seed 7 --quiet --state /tmp/state",
     )
     .unwrap();
     let settings = args.load().unwrap().settings;
@@ -41,6 +40,7 @@ fn everything_can_be_said() {
     assert_eq!((config.pin, config.busy_poll.as_micros(), config.udp_offload), (vec![0, 1, 0, 1], 50, false));
     assert_eq!((config.engine.cs_policy, config.engine.pages), (EvictionName::Fifo.into(), PageSize::Huge2MiB));
     assert_eq!((config.fib_design, settings.fib.design.0), (FibDesign::NameTrie, FibDesign::NameTrie));
+    assert!(matches!(config.engine.pit_role, PitRole::Core(_)));
     assert_eq!(settings.route[1].prefix.to_string(), "/a/v=1");
     assert_eq!((config.engine.cs_capacity_bytes, config.engine.max_lifetime_ms), (64 << 20, 60_000));
     assert_eq!(settings.state.file, Some("/tmp/state".into()));
@@ -55,6 +55,7 @@ fn everything_can_be_said() {
         "--face a",
         "--cs-policy lfu",
         "--pages 4MiB",
+        "--pit-role middle",
         "--fib-design trie",
         "--config a --nfd-conf b",
     ] {

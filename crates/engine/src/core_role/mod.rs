@@ -86,6 +86,20 @@ impl CoreConfig {
         let fingerprints = FingerprintPitConfig::new(capacity_entries);
         CoreConfig { fingerprints, names_up_to: 0, aggregate: false, expiry_round_trips: None }
     }
+
+    /// What one of `workers` gets of this: of numbers of entries its share, rounded up.
+    pub fn share_of(&self, workers: u32) -> Self {
+        let FingerprintPitConfig { capacity_entries, overflow_entries, .. } = self.fingerprints;
+        CoreConfig {
+            fingerprints: FingerprintPitConfig {
+                capacity_entries: capacity_entries.div_ceil(workers),
+                overflow_entries: overflow_entries.div_ceil(workers),
+                ..self.fingerprints
+            },
+            names_up_to: self.names_up_to.div_ceil(workers),
+            ..self.clone()
+        }
+    }
 }
 
 /// What an engine in the core role has beside the others.

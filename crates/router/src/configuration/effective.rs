@@ -77,6 +77,7 @@ impl Settings {
             pin: router.pin.clone(),
             engine: EngineConfig {
                 pit_capacity_entries: tables.pit_capacity,
+                pit_role: self.pit.role(),
                 max_lifetime_ms: tables.max_lifetime.0.as_millis() as u64,
                 record_capacity: EngineConfig::default().record_capacity.max(tables.pit_capacity),
                 interest_overflow_bytes: tables.interest_overflow.0,
@@ -199,7 +200,11 @@ fn compare(path: &str, old: Option<&toml::Value>, new: Option<&toml::Value>, key
 #[cfg(test)]
 mod tests {
     use super::{super::from_toml, *};
-    use namewire_tables::fib::designs::{FibPrefetch, catalogue::FibDesign};
+    use namewire_engine::{CoreConfig, PitRole};
+    use namewire_tables::{
+        fib::designs::{FibPrefetch, catalogue::FibDesign},
+        fingerprint_pit::{FaceList, FingerprintPitConfig},
+    };
 
     /// The defaults of a file are those of the library, said once each.
     #[test]
@@ -230,6 +235,38 @@ mod tests {
         for beyond in ["measurement_capacity = 0", "measurement_capacity = 4194305"] {
             let error = from_toml(&format!("[tables]\n{beyond}")).unwrap_err().to_string();
             assert!(error.contains("line 2") && error.contains("not from 1 to 4194304"), "{error}");
+        }
+    }
+
+    #[test]
+    fn pending_interests_are_kept_as_the_role_says() {
+        assert_eq!(from_toml("[pit]\nnames_up_to = 7").unwrap().router_config().engine.pit_role, PitRole::Edge);
+        let text = "[router]\nworkers = 3\n[pit]\nrole = \"core\"\nfingerprints = 3000\noverflow = 10\nfaces = \"sets\"\n\
+                    face_sets = 500\nnames_up_to = 100\nexpiry_round_trips = 3\nsubtables = 4\nsegments = 2\n\
+                    fingerprint_bits = 12\naggregate = true";
+        let settings = from_toml(text).unwrap();
+        let PitRole::Core(core) = settings.router_config().engine_per_worker().pit_role else { panic!("an edge") };
+        let fingerprints = FingerprintPitConfig {
+            subtables: 4,
+            segments: 2,
+            fingerprint_bits: 12,
+            overflow_entries: 4,
+            faces: FaceList::Sets { max_sets: 500 },
+            ..FingerprintPitConfig::new(1000)
+        };
+        let expected = CoreConfig { fingerprints, names_up_to: 34, aggregate: true, expiry_round_trips: Some(3) };
+        assert_eq!(core, expected);
+        assert!(needs_restart(&Settings::default(), &settings).contains(&"pit.role".to_owned()));
+        for (wrong, what) in [
+            ("role = \"coer\"", "line 2: unknown value \"coer\"; did you mean \"core\"?"),
+            ("subtables = 3", "line 2: 3 is neither 2 nor 4"),
+            ("fingerprint_bits = 17", "line 2: 17 is not from 1 to 16"),
+            ("fingerprints = 63", "line 2: 63 is not from 64 to 268435456"),
+            ("expiry_round_trips = 0", "line 2: 0 is not from 1 to 100"),
+            ("face_sets = 0", "line 2: 0 is not from 1 to 65535"),
+            ("segments = 17", "line 2: 17 is not from 1 to 16"),
+        ] {
+            assert_eq!(from_toml(&format!("[pit]\n{wrong}")).unwrap_err().to_string(), what);
         }
     }
 

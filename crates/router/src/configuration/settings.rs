@@ -6,6 +6,7 @@
 mod entries;
 mod faces;
 mod fib;
+mod pit;
 mod ranges;
 
 use super::{
@@ -18,6 +19,7 @@ pub use faces::{
     WebSocketSection,
 };
 pub use fib::{Choice, FibSection, Named};
+pub use pit::{FaceListChoice, PitRoleChoice, PitSection};
 use ranges::{busy_poll, dead_nonces, fib_capacity, max_lifetime, measurement_capacity, pit_capacity, workers};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -30,6 +32,8 @@ pub struct Settings {
     pub router: RouterSection,
     /// Tables but the Content Store.
     pub tables: TablesSection,
+    /// How pending Interests are kept.
+    pub pit: PitSection,
     /// The FIB's design.
     pub fib: FibSection,
     /// The Content Store.

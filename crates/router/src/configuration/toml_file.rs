@@ -194,6 +194,7 @@ mod tests {
             "",
             "router",
             "tables",
+            "pit",
             "fib",
             "cs",
             "faces",

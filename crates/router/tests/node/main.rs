@@ -3,6 +3,7 @@
 #[path = "../application/mod.rs"]
 mod application;
 mod congestion_marks;
+mod core_role;
 mod cs_erase;
 mod drop_in;
 mod face_commands;

@@ -2,6 +2,7 @@
 
 use crate::configuration::units::{Octets, Span};
 use namewire_engine::dispatch::MAX_WORKERS;
+use namewire_tables::fingerprint_pit::{MAX_OVERFLOW_ENTRIES, MAX_SEGMENTS};
 use serde::{Deserialize, Deserializer, de::Error};
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
@@ -46,6 +47,38 @@ pub(super) fn dead_nonces<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 
 pub(super) fn measurement_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     within(deserializer, 1..=1 << 22)
+}
+
+/// As many as 2 GiB hold; fewer than 64 are less than a bucket for each worker.
+pub(super) fn fingerprints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, 64..=1 << 28)
+}
+
+pub(super) fn fingerprint_bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    within(deserializer, 1..=16)
+}
+
+pub(super) fn subtables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    match u8::deserialize(deserializer)? {
+        number @ (2 | 4) => Ok(number),
+        other => Err(D::Error::custom(format!("{other} is neither 2 nor 4"))),
+    }
+}
+
+pub(super) fn segments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    within(deserializer, 1..=MAX_SEGMENTS)
+}
+
+pub(super) fn overflow<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    within(deserializer, 0..=MAX_OVERFLOW_ENTRIES).map(Some)
+}
+
+pub(super) fn face_sets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    within(deserializer, 1..=u16::MAX)
+}
+
+pub(super) fn round_trips<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u8>, D::Error> {
+    within(deserializer, 1..=100).map(Some)
 }
 
 pub(super) fn max_per_worker<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
