@@ -56,13 +56,13 @@ impl Engine {
         let own_name = self.collect_matches(by_token, data, hashes, hints, &mut matches);
         self.end_of_part(Stage::Verdict);
         let by_fingerprint = self.satisfy_fingerprint(pass, arrival, &round, hashes, !matches.is_empty());
+        let requests = by_fingerprint.map_or(0, |satisfied| 1 + u32::from(satisfied.collided));
         if !matches.is_empty() {
             round.answered = true;
-            let is_alone = matches.len() == 1 && by_fingerprint.is_none();
-            self.answer(pass, arrival, face, data, (hashes, own_name), (&matches, !is_alone));
+            self.answer(pass, arrival, face, data, (hashes, own_name), (&matches, requests));
         } else if by_fingerprint.is_some() || round.is_over() && round.answered {
             // Whoever asks by its own name will come here, to the home, and finds it.
-            self.content_store_insert(pass, arrival, data, (hashes, own_name), Asked::By(1));
+            self.content_store_insert(pass, arrival, data, (hashes, own_name), Asked::By(requests));
         } else if round.is_over() {
             self.data_unsolicited(pass, arrival, face, data, (hashes, own_name));
         }
@@ -99,7 +99,8 @@ impl Engine {
         None
     }
 
-    /// Stores the Data and sends it to everybody who asked here by name. `several`: others may name a downstream too.
+    /// Stores the Data and sends it to everybody who asked here by name. `by_fingerprint`: so many asked beside
+    /// them, perhaps by the same faces.
     fn answer(
         &mut self,
         pass: &mut Pass<'_, '_>,
@@ -107,10 +108,11 @@ impl Engine {
         face: &FaceAttributes,
         data: &Data<'_>,
         name: (&NameHashes, Option<GroupId>),
-        (matches, several): (&[PitId], bool),
+        (matches, by_fingerprint): (&[PitId], u32),
     ) {
-        let asked = matches.iter().map(|&entry| self.tables.pit(entry).state.in_records.len() as u32).sum();
-        let stored = self.content_store_insert(pass, arrival, data, name, Asked::By(asked));
+        let several = matches.len() > 1 || by_fingerprint > 0;
+        let asked: u32 = matches.iter().map(|&entry| self.tables.pit(entry).state.in_records.len() as u32).sum();
+        let stored = self.content_store_insert(pass, arrival, data, name, Asked::By(asked + by_fingerprint));
         self.end_of_part(Stage::Insert);
         self.served.clear();
         for &entry in matches {

@@ -7,7 +7,9 @@ use namewire_engine::{
     CoreConfig, Counters, DropReason, EngineConfig, FaceAttributes, FaceId, FaceScope, LimitMet, PitRole,
 };
 use namewire_packet::{NackReason, NameBuf};
-use namewire_tables::{HashKey, fingerprint_pit::FingerprintPitConfig, hash_name};
+use namewire_tables::{
+    CsPolicy, HashKey, cs_policy::catalogue::AdmissionName, fingerprint_pit::FingerprintPitConfig, hash_name,
+};
 
 /// A core with room for any name, of which two share a fingerprint hardly ever.
 fn core() -> CoreConfig {
@@ -302,6 +304,25 @@ fn where_false_positives_are_allowed_a_fingerprint_is_taken_for_the_name() {
     assert_eq!(sent.iter().map(|sent| sent.face).collect::<Vec<_>>(), [A, B, C]);
     assert!(sent.iter().all(|sent| !sent.headers.collided));
     assert_eq!(node.receive(D, data(a)), NOTHING, "and gone");
+}
+
+/// Yuan15 §5.4.4: what was asked for more than once is stored, and its entries are not refreshed for ever.
+#[test]
+fn data_of_a_collided_entry_was_asked_for_more_than_once() {
+    let cs_policy = CsPolicy { admission: AdmissionName::RequestCount, ..CsPolicy::default() };
+    let pit_role = PitRole::Core(core());
+    let mut node = Node::new(EngineConfig { pit_role, cs_policy, cs_capacity_packets: 1, ..EngineConfig::default() });
+    node.route("/p", &[D]);
+    for (name, faces, is_stored) in
+        [("/p/first", &[A][..], true), ("/p/once", &[A], false), ("/p/twice", &[A, B], true)]
+    {
+        for (&face, nonce) in faces.iter().zip(1..) {
+            node.receive(face, interest(name, nonce));
+        }
+        assert_eq!(node.receive(D, data(name)).len(), faces.len());
+        let again = node.receive(C, interest(name, 9));
+        assert_eq!(again == [&*format!("C Data {name} cached")], is_stored, "{name}: {again:?}");
+    }
 }
 
 #[test]
