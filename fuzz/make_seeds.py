@@ -122,6 +122,10 @@ def main() -> int:
         for strategies in (0x20, 0x40, 0x60, 0x80, 0xa0):  # the upper bits of the settings
             made += write("engine_frames", f"strategies-{strategies:x}-{index}", bytes([strategies]) +
                           frames(pair[:1], 0) + frames(pair[1:], ends_batch | 1))
+        # From one neighbour of a core router to another (face 2), and back with the mark *collided*.
+        marked = [element(100, b"\xfd\x03\xbc\x00" + element(80, pair[1]))]
+        made += write("engine_frames", f"core-{index}",
+                      b"\x03" + frames(pair[:1], ends_batch | 1) + frames(marked, ends_batch | 2) * 2)
         made += write("engine_frames", f"tokens-{index}",
                       b"\0" + frames(asked, ends_batch) + frames(answered, ends_batch | 1))
     for index, lines in enumerate(EXPRESSIONS):
