@@ -12,6 +12,7 @@ mod level_pulling;
 mod nametrie;
 mod packet_costs;
 mod pit_model;
+mod pit_network;
 mod prefetch;
 pub mod ring_crossing;
 mod router_sockets;
@@ -37,6 +38,7 @@ pub const TABLE: &[Experiment] = &[
     hash_flood::EXPERIMENT,
     nametrie::EXPERIMENT,
     pit_model::EXPERIMENT,
+    pit_network::EXPERIMENT,
 ];
 
 /// The experiment with this id.
