@@ -178,7 +178,8 @@ fn simulate(context: &Context, middle: Middle, names: usize) -> anyhow::Result<S
     while end == RunEnd::TimeReached && net.now_ns() < END_NS {
         context.check_interrupt()?;
         end = net.run_for(LOOK_NS);
-        let of_core = |core| net.engines(core).map(|engine| engine.pit_len() as u64 + engine.fingerprints_len()).sum();
+        let of_core =
+            |core| net.engines(core).map(|engine| engine.pit_len() as u64 + engine.fingerprints_len()).sum::<u64>();
         let entries: u64 = cores.map(of_core).into_iter().sum();
         entries_max = entries_max.max(entries);
     }
