@@ -9,6 +9,7 @@ use crate::{
     batch::{Arrival, Pass, Transmit},
     core_role::CoreRole,
     dispatch::TOKEN_BYTES,
+    face_table::FaceTable,
     incoming_interest::{LeadsOn, MatchedPrefix, NameScope, Onward, has_delegation, next_hop_entry, strategy_of},
     schedule::{Hints, measured::Stage},
     strategy::{WithoutEntry, scope_allows},
@@ -42,16 +43,8 @@ impl Engine {
         };
         self.end_of_part(Stage::Fib);
         let Some(leads_on) = leads_on else { return Some(onward) };
-        let faces = pass.view.faces;
-        // The ingress is not local: neither `/localhost` nor `/localhop` may go on to other nodes (§3).
-        let may_leave_the_node = NameScope::of(interest.name().value()) == NameScope::Global;
-        let is_local = |face| faces.get(face).is_some_and(|attributes| attributes.is_local());
-        let is_eligible = |&face: &FaceId| {
-            let has_hops_left = onward.hop_limit != Some(0);
-            scope_allows(faces, (arrival.face, may_leave_the_node), face) && (has_hops_left || is_local(face))
-        };
-        let eligible = || leads_on.next_hops.iter().map(|hop: &NextHop| FaceId(hop.face)).filter(is_eligible);
-        let count = eligible().count();
+        let ways = WaysOn::new(pass, arrival, interest, &onward, leads_on.next_hops);
+        let count = ways.eligible().count();
         if count == 0 {
             return Some(onward); // its strategy says what becomes of it
         }
@@ -80,7 +73,7 @@ impl Engine {
             ..LpHeaders::default()
         };
         self.counters.out_interests += copies as u64;
-        let to = eligible().skip(first).take(copies);
+        let to = ways.eligible().skip(first).take(copies);
         pass.out.transmits.extend(to.map(|face| Transmit { face, headers, packet: onward.packet }));
         None
     }
@@ -147,5 +140,43 @@ impl Engine {
                 None
             }
         }
+    }
+}
+
+/// Next hops, and what must be known to say which of them an Interest may go to.
+struct WaysOn<'v> {
+    faces: &'v FaceTable,
+    next_hops: &'v [NextHop],
+    ingress: FaceId,
+    may_leave_the_node: bool,
+    has_hops_left: bool,
+}
+
+impl<'v> WaysOn<'v> {
+    fn new(
+        pass: &Pass<'v, '_>,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        onward: &Onward,
+        next_hops: &'v [NextHop],
+    ) -> Self {
+        WaysOn {
+            faces: pass.view.faces,
+            next_hops,
+            ingress: arrival.face,
+            // It came from another node: neither `/localhost` nor `/localhop` may go on to others (§3).
+            may_leave_the_node: NameScope::of(interest.name().value()) == NameScope::Global,
+            has_hops_left: onward.hop_limit != Some(0),
+        }
+    }
+
+    /// Eligible next hops, cheapest first.
+    fn eligible(&self) -> impl Iterator<Item = FaceId> {
+        let is_local = |face| self.faces.get(face).is_some_and(|attributes| attributes.is_local());
+        let may_go = move |&face: &FaceId| {
+            let scope = (self.ingress, self.may_leave_the_node);
+            scope_allows(self.faces, scope, face) && (self.has_hops_left || is_local(face))
+        };
+        self.next_hops.iter().map(|hop| FaceId(hop.face)).filter(may_go)
     }
 }

@@ -73,7 +73,8 @@ pub struct CoreConfig {
     /// PIT); above it by fingerprint, until there are only half as many names. 0, the default: always by fingerprint.
     pub names_up_to: u32,
     /// A fingerprint that is pending is taken for the same name, and the Interest is not forwarded: less traffic,
-    /// but of two names with one fingerprint only one is asked for. Default no.
+    /// but of two names with one fingerprint only one is asked for, and one that is repeated after a loss goes on only
+    /// when the entry has expired. Default no.
     pub aggregate: bool,
     /// T_exp in round-trip times of the FIB's prefix, once some were measured: what the paper's k is one more than.
     /// `None`, the default: as long as the Interest lives.
