@@ -7,6 +7,7 @@ use namewire_tables::cs_policy::catalogue::CachePolicy;
 use namewire_tables::cs_policy::filter::{Filter, FilterOptions};
 use namewire_tables::cs_policy::tiny_lfu::{TinyLfu, TinyLfuOptions};
 use namewire_tables::cs_policy::{Admission, Leaving, Marks, Newcomer, PolicyMark};
+use namewire_tables::fingerprint_pit::{FaceList, FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal};
 use namewire_tables::{
     AdmissionName, CsArrival, CsInsert, CsPolicy, DeadNonceList, EvictionName, HashKey, PageSize, PitCs, PitCsConfig,
     PitRefusal, Recycle, TimerWheel, Variant, hash_name,
@@ -286,5 +287,34 @@ fn policies_allocate_nothing_after_the_start() {
             });
             assert!(admitted > 100, "{name:?}");
         }
+    }
+}
+
+#[test]
+fn the_fingerprint_pit_allocates_nothing_after_the_start() {
+    for faces in [FaceList::Bits, FaceList::Sets { max_sets: 100 }] {
+        let config = FingerprintPitConfig { segments: 2, faces, ..FingerprintPitConfig::new(1024) };
+        let mut pit = FingerprintPit::new(config, 1).unwrap();
+        let mut random = fastrand::Rng::with_seed(2);
+        let mut refused = [0; 4];
+        without_allocation(|| {
+            for number in 0..100_000_u64 {
+                let now_ns = number * 100_000;
+                let (hash, port) = (random.u64(..), random.u16(..40));
+                if let Err(refusal) = pit.insert(hash, port, now_ns, now_ns + random.u64(..400_000_000)) {
+                    refused[refusal as usize] += 1;
+                }
+                if random.bool() {
+                    pit.prefetch(hash);
+                    pit.satisfy(hash, now_ns, random.bool());
+                }
+                if number % 10_000 == 0 {
+                    pit.remove_port(random.u16(..32));
+                }
+                pit.sweep(now_ns);
+            }
+        });
+        assert!(refused[FingerprintPitRefusal::OverflowFull as usize] > 0, "never full");
+        assert!(pit.counters().expired_lazily > 10_000 && pit.counters().overflows > 100);
     }
 }

@@ -11,6 +11,7 @@ mod hash_flood;
 mod level_pulling;
 mod nametrie;
 mod packet_costs;
+mod pit_fingerprint;
 mod pit_model;
 mod pit_network;
 mod prefetch;
@@ -37,6 +38,7 @@ pub const TABLE: &[Experiment] = &[
     distributed_fib::EXPERIMENT,
     hash_flood::EXPERIMENT,
     nametrie::EXPERIMENT,
+    pit_fingerprint::EXPERIMENT,
     pit_model::EXPERIMENT,
     pit_network::EXPERIMENT,
 ];

@@ -1,0 +1,121 @@
+//! The fingerprint-only PIT: how often do fingerprints collide, how many names find no room, how long does an
+//! operation take?
+//!
+//! Source: Yuan15 §5.6. Table 5.4 is [`collisions`], Fig. 5.7 [`latency`]; both are made of the same [`churn`] of
+//! names ([`requested_names`]). The table is `namewire_tables::fingerprint_pit`.
+//!
+//! What the numbers do not say: what becomes of the Data that collisions deliver to who did not ask, and what a
+//! router does beside; `pit-network` and `prefetch` do.
+
+mod churn;
+mod collisions;
+mod latency;
+mod requested_names;
+
+use namewire_tables::FingerprintPit;
+use namewire_tables::fingerprint_pit::FingerprintPitConfig;
+
+use self::requested_names::RequestedNames;
+use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+
+/// Its line in the table.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "pit-fingerprint",
+    source: "Yuan15 Table 5.4, Fig. 5.7",
+    question: "How often do fingerprints of pending Interests collide, how many overflow, how long does an operation take?",
+    needs: "quick: 2 min, 1 GiB; full: 20 min, 1 GiB (the paper's sizes)",
+    takes_names: true,
+    takes_trace: false,
+    run,
+};
+
+/// Sizes of a run.
+struct Size {
+    /// Too few names for rates to mean much.
+    is_smoke: bool,
+    /// N of Table 5.4.
+    collision_tables: &'static [u32],
+    /// The second phase turns all names over so many times.
+    rounds: u64,
+    /// N of Fig. 5.7.
+    latency_tables: &'static [u32],
+    repetitions: usize,
+    /// Slices of each variant in a repetition.
+    slices: usize,
+}
+
+const MI: u32 = 1 << 20;
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size {
+            is_smoke: true,
+            collision_tables: &[4096],
+            rounds: 12,
+            latency_tables: &[8192],
+            repetitions: 3,
+            slices: 1,
+        },
+        Scale::Quick => Size {
+            is_smoke: false,
+            collision_tables: &[MI, 2 * MI],
+            rounds: 25,
+            latency_tables: &[65_536, MI, 16 * MI],
+            repetitions: 5,
+            slices: 100,
+        },
+        Scale::Full => Size {
+            is_smoke: false,
+            collision_tables: &[MI, 2 * MI, 4 * MI, 8 * MI, 16 * MI],
+            rounds: 25,
+            latency_tables: &[65_536, MI, 2 * MI, 4 * MI, 8 * MI, 16 * MI],
+            repetitions: 9,
+            slices: 200,
+        },
+    }
+}
+
+/// As the paper writes sizes: 1M is 2²⁰.
+fn size_name(entries: u32) -> String {
+    if entries.is_multiple_of(MI) { format!("{}m", entries / MI) } else { entries.to_string() }
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size = size(context.scale);
+    let names = RequestedNames::new(context)?;
+    context.plan_steps(collisions::steps(&size) + latency::steps(&size));
+    let mut outcome = Outcome::default();
+    collisions::table_5_4(context, &names, &size, &mut outcome)?;
+    latency::figure_5_7(context, &names, &size, &mut outcome)?;
+    memory(&size, &mut outcome)?;
+    outcome.notes = vec![
+        format!("Names: a number appended to {}.", names.describe()),
+        format!(
+            "Second phase: {} times all pending names (Yuan15: 25). 80 ms are as long as all pending names take to \
+             come; entries live 10 times that.",
+            size.rounds
+        ),
+        "f'p is the largest of all shares of names requested twice, over all names inserted. The second phase alone \
+         comes to E d ld / 2^w; the first has half of that, and Yuan15 does not say what its rate is over."
+            .to_owned(),
+        "M is the most in the overflow table at a time, largest of all shares.".to_owned(),
+        "An operation is the insertion of an Interest or its deletion by Data. Batch: the buckets of 64 operations are \
+         prefetched before the first is done."
+            .to_owned(),
+    ];
+    Ok(outcome)
+}
+
+/// What the tables of Table 5.4 take: the paper's entries have 44 bits, ours 64 with their share of a line.
+fn memory(size: &Size, outcome: &mut Outcome) -> anyhow::Result<()> {
+    for &entries in size.collision_tables {
+        let config = FingerprintPitConfig::new(entries);
+        let pit = FingerprintPit::new(FingerprintPitConfig { overflow_entries: 0, ..config }, 0)?;
+        for (subject, bytes) in [("44 bits an entry", f64::from(entries) * 5.5), ("ours", pit.bytes() as f64)] {
+            let mut samples = Samples::default();
+            samples.add(bytes / 1e6);
+            outcome.rows.push(samples.row(&format!("memory, {}", size_name(entries)), subject, "buckets", "MB", None));
+        }
+    }
+    Ok(())
+}
