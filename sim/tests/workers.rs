@@ -256,9 +256,9 @@ fn outcomes(net: &Network, app: AppId) -> (BTreeMap<NameBuf, How>, ConsumerTally
     (outcomes.collect(), consumer.tally())
 }
 
-/// Void tokens are a matter between workers.
+/// Void tokens are a matter between workers; and each that was waiting for a Data stores it.
 fn comparable(counters: Counters) -> Counters {
-    Counters { redispatched: 0, ..counters }
+    Counters { redispatched: 0, cs_insertions: 0, ..counters }
 }
 
 /// Tables far larger than a plan needs, and quick to make: a plan makes up to 75 engines.
