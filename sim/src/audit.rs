@@ -54,7 +54,8 @@ impl Network {
         // Every PIT entry has one beginning and one end.
         let pending: usize = self.engines(node).map(|engine| engine.pit_len()).sum();
         law("PIT entries left", pending as u64, 0);
-        let not_entered = engine.dropped(DropReason::PitFull) + engine.dropped(DropReason::PitOverflowFull);
+        let not_entered = [DropReason::PitFull, DropReason::FaceShareUsed, DropReason::PitOverflowFull];
+        let not_entered: u64 = not_entered.into_iter().map(|reason| engine.dropped(reason)).sum();
         let by_name = engine.cs_misses - not_entered - engine.by_fingerprint;
         law("PIT entries made", by_name, engine.satisfied + engine.unsatisfied);
         // No Interest without a fate. Several may apply to one (sent to two next hops; joined and suppressed).

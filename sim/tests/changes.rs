@@ -1,6 +1,6 @@
 //! What becomes of pending Interests when the network changes under them, or has no room for them?
 
-use namewire_engine::{DropReason, EngineConfig};
+use namewire_engine::{DropReason, EngineConfig, FaceId};
 use namewire_packet::NameBuf;
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Outcome, Producer, RunEnd};
 
@@ -86,7 +86,7 @@ fn a_consumer_that_leaves_takes_its_pending_interests_along() {
 #[test]
 fn a_flood_meets_the_capacity_of_the_pit_and_leaves_nothing_behind() {
     let mut net = Network::new(4, 0);
-    let engine = EngineConfig { pit_capacity_entries: 256, ..EngineConfig::default() };
+    let engine = EngineConfig { pit_capacity_entries: 256, face_share_percent: 100, ..EngineConfig::default() };
     let node = net.add_node(NodeOptions { engine, ..NodeOptions::default() });
     let producer = net.attach(node, Producer::of_content(100, 0).processing_ns(SECOND_NS));
     net.add_route(node, "/p", producer.face, 0);
@@ -102,6 +102,37 @@ fn a_flood_meets_the_capacity_of_the_pit_and_leaves_nothing_behind() {
     let calm = net.attach(node, Consumer::new(others, ask_once(4000)));
     assert_eq!(net.run_for(60 * SECOND_NS), RunEnd::Idle);
     assert_eq!(net.application::<Consumer>(calm.app).satisfied(), 200);
+    assert_eq!(net.audit(), Vec::<String>::new());
+}
+
+/// Two faces flood the PIT with Interests that nobody answers. Each is cut at its share, by name, and
+/// a third that asks for little at a time gets everything.
+#[test]
+fn floods_are_cut_and_who_asks_for_little_is_served() {
+    let mut net = Network::new(5, 0);
+    let engine = EngineConfig { pit_capacity_entries: 900, ..EngineConfig::default() };
+    let node = net.add_node(NodeOptions { engine, ..NodeOptions::default() });
+    let producer = net.attach(node, Producer::of_content(100, 0).processing_ns(MS_NS));
+    net.add_route(node, "/p", producer.face, 0);
+    let silent = net.attach(node, Producer::of_content(100, 0).processing_ns(100 * SECOND_NS));
+    net.add_route(node, "/nobody", silent.face, 0);
+    let nothing =
+        |flood: u32| (0..5000).map(move |number| format!("/nobody/{flood}/{number}").parse().expect("a name"));
+    let floods = [1, 2].map(|flood| net.attach(node, Consumer::new(nothing(flood), ask_once(4000))));
+    assert_ne!(net.run_for(SECOND_NS), RunEnd::Idle);
+    let calm = net.attach(node, Consumer::new(names(50), ask_once(4000)));
+    assert_ne!(net.run_for(SECOND_NS), RunEnd::Idle);
+
+    assert_eq!(net.application::<Consumer>(calm.app).satisfied(), 50);
+    let counters = net.counters(node);
+    assert_eq!(counters.dropped(DropReason::PitFull), 0);
+    let cut: Vec<FaceId> = counters.faces_cut.iter().map(|cut| cut.face).collect();
+    assert!(floods.iter().all(|flood| cut.contains(&flood.face)) && cut.len() == 2, "{cut:?}");
+    let cuts: u64 = counters.faces_cut.iter().map(|cut| cut.interests).sum();
+    assert_eq!(cuts, counters.dropped(DropReason::FaceShareUsed));
+    assert!(cuts > 9_000, "{cuts} of 10,000");
+
+    assert_eq!(net.run_for(200 * SECOND_NS), RunEnd::Idle);
     assert_eq!(net.audit(), Vec::<String>::new());
 }
 

@@ -30,6 +30,9 @@ pub struct EngineConfig {
     /// Default 10 days, as NFD; then 65,536 Interests that nobody answers can fill the PIT
     /// for so long, as long as the face they came from is there.
     pub max_lifetime_ms: u64,
+    /// How much of the PIT one face may hold if no other does, in percent; the more hold much of it, the less each
+    /// may (`face_share.rs` has the rule). 100 is no limit. Default 80.
+    pub face_share_percent: u32,
     /// Most downstreams, and most upstreams, of all pending Interests beyond the first of
     /// each. Default 65,536 (64 and 48 octets each when used).
     pub record_capacity: u32,
@@ -66,6 +69,7 @@ impl Default for EngineConfig {
             pit_capacity_entries: 65_536,
             pit_role: PitRole::Edge,
             max_lifetime_ms: MAX_LIFETIME_MS,
+            face_share_percent: 80,
             record_capacity: 65_536,
             interest_overflow_bytes: 16 << 20,
             cs_capacity_bytes: 64 << 20,

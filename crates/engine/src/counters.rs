@@ -1,7 +1,8 @@
 //! What an engine counts. Plain numbers: one thread writes, and copies them out
 //! when somebody asks.
 
-use crate::{DropReason, LimitMet};
+use crate::{DropReason, FacesCut, LimitMet};
+use namewire_packet::FaceId;
 
 /// Counters of one engine since it started. All are numbers of packets or entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Counters {
     pub collided_marks_in: u64,
     /// Core role: Data sent with it.
     pub collided_marks_out: u64,
+    /// The faces with most [`DropReason::FaceShareUsed`].
+    pub faces_cut: FacesCut,
     /// One counter per [`DropReason`], in its order.
     pub drops: [u64; DropReason::COUNT],
     /// One counter per [`LimitMet`], in its order.
@@ -57,6 +60,11 @@ pub struct Counters {
 impl Counters {
     pub(crate) fn drop(&mut self, reason: DropReason) {
         self.drops[reason as usize] += 1;
+    }
+
+    pub(crate) fn cut(&mut self, face: FaceId) {
+        self.drop(DropReason::FaceShareUsed);
+        self.faces_cut.add(face, 1);
     }
 
     pub(crate) fn meet(&mut self, limit: LimitMet) {
@@ -116,6 +124,7 @@ impl Counters {
         for (mine, theirs) in pairs {
             *mine += theirs;
         }
+        self.faces_cut.merge(&other.faces_cut);
         let drops = self.drops.iter_mut().zip(other.drops);
         for (mine, theirs) in drops.chain(self.limits.iter_mut().zip(other.limits)) {
             *mine += theirs;

@@ -46,6 +46,9 @@ counted! {
     DuplicateNonce = "duplicate-nonce",
     /// The PIT is at its capacity.
     PitFull = "pit-full",
+    /// The face waits for as many answers as it may while the PIT has so little room left
+    /// ([`EngineConfig::face_share_percent`](crate::EngineConfig::face_share_percent)): it floods.
+    FaceShareUsed = "face-share-used",
     /// The memory for large Interests is used up.
     PitOverflowFull = "pit-overflow-full",
     /// The PIT entry, or all entries together, have as many downstreams as they may.

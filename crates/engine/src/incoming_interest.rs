@@ -6,6 +6,7 @@
 use crate::{
     DropReason, Engine, Instant, LimitMet,
     batch::{Arrival, PacketRef, Pass, Transmit},
+    face_share,
     face_table::{FaceAttributes, LinkType},
     schedule::{Hints, measured::Stage},
     strategy::{StrategyContext, Trigger},
@@ -230,6 +231,10 @@ impl Engine {
         onward: Onward,
         (hints, group, variant): (&Hints<'v>, Option<GroupId>, Variant),
     ) {
+        let is_pending = group.is_some_and(|group| self.tables.pit_of_group(group)[variant as usize].is_some());
+        if !is_pending && !self.may_ask(arrival.face) {
+            return self.counters.cut(arrival.face);
+        }
         let (entry, mut is_new) = match self.find_or_insert_entry(pass, interest, hashes, &onward, (group, variant)) {
             Ok(found) => found,
             Err(PitRefusal::Full) => return self.counters.drop(DropReason::PitFull),
@@ -271,6 +276,12 @@ impl Engine {
             None => strategy.after_receive_interest(&mut context),
         }
         context.finish();
+    }
+
+    /// Whether the face may have another entry.
+    fn may_ask(&self, face: FaceId) -> bool {
+        let free = (self.tables.pit_capacity_entries() as usize).saturating_sub(self.tables.pit_len());
+        face_share::may_ask(self.records.waiting(face), free, self.config.face_share_percent)
     }
 
     fn find_or_insert_entry(

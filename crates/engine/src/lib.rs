@@ -12,6 +12,7 @@
 //! | what leaves? | [`outgoing`] |
 //! | why was a packet dropped? | [`DropReason`] |
 //! | what if only a fingerprint is kept? | [`core_role`], [`core_interest`](mod@core_interest), [`core_data`](mod@core_data) |
+//! | how much of the PIT may one face have? | [`face_share`] |
 //! | what else did a limit turn away? | [`LimitMet`] |
 //! | which worker decides? | [`dispatch`] |
 //! | in which order do the stages run? | [`schedule`] |
@@ -30,7 +31,8 @@ pub mod core_role;
 pub mod counters;
 pub mod dispatch;
 pub mod drop_reason;
-pub mod face_table;
+pub mod face_share;
+mod face_table;
 mod incoming_data;
 mod incoming_interest;
 mod incoming_nack;
@@ -51,6 +53,7 @@ pub use config::{EngineConfig, UnsolicitedPolicy};
 pub use core_role::{CoreConfig, PitRole};
 pub use counters::Counters;
 pub use drop_reason::DropReason;
+pub use face_share::{FaceCut, FacesCut};
 pub use face_table::{FaceAttributes, FaceScope, FaceTable, LinkType};
 pub use limit_met::LimitMet;
 pub use namewire_packet::FaceId;

@@ -87,7 +87,7 @@ impl Engine {
             Err(reason) => return self.counters.drop(reason),
         };
         let state = &mut self.tables.pit_mut(entry).state;
-        self.records.downstreams.retain(&mut state.in_records, |record| record.face != face);
+        self.records.remove_downstreams(state, |downstream| *downstream == face);
         self.counters.out_nacks += 1;
         let headers = LpHeaders { nack: Some(reason), pit_token: record.token, ..LpHeaders::default() };
         pass.out.transmits.push(Transmit { face, headers, packet });

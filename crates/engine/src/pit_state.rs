@@ -3,6 +3,7 @@
 //! The name and the Interest's octets are the table's; this is the engine's part.
 
 use crate::Instant;
+use crate::face_share::WaitingByFace;
 use crate::record_chain::{RecordChain, RecordPool};
 use namewire_packet::{FaceId, NackReason, Nonce, lp::PitToken};
 use namewire_tables::{PageSize, PitEntry, Recycle};
@@ -60,12 +61,21 @@ impl OutRecord {
 pub struct Records {
     pub(crate) downstreams: RecordPool<InRecord>,
     pub(crate) upstreams: RecordPool<OutRecord>,
+    /// Downstreams of all entries, by face.
+    waiting: WaitingByFace,
 }
 
 impl Records {
     /// Room for `capacity` further downstreams and as many upstreams.
     pub(crate) fn new(capacity: u32, pages: PageSize) -> io::Result<Self> {
-        Ok(Records { downstreams: RecordPool::new(capacity, pages)?, upstreams: RecordPool::new(capacity, pages)? })
+        let (downstreams, upstreams) = (RecordPool::new(capacity, pages)?, RecordPool::new(capacity, pages)?);
+        Ok(Records { downstreams, upstreams, waiting: WaitingByFace::new() })
+    }
+
+    /// Answers that a face waits for.
+    #[inline]
+    pub(crate) fn waiting(&self, face: FaceId) -> u32 {
+        self.waiting.of(face)
     }
 
     /// Downstreams of an entry, in order of arrival.
@@ -116,6 +126,7 @@ impl Records {
                 let place = if is_full { None } else { self.downstreams.append(&mut state.in_records) };
                 let Some(record) = place else { return false };
                 *record = InRecord { face, nonce, expires, token: *token, non_discovery };
+                self.waiting.count_up(face);
                 state.expires = if is_first { expires } else { state.expires.max(expires) };
             }
         }
@@ -149,8 +160,19 @@ impl Records {
 
     /// Forgets the downstreams that are gone; the others decide when the entry expires.
     pub(crate) fn forget_downstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
-        self.downstreams.retain(&mut state.in_records, |record| !is_gone(&record.face));
+        self.remove_downstreams(state, is_gone);
         state.expires = self.downstreams(state).map(|record| record.expires).max().unwrap_or_default();
+    }
+
+    /// Takes away the downstreams that are gone; the entry expires when it would have.
+    pub(crate) fn remove_downstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
+        self.downstreams.retain(&mut state.in_records, |record| {
+            let keeps = !is_gone(&record.face);
+            if !keeps {
+                self.waiting.count_down(record.face);
+            }
+            keeps
+        });
     }
 
     /// Forgets the upstreams that are gone.
@@ -161,6 +183,7 @@ impl Records {
     /// Forgets all records of an entry; must come before the entry is recycled.
     #[inline]
     pub(crate) fn clear(&mut self, state: &mut PitState) {
+        self.downstreams.iter(&state.in_records).for_each(|record| self.waiting.count_down(record.face));
         self.downstreams.clear(&mut state.in_records);
         self.upstreams.clear(&mut state.out_records);
     }

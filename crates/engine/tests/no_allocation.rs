@@ -109,6 +109,7 @@ impl World {
             EngineConfig {
                 pit_capacity_entries: 70,
                 pit_role,
+                face_share_percent: 90, // so that some come to an end of their share, and all to that of the PIT
                 record_capacity: 12,
                 interest_overflow_bytes: 6_000,
                 cs_capacity_bytes: 60_000,
@@ -352,6 +353,7 @@ fn run(
     }
     let mut reasons = vec![
         DropReason::PitFull,
+        DropReason::FaceShareUsed,
         DropReason::PitOverflowFull,
         DropReason::InRecordsFull,
         DropReason::DuplicateNonce,

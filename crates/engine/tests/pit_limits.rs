@@ -26,7 +26,8 @@ fn pit_full() {
 #[test]
 fn a_face_that_goes_takes_its_pending_interests_along() {
     const DAY_MS: u64 = 24 * 3600 * 1000;
-    let mut node = Node::new(EngineConfig { pit_capacity_entries: 10, ..EngineConfig::default() });
+    let config = EngineConfig { pit_capacity_entries: 10, face_share_percent: 100, ..EngineConfig::default() };
+    let mut node = Node::new(config);
     node.route("/a", &[B]);
     (0..10).for_each(|n| drop(node.receive(A, interest(&format!("/a/{n}"), n).lifetime_ms(10 * DAY_MS))));
     node.receive(C, interest("/a/0", 100).lifetime_ms(1000)); // it is pending here as well

@@ -205,6 +205,7 @@ fn interest_ends(node: &Node, hop_limit_was_zero: bool) -> u64 {
         DropReason::DuplicateNonce,
         DropReason::TooLargeWithNonce,
         DropReason::PitFull,
+        DropReason::FaceShareUsed,
         DropReason::PitOverflowFull,
         DropReason::InRecordsFull,
     ];

@@ -258,6 +258,9 @@ impl Environment for Node {
         for reason in DropReason::ALL {
             add("engine", reason.name(), status.counters.dropped(*reason));
         }
+        for cut in status.counters.faces_cut.iter() {
+            add("cut", &format!("face-{}", cut.face.0), cut.interests);
+        }
         for limit in LimitMet::ALL {
             add("limit", limit.name(), status.counters.met(*limit));
         }

@@ -78,6 +78,7 @@ impl Settings {
             engine: EngineConfig {
                 pit_capacity_entries: tables.pit_capacity,
                 pit_role: self.pit.role(),
+                face_share_percent: tables.pit_face_share,
                 max_lifetime_ms: tables.max_lifetime.0.as_millis() as u64,
                 record_capacity: EngineConfig::default().record_capacity.max(tables.pit_capacity),
                 interest_overflow_bytes: tables.interest_overflow.0,
@@ -227,10 +228,11 @@ mod tests {
 
     #[test]
     fn tables_are_as_large_as_they_are_said_to_be() {
-        let text = "[tables]\npit_capacity = 11\nfib_capacity = 12\ndead_nonces = 13\nmeasurement_capacity = 14";
+        let text = "[tables]\npit_capacity = 11\npit_face_share = 60\nfib_capacity = 12\ndead_nonces = 13\nmeasurement_capacity = 14";
         let config = from_toml(text).unwrap().router_config();
         let engine = config.engine;
         assert_eq!((engine.pit_capacity_entries, config.fib_capacity_entries), (11, 12));
+        assert_eq!(engine.face_share_percent, 60);
         assert_eq!((engine.dead_nonce_capacity, engine.measurement_capacity), (13, 14));
         for beyond in ["measurement_capacity = 0", "measurement_capacity = 4194305"] {
             let error = from_toml(&format!("[tables]\n{beyond}")).unwrap_err().to_string();

@@ -20,7 +20,9 @@ pub use faces::{
 };
 pub use fib::{Choice, FibSection, Named};
 pub use pit::{FaceListChoice, PitRoleChoice, PitSection};
-use ranges::{busy_poll, dead_nonces, fib_capacity, max_lifetime, measurement_capacity, pit_capacity, workers};
+use ranges::{
+    busy_poll, dead_nonces, fib_capacity, max_lifetime, measurement_capacity, pit_capacity, pit_face_share, workers,
+};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -85,6 +87,9 @@ pub struct TablesSection {
     /// Most pending Interests.
     #[serde(deserialize_with = "pit_capacity")]
     pub pit_capacity: u32,
+    /// How much of the PIT one face may hold if no other does, in percent; 100 is no limit.
+    #[serde(deserialize_with = "pit_face_share")]
+    pub pit_face_share: u32,
     /// Longest time an Interest stays pending.
     #[serde(deserialize_with = "max_lifetime")]
     pub max_lifetime: Span,
@@ -244,6 +249,7 @@ impl Default for TablesSection {
         TablesSection {
             pages: Pages::default(),
             pit_capacity: 65_536,
+            pit_face_share: 80,
             max_lifetime: Span::from_secs(864_000),
             interest_overflow: Octets(16 << 20),
             fib_capacity: 1_200_000,

@@ -262,6 +262,7 @@ mod tests {
             ("[faces.udp]\nlisten = [\"7001\"]", 2),
             ("[cs]\ncapacity = -1", 2),
             ("[tables]\npit_capacity = 0", 2),
+            ("[tables]\npit_face_share = 101", 2),
             ("[[face]]\nuri = \"a\"", 2),
             ("[[face]]\nuri = \"udp://a\"\nmtu = 63", 3),
             ("[[route]]\nprefix = \"a\"\nface = \"udp://a\"", 2),

@@ -89,6 +89,34 @@ fn a_burst_of_management_interests_is_answered_or_counted() {
     assert_eq!(answered + lost, BURST, "some vanished uncounted");
 }
 
+/// Interests that nobody answers: whoever sends them is cut at its share of every worker's PIT, and named; others
+/// exchange as before.
+#[test]
+fn who_floods_with_interests_is_cut_and_named_and_others_are_served() {
+    let (router, _directory) = start_with(4, |config| config.engine.pit_capacity_entries = 1000);
+    let [mut operator, mut silent, mut producer, mut consumer, mut flooder] =
+        [(); 5].map(|()| Application::connect(&router));
+    silent.register("/nobody");
+    producer.register("/somebody");
+    let flooding = flooder.register("/flooder");
+    std::thread::spawn(move || while silent.receive_within(Duration::from_secs(1)).is_some() {});
+    for number in 0..20_000 {
+        let interest = flooder.interest(name(&format!("/nobody/{number}"))).lifetime_ms(60_000).build();
+        flooder.send(&interest);
+    }
+    let cut = format!("cut.face-{}", flooding.0);
+    eventually("most of the flood is cut", || operator.drops(&cut) > 10_000);
+    for number in 0..200 {
+        let interest = consumer.interest(name(&format!("/somebody/{number}"))).build();
+        consumer.send(&interest);
+        producer.serve(1, b"content");
+        assert!(consumer.receive().is_some(), "no Data {number}");
+    }
+    let pending = operator.status().n_pit_entries;
+    assert!((700..=900).contains(&pending), "{pending} pending");
+    assert_eq!((operator.drops("engine.pit-full"), operator.drops("engine.face-share-used") > 10_000), (0, true));
+}
+
 #[test]
 fn connections_beyond_the_limit_are_closed_and_counted() {
     let (router, _directory) = start_with(2, |config| config.max_faces = 5);

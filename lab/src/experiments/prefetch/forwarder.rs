@@ -108,6 +108,7 @@ impl Forwarder {
     pub(in crate::experiments) fn new(setup: Setup) -> anyhow::Result<Self> {
         let config = EngineConfig {
             pit_capacity_entries: u32::try_from(setup.outstanding + setup.outstanding / 8 + 4096)?,
+            face_share_percent: 100, // one consumer is all there is
             // Long names do not stand inline.
             interest_overflow_bytes: setup.outstanding * 1024,
             cs_capacity_bytes: setup.store_bytes,

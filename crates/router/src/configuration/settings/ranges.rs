@@ -37,6 +37,10 @@ pub(super) fn pit_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     within(deserializer, 1..=1 << 25)
 }
 
+pub(super) fn pit_face_share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, 1..=100)
+}
+
 pub(super) fn fib_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     within(deserializer, 1..=1 << 25)
 }
