@@ -64,7 +64,7 @@ pub struct Context {
     pub scale: Scale,
     /// Names to use instead of synthetic ones.
     pub names: Option<PathBuf>,
-    /// Trace to use instead of a synthetic one.
+    /// Trace to use instead of an invented one, or a folder of such.
     pub trace: Option<PathBuf>,
     /// Worker counts to run routers with.
     pub workers: Vec<usize>,

@@ -49,7 +49,8 @@ struct RunArguments {
     /// folder of such lists
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
-    /// Trace to use instead of a synthetic one
+    /// Trace to use instead of an invented one: one request a line, `object`, `object TAB octets` or `seconds TAB
+    /// object TAB octets`, plain or .xz; or a folder, of which every file called trace*.txt or trace*.tsv is one
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Where to write records
@@ -120,8 +121,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     ] {
         let Some(file) = file else { continue };
         ensure!(takes, "{option} means nothing to the experiments asked for");
-        let is_there = file.is_file() || (option == "--names" && file.is_dir());
-        ensure!(is_there, "{option}: {} is not a file", file.display());
+        ensure!(file.is_file() || file.is_dir(), "{option}: {} is not a file", file.display());
     }
     interrupt::listen()?;
     let program = std::env::current_exe().context("where is this program?")?;

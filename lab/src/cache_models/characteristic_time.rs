@@ -3,30 +3,32 @@
 //! Takemasa19 Eq. 5.6: τ is where the objects' probabilities to be in the cache add up to its size, C = Σ p_c(τ). The
 //! sum grows with τ, so bisection finds it.
 
-/// Halvings: more than a double has digits.
-const STEPS: usize = 200;
 /// Requests after which nobody waits any longer.
 const LONGEST: f64 = 1e300;
+/// What the time is multiplied by while the cache is not full.
+const GROWTH: f64 = 64.0;
 
 /// The τ at which `filled`(τ), which grows with τ, is `capacity`; `None` if it never is, because there are not as many
 /// objects as fit.
 pub fn characteristic_time(capacity: f64, filled: impl Fn(f64) -> f64) -> Option<f64> {
-    let (mut low, mut high) = (0.0, 1.0);
+    let (mut low, mut high) = (0.0, capacity.max(f64::MIN_POSITIVE));
     while filled(high) < capacity {
-        (low, high) = (high, high * 2.0);
+        (low, high) = (high, high * GROWTH);
         if high > LONGEST {
             return None;
         }
     }
-    for _ in 0..STEPS {
+    loop {
         let middle = f64::midpoint(low, high);
+        if middle <= low || middle >= high {
+            return Some(high);
+        }
         if filled(middle) < capacity {
             low = middle;
         } else {
             high = middle;
         }
     }
-    Some(high)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! p^Insertion_c = P[X_c ≥ θ − 1], X_c Poisson of mean q λ'_c (Eq. 5.3); from then on it is FIFO of the rate
 //! λ'_c p^Insertion_c.
 //!
-//! What the model leaves out: names that share a counter ([`collision_share`], §5.2.3), and that an object that was
-//! just admitted and evicted has been asked for often lately.
+//! What the model leaves out: names that share a counter ([`collision_share`], §5.2.3), and that an object that is absent
+//! was probably refused when it was last asked for: it has been asked for less often lately than its popularity says.
 
 use super::PopularityClasses;
 use super::characteristic_time::characteristic_time;

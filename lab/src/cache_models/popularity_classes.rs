@@ -1,12 +1,12 @@
 //! Popularity classes: how many objects are how popular?
 //!
 //! A model sums over all objects, and solves for τ by doing so many times. Objects of like popularity are one class:
-//! of Zipf's law the first thousand each alone, then a thousandth of the rank at a time, so that 10⁷ objects are about
-//! 10,800 classes. Within such a class the most and the least popular differ by 0.1 % times the exponent, and what a
+//! of Zipf's law the first five hundred each alone, then a five-hundredth of the rank at a time, so that 10⁷ objects are
+//! about 5,700 classes. Within such a class the most and the least popular differ by 0.2 % times the exponent, and what a
 //! model makes of the mean instead of each by a millionth.
 
 /// Ranks that are a class each; and what part of a rank later classes are as wide as.
-const ALONE: u32 = 1_000;
+const ALONE: u32 = 500;
 
 /// Objects of one popularity.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,6 +88,6 @@ mod tests {
             assert!((of_classes / squares - 1.0).abs() < 1e-6, "{objects}, {alpha}: {of_classes}, not {squares}");
         }
         let paper = PopularityClasses::zipf(10_000_000, 0.8);
-        assert!(paper.iter().count() < 11_000);
+        assert!(paper.iter().count() < 6_000);
     }
 }

@@ -7,7 +7,9 @@ mod fib_binary;
 mod fib_forwarding;
 mod fib_pages;
 mod fib_updates;
+mod filter_model;
 mod hash_flood;
+mod interest_flood;
 mod level_pulling;
 mod nametrie;
 mod packet_costs;
@@ -41,6 +43,8 @@ pub const TABLE: &[Experiment] = &[
     pit_fingerprint::EXPERIMENT,
     pit_model::EXPERIMENT,
     pit_network::EXPERIMENT,
+    filter_model::EXPERIMENT,
+    interest_flood::EXPERIMENT,
 ];
 
 /// The experiment with this id.
