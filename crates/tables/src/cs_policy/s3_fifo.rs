@@ -26,7 +26,7 @@
 //! Cost: a hit writes the entry's own line, and nothing from the third on; an insertion 1 line
 //! that is in cache and 1 of the ghosts; a victim that of [CLOCK](super::clock) (0.1 to 1.1 second
 //! chances under Zipf requests) and, from S, 1 of the ghosts: all of them fetched ahead by the
-//! batch. Bytes per entry: 5 of the queues, and 9.6 of the ghosts. Who may write: the owner.
+//! batch. Bytes per entry: 5 of the queues, and 5.8 of the ghosts. Who may write: the owner.
 
 use super::clock::MAX_SECOND_CHANCES;
 use super::ghost_table::GhostTable;
