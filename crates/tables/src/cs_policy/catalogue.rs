@@ -4,6 +4,7 @@
 //! records. [`CachePolicy`] is one admission and one eviction, chosen at run time: each call is a
 //! branch that is always taken the same way.
 
+use super::adaptive_window::AdaptiveWindow;
 use super::arc::Arc;
 use super::clock::Clock;
 use super::content_table::{ContentTable, LastUse, Uses};
@@ -39,6 +40,8 @@ pub enum EvictionName {
     S3Fifo,
     /// As CLOCK, but what is passed over keeps its place.
     Sieve,
+    /// A window and SIEVE, the window as large as does best; it may refuse a newcomer itself.
+    AdaptiveWindow,
     /// NFD's `priority_fifo`: what nobody asked for, then what is stale, then the first that came.
     PriorityFifo,
     /// The least frequently used of those stored.
@@ -62,6 +65,7 @@ impl EvictionName {
         Self::Clock,
         Self::S3Fifo,
         Self::Sieve,
+        Self::AdaptiveWindow,
         Self::PriorityFifo,
         Self::Lfu,
         Self::PerfectLfu,
@@ -79,6 +83,7 @@ impl EvictionName {
             Self::Clock => "clock",
             Self::S3Fifo => "s3-fifo",
             Self::Sieve => "sieve",
+            Self::AdaptiveWindow => "adaptive-window",
             Self::PriorityFifo => "priority-fifo",
             Self::Lfu => "lfu",
             Self::PerfectLfu => "perfect-lfu",
@@ -177,6 +182,7 @@ enum AnyEviction {
     Clock(Clock),
     S3Fifo(S3Fifo),
     Sieve(Sieve),
+    AdaptiveWindow(Box<AdaptiveWindow>),
     PriorityFifo(PriorityFifo),
     Lfu(Lfu<WhileStored>),
     PerfectLfu(Lfu<RequestHistory>),
@@ -201,6 +207,7 @@ macro_rules! eviction {
             AnyEviction::Clock($policy) => $call,
             AnyEviction::S3Fifo($policy) => $call,
             AnyEviction::Sieve($policy) => $call,
+            AnyEviction::AdaptiveWindow($policy) => $call,
             AnyEviction::PriorityFifo($policy) => $call,
             AnyEviction::Lfu($policy) => $call,
             AnyEviction::PerfectLfu($policy) => $call,
@@ -242,6 +249,7 @@ impl CachePolicy {
             EvictionName::Clock => AnyEviction::Clock(Clock::new(entries, pages)?),
             EvictionName::S3Fifo => AnyEviction::S3Fifo(S3Fifo::new(entries, pages)?),
             EvictionName::Sieve => AnyEviction::Sieve(Sieve::new(entries, pages)?),
+            EvictionName::AdaptiveWindow => AnyEviction::AdaptiveWindow(Box::new(AdaptiveWindow::new(entries, pages)?)),
             EvictionName::PriorityFifo => AnyEviction::PriorityFifo(PriorityFifo::new(entries, pages)?),
             EvictionName::Lfu => AnyEviction::Lfu(Lfu::new(entries, pages)?),
             EvictionName::PerfectLfu => AnyEviction::PerfectLfu(Lfu::new(entries, pages)?),

@@ -112,9 +112,14 @@ impl FrequencySketch {
         if lines_for(entries) > self.lines.len() {
             *self = Self::new(entries, window, self.pages)?;
         }
+        self.set_window(window);
+        Ok(())
+    }
+
+    /// Looks back over `window` requests from now on.
+    pub fn set_window(&mut self, window: u64) {
         self.window = window.max(2);
         self.until_ageing = self.until_ageing.min(self.window);
-        Ok(())
     }
 
     /// Octets of memory that were mapped for it.

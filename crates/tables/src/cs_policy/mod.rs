@@ -27,6 +27,7 @@
 //! Limits: a policy is made for a number of entries and does not allocate after that, but to
 //! grow ([`Eviction::grow`]). Who may write: the one worker that owns the store.
 
+pub mod adaptive_window;
 pub mod arc;
 pub mod catalogue;
 pub mod clock;
@@ -38,6 +39,7 @@ pub mod ghost_queue;
 pub mod ghost_table;
 pub mod lfu;
 pub mod lru;
+mod miniature;
 mod number_set;
 pub mod priority_fifo;
 pub mod random;
@@ -48,6 +50,7 @@ pub mod sieve;
 pub mod simulated_store;
 mod stale_heap;
 pub mod tiny_lfu;
+mod window_sieve;
 
 use std::io;
 

@@ -73,7 +73,7 @@ fn filter_equals_a_list_of_names() {
     }
 }
 
-/// Counts that nothing runs into (few names, a large sketch), exact up to 15, all halved after a window and
+/// Counts that no other name adds to (of few names no two share all four counters), exact up to 15, all halved after a window and
 /// then after each half of it.
 #[test]
 fn tiny_lfu_equals_counts() {
@@ -96,7 +96,6 @@ fn tiny_lfu_equals_counts() {
         };
         let count = |hash| counts.borrow().0.get(&hash).copied().unwrap_or(0);
         let admits = |hash, victim| count(hash) > count(victim);
-        // Four lines of the sketch, six names: no two of them share all four counters.
         equals_the_model(policy, CAPACITY as u32, &operations(20_000, 40, seed), fifo(CAPACITY, request, admits));
     }
 }

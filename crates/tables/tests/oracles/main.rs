@@ -1,6 +1,7 @@
 //! Every table against a naive twin, driven by lists of random operations.
 
 mod adversarial_names;
+mod cs_adaptive_window;
 mod cs_admission;
 mod cs_arc;
 mod cs_content_table;

@@ -1,6 +1,7 @@
 //! PIT and Content Store against lists that are searched from end to end.
 
 use crate::adversarial_names::{component, pool, value};
+use crate::cs_policy::may_refuse;
 use namewire_tables::content_store::{
     ENTRY_OVERHEAD_BYTES, INDIRECT_OVERHEAD_BYTES, MAX_CAPACITY_BYTES, MAX_EVICTED_PER_BATCH, MAX_INDIRECT,
     stored_bytes,
@@ -316,7 +317,7 @@ impl Pair {
         }
         if result == CsInsert::Refused(CsRefusal::NotAdmitted) {
             assert!(former.is_none() && !naive.fits(bytes, 1), "admission is asked when the store is full");
-            assert!(naive.policy.admission != AdmissionName::All);
+            assert!(may_refuse(naive.policy));
             return;
         }
         naive.drop_indirect(&name);

@@ -1,0 +1,111 @@
+//! Miniature: how often would a small store hit, if its window were so large?
+//!
+//! Source: Waldspurger et al., USENIX ATC 2017, "Cache modeling and optimization using miniature
+//! simulations": a store that is scaled down together with its requests, which are those for names
+//! whose hash is below a limit, hits about as often as the large one. Einziger et al., Middleware 2018,
+//! "Adaptive software cache management", choose a window so ("mini-sim").
+//!
+//! A miniature is a [`WindowSieve`] over names without Data, which come at once when they are asked
+//! for. It has its own index and marks, and the frequencies of its owner.
+//!
+//! Cost: 1 line of the index and those of the policy, per request that it is told of; all of them
+//! stay in cache. Bytes: [`MOST_ENTRIES`] × (16 + 8 + 5 + 4). Full: its policy says what goes. Who may write: the owner.
+
+use super::frequency_sketch::FrequencySketch;
+use super::window_sieve::WindowSieve;
+use super::{Marks, Newcomer, PolicyMark};
+use crate::pages::PageSize;
+use crate::tag_index::TagIndex;
+use std::io;
+
+/// Entries of a miniature, if the store has more.
+pub(super) const MOST_ENTRIES: u32 = 1024;
+/// Entries that go at most for one that comes, when a miniature has to become smaller.
+const MOST_EVICTED: u32 = 4;
+
+#[derive(Clone, Copy, Default)]
+struct MiniatureEntry {
+    hash: u64,
+    mark: PolicyMark,
+}
+
+struct MiniatureEntries(Box<[MiniatureEntry]>);
+
+impl Marks for MiniatureEntries {
+    #[inline]
+    fn mark(&self, slot: u32) -> &PolicyMark {
+        &self.0[slot as usize].mark
+    }
+
+    #[inline]
+    fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
+        &mut self.0[slot as usize].mark
+    }
+
+    #[inline]
+    fn hash(&self, slot: u32) -> u64 {
+        self.0[slot as usize].hash
+    }
+
+    fn prefetch(&self, _: u32) {}
+}
+
+/// A small store without Data.
+pub(super) struct Miniature {
+    index: TagIndex,
+    entries: MiniatureEntries,
+    free: Vec<u32>,
+    policy: WindowSieve,
+    hits: u64,
+}
+
+impl Miniature {
+    /// Whose window has so many percent of its entries.
+    pub(super) fn new(window_percent: u32, pages: PageSize) -> io::Result<Self> {
+        Ok(Self {
+            index: TagIndex::new(MOST_ENTRIES as usize, pages)?,
+            entries: MiniatureEntries(vec![MiniatureEntry::default(); MOST_ENTRIES as usize].into()),
+            free: (0..MOST_ENTRIES).rev().collect(),
+            policy: WindowSieve::new(MOST_ENTRIES, window_percent, pages)?,
+            hits: 0,
+        })
+    }
+
+    pub(super) fn window_percent(&self) -> u32 {
+        self.policy.window_percent()
+    }
+
+    /// An Interest for a name, in a store of at most `capacity` entries, itself at most [`MOST_ENTRIES`].
+    pub(super) fn request(&mut self, hash: u64, capacity: u32, sketch: &FrequencySketch) {
+        let Self { index, entries, free, policy, hits } = self;
+        if let Some(slot) = index.find(hash, |slot| entries.hash(slot) == hash) {
+            policy.hit(entries, slot);
+            *hits += 1;
+            return;
+        }
+        if policy.len() >= capacity {
+            if !policy.admits(entries, &Newcomer { hash, ..Newcomer::default() }, sketch) {
+                return;
+            }
+            for _ in 0..MOST_EVICTED.min(policy.len() + 1 - capacity) {
+                let Some(victim) = policy.victim(entries, sketch) else { break };
+                policy.remove(entries, victim);
+                index.remove(entries.hash(victim), victim);
+                free.push(victim);
+            }
+        }
+        let Some(slot) = free.pop() else { return };
+        entries.0[slot as usize] = MiniatureEntry { hash, mark: PolicyMark::default() };
+        index.insert(hash, slot);
+        policy.insert(entries, slot);
+    }
+
+    /// Hits since this was last asked.
+    pub(super) fn take_hits(&mut self) -> u64 {
+        std::mem::take(&mut self.hits)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.index.bytes() + size_of_val(&*self.entries.0) + size_of_val(&*self.free) + self.policy.bytes()
+    }
+}

@@ -1,0 +1,396 @@
+//! Window and SIEVE: newcomers pass a window, and what is asked for often goes on to SIEVE.
+//!
+//! Source: the frame is that of W-TinyLFU (Einziger et al. 2017, §4): a window in front of a main
+//! part, TinyLFU between them. Instead of lists in the order of use there are queues, so that a hit moves
+//! nothing: the window is CLOCK ([`clock`](super::clock)), the main part SIEVE ([`sieve`](super::sieve)).
+//!
+//! ```text
+//! newcomer ──> window ── used since it came ──> once more through the window
+//!                └────── asked for more often than SIEVE's victim ──> main; that victim goes
+//!                └────── not ──> goes
+//! main:  | passed by the hand | ahead of it |  <- from the window
+//! ```
+//!
+//! The window's share of the entries is said from outside. At 0 there is none: a newcomer is compared
+//! with SIEVE's victim itself, and if it is not asked for more often, nothing is stored at all. At 100
+//! there is no main part, and all is CLOCK. A window that is too large gives its oldest to the main part, one
+//! with each insertion; one that is too small grows at the cost of the main part.
+//!
+//! *The hand goes on* also when its victim was asked for at least [`SPARED_FROM`] times more often than
+//! what it was compared with. Otherwise one popular entry that is not used for a while would stand for all
+//! of the main part, and what is less popular behind it would stay.
+//!
+//! Frequencies are the owner's ([`FrequencySketch`]), for there may be several such policies over one
+//! sketch. Deviations from SIEVE and CLOCK: [`MAX_SECOND_CHANCES`].
+//!
+//! Cost: a hit writes the entry's own line, and only the first since the hand passed. To refuse a
+//! newcomer: the victim's line and its line of the sketch, both in cache while it is the same victim. To store one: those of one or two victims. Bytes: 5 per entry. Who may write: the owner.
+
+use super::clock::MAX_SECOND_CHANCES;
+use super::frequency_sketch::FrequencySketch;
+use super::{Marks, Newcomer};
+use crate::eviction_queue::EvictionQueues;
+use crate::pages::PageSize;
+use crate::slab::NIL;
+use std::io;
+
+/// A victim that is asked for so much more often than a newcomer stays, and the hand goes on.
+const SPARED_FROM: u8 = 2;
+
+const WINDOW: u8 = 0;
+/// The main part is two queues, of which one is ahead of the hand.
+const MAIN: [u8; 2] = [1, 2];
+
+/// The queues, and what goes next.
+pub(super) struct WindowSieve {
+    queues: EvictionQueues<3>,
+    lens: [u32; 3],
+    /// Which queue of the main part the hand has not passed; it is empty only if both are.
+    ahead: u8,
+    window_percent: u32,
+    /// The victim, from when it was asked for until something changes; `NIL` = not known.
+    chosen: u32,
+}
+
+impl WindowSieve {
+    /// For so many entries at once, of which the window has `window_percent`.
+    pub(super) fn new(entries: u32, window_percent: u32, pages: PageSize) -> io::Result<Self> {
+        let queues = EvictionQueues::new(entries, pages)?;
+        Ok(Self { queues, lens: [0; 3], ahead: MAIN[0], window_percent, chosen: NIL })
+    }
+
+    pub(super) fn window_percent(&self) -> u32 {
+        self.window_percent
+    }
+
+    pub(super) fn set_window_percent(&mut self, window_percent: u32) {
+        self.window_percent = window_percent;
+        self.chosen = NIL;
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.lens.iter().sum()
+    }
+
+    #[inline]
+    pub(super) fn hit(&mut self, marks: &mut impl Marks, slot: u32) {
+        if marks.mark(slot).uses == 0 {
+            marks.mark_mut(slot).uses = 1;
+        }
+        if self.chosen == slot {
+            self.chosen = NIL;
+        }
+    }
+
+    /// Whether a newcomer comes into a store that is full.
+    #[inline]
+    pub(super) fn admits(&mut self, marks: &mut impl Marks, newcomer: &Newcomer, sketch: &FrequencySketch) -> bool {
+        if self.window_percent > 0 {
+            return true;
+        }
+        match self.main_victim(marks) {
+            Some(victim) => self.defeats(marks, newcomer.hash, victim, sketch),
+            None => true,
+        }
+    }
+
+    #[inline]
+    pub(super) fn victim(&mut self, marks: &mut impl Marks, sketch: &FrequencySketch) -> Option<u32> {
+        if self.chosen == NIL {
+            self.chosen = self.choose(marks, sketch)?;
+        }
+        Some(self.chosen)
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, marks: &mut impl Marks, slot: u32) {
+        self.chosen = NIL;
+        self.add(if self.window_percent > 0 { WINDOW } else { self.ahead }, marks, slot);
+        if self.lens[usize::from(WINDOW)] > self.window_entries()
+            && let Some(oldest) = self.oldest(WINDOW)
+        {
+            self.move_on(marks, oldest);
+        }
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, marks: &impl Marks, slot: u32) {
+        self.chosen = NIL;
+        let mark = marks.mark(slot);
+        self.take(mark.list, mark.place);
+    }
+
+    pub(super) fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
+        let window = if self.window_percent > 0 { count } else { 0 };
+        for (queue, count) in [(WINDOW, window), (self.ahead, count)] {
+            slots.extend(self.queues.iter_of(queue.into()).take(count));
+            self.queues.prefetch_of(queue.into(), 2 * count);
+        }
+    }
+
+    pub(super) fn grow(&mut self, entries: u32) -> io::Result<()> {
+        self.queues.grow(entries)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.queues.bytes()
+    }
+
+    /// How many entries are the window's, of those that are held: octets may limit the store.
+    #[inline]
+    fn window_entries(&self) -> u32 {
+        match self.window_percent {
+            0 => 0,
+            percent => (u64::from(self.len()) * u64::from(percent) / 100).max(1) as u32,
+        }
+    }
+
+    fn choose(&mut self, marks: &mut impl Marks, sketch: &FrequencySketch) -> Option<u32> {
+        let in_window = self.lens[usize::from(WINDOW)];
+        let candidate = if in_window >= self.window_entries() { self.window_victim(marks) } else { None };
+        let victim = self.main_victim(marks);
+        let (Some(candidate), Some(victim)) = (candidate, victim) else { return candidate.or(victim) };
+        if !self.defeats(marks, marks.hash(candidate), victim, sketch) {
+            return Some(candidate);
+        }
+        self.move_on(marks, candidate);
+        Some(victim)
+    }
+
+    /// CLOCK's.
+    #[inline]
+    fn window_victim(&mut self, marks: &mut impl Marks) -> Option<u32> {
+        self.pass(marks, |_| (WINDOW, WINDOW))
+    }
+
+    /// SIEVE's.
+    #[inline]
+    fn main_victim(&mut self, marks: &mut impl Marks) -> Option<u32> {
+        self.pass(marks, |ahead| (ahead, other(ahead)))
+    }
+
+    /// The first entry of a queue that was not used; those before it go to another. `queues`
+    /// says which two, and is told which is ahead of the hand.
+    #[inline]
+    fn pass(&mut self, marks: &mut impl Marks, queues: impl Fn(u8) -> (u8, u8)) -> Option<u32> {
+        for _ in 0..MAX_SECOND_CHANCES {
+            let (from, to) = queues(self.ahead);
+            let slot = self.oldest(from)?;
+            if marks.mark(slot).uses == 0 {
+                return Some(slot);
+            }
+            self.take(from, marks.mark(slot).place);
+            self.add(to, marks, slot);
+        }
+        let slot = self.oldest(queues(self.ahead).0)?;
+        marks.mark_mut(slot).uses = 0;
+        Some(slot)
+    }
+
+    /// Whether a newcomer is asked for more often than the main part's victim. If it is asked for much less
+    /// often, the hand goes on, as if the victim had been used.
+    #[inline]
+    fn defeats(&mut self, marks: &mut impl Marks, newcomer: u64, victim: u32, sketch: &FrequencySketch) -> bool {
+        let (asked, victim_asked) = (sketch.frequency(newcomer), sketch.frequency(marks.hash(victim)));
+        if victim_asked >= asked + SPARED_FROM {
+            self.chosen = NIL;
+            let passed = other(self.ahead);
+            self.take(self.ahead, marks.mark(victim).place);
+            self.add(passed, marks, victim);
+        }
+        asked > victim_asked
+    }
+
+    /// From the window to the main part.
+    #[inline]
+    fn move_on(&mut self, marks: &mut impl Marks, slot: u32) {
+        self.take(WINDOW, marks.mark(slot).place);
+        self.add(self.ahead, marks, slot);
+    }
+
+    #[inline]
+    fn oldest(&self, queue: u8) -> Option<u32> {
+        self.queues.oldest_place_of(queue.into()).map(|place| self.queues.get(place))
+    }
+
+    /// As the newest of a queue, not used yet.
+    #[inline]
+    fn add(&mut self, queue: u8, marks: &mut impl Marks, slot: u32) {
+        self.lens[usize::from(queue)] += 1;
+        let place = self.queues.push_newest_of(queue.into(), slot);
+        let mark = marks.mark_mut(slot);
+        (mark.uses, mark.list, mark.place) = (0, queue, place);
+    }
+
+    #[inline]
+    fn take(&mut self, queue: u8, place: u32) {
+        self.lens[usize::from(queue)] -= 1;
+        self.queues.remove_of(queue.into(), place);
+        if queue == self.ahead && self.lens[usize::from(queue)] == 0 {
+            self.ahead = other(queue); // nothing is ahead of the hand: it goes back to the oldest
+        }
+    }
+}
+
+/// The other queue of the main part.
+fn other(queue: u8) -> u8 {
+    MAIN[0] + MAIN[1] - queue
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cs_policy::PolicyMark;
+
+    const ENTRIES: usize = 30;
+
+    struct Entries(Vec<(u64, PolicyMark)>);
+
+    impl Marks for Entries {
+        fn mark(&self, slot: u32) -> &PolicyMark {
+            &self.0[slot as usize].1
+        }
+
+        fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
+            &mut self.0[slot as usize].1
+        }
+
+        fn hash(&self, slot: u32) -> u64 {
+            self.0[slot as usize].0
+        }
+
+        fn prefetch(&self, _: u32) {}
+    }
+
+    /// Two lists of names, oldest first, with one bit of use each, and the place of a hand in the second.
+    #[derive(Default)]
+    struct Lists {
+        window: Vec<(u64, bool)>,
+        main: Vec<(u64, bool)>,
+        hand: usize,
+    }
+
+    impl Lists {
+        fn window_entries(&self, percent: usize) -> usize {
+            if percent == 0 { 0 } else { ((self.window.len() + self.main.len()) * percent / 100).max(1) }
+        }
+
+        fn main_victim(&mut self) -> Option<u64> {
+            while self.main.get(self.hand)?.1 {
+                self.main[self.hand].1 = false;
+                self.go_on();
+            }
+            Some(self.main[self.hand].0)
+        }
+
+        fn go_on(&mut self) {
+            self.hand = (self.hand + 1) % self.main.len();
+        }
+
+        fn defeats(&mut self, newcomer: u64, victim: u64, sketch: &FrequencySketch) -> bool {
+            let (asked, victim_asked) = (sketch.frequency(newcomer), sketch.frequency(victim));
+            if victim_asked > asked + 1 {
+                self.go_on();
+            }
+            asked > victim_asked
+        }
+
+        fn take(&mut self, name: u64) {
+            self.window.retain(|other| other.0 != name);
+            if let Some(place) = self.main.iter().position(|other| other.0 == name) {
+                self.main.remove(place);
+                self.hand -= usize::from(place < self.hand);
+                self.hand = if self.hand == self.main.len() { 0 } else { self.hand };
+            }
+        }
+
+        /// Makes room and stores, or refuses.
+        fn miss(&mut self, name: u64, percent: usize, sketch: &FrequencySketch) {
+            if self.window.len() + self.main.len() == ENTRIES {
+                if percent == 0
+                    && let Some(victim) = self.main_victim()
+                    && !self.defeats(name, victim, sketch)
+                {
+                    return;
+                }
+                let candidate =
+                    (self.window.len() >= self.window_entries(percent) && !self.window.is_empty()).then(|| {
+                        while self.window[0].1 {
+                            self.window[0].1 = false;
+                            self.window.rotate_left(1);
+                        }
+                        self.window[0].0
+                    });
+                let goes = match (candidate, self.main_victim()) {
+                    (Some(candidate), Some(victim)) if self.defeats(candidate, victim, sketch) => {
+                        self.window.remove(0);
+                        self.main.push((candidate, false));
+                        victim
+                    }
+                    (candidate, victim) => candidate.or(victim).unwrap(),
+                };
+                self.take(goes);
+            }
+            if percent == 0 { &mut self.main } else { &mut self.window }.push((name, false));
+            if self.window.len() > self.window_entries(percent) {
+                let oldest = self.window.remove(0).0;
+                self.main.push((oldest, false));
+            }
+        }
+    }
+
+    /// Requests, names erased, and now and then a window of another size.
+    #[test]
+    fn it_equals_two_lists() {
+        for seed in 0..20 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut sketch = FrequencySketch::new(200, 400, PageSize::Base).unwrap();
+            let mut policy = WindowSieve::new(ENTRIES as u32, 0, PageSize::Base).unwrap();
+            let mut entries = Entries(vec![Default::default(); ENTRIES]);
+            let mut free: Vec<u32> = (0..ENTRIES as u32).collect();
+            let mut lists = Lists::default();
+            for step in 0..6_000 {
+                if step % 700 == 699 {
+                    policy.set_window_percent([0, 20, 55, 100][random.usize(..4)]);
+                }
+                let name = (1 + random.u64(..=random.clone().u64(..90))).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                sketch.increment(name);
+                let slot = (0..ENTRIES as u32).find(|&slot| entries.hash(slot) == name);
+                match slot {
+                    Some(slot) if random.u8(..) < 5 => {
+                        policy.remove(&entries, slot);
+                        entries.0[slot as usize].0 = 0;
+                        free.push(slot);
+                        lists.take(name);
+                    }
+                    Some(slot) => {
+                        policy.hit(&mut entries, slot);
+                        let mut both = lists.window.iter_mut().chain(&mut lists.main);
+                        both.find(|other| other.0 == name).unwrap().1 = true;
+                    }
+                    None => {
+                        let newcomer = Newcomer { hash: name, ..Newcomer::default() };
+                        if !free.is_empty() || policy.admits(&mut entries, &newcomer, &sketch) {
+                            if free.is_empty() {
+                                let victim = policy.victim(&mut entries, &sketch).unwrap();
+                                assert_eq!(policy.victim(&mut entries, &sketch), Some(victim));
+                                policy.remove(&entries, victim);
+                                free.push(victim);
+                            }
+                            let slot = free.pop().unwrap();
+                            entries.0[slot as usize] = (name, PolicyMark::default());
+                            policy.insert(&mut entries, slot);
+                        }
+                        lists.miss(name, policy.window_percent() as usize, &sketch);
+                    }
+                }
+                let mut held: Vec<u64> = entries.0.iter().map(|entry| entry.0).filter(|&hash| hash != 0).collect();
+                let mut expected: Vec<u64> = lists.window.iter().chain(&lists.main).map(|entry| entry.0).collect();
+                held.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(held, expected, "seed {seed}, step {step}");
+                assert_eq!(policy.lens[0] as usize, lists.window.len(), "seed {seed}, step {step}");
+            }
+        }
+    }
+}
