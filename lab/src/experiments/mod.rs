@@ -1,5 +1,6 @@
 //! Every experiment: one file each, and one line each in [`TABLE`].
 
+mod cache_policies;
 mod distributed_fib;
 mod dram_model;
 mod fib_all;
@@ -45,6 +46,7 @@ pub const TABLE: &[Experiment] = &[
     pit_network::EXPERIMENT,
     filter_model::EXPERIMENT,
     interest_flood::EXPERIMENT,
+    cache_policies::EXPERIMENT,
 ];
 
 /// The experiment with this id.

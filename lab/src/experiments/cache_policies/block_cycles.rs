@@ -1,0 +1,274 @@
+//! Block cycles: what does each of a policy's blocks take?
+//!
+//! Source: Takemasa19 §5.2.4 and Table 5.2: B2 (history), B12 (eviction), B13 (admission), under the web requests of
+//! §5.4.1 and a store of 1 % of the objects.
+//!
+//! Two schedules. *Scalar*: a packet at a time, nothing fetched ahead. *Batched*: 64 Interests, then the Data of those
+//! that missed; what they will touch is fetched ahead as the engine's schedule does, the entries that will go and
+//! their history too.
+//!
+//! A policy alone would have the processor's caches to itself, and does not in a router. So before every packet a dozen
+//! random lines of a large array are read: Takemasa19 §3.2.3 counts 800.7 octets of memory a packet.
+//!
+//! Every block is between two readings of the time stamp counter that wait until all before them was executed; what a
+//! reading takes is measured and taken off. All policies take turns, a slice of requests each; a repetition's figure is
+//! its median slice.
+
+use anyhow::Context as _;
+
+use super::case::Case;
+use super::contestant::Contestant;
+use super::object_store::{Block, ObjectStore, Outcome, Unwatched, Watch};
+use crate::experiment::{Context, Samples};
+use crate::requests::Request;
+use crate::split_mix::split_mix;
+use crate::statistics::Summary;
+use crate::tsc;
+
+/// Takemasa19 §3.2.3: 800.7 octets of memory a packet.
+const LINES_PER_PACKET: usize = 12;
+const BATCH: usize = 64;
+
+/// In what order packets are worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Scalar,
+    Batched,
+}
+
+impl Order {
+    pub(super) const ALL: [Self; 2] = [Self::Scalar, Self::Batched];
+
+    /// As it stands in records.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Batched => "batched",
+        }
+    }
+}
+
+/// Sizes of the measurement.
+pub(super) struct Size {
+    pub(super) warm_up: usize,
+    pub(super) repetitions: usize,
+    pub(super) slices: usize,
+    pub(super) requests_per_slice: usize,
+    pub(super) other_lines: usize,
+}
+
+/// Cycles of one contestant's blocks in one order, by repetition.
+#[derive(Clone, Debug)]
+pub(super) struct BlockCycles {
+    pub(super) contestant: Contestant,
+    pub(super) order: Order,
+    /// Of a call, by [`Block`].
+    pub(super) per_call: [Samples; BLOCKS.len()],
+    /// Of all blocks together, per request.
+    pub(super) per_request: Samples,
+}
+
+impl BlockCycles {
+    /// The median; 0 for a block that is never reached.
+    pub(super) fn of(&self, block: Block) -> f64 {
+        self.per_call[place_of(block)].median().unwrap_or(0.0)
+    }
+}
+
+/// The blocks, and what they are called in records.
+pub(super) const BLOCKS: [(Block, &str); 5] = [
+    (Block::Request, "B2, history"),
+    (Block::Hit, "B4, hit"),
+    (Block::Admission, "B13, admission"),
+    (Block::Eviction, "B12, eviction"),
+    (Block::Insertion, "B10, insertion"),
+];
+
+fn place_of(block: Block) -> usize {
+    BLOCKS.iter().position(|(other, _)| *other == block).unwrap_or(0)
+}
+
+/// Measures all contestants.
+///
+/// # Errors
+/// If there is no counter, memory is not to be had, or the user interrupted.
+pub(super) fn measure(
+    context: &Context,
+    case: &Case,
+    contestants: &[Contestant],
+    size: &Size,
+) -> anyhow::Result<Vec<BlockCycles>> {
+    tsc::read().context("this processor has no time stamp counter that we can read")?;
+    let mut stores = Vec::new();
+    for contestant in contestants {
+        context.begin_step(&format!("a store under {}", contestant.name))?;
+        let mut store = ObjectStore::new(contestant.policy, case.workload.objects(), case.capacity, context.seed)?;
+        case.workload.for_each(size.warm_up, context.seed, |request| {
+            let _: Outcome = store.request(request, &mut Unwatched);
+        });
+        stores.push(store);
+        context.end_step();
+    }
+    let new = |contestant: &Contestant, order| BlockCycles {
+        contestant: contestant.clone(),
+        order,
+        per_call: Default::default(),
+        per_request: Samples::default(),
+    };
+    let mut all: Vec<BlockCycles> =
+        Order::ALL.iter().flat_map(|&order| contestants.iter().map(move |contestant| new(contestant, order))).collect();
+    let mut router = RestOfARouter::new(size.other_lines);
+    let reading = reading_cycles();
+    let mut requests = Vec::with_capacity(size.requests_per_slice);
+    for repetition in 0..size.repetitions {
+        context.begin_step("blocks")?;
+        let mut slices = vec![Vec::with_capacity(size.slices); all.len()];
+        for slice in 0..size.slices {
+            let seed = split_mix(context.seed ^ split_mix((repetition * size.slices + slice + 1) as u64));
+            requests.clear();
+            case.workload.for_each(size.requests_per_slice, seed, |request| requests.push(request));
+            for (measured, slices) in all.iter().zip(&mut slices) {
+                let place = contestants.iter().position(|contestant| *contestant == measured.contestant);
+                let store = &mut stores[place.context("a store for each")?];
+                let mut watch = Stopwatch {
+                    router: &mut router,
+                    is_apart: measured.order == Order::Scalar,
+                    taken: Taken::default(),
+                    began: 0,
+                };
+                match measured.order {
+                    Order::Scalar => scalar(store, &requests, &mut watch),
+                    Order::Batched => batched(store, &requests, &mut watch),
+                }
+                slices.push(watch.taken);
+            }
+        }
+        for (measured, slices) in all.iter_mut().zip(&slices) {
+            measured.add(slices, reading, size.requests_per_slice);
+        }
+        context.end_step();
+    }
+    anyhow::ensure!(router.sum != 1, "the sum of nothing"); // what was read must be used
+    Ok(all)
+}
+
+impl BlockCycles {
+    fn add(&mut self, slices: &[Taken], reading: f64, requests: usize) {
+        for (block, samples) in self.per_call.iter_mut().enumerate() {
+            let per_call: Vec<f64> = slices
+                .iter()
+                .filter(|taken| taken.calls[block] > 0)
+                .map(|taken| taken.cycles[block] as f64 / taken.calls[block] as f64 - reading)
+                .collect();
+            if let Some(summary) = Summary::of(&per_call) {
+                samples.add(summary.median.max(0.0));
+            }
+        }
+        let per_request = slices.iter().map(|taken| {
+            let calls: u64 = taken.calls.iter().sum();
+            (taken.cycles.iter().sum::<u64>() as f64 - calls as f64 * reading) / requests as f64
+        });
+        if let Some(summary) = Summary::of(&per_request.collect::<Vec<_>>()) {
+            self.per_request.add(summary.median);
+        }
+    }
+}
+
+fn scalar(store: &mut ObjectStore, requests: &[Request], watch: &mut Stopwatch<'_>) {
+    for &request in requests {
+        watch.router.work();
+        store.request(request, watch);
+    }
+}
+
+fn batched(store: &mut ObjectStore, requests: &[Request], watch: &mut Stopwatch<'_>) {
+    let mut missed = Vec::with_capacity(BATCH);
+    for batch in requests.chunks(BATCH) {
+        batch.iter().for_each(|_| watch.router.work());
+        batch.iter().for_each(|request| store.prefetch_request(request.object));
+        batch.iter().for_each(|request| store.prefetch_entry(request.object));
+        missed.clear();
+        for &request in batch {
+            if !store.interest(request, watch) {
+                missed.push(request);
+            }
+        }
+        missed.iter().for_each(|_| watch.router.work());
+        missed.iter().for_each(|request: &Request| store.prefetch_request(request.object));
+        store.prefetch_victims(missed.len());
+        store.prefetch_victims_history();
+        for &request in &missed {
+            // Asked for twice in the batch, it comes once.
+            if !store.contains(request.object) {
+                let _: Outcome = store.data(request, 1, watch);
+            }
+        }
+    }
+}
+
+/// What a slice took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    cycles: [u64; BLOCKS.len()],
+    calls: [u64; BLOCKS.len()],
+}
+
+struct Stopwatch<'a> {
+    router: &'a mut RestOfARouter,
+    /// Packets come one by one: between an Interest and its Data the router does other things.
+    is_apart: bool,
+    taken: Taken,
+    began: u64,
+}
+
+impl Watch for Stopwatch<'_> {
+    #[inline]
+    fn begin(&mut self) {
+        self.began = tsc::read_in_order().unwrap_or(0);
+    }
+
+    #[inline]
+    fn end(&mut self, block: Block) {
+        let cycles = tsc::read_in_order().unwrap_or(self.began) - self.began;
+        let place = place_of(block);
+        self.taken.cycles[place] += cycles;
+        self.taken.calls[place] += 1;
+    }
+
+    fn between(&mut self) {
+        if self.is_apart {
+            self.router.work();
+        }
+    }
+}
+
+/// What a router does beside its policy, as far as the processor's caches can tell.
+struct RestOfARouter {
+    lines: Vec<[u64; 8]>,
+    random: fastrand::Rng,
+    sum: u64,
+}
+
+impl RestOfARouter {
+    fn new(lines: usize) -> Self {
+        Self { lines: vec![[2; 8]; lines], random: fastrand::Rng::with_seed(1), sum: 0 }
+    }
+
+    #[inline]
+    fn work(&mut self) {
+        for _ in 0..LINES_PER_PACKET {
+            self.sum = self.sum.wrapping_add(self.lines[self.random.usize(..self.lines.len())][0]);
+        }
+    }
+}
+
+/// Cycles between two readings with nothing between them.
+fn reading_cycles() -> f64 {
+    let readings: Vec<f64> = (0..1_001)
+        .map(|_| {
+            let first = tsc::read_in_order().unwrap_or(0);
+            (tsc::read_in_order().unwrap_or(first) - first) as f64
+        })
+        .collect();
+    Summary::of(&readings).map_or(0.0, |summary| summary.median)
+}

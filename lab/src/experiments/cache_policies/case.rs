@@ -1,0 +1,177 @@
+//! Cases: which requests, and how large a store?
+//!
+//! Source: Takemasa19 §5.4.1 and Fig. 5.6: web, video and mixed requests, stores of 1 to 10 % of the objects; ours: a
+//! thousandth of them too, and traces. Requests of a popularity that does not change are drawn for as long as needed, a
+//! trace is run through once from an empty store.
+//!
+//! How long: the statistical error of a hit ratio of n independent requests is at most 0.5 / √n, so 4·10⁶ measured
+//! requests have one below 0.00025. Before that come [`Case::warm_up`] requests: what a policy holds then must not
+//! depend on its empty start any more. Slowest are those that admit little: at an insertion rate of 0.02 a request the
+//! store has turned over after 50 C requests.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::experiment::{Context, Scale};
+use crate::requests::{Mixed, Request, Trace, Video, Web, mixed, trace, video, web};
+
+/// Requests of one kind.
+#[derive(Clone, Debug)]
+pub(super) enum Workload {
+    Web(Web),
+    Video(Video),
+    Mixed(Mixed),
+    Trace(Arc<Trace>),
+}
+
+impl Workload {
+    pub(super) fn objects(&self) -> u32 {
+        match self {
+            Self::Web(web) => web.objects(),
+            Self::Video(video) => video.objects(),
+            Self::Mixed(mixed) => mixed.objects(),
+            Self::Trace(trace) => trace.objects,
+        }
+    }
+
+    /// Calls `each` with every request in turn, `count` at most.
+    pub(super) fn for_each(&self, count: usize, seed: u64, mut each: impl FnMut(Request)) {
+        match self {
+            Self::Web(web) => web.requests(seed).take(count).for_each(each),
+            Self::Video(video) => video.requests(seed).take(count).for_each(each),
+            Self::Mixed(mixed) => mixed.requests(seed).take(count).for_each(each),
+            Self::Trace(trace) => trace.requests.iter().take(count).for_each(|request| each(*request)),
+        }
+    }
+}
+
+/// A workload and a store.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    /// The workload's name.
+    pub(super) title: String,
+    pub(super) workload: Workload,
+    /// Zipf's exponent where objects are asked for independently.
+    pub(super) alpha: Option<f64>,
+    /// Entries of the store.
+    pub(super) capacity: u32,
+    /// In thousandths of the objects.
+    pub(super) thousandths: u32,
+    /// Requests before the first that is counted.
+    pub(super) warm_up: usize,
+    /// Requests that are counted.
+    pub(super) counted: usize,
+}
+
+impl Case {
+    fn new(title: &str, workload: &Workload, alpha: Option<f64>, thousandths: u32, size: &Size) -> Self {
+        let objects = workload.objects();
+        let capacity = (u64::from(objects) * u64::from(thousandths) / 1000).max(1) as u32;
+        let (warm_up, counted) = match workload {
+            Workload::Trace(trace) => (0, trace.requests.len()),
+            _ => {
+                let warm_up = size.warm_up_per_entry * capacity as usize;
+                (warm_up.clamp(size.warm_up_least, size.warm_up_most), size.counted)
+            }
+        };
+        Self { title: title.to_owned(), workload: workload.clone(), alpha, capacity, thousandths, warm_up, counted }
+    }
+
+    /// As it stands in records.
+    pub(super) fn name(&self) -> String {
+        let percent = f64::from(self.thousandths) / 10.0;
+        format!("{}, {percent} % = {} Data", self.title, self.capacity)
+    }
+}
+
+/// Sizes of a run.
+pub(super) struct Size {
+    web_objects: u32,
+    video: (u32, u32),
+    mixed_web_objects: u32,
+    mixed_video: (u32, u32),
+    web_thousandths: &'static [u32],
+    invented_requests: usize,
+    warm_up_per_entry: usize,
+    warm_up_least: usize,
+    warm_up_most: usize,
+    counted: usize,
+}
+
+/// The sizes that the choice of the default looks at.
+pub(super) const THOUSANDTHS: [u32; 3] = [1, 10, 100];
+
+pub(super) const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size {
+            web_objects: 20_000,
+            video: (40, 100),
+            mixed_web_objects: 5_000,
+            mixed_video: (20, 100),
+            web_thousandths: &THOUSANDTHS,
+            invented_requests: 10_000,
+            warm_up_per_entry: 50,
+            warm_up_least: 10_000,
+            warm_up_most: 20_000,
+            counted: 10_000,
+        },
+        Scale::Quick => Size {
+            web_objects: web::PAPER_OBJECTS,
+            video: (1_000, 1_000),
+            mixed_web_objects: 1_000_000,
+            mixed_video: (1_000, 1_000),
+            web_thousandths: &THOUSANDTHS,
+            invented_requests: 2_000_000,
+            warm_up_per_entry: 300,
+            warm_up_least: 8_000_000,
+            warm_up_most: 48_000_000,
+            counted: 8_000_000,
+        },
+        Scale::Full => Size {
+            web_objects: web::PAPER_OBJECTS,
+            video: (video::PAPER_VIDEOS, video::PAPER_DATA_OF_A_VIDEO),
+            mixed_web_objects: web::PAPER_OBJECTS,
+            mixed_video: (video::PAPER_VIDEOS, video::PAPER_DATA_OF_A_VIDEO),
+            web_thousandths: &[1, 10, 20, 40, 60, 80, 100],
+            invented_requests: 5_000_000,
+            warm_up_per_entry: 300,
+            warm_up_least: 20_000_000,
+            warm_up_most: 100_000_000,
+            counted: 20_000_000,
+        },
+    }
+}
+
+/// All cases of a run: the paper's workloads, then traces.
+///
+/// # Errors
+/// If a trace cannot be read.
+pub(super) fn cases(context: &Context, size: &Size) -> anyhow::Result<Vec<Case>> {
+    let alpha = web::PAPER_ALPHA;
+    let paper_web = Web::new(size.web_objects, alpha);
+    let mixed_web = if size.mixed_web_objects == size.web_objects {
+        paper_web.clone()
+    } else {
+        Web::new(size.mixed_web_objects, alpha)
+    };
+    let mixed_video = Video::new(size.mixed_video.0, size.mixed_video.1);
+    let mixed = Mixed::new(mixed_web, mixed_video, mixed::PAPER_WEB_SHARE);
+    let mut cases = Vec::new();
+    let mut add = |title: &str, workload: Workload, alpha: Option<f64>, thousandths: &[u32]| {
+        cases.extend(thousandths.iter().map(|&thousandths| Case::new(title, &workload, alpha, thousandths, size)));
+    };
+    add("web", Workload::Web(paper_web), Some(alpha), size.web_thousandths);
+    add("video", Workload::Video(Video::new(size.video.0, size.video.1)), None, &THOUSANDTHS);
+    add("mixed", Workload::Mixed(mixed), None, &THOUSANDTHS);
+    for trace in trace::traces(context.trace.as_deref().map(Path::new), size.invented_requests, context.seed)? {
+        let title = trace.title.clone();
+        add(&title, Workload::Trace(Arc::new(trace)), None, &THOUSANDTHS);
+    }
+    Ok(cases)
+}
+
+/// The paper's web point, 1 % of the objects, with another exponent.
+pub(super) fn web_point(alpha: f64, size: &Size) -> Case {
+    let workload = Workload::Web(Web::new(size.web_objects, alpha));
+    Case::new(&format!("web, alpha {alpha}"), &workload, Some(alpha), 10, size)
+}

@@ -1,0 +1,70 @@
+//! The choice of the default: who is near the best everywhere?
+//!
+//! A router's owner does not know its requests beforehand. So the default is not who is best somewhere, but whose worst
+//! place is least bad: over all workloads and traces, at stores of 0.1, 1 and 10 % of the objects, its hit ratio's
+//! distance to the best contestant's of that case, and the mean of all cases beside ARC's. What it costs is measured
+//! elsewhere ([`super::packet_cycles`]).
+
+use super::case::{Case, THOUSANDTHS};
+use super::hit_ratio::Tally;
+
+/// How a contestant stands over all cases.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Standing {
+    /// Mean hit ratio over all cases.
+    pub(super) mean_hit: f64,
+    /// The largest distance to the best of a case.
+    pub(super) worst_gap: f64,
+    /// Where that is.
+    pub(super) worst_case: String,
+}
+
+/// By contestant; `tallies` by case, then contestant.
+pub(super) fn standings(cases: &[Case], tallies: &[Vec<Tally>]) -> Vec<Standing> {
+    let looked_at: Vec<(&Case, Vec<f64>)> = cases
+        .iter()
+        .zip(tallies)
+        .filter(|(case, _)| THOUSANDTHS.contains(&case.thousandths))
+        .map(|(case, tallies)| (case, tallies.iter().map(Tally::hit_ratio).collect()))
+        .collect();
+    let contestants = tallies.first().map_or(0, Vec::len);
+    let standing = |place: usize| {
+        let mut standing = Standing { mean_hit: 0.0, worst_gap: 0.0, worst_case: String::new() };
+        for (case, hits) in &looked_at {
+            standing.mean_hit += hits[place] / looked_at.len() as f64;
+            let gap = hits.iter().copied().fold(0.0, f64::max) - hits[place];
+            if gap >= standing.worst_gap {
+                (standing.worst_gap, standing.worst_case) = (gap, case.name());
+            }
+        }
+        standing
+    };
+    (0..contestants).map(standing).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::requests::Web;
+
+    #[test]
+    fn the_gap_is_to_the_best_of_each_case_and_other_sizes_do_not_count() {
+        let workload = super::super::case::Workload::Web(Web::new(1_000, 0.8));
+        let case = |title: &str, thousandths| Case {
+            title: title.to_owned(),
+            workload: workload.clone(),
+            alpha: None,
+            capacity: thousandths,
+            thousandths,
+            warm_up: 0,
+            counted: 100,
+        };
+        let hits = |hits| Tally { hits, stored: 100 - hits, ..Tally::default() };
+        let cases = [case("a", 10), case("b", 100), case("c", 20)];
+        let tallies = [vec![hits(30), hits(50)], vec![hits(70), hits(60)], vec![hits(0), hits(100)]];
+        let [first, second] = <[Standing; 2]>::try_from(standings(&cases, &tallies)).expect("two contestants");
+        assert!((first.mean_hit - 0.5).abs() < 1e-9 && (second.mean_hit - 0.55).abs() < 1e-9);
+        assert!((first.worst_gap - 0.2).abs() < 1e-9 && first.worst_case.starts_with("a,"), "{first:?}");
+        assert!((second.worst_gap - 0.1).abs() < 1e-9 && second.worst_case.starts_with("b,"), "{second:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Contestants: which policies are compared, and what are they called?
+//!
+//! A contestant is an admission before an eviction, written `admission/eviction`; an eviction that takes everything in
+//! is written alone. Every eviction of the catalogue is one; admissions stand before those evictions that their
+//! sources put behind them (Takemasa19 §5.4.1 and §5.4.2: Filter before FIFO and Random, TinyLFU before Random), and
+//! before modern ones.
+
+use anyhow::Context as _;
+use namewire_tables::cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName, PolicyOptions};
+
+/// A policy and its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::experiments) struct Contestant {
+    /// As it stands in records.
+    pub(in crate::experiments) name: String,
+    pub(in crate::experiments) policy: CsPolicy,
+}
+
+/// Admissions and the evictions behind them.
+const BEHIND: &[(&str, &[&str])] = &[
+    ("filter", &["fifo", "random", "lru", "sieve"]),
+    ("tiny-lfu", &["random", "fifo", "lru", "sieve"]),
+    ("request-count", &["lru"]),
+];
+
+impl Contestant {
+    /// The one with this name.
+    ///
+    /// # Errors
+    /// If there is no such policy.
+    pub(in crate::experiments) fn named(name: &str) -> anyhow::Result<Self> {
+        let (admission, eviction) = match name.split_once('/') {
+            Some((admission, eviction)) => (admission.parse::<AdmissionName>()?, eviction),
+            None => (AdmissionName::All, name),
+        };
+        let eviction = eviction.parse::<EvictionName>().with_context(|| format!("in '{name}'"))?;
+        Ok(Self { name: name.to_owned(), policy: CsPolicy { eviction, admission, options: PolicyOptions::default() } })
+    }
+
+    /// What a router has if nothing is said.
+    pub(in crate::experiments) fn default_one() -> Self {
+        let policy = CsPolicy::default();
+        let eviction = policy.eviction.as_str();
+        let name = match policy.admission {
+            AdmissionName::All => eviction.to_owned(),
+            admission => format!("{}/{eviction}", admission.as_str()),
+        };
+        Self { name, policy }
+    }
+
+    /// All of them, evictions first.
+    ///
+    /// # Errors
+    /// If the catalogue lacks one of the table's.
+    pub(super) fn all() -> anyhow::Result<Vec<Self>> {
+        let mut names: Vec<String> = EvictionName::ALL.iter().map(|eviction| eviction.as_str().to_owned()).collect();
+        for (admission, evictions) in BEHIND {
+            names.extend(evictions.iter().map(|eviction| format!("{admission}/{eviction}")));
+        }
+        let default = Self::default_one();
+        if !names.contains(&default.name) {
+            names.push(default.name.clone());
+        }
+        names.iter().map(|name| Self::named(name)).collect()
+    }
+}
