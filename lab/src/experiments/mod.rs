@@ -1,5 +1,6 @@
 //! Every experiment: one file each, and one line each in [`TABLE`].
 
+mod cache_forwarding;
 mod cache_policies;
 mod distributed_fib;
 mod dram_model;
@@ -47,6 +48,7 @@ pub const TABLE: &[Experiment] = &[
     filter_model::EXPERIMENT,
     interest_flood::EXPERIMENT,
     cache_policies::EXPERIMENT,
+    cache_forwarding::EXPERIMENT,
 ];
 
 /// The experiment with this id.

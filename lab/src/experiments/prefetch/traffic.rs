@@ -111,9 +111,14 @@ impl Traffic {
     }
 
     pub(in crate::experiments) fn push_interest(&mut self, number: u64, packets: &mut Packets) {
+        self.push_interest_with(number, number as u32, packets);
+    }
+
+    /// For names that are asked for again: with a nonce of its own.
+    pub(in crate::experiments) fn push_interest_with(&mut self, number: u64, nonce: u32, packets: &mut Packets) {
         self.names.write_name(number, &mut self.name);
         self.interest[self.interest_name_start..][..self.name.len()].copy_from_slice(&self.name);
-        self.interest[self.nonce_start..][..4].copy_from_slice(&(number as u32).to_be_bytes());
+        self.interest[self.nonce_start..][..4].copy_from_slice(&nonce.to_be_bytes());
         packets.push(&self.interest, LpHeaders::default());
     }
 
