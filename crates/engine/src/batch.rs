@@ -7,6 +7,7 @@
 use crate::{
     Counters, DropReason, EngineConfig, FaceTable, Instant, LimitMet, PitRole, Schedule, StrategyTable,
     core_role::CoreRole,
+    cs_counts::{CountedPrefixes, FormerPolicies},
     dispatch::{Dispatcher, Round, WorkerToken},
     incoming_data::MAX_MATCHES,
     measurements::Measurements,
@@ -200,6 +201,8 @@ pub struct Engine {
     pub(crate) dead_nonces: DeadNonceList,
     pub(crate) rng: fastrand::Rng,
     pub(crate) counters: Counters,
+    pub(crate) former_policies: FormerPolicies,
+    pub(crate) counted_prefixes: CountedPrefixes,
     pub(crate) pending: PendingNames,
     /// Only in the core role.
     pub(crate) core: Option<Box<CoreRole>>,
@@ -276,7 +279,8 @@ impl Engine {
             PitRole::Edge => None,
             PitRole::Core(core) => Some(Box::new(CoreRole::new(core, config.pages, rng.u64(..))?)),
         };
-        Ok(Engine {
+        let counted = config.cs_counted_prefixes.clone();
+        let mut engine = Engine {
             config,
             worker,
             dispatcher,
@@ -286,6 +290,8 @@ impl Engine {
             dead_nonces,
             rng,
             counters: Counters::default(),
+            former_policies: FormerPolicies::default(),
+            counted_prefixes: CountedPrefixes::default(),
             measurements,
             pending: PendingNames {
                 prefixes: vec![0; namewire_tables::MAX_NAME_COMPONENTS + 1],
@@ -305,7 +311,9 @@ impl Engine {
             name_hashes: NameHashes::with_full_room(),
             hashes: (0..BATCH_PACKETS).map(|_| NameHashes::with_full_room()).collect(),
             stage_costs: StageCosts::NONE,
-        })
+        };
+        engine.count_cs_prefixes(&counted);
+        Ok(engine)
     }
 
     /// Decides a batch of at most [`BATCH_PACKETS`] packets. The verdicts replace

@@ -45,6 +45,9 @@ pub struct EngineConfig {
     /// Which Data comes into the Content Store, and which goes when it is full. Default: all comes, the
     /// least recently used goes.
     pub cs_policy: CsPolicy,
+    /// Prefixes whose look-ups and insertions are counted, at most
+    /// [`MAX_COUNTED_PREFIXES`](crate::MAX_COUNTED_PREFIXES); what is beyond is not. Default none.
+    pub cs_counted_prefixes: Vec<NameBuf>,
     /// Store what arrives. Default yes.
     pub cs_admit: bool,
     /// Answer from the store. Default yes.
@@ -75,6 +78,7 @@ impl Default for EngineConfig {
             cs_capacity_bytes: 64 << 20,
             cs_capacity_packets: 65_536,
             cs_policy: CsPolicy::default(),
+            cs_counted_prefixes: Vec::new(),
             cs_admit: true,
             cs_serve: true,
             dead_nonce_capacity: 131_072,

@@ -224,7 +224,7 @@ impl Engine {
         let arrival = CsArrival { fresh_until_ns, now_ns: pass.now.0, requests, unsolicited };
         let inserted = self.tables.cs_insert_found(own_name, name, data.wire(), arrival);
         match inserted {
-            CsInsert::Stored(_) | CsInsert::Replaced(_) => self.counters.cs_insertions += 1,
+            CsInsert::Stored(_) | CsInsert::Replaced(_) => self.count_insertion(hashes),
             CsInsert::Refreshed(_) => {}
             CsInsert::Refused(refusal) => self.content_store_refusal(refusal),
         }

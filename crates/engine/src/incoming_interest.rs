@@ -71,9 +71,11 @@ impl Engine {
             self.tables.cs_request(name_hash);
             let stored = self.content_store_match(pass, interest, group, hashes);
             self.end_of_part(Stage::Verdict);
-            match stored {
-                Some(stored) => return self.content_store_hit(pass, arrival, stored),
-                None => self.counters.cs_misses += u64::from(!is_dead),
+            if stored.is_some() || !is_dead {
+                self.count_look_up(hashes, stored.is_some());
+            }
+            if let Some(stored) = stored {
+                return self.content_store_hit(pass, arrival, stored);
             }
         }
         // NFD asks the dead nonce list first. Here it keeps more nonces (see `satisfy`),
@@ -210,7 +212,6 @@ impl Engine {
 
     /// CS hit: the Data goes back with the asking Interest's token.
     fn content_store_hit(&mut self, pass: &mut Pass<'_, '_>, arrival: &Arrival<'_>, stored: CsId) {
-        self.counters.cs_hits += 1;
         self.counters.out_data += 1;
         self.tables.cs_touch(stored);
         let headers = LpHeaders {

@@ -29,6 +29,7 @@ mod core_data;
 mod core_interest;
 pub mod core_role;
 pub mod counters;
+pub mod cs_counts;
 pub mod dispatch;
 pub mod drop_reason;
 pub mod face_share;
@@ -52,6 +53,7 @@ pub use batch::{BATCH_PACKETS, Engine, Frame, HandOver, Output, PacketRef, Trans
 pub use config::{EngineConfig, UnsolicitedPolicy};
 pub use core_role::{CoreConfig, PitRole};
 pub use counters::Counters;
+pub use cs_counts::{CsCounts, CsPolicyCounts, CsPrefixCounts, CsReport, MAX_COUNTED_PREFIXES};
 pub use drop_reason::DropReason;
 pub use face_share::{FaceCut, FacesCut};
 pub use face_table::{FaceAttributes, FaceScope, FaceTable, LinkType};

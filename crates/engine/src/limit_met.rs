@@ -22,6 +22,8 @@ counted! {
     /// A stored Data is not found under the name of the Interest that it answered, only
     /// under its own: the name is that of other Data, or there is no room for it.
     CsNameRefused = "cs-name-refused",
+    /// The Content Store kept its policy when it was to get another: the system gave no memory for it.
+    CsPolicyNotChanged = "cs-policy-not-changed",
     /// An Interest came with a ForwardingHint of more than 8 names: the others are not looked at.
     DelegationsIgnored = "delegations-ignored",
     /// A dead nonce was forgotten before its time: a loop of that length would not be noticed.

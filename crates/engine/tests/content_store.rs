@@ -3,8 +3,9 @@
 mod harness;
 
 use harness::*;
-use namewire_engine::{EngineConfig, LimitMet};
+use namewire_engine::{CsCounts, CsReport, EngineConfig, LimitMet};
 use namewire_packet::DataBuilder;
+use namewire_tables::{CsPolicy, EvictionName};
 
 /// A node that has fetched `packet` for an Interest of its name, at 0 ms.
 fn holding(packet: Packet, name: &str) -> Node {
@@ -145,6 +146,68 @@ fn admit_and_serve_switches() {
     assert!(is_cached(&node.receive(C, interest("/a", 4))));
     node.engines[0].configure_cs(0, 0, true, true);
     assert_eq!((node.engine().cs_len(), node.engine().cs_bytes()), (0, 0));
+}
+
+/// Counts go on under the name of each policy, and those of prefixes whatever the policy.
+#[test]
+fn what_the_store_does_is_counted_by_policy_and_by_prefix() {
+    let mut node = Node::with_workers(
+        EngineConfig {
+            cs_capacity_packets: 3,
+            cs_counted_prefixes: ["/a", "/a/b", "/a", "/", "/c/d/e"].map(uri).to_vec(),
+            ..EngineConfig::default()
+        },
+        1,
+    );
+    node.route("/", &[B]);
+    let mut nonce = 0;
+    let mut ask = |node: &mut Node, name: &str| {
+        nonce += 1;
+        if !is_cached(&node.receive(A, interest(name, nonce))) {
+            node.receive(B, data(name));
+        }
+    };
+    for name in ["/a/1", "/a/b", "/a/b/2", "/a/b/2", "/x", "/a/b"] {
+        ask(&mut node, name);
+    }
+    let mut report = CsReport::default();
+    node.engine().cs_report(&mut report);
+    let counts =
+        |hits, misses, insertions, evictions| CsCounts { hits, misses, insertions, not_admitted: 0, evictions };
+    let lru = counts(2, 4, 4, 1);
+    let of = |report: &CsReport| report.policies.iter().map(|p| (p.eviction, p.counts)).collect::<Vec<_>>();
+    assert_eq!(of(&report), [(EvictionName::Lru, lru)]);
+    let stored = node.engine().cs_len();
+    node.engines[0].set_cs_policy(EvictionName::Fifo.into()).unwrap();
+    assert_eq!(node.engine().cs_len(), stored);
+    for name in ["/a/b", "/y", "/a/b/2"] {
+        ask(&mut node, name);
+    }
+    node.engines[0].set_cs_policy(EvictionName::Lru.into()).unwrap();
+    node.engines[0].count_cs_prefixes(&["/a/b", "/y"].map(uri));
+    ask(&mut node, "/y");
+    let before = report.clone();
+    node.engine().cs_report(&mut report);
+    // Least recently used was /a/b/2: it goes for /y, and comes again for /x.
+    let mut lru_again = lru;
+    lru_again.add(&counts(1, 0, 0, 0));
+    assert_eq!(of(&report), [(EvictionName::Lru, lru_again), (EvictionName::Fifo, counts(1, 2, 2, 2))]);
+    let by_prefix =
+        |report: &CsReport| report.prefixes.iter().map(|p| (p.prefix.to_string(), p.counts)).collect::<Vec<_>>();
+    let named = |name: &str, counts| (name.to_owned(), counts);
+    let expected = [
+        named("/a", counts(2, 3, 3, 0)),
+        named("/a/b", counts(2, 2, 2, 0)),
+        named("/", counts(2, 4, 4, 0)),
+        named("/c/d/e", counts(0, 0, 0, 0)),
+    ];
+    assert_eq!(by_prefix(&before), expected);
+    assert_eq!(by_prefix(&report), [named("/a/b", counts(3, 3, 3, 0)), named("/y", counts(1, 0, 0, 0))]);
+    assert!(report.policy == Some(CsPolicy::default()) && report.policy_bytes > 0);
+    let mut twice = report.clone();
+    twice.merge(&report);
+    assert_eq!((twice.policies.len(), twice.policies[1].counts.misses), (2, 4));
+    assert_eq!(twice.prefixes[1].counts.hits, 2);
 }
 
 #[test]

@@ -7,8 +7,9 @@ mod harness;
 
 use harness::*;
 use namewire_engine::{
-    AnnouncementTable, CoreConfig, Counters, DropReason, Engine, EngineConfig, FaceId, Frame, Instant, LimitMet,
-    LinkType, Output, PitRole, Schedule, UnsolicitedPolicy, View, dispatch::Round, schedule::measured::MeasuredOrder,
+    AnnouncementTable, CoreConfig, Counters, CsReport, DropReason, Engine, EngineConfig, FaceId, Frame, Instant,
+    LimitMet, LinkType, Output, PitRole, Schedule, UnsolicitedPolicy, View, dispatch::Round,
+    schedule::measured::MeasuredOrder,
 };
 use namewire_packet::{Interest, NackReason, lp::PitToken};
 use namewire_tables::{
@@ -115,6 +116,7 @@ impl World {
                 cs_capacity_bytes: 60_000,
                 cs_capacity_packets: 150,
                 cs_policy: cs_policy.into(),
+                cs_counted_prefixes: vec![uri("/best"), uri("/")],
                 dead_nonce_capacity: 100,
                 measurement_capacity: 20,
                 region_names: vec![uri("/region/here")],
@@ -310,6 +312,9 @@ impl World {
             if round == 200 {
                 let engine = &mut self.node.engines[0];
                 without_allocation("a smaller store", || engine.configure_cs(20_000, 50, true, true));
+                let mut report = CsReport::default();
+                engine.cs_report(&mut report);
+                without_allocation("a report", || engine.cs_report(&mut report));
             }
         }
     }

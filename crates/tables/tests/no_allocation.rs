@@ -137,6 +137,7 @@ fn store_and_evict(tables: &mut PitCs<Downstreams>, round: u32) {
     for number in 0..2000 {
         let name = name(round * 1000 + number, buffer);
         let hash = hash_name(tables.key(), name);
+        (0..number % 4).for_each(|_| tables.cs_request(hash));
         let octets = (number as usize * 37 + round as usize) % 1500;
         // Some are asked for often enough to come in whatever the policy.
         let requests = number % 5;
