@@ -5,8 +5,9 @@ use clap::ValueEnum;
 use namewire_client::Client;
 use namewire_packet::{
     NameBuf,
-    nfd::{ControlParameters, CsInfo, CsUsage, cs_flags},
+    nfd::{ControlParameters, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, cs_flags},
 };
+use namewire_router::{AdmissionName, EvictionName};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
@@ -23,6 +24,12 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Config {
+    /// Which Data goes when the store is full, for example fifo: see docs/content-store.md
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<EvictionName>,
+    /// Which Data comes in when the store is full, for example filter
+    #[arg(long, value_name = "ADMISSION")]
+    admission: Option<AdmissionName>,
     /// Most packets kept
     #[arg(long, value_name = "PACKETS")]
     capacity: Option<u64>,
@@ -65,8 +72,47 @@ struct Info {
 #[derive(Serialize)]
 pub(crate) struct Usage {
     policy: String,
+    admission: String,
     bytes: u64,
     capacity_bytes: u64,
+    policy_bytes: u64,
+    /// What happened while each policy was in force.
+    policies: Vec<PolicyCounts>,
+    /// Of the prefixes that are to be counted.
+    prefixes: Vec<PrefixCounts>,
+}
+
+#[derive(Serialize)]
+struct PolicyCounts {
+    policy: String,
+    admission: String,
+    hits: u64,
+    misses: u64,
+    insertions: u64,
+    not_admitted: u64,
+    evictions: u64,
+}
+
+#[derive(Serialize)]
+struct PrefixCounts {
+    prefix: String,
+    hits: u64,
+    misses: u64,
+    insertions: u64,
+}
+
+impl From<CsPolicyUsage> for PolicyCounts {
+    fn from(usage: CsPolicyUsage) -> Self {
+        let CsPolicyUsage { policy, admission, hits, misses, insertions, not_admitted, evictions } = usage;
+        PolicyCounts { policy, admission, hits, misses, insertions, not_admitted, evictions }
+    }
+}
+
+impl From<CsPrefixUsage> for PrefixCounts {
+    fn from(usage: CsPrefixUsage) -> Self {
+        let CsPrefixUsage { prefix, hits, misses, insertions } = usage;
+        PrefixCounts { prefix: prefix.to_string(), hits, misses, insertions }
+    }
 }
 
 impl Usage {
@@ -77,14 +123,42 @@ impl Usage {
             return None;
         }
         let usage: Vec<CsUsage> = client.status_list("cs", "usage").await.ok()?;
-        let CsUsage { policy, capacity_bytes, bytes } = usage.into_iter().next()?;
-        Some(Usage { policy, bytes, capacity_bytes })
+        let usage = usage.into_iter().next()?;
+        Some(Usage {
+            policy: usage.policy,
+            admission: usage.admission,
+            bytes: usage.bytes,
+            capacity_bytes: usage.capacity_bytes,
+            policy_bytes: usage.policy_bytes,
+            policies: usage.policies.into_iter().map(PolicyCounts::from).collect(),
+            prefixes: usage.prefixes.into_iter().map(PrefixCounts::from).collect(),
+        })
     }
 
     pub(crate) fn text(&self) -> String {
         let (now, most) = (quantity::bytes(self.bytes), quantity::bytes(self.capacity_bytes));
-        format!("{now} of at most {most}, policy {}", self.policy)
+        format!("{now} of at most {most}, policy {}", policy_text(&self.admission, &self.policy))
     }
+
+    /// A line for each policy that was in force, and for each prefix that is counted.
+    pub(crate) fn counts(&self) -> Vec<(&'static str, String)> {
+        let policies = self.policies.iter().map(|counts| {
+            let PolicyCounts { hits, misses, insertions, not_admitted, evictions, .. } = counts;
+            let name = policy_text(&counts.admission, &counts.policy);
+            let text = format!("{name}: hits {hits}  misses {misses}  stored {insertions}  not admitted {not_admitted}  evicted {evictions}");
+            ("Policy", text)
+        });
+        let prefixes = self.prefixes.iter().map(|counts| {
+            let PrefixCounts { prefix, hits, misses, insertions } = counts;
+            ("Under", format!("{prefix}: hits {hits}  misses {misses}  stored {insertions}"))
+        });
+        policies.chain(prefixes).collect()
+    }
+}
+
+/// Admission and eviction, as commands take them.
+fn policy_text(admission: &str, eviction: &str) -> String {
+    if admission == "all" { eviction.to_owned() } else { format!("{admission}/{eviction}") }
 }
 
 #[derive(Serialize)]
@@ -96,6 +170,8 @@ struct Erased {
 #[derive(Serialize)]
 struct Settings {
     capacity_packets: Option<u64>,
+    /// `None`: the command did not name one, or the forwarder does not know the field.
+    policy: Option<String>,
     admit: bool,
     serve: bool,
 }
@@ -132,13 +208,15 @@ async fn info(global: &Global) -> Result<(), Failure> {
         usage: Usage::fetch(&client, &version).await,
     };
     global.output().print(&info, || {
-        fields(&[
+        let mut lines = vec![
             ("Entries", format!("{} of at most {} packets", info.entries, info.capacity_packets)),
             ("Memory", info.usage.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
             ("Look-ups", format!("{} hits, {} misses", info.hits, info.misses)),
             ("Admit", on_off(info.admit).to_owned()),
             ("Serve", on_off(info.serve).to_owned()),
-        ])
+        ];
+        lines.extend(info.usage.iter().flat_map(Usage::counts));
+        fields(&lines)
     })?;
     Ok(())
 }
@@ -146,23 +224,32 @@ async fn info(global: &Global) -> Result<(), Failure> {
 async fn configure(global: &Global, config: Config) -> Result<(), Failure> {
     let client = global.connect().await?;
     let (flags, mask) = flags_and_mask(&config);
+    let names_policy = config.policy.is_some() || config.admission.is_some();
+    let admission = config.admission.map_or("", AdmissionName::as_str);
+    let eviction = config.policy.map_or("", EvictionName::as_str);
     let parameters = ControlParameters {
         capacity: config.capacity,
+        cs_policy: names_policy.then(|| format!("{admission}/{eviction}")),
         flags: (mask != 0).then_some(flags),
         mask: (mask != 0).then_some(mask),
         ..ControlParameters::default()
     };
     let done = client.control("cs", "config", &parameters).await?.body.unwrap_or(parameters);
+    if names_policy && done.cs_policy.is_none() {
+        return Err(Failure::new(crate::ExitCode::Failed, "this forwarder takes no policy by command"));
+    }
     let flags = done.flags.unwrap_or_default();
     let settings = Settings {
         capacity_packets: done.capacity,
+        policy: done.cs_policy,
         admit: flags & cs_flags::ADMIT != 0,
         serve: flags & cs_flags::SERVE != 0,
     };
     global.output().print(&settings, || {
         let capacity = settings.capacity_packets.map_or_else(|| "-".to_owned(), |n| n.to_string());
         let (admit, serve) = (on_off(settings.admit), on_off(settings.serve));
-        format!("Content Store: capacity {capacity} packets, admit {admit}, serve {serve}\n")
+        let policy = settings.policy.as_ref().map_or_else(String::new, |policy| format!(", policy {policy}"));
+        format!("Content Store: capacity {capacity} packets, admit {admit}, serve {serve}{policy}\n")
     })?;
     Ok(())
 }
@@ -202,7 +289,7 @@ mod tests {
 
     #[test]
     fn only_the_bits_named_are_masked() {
-        let config = |admit, serve| Config { capacity: None, admit, serve };
+        let config = |admit, serve| Config { policy: None, admission: None, capacity: None, admit, serve };
         assert_eq!(flags_and_mask(&config(None, None)), (0, 0));
         assert_eq!(flags_and_mask(&config(Some(Switch::On), None)), (1, 1));
         assert_eq!(flags_and_mask(&config(Some(Switch::Off), Some(Switch::On))), (2, 3));

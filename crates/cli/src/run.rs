@@ -11,10 +11,10 @@ use keeping::Keeping;
 pub(crate) use keeping::warn;
 use namewire_packet::nfd::FaceUri;
 use namewire_router::{
-    FibDesign, InterfacePattern, RouterHandle,
+    AdmissionName, EvictionName, FibDesign, InterfacePattern, RouterHandle,
     configuration::{
         Loaded, Settings, Source,
-        settings::{FaceEntry, FacesSection, Pages, PitRoleChoice, Policy, RouteEntry, StrategyEntry},
+        settings::{Choice, FaceEntry, FacesSection, Pages, PitRoleChoice, RouteEntry, StrategyEntry},
         text::{Origin, Prefix, StrategyName, Uri},
         units::{Octets, Span},
     },
@@ -115,9 +115,12 @@ pub(crate) struct Args {
     /// Most cached Data packets [default: 65536, or no limit if --cs-capacity is given]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=NUMBER_MAX))]
     pub(crate) cs_packets: Option<u64>,
-    /// Which Data goes when the cache is full: the least recently used, or the first that came [default: lru]
-    #[arg(long, value_name = "POLICY", value_enum)]
-    pub(crate) cs_policy: Option<PolicyOption>,
+    /// Which Data goes when the cache is full, for example fifo: see docs/content-store.md [default: lru]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) cs_policy: Option<EvictionName>,
+    /// Which Data comes in when the cache is full, for example filter: see docs/content-store.md [default: all]
+    #[arg(long, value_name = "ADMISSION")]
+    pub(crate) cs_admission: Option<AdmissionName>,
     /// Most pending Interests [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=PIT_CAPACITY_MAX))]
     pub(crate) pit_capacity: Option<u32>,
@@ -142,13 +145,6 @@ pub(crate) struct Args {
     /// End with NFD's exit codes; set by `namewire nfd`
     #[arg(skip)]
     pub(crate) nfd_exit_codes: bool,
-}
-
-/// `--cs-policy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum PolicyOption {
-    Lru,
-    Fifo,
 }
 
 /// `--pit-role`.
@@ -217,11 +213,8 @@ impl Args {
             (cs.capacity, cs.packets) = (Some(Octets(octets)), None);
         }
         cs.packets = self.cs_packets.or(cs.packets);
-        cs.policy = match self.cs_policy {
-            Some(PolicyOption::Lru) => Policy::Lru,
-            Some(PolicyOption::Fifo) => Policy::Fifo,
-            None => cs.policy,
-        };
+        cs.policy = self.cs_policy.map_or(cs.policy, Choice);
+        cs.admission = self.cs_admission.map_or(cs.admission, Choice);
         tables.pages = match self.pages {
             Some(PagesOption::Transparent) => Pages::Transparent,
             Some(PagesOption::Base) => Pages::Base,

@@ -104,7 +104,7 @@ fn text(s: &Status) -> String {
         Some(drops) if drops.is_empty() => "none".to_owned(),
         Some(drops) => drops.iter().map(|(reason, count)| format!("{reason} {count}")).collect::<Vec<_>>().join("  "),
     };
-    fields(&[
+    let mut lines = vec![
         ("Forwarder", format!("version {}, up {uptime}, at {}", s.version, s.transport)),
         (
             "Interests",
@@ -119,5 +119,7 @@ fn text(s: &Status) -> String {
         ("FIB", s.fib.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Fib::text)),
         ("Store", s.store.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
         ("Drops", drops),
-    ])
+    ];
+    lines.extend(s.store.iter().flat_map(Usage::counts));
+    fields(&lines)
 }

@@ -62,6 +62,8 @@ pub enum Effect {
     ConfigureCs {
         /// Limit in packets, over all workers.
         capacity_packets: Option<u64>,
+        /// The policy in full, as [`crate::Environment::resolve_cs_policy`] gave it.
+        policy: Option<String>,
         /// Whether new Data is admitted.
         admit: Option<bool>,
         /// Whether Interests are answered from it.

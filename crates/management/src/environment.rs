@@ -36,6 +36,14 @@ pub trait Environment: StrategyRegistry {
 
     /// Octets and policy of the Content Store, over all workers: ours, as `cs/usage`.
     fn cs_usage(&self) -> CsUsage;
+
+    /// The Content Store policy that a text names, in full: admission and eviction, of which
+    /// one that is left out is as it is now.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn resolve_cs_policy(&self, text: &str) -> Result<String, String>;
+
     /// Which design holds the FIB, and what it takes.
     fn fib_usage(&self) -> FibUsage;
 

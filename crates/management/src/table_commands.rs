@@ -147,7 +147,8 @@ impl Management {
         Ok(ControlParameters { name: Some(prefix), ..Default::default() })
     }
 
-    /// `cs/config`: the answer holds the settings after the change.
+    /// `cs/config`: the answer holds the settings after the change; the policy, which is ours, only
+    /// if the command names one.
     pub(crate) fn configure_cs(
         &mut self,
         parameters: ControlParameters,
@@ -155,21 +156,24 @@ impl Management {
         out: &mut Vec<Effect>,
     ) -> CommandResult {
         let (flags, mask) = (parameters.flags.unwrap_or(0), parameters.mask.unwrap_or(0));
+        let policy = parameters.cs_policy.map(|text| environment.resolve_cs_policy(&text)).transpose();
+        let policy = policy.map_err(|reason| invalid_parameters(&reason))?;
         let info = environment.cs_info();
         let bit = |bit: u64| (mask & bit != 0).then_some(flags & bit != 0);
         let effect = Effect::ConfigureCs {
             capacity_packets: parameters.capacity,
+            policy: policy.clone(),
             admit: bit(cs_flags::ADMIT),
             serve: bit(cs_flags::SERVE),
         };
         let known = cs_flags::ADMIT | cs_flags::SERVE;
-        let changes = parameters.capacity.is_some() || mask & known != 0;
-        if changes {
+        if parameters.capacity.is_some() || policy.is_some() || mask & known != 0 {
             out.push(effect);
         }
         Ok(ControlParameters {
             capacity: Some(parameters.capacity.unwrap_or(info.capacity)),
             flags: Some((info.flags & !(mask & known)) | (flags & mask & known)),
+            cs_policy: policy,
             ..Default::default()
         })
     }

@@ -267,18 +267,40 @@ fn strategy_refusals() {
 
 // ---- cs ----
 
+fn configure_cs(capacity_packets: Option<u64>, policy: Option<&str>, admit: Option<bool>) -> Effect {
+    Effect::ConfigureCs { capacity_packets, policy: policy.map(str::to_owned), admit, serve: None }
+}
+
+/// The field is ours: answered only to who sent it, ignored by commands that know nothing of it.
+#[test]
+fn cs_config_changes_the_policy() {
+    let mut bench = Bench::new();
+    let named = |text: &str| ControlParameters { cs_policy: Some(text.to_owned()), ..Default::default() };
+    let done = bench.command("cs/config", &named("fifo"));
+    let after = ControlParameters { capacity: Some(65536), flags: Some(3), ..named("all/fifo") };
+    assert_eq!(done, ControlResponse::ok(after));
+    assert_eq!(bench.effects[0], configure_cs(None, Some("all/fifo"), None));
+    let unknown = bench.command("cs/config", &named("best"));
+    assert_eq!((unknown.code, bench.effects.len()), (400, 1));
+    assert!(unknown.text.contains("no policy is called"), "{}", unknown.text);
+    let other = ControlParameters { name: Some(name("/p")), ..named("fifo") };
+    assert_eq!(bench.command("rib/register", &other).code, 200);
+    let parameters = ControlParameters { capacity: Some(7), ..named("s/t") };
+    assert_eq!(ControlParameters::decode(&parameters.to_wire()), Ok(parameters));
+}
+
 #[test]
 fn cs_config_changes_what_is_given() {
     let mut bench = Bench::new();
     let capacity = ControlParameters { capacity: Some(100), ..Default::default() };
     let both = ControlParameters { flags: Some(3), ..capacity.clone() };
     assert_eq!(bench.command("cs/config", &capacity), ControlResponse::ok(both));
-    let effect = Effect::ConfigureCs { capacity_packets: Some(100), admit: None, serve: None };
+    let effect = configure_cs(Some(100), None, None);
     assert_eq!(bench.effects[0], effect);
     let flags = ControlParameters { flags: Some(2), mask: Some(1), ..Default::default() };
     let after = ControlParameters { capacity: Some(65536), flags: Some(2), ..Default::default() };
     assert_eq!(bench.command("cs/config", &flags), ControlResponse::ok(after));
-    let effect = Effect::ConfigureCs { capacity_packets: None, admit: Some(false), serve: None };
+    let effect = configure_cs(None, None, Some(false));
     assert_eq!(bench.effects[0], effect);
     let nothing = bench.command("cs/config", &ControlParameters::default());
     assert_eq!(nothing.body.expect("body").capacity, Some(65536));

@@ -6,9 +6,9 @@ use namewire_management::{Effect, Management};
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf,
     nfd::{
-        ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, FaceEventKind, FaceEventNotification,
-        FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage, ForwarderStatus, LinkType,
-        NextHopRecord, RibEntry, StrategyChoice, decode_dataset, face_flags,
+        ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, FaceEventKind,
+        FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
+        ForwarderStatus, LinkType, NextHopRecord, RibEntry, StrategyChoice, decode_dataset, face_flags,
     },
 };
 use router_double::{Bench, LOCAL_FACE, REMOTE, UDP_FACE, for_prefix, name, signed_command, udp_face};
@@ -64,7 +64,11 @@ fn every_dataset_says_what_the_node_knows() {
     assert_eq!(status.current_timestamp_ms, bench.now.unix_ms);
 
     let usage: Vec<CsUsage> = decode_dataset(&bench.fetch("/localhost/nfd/cs/usage")).expect("decodes");
-    assert_eq!(usage, [CsUsage { policy: "lru".to_owned(), capacity_bytes: 1 << 20, bytes: 7_000 }]);
+    assert_eq!(usage, [bench.router.cs_usage()]);
+    // What an older router says.
+    let of_old = CsUsage::decode(&[128, 11, 128, 3, b'f', b'o', b'o', 131, 1, 9, 132, 1, 7]).expect("decodes");
+    assert_eq!((&of_old.policy[..], of_old.capacity_bytes, of_old.bytes), ("foo", 9, 7));
+    assert_eq!((&of_old.admission[..], of_old.policies.len()), ("all", 0));
     let usage: Vec<FibUsage> = decode_dataset(&bench.fetch("/localhost/nfd/fib/usage")).expect("decodes");
     let expected = FibUsage { design: "npt".to_owned(), capacity_entries: 100, bytes: 5_000, is_lossy: false };
     assert_eq!(usage, [expected]);

@@ -1,6 +1,7 @@
 //! Settings of a router, and why it may fail to start.
 
 use crate::{
+    cs_settings::share_of_policy,
     link_config::{EthernetConfig, UdpMulticastConfig, WebSocketConfig},
     trust_anchors::AnchorFileError,
 };
@@ -139,6 +140,7 @@ impl RouterConfig {
             interest_overflow_bytes: share(engine.interest_overflow_bytes),
             cs_capacity_bytes: share(engine.cs_capacity_bytes),
             cs_capacity_packets: share(engine.cs_capacity_packets),
+            cs_policy: share_of_policy(engine.cs_policy, workers),
             measurement_capacity: engine.measurement_capacity.div_ceil(self.workers as u32),
             dead_nonce_capacity: engine.dead_nonce_capacity.div_ceil(self.workers),
             ..engine.clone()

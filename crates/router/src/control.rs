@@ -5,6 +5,7 @@
 //! [`Control::carry_out`] does them in order.
 
 use crate::{
+    cs_settings::{CsSettings, parse_policy},
     environment::{FaceRecord, Node, Wanted},
     face_creation::Purpose,
     messages::{ToControl, ToWorker, WorkerSender},
@@ -256,9 +257,10 @@ impl Control {
                 let _ = reply.send(inventory); // nobody waits any longer
             }
             Request::ConfigureCs(change) => {
-                let CsChange { capacity_bytes, capacity_packets, admit, serve } = change;
-                self.node.cs.capacity_bytes = capacity_bytes;
-                self.configure_cs(Some(capacity_packets), Some(admit), Some(serve));
+                let CsChange { capacity_bytes, capacity_packets, policy, admit, serve, counted_prefixes } = change;
+                let counted_prefixes = counted_prefixes.into();
+                self.node.cs = CsSettings { policy, capacity_bytes, capacity_packets, admit, serve, counted_prefixes };
+                self.tell_cs_settings();
             }
         }
     }
@@ -328,8 +330,15 @@ impl Control {
                     let table = Arc::new(table);
                     self.node.shared.strategies.change(|strategies| strategies.set_announcements(table));
                 }
-                Effect::ConfigureCs { capacity_packets, admit, serve } => {
-                    self.configure_cs(capacity_packets, admit, serve);
+                Effect::ConfigureCs { capacity_packets, policy, admit, serve } => {
+                    let cs = &mut self.node.cs;
+                    cs.capacity_packets = capacity_packets.unwrap_or(cs.capacity_packets);
+                    // Management has it from us.
+                    let policy = policy.and_then(|text| parse_policy(&text, cs.policy).ok());
+                    cs.policy = policy.unwrap_or(cs.policy);
+                    cs.admit = admit.unwrap_or(cs.admit);
+                    cs.serve = serve.unwrap_or(cs.serve);
+                    self.tell_cs_settings();
                 }
             }
             self.carry_out(more);
@@ -362,20 +371,10 @@ impl Control {
         self.node.worker(worker).send(ToWorker::Packet { packet, pit_token, round });
     }
 
-    fn configure_cs(&mut self, capacity_packets: Option<u64>, admit: Option<bool>, serve: Option<bool>) {
-        let cs = &mut self.node.cs;
-        cs.capacity_packets = capacity_packets.unwrap_or(cs.capacity_packets);
-        cs.admit = admit.unwrap_or(cs.admit);
-        cs.serve = serve.unwrap_or(cs.serve);
-        let workers = self.node.workers.len() as u64;
-        let cs = self.node.cs;
+    fn tell_cs_settings(&self) {
+        let share = self.node.cs.share(self.node.workers.len() as u64);
         for worker in &self.node.workers {
-            worker.send(ToWorker::ConfigureCs {
-                capacity_bytes: cs.capacity_bytes.div_ceil(workers),
-                capacity_packets: cs.capacity_packets.div_ceil(workers),
-                admit: cs.admit,
-                serve: cs.serve,
-            });
+            worker.send(ToWorker::ConfigureCs(share.clone()));
         }
     }
 }

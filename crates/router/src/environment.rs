@@ -2,6 +2,7 @@
 
 use crate::{
     cs_erasure::CsErasures,
+    cs_settings::{CsSettings, parse_policy, policy_text},
     fib_writer::FibWriter,
     link_faces::LinkFaces,
     messages::{ControlSender, WorkerSender},
@@ -9,7 +10,7 @@ use crate::{
     shared::Shared,
     websocket::WebSockets,
 };
-use namewire_engine::{DropReason, LimitMet};
+use namewire_engine::{CsPolicyCounts, CsPrefixCounts, DropReason, LimitMet};
 use namewire_faces::{
     CloseReason, FaceCounters, FaceIdAllocator, FaceInfo, LinkCounters, LinkDrop, LinkPolicy, Persistency,
 };
@@ -19,11 +20,10 @@ use namewire_management::{
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
-        self, CsInfo, CsUsage, DropCounter, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType,
-        cs_flags, face_flags,
+        self, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, FacePersistency, FaceScope, FaceUri,
+        FibUsage, ForwarderStatus, LinkType, cs_flags, face_flags,
     },
 };
-use namewire_tables::CsPolicy;
 use namewire_tables::fib::designs::catalogue::FibDesign;
 use std::{
     collections::{HashMap, VecDeque},
@@ -53,16 +53,6 @@ pub(crate) struct ClosingFace {
     pub(crate) counters: Arc<FaceCounters>,
     /// When to forget it.
     pub(crate) due_ns: u64,
-}
-
-/// Content Store settings of the whole router.
-#[derive(Clone, Copy)]
-pub(crate) struct CsSettings {
-    pub(crate) policy: CsPolicy,
-    pub(crate) capacity_bytes: u64,
-    pub(crate) capacity_packets: u64,
-    pub(crate) admit: bool,
-    pub(crate) serve: bool,
 }
 
 /// The node beside its management.
@@ -321,11 +311,37 @@ impl Environment for Node {
     }
 
     fn cs_usage(&self) -> CsUsage {
+        let report = self.shared.total_cs_report();
+        let policy = report.policy.unwrap_or(self.cs.policy);
+        let by_policy =
+            report.policies.into_iter().map(|CsPolicyCounts { eviction, admission, counts }| CsPolicyUsage {
+                policy: eviction.as_str().to_owned(),
+                admission: admission.as_str().to_owned(),
+                hits: counts.hits,
+                misses: counts.misses,
+                insertions: counts.insertions,
+                not_admitted: counts.not_admitted,
+                evictions: counts.evictions,
+            });
+        let by_prefix = report.prefixes.into_iter().map(|CsPrefixCounts { prefix, counts }| CsPrefixUsage {
+            prefix,
+            hits: counts.hits,
+            misses: counts.misses,
+            insertions: counts.insertions,
+        });
         CsUsage {
-            policy: self.cs.policy.eviction.as_str().to_owned(),
+            policy: policy.eviction.as_str().to_owned(),
+            admission: policy.admission.as_str().to_owned(),
             capacity_bytes: self.cs.capacity_bytes,
             bytes: self.shared.total_status().cs_bytes,
+            policy_bytes: report.policy_bytes,
+            policies: by_policy.collect(),
+            prefixes: by_prefix.collect(),
         }
+    }
+
+    fn resolve_cs_policy(&self, text: &str) -> Result<String, String> {
+        parse_policy(text, self.cs.policy).map(policy_text).map_err(|error| error.to_string())
     }
 
     fn channels(&self) -> Vec<FaceUri> {

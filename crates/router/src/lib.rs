@@ -22,6 +22,7 @@ pub mod config;
 pub mod configuration;
 mod control;
 mod cs_erasure;
+mod cs_settings;
 pub mod declarations;
 mod environment;
 mod exit;

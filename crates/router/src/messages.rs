@@ -1,6 +1,6 @@
 //! What control and workers tell each other. All of it is rare: packets take the rings.
 
-use crate::{cs_erasure::CsErasure, trust_anchors::TrustAnchors};
+use crate::{cs_erasure::CsErasure, cs_settings::CsSettings, trust_anchors::TrustAnchors};
 use namewire_engine::dispatch::Round;
 use namewire_faces::{
     AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, LinkType, Persistency, StreamSocket, Waker,
@@ -66,7 +66,7 @@ pub(crate) enum ToWorker {
     /// Prefixes have gained next hops.
     NewNextHops(Arc<Vec<(NameBuf, FaceId)>>),
     /// New Content Store settings, this worker's share.
-    ConfigureCs { capacity_bytes: u64, capacity_packets: u64, admit: bool, serve: bool },
+    ConfigureCs(CsSettings),
     /// Erase from the Content Store, then report [`ToControl::CsErased`].
     EraseCs(CsErasure),
     /// End the thread.

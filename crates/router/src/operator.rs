@@ -15,6 +15,7 @@ use namewire_packet::{
     Data, FaceId, Interest, InterestBuilder, NameBuf, SignedInterestFields,
     nfd::{ControlParameters, ControlResponse, FacePersistency, StrategyChoice, origin},
 };
+use namewire_tables::CsPolicy;
 use std::{
     collections::{HashMap, HashSet},
     sync::atomic::{AtomicU64, Ordering},
@@ -46,16 +47,20 @@ pub enum OperatorError {
 }
 
 /// The Content Store settings that a running router can take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsChange {
     /// Limit in octets, over all workers.
     pub capacity_bytes: u64,
     /// Limit in packets, over all workers.
     pub capacity_packets: u64,
+    /// Which Data comes in, and which goes first.
+    pub policy: CsPolicy,
     /// Whether new Data is admitted.
     pub admit: bool,
     /// Whether Interests are answered from it.
     pub serve: bool,
+    /// Prefixes whose look-ups and insertions are counted.
+    pub counted_prefixes: Vec<NameBuf>,
 }
 
 /// A route by the number of its face.

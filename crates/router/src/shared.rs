@@ -13,7 +13,7 @@
 //! socket or published to another worker, and both are pinned after that.
 
 use crate::router_drop::RouterDrop;
-use namewire_engine::{Counters, FaceTable, StrategyTable, View, dispatch::Dispatcher};
+use namewire_engine::{Counters, CsReport, FaceTable, StrategyTable, View, dispatch::Dispatcher};
 use namewire_tables::{Fib, FibPin, FibReader};
 use std::{
     sync::{
@@ -122,6 +122,7 @@ pub(crate) struct Shared {
     pub(crate) faces: Snapshots<FaceTable>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     statuses: Box<[Mutex<WorkerStatus>]>,
+    cs_reports: Box<[Mutex<CsReport>]>,
     start: Instant,
 }
 
@@ -131,12 +132,14 @@ const CLOCK_START_NS: u64 = 1_000_000_000;
 impl Shared {
     pub(crate) fn new(fib: Fib, dispatcher: Arc<Dispatcher>) -> Self {
         let statuses = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
+        let cs_reports = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
         Shared {
             fib: Mutex::new(fib),
             strategies: Snapshots::new(),
             faces: Snapshots::new(),
             dispatcher,
             statuses,
+            cs_reports,
             start: Instant::now(),
         }
     }
@@ -163,6 +166,18 @@ impl Shared {
 
     pub(crate) fn status(&self, worker: u8) -> MutexGuard<'_, WorkerStatus> {
         lock(&self.statuses[usize::from(worker)])
+    }
+
+    /// What a worker published of its Content Store.
+    pub(crate) fn cs_report(&self, worker: u8) -> MutexGuard<'_, CsReport> {
+        lock(&self.cs_reports[usize::from(worker)])
+    }
+
+    /// The sum over all workers.
+    pub(crate) fn total_cs_report(&self) -> CsReport {
+        let mut total = CsReport::default();
+        self.cs_reports.iter().for_each(|report| total.merge(&lock(report)));
+        total
     }
 
     /// The sum over all workers.

@@ -273,8 +273,11 @@ impl Worker {
                 }
                 ToWorker::NewNextHops(gained) => self.gained_next_hops.add(&gained),
                 ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
-                ToWorker::ConfigureCs { capacity_bytes, capacity_packets, admit, serve } => {
-                    self.engine.configure_cs(capacity_bytes, capacity_packets, admit, serve);
+                ToWorker::ConfigureCs(cs) => {
+                    self.engine.configure_cs(cs.capacity_bytes, cs.capacity_packets, cs.admit, cs.serve);
+                    // Without memory for it the former policy stays, which the engine counts.
+                    let _ = self.engine.set_cs_policy(cs.policy);
+                    self.engine.count_cs_prefixes(&cs.counted_prefixes);
                     self.publish_status();
                 }
             }
@@ -397,6 +400,7 @@ impl Worker {
             measurement_entries: self.engine.measurements_len() as u64,
             short_reads: self.exit.driver.short_reads(),
         };
+        self.engine.cs_report(&mut self.shared.cs_report(self.exit.index));
     }
 }
 

@@ -214,7 +214,10 @@ impl Keeping {
         if loaded.settings.cs != self.loaded.settings.cs {
             let (capacity_bytes, capacity_packets) = loaded.settings.cs_capacity();
             let (admit, serve) = (loaded.settings.cs.admit, loaded.settings.cs.serve);
-            self.operator.configure_cs(CsChange { capacity_bytes, capacity_packets, admit, serve })?;
+            let policy = loaded.settings.cs.policy();
+            let counted_prefixes = loaded.settings.cs_counted_prefixes();
+            let change = CsChange { capacity_bytes, capacity_packets, policy, admit, serve, counted_prefixes };
+            self.operator.configure_cs(change)?;
         }
         if loaded.settings.state.file != self.loaded.settings.state.file {
             self.state = loaded.settings.state.file.clone().map(StateWriter::new);

@@ -9,8 +9,8 @@ use namewire_management::{
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     nfd::{
-        ControlParameters, ControlResponse, CsInfo, CsUsage, FaceCounters, FacePersistency, FaceScope, FaceUri,
-        FibUsage, ForwarderStatus, LinkType,
+        ControlParameters, ControlResponse, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, FaceCounters,
+        FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType,
     },
     tlv,
 };
@@ -90,8 +90,23 @@ impl Environment for Router {
         FibUsage { design: "npt".to_owned(), capacity_entries: 100, bytes: 5_000, is_lossy: false }
     }
 
+    fn resolve_cs_policy(&self, text: &str) -> Result<String, String> {
+        match text {
+            "fifo" => Ok("all/fifo".to_owned()),
+            other => Err(format!("no policy is called {other:?}")),
+        }
+    }
+
     fn cs_usage(&self) -> CsUsage {
-        CsUsage { policy: "lru".to_owned(), capacity_bytes: 1 << 20, bytes: 7_000 }
+        CsUsage {
+            policy: "lru".to_owned(),
+            admission: "all".to_owned(),
+            capacity_bytes: 1 << 20,
+            bytes: 7_000,
+            policy_bytes: 640,
+            policies: vec![CsPolicyUsage { policy: "lru".to_owned(), hits: 3, ..CsPolicyUsage::default() }],
+            prefixes: vec![CsPrefixUsage { misses: 4, ..CsPrefixUsage::default() }],
+        }
     }
     fn drop_counters(&self) -> Vec<namewire_packet::nfd::DropCounter> {
         vec![namewire_packet::nfd::DropCounter { reason: "engine.no-route".to_owned(), count: 3 }]

@@ -3,8 +3,9 @@
 use super::{
     field::{Fields, NfdError, write_optional},
     numbers::types::{
-        BASE_CONGESTION_MARKING_INTERVAL, CAPACITY, CONTROL_PARAMETERS, COST, COUNT, DEFAULT_CONGESTION_THRESHOLD,
-        EXPIRATION_PERIOD, FACE_ID, FACE_PERSISTENCY, FLAGS, LOCAL_URI, MASK, MTU, ORIGIN, STRATEGY, URI,
+        BASE_CONGESTION_MARKING_INTERVAL, CAPACITY, CONTROL_PARAMETERS, COST, COUNT, CS_POLICY_NAME,
+        DEFAULT_CONGESTION_THRESHOLD, EXPIRATION_PERIOD, FACE_ID, FACE_PERSISTENCY, FLAGS, LOCAL_URI, MASK, MTU,
+        ORIGIN, STRATEGY, URI,
     },
 };
 use crate::{
@@ -48,6 +49,9 @@ pub struct ControlParameters {
     pub default_congestion_threshold_bytes: Option<u64>,
     /// Largest frame in octets.
     pub mtu: Option<u64>,
+    /// Content Store policy, as `filter/fifo` (admission and eviction) or `fifo`. Ours: its type number
+    /// is even, and whoever does not know it ignores it.
+    pub cs_policy: Option<String>,
 }
 
 impl ControlParameters {
@@ -70,6 +74,7 @@ impl ControlParameters {
             write_optional(out, BASE_CONGESTION_MARKING_INTERVAL, &self.base_congestion_marking_interval_ns);
             write_optional(out, DEFAULT_CONGESTION_THRESHOLD, &self.default_congestion_threshold_bytes);
             write_optional(out, MTU, &self.mtu);
+            write_optional(out, CS_POLICY_NAME, &self.cs_policy);
         });
     }
 
@@ -103,6 +108,7 @@ impl ControlParameters {
             base_congestion_marking_interval_ns: fields.optional(BASE_CONGESTION_MARKING_INTERVAL)?,
             default_congestion_threshold_bytes: fields.optional(DEFAULT_CONGESTION_THRESHOLD)?,
             mtu: fields.optional(MTU)?,
+            cs_policy: fields.optional(CS_POLICY_NAME)?,
         })
     }
 }

@@ -29,7 +29,7 @@ mod strategy_choice;
 pub use control_parameters::ControlParameters;
 pub use control_response::ControlResponse;
 pub use cs_info::CsInfo;
-pub use cs_usage::CsUsage;
+pub use cs_usage::{CsPolicyUsage, CsPrefixUsage, CsUsage};
 pub use drop_counter::DropCounter;
 pub use face_uri::{FaceUri, FaceUriError, MacAddress, WebSocketUrl};
 pub use faces::{

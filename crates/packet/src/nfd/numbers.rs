@@ -34,6 +34,15 @@ pub mod types {
     pub const CS_MISSES: u32 = 130;
     pub const CS_POLICY: u32 = 128;
     pub const CS_BYTES: u32 = 132;
+    pub const CS_ADMISSION: u32 = 133;
+    pub const CS_POLICY_BYTES: u32 = 134;
+    pub const CS_INSERTIONS: u32 = 135;
+    pub const CS_NOT_ADMITTED: u32 = 136;
+    pub const CS_EVICTIONS: u32 = 137;
+    pub const CS_BY_POLICY: u32 = 138;
+    pub const CS_BY_PREFIX: u32 = 139;
+    /// In ControlParameters; even and above 31, so ignored where it is not known.
+    pub const CS_POLICY_NAME: u32 = 33_024;
     pub const FIB_DESIGN: u32 = 128;
     pub const FIB_BYTES: u32 = 132;
     pub const FIB_LOSSY: u32 = 133;

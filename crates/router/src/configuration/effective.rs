@@ -1,17 +1,18 @@
 //! From settings to a router, and which changes of settings a running one can take.
 
-use super::settings::{DEFAULT_LISTENERS, Pages, Policy, Settings, Unsolicited};
+use super::settings::{DEFAULT_LISTENERS, Pages, Settings, Unsolicited};
 use crate::{
     EthernetConfig, InterfaceFilter, InterfacePattern, RouterConfig, TlsFiles, UdpMulticastConfig, WebSocketConfig,
     WebSocketListener,
 };
 use namewire_engine::{EngineConfig, UnsolicitedPolicy};
 use namewire_management::{ReadvertiseConfig, TrustConfig};
-use namewire_tables::{EvictionName, PageSize};
+use namewire_packet::NameBuf;
+use namewire_tables::PageSize;
 use std::net::SocketAddr;
 
 /// Keys (and all below them) that a running router takes over.
-const LIVE: [&str; 10] = [
+const LIVE: [&str; 18] = [
     "face",
     "route",
     "strategy",
@@ -22,6 +23,14 @@ const LIVE: [&str; 10] = [
     "cs.packets",
     "cs.admit",
     "cs.serve",
+    "cs.policy",
+    "cs.admission",
+    "cs.filter_history",
+    "cs.filter_counters",
+    "cs.filter_threshold",
+    "cs.tiny_lfu_window",
+    "cs.request_count_least",
+    "cs.count",
 ];
 
 /// Addresses to listen on.
@@ -84,10 +93,8 @@ impl Settings {
                 interest_overflow_bytes: tables.interest_overflow.0,
                 cs_capacity_bytes,
                 cs_capacity_packets,
-                cs_policy: match self.cs.policy {
-                    Policy::Lru => EvictionName::Lru.into(),
-                    Policy::Fifo => EvictionName::Fifo.into(),
-                },
+                cs_policy: self.cs.policy(),
+                cs_counted_prefixes: self.cs_counted_prefixes(),
                 cs_admit: self.cs.admit,
                 cs_serve: self.cs.serve,
                 dead_nonce_capacity: tables.dead_nonces as usize,
@@ -155,6 +162,11 @@ impl Settings {
         }
     }
 
+    /// Prefixes whose look-ups in the Content Store are counted.
+    pub fn cs_counted_prefixes(&self) -> Vec<NameBuf> {
+        self.cs.count.iter().map(|prefix| prefix.0.clone()).collect()
+    }
+
     /// Octets and packets that the Content Store may hold.
     pub fn cs_capacity(&self) -> (u64, u64) {
         let defaults = EngineConfig::default();
@@ -203,6 +215,7 @@ mod tests {
     use super::{super::from_toml, *};
     use namewire_engine::{CoreConfig, PitRole};
     use namewire_tables::{
+        AdmissionName, CsPolicy, EvictionName,
         fib::designs::{FibPrefetch, catalogue::FibDesign},
         fingerprint_pit::{FaceList, FingerprintPitConfig},
     };
@@ -273,6 +286,40 @@ mod tests {
     }
 
     #[test]
+    fn the_content_store_has_the_policy_that_is_asked_for() {
+        let text = "[cs]\npolicy = \"priority-fifo\"\nadmission = \"filter\"\nfilter_history = 100\n\
+                    filter_counters = 1024\nfilter_threshold = 3\ncount = [\"/a\", \"/b/c\"]\n\
+                    tiny_lfu_window = 5000\nrequest_count_least = 4";
+        let engine = from_toml(text).unwrap().router_config().engine;
+        let CsPolicy { eviction, admission, options } = engine.cs_policy;
+        assert_eq!((eviction, admission), (EvictionName::PriorityFifo, AdmissionName::Filter));
+        let filter = options.filter;
+        assert_eq!((filter.history, filter.counters_log2, filter.threshold), (Some(100), Some(10), Some(3)));
+        assert_eq!((options.tiny_lfu.window, options.request_count.least), (Some(5000), Some(4)));
+        assert_eq!(engine.cs_counted_prefixes.len(), 2);
+        for eviction in EvictionName::ALL {
+            for admission in AdmissionName::ALL {
+                let (policy, admitted) = (eviction.as_str(), admission.as_str());
+                let settings = from_toml(&format!("[cs]\npolicy = \"{policy}\"\nadmission = \"{admitted}\"")).unwrap();
+                assert_eq!((settings.cs.policy.0, settings.cs.admission.0), (*eviction, *admission));
+            }
+        }
+        let many = format!("[cs]\ncount = {:?}", (0..65).map(|number| format!("/{number}")).collect::<Vec<_>>());
+        for (text, what) in [
+            ("[cs]\nadmission = \"filer\"", "line 2: unknown value \"filer\"; did you mean \"filter\"?"),
+            ("[cs]\nfilter_threshold = 0", "line 2: 0 is not from 1 to 65535"),
+            ("[cs]\nfilter_history = 0", "line 2: 0 is not from 1 to 1073741824"),
+            ("[cs]\nfilter_counters = 8", "line 2: 8 is not from 16 to 1073741824"),
+            ("[cs]\ntiny_lfu_window = 0", "line 2: 0 is not from 1 to 4294967295"),
+            ("[cs]\nrequest_count_least = 2000", "line 2: 2000 is not from 1 to 1024"),
+            ("[cs]\nfilter_counters = 1000", "line 2: 1000 is not a power of two"),
+            (&many, "line 2: 65 prefixes are more than 64"),
+        ] {
+            assert_eq!(from_toml(text).unwrap_err().to_string(), what);
+        }
+    }
+
+    #[test]
     fn the_fib_is_of_the_design_that_is_asked_for() {
         let text = "[fib]\ndesign = \"npt\"\nprefetch = \"none\"";
         let settings = from_toml(text).unwrap();
@@ -309,10 +356,11 @@ mod tests {
     fn what_cannot_change_in_a_running_router_is_named() {
         let old = Settings::default();
         let new = "[router]\nworkers = 2\nquiet = true\n[cs]\ncapacity = 1000\npolicy = \"fifo\"\n\
+                   admission = \"filter\"\nfilter_threshold = 3\ncount = [\"/a\"]\nunsolicited = \"admit-all\"\n\
                    [faces.tcp]\nlisten = []\n[trust]\ngroups = [7]\n[[face]]\nuri = \"udp://a\"\n";
         let new = from_toml(new).unwrap();
-        assert_eq!(needs_restart(&old, &new), ["cs.policy", "faces.tcp.listen", "router.workers"]);
-        assert_eq!(needs_restart(&new, &old), ["cs.policy", "faces.tcp.listen", "router.workers"]);
+        assert_eq!(needs_restart(&old, &new), ["cs.unsolicited", "faces.tcp.listen", "router.workers"]);
+        assert_eq!(needs_restart(&new, &old), ["cs.unsolicited", "faces.tcp.listen", "router.workers"]);
         assert_eq!(needs_restart(&new, &new), <[&str; 0]>::default());
     }
 }

@@ -12,7 +12,7 @@ use super::{
     Loaded, SettingsError,
     info::{self, Entry},
     read_text,
-    settings::{Policy, Settings, StrategyEntry, Unsolicited},
+    settings::{Choice, Settings, StrategyEntry, Unsolicited},
     text::{Prefix, StrategyName},
     toml_file::nearest,
     trust,
@@ -20,6 +20,7 @@ use super::{
 };
 use namewire_engine::StrategyTable;
 use namewire_management::trust_config::{Authorization, Privileges, TrustConfig};
+use namewire_tables::EvictionName;
 use std::{fmt::Display, ops::RangeInclusive, path::Path, str::FromStr};
 
 /// Octets that a packet takes at most in the Content Store, its name and bookkeeping
@@ -153,11 +154,8 @@ impl Reader<'_> {
                     }
                 }
                 "cs_policy" => match entry.value.as_str() {
-                    "lru" => self.settings.cs.policy = Policy::Lru,
-                    "priority_fifo" => {
-                        self.settings.cs.policy = Policy::Fifo;
-                        self.warn(entry, "cs_policy priority_fifo is fifo here: stale Data has no lower rank");
-                    }
+                    "lru" => self.settings.cs.policy = Choice(EvictionName::Lru),
+                    "priority_fifo" => self.settings.cs.policy = Choice(EvictionName::PriorityFifo),
                     other => return Err(wrong(entry, format!("\"{other}\" is neither lru nor priority_fifo"))),
                 },
                 "cs_unsolicited_policy" => {

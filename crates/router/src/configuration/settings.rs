@@ -3,6 +3,7 @@
 //! One type per table of the file. The text that people see of it is `default.toml`
 //! beside this file; tests hold the two together.
 
+mod cs;
 mod entries;
 mod faces;
 mod fib;
@@ -13,6 +14,7 @@ use super::{
     text::{Origin, Prefix},
     units::{Octets, Span},
 };
+pub use cs::{CsSection, Unsolicited};
 pub use entries::{FaceEntry, Persistency, RouteEntry, StrategyEntry};
 pub use faces::{
     DEFAULT_LISTENERS, EthernetSection, FacesSection, MulticastSection, TcpSection, UdpSection, UnixSection,
@@ -108,26 +110,6 @@ pub struct TablesSection {
     pub regions: Vec<Prefix>,
 }
 
-/// `[cs]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CsSection {
-    /// Memory for cached Data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub capacity: Option<Octets>,
-    /// Most cached packets; without it, no limit of their own if `capacity` is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub packets: Option<u64>,
-    /// Which Data goes when the store is full.
-    pub policy: Policy,
-    /// Store what arrives.
-    pub admit: bool,
-    /// Answer from the store.
-    pub serve: bool,
-    /// What becomes of Data that nobody asked for.
-    pub unsolicited: Unsolicited,
-}
-
 /// `[rib]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -195,32 +177,6 @@ pub struct StateSection {
     pub file: Option<PathBuf>,
 }
 
-/// Which Data a full Content Store forgets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Policy {
-    /// The least recently used.
-    #[default]
-    Lru,
-    /// The first that came.
-    Fifo,
-}
-
-/// What becomes of Data that nobody asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unsolicited {
-    /// It is dropped.
-    #[default]
-    DropAll,
-    /// What local faces send is kept.
-    AdmitLocal,
-    /// What the network sends is kept.
-    AdmitNetwork,
-    /// All is kept.
-    AdmitAll,
-}
-
 /// Memory pages of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -256,19 +212,6 @@ impl Default for TablesSection {
             dead_nonces: 131_072,
             measurement_capacity: 16_384,
             regions: Vec::new(),
-        }
-    }
-}
-
-impl Default for CsSection {
-    fn default() -> Self {
-        CsSection {
-            capacity: None,
-            packets: None,
-            policy: Policy::default(),
-            admit: true,
-            serve: true,
-            unsolicited: Unsolicited::default(),
         }
     }
 }

@@ -135,6 +135,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::{super::DEFAULT_TOML, *};
+    use namewire_tables::EvictionName;
     use namewire_tables::fib::designs::catalogue::FibDesign;
     use proptest::prelude::*;
 
@@ -251,7 +252,11 @@ mod tests {
     fn errors_name_the_line_and_the_nearest_key() {
         assert_eq!(error("[router]\nworker = 2"), "line 2: unknown key \"worker\"; did you mean \"workers\"?");
         assert_eq!(error("[ruoter]"), "line 1: unknown key \"ruoter\"; did you mean \"router\"?");
-        assert_eq!(error("[cs]\npolicy = \"best\""), "line 2: unknown value \"best\"; known here are lru, fifo");
+        let known: Vec<&str> = EvictionName::ALL.iter().map(|eviction| eviction.as_str()).collect();
+        assert_eq!(
+            error("[cs]\npolicy = \"best\""),
+            format!("line 2: unknown value \"best\"; known here are {}", known.join(", "))
+        );
         assert_eq!(error("[cs]\npolicy = \"lrru\""), "line 2: unknown value \"lrru\"; did you mean \"lru\"?");
         assert!(error("\n[state]\nzzz = 1").contains("known here are"), "{}", error("\n[state]\nzzz = 1"));
         for (text, line) in [

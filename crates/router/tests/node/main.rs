@@ -3,6 +3,7 @@
 #[path = "../application/mod.rs"]
 mod application;
 mod congestion_marks;
+mod content_store;
 mod core_role;
 mod cs_erase;
 mod drop_in;

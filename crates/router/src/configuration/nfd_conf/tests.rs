@@ -1,6 +1,7 @@
 use super::*;
 use crate::InterfacePattern;
 use namewire_management::trust_config::{KeyLocatorRule, PacketKind, RulesOrAny, Signer, TrustAnchor};
+use namewire_tables::EvictionName;
 use proptest::prelude::*;
 
 /// Sections and keys as NFD 24.07 has them.
@@ -20,6 +21,7 @@ fn a_whole_file_is_read() {
     let config = settings.router_config();
     assert_eq!((config.engine.cs_capacity_packets, config.engine.cs_capacity_bytes), (1000, 1000 * CS_PACKET_OCTETS));
     assert_eq!(settings.cs.unsolicited, Unsolicited::AdmitLocal);
+    assert_eq!(settings.cs.policy.0, EvictionName::PriorityFifo);
     assert_eq!(settings.strategy.len(), 4);
     assert_eq!(
         settings.tables.regions.iter().map(Prefix::to_string).collect::<Vec<_>>().join(" "),
@@ -53,7 +55,7 @@ fn a_whole_file_is_read() {
         if path == Path::new("/etc/ndn/keys/default.ndncert") && refresh.as_secs() == 7200));
 
     let warned: Vec<&str> = warnings.iter().filter_map(|text| text.split_whitespace().nth(2)).collect();
-    assert_eq!(warned, ["user", "group", "log", "cs_policy", "local", "keep_alive_interval"], "{warnings:#?}");
+    assert_eq!(warned, ["user", "group", "log", "local", "keep_alive_interval"], "{warnings:#?}");
 }
 
 #[test]

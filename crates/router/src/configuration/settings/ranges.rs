@@ -1,7 +1,9 @@
 //! Readers of values that have a range, so that an error names the line.
 
+use crate::configuration::text::Prefix;
 use crate::configuration::units::{Octets, Span};
-use namewire_engine::dispatch::MAX_WORKERS;
+use namewire_engine::{MAX_COUNTED_PREFIXES, dispatch::MAX_WORKERS};
+use namewire_tables::cs_policy::filter::COUNTERS_LOG2;
 use namewire_tables::fingerprint_pit::{MAX_OVERFLOW_ENTRIES, MAX_SEGMENTS};
 use serde::{Deserialize, Deserializer, de::Error};
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
@@ -92,4 +94,39 @@ pub(super) fn max_per_worker<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
 pub(super) fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let range = Octets(64)..=Octets(namewire_packet::MAX_PACKET_BYTES as u64);
     within(deserializer, range).map(|octets| Some(octets.0))
+}
+
+/// Of the whole router.
+pub(super) fn filter_history<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    within(deserializer, 1..=1 << 30).map(Some)
+}
+
+pub(super) fn filter_threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
+    within(deserializer, 1..=u16::MAX).map(Some)
+}
+
+/// Of the whole router.
+pub(super) fn tiny_lfu_window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    within(deserializer, 1..=u32::MAX).map(Some)
+}
+
+pub(super) fn request_count_least<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    within(deserializer, 1..=1_024).map(Some) // as many downstreams as an entry may have
+}
+
+pub(super) fn filter_counters<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let (fewest, most) = COUNTERS_LOG2.into_inner();
+    let counters = within(deserializer, 1 << fewest..=1 << most)?;
+    if u32::is_power_of_two(counters) {
+        return Ok(Some(counters));
+    }
+    Err(D::Error::custom(format!("{counters} is not a power of two")))
+}
+
+pub(super) fn counted_prefixes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Prefix>, D::Error> {
+    let prefixes = Vec::<Prefix>::deserialize(deserializer)?;
+    if prefixes.len() <= MAX_COUNTED_PREFIXES {
+        return Ok(prefixes);
+    }
+    Err(D::Error::custom(format!("{} prefixes are more than {MAX_COUNTED_PREFIXES}", prefixes.len())))
 }
