@@ -51,8 +51,6 @@ struct RunArguments {
     names: Option<PathBuf>,
     /// Trace to use instead of an invented one: one request a line, `object`, `object TAB octets` or `seconds TAB
     /// object TAB octets`, plain or .xz; or a folder, of which every file called trace*.txt or trace*.tsv is one
-    /// Trace to use instead of an invented one: one request per line, plain or .xz; or a folder of such files whose
-    /// names begin with `trace`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Where to write records
@@ -123,7 +121,6 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     ] {
         let Some(file) = file else { continue };
         ensure!(takes, "{option} means nothing to the experiments asked for");
-        ensure!(file.is_file() || file.is_dir(), "{option}: {} is not a file", file.display());
         ensure!(file.is_file() || file.is_dir(), "{option}: {} is no file and no folder", file.display());
     }
     interrupt::listen()?;

@@ -64,6 +64,7 @@ fn all_parameters() -> ControlParameters {
         base_congestion_marking_interval_ns: Some(100_000_000),
         default_congestion_threshold_bytes: Some(65536),
         mtu: Some(1400),
+        ..ControlParameters::default()
     }
 }
 

@@ -82,6 +82,7 @@ impl RequestedNames {
 
 /// By what names are hashed.
 #[derive(Clone, Copy)]
+#[expect(clippy::large_enum_variant, reason = "a handful, and a look at the key costs no pointer")]
 pub(super) enum NameHash {
     /// The router's, with a key.
     Keyed(HashKey),
