@@ -2,7 +2,7 @@
 
 mod router_double;
 
-use namewire_management::{Effect, Management};
+use namewire_management::{Effect, Environment, Management};
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf,
     nfd::{
