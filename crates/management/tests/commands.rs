@@ -664,6 +664,7 @@ fn fields_that_a_verb_does_not_take_are_refused() {
         base_congestion_marking_interval_ns: Some(1),
         default_congestion_threshold_bytes: Some(1),
         mtu: Some(1400),
+        cs_policy: None,
     };
     for (verb, required) in [
         ("faces/create", "Uri"),
