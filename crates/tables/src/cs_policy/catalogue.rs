@@ -19,6 +19,7 @@ use super::request_history::RequestHistory;
 use super::s3_fifo::S3Fifo;
 use super::sieve::Sieve;
 use super::tiny_lfu::{TinyLfu, TinyLfuOptions};
+use super::w_tiny_lfu::{WTinyLfu, WTinyLfuOptions};
 use super::{Admission, AdmitAll, Eviction, Leaving, Marks, Newcomer};
 use crate::pages::PageSize;
 use std::io;
@@ -40,6 +41,8 @@ pub enum EvictionName {
     S3Fifo,
     /// As CLOCK, but what is passed over keeps its place.
     Sieve,
+    /// Of a window and what passed it, the less frequent one; the window climbs.
+    WTinyLfu,
     /// A window and SIEVE, the window as large as does best; it may refuse a newcomer itself.
     AdaptiveWindow,
     /// NFD's `priority_fifo`: what nobody asked for, then what is stale, then the first that came.
@@ -65,6 +68,7 @@ impl EvictionName {
         Self::Clock,
         Self::S3Fifo,
         Self::Sieve,
+        Self::WTinyLfu,
         Self::AdaptiveWindow,
         Self::PriorityFifo,
         Self::Lfu,
@@ -83,6 +87,7 @@ impl EvictionName {
             Self::Clock => "clock",
             Self::S3Fifo => "s3-fifo",
             Self::Sieve => "sieve",
+            Self::WTinyLfu => "w-tiny-lfu",
             Self::AdaptiveWindow => "adaptive-window",
             Self::PriorityFifo => "priority-fifo",
             Self::Lfu => "lfu",
@@ -155,6 +160,8 @@ pub struct PolicyOptions {
     pub tiny_lfu: TinyLfuOptions,
     /// Of [`AdmissionName::RequestCount`].
     pub request_count: RequestCountOptions,
+    /// Of [`EvictionName::WTinyLfu`].
+    pub w_tiny_lfu: WTinyLfuOptions,
 }
 
 /// A policy by name: what goes, and what comes in.
@@ -182,6 +189,7 @@ enum AnyEviction {
     Clock(Clock),
     S3Fifo(S3Fifo),
     Sieve(Sieve),
+    WTinyLfu(WTinyLfu),
     AdaptiveWindow(Box<AdaptiveWindow>),
     PriorityFifo(PriorityFifo),
     Lfu(Lfu<WhileStored>),
@@ -207,6 +215,7 @@ macro_rules! eviction {
             AnyEviction::Clock($policy) => $call,
             AnyEviction::S3Fifo($policy) => $call,
             AnyEviction::Sieve($policy) => $call,
+            AnyEviction::WTinyLfu($policy) => $call,
             AnyEviction::AdaptiveWindow($policy) => $call,
             AnyEviction::PriorityFifo($policy) => $call,
             AnyEviction::Lfu($policy) => $call,
@@ -249,6 +258,7 @@ impl CachePolicy {
             EvictionName::Clock => AnyEviction::Clock(Clock::new(entries, pages)?),
             EvictionName::S3Fifo => AnyEviction::S3Fifo(S3Fifo::new(entries, pages)?),
             EvictionName::Sieve => AnyEviction::Sieve(Sieve::new(entries, pages)?),
+            EvictionName::WTinyLfu => AnyEviction::WTinyLfu(WTinyLfu::new(entries, name.options.w_tiny_lfu, pages)?),
             EvictionName::AdaptiveWindow => AnyEviction::AdaptiveWindow(Box::new(AdaptiveWindow::new(entries, pages)?)),
             EvictionName::PriorityFifo => AnyEviction::PriorityFifo(PriorityFifo::new(entries, pages)?),
             EvictionName::Lfu => AnyEviction::Lfu(Lfu::new(entries, pages)?),

@@ -50,6 +50,7 @@ pub mod sieve;
 pub mod simulated_store;
 mod stale_heap;
 pub mod tiny_lfu;
+pub mod w_tiny_lfu;
 mod window_sieve;
 
 use std::io;

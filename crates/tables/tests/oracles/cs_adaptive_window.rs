@@ -3,10 +3,10 @@
 use namewire_tables::cs_policy::catalogue::{CsPolicy, EvictionName};
 use namewire_tables::cs_policy::simulated_store::{Outcome, Request, SimulatedStore};
 
-const CAPACITY: u32 = 1_500;
+pub(crate) const CAPACITY: u32 = 1_500;
 
 /// Hits and insertions of one request, on average.
-fn run(store: &mut SimulatedStore, names: impl Iterator<Item = u64>) -> (f64, f64) {
+pub(crate) fn run(store: &mut SimulatedStore, names: impl Iterator<Item = u64>) -> (f64, f64) {
     let (mut requests, mut hits, mut stored) = (0, 0, 0);
     for name in names {
         let hash = (name + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -28,7 +28,7 @@ fn independent(seed: u64) -> impl Iterator<Item = u64> {
 }
 
 /// Every name is asked for several times within some thousand requests, and not again.
-fn bursts(seed: u64) -> impl Iterator<Item = u64> {
+pub(crate) fn bursts(seed: u64) -> impl Iterator<Item = u64> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..200_000_u64).map(move |now| 1_000_000 + now / 4 + random.u64(..700))
 }

@@ -8,6 +8,7 @@ mod cs_content_table;
 mod cs_lfu;
 mod cs_policy;
 mod cs_second_chances;
+mod cs_w_tiny_lfu;
 mod dead_nonce_list;
 mod fib;
 mod fib_designs;
