@@ -81,7 +81,7 @@ mod tests {
                 peers
                     .figures
                     .iter()
-                    .all(|figure| figure.values.values().all(|value| value.is_finite() && *value > 0.0))
+                    .all(|figure| figure.values.values().all(|value| value.is_finite() && *value >= 0.0))
             );
         }
         assert_eq!(for_experiment("router-sockets")?.len(), 1);
