@@ -10,10 +10,10 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary},
     fuzz_target,
 };
+use namewire_tables::PageSize;
 use namewire_tables::fingerprint_pit::{
     FaceList, FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal, Inserted, PortSet,
 };
-use namewire_tables::PageSize;
 
 const TICK_NS: u64 = 16_000_000;
 const CAPACITY_OVERFLOW: u32 = 12;

@@ -15,6 +15,10 @@
 //! bucket are in the overflow table, counted by their lowest three bits: at 75 % and d = 2 an eighth of all
 //! buckets have one there, and without the counts every eighth Interest would ask, most of them in vain.
 //!
+//! N.B. buckets back to back would take a quarter to a third less memory, but five of eight would cross a line.
+//! Tried at 48 octets (44 and the tick), 16 M entries, d = 4, on a busy machine: 140 to 147 ns an operation in
+//! batches against 130 to 139 in lines of their own; one by one 155 to 169 against 171 to 181. Batches decide.
+//!
 //! Cost: 1 line. Who may write: the owner of the table.
 
 use super::class::Class;

@@ -19,7 +19,7 @@
 //!
 //! Where a class is: [`class`]. What a bucket looks like: [`bucket`]. How 10 bits tell the time: [`ticks`].
 //! Ports above 16: [`face_list`], [`face_sets`]. Names without room: [`overflow`]. What is done in the
-//! background: [`sweep`].
+//! background: [`sweep`]. Algorithm 1: [`insertion`].
 //!
 //! Cost: d lines an operation, for Data d·s, that do not depend on each other and can be fetched ahead
 //! ([`FingerprintPit::prefetch`]). Bytes: 8 per entry of N, and the overflow table. Limits: N, the overflow table,
@@ -34,6 +34,7 @@ mod class;
 mod config;
 mod face_list;
 mod face_sets;
+mod insertion;
 mod overflow;
 mod port_set;
 mod sweep;
@@ -48,12 +49,12 @@ pub use ticks::MAX_LIFETIME_NS;
 use crate::pages::PageArray;
 use crate::prefetch::prefetch;
 use bucket::{BUCKET_ENTRIES, Bucket};
-use class::{Class, Place, Shape};
+use class::{Class, Shape};
 use face_list::FaceLists;
-use overflow::{Overflow, RECLAIMED_PER_INSERT};
+use overflow::Overflow;
 use std::io;
 use sweep::Sweep;
-use ticks::{lifetime_ticks, tick_at};
+use ticks::tick_at;
 
 /// What became of an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,110 +257,6 @@ impl FingerprintPit {
     /// The longest life of an entry: the more than that, the less is kept.
     pub fn max_lifetime_ns(&self) -> u64 {
         MAX_LIFETIME_NS
-    }
-
-    /// Algorithm 1, in all subtables.
-    #[inline(always)]
-    fn request(
-        &mut self,
-        hash: u64,
-        port: u16,
-        now_ns: u64,
-        expires_ns: u64,
-        marks_collided: bool,
-    ) -> Result<Inserted, FingerprintPitRefusal> {
-        self.latest_tick = self.latest_tick.max(tick_at(now_ns));
-        let answer = self.check_port(port).and_then(|()| {
-            let segment = self.shape.segment_of(port);
-            let class = self.shape.class(hash);
-            self.request_in(segment, class, port, lifetime_ticks(self.latest_tick, expires_ns), marks_collided)
-        });
-        match answer {
-            Ok(Inserted::Collided) => self.counters.collisions += 1,
-            Ok(Inserted::New) => {}
-            Err(_) => self.counters.refused += 1,
-        }
-        answer
-    }
-
-    #[inline(always)]
-    fn request_in(
-        &mut self,
-        segment: usize,
-        class: Class,
-        port: u16,
-        lifetime_ticks: u16,
-        marks_collided: bool,
-    ) -> Result<Inserted, FingerprintPitRefusal> {
-        let now_tick = self.latest_tick as u32;
-        let first = self.shape.place(class, segment, 0);
-        let mut least = (u32::MAX, first);
-        for subtable in 0..self.shape.subtables() {
-            let place = self.shape.place(class, segment, subtable);
-            self.reset_expired(place.bucket, now_tick);
-            let bucket = &mut self.buckets[place.bucket];
-            let equal = bucket.find(place.fingerprint);
-            if equal != 0 {
-                let entry = equal.trailing_zeros() as usize;
-                let list = self.faces.with(bucket.faces(entry), port)?;
-                bucket.set_faces(entry, list);
-                bucket.prolong(entry, now_tick, lifetime_ticks);
-                if marks_collided {
-                    bucket.set_collided(entry);
-                }
-                return Ok(Inserted::Collided);
-            }
-            if bucket.load() < least.0 {
-                least = (bucket.load(), place);
-            }
-        }
-        let expires_tick = self.latest_tick + u64::from(lifetime_ticks);
-        if self.buckets[first.bucket].may_have_overflowed(class)
-            && let Some(place) = self.overflow.find(segment, class)
-        {
-            if self.overflow.entry(place).expires_tick > self.latest_tick {
-                let entry = self.overflow.entry_mut(place);
-                entry.faces = self.faces.with(entry.faces, port)?;
-                entry.expires_tick = entry.expires_tick.max(expires_tick);
-                entry.collided |= u8::from(marks_collided);
-                return Ok(Inserted::Collided);
-            }
-            self.expire_overflowed(place);
-        }
-        let (load, Place { bucket, fingerprint }) = least;
-        if load as usize == BUCKET_ENTRIES {
-            return self.overflow(segment, class, first, port, expires_tick);
-        }
-        let list = self.faces.with(0, port)?;
-        self.buckets[bucket].put(fingerprint, list, now_tick, lifetime_ticks);
-        self.occupied += 1;
-        Ok(Inserted::New)
-    }
-
-    /// Makes an entry in the overflow table for a class whose buckets are full.
-    #[cold]
-    fn overflow(
-        &mut self,
-        segment: usize,
-        class: Class,
-        first: Place,
-        port: u16,
-        expires_tick: u64,
-    ) -> Result<Inserted, FingerprintPitRefusal> {
-        if self.overflow.is_full() {
-            self.reclaim_overflowed(RECLAIMED_PER_INSERT);
-        }
-        if self.overflow.is_full() {
-            return Err(FingerprintPitRefusal::OverflowFull);
-        }
-        let list = self.faces.with(0, port)?;
-        if !self.buckets[first.bucket].count_overflowed(class) {
-            self.faces.release(list);
-            return Err(FingerprintPitRefusal::OverflowFull);
-        }
-        self.overflow.insert(segment, class, list, expires_tick);
-        self.counters.overflows += 1;
-        Ok(Inserted::New)
     }
 
     /// The entry of this class that is not expired.
