@@ -12,7 +12,7 @@ use namewire_tables::PageSize;
 use std::net::SocketAddr;
 
 /// Keys (and all below them) that a running router takes over.
-const LIVE: [&str; 18] = [
+const LIVE: [&str; 19] = [
     "face",
     "route",
     "strategy",
@@ -29,6 +29,7 @@ const LIVE: [&str; 18] = [
     "cs.filter_counters",
     "cs.filter_threshold",
     "cs.tiny_lfu_window",
+    "cs.w_tiny_lfu_window",
     "cs.request_count_least",
     "cs.count",
 ];
@@ -289,13 +290,14 @@ mod tests {
     fn the_content_store_has_the_policy_that_is_asked_for() {
         let text = "[cs]\npolicy = \"priority-fifo\"\nadmission = \"filter\"\nfilter_history = 100\n\
                     filter_counters = 1024\nfilter_threshold = 3\ncount = [\"/a\", \"/b/c\"]\n\
-                    tiny_lfu_window = 5000\nrequest_count_least = 4";
+                    tiny_lfu_window = 5000\nw_tiny_lfu_window = 20\nrequest_count_least = 4";
         let engine = from_toml(text).unwrap().router_config().engine;
         let CsPolicy { eviction, admission, options } = engine.cs_policy;
         assert_eq!((eviction, admission), (EvictionName::PriorityFifo, AdmissionName::Filter));
         let filter = options.filter;
         assert_eq!((filter.history, filter.counters_log2, filter.threshold), (Some(100), Some(10), Some(3)));
         assert_eq!((options.tiny_lfu.window, options.request_count.least), (Some(5000), Some(4)));
+        assert_eq!(options.w_tiny_lfu.window_percent, Some(20));
         assert_eq!(engine.cs_counted_prefixes.len(), 2);
         for eviction in EvictionName::ALL {
             for admission in AdmissionName::ALL {
@@ -311,6 +313,7 @@ mod tests {
             ("[cs]\nfilter_history = 0", "line 2: 0 is not from 1 to 1073741824"),
             ("[cs]\nfilter_counters = 8", "line 2: 8 is not from 16 to 1073741824"),
             ("[cs]\ntiny_lfu_window = 0", "line 2: 0 is not from 1 to 4294967295"),
+            ("[cs]\nw_tiny_lfu_window = 101", "line 2: 101 is not from 1 to 100"),
             ("[cs]\nrequest_count_least = 2000", "line 2: 2000 is not from 1 to 1024"),
             ("[cs]\nfilter_counters = 1000", "line 2: 1000 is not a power of two"),
             (&many, "line 2: 65 prefixes are more than 64"),

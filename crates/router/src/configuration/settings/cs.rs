@@ -4,12 +4,14 @@ use super::super::{text::Prefix, units::Octets};
 use super::fib::{Choice, Named};
 use super::ranges::{
     counted_prefixes, filter_counters, filter_history, filter_threshold, request_count_least, tiny_lfu_window,
+    w_tiny_lfu_window,
 };
 use namewire_tables::cs_policy::{
     catalogue::{AdmissionName, CsPolicy, EvictionName, PolicyOptions},
     filter::FilterOptions,
     request_count::RequestCountOptions,
     tiny_lfu::TinyLfuOptions,
+    w_tiny_lfu::WTinyLfuOptions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +41,9 @@ pub struct CsSection {
     /// Of `tiny-lfu`: Interests after which frequencies are halved, over all workers.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "tiny_lfu_window")]
     pub tiny_lfu_window: Option<u32>,
+    /// Of `w-tiny-lfu`: its window, in percent of the entries, always; without it the window climbs.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "w_tiny_lfu_window")]
+    pub w_tiny_lfu_window: Option<u8>,
     /// Of `request-count`: Interests that must have waited for the Data.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "request_count_least")]
     pub request_count_least: Option<u32>,
@@ -64,6 +69,7 @@ impl Default for CsSection {
             filter_counters: None,
             filter_threshold: None,
             tiny_lfu_window: None,
+            w_tiny_lfu_window: None,
             request_count_least: None,
             count: Vec::new(),
             admit: true,
@@ -86,6 +92,7 @@ impl CsSection {
                     threshold: self.filter_threshold,
                 },
                 tiny_lfu: TinyLfuOptions { window: self.tiny_lfu_window.map(u64::from) },
+                w_tiny_lfu: WTinyLfuOptions { window_percent: self.w_tiny_lfu_window },
                 request_count: RequestCountOptions { least: self.request_count_least },
             },
         }

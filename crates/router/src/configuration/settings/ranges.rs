@@ -110,6 +110,10 @@ pub(super) fn tiny_lfu_window<'de, D: Deserializer<'de>>(deserializer: D) -> Res
     within(deserializer, 1..=u32::MAX).map(Some)
 }
 
+pub(super) fn w_tiny_lfu_window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u8>, D::Error> {
+    within(deserializer, 1..=100).map(Some)
+}
+
 pub(super) fn request_count_least<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     within(deserializer, 1..=1_024).map(Some) // as many downstreams as an entry may have
 }
