@@ -9,7 +9,7 @@
 //! for. It has its own index and marks, and the frequencies of its owner.
 //!
 //! Cost: 1 line of the index and those of the policy, per request that it is told of; all of them
-//! stay in cache. Bytes: [`MOST_ENTRIES`] × (16 + 8 + 5 + 4). Full: its policy says what goes. Who may write: the owner.
+//! stay in cache. Bytes: some 30 KiB. Full: its policy says what goes. Who may write: the owner.
 
 use super::frequency_sketch::FrequencySketch;
 use super::window_sieve::WindowSieve;
@@ -18,8 +18,8 @@ use crate::pages::PageSize;
 use crate::tag_index::TagIndex;
 use std::io;
 
-/// Entries of a miniature, if the store has more.
-pub(super) const MOST_ENTRIES: u32 = 1024;
+/// Entries of a miniature of a store that is large enough.
+pub(super) const MOST_ENTRIES: u32 = 256;
 /// Entries that go at most for one that comes, when a miniature has to become smaller.
 const MOST_EVICTED: u32 = 4;
 
