@@ -12,8 +12,8 @@
 //! better by more than 1 in [`BETTER_BY`] than that of its own.
 //!
 //! Cost: B2 1 line of the sketch, and for the names of the miniatures some that are in cache: of a store of
-//! 10⁵ entries 1 name in 400, of one of 1,024 or fewer 1 in 4. A hit writes the entry's own line at most; for the others see
-//! [`WindowSieve`]. Bytes per entry: 8 of the sketch and 5; and 3 × some 30 KiB. Limits: Interests that
+//! 10⁵ entries 1 name in 400, of one of 1,024 or fewer 1 in 4. A hit writes the entry's own
+//! line at most; for the others see [`WindowSieve`]. Bytes per entry: 8 of the sketch and 5; and 3 × some 30 KiB. Limits: Interests that
 //! nobody answers are counted as if Data had come. Who may write: the one worker that owns the store.
 //!
 //! N.B. What else was tried, each trace of the lab in halves, of which one chose and the other confirmed, at 0.1, 1

@@ -24,7 +24,8 @@
 //! sketch. Deviations from SIEVE and CLOCK: [`MAX_SECOND_CHANCES`].
 //!
 //! Cost: a hit writes the entry's own line, and only the first since the hand passed. To refuse a
-//! newcomer: the victim's line and its line of the sketch, both in cache while it is the same victim. To store one: those of one or two victims. Bytes: 5 per entry. Who may write: the owner.
+//! newcomer: the victim's line and its line of the sketch, both in cache while it is the same victim. To
+//! store one: those of one or two victims. Bytes: 5 per entry. Who may write: the owner.
 
 use super::clock::MAX_SECOND_CHANCES;
 use super::frequency_sketch::FrequencySketch;
