@@ -23,7 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "pit-fingerprint",
     source: "Yuan15 Table 5.4, Fig. 5.7",
     question: "How often do fingerprints of pending Interests collide, how many overflow, how long does an operation take?",
-    needs: "quick: 2 min, 1 GiB; full: 20 min, 1 GiB (the paper's sizes)",
+    needs: "quick: 4 min, 1 GiB; full: 30 min, 1 GiB (the paper's sizes)",
     takes_names: true,
     takes_trace: false,
     run,
