@@ -5,7 +5,7 @@ mod harness;
 use harness::*;
 use namewire_engine::{CsCounts, CsReport, EngineConfig, LimitMet};
 use namewire_packet::DataBuilder;
-use namewire_tables::{CsPolicy, EvictionName};
+use namewire_tables::EvictionName;
 
 /// A node that has fetched `packet` for an Interest of its name, at 0 ms.
 fn holding(packet: Packet, name: &str) -> Node {
@@ -154,6 +154,7 @@ fn what_the_store_does_is_counted_by_policy_and_by_prefix() {
     let mut node = Node::with_workers(
         EngineConfig {
             cs_capacity_packets: 3,
+            cs_policy: EvictionName::Lru.into(),
             cs_counted_prefixes: ["/a", "/a/b", "/a", "/", "/c/d/e"].map(uri).to_vec(),
             ..EngineConfig::default()
         },
@@ -203,7 +204,7 @@ fn what_the_store_does_is_counted_by_policy_and_by_prefix() {
     ];
     assert_eq!(by_prefix(&before), expected);
     assert_eq!(by_prefix(&report), [named("/a/b", counts(3, 3, 3, 0)), named("/y", counts(1, 0, 0, 0))]);
-    assert!(report.policy == Some(CsPolicy::default()) && report.policy_bytes > 0);
+    assert!(report.policy == Some(EvictionName::Lru.into()) && report.policy_bytes > 0);
     let mut twice = report.clone();
     twice.merge(&report);
     assert_eq!((twice.policies.len(), twice.policies[1].counts.misses), (2, 4));
@@ -216,6 +217,7 @@ fn capacities() {
         EngineConfig { cs_capacity_packets: 3, ..EngineConfig::default() },
         EngineConfig { cs_capacity_bytes: 3 * 350, ..EngineConfig::default() },
     ] {
+        let config = EngineConfig { cs_policy: EvictionName::Lru.into(), ..config };
         let mut node = Node::new(config.clone());
         node.route("/", &[B]);
         for n in 0..20 {

@@ -31,7 +31,6 @@ pub enum EvictionName {
     /// The first that was stored.
     Fifo,
     /// The least recently used.
-    #[default]
     Lru,
     /// Any, by lot.
     Random,
@@ -44,6 +43,7 @@ pub enum EvictionName {
     /// Of a window and what passed it, the less frequent one; the window climbs.
     WTinyLfu,
     /// A window and SIEVE, the window as large as does best; it may refuse a newcomer itself.
+    #[default]
     AdaptiveWindow,
     /// NFD's `priority_fifo`: what nobody asked for, then what is stale, then the first that came.
     PriorityFifo,
