@@ -42,8 +42,7 @@ pub struct EngineConfig {
     pub cs_capacity_bytes: u64,
     /// Most packets of the Content Store. Default 65,536, as NFD.
     pub cs_capacity_packets: u64,
-    /// Which Data comes into the Content Store, and which goes when it is full. Default: all comes, the
-    /// least recently used goes.
+    /// Which Data comes into the Content Store, and which goes when it is full. Default: the catalogue's.
     pub cs_policy: CsPolicy,
     /// Prefixes whose look-ups and insertions are counted, at most
     /// [`MAX_COUNTED_PREFIXES`](crate::MAX_COUNTED_PREFIXES); what is beyond is not. Default none.

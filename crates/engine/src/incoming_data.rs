@@ -62,6 +62,9 @@ impl Engine {
             self.answer(pass, arrival, face, data, (hashes, own_name), (&matches, requests));
         } else if by_fingerprint.is_some() || round.is_over() && round.answered {
             // Whoever asks by its own name will come here, to the home, and finds it.
+            if by_fingerprint.is_none() {
+                self.tables.cs_request(hashes.full_hash());
+            }
             self.content_store_insert(pass, arrival, data, (hashes, own_name), Asked::By(requests));
         } else if round.is_over() {
             self.data_unsolicited(pass, arrival, face, data, (hashes, own_name));
@@ -112,6 +115,11 @@ impl Engine {
     ) {
         let several = matches.len() > 1 || by_fingerprint > 0;
         let asked: u32 = matches.iter().map(|&entry| self.tables.pit(entry).state.in_records.len() as u32).sum();
+        let is_own_name = |&entry: &PitId| Some(self.tables.pit(entry).group()) == name.1;
+        if by_fingerprint == 0 && !matches.iter().any(is_own_name) {
+            // Asked for by a prefix or digest only: what the policy compares is the Data's own name.
+            self.tables.cs_request(name.0.full_hash());
+        }
         let stored = self.content_store_insert(pass, arrival, data, name, Asked::By(asked + by_fingerprint));
         self.end_of_part(Stage::Insert);
         self.served.clear();

@@ -67,15 +67,15 @@ impl Engine {
         // An entry ends with its last downstream: if there is one, somebody waits, unless it only
         // waits for further answers.
         let is_new = entry.is_none_or(|entry| self.tables.pit(entry).state.satisfied);
+        self.tables.cs_request(name_hash);
         if is_new && self.config.cs_serve {
-            self.tables.cs_request(name_hash);
             let stored = self.content_store_match(pass, interest, group, hashes);
             self.end_of_part(Stage::Verdict);
             if stored.is_some() || !is_dead {
                 self.count_look_up(hashes, stored.is_some());
             }
             if let Some(stored) = stored {
-                return self.content_store_hit(pass, arrival, stored);
+                return self.content_store_hit(pass, arrival, stored, name_hash);
             }
         }
         // NFD asks the dead nonce list first. Here it keeps more nonces (see `satisfy`),
@@ -211,8 +211,9 @@ impl Engine {
     }
 
     /// CS hit: the Data goes back with the asking Interest's token.
-    fn content_store_hit(&mut self, pass: &mut Pass<'_, '_>, arrival: &Arrival<'_>, stored: CsId) {
+    fn content_store_hit(&mut self, pass: &mut Pass<'_, '_>, arrival: &Arrival<'_>, stored: CsId, name_hash: u64) {
         self.counters.out_data += 1;
+        self.tables.cs_request_stored(stored, name_hash);
         self.tables.cs_touch(stored);
         let headers = LpHeaders {
             pit_token: arrival.headers.pit_token,

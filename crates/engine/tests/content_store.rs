@@ -5,7 +5,7 @@ mod harness;
 use harness::*;
 use namewire_engine::{CsCounts, CsReport, EngineConfig, LimitMet};
 use namewire_packet::DataBuilder;
-use namewire_tables::EvictionName;
+use namewire_tables::{AdmissionName, CsPolicy, EvictionName};
 
 /// A node that has fetched `packet` for an Interest of its name, at 0 ms.
 fn holding(packet: Packet, name: &str) -> Node {
@@ -228,6 +228,24 @@ fn capacities() {
         assert!(is_cached(&node.receive(C, interest("/a/19", 100))));
         assert!(!is_cached(&node.receive(C, interest("/a/0", 101))));
     }
+}
+
+/// Data that is asked for by a prefix is as popular as any: what policies compare is its own name.
+#[test]
+fn interests_by_prefix_count_for_the_data_that_answers_them() {
+    let cs_policy = CsPolicy { eviction: EvictionName::Fifo, admission: AdmissionName::Filter, ..CsPolicy::default() };
+    let mut node = Node::new(EngineConfig { cs_policy, cs_capacity_packets: 4, ..EngineConfig::default() });
+    node.route("/", &[B]);
+    for n in 0..4 {
+        node.receive(A, interest(&format!("/full/{n}"), n));
+        node.receive(B, data(&format!("/full/{n}")));
+    }
+    for round in 0..2 {
+        node.receive(A, interest("/a", 10 + round).can_be_prefix());
+        node.receive(B, data("/a/v1"));
+    }
+    assert!(is_cached(&node.receive(C, interest("/a/v1", 20))));
+    assert!(!is_cached(&node.receive(C, interest("/full/0", 21))));
 }
 
 /// What the store refuses or gives up costs no packet its answer, and is counted.

@@ -349,7 +349,7 @@ impl<R: Recycle> PitCs<R> {
         self.cs.contains(id)
     }
 
-    /// Tells the policy that an Interest of this name looks into the store, before its answer is known.
+    /// Tells the policy that an Interest of this name came, before its answer is known.
     #[inline]
     pub fn cs_request(&mut self, hash: u64) {
         self.cs.request(hash);
@@ -359,6 +359,13 @@ impl<R: Recycle> PitCs<R> {
     #[inline]
     pub fn cs_touch(&mut self, id: CsId) {
         self.cs.touch(id);
+    }
+
+    /// [`PitCs::cs_request`] of the entry's own name, if the Interest that it answers has another (`asked_hash`):
+    /// what is compared when somebody has to go is how often Data was asked for by whatever name.
+    #[inline]
+    pub fn cs_request_stored(&mut self, id: CsId, asked_hash: u64) {
+        self.cs.request_stored(id, asked_hash);
     }
 
     /// Changes the limits, clamped as in [`PitCsConfig`], and evicts down to them.

@@ -39,6 +39,8 @@ pub fn from_nfd_conf(text: &str, directory: &Path) -> Result<Loaded, SettingsErr
         info::parse(text, &mut include).map_err(|error| SettingsError::new(Some(error.line), error.message))?;
     let mut reader =
         Reader { settings: Settings::default(), trust: TrustConfig::default(), warnings: Vec::new(), directory };
+    // NFD's default, which is not ours.
+    reader.settings.cs.policy = Choice(EvictionName::Lru);
     // What is off unless its section stands in the file.
     let faces = &mut reader.settings.faces;
     faces.unix.enabled = false;

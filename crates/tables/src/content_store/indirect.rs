@@ -52,7 +52,6 @@ impl ContentStore {
         let hash = slot.hash;
         self.bytes += more_bytes;
         self.indirect_len += 1;
-        self.touch(id);
         // This entry may itself be what goes.
         self.evict_until_fits(groups, 0, &Newcomer { hash, ..self.nobody() });
         if self.contains(id) { Ok(()) } else { Err(IndirectRefusal::NotStored) }

@@ -156,6 +156,14 @@ impl ContentStore {
         self.policy.request(hash);
     }
 
+    #[inline]
+    pub(crate) fn request_stored(&mut self, id: CsId, asked_hash: u64) {
+        let hash = self.slots.get(id.0).hash;
+        if hash != asked_hash {
+            self.policy.request(hash);
+        }
+    }
+
     pub(crate) fn contains(&self, id: CsId) -> bool {
         self.slots.peek(id.0).is_some_and(|slot| slot.group != NIL)
     }

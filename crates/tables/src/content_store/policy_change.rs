@@ -13,7 +13,7 @@ use std::io;
 
 impl ContentStore {
     pub(crate) fn set_policy(&mut self, policy: CsPolicy, seed: u64) -> io::Result<()> {
-        if policy == self.policy.name() {
+        if policy.in_effect() == self.policy.name().in_effect() {
             return Ok(());
         }
         let policy = CachePolicy::new(policy, self.entries_max as u32, seed, self.pages)?;

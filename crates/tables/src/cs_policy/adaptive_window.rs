@@ -13,8 +13,9 @@
 //!
 //! Cost: B2 1 line of the sketch, and for the names of the miniatures some that are in cache: of a store of
 //! 10⁵ entries 1 name in 400, of one of 1,024 or fewer 1 in 4. A hit writes the entry's own
-//! line at most; for the others see [`WindowSieve`]. Bytes per entry: 8 of the sketch and 5; and 3 × some 30 KiB. Limits: Interests that
-//! nobody answers are counted as if Data had come. Who may write: the one worker that owns the store.
+//! line at most; for the others see [`WindowSieve`]. Bytes per entry: 8 of the sketch and 5; and 3 × some 30 KiB.
+//! Limits: Interests that nobody answers are counted as if Data had come. Who may write: the one worker that owns
+//! the store.
 //!
 //! N.B. What else was tried, each trace of the lab in halves, of which one chose and the other confirmed, at 0.1, 1
 //! and 10 % of the objects: a window that is moved by hits of the names that it gave up last, against
@@ -107,7 +108,11 @@ impl AdaptiveWindow {
     fn begin_epoch(&mut self) {
         let held = self.policy.len();
         self.miniature_entries = held.div_ceil(SMALLEST_SCALE).min(MOST_ENTRIES);
-        self.sampled_below = (u64::from(self.miniature_entries) << 32) / u64::from(held.max(1));
+        let sampled_below = (u64::from(self.miniature_entries) << 32) / u64::from(held.max(1));
+        if sampled_below < self.sampled_below {
+            self.miniatures.iter_mut().for_each(|miniature| miniature.retain(|hash| number(hash) < sampled_below));
+        }
+        self.sampled_below = sampled_below;
         self.until_epoch = (EPOCH_PER_ENTRY * u64::from(held)).max(SHORTEST_EPOCH);
         self.sketch.set_window(window(held));
     }

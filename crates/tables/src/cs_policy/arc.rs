@@ -70,7 +70,7 @@ pub struct Arc {
 }
 
 impl Arc {
-    /// For slots below `entries`.
+    /// For so many entries at once.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

@@ -175,6 +175,24 @@ pub struct CsPolicy {
     pub options: PolicyOptions,
 }
 
+impl CsPolicy {
+    /// The same without the options of policies that are not chosen.
+    pub fn in_effect(self) -> Self {
+        let Self { eviction, admission, options } = self;
+        let mut used = PolicyOptions::default();
+        match admission {
+            AdmissionName::Filter => used.filter = options.filter,
+            AdmissionName::TinyLfu => used.tiny_lfu = options.tiny_lfu,
+            AdmissionName::RequestCount => used.request_count = options.request_count,
+            AdmissionName::All => {}
+        }
+        if eviction == EvictionName::WTinyLfu {
+            used.w_tiny_lfu = options.w_tiny_lfu;
+        }
+        Self { eviction, admission, options: used }
+    }
+}
+
 /// That eviction, and everything comes in.
 impl From<EvictionName> for CsPolicy {
     fn from(eviction: EvictionName) -> Self {

@@ -40,7 +40,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// For slots below `entries`.
+    /// For so many entries at once.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

@@ -164,7 +164,7 @@ pub struct ContentTable<S> {
 }
 
 impl<S: Statistic> ContentTable<S> {
-    /// For slots below `entries`.
+    /// For so many entries at once.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

@@ -174,6 +174,9 @@ impl Admission for Filter {
     /// The history becomes as long as the store is large, longer or shorter, unless its length was an option.
     fn grow(&mut self, entries: u32) -> io::Result<()> {
         let length = self.options.length(entries);
+        if length == self.length {
+            return Ok(());
+        }
         self.history.grow(length as usize)?;
         self.excess.reserve(most_excess(length));
         if self.held == self.length {

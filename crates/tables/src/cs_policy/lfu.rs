@@ -135,7 +135,7 @@ pub struct Lfu<F> {
 }
 
 impl<F: FirstCount> Lfu<F> {
-    /// For slots below `entries`.
+    /// For so many entries at once.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

@@ -100,6 +100,20 @@ impl Miniature {
         policy.insert(entries, slot);
     }
 
+    /// Forgets names that are no longer among those that it is told of: nobody would ask for them.
+    pub(super) fn retain(&mut self, is_sampled: impl Fn(u64) -> bool) {
+        let mut is_free = [false; MOST_ENTRIES as usize];
+        self.free.iter().for_each(|&slot| is_free[slot as usize] = true);
+        for slot in (0..MOST_ENTRIES).filter(|&slot| !is_free[slot as usize]) {
+            let hash = self.entries.hash(slot);
+            if !is_sampled(hash) {
+                self.policy.remove(&mut self.entries, slot);
+                self.index.remove(hash, slot);
+                self.free.push(slot);
+            }
+        }
+    }
+
     /// Hits since this was last asked.
     pub(super) fn take_hits(&mut self) -> u64 {
         std::mem::take(&mut self.hits)

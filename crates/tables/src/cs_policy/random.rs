@@ -38,7 +38,7 @@ struct Drawn {
 }
 
 impl Random {
-    /// For slots below `entries`.
+    /// For so many entries at once.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

@@ -53,7 +53,7 @@ pub struct S3Fifo {
 }
 
 impl S3Fifo {
-    /// For slots below `entries`.
+    /// For so many entries at once.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

@@ -41,7 +41,7 @@ pub struct Sieve {
 }
 
 impl Sieve {
-    /// For slots below `entries`.
+    /// For so many entries at once.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

@@ -358,7 +358,6 @@ impl Pair {
                     stored.indirect.remove(0);
                 }
                 stored.indirect.push(name);
-                naive.use_stored(place);
                 naive.evict_until_fits(0, 0, |id| self.table.cs_contains(id));
                 let is_stored = naive.cs.iter().any(|stored| stored.id == id);
                 assert_eq!(result, if is_stored { Ok(()) } else { Err(IndirectRefusal::NotStored) });

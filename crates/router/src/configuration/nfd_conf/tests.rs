@@ -22,6 +22,7 @@ fn a_whole_file_is_read() {
     assert_eq!((config.engine.cs_capacity_packets, config.engine.cs_capacity_bytes), (1000, 1000 * CS_PACKET_OCTETS));
     assert_eq!(settings.cs.unsolicited, Unsolicited::AdmitLocal);
     assert_eq!(settings.cs.policy.0, EvictionName::PriorityFifo);
+    assert_eq!(read("general { }").settings.cs.policy.0, EvictionName::Lru);
     assert_eq!(settings.strategy.len(), 4);
     assert_eq!(
         settings.tables.regions.iter().map(Prefix::to_string).collect::<Vec<_>>().join(" "),
