@@ -70,6 +70,8 @@ impl RouterProcess {
             .arg("--socket")
             .arg(&socket)
             .args(["--listen-udp", &udp.to_string(), "--workers", &workers.to_string(), "--no-tcp"])
+            // As NFD: the load asks for each name twice in a row, which is what LRU is for.
+            .args(["--cs-policy", "lru"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(directory.path().join("stderr"))?);

@@ -3,6 +3,7 @@
 use namewire_engine::{DropReason, EngineConfig, FaceId};
 use namewire_packet::NameBuf;
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Outcome, Producer, RunEnd};
+use namewire_tables::EvictionName;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MS_NS: u64 = 1_000_000;
@@ -140,7 +141,8 @@ fn floods_are_cut_and_who_asks_for_little_is_served() {
 #[test]
 fn a_small_content_store_only_costs_hits() {
     let mut net = Network::new(5, 0);
-    let engine = EngineConfig { cs_capacity_packets: 10, ..EngineConfig::default() };
+    let cs_policy = EvictionName::Lru.into();
+    let engine = EngineConfig { cs_capacity_packets: 10, cs_policy, ..EngineConfig::default() };
     let node = net.add_node(NodeOptions { engine, ..NodeOptions::default() });
     let producer = net.attach(node, Producer::of_content(1000, 10_000));
     net.add_route(node, "/p", producer.face, 0);

@@ -16,6 +16,7 @@ use namewire_sim::{
     AppId, Consumer, ConsumerOptions, ConsumerTally, LinkOptions, Network, NodeId, NodeOptions, Outcome, Producer,
     RunEnd, data_for,
 };
+use namewire_tables::EvictionName;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::{Cell, RefCell};
@@ -322,7 +323,8 @@ fn a_store_that_overflows_hits_about_as_often_with_several_workers() {
     const CAPACITY_PACKETS: u64 = 1024;
     const ROUNDS: usize = 12;
     let hits = |workers: u8| {
-        let engine = EngineConfig { cs_capacity_packets: CAPACITY_PACKETS / u64::from(workers), ..small_engine() };
+        let cs_capacity_packets = CAPACITY_PACKETS / u64::from(workers);
+        let engine = EngineConfig { cs_capacity_packets, cs_policy: EvictionName::Lru.into(), ..small_engine() };
         let mut net = Network::new(5, 0);
         let node = net.add_node(NodeOptions { workers, engine, ..NodeOptions::default() });
         let producer = net.attach(node, Producer::of_content(CONTENT_BYTES, 3_600_000));

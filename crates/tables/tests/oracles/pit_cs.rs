@@ -607,6 +607,7 @@ fn tokens_from_outside_resolve_to_nothing() {
 #[test]
 fn a_flood_of_names_fills_pit_and_cs_and_stops() {
     let mut pit_cs = table(PitCsConfig {
+        cs_policy: EvictionName::Lru.into(),
         pit_capacity_entries: 3000,
         interest_overflow_bytes: 0,
         cs_capacity_bytes: u64::MAX,
