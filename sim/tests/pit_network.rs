@@ -10,7 +10,7 @@
 //! The near edge asks for /west through both cores and for /south through the second alone. There names of both
 //! collide, so that the first core gets Data of /south that it never asked for, for a fingerprint of /west of its own.
 
-use namewire_engine::{CoreConfig, Counters, EngineConfig, PitRole};
+use namewire_engine::{CoreConfig, Counters, DropReason, EngineConfig, PitRole};
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeId, NodeOptions, Producer, RunEnd};
 use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 
@@ -70,7 +70,7 @@ fn run(fingerprint_bits: u8, workers: u8, drops_collided_mark: bool) -> Outcome 
     Outcome {
         answered: asked.iter().map(|consumer| consumer.satisfied()).sum(),
         cores: cores.map(|core| net.counters(core)),
-        dropped_at_edges: net.counters(near).dropped(namewire_engine::DropReason::UnsolicitedData),
+        dropped_at_edges: net.counters(near).dropped(DropReason::UnsolicitedData),
     }
 }
 
@@ -106,4 +106,47 @@ fn with_fingerprints_of_16_bits_hardly_anything_collides() {
     let outcome = run(16, 1, false);
     assert_eq!(outcome.answered, ASKED);
     assert!(outcome.cores[1].fingerprints_collided < 4, "{:?}", outcome.cores[1]);
+}
+
+/// Three cores that ask each other for everything, and at each an edge whose consumer asks for the same names: all
+/// entries collide and stay, so that Data would go round until they expire, in growing numbers.
+#[test]
+fn a_triangle_of_multicast_cores_does_not_hand_data_round() {
+    const NAMES: usize = 100;
+    for (fingerprint_bits, transmissions) in [(16, 1), (4, 1), (16, 3)] {
+        let mut net = Network::new(5, 0);
+        net.set_event_limit(2_000_000);
+        let cores = [0, 1, 2].map(|_| net.add_node(core(fingerprint_bits, 1)));
+        let wire = LinkOptions { delay_ns: 2_000_000, jitter_ns: 1_000_000, ..LinkOptions::default() };
+        for (from, to) in [(0, 1), (1, 2), (2, 0)].map(|(from, to)| (cores[from], cores[to])) {
+            let link = net.connect(from, to, wire);
+            net.add_route(from, "/p", link.face_a, 10);
+            net.add_route(to, "/p", link.face_b, 10);
+        }
+        let home = net.add_node(NodeOptions::default());
+        let down = net.connect(cores[0], home, wire);
+        let producer = net.attach(home, Producer::of_content(100, 0));
+        net.add_route(cores[0], "/p", down.face_a, 0);
+        net.add_route(home, "/p", producer.face, 0);
+        let consumers = cores.map(|core| {
+            net.set_strategy(core, "/", "multicast");
+            let edge = net.add_node(NodeOptions::default());
+            let up = net.connect(edge, core, wire);
+            net.add_route(edge, "/p", up.face_a, 0);
+            let names = (0..NAMES).map(|number| format!("/p/{number}").parse().expect("a name"));
+            let options = ConsumerOptions { window: 8, transmissions, retransmit_after_ms: 50, ..Default::default() };
+            net.attach(edge, Consumer::new(names, options)).app
+        });
+        assert_eq!(net.run_for(120 * SECOND_NS), RunEnd::Idle);
+        assert_eq!(net.audit(), Vec::<String>::new());
+        for app in consumers {
+            assert_eq!(net.application::<Consumer>(app).satisfied(), NAMES);
+        }
+        for counters in cores.map(|core| net.counters(core)) {
+            let (sent, interests) = (counters.out_data, counters.in_interests);
+            // To three ports at most, for each Interest and, where names collide, as Data of a stranger.
+            assert!(sent <= 6 * interests, "{fingerprint_bits} bits: {sent} Data for {interests} Interests");
+            assert!(counters.dropped(DropReason::DataSentAlready) > 0, "nothing came twice");
+        }
+    }
 }

@@ -9,7 +9,30 @@ use crate::{
     strategy::WithoutEntry,
 };
 use namewire_packet::{FaceId, Interest, NackReason, Nonce, lp::LpHeaders};
-use namewire_tables::{NameHashes, fingerprint_pit::Satisfied};
+use namewire_tables::{NameHashes, fingerprint_pit::PortSet};
+
+/// What Data finds that may be pending by fingerprint.
+#[derive(Clone, Copy)]
+pub(crate) enum ByFingerprint {
+    NotPending,
+    /// This Data went out for every Interest for it so far, when the entry was one that stays.
+    SentAlready,
+    /// It goes to these ports; `stays`: the entry does, and the Data says so.
+    Pending {
+        ports: PortSet,
+        stays: bool,
+    },
+}
+
+impl ByFingerprint {
+    /// How many asked, as far as can be known.
+    pub(crate) fn requests(&self) -> u32 {
+        match self {
+            ByFingerprint::Pending { stays, .. } => 1 + u32::from(*stays),
+            ByFingerprint::NotPending | ByFingerprint::SentAlready => 0,
+        }
+    }
+}
 
 impl Engine {
     /// Who asked for Data of this fingerprint. `by_name`: a name that is pending beside it is answered too, so that
@@ -22,21 +45,26 @@ impl Engine {
         round: &Round,
         hashes: &NameHashes,
         by_name: bool,
-    ) -> Option<Satisfied> {
-        let core = self.core.as_deref_mut()?;
+    ) -> ByFingerprint {
+        let Some(core) = self.core.as_deref_mut() else { return ByFingerprint::NotPending };
         // Fingerprints are kept at the home of the name, which comes last; elsewhere it would be that of others.
         if !round.is_over() {
-            return None;
+            return ByFingerprint::NotPending;
         }
         self.counters.collided_marks_in += u64::from(arrival.headers.collided);
         let (name_hash, now_ns) = (hashes.full_hash(), pass.now.0);
+        // Nobody has asked for it since, so that what is pending, if anything, is another name.
+        if core.sent_names.contains(name_hash) && core.fingerprints.lookup(name_hash, now_ns).is_some() {
+            return ByFingerprint::SentAlready;
+        }
         if let Some(expiry) = &mut core.expiry {
             expiry.answered(name_hash, now_ns);
         }
         let satisfied = core.fingerprints.satisfy(name_hash, now_ns, arrival.headers.collided || by_name);
-        self.counters.fingerprints_satisfied += u64::from(satisfied.is_some());
+        let Some(satisfied) = satisfied else { return ByFingerprint::NotPending };
+        self.counters.fingerprints_satisfied += 1;
         self.served.clear();
-        satisfied
+        ByFingerprint::Pending { ports: satisfied.ports, stays: satisfied.collided }
     }
 
     /// Data to whoever asked for its fingerprint, but for those who were just sent it by name (`served`), and except
@@ -46,16 +74,18 @@ impl Engine {
         pass: &mut Pass<'_, '_>,
         arrival: &Arrival<'_>,
         ingress: &FaceAttributes,
-        satisfied: &Satisfied,
+        name_hash: u64,
+        (ports, stays): (PortSet, bool),
     ) {
         let headers = LpHeaders {
             incoming_face_id: Some(arrival.face),
             congestion_mark: arrival.headers.congestion_mark,
-            collided: satisfied.collided,
+            collided: stays,
             ..LpHeaders::default()
         };
         let Engine { core: Some(core), served, counters, .. } = self else { return };
-        for face in satisfied.ports.iter().map(|port| core.ports.face(port)) {
+        let sent_before = pass.out.transmits.len();
+        for face in ports.iter().map(|port| core.ports.face(port)) {
             let goes_back = face == arrival.face && ingress.link_type != LinkType::AdHoc;
             let is_served = || served.iter().any(|(served, _)| *served == face);
             if goes_back || pass.view.faces.get(face).is_none() || is_served() {
@@ -64,6 +94,9 @@ impl Engine {
             pass.out.transmits.push(Transmit { face, headers, packet: PacketRef::Frame(arrival.index) });
             counters.out_data += 1;
             counters.collided_marks_out += u64::from(headers.collided);
+        }
+        if stays && pass.out.transmits.len() > sent_before {
+            core.sent_names.insert(name_hash);
         }
     }
 

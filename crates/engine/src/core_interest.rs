@@ -104,7 +104,7 @@ impl Engine {
     ) -> Option<Inserted> {
         let name_hash = hashes.full_hash();
         let key = self.tables.key();
-        let CoreRole { fingerprints, ports, expiry, aggregates, .. } = self.core.as_deref_mut()?;
+        let CoreRole { fingerprints, ports, sent_names, expiry, aggregates, .. } = self.core.as_deref_mut()?;
         let prefix_hash = || match leads_on.prefix {
             MatchedPrefix::OfName { octets } => hash_name(key, &interest.name().value()[..octets]),
             MatchedPrefix::OfDelegation => hash_name(key, &self.hint_prefix),
@@ -125,6 +125,7 @@ impl Engine {
         let insert = if *aggregates { FingerprintPit::insert_aggregating } else { FingerprintPit::insert };
         match insert(fingerprints, name_hash, port, now.0, now.0.saturating_add(lifetime_ns)) {
             Ok(inserted) => {
+                sent_names.remove(name_hash);
                 match (expiry, inserted) {
                     (None, _) => {}
                     (Some(expiry), Inserted::New) => expiry.sent_new(name_hash, prefix_hash, now.0),

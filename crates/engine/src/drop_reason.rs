@@ -74,4 +74,6 @@ counted! {
     NackOnMultiAccess = "nack-on-multi-access",
     /// A Nack that fits no pending Interest: wrong name, nonce or face.
     UnmatchedNack = "unmatched-nack",
+    /// Core role: Data that went already to whoever asked for its fingerprint, and no Interest asked for it since.
+    DataSentAlready = "data-sent-already",
 }

@@ -6,6 +6,7 @@
 use crate::{
     DropReason, Engine, Instant, LimitMet, UnsolicitedPolicy,
     batch::{Arrival, HandOver, PacketRef, Pass, Transmit},
+    core_data::ByFingerprint,
     dispatch::{Round, WorkerToken, Workers},
     face_table::{FaceAttributes, LinkType},
     incoming_interest::violates_localhost,
@@ -56,22 +57,24 @@ impl Engine {
         let own_name = self.collect_matches(by_token, data, hashes, hints, &mut matches);
         self.end_of_part(Stage::Verdict);
         let by_fingerprint = self.satisfy_fingerprint(pass, arrival, &round, hashes, !matches.is_empty());
-        let requests = by_fingerprint.map_or(0, |satisfied| 1 + u32::from(satisfied.collided));
+        let requests = by_fingerprint.requests();
         if !matches.is_empty() {
             round.answered = true;
             self.answer(pass, arrival, face, data, (hashes, own_name), (&matches, requests));
-        } else if by_fingerprint.is_some() || round.is_over() && round.answered {
+        } else if requests > 0 || round.is_over() && round.answered {
             // Whoever asks by its own name will come here, to the home, and finds it.
             if by_fingerprint.is_none() {
                 self.tables.cs_request(hashes.full_hash());
             }
             self.content_store_insert(pass, arrival, data, (hashes, own_name), Asked::By(requests));
+        } else if matches!(by_fingerprint, ByFingerprint::SentAlready) {
+            self.counters.drop(DropReason::DataSentAlready);
         } else if round.is_over() {
             self.data_unsolicited(pass, arrival, face, data, (hashes, own_name));
         }
         self.matches = matches;
-        if let Some(satisfied) = by_fingerprint {
-            self.send_to_ports(pass, arrival, face, &satisfied);
+        if let ByFingerprint::Pending { ports, stays } = by_fingerprint {
+            self.send_to_ports(pass, arrival, face, hashes.full_hash(), (ports, stays));
         }
         if !round.is_over() {
             pass.out.hand_over.push(HandOver { frame: arrival.index, round: round.going_on() });

@@ -224,6 +224,7 @@ impl Engine {
         self.tables.prefetch_cs_request(name_hash);
         if let Some(core) = &self.core {
             core.fingerprints.prefetch(name_hash);
+            core.sent_names.prefetch(name_hash);
             if let Decoded::Interest(interest) = decoded
                 && let Some(nonce) = interest.nonce()
             {

@@ -6,10 +6,11 @@ use harness::*;
 use namewire_engine::{
     CoreConfig, Counters, DropReason, EngineConfig, FaceAttributes, FaceId, FaceScope, LimitMet, PitRole,
 };
-use namewire_packet::{NackReason, NameBuf};
+use namewire_packet::{Data, NackReason, NameBuf};
 use namewire_tables::{
     CsPolicy, HashKey, cs_policy::catalogue::AdmissionName, fingerprint_pit::FingerprintPitConfig, hash_name,
 };
+use std::collections::VecDeque;
 
 /// A core with room for any name, of which two share a fingerprint hardly ever.
 fn core() -> CoreConfig {
@@ -75,12 +76,67 @@ fn nothing_is_aggregated_and_a_collided_entry_stays() {
         assert_eq!(node.receive(face, interest("/p/a", nonce)), [format!("D Interest /p/a #{nonce}").as_str()]);
     }
     assert_eq!(by_fingerprint(&node.counters()), (3, 2));
-    for _ in 0..2 {
-        assert_eq!(node.receive(D, data("/p/a")), ["A Data /p/a collided", "B Data /p/a collided"]);
-    }
-    assert_eq!(node.at(3900).receive(D, data("/p/a")).len(), 2, "as long as the Interests live");
+    assert_eq!(node.receive(D, data("/p/a")), ["A Data /p/a collided", "B Data /p/a collided"]);
+    assert_eq!(node.engine().fingerprints_len(), 1, "as long as the Interests live");
     assert_eq!(node.at(4100).receive(D, data("/p/a")), NOTHING);
-    assert_eq!(node.counters().collided_marks_out, 6);
+    assert_eq!(node.counters().collided_marks_out, 2);
+    assert_eq!(node.dropped(DropReason::UnsolicitedData), 1);
+}
+
+/// Else what a peer has once it could have multiplied as often as it likes.
+#[test]
+fn an_entry_that_stays_passes_data_on_once_for_each_interest() {
+    let [a, b] = &colliding();
+    let mut node = node(crowded());
+    node.receive(A, interest(a, 1));
+    node.receive(B, interest(a, 2));
+    for (name, asks_again) in [(a, false), (b, false), (a, true), (b, true)] {
+        if asks_again {
+            node.receive(B, interest(name, 3));
+        }
+        let sent = node.receive(D, data(name));
+        let both = [&*format!("A Data {name} collided"), &format!("B Data {name} collided")];
+        assert_eq!(sent, both, "b was never here, and may be meant all the same");
+        for _ in 0..3 {
+            assert_eq!(node.receive(C, data(name).collided()), NOTHING);
+        }
+    }
+    assert_eq!((node.dropped(DropReason::DataSentAlready), node.dropped(DropReason::UnsolicitedData)), (12, 0));
+    // What nobody could be sent does not count.
+    let mut node = self::node(core());
+    node.receive(A, interest("/p/a", 4));
+    assert_eq!(node.receive(A, data("/p/a").collided()), NOTHING);
+    assert_eq!(node.receive(D, data("/p/a")), ["A Data /p/a collided"]);
+}
+
+/// Two cores and the node of who asks are on one medium, which hands back what comes by it.
+#[test]
+fn cores_on_one_ad_hoc_medium_do_not_hand_data_to_each_other_for_ever() {
+    let mut cores = [node(core()), node(core())];
+    for core in &mut cores {
+        core.route_with("/air", &[D, H], MULTICAST);
+    }
+    // The producers answer when all Interests are there.
+    let asks = |nonce| (2, H, interest("/air/a", nonce));
+    let (mut under_way, mut answers) = ((1..=4).map(asks).collect::<VecDeque<_>>(), VecDeque::new());
+    let mut data_on_air = 0;
+    while let Some((sender, face, packet)) = under_way.pop_front().or_else(|| answers.pop_front()) {
+        data_on_air += u64::from(face == H && Data::parse(&packet.wire).is_ok());
+        assert!(data_on_air < 100, "it goes round");
+        let hears = |number: usize| (face == H) == (number != sender);
+        for (number, core) in cores.iter_mut().enumerate().filter(|(number, _)| hears(*number)) {
+            for sent in core.receive(face, packet.clone()) {
+                if sent.face == D {
+                    answers.push_back((number, D, data("/air/a")));
+                    continue;
+                }
+                let mut packet = Packet::raw(sent.wire);
+                packet.headers.collided = sent.headers.collided;
+                under_way.push_back((number, H, packet));
+            }
+        }
+    }
+    assert!((1..=12).contains(&data_on_air), "{data_on_air}: once for an Interest and a core at most");
 }
 
 #[test]

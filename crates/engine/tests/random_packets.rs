@@ -216,10 +216,9 @@ fn interest_ends(node: &Node, hop_limit_was_zero: bool) -> u64 {
 }
 
 fn data_ends(counters: &Counters) -> u64 {
-    [DropReason::UnknownFace, DropReason::ScopeViolation, DropReason::UnsolicitedData]
-        .into_iter()
-        .map(|reason| counters.dropped(reason))
-        .sum()
+    let reasons =
+        [DropReason::UnknownFace, DropReason::ScopeViolation, DropReason::UnsolicitedData, DropReason::DataSentAlready];
+    reasons.into_iter().map(|reason| counters.dropped(reason)).sum()
 }
 
 /// Whether unsolicited Data is kept instead of dropped.

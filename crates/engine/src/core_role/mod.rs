@@ -25,6 +25,9 @@
 //! It should have room for the Interests of 6 s ([`crate::EngineConfig::dead_nonce_capacity`]). The same list tells
 //! whether a Nack answers an Interest of ours.
 //!
+//! **Data goes once for each Interest** to the ports of an entry that stays; [`SentNames`] says what went already. Else
+//! cores that ask each other would hand it round until their entries expire.
+//!
 //! **PIT tokens** are not kept. A token of 6 octets from another node is ours or ndnd's, and both find the Interest
 //! by its name if the Data brings none. NFD sends none. Any other token (NDN-DPDK has 8 octets, and needs them back)
 //! and those of applications are kept, with the name. Onward the Interest has no token.
@@ -39,14 +42,16 @@
 //! away a fingerprint that another name has just put there, and that Interest must be repeated, as after a loss. A
 //! repeated Interest does not try another next hop, since nobody remembers the first.
 //!
-//! Cost: an Interest 1 line in each subtable, 1 for the dead nonce, 1 for the port; no name is copied, no timer is
+//! Cost: an Interest 1 line in each subtable, 1 for the dead nonce, 1 for the port, 1 for the name sent; no name is copied, no timer is
 //! set. Limits: those of the table, of ports and of samples; whatever is refused goes by name and is counted.
 
 mod expiry;
 mod ports;
+mod sent_names;
 
 pub(crate) use expiry::PrefixExpiry;
 pub(crate) use ports::Ports;
+pub(crate) use sent_names::SentNames;
 
 use namewire_tables::{
     PageSize,
@@ -107,6 +112,7 @@ impl CoreConfig {
 pub(crate) struct CoreRole {
     pub(crate) fingerprints: FingerprintPit,
     pub(crate) ports: Ports,
+    pub(crate) sent_names: SentNames,
     pub(crate) expiry: Option<PrefixExpiry>,
     pub(crate) aggregates: bool,
     names_up_to: u32,
@@ -120,6 +126,7 @@ impl CoreRole {
         let fingerprints = FingerprintPit::new(FingerprintPitConfig { pages, ..config.fingerprints }, seed)?;
         Ok(CoreRole {
             ports: Ports::new(fingerprints.ports()),
+            sent_names: SentNames::new(fingerprints.capacity_entries(), pages)?,
             fingerprints,
             expiry: config.expiry_round_trips.map(PrefixExpiry::new),
             aggregates: config.aggregate,
