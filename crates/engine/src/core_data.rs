@@ -5,10 +5,10 @@ use crate::{
     batch::{Arrival, PacketRef, Pass, Transmit},
     dispatch::Round,
     face_table::{FaceAttributes, LinkType},
-    incoming_interest::{lookup, strategy_of},
+    incoming_interest::{NameScope, lookup, strategy_of},
     strategy::WithoutEntry,
 };
-use namewire_packet::{FaceId, Interest, NackReason, Nonce, lp::LpHeaders};
+use namewire_packet::{Data, FaceId, Interest, NackReason, Nonce, lp::LpHeaders};
 use namewire_tables::{NameHashes, fingerprint_pit::PortSet};
 
 /// What Data finds that may be pending by fingerprint.
@@ -41,14 +41,15 @@ impl Engine {
     pub(crate) fn satisfy_fingerprint(
         &mut self,
         pass: &Pass<'_, '_>,
-        arrival: &Arrival<'_>,
+        (arrival, data): (&Arrival<'_>, &Data<'_>),
         round: &Round,
         hashes: &NameHashes,
         by_name: bool,
     ) -> ByFingerprint {
         let Some(core) = self.core.as_deref_mut() else { return ByFingerprint::NotPending };
         // Fingerprints are kept at the home of the name, which comes last; elsewhere it would be that of others.
-        if !round.is_over() {
+        // And none is of a name that stays on this node, whatever it has in common with one.
+        if !round.is_over() || NameScope::of(data.name().value()) != NameScope::Global {
             return ByFingerprint::NotPending;
         }
         self.counters.collided_marks_in += u64::from(arrival.headers.collided);

@@ -56,14 +56,14 @@ impl Engine {
         let mut matches = std::mem::take(&mut self.matches);
         let own_name = self.collect_matches(by_token, data, hashes, hints, &mut matches);
         self.end_of_part(Stage::Verdict);
-        let by_fingerprint = self.satisfy_fingerprint(pass, arrival, &round, hashes, !matches.is_empty());
+        let by_fingerprint = self.satisfy_fingerprint(pass, (arrival, data), &round, hashes, !matches.is_empty());
         let requests = by_fingerprint.requests();
         if !matches.is_empty() {
             round.answered = true;
             self.answer(pass, arrival, face, data, (hashes, own_name), (&matches, requests));
         } else if requests > 0 || round.is_over() && round.answered {
             // Whoever asks by its own name will come here, to the home, and finds it.
-            if by_fingerprint.is_none() {
+            if requests == 0 {
                 self.tables.cs_request(hashes.full_hash());
             }
             self.content_store_insert(pass, arrival, data, (hashes, own_name), Asked::By(requests));
