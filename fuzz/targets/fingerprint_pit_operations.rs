@@ -78,8 +78,14 @@ fuzz_target!(|input: Input| {
                         let before = entries.insert(key, Entry { expires_tick, ports, collided: false });
                         assert!(before.is_none(), "a second entry of one class");
                     }
+                    Ok(Inserted::Aggregated) => {
+                        let entry = entries.get_mut(&key).expect("nothing of this class was pending");
+                        assert!(aggregates && !entry.collided && !entry.ports.contains(port));
+                        entry.ports.insert(port);
+                    }
                     Ok(Inserted::Collided) => {
                         let entry = entries.get_mut(&key).expect("nothing of this class was pending");
+                        assert!(!aggregates || entry.collided || entry.ports.contains(port));
                         entry.ports.insert(port);
                         entry.collided |= !aggregates;
                         entry.expires_tick = entry.expires_tick.max(expires_tick);

@@ -58,12 +58,10 @@ impl Engine {
         };
         self.end_of_part(Stage::Insert);
         self.counters.by_fingerprint += 1;
-        if inserted == Inserted::Collided {
-            self.counters.fingerprints_collided += 1;
-            if self.core.as_ref().is_some_and(|core| core.aggregates) {
-                self.counters.aggregated += 1;
-                return None;
-            }
+        self.counters.fingerprints_collided += u64::from(inserted != Inserted::New);
+        if inserted == Inserted::Aggregated {
+            self.counters.aggregated += 1;
+            return None;
         }
         self.dead_nonces.insert(hashes.full_hash(), onward.nonce.to_u32(), pass.now.0);
         let headers = LpHeaders {
@@ -127,7 +125,7 @@ impl Engine {
             Ok(inserted) => {
                 sent_names.remove(name_hash);
                 match (expiry, inserted) {
-                    (None, _) => {}
+                    (None, _) | (_, Inserted::Aggregated) => {}
                     (Some(expiry), Inserted::New) => expiry.sent_new(name_hash, prefix_hash, now.0),
                     (Some(expiry), Inserted::Collided) => expiry.sent_again(name_hash),
                 }

@@ -362,6 +362,24 @@ fn where_false_positives_are_allowed_a_fingerprint_is_taken_for_the_name() {
     assert_eq!(node.receive(D, data(a)), NOTHING, "and gone");
 }
 
+/// Else a name whose Interest was lost further on could not be had while somebody wants it.
+#[test]
+fn an_aggregated_interest_is_repeated_and_prolongs_nothing() {
+    let config = CoreConfig { aggregate: true, ..core() };
+    let mut node = self::node(config.clone());
+    node.receive(A, interest("/p/a", 1));
+    assert_eq!(node.at(1000).receive(B, interest("/p/a", 2)), NOTHING);
+    assert_eq!(node.at(2000).receive(B, interest("/p/a", 3)), ["D Interest /p/a #3"], "B asks again");
+    assert_eq!(node.at(5000).receive(C, interest("/p/a", 4)), NOTHING, "what B sent may still be answered");
+    assert_eq!(node.at(6100).receive(C, interest("/p/a", 5)), ["D Interest /p/a #5"], "C has prolonged nothing");
+    // Data was here for an entry that a mark lets stay: it may not come again by itself.
+    let mut node = self::node(config);
+    node.receive(A, interest("/p/a", 1));
+    assert_eq!(node.receive(D, data("/p/a").collided()), ["A Data /p/a collided"]);
+    assert_eq!(node.receive(B, interest("/p/a", 2)), ["D Interest /p/a #2"]);
+    assert_eq!(node.receive(D, data("/p/a")), ["A Data /p/a collided", "B Data /p/a collided"]);
+}
+
 /// Yuan15 §5.4.4: what was asked for more than once is stored, and its entries are not refreshed for ever.
 #[test]
 fn data_of_a_collided_entry_was_asked_for_more_than_once() {

@@ -77,9 +77,9 @@ pub struct CoreConfig {
     /// While fewer Interests than that are pending by name, new ones are kept by name too, and aggregated (adaptive
     /// PIT); above it by fingerprint, until there are only half as many names. 0, the default: always by fingerprint.
     pub names_up_to: u32,
-    /// A fingerprint that is pending is taken for the same name, and the Interest is not forwarded: less traffic,
-    /// but of two names with one fingerprint only one is asked for, and one that is repeated after a loss goes on only
-    /// when the entry has expired. Default no.
+    /// A fingerprint that is pending is taken for the same name, and the Interest is not forwarded, unless its face
+    /// is one that waits already: less traffic, but of two names with one fingerprint only one is asked for until
+    /// somebody repeats the other. Default no.
     pub aggregate: bool,
     /// T_exp in round-trip times of the FIB's prefix, once some were measured: what the paper's k is one more than.
     /// `None`, the default: as long as the Interest lives.

@@ -54,6 +54,15 @@ impl FaceLists {
         }
     }
 
+    /// Whether an entry with this list, of the segment of the port, has that port.
+    #[inline]
+    pub(super) fn contains(&self, list: u16, port: u16) -> bool {
+        match self {
+            Self::Bits { segments, .. } => list & bit(port, *segments) != 0,
+            Self::Sets(sets) => sets.ports(list).contains(port),
+        }
+    }
+
     /// An entry that had this list is no more.
     #[inline(always)]
     pub(super) fn release(&mut self, list: u16) {

@@ -28,7 +28,7 @@ impl FingerprintPit {
             self.request_in(segment, class, port, lifetime_ticks(self.latest_tick, expires_ns), marks_collided)
         });
         match answer {
-            Ok(Inserted::Collided) => self.counters.collisions += 1,
+            Ok(Inserted::Collided | Inserted::Aggregated) => self.counters.collisions += 1,
             Ok(Inserted::New) => {}
             Err(_) => self.counters.refused += 1,
         }
@@ -54,8 +54,12 @@ impl FingerprintPit {
             let equal = bucket.find(place.fingerprint);
             if equal != 0 {
                 let entry = equal.trailing_zeros() as usize;
+                let had_port = self.faces.contains(bucket.faces(entry), port);
                 let list = self.faces.with(bucket.faces(entry), port)?;
                 bucket.set_faces(entry, list);
+                if !(marks_collided || had_port || bucket.is_collided(entry)) {
+                    return Ok(Inserted::Aggregated);
+                }
                 bucket.prolong(entry, now_tick, lifetime_ticks);
                 if marks_collided {
                     bucket.set_collided(entry);
@@ -72,7 +76,11 @@ impl FingerprintPit {
         {
             if self.overflow.entry(place).expires_tick > self.latest_tick {
                 let entry = self.overflow.entry_mut(place);
+                let had_port = self.faces.contains(entry.faces, port);
                 entry.faces = self.faces.with(entry.faces, port)?;
+                if !(marks_collided || had_port || entry.collided != 0) {
+                    return Ok(Inserted::Aggregated);
+                }
                 entry.expires_tick = entry.expires_tick.max(expires_tick);
                 entry.collided |= u8::from(marks_collided);
                 return Ok(Inserted::Collided);

@@ -61,8 +61,10 @@ use ticks::tick_at;
 pub enum Inserted {
     /// It has a new entry.
     New,
-    /// Its class had an entry, which now has its port too.
+    /// Its class had an entry, which now has its port too. It is to be forwarded all the same.
     Collided,
+    /// The same, and it is taken for the same name: only by [`FingerprintPit::insert_aggregating`].
+    Aggregated,
 }
 
 /// What Data finds.
@@ -147,7 +149,8 @@ impl FingerprintPit {
     }
 
     /// Records an Interest from `port` that lives until `expires_ns`, at least and at most as [`MAX_LIFETIME_NS`]
-    /// allows. It is to be forwarded whatever the answer; on a refusal nobody would get the Data.
+    /// allows. It is to be forwarded whatever the answer, which is never [`Inserted::Aggregated`]; on a refusal
+    /// nobody would get the Data.
     ///
     /// # Errors
     /// The refusal's name. Nothing was recorded.
@@ -162,9 +165,11 @@ impl FingerprintPit {
         self.request(hash, port, now_ns, expires_ns, true)
     }
 
-    /// The same where false positives are allowed (§5.7.1): on [`Inserted::Collided`] the port was added, the life
-    /// prolonged, and the entry goes with the first Data. Whoever does not forward the Interest then takes it for
-    /// granted that the names are the same.
+    /// The same where false positives are allowed (§5.7.1): an Interest whose class has an entry joins that as
+    /// [`Inserted::Aggregated`], is not to be forwarded, and does not prolong its life, which is that of what was
+    /// forwarded: else the entry of an Interest that was lost could outlive all who ask again. No entry is marked
+    /// collided by this. [`Inserted::Collided`], to be forwarded, is an Interest of a port that the entry has already:
+    /// a repeated one; or for an entry that is marked, as its Data may have been here before.
     ///
     /// # Errors
     /// As [`FingerprintPit::insert`].

@@ -57,7 +57,11 @@ impl Naive {
         let (segment, class) = (port % self.segments, self.class(hash));
         let same = |entry: &&mut Entry| (entry.segment, entry.class) == (segment, class);
         if let Some(entry) = self.entries.iter_mut().find(same) {
+            let joins = !(marks_collided || entry.collided || entry.ports.contains(port));
             entry.ports.insert(port);
+            if joins {
+                return Inserted::Aggregated;
+            }
             entry.collided |= marks_collided;
             entry.expires_tick = entry.expires_tick.max(expires_tick);
             return Inserted::Collided;
