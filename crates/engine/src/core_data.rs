@@ -11,6 +11,9 @@ use crate::{
 use namewire_packet::{Data, FaceId, Interest, NackReason, Nonce, lp::LpHeaders};
 use namewire_tables::{NameHashes, fingerprint_pit::PortSet};
 
+/// What the hash of a name differs by in the dead nonce list where a Nack for it and the Nonce went on.
+const NACKED: u64 = 0x6e61_636b_6564_0001;
+
 /// What Data finds that may be pending by fingerprint.
 #[derive(Clone, Copy)]
 pub(crate) enum ByFingerprint {
@@ -102,7 +105,8 @@ impl Engine {
     }
 
     /// A Nack for an Interest of which no entry is kept: it goes to whoever asked for the fingerprint, and who asked
-    /// for another name knows by name and nonce that it is not meant.
+    /// for another name knows by name and nonce that it is not meant. It does so once for each name and nonce, so
+    /// that routers whose entries stay do not tell each other again and again.
     pub(crate) fn core_nack(
         &mut self,
         pass: &mut Pass<'_, '_>,
@@ -112,19 +116,21 @@ impl Engine {
         hashes: &NameHashes,
     ) {
         let name_hash = hashes.full_hash();
-        let went_out = |nonce: Nonce| self.dead_nonces.contains(name_hash, nonce.to_u32(), pass.now.0);
-        let is_ours = self.core.is_some() && interest.nonce().is_some_and(went_out);
-        if !is_ours {
-            return self.counters.drop(DropReason::UnmatchedNack);
-        }
+        let is_new_to_us = |nonce: &Nonce| {
+            let has = |name_hash| self.dead_nonces.contains(name_hash, nonce.to_u32(), pass.now.0);
+            has(name_hash) && !has(name_hash ^ NACKED)
+        };
+        let nonce = interest.nonce().filter(|nonce| self.core.is_some() && is_new_to_us(nonce));
+        let Some(nonce) = nonce else { return self.counters.drop(DropReason::UnmatchedNack) };
         let strategy = pass.view.strategies.get(strategy_of(lookup(pass, interest.name(), hashes)));
         if strategy.without_entry() == Some(WithoutEntry::All) {
             return; // the others may still answer
         }
-        let Engine { core: Some(core), counters, .. } = self else { return };
+        let Engine { core: Some(core), dead_nonces, counters, .. } = self else { return };
         let Some(pending) = core.fingerprints.satisfy(name_hash, pass.now.0, false) else {
             return counters.drop(DropReason::UnmatchedNack);
         };
+        dead_nonces.insert(name_hash ^ NACKED, nonce.to_u32(), pass.now.0);
         for face in pending.ports.iter().map(|port| core.ports.face(port)) {
             let takes_nacks = |face: &FaceAttributes| face.link_type == LinkType::PointToPoint;
             if face == arrival.face || !pass.view.faces.get(face).is_some_and(takes_nacks) {

@@ -285,6 +285,21 @@ fn a_nack_goes_to_who_asked_if_it_is_for_an_interest_of_ours() {
 }
 
 #[test]
+fn a_nack_goes_on_once_for_an_interest_though_the_entry_stays() {
+    let mut node = node(core());
+    node.receive(A, interest("/p/a", 1));
+    node.receive(B, interest("/p/a", 2));
+    for nonce in [1, 2] {
+        assert_eq!(node.receive(D, nack(NackReason::NoRoute, "/p/a", nonce)).len(), 2);
+        for _ in 0..3 {
+            assert_eq!(node.receive(C, nack(NackReason::NoRoute, "/p/a", nonce)), NOTHING);
+        }
+    }
+    assert_eq!(node.dropped(DropReason::UnmatchedNack), 6);
+    assert_eq!(node.receive(D, data("/p/a")).len(), 2);
+}
+
+#[test]
 fn a_face_that_is_gone_is_sent_nothing_and_its_number_to_nobody_else() {
     let mut node = node(core());
     node.receive(A, interest("/p/a", 1));

@@ -23,7 +23,7 @@
 //!
 //! **Loops** end by the dead nonce list, which here gets the Nonce of every Interest that goes on, and by HopLimit.
 //! It should have room for the Interests of 6 s ([`crate::EngineConfig::dead_nonce_capacity`]). The same list tells
-//! whether a Nack answers an Interest of ours.
+//! whether a Nack answers an Interest of ours, and whether one did already: each goes on once.
 //!
 //! **Data goes once for each Interest** to the ports of an entry that stays; [`SentNames`] says what went already. Else
 //! cores that ask each other would hand it round until their entries expire.
