@@ -127,7 +127,8 @@ impl Engine {
             return; // the others may still answer
         }
         let Engine { core: Some(core), dead_nonces, counters, .. } = self else { return };
-        let Some(pending) = core.fingerprints.satisfy(name_hash, pass.now.0, false) else {
+        // It stays, since it may be another name's by now: one forgotten would be lost, one too many expires.
+        let Some(pending) = core.fingerprints.lookup(name_hash, pass.now.0) else {
             return counters.drop(DropReason::UnmatchedNack);
         };
         dead_nonces.insert(name_hash ^ NACKED, nonce.to_u32(), pass.now.0);

@@ -269,7 +269,7 @@ fn a_nack_goes_to_who_asked_if_it_is_for_an_interest_of_ours() {
     assert_eq!(node.receive(D, nack(NackReason::NoRoute, b, 1)), NOTHING, "another name of that fingerprint");
     assert_eq!(node.dropped(DropReason::UnmatchedNack), 2);
     assert_eq!(node.receive(D, nack(NackReason::NoRoute, a, 1)), [&*format!("A Nack NoRoute {a} #1")]);
-    assert_eq!(node.receive(D, nack(NackReason::NoRoute, a, 1)), NOTHING, "nobody asks any more");
+    assert_eq!(node.receive(D, nack(NackReason::NoRoute, a, 1)), NOTHING, "told already");
 
     node.receive(A, interest(a, 2));
     node.receive(B, interest(b, 3));
@@ -282,6 +282,17 @@ fn a_nack_goes_to_who_asked_if_it_is_for_an_interest_of_ours() {
     assert!(!node.receive(D, data("/all/a")).is_empty());
     let mut edge = Node::routing("/p", &[D]);
     assert_eq!(edge.receive(D, nack(NackReason::NoRoute, a, 1)), NOTHING);
+}
+
+#[test]
+fn a_late_nack_leaves_the_entry_to_the_name_that_has_it_now() {
+    let [a, b] = &colliding();
+    let mut node = node(crowded());
+    node.receive(A, interest(a, 1));
+    assert_eq!(node.receive(D, data(a)).len(), 1);
+    node.receive(B, interest(b, 2));
+    assert_eq!(node.receive(D, nack(NackReason::NoRoute, a, 1)), [&*format!("B Nack NoRoute {a} #1")]);
+    assert_eq!(node.receive(D, data(b)), [&*format!("B Data {b}")]);
 }
 
 #[test]
