@@ -44,7 +44,7 @@ impl Engine {
     pub(crate) fn satisfy_fingerprint(
         &mut self,
         pass: &Pass<'_, '_>,
-        (arrival, data): (&Arrival<'_>, &Data<'_>),
+        (arrival, ingress, data): (&Arrival<'_>, &FaceAttributes, &Data<'_>),
         round: &Round,
         hashes: &NameHashes,
         by_name: bool,
@@ -55,7 +55,10 @@ impl Engine {
         if !round.is_over() || NameScope::of(data.name().value()) != NameScope::Global {
             return ByFingerprint::NotPending;
         }
-        self.counters.collided_marks_in += u64::from(arrival.headers.collided);
+        let is_marked = arrival.headers.collided;
+        self.counters.collided_marks_in += u64::from(is_marked);
+        self.counters.collided_marks_ignored += u64::from(is_marked && ingress.is_local());
+        let collided_upstream = is_marked && !ingress.is_local();
         let (name_hash, now_ns) = (hashes.full_hash(), pass.now.0);
         // Nobody has asked for it since, so that what is pending, if anything, is another name.
         if core.sent_names.contains(name_hash) && core.fingerprints.lookup(name_hash, now_ns).is_some() {
@@ -64,7 +67,7 @@ impl Engine {
         if let Some(expiry) = &mut core.expiry {
             expiry.answered(name_hash, now_ns);
         }
-        let satisfied = core.fingerprints.satisfy(name_hash, now_ns, arrival.headers.collided || by_name);
+        let satisfied = core.fingerprints.satisfy(name_hash, now_ns, collided_upstream || by_name);
         let Some(satisfied) = satisfied else { return ByFingerprint::NotPending };
         self.counters.fingerprints_satisfied += 1;
         self.served.clear();

@@ -47,6 +47,8 @@ pub struct Counters {
     pub fingerprints_satisfied: u64,
     /// Core role: Data that came with the mark *collided*.
     pub collided_marks_in: u64,
+    /// Of those, from applications of this machine, whose mark is not heeded.
+    pub collided_marks_ignored: u64,
     /// Core role: Data sent with it.
     pub collided_marks_out: u64,
     /// The faces with most [`DropReason::FaceShareUsed`].
@@ -77,12 +79,13 @@ impl Counters {
     }
 
     /// What is counted in the core role alone, by name.
-    pub fn core_counts(&self) -> [(&'static str, u64); 5] {
+    pub fn core_counts(&self) -> [(&'static str, u64); 6] {
         [
             ("by-fingerprint", self.by_fingerprint),
             ("fingerprints-collided", self.fingerprints_collided),
             ("fingerprints-satisfied", self.fingerprints_satisfied),
             ("collided-marks-in", self.collided_marks_in),
+            ("collided-marks-ignored", self.collided_marks_ignored),
             ("collided-marks-out", self.collided_marks_out),
         ]
     }
@@ -119,6 +122,7 @@ impl Counters {
             (&mut self.fingerprints_collided, other.fingerprints_collided),
             (&mut self.fingerprints_satisfied, other.fingerprints_satisfied),
             (&mut self.collided_marks_in, other.collided_marks_in),
+            (&mut self.collided_marks_ignored, other.collided_marks_ignored),
             (&mut self.collided_marks_out, other.collided_marks_out),
         ];
         for (mine, theirs) in pairs {

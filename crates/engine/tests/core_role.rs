@@ -168,6 +168,18 @@ fn the_mark_of_a_router_further_on_keeps_the_entry_and_goes_on() {
 }
 
 #[test]
+fn an_application_cannot_keep_an_entry() {
+    let mut node = node(core());
+    for (producer, is_believed) in [(L, false), (D, true)] {
+        node.receive(A, interest("/p/a", 1 + u32::from(is_believed)));
+        assert_eq!(node.receive(producer, data("/p/a").collided()).len(), 1);
+        assert_eq!(node.engine().fingerprints_len(), u64::from(is_believed));
+    }
+    assert_eq!((node.counters().collided_marks_in, node.counters().collided_marks_ignored), (2, 1));
+    assert_eq!(node.counters().collided_marks_out, 1);
+}
+
+#[test]
 fn an_edge_sees_no_mark_and_sends_none() {
     let mut node = Node::routing("/p", &[D]);
     node.receive(A, interest("/p/a", 1));

@@ -33,7 +33,8 @@
 //! and those of applications are kept, with the name. Onward the Interest has no token.
 //!
 //! **The mark** goes with Data to every face that a collided fingerprint names, all of them to other nodes. It is
-//! not sent where the name was kept: that downstream gets what it asked for. Who knows no mark ignores it.
+//! not sent where the name was kept: that downstream gets what it asked for. Who knows no mark ignores it. A neighbour is believed: its mark costs that the
+//! entry stays to its expiry. An application, which is no router, is not.
 //!
 //! **Data for a name that is kept in both tables** leaves the fingerprint where it is, as if collided: it may be of
 //! the other name.
