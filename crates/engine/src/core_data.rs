@@ -64,12 +64,14 @@ impl Engine {
         if core.sent_names.contains(name_hash) && core.fingerprints.lookup(name_hash, now_ns).is_some() {
             return ByFingerprint::SentAlready;
         }
-        if let Some(expiry) = &mut core.expiry {
-            expiry.answered(name_hash, now_ns);
-        }
         let satisfied = core.fingerprints.satisfy(name_hash, now_ns, collided_upstream || by_name);
         let Some(satisfied) = satisfied else { return ByFingerprint::NotPending };
         self.counters.fingerprints_satisfied += 1;
+        if let Some(expiry) = &mut core.expiry
+            && core.ports.known(arrival.face).is_none_or(|port| !satisfied.ports.contains(port))
+        {
+            expiry.answered(name_hash, now_ns);
+        }
         self.served.clear();
         ByFingerprint::Pending { ports: satisfied.ports, stays: satisfied.collided }
     }

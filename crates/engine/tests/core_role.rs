@@ -450,6 +450,17 @@ fn interests_expire_after_some_round_trips_of_their_prefix() {
     assert_eq!(node.at(80 + 3900).receive(D, data("/all/c")).len(), 1, "nothing is known of that prefix");
 }
 
+/// Else a peer decides how long entries live.
+#[test]
+fn what_a_peer_sends_unasked_measures_nothing() {
+    let mut node = node(CoreConfig { expiry_round_trips: Some(3), ..core() });
+    node.receive(A, interest("/p/measured", 1));
+    assert_eq!(node.at(1).receive(A, data("/p/measured")), NOTHING, "it takes its own entry away");
+    node.receive(A, interest("/p/a", 2));
+    assert_eq!(node.at(2).receive(D, data("/p/measured")), NOTHING);
+    assert_eq!(node.at(1000).receive(D, data("/p/a")), ["A Data /p/a"], "3 x 1 ms would be over");
+}
+
 /// Fingerprints are those of one worker: Data that another sees too must not take away what is not meant there.
 #[test]
 fn with_several_workers_fingerprints_are_looked_for_at_the_home_of_the_name() {

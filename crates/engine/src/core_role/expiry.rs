@@ -10,11 +10,16 @@
 //! ```
 //!
 //! Both tables are mapped directly: whoever comes last has the place. A prefix whose estimate was displaced, or that
-//! has none yet, has its Interests' own lifetime. A repeated Interest ends the sample of its name, since its answer
-//! could be to either (Karn). T_exp = k · mean is at least 100 ms, at most the Interest's lifetime: an early end costs
-//! the consumer a repetition, as the paper has it.
+//! has none yet, has its Interests' own lifetime. A sample counts if the Data satisfied a fingerprint and came from
+//! nobody who had asked for it: what peers send unasked measures nothing. Another Interest for its name ends a sample,
+//! since the answer could be to either (Karn).
 //!
-//! Cost: 1 line of estimates for an Interest, 1 line of samples for Data; 24 octets each, 120 KiB. Who may write: the
+//! T_exp = max(k · mean, mean + 4 · variation, 100 ms), at most the Interest's lifetime: an early end costs the
+//! consumer a repetition, as the paper has it. The second is when an answer is overdue ([`RttEstimate`]), for paths
+//! whose times vary more than k allows for. An Interest that may become a sample has its whole lifetime: if answers
+//! that outlast T_exp were never measured, T_exp would never grow.
+//!
+//! Cost: 1 line of estimates and 1 of samples for an Interest, 1 of samples for Data; 24 octets each, 120 KiB. Who may write: the
 //! worker.
 
 use crate::strategy::RttEstimate;
@@ -68,9 +73,12 @@ impl PrefixExpiry {
 
     /// T_exp of an Interest under this prefix.
     pub(crate) fn lifetime_ns(&self, prefix_hash: u64, lifetime_ns: u64) -> u64 {
+        if self.until_sample == 0 {
+            return lifetime_ns;
+        }
         let Estimate { prefix_hash: known, round_trip } = self.estimates[prefix_hash as usize % ESTIMATES];
         match round_trip.smoothed_ns().filter(|_| known == prefix_hash) {
-            Some(mean_ns) => (self.round_trips * mean_ns).max(MIN_EXPIRY_NS).min(lifetime_ns),
+            Some(mean_ns) => (self.round_trips * mean_ns).max(round_trip.timeout_ns(MIN_EXPIRY_NS)).min(lifetime_ns),
             None => lifetime_ns,
         }
     }
@@ -79,13 +87,13 @@ impl PrefixExpiry {
     pub(crate) fn sent_new(&mut self, name_hash: u64, prefix_hash: u64, now_ns: u64) {
         if self.until_sample > 0 {
             self.until_sample -= 1;
-            return;
+            return self.sent_again(name_hash);
         }
         self.until_sample = INTERESTS_PER_SAMPLE - 1;
         self.samples[name_hash as usize % SAMPLES] = Sample { name_hash, prefix_hash, sent_ns: now_ns.max(1) };
     }
 
-    /// An Interest goes on that had an entry: perhaps the sampled one, repeated.
+    /// An Interest goes on for a name that may be one of a sample, asked for once more.
     pub(crate) fn sent_again(&mut self, name_hash: u64) {
         let sample = &mut self.samples[name_hash as usize % SAMPLES];
         if sample.name_hash == name_hash {
@@ -93,7 +101,7 @@ impl PrefixExpiry {
         }
     }
 
-    /// Data came.
+    /// Data came for a fingerprint that was pending, from nobody who had asked.
     #[inline]
     pub(crate) fn answered(&mut self, name_hash: u64, now_ns: u64) {
         let sample = &mut self.samples[name_hash as usize % SAMPLES];
@@ -125,12 +133,20 @@ mod tests {
         PrefixExpiry::new(9)
     }
 
+    /// The next 63 Interests are not measured.
+    fn between_samples(expiry: &mut PrefixExpiry) {
+        while expiry.until_sample == 0 {
+            expiry.sent_new(1 << 32, 1 << 32, MS_NS);
+        }
+    }
+
     #[test]
     fn one_interest_of_64_is_measured_and_its_prefix_expires_after_so_many_round_trips() {
         let mut expiry = expiry();
         for number in 0..64 {
             expiry.sent_new(1000 + number, 7, 100 * MS_NS);
         }
+        between_samples(&mut expiry);
         for number in (0..64).rev() {
             assert_eq!(expiry.lifetime_ns(7, LIFETIME_NS), LIFETIME_NS, "not before the first is answered");
             expiry.answered(1000 + number, 180 * MS_NS);
@@ -140,22 +156,42 @@ mod tests {
         assert_eq!(expiry.lifetime_ns(7 + 4096, LIFETIME_NS), LIFETIME_NS, "another prefix in its place");
         expiry.answered(1000, 999 * MS_NS);
         assert_eq!(expiry.lifetime_ns(7, LIFETIME_NS), 9 * 80 * MS_NS, "only the first answer counts");
+        (0..63).for_each(|number| expiry.sent_new(2000 + number, 7, MS_NS));
+        assert_eq!(expiry.lifetime_ns(7, LIFETIME_NS), LIFETIME_NS, "what may be a sample waits for its answer");
     }
 
     #[test]
     fn a_short_round_trip_leaves_100_ms_and_a_repeated_interest_measures_nothing() {
-        let mut quick = expiry();
-        quick.sent_new(5, 7, MS_NS);
-        quick.answered(5, 2 * MS_NS);
-        assert_eq!(quick.lifetime_ns(7, LIFETIME_NS), MIN_EXPIRY_NS);
-        let mut repeated = expiry();
-        repeated.sent_new(5, 7, MS_NS);
-        repeated.sent_again(5);
-        repeated.answered(5, 2 * MS_NS);
-        assert_eq!(repeated.lifetime_ns(7, LIFETIME_NS), LIFETIME_NS);
-        let mut late = expiry();
-        late.sent_new(5, 7, MS_NS);
-        late.answered(5, MAX_ROUND_TRIP_NS + 2 * MS_NS);
-        assert_eq!(late.lifetime_ns(7, LIFETIME_NS), LIFETIME_NS);
+        let lifetime_after = |happens: fn(&mut PrefixExpiry)| {
+            let mut expiry = expiry();
+            expiry.sent_new(5, 7, MS_NS);
+            happens(&mut expiry);
+            expiry.lifetime_ns(7, LIFETIME_NS)
+        };
+        assert_eq!(lifetime_after(|quick| quick.answered(5, 2 * MS_NS)), MIN_EXPIRY_NS);
+        let repeated = lifetime_after(|repeated| {
+            repeated.sent_again(5);
+            repeated.answered(5, 2 * MS_NS);
+        });
+        assert_eq!(repeated, LIFETIME_NS);
+        let forgotten = lifetime_after(|forgotten| {
+            forgotten.sent_new(5, 7, 3_000 * MS_NS);
+            forgotten.answered(5, 3_002 * MS_NS);
+        });
+        assert_eq!(forgotten, LIFETIME_NS, "its first entry is gone, and the answer may be to either");
+        assert_eq!(lifetime_after(|late| late.answered(5, MAX_ROUND_TRIP_NS + 2 * MS_NS)), LIFETIME_NS);
+    }
+
+    #[test]
+    fn where_round_trips_vary_entries_outlast_the_longer_ones() {
+        let mut expiry = PrefixExpiry::new(2);
+        let times_ms = [50, 450];
+        for number in 0..400 {
+            expiry.until_sample = 0;
+            expiry.sent_new(number, 7, MS_NS);
+            expiry.answered(number, MS_NS + times_ms[number as usize % 2] * MS_NS);
+        }
+        let lifetime_ms = expiry.lifetime_ns(7, LIFETIME_NS) / MS_NS;
+        assert!((900..1200).contains(&lifetime_ms), "{lifetime_ms}: twice the mean of 250 is 500");
     }
 }
