@@ -137,10 +137,10 @@ impl CoreRole {
     }
 
     /// Adaptive PIT: whether a new Interest is kept by name, with so many that are. It changes at the limit and,
-    /// back, at half of it, so that it does not change with every packet.
+    /// back, below half of it (rounded up), so that it does not change with every packet.
     pub(crate) fn keeps_name(&mut self, pending_by_name: usize) -> bool {
         let limit = self.names_up_to as usize;
-        self.keeps_names = if self.keeps_names { pending_by_name < limit } else { pending_by_name < limit / 2 };
+        self.keeps_names = if self.keeps_names { pending_by_name < limit } else { pending_by_name < limit.div_ceil(2) };
         self.keeps_names
     }
 }
@@ -159,6 +159,8 @@ mod tests {
         let pending = [0, 9, 10, 9, 5, 4, 9, 10, 5];
         let kept = pending.map(|pending| adaptive.keeps_name(pending));
         assert_eq!(kept, [true, true, false, false, false, true, true, false, false]);
+        let mut least = core(1);
+        assert_eq!([0, 1, 1, 0].map(|pending| least.keeps_name(pending)), [true, false, false, true]);
         let mut always = core(0);
         assert_eq!([0, 1, 100].map(|pending| always.keeps_name(pending)), [false; 3]);
     }
