@@ -38,8 +38,8 @@ impl ByFingerprint {
 }
 
 impl Engine {
-    /// Who asked for Data of this fingerprint. `by_name`: a name that is pending beside it is answered too, so that
-    /// the fingerprint may be of another one, which is still to come.
+    /// Who asked for Data of this fingerprint. `by_name`: a name that is pending beside it, here or at another
+    /// worker, is answered too, so that the fingerprint may be of another one, which is still to come.
     #[inline]
     pub(crate) fn satisfy_fingerprint(
         &mut self,

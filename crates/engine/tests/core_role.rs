@@ -450,6 +450,28 @@ fn interests_expire_after_some_round_trips_of_their_prefix() {
     assert_eq!(node.at(80 + 3900).receive(D, data("/all/c")).len(), 1, "nothing is known of that prefix");
 }
 
+/// What the prefix of it answered at another worker may not have been asked for at its home.
+#[test]
+fn a_name_answered_at_another_worker_leaves_fingerprints_of_others() {
+    for workers in [2, 3, 5] {
+        let mut node = node_with(crowded(), workers);
+        let mut collided = 0;
+        for nonce in 0..300 {
+            let [other, asked] = ["x", "y"].map(|name| format!("/p/{name}/{nonce}"));
+            node.receive(L, interest("/p", 2 * nonce).can_be_prefix());
+            node.receive(A, interest(&asked, 2 * nonce + 1));
+            let sent = node.receive(D, data(&other));
+            assert_eq!(sent[0], &*format!("L Data {other}"));
+            collided += sent.len() - 1;
+            let faces: Vec<FaceId> = node.receive(D, data(&asked)).iter().map(|sent| sent.face).collect();
+            assert_eq!(faces, [A], "{workers} workers: {asked}");
+            node.now = node.now.plus_ms(5000);
+            node.run_timers();
+        }
+        assert!(collided > 5, "{collided}");
+    }
+}
+
 /// Else a peer decides how long entries live.
 #[test]
 fn what_a_peer_sends_unasked_measures_nothing() {
