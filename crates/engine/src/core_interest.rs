@@ -43,7 +43,7 @@ impl Engine {
         };
         self.end_of_part(Stage::Fib);
         let Some(leads_on) = leads_on else { return Some(onward) };
-        let ways = WaysOn::new(pass, arrival, interest, &onward, leads_on.next_hops);
+        let ways = WaysOn::new(pass, arrival, &onward, leads_on.next_hops);
         let count = ways.eligible().count();
         if count == 0 {
             return Some(onward); // its strategy says what becomes of it
@@ -85,6 +85,7 @@ impl Engine {
         let does_without_token = arrival.headers.pit_token.is_none_or(|token| token.as_bytes().len() == TOKEN_BYTES);
         let is_plain = comes_from_afar
             && does_without_token
+            && NameScope::of(interest.name().value()) == NameScope::Global
             && !interest.can_be_prefix()
             && interest.implicit_digest().is_none()
             && arrival.headers.next_hop_face_id.is_none();
@@ -147,34 +148,20 @@ struct WaysOn<'v> {
     faces: &'v FaceTable,
     next_hops: &'v [NextHop],
     ingress: FaceId,
-    may_leave_the_node: bool,
     has_hops_left: bool,
 }
 
 impl<'v> WaysOn<'v> {
-    fn new(
-        pass: &Pass<'v, '_>,
-        arrival: &Arrival<'_>,
-        interest: &Interest<'_>,
-        onward: &Onward,
-        next_hops: &'v [NextHop],
-    ) -> Self {
-        WaysOn {
-            faces: pass.view.faces,
-            next_hops,
-            ingress: arrival.face,
-            // It came from another node: neither `/localhost` nor `/localhop` may go on to others (§3).
-            may_leave_the_node: NameScope::of(interest.name().value()) == NameScope::Global,
-            has_hops_left: onward.hop_limit != Some(0),
-        }
+    fn new(pass: &Pass<'v, '_>, arrival: &Arrival<'_>, onward: &Onward, next_hops: &'v [NextHop]) -> Self {
+        WaysOn { faces: pass.view.faces, next_hops, ingress: arrival.face, has_hops_left: onward.hop_limit != Some(0) }
     }
 
     /// Eligible next hops, cheapest first.
     fn eligible(&self) -> impl Iterator<Item = FaceId> {
         let is_local = |face| self.faces.get(face).is_some_and(|attributes| attributes.is_local());
         let may_go = move |&face: &FaceId| {
-            let scope = (self.ingress, self.may_leave_the_node);
-            scope_allows(self.faces, scope, face) && (self.has_hops_left || is_local(face))
+            let may_leave_the_node = true; // as names of global scope do
+            scope_allows(self.faces, (self.ingress, may_leave_the_node), face) && (self.has_hops_left || is_local(face))
         };
         self.next_hops.iter().map(|hop| FaceId(hop.face)).filter(may_go)
     }

@@ -17,7 +17,7 @@
 //!
 //! The PIT of names stays, and both are asked when Data comes. An Interest is kept by name if a fingerprint cannot
 //! say what must be known of it: it comes from an application of this machine, can be answered under other names
-//! (CanBePrefix, implicit digest), names its next hop, lives longer than the timer counts, has a strategy that
+//! (CanBePrefix, implicit digest), has a name of `/localhop`, names its next hop, lives longer than the timer counts, has a strategy that
 //! remembers ([`crate::Strategy::without_entry`]), has no next hop yet, or its PIT token matters (see below); and
 //! if there is room for neither port nor fingerprint. So nothing is lost by the role that the router could keep.
 //!
