@@ -392,7 +392,7 @@ fn the_core_role_allocates_nothing_after_the_start() {
     let lists =
         [(FaceList::Bits, LimitMet::FingerprintsFull), (FaceList::Sets { max_sets: 6 }, LimitMet::FaceSetsFull)];
     for (schedule, (faces, limit)) in Schedule::ALL.into_iter().zip(lists.into_iter().cycle()) {
-        let fingerprints = FingerprintPitConfig { overflow_entries: 4, faces, ..FingerprintPitConfig::new(32) };
+        let fingerprints = FingerprintPitConfig { overflow_entries: 1, faces, ..FingerprintPitConfig::new(32) };
         let expiry_round_trips = Some(3);
         let core = CoreConfig { fingerprints, names_up_to: 10, expiry_round_trips, ..CoreConfig::new(32) };
         let mut world = World::new(EvictionName::Lru, schedule, (UnsolicitedPolicy::DropAll, PitRole::Core(core)), 5);
