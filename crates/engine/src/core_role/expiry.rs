@@ -19,8 +19,8 @@
 //! whose times vary more than k allows for. An Interest that may become a sample has its whole lifetime: if answers
 //! that outlast T_exp were never measured, T_exp would never grow.
 //!
-//! Cost: 1 line of estimates and 1 of samples for an Interest, 1 of samples for Data; 24 octets each, 120 KiB. Who may write: the
-//! worker.
+//! Cost: 1 line of estimates and 1 of samples for an Interest, 1 of samples for Data; 24 octets each,
+//! 120 KiB. Who may write: the worker.
 
 use crate::strategy::RttEstimate;
 

@@ -17,9 +17,10 @@
 //!
 //! The PIT of names stays, and both are asked when Data comes. An Interest is kept by name if a fingerprint cannot
 //! say what must be known of it: it comes from an application of this machine, can be answered under other names
-//! (CanBePrefix, implicit digest), has a name of `/localhop`, names its next hop, lives longer than the timer counts, has a strategy that
-//! remembers ([`crate::Strategy::without_entry`]), has no next hop yet, or its PIT token matters (see below); and
-//! if there is room for neither port nor fingerprint. So nothing is lost by the role that the router could keep.
+//! (CanBePrefix, implicit digest), has a name of `/localhop`, names its next hop, lives longer than the timer counts,
+//! has a strategy that remembers ([`crate::Strategy::without_entry`]), has no next hop yet, or its PIT token matters
+//! (see below); and if there is room for neither port nor fingerprint. So nothing is lost by the role that the router
+//! could keep.
 //!
 //! **Loops** end by the dead nonce list, which here gets the Nonce of every Interest that goes on, and by HopLimit.
 //! It should have room for the Interests of 6 s ([`crate::EngineConfig::dead_nonce_capacity`]). The same list tells
@@ -33,8 +34,8 @@
 //! and those of applications are kept, with the name. Onward the Interest has no token.
 //!
 //! **The mark** goes with Data to every face that a collided fingerprint names, all of them to other nodes. It is
-//! not sent where the name was kept: that downstream gets what it asked for. Who knows no mark ignores it. A neighbour is believed: its mark costs that the
-//! entry stays to its expiry. An application, which is no router, is not.
+//! not sent where the name was kept: that downstream gets what it asked for. Who knows no mark ignores it. A neighbour
+//! is believed: its mark costs that the entry stays to its expiry. An application, which is no router, is not.
 //!
 //! **Data for a name that is kept in both tables** leaves the fingerprint where it is, as if collided: it may be of
 //! the other name.
@@ -43,8 +44,9 @@
 //! away a fingerprint that another name has just put there, and that Interest must be repeated, as after a loss. A
 //! repeated Interest does not try another next hop, since nobody remembers the first.
 //!
-//! Cost: an Interest 1 line in each subtable, 1 for the dead nonce, 1 for the port, 1 for the name sent; no name is copied, no timer is
-//! set. Limits: those of the table, of ports and of samples; whatever is refused goes by name and is counted.
+//! Cost: an Interest 1 line in each subtable, 1 for the dead nonce, 1 for the port, 1 for the name sent; no name is
+//! copied, no timer is set. Limits: those of the table, of ports and of samples; whatever is refused goes by name and
+//! is counted.
 
 mod expiry;
 mod ports;

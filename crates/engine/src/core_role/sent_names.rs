@@ -25,7 +25,7 @@ const BUCKET_NAMES: usize = 8;
 const MIN_NAMES: usize = 1 << 16;
 const FINGERPRINTS_PER_NAME: u64 = 16;
 
-/// Name hashes, the latest first; 0: none. Its place in memory is a multiple of its size, as the first is at a page's start.
+/// Name hashes, the latest first; 0: none. The first is at a page's start, so that each is one line.
 type Bucket = [u64; BUCKET_NAMES];
 
 const _: () = assert!(size_of::<Bucket>() == 64);
