@@ -107,7 +107,7 @@ impl Miniature {
         for slot in (0..MOST_ENTRIES).filter(|&slot| !is_free[slot as usize]) {
             let hash = self.entries.hash(slot);
             if !is_sampled(hash) {
-                self.policy.remove(&mut self.entries, slot);
+                self.policy.remove(&self.entries, slot);
                 self.index.remove(hash, slot);
                 self.free.push(slot);
             }
