@@ -390,7 +390,7 @@ fn the_engine_allocates_nothing_after_the_start() {
 #[test]
 fn the_core_role_allocates_nothing_after_the_start() {
     let lists =
-        [(FaceList::Bits, LimitMet::FingerprintsFull), (FaceList::Sets { max_sets: 6 }, LimitMet::FaceSetsFull)];
+        [(FaceList::Bits, LimitMet::FingerprintsFull), (FaceList::Sets { max_sets: 4 }, LimitMet::FaceSetsFull)];
     for (schedule, (faces, limit)) in Schedule::ALL.into_iter().zip(lists.into_iter().cycle()) {
         let fingerprints = FingerprintPitConfig { overflow_entries: 1, faces, ..FingerprintPitConfig::new(32) };
         let expiry_round_trips = Some(3);
