@@ -115,13 +115,13 @@ const fn timing_sizes(scale: Scale) -> (block_cycles::Size, packet_cycles::Size)
         ),
         Scale::Quick => (
             block_cycles::Size {
-                warm_up: 8_000_000,
+                warm_up: 4_000_000,
                 repetitions: 7,
                 slices: 31,
                 requests_per_slice: 1_024,
                 other_lines: 4 << 20,
             },
-            packet_cycles::Size { warm_up: 12_000_000, repetitions: 7, slices: 31, requests_per_slice: 4_096 },
+            packet_cycles::Size { warm_up: 4_000_000, repetitions: 7, slices: 31, requests_per_slice: 4_096 },
         ),
         Scale::Full => (
             block_cycles::Size {
