@@ -39,7 +39,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "cache-policies",
     source: "Takemasa19 Fig. 5.5-5.7, Tables 5.1 and 5.2; Yuan15 §6.1.3",
     question: "Which Data should a Content Store keep, and what does it cost to decide?",
-    needs: "quick: 10 min, 5 GiB; full: an hour or two, 8 GiB",
+    needs: "quick: half an hour with traces, 5 GiB; full: hours, 8 GiB",
     takes_names: false,
     takes_trace: true,
     run,
