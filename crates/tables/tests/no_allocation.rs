@@ -5,8 +5,9 @@
 use namewire_tables::content_store::MAX_INDIRECT;
 use namewire_tables::cs_policy::catalogue::CachePolicy;
 use namewire_tables::cs_policy::filter::{Filter, FilterOptions};
+use namewire_tables::cs_policy::named_entry::NamedEntry;
 use namewire_tables::cs_policy::tiny_lfu::{TinyLfu, TinyLfuOptions};
-use namewire_tables::cs_policy::{Admission, Leaving, Marks, Newcomer, PolicyMark};
+use namewire_tables::cs_policy::{Admission, Leaving, Newcomer};
 use namewire_tables::fingerprint_pit::{FaceList, FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal};
 use namewire_tables::{
     AdmissionName, CsArrival, CsInsert, CsPolicy, DeadNonceList, EvictionName, HashKey, PageSize, PitCs, PitCsConfig,
@@ -222,25 +223,6 @@ fn admission_allocates_nothing_after_the_start() {
     without_allocation(|| ask(&mut tiny_lfu));
 }
 
-/// Entries as the store keeps them, without the store.
-struct Entries(Vec<(u64, PolicyMark)>);
-
-impl Marks for Entries {
-    fn mark(&self, slot: u32) -> &PolicyMark {
-        &self.0[slot as usize].1
-    }
-
-    fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
-        &mut self.0[slot as usize].1
-    }
-
-    fn hash(&self, slot: u32) -> u64 {
-        self.0[slot as usize].0
-    }
-
-    fn prefetch(&self, _: u32) {}
-}
-
 fn spread(number: u64) -> u64 {
     let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
@@ -253,7 +235,7 @@ fn policies_allocate_nothing_after_the_start() {
         for &admission in AdmissionName::ALL {
             let name = CsPolicy { eviction, admission, ..CsPolicy::default() };
             let mut policy = CachePolicy::new(name, SLOTS, 1, PageSize::Transparent).unwrap();
-            let mut entries = Entries(vec![Default::default(); SLOTS as usize]);
+            let mut entries = vec![<NamedEntry>::default(); SLOTS as usize];
             let mut upcoming = Vec::with_capacity(1_000);
             let mut random = fastrand::Rng::with_seed(1);
             let mut admitted = 0;
@@ -282,7 +264,7 @@ fn policies_allocate_nothing_after_the_start() {
                         admitted += 1;
                         victim
                     };
-                    entries.0[slot as usize] = (newcomer.hash, PolicyMark::default());
+                    entries[slot as usize] = NamedEntry::new(newcomer.hash, ());
                     policy.insert(&mut entries, slot, &newcomer);
                 }
             });

@@ -320,38 +320,24 @@ fn bucket_and_entry(place: u32) -> (u32, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PolicyMark;
+    use super::super::named_entry::NamedEntry;
     use super::*;
-
-    struct Names(Vec<PolicyMark>);
-
-    impl Marks for Names {
-        fn mark(&self, slot: u32) -> &PolicyMark {
-            &self.0[slot as usize]
-        }
-
-        fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
-            &mut self.0[slot as usize]
-        }
-
-        fn hash(&self, slot: u32) -> u64 {
-            hash(slot)
-        }
-
-        fn prefetch(&self, _: u32) {}
-    }
 
     fn hash(slot: u32) -> u64 {
         u64::from(slot + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    }
+
+    fn named(entries: u32) -> Vec<NamedEntry> {
+        (0..entries).map(|slot| NamedEntry::new(hash(slot), ())).collect()
     }
 
     fn newcomer(slot: u32) -> Newcomer {
         Newcomer { hash: hash(slot), requests: 1, ..Newcomer::default() }
     }
 
-    fn full<S: Statistic>(statistic: S, entries: u32) -> (ContentTable<S>, Names) {
+    fn full<S: Statistic>(statistic: S, entries: u32) -> (ContentTable<S>, Vec<NamedEntry>) {
         let mut table = ContentTable::with_statistic(statistic, entries, PageSize::Base).unwrap();
-        let mut names = Names(vec![PolicyMark::default(); entries as usize]);
+        let mut names = named(entries);
         (0..entries).for_each(|slot| table.insert(&mut names, slot, &newcomer(slot)));
         (table, names)
     }
@@ -382,7 +368,7 @@ mod tests {
     #[test]
     fn what_is_old_does_not_become_new() {
         let (mut table, mut names) = full(LastUse::default(), 24);
-        let statistic = |table: &ContentTable<LastUse>, names: &Names, slot: u32| {
+        let statistic = |table: &ContentTable<LastUse>, names: &Vec<NamedEntry>, slot: u32| {
             let (bucket, entry) = bucket_and_entry(names.mark(slot).place);
             table.buckets[bucket as usize].statistics[entry]
         };
@@ -404,10 +390,10 @@ mod tests {
     fn a_full_bucket_runs_over_into_the_next() {
         const ENTRIES: u32 = 240;
         let mut table: ContentTable<Uses> = ContentTable::new(ENTRIES, PageSize::Base).unwrap();
-        let mut names = Names(vec![PolicyMark::default(); ENTRIES as usize]);
+        let mut names = named(ENTRIES);
         let same = newcomer(5);
         (0..ENTRIES).for_each(|slot| table.insert(&mut names, slot, &same));
-        let mut places: Vec<u32> = names.0.iter().map(|mark| mark.place).collect();
+        let mut places: Vec<u32> = names.iter().map(|entry| entry.mark.place).collect();
         places.sort_unstable();
         places.dedup();
         assert_eq!(places.len(), ENTRIES as usize);
@@ -423,11 +409,11 @@ mod tests {
     #[test]
     fn the_table_grows_with_what_it_holds() {
         let (table, names) = full(Uses, 10_000);
-        let places: Vec<u32> = names.0.iter().map(|mark| mark.place).collect();
+        let places: Vec<u32> = names.iter().map(|entry| entry.mark.place).collect();
         let mut sparse: ContentTable<Uses> = ContentTable::new(10_000_000, PageSize::Base).unwrap();
-        let mut names = Names(vec![PolicyMark::default(); 10_000]);
+        let mut names = named(10_000);
         (0..10_000).for_each(|slot| sparse.insert(&mut names, slot, &newcomer(slot)));
-        assert!(names.0.iter().map(|mark| mark.place).eq(places));
+        assert!(names.iter().map(|entry| entry.mark.place).eq(places));
         assert_eq!(sparse.rows, 10_000_u32.div_ceil(24));
         assert_eq!(sparse.rows, table.rows);
     }

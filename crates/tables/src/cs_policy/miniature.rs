@@ -12,8 +12,9 @@
 //! stay in cache. Bytes: some 30 KiB. Full: its policy says what goes. Who may write: the owner.
 
 use super::frequency_sketch::FrequencySketch;
+use super::named_entry::NamedEntry;
 use super::window_sieve::WindowSieve;
-use super::{Marks, Newcomer, PolicyMark};
+use super::{Marks, Newcomer};
 use crate::pages::PageSize;
 use crate::tag_index::TagIndex;
 use std::io;
@@ -23,37 +24,10 @@ pub(super) const MOST_ENTRIES: u32 = 256;
 /// Entries that go at most for one that comes, when a miniature has to become smaller.
 const MOST_EVICTED: u32 = 4;
 
-#[derive(Clone, Copy, Default)]
-struct MiniatureEntry {
-    hash: u64,
-    mark: PolicyMark,
-}
-
-struct MiniatureEntries(Box<[MiniatureEntry]>);
-
-impl Marks for MiniatureEntries {
-    #[inline]
-    fn mark(&self, slot: u32) -> &PolicyMark {
-        &self.0[slot as usize].mark
-    }
-
-    #[inline]
-    fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
-        &mut self.0[slot as usize].mark
-    }
-
-    #[inline]
-    fn hash(&self, slot: u32) -> u64 {
-        self.0[slot as usize].hash
-    }
-
-    fn prefetch(&self, _: u32) {}
-}
-
 /// A small store without Data.
 pub(super) struct Miniature {
     index: TagIndex,
-    entries: MiniatureEntries,
+    entries: Vec<NamedEntry>,
     free: Vec<u32>,
     policy: WindowSieve,
     hits: u64,
@@ -64,7 +38,7 @@ impl Miniature {
     pub(super) fn new(window_percent: u32, pages: PageSize) -> io::Result<Self> {
         Ok(Self {
             index: TagIndex::new(MOST_ENTRIES as usize, pages)?,
-            entries: MiniatureEntries(vec![MiniatureEntry::default(); MOST_ENTRIES as usize].into()),
+            entries: vec![NamedEntry::default(); MOST_ENTRIES as usize],
             free: (0..MOST_ENTRIES).rev().collect(),
             policy: WindowSieve::new(MOST_ENTRIES, window_percent, pages)?,
             hits: 0,
@@ -95,7 +69,7 @@ impl Miniature {
             }
         }
         let Some(slot) = free.pop() else { return };
-        entries.0[slot as usize] = MiniatureEntry { hash, mark: PolicyMark::default() };
+        entries[slot as usize] = NamedEntry::new(hash, ());
         index.insert(hash, slot);
         policy.insert(entries, slot);
     }
@@ -120,6 +94,6 @@ impl Miniature {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.index.bytes() + size_of_val(&*self.entries.0) + size_of_val(&*self.free) + self.policy.bytes()
+        self.index.bytes() + size_of_val(&*self.entries) + size_of_val(&*self.free) + self.policy.bytes()
     }
 }

@@ -40,6 +40,7 @@ pub mod ghost_table;
 pub mod lfu;
 pub mod lru;
 mod miniature;
+pub mod named_entry;
 mod number_set;
 pub mod priority_fifo;
 pub mod random;

@@ -198,26 +198,8 @@ impl Eviction for PriorityFifo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cs_policy::PolicyMark;
+    use crate::cs_policy::named_entry::NamedEntry;
     use proptest::prelude::*;
-
-    struct Entries(Vec<PolicyMark>);
-
-    impl Marks for Entries {
-        fn mark(&self, slot: u32) -> &PolicyMark {
-            &self.0[slot as usize]
-        }
-
-        fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
-            &mut self.0[slot as usize]
-        }
-
-        fn hash(&self, slot: u32) -> u64 {
-            slot.into()
-        }
-
-        fn prefetch(&self, _: u32) {}
-    }
 
     #[derive(Clone, Debug)]
     enum Operation {
@@ -257,7 +239,7 @@ mod tests {
         fn the_policy_equals_a_list(operations in prop::collection::vec(operation(), 0..400)) {
             const ENTRIES: u32 = 30;
             let mut policy = PriorityFifo::new(ENTRIES, PageSize::Base).unwrap();
-            let mut marks = Entries(Vec::new());
+            let mut marks = Vec::<NamedEntry>::new();
             let (mut list, mut now_ns): (Vec<Known>, u64) = (Vec::new(), 1);
             let newcomer = |now_ns: u64, fresh_ns: u64, unsolicited| {
                 let fresh_until_ns = if fresh_ns == 0 { 0 } else { now_ns.saturating_add(fresh_ns) };
@@ -267,9 +249,9 @@ mod tests {
             for operation in operations {
                 match operation {
                     Operation::Insert { fresh_ns, unsolicited } if list.len() < ENTRIES as usize => {
-                        let slot = marks.0.len() as u32;
+                        let slot = marks.len() as u32;
                         let (newcomer, stale_from) = newcomer(now_ns, fresh_ns, unsolicited);
-                        marks.0.push(PolicyMark::default());
+                        marks.push(NamedEntry::default());
                         policy.insert(&mut marks, slot, &newcomer);
                         list.push((slot, unsolicited, stale_from));
                     }

@@ -6,10 +6,10 @@
 //! Not for packets: it allocates, and two names with one hash are one.
 
 use super::catalogue::{CachePolicy, CsPolicy};
+use super::named_entry::NamedEntry;
 use super::{Leaving, Marks, Newcomer, PolicyMark};
 use crate::content_store::MAX_EVICTED_PER_BATCH;
 use crate::pages::PageSize;
-use crate::prefetch::prefetch;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::io;
@@ -36,39 +36,6 @@ pub enum Outcome {
     NotAdmitted,
 }
 
-#[derive(Clone, Copy, Default)]
-struct StoredName {
-    hash: u64,
-    mark: PolicyMark,
-    account_bytes: u64,
-}
-
-struct StoredNames(Vec<StoredName>);
-
-impl Marks for StoredNames {
-    #[inline]
-    fn mark(&self, slot: u32) -> &PolicyMark {
-        &self.0[slot as usize].mark
-    }
-
-    #[inline]
-    fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
-        &mut self.0[slot as usize].mark
-    }
-
-    #[inline]
-    fn hash(&self, slot: u32) -> u64 {
-        self.0[slot as usize].hash
-    }
-
-    #[inline]
-    fn prefetch(&self, slot: u32) {
-        if let Some(name) = self.0.get(slot as usize) {
-            prefetch(name);
-        }
-    }
-}
-
 /// A slot is not below the number of entries, here never: the Content Store's are so at times,
 /// while what a batch evicted waits for its end.
 const FIRST_SLOT: u32 = MAX_EVICTED_PER_BATCH + 1;
@@ -76,7 +43,8 @@ const FIRST_SLOT: u32 = MAX_EVICTED_PER_BATCH + 1;
 /// The store.
 pub struct SimulatedStore {
     index: HashTable<u32>,
-    names: StoredNames,
+    /// With what each adds to the account.
+    names: Vec<NamedEntry<u64>>,
     free: Vec<u32>,
     policy: CachePolicy,
     capacity_packets: u32,
@@ -93,7 +61,7 @@ impl SimulatedStore {
     pub fn new(policy: CsPolicy, capacity_packets: u32, capacity_bytes: u64, seed: u64) -> io::Result<Self> {
         Ok(Self {
             index: HashTable::with_capacity(capacity_packets as usize),
-            names: StoredNames(vec![StoredName::default(); (FIRST_SLOT + capacity_packets) as usize]),
+            names: vec![NamedEntry::default(); (FIRST_SLOT + capacity_packets) as usize],
             free: (FIRST_SLOT..FIRST_SLOT + capacity_packets).rev().collect(),
             policy: CachePolicy::new(policy, capacity_packets, seed, PageSize::default())?,
             capacity_packets,
@@ -125,8 +93,8 @@ impl SimulatedStore {
             self.take_out(victim, Leaving::Evicted);
         }
         let Some(slot) = self.free.pop() else { return Outcome::NotAdmitted };
-        self.names.0[slot as usize] = StoredName { hash, mark: PolicyMark::default(), account_bytes };
-        let names = &self.names.0;
+        self.names[slot as usize] = NamedEntry::new(hash, account_bytes);
+        let names = &self.names;
         self.index.insert_unique(hash, slot, |&slot| names[slot as usize].hash);
         self.bytes += account_bytes;
         self.policy.insert(&mut self.names, slot, &newcomer);
@@ -151,9 +119,9 @@ impl SimulatedStore {
         let mut former = std::mem::replace(&mut self.policy, policy);
         while let Some(slot) = former.victim(&mut self.names, &Newcomer::default()) {
             former.remove(&mut self.names, slot, Leaving::Erased);
-            let stored = &mut self.names.0[slot as usize];
+            let stored = &mut self.names[slot as usize];
             stored.mark = PolicyMark::default();
-            let (hash, account_bytes) = (stored.hash, stored.account_bytes);
+            let (hash, account_bytes) = (stored.hash, stored.owners);
             let newcomer = Newcomer { hash, account_bytes, requests: 1, ..Newcomer::default() };
             self.policy.insert(&mut self.names, slot, &newcomer);
         }
@@ -192,7 +160,7 @@ impl SimulatedStore {
 
     /// The slot of a stored name.
     pub fn find(&self, hash: u64) -> Option<u32> {
-        self.index.find(hash, |&slot| self.names.0[slot as usize].hash == hash).copied()
+        self.index.find(hash, |&slot| self.names[slot as usize].hash == hash).copied()
     }
 
     fn fits(&self, newcomer: &Newcomer) -> bool {
@@ -201,8 +169,8 @@ impl SimulatedStore {
 
     fn take_out(&mut self, slot: u32, why: Leaving) {
         self.policy.remove(&mut self.names, slot, why);
-        let StoredName { hash, account_bytes, .. } = self.names.0[slot as usize];
-        let names = &self.names.0;
+        let NamedEntry { hash, owners: account_bytes, .. } = self.names[slot as usize];
+        let names = &self.names;
         match self.index.entry(hash, |&other| other == slot, |&other| names[other as usize].hash) {
             Entry::Occupied(entry) => drop(entry.remove()),
             Entry::Vacant(_) => unreachable!("slot {slot} is not stored"),

@@ -241,27 +241,9 @@ fn other(queue: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cs_policy::PolicyMark;
+    use crate::cs_policy::named_entry::NamedEntry;
 
     const ENTRIES: usize = 30;
-
-    struct Entries(Vec<(u64, PolicyMark)>);
-
-    impl Marks for Entries {
-        fn mark(&self, slot: u32) -> &PolicyMark {
-            &self.0[slot as usize].1
-        }
-
-        fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
-            &mut self.0[slot as usize].1
-        }
-
-        fn hash(&self, slot: u32) -> u64 {
-            self.0[slot as usize].0
-        }
-
-        fn prefetch(&self, _: u32) {}
-    }
 
     /// Two lists of names, oldest first, with one bit of use each, and the place of a hand in the second.
     #[derive(Default)]
@@ -347,7 +329,7 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut sketch = FrequencySketch::new(200, 400, PageSize::Base).unwrap();
             let mut policy = WindowSieve::new(ENTRIES as u32, 0, PageSize::Base).unwrap();
-            let mut entries = Entries(vec![Default::default(); ENTRIES]);
+            let mut entries = vec![<NamedEntry>::default(); ENTRIES];
             let mut free: Vec<u32> = (0..ENTRIES as u32).collect();
             let mut lists = Lists::default();
             for step in 0..6_000 {
@@ -360,7 +342,7 @@ mod tests {
                 match slot {
                     Some(slot) if random.u8(..) < 5 => {
                         policy.remove(&entries, slot);
-                        entries.0[slot as usize].0 = 0;
+                        entries[slot as usize].hash = 0;
                         free.push(slot);
                         lists.take(name);
                     }
@@ -379,13 +361,13 @@ mod tests {
                                 free.push(victim);
                             }
                             let slot = free.pop().unwrap();
-                            entries.0[slot as usize] = (name, PolicyMark::default());
+                            entries[slot as usize] = NamedEntry::new(name, ());
                             policy.insert(&mut entries, slot);
                         }
                         lists.miss(name, policy.window_percent() as usize, &sketch);
                     }
                 }
-                let mut held: Vec<u64> = entries.0.iter().map(|entry| entry.0).filter(|&hash| hash != 0).collect();
+                let mut held: Vec<u64> = entries.iter().map(|entry| entry.hash).filter(|&hash| hash != 0).collect();
                 let mut expected: Vec<u64> = lists.window.iter().chain(&lists.main).map(|entry| entry.0).collect();
                 held.sort_unstable();
                 expected.sort_unstable();

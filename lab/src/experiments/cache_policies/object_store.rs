@@ -11,7 +11,8 @@ use std::io;
 
 use namewire_tables::PageSize;
 use namewire_tables::cs_policy::catalogue::{CachePolicy, CsPolicy};
-use namewire_tables::cs_policy::{Leaving, Marks, Newcomer, PolicyMark};
+use namewire_tables::cs_policy::named_entry::NamedEntry;
+use namewire_tables::cs_policy::{Leaving, Marks, Newcomer};
 use namewire_tables::prefetch::prefetch;
 
 use crate::requests::{Request, object_hash};
@@ -64,43 +65,11 @@ impl Watch for Unwatched {
 
 const ABSENT: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Default)]
-struct Entry {
-    hash: u64,
-    mark: PolicyMark,
-    object: u32,
-}
-
-struct Entries(Vec<Entry>);
-
-impl Marks for Entries {
-    #[inline]
-    fn mark(&self, slot: u32) -> &PolicyMark {
-        &self.0[slot as usize].mark
-    }
-
-    #[inline]
-    fn mark_mut(&mut self, slot: u32) -> &mut PolicyMark {
-        &mut self.0[slot as usize].mark
-    }
-
-    #[inline]
-    fn hash(&self, slot: u32) -> u64 {
-        self.0[slot as usize].hash
-    }
-
-    #[inline]
-    fn prefetch(&self, slot: u32) {
-        if let Some(entry) = self.0.get(slot as usize) {
-            prefetch(entry);
-        }
-    }
-}
-
 /// The store. It counts packets, not octets.
 pub(super) struct ObjectStore {
     slot_of: Vec<u32>,
-    entries: Entries,
+    /// With the object that each is.
+    entries: Vec<NamedEntry<u32>>,
     free: Vec<u32>,
     policy: CachePolicy,
     /// Of the last call of [`ObjectStore::prefetch_victims`].
@@ -115,7 +84,7 @@ impl ObjectStore {
     pub(super) fn new(policy: CsPolicy, objects: u32, capacity: u32, seed: u64) -> io::Result<Self> {
         Ok(Self {
             slot_of: vec![ABSENT; objects as usize],
-            entries: Entries(vec![Entry::default(); capacity as usize]),
+            entries: vec![NamedEntry::default(); capacity as usize],
             free: (0..capacity).rev().collect(),
             policy: CachePolicy::new(policy, capacity, seed, PageSize::default())?,
             upcoming: Vec::new(),
@@ -167,12 +136,12 @@ impl ObjectStore {
             && let Some(victim) = self.policy.victim(&mut self.entries, &newcomer)
         {
             self.policy.remove(&mut self.entries, victim, Leaving::Evicted);
-            self.slot_of[self.entries.0[victim as usize].object as usize] = ABSENT;
+            self.slot_of[self.entries[victim as usize].owners as usize] = ABSENT;
             self.free.push(victim);
         }
         watch.end(Block::Eviction);
         let Some(slot) = self.free.pop() else { return Outcome::NotAdmitted };
-        self.entries.0[slot as usize] = Entry { hash: newcomer.hash, mark: PolicyMark::default(), object };
+        self.entries[slot as usize] = NamedEntry::new(newcomer.hash, object);
         self.slot_of[object as usize] = slot;
         watch.begin();
         self.policy.insert(&mut self.entries, slot, &newcomer);
@@ -216,7 +185,7 @@ impl ObjectStore {
     /// Begins to fetch what the policy knows of them.
     pub(super) fn prefetch_victims_history(&self) {
         for &slot in &self.upcoming {
-            if let Some(entry) = self.entries.0.get(slot as usize) {
+            if let Some(entry) = self.entries.get(slot as usize) {
                 self.policy.prefetch_request(entry.hash);
             }
         }
