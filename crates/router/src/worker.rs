@@ -274,9 +274,10 @@ impl Worker {
                 ToWorker::NewNextHops(gained) => self.gained_next_hops.add(&gained),
                 ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
                 ToWorker::ConfigureCs(cs) => {
-                    self.engine.configure_cs(cs.capacity_bytes, cs.capacity_packets, cs.admit, cs.serve);
-                    // Without memory for it the former policy stays, which the engine counts.
+                    // First, so that nothing goes as the former would have it. Without memory for it the former stays,
+                    // which the engine counts.
                     let _ = self.engine.set_cs_policy(cs.policy);
+                    self.engine.configure_cs(cs.capacity_bytes, cs.capacity_packets, cs.admit, cs.serve);
                     self.engine.count_cs_prefixes(&cs.counted_prefixes);
                     self.publish_status();
                 }

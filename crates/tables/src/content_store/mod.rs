@@ -270,8 +270,9 @@ impl ContentStore {
     pub(crate) fn grow(&mut self, capacity_bytes: u64, capacity_packets: u64) -> io::Result<()> {
         let entries = entries_within(capacity_bytes, capacity_packets);
         self.slots.grow(slots_for(entries))?;
-        self.policy.grow(entries)?;
-        self.data.grow(arena_bytes(capacity_bytes))
+        self.data.grow(arena_bytes(capacity_bytes))?;
+        // Last: a policy that grows may forget what it counted.
+        self.policy.grow(entries)
     }
 
     /// Puts limits in force that there is room for.

@@ -179,8 +179,8 @@ impl Eviction for AdaptiveWindow {
     }
 
     fn grow(&mut self, entries: u32) -> io::Result<()> {
-        self.sketch.resize(entries.max(FEWEST_COUNTED), window(entries))?;
-        self.policy.grow(entries)
+        self.policy.grow(entries)?;
+        self.sketch.resize(entries.max(FEWEST_COUNTED), window(entries))
     }
 
     fn bytes(&self) -> usize {

@@ -261,6 +261,8 @@ pub struct CachePolicy {
     name: CsPolicy,
     eviction: AnyEviction,
     admission: AnyAdmission,
+    /// Entries that were inserted and not removed.
+    held: u32,
 }
 
 impl CachePolicy {
@@ -291,7 +293,7 @@ impl CachePolicy {
             AdmissionName::TinyLfu => AnyAdmission::TinyLfu(TinyLfu::new(entries, name.options.tiny_lfu, pages)?),
             AdmissionName::RequestCount => AnyAdmission::RequestCount(RequestCount::new(name.options.request_count)),
         };
-        Ok(Self { name, eviction, admission })
+        Ok(Self { name, eviction, admission, held: 0 })
     }
 
     /// What it was made as.
@@ -336,7 +338,7 @@ impl CachePolicy {
     /// that of [`Eviction::victim`].
     #[inline]
     pub fn admits(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> bool {
-        let Self { eviction, admission, .. } = self;
+        let Self { eviction, admission, held, .. } = self;
         if !eviction!(eviction, policy => policy.admits(marks, newcomer)) {
             return false;
         }
@@ -344,7 +346,10 @@ impl CachePolicy {
             let victim = eviction!(eviction, policy => policy.victim(marks, newcomer))?;
             Some(marks.hash(victim))
         };
-        admission!(admission, policy => policy.admits(newcomer, victim_hash))
+        admission!(admission, policy => {
+            policy.full_with(*held);
+            policy.admits(newcomer, victim_hash)
+        })
     }
 
     /// See [`Eviction::arriving`].
@@ -362,12 +367,14 @@ impl CachePolicy {
     /// See [`Eviction::insert`].
     #[inline]
     pub fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer) {
+        self.held += 1;
         eviction!(&mut self.eviction, policy => policy.insert(marks, slot, newcomer));
     }
 
     /// See [`Eviction::remove`].
     #[inline]
     pub fn remove(&mut self, marks: &mut impl Marks, slot: u32, why: Leaving) {
+        self.held -= 1;
         eviction!(&mut self.eviction, policy => policy.remove(marks, slot, why));
     }
 

@@ -11,7 +11,7 @@
 //! | B13: H\[x\] ≥ θ | [`Admission::admits`] |
 //!
 //! ```text
-//! history    | slot u32 | slot | … |          a ring of q; the oldest is at `next` once it is full
+//! history    | slot u32 | slot | … |          a ring; the newest `held` are those before `next`
 //! counters   | u16 | u16 | … |                h of them, 32 to a line; slot = hash modulo h
 //! excess     | slot u32, more u32 | … |       of counters at 65,535: how many more there would be
 //! ```
@@ -25,7 +25,7 @@
 //! [`FETCHED_AHEAD`] requests before, and one of the history in 16. B13 reads 1 line, the one that B2
 //! wrote when the Interest came. Bytes: 4 q + 2 h, and 8 per 65,536 of q. A name whose counter
 //! is at its end costs a walk through `excess`, at most q / 65,536 elements. Full: never, the
-//! oldest leaves. Who may write: the one worker that owns the store.
+//! oldest leaves, and one more where the history is to become shorter. Who may write: the one worker that owns the store.
 
 use super::{Admission, Newcomer};
 use crate::pages::{PageArray, PageSize};
@@ -46,7 +46,7 @@ const FETCHED_AHEAD: usize = 8;
 /// What a filter is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FilterOptions {
-    /// q, Interests that it remembers; if none is said, as many as the store may have entries.
+    /// q, Interests that it remembers; if none is said, as many as the full store has entries.
     pub history: Option<u32>,
     /// How many counters, as a power of two within [`COUNTERS_LOG2`]; [`DEFAULT_COUNTERS_LOG2`] if none is said.
     pub counters_log2: Option<u8>,
@@ -59,8 +59,10 @@ pub struct Filter {
     counters: PageArray<u16>,
     history: PageArray<u32>,
     excess: Vec<Excess>,
-    /// q; there may be more room in `history`.
+    /// The most that q can be; there may be more room in `history`.
     length: u32,
+    /// q.
+    wanted: u32,
     /// How many names are in the history.
     held: u32,
     /// Where the next one goes.
@@ -89,6 +91,7 @@ impl Filter {
             history: PageArray::zeroed(length as usize, pages)?,
             excess: Vec::with_capacity(most_excess(length)),
             length,
+            wanted: length,
             held: 0,
             next: 0,
             threshold: options.threshold.unwrap_or(DEFAULT_THRESHOLD).max(1),
@@ -100,6 +103,18 @@ impl Filter {
     fn slot(&self, hash: u64) -> u32 {
         // A power of two of counters, at most 2³⁰.
         (hash & (self.counters.len() as u64 - 1)) as u32
+    }
+
+    /// Where the oldest name is, if there is one; with as many to come after it as `held`.
+    #[inline]
+    fn oldest(&self) -> u32 {
+        if self.next >= self.held { self.next - self.held } else { self.next + self.length - self.held }
+    }
+
+    #[inline]
+    fn forget_oldest(&mut self) {
+        self.decrement(self.history[self.oldest() as usize]);
+        self.held -= 1;
     }
 
     #[inline]
@@ -145,16 +160,18 @@ impl Admission for Filter {
     #[inline]
     fn request(&mut self, hash: u64) {
         let slot = self.slot(hash);
-        if self.held == self.length {
-            self.decrement(self.history[self.next as usize]);
-        } else {
-            self.held += 1;
+        if self.held >= self.wanted {
+            self.forget_oldest();
+            if self.held >= self.wanted {
+                self.forget_oldest();
+            }
         }
         self.history[self.next as usize] = slot;
+        self.held += 1;
         self.increment(slot);
         self.next = if self.next + 1 == self.length { 0 } else { self.next + 1 };
 
-        let ahead = self.next as usize + FETCHED_AHEAD;
+        let ahead = self.oldest() as usize + FETCHED_AHEAD;
         let wrapped = if ahead >= self.length as usize { ahead - self.length as usize } else { ahead };
         if let Some(&leaving) = self.history.get(wrapped) {
             prefetch(&self.counters[leaving as usize]);
@@ -164,6 +181,11 @@ impl Admission for Filter {
     #[inline]
     fn prefetch_request(&self, hash: u64) {
         prefetch(&self.counters[self.slot(hash) as usize]);
+    }
+
+    #[inline]
+    fn full_with(&mut self, held: u32) {
+        self.wanted = self.options.length(held).min(self.length);
     }
 
     #[inline]
@@ -179,16 +201,15 @@ impl Admission for Filter {
         }
         self.history.grow(length as usize)?;
         self.excess.reserve(most_excess(length));
-        if self.held == self.length {
-            self.history[..self.length as usize].rotate_left(self.next as usize);
-        }
+        let oldest = self.oldest() as usize;
+        self.history[..self.length as usize].rotate_left(oldest);
         let leaving = self.held.saturating_sub(length);
         for place in 0..leaving as usize {
             self.decrement(self.history[place]);
         }
         self.history.copy_within(leaving as usize..self.held as usize, 0);
         self.held -= leaving;
-        self.length = length;
+        (self.length, self.wanted) = (length, length);
         self.next = if self.held == length { 0 } else { self.held };
         Ok(())
     }
@@ -254,23 +275,30 @@ mod tests {
         }
     }
 
-    /// Longer and shorter: it holds the last names, as many as it may.
+    /// Longer and shorter, by what the store may hold and by what it holds when it is full: it holds the last names, as
+    /// many as it may, and one less for each that comes while it has too many.
     #[test]
     fn the_history_follows_the_store() {
         let options = FilterOptions { counters_log2: Some(10), ..FilterOptions::default() };
         let mut filter = Filter::new(5, options, PageSize::Base).unwrap();
         let mut names: Vec<u64> = Vec::new();
         let mut random = fastrand::Rng::with_seed(1);
-        let mut length = 5;
-        for _ in 0..300 {
+        let (mut length, mut wanted) = (5, 5);
+        for _ in 0..600 {
             for _ in 0..random.usize(0..40) {
                 names.push(random.u64(0..12));
                 filter.request(names[names.len() - 1]);
-                names.drain(..names.len().saturating_sub(length));
+                names.drain(..names.len().saturating_sub(wanted).min(2));
             }
-            length = random.usize(1..30);
-            filter.grow(length as u32).unwrap();
-            names.drain(..names.len().saturating_sub(length));
+            let draw = random.usize(1..30);
+            if random.bool() {
+                (length, wanted) = if draw == length { (length, wanted) } else { (draw, draw) };
+                filter.grow(draw as u32).unwrap();
+                names.drain(..names.len().saturating_sub(length));
+            } else {
+                wanted = draw.min(length);
+                filter.full_with(draw as u32);
+            }
             for hash in 0..12 {
                 let truth = names.iter().filter(|&&name| name == hash).count();
                 assert_eq!(usize::from(filter.counters[hash as usize]), truth);

@@ -206,6 +206,13 @@ pub trait Admission {
         let _ = hash;
     }
 
+    /// The store is full with so many entries: octets may limit it, so that it never holds as many as it may. Said
+    /// before each decision.
+    #[inline]
+    fn full_with(&mut self, held: u32) {
+        let _ = held;
+    }
+
     /// B13: whether Data comes into a store that is full. `victim_hash` finds the entry that
     /// would go for it, which may cost lines of memory: to be called only if it matters.
     fn admits(&mut self, newcomer: &Newcomer, victim_hash: impl FnOnce() -> Option<u64>) -> bool;

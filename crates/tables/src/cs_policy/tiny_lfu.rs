@@ -24,14 +24,14 @@ use super::{Admission, Newcomer};
 use crate::pages::PageSize;
 use std::io;
 
-/// W if nothing is said: so many requests for each entry that the store may hold.
+/// W if nothing is said: so many requests for each entry that the full store holds.
 pub const DEFAULT_WINDOW_PER_ENTRY: u64 = 10;
 
 /// What a TinyLFU is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TinyLfuOptions {
     /// W, requests after which all frequencies are halved (then after each half of it); if none is said,
-    /// [`DEFAULT_WINDOW_PER_ENTRY`] for each entry that the store may hold.
+    /// [`DEFAULT_WINDOW_PER_ENTRY`] for each entry that the full store holds.
     pub window: Option<u64>,
 }
 
@@ -74,6 +74,11 @@ impl Admission for TinyLfu {
     }
 
     #[inline]
+    fn full_with(&mut self, held: u32) {
+        self.sketch.set_window(self.options.window(held));
+    }
+
+    #[inline]
     fn admits(&mut self, newcomer: &Newcomer, victim_hash: impl FnOnce() -> Option<u64>) -> bool {
         match self.sketch.frequency(newcomer.hash) {
             0 => false, // nobody asked for it
@@ -109,6 +114,23 @@ mod tests {
         for asked in 0..6 {
             assert!((0..2).all(|_| admits(&mut admission) == (asked > 3)), "asked {asked} times");
             admission.request(newcomer);
+        }
+    }
+
+    /// Octets limit this store: it is full long before it holds what it may.
+    #[test]
+    fn the_window_is_that_of_what_is_held() {
+        let options = TinyLfuOptions::default();
+        for (options, window) in [(options, 20), (TinyLfuOptions { window: Some(500) }, 500)] {
+            let mut admission = TinyLfu::new(1000, options, PageSize::Base).unwrap();
+            admission.full_with(2);
+            let [name, other] = [0, 1 << 63];
+            (0..15).for_each(|_| admission.request(name));
+            let halved_after = (16..).find(|_| {
+                admission.request(other);
+                admission.sketch.frequency(name) < 15
+            });
+            assert_eq!(halved_after, Some(window));
         }
     }
 

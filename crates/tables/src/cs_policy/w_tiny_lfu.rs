@@ -69,6 +69,8 @@ pub struct WTinyLfu {
     /// The window's share of the entries that are held: octets may limit the store.
     window_share: f64,
     climb: Option<Climb>,
+    /// The store has been full with the entries that it may have now.
+    is_full: bool,
     /// The victim, from when it was asked for until something changes; `NIL` = not known.
     chosen: u32,
 }
@@ -96,6 +98,7 @@ impl WTinyLfu {
             lens: [0; 3],
             window_share: f64::from(percent) / 100.0,
             climb: options.window_percent.is_none().then(|| Climb { step: FIRST_STEP, ..Climb::default() }),
+            is_full: false,
             chosen: NIL,
         })
     }
@@ -154,7 +157,7 @@ impl WTinyLfu {
 
     /// A step, if it is time for one.
     fn climb(&mut self) {
-        let requests = WINDOW_PER_ENTRY * u64::from(self.len().max(FEWEST_COUNTED));
+        let requests = window(self.len());
         let Some(climb) = &mut self.climb else { return };
         if climb.requests < requests {
             return;
@@ -205,9 +208,14 @@ impl Eviction for WTinyLfu {
         }
     }
 
-    /// The store is full: the time before does not count.
+    /// The store is full: the time before does not count. Octets may limit it, so what counts is how many entries it holds.
     #[inline]
     fn admits(&mut self, _: &mut impl Marks, _: &Newcomer) -> bool {
+        self.sketch.set_window(window(self.len()));
+        if let (false, Some(climb)) = (self.is_full, &mut self.climb) {
+            (climb.requests, climb.hits) = (0, 0);
+        }
+        self.is_full = true;
         self.climb();
         true
     }
@@ -245,8 +253,10 @@ impl Eviction for WTinyLfu {
     }
 
     fn grow(&mut self, entries: u32) -> io::Result<()> {
+        self.queues.grow(entries)?;
         self.sketch.resize(entries.max(FEWEST_COUNTED), window(entries))?;
-        self.queues.grow(entries)
+        self.is_full = false;
+        Ok(())
     }
 
     fn bytes(&self) -> usize {
