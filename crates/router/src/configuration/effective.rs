@@ -311,7 +311,7 @@ mod tests {
             ("[cs]\nadmission = \"filer\"", "line 2: unknown value \"filer\"; did you mean \"filter\"?"),
             ("[cs]\nfilter_threshold = 0", "line 2: 0 is not from 1 to 65535"),
             ("[cs]\nfilter_history = 0", "line 2: 0 is not from 1 to 1073741824"),
-            ("[cs]\nfilter_counters = 8", "line 2: 8 is not from 16 to 1073741824"),
+            ("[cs]\nfilter_counters = 8", "line 2: 8 is not from 32 to 134217728"),
             ("[cs]\ntiny_lfu_window = 0", "line 2: 0 is not from 1 to 4294967295"),
             ("[cs]\nw_tiny_lfu_window = 101", "line 2: 101 is not from 1 to 100"),
             ("[cs]\nrequest_count_least = 2000", "line 2: 2000 is not from 1 to 1024"),
