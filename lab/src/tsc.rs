@@ -18,14 +18,18 @@ pub fn read() -> Option<u64> {
     Some(unsafe { core::arch::x86_64::_rdtsc() })
 }
 
-/// The same once everything before it was executed, so that a wait for memory counts
-/// before the reading and not after it; whoever reads so loses what would have overlapped.
+/// The same once everything before it was executed and before anything after it begins, so that a wait for memory
+/// counts where it is and a few cycles of work do not hide behind the reading; whoever reads so loses what would have
+/// overlapped.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn read_in_order() -> Option<u64> {
     // SAFETY: LFENCE is part of SSE2, which every x86-64 processor has; it touches no memory.
     unsafe { core::arch::x86_64::_mm_lfence() };
-    read()
+    let cycles = read();
+    // SAFETY: as above.
+    unsafe { core::arch::x86_64::_mm_lfence() };
+    cycles
 }
 
 /// The counter's value, or `None` where this processor has none that we can read.

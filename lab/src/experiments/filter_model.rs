@@ -132,7 +132,8 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             size.objects, size.capacity, size.counters_log2, size.counted, size.before_max
         ),
         format!(
-            "Everything comes in until the store is full. Counters shared with another name at the paper's q = C: {:.2} %.",
+            "Everything comes in until the store is full. Of the paper's counters, one a name, {:.2} % would be shared with \
+             another name at its q = C; ours are two a name, and the model has none shared.",
             100.0 * collision_share(history, f64::from(1 << 24))
         ),
         "The simulation inserts somewhat less than the model: an object that is absent was probably refused when it was \

@@ -3,9 +3,10 @@
 //! Source: Takemasa19 §5.2.4 and Table 5.2: B2 (history), B12 (eviction), B13 (admission), under the web requests of
 //! §5.4.1 and a store of 1 % of the objects.
 //!
-//! Two schedules. *Scalar*: a packet at a time, nothing fetched ahead. *Batched*: 64 Interests, then the Data of those
-//! that missed; what they will touch is fetched ahead as the engine's schedule does, the entries that will go and
-//! their history too.
+//! Three schedules. *Scalar*: a packet at a time, nothing fetched ahead, Data right after its Interest, as in the paper's
+//! simulator: what B2 wrote of a name is near when B13 reads it. *Scalar, Data late*: 4,096 other Interests come
+//! before it, as over a link with a round trip. *Batched*: 64 Interests, then the Data of those that missed; what they will touch is
+//! fetched ahead as the engine's schedule does, the entries that will go and their history too.
 //!
 //! A policy alone would have the processor's caches to itself, and does not in a router. So before every packet a dozen
 //! random lines of a large array are read: Takemasa19 §3.2.3 counts 800.7 octets of memory a packet.
@@ -13,6 +14,8 @@
 //! Every block is between two readings of the time stamp counter that wait until all before them was executed; what a
 //! reading takes is measured and taken off. All policies take turns, a slice of requests each; a repetition's figure is
 //! its median slice.
+
+use std::collections::VecDeque;
 
 use anyhow::Context as _;
 
@@ -33,16 +36,18 @@ const BATCH: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Scalar,
+    Late,
     Batched,
 }
 
 impl Order {
-    pub(super) const ALL: [Self; 2] = [Self::Scalar, Self::Batched];
+    pub(super) const ALL: [Self; 3] = [Self::Scalar, Self::Late, Self::Batched];
 
     /// As it stands in records.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
+            Self::Late => "scalar, Data late",
             Self::Batched => "batched",
         }
     }
@@ -54,6 +59,8 @@ pub(super) struct Size {
     pub(super) repetitions: usize,
     pub(super) slices: usize,
     pub(super) requests_per_slice: usize,
+    /// Interests on their way where Data come late.
+    pub(super) outstanding: usize,
     pub(super) other_lines: usize,
 }
 
@@ -99,14 +106,18 @@ pub(super) fn measure(
     size: &Size,
 ) -> anyhow::Result<Vec<BlockCycles>> {
     tsc::read().context("this processor has no time stamp counter that we can read")?;
-    let mut stores = Vec::new();
+    let mut turns = Vec::new();
     for contestant in contestants {
         context.begin_step(&format!("a store under {}", contestant.name))?;
         let mut store = ObjectStore::new(contestant.policy, case.workload.objects(), case.capacity, context.seed)?;
         case.workload.for_each(size.warm_up, context.seed, |request| {
             let _: Outcome = store.request(request, &mut Unwatched);
         });
-        stores.push(store);
+        turns.push(Turn {
+            store,
+            outstanding: VecDeque::with_capacity(size.outstanding + 1),
+            outstanding_max: size.outstanding,
+        });
         context.end_step();
     }
     let new = |contestant: &Contestant, order| BlockCycles {
@@ -124,21 +135,20 @@ pub(super) fn measure(
         context.begin_step("blocks")?;
         let mut slices = vec![Vec::with_capacity(size.slices); all.len()];
         for slice in 0..size.slices {
-            let seed = split_mix(context.seed ^ split_mix((repetition * size.slices + slice + 1) as u64));
-            requests.clear();
-            case.workload.for_each(size.requests_per_slice, seed, |request| requests.push(request));
-            for (measured, slices) in all.iter().zip(&mut slices) {
-                let place = contestants.iter().position(|contestant| *contestant == measured.contestant);
-                let store = &mut stores[place.context("a store for each")?];
-                let mut watch = Stopwatch {
-                    router: &mut router,
-                    is_apart: measured.order == Order::Scalar,
-                    taken: Taken::default(),
-                    began: 0,
-                };
+            for (place, (measured, slices)) in all.iter().zip(&mut slices).enumerate() {
+                if place % contestants.len() == 0 {
+                    // Other requests for each order, or its stores would know them.
+                    let draw = (repetition * size.slices + slice) * all.len() + place + 1;
+                    requests.clear();
+                    let seed = split_mix(context.seed ^ split_mix(draw as u64));
+                    case.workload.for_each(size.requests_per_slice, seed, |request| requests.push(request));
+                }
+                let turn = &mut turns[place % contestants.len()];
+                let mut watch = Stopwatch { router: &mut router, taken: Taken::default(), began: 0 };
                 match measured.order {
-                    Order::Scalar => scalar(store, &requests, &mut watch),
-                    Order::Batched => batched(store, &requests, &mut watch),
+                    Order::Scalar => turn.scalar(&requests, &mut watch),
+                    Order::Late => turn.late(&requests, &mut watch),
+                    Order::Batched => turn.batched(&requests, &mut watch),
                 }
                 slices.push(watch.taken);
             }
@@ -174,34 +184,64 @@ impl BlockCycles {
     }
 }
 
-fn scalar(store: &mut ObjectStore, requests: &[Request], watch: &mut Stopwatch<'_>) {
-    for &request in requests {
-        watch.router.work();
-        store.request(request, watch);
-    }
+/// A contestant's store, and what it waits for.
+struct Turn {
+    store: ObjectStore,
+    /// Interests whose Data come late, and how many of them.
+    outstanding: VecDeque<Request>,
+    outstanding_max: usize,
 }
 
-fn batched(store: &mut ObjectStore, requests: &[Request], watch: &mut Stopwatch<'_>) {
-    let mut missed = Vec::with_capacity(BATCH);
-    for batch in requests.chunks(BATCH) {
-        batch.iter().for_each(|_| watch.router.work());
-        batch.iter().for_each(|request| store.prefetch_request(request.object));
-        batch.iter().for_each(|request| store.prefetch_entry(request.object));
-        missed.clear();
-        for &request in batch {
-            if !store.interest(request, watch) {
-                missed.push(request);
+impl Turn {
+    fn scalar(&mut self, requests: &[Request], watch: &mut Stopwatch<'_>) {
+        for &request in requests {
+            watch.router.work();
+            if !self.store.interest(request, watch) {
+                watch.router.work();
+                self.data(request, watch);
             }
         }
-        missed.iter().for_each(|_| watch.router.work());
-        missed.iter().for_each(|request: &Request| store.prefetch_request(request.object));
-        store.prefetch_victims(missed.len());
-        store.prefetch_victims_history();
-        for &request in &missed {
-            // Asked for twice in the batch, it comes once.
-            if !store.contains(request.object) {
-                let _: Outcome = store.data(request, 1, watch);
+    }
+
+    fn late(&mut self, requests: &[Request], watch: &mut Stopwatch<'_>) {
+        for &request in requests {
+            watch.router.work();
+            if !self.store.interest(request, watch) {
+                self.outstanding.push_back(request);
             }
+            if self.outstanding.len() > self.outstanding_max
+                && let Some(due) = self.outstanding.pop_front()
+            {
+                watch.router.work();
+                self.data(due, watch);
+            }
+        }
+    }
+
+    fn batched(&mut self, requests: &[Request], watch: &mut Stopwatch<'_>) {
+        let mut missed = Vec::with_capacity(BATCH);
+        for batch in requests.chunks(BATCH) {
+            batch.iter().for_each(|_| watch.router.work());
+            batch.iter().for_each(|request| self.store.prefetch_request(request.object));
+            batch.iter().for_each(|request| self.store.prefetch_entry(request.object));
+            missed.clear();
+            for &request in batch {
+                if !self.store.interest(request, watch) {
+                    missed.push(request);
+                }
+            }
+            missed.iter().for_each(|_| watch.router.work());
+            missed.iter().for_each(|request: &Request| self.store.prefetch_request(request.object));
+            self.store.prefetch_victims(missed.len());
+            self.store.prefetch_victims_history();
+            missed.iter().for_each(|&request| self.data(request, watch));
+        }
+    }
+
+    /// Asked for twice before it came, it comes once.
+    fn data(&mut self, request: Request, watch: &mut Stopwatch<'_>) {
+        if !self.store.contains(request.object) {
+            let _: Outcome = self.store.data(request, 1, watch);
         }
     }
 }
@@ -215,8 +255,6 @@ struct Taken {
 
 struct Stopwatch<'a> {
     router: &'a mut RestOfARouter,
-    /// Packets come one by one: between an Interest and its Data the router does other things.
-    is_apart: bool,
     taken: Taken,
     began: u64,
 }
@@ -233,12 +271,6 @@ impl Watch for Stopwatch<'_> {
         let place = place_of(block);
         self.taken.cycles[place] += cycles;
         self.taken.calls[place] += 1;
-    }
-
-    fn between(&mut self) {
-        if self.is_apart {
-            self.router.work();
-        }
     }
 }
 

@@ -124,7 +124,7 @@ pub(super) const fn size(scale: Scale) -> Size {
             invented_requests: 1_000_000,
             warm_up_per_entry: 300,
             warm_up_least: 4_000_000,
-            warm_up_most: 30_000_000,
+            warm_up_most: 100_000_000,
             counted: 4_000_000,
         },
         Scale::Full => Size {
@@ -136,7 +136,7 @@ pub(super) const fn size(scale: Scale) -> Size {
             invented_requests: 5_000_000,
             warm_up_per_entry: 300,
             warm_up_least: 20_000_000,
-            warm_up_most: 100_000_000,
+            warm_up_most: 300_000_000,
             counted: 20_000_000,
         },
     }

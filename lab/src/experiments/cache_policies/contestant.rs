@@ -23,6 +23,9 @@ const BEHIND: &[(&str, &[&str])] = &[
     ("request-count", &["lru"]),
 ];
 
+/// W of TinyLFU in Takemasa19 §5.4.2, for each entry.
+pub(super) const PAPERS_WINDOW_PER_ENTRY: u64 = 50;
+
 impl Contestant {
     /// The one with this name.
     ///
@@ -35,6 +38,17 @@ impl Contestant {
         };
         let eviction = eviction.parse::<EvictionName>().with_context(|| format!("in '{name}'"))?;
         Ok(Self { name: name.to_owned(), policy: CsPolicy { eviction, admission, options: PolicyOptions::default() } })
+    }
+
+    /// The same with the paper's window: Takemasa19 §5.4.2 halves TinyLFU's counts after 50 C requests.
+    pub(in crate::experiments) fn with_papers_window(mut self, capacity: u32) -> Self {
+        self.policy.options.tiny_lfu.window = Some(PAPERS_WINDOW_PER_ENTRY * u64::from(capacity));
+        self
+    }
+
+    /// What it does depends on how many Interests wait for a Data.
+    pub(super) fn counts_waiting(&self) -> bool {
+        self.policy.admission == AdmissionName::RequestCount
     }
 
     /// What a router has if nothing is said.

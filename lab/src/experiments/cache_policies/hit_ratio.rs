@@ -3,8 +3,8 @@
 //! Every contestant has every case, one job each, the jobs shared out among as many threads as there are processors:
 //! nothing is timed. Requests of a case are the same for all.
 //!
-//! Data come at once, except before [`AFTER_ITS_INTEREST`]'s admissions: these look at how many Interests wait for a
-//! Data, so it comes [`ROUND_TRIP_REQUESTS`] requests after its Interest, and whoever asks meanwhile is not answered
+//! Data come at once, except where an admission looks at how many Interests wait for a
+//! Data: there it comes [`ROUND_TRIP_REQUESTS`] requests after its Interest, and whoever asks meanwhile is not answered
 //! from the store and waits too.
 
 use std::collections::hash_map::Entry;
@@ -20,8 +20,6 @@ use crate::experiment::Context;
 use crate::requests::bound::NextUses;
 use crate::requests::{Request, object_hash};
 
-/// Admissions for which Data come late.
-const AFTER_ITS_INTEREST: &str = "request-count/";
 /// 80 ms (Yuan15 §5.2) at a million Interests a second.
 pub(super) const ROUND_TRIP_REQUESTS: usize = 80_000;
 /// What Belady's rule is given to see at most.
@@ -116,7 +114,7 @@ pub(super) fn run_all(
 pub(super) fn run(case: &Case, contestant: &Contestant, seed: u64) -> anyhow::Result<Tally> {
     let mut store = ObjectStore::new(contestant.policy, case.workload.objects(), case.capacity, object_hash(1))?;
     let (mut tally, mut place) = (Tally::default(), 0);
-    let mut late = contestant.name.starts_with(AFTER_ITS_INTEREST).then(OnTheWay::default);
+    let mut late = contestant.counts_waiting().then(OnTheWay::default);
     case.workload.for_each(case.warm_up + case.counted, seed, |request| {
         if place == case.warm_up {
             tally = Tally::default();

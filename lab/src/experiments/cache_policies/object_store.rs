@@ -49,8 +49,6 @@ pub(super) trait Watch {
     fn begin(&mut self);
     /// After it.
     fn end(&mut self, block: Block);
-    /// Between the Interest and its Data: what else a router does.
-    fn between(&mut self) {}
 }
 
 /// Nobody does.
@@ -97,7 +95,6 @@ impl ObjectStore {
         if self.interest(request, watch) {
             return Outcome::Hit;
         }
-        watch.between();
         self.data(request, 1, watch)
     }
 
@@ -130,16 +127,21 @@ impl ObjectStore {
                 return Outcome::NotAdmitted;
             }
         }
-        watch.begin();
-        self.policy.arriving(&newcomer);
-        if self.is_full()
-            && let Some(victim) = self.policy.victim(&mut self.entries, &newcomer)
-        {
-            self.policy.remove(&mut self.entries, victim, Leaving::Evicted);
-            self.slot_of[self.entries[victim as usize].owners as usize] = ABSENT;
-            self.free.push(victim);
+        if self.is_full() {
+            watch.begin();
+            self.policy.arriving(&newcomer);
+            let victim = self.policy.victim(&mut self.entries, &newcomer);
+            if let Some(victim) = victim {
+                self.policy.remove(&mut self.entries, victim, Leaving::Evicted);
+            }
+            watch.end(Block::Eviction);
+            if let Some(victim) = victim {
+                self.slot_of[self.entries[victim as usize].owners as usize] = ABSENT;
+                self.free.push(victim);
+            }
+        } else {
+            self.policy.arriving(&newcomer);
         }
-        watch.end(Block::Eviction);
         let Some(slot) = self.free.pop() else { return Outcome::NotAdmitted };
         self.entries[slot as usize] = NamedEntry::new(newcomer.hash, object);
         self.slot_of[object as usize] = slot;
