@@ -50,5 +50,5 @@ pub fn invented(requests: usize, seed: u64) -> Trace {
         };
         made.push(Request { object, octets: 256 << (object_hash(object) % 8) });
     }
-    Trace { title: "invented".to_owned(), objects, requests: made, has_sizes: true, left_out: 0 }
+    Trace { title: "invented".to_owned(), objects, requests: made, left_out: 0 }
 }

@@ -9,7 +9,7 @@
 
 use super::video::{VideoRequests, exponential_ns};
 use super::web::WebRequests;
-use super::{Request, RequestStream, Video, Web};
+use super::{Request, Video, Web};
 
 /// Share of web requests.
 pub const PAPER_WEB_SHARE: f64 = 0.7;
@@ -43,7 +43,7 @@ impl Mixed {
         let mut random = fastrand::Rng::with_seed(seed);
         let (web, video) = (self.web.requests(random.u64(..)), self.video.requests(random.u64(..)));
         let web_due_ns = exponential_ns(&mut random, self.web_per_s);
-        MixedRequests { web, video, web_per_s: self.web_per_s, web_due_ns, random }
+        MixedRequests { web, web_objects: self.web.objects(), video, web_per_s: self.web_per_s, web_due_ns, random }
     }
 }
 
@@ -51,6 +51,7 @@ impl Mixed {
 #[derive(Clone, Debug)]
 pub struct MixedRequests {
     web: WebRequests,
+    web_objects: u32,
     video: VideoRequests,
     web_per_s: f64,
     web_due_ns: u64,
@@ -66,13 +67,7 @@ impl Iterator for MixedRequests {
             return self.web.next();
         }
         let request = self.video.next()?;
-        Some(Request { object: self.web.objects() + request.object, ..request })
-    }
-}
-
-impl RequestStream for MixedRequests {
-    fn objects(&self) -> u32 {
-        self.web.objects() + self.video.objects()
+        Some(Request { object: self.web_objects + request.object, ..request })
     }
 }
 

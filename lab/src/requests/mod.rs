@@ -37,12 +37,6 @@ pub struct Request {
     pub octets: u32,
 }
 
-/// Requests one after the other.
-pub trait RequestStream: Iterator<Item = Request> {
-    /// Every object's number is below this.
-    fn objects(&self) -> u32;
-}
-
 /// The 64-bit hash of an object, as if of its name; different objects have different ones.
 pub const fn object_hash(object: u32) -> u64 {
     split_mix(object as u64)

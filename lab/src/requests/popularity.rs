@@ -55,11 +55,6 @@ impl Popularity {
         let cell = self.cells[number as usize];
         if rest < cell.threshold { number } else { cell.alias }
     }
-
-    /// Octets that it keeps.
-    pub fn bytes(&self) -> usize {
-        self.cells.capacity() * size_of::<Cell>()
-    }
 }
 
 /// The cells of objects whose probabilities are `shares`, in cells: their mean is 1. A share below 1 fills its own cell
@@ -101,7 +96,6 @@ mod tests {
                 let wanted = f64::from(rank).powf(-alpha) / sum;
                 assert!((share / f64::from(objects) - wanted).abs() < 1e-8, "{rank} of {objects}: {share}");
             }
-            assert_eq!(popularity.bytes(), objects as usize * 8);
         }
     }
 

@@ -38,8 +38,6 @@ pub struct Trace {
     pub objects: u32,
     /// The requests, in order.
     pub requests: Vec<Request>,
-    /// Whether the trace states sizes.
-    pub has_sizes: bool,
     /// Lines that were no requests.
     pub left_out: usize,
 }
@@ -94,7 +92,6 @@ impl Trace {
                 .iter()
                 .map(|&object| Request { object, octets: octets(object) })
                 .collect(),
-            has_sizes: reading.columns > 1,
             left_out,
         })
     }
@@ -180,11 +177,11 @@ mod tests {
     #[test]
     fn each_form_is_read_and_objects_are_numbered_anew() -> anyhow::Result<()> {
         let plain = read("17\n4\n17\n")?;
-        assert_eq!((pairs(&plain), plain.objects, plain.has_sizes), (vec![(0, 1024), (1, 1024), (0, 1024)], 2, false));
+        assert_eq!((pairs(&plain), plain.objects), (vec![(0, 1024), (1, 1024), (0, 1024)], 2));
         let sized = read("# a comment\na\t5\nb\t0\na\t70\n")?;
         assert_eq!(pairs(&sized), [(0, 70), (1, 1), (0, 70)], "one size an object, and never none");
         let timed = read("0\t/x y/z\t10\n1.5\t/\t99999999999\n")?;
-        assert_eq!((pairs(&timed), timed.has_sizes), (vec![(0, 10), (1, u32::MAX)], true));
+        assert_eq!(pairs(&timed), [(0, 10), (1, u32::MAX)]);
         Ok(())
     }
 

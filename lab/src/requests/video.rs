@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::popularity::Popularity;
-use super::{DATA_OCTETS, Request, RequestStream};
+use super::{DATA_OCTETS, Request};
 
 /// Videos of the paper.
 pub const PAPER_VIDEOS: u32 = 10_000;
@@ -123,12 +123,6 @@ impl Iterator for VideoRequests {
     }
 }
 
-impl RequestStream for VideoRequests {
-    fn objects(&self) -> u32 {
-        self.video.objects()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +154,6 @@ mod tests {
         let per_s = f64::from(begun) / seconds;
         assert!((per_s - 10.0).abs() < 10.0 * 0.2, "{per_s} views a second, not 8 every 0.8 s");
         assert!((200_000.0 / seconds / Video::interests_per_s() - 1.0).abs() < 0.2);
-        assert!(begun - finished < 40 && requests.objects() == 25_000);
+        assert!(begun - finished < 40 && requests.video.objects() == 25_000);
     }
 }

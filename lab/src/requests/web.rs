@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::popularity::Popularity;
-use super::{DATA_OCTETS, Request, RequestStream};
+use super::{DATA_OCTETS, Request};
 
 /// Objects of the paper.
 pub const PAPER_OBJECTS: u32 = 10_000_000;
@@ -30,11 +30,6 @@ impl Web {
         self.popularity.objects()
     }
 
-    /// Octets of its table.
-    pub fn bytes(&self) -> usize {
-        self.popularity.bytes()
-    }
-
     /// Requests without end.
     pub fn requests(&self, seed: u64) -> WebRequests {
         WebRequests { popularity: Arc::clone(&self.popularity), random: fastrand::Rng::with_seed(seed) }
@@ -54,11 +49,5 @@ impl Iterator for WebRequests {
     #[inline]
     fn next(&mut self) -> Option<Request> {
         Some(Request { object: self.popularity.draw(self.random.u64(..)), octets: DATA_OCTETS })
-    }
-}
-
-impl RequestStream for WebRequests {
-    fn objects(&self) -> u32 {
-        self.popularity.objects()
     }
 }
