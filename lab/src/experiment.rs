@@ -135,6 +135,13 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
+impl Outcome {
+    /// Adds a row of a single value: what was counted or computed, not repeated.
+    pub fn add_value(&mut self, case: &str, subject: &str, (metric, unit): (&str, &str), value: f64) {
+        self.rows.push(Samples::one(value).row(case, subject, metric, unit, None));
+    }
+}
+
 /// One quantity while its repetitions come in: one refusal refuses it whole.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
@@ -143,6 +150,11 @@ pub struct Samples {
 }
 
 impl Samples {
+    /// A single value.
+    pub fn one(value: f64) -> Self {
+        Self { taken: vec![value], refused: None }
+    }
+
     /// Adds a repetition.
     pub fn add(&mut self, value: f64) {
         self.taken.push(value);

@@ -97,9 +97,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let takemasa19: Takemasa19 = serde_json::from_str(include_str!("../../papers/takemasa19.json"))?;
     let mut rows = Vec::new();
     let mut put = |case: &str, subject: &str, metric: &str, unit: &str, value: f64| {
-        let mut samples = Samples::default();
-        samples.add(value);
-        rows.push(samples.row(case, subject, metric, unit, None));
+        rows.push(Samples::one(value).row(case, subject, metric, unit, None));
     };
 
     let fib = takemasa17.section_6_3;

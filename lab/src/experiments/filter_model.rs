@@ -18,7 +18,7 @@ use namewire_tables::cs_policy::simulated_store::{Outcome as Stored, Request, Si
 use crate::cache_models::PopularityClasses;
 use crate::cache_models::eviction::{fifo_hit, lru_hit, optimum_hit};
 use crate::cache_models::filter::{FilterRates, collision_share, filter_rates};
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::requests::web::{PAPER_ALPHA, PAPER_OBJECTS};
 use crate::requests::{Web, object_hash};
 
@@ -166,9 +166,7 @@ fn curves(outcome: &mut Outcome) {
             ("LFU", optimum_hit(&popularity, capacity)),
             ("Filter", filter.hit),
         ] {
-            let mut samples = Samples::default();
-            samples.add(hit);
-            outcome.rows.push(samples.row("§5.4.2", &format!("{subject}, α = {alpha}"), HIT, RATE, None));
+            outcome.add_value("§5.4.2", &format!("{subject}, α = {alpha}"), (HIT, RATE), hit);
         }
     }
 }
@@ -179,9 +177,7 @@ const RATE: &str = "share";
 
 fn add(outcome: &mut Outcome, case: &str, subject: &str, rates: FilterRates) {
     for (metric, rate) in [(HIT, rates.hit), (INSERTION, rates.insertion)] {
-        let mut samples = Samples::default();
-        samples.add(rate);
-        outcome.rows.push(samples.row(case, subject, metric, RATE, None));
+        outcome.add_value(case, subject, (metric, RATE), rate);
     }
 }
 

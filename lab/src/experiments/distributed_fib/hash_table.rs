@@ -53,7 +53,7 @@ pub(super) fn shares(context: &Context, slots: u64, outcome: &mut Outcome) -> an
     let whole = Loaded::fill(context, names, names)?;
     whole.check(context)?;
     let whole_bytes = whole.bytes();
-    outcome.rows.push(constant(whole_bytes / MIB).row(&case, "all stored", "M", "MiB", None));
+    outcome.add_value(&case, "all stored", ("M", "MiB"), whole_bytes / MIB);
     drop(whole);
     context.end_step();
     for (part, paper) in PARTS.into_iter().zip(&paper.table_4_5.columns) {
@@ -66,7 +66,7 @@ pub(super) fn shares(context: &Context, slots: u64, outcome: &mut Outcome) -> an
         let memory_percent = 100.0 * table.bytes() / whole_bytes;
         let collisions = table.load.table().differentiator().collisions().len();
         let mut row = |metric: &str, unit: &str, value: f64, remark: Option<String>| {
-            outcome.rows.push(constant(value).row(&case, &subject, metric, unit, remark));
+            outcome.rows.push(Samples::one(value).row(&case, &subject, metric, unit, remark));
         };
         let remark = format!("paper {} MiB at Sp = {} % of 10⁹", paper.memory_mib, paper.stored_percent);
         row("M", "MiB", table.bytes() / MIB, Some(remark));
@@ -153,10 +153,4 @@ fn in_batches(
         }
     }
     Ok(())
-}
-
-fn constant(value: f64) -> Samples {
-    let mut samples = Samples::default();
-    samples.add(value);
-    samples
 }

@@ -42,9 +42,9 @@ pub(super) fn leaves(context: &Context, invented: usize, outcome: &mut Outcome) 
         for (subject, bits) in [("one hash", &one), ("two hashes", &two)] {
             let log2 = format!("log₂(m/n): {}", names_per_leaf.ilog2());
             let and_which = (subject == "two hashes").then(|| "and a bit that says which hash".to_owned());
-            outcome.rows.push(constant(bits.mean).row(&case, subject, "local fingerprint, mean", "bits", Some(log2)));
-            let max = f64::from(bits.max);
-            outcome.rows.push(constant(max).row(&case, subject, "local fingerprint, longest", "bits", and_which));
+            let (mean, max) = (Samples::one(bits.mean), f64::from(bits.max));
+            outcome.rows.push(mean.row(&case, subject, "local fingerprint, mean", "bits", Some(log2)));
+            outcome.rows.push(Samples::one(max).row(&case, subject, "local fingerprint, longest", "bits", and_which));
             let key = subject.replace(' ', "_");
             outcome.headline.insert(format!("local_bits_mean_{key}_m_over_n_{names_per_leaf}"), bits.mean);
             outcome.headline.insert(format!("local_bits_max_{key}_m_over_n_{names_per_leaf}"), max);
@@ -129,8 +129,8 @@ fn with_threshold(
     let bytes = table.trie().layout().node_octets(stored + in_trie) as f64 / stored as f64;
     let share = 100.0 * in_trie as f64 / (names.len() - stored) as f64;
     let remark = Some(format!("{in_trie} names"));
-    outcome.rows.push(constant(share).row(case, subject, "default names in the trie", "%", remark));
-    outcome.rows.push(constant(bytes).row(case, subject, "nodes of a stored name", "bytes", None));
+    outcome.rows.push(Samples::one(share).row(case, subject, "default names in the trie", "%", remark));
+    outcome.add_value(case, subject, ("nodes of a stored name", "bytes"), bytes);
     if names.len() / stored == HEADLINE_NAMES_PER_LEAF && threshold == HEADLINE_NAMES_PER_LEAF.ilog2() + 2 {
         outcome.headline.insert("distributed_trie_default_in_trie_percent".to_owned(), share);
         outcome.headline.insert("distributed_trie_bytes_per_stored_name".to_owned(), bytes);
@@ -142,10 +142,4 @@ fn options(rules: &Rules, capacity: usize, local_bits_max: u32) -> PatriciaOptio
     let rule_octets_max = rules.names.iter().map(<[u8]>::len).max().unwrap_or(0);
     let leaves = LeafLayout { number_bits: 8, components: 1, local_bits_max };
     PatriciaOptions { leaves, rule_octets_max, ..PatriciaOptions::fpt(capacity) }
-}
-
-fn constant(value: f64) -> Samples {
-    let mut samples = Samples::default();
-    samples.add(value);
-    samples
 }

@@ -291,8 +291,7 @@ impl Case<'_> {
         let search = table.below().options().search;
         let saved = |with: usize, without: usize| 100.0 * (1.0 - with as f64 / without.max(1) as f64);
         let built = saved(counts.built_with, counts.built_without);
-        let mut row =
-            |metric, unit, value| outcome.rows.push(exact(value).row(&self.title, subject, metric, unit, None));
+        let mut row = |metric, unit, value| outcome.add_value(&self.title, subject, (metric, unit), value);
         row("alpha as built", "%", built);
         row("hash look-ups with level pulling", "per name", counts.built_with as f64 / names);
         row("hash look-ups without", "per name", counts.built_without as f64 / names);
@@ -332,13 +331,6 @@ fn subject(search: HashSearch, variant: Variant) -> String {
             format!("{search}, T = {threshold_children} and the root")
         }
     }
-}
-
-/// A value that was counted.
-fn exact(value: f64) -> Samples {
-    let mut samples = Samples::default();
-    samples.add(value);
-    samples
 }
 
 /// `name` with random components behind it.

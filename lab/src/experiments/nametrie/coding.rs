@@ -8,7 +8,7 @@ use namewire_tables::fib::designs::BatchPrefetch;
 use namewire_tables::fib::designs::min_ascii::{CodedNames, FrequentGroups, MinAscii};
 use namewire_tables::fib::designs::name_trie::{NameTrie, NameTrieOptions};
 
-use super::{Population, Size, note_ratio, ratio_row, single};
+use super::{Population, Size, note_ratio, ratio_row};
 use crate::design_measurement::{Subject, look_up_in_turn};
 use crate::experiment::{Context, Outcome};
 use crate::name_arena::NameArena;
@@ -37,7 +37,7 @@ pub(super) fn run(
     let mut subjects = Vec::new();
     for (name, coding) in &codings {
         let codes = codes_per_octet(coding, &population.prefixes);
-        outcome.rows.push(single(CASE, name, "codes per octet of the names", "codes", codes));
+        outcome.add_value(CASE, name, ("codes per octet of the names", "codes"), codes);
         subjects.push(fill(name, coding, &population.prefixes, context)?);
     }
     for repetition in 0..size.repetitions {
@@ -58,10 +58,10 @@ pub(super) fn run(
     context.begin_step("random octets")?;
     let random = random_names(size.side_names, context.seed);
     let codes = codes_per_octet(&MinAscii::plain(), &random);
-    outcome.rows.push(single(CASE, "random octets", "codes per octet of the names", "codes", codes));
+    outcome.add_value(CASE, "random octets", ("codes per octet of the names", "codes"), codes);
     outcome.headline.insert("minascii_codes_per_random_octet".to_owned(), codes);
     let subject = fill("random octets", &MinAscii::plain(), &random, context)?;
-    outcome.rows.push(single(CASE, "random octets", "memory per name", "bytes", subject.bytes_per_name()));
+    outcome.add_value(CASE, "random octets", ("memory per name", "bytes"), subject.bytes_per_name());
     context.end_step();
     Ok(())
 }

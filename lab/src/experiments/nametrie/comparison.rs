@@ -14,7 +14,7 @@
 use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};
 
-use super::{Population, Size, ensure_full, fill, naive, note_ratio, ratio_row, single};
+use super::{Population, Size, ensure_full, fill, naive, note_ratio, ratio_row};
 use crate::design_measurement::{Subject, look_up_in_turn};
 use crate::experiment::{Context, Outcome};
 use crate::name_arena::port;
@@ -101,7 +101,7 @@ fn compare(subjects: &[Subject], outcome: &mut Outcome) {
         let remove = ratio_row(CASE, &other.name, "removals of NameTrie over its own", remove.0, remove.1);
         note_ratio(outcome, &format!("nametrie_over_{key}_remove"), remove);
         let memory = trie.bytes_per_name() / other.bytes_per_name();
-        outcome.rows.push(single(CASE, &other.name, "memory of NameTrie over its own", "ratio", memory));
+        outcome.add_value(CASE, &other.name, ("memory of NameTrie over its own", "ratio"), memory);
         outcome.headline.insert(format!("nametrie_memory_over_{key}"), memory);
     }
     let turns = ratio_row(CASE, &batched.name, "look-ups over the naive ones", &trie.lookup_ns, &batched.lookup_ns);
@@ -143,7 +143,7 @@ fn follow_memory(
             }
         }
         let metric = format!("memory after {tenth} tenths of the names");
-        outcome.rows.push(single("memory while filled", design.name(), &metric, "MB", table.bytes() as f64 / 1e6));
+        outcome.add_value("memory while filled", design.name(), (&metric, "MB"), table.bytes() as f64 / 1e6);
     }
     Ok(())
 }

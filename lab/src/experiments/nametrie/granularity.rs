@@ -2,7 +2,7 @@
 
 use namewire_tables::fib::designs::catalogue::FibDesign;
 
-use super::{Population, Size, fill, naive, note_ratio, ratio_row, single};
+use super::{Population, Size, fill, naive, note_ratio, ratio_row};
 use crate::design_measurement::{Subject, look_up_in_turn};
 use crate::experiment::{Context, Outcome};
 
@@ -42,7 +42,7 @@ pub(super) fn run(
             ratio_row(CASE, &subject.name, "insertions over the bit trie's", &bits.insert_ns, &subject.insert_ns);
         note_ratio(outcome, &format!("{key}_over_bit_insert"), insert);
         let memory = subject.bytes_per_name() / bits.bytes_per_name();
-        outcome.rows.push(single(CASE, &subject.name, "memory over the bit trie's", "ratio", memory));
+        outcome.add_value(CASE, &subject.name, ("memory over the bit trie's", "ratio"), memory);
         outcome.headline.insert(format!("{key}_memory_over_bit"), memory);
     }
     subjects.iter().for_each(|subject| outcome.rows.extend(subject.rows(CASE)));

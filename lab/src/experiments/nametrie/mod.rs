@@ -146,13 +146,6 @@ fn fill(
     Subject::fill(&format!("{}{prefetch}", design.name()), table, prefixes, context)
 }
 
-/// A row with one value.
-fn single(case: &str, subject: &str, metric: &str, unit: &str, value: f64) -> Row {
-    let mut samples = Samples::default();
-    samples.add(value);
-    samples.row(case, subject, metric, unit, None)
-}
-
 /// A row with median ÷ median, which is also what it gives; neither if a time was below the clock's
 /// resolution.
 fn ratio_row(case: &str, subject: &str, metric: &str, dividend: &Samples, divisor: &Samples) -> (Row, Option<f64>) {

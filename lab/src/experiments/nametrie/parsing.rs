@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::fib::designs::min_ascii::{CodedNames, MinAscii};
 
-use super::{Population, Size, fill, naive, note_ratio, ratio_row, single};
+use super::{Population, Size, fill, naive, note_ratio, ratio_row};
 use crate::design_measurement::{Subject, look_up_in_turn};
 use crate::experiment::{Context, Outcome};
 use crate::name_arena::NameArena;
@@ -40,7 +40,7 @@ pub(super) fn run(context: &Context, size: &Size, outcome: &mut Outcome) -> anyh
     context.end_step();
     for (case, population, subjects) in &methods {
         let pairs = starter_pairs(&population.prefixes) as f64;
-        outcome.rows.push(single(case, "names", "starter pairs", "pairs", pairs));
+        outcome.add_value(case, "names", ("starter pairs", "pairs"), pairs);
         subjects.iter().for_each(|subject| outcome.rows.extend(subject.rows(case)));
     }
     let [(_, _, [first, _]), (_, _, [second, _]), (case, _, [third, _])] = &methods[..] else { return Ok(()) };

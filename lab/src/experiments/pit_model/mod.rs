@@ -14,7 +14,7 @@ use anyhow::{Context as _, ensure};
 
 use self::memory::{LIFETIME_FACTOR, SUBTABLES, ZipfLike};
 use self::traffic::Traffic;
-use crate::experiment::{Context, Experiment, Outcome, Samples};
+use crate::experiment::{Context, Experiment, Outcome};
 use crate::peers;
 
 /// Its line in the table.
@@ -66,12 +66,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-fn add(outcome: &mut Outcome, case: &str, subject: &str, (metric, unit): (&str, &str), value: f64) {
-    let mut samples = Samples::default();
-    samples.add(value);
-    outcome.rows.push(samples.row(case, subject, metric, unit, None));
-}
-
 fn table_5_1(outcome: &mut Outcome) {
     for (link, link_bits_per_s) in [("edge, 1 Gb/s", 1e9), ("core, 10 Gb/s", 1e10), ("core, 100 Gb/s", 1e11)] {
         for (kind, data_octets) in [("best", 1500.0), ("worst", 100.0)] {
@@ -80,8 +74,8 @@ fn table_5_1(outcome: &mut Outcome) {
                 memory::packets_per_s(link_bits_per_s, data_octets),
                 memory::waiting_names_mb(link_bits_per_s, data_octets),
             );
-            add(outcome, "Table 5.1", &subject, ("packets", "million per s"), packets_per_s / 1e6);
-            add(outcome, "Table 5.1", &subject, ("memory", "MB"), names_mb);
+            outcome.add_value("Table 5.1", &subject, ("packets", "million per s"), packets_per_s / 1e6);
+            outcome.add_value("Table 5.1", &subject, ("memory", "MB"), names_mb);
         }
     }
 }
@@ -92,7 +86,7 @@ fn figure_5_4(outcome: &mut Outcome) {
             for percent in (0..=100).step_by(20) {
                 let subject = format!("{percent} % duplicate, k = {lifetime_factor}");
                 let value = memory::duplicates_mb(subtables, f64::from(lifetime_factor), f64::from(percent) / 100.0);
-                add(outcome, &format!("Fig. 5.4, d = {subtables}"), &subject, ("memory", "MB"), value);
+                outcome.add_value(&format!("Fig. 5.4, d = {subtables}"), &subject, ("memory", "MB"), value);
             }
         }
     }
@@ -108,7 +102,7 @@ fn table_5_2(outcome: &mut Outcome) {
             (("memory over names stored", "%"), 100.0 * zipf.memory_mb / memory::named_mb()),
             (("memory over ideal", "times"), zipf.memory_mb / ideal_mb),
         ] {
-            add(outcome, "Table 5.2", &format!("S = {exponent}"), metric, value);
+            outcome.add_value("Table 5.2", &format!("S = {exponent}"), metric, value);
         }
     }
 }
@@ -124,7 +118,7 @@ fn figure_5_5(outcome: &mut Outcome) {
                 ("fingerprints", ("traffic over ideal", "times"), traffic.fingerprints / traffic.ideal),
                 ("collisions", ("Data overhead", "% of ideal"), 100.0 * traffic.collision_overhead()),
             ] {
-                add(outcome, &case, &format!("{subject}, α = {requests}"), metric, value);
+                outcome.add_value(&case, &format!("{subject}, α = {requests}"), metric, value);
             }
         }
     }
@@ -135,10 +129,10 @@ fn table_5_3(outcome: &mut Outcome) {
         let case = format!("Table 5.3, Data of {data_octets} octets");
         let traffic = EXPONENTS.map(|exponent| Traffic::new(ZipfLike::new(exponent).requests_per_name, data_octets));
         for (exponent, traffic) in EXPONENTS.iter().zip(&traffic) {
-            add(outcome, &case, &format!("S = {exponent}"), ("overhead", "%"), 100.0 * traffic.overhead());
+            outcome.add_value(&case, &format!("S = {exponent}"), ("overhead", "%"), 100.0 * traffic.overhead());
         }
         let most = traffic.iter().map(Traffic::collision_overhead).fold(0.0, f64::max);
-        add(outcome, &case, "most, any S", ("Data overhead", "%"), 100.0 * most);
+        outcome.add_value(&case, "most, any S", ("Data overhead", "%"), 100.0 * most);
     }
 }
 
@@ -157,7 +151,7 @@ fn text(outcome: &mut Outcome) {
         ("§5.4.5", "two parts", ("segregated entry saves", "bits"), f64::from(memory::segregated_entry_saves_bits(2))),
         ("§5.5.2", "several core routers, everything duplicate", ("memory", "MB"), 2.0 * worst_mb),
     ] {
-        add(outcome, case, subject, metric, value);
+        outcome.add_value(case, subject, metric, value);
     }
 }
 

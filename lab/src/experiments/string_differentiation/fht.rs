@@ -23,12 +23,6 @@ fn names_of(slots: u64) -> u64 {
     (slots * BILLION) >> 30
 }
 
-fn constant(value: f64) -> Samples {
-    let mut samples = Samples::default();
-    samples.add(value);
-    samples
-}
-
 /// Table 4.4: the collision table and the bytes by fingerprint length.
 pub(super) fn memory(context: &Context, slots: u64, paper: &Paper, outcome: &mut Outcome) -> anyhow::Result<()> {
     let names = names_of(slots);
@@ -43,7 +37,7 @@ pub(super) fn memory(context: &Context, slots: u64, paper: &Paper, outcome: &mut
         let model = expected_collisions(names as usize, table.slots().hash_bits()) + expected_overflows(names as usize);
         let mut row = |metric: &str, unit: &str, value: f64, remark: String| {
             let (case, subject) = (format!("Table 4.4, {names} names"), format!("FHT, w = {bits}"));
-            outcome.rows.push(constant(value).row(&case, &subject, metric, unit, Some(remark)));
+            outcome.rows.push(Samples::one(value).row(&case, &subject, metric, unit, Some(remark)));
         };
         let in_table = loaded.collision_table_names() as f64;
         let (taken, no_room) = (loaded.load.collisions(), loaded.load.overflows());
@@ -100,7 +94,7 @@ pub(super) fn sizes(
         for (table, samples) in tables.iter().zip(samples) {
             let pages = table.pages.name();
             let mut row = |metric: String, ns: f64| {
-                outcome.rows.push(constant(ns).row(&case, "FHT, w = 16", &metric, "ns", cycles(ns)));
+                outcome.rows.push(Samples::one(ns).row(&case, "FHT, w = 16", &metric, "ns", cycles(ns)));
             };
             row(format!("insert, {pages} pages"), table.insert_ns.median);
             row(format!("insert, mean, {pages} pages"), table.insert_ns.mean);
@@ -116,7 +110,7 @@ pub(super) fn sizes(
         }
         for (metric, ns) in [("look-up of all", all_ns.median), ("look-up of all, mean", all_ns.mean)] {
             let remark = "every name, in the order of their numbers; each led where it should".to_owned();
-            outcome.rows.push(constant(ns).row(&case, "FHT, w = 16", metric, "ns", Some(remark)));
+            outcome.rows.push(Samples::one(ns).row(&case, "FHT, w = 16", metric, "ns", Some(remark)));
         }
     }
     let figures = &paper.figure_4_12_and_4_14;
@@ -171,7 +165,7 @@ pub(super) fn controller(context: &Context, routes: u64, outcome: &mut Outcome) 
     })?;
     let case = format!("{routes} routes, one by one, controller and table");
     let mut row = |metric: &str, unit: &str, value: f64| {
-        outcome.rows.push(constant(value).row(&case, "FHT, w = 16", metric, unit, None));
+        outcome.add_value(&case, "FHT, w = 16", (metric, unit), value);
     };
     row("insert", "ns", insert_ns);
     row("remove", "ns", remove_ns);

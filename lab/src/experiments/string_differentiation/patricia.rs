@@ -142,12 +142,6 @@ impl Trie {
     }
 }
 
-fn constant(value: f64) -> Samples {
-    let mut samples = Samples::default();
-    samples.add(value);
-    samples
-}
-
 /// Fig. 4.4 and 4.5, over the names that the user gave or invented ones.
 pub(super) fn tries(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
     let size = size(context.scale);
@@ -200,7 +194,7 @@ fn rows_of_shape(trie: &Trie, case: &str, outcome: &mut Outcome) {
     let log2 = format!("log₂ of the names: {:.1}", leaves.log2());
     let in_use = trie.batched.bytes() as f64 / leaves;
     let mut row = |metric: &str, unit: &str, value: f64, remark: Option<String>| {
-        outcome.rows.push(constant(value).row(case, &trie.title, metric, unit, remark));
+        outcome.rows.push(Samples::one(value).row(case, &trie.title, metric, unit, remark));
     };
     row("mean depth", "levels", trie.depths.mean, Some(log2));
     row("deepest leaf", "levels", trie.depths.max as f64, None);
@@ -239,7 +233,7 @@ fn look_ups(
                 samples.sort_by(f64::total_cmp);
                 let median_ns = samples[samples.len() / 2];
                 let metric = format!("look-up of the first {count}, {way}");
-                outcome.rows.push(constant(median_ns).row(case, &trie.title, &metric, "ns", None));
+                outcome.add_value(case, &trie.title, (&metric, "ns"), median_ns);
                 let key = match trie.title.as_str() {
                     "sBPT" => "sbpt",
                     title if title == format!("FPT, {HEADLINE_BITS} bits") => "fpt",
