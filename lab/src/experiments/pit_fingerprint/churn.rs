@@ -15,7 +15,7 @@ use super::requested_names::{NameHash, RequestedNames};
 use crate::split_mix::split_mix;
 
 /// k of the paper.
-const LIFETIME_FACTOR: u64 = 10;
+pub(super) const LIFETIME_FACTOR: u64 = 10;
 /// ld of the paper.
 const LOAD_PERCENT: u64 = 75;
 /// T_rtt of the paper.
