@@ -20,7 +20,7 @@
 //! What the numbers do not say: with fingerprints of 16 bits and a table of some size next to nothing collides;
 //! the short ones here are to force it.
 
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Experiment, Outcome, Scale};
 use anyhow::ensure;
 use namewire_engine::{CoreConfig, DropReason, EngineConfig, PitRole};
 use namewire_sim::{AppId, Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Producer, RunEnd};
@@ -130,9 +130,7 @@ fn put(outcome: &mut Outcome, case: &str, subject: &str, seen: &Seen) {
         ("collided at cores", "per Interest", of_asked(seen.collided)),
         ("entries at once, both cores", "entries", seen.entries_max as f64),
     ] {
-        let mut sample = Samples::default();
-        sample.add(value);
-        outcome.rows.push(sample.row(case, subject, metric, unit, None));
+        outcome.add_value(case, subject, (metric, unit), value);
     }
 }
 

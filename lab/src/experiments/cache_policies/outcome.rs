@@ -53,9 +53,7 @@ pub(super) fn outcome(found: &Found) -> anyhow::Result<Outcome> {
 }
 
 fn row(case: &str, subject: &str, metric: &str, unit: &str, value: f64) -> Row {
-    let mut samples = Samples::default();
-    samples.add(value);
-    samples.row(case, subject, metric, unit, None)
+    Samples::one(value).row(case, subject, metric, unit, None)
 }
 
 fn hit_rows(found: &Found, outcome: &mut Outcome) {
