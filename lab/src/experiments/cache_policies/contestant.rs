@@ -42,7 +42,9 @@ impl Contestant {
 
     /// The same with the paper's window: Takemasa19 §5.4.2 halves TinyLFU's counts after 50 C requests.
     pub(in crate::experiments) fn with_papers_window(mut self, capacity: u32) -> Self {
-        self.policy.options.tiny_lfu.window = Some(PAPERS_WINDOW_PER_ENTRY * u64::from(capacity));
+        if self.policy.admission == AdmissionName::TinyLfu {
+            self.policy.options.tiny_lfu.window = Some(PAPERS_WINDOW_PER_ENTRY * u64::from(capacity));
+        }
         self
     }
 
