@@ -10,6 +10,8 @@
 //! | B2 | [`Admission::request`] |
 //! | B13 | [`Admission::admits`] |
 //!
+//! The sketch has room for the names of a window: 8 octets for ten requests of W, but from 8 to 64 for each entry.
+//!
 //! Deviation: no doorkeeper, an option of the source's.
 //!
 //! N.B. Over FIFO the entry that would go is the same one until something comes in: if its name is
@@ -17,7 +19,7 @@
 //!
 //! Cost: B2 1 line of the sketch. B13 that line again, which is in cache, then, each after the other,
 //! the line of the entry that would go and its line of the sketch. Bytes: those of the
-//! sketch, 8 per entry. Who may write: the one worker that owns the store.
+//! sketch, 8 per entry if W is 10 C. Who may write: the one worker that owns the store.
 
 use super::frequency_sketch::FrequencySketch;
 use super::{Admission, Newcomer};
@@ -26,6 +28,9 @@ use std::io;
 
 /// W if nothing is said: so many requests for each entry that the full store holds.
 pub const DEFAULT_WINDOW_PER_ENTRY: u64 = 10;
+
+/// The sketch is at most so many times as large as for the default window.
+const LARGEST_SKETCH: u64 = 8;
 
 /// What a TinyLFU is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -36,8 +41,14 @@ pub struct TinyLfuOptions {
 }
 
 impl TinyLfuOptions {
-    pub(super) fn window(&self, entries: u32) -> u64 {
+    fn window(&self, entries: u32) -> u64 {
         self.window.unwrap_or(DEFAULT_WINDOW_PER_ENTRY * u64::from(entries))
+    }
+
+    /// Entries of a store whose window would be that long by default.
+    fn sketch_entries(&self, entries: u32) -> u32 {
+        let by_window = self.window(entries) / DEFAULT_WINDOW_PER_ENTRY;
+        by_window.clamp(entries.into(), u64::from(entries) * LARGEST_SKETCH).min(u32::MAX.into()) as u32
     }
 }
 
@@ -53,7 +64,10 @@ impl TinyLfu {
     /// # Errors
     /// If the kernel does not map the memory.
     pub fn new(entries: u32, options: TinyLfuOptions, pages: PageSize) -> io::Result<Self> {
-        Ok(Self { sketch: FrequencySketch::new(entries, options.window(entries), pages)?, options })
+        Ok(Self {
+            sketch: FrequencySketch::new(options.sketch_entries(entries), options.window(entries), pages)?,
+            options,
+        })
     }
 }
 
@@ -88,7 +102,7 @@ impl Admission for TinyLfu {
 
     /// See [`FrequencySketch::resize`].
     fn grow(&mut self, entries: u32) -> io::Result<()> {
-        self.sketch.resize(entries, self.options.window(entries))
+        self.sketch.resize(self.options.sketch_entries(entries), self.options.window(entries))
     }
 
     fn bytes(&self) -> usize {
@@ -114,6 +128,16 @@ mod tests {
         for asked in 0..6 {
             assert!((0..2).all(|_| admits(&mut admission) == (asked > 3)), "asked {asked} times");
             admission.request(newcomer);
+        }
+    }
+
+    #[test]
+    fn a_longer_window_has_a_larger_sketch_within_limits() {
+        let bytes = |window| TinyLfu::new(10_000, TinyLfuOptions { window }, PageSize::Base).unwrap().bytes();
+        let usual = bytes(None);
+        for (window, times) in [(1, 1), (100_000, 1), (500_000, 5), (800_000, 8), (u64::MAX, 8)] {
+            let bytes = bytes(Some(window));
+            assert!(bytes.abs_diff(times * usual) <= 4096 * times, "{window}: {bytes} of {usual}");
         }
     }
 
