@@ -210,12 +210,13 @@ impl ContentStore {
             self.evict_bytes(groups, &newcomer);
             return CsInsert::Refused(CsRefusal::NoRoomInBatch);
         };
-        let group = known.map_or_else(|| groups.create(hash, name_value), Ok);
-        let (Ok(group), Some(id)) = (group, self.slots.allocate()) else {
+        let Ok(group) = known.map_or_else(|| groups.create(hash, name_value), Ok) else {
             self.data.free(data_at);
-            if let Ok(group) = group {
-                groups.release_if_empty(group);
-            }
+            return CsInsert::Refused(CsRefusal::NamesFull);
+        };
+        let Some(id) = self.slots.allocate() else {
+            self.data.free(data_at);
+            groups.release_if_empty(group);
             return CsInsert::Refused(CsRefusal::NamesFull);
         };
         if let CsLink::Indirect(other) = former {
@@ -399,4 +400,21 @@ fn slots_for(entries: u32) -> u32 {
 /// The Data, and room to spare: see the module.
 fn arena_bytes(capacity_bytes: u64) -> u64 {
     if capacity_bytes == 0 { 0 } else { capacity_bytes + capacity_bytes / 8 + (2 << 20) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A long name that there was no room for took a slot all the same, and nobody gave it back.
+    #[test]
+    fn a_name_without_room_takes_no_slot() {
+        let mut groups = NameGroups::new(8, 0, PageSize::Base).unwrap();
+        let mut store = ContentStore::new(4_096, 4, CsPolicy::default(), 1, PageSize::Base).unwrap();
+        let refused = store.insert(&mut groups, None, (1, &[1; 100]), b"data", CsArrival::default());
+        assert_eq!(refused, CsInsert::Refused(CsRefusal::NamesFull));
+        assert_eq!((store.slots.len(), groups.len()), (0, 0));
+        let stored = store.insert(&mut groups, None, (2, &[2; 10]), b"data", CsArrival::default());
+        assert!(matches!(stored, CsInsert::Stored(_)), "{stored:?}");
+    }
 }
