@@ -40,7 +40,7 @@ mod stages;
 
 use crate::arena::{Arena, block_bytes};
 use crate::cs_policy::catalogue::{CachePolicy, CsPolicy};
-use crate::cs_policy::{Leaving, Newcomer, PolicyMark};
+use crate::cs_policy::{HASH_STEP, Leaving, Newcomer, PolicyMark};
 use crate::name_group::{CsLink, GROUP_BYTES, NameGroups};
 use crate::pages::PageSize;
 use crate::pit::name_overflow;
@@ -337,8 +337,7 @@ impl ContentStore {
         account_bytes <= self.capacity_bytes.min(MAX_ACCOUNT_BYTES)
     }
 
-    /// In place of a newcomer where nobody comes. Another hash each time: a policy may look for its
-    /// victim near the newcomer's place.
+    /// In place of a newcomer where nobody comes.
     fn nobody(&self) -> Newcomer {
         Newcomer { now_ns: self.now_ns, ..Newcomer::default() }
     }
@@ -383,9 +382,6 @@ impl ContentStore {
         }
     }
 }
-
-/// Odd, and as good as random: steps through all hashes.
-const HASH_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// How many entries the limits let in.
 pub(crate) fn entries_within(capacity_bytes: u64, capacity_packets: u64) -> u32 {

@@ -6,9 +6,9 @@
 //! is lost. Cost: a few lines per entry, at once: some 100 ns each, in which the worker does
 //! nothing else. If the kernel does not map the new policy's memory, the former one stays.
 
-use super::{ContentStore, HASH_STEP};
+use super::ContentStore;
+use crate::cs_policy::Newcomer;
 use crate::cs_policy::catalogue::{CachePolicy, CsPolicy};
-use crate::cs_policy::{Leaving, Newcomer, PolicyMark};
 use std::io;
 
 impl ContentStore {
@@ -17,23 +17,19 @@ impl ContentStore {
             return Ok(());
         }
         let policy = CachePolicy::new(policy, self.entries_max as u32, seed, self.pages)?;
-        let mut former = std::mem::replace(&mut self.policy, policy);
-        let mut nobody = self.nobody();
-        while let Some(id) = former.victim(&mut self.slots, &nobody) {
-            former.remove(&mut self.slots, id, Leaving::Erased);
-            let slot = self.slots.get_mut(id);
-            slot.mark = PolicyMark::default();
-            let stored = Newcomer {
+        let former = std::mem::replace(&mut self.policy, policy);
+        let now_ns = self.now_ns;
+        self.policy.take_over(former, &mut self.slots, now_ns, |slots, id| {
+            let slot = slots.get(id);
+            Newcomer {
                 hash: slot.hash,
                 account_bytes: slot.account_bytes.into(),
                 requests: 1,
                 unsolicited: slot.unsolicited,
                 fresh_until_ns: slot.fresh_until_ns,
-                now_ns: self.now_ns,
-            };
-            self.policy.insert(&mut self.slots, id, &stored);
-            nobody.hash = nobody.hash.wrapping_add(HASH_STEP);
-        }
+                now_ns,
+            }
+        });
         Ok(())
     }
 }

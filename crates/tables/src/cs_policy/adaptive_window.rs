@@ -169,6 +169,10 @@ impl Eviction for AdaptiveWindow {
         self.policy.insert(marks, slot);
     }
 
+    fn take_over(&mut self, marks: &mut impl Marks, slot: u32, _: &Newcomer) {
+        self.policy.take_over(marks, slot);
+    }
+
     #[inline]
     fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: Leaving) {
         self.policy.remove(marks, slot);

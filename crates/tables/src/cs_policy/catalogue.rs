@@ -20,7 +20,7 @@ use super::s3_fifo::S3Fifo;
 use super::sieve::Sieve;
 use super::tiny_lfu::{TinyLfu, TinyLfuOptions};
 use super::w_tiny_lfu::{WTinyLfu, WTinyLfuOptions};
-use super::{Admission, AdmitAll, Eviction, Leaving, Marks, Newcomer};
+use super::{Admission, AdmitAll, Eviction, HASH_STEP, Leaving, Marks, Newcomer, PolicyMark};
 use crate::pages::PageSize;
 use std::io;
 use std::str::FromStr;
@@ -376,6 +376,26 @@ impl CachePolicy {
     pub fn remove(&mut self, marks: &mut impl Marks, slot: u32, why: Leaving) {
         self.held -= 1;
         eviction!(&mut self.eviction, policy => policy.remove(marks, slot, why));
+    }
+
+    /// Takes over all that a former policy holds, in the order in which it would have gone at `now_ns`;
+    /// `stored` says what is known of an entry.
+    pub fn take_over<M: Marks>(
+        &mut self,
+        mut former: Self,
+        marks: &mut M,
+        now_ns: u64,
+        stored: impl Fn(&M, u32) -> Newcomer,
+    ) {
+        let mut nobody = Newcomer { now_ns, ..Newcomer::default() };
+        while let Some(slot) = former.victim(marks, &nobody) {
+            former.remove(marks, slot, Leaving::Erased);
+            *marks.mark_mut(slot) = PolicyMark::default();
+            let stored = stored(marks, slot);
+            self.held += 1;
+            eviction!(&mut self.eviction, policy => policy.take_over(marks, slot, &stored));
+            nobody.hash = nobody.hash.wrapping_add(HASH_STEP);
+        }
     }
 
     /// See [`Eviction::upcoming`].

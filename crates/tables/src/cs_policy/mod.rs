@@ -85,6 +85,10 @@ pub trait Marks {
     fn prefetch(&self, slot: u32);
 }
 
+/// From one hash to the next where nobody comes and a policy is asked who goes: it may look near the
+/// newcomer's place. Odd, and as good as random: steps through all hashes.
+pub(crate) const HASH_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Data that came and is not stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Newcomer {
@@ -164,6 +168,12 @@ pub trait Eviction {
 
     /// B10: the newcomer is stored in `slot`, whose mark is all zero. There is room for it.
     fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer);
+
+    /// An entry of a former policy, which would have gone after all that were taken over before it; like
+    /// [`Eviction::insert`] otherwise.
+    fn take_over(&mut self, marks: &mut impl Marks, slot: u32, stored: &Newcomer) {
+        self.insert(marks, slot, stored);
+    }
 
     /// The entry leaves; its mark means nothing from now on.
     fn remove(&mut self, marks: &mut impl Marks, slot: u32, why: Leaving);

@@ -7,7 +7,7 @@
 
 use super::catalogue::{CachePolicy, CsPolicy};
 use super::named_entry::NamedEntry;
-use super::{Leaving, Marks, Newcomer, PolicyMark};
+use super::{Leaving, Marks, Newcomer};
 use crate::content_store::MAX_EVICTED_PER_BATCH;
 use crate::pages::PageSize;
 use hashbrown::HashTable;
@@ -111,20 +111,20 @@ impl SimulatedStore {
     }
 
     /// Another policy, from now on; everything stays stored, in the order in which it would have gone.
+    /// Does nothing if it is the policy in force, options and all.
     ///
     /// # Errors
     /// If the kernel does not map the memory of the policy; then the former one stays.
     pub fn set_policy(&mut self, policy: CsPolicy, seed: u64) -> io::Result<()> {
-        let policy = CachePolicy::new(policy, self.capacity_packets, seed, PageSize::default())?;
-        let mut former = std::mem::replace(&mut self.policy, policy);
-        while let Some(slot) = former.victim(&mut self.names, &Newcomer::default()) {
-            former.remove(&mut self.names, slot, Leaving::Erased);
-            let stored = &mut self.names[slot as usize];
-            stored.mark = PolicyMark::default();
-            let (hash, account_bytes) = (stored.hash, stored.owners);
-            let newcomer = Newcomer { hash, account_bytes, requests: 1, ..Newcomer::default() };
-            self.policy.insert(&mut self.names, slot, &newcomer);
+        if policy.in_effect() == self.policy.name().in_effect() {
+            return Ok(());
         }
+        let policy = CachePolicy::new(policy, self.capacity_packets, seed, PageSize::default())?;
+        let former = std::mem::replace(&mut self.policy, policy);
+        self.policy.take_over(former, &mut self.names, 0, |names, slot| {
+            let NamedEntry { hash, owners: account_bytes, .. } = names[slot as usize];
+            Newcomer { hash, account_bytes, requests: 1, ..Newcomer::default() }
+        });
         Ok(())
     }
 

@@ -239,6 +239,13 @@ impl Eviction for WTinyLfu {
         }
     }
 
+    /// Past the window: nobody has counted it yet, and from the window it would go before those that should
+    /// go first.
+    fn take_over(&mut self, marks: &mut impl Marks, slot: u32, _: &Newcomer) {
+        self.chosen = NIL;
+        self.add(marks, PROBATION, slot);
+    }
+
     #[inline]
     fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: Leaving) {
         self.chosen = NIL;

@@ -114,6 +114,13 @@ impl WindowSieve {
         }
     }
 
+    /// Past the window: nobody has counted it yet, and from the window it would go before those that should
+    /// go first.
+    pub(super) fn take_over(&mut self, marks: &mut impl Marks, slot: u32) {
+        self.chosen = NIL;
+        self.add(self.ahead, marks, slot);
+    }
+
     #[inline]
     pub(super) fn remove(&mut self, marks: &impl Marks, slot: u32) {
         self.chosen = NIL;

@@ -218,10 +218,11 @@ fn a_victim_stays_until_something_changes() {
 fn what_goes_first_goes_first_after_a_change() {
     let drain = |store: &mut SimulatedStore| {
         let (policy, marks) = store.policy_mut();
-        let mut order = Vec::new();
-        while let Some(victim) = policy.victim(marks, &Newcomer::default()) {
+        let (mut order, mut nobody) = (Vec::new(), Newcomer::default());
+        while let Some(victim) = policy.victim(marks, &nobody) {
             order.push(marks.hash(victim));
             policy.remove(marks, victim, Leaving::Erased);
+            nobody.hash = nobody.hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
         }
         order
     };
@@ -237,7 +238,14 @@ fn what_goes_first_goes_first_after_a_change() {
         };
         let order = drain(&mut store());
         assert_eq!(order.len(), 100, "{from:?}");
-        for eviction in [EvictionName::Lru, EvictionName::Clock, EvictionName::S3Fifo, EvictionName::Sieve] {
+        for eviction in [
+            EvictionName::Lru,
+            EvictionName::Clock,
+            EvictionName::S3Fifo,
+            EvictionName::Sieve,
+            EvictionName::WTinyLfu,
+            EvictionName::AdaptiveWindow,
+        ] {
             let mut store = store();
             store.set_policy(CsPolicy { eviction, ..from }, 4).unwrap();
             assert_eq!(drain(&mut store), order, "{from:?} to {eviction:?}");
