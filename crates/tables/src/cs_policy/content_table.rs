@@ -26,8 +26,8 @@
 //!   table, or one of them goes) it stands in the next bucket with room, and is a candidate there.
 //! - The table grows with the number of entries, a row at a time, and is 3/4 full whatever the
 //!   store's limit in octets lets in: candidates are as many as they should be. Nothing moves
-//!   then. If all candidate places are empty all the same (most entries were erased), the
-//!   candidates are the next bucket's that holds any.
+//!   then. If all candidate places are empty all the same (most entries were erased, or went when
+//!   the store became much smaller: rows stay), the candidates are the next bucket's that holds any.
 //! - Ties, of which counts have many, are broken by the newcomer's hash, not by place: otherwise
 //!   entries in the first part of the table would always go first.
 //!

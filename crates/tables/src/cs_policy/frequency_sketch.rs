@@ -104,7 +104,8 @@ impl FrequencySketch {
     }
 
     /// For a store of so many entries and another window. A sketch that becomes larger forgets what
-    /// it counted: the store is not full then, and nothing is asked until it is.
+    /// it counted. A store that packets limit is not full then, and nothing is asked until it is; one that octets
+    /// limit may be full again at once, and decides by what has been counted since.
     ///
     /// # Errors
     /// If the kernel does not map the memory; the sketch is then what it was.
