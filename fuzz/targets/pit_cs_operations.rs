@@ -229,7 +229,7 @@ fuzz_target!(|operations: Vec<Operation>| {
                 }
             }
             Operation::Resize { kib, packets } => {
-                checked.table.cs_set_capacity(u64::from(kib % 16) * 1024, u64::from(packets % 8));
+                checked.table.cs_set_capacity(u64::from(kib % 16) * 1024, u64::from(packets % 8)).unwrap();
             }
             Operation::Erase { prefix, limit } => checked.erase(&name_value(prefix), usize::from(limit % 4)),
             Operation::EndOfBatch => checked.table.end_of_batch(),

@@ -69,6 +69,18 @@ struct Info {
     usage: Option<Usage>,
 }
 
+/// Only octets limit the store.
+const ANY_NUMBER_OF_PACKETS: u64 = u64::MAX;
+
+impl Info {
+    fn entries_text(&self) -> String {
+        match self.capacity_packets {
+            ANY_NUMBER_OF_PACKETS => format!("{} packets", self.entries),
+            most => format!("{} of at most {most} packets", self.entries),
+        }
+    }
+}
+
 #[derive(Serialize)]
 pub(crate) struct Usage {
     policy: String,
@@ -209,7 +221,7 @@ async fn info(global: &Global) -> Result<(), Failure> {
     };
     global.output().print(&info, || {
         let mut lines = vec![
-            ("Entries", format!("{} of at most {} packets", info.entries, info.capacity_packets)),
+            ("Entries", info.entries_text()),
             ("Memory", info.usage.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
             ("Look-ups", format!("{} hits, {} misses", info.hits, info.misses)),
             ("Admit", on_off(info.admit).to_owned()),
@@ -246,7 +258,10 @@ async fn configure(global: &Global, config: Config) -> Result<(), Failure> {
         serve: flags & cs_flags::SERVE != 0,
     };
     global.output().print(&settings, || {
-        let capacity = settings.capacity_packets.map_or_else(|| "-".to_owned(), |n| n.to_string());
+        let capacity = match settings.capacity_packets {
+            None | Some(ANY_NUMBER_OF_PACKETS) => "-".to_owned(),
+            Some(packets) => packets.to_string(),
+        };
         let (admit, serve) = (on_off(settings.admit), on_off(settings.serve));
         let policy = settings.policy.as_ref().map_or_else(String::new, |policy| format!(", policy {policy}"));
         format!("Content Store: capacity {capacity} packets, admit {admit}, serve {serve}{policy}\n")

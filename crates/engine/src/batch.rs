@@ -419,10 +419,12 @@ impl Engine {
         self.tables.cs_bytes()
     }
 
-    /// Changes the limits of the Content Store; what no longer fits is evicted. They grow
-    /// only as far as the kernel gives memory.
+    /// Changes the limits of the Content Store; what no longer fits is evicted. If the kernel does not
+    /// map the memory they grow no further than they were, and [`LimitMet::CsCapacityNotChanged`] counts it.
     pub fn configure_cs(&mut self, capacity_bytes: u64, capacity_packets: u64, admit: bool, serve: bool) {
-        self.tables.cs_set_capacity(capacity_bytes, capacity_packets);
+        if self.tables.cs_set_capacity(capacity_bytes, capacity_packets).is_err() {
+            self.counters.meet(LimitMet::CsCapacityNotChanged);
+        }
         self.tables.end_of_batch();
         (self.config.cs_admit, self.config.cs_serve) = (admit, serve);
     }

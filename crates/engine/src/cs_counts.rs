@@ -80,6 +80,10 @@ pub struct CsReport {
     pub policy: Option<CsPolicy>,
     /// Octets of memory that it has mapped.
     pub policy_bytes: u64,
+    /// The octets that may be stored, as accounted: the limit in force.
+    pub capacity_bytes: u64,
+    /// The packets that may be stored: the limit in force.
+    pub capacity_packets: u64,
     /// By policy, in the order in which they were first in force.
     pub policies: Vec<CsPolicyCounts>,
     /// By prefix.
@@ -91,6 +95,8 @@ impl CsReport {
     pub fn merge(&mut self, other: &CsReport) {
         self.policy = self.policy.or(other.policy);
         self.policy_bytes += other.policy_bytes;
+        self.capacity_bytes += other.capacity_bytes;
+        self.capacity_packets += other.capacity_packets;
         other.policies.iter().for_each(|counts| add_to(&mut self.policies, counts));
         for more in &other.prefixes {
             match self.prefixes.iter_mut().find(|known| known.prefix == more.prefix) {
@@ -216,6 +222,7 @@ impl Engine {
         let CsPolicy { eviction, admission, .. } = policy;
         report.policy = Some(policy);
         report.policy_bytes = self.tables.cs_policy_bytes() as u64;
+        (report.capacity_bytes, report.capacity_packets) = self.tables.cs_capacity();
         report.policies.clone_from(&self.former_policies.policies);
         let counts = self.cs_counts().since(&self.former_policies.counted);
         add_to(&mut report.policies, &CsPolicyCounts { eviction, admission, counts });

@@ -24,6 +24,8 @@ counted! {
     CsNameRefused = "cs-name-refused",
     /// The Content Store kept its policy when it was to get another: the system gave no memory for it.
     CsPolicyNotChanged = "cs-policy-not-changed",
+    /// The Content Store was to grow and kept the limits that it had: the system gave no memory for more.
+    CsCapacityNotChanged = "cs-capacity-not-changed",
     /// An Interest came with a ForwardingHint of more than 8 names: the others are not looked at.
     DelegationsIgnored = "delegations-ignored",
     /// A dead nonce was forgotten before its time: a loop of that length would not be noticed.

@@ -207,6 +207,10 @@ fn what_the_store_does_is_counted_by_policy_and_by_prefix() {
     assert!(report.policy == Some(EvictionName::Lru.into()) && report.policy_bytes > 0);
     let mut twice = report.clone();
     twice.merge(&report);
+    assert_eq!(
+        (report.capacity_packets, twice.capacity_packets, twice.capacity_bytes),
+        (3, 6, 2 * report.capacity_bytes)
+    );
     assert_eq!((twice.policies.len(), twice.policies[1].counts.misses), (2, 4));
     assert_eq!(twice.prefixes[1].counts.hits, 2);
 }

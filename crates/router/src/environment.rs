@@ -10,7 +10,7 @@ use crate::{
     shared::Shared,
     websocket::WebSockets,
 };
-use namewire_engine::{CsPolicyCounts, CsPrefixCounts, DropReason, LimitMet};
+use namewire_engine::{CsPolicyCounts, CsPrefixCounts, CsReport, DropReason, LimitMet};
 use namewire_faces::{
     CloseReason, FaceCounters, FaceIdAllocator, FaceInfo, LinkCounters, LinkDrop, LinkPolicy, Persistency,
 };
@@ -24,7 +24,7 @@ use namewire_packet::{
         FibUsage, ForwarderStatus, LinkType, cs_flags, face_flags,
     },
 };
-use namewire_tables::fib::designs::catalogue::FibDesign;
+use namewire_tables::{content_store::ENTRY_OVERHEAD_BYTES, fib::designs::catalogue::FibDesign};
 use std::{
     collections::{HashMap, VecDeque},
     net::SocketAddr,
@@ -167,6 +167,19 @@ impl Node {
             }),
         })
     }
+
+    /// Octets and packets that the Content Store may hold by what its workers report: less than was asked for if the
+    /// system gave no memory for it. (A worker's share is rounded up; a limit that octets do not let it come to is
+    /// told as it was asked for.)
+    fn cs_capacity(&self, report: &CsReport) -> (u64, u64) {
+        let CsSettings { capacity_bytes: bytes, capacity_packets: packets, .. } = self.cs;
+        if report.policy.is_none() {
+            return (bytes, packets);
+        }
+        let bytes = bytes.min(report.capacity_bytes);
+        let is_limit = report.capacity_packets < bytes / ENTRY_OVERHEAD_BYTES;
+        (bytes, if is_limit { packets.min(report.capacity_packets) } else { packets })
+    }
 }
 
 impl StrategyRegistry for Node {
@@ -292,7 +305,7 @@ impl Environment for Node {
     fn cs_info(&self) -> CsInfo {
         let status = self.shared.total_status();
         CsInfo {
-            capacity: self.cs.capacity_packets,
+            capacity: self.cs_capacity(&self.shared.total_cs_report()).1,
             flags: flag(self.cs.admit, cs_flags::ADMIT) | flag(self.cs.serve, cs_flags::SERVE),
             n_cs_entries: status.cs_entries,
             n_hits: status.counters.cs_hits,
@@ -313,6 +326,7 @@ impl Environment for Node {
     fn cs_usage(&self) -> CsUsage {
         let report = self.shared.total_cs_report();
         let policy = report.policy.unwrap_or(self.cs.policy);
+        let (capacity_bytes, _) = self.cs_capacity(&report);
         let by_policy =
             report.policies.into_iter().map(|CsPolicyCounts { eviction, admission, counts }| CsPolicyUsage {
                 policy: eviction.as_str().to_owned(),
@@ -332,7 +346,7 @@ impl Environment for Node {
         CsUsage {
             policy: policy.eviction.as_str().to_owned(),
             admission: policy.admission.as_str().to_owned(),
-            capacity_bytes: self.cs.capacity_bytes,
+            capacity_bytes,
             bytes: self.shared.total_status().cs_bytes,
             policy_bytes: report.policy_bytes,
             policies: by_policy.collect(),

@@ -370,17 +370,21 @@ impl<R: Recycle> PitCs<R> {
 
     /// Changes the limits, clamped as in [`PitCsConfig`], and evicts down to them.
     ///
-    /// Growing maps more memory and may make the index anew, from all names; if the
-    /// kernel refuses, the limits grow no further than they were:
-    /// [`PitCs::cs_capacity`] says what is in force. Shrinking visits everything that
-    /// goes, and frees it at the end of the batch.
-    pub fn cs_set_capacity(&mut self, bytes: u64, packets: u64) {
+    /// Growing maps more memory and may make the index anew, from all names. Shrinking visits
+    /// everything that goes, and frees it at the end of the batch.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory; then the limits grow no further than they were:
+    /// [`PitCs::cs_capacity`] says what is in force.
+    pub fn cs_set_capacity(&mut self, bytes: u64, packets: u64) -> io::Result<()> {
         let (mut bytes, mut packets) = clamp_capacity(bytes, packets, self.pit.slots.capacity());
-        if self.cs_grow(bytes, packets).is_err() {
+        let grown = self.cs_grow(bytes, packets);
+        if grown.is_err() {
             let (former_bytes, former_packets) = self.cs.capacity();
             (bytes, packets) = (bytes.min(former_bytes), packets.min(former_packets));
         }
         self.cs.set_capacity(&mut self.groups, bytes, packets);
+        grown
     }
 
     fn cs_grow(&mut self, bytes: u64, packets: u64) -> io::Result<()> {

@@ -189,7 +189,7 @@ fn run(cs_policy: CsPolicy) {
     assert!(dead.evicted_early() > 1000);
     assert!(tables.cs_bytes() <= CONFIG.cs_capacity_bytes);
     without_allocation(|| {
-        tables.cs_set_capacity(1000, 2);
+        tables.cs_set_capacity(1000, 2).unwrap();
         tables.end_of_batch();
         tables.cs_erase_prefix(b"", usize::MAX);
     });

@@ -419,7 +419,7 @@ impl Pair {
             }
             Operation::CsTouch { entry } => self.cs_touch(entry),
             Operation::CsSetCapacity { bytes, packets } => {
-                self.table.cs_set_capacity(bytes, packets);
+                self.table.cs_set_capacity(bytes, packets).unwrap();
                 self.naive.capacity = (bytes, packets);
                 self.naive.evict_until_fits(0, 0, |id| self.table.cs_contains(id));
             }
@@ -778,7 +778,7 @@ fn a_store_grows_while_it_is_in_use() {
     let token = pit_cs.token(pit_cs.pit(pending).group());
     let mut last = 0;
     for packets in [5, 500, 20_000] {
-        pit_cs.cs_set_capacity(1 << 30, packets);
+        pit_cs.cs_set_capacity(1 << 30, packets).unwrap();
         assert_eq!(pit_cs.cs_capacity(), (1 << 30, packets));
         for number in last..packets as u32 {
             insert(&mut pit_cs, number);
@@ -794,7 +794,7 @@ fn a_store_grows_while_it_is_in_use() {
     }
     let group = pit_cs.group_by_token(token).unwrap();
     assert_eq!((pit_cs.group_name(group), pit_cs.pit_rest(pending)), (&name[..], &[5; 60][..]));
-    pit_cs.cs_set_capacity(0, 0);
+    pit_cs.cs_set_capacity(0, 0).unwrap();
     assert_eq!((pit_cs.cs_len(), pit_cs.group_len()), (0, 1));
 }
 
