@@ -60,6 +60,7 @@ pub(crate) type EvictionQueue<T = u32, const VALUES: usize = SLOTS> = EvictionQu
 pub(crate) struct EvictionQueues<const QUEUES: usize, T = u32, const VALUES: usize = SLOTS> {
     blocks: QueueBlocks<T, VALUES>,
     ends: [Ends; QUEUES],
+    lens: [u32; QUEUES],
 }
 
 /// What queues are made of: for an owner of so many that their ends are an array of its own.
@@ -105,10 +106,10 @@ impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
         self.remove_of(0, place);
     }
 
-    /// The entry that goes next.
+    /// [`EvictionQueues::oldest_of`].
     #[inline]
     pub(crate) fn oldest(&self) -> Option<T> {
-        self.oldest_place_of(0).map(|place| self.get(place))
+        self.oldest_of(0)
     }
 
     /// Entries, oldest first.
@@ -125,7 +126,20 @@ impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
 impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueues<QUEUES, T, VALUES> {
     /// For so many entries in all.
     pub(crate) fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
-        Ok(Self { blocks: QueueBlocks::new(entries, QUEUES as u32, pages)?, ends: [Ends::NONE; QUEUES] })
+        let blocks = QueueBlocks::new(entries, QUEUES as u32, pages)?;
+        Ok(Self { blocks, ends: [Ends::NONE; QUEUES], lens: [0; QUEUES] })
+    }
+
+    /// Entries of all queues.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.lens.iter().sum()
+    }
+
+    /// Entries of a queue.
+    #[inline]
+    pub(crate) fn len_of(&self, queue: usize) -> u32 {
+        self.lens[queue]
     }
 
     /// Room for `entries` entries, if there is less.
@@ -141,6 +155,7 @@ impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueue
     /// Adds an entry to a queue and gives its place.
     #[inline]
     pub(crate) fn push_newest_of(&mut self, queue: usize, value: T) -> u32 {
+        self.lens[queue] += 1;
         self.blocks.push_newest(&mut self.ends[queue], value)
     }
 
@@ -154,6 +169,7 @@ impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueue
     /// Takes the entry out of the queue that it is in; `place` is free for others after that.
     #[inline]
     pub(crate) fn remove_of(&mut self, queue: usize, place: u32) {
+        self.lens[queue] -= 1;
         self.blocks.remove(&mut self.ends[queue], place);
     }
 
@@ -163,7 +179,13 @@ impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueue
         self.blocks.get(place)
     }
 
-    /// Where the entry is that goes next in a queue.
+    /// The entry that goes next in a queue.
+    #[inline]
+    pub(crate) fn oldest_of(&self, queue: usize) -> Option<T> {
+        self.oldest_place_of(queue).map(|place| self.get(place))
+    }
+
+    /// Where that is.
     #[inline]
     pub(crate) fn oldest_place_of(&self, queue: usize) -> Option<u32> {
         self.blocks.oldest_place(self.ends[queue])
@@ -372,6 +394,7 @@ mod tests {
                     prop_assert!(queues.iter_of(queue).eq(list.iter().map(|entry| entry.0)));
                     prop_assert!(queues.places_of(queue).eq(list.iter().map(|entry| entry.1)));
                     prop_assert_eq!(queues.oldest_place_of(queue), list.first().map(|entry| entry.1));
+                    prop_assert_eq!(queues.len_of(queue) as usize, list.len());
                 }
             }
         }

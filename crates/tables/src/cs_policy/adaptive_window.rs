@@ -5,7 +5,7 @@
 //! window does well everywhere: names that are asked for independently (the web workloads of Takemasa19
 //! §5.4.1) want none, and then hardly anything is stored; bursts want that every newcomer stays for a while.
 //!
-//! Every request is counted in the sketch, one window W of which is [`WINDOW_PER_ENTRY`] requests for each entry. A
+//! Every request is counted in the sketch, whose window is that of [`w_tiny_lfu`](super::w_tiny_lfu). A
 //! part of all names, as many as the miniatures have their share of entries, goes to the miniatures too.
 //! Once in an epoch of [`EPOCH_PER_ENTRY`] requests for each entry, each of them adds its hits to its
 //! score, of which a tenth is forgotten; the store takes the window of the best, if that is
@@ -27,6 +27,7 @@
 
 use super::frequency_sketch::FrequencySketch;
 use super::miniature::{MOST_ENTRIES, Miniature};
+use super::w_tiny_lfu::{FEWEST_COUNTED, window};
 use super::window_sieve::WindowSieve;
 use super::{Eviction, Leaving, Marks, Newcomer};
 use crate::pages::PageSize;
@@ -34,8 +35,6 @@ use std::io;
 
 /// The windows that are tried, in percent of the entries; the store begins with the first.
 pub const WINDOW_PERCENTS: [u32; 3] = [20, 0, 100];
-/// W, for each entry.
-pub const WINDOW_PER_ENTRY: u64 = 10;
 /// Requests until the windows are compared again, for each entry.
 pub const EPOCH_PER_ENTRY: u64 = 4;
 /// Another window must be better by one part in so many.
@@ -45,8 +44,6 @@ pub const BETTER_BY: u64 = 200;
 const FORGETS: u64 = 10;
 /// What one hit adds to it, so that divisions lose little.
 const SCORE_OF_HIT: u64 = 256;
-/// Of a smaller store, the sketch and its window are those of so many entries: too few requests tell nothing.
-const FEWEST_COUNTED: u32 = 512;
 /// Miniatures have at most one entry for so many of the store, so that most requests are not theirs.
 /// (Every one for stores of 1,024 and fewer: 0.02 points better, and five times as slow there.)
 const SMALLEST_SCALE: u32 = 4;
@@ -197,8 +194,4 @@ impl Eviction for AdaptiveWindow {
 #[inline]
 fn number(hash: u64) -> u64 {
     hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
-}
-
-fn window(entries: u32) -> u64 {
-    WINDOW_PER_ENTRY * u64::from(entries.max(FEWEST_COUNTED))
 }

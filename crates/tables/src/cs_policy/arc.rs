@@ -59,7 +59,6 @@ struct Arrival {
 /// Two queues, two lists of what went from them, and a target.
 pub struct Arc {
     queues: EvictionQueues<2>,
-    lens: [u32; 2],
     ghosts: [GhostQueue; 2],
     /// How many entries should be in [`ONCE`].
     target_once: f64,
@@ -77,29 +76,12 @@ impl Arc {
     pub fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
         Ok(Self {
             queues: EvictionQueues::new(entries, pages)?,
-            lens: [0; 2],
             ghosts: [GhostQueue::new(entries, pages)?, GhostQueue::new(entries, pages)?],
             target_once: 0.0,
             full_at: entries,
             is_full_at_known: false,
             arrival: None,
         })
-    }
-
-    fn len(&self) -> u32 {
-        self.lens[0] + self.lens[1]
-    }
-
-    #[inline]
-    fn add(&mut self, list: u8, slot: u32) -> u32 {
-        self.lens[usize::from(list)] += 1;
-        self.queues.push_newest_of(list.into(), slot)
-    }
-
-    #[inline]
-    fn take(&mut self, list: u8, place: u32) {
-        self.lens[usize::from(list)] -= 1;
-        self.queues.remove_of(list.into(), place);
     }
 
     /// The list whose ghost the newcomer is, or was when it was announced.
@@ -114,7 +96,7 @@ impl Arc {
     /// The list of the next victim; `is_ghost_of_again`: the newcomer is.
     #[inline]
     fn list_to_shorten(&self, is_ghost_of_again: bool) -> u8 {
-        let [once, again] = self.lens;
+        let [once, again] = [ONCE, AGAIN].map(|list| self.queues.len_of(list.into()));
         let (held, target) = (f64::from(once), self.target_once);
         if again == 0 || once > 0 && (held > target || is_ghost_of_again && held >= target) { ONCE } else { AGAIN }
     }
@@ -132,9 +114,9 @@ impl Arc {
 
     /// Names of both lists together are no more than entries; all of them, twice that.
     fn forget(&mut self) {
-        let full_at = self.full_at.max(self.len());
+        let full_at = self.full_at.max(self.queues.len());
         for _ in 0..FORGOTTEN_PER_NEWCOMER {
-            let [once, again] = [0, 1].map(|list: usize| self.lens[list] + self.ghosts[list].len());
+            let [once, again] = [0, 1].map(|list: usize| self.queues.len_of(list) + self.ghosts[list].len());
             if once >= full_at {
                 self.ghosts[usize::from(ONCE)].pop_oldest();
             } else if u64::from(once) + u64::from(again) >= 2 * u64::from(full_at) {
@@ -161,8 +143,8 @@ impl Eviction for Arc {
         if mark.list == AGAIN && self.queues.is_newest_of(AGAIN.into(), mark.place) {
             return;
         }
-        self.take(mark.list, mark.place);
-        (mark.list, mark.place) = (AGAIN, self.add(AGAIN, slot));
+        self.queues.remove_of(mark.list.into(), mark.place);
+        (mark.list, mark.place) = (AGAIN, self.queues.push_newest_of(AGAIN.into(), slot));
     }
 
     fn arriving(&mut self, newcomer: &Newcomer) {
@@ -177,12 +159,11 @@ impl Eviction for Arc {
 
     fn victim(&mut self, _: &mut impl Marks, newcomer: &Newcomer) -> Option<u32> {
         if !self.is_full_at_known {
-            self.full_at = self.len();
+            self.full_at = self.queues.len();
             self.is_full_at_known = true;
         }
         let is_ghost_of_again = self.ghost_of(newcomer.hash) == Some(AGAIN);
-        let place = self.queues.oldest_place_of(self.list_to_shorten(is_ghost_of_again).into())?;
-        Some(self.queues.get(place))
+        self.queues.oldest_of(self.list_to_shorten(is_ghost_of_again).into())
     }
 
     fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer) {
@@ -194,12 +175,12 @@ impl Eviction for Arc {
             }
         };
         let mark = marks.mark_mut(slot);
-        (mark.list, mark.place) = (list, self.add(list, slot));
+        (mark.list, mark.place) = (list, self.queues.push_newest_of(list.into(), slot));
     }
 
     fn remove(&mut self, marks: &mut impl Marks, slot: u32, why: Leaving) {
         let mark = marks.mark(slot);
-        self.take(mark.list, mark.place);
+        self.queues.remove_of(mark.list.into(), mark.place);
         if why == Leaving::Evicted {
             self.ghosts[usize::from(mark.list)].push(marks.hash(slot));
         }

@@ -37,7 +37,6 @@ pub struct GhostQueue {
     pages: PageSize,
     /// Names that there is room for.
     entries: u32,
-    len: u32,
 }
 
 impl GhostQueue {
@@ -49,18 +48,17 @@ impl GhostQueue {
         // Most of the blocks are never touched: see the module of the queue.
         let queue = EvictionQueue::new(entries, pages.for_sparse())?;
         let index = TagIndex::new(entries as usize, pages)?;
-        Ok(Self { queue, index, pages, entries, len: 0 })
+        Ok(Self { queue, index, pages, entries })
     }
 
     /// Remembers a name that went, as the newest; if there is no room, the oldest is forgotten.
     /// Without any room nothing is remembered.
     pub fn push(&mut self, hash: u64) {
         self.remove(hash);
-        if self.len >= self.entries && self.pop_oldest().is_none() {
+        if self.len() >= self.entries && self.pop_oldest().is_none() {
             return;
         }
         self.index.insert(hash, self.queue.push_newest(hash));
-        self.len += 1;
     }
 
     /// Whether the name is remembered.
@@ -88,12 +86,12 @@ impl GhostQueue {
 
     /// How many names are remembered.
     pub fn len(&self) -> u32 {
-        self.len
+        self.queue.len_of(0)
     }
 
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Room for `entries` names, if there is less.
@@ -136,7 +134,6 @@ impl GhostQueue {
     fn forget(&mut self, hash: u64, place: u32) {
         self.index.remove(hash, place);
         self.queue.remove(place);
-        self.len -= 1;
     }
 }
 

@@ -48,7 +48,6 @@ const MAIN: u8 = 1;
 /// Two queues, and the names of what went.
 pub struct S3Fifo {
     queues: EvictionQueues<2>,
-    lens: [u32; 2],
     ghosts: GhostTable,
 }
 
@@ -59,17 +58,13 @@ impl S3Fifo {
     /// If the kernel does not map the memory.
     pub fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
         let ghosts = GhostTable::new(main_share(entries), pages)?;
-        Ok(Self { queues: EvictionQueues::new(entries, pages)?, lens: [0; 2], ghosts })
-    }
-
-    fn len(&self) -> u32 {
-        self.lens[0] + self.lens[1]
+        Ok(Self { queues: EvictionQueues::new(entries, pages)?, ghosts })
     }
 
     /// The queue of the next victim.
     #[inline]
     fn next_queue(&self) -> u8 {
-        if u64::from(self.lens[usize::from(SMALL)]) * u64::from(SMALL_SHARE) >= self.len().into() {
+        if u64::from(self.queues.len_of(SMALL.into())) * u64::from(SMALL_SHARE) >= self.queues.len().into() {
             SMALL
         } else {
             MAIN
@@ -79,19 +74,7 @@ impl S3Fifo {
     /// The oldest of that queue.
     #[inline]
     fn candidate(&self) -> Option<u32> {
-        self.queues.oldest_place_of(self.next_queue().into()).map(|place| self.queues.get(place))
-    }
-
-    #[inline]
-    fn add(&mut self, list: u8, slot: u32) -> u32 {
-        self.lens[usize::from(list)] += 1;
-        self.queues.push_newest_of(list.into(), slot)
-    }
-
-    #[inline]
-    fn take(&mut self, list: u8, place: u32) {
-        self.lens[usize::from(list)] -= 1;
-        self.queues.remove_of(list.into(), place);
+        self.queues.oldest_of(self.next_queue().into())
     }
 }
 
@@ -128,8 +111,8 @@ impl Eviction for S3Fifo {
                 MAIN if mark.uses > 0 => mark.uses - 1,
                 _ => return Some(slot),
             };
-            self.take(mark.list, mark.place);
-            (mark.list, mark.uses, mark.place) = (MAIN, uses, self.add(MAIN, slot));
+            self.queues.remove_of(mark.list.into(), mark.place);
+            (mark.list, mark.uses, mark.place) = (MAIN, uses, self.queues.push_newest_of(MAIN.into(), slot));
         }
         let slot = self.candidate()?;
         marks.mark_mut(slot).uses = 0;
@@ -138,9 +121,9 @@ impl Eviction for S3Fifo {
 
     #[inline]
     fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer) {
-        let list = if self.ghosts.remove(newcomer.hash, main_share(self.len())) { MAIN } else { SMALL };
+        let list = if self.ghosts.remove(newcomer.hash, main_share(self.queues.len())) { MAIN } else { SMALL };
         let mark = marks.mark_mut(slot);
-        (mark.list, mark.place) = (list, self.add(list, slot));
+        (mark.list, mark.place) = (list, self.queues.push_newest_of(list.into(), slot));
     }
 
     #[inline]
@@ -149,7 +132,7 @@ impl Eviction for S3Fifo {
         if mark.list == SMALL && why == Leaving::Evicted {
             self.ghosts.push(marks.hash(slot));
         }
-        self.take(mark.list, mark.place);
+        self.queues.remove_of(mark.list.into(), mark.place);
     }
 
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {

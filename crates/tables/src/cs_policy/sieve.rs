@@ -52,7 +52,7 @@ impl Sieve {
     /// The entry at the hand.
     #[inline]
     fn at_hand(&self) -> Option<u32> {
-        self.queues.oldest_place_of(self.ahead.into()).map(|place| self.queues.get(place))
+        self.queues.oldest_of(self.ahead.into())
     }
 
     /// Takes the entry out of its queue.

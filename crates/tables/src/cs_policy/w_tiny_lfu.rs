@@ -65,7 +65,6 @@ pub struct WTinyLfuOptions {
 pub struct WTinyLfu {
     sketch: FrequencySketch,
     queues: EvictionQueues<3>,
-    lens: [u32; 3],
     /// The window's share of the entries that are held: octets may limit the store.
     window_share: f64,
     climb: Option<Climb>,
@@ -95,7 +94,6 @@ impl WTinyLfu {
         Ok(Self {
             sketch: FrequencySketch::new(entries.max(FEWEST_COUNTED), window(entries), pages)?,
             queues: EvictionQueues::new(entries, pages)?,
-            lens: [0; 3],
             window_share: f64::from(percent) / 100.0,
             climb: options.window_percent.is_none().then(|| Climb { step: FIRST_STEP, ..Climb::default() }),
             is_full: false,
@@ -103,29 +101,14 @@ impl WTinyLfu {
         })
     }
 
-    fn len(&self) -> u32 {
-        self.lens.iter().sum()
-    }
-
-    #[inline]
-    fn len_of(&self, list: u8) -> u32 {
-        self.lens[usize::from(list)]
-    }
-
     /// At least one: newcomers come into the window.
     #[inline]
     fn window_entries(&self) -> u32 {
-        ((f64::from(self.len()) * self.window_share) as u32).max(1)
-    }
-
-    #[inline]
-    fn oldest(&self, list: u8) -> Option<u32> {
-        self.queues.oldest_place_of(list.into()).map(|place| self.queues.get(place))
+        ((f64::from(self.queues.len()) * self.window_share) as u32).max(1)
     }
 
     #[inline]
     fn add(&mut self, marks: &mut impl Marks, list: u8, slot: u32) {
-        self.lens[usize::from(list)] += 1;
         let place = self.queues.push_newest_of(list.into(), slot);
         let mark = marks.mark_mut(slot);
         (mark.list, mark.place) = (list, place);
@@ -134,7 +117,6 @@ impl WTinyLfu {
     #[inline]
     fn take(&mut self, marks: &impl Marks, slot: u32) {
         let mark = marks.mark(slot);
-        self.lens[usize::from(mark.list)] -= 1;
         self.queues.remove_of(mark.list.into(), mark.place);
     }
 
@@ -145,8 +127,12 @@ impl WTinyLfu {
     }
 
     fn choose(&mut self, marks: &mut impl Marks) -> Option<u32> {
-        let candidate = if self.len_of(WINDOW) >= self.window_entries() { self.oldest(WINDOW) } else { None };
-        let victim = self.oldest(PROBATION).or_else(|| self.oldest(PROTECTED));
+        let candidate = if self.queues.len_of(WINDOW.into()) >= self.window_entries() {
+            self.queues.oldest_of(WINDOW.into())
+        } else {
+            None
+        };
+        let victim = self.queues.oldest_of(PROBATION.into()).or_else(|| self.queues.oldest_of(PROTECTED.into()));
         let (Some(candidate), Some(victim)) = (candidate, victim) else { return candidate.or(victim) };
         if self.sketch.frequency(marks.hash(candidate)) <= self.sketch.frequency(marks.hash(victim)) {
             return Some(candidate);
@@ -157,7 +143,7 @@ impl WTinyLfu {
 
     /// A step, if it is time for one.
     fn climb(&mut self) {
-        let requests = window(self.len());
+        let requests = window(self.queues.len());
         let Some(climb) = &mut self.climb else { return };
         if climb.requests < requests {
             return;
@@ -200,9 +186,9 @@ impl Eviction for WTinyLfu {
             WINDOW => self.shift(marks, WINDOW, slot),
             _ => self.shift(marks, PROTECTED, slot),
         }
-        let main = self.len().saturating_sub(self.window_entries());
-        if u64::from(self.len_of(PROTECTED)) * 100 > u64::from(main) * u64::from(PROTECTED_PERCENT)
-            && let Some(oldest) = self.oldest(PROTECTED)
+        let main = self.queues.len().saturating_sub(self.window_entries());
+        if u64::from(self.queues.len_of(PROTECTED.into())) * 100 > u64::from(main) * u64::from(PROTECTED_PERCENT)
+            && let Some(oldest) = self.queues.oldest_of(PROTECTED.into())
         {
             self.shift(marks, PROBATION, oldest);
         }
@@ -211,7 +197,7 @@ impl Eviction for WTinyLfu {
     /// The store is full: the time before does not count. Octets may limit it, so what counts is how many entries it holds.
     #[inline]
     fn admits(&mut self, _: &mut impl Marks, _: &Newcomer) -> bool {
-        self.sketch.set_window(window(self.len()));
+        self.sketch.set_window(window(self.queues.len()));
         if let (false, Some(climb)) = (self.is_full, &mut self.climb) {
             (climb.requests, climb.hits) = (0, 0);
         }
@@ -232,8 +218,8 @@ impl Eviction for WTinyLfu {
     fn insert(&mut self, marks: &mut impl Marks, slot: u32, _: &Newcomer) {
         self.chosen = NIL;
         self.add(marks, WINDOW, slot);
-        if self.len_of(WINDOW) > self.window_entries()
-            && let Some(oldest) = self.oldest(WINDOW)
+        if self.queues.len_of(WINDOW.into()) > self.window_entries()
+            && let Some(oldest) = self.queues.oldest_of(WINDOW.into())
         {
             self.shift(marks, PROBATION, oldest);
         }
@@ -271,6 +257,7 @@ impl Eviction for WTinyLfu {
     }
 }
 
-fn window(entries: u32) -> u64 {
+/// W of a store that holds so many.
+pub(super) fn window(entries: u32) -> u64 {
     WINDOW_PER_ENTRY * u64::from(entries.max(FEWEST_COUNTED))
 }

@@ -45,7 +45,6 @@ const MAIN: [u8; 2] = [1, 2];
 /// The queues, and what goes next.
 pub(super) struct WindowSieve {
     queues: EvictionQueues<3>,
-    lens: [u32; 3],
     /// Which queue of the main part the hand has not passed; it is empty only if both are.
     ahead: u8,
     window_percent: u32,
@@ -57,7 +56,7 @@ impl WindowSieve {
     /// For so many entries at once, of which the window has `window_percent`.
     pub(super) fn new(entries: u32, window_percent: u32, pages: PageSize) -> io::Result<Self> {
         let queues = EvictionQueues::new(entries, pages)?;
-        Ok(Self { queues, lens: [0; 3], ahead: MAIN[0], window_percent, chosen: NIL })
+        Ok(Self { queues, ahead: MAIN[0], window_percent, chosen: NIL })
     }
 
     pub(super) fn window_percent(&self) -> u32 {
@@ -70,7 +69,7 @@ impl WindowSieve {
     }
 
     pub(super) fn len(&self) -> u32 {
-        self.lens.iter().sum()
+        self.queues.len()
     }
 
     #[inline]
@@ -107,8 +106,8 @@ impl WindowSieve {
     pub(super) fn insert(&mut self, marks: &mut impl Marks, slot: u32) {
         self.chosen = NIL;
         self.add(if self.window_percent > 0 { WINDOW } else { self.ahead }, marks, slot);
-        if self.lens[usize::from(WINDOW)] > self.window_entries()
-            && let Some(oldest) = self.oldest(WINDOW)
+        if self.queues.len_of(WINDOW.into()) > self.window_entries()
+            && let Some(oldest) = self.queues.oldest_of(WINDOW.into())
         {
             self.move_on(marks, oldest);
         }
@@ -154,7 +153,7 @@ impl WindowSieve {
     }
 
     fn choose(&mut self, marks: &mut impl Marks, sketch: &FrequencySketch) -> Option<u32> {
-        let in_window = self.lens[usize::from(WINDOW)];
+        let in_window = self.queues.len_of(WINDOW.into());
         let candidate = if in_window >= self.window_entries() { self.window_victim(marks) } else { None };
         let victim = self.main_victim(marks);
         let (Some(candidate), Some(victim)) = (candidate, victim) else { return candidate.or(victim) };
@@ -183,14 +182,14 @@ impl WindowSieve {
     fn pass(&mut self, marks: &mut impl Marks, queues: impl Fn(u8) -> (u8, u8)) -> Option<u32> {
         for _ in 0..MAX_SECOND_CHANCES {
             let (from, to) = queues(self.ahead);
-            let slot = self.oldest(from)?;
+            let slot = self.queues.oldest_of(from.into())?;
             if marks.mark(slot).uses == 0 {
                 return Some(slot);
             }
             self.take(from, marks.mark(slot).place);
             self.add(to, marks, slot);
         }
-        let slot = self.oldest(queues(self.ahead).0)?;
+        let slot = self.queues.oldest_of(queues(self.ahead).0.into())?;
         marks.mark_mut(slot).uses = 0;
         Some(slot)
     }
@@ -216,15 +215,9 @@ impl WindowSieve {
         self.add(self.ahead, marks, slot);
     }
 
-    #[inline]
-    fn oldest(&self, queue: u8) -> Option<u32> {
-        self.queues.oldest_place_of(queue.into()).map(|place| self.queues.get(place))
-    }
-
     /// As the newest of a queue, not used yet.
     #[inline]
     fn add(&mut self, queue: u8, marks: &mut impl Marks, slot: u32) {
-        self.lens[usize::from(queue)] += 1;
         let place = self.queues.push_newest_of(queue.into(), slot);
         let mark = marks.mark_mut(slot);
         (mark.uses, mark.list, mark.place) = (0, queue, place);
@@ -232,9 +225,8 @@ impl WindowSieve {
 
     #[inline]
     fn take(&mut self, queue: u8, place: u32) {
-        self.lens[usize::from(queue)] -= 1;
         self.queues.remove_of(queue.into(), place);
-        if queue == self.ahead && self.lens[usize::from(queue)] == 0 {
+        if queue == self.ahead && self.queues.len_of(queue.into()) == 0 {
             self.ahead = other(queue); // nothing is ahead of the hand: it goes back to the oldest
         }
     }
@@ -379,7 +371,7 @@ mod tests {
                 held.sort_unstable();
                 expected.sort_unstable();
                 assert_eq!(held, expected, "seed {seed}, step {step}");
-                assert_eq!(policy.lens[0] as usize, lists.window.len(), "seed {seed}, step {step}");
+                assert_eq!(policy.queues.len_of(0) as usize, lists.window.len(), "seed {seed}, step {step}");
             }
         }
     }
