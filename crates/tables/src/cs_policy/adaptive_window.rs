@@ -195,3 +195,27 @@ impl Eviction for AdaptiveWindow {
 fn number(hash: u64) -> u64 {
     hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scores by hand: a tenth is forgotten in each epoch, and the best must be better by more than 1 in 200.
+    #[test]
+    fn another_window_must_be_better_by_enough() {
+        let mut policy = AdaptiveWindow::new(100, PageSize::Base).unwrap();
+        let mut epoch = |hits: [u64; 3]| {
+            for (miniature, hits) in policy.miniatures.iter_mut().zip(hits) {
+                (0..hits).for_each(|_| miniature.request(7, 10, &policy.sketch));
+            }
+            policy.compare();
+            (policy.scores, policy.window_percent())
+        };
+        assert_eq!(epoch([1, 1, 1]), ([0; 3], 20), "the first request of each hits nothing");
+        assert_eq!(epoch([200, 201, 0]), ([51_200, 51_456, 0], 20), "better by 1 in 200");
+        assert_eq!(epoch([1, 1, 0]), ([46_336, 46_567, 0], 20));
+        assert_eq!(epoch([0, 1, 0]), ([41_703, 42_167, 0], 0), "better by more");
+        assert_eq!(epoch([165, 0, 0]), ([79_773, 37_951, 0], 20), "and back");
+        assert_eq!(epoch([0, 0, 282]), ([71_796, 34_156, 72_192], 100), "what was is forgotten");
+    }
+}

@@ -97,3 +97,56 @@ impl Miniature {
         self.index.bytes() + size_of_val(&*self.entries) + size_of_val(&*self.free) + self.policy.bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cs_policy::window_sieve::lists::Lists;
+
+    impl Miniature {
+        fn names(&self) -> Vec<u64> {
+            let held = (0..MOST_ENTRIES).filter(|slot| !self.free.contains(slot));
+            let mut names: Vec<u64> = held.map(|slot| self.entries.hash(slot)).collect();
+            names.sort_unstable();
+            names
+        }
+    }
+
+    /// Requests, under a capacity that now and then is another, and names that nobody asks for any more.
+    #[test]
+    fn it_equals_two_lists() {
+        for (seed, percent) in (0..30).zip([20, 0, 100].into_iter().cycle()) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut sketch = FrequencySketch::new(200, 400, PageSize::Base).unwrap();
+            let mut miniature = Miniature::new(percent, PageSize::Base).unwrap();
+            let (mut lists, mut hits) = (Lists::default(), 0);
+            let (mut capacity, mut sampled_below) = (40, u64::MAX);
+            for step in 1..6_000 {
+                if step % 300 == 0 {
+                    capacity = random.u32(2..=40);
+                }
+                if step % 700 == 0 {
+                    sampled_below = u64::MAX / 4 * random.u64(1..=3);
+                    miniature.retain(|hash| hash < sampled_below);
+                    lists.names().into_iter().filter(|&name| name >= sampled_below).for_each(|name| lists.take(name));
+                    assert_eq!(miniature.names(), lists.names(), "seed {seed}, step {step}");
+                }
+                let name = (1 + random.u64(..=random.clone().u64(..90))).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                if name >= sampled_below {
+                    continue;
+                }
+                sketch.increment(name);
+                miniature.request(name, capacity, &sketch);
+                if lists.hit(name) {
+                    hits += 1;
+                } else {
+                    let limits = (capacity as usize, MOST_EVICTED as usize);
+                    lists.miss(name, percent as usize, limits, &sketch);
+                }
+                assert_eq!(miniature.names(), lists.names(), "seed {seed}, step {step}");
+            }
+            assert!(hits > 500, "seed {seed}: {hits}");
+            assert_eq!((miniature.take_hits(), miniature.take_hits()), (hits, 0));
+        }
+    }
+}

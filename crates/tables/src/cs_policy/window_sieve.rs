@@ -238,88 +238,15 @@ fn other(queue: u8) -> u8 {
 }
 
 #[cfg(test)]
+pub(super) mod lists;
+
+#[cfg(test)]
 mod tests {
+    use super::lists::Lists;
     use super::*;
     use crate::cs_policy::named_entry::NamedEntry;
 
     const ENTRIES: usize = 30;
-
-    /// Two lists of names, oldest first, with one bit of use each, and the place of a hand in the second.
-    #[derive(Default)]
-    struct Lists {
-        window: Vec<(u64, bool)>,
-        main: Vec<(u64, bool)>,
-        hand: usize,
-    }
-
-    impl Lists {
-        fn window_entries(&self, percent: usize) -> usize {
-            if percent == 0 { 0 } else { ((self.window.len() + self.main.len()) * percent / 100).max(1) }
-        }
-
-        fn main_victim(&mut self) -> Option<u64> {
-            while self.main.get(self.hand)?.1 {
-                self.main[self.hand].1 = false;
-                self.go_on();
-            }
-            Some(self.main[self.hand].0)
-        }
-
-        fn go_on(&mut self) {
-            self.hand = (self.hand + 1) % self.main.len();
-        }
-
-        fn defeats(&mut self, newcomer: u64, victim: u64, sketch: &FrequencySketch) -> bool {
-            let (asked, victim_asked) = (sketch.frequency(newcomer), sketch.frequency(victim));
-            if victim_asked > asked + 1 {
-                self.go_on();
-            }
-            asked > victim_asked
-        }
-
-        fn take(&mut self, name: u64) {
-            self.window.retain(|other| other.0 != name);
-            if let Some(place) = self.main.iter().position(|other| other.0 == name) {
-                self.main.remove(place);
-                self.hand -= usize::from(place < self.hand);
-                self.hand = if self.hand == self.main.len() { 0 } else { self.hand };
-            }
-        }
-
-        /// Makes room and stores, or refuses.
-        fn miss(&mut self, name: u64, percent: usize, sketch: &FrequencySketch) {
-            if self.window.len() + self.main.len() == ENTRIES {
-                if percent == 0
-                    && let Some(victim) = self.main_victim()
-                    && !self.defeats(name, victim, sketch)
-                {
-                    return;
-                }
-                let candidate =
-                    (self.window.len() >= self.window_entries(percent) && !self.window.is_empty()).then(|| {
-                        while self.window[0].1 {
-                            self.window[0].1 = false;
-                            self.window.rotate_left(1);
-                        }
-                        self.window[0].0
-                    });
-                let goes = match (candidate, self.main_victim()) {
-                    (Some(candidate), Some(victim)) if self.defeats(candidate, victim, sketch) => {
-                        self.window.remove(0);
-                        self.main.push((candidate, false));
-                        victim
-                    }
-                    (candidate, victim) => candidate.or(victim).unwrap(),
-                };
-                self.take(goes);
-            }
-            if percent == 0 { &mut self.main } else { &mut self.window }.push((name, false));
-            if self.window.len() > self.window_entries(percent) {
-                let oldest = self.window.remove(0).0;
-                self.main.push((oldest, false));
-            }
-        }
-    }
 
     /// Requests, names erased, and now and then a window of another size.
     #[test]
@@ -347,8 +274,7 @@ mod tests {
                     }
                     Some(slot) => {
                         policy.hit(&mut entries, slot);
-                        let mut both = lists.window.iter_mut().chain(&mut lists.main);
-                        both.find(|other| other.0 == name).unwrap().1 = true;
+                        assert!(lists.hit(name));
                     }
                     None => {
                         let newcomer = Newcomer { hash: name, ..Newcomer::default() };
@@ -363,14 +289,12 @@ mod tests {
                             entries[slot as usize] = NamedEntry::new(name, ());
                             policy.insert(&mut entries, slot);
                         }
-                        lists.miss(name, policy.window_percent() as usize, &sketch);
+                        lists.miss(name, policy.window_percent() as usize, (ENTRIES, 1), &sketch);
                     }
                 }
                 let mut held: Vec<u64> = entries.iter().map(|entry| entry.hash).filter(|&hash| hash != 0).collect();
-                let mut expected: Vec<u64> = lists.window.iter().chain(&lists.main).map(|entry| entry.0).collect();
                 held.sort_unstable();
-                expected.sort_unstable();
-                assert_eq!(held, expected, "seed {seed}, step {step}");
+                assert_eq!(held, lists.names(), "seed {seed}, step {step}");
                 assert_eq!(policy.queues.len_of(0) as usize, lists.window.len(), "seed {seed}, step {step}");
             }
         }
