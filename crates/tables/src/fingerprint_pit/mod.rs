@@ -27,7 +27,9 @@
 //!
 //! Deviations: a bucket is a line of 64 octets, not 44 octets back to back (N.B. at [`bucket`]); N is rounded up
 //! to a power of two of buckets, as permutations of bits want it; an Interest with a shorter life than its
-//! entry's does not shorten that.
+//! entry's does not shorten that. An Interest looks for its class in the segment of its port alone, Data in all
+//! (§5.4.3), so that names of two segments collide unseen, and the paper's Data takes the entries of both. Here
+//! entries of one class in more than one segment are marked when Data finds them, and stay.
 
 mod bucket;
 mod class;
@@ -184,19 +186,26 @@ impl FingerprintPit {
         self.request(hash, port, now_ns, expires_ns, false)
     }
 
-    /// Data came: the ports that it goes to, if any asked. The entry is gone then, unless it is marked collided,
-    /// or the Data says that it was `collided_upstream`, by which the entry is marked now.
+    /// Data came: the ports that it goes to, if any asked. The entry is gone then, unless it is marked collided, or
+    /// the Data says that it was `collided_upstream`, or another segment has an entry too, by which they are marked
+    /// now.
     #[inline]
     pub fn satisfy(&mut self, hash: u64, now_ns: u64, collided_upstream: bool) -> Option<Satisfied> {
         self.latest_tick = self.latest_tick.max(tick_at(now_ns));
         let class = self.shape.class(hash);
-        let mut satisfied = None;
+        let (mut ports, mut stays) = (PortSet::EMPTY, collided_upstream);
+        // Taken when it is known whether another segment has one too.
+        let mut found_last = None;
         for segment in 0..self.shape.segments() {
             let Some(found) = self.find(segment, class, self.latest_tick) else { continue };
-            let satisfied = satisfied.get_or_insert(Satisfied { ports: PortSet::EMPTY, collided: false });
-            satisfied.collided |= self.take(segment, found, collided_upstream, &mut satisfied.ports);
+            if let Some((before, found)) = found_last.replace((segment, found)) {
+                stays = true;
+                self.take(before, found, stays, &mut ports);
+            }
         }
-        satisfied
+        let (segment, found) = found_last?;
+        let collided = self.take(segment, found, stays, &mut ports);
+        Some(Satisfied { ports, collided })
     }
 
     /// What [`FingerprintPit::satisfy`] would find, and nothing is changed.
@@ -217,8 +226,9 @@ impl FingerprintPit {
                     (entry.faces, entry.collided != 0)
                 }
             };
+            let is_first = satisfied.is_none();
             let satisfied = satisfied.get_or_insert(Satisfied { ports: PortSet::EMPTY, collided: false });
-            satisfied.collided |= collided;
+            satisfied.collided |= collided || !is_first;
             self.faces.collect(list, segment, &mut satisfied.ports);
         }
         satisfied
@@ -288,15 +298,15 @@ impl FingerprintPit {
         (self.overflow.entry(place).expires_tick > now_tick).then_some(Found::Overflow { place })
     }
 
-    /// Adds the ports of an entry, which stays if it is to be marked collided. Returns whether it does.
+    /// Adds the ports of an entry, which stays if it is or is to be marked collided. Returns whether it does.
     #[inline(always)]
-    fn take(&mut self, segment: usize, found: Found, collided_upstream: bool, ports: &mut PortSet) -> bool {
+    fn take(&mut self, segment: usize, found: Found, mark_collided: bool, ports: &mut PortSet) -> bool {
         match found {
             Found::Bucket { bucket, entry } => {
                 let bucket = &mut self.buckets[bucket];
                 let list = bucket.faces(entry);
                 self.faces.collect(list, segment, ports);
-                if collided_upstream || bucket.is_collided(entry) {
+                if mark_collided || bucket.is_collided(entry) {
                     bucket.set_collided(entry);
                     return true;
                 }
@@ -307,7 +317,7 @@ impl FingerprintPit {
             Found::Overflow { place } => {
                 let entry = self.overflow.entry_mut(place);
                 self.faces.collect(entry.faces, segment, ports);
-                if collided_upstream || entry.collided != 0 {
+                if mark_collided || entry.collided != 0 {
                     entry.collided = 1;
                     return true;
                 }

@@ -72,27 +72,27 @@ impl Naive {
         Inserted::New
     }
 
-    /// Ports and whether one of the entries is collided; `None` if there is none.
+    /// Ports and whether an entry is collided, or several are of the class, which Interests of different segments
+    /// cannot see: the names may be two, each with Data to come. `None` if there is none.
     fn lookup(&mut self, hash: u64, now_ns: u64) -> Option<(PortSet, bool)> {
         self.expire(now_ns);
         let class = self.class(hash);
-        let mut found = None;
-        for entry in self.entries.iter().filter(|entry| entry.class == class) {
-            let (ports, collided) = found.get_or_insert((PortSet::EMPTY, false));
-            ports.extend(&entry.ports);
-            *collided |= entry.collided;
-        }
-        found
+        let entries: Vec<&Entry> = self.entries.iter().filter(|entry| entry.class == class).collect();
+        let mut ports = PortSet::EMPTY;
+        entries.iter().for_each(|entry| ports.extend(&entry.ports));
+        let collided = entries.len() > 1 || entries.iter().any(|entry| entry.collided);
+        (!entries.is_empty()).then_some((ports, collided))
     }
 
     fn satisfy(&mut self, hash: u64, now_ns: u64, collided_upstream: bool) -> Option<(PortSet, bool)> {
-        let found = self.lookup(hash, now_ns);
+        let (ports, mut collided) = self.lookup(hash, now_ns)?;
+        collided |= collided_upstream;
         let class = self.class(hash);
         for entry in self.entries.iter_mut().filter(|entry| entry.class == class) {
-            entry.collided |= collided_upstream;
+            entry.collided = collided;
         }
-        self.entries.retain(|entry| entry.class != class || entry.collided);
-        found.map(|(ports, collided)| (ports, collided || collided_upstream))
+        self.entries.retain(|entry| entry.class != class || collided);
+        Some((ports, collided))
     }
 
     fn remove_port(&mut self, port: u16) {
