@@ -1,8 +1,9 @@
 //! Entries that collide, and stay: who gets Data and Nacks by them, and how often?
 
 use crate::{by_fingerprint, colliding, core, crowded, harness::*, node, node_with};
-use namewire_engine::{DropReason, FaceId};
+use namewire_engine::{CoreConfig, DropReason, FaceId};
 use namewire_packet::{Data, NackReason};
+use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 use std::collections::VecDeque;
 
 #[test]
@@ -75,11 +76,14 @@ fn cores_on_one_ad_hoc_medium_do_not_hand_data_to_each_other_for_ever() {
     assert!((1..=12).contains(&data_on_air), "{data_on_air}: once for an Interest and a core at most");
 }
 
+/// With two segments, the faces are in one each, and neither Interest sees the other's entry: the Data of the first
+/// once took both away.
 #[test]
 fn names_with_one_fingerprint_get_their_data_each() {
     let [a, b] = &colliding();
-    for order in [[a, b], [b, a]] {
-        let mut node = node(crowded());
+    for (segments, order) in [(1, [a, b]), (1, [b, a]), (2, [a, b]), (2, [b, a])] {
+        let fingerprints = FingerprintPitConfig { segments, ..crowded().fingerprints };
+        let mut node = node(CoreConfig { fingerprints, ..crowded() });
         assert_eq!(node.receive(A, interest(a, 1)).len(), 1);
         assert_eq!(node.receive(B, interest(b, 2)).len(), 1, "it goes on whatever is there");
         for name in order {
