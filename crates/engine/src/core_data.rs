@@ -9,7 +9,7 @@ use crate::{
     strategy::WithoutEntry,
 };
 use namewire_packet::{Data, FaceId, Interest, NackReason, Nonce, lp::LpHeaders};
-use namewire_tables::{NameHashes, fingerprint_pit::PortSet};
+use namewire_tables::{NameHashes, fingerprint_pit::Satisfied};
 
 /// What the hash of a name differs by in the dead nonce list where a Nack for it and the Nonce went on.
 const NACKED: u64 = 0x6e61_636b_6564_0001;
@@ -20,18 +20,16 @@ pub(crate) enum ByFingerprint {
     NotPending,
     /// This Data went out for every Interest for it so far, when the entry was one that stays.
     SentAlready,
-    /// It goes to these ports; `stays`: the entry does, and the Data says so.
-    Pending {
-        ports: PortSet,
-        stays: bool,
-    },
+    /// It goes to these ports; if the entry stays, the Data says so.
+    Pending(Satisfied),
 }
 
 impl ByFingerprint {
-    /// How many asked, as far as can be known.
+    /// How many Interests it answers at least: one for each port, and two for an entry that had been collided. That
+    /// the entry stays now, for what another router or a name beside it knows, says nothing of it.
     pub(crate) fn requests(&self) -> u32 {
         match self {
-            ByFingerprint::Pending { stays, .. } => 1 + u32::from(*stays),
+            ByFingerprint::Pending(found) => (found.ports.len() as u32).max(1 + u32::from(found.was_collided)),
             ByFingerprint::NotPending | ByFingerprint::SentAlready => 0,
         }
     }
@@ -73,7 +71,7 @@ impl Engine {
             expiry.answered(name_hash, now_ns);
         }
         self.served.clear();
-        ByFingerprint::Pending { ports: satisfied.ports, stays: satisfied.collided }
+        ByFingerprint::Pending(satisfied)
     }
 
     /// Data to whoever asked for its fingerprint, but for those who were just sent it by name (`served`), and except
@@ -84,17 +82,17 @@ impl Engine {
         arrival: &Arrival<'_>,
         ingress: &FaceAttributes,
         name_hash: u64,
-        (ports, stays): (PortSet, bool),
+        found: &Satisfied,
     ) {
         let headers = LpHeaders {
             incoming_face_id: Some(arrival.face),
             congestion_mark: arrival.headers.congestion_mark,
-            collided: stays,
+            collided: found.collided,
             ..LpHeaders::default()
         };
         let Engine { core: Some(core), served, counters, .. } = self else { return };
         let sent_before = pass.out.transmits.len();
-        for face in ports.iter().map(|port| core.ports.face(port)) {
+        for face in found.ports.iter().map(|port| core.ports.face(port)) {
             let goes_back = face == arrival.face && ingress.link_type != LinkType::AdHoc;
             let is_served = || served.iter().any(|(served, _)| *served == face);
             if goes_back || pass.view.faces.get(face).is_none() || is_served() {
@@ -104,7 +102,7 @@ impl Engine {
             counters.out_data += 1;
             counters.collided_marks_out += u64::from(headers.collided);
         }
-        if stays && pass.out.transmits.len() > sent_before {
+        if found.collided && pass.out.transmits.len() > sent_before {
             core.sent_names.insert(name_hash);
         }
     }

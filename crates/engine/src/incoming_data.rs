@@ -74,8 +74,8 @@ impl Engine {
             self.data_unsolicited(pass, arrival, face, data, (hashes, own_name));
         }
         self.matches = matches;
-        if let ByFingerprint::Pending { ports, stays } = by_fingerprint {
-            self.send_to_ports(pass, arrival, face, hashes.full_hash(), (ports, stays));
+        if let ByFingerprint::Pending(found) = &by_fingerprint {
+            self.send_to_ports(pass, arrival, face, hashes.full_hash(), found);
         }
         if !round.is_over() {
             pass.out.hand_over.push(HandOver { frame: arrival.index, round: round.going_on() });

@@ -61,19 +61,27 @@ fn an_aggregated_interest_is_repeated_and_prolongs_nothing() {
 /// Yuan15 §5.4.4: what was asked for more than once is stored, and its entries are not refreshed for ever.
 #[test]
 fn data_of_a_collided_entry_was_asked_for_more_than_once() {
-    let cs_policy = CsPolicy { admission: AdmissionName::RequestCount, ..CsPolicy::default() };
-    let pit_role = PitRole::Core(core());
-    let mut node = Node::new(EngineConfig { pit_role, cs_policy, cs_capacity_packets: 1, ..EngineConfig::default() });
-    node.route("/p", &[D]);
-    for (name, faces, is_stored) in
-        [("/p/first", &[A][..], true), ("/p/once", &[A], false), ("/p/twice", &[A, B], true)]
-    {
-        for (&face, nonce) in faces.iter().zip(1..) {
-            node.receive(face, interest(name, nonce));
+    for aggregate in [false, true] {
+        let cs_policy = CsPolicy { admission: AdmissionName::RequestCount, ..CsPolicy::default() };
+        let pit_role = PitRole::Core(CoreConfig { aggregate, ..core() });
+        let config = EngineConfig { pit_role, cs_policy, cs_capacity_packets: 1, ..EngineConfig::default() };
+        let mut node = Node::new(config);
+        node.route("/p", &[D]);
+        for (name, faces, is_stored) in [
+            ("/p/first", &[A][..], true), // into a store with room
+            ("/p/once", &[A], false),
+            ("/p/marked", &[A], false),
+            ("/p/twice", &[A, B], true),
+        ] {
+            for (&face, nonce) in faces.iter().zip(1..) {
+                node.receive(face, interest(name, nonce));
+            }
+            // What the mark says was asked for elsewhere.
+            let answer = if name == "/p/marked" { data(name).collided() } else { data(name) };
+            assert_eq!(node.receive(D, answer).len(), faces.len());
+            let again = node.receive(C, interest(name, 9));
+            assert_eq!(again == [&*format!("C Data {name} cached")], is_stored, "{name}: {again:?}");
         }
-        assert_eq!(node.receive(D, data(name)).len(), faces.len());
-        let again = node.receive(C, interest(name, 9));
-        assert_eq!(again == [&*format!("C Data {name} cached")], is_stored, "{name}: {again:?}");
     }
 }
 

@@ -77,6 +77,8 @@ pub struct Satisfied {
     /// Whether an entry was or now is marked collided: then it is still there, and the Data must say so to the
     /// next router (§5.5.1).
     pub collided: bool,
+    /// Whether an entry was marked before: then more than one Interest came, as far as this router knows.
+    pub was_collided: bool,
 }
 
 /// The table.
@@ -193,19 +195,19 @@ impl FingerprintPit {
     pub fn satisfy(&mut self, hash: u64, now_ns: u64, collided_upstream: bool) -> Option<Satisfied> {
         self.latest_tick = self.latest_tick.max(tick_at(now_ns));
         let class = self.shape.class(hash);
-        let (mut ports, mut stays) = (PortSet::EMPTY, collided_upstream);
+        let (mut ports, mut stays, mut was_collided) = (PortSet::EMPTY, collided_upstream, false);
         // Taken when it is known whether another segment has one too.
         let mut found_last = None;
         for segment in 0..self.shape.segments() {
             let Some(found) = self.find(segment, class, self.latest_tick) else { continue };
             if let Some((before, found)) = found_last.replace((segment, found)) {
                 stays = true;
-                self.take(before, found, stays, &mut ports);
+                was_collided |= self.take(before, found, stays, &mut ports);
             }
         }
         let (segment, found) = found_last?;
-        let collided = self.take(segment, found, stays, &mut ports);
-        Some(Satisfied { ports, collided })
+        was_collided |= self.take(segment, found, stays, &mut ports);
+        Some(Satisfied { ports, collided: stays || was_collided, was_collided })
     }
 
     /// What [`FingerprintPit::satisfy`] would find, and nothing is changed.
@@ -213,10 +215,10 @@ impl FingerprintPit {
     pub fn lookup(&self, hash: u64, now_ns: u64) -> Option<Satisfied> {
         let now_tick = self.latest_tick.max(tick_at(now_ns));
         let class = self.shape.class(hash);
-        let mut satisfied = None;
+        let (mut ports, mut entries, mut was_collided) = (PortSet::EMPTY, 0, false);
         for segment in 0..self.shape.segments() {
             let Some(found) = self.find(segment, class, now_tick) else { continue };
-            let (list, collided) = match found {
+            let (list, is_collided) = match found {
                 Found::Bucket { bucket, entry } => {
                     let bucket = &self.buckets[bucket];
                     (bucket.faces(entry), bucket.is_collided(entry))
@@ -226,12 +228,11 @@ impl FingerprintPit {
                     (entry.faces, entry.collided != 0)
                 }
             };
-            let is_first = satisfied.is_none();
-            let satisfied = satisfied.get_or_insert(Satisfied { ports: PortSet::EMPTY, collided: false });
-            satisfied.collided |= collided || !is_first;
-            self.faces.collect(list, segment, &mut satisfied.ports);
+            entries += 1;
+            was_collided |= is_collided;
+            self.faces.collect(list, segment, &mut ports);
         }
-        satisfied
+        (entries > 0).then_some(Satisfied { ports, collided: was_collided || entries > 1, was_collided })
     }
 
     /// Entries, those in the overflow table and expired ones that were not yet noticed included.
@@ -298,7 +299,7 @@ impl FingerprintPit {
         (self.overflow.entry(place).expires_tick > now_tick).then_some(Found::Overflow { place })
     }
 
-    /// Adds the ports of an entry, which stays if it is or is to be marked collided. Returns whether it does.
+    /// Adds the ports of an entry, which stays if it is or is to be marked collided. Returns whether it was.
     #[inline(always)]
     fn take(&mut self, segment: usize, found: Found, mark_collided: bool, ports: &mut PortSet) -> bool {
         match found {
@@ -306,9 +307,10 @@ impl FingerprintPit {
                 let bucket = &mut self.buckets[bucket];
                 let list = bucket.faces(entry);
                 self.faces.collect(list, segment, ports);
-                if mark_collided || bucket.is_collided(entry) {
+                let was_collided = bucket.is_collided(entry);
+                if mark_collided || was_collided {
                     bucket.set_collided(entry);
-                    return true;
+                    return was_collided;
                 }
                 bucket.vacate(entry);
                 self.faces.release(list);
@@ -317,9 +319,10 @@ impl FingerprintPit {
             Found::Overflow { place } => {
                 let entry = self.overflow.entry_mut(place);
                 self.faces.collect(entry.faces, segment, ports);
-                if mark_collided || entry.collided != 0 {
+                let was_collided = entry.collided != 0;
+                if mark_collided || was_collided {
                     entry.collided = 1;
-                    return true;
+                    return was_collided;
                 }
                 self.remove_overflowed(place);
             }

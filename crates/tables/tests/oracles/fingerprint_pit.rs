@@ -2,7 +2,7 @@
 
 use namewire_tables::PageSize;
 use namewire_tables::fingerprint_pit::{
-    FaceList, FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal, Inserted, PortSet,
+    FaceList, FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal, Inserted, PortSet, Satisfied,
 };
 use proptest::prelude::*;
 
@@ -72,27 +72,28 @@ impl Naive {
         Inserted::New
     }
 
-    /// Ports and whether an entry is collided, or several are of the class, which Interests of different segments
-    /// cannot see: the names may be two, each with Data to come. `None` if there is none.
-    fn lookup(&mut self, hash: u64, now_ns: u64) -> Option<(PortSet, bool)> {
+    /// Several entries of the class are as one that is collided: Interests of different segments do not see each
+    /// other, and the names may be two, each with Data to come.
+    fn lookup(&mut self, hash: u64, now_ns: u64) -> Option<Satisfied> {
         self.expire(now_ns);
         let class = self.class(hash);
         let entries: Vec<&Entry> = self.entries.iter().filter(|entry| entry.class == class).collect();
         let mut ports = PortSet::EMPTY;
         entries.iter().for_each(|entry| ports.extend(&entry.ports));
-        let collided = entries.len() > 1 || entries.iter().any(|entry| entry.collided);
-        (!entries.is_empty()).then_some((ports, collided))
+        let was_collided = entries.iter().any(|entry| entry.collided);
+        let collided = was_collided || entries.len() > 1;
+        (!entries.is_empty()).then_some(Satisfied { ports, collided, was_collided })
     }
 
-    fn satisfy(&mut self, hash: u64, now_ns: u64, collided_upstream: bool) -> Option<(PortSet, bool)> {
-        let (ports, mut collided) = self.lookup(hash, now_ns)?;
-        collided |= collided_upstream;
+    fn satisfy(&mut self, hash: u64, now_ns: u64, collided_upstream: bool) -> Option<Satisfied> {
+        let found = self.lookup(hash, now_ns)?;
+        let collided = found.collided || collided_upstream;
         let class = self.class(hash);
         for entry in self.entries.iter_mut().filter(|entry| entry.class == class) {
             entry.collided = collided;
         }
         self.entries.retain(|entry| entry.class != class || collided);
-        Some((ports, collided))
+        Some(Satisfied { collided, ..found })
     }
 
     fn remove_port(&mut self, port: u16) {
@@ -163,7 +164,7 @@ fn both_agree(config: FingerprintPitConfig, operations: Vec<Operation>) -> Resul
                 let hash = hash(name, naive.class_bits);
                 let satisfied = pit.satisfy(hash, now_ns, collided_upstream);
                 let expected = naive.satisfy(hash, now_ns, collided_upstream);
-                prop_assert_eq!(satisfied.map(|found| (found.ports, found.collided)), expected);
+                prop_assert_eq!(satisfied, expected);
             }
             Operation::Advance { by_ns } => now_ns += by_ns,
             Operation::Sweep => pit.sweep(now_ns),
@@ -176,8 +177,7 @@ fn both_agree(config: FingerprintPitConfig, operations: Vec<Operation>) -> Resul
         }
         for name in 0..NAMES {
             let hash = hash(name, naive.class_bits);
-            let found = pit.lookup(hash, now_ns).map(|found| (found.ports, found.collided));
-            prop_assert_eq!(found, naive.lookup(hash, now_ns), "name {} at {}", name, now_ns);
+            prop_assert_eq!(pit.lookup(hash, now_ns), naive.lookup(hash, now_ns), "name {} at {}", name, now_ns);
         }
         prop_assert!(pit.occupied() >= naive.entries.len() as u64);
     }
