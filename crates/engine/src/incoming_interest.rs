@@ -67,16 +67,18 @@ impl Engine {
         // An entry ends with its last downstream: if there is one, somebody waits, unless it only
         // waits for further answers.
         let is_new = entry.is_none_or(|entry| self.tables.pit(entry).state.satisfied);
-        self.tables.cs_request(name_hash);
-        if is_new && self.config.cs_serve {
-            let stored = self.content_store_match(pass, interest, group, hashes);
-            self.end_of_part(Stage::Verdict);
-            if stored.is_some() || !is_dead {
+        let looks_up = is_new && self.config.cs_serve;
+        let stored = if looks_up { self.content_store_match(pass, interest, group, hashes) } else { None };
+        self.end_of_part(Stage::Verdict);
+        // A looped copy that ends here asks for nothing: one Interest would be counted twice.
+        if stored.is_some() || !is_dead {
+            self.tables.cs_request(name_hash);
+            if looks_up {
                 self.count_look_up(hashes, stored.is_some());
             }
-            if let Some(stored) = stored {
-                return self.content_store_hit(pass, arrival, stored, name_hash);
-            }
+        }
+        if let Some(stored) = stored {
+            return self.content_store_hit(pass, arrival, stored, name_hash);
         }
         // NFD asks the dead nonce list first. Here it keeps more nonces (see `satisfy`),
         // and a copy that took another way must not be refused the Data that is at hand:

@@ -3,9 +3,12 @@
 mod harness;
 
 use harness::*;
-use namewire_engine::{CsCounts, CsReport, EngineConfig, LimitMet};
+use namewire_engine::{CsCounts, CsReport, DropReason, EngineConfig, LimitMet};
 use namewire_packet::DataBuilder;
-use namewire_tables::{AdmissionName, CsPolicy, EvictionName};
+use namewire_tables::{
+    AdmissionName, CsPolicy, EvictionName,
+    cs_policy::{catalogue::PolicyOptions, filter::FilterOptions},
+};
 
 /// A node that has fetched `packet` for an Interest of its name, at 0 ms.
 fn holding(packet: Packet, name: &str) -> Node {
@@ -250,6 +253,28 @@ fn interests_by_prefix_count_for_the_data_that_answers_them() {
     }
     assert!(is_cached(&node.receive(C, interest("/a/v1", 20))));
     assert!(!is_cached(&node.receive(C, interest("/full/0", 21))));
+}
+
+/// A late second copy of one Interest once raised its name towards the filter's threshold, as a request does.
+#[test]
+fn a_copy_that_looped_is_no_request() {
+    let filter = FilterOptions { threshold: Some(3), ..FilterOptions::default() };
+    let options = PolicyOptions { filter, ..PolicyOptions::default() };
+    let cs_policy = CsPolicy { eviction: EvictionName::Fifo, admission: AdmissionName::Filter, options };
+    for (second_nonce, is_stored) in [(10, false), (11, true)] {
+        let mut node = Node::new(EngineConfig { cs_policy, cs_capacity_packets: 4, ..EngineConfig::default() });
+        node.route_with("/", &[B, C], MULTICAST); // what goes to both leaves its nonce behind
+        for n in 0..4 {
+            node.receive(A, interest(&format!("/full/{n}"), n));
+            node.receive(B, data(&format!("/full/{n}")));
+        }
+        for nonce in [10, second_nonce, 12] {
+            node.receive(A, interest("/a", nonce));
+            node.receive(B, data("/a"));
+        }
+        assert_eq!(node.dropped(DropReason::DuplicateNonce), u64::from(!is_stored));
+        assert_eq!(is_cached(&node.receive(C, interest("/a", 20))), is_stored);
+    }
 }
 
 /// What the store refuses or gives up costs no packet its answer, and is counted.
