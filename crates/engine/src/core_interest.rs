@@ -76,7 +76,8 @@ impl Engine {
         None
     }
 
-    /// What a fingerprint says is enough for this Interest, and it is not one that the adaptive PIT keeps by name.
+    /// What a fingerprint says is enough for this Interest, and it is not one that the adaptive PIT keeps by name: which
+    /// it does not where it would be dropped, however many names it is to keep.
     fn may_go_by_fingerprint(&mut self, pass: &Pass<'_, '_>, arrival: &Arrival<'_>, interest: &Interest<'_>) -> bool {
         let pending_by_name = self.tables.pit_len();
         let Some(core) = &mut self.core else { return false };
@@ -89,7 +90,7 @@ impl Engine {
             && !interest.can_be_prefix()
             && interest.implicit_digest().is_none()
             && arrival.headers.next_hop_face_id.is_none();
-        is_plain && !core.keeps_name(pending_by_name)
+        is_plain && !(core.keeps_name(pending_by_name) && self.has_room_for_name_of(arrival.face))
     }
 
     /// Takes note of who asked. `None` if there is no room, or not for so long.

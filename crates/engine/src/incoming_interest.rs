@@ -284,8 +284,16 @@ impl Engine {
 
     /// Whether the face may have another entry.
     fn may_ask(&self, face: FaceId) -> bool {
-        let free = (self.tables.pit_capacity_entries() as usize).saturating_sub(self.tables.pit_len());
-        face_share::may_ask(self.records.waiting(face), free, self.config.face_share_percent)
+        face_share::may_ask(self.records.waiting(face), self.free_entries(), self.config.face_share_percent)
+    }
+
+    /// Whether it may, and there is one.
+    pub(crate) fn has_room_for_name_of(&self, face: FaceId) -> bool {
+        self.free_entries() > 0 && self.may_ask(face)
+    }
+
+    fn free_entries(&self) -> usize {
+        (self.tables.pit_capacity_entries() as usize).saturating_sub(self.tables.pit_len())
     }
 
     fn find_or_insert_entry(

@@ -78,7 +78,8 @@ pub struct CoreConfig {
     /// The table of fingerprints. Its pages are the engine's.
     pub fingerprints: FingerprintPitConfig,
     /// While fewer Interests than that are pending by name, new ones are kept by name too, and aggregated (adaptive
-    /// PIT); above it by fingerprint, until there are only half as many names. 0, the default: always by fingerprint.
+    /// PIT); above it by fingerprint, until there are only half as many names. By fingerprint too where the PIT, or
+    /// what of it is the face's, is full. 0, the default: always by fingerprint.
     pub names_up_to: u32,
     /// A fingerprint that is pending is taken for the same name, and the Interest is not forwarded, unless its face
     /// is one that waits already: less traffic, but of two names with one fingerprint only one is asked for until

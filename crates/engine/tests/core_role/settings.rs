@@ -26,6 +26,25 @@ fn under_little_load_names_are_kept_and_aggregated() {
     }
 }
 
+/// A limit above what the PIT holds, or leaves to one face, once had Interests dropped while no fingerprint was there.
+#[test]
+fn where_names_have_no_room_fingerprints_are_kept() {
+    for (share, by_name) in [(100, 10), (80, 8)] {
+        let pit_role = PitRole::Core(CoreConfig { names_up_to: 1000, ..core() });
+        let limits = EngineConfig { pit_capacity_entries: 10, face_share_percent: share, ..EngineConfig::default() };
+        let mut node = Node::new(EngineConfig { pit_role, ..limits });
+        node.route("/p", &[D]);
+        for nonce in 0..30 {
+            assert_eq!(node.receive(A, interest(&format!("/p/{nonce}"), nonce)).len(), 1);
+        }
+        assert_eq!((node.pit_len(), node.engine().fingerprints_len()), (by_name, 30 - by_name as u64));
+        for nonce in 0..30 {
+            assert_eq!(node.receive(D, data(&format!("/p/{nonce}"))).len(), 1);
+        }
+        assert_eq!(node.counters().dropped_total(), 0);
+    }
+}
+
 #[test]
 fn where_false_positives_are_allowed_a_fingerprint_is_taken_for_the_name() {
     let [a, b] = &colliding();
