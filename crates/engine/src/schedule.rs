@@ -212,8 +212,9 @@ impl Engine {
         self.end_of_part(Stage::Hash);
     }
 
-    /// Begins to fetch the bucket of the packet's name, and what the store's policy remembers of it; in
-    /// the core role the buckets of its fingerprint too, and where an Interest's nonce will be looked for.
+    /// Begins to fetch the bucket of the packet's name, and what the store's policy remembers of it; in the core role
+    /// the buckets of its fingerprint too, of an Interest those in the segment of its face, and where its nonce will
+    /// be looked for.
     fn prefetch_bucket(&self, batch: &Batch<'_, '_, '_, '_>, packet: usize) {
         let decoded = &batch.packets[packet].decoded;
         if matches!(decoded, Decoded::Refused(_)) {
@@ -222,14 +223,14 @@ impl Engine {
         let name_hash = batch.hashes[packet].full_hash();
         self.tables.prefetch_bucket(name_hash);
         self.tables.prefetch_cs_request(name_hash);
-        if let Some(core) = &self.core {
-            core.fingerprints.prefetch(name_hash);
-            core.sent_names.prefetch(name_hash);
-            if let Decoded::Interest(interest) = decoded
-                && let Some(nonce) = interest.nonce()
-            {
-                self.dead_nonces.prefetch(name_hash, nonce.to_u32());
-            }
+        let Some(core) = &self.core else { return };
+        core.sent_names.prefetch(name_hash);
+        let Decoded::Interest(interest) = decoded else { return core.fingerprints.prefetch(name_hash) };
+        if let Some(port) = core.ports.known(batch.frames[packet].face) {
+            core.fingerprints.prefetch_for_port(name_hash, port);
+        }
+        if let Some(nonce) = interest.nonce() {
+            self.dead_nonces.prefetch(name_hash, nonce.to_u32());
         }
     }
 
