@@ -115,6 +115,7 @@ fn interest_drops(counters: &Counters) -> u64 {
         DropReason::UnsolicitedData,
         DropReason::NackOnMultiAccess,
         DropReason::UnmatchedNack,
+        DropReason::NackNotPassedOn,
         DropReason::DataSentAlready,
     ];
     counters.dropped_total() - not_interests.iter().map(|&reason| counters.dropped(reason)).sum::<u64>()

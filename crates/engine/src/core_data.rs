@@ -127,7 +127,7 @@ impl Engine {
         let Some(nonce) = nonce else { return self.counters.drop(DropReason::UnmatchedNack) };
         let strategy = pass.view.strategies.get(strategy_of(lookup(pass, interest.name(), hashes)));
         if strategy.without_entry() == Some(WithoutEntry::All) {
-            return; // the others may still answer
+            return self.counters.drop(DropReason::NackNotPassedOn); // the others may still answer
         }
         let Engine { core: Some(core), dead_nonces, counters, .. } = self else { return };
         // It stays, since it may be another name's by now: one forgotten would be lost, one too many expires.
@@ -135,6 +135,7 @@ impl Engine {
             return counters.drop(DropReason::UnmatchedNack);
         };
         dead_nonces.insert(name_hash ^ NACKED, nonce.to_u32(), pass.now.0);
+        let sent_before = pass.out.transmits.len();
         for face in pending.ports.iter().map(|port| core.ports.face(port)) {
             let takes_nacks = |face: &FaceAttributes| face.link_type == LinkType::PointToPoint;
             if face == arrival.face || !pass.view.faces.get(face).is_some_and(takes_nacks) {
@@ -143,6 +144,9 @@ impl Engine {
             let headers = LpHeaders { nack: Some(reason), ..LpHeaders::default() };
             pass.out.transmits.push(Transmit { face, headers, packet: PacketRef::Frame(arrival.index) });
             counters.out_nacks += 1;
+        }
+        if pass.out.transmits.len() == sent_before {
+            counters.drop(DropReason::NackNotPassedOn);
         }
     }
 

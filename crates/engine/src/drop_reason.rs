@@ -74,6 +74,9 @@ counted! {
     NackOnMultiAccess = "nack-on-multi-access",
     /// A Nack that fits no pending Interest: wrong name, nonce or face.
     UnmatchedNack = "unmatched-nack",
+    /// Core role: a Nack that nobody is told of, since others were asked too and may still answer, or since no face
+    /// that asked for the fingerprint is there and takes Nacks.
+    NackNotPassedOn = "nack-not-passed-on",
     /// Core role: Data that went already to whoever asked for its fingerprint, and no Interest asked for it since.
     DataSentAlready = "data-sent-already",
 }

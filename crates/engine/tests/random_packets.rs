@@ -278,6 +278,7 @@ fn receive_and_account(node: &mut Node, config: &EngineConfig, face: FaceId, pac
     }
     if nacks == 1 {
         let refused = of_reason(DropReason::UnmatchedNack)
+            + of_reason(DropReason::NackNotPassedOn)
             + of_reason(DropReason::NackOnMultiAccess)
             + of_reason(DropReason::UnknownFace);
         assert!(refused == 1 || refused == 0 && after.dropped_total() == before.dropped_total(), "{packet:?}");

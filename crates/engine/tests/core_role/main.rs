@@ -155,7 +155,12 @@ fn a_nack_goes_to_who_asked_if_it_is_for_an_interest_of_ours() {
 
     node.receive(A, interest("/all/a", 5));
     assert_eq!(node.receive(C, nack(NackReason::NoRoute, "/all/a", 5)), NOTHING, "D may answer");
+    assert_eq!(node.dropped(DropReason::NackNotPassedOn), 1);
     assert!(!node.receive(D, data("/all/a")).is_empty());
+    node.receive(B, interest("/p/alone", 6));
+    node.remove_face(B);
+    assert_eq!(node.receive(D, nack(NackReason::NoRoute, "/p/alone", 6)), NOTHING, "nobody waits there");
+    assert_eq!(node.dropped(DropReason::NackNotPassedOn), 2);
     let mut edge = Node::routing("/p", &[D]);
     assert_eq!(edge.receive(D, nack(NackReason::NoRoute, a, 1)), NOTHING);
 }
