@@ -17,7 +17,7 @@ use crate::{
 use namewire_packet::{FaceId, Interest, lp::LpHeaders};
 use namewire_tables::{
     NameHashes, NextHop,
-    fingerprint_pit::{FingerprintPit, FingerprintPitRefusal, Inserted},
+    fingerprint_pit::{FingerprintPit, FingerprintPitRefusal, Inserted, MAX_LIFETIME_NS},
     hash_name,
 };
 
@@ -115,7 +115,7 @@ impl Engine {
         if let Some(expiry) = expiry {
             lifetime_ns = expiry.lifetime_ns(prefix_hash, lifetime_ns);
         }
-        if lifetime_ns > fingerprints.max_lifetime_ns() {
+        if lifetime_ns > MAX_LIFETIME_NS {
             return None;
         }
         let Some(port) = ports.number(arrival.face, fingerprints) else {

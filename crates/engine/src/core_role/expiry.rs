@@ -23,6 +23,7 @@
 //! 120 KiB. Who may write: the worker.
 
 use crate::strategy::RttEstimate;
+use namewire_tables::fingerprint_pit::MAX_LIFETIME_NS;
 
 /// Interests of which one is a sample.
 const INTERESTS_PER_SAMPLE: u32 = 64;
@@ -32,8 +33,6 @@ const SAMPLES: usize = 1024;
 const ESTIMATES: usize = 4096;
 /// The shortest T_exp: beneath it, what delays a single packet decides.
 const MIN_EXPIRY_NS: u64 = 100_000_000;
-/// An answer that took longer is not one to the Interest sampled: the longest life of a fingerprint.
-const MAX_ROUND_TRIP_NS: u64 = 16_000_000_000;
 
 #[derive(Clone, Copy, Default)]
 struct Sample {
@@ -110,7 +109,8 @@ impl PrefixExpiry {
             false => return,
         });
         let round_trip_ns = now_ns.saturating_sub(sent_ns);
-        if sent_ns == 0 || round_trip_ns > MAX_ROUND_TRIP_NS {
+        // What took longer than any fingerprint lives is no answer to the Interest sampled.
+        if sent_ns == 0 || round_trip_ns > MAX_LIFETIME_NS {
             return;
         }
         let prefix_hash = sample.prefix_hash;
@@ -179,7 +179,7 @@ mod tests {
             forgotten.answered(5, 3_002 * MS_NS);
         });
         assert_eq!(forgotten, LIFETIME_NS, "its first entry is gone, and the answer may be to either");
-        assert_eq!(lifetime_after(|late| late.answered(5, MAX_ROUND_TRIP_NS + 2 * MS_NS)), LIFETIME_NS);
+        assert_eq!(lifetime_after(|late| late.answered(5, MAX_LIFETIME_NS + 2 * MS_NS)), LIFETIME_NS);
     }
 
     #[test]

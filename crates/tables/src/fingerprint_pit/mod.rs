@@ -270,11 +270,6 @@ impl FingerprintPit {
         self.buckets.mapped_bytes() + self.overflow.bytes() + self.faces.bytes()
     }
 
-    /// The longest life of an entry: the more than that, the less is kept.
-    pub fn max_lifetime_ns(&self) -> u64 {
-        MAX_LIFETIME_NS
-    }
-
     /// The entry of this class that is not expired.
     #[inline(always)]
     fn find(&self, segment: usize, class: Class, now_tick: u64) -> Option<Found> {
