@@ -8,7 +8,8 @@
 //! It goes round all buckets, then the overflow table, once in [`TURN_NS`], faster while ports are being cleared:
 //! 2²¹ buckets (16 M entries) in 16.384 s are 128 a millisecond. At [`SWEPT_PER_CALL`] a call, that is enough if
 //! there are 128 calls a second, and 2,048 for a turn in [`PORT_TURN_NS`]; with fewer, turns take longer and nothing
-//! else. A bucket's own clock has 32 bits of ticks, 2.1 years, in which one sweep must have come by.
+//! else. A bucket's own clock tells what is ahead from what is over within 2³¹ ticks, 1.09 years, in which one visit or
+//! sweep must have come by.
 //!
 //! A port that leaves must wait for a whole turn to pass, which begins after the one in progress: 1 to 2 turns,
 //! 2.048 s. Until then no answer names it and no Interest of it is taken. With face sets it is done at once: one

@@ -5,7 +5,8 @@
 //! entries expires. An entry that comes while that tick is ahead expires 1 to [`MAX_LIFETIME_TICKS`] ticks from
 //! now, so less than 1024 ticks after it, and in that span a time modulo 1024 has one meaning. When the tick is
 //! reached, the next visit makes vacant what is expired, and it moves to the first expiry of what is left. So a
-//! bucket can be left alone as long as one likes, and most visits make one comparison and read no expiry at all.
+//! bucket can be left alone for a year, which [`super::sweep`] sees to, and most visits make one comparison and read
+//! no expiry at all.
 //!
 //! A time of expiry is rounded up to a tick and the present down: an entry lives at least as long as it was
 //! asked to, and less than a tick longer.
