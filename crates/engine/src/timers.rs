@@ -105,7 +105,7 @@ impl Engine {
     pub fn faces_removed(&mut self, now: Instant, faces: &[FaceId]) {
         debug_assert!(faces.is_sorted());
         if let Some(core) = self.core.as_deref_mut() {
-            faces.iter().for_each(|&face| core.ports.remove(face, &mut core.fingerprints));
+            core.ports.remove(faces, &mut core.fingerprints);
         }
         let is_gone = |face: &FaceId| faces.binary_search(face).is_ok();
         let mut entries = std::mem::take(&mut self.entries_to_visit);

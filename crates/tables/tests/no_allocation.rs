@@ -292,7 +292,7 @@ fn the_fingerprint_pit_allocates_nothing_after_the_start() {
                     pit.satisfy(hash, now_ns, random.bool());
                 }
                 if number % 10_000 == 0 {
-                    pit.remove_port(random.u16(..32));
+                    pit.remove_ports([random.u16(..32)]);
                 }
                 pit.sweep(now_ns);
             }

@@ -56,13 +56,15 @@ impl Ports {
         self.faces[usize::from(port)]
     }
 
-    /// Forgets a face that is gone.
-    pub(crate) fn remove(&mut self, face: FaceId, fingerprints: &mut FingerprintPit) {
-        if let Some(port) = self.known(face) {
+    /// Forgets faces that are gone.
+    pub(crate) fn remove(&mut self, faces: &[FaceId], fingerprints: &mut FingerprintPit) {
+        let forget = |&face| {
+            let port = self.known(face)?;
             self.numbers.remove(face);
             self.faces[usize::from(port)] = FaceId::INVALID;
-            fingerprints.remove_port(port);
-        }
+            Some(port)
+        };
+        fingerprints.remove_ports(faces.iter().filter_map(forget));
     }
 }
 
@@ -84,7 +86,7 @@ mod tests {
         }
         assert_eq!(ports.number(FaceId(400), &table), None);
         table.insert(HASH, 5, SECOND_NS, 15 * SECOND_NS).unwrap();
-        ports.remove(FaceId(305), &mut table);
+        ports.remove(&[FaceId(305)], &mut table);
         assert_eq!((ports.face(5), ports.known(FaceId(305))), (FaceId::INVALID, None));
         assert_eq!(ports.number(FaceId(400), &table), None, "an entry names it");
         let mut now_ns = SECOND_NS;

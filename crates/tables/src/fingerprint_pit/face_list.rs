@@ -89,15 +89,15 @@ impl FaceLists {
         }
     }
 
-    /// A port's face is gone. True if entries must be cleared of it, by [`FaceLists::leaving`].
-    pub(super) fn begin_removal(&mut self, port: u16) -> bool {
+    /// The faces of these ports are gone. True if entries must be cleared of them, by [`FaceLists::leaving`].
+    pub(super) fn begin_removal(&mut self, ports: &PortSet) -> bool {
         match self {
             Self::Bits { segments, leaving } => {
-                leaving[usize::from(port % *segments)] |= bit(port, *segments);
+                ports.iter().for_each(|port| leaving[usize::from(port % *segments)] |= bit(port, *segments));
                 true
             }
             Self::Sets(sets) => {
-                sets.remove_port(port);
+                sets.remove_ports(ports);
                 false
             }
         }

@@ -89,18 +89,18 @@ impl FaceSets {
         self.sets[usize::from(field)].ports
     }
 
-    /// Takes the port out of every set: one pass over all sets, not over the entries.
-    pub(super) fn remove_port(&mut self, port: u16) {
+    /// Takes the ports out of every set: one pass over all sets, not over the entries.
+    pub(super) fn remove_ports(&mut self, gone: &PortSet) {
         for number in 1..=self.used {
             let set = self.sets[usize::from(number)];
-            if set.references == 0 || !set.ports.contains(port) {
+            if set.references == 0 || !set.ports.intersects(gone) {
                 continue;
             }
             if set.indexed != 0 {
                 self.unlink(number);
             }
             let ports = &mut self.sets[usize::from(number)].ports;
-            ports.remove(port);
+            ports.remove(gone);
             let ports = *ports;
             if self.find(&ports).is_none() {
                 self.link(number);
@@ -210,8 +210,9 @@ mod tests {
                         (*field, *ports) = (NONE, PortSet::EMPTY);
                     }
                     1 => {
-                        sets.remove_port(port);
-                        entries.iter_mut().for_each(|(_, ports)| ports.remove(port));
+                        let gone = [port, (place % 7) as u16].into_iter().collect();
+                        sets.remove_ports(&gone);
+                        entries.iter_mut().for_each(|(_, ports)| ports.remove(&gone));
                     }
                     _ => {
                         if let Some(number) = sets.hold_with(*field, port) {

@@ -21,10 +21,18 @@ impl PortSet {
         self.0[usize::from(port) / 64] |= 1 << (port % 64);
     }
 
-    /// Removes a port below [`MAX_PORTS`].
+    /// Removes all ports of another.
     #[inline]
-    pub fn remove(&mut self, port: u16) {
-        self.0[usize::from(port) / 64] &= !(1 << (port % 64));
+    pub fn remove(&mut self, other: &Self) {
+        for (word, other) in self.0.iter_mut().zip(other.0) {
+            *word &= !other;
+        }
+    }
+
+    /// Whether one of them is in the other too.
+    #[inline]
+    pub fn intersects(&self, other: &Self) -> bool {
+        self.0.iter().zip(other.0).any(|(word, other)| word & other != 0)
     }
 
     /// Adds all ports of another.
@@ -86,6 +94,14 @@ impl PortSet {
     }
 }
 
+impl FromIterator<u16> for PortSet {
+    fn from_iter<I: IntoIterator<Item = u16>>(ports: I) -> Self {
+        let mut set = Self::EMPTY;
+        ports.into_iter().for_each(|port| set.insert(port));
+        set
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,7 +116,10 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 64, 128, 255]);
         assert_eq!(set.len(), 5);
         assert!(set.contains(128) && !set.contains(129) && !set.contains(MAX_PORTS) && !set.contains(u16::MAX));
-        set.remove(255);
+        let gone = [255, 7].into_iter().collect::<PortSet>();
+        assert!(set.intersects(&gone));
+        set.remove(&gone);
+        assert!(!set.intersects(&gone));
         let mut ports = set.iter();
         assert_eq!(ports.by_ref().last(), Some(128));
         assert_eq!((ports.next(), ports.next()), (None, None));

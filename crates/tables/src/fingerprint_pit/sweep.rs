@@ -68,12 +68,13 @@ impl FingerprintPit {
         }
     }
 
-    /// A port's face is gone: no entry names it any more, as far as answers go. Its number can be used again when
-    /// [`FingerprintPit::is_port_leaving`] says so. Cost: with face sets a pass over the sets; else nothing now,
-    /// and one turn of the sweep, whatever the number of ports.
-    pub fn remove_port(&mut self, port: u16) {
-        if port < self.faces.ports() && self.faces.begin_removal(port) {
-            self.sweep.leaving_next.insert(port);
+    /// The faces of these ports are gone: no entry names them any more, as far as answers go. A number can be used
+    /// again when [`FingerprintPit::is_port_leaving`] says so. Cost, whatever the number of ports: with face sets a
+    /// pass over the sets; else nothing now, and one turn of the sweep. Ports that the table does not have are ignored.
+    pub fn remove_ports(&mut self, ports: impl IntoIterator<Item = u16>) {
+        let ports: PortSet = ports.into_iter().filter(|&port| port < self.faces.ports()).collect();
+        if !ports.is_empty() && self.faces.begin_removal(&ports) {
+            self.sweep.leaving_next.extend(&ports);
         }
     }
 

@@ -96,8 +96,8 @@ impl Naive {
         Some(Satisfied { collided, ..found })
     }
 
-    fn remove_port(&mut self, port: u16) {
-        self.entries.iter_mut().for_each(|entry| entry.ports.remove(port));
+    fn remove_ports(&mut self, ports: &PortSet) {
+        self.entries.iter_mut().for_each(|entry| entry.ports.remove(ports));
     }
 }
 
@@ -108,7 +108,7 @@ enum Operation {
     Satisfy { name: usize, collided_upstream: bool },
     Advance { by_ns: u64 },
     Sweep,
-    RemovePort { port: u16 },
+    RemovePorts { ports: [u16; 2] },
 }
 
 const NAMES: usize = 60;
@@ -123,7 +123,7 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(name, collided_upstream)| Operation::Satisfy { name, collided_upstream }),
         4 => by_ns.prop_map(|by_ns| Operation::Advance { by_ns }),
         1 => Just(Operation::Sweep),
-        1 => (0..40_u16).prop_map(|port| Operation::RemovePort { port }),
+        1 => [0..40_u16, 0..40_u16].prop_map(|ports| Operation::RemovePorts { ports }),
     ]
 }
 
@@ -168,11 +168,9 @@ fn both_agree(config: FingerprintPitConfig, operations: Vec<Operation>) -> Resul
             }
             Operation::Advance { by_ns } => now_ns += by_ns,
             Operation::Sweep => pit.sweep(now_ns),
-            Operation::RemovePort { port } => {
-                pit.remove_port(port);
-                if port < pit.ports() {
-                    naive.remove_port(port);
-                }
+            Operation::RemovePorts { ports } => {
+                pit.remove_ports(ports);
+                naive.remove_ports(&ports.into_iter().filter(|&port| port < pit.ports()).collect());
             }
         }
         for name in 0..NAMES {
