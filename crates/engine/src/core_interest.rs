@@ -9,14 +9,13 @@ use crate::{
     batch::{Arrival, Pass, Transmit},
     core_role::CoreRole,
     dispatch::TOKEN_BYTES,
-    face_table::FaceTable,
-    incoming_interest::{LeadsOn, MatchedPrefix, NameScope, Onward, has_delegation, next_hop_entry, strategy_of},
+    incoming_interest::{LeadsOn, MatchedPrefix, NameScope, Onward},
     schedule::{Hints, measured::Stage},
-    strategy::{WithoutEntry, scope_allows},
+    strategy::{WithoutEntry, is_eligible},
 };
 use namewire_packet::{FaceId, Interest, lp::LpHeaders};
 use namewire_tables::{
-    NameHashes, NextHop,
+    NameHashes,
     fingerprint_pit::{FingerprintPit, FingerprintPitRefusal, Inserted, MAX_LIFETIME_NS},
     hash_name,
 };
@@ -35,16 +34,16 @@ impl Engine {
         if !self.may_go_by_fingerprint(pass, arrival, interest) {
             return Some(onward);
         }
-        let found = pass.view.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
-        let Some(choice) = pass.view.strategies.get(strategy_of(found)).without_entry() else { return Some(onward) };
-        let leads_on = match found {
-            found if onward.hint_removed || !has_delegation(interest) => found.map(LeadsOn::by_name),
-            found => next_hop_entry(pass, &mut self.name_hashes, &mut self.hint_prefix, interest, found),
-        };
-        self.end_of_part(Stage::Fib);
+        let (strategy, leads_on) = self.where_to(pass, interest, hashes, &onward, hints);
+        let Some(choice) = strategy.without_entry() else { return Some(onward) };
         let Some(leads_on) = leads_on else { return Some(onward) };
-        let ways = WaysOn::new(pass, arrival, &onward, leads_on.next_hops);
-        let count = ways.eligible().count();
+        // A name of global scope may leave the node.
+        let (faces, way) = (pass.view.faces, (arrival.face, true, onward.hop_limit));
+        let eligible = || {
+            let next_hops = leads_on.next_hops.iter().map(|hop| FaceId(hop.face));
+            next_hops.filter(move |&face| is_eligible(faces, way, face))
+        };
+        let count = eligible().count();
         if count == 0 {
             return Some(onward); // its strategy says what becomes of it
         }
@@ -71,7 +70,7 @@ impl Engine {
             ..LpHeaders::default()
         };
         self.counters.out_interests += copies as u64;
-        let to = ways.eligible().skip(first).take(copies);
+        let to = eligible().skip(first).take(copies);
         pass.out.transmits.extend(to.map(|face| Transmit { face, headers, packet: onward.packet }));
         None
     }
@@ -141,29 +140,5 @@ impl Engine {
                 None
             }
         }
-    }
-}
-
-/// Next hops, and what must be known to say which of them an Interest may go to.
-struct WaysOn<'v> {
-    faces: &'v FaceTable,
-    next_hops: &'v [NextHop],
-    ingress: FaceId,
-    has_hops_left: bool,
-}
-
-impl<'v> WaysOn<'v> {
-    fn new(pass: &Pass<'v, '_>, arrival: &Arrival<'_>, onward: &Onward, next_hops: &'v [NextHop]) -> Self {
-        WaysOn { faces: pass.view.faces, next_hops, ingress: arrival.face, has_hops_left: onward.hop_limit != Some(0) }
-    }
-
-    /// Eligible next hops, cheapest first.
-    fn eligible(&self) -> impl Iterator<Item = FaceId> {
-        let is_local = |face| self.faces.get(face).is_some_and(|attributes| attributes.is_local());
-        let may_go = move |&face: &FaceId| {
-            let may_leave_the_node = true; // as names of global scope do
-            scope_allows(self.faces, (self.ingress, may_leave_the_node), face) && (self.has_hops_left || is_local(face))
-        };
-        self.next_hops.iter().map(|hop| FaceId(hop.face)).filter(may_go)
     }
 }

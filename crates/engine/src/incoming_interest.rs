@@ -9,7 +9,7 @@ use crate::{
     face_share,
     face_table::{FaceAttributes, LinkType},
     schedule::{Hints, measured::Stage},
-    strategy::{StrategyContext, Trigger},
+    strategy::{Strategy, StrategyContext, Trigger},
 };
 use namewire_packet::{
     FaceId, Interest, MAX_PACKET_BYTES, NackReason, Name, Nonce,
@@ -267,19 +267,32 @@ impl Engine {
             congestion_mark: arrival.headers.congestion_mark,
             non_discovery: arrival.headers.non_discovery,
         };
-        let found = pass.view.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
-        let strategy = pass.view.strategies.get(strategy_of(found));
-        let leads_on = match found {
-            found if onward.hint_removed || !interest.has_forwarding_hint() => found.map(LeadsOn::by_name),
-            found => next_hop_entry(pass, &mut self.name_hashes, &mut self.hint_prefix, interest, found),
-        };
-        self.end_of_part(Stage::Fib);
+        let (strategy, leads_on) = self.where_to(pass, interest, hashes, &onward, hints);
         let mut context = StrategyContext::new(self, pass, entry, trigger, leads_on);
         match arrival.headers.next_hop_face_id {
             Some(face) => context.send_to_chosen_face(face),
             None => strategy.after_receive_interest(&mut context),
         }
         context.finish();
+    }
+
+    /// The strategy of its name, and where the Interest may go: by its hint, unless that led here.
+    pub(crate) fn where_to<'v>(
+        &mut self,
+        pass: &Pass<'v, '_>,
+        interest: &Interest<'_>,
+        hashes: &NameHashes,
+        onward: &Onward,
+        hints: &Hints<'v>,
+    ) -> (&'v dyn Strategy, Option<LeadsOn<'v>>) {
+        let found = pass.view.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
+        let leads_on = if onward.hint_removed {
+            found.map(LeadsOn::by_name)
+        } else {
+            next_hop_entry(pass, &mut self.name_hashes, &mut self.hint_prefix, interest, found)
+        };
+        self.end_of_part(Stage::Fib);
+        (pass.view.strategies.get(strategy_of(found)), leads_on)
     }
 
     /// Whether the face may have another entry.

@@ -165,8 +165,8 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
     /// exists, is not where the Interest came from (unless ad hoc), and neither
     /// scope nor HopLimit forbids it.
     pub fn is_eligible(&self, face: FaceId) -> bool {
-        let is_local = || self.pass.view.faces.get(face).is_some_and(|attributes| attributes.is_local());
-        self.scope_allows(face) && (self.trigger.hop_limit != Some(0) || is_local())
+        let Trigger { ingress, hop_limit, .. } = self.trigger;
+        is_eligible(self.pass.view.faces, (ingress, self.may_leave_the_node, hop_limit), face)
     }
 
     /// [`StrategyContext::is_eligible`] but for HopLimit.
@@ -357,9 +357,19 @@ pub(crate) fn measurement_key(name_hash: u64, kind: u64) -> u64 {
     name_hash ^ kind.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// §3: [`scope_allows`] it, and so does the HopLimit that the Interest goes on with.
+pub(crate) fn is_eligible(
+    faces: &FaceTable,
+    (ingress, may_leave_the_node, hop_limit): (FaceId, bool, Option<u8>),
+    face: FaceId,
+) -> bool {
+    let is_local = || faces.get(face).is_some_and(|attributes| attributes.is_local());
+    scope_allows(faces, (ingress, may_leave_the_node), face) && (hop_limit != Some(0) || is_local())
+}
+
 /// §3, but for HopLimit: `face` exists and is not where the Interest came from, unless it is ad hoc,
 /// and the scope of the name lets it go there.
-pub(crate) fn scope_allows(faces: &FaceTable, (ingress, may_leave_the_node): (FaceId, bool), face: FaceId) -> bool {
+fn scope_allows(faces: &FaceTable, (ingress, may_leave_the_node): (FaceId, bool), face: FaceId) -> bool {
     let Some(attributes) = faces.get(face) else { return false };
     let goes_back = face == ingress && attributes.link_type != LinkType::AdHoc;
     !goes_back && (may_leave_the_node || attributes.is_local())

@@ -23,7 +23,7 @@ pub use access::Access;
 pub use asf::Asf;
 pub use best_route::BestRoute;
 pub use context::{StrategyContext, Trigger};
-pub(crate) use context::{measurement_key, scope_allows};
+pub(crate) use context::{is_eligible, measurement_key};
 pub use multicast::Multicast;
 pub use random::Random;
 pub use registry::{StrategyError, StrategyId, StrategyTable};
