@@ -48,8 +48,8 @@ impl Engine {
         by_name: bool,
     ) -> ByFingerprint {
         let Some(core) = self.core.as_deref_mut() else { return ByFingerprint::NotPending };
-        // Fingerprints are kept at the home of the name, which comes last; elsewhere it would be that of others.
-        // And none is of a name that stays on this node, whatever it has in common with one.
+        // The fingerprint of a name is kept at its home, which comes last; what looks like it elsewhere is another
+        // name's. And a name that stays on this node has none.
         if !round.is_over() || NameScope::of(data.name().value()) != NameScope::Global {
             return ByFingerprint::NotPending;
         }

@@ -16,6 +16,9 @@
 //! that far apart share a count, and are cut together. A router has as many faces at a time at most unless configured
 //! otherwise.
 //!
+//! Fingerprints of the [core role](crate::core_role) are under no share: an entry has no owner, and is 8 octets. A face
+//! that floods can fill their table; what finds no room there goes by name, and under the share.
+//!
 //! Cost: one line per Interest and per in-record that goes, the same for all packets of a face. Memory: 64 KiB an
 //! engine. Who may write: the engine.
 

@@ -19,8 +19,8 @@
 //! say what must be known of it: it comes from an application of this machine, can be answered under other names
 //! (CanBePrefix, implicit digest), has a name of `/localhop`, names its next hop, lives longer than the timer counts,
 //! has a strategy that remembers ([`crate::Strategy::without_entry`]), has no next hop yet, or its PIT token matters
-//! (see below); and if there is room for neither port nor fingerprint. So nothing is lost by the role that the router
-//! could keep.
+//! (see below); and if its face finds no port, or its fingerprint no room. What the role loses that the names would not
+//! is said at the end.
 //!
 //! **Loops** end by the dead nonce list, which here gets the Nonce of every Interest that goes on, and by HopLimit.
 //! It should have room for the Interests of 6 s ([`crate::EngineConfig::dead_nonce_capacity`]). The same list tells
@@ -41,7 +41,8 @@
 //! the other name.
 //!
 //! What cannot be promised: a copy of Data that comes when its own entry is gone (multicast, a late answer) takes
-//! away a fingerprint that another name has just put there, and that Interest must be repeated, as after a loss. A
+//! away a fingerprint that another name has just put there, and that Interest must be repeated, as after a loss. So
+//! must what is answered after T_exp, and, with [`CoreConfig::aggregate`], one of two names with one fingerprint. A
 //! repeated Interest does not try another next hop, since nobody remembers the first.
 //!
 //! Cost: an Interest 1 line in each subtable, 1 for the dead nonce, 1 for the port, 1 for the name sent; no name is

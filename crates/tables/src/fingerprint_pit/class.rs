@@ -8,6 +8,7 @@
 //! in bucket and fingerprint in *one* subtable therefore are of one class and agree in all. With independent
 //! hashes that would be false, and then Data for one name could find, in some subtable, the entry of a name that
 //! it did not collide with when both were inserted, and remove it: a request forgotten, which no mark tells of.
+//! Names of two segments do not see each other either; of them [`super::FingerprintPit::satisfy`] takes care.
 //!
 //! n names pending, the next one is of a class that is taken with the chance n/(B·2^w), which at n = ld·E·d·B
 //! is the paper's E·d·ld/2^w.

@@ -25,11 +25,12 @@
 //! ([`FingerprintPit::prefetch`]). Bytes: 8 per entry of N, and the overflow table. Limits: N, the overflow table,
 //! 16·s or 256 ports, lives of [`MAX_LIFETIME_NS`]. Full: refused by name. Who may write: the owner.
 //!
-//! Deviations: a bucket is a line of 64 octets, not 44 octets back to back (N.B. at [`bucket`]); N is rounded up
-//! to a power of two of buckets, as permutations of bits want it; an Interest with a shorter life than its
-//! entry's does not shorten that. An Interest looks for its class in the segment of its port alone, Data in all
-//! (§5.4.3), so that names of two segments collide unseen, and the paper's Data takes the entries of both. Here
-//! entries of one class in more than one segment are marked when Data finds them, and stay.
+//! Deviations: a bucket is a line of 64 octets, not 44 octets back to back (N.B. at [`bucket`]); N is rounded
+//! up so that a subtable has a power of two of buckets, as permutations of bits want it; an Interest with a
+//! shorter life than its entry's does not shorten that. An Interest looks for its class in the segment of its
+//! port alone, Data in all (§5.4.3), so that names of two segments collide unseen, and the paper's Data takes
+//! the entries of both. Here entries of one class in more than one segment are marked when Data finds them, and
+//! stay.
 
 mod bucket;
 mod class;

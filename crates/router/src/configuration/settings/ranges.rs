@@ -55,7 +55,8 @@ pub(super) fn measurement_capacity<'de, D: Deserializer<'de>>(deserializer: D) -
     within(deserializer, 1..=1 << 22)
 }
 
-/// As many as 2 GiB hold; fewer than 64 are less than a bucket for each worker.
+/// As many as 2 GiB hold, before shares are rounded up; 64 are the fewest that two workers with four subtables have,
+/// each of which is a bucket of 8 at least.
 pub(super) fn fingerprints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     within(deserializer, 64..=1 << 28)
 }
