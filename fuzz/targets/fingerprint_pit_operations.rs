@@ -12,7 +12,7 @@ use libfuzzer_sys::{
 };
 use namewire_tables::PageSize;
 use namewire_tables::fingerprint_pit::{
-    FaceList, FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal, Inserted, PortSet,
+    FaceList, FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal, Inserted, PortSet, Satisfied,
 };
 
 const TICK_NS: u64 = 16_000_000;
@@ -32,7 +32,7 @@ enum Operation {
     Satisfy { name: u8, collided_upstream: bool },
     Advance { by_ms: u16 },
     Sweep,
-    RemovePort { port: u8 },
+    RemovePorts { ports: [u8; 2] },
 }
 
 struct Entry {
@@ -101,26 +101,30 @@ fuzz_target!(|input: Input| {
             Operation::Satisfy { name, collided_upstream } => {
                 let hash = hash(name);
                 let satisfied = pit.satisfy(hash, now_ns, collided_upstream);
-                let mut expected = None;
-                for segment in 0..u16::from(segments) {
-                    let Some(entry) = entries.get_mut(&(segment, hash)) else { continue };
-                    let (ports, collided) = expected.get_or_insert((PortSet::EMPTY, false));
-                    entry.collided |= collided_upstream;
-                    ports.extend(&entry.ports);
-                    *collided |= entry.collided;
-                    if !entry.collided {
-                        entries.remove(&(segment, hash));
+                let keys: Vec<_> = (0..u16::from(segments)).map(|segment| (segment, hash)).collect();
+                let found: Vec<&Entry> = keys.iter().filter_map(|key| entries.get(key)).collect();
+                let mut ports = PortSet::EMPTY;
+                found.iter().for_each(|entry| ports.extend(&entry.ports));
+                let was_collided = found.iter().any(|entry| entry.collided);
+                // Of several segments, each may be another name's.
+                let collided = collided_upstream || was_collided || found.len() > 1;
+                let expected = (!found.is_empty()).then_some(Satisfied { ports, collided, was_collided });
+                assert_eq!(satisfied, expected);
+                for key in keys {
+                    if collided {
+                        entries.entry(key).and_modify(|entry| entry.collided = true);
+                    } else {
+                        entries.remove(&key);
                     }
                 }
-                assert_eq!(satisfied.map(|found| (found.ports, found.collided)), expected);
             }
             Operation::Advance { by_ms } => now_ns += u64::from(by_ms) * 1_000_000,
             Operation::Sweep => pit.sweep(now_ns),
-            Operation::RemovePort { port } => {
-                pit.remove_port(port.into());
-                if u16::from(port) < pit.ports() {
-                    entries.values_mut().for_each(|entry| entry.ports.remove(port.into()));
-                }
+            Operation::RemovePorts { ports } => {
+                let ports = ports.map(u16::from);
+                pit.remove_ports(ports);
+                let gone = ports.into_iter().filter(|&port| port < pit.ports()).collect();
+                entries.values_mut().for_each(|entry| entry.ports.remove(&gone));
             }
         }
         for name in 0..64 {
