@@ -25,7 +25,8 @@ pub(crate) enum ByFingerprint {
 }
 
 impl ByFingerprint {
-    /// How many Interests it answers at least: one for each port, and two for an entry that had been collided. That
+    /// About how many Interests it answers: one for each port, those that had their Data before too, and two for an entry
+    /// that had been collided. That
     /// the entry stays now, for what another router or a name beside it knows, says nothing of it.
     pub(crate) fn requests(&self) -> u32 {
         match self {

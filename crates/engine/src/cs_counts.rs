@@ -76,7 +76,7 @@ pub struct CsPrefixCounts {
 /// All of it, of one engine or of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsReport {
-    /// The policy in force; `None` in a report that no engine has written.
+    /// The policy in force; `None` in a report that an engine has not written.
     pub policy: Option<CsPolicy>,
     /// Octets of memory that it has mapped.
     pub policy_bytes: u64,
@@ -95,8 +95,8 @@ impl CsReport {
     pub fn merge(&mut self, other: &CsReport) {
         self.policy = self.policy.or(other.policy);
         self.policy_bytes += other.policy_bytes;
-        self.capacity_bytes += other.capacity_bytes;
-        self.capacity_packets += other.capacity_packets;
+        self.capacity_bytes = self.capacity_bytes.saturating_add(other.capacity_bytes);
+        self.capacity_packets = self.capacity_packets.saturating_add(other.capacity_packets);
         other.policies.iter().for_each(|counts| add_to(&mut self.policies, counts));
         for more in &other.prefixes {
             match self.prefixes.iter_mut().find(|known| known.prefix == more.prefix) {

@@ -397,7 +397,7 @@ pub(crate) fn strategy_of(found: Option<FibMatch<'_>>) -> u32 {
 }
 
 /// True if the ForwardingHint holds a name: an element without one is no hint.
-pub(crate) fn has_delegation(interest: &Interest<'_>) -> bool {
+fn has_delegation(interest: &Interest<'_>) -> bool {
     interest.has_forwarding_hint() && interest.forwarding_hint().next().is_some()
 }
 

@@ -170,7 +170,7 @@ impl Node {
 
     /// Octets and packets that the Content Store may hold by what its workers report: less than was asked for if the
     /// system gave no memory for it. (A worker's share is rounded up; a limit that octets do not let it come to is
-    /// told as it was asked for.)
+    /// told as it was asked for. A change is told once the workers have made it.)
     fn cs_capacity(&self, report: &CsReport) -> (u64, u64) {
         let CsSettings { capacity_bytes: bytes, capacity_packets: packets, .. } = self.cs;
         if report.policy.is_none() {

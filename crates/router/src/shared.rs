@@ -173,10 +173,16 @@ impl Shared {
         lock(&self.cs_reports[usize::from(worker)])
     }
 
-    /// The sum over all workers.
+    /// The sum over all workers; without a policy until every one has reported.
     pub(crate) fn total_cs_report(&self) -> CsReport {
         let mut total = CsReport::default();
-        self.cs_reports.iter().for_each(|report| total.merge(&lock(report)));
+        let mut is_whole = true;
+        for report in &self.cs_reports {
+            let report = lock(report);
+            is_whole &= report.policy.is_some();
+            total.merge(&report);
+        }
+        total.policy = total.policy.filter(|_| is_whole);
         total
     }
 

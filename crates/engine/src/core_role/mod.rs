@@ -12,7 +12,7 @@
 //! | T_exp | the Interest's lifetime, or [`PrefixExpiry`] |
 //! | flag in the Data (§5.5.1) | the link header *collided* |
 //! | adaptive PIT (§5.4.4) | [`CoreConfig::names_up_to`] |
-//! | Content Store for what was requested more than once (§5.4.4) | how many Interests Data answers at least, told to admission |
+//! | Content Store for what was requested more than once (§5.4.4) | about how many Interests Data answers, told to admission |
 //! | false positives allowed (§5.7.1) | [`CoreConfig::aggregate`] |
 //!
 //! The PIT of names stays, and both are asked when Data comes. An Interest is kept by name if a fingerprint cannot

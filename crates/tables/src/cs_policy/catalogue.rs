@@ -406,7 +406,8 @@ impl CachePolicy {
     /// See [`Eviction::grow`], [`Admission::grow`].
     ///
     /// # Errors
-    /// If the kernel does not map the memory; then nothing has changed that matters.
+    /// If the kernel does not map the memory; then nothing has changed that matters, but that the one of the two which had
+    /// its memory may have forgotten what it counted.
     pub fn grow(&mut self, entries: u32) -> io::Result<()> {
         eviction!(&mut self.eviction, policy => policy.grow(entries))?;
         admission!(&mut self.admission, policy => policy.grow(entries))

@@ -27,7 +27,7 @@
 //! nothing of histories beyond 65,535, which it uses).
 //!
 //! Cost: B2 writes 2 lines of counters, of which the one of the name that leaves was fetched
-//! [`FETCHED_AHEAD`] requests before, and one of the history in 16. B13 reads 1 line, the one that B2
+//! [`FETCHED_AHEAD`] requests before (every second one while a history becomes shorter), and one of the history in 16. B13 reads 1 line, the one that B2
 //! wrote when the Interest came. Bytes: 4 q + 2 h, and 8 per 32,768 of q. A name whose counter
 //! is at its end costs a walk through `excess`, at most q / 32,768 elements. Full: never, the
 //! oldest leaves, and one more where the history is to become shorter. Who may write: the one worker that owns the store.

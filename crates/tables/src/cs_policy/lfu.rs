@@ -225,8 +225,8 @@ impl<F: FirstCount> Eviction for Lfu<F> {
     }
 
     fn grow(&mut self, entries: u32) -> io::Result<()> {
-        self.first_count.grow(entries)?;
-        self.queues.grow(entries, queues_for(entries))
+        self.queues.grow(entries, queues_for(entries))?;
+        self.first_count.grow(entries)
     }
 
     fn bytes(&self) -> usize {

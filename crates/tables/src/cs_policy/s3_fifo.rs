@@ -144,8 +144,8 @@ impl Eviction for S3Fifo {
     }
 
     fn grow(&mut self, entries: u32) -> io::Result<()> {
-        self.ghosts.grow(main_share(entries))?;
-        self.queues.grow(entries)
+        self.queues.grow(entries)?;
+        self.ghosts.grow(main_share(entries))
     }
 
     fn bytes(&self) -> usize {

@@ -28,6 +28,7 @@ use namewire_engine::{BATCH_PACKETS, Schedule};
 use namewire_tables::{Fib, HashKey};
 use serde::Deserialize;
 
+use super::cache_policies::THRESHOLD;
 use super::cache_policies::contestant::Contestant;
 use super::prefetch::populate;
 use crate::cache_models::{PopularityClasses, eviction, filter};
@@ -52,8 +53,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const CONTESTANTS: [&str; 5] = ["filter/fifo", "fifo", "arc", "lru", "tiny-lfu/random"];
 /// First of them.
 const FILTER: &str = CONTESTANTS[0];
-/// Filter's θ, of routers as of the paper.
-const FILTER_THRESHOLD: u32 = 2;
 /// Of a hit ratio, from that of the model. In a plain simulation with 4,096 Interests outstanding FIFO lies 0.0061 below
 /// its model (0.2181, not 0.2242). Filter lies 0.0028 below without outstanding Interests too. What remains is for chance:
 /// the standard error is 0.5 / √n at most for the n requests of a repetition, 0.0014 at quick.
@@ -215,7 +214,7 @@ impl Measured {
 fn models(size: &Size) -> BTreeMap<&'static str, f64> {
     let popularity = PopularityClasses::zipf(size.objects, web::PAPER_ALPHA);
     let capacity = f64::from(size.capacity);
-    let filter = filter::filter_rates(&popularity, capacity, capacity, FILTER_THRESHOLD).hit;
+    let filter = filter::filter_rates(&popularity, capacity, capacity, THRESHOLD).hit;
     BTreeMap::from([("fifo", eviction::fifo_hit(&popularity, capacity)), (FILTER, filter)])
 }
 
@@ -283,9 +282,7 @@ fn outcome(
                 one.hit_ratio.row(case, name, "hit ratio", "share", None),
             ]);
             if let Some(&hit_ratio) = models.get(name.as_str()) {
-                let mut model = Samples::default();
-                model.add(hit_ratio);
-                outcome.rows.push(model.row(case, name, "hit ratio, model", "share", None));
+                outcome.add_value(case, name, ("hit ratio, model", "share"), hit_ratio);
             }
         }
     }

@@ -4,7 +4,7 @@
 //! §5.4.1 and a store of 1 % of the objects.
 //!
 //! Three schedules. *Scalar*: a packet at a time, nothing fetched ahead, Data right after its Interest, as in the paper's
-//! simulator: what B2 wrote of a name is near when B13 reads it. *Scalar, Data late*: 4,096 other Interests come
+//! simulator: what B2 wrote of a name is near when B13 reads it. *Scalar, Data late*: 4,096 other Interests that miss come
 //! before it, as over a link with a round trip. *Batched*: 64 Interests, then the Data of those that missed; what they will touch is
 //! fetched ahead as the engine's schedule does, the entries that will go and their history too.
 //!

@@ -53,7 +53,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Contestants of the paper's Fig. 5.6, in its order. Its LFU reaches the optimum, so it counts what is not stored too.
 const PAPERS: [&str; 6] = ["perfect-lfu", "tiny-lfu/random", "arc", "filter/fifo", "random", "fifo"];
 /// θ of Filter.
-const THRESHOLD: u32 = 2;
+pub(super) const THRESHOLD: u32 = 2;
 /// A hit ratio this far from the model's is a mistake of one of them, or a store that is not warm. (Filter lies 0.010 below it
 /// at 10 %, 0.004 at 1 %: the model takes what was refused for as popular as others, and no names share counters.)
 const MODEL_TOLERANCE: f64 = 0.015;
