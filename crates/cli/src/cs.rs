@@ -1,7 +1,10 @@
 //! `namewire cs`: the Content Store's state and settings.
 
 use crate::{Failure, Global, name_argument, output::fields, quantity};
-use clap::ValueEnum;
+use clap::{
+    ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use namewire_client::Client;
 use namewire_packet::{
     NameBuf,
@@ -21,16 +24,26 @@ pub(crate) enum Command {
     Erase(Erase),
 }
 
+/// The names of policies, which help and mistakes list.
+pub(crate) fn evictions() -> impl TypedValueParser<Value = EvictionName> {
+    PossibleValuesParser::new(EvictionName::ALL.iter().map(|name| name.as_str())).try_map(|name| name.parse())
+}
+
+/// The names of admissions.
+pub(crate) fn admissions() -> impl TypedValueParser<Value = AdmissionName> {
+    PossibleValuesParser::new(AdmissionName::ALL.iter().map(|name| name.as_str())).try_map(|name| name.parse())
+}
+
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Config {
-    /// Which Data goes when the store is full, for example fifo: see docs/content-store.md
-    #[arg(long, value_name = "POLICY")]
+    /// Which Data goes when the store is full: see docs/content-store.md
+    #[arg(long, value_name = "POLICY", value_parser = evictions())]
     policy: Option<EvictionName>,
-    /// Which Data comes in when the store is full, for example filter
-    #[arg(long, value_name = "ADMISSION")]
+    /// Which Data comes in when the store is full
+    #[arg(long, value_name = "ADMISSION", value_parser = admissions())]
     admission: Option<AdmissionName>,
-    /// Most packets kept
+    /// Most packets kept, over all workers; the octets stay as they are configured
     #[arg(long, value_name = "PACKETS")]
     capacity: Option<u64>,
     /// Whether new Data are stored

@@ -115,11 +115,11 @@ pub(crate) struct Args {
     /// Most cached Data packets [default: 65536, or no limit if --cs-capacity is given]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=NUMBER_MAX))]
     pub(crate) cs_packets: Option<u64>,
-    /// Which Data goes when the cache is full, for example fifo: see docs/content-store.md [default: adaptive-window]
-    #[arg(long, value_name = "POLICY")]
+    /// Which Data goes when the cache is full: see docs/content-store.md [default: adaptive-window]
+    #[arg(long, value_name = "POLICY", value_parser = crate::cs::evictions())]
     pub(crate) cs_policy: Option<EvictionName>,
-    /// Which Data comes in when the cache is full, for example filter: see docs/content-store.md [default: all]
-    #[arg(long, value_name = "ADMISSION")]
+    /// Which Data comes in when the cache is full: see docs/content-store.md [default: all]
+    #[arg(long, value_name = "ADMISSION", value_parser = crate::cs::admissions())]
     pub(crate) cs_admission: Option<AdmissionName>,
     /// Most pending Interests [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=PIT_CAPACITY_MAX))]

@@ -5,11 +5,11 @@
 //! [`Control::carry_out`] does them in order.
 
 use crate::{
-    cs_settings::{CsSettings, parse_policy},
+    cs_settings::parse_policy,
     environment::{FaceRecord, Node, Wanted},
     face_creation::Purpose,
     messages::{ToControl, ToWorker, WorkerSender},
-    operator::{CsChange, Inventory, OperatorDesk, Request},
+    operator::{Inventory, OperatorDesk, Request},
     trust_anchors::TrustAnchors,
 };
 use namewire_engine::{AnnouncementTable, dispatch::Round};
@@ -257,9 +257,7 @@ impl Control {
                 let _ = reply.send(inventory); // nobody waits any longer
             }
             Request::ConfigureCs(change) => {
-                let CsChange { capacity_bytes, capacity_packets, policy, admit, serve, counted_prefixes } = change;
-                let counted_prefixes = counted_prefixes.into();
-                self.node.cs = CsSettings { policy, capacity_bytes, capacity_packets, admit, serve, counted_prefixes };
+                self.node.cs.take(change);
                 self.tell_cs_settings();
             }
         }

@@ -1,5 +1,6 @@
 //! Settings of the Content Store of the whole router, and the text form of its policy.
 
+use crate::operator::CsChange;
 use namewire_engine::EngineConfig;
 use namewire_packet::NameBuf;
 use namewire_tables::CsPolicy;
@@ -27,6 +28,23 @@ impl CsSettings {
             serve: engine.cs_serve,
             counted_prefixes: engine.cs_counted_prefixes.clone().into(),
         }
+    }
+
+    /// What the change says; the rest stays.
+    pub(crate) fn take(&mut self, change: CsChange) {
+        fn set<T>(setting: &mut T, change: Option<T>) {
+            if let Some(change) = change {
+                *setting = change;
+            }
+        }
+        set(&mut self.capacity_bytes, change.capacity_bytes);
+        set(&mut self.capacity_packets, change.capacity_packets);
+        set(&mut self.policy.eviction, change.eviction);
+        set(&mut self.policy.admission, change.admission);
+        set(&mut self.policy.options, change.options);
+        set(&mut self.admit, change.admit);
+        set(&mut self.serve, change.serve);
+        set(&mut self.counted_prefixes, change.counted_prefixes.map(Arc::from));
     }
 
     /// The share of one of so many workers.

@@ -244,7 +244,7 @@ impl Environment for Node {
             n_out_interests: counters.out_interests,
             n_out_data: counters.out_data,
             n_out_nacks: counters.out_nacks,
-            n_satisfied_interests: counters.satisfied,
+            n_satisfied_interests: counters.satisfied + counters.fingerprints_satisfied,
             n_unsatisfied_interests: counters.unsatisfied,
         }
     }

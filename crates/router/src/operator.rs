@@ -9,13 +9,13 @@
 //! Limits: a command that has no answer after [`ANSWER_TIMEOUT`] has failed; an
 //! [`Inventory`] holds at most [`INVENTORY_ROUTES_MAX`] routes.
 
-use crate::messages::ToControl;
+use crate::{configuration::Settings, messages::ToControl};
 use namewire_management::{FaceProperties, Management};
 use namewire_packet::{
     Data, FaceId, Interest, InterestBuilder, NameBuf, SignedInterestFields,
     nfd::{ControlParameters, ControlResponse, FacePersistency, StrategyChoice, origin},
 };
-use namewire_tables::CsPolicy;
+use namewire_tables::{AdmissionName, EvictionName, cs_policy::catalogue::PolicyOptions};
 use std::{
     collections::{HashMap, HashSet},
     sync::atomic::{AtomicU64, Ordering},
@@ -46,21 +46,46 @@ pub enum OperatorError {
     Refused(Box<ControlResponse>),
 }
 
-/// The Content Store settings that a running router can take.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Content Store settings that a running router is to take; the others stay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsChange {
     /// Limit in octets, over all workers.
-    pub capacity_bytes: u64,
+    pub capacity_bytes: Option<u64>,
     /// Limit in packets, over all workers.
-    pub capacity_packets: u64,
-    /// Which Data comes in, and which goes first.
-    pub policy: CsPolicy,
+    pub capacity_packets: Option<u64>,
+    /// Which Data goes first.
+    pub eviction: Option<EvictionName>,
+    /// Which Data comes in.
+    pub admission: Option<AdmissionName>,
+    /// Options of both.
+    pub options: Option<PolicyOptions>,
     /// Whether new Data is admitted.
-    pub admit: bool,
+    pub admit: Option<bool>,
     /// Whether Interests are answered from it.
-    pub serve: bool,
+    pub serve: Option<bool>,
     /// Prefixes whose look-ups and insertions are counted.
-    pub counted_prefixes: Vec<NameBuf>,
+    pub counted_prefixes: Option<Vec<NameBuf>>,
+}
+
+impl CsChange {
+    /// What is not the same in two configurations.
+    pub fn between(former: &Settings, latter: &Settings) -> Self {
+        fn change<T: PartialEq>(former: T, latter: T) -> Option<T> {
+            (former != latter).then_some(latter)
+        }
+        let [(former_bytes, former_packets), (bytes, packets)] = [former.cs_capacity(), latter.cs_capacity()];
+        let [former_policy, policy] = [former.cs.policy(), latter.cs.policy()];
+        Self {
+            capacity_bytes: change(former_bytes, bytes),
+            capacity_packets: change(former_packets, packets),
+            eviction: change(former_policy.eviction, policy.eviction),
+            admission: change(former_policy.admission, policy.admission),
+            options: change(former_policy.options, policy.options),
+            admit: change(former.cs.admit, latter.cs.admit),
+            serve: change(former.cs.serve, latter.cs.serve),
+            counted_prefixes: change(former.cs_counted_prefixes(), latter.cs_counted_prefixes()),
+        }
+    }
 }
 
 /// A route by the number of its face.
@@ -251,5 +276,26 @@ impl OperatorDesk {
     /// Says how often management has changed something.
     pub(crate) fn publish(&self, revision: u64) {
         self.revision.send_if_modified(|last| std::mem::replace(last, revision) != revision);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_file_is_what_it_says_anew() {
+        let settings = |text: &str| -> Settings { toml::from_str(text).expect("a configuration") };
+        let former = settings("[cs]\npolicy = \"fifo\"\npackets = 9\ncount = [\"/a\"]");
+        assert_eq!(CsChange::between(&former, &former), CsChange::default());
+        let latter = settings("[cs]\npolicy = \"fifo\"\npackets = 9\nadmit = false\ncount = [\"/b\"]");
+        let change =
+            CsChange { admit: Some(false), counted_prefixes: Some(vec!["/b".parse().unwrap()]), ..CsChange::default() };
+        assert_eq!(CsChange::between(&former, &latter), change);
+        let latter = settings("[cs]\nadmission = \"filter\"\nfilter_threshold = 3\npackets = 9\ncount = [\"/a\"]");
+        let change = CsChange::between(&former, &latter);
+        assert_eq!((change.eviction, change.admission), (Some(EvictionName::default()), Some(AdmissionName::Filter)));
+        assert_eq!(change.options.and_then(|options| options.filter.threshold), Some(3));
+        assert_eq!((change.capacity_packets, change.counted_prefixes), (None, None));
     }
 }

@@ -4,7 +4,6 @@ use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlParameters, FacePersistency, origin},
 };
-use namewire_router::CsPolicy;
 use namewire_router::{
     Router, RouterConfig, RouterHandle,
     configuration::from_toml,
@@ -194,14 +193,7 @@ async fn the_largest_things_are_kept_in_a_file_that_can_be_read() {
 async fn an_operator_hears_of_changes_and_of_the_end() {
     let router = router();
     let mut operator = router.operator();
-    let change = CsChange {
-        capacity_bytes: 1 << 20,
-        capacity_packets: 9,
-        policy: CsPolicy::default(),
-        admit: true,
-        serve: false,
-        counted_prefixes: Vec::new(),
-    };
+    let change = CsChange { capacity_packets: Some(9), serve: Some(false), ..CsChange::default() };
     operator.configure_cs(change).unwrap();
     let name = ControlParameters { name: Some("/a".parse().unwrap()), ..ControlParameters::default() };
     let refused = operator.command("strategy-choice", "set", &name).await;

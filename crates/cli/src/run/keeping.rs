@@ -211,12 +211,8 @@ impl Keeping {
         if !keys.is_empty() {
             eprintln!("namewire: SIGHUP: not before the next start: {}", keys.join(", "));
         }
-        if loaded.settings.cs != self.loaded.settings.cs {
-            let (capacity_bytes, capacity_packets) = loaded.settings.cs_capacity();
-            let (admit, serve) = (loaded.settings.cs.admit, loaded.settings.cs.serve);
-            let policy = loaded.settings.cs.policy();
-            let counted_prefixes = loaded.settings.cs_counted_prefixes();
-            let change = CsChange { capacity_bytes, capacity_packets, policy, admit, serve, counted_prefixes };
+        let change = CsChange::between(&self.loaded.settings, &loaded.settings);
+        if change != CsChange::default() {
             self.operator.configure_cs(change)?;
         }
         if loaded.settings.state.file != self.loaded.settings.state.file {

@@ -228,16 +228,17 @@ fn a_change_of_capacity_keeps_what_fits() {
     assert_eq!(bench.ask_all("y", 95), 95);
     // As a configuration that is read again does it.
     let change = CsChange {
-        capacity_bytes: 3_000,
-        capacity_packets: 1_000,
-        policy: policy(EvictionName::Fifo, AdmissionName::Filter),
-        admit: true,
-        serve: true,
-        counted_prefixes: vec![name("/a/z")],
+        capacity_bytes: Some(3_000),
+        admission: Some(AdmissionName::Filter),
+        options: Some(policy(EvictionName::Lru, AdmissionName::Filter).options),
+        counted_prefixes: Some(vec![name("/a/z")]),
+        ..CsChange::default()
     };
     bench.router.operator().configure_cs(change).unwrap();
     eventually("smaller in octets", || bench.usage().capacity_bytes == 3_000 && bench.usage().bytes <= 3_000);
     eventually("another policy", || bench.usage().admission == "filter");
+    let usage = bench.usage();
+    assert_eq!((usage.policy.as_str(), bench.info().capacity), ("lru", 100), "what is not said stays");
     let kept = bench.info().n_cs_entries;
     assert!((3..20).contains(&kept), "{kept}");
     bench.ask_all("z", 4);

@@ -107,6 +107,8 @@ fn everything_is_delivered(workers: usize, faces: FaceList) {
     let what = |core: &RouterHandle, count: &str| Application::connect(core).drops(&format!("core.{count}"));
     assert_eq!(what(&cores[1], "by-fingerprint"), 4 * NAMES as u64, "{workers} workers");
     assert!(what(&cores[1], "fingerprints-collided") > 0);
+    let status = Application::connect(&cores[1]).status();
+    assert!(status.n_satisfied_interests >= 4 * NAMES as u64, "{status:?}");
     assert!(what(&cores[0], "collided-marks-in") > 0);
     assert_eq!(what(near, "by-fingerprint") + what(far, "by-fingerprint"), 0, "edges keep names");
     assert!(Application::connect(near).drops("engine.unsolicited-data") > 0, "what collided came too");
