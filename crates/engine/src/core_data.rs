@@ -25,9 +25,9 @@ pub(crate) enum ByFingerprint {
 }
 
 impl ByFingerprint {
-    /// About how many Interests it answers: one for each port, those that had their Data before too, and two for an entry
-    /// that had been collided. That
-    /// the entry stays now, for what another router or a name beside it knows, says nothing of it.
+    /// About how many Interests it answers: one for each port, those that had their Data before too, and two for an
+    /// entry that had been collided. That the entry stays now, for what another router or a name beside it knows,
+    /// says nothing of it.
     pub(crate) fn requests(&self) -> u32 {
         match self {
             ByFingerprint::Pending(found) => (found.ports.len() as u32).max(1 + u32::from(found.was_collided)),

@@ -17,20 +17,19 @@
 //! excess     | counter u32, more u32 | … |    of counters at 65,535: how many more there would be
 //! ```
 //!
-//! Deviations: a name has two counters of one line, of which the lower one is believed, where the paper has one. With one,
-//! 0.6 % of the names that nobody asked for share the counter of another (q = 10⁵, h = 2²⁴; p^FP of §5.2.3). That is
-//! little beside all names, but much beside the 3 % that come in: on the paper's web requests the insertion rate was
-//! 0.035 where the model has 0.031, and the hit ratio 0.317 where it has 0.327. With two it is 0.05 %, and still one line.
-//! The history holds cells, 4 octets, where the paper says hashes, 8: nothing else of
-//! a hash is ever read. A counter at its upper end keeps what it could not count in `excess`, so
-//! that every name that leaves the history takes away exactly what it added (the paper says
-//! nothing of histories beyond 65,535, which it uses).
+//! Deviations: a name has two counters of one line, of which the lower one is believed, where the paper has one. With
+//! one, 0.6 % of the names that nobody asked for share the counter of another (q = 10⁵, h = 2²⁴; p^FP of §5.2.3).
+//! That is little beside all names, but much beside the 3 % that come in: on the paper's web requests the insertion
+//! rate was 0.035 where the model has 0.031, and the hit ratio 0.317 where it has 0.327. With two it is 0.05 %, and
+//! still one line. The history holds cells, 4 octets, where the paper says hashes, 8: nothing else of a hash is ever
+//! read. A counter at its upper end keeps what it could not count in `excess`, so that every name that leaves the
+//! history takes away exactly what it added (the paper says nothing of histories beyond 65,535, which it uses).
 //!
-//! Cost: B2 writes 2 lines of counters, of which the one of the name that leaves was fetched
-//! [`FETCHED_AHEAD`] requests before (every second one while a history becomes shorter), and one of the history in 16. B13 reads 1 line, the one that B2
-//! wrote when the Interest came. Bytes: 4 q + 2 h, and 8 per 32,768 of q. A name whose counter
-//! is at its end costs a walk through `excess`, at most q / 32,768 elements. Full: never, the
-//! oldest leaves, and one more where the history is to become shorter. Who may write: the one worker that owns the store.
+//! Cost: B2 writes 2 lines of counters, of which the one of the name that leaves was fetched [`FETCHED_AHEAD`]
+//! requests before (every second one while a history becomes shorter), and one of the history in 16. B13 reads 1
+//! line, the one that B2 wrote when the Interest came. Bytes: 4 q + 2 h, and 8 per 32,768 of q. A name whose counter
+//! is at its end costs a walk through `excess`, at most q / 32,768 elements. Full: never, the oldest leaves, and one
+//! more where the history is to become shorter. Who may write: the one worker that owns the store.
 
 use super::{Admission, Newcomer};
 use crate::pages::{PageArray, PageSize};

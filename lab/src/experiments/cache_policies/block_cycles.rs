@@ -3,10 +3,11 @@
 //! Source: Takemasa19 §5.2.4 and Table 5.2: B2 (history), B12 (eviction), B13 (admission), under the web requests of
 //! §5.4.1 and a store of 1 % of the objects.
 //!
-//! Three schedules. *Scalar*: a packet at a time, nothing fetched ahead, Data right after its Interest, as in the paper's
-//! simulator: what B2 wrote of a name is near when B13 reads it. *Scalar, Data late*: 4,096 other Interests that miss come
-//! before it, as over a link with a round trip. *Batched*: 64 Interests, then the Data of those that missed; what they will touch is
-//! fetched ahead as the engine's schedule does, the entries that will go and their history too.
+//! Three schedules. *Scalar*: a packet at a time, nothing fetched ahead, Data right after its Interest, as in the
+//! paper's simulator: what B2 wrote of a name is near when B13 reads it. *Scalar, Data late*: 4,096 other Interests
+//! that miss come before it, as over a link with a round trip. *Batched*: 64 Interests, then the Data of those that
+//! missed; what they will touch is fetched ahead as the engine's schedule does, the entries that will go and their
+//! history too.
 //!
 //! A policy alone would have the processor's caches to itself, and does not in a router. So before every packet a dozen
 //! random lines of a large array are read: Takemasa19 §3.2.3 counts 800.7 octets of memory a packet.
