@@ -36,19 +36,21 @@ pub struct FaceAttributes {
     /// Our PIT tokens may go out: the link is a router's, or has shown NDNLPv2.
     /// Bare applications get bare packets.
     pub tokens: AtomicBool,
+    /// False while the link does not carry packets: strategies skip the face.
+    pub is_up: bool,
 }
 
 impl Clone for FaceAttributes {
     fn clone(&self) -> Self {
-        let Self { scope, link_type, owner, .. } = *self;
-        FaceAttributes { scope, link_type, owner, tokens: AtomicBool::new(self.wants_tokens()) }
+        let Self { scope, link_type, owner, is_up, .. } = *self;
+        FaceAttributes { scope, link_type, owner, tokens: AtomicBool::new(self.wants_tokens()), is_up }
     }
 }
 
 impl FaceAttributes {
-    /// A point-to-point face owned by `owner`.
+    /// A point-to-point face that `owner` owns and that is up.
     pub fn new(scope: FaceScope, owner: u8, tokens: bool) -> Self {
-        FaceAttributes { scope, link_type: LinkType::PointToPoint, owner, tokens: AtomicBool::new(tokens) }
+        FaceAttributes { scope, link_type: LinkType::PointToPoint, owner, tokens: AtomicBool::new(tokens), is_up: true }
     }
 
     /// True if our PIT tokens may go out here.

@@ -294,3 +294,24 @@ fn no_route_without_any_fib_entry() {
         "no dead nonce: not sent"
     );
 }
+
+/// A link that carried nothing took the first copy of every Interest while it was the cheapest.
+#[test]
+fn a_face_that_is_down_gets_no_interest_under_any_strategy() {
+    for strategy in ["best-route", "multicast", "asf", "access", "random", "self-learning"] {
+        let mut node = Node::default();
+        node.route_with("/a", &[B, C], &format!("/localhost/nfd/strategy/{strategy}"));
+        node.set_up(B, false);
+        for nonce in 1..20 {
+            let sent = node.receive(A, interest(&format!("/a/{nonce}"), nonce));
+            let faces: Vec<FaceId> = sent.iter().map(|sent| sent.face).collect();
+            assert_eq!(faces, [C], "{strategy}");
+        }
+        node.set_up(B, true);
+        let gets_some = (20..80).any(|nonce| {
+            let sent = node.receive(A, interest(&format!("/a/{nonce}"), nonce));
+            sent.iter().any(|sent| sent.face == B)
+        });
+        assert!(gets_some, "{strategy}");
+    }
+}

@@ -162,8 +162,8 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
     }
 
     /// True if an Interest from the ingress face may go to `face` (§3): the face
-    /// exists, is not where the Interest came from (unless ad hoc), and neither
-    /// scope nor HopLimit forbids it.
+    /// exists, is up, is not where the Interest came from (unless ad hoc), and
+    /// neither scope nor HopLimit forbids it.
     pub fn is_eligible(&self, face: FaceId) -> bool {
         let Trigger { ingress, hop_limit, .. } = self.trigger;
         is_eligible(self.pass.view.faces, (ingress, self.may_leave_the_node, hop_limit), face)
@@ -367,12 +367,12 @@ pub(crate) fn is_eligible(
     scope_allows(faces, (ingress, may_leave_the_node), face) && (hop_limit != Some(0) || is_local())
 }
 
-/// §3, but for HopLimit: `face` exists and is not where the Interest came from, unless it is ad hoc,
-/// and the scope of the name lets it go there.
+/// §3, but for HopLimit: `face` exists, is up, and is not where the Interest came from, unless it is
+/// ad hoc, and the scope of the name lets it go there.
 fn scope_allows(faces: &FaceTable, (ingress, may_leave_the_node): (FaceId, bool), face: FaceId) -> bool {
     let Some(attributes) = faces.get(face) else { return false };
     let goes_back = face == ingress && attributes.link_type != LinkType::AdHoc;
-    !goes_back && (may_leave_the_node || attributes.is_local())
+    attributes.is_up && !goes_back && (may_leave_the_node || attributes.is_local())
 }
 
 /// `/localhost` never leaves the node, `/localhop` not if it came from outside (§3).

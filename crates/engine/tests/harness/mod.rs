@@ -238,6 +238,12 @@ impl Node {
         self.fib.insert(uri(prefix).value(), &next_hops, strategy, false).unwrap();
     }
 
+    /// From now on the link of `face` carries packets, or does not.
+    pub fn set_up(&mut self, face: FaceId, is_up: bool) {
+        let attributes = self.faces.get(face).unwrap().clone();
+        self.faces.insert(face, FaceAttributes { is_up, ..attributes });
+    }
+
     /// From now on it is `ms` milliseconds after the start.
     pub fn at(&mut self, ms: u64) -> &mut Self {
         self.now = Instant::default().plus_ms(ms);
