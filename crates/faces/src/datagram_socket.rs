@@ -15,6 +15,8 @@
 //!   runs   └────────────1──────────────┴──2───┴──────3──────┘
 //! ```
 //!
+//! What a failure means for the face, and not only for one datagram, says [`Failure`].
+//!
 //! A route or a device may refuse runs that it would take one by one: segments larger than
 //! the path's MTU are not fragmented, some devices compute no checksums. Then the socket
 //! remembers the size that was refused and sends such datagrams alone from then on.
@@ -26,6 +28,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use namewire_packet::FaceId;
 
+use crate::CloseReason;
 use crate::LinkDrop;
 use crate::buffer_pool::BufferPool;
 use crate::ethernet::LEAST_PAYLOAD_OCTETS;
@@ -36,11 +39,44 @@ use crate::sys::{self, MAX_MESSAGE_OCTETS, MAX_SEGMENTS, Outgoing};
 const KEPT_QUEUE_SLOTS: usize = 256;
 
 /// What ICMP says of a datagram, on a connected socket: the kernel reports it once, to whoever asks
-/// next.
-const REPORTED_LATER: [rustix::io::Errno; 4] = {
+/// next. And what a firewall of this machine says, which may mean one datagram (too many
+/// connections) or all of them.
+const MAY_PASS: [rustix::io::Errno; 7] = {
     use rustix::io::Errno;
-    [Errno::CONNREFUSED, Errno::MSGSIZE, Errno::HOSTUNREACH, Errno::NETUNREACH]
+    [
+        Errno::CONNREFUSED,
+        Errno::MSGSIZE,
+        Errno::HOSTUNREACH,
+        Errno::NETUNREACH,
+        Errno::HOSTDOWN,
+        Errno::PERM,
+        Errno::ACCESS,
+    ]
 };
+
+/// Something that a socket did not send, or was told of what it sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// A datagram was given up; others may leave.
+    Datagram(LinkDrop),
+    /// A datagram was given up for a reason that others to that peer meet as well
+    /// ([`LinkDrop::SendFailed`]).
+    Link(CloseReason),
+    /// The network says that an earlier datagram to the peer of this connected socket did not arrive.
+    Report(CloseReason),
+}
+
+/// Why the link of a face carries nothing, if that is what an error means. It does not where a
+/// datagram is too large, or memory or room in a queue is missing for a moment.
+pub(crate) fn link_fault(error: &io::Error) -> Option<CloseReason> {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error)?;
+    match errno {
+        Errno::MSGSIZE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN | Errno::INTR => None,
+        Errno::CONNREFUSED => Some(CloseReason::Refused),
+        _ => Some(CloseReason::Io(error.kind())),
+    }
+}
 
 /// Whose datagrams a socket receives.
 pub(crate) enum Peers {
@@ -150,8 +186,8 @@ impl DatagramSocket {
     }
 
     /// Sends as much as the kernel takes; sets `is_blocked` if it does not take all. Calls
-    /// `failed` for each datagram that was given up.
-    pub(crate) fn flush(&mut self, pool: &mut BufferPool, mut failed: impl FnMut(FaceId, LinkDrop)) {
+    /// `failed` for each datagram that was given up, and for each report.
+    pub(crate) fn flush(&mut self, pool: &mut BufferPool, mut failed: impl FnMut(FaceId, Failure)) {
         self.is_blocked = false;
         let mut attempt = Attempt::Runs;
         while let Some(first_octets) = self.queue.front().map(|first| first.len) {
@@ -201,23 +237,33 @@ impl DatagramSocket {
         &mut self,
         error: &io::Error,
         attempt: Attempt,
-        failed: &mut impl FnMut(FaceId, LinkDrop),
+        failed: &mut impl FnMut(FaceId, Failure),
     ) -> Attempt {
         use rustix::io::Errno;
         let errno = Errno::from_io_error(error);
-        let reason = if errno == Some(Errno::MSGSIZE) { LinkDrop::DatagramTooLarge } else { LinkDrop::SendFailed };
+        let failure = match link_fault(error) {
+            Some(reason) => Failure::Link(reason),
+            None if errno == Some(Errno::MSGSIZE) => Failure::Datagram(LinkDrop::DatagramTooLarge),
+            None => Failure::Datagram(LinkDrop::SendFailed),
+        };
         let run = run_length(self.queue.make_contiguous(), self.run_datagram_octets_max);
         match attempt {
             // What became of an earlier datagram (its port is closed, its path is narrower than
             // thought) is reported on this one, which was not sent: try it once more. By then
             // the kernel knows the path, and fragments what does not fit.
-            Attempt::Runs if errno.is_some_and(|errno| REPORTED_LATER.contains(&errno)) => return Attempt::RunsAgain,
+            Attempt::Runs if errno.is_some_and(|errno| MAY_PASS.contains(&errno)) => {
+                // A shared socket is told nothing of earlier datagrams.
+                if let (&Peers::One { face, .. }, Failure::Link(reason)) = (&self.peers, failure) {
+                    failed(face, Failure::Report(reason));
+                }
+                return Attempt::RunsAgain;
+            }
             Attempt::Runs | Attempt::RunsAgain if run > 1 && may_refuse_runs(error) => return Attempt::FirstAlone,
             // One destination and one reason for all of a run.
             Attempt::Runs | Attempt::RunsAgain => {
-                self.queue.drain(..run).for_each(|queued| failed(queued.face, reason))
+                self.queue.drain(..run).for_each(|queued| failed(queued.face, failure))
             }
-            Attempt::FirstAlone => self.queue.drain(..1).for_each(|queued| failed(queued.face, reason)),
+            Attempt::FirstAlone => self.queue.drain(..1).for_each(|queued| failed(queued.face, failure)),
         }
         Attempt::Runs
     }
@@ -304,8 +350,12 @@ mod tests {
         (socket, address)
     }
 
+    fn peerless() -> UdpSocket {
+        UdpSocket::bind("127.0.0.1:0").unwrap()
+    }
+
     fn sender() -> DatagramSocket {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = peerless();
         let local = socket.local_addr().unwrap();
         DatagramSocket::new(socket.into(), Peers::Anyone { local }, true)
     }
@@ -327,7 +377,9 @@ mod tests {
         assert_eq!(socket.queued_octets(), 20);
         let mut failed = Vec::new();
         socket.flush(&mut pool, |face, reason| failed.push((face, reason)));
-        assert_eq!(failed, [(FaceId(2), LinkDrop::SendFailed); 2]);
+        let is_link_failure =
+            |(face, failure): &(FaceId, Failure)| *face == FaceId(2) && matches!(failure, Failure::Link(_));
+        assert!(failed.len() == 2 && failed.iter().all(is_link_failure), "{failed:?}");
         assert_eq!(socket.queued_octets(), 0);
         assert_eq!([next(&receiver), next(&receiver)], [b"face\x01".to_vec(), b"face\x03".to_vec()]);
         assert_eq!(socket.run_datagram_octets_max, sender().run_datagram_octets_max, "it was not the run's fault");
@@ -364,8 +416,36 @@ mod tests {
         assert!(next(Attempt::Runs) == Attempt::RunsAgain);
         assert!(next(Attempt::RunsAgain) == Attempt::FirstAlone);
         assert!(next(Attempt::FirstAlone) == Attempt::Runs);
-        assert_eq!(failed, [(FaceId(1), LinkDrop::DatagramTooLarge)]);
+        assert_eq!(failed, [(FaceId(1), Failure::Datagram(LinkDrop::DatagramTooLarge))]);
         assert_eq!(socket.queue.len(), 2, "the others have their own chance");
+    }
+
+    #[test]
+    fn what_one_datagram_meets_is_told_from_what_a_link_meets() {
+        let fault = |errno| link_fault(&io::Error::from_raw_os_error(errno));
+        for errno in [libc::EMSGSIZE, libc::ENOBUFS, libc::ENOMEM, libc::EAGAIN, libc::EINTR] {
+            assert_eq!(fault(errno), None, "{errno}");
+        }
+        assert_eq!(fault(libc::ECONNREFUSED), Some(CloseReason::Refused));
+        for errno in [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::ENETDOWN, libc::ENXIO, libc::EINVAL, libc::EPERM] {
+            assert!(matches!(fault(errno), Some(CloseReason::Io(_))), "{errno}");
+        }
+    }
+
+    #[test]
+    fn only_a_connected_socket_knows_whom_a_report_is_about() {
+        let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
+        let remote = "127.0.0.1:9".parse().unwrap();
+        let one = DatagramSocket::new(peerless().into(), Peers::One { face: FaceId(1), remote }, true);
+        for (mut socket, reports) in
+            [(sender(), vec![]), (one, vec![(FaceId(1), Failure::Report(CloseReason::Refused))])]
+        {
+            socket.queue(FaceId(1), None, b"", b"x", &mut BufferPool::default());
+            let mut failed = Vec::new();
+            let next = socket.retry_or_give_up(&refused, Attempt::Runs, &mut |face, what| failed.push((face, what)));
+            assert!(next == Attempt::RunsAgain);
+            assert_eq!(failed, reports);
+        }
     }
 
     #[test]

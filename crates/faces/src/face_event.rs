@@ -23,13 +23,19 @@ pub enum FaceEvent {
         /// Why.
         reason: CloseReason,
     },
-    /// The connection of a permanent stream face failed; the face waits for
-    /// [`crate::SocketDriver::reconnect`] and refuses packets meanwhile.
+    /// The link of a permanent face carries nothing. A stream face waits for
+    /// [`crate::SocketDriver::reconnect`] and refuses packets meanwhile; a datagram face tries
+    /// its link again by itself.
     Down {
         /// Its id.
         face: FaceId,
         /// Why.
         reason: CloseReason,
+    },
+    /// The link of a datagram face that was down carries packets again.
+    Up {
+        /// Its id.
+        face: FaceId,
     },
     /// The peer sent its first LpPacket, so it understands link headers.
     SpokeLp {
@@ -55,6 +61,10 @@ pub enum CloseReason {
     Idle,
     /// The network interface is no more.
     InterfaceGone,
+    /// The network interface is down.
+    InterfaceDown,
+    /// The peer's port is closed: no forwarder listens there.
+    Refused,
 }
 
 impl std::fmt::Display for CloseReason {
@@ -67,6 +77,8 @@ impl std::fmt::Display for CloseReason {
             CloseReason::ForeignProtocol => f.write_str("not a packet of NDN at the start"),
             CloseReason::Idle => f.write_str("idle"),
             CloseReason::InterfaceGone => f.write_str("the network interface is no more"),
+            CloseReason::InterfaceDown => f.write_str("the network interface is down"),
+            CloseReason::Refused => f.write_str("the peer's port is closed"),
         }
     }
 }

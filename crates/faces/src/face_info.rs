@@ -22,11 +22,11 @@ pub enum FaceScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Persistency {
-    /// Made by command; lives until destroyed or, on a stream, until the connection fails.
+    /// Made by command; lives until destroyed, or until its connection or link fails.
     Persistent = 0,
-    /// Made by the peer's first packet; a datagram face closes when idle.
+    /// Made by the peer's first packet; ends as a persistent one, and a datagram face when idle.
     OnDemand = 1,
-    /// Never closes by itself; a stream goes down and may be reconnected.
+    /// Never closes by itself: goes down and comes back.
     Permanent = 2,
 }
 

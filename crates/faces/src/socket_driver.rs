@@ -23,6 +23,7 @@
 mod face;
 mod lending;
 mod links;
+mod outages;
 mod receiving;
 mod recovery;
 mod sending;
@@ -45,13 +46,13 @@ pub(crate) use lending::MAX_SLICES;
 use face::{Channel, Face, NO_TIMER};
 
 use crate::buffer_pool::BufferPool;
-use crate::datagram_socket::{DatagramSocket, Peers};
+use crate::datagram_socket::{DatagramSocket, Failure, Peers};
 use crate::remote::Remote;
 use crate::stream::{Stream, StreamSocket};
 use crate::sys::ReceivedBatch;
 use crate::{
-    AddFaceError, CloseReason, DriverConfig, FaceCounters, FaceEvent, FaceInfo, LinkCounters, LinkDrop, LinkOptions,
-    LinkPolicy, LinkService, Persistency, Waker, udp,
+    AddFaceError, CloseReason, DriverConfig, FaceCounters, FaceEvent, FaceInfo, LinkCounters, LinkOptions, LinkPolicy,
+    LinkService, Persistency, Waker, udp,
 };
 
 /// The sockets and faces of one worker. See the module page for the order of calls.
@@ -71,7 +72,7 @@ pub struct SocketDriver {
     /// Sockets with datagrams to flush.
     dirty_sockets: Vec<usize>,
     /// Faces whose datagrams the kernel refused, to be counted.
-    failed_datagrams: Vec<(FaceId, LinkDrop)>,
+    failed_datagrams: Vec<(FaceId, Failure)>,
     /// Faces with reliability on.
     reliable_faces: usize,
     timers: BinaryHeap<Reverse<(u64, Timer)>>,
@@ -101,6 +102,7 @@ enum Timer {
     Reassembly(FaceId),
     Acks(FaceId),
     Retransmission(FaceId),
+    Probe(FaceId),
 }
 
 /// epoll data: a face id, or one of these.
@@ -227,6 +229,9 @@ impl SocketDriver {
             // Only a permanent face outlives its connection.
             self.close(face, CloseReason::PeerClosed);
         }
+        if let Some(reason) = self.outage_reason(face).filter(|_| persistency != Persistency::Permanent) {
+            self.close(face, reason);
+        }
         self.schedule_idle(face);
         changed
     }
@@ -339,6 +344,8 @@ impl SocketDriver {
             acks_timer_ns: NO_TIMER,
             retransmission_timer_ns: NO_TIMER,
             spoke_lp: false,
+            reported_ns: 0,
+            outage: None,
         };
         face.publish();
         self.reliable_faces += usize::from(face.link.is_reliable());

@@ -13,6 +13,7 @@ use crate::{
     trust_anchors::TrustAnchors,
 };
 use namewire_engine::{AnnouncementTable, dispatch::Round};
+use namewire_faces::Persistency;
 use namewire_management::{Effect, Management, ManagementConfig, StrategyError};
 use namewire_packet::{
     FaceId, Name,
@@ -69,8 +70,9 @@ impl Control {
         loop {
             // First, or a flood of requests would keep routes from expiring.
             let until_deadline = self.run_timers();
+            self.node.tell_link_changes(!events.is_empty());
             self.wake_workers();
-            self.operator.publish(self.management.revision());
+            self.operator.publish(self.management.revision(), self.node.faces_lost);
             let next = tokio::select! {
                 biased;
                 Some(event) = events.recv() => Some(event),
@@ -190,12 +192,21 @@ impl Control {
             }
             ToControl::FaceClosed { face, reason } => {
                 self.node.count_closed(reason);
+                let persistency = self.node.faces.get(&face).map(|record| record.info.persistency);
+                self.node.faces_lost +=
+                    u64::from(persistency.is_some_and(|persistency| persistency != Persistency::OnDemand));
                 self.close_face(face, effects);
             }
             ToControl::FaceDown { face, reason } => {
                 self.node.count_closed(reason);
                 self.node.face_down(face);
                 self.management.on_face_down(now, face, effects);
+            }
+            ToControl::FaceUp { face } => {
+                if let Some(properties) = self.node.properties(face) {
+                    self.node.note_link(face, true);
+                    self.management.on_face_up(now, properties, effects);
+                }
             }
             ToControl::Answer { packet, nack } => {
                 let internal = &mut self.node.internal;
@@ -266,7 +277,13 @@ impl Control {
     fn close_face(&mut self, face: FaceId, effects: &mut Vec<Effect>) {
         if self.node.forget_face(face) {
             let now = self.node.times();
+            let before = effects.len();
             self.management.on_face_closed(now, face, effects);
+            // Interests that wait for its next hop need not wait until engines forget the face. Of
+            // applications that come and go no table is copied.
+            if effects[before..].iter().any(|effect| matches!(effect, Effect::Fib(_))) {
+                self.node.note_link(face, false);
+            }
         }
     }
 

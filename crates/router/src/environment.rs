@@ -5,6 +5,7 @@ use crate::{
     cs_settings::{CsSettings, parse_policy, policy_text},
     fib_writer::FibWriter,
     link_faces::LinkFaces,
+    link_state::{LinkChanges, LocalEnds},
     messages::{ControlSender, WorkerSender},
     router_drop::RouterDrop,
     shared::Shared,
@@ -39,6 +40,13 @@ pub(crate) struct FaceRecord {
     pub(crate) counters: Arc<FaceCounters>,
     pub(crate) local_fields: bool,
     pub(crate) policy: LinkPolicy,
+}
+
+impl FaceRecord {
+    /// True without a connection.
+    pub(crate) fn is_datagrams(&self) -> bool {
+        ["udp", "ether"].iter().any(|scheme| self.info.remote_uri.starts_with(scheme))
+    }
 }
 
 /// What a face that is being made is to have.
@@ -79,7 +87,13 @@ pub(crate) struct Node {
     pub(crate) udp_idle_timeout: Duration,
     /// Faces being made.
     pub(crate) pending: HashMap<FaceId, Wanted>,
-    /// Permanent faces that are down, and the pause before the next attempt.
+    /// Links that changed and that engines have not been told of.
+    pub(crate) link_changes: LinkChanges,
+    /// Local ends of faces that some interface has which is up.
+    pub(crate) local_ends: LocalEnds,
+    /// Faces made by command that closed by themselves.
+    pub(crate) faces_lost: u64,
+    /// Permanent stream faces that are down, and the pause before the next attempt.
     pub(crate) retry_pauses: HashMap<FaceId, Duration>,
     pub(crate) fib_design: FibDesign,
     pub(crate) fib_writer: FibWriter,
@@ -129,6 +143,8 @@ impl Node {
     pub(crate) fn count_closed(&mut self, reason: CloseReason) {
         let name = match reason {
             CloseReason::PeerClosed | CloseReason::Idle | CloseReason::InterfaceGone => return, // the normal ends of a face
+            CloseReason::Refused => "refused",
+            CloseReason::InterfaceDown => "interface-down",
             CloseReason::Io(_) => "socket-failed",
             CloseReason::OversizeElement => "oversize-element",
             CloseReason::MalformedElement => "malformed-element",
@@ -219,8 +235,7 @@ impl Environment for Node {
     /// Time that an on-demand UDP or Ethernet face has left: workers publish when they last heard from a face.
     fn face_expiration_ms(&self, face: FaceId) -> Option<u64> {
         let record = self.faces.get(&face)?;
-        let is_datagrams = ["udp", "ether"].iter().any(|scheme| record.info.remote_uri.starts_with(scheme));
-        let closes_when_idle = record.info.persistency == Persistency::OnDemand && is_datagrams;
+        let closes_when_idle = record.info.persistency == Persistency::OnDemand && record.is_datagrams();
         let silent_ns = self.shared.now_ns().saturating_sub(record.counters.last_received_ns.load(Ordering::Relaxed));
         let left = self.udp_idle_timeout.saturating_sub(Duration::from_nanos(silent_ns));
         closes_when_idle.then_some(left.as_millis() as u64)

@@ -262,6 +262,7 @@ impl Node {
                     record.info.local_uri = info.local_uri; // another port than before
                     let worker = record.worker;
                     self.worker(worker).send(ToWorker::Reconnect { face, socket });
+                    self.note_link(face, true);
                 }
                 None
             }
@@ -297,9 +298,12 @@ impl Node {
         });
     }
 
-    /// The connection of a permanent face failed.
+    /// The link of a permanent face failed. A datagram face tries it again by itself.
     pub(crate) fn face_down(&mut self, face: FaceId) {
-        if self.faces.contains_key(&face) {
+        let Some(record) = self.faces.get(&face) else { return };
+        let is_stream = !record.is_datagrams();
+        self.note_link(face, false);
+        if is_stream {
             self.retry_later(face, RETRY_FIRST);
         }
     }

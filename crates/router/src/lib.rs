@@ -32,6 +32,7 @@ mod gained_next_hops;
 mod interfaces;
 pub mod link_config;
 mod link_faces;
+mod link_state;
 mod listeners;
 pub mod mesh;
 mod messages;

@@ -4,7 +4,7 @@
 //! [`Node::follow_interfaces`] compares what the configuration wants with what there is, at the
 //! start and whenever the kernel reports a change: a multicast face lives while its interface is
 //! up and has the address it was made for; a packet socket while its interface exists, so that
-//! unicast faces outlast a cable that is pulled out and put back.
+//! permanent unicast faces outlast a cable that is pulled out and put back (`link_state.rs`).
 //!
 //! Source: drop-in.md §2, forwarding.md §5; which interfaces qualify is NFD's rule (up, not
 //! loopback, multicast, allowed by the lists).
@@ -163,14 +163,16 @@ fn admits_ethernet(config: &EthernetConfig, interface: &Interface) -> bool {
 impl Node {
     /// Opens what the configuration wants; returns what could not be, in words.
     pub(crate) fn start_links(&mut self) -> Vec<String> {
-        if !self.links.wants_any() {
-            return Vec::new();
-        }
         match self.subscribe_to_interfaces().and_then(|()| interfaces::list()) {
             Ok(interfaces) => self.follow_interfaces(&interfaces).problems,
             Err(error) => {
                 self.links.failures += 1;
-                vec![format!("no multicast and no Ethernet, because interfaces cannot be listed: {error}")]
+                let missing = if self.links.wants_any() {
+                    "no multicast and no Ethernet"
+                } else {
+                    "links that go down are noticed late"
+                };
+                vec![format!("{missing}, because interfaces cannot be listed: {error}")]
             }
         }
     }
@@ -201,8 +203,10 @@ impl Node {
         }
     }
 
-    /// Closes and opens faces as the interfaces have it.
+    /// Closes and opens faces as the interfaces have it, and lets others know that their links are
+    /// down or up.
     fn follow_interfaces(&mut self, interfaces: &BTreeMap<u32, Interface>) -> Followed {
+        self.follow_local_ends(interfaces);
         let mut wanted: BTreeMap<(u32, Group), MadeFor> = BTreeMap::new();
         for interface in interfaces.values() {
             let groups = self.links.wanted_groups(interface);

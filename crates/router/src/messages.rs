@@ -53,6 +53,8 @@ pub(crate) enum ToWorker {
     SetLinkMtu { interface: u32, mtu: usize },
     /// Unknown stations of a network interface get faces from now on, or do not.
     SetLinkListens { interface: u32, listens: bool },
+    /// The network interface of these datagram faces of this worker is up or down.
+    SetInterfaceUp { faces: Vec<FaceId>, is_up: bool },
     /// Give a permanent stream face its new connection.
     Reconnect { face: FaceId, socket: StreamSocket },
     /// Close a face of this worker.
@@ -61,6 +63,12 @@ pub(crate) enum ToWorker {
     UpdateFace { face: FaceId, change: FaceChange },
     /// Faces of any worker, in ascending order, are gone: forget their records.
     ForgetFaces(Arc<[FaceId]>),
+    /// The links of these faces of any worker, in ascending order, carry nothing any more: Interests that wait for
+    /// them alone go to other next hops. The face table says so already.
+    FacesDown(Arc<[FaceId]>),
+    /// The links of these faces, in ascending order, carry packets again: Interests that wait for nothing are sent there.
+    /// The face table says so already.
+    FacesUp(Arc<[FaceId]>),
     /// A packet from the internal face; `round`: who is asked after this worker.
     Packet { packet: Vec<u8>, pit_token: Option<PitToken>, round: Round },
     /// Prefixes have gained next hops.
@@ -104,8 +112,10 @@ pub(crate) enum ToControl {
     FaceMade { worker: u8, face: FaceId, info: FaceInfo, counters: Arc<FaceCounters> },
     /// A face closed by itself.
     FaceClosed { face: FaceId, reason: CloseReason },
-    /// The connection of a permanent stream face failed.
+    /// The link of a permanent face carries nothing.
     FaceDown { face: FaceId, reason: CloseReason },
+    /// The link of a permanent datagram face carries packets again.
+    FaceUp { face: FaceId },
     /// What became of [`ToWorker::EraseCs`].
     CsErased { ticket: Ticket, erased: u64 },
     /// A listener accepted a connection; `permit` keeps its place until it is queued for a worker.

@@ -171,6 +171,7 @@ pub(crate) enum Request {
 pub struct Operator {
     pub(crate) events: mpsc::UnboundedSender<ToControl>,
     pub(crate) revision: watch::Receiver<u64>,
+    pub(crate) faces_lost: watch::Receiver<u64>,
 }
 
 impl Operator {
@@ -238,6 +239,14 @@ impl Operator {
         self.revision.changed().await.map_err(|_| OperatorError::Stopped)
     }
 
+    /// Waits until a face that was made by command has closed by itself since the last call.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub async fn face_lost(&mut self) -> Result<(), OperatorError> {
+        self.faces_lost.changed().await.map_err(|_| OperatorError::Stopped)
+    }
+
     fn ask(&self, request: Request) -> Result<(), OperatorError> {
         self.events.send(ToControl::Operate(request)).map_err(|_| OperatorError::Stopped)
     }
@@ -247,11 +256,12 @@ impl Operator {
 pub(crate) struct OperatorDesk {
     waiting: HashMap<NameBuf, oneshot::Sender<ControlResponse>>,
     revision: watch::Sender<u64>,
+    faces_lost: watch::Sender<u64>,
 }
 
 impl OperatorDesk {
-    pub(crate) fn new(revision: watch::Sender<u64>) -> Self {
-        OperatorDesk { waiting: HashMap::new(), revision }
+    pub(crate) fn new(revision: watch::Sender<u64>, faces_lost: watch::Sender<u64>) -> Self {
+        OperatorDesk { waiting: HashMap::new(), revision, faces_lost }
     }
 
     /// Takes note that the answer of this name is wanted.
@@ -273,9 +283,11 @@ impl OperatorDesk {
         true
     }
 
-    /// Says how often management has changed something.
-    pub(crate) fn publish(&self, revision: u64) {
+    /// Says how often management has changed something, and how many faces made by command have
+    /// closed by themselves.
+    pub(crate) fn publish(&self, revision: u64, faces_lost: u64) {
         self.revision.send_if_modified(|last| std::mem::replace(last, revision) != revision);
+        self.faces_lost.send_if_modified(|last| std::mem::replace(last, faces_lost) != faces_lost);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
     fib_writer::FibWriter,
     gained_next_hops::GainedNextHops,
     link_faces::LinkFaces,
+    link_state::{LinkChanges, LocalEnds},
     listeners::{Listeners, SocketFile},
     mesh::{self, Bell},
     messages::{ControlSender, MANAGEMENT_QUEUE, ToControl, WORKER_QUEUE, WorkerSender},
@@ -51,12 +52,13 @@ pub struct RouterHandle {
     websocket: Vec<FaceUri>,
     warnings: Vec<String>,
     revision: watch::Receiver<u64>,
+    faces_lost: watch::Receiver<u64>,
 }
 
 impl RouterHandle {
     /// A way to the router's management for this process.
     pub fn operator(&self) -> Operator {
-        Operator { events: self.events.clone(), revision: self.revision.clone() }
+        Operator { events: self.events.clone(), revision: self.revision.clone(), faces_lost: self.faces_lost.clone() }
     }
 
     /// Where applications connect, if a Unix socket was asked for.
@@ -194,6 +196,9 @@ impl Router {
             congestion_marking: config.congestion_marking,
             udp_idle_timeout: config.udp_idle_timeout,
             pending: HashMap::new(),
+            link_changes: LinkChanges::default(),
+            local_ends: LocalEnds::default(),
+            faces_lost: 0,
             retry_pauses: HashMap::new(),
             fib_design: config.fib_design,
             fib_writer: FibWriter::default(),
@@ -207,9 +212,10 @@ impl Router {
             internal: FaceCounters::default(),
         };
         let (revision, revision_seen) = watch::channel(0);
+        let (faces_lost, faces_lost_seen) = watch::channel(0);
         let mut warnings = node.start_links();
         warnings.extend(core_role(config.fib_design));
-        let control = Control::new(node, management, anchors, OperatorDesk::new(revision))?;
+        let control = Control::new(node, management, anchors, OperatorDesk::new(revision, faces_lost))?;
         let tcp = listeners.tcp_addresses();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (acceptors, socket) = listeners.register(&runtime)?;
@@ -224,7 +230,17 @@ impl Router {
             drop(workers);
         })?;
         let control = Some(thread);
-        Ok(RouterHandle { events, control, socket, tcp, udp, websocket, warnings, revision: revision_seen })
+        Ok(RouterHandle {
+            events,
+            control,
+            socket,
+            tcp,
+            udp,
+            websocket,
+            warnings,
+            revision: revision_seen,
+            faces_lost: faces_lost_seen,
+        })
     }
 }
 

@@ -250,6 +250,9 @@ impl Worker {
                 ToWorker::SetLinkListens { interface, listens } => {
                     self.exit.driver.set_link_listens(interface, listens);
                 }
+                ToWorker::SetInterfaceUp { faces, is_up } => {
+                    self.exit.driver.set_interface_up(now_ns, &faces, is_up);
+                }
                 ToWorker::Reconnect { face, socket } => {
                     match self.exit.driver.reconnect(face, socket) {
                         // Destroyed meanwhile: the connection closes with the socket.
@@ -268,6 +271,7 @@ impl Worker {
                     policy.map(|policy| self.exit.driver.set_policy(face, policy));
                 }
                 ToWorker::ForgetFaces(faces) => self.engine.faces_removed(Instant(now_ns), &faces),
+                ToWorker::FacesDown(_) | ToWorker::FacesUp(_) => {}
                 ToWorker::Packet { packet, pit_token, round } => {
                     self.decide_internal(packet, pit_token, round, tables, scratch);
                 }
@@ -376,6 +380,7 @@ impl Worker {
                 }
                 FaceEvent::Closed { face, reason } => self.tell(ToControl::FaceClosed { face, reason }),
                 FaceEvent::Down { face, reason } => self.tell(ToControl::FaceDown { face, reason }),
+                FaceEvent::Up { face } => self.tell(ToControl::FaceUp { face }),
                 FaceEvent::SpokeLp { face } => {
                     self.shared.faces.change(|faces| {
                         // Of a group only this one is known to understand tokens.

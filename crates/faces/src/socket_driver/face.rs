@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use namewire_packet::FaceId;
 
+use super::outages::Outage;
 use crate::datagram_socket::DatagramSocket;
 use crate::remote::Remote;
 use crate::stream::Stream;
@@ -28,6 +29,11 @@ pub(super) struct Face {
     /// The same of retransmissions.
     pub(super) retransmission_timer_ns: u64,
     pub(super) spoke_lp: bool,
+    /// When the network first said that the peer cannot be reached; 0: it has not, or we have heard
+    /// from the peer since.
+    pub(super) reported_ns: u64,
+    /// Of a permanent datagram face that is down.
+    pub(super) outage: Option<Box<Outage>>,
 }
 
 impl Face {

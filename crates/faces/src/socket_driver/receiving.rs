@@ -161,9 +161,14 @@ impl SocketDriver {
         let free = arena.free_mut();
         let wanted = max_packets.saturating_sub(out.len()).div_ceil(socket.datagrams_per_message);
         let slots = wanted.min(MAX_BATCH).min(free.len() / MESSAGE_SLOT_OCTETS);
-        // A pending error (a peer's port is closed) is reported once and then forgotten; it
-        // says nothing about other datagrams, and never closes a face.
-        let received = self.batch.receive(socket.socket.as_fd(), free, MESSAGE_SLOT_OCTETS, slots).unwrap_or(0);
+        // A pending error (a peer's port is closed) is told once, instead of datagrams.
+        let received = match self.batch.receive(socket.socket.as_fd(), free, MESSAGE_SLOT_OCTETS, slots) {
+            Ok(received) => received,
+            Err(error) => {
+                self.note_receive_error(index, &error);
+                0
+            }
+        };
         let mut datagrams = 0;
         let mut last = None;
         for i in 0..received {

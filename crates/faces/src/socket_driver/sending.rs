@@ -9,7 +9,7 @@ use rustix::event::epoll;
 
 use super::{Channel, DATAGRAM_TOKEN, SocketDriver};
 use crate::buffer_pool::BufferPool;
-use crate::datagram_socket::DatagramSocket;
+use crate::datagram_socket::{DatagramSocket, Failure};
 use crate::stream::Stream;
 use crate::{CloseReason, DriverConfig, LinkDrop};
 
@@ -101,6 +101,9 @@ impl SocketDriver {
             }
             if let Some(face) = self.faces.get(&id) {
                 face.publish();
+                if face.outage.is_some() {
+                    self.note_heard(id);
+                }
             }
         }
         self.touched = touched;
@@ -127,7 +130,8 @@ impl SocketDriver {
         stream.failure
     }
 
-    /// Sends what a UDP socket has queued; each datagram given up is counted on its face.
+    /// Sends what a UDP socket has queued; each datagram given up is counted on its face, which may end
+    /// by it.
     pub(super) fn flush_datagrams(&mut self, index: usize) {
         let mut failed = std::mem::take(&mut self.failed_datagrams);
         if let Some(Some(socket)) = self.datagram_sockets.get_mut(index) {
@@ -139,11 +143,8 @@ impl SocketDriver {
             };
             outlet.flush_datagrams(index, socket, &mut |face, reason| failed.push((face, reason)));
         }
-        for (id, reason) in failed.drain(..) {
-            if let Some(face) = self.faces.get_mut(&id) {
-                face.link.count_drop(reason);
-                face.publish();
-            }
+        for (id, failure) in failed.drain(..) {
+            self.note_failure(id, failure);
         }
         self.failed_datagrams = failed;
     }
@@ -175,7 +176,7 @@ impl Outlet<'_> {
         &mut self,
         index: usize,
         socket: &mut DatagramSocket,
-        failed: &mut dyn FnMut(FaceId, LinkDrop),
+        failed: &mut dyn FnMut(FaceId, Failure),
     ) -> Result<(), LinkDrop> {
         let limit = self.config.udp_queue_octets;
         let is_full = |queued, total| self.is_full(queued, limit, total).is_some();
@@ -221,7 +222,7 @@ impl Outlet<'_> {
         }
     }
 
-    fn flush_datagrams(&mut self, index: usize, socket: &mut DatagramSocket, failed: &mut dyn FnMut(FaceId, LinkDrop)) {
+    fn flush_datagrams(&mut self, index: usize, socket: &mut DatagramSocket, failed: &mut dyn FnMut(FaceId, Failure)) {
         let (was_blocked, before) = (socket.is_blocked, socket.queued_octets());
         socket.flush(self.pool, failed);
         *self.queued_octets -= before - socket.queued_octets();

@@ -1,4 +1,5 @@
-//! Idle on-demand faces, unfinished fragmented packets, and what reliability has to send by itself.
+//! Idle on-demand faces, unfinished fragmented packets, faces that are down, and what reliability
+//! has to send by itself.
 //!
 //! A binary heap holds at most one entry of each kind per face. Traffic does not move an
 //! entry: when it comes due, it looks at the face and comes back later if need be. Of reliability
@@ -29,6 +30,7 @@ impl SocketDriver {
             match timer {
                 Timer::Idle(face) => self.run_idle_timer(face),
                 Timer::Reassembly(face) => self.run_reassembly_timer(face),
+                Timer::Probe(face) => self.run_probe_timer(face, at_ns),
                 Timer::Acks(face) => self.run_reliability_timer(face, at_ns, |face| &mut face.acks_timer_ns),
                 Timer::Retransmission(face) => {
                     self.run_reliability_timer(face, at_ns, |face| &mut face.retransmission_timer_ns);

@@ -1,6 +1,7 @@
 //! The socket driver over real Unix, TCP and UDP sockets of this machine.
 
 mod lent_packets;
+mod outages;
 mod stream_faces;
 mod udp_faces;
 mod udp_offload;

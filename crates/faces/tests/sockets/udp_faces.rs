@@ -166,27 +166,6 @@ fn listeners_of_two_workers_share_the_remotes() {
 }
 
 #[test]
-fn a_refused_port_closes_no_face() {
-    let (mut worker, address) = udp_worker(DriverConfig::default());
-    let gone = peer().local_addr().unwrap();
-    worker.driver.add_udp_face(A, address, gone, Persistency::Persistent, MTU).unwrap();
-    for seed in 0..50 {
-        worker.send(A, &interest(seed)).unwrap();
-        worker.driver.flush();
-        worker.round();
-    }
-    assert_eq!(worker.driver.events().count(), 0);
-    assert_eq!(worker.driver.face_count(), 1);
-    let back = UdpSocket::bind(gone).unwrap();
-    back.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    worker.send(A, &interest(99)).unwrap();
-    worker.driver.flush();
-    let mut octets = [0; 100];
-    let len = back.recv(&mut octets).unwrap();
-    assert_eq!(&octets[..len], interest(99));
-}
-
-#[test]
 fn an_unusable_remote_makes_no_face() {
     let (mut worker, address) = udp_worker(DriverConfig::default());
     // Broadcast needs a permission that the socket does not have.

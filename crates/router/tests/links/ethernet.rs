@@ -150,6 +150,10 @@ fn faces_follow_the_mtu_and_the_end_of_their_interface() {
     };
     let (near, far) = (segment.start(0, listening), segment.start(1, listening));
     let created = create(&near, &station(1), Some("dev://eth0"), None).unwrap();
+    let permanent = Some(FacePersistency::Permanent.code());
+    let update = ControlParameters { face_id: created.face_id, face_persistency: permanent, ..Default::default() };
+    near.application().succeed("/faces/update", update);
+    create(&near, &station(8), Some("dev://eth0"), None).unwrap();
     near.add_route("/far", created.face_id.unwrap());
     let mut producer = far.application();
     producer.register("/far");
@@ -161,10 +165,11 @@ fn faces_follow_the_mtu_and_the_end_of_their_interface() {
     exchange(&mut near.application(), producer, "/far", 5);
     assert!(far.has_face(&station(0)));
     eventually("an idle on-demand face closes", || !far.has_face(&station(0)));
-    assert!(near.has_face(&station(1)), "a persistent one does not");
+    assert!(near.has_face(&station(8)), "a persistent one does not");
     segment.ip(0, "link set eth0 down");
     eventually("the group's face goes", || !near.has_face(GROUP));
-    assert!(near.has_face(&station(1)), "a station's stays: the cable may come back");
+    eventually("a persistent one goes as well", || !near.has_face(&station(8)));
+    assert!(near.has_face(&station(1)), "a permanent one stays: the cable may come back");
     segment.ip(0, "link set eth0 up");
     near.face(GROUP);
     let mut producer = far.application();

@@ -75,6 +75,11 @@ impl Segment {
         must(&format!("ip -n {} {arguments}", self.namespace(&host.to_string())));
     }
 
+    /// Runs `ip` where the bridge is: its end of host `n`'s cable is `port<n>`.
+    pub(crate) fn hub_ip(&self, arguments: &str) {
+        must(&format!("ip -n {} {arguments}", self.namespace("hub")));
+    }
+
     /// Runs `work` on a thread in a host's namespace.
     pub(crate) fn on_host<R: Send>(&self, host: usize, work: impl FnOnce() -> R + Send) -> R {
         let namespace = File::open(format!("/run/netns/{}", self.namespace(&host.to_string()))).unwrap();

@@ -8,5 +8,6 @@
 mod application;
 mod ethernet;
 mod hosts;
+mod link_state;
 mod self_learning;
 mod udp_multicast;

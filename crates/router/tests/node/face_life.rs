@@ -2,11 +2,12 @@
 
 use crate::application::{Application, eventually, name, start, start_with};
 use namewire_packet::{
-    DataBuilder,
+    DataBuilder, FaceId,
     nfd::{ControlParameters, ControlResponse, FaceEventKind, FacePersistency, FibEntry, RibEntry},
 };
+use namewire_router::RouterHandle;
 use std::{
-    net::{TcpListener, TcpStream, UdpSocket},
+    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
     time::{Duration, Instant},
 };
 
@@ -112,28 +113,87 @@ fn a_datagram_puts_off_the_end_of_an_on_demand_face() {
     }
 }
 
-#[test]
-fn a_closed_port_does_not_close_a_udp_face() {
-    let (router, _directory) = start(1);
-    let mut operator = Application::connect(&router);
+/// A face of this persistency to a port that was open a moment ago, with a route for `/far`; a route
+/// of higher cost leads to an application, which is returned.
+fn far_behind_a_closed_port(router: &RouterHandle, persistency: FacePersistency) -> (FaceId, SocketAddr, Application) {
+    let mut operator = Application::connect(router);
     let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let parameters = ControlParameters { uri: Some(format!("udp4://{closed}")), ..Default::default() };
-    let face = operator.succeed("/faces/create", parameters).face_id;
-    let route = ControlParameters { name: Some(name("/far")), face_id: face, ..Default::default() };
+    let uri = Some(format!("udp4://{closed}"));
+    let parameters = ControlParameters { uri, face_persistency: Some(persistency.code()), ..Default::default() };
+    let face = operator.succeed("/faces/create", parameters).face_id.unwrap();
+    let route = ControlParameters { name: Some(name("/far")), face_id: Some(face), ..Default::default() };
     operator.succeed("/rib/register", route);
-    let interest = |operator: &mut Application, round: usize| {
-        let interest = operator.interest(name(&format!("/far/{round}"))).build();
-        operator.send(&interest);
-        std::thread::sleep(Duration::from_millis(5)); // ICMP says that the port is closed
+    let mut other_way = Application::connect(router);
+    other_way
+        .succeed("/rib/register", ControlParameters { name: Some(name("/far")), cost: Some(9), ..Default::default() });
+    (face, closed, other_way)
+}
+
+/// A neighbour's forwarder stopped, and for ever after each new Interest went to it first: its face
+/// stayed, and so did its route.
+#[test]
+fn a_persistent_udp_face_to_a_closed_port_closes_with_its_routes() {
+    let (router, _directory) = start(2);
+    let mut watcher = Application::connect(&router);
+    let mut next_event = watcher.next_event(None);
+    let (face, _, mut other_way) = far_behind_a_closed_port(&router, FacePersistency::Persistent);
+    let mut consumer = Application::connect(&router);
+    let interest = consumer.interest(name("/far/1")).build();
+    consumer.send(&interest);
+    // What routing daemons go by.
+    while (next_event.1.face_id, next_event.1.kind) != (face, FaceEventKind::Destroyed) {
+        next_event = watcher.next_event(Some(next_event.0 + 1));
+    }
+    let mut operator = Application::connect(&router);
+    assert!(!operator.faces().iter().any(|status| status.face_id == face));
+    let rib = operator.dataset::<RibEntry>("/rib/list");
+    assert!(rib.iter().all(|entry| entry.routes.iter().all(|route| route.face_id != face)), "{rib:?}");
+    assert_eq!(operator.drops("face-closed.refused"), 1);
+    // Nothing goes there any longer, not even at first.
+    for number in 2..20 {
+        let interest = consumer.interest(name(&format!("/far/{number}"))).build();
+        consumer.send(&interest);
+        let next = other_way.receive_within(Duration::from_secs(60)).expect("the other way");
+        assert!(next.interest().name().to_string().starts_with("/far/"));
+    }
+}
+
+/// The same of a permanent face: it keeps its routes, and is left out until its neighbour is back.
+#[test]
+fn a_permanent_udp_face_is_down_while_its_port_is_closed() {
+    let (router, _directory) = start(2);
+    let mut watcher = Application::connect(&router);
+    let mut next_event = watcher.next_event(None);
+    let (face, closed, mut other_way) = far_behind_a_closed_port(&router, FacePersistency::Permanent);
+    let mut consumer = Application::connect(&router);
+    let interest = consumer.interest(name("/far/1")).build();
+    consumer.send(&interest);
+    let mut wait_for = |kind| {
+        while (next_event.1.face_id, next_event.1.kind) != (face, kind) {
+            next_event = watcher.next_event(Some(next_event.0 + 1));
+        }
     };
-    (0..5).for_each(|round| interest(&mut operator, round));
+    wait_for(FaceEventKind::Down);
+    let mut operator = Application::connect(&router);
+    let rib = operator.dataset::<RibEntry>("/rib/list");
+    assert!(rib.iter().any(|entry| entry.routes.iter().any(|route| route.face_id == face)), "{rib:?}");
+    eventually("Interests go the other way at once", || {
+        let unique = fastrand::u64(..);
+        let interest = consumer.interest(name(&format!("/far/{unique}"))).build();
+        consumer.send(&interest);
+        other_way.receive_within(Duration::from_millis(100)).is_some()
+    });
     let peer = UdpSocket::bind(closed).unwrap();
-    peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    interest(&mut operator, 5);
-    let (size, _) = peer.recv_from(&mut [0; 9000]).expect("the Interest sent when the port was open again");
-    assert!(size > 0);
-    assert!(operator.faces().iter().any(|status| Some(status.face_id) == face));
-    assert_eq!(operator.drops("link.send-failed"), 0, "what ICMP reports of one datagram is no fault of the next");
+    wait_for(FaceEventKind::Up);
+    peer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let interest = consumer.interest(name("/far/again")).build();
+    eventually("Interests go there again", || {
+        consumer.send(&interest);
+        let mut octets = [0; 9000];
+        // Probes come as well.
+        peer.recv_from(&mut octets).is_ok_and(|(size, _)| size > 2)
+    });
+    assert_eq!(operator.drops("face-closed.refused"), 1);
 }
 
 #[test]
