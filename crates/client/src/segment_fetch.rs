@@ -4,7 +4,9 @@
 //!    first segment that answers a prefix Interest.
 //! 2. **Segments**: as many in flight as the congestion window allows. A segment not
 //!    there after the RTO is asked for again with a fresh nonce, at most
-//!    [`FetchOptions::retries_max`] times. A lost or marked segment and a Nack of reason
+//!    [`FetchOptions::retries_max`] times. The RTO is shorter than the InterestLifetime, so that
+//!    forwarders still have the earlier Interest and take the later one for a retransmission, which
+//!    they send another way. A lost or marked segment and a Nack of reason
 //!    Congestion shrink the window, at most once per round trip.
 //! 3. **Output** in order, with the digest of DigestSha256 segments verified. Segments
 //!    signed otherwise need keys this module does not have: they are counted as unverified.
@@ -30,10 +32,12 @@ use tokio::{
 
 /// Segments that may lie between the first one missing and the last one asked for.
 pub const REORDER_SEGMENTS_MAX: u64 = 4096;
-/// Nacks of one segment, reasons Congestion and Duplicate apart, that are taken as final.
+/// Nacks of one segment, reasons Congestion and Duplicate apart, that are taken as final while no
+/// segment has come. Later, a link may have failed, and another route may be found.
 const NACKS_MAX: u32 = 3;
-/// Pause after the first Nack of a segment; doubles.
+/// Pause after the first Nack of a segment; doubles up to the last.
 const NACK_PAUSE: Duration = Duration::from_millis(50);
+const NACK_PAUSE_LAST: Duration = Duration::from_secs(2);
 
 /// How the version is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +65,7 @@ pub struct FetchOptions {
     pub retries_max: u32,
     /// Bounds of the retransmission time-out.
     pub rto_min: Duration,
-    /// See `rto_min`.
+    /// See `rto_min`. It is never longer than three quarters of `lifetime_ms`.
     pub rto_max: Duration,
     /// InterestLifetime of segment Interests, in milliseconds.
     pub lifetime_ms: u64,
@@ -255,9 +259,10 @@ struct Transfer<'a> {
 impl<'a> Transfer<'a> {
     fn new(client: &'a Client, options: FetchOptions, start: Instant) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
+        let rto_limit = Duration::from_millis(options.lifetime_ms) * 3 / 4;
         Transfer {
             window: CongestionWindow::new(options.congestion_control, options.window_initial, options.window_max),
-            rtt: RttEstimator::new(options.rto_min, options.rto_max),
+            rtt: RttEstimator::new(options.rto_min.min(rto_limit), options.rto_max.min(rto_limit)),
             client,
             options,
             base: NameBuf::new(),
@@ -405,10 +410,11 @@ impl<'a> Transfer<'a> {
             NackReason::Duplicate => Duration::ZERO, // a fresh nonce will do
             NackReason::NoRoute | NackReason::None => {
                 wanted.nacks += 1;
-                if wanted.nacks > NACKS_MAX {
+                if wanted.nacks > NACKS_MAX && self.progress.segments == 0 {
                     return Err(FetchError::SegmentNack { segment, reason });
                 }
-                NACK_PAUSE * (1 << (wanted.nacks - 1))
+                let doublings = (wanted.nacks - 1).min(10);
+                (NACK_PAUSE * (1 << doublings)).min(NACK_PAUSE_LAST)
             }
         };
         wanted.is_pausing = true;

@@ -20,8 +20,13 @@ use std::time::Duration;
 pub(crate) const METADATA: Component<'static> = Component { type_number: types::KEYWORD_COMPONENT, value: b"metadata" };
 /// Nobody who publishes metadata needs longer than this to say so.
 const METADATA_LIFETIME_MS: u64 = 1000;
-/// Prefix Interests sent before giving up.
-const ATTEMPTS_MAX: u32 = 3;
+/// An Interest without answer is sent again after so long. All pauses but the last are shorter than
+/// the usual lifetime: so forwarders still have the one when the other comes, and try another way.
+const WAITS_MS: [u64; 5] = [1000, 2000, 3000, 3000, u64::MAX];
+/// The same of metadata.
+const METADATA_WAITS_MS: [u64; 2] = [METADATA_LIFETIME_MS / 2, u64::MAX];
+/// Nacks of prefix Interests before giving up.
+const NACKS_MAX: u32 = 3;
 /// Pause after a Nack: a route may be on its way into the FIB.
 const NACK_PAUSE: Duration = Duration::from_millis(50);
 
@@ -48,10 +53,13 @@ pub(crate) async fn discover(
         Discovery::Auto if has_version => return Ok(Discovered::Versioned(name.clone())),
         Discovery::Auto => {
             let metadata = latest(name.join(METADATA)).lifetime_ms(METADATA_LIFETIME_MS.min(lifetime_ms));
-            match client.express(&metadata).await {
-                Ok(data) => return versioned_name(&data).map(Discovered::Versioned),
-                Err(ExpressError::Timeout(_) | ExpressError::Nack(_)) => {}
-                Err(error) => return Err(FetchError::Connection(error)),
+            for wait_ms in METADATA_WAITS_MS {
+                match express_within(client, &metadata, wait_ms).await {
+                    Ok(data) => return versioned_name(&data).map(Discovered::Versioned),
+                    Err(ExpressError::Timeout(_)) => {}
+                    Err(ExpressError::Nack(_)) => break,
+                    Err(error) => return Err(FetchError::Connection(error)),
+                }
             }
         }
         Discovery::FirstSegment => {}
@@ -60,23 +68,35 @@ pub(crate) async fn discover(
 }
 
 async fn first_segment(client: &Client, name: &NameBuf, lifetime_ms: u64) -> Result<Discovered, FetchError> {
-    let mut attempt = 1;
-    loop {
-        let cause = match client.express(&latest(name.clone()).lifetime_ms(lifetime_ms)).await {
+    let interest = latest(name.clone()).lifetime_ms(lifetime_ms);
+    let mut nacks = 0;
+    let mut cause = ExpressError::Timeout(lifetime_ms);
+    for wait_ms in WAITS_MS {
+        cause = match express_within(client, &interest, wait_ms).await {
             Ok(data) => return classify(name, data),
             Err(error @ ExpressError::Timeout(_)) => error,
             Err(error @ ExpressError::Nack(reason)) => {
+                nacks += 1;
+                if nacks >= NACKS_MAX {
+                    cause = error;
+                    break;
+                }
                 if reason != NackReason::Duplicate {
-                    tokio::time::sleep(NACK_PAUSE * attempt).await;
+                    tokio::time::sleep(NACK_PAUSE * nacks).await;
                 }
                 error
             }
             Err(error) => return Err(FetchError::Connection(error)),
         };
-        if attempt >= ATTEMPTS_MAX {
-            return Err(FetchError::NotFound { name: name.clone(), cause });
-        }
-        attempt += 1;
+    }
+    Err(FetchError::NotFound { name: name.clone(), cause })
+}
+
+/// As [`Client::express`], but gives up earlier.
+async fn express_within(client: &Client, interest: &InterestBuilder, wait_ms: u64) -> Result<DataBuf, ExpressError> {
+    match tokio::time::timeout(Duration::from_millis(wait_ms), client.express(interest)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(ExpressError::Timeout(wait_ms)),
     }
 }
 

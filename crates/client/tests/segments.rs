@@ -9,7 +9,8 @@ use namewire_client::{
 };
 use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf};
 use namewire_security::{PrivateKey, Signer};
-use std::{io::Write, time::Duration};
+use std::{collections::HashMap, io::Write, time::Duration};
+use tokio::time::Instant;
 
 fn name(uri: &str) -> NameBuf {
     uri.parse().unwrap()
@@ -175,6 +176,85 @@ async fn congestion_nacks_are_waited_out_and_others_are_final() {
     assert!(matches!(error, FetchError::SegmentNack { segment: 0, reason: NackReason::NoRoute }), "{error}");
     let error = fetch(&consumer, "/nowhere", FetchOptions::default()).await.unwrap_err();
     assert!(matches!(&error, FetchError::NotFound { cause: ExpressError::Nack(NackReason::NoRoute), .. }), "{error}");
+}
+
+/// A link failed in the midst of a fetch and another route took seconds: the fetch ended after three
+/// Nacks; and when its time-out had grown to the lifetime of its Interests, forwarders took none of
+/// them for a retransmission, so that none was sent another way.
+#[tokio::test(start_paused = true)]
+async fn a_fetch_survives_ten_seconds_of_silence_or_of_nacks() {
+    for nack in [None, Some(NackReason::NoRoute)] {
+        let forwarder = Forwarder::new(Weather::default());
+        let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
+        let mut stream = server.serve(&name("/cut")).unwrap();
+        server.register_prefix(&name("/cut"), RouteOptions::default()).await.unwrap();
+        let producer = tokio::spawn(async move {
+            let (mut answered, mut cut_at) = (0, None);
+            let mut asked_at: HashMap<NameBuf, Vec<Instant>> = HashMap::new();
+            while let Some(incoming) = stream.next().await {
+                let name = incoming.interest().name().to_buf();
+                let is_cut = answered >= 30 && cut_at.get_or_insert_with(Instant::now).elapsed() < SILENCE;
+                if !is_cut {
+                    answered += 1;
+                    let data = DataBuilder::new(name).final_segment(99).content(b"xy").sign_digest();
+                    incoming.respond(&data).await.unwrap();
+                } else {
+                    asked_at.entry(name).or_default().push(Instant::now());
+                    if let Some(reason) = nack {
+                        incoming.nack(reason).await.unwrap();
+                    }
+                }
+                if answered == 100 {
+                    break;
+                }
+            }
+            asked_at
+        });
+        const SILENCE: Duration = Duration::from_secs(10);
+        let (got, _) = fetch(&consumer, "/cut/v=1", FetchOptions::default()).await.unwrap();
+        assert_eq!(got.len(), 200);
+        let asked_at = producer.await.unwrap();
+        let retried = asked_at.values().filter(|times| times.len() > 4).count();
+        assert!(retried > 0, "{asked_at:?}");
+        for times in asked_at.values() {
+            for pair in times.windows(2) {
+                let pause = pair[1] - pair[0];
+                assert!(pause < Duration::from_millis(4000), "{pause:?}: the Interest before is pending no longer");
+            }
+        }
+    }
+}
+
+/// The first Interests of a fetch may be those that a failing link loses.
+#[tokio::test(start_paused = true)]
+async fn the_search_for_a_version_survives_ten_seconds_of_silence() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
+    let mut stream = server.serve(&name("/late")).unwrap();
+    server.register_prefix(&name("/late"), RouteOptions::default()).await.unwrap();
+    tokio::spawn(async move {
+        let began = Instant::now();
+        while let Some(incoming) = stream.next().await {
+            if began.elapsed() > Duration::from_secs(10) {
+                let first = name("/late/v=1").join_segment(0);
+                incoming.respond(&DataBuilder::new(first).final_segment(0).content(b"xy").sign_digest()).await.unwrap();
+            }
+        }
+    });
+    let (got, _) = fetch(&consumer, "/late", FetchOptions::default()).await.unwrap();
+    assert_eq!(got, b"xy");
+}
+
+trait Segment {
+    fn join_segment(&self, segment: u64) -> NameBuf;
+}
+
+impl Segment for NameBuf {
+    fn join_segment(&self, segment: u64) -> NameBuf {
+        let mut name = self.clone();
+        name.push_segment(segment);
+        name
+    }
 }
 
 #[tokio::test]
