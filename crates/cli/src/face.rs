@@ -25,7 +25,8 @@ pub(crate) enum Command {
         /// Remote URI, for example udp://host:6363
         #[arg(value_name = "URI")]
         remote: RemoteUri,
-        /// How long the face lives: a persistent one is closed by errors, a permanent one by nothing
+        /// How long the face lives: a persistent one closes when its link is dead, a permanent one is down
+        /// meanwhile [default: persistent]
         #[arg(long, value_enum)]
         persistency: Option<Persistency>,
         /// Largest frame sent, in octets

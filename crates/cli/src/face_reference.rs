@@ -6,7 +6,7 @@ use crate::Failure;
 use namewire_client::{Client, ControlError, TransportUri};
 use namewire_packet::{
     FaceId,
-    nfd::{ControlParameters, FaceStatus, FaceUri},
+    nfd::{ControlParameters, FacePersistency, FaceStatus, FaceUri},
 };
 use namewire_router::configuration::text::Uri;
 use std::{fmt, str::FromStr};
@@ -125,13 +125,19 @@ pub(crate) async fn create(client: &Client, parameters: &ControlParameters) -> R
     }
 }
 
-/// The face meant; a URI that no face has gets one.
+/// The face meant; a URI that no face has gets one. It is permanent, because a persistent one closes
+/// with its routes as soon as its link carries nothing, and whoever adds a route by hand would have
+/// to add it again.
 pub(crate) async fn find_or_create(client: &Client, reference: &FaceReference) -> Result<(FaceId, bool), Failure> {
     if let Some(face) = find(client, reference).await? {
         return Ok((face.face_id, false));
     }
     let FaceReference::Uri(uri) = reference else { return Err(not_found(reference)) };
-    let parameters = ControlParameters { uri: Some(uri.canonical().await?), ..ControlParameters::default() };
+    let parameters = ControlParameters {
+        uri: Some(uri.canonical().await?),
+        face_persistency: Some(FacePersistency::Permanent.code()),
+        ..ControlParameters::default()
+    };
     let created = create(client, &parameters).await?;
     Ok((created.face.face_id.unwrap_or_default(), created.is_new))
 }

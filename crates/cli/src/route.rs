@@ -25,7 +25,7 @@ pub(crate) enum Command {
         /// Names the route is for
         #[arg(value_parser = name_argument::parse)]
         prefix: NameBuf,
-        /// Face number, or remote URI of a face, which is created if there is none
+        /// Face number, or remote URI of a face; a permanent one is created if there is none
         #[arg(value_name = "NEXTHOP")]
         next_hop: FaceReference,
         /// Lower is better

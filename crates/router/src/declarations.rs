@@ -4,8 +4,8 @@
 //! [`Keeper::apply`] compares what is declared with what it has made before. What left goes
 //! (routes, then faces, then strategies, which get their default again), what is new,
 //! different or lost comes; nothing else is touched, whoever made it. A host name that cannot be
-//! resolved, or a connection that cannot be made, is tried again by [`Keeper::retry`]; what
-//! management refuses is not.
+//! resolved, or a connection that cannot be made, is tried again by [`Keeper::retry`], as is a face
+//! that closed ([`Keeper::note_lost`]); what management refuses is not.
 //!
 //! A face is known by its URI as written; two spellings of one address lead to one face,
 //! which stays until both are gone.

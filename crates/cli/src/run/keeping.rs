@@ -1,5 +1,6 @@
 //! What `namewire run` does while the router runs: it reads the configuration again on
-//! SIGHUP, tries again what could not be made, and keeps the state file up to date.
+//! SIGHUP, tries again what could not be made, makes declared faces again that closed, and keeps the
+//! state file up to date.
 //!
 //! Limits: one write of the state file a second, and so much time between two looks at the
 //! router's tables that these take one part in [`LOOK_SHARE`] of a processor at most (100,000
@@ -90,6 +91,8 @@ pub(super) struct Keeping {
     state: Option<StateWriter>,
     retry_pause: Duration,
     retry_at: Option<Instant>,
+    /// When a declared face closed last.
+    lost_at: Option<Instant>,
     /// Problems that were printed.
     told: HashSet<String>,
 }
@@ -107,6 +110,7 @@ impl Keeping {
             state,
             retry_pause: RETRY_FIRST,
             retry_at: None,
+            lost_at: None,
             told: HashSet::new(),
         }
     }
@@ -132,6 +136,7 @@ impl Keeping {
 
     /// Ends only if the router does.
     pub(super) async fn run(&mut self, router: &RouterHandle, mut hangup: Signal) {
+        let mut losses = self.operator.clone();
         loop {
             let due = self.state.as_ref().and_then(|state| state.due);
             // What changes before a write is written with it: a storm of commands wakes nobody here.
@@ -139,6 +144,10 @@ impl Keeping {
             let result = tokio::select! {
                 Some(()) = hangup.recv() => self.reload(router).await,
                 () = at(self.retry_at) => self.retry().await,
+                lost = losses.face_lost() => match lost {
+                    Ok(()) => self.note_lost().await,
+                    Err(error) => Err(error),
+                },
                 changed = self.operator.changed(), if waits_for_change => changed.map(|()| self.plan_write()),
                 () = at(due) => {
                     self.write_state().await;
@@ -171,6 +180,25 @@ impl Keeping {
         problems.extend(self.declared.retry().await?);
         self.tell(&problems);
         self.retry_pause = (self.retry_pause * 2).min(RETRY_LAST);
+        self.plan_retry();
+        Ok(())
+    }
+
+    /// A face made by command has closed; a declared one is made again. The pause before grows with each
+    /// that closes, until none has for as long as the longest pause.
+    async fn note_lost(&mut self) -> Result<(), OperatorError> {
+        let lost = self.declared.note_lost().await?;
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let is_first = self.lost_at.is_none_or(|last| last.elapsed() >= RETRY_LAST);
+        if is_first && self.retry_at.is_none() {
+            self.retry_pause = RETRY_FIRST;
+        }
+        self.lost_at = Some(Instant::now());
+        for uri in lost {
+            eprintln!("namewire: face {} closed; it will be made again", uri.as_str());
+        }
         self.plan_retry();
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Configuration files, SIGHUP and the state file as a user meets them: the real binary,
 //! real files, real signals.
 
+mod lost_faces;
 mod router_process;
 mod trust;
 

@@ -108,6 +108,20 @@ impl Keeper {
         Ok(problems)
     }
 
+    /// Forgets the faces that have closed, with their routes, so that [`Keeper::retry`] makes them
+    /// again; their far ends as declared.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub async fn note_lost(&mut self) -> Result<Vec<Uri>, OperatorError> {
+        let before: Vec<Ends> = self.faces.keys().cloned().collect();
+        self.forget_lost().await?;
+        let lost: Vec<Uri> =
+            before.into_iter().filter(|ends| !self.faces.contains_key(ends)).map(|ends| ends.remote).collect();
+        self.has_pending |= !lost.is_empty();
+        Ok(lost)
+    }
+
     /// What is declared and not made yet.
     pub fn pending(&self) -> Declarations {
         let is_missing_face = |face: &&FaceEntry| !self.faces.contains_key(&Ends::of(face));
