@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need inside the checkout; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint tidy unit loom fuzz interop clean
+.PHONY: help build demo test lint tidy unit loom fuzz interop system clean
 
 # Seconds for each fuzz target; `make test` takes less.
 SECONDS := 20
@@ -24,6 +24,7 @@ help:
 	@echo 'make loom      every interleaving of the rings between workers and of FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
 	@echo 'make interop   python-ndn and NDNts through a running router'
+	@echo 'make system    links and routers that die in the middle of a fetch, in network namespaces; needs root'
 	@echo 'make clean     removes everything built or installed inside the checkout'
 
 build:
@@ -76,6 +77,12 @@ interop: build
 	$(call say,interop: python-ndn and NDNts through a running router)
 	@tools/setup.sh interop
 	@NAMEWIRE=$(NAMEWIRE) interop/run.py
+
+# Not part of `make test`: it needs root, and the machine for a minute or two.
+system: build
+	$(call say,system: links and routers that die in the middle of a fetch)
+	@tools/setup.sh system
+	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) cargo test --locked --package namewire-cli --test failover -- --include-ignored --nocapture --test-threads 1
 
 clean:
 	cargo clean

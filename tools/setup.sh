@@ -5,6 +5,7 @@
 #   tools/setup.sh rust       a Rust toolchain and a C compiler (checked)
 #   tools/setup.sh cxx        a C++ compiler, for the fuzzing engine (checked)
 #   tools/setup.sh python     Python 3.11 or newer (checked)
+#   tools/setup.sh system     ip, for network namespaces (checked)
 #   tools/setup.sh interop    python-ndn in interop/.venv, NDNts in interop/node_modules
 #
 # Running it again costs a second: each part is skipped when nothing changed.
@@ -44,6 +45,11 @@ part_rust() {
 }
 
 part_cxx() { need c++ g++; }
+
+part_system() {
+    need ip iproute2
+    [ "$(id -u)" = 0 ] || say "network namespaces need root; tests that make some will say so and pass"
+}
 
 # The newest Python we can find, on standard output. python-ndn needs 3.11.
 find_python() {
@@ -106,10 +112,10 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "say what to set up: rust, cxx, python, interop"
+[ $# -gt 0 ] || fail "say what to set up: rust, cxx, python, system, interop"
 for part in "$@"; do
     case $part in
-        rust|cxx|python|interop) "part_$part" ;;
-        *) fail "unknown part $part: rust, cxx, python, interop" ;;
+        rust|cxx|python|system|interop) "part_$part" ;;
+        *) fail "unknown part $part: rust, cxx, python, system, interop" ;;
     esac
 done

@@ -1,0 +1,161 @@
+//! A link dies in the middle of a fetch: the file arrives, whole, by another way.
+//!
+//! Processes of the real binary in network namespaces ([`diamond`]): `namewire get` asks router a,
+//! which has two ways to the producer; the cheap one dies when a part of the file has come. Until
+//! this was mended, the fetch never ended: each new Interest went to the dead neighbour first.
+//!
+//! What a test asserts is that the fetch completes with the right octets, and what becomes of the
+//! face; the time that the cut cost is printed, and only a minute is too long.
+//!
+//! Three of the tests run with all others, the rest with `make system`, because each takes some seconds
+//! of both processors of a small machine. `NAMEWIRE_UNDER_TEST` names another binary than the one that was built with the tests.
+
+mod diamond;
+
+use diamond::{Diamond, Persistency, Router, eventually};
+use std::time::{Duration, Instant};
+
+/// How the cheap way dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    /// Router a's interface is down: what is sent fails.
+    Link,
+    /// Router b's interface is down: router a's has no carrier, and what is sent is lost.
+    FarEnd,
+    /// Router b ends as a service ends: its port is closed.
+    Terminated,
+    /// Router b dies.
+    Killed,
+    /// Router b hangs: nothing says so.
+    Hung,
+}
+
+impl Cut {
+    fn make(self, diamond: &Diamond) {
+        match self {
+            Cut::Link => diamond.ip('a', "link set ab down"),
+            Cut::FarEnd => diamond.ip('b', "link set ab down"),
+            Cut::Terminated => diamond.signal('b', "-TERM"),
+            Cut::Killed => diamond.signal('b', "-KILL"),
+            Cut::Hung => diamond.signal('b', "-STOP"),
+        }
+    }
+
+    /// Whether anything tells router a.
+    fn is_noticed(self) -> bool {
+        self != Cut::Hung
+    }
+}
+
+/// Fetches the file and cuts the cheap way when a fifth of it has come.
+fn fetch_through(cut: Cut, persistency: Persistency) {
+    let Some(diamond) = Diamond::new(persistency) else { return };
+    let undisturbed = diamond.fetch().wait();
+    let fetch = diamond.fetch();
+    fetch.wait_for_share(0.2);
+    cut.make(&diamond);
+    let cut_at = Instant::now();
+    assert!(fetch.share() < 1.0, "the cut came too late");
+    fetch.wait();
+    println!(
+        "{cut:?}, {persistency:?}: the fetch ended {} ms after the cut (a whole one takes {} ms)",
+        cut_at.elapsed().as_millis(),
+        undisturbed.as_millis()
+    );
+    let a = diamond.router('a');
+    if !cut.is_noticed() {
+        return;
+    }
+    match persistency {
+        Persistency::Persistent => {
+            eventually("the face is closed", || !a.has_face(diamond.cheap()));
+            let routes = a.ask(&["route", "list"]);
+            assert!(!routes.contains(diamond.cheap()), "{routes}");
+        }
+        Persistency::Permanent => {
+            let routes = a.ask(&["route", "list"]);
+            assert!(routes.contains(diamond.cheap()), "{routes}");
+        }
+    }
+    eventually("the reason is counted", || {
+        let status = a.ask(&["status"]);
+        ["face-closed.refused", "face-closed.interface-down", "face-closed.socket-failed"]
+            .iter()
+            .any(|r| status.contains(r))
+    });
+}
+
+#[test]
+fn a_persistent_face_whose_link_is_cut() {
+    fetch_through(Cut::Link, Persistency::Persistent);
+}
+
+#[test]
+#[ignore = "make system"]
+fn a_permanent_face_whose_link_is_cut() {
+    fetch_through(Cut::Link, Persistency::Permanent);
+}
+
+#[test]
+#[ignore = "make system"]
+fn a_persistent_face_whose_link_is_cut_at_the_far_end() {
+    fetch_through(Cut::FarEnd, Persistency::Persistent);
+}
+
+#[test]
+#[ignore = "make system"]
+fn a_permanent_face_whose_link_is_cut_at_the_far_end() {
+    fetch_through(Cut::FarEnd, Persistency::Permanent);
+}
+
+#[test]
+#[ignore = "make system"]
+fn a_persistent_face_whose_neighbour_ends() {
+    fetch_through(Cut::Terminated, Persistency::Persistent);
+}
+
+#[test]
+fn a_permanent_face_whose_neighbour_dies() {
+    fetch_through(Cut::Killed, Persistency::Permanent);
+}
+
+#[test]
+#[ignore = "make system"]
+fn a_persistent_face_whose_neighbour_dies() {
+    fetch_through(Cut::Killed, Persistency::Persistent);
+}
+
+#[test]
+fn a_persistent_face_whose_neighbour_hangs() {
+    fetch_through(Cut::Hung, Persistency::Persistent);
+}
+
+#[test]
+#[ignore = "make system"]
+fn a_permanent_face_whose_neighbour_hangs() {
+    fetch_through(Cut::Hung, Persistency::Permanent);
+}
+
+/// Down, up, down: the file comes by whatever way there is, and in the end the cheap one serves again.
+#[test]
+#[ignore = "make system"]
+fn a_permanent_face_whose_link_flaps() {
+    let Some(diamond) = Diamond::new(Persistency::Permanent) else { return };
+    let a = diamond.router('a');
+    let began = Instant::now();
+    let fetch = diamond.fetch();
+    for (share, state) in [(0.15, "down"), (0.4, "up"), (0.6, "down")] {
+        fetch.wait_for_share(share);
+        diamond.ip('a', &format!("link set ab {state}"));
+    }
+    fetch.wait();
+    println!("flap: the fetch took {} ms", began.elapsed().as_millis());
+    diamond.ip('a', "link set ab up");
+    let sent = |a: &Router| a.interests_sent_to(diamond.cheap());
+    let before = sent(a);
+    eventually("the cheap way serves again", || {
+        diamond.fetch().wait();
+        std::thread::sleep(Duration::from_millis(300));
+        sent(a) > before + diamond.segments() / 2
+    });
+}
