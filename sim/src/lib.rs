@@ -29,6 +29,7 @@
 //! | what does a link do to frames? | [`LinkOptions`] |
 //! | who asks and who answers? | [`Consumer`], [`Producer`], any [`Application`] |
 //! | do the numbers add up? | [`Network::audit`], [`Network::unexplained_failures`] |
+//! | do core routers lose what names and fingerprints share? | [`MixedCores`] |
 //! | what happened? | [`Trace`], [`Network::counters`], [`Network::link_tally`] |
 
 mod application;
@@ -36,6 +37,7 @@ mod audit;
 mod consumer;
 mod event_queue;
 mod link;
+mod mixed_cores;
 mod network;
 mod node;
 mod producer;
@@ -45,6 +47,7 @@ mod trace;
 pub use application::{AppIo, Application};
 pub use consumer::{Consumer, ConsumerOptions, ConsumerTally, Outcome};
 pub use link::{LinkLoss, LinkOptions, LinkTally};
+pub use mixed_cores::{MixedCores, MixedOutcome, PrefixAnswers};
 pub use network::{AppId, Attachment, Connection, LinkId, Network, RunEnd};
 pub use node::{NodeId, NodeOptions};
 pub use producer::{Producer, ProducerTally, data_for, is_intact};

@@ -35,6 +35,8 @@ pub struct LinkOptions {
     pub reliability: bool,
     /// The header *collided* is taken off Data: what a network of core routers without it would do.
     pub drops_collided_mark: bool,
+    /// PIT tokens are taken off: what forwarders without them would do.
+    pub drops_pit_tokens: bool,
 }
 
 impl Default for LinkOptions {
@@ -52,6 +54,7 @@ impl Default for LinkOptions {
             mtu: 1452,
             reliability: false,
             drops_collided_mark: false,
+            drops_pit_tokens: false,
         }
     }
 }
@@ -135,7 +138,15 @@ impl LinkDirection {
 
     /// Of these headers, those that go over the link.
     pub(crate) fn let_through(&self, headers: &LpHeaders) -> LpHeaders {
-        LpHeaders { collided: headers.collided && !self.options.drops_collided_mark, ..*headers }
+        LpHeaders {
+            collided: headers.collided && !self.options.drops_collided_mark,
+            pit_token: headers.pit_token.filter(|_| !self.options.drops_pit_tokens),
+            ..*headers
+        }
+    }
+
+    pub(crate) fn takes_tokens(&self) -> bool {
+        !self.options.drops_pit_tokens
     }
 
     pub(crate) fn tally(&self) -> &LinkTally {

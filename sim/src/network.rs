@@ -174,8 +174,9 @@ impl Network {
 
     /// Joins two nodes by a link that treats both directions alike.
     pub fn connect(&mut self, a: NodeId, b: NodeId, options: LinkOptions) -> Connection {
-        let face_a = self.nodes[a.0].add_face(FaceScope::NonLocal, true);
-        let face_b = self.nodes[b.0].add_face(FaceScope::NonLocal, true);
+        let tokens = !options.drops_pit_tokens;
+        let face_a = self.nodes[a.0].add_face(FaceScope::NonLocal, tokens);
+        let face_b = self.nodes[b.0].add_face(FaceScope::NonLocal, tokens);
         let policy = LinkPolicy { reliability: options.reliability, ..LinkPolicy::default() };
         let service =
             LinkServiceOptions { fragmentation: true, mtu: options.mtu, policy, ..LinkServiceOptions::default() };
@@ -412,8 +413,9 @@ impl Network {
 
     fn router_receives(&mut self, at: End, node: NodeId, face: FaceId, headers: LpHeaders, packet: Vec<u8>) {
         let now_ns = self.now_ns();
-        let speaks_lp = self.links[at.0.0].ends[at.1].service.peer_speaks_lp();
-        let batch = self.nodes[node.0].accept(now_ns, Inbound::new(face, headers, packet), speaks_lp);
+        let link = &self.links[at.0.0];
+        let takes_tokens = link.ends[at.1].service.peer_speaks_lp() && link.directions[at.1].takes_tokens();
+        let batch = self.nodes[node.0].accept(now_ns, Inbound::new(face, headers, packet), takes_tokens);
         self.carry_out(node, Decided { batches: batch.into_iter().collect(), ..Decided::default() });
     }
 

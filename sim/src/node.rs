@@ -210,10 +210,10 @@ impl Node {
     }
 
     /// Gives a packet to the first worker that decides it; returns when its batch is due, if it has
-    /// none scheduled yet. `speaks_lp`: the peer has shown that it takes PIT tokens.
-    pub(crate) fn accept(&mut self, now_ns: u64, inbound: Inbound, speaks_lp: bool) -> Option<(u8, u64)> {
+    /// none scheduled yet. `takes_tokens`: the peer has shown that it takes PIT tokens.
+    pub(crate) fn accept(&mut self, now_ns: u64, inbound: Inbound, takes_tokens: bool) -> Option<(u8, u64)> {
         let face = self.faces.get(inbound.face);
-        if let Some(face) = face.filter(|_| speaks_lp) {
+        if let Some(face) = face.filter(|_| takes_tokens) {
             face.tokens.store(true, Ordering::Relaxed);
         }
         let receiver = face.map_or(0, |face| face.owner);
@@ -222,9 +222,8 @@ impl Node {
         self.enqueue(now_ns, worker, Inbound { round, ..inbound })
     }
 
-    /// Gives Data to the next worker of its round, as the router does: without its token.
-    fn hand_over(&mut self, now_ns: u64, worker: u8, mut inbound: Inbound, mut round: Round) -> Option<(u8, u64)> {
-        inbound.headers.pit_token = None;
+    /// Gives Data to the next worker of its round, as the router does.
+    fn hand_over(&mut self, now_ns: u64, worker: u8, inbound: Inbound, mut round: Round) -> Option<(u8, u64)> {
         let next = round.take(worker);
         self.enqueue(now_ns, next, Inbound { round, ..inbound })
     }
