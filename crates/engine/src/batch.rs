@@ -94,7 +94,7 @@ pub struct HandOver {
 pub struct Output {
     /// Packets to be sent, in order.
     pub transmits: Vec<Transmit>,
-    /// Data that other workers must see too: to be given, without its token, to the
+    /// Data that other workers must see too: to be given, with all its headers, to the
     /// next one of its round ([`Round::take`]).
     pub hand_over: Vec<HandOver>,
     /// What strategies learned of routes; nearly always nothing.

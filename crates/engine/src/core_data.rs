@@ -9,7 +9,7 @@ use crate::{
     strategy::WithoutEntry,
 };
 use namewire_packet::{Data, FaceId, Interest, NackReason, Nonce, lp::LpHeaders};
-use namewire_tables::{NameHashes, fingerprint_pit::Satisfied};
+use namewire_tables::{GroupId, NameHashes, PitId, fingerprint_pit::Satisfied};
 
 /// What the hash of a name differs by in the dead nonce list where a Nack for it and the Nonce went on.
 const NACKED: u64 = 0x6e61_636b_6564_0001;
@@ -37,17 +37,25 @@ impl ByFingerprint {
 }
 
 impl Engine {
-    /// Who asked for Data of this fingerprint. `by_name`: a name that is pending beside it, here or at another
-    /// worker, is answered too, so that the fingerprint may be of another one, which is still to come.
-    #[inline]
+    /// Who asked for Data of this fingerprint. If a name that is pending beside it is answered too, one of `matches` or
+    /// at another worker, the fingerprint may be of another one, which is still to come.
+    #[inline(always)]
     pub(crate) fn satisfy_fingerprint(
         &mut self,
         pass: &Pass<'_, '_>,
         (arrival, ingress, data): (&Arrival<'_>, &FaceAttributes, &Data<'_>),
         round: &Round,
         hashes: &NameHashes,
-        by_name: bool,
+        (matches, own_name): (&[PitId], Option<GroupId>),
     ) -> ByFingerprint {
+        if self.core.is_none() {
+            return ByFingerprint::NotPending;
+        }
+        // It answers an Interest that was kept by name here: those alone have tokens.
+        let has_token = arrival.headers.pit_token.is_some();
+        if !has_token && !matches.is_empty() {
+            self.count_prefixes_without_token(pass, matches, own_name);
+        }
         let Some(core) = self.core.as_deref_mut() else { return ByFingerprint::NotPending };
         // The fingerprint of a name is kept at its home, which comes last; what looks like it elsewhere is another
         // name's. And a name that stays on this node has none.
@@ -58,14 +66,21 @@ impl Engine {
         self.counters.collided_marks_in += u64::from(is_marked);
         self.counters.collided_marks_ignored += u64::from(is_marked && ingress.is_local());
         let collided_upstream = is_marked && !ingress.is_local();
+        let by_name = !matches.is_empty() || round.answered;
         let (name_hash, now_ns) = (hashes.full_hash(), pass.now.0);
         // Nobody has asked for it since, so that what is pending, if anything, is another name.
-        if core.sent_names.contains(name_hash) && core.fingerprints.lookup(name_hash, now_ns).is_some() {
+        if core.sent_names.is_sent(name_hash) && core.fingerprints.lookup(name_hash, now_ns).is_some() {
             return ByFingerprint::SentAlready;
         }
-        let satisfied = core.fingerprints.satisfy(name_hash, now_ns, collided_upstream || by_name);
-        let Some(satisfied) = satisfied else { return ByFingerprint::NotPending };
+        let satisfied = core.fingerprints.satisfy(name_hash, now_ns, collided_upstream || by_name || has_token);
+        let Some(satisfied) = satisfied else {
+            if by_name {
+                core.sent_names.send(name_hash);
+            }
+            return ByFingerprint::NotPending;
+        };
         self.counters.fingerprints_satisfied += 1;
+        self.counters.answers_after_their_names += u64::from(has_token && !by_name);
         if let Some(expiry) = &mut core.expiry
             && core.ports.known(arrival.face).is_none_or(|port| !satisfied.ports.contains(port))
         {
@@ -73,6 +88,20 @@ impl Engine {
         }
         self.served.clear();
         ByFingerprint::Pending(satisfied)
+    }
+
+    /// Counts entries that this Data answers by a prefix of its name, though their own answer may still come, without
+    /// the token by which it could be told.
+    #[inline(never)]
+    fn count_prefixes_without_token(&mut self, pass: &Pass<'_, '_>, matches: &[PitId], own_name: Option<GroupId>) {
+        let takes_none = |face| pass.view.faces.get(face).is_some_and(|face| !face.wants_tokens());
+        for &entry in matches {
+            let pit = self.tables.pit(entry);
+            if pit.variant().can_be_prefix() && Some(pit.group()) != own_name {
+                let has_gone = self.records.upstreams(&pit.state).any(|record| takes_none(record.face));
+                self.counters.prefixes_without_token += u64::from(has_gone);
+            }
+        }
     }
 
     /// Data to whoever asked for its fingerprint, but for those who were just sent it by name (`served`), and except
@@ -92,19 +121,22 @@ impl Engine {
             ..LpHeaders::default()
         };
         let Engine { core: Some(core), served, counters, .. } = self else { return };
-        let sent_before = pass.out.transmits.len();
+        let mut was_sent = false;
         for face in found.ports.iter().map(|port| core.ports.face(port)) {
             let goes_back = face == arrival.face && ingress.link_type != LinkType::AdHoc;
-            let is_served = || served.iter().any(|(served, _)| *served == face);
-            if goes_back || pass.view.faces.get(face).is_none() || is_served() {
+            if goes_back || pass.view.faces.get(face).is_none() {
+                continue;
+            }
+            was_sent = true;
+            if served.iter().any(|(served, _)| *served == face) {
                 continue;
             }
             pass.out.transmits.push(Transmit { face, headers, packet: PacketRef::Frame(arrival.index) });
             counters.out_data += 1;
             counters.collided_marks_out += u64::from(headers.collided);
         }
-        if found.collided && pass.out.transmits.len() > sent_before {
-            core.sent_names.insert(name_hash);
+        if was_sent && (found.collided || core.sent_names.is_known(name_hash)) {
+            core.sent_names.send(name_hash);
         }
     }
 

@@ -62,6 +62,9 @@ impl Engine {
             self.counters.aggregated += 1;
             return None;
         }
+        if let Some(core) = self.core.as_deref_mut().filter(|_| copies > 1) {
+            core.sent_names.ask_several(hashes.full_hash());
+        }
         self.dead_nonces.insert(hashes.full_hash(), onward.nonce.to_u32(), pass.now.0);
         let headers = LpHeaders {
             incoming_face_id: Some(arrival.face),
@@ -124,7 +127,7 @@ impl Engine {
         let insert = if *aggregates { FingerprintPit::insert_aggregating } else { FingerprintPit::insert };
         match insert(fingerprints, name_hash, port, now.0, now.0.saturating_add(lifetime_ns)) {
             Ok(inserted) => {
-                sent_names.remove(name_hash);
+                sent_names.ask(name_hash);
                 match (expiry, inserted) {
                     (None, _) | (_, Inserted::Aggregated) => {}
                     (Some(expiry), Inserted::New) => expiry.sent_new(name_hash, prefix_hash, now.0),

@@ -51,6 +51,11 @@ pub struct Counters {
     pub collided_marks_ignored: u64,
     /// Core role: Data sent with it.
     pub collided_marks_out: u64,
+    /// Core role: Data with a PIT token for which no name waited any more, and that left the fingerprint that it found.
+    pub answers_after_their_names: u64,
+    /// Core role: CanBePrefix Interests that were answered by Data of a longer name and had gone to a next hop that
+    /// takes no PIT tokens: if that was not the answer to them, theirs can take away a fingerprint.
+    pub prefixes_without_token: u64,
     /// The faces with most [`DropReason::FaceShareUsed`].
     pub faces_cut: FacesCut,
     /// One counter per [`DropReason`], in its order.
@@ -79,7 +84,7 @@ impl Counters {
     }
 
     /// What is counted in the core role alone, by name.
-    pub fn core_counts(&self) -> [(&'static str, u64); 6] {
+    pub fn core_counts(&self) -> [(&'static str, u64); 8] {
         [
             ("by-fingerprint", self.by_fingerprint),
             ("fingerprints-collided", self.fingerprints_collided),
@@ -87,6 +92,8 @@ impl Counters {
             ("collided-marks-in", self.collided_marks_in),
             ("collided-marks-ignored", self.collided_marks_ignored),
             ("collided-marks-out", self.collided_marks_out),
+            ("answers-after-their-names", self.answers_after_their_names),
+            ("prefixes-without-token", self.prefixes_without_token),
         ]
     }
 
@@ -124,6 +131,8 @@ impl Counters {
             (&mut self.collided_marks_in, other.collided_marks_in),
             (&mut self.collided_marks_ignored, other.collided_marks_ignored),
             (&mut self.collided_marks_out, other.collided_marks_out),
+            (&mut self.answers_after_their_names, other.answers_after_their_names),
+            (&mut self.prefixes_without_token, other.prefixes_without_token),
         ];
         for (mine, theirs) in pairs {
             *mine += theirs;

@@ -56,8 +56,8 @@ impl Engine {
         let mut matches = std::mem::take(&mut self.matches);
         let own_name = self.collect_matches(by_token, data, hashes, hints, &mut matches);
         self.end_of_part(Stage::Verdict);
-        let by_name = !matches.is_empty() || round.answered;
-        let by_fingerprint = self.satisfy_fingerprint(pass, (arrival, face, data), &round, hashes, by_name);
+        let by_fingerprint =
+            self.satisfy_fingerprint(pass, (arrival, face, data), &round, hashes, (&matches, own_name));
         let requests = by_fingerprint.requests();
         if !matches.is_empty() {
             round.answered = true;

@@ -420,8 +420,7 @@ fn decide(engine: &mut Engine, exit: &mut Exit, view: &View<'_>, frames: &mut [F
     exit.transmit_all(engine, view, frames, output);
     for &HandOver { frame, mut round } in &output.hand_over {
         let frame = &frames[usize::from(frame)];
-        let headers = LpHeaders { pit_token: None, ..frame.headers };
         let next = round.take(exit.index);
-        exit.push(next, Task::Decide { round }, frame.face, &headers, frame.packet);
+        exit.push(next, Task::Decide { round }, frame.face, &frame.headers, frame.packet);
     }
 }

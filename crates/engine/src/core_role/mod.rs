@@ -29,6 +29,12 @@
 //! **Data goes once for each Interest** to the ports of an entry that stays; [`SentNames`] says what went already. Else
 //! cores that ask each other would hand it round until their entries expire.
 //!
+//! **A second copy** of some Data finds its own entry gone, and what it takes for that is another name's. It comes where
+//! an Interest was kept by name (two may be sent for a name, or for it and a prefix of it) or sent to several next hops.
+//! [`SentNames`] knows the copy if it has a name that was answered before. The answer to CanBePrefix can have any name,
+//! but it has a PIT token: *a fingerprint never ends by Data with one*, since Interests go without where a fingerprint
+//! is kept.
+//!
 //! **PIT tokens** are not kept. A token of 6 octets from another node is ours or ndnd's, and both find the Interest
 //! by its name if the Data brings none. NFD sends none. Any other token (NDN-DPDK has 8 octets, and needs them back)
 //! and those of applications are kept, with the name. Onward the Interest has no token.
@@ -40,8 +46,8 @@
 //! **Data for a name that is kept in both tables** leaves the fingerprint where it is, as if collided: it may be of
 //! the other name.
 //!
-//! What cannot be promised: a copy of Data that comes when its own entry is gone (multicast, a late answer) takes
-//! away a fingerprint that another name has just put there, and that Interest must be repeated, as after a loss. So
+//! What cannot be promised: the answer to CanBePrefix of a neighbour that takes no tokens, when something else has
+//! answered it before, takes away a fingerprint, and that Interest must be repeated, as after a loss. So
 //! must what is answered after T_exp, and, with [`CoreConfig::aggregate`], one of two names with one fingerprint. A
 //! repeated Interest does not try another next hop, since nobody remembers the first.
 //!

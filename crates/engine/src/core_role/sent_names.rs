@@ -1,13 +1,21 @@
 //! Sent names: was Data of this name sent since an Interest last asked for it?
 //!
-//! Source: ours. An entry that is marked collided stays to its expiry, however much Data comes (Yuan15 §5.4.1). Where
-//! cores ask each other (multicast, an ad hoc link), the first Data would be handed round among such entries until
-//! they expire, in growing numbers; and whoever has one Data could send it again and again for them to multiply. So
-//! Data that leaves for an entry that stays is remembered by its whole name hash, and goes that way once for each
-//! Interest: the next Interest for the name makes it forgotten.
+//! Source: ours. Some Data comes more than once though each Interest has one answer:
+//!
+//! * An entry that is marked collided stays to its expiry, however much Data comes (Yuan15 §5.4.1). Where cores ask
+//!   each other (multicast, an ad hoc link), the first Data would be handed round among such entries until they
+//!   expire, in growing numbers; and whoever has one Data could send it again and again for them to multiply.
+//! * An Interest that is kept by name was perhaps sent twice (a repeated one), or its name was asked for by a
+//!   fingerprint too, or by a prefix of it. The second Data finds no name that waits, and would take away what it
+//!   takes for its fingerprint: that of another name.
+//! * An Interest went to several next hops at once (`multicast`).
+//!
+//! So the whole hash of such a name is remembered. Once its Data has left, what comes of it finds no fingerprint, until
+//! an Interest asks for the name again. That one is answered as any other, and the name stays remembered.
 //!
 //! ```text
-//! name hash, upper bits ─► bucket │ name hash │ × 8    1 line; the latest first, and what comes pushes out the eighth
+//! name hash, upper bits ─► bucket │ name hash, sent or asked for since │ × 8    1 line; the latest first
+//!                                                                    what comes pushes out the eighth
 //! ```
 //!
 //! What was pushed out is sent once more, and remembered again. A copy goes round only if that happens at every router
@@ -24,6 +32,9 @@ use std::io;
 const BUCKET_NAMES: usize = 8;
 const MIN_NAMES: usize = 1 << 16;
 const FINGERPRINTS_PER_NAME: u64 = 16;
+
+/// The lowest bit of a name hash says that its Data has left since an Interest last asked for it.
+const SENT: u64 = 1;
 
 /// Name hashes, the latest first; 0: none. The first is at a page's start, so that each is one line.
 type Bucket = [u64; BUCKET_NAMES];
@@ -55,33 +66,47 @@ impl SentNames {
         prefetch(&self.buckets[self.place(name_hash)][0]);
     }
 
-    /// Data of this name leaves.
+    /// Data of this name leaves, and may come again.
     #[inline]
-    pub(crate) fn insert(&mut self, name_hash: u64) {
-        let place = self.place(name_hash);
-        let names = &mut self.buckets[place];
-        let newest = name_hash.max(1);
-        // Up to its own place, if it has one, so that it is not there twice.
-        let end = names.iter().position(|&name| name == newest).unwrap_or(BUCKET_NAMES - 1);
-        names.copy_within(..end, 1);
-        names[0] = newest;
+    pub(crate) fn send(&mut self, name_hash: u64) {
+        self.remember(name_hash | SENT);
     }
 
-    /// Whether it left since [`SentNames::remove`].
+    /// Whether it left since an Interest last asked for it.
     #[inline]
-    pub(crate) fn contains(&self, name_hash: u64) -> bool {
-        self.buckets[self.place(name_hash)].contains(&name_hash.max(1))
+    pub(crate) fn is_sent(&self, name_hash: u64) -> bool {
+        self.buckets[self.place(name_hash)].contains(&(name_hash | SENT))
+    }
+
+    /// Whether Data of this name is known to come more than once.
+    #[inline]
+    pub(crate) fn is_known(&self, name_hash: u64) -> bool {
+        self.buckets[self.place(name_hash)].iter().any(|&name| name | SENT == name_hash | SENT)
     }
 
     /// An Interest asks for this name.
     #[inline]
-    pub(crate) fn remove(&mut self, name_hash: u64) {
+    pub(crate) fn ask(&mut self, name_hash: u64) {
         let place = self.place(name_hash);
-        let names = &mut self.buckets[place];
-        if let Some(at) = names.iter().position(|&name| name == name_hash.max(1)) {
-            names.copy_within(at + 1.., at);
-            names[BUCKET_NAMES - 1] = 0;
+        if let Some(name) = self.buckets[place].iter_mut().find(|name| **name == name_hash | SENT) {
+            *name &= !SENT;
         }
+    }
+
+    /// The same, and several will answer.
+    #[inline]
+    pub(crate) fn ask_several(&mut self, name_hash: u64) {
+        self.remember(name_hash & !SENT);
+    }
+
+    #[inline]
+    fn remember(&mut self, newest: u64) {
+        let place = self.place(newest);
+        let names = &mut self.buckets[place];
+        // Up to its own place, if it has one, so that it is not there twice.
+        let end = names.iter().position(|&name| name | SENT == newest | SENT).unwrap_or(BUCKET_NAMES - 1);
+        names.copy_within(..end, 1);
+        names[0] = newest;
     }
 
     #[inline]
@@ -100,20 +125,26 @@ mod tests {
 
     /// The hash of another name in the bucket of `near`.
     fn beside(near: u64, number: u64) -> u64 {
-        near ^ (number + 1)
+        near ^ (number + 1) << 1
     }
 
     #[test]
-    fn a_name_is_sent_until_it_is_asked_for() {
+    fn a_name_is_sent_until_it_is_asked_for_and_stays_known() {
         let mut sent = sent_names();
         for name in [0, 1 << 63, u64::MAX] {
-            assert!(!sent.contains(name));
-            sent.insert(name);
-            sent.insert(name);
-            assert!(sent.contains(name) && !sent.contains(beside(name, 7)));
-            sent.remove(name);
-            sent.remove(name);
-            assert!(!sent.contains(name), "and was there once");
+            assert!(!sent.is_sent(name) && !sent.is_known(beside(name, 7)));
+            sent.ask(name);
+            assert!(!sent.is_sent(name), "what is not known is not remembered for being asked for");
+            sent.send(name);
+            sent.send(name);
+            assert!(sent.is_sent(name) && sent.is_known(name) && !sent.is_known(beside(name, 7)));
+            sent.ask(name);
+            sent.ask(name);
+            assert!(!sent.is_sent(name) && (sent.is_known(name) || name == 0));
+            sent.send(name);
+            assert!(sent.is_sent(name));
+            sent.ask_several(name);
+            assert!(!sent.is_sent(name) && (sent.is_known(name) || name == 0));
         }
     }
 
@@ -121,19 +152,17 @@ mod tests {
     fn seven_others_push_nothing_out_and_the_eighth_the_oldest() {
         let mut sent = sent_names();
         let first = 0xabcd << 40;
-        sent.insert(first);
+        sent.send(first);
         for number in 0..7 {
-            sent.insert(beside(first, number));
-            sent.insert(beside(first, 0));
+            sent.send(beside(first, number));
+            sent.ask(beside(first, 0));
+            sent.ask_several(beside(first, 0));
         }
-        assert!(sent.contains(first));
-        sent.insert(beside(first, 7));
-        assert!(!sent.contains(first));
-        assert!((0..8).all(|number| sent.contains(beside(first, number))));
-        sent.remove(beside(first, 3));
-        sent.insert(first);
-        assert!([0, 1, 2, 4, 5, 6, 7].into_iter().all(|number| sent.contains(beside(first, number))));
-        assert!(!sent.contains(beside(first, 3)) && sent.contains(first));
+        assert!(sent.is_sent(first));
+        sent.send(beside(first, 7));
+        assert!(!sent.is_known(first));
+        assert!((0..8).all(|number| sent.is_known(beside(first, number))));
+        assert!(!sent.is_sent(beside(first, 0)) && (1..8).all(|number| sent.is_sent(beside(first, number))));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The core role: plain Interests are kept by fingerprint, the others by name, and everybody gets what they asked for.
 
 mod collisions;
+mod copies;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod settings;
@@ -37,7 +38,12 @@ fn node(config: CoreConfig) -> Node {
 
 /// Names under /p with one fingerprint in [`crowded`].
 fn colliding<const N: usize>() -> [String; N] {
-    let mut names = (0..).map(|number| format!("/p/{number}"));
+    colliding_under("/p")
+}
+
+/// The same under another prefix.
+fn colliding_under<const N: usize>(prefix: &str) -> [String; N] {
+    let mut names = (0..).map(|number| format!("{prefix}/{number}"));
     let first = names.next().unwrap();
     let collides = |name: &String| {
         let mut node = node(crowded());

@@ -292,10 +292,9 @@ impl Node {
                 sent.extend(read_out(&self.engines[worker], &frames, &self.out));
                 for HandOver { frame, mut round } in self.out.hand_over.drain(..) {
                     let frame = &frames[usize::from(frame)];
-                    let headers = LpHeaders { pit_token: None, ..frame.headers };
                     let next = round.take(worker as u8);
                     assert_ne!(usize::from(next), worker, "a worker hands over to itself");
-                    again[usize::from(next)].push((frame.face, headers, frame.packet.to_vec(), round));
+                    again[usize::from(next)].push((frame.face, frame.headers, frame.packet.to_vec(), round));
                 }
             }
             shares = again;
