@@ -14,11 +14,16 @@
 //! the mark *collided* through and with links that take it off. No router stores Data: a cache would hide a loss.
 //! Beside them the same network of routers that keep names: what should be, and what it takes.
 //!
+//! The chains of [`mixed`] have Interests by name and by fingerprint; there the question is what second copies of Data
+//! take away.
+//!
 //! Checked: with the mark, and with names, all Data comes, intact, none twice; the network's numbers add up. Without the
 //! mark something is lost: else the collisions that it is for did not happen.
 //!
 //! What the numbers do not say: with fingerprints of 16 bits and a table of some size next to nothing collides;
 //! the short ones here are to force it.
+
+mod mixed;
 
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 use anyhow::ensure;
@@ -30,8 +35,9 @@ use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "pit-network",
     source: "Yuan15 Fig. 5.6, §5.5",
-    question: "Do several core routers that keep fingerprints deliver everything, with the mark and without?",
-    needs: "quick: 1 min, 1 GiB; full: 15 min, 1 GiB",
+    question: "Do several core routers that keep fingerprints deliver everything, with the mark and without, and mixed \
+               with names?",
+    needs: "quick: 2 min, 1 GiB; full: 15 min, 1 GiB",
     takes_names: false,
     takes_trace: false,
     run,
@@ -77,7 +83,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         Scale::Quick => 6_000,
         Scale::Full => 60_000,
     };
-    context.plan_steps(1 + 2 * FINGERPRINT_BITS.len());
+    context.plan_steps(1 + 2 * FINGERPRINT_BITS.len() + mixed::STEPS);
     let mut outcome = Outcome::default();
     let plain = step(context, Middle::Names, names)?;
     put(&mut outcome, "names", "edge routers only", &plain);
@@ -105,6 +111,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         "Yuan15 §5.5 has no figures; it promises that nothing is lost, and says that entries may double.".to_owned(),
         "Counts of one seeded run each; the headline is the least over all lengths of fingerprints.".to_owned(),
     ];
+    mixed::run(context, &mut outcome)?;
     Ok(outcome)
 }
 

@@ -1,0 +1,133 @@
+//! Chains of cores that keep some Interests by name and others by fingerprint: what is lost?
+//!
+//! The networks are [`namewire_sim::MixedCores`]: 2 to 4 cores, Interests both ways, 1 to 3 workers, fingerprints of 1
+//! to 7 bits and of 16, CanBePrefix, repeated Interests, the adaptive PIT. Each seed draws another. There are three
+//! ways to lose Data, (a) to (c) of `sim/tests/mixed_cores.rs`:
+//!
+//! | case | what can be lost |
+//! | --- | --- |
+//! | answers of prefixes are asked for by name | (a) two copies of workers, (b) a repeated Interest |
+//! | others answer prefixes first | (a), (b) and (c) the prefix's own answer comes late |
+//! | the same without PIT tokens | (c) is not told from other Data: the remainder |
+//! | the same with fingerprints of 16 bits | the remainder as it would be in a network that is no test |
+
+use crate::experiment::{Context, Outcome, Scale};
+use anyhow::ensure;
+use namewire_sim::{MixedCores, PrefixAnswers};
+
+/// Cases.
+pub(super) const STEPS: usize = 4;
+/// Names that each consumer of a network asks for; a network has 21.
+const NAMES: usize = 100;
+
+struct Case {
+    name: &'static str,
+    prefix_answers: PrefixAnswers,
+    without_tokens: bool,
+    /// `None`: as drawn.
+    fingerprint_bits: Option<u8>,
+}
+
+const CASES: [Case; STEPS] = [
+    Case {
+        name: "mixed, answers of prefixes are asked for by name",
+        prefix_answers: PrefixAnswers::AskedByName,
+        without_tokens: false,
+        fingerprint_bits: None,
+    },
+    Case {
+        name: "mixed, others answer prefixes first",
+        prefix_answers: PrefixAnswers::BesideAnother,
+        without_tokens: false,
+        fingerprint_bits: None,
+    },
+    Case {
+        name: "mixed, others answer prefixes first, no PIT tokens",
+        prefix_answers: PrefixAnswers::BesideAnother,
+        without_tokens: true,
+        fingerprint_bits: None,
+    },
+    Case {
+        name: "mixed, others answer prefixes first, no PIT tokens, 16-bit fingerprints",
+        prefix_answers: PrefixAnswers::BesideAnother,
+        without_tokens: true,
+        fingerprint_bits: Some(16),
+    },
+];
+
+/// What the networks of a case did.
+#[derive(Default)]
+struct Total {
+    asked: u64,
+    lost: u64,
+    left: u64,
+    possible: u64,
+}
+
+/// Runs all cases and puts rows and headline.
+pub(super) fn run(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let interests = match context.scale {
+        Scale::Smoke => 4_000,
+        Scale::Quick => 500_000,
+        Scale::Full => 5_000_000,
+    };
+    let (mut asked, mut lost) = (0, 0);
+    for case in &CASES {
+        context.begin_step("mixed network")?;
+        let total = simulate(context, case, interests)?;
+        context.end_step();
+        put(outcome, case, &total);
+        if !case.without_tokens {
+            asked += total.asked;
+            lost += total.lost;
+            continue;
+        }
+        ensure!(total.lost <= total.possible, "{}: {} lost, {} counted", case.name, total.lost, total.possible);
+        let key = match case.fingerprint_bits {
+            None => "pit_network_mixed_lost_without_tokens",
+            Some(_) => "pit_network_mixed_lost_without_tokens_16_bits",
+        };
+        outcome.headline.insert(key.to_owned(), total.lost as f64 / total.asked as f64);
+    }
+    outcome.headline.insert("pit_network_mixed_lost".to_owned(), lost as f64);
+    outcome.headline.insert("pit_network_mixed_asked".to_owned(), asked as f64);
+    outcome.notes.push(
+        "Mixed: lost is a number of Interests out of asked, of (a), (b) and (c) together. Without PIT tokens it is the \
+         part of all Interests that (c) cost, in networks with one CanBePrefix Interest in five, each with another \
+         Interest beside it whose Data answers it, too."
+            .to_owned(),
+    );
+    Ok(())
+}
+
+/// Draws networks until so much was asked for.
+fn simulate(context: &Context, case: &Case, interests: u64) -> anyhow::Result<Total> {
+    let mut total = Total::default();
+    for number in 0.. {
+        if total.asked >= interests {
+            break;
+        }
+        context.check_interrupt()?;
+        let drawn = MixedCores::drawn((context.seed << 32) + number, case.prefix_answers, NAMES);
+        let fingerprint_bits = case.fingerprint_bits.unwrap_or(drawn.fingerprint_bits);
+        let plan = MixedCores { fingerprint_bits, without_tokens: case.without_tokens, ..drawn };
+        let seen = plan.run();
+        ensure!(seen.broken.is_empty(), "{plan:?}: {:?}", seen.broken);
+        total.asked += seen.asked as u64;
+        total.lost += seen.lost.len() as u64;
+        total.left += seen.cores.answers_after_their_names;
+        total.possible += seen.cores.prefixes_without_token;
+    }
+    Ok(total)
+}
+
+fn put(outcome: &mut Outcome, case: &Case, total: &Total) {
+    for (metric, unit, value) in [
+        ("asked", "Interests", total.asked),
+        ("lost", "Interests", total.lost),
+        ("answers after their names", "Data", total.left),
+        ("prefixes without token", "Interests", total.possible),
+    ] {
+        outcome.add_value(case.name, "names and fingerprints", (metric, unit), value as f64);
+    }
+}
