@@ -24,7 +24,7 @@ help:
 	@echo 'make loom      every interleaving of the rings between workers and of FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
 	@echo 'make interop   python-ndn and NDNts through a running router'
-	@echo 'make system    links and routers that die in the middle of a fetch, in network namespaces; needs root'
+	@echo 'make system    what takes too long for make test: dying links in namespaces (needs root), 10^7 Interests through core routers'
 	@echo 'make clean     removes everything built or installed inside the checkout'
 
 build:
@@ -78,11 +78,13 @@ interop: build
 	@tools/setup.sh interop
 	@NAMEWIRE=$(NAMEWIRE) interop/run.py
 
-# Not part of `make test`: it needs root, and the machine for a minute or two.
+# Not part of `make test`: it needs root, and the machine for some ten minutes.
 system: build
 	$(call say,system: links and routers that die in the middle of a fetch)
 	@tools/setup.sh system
 	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) cargo test --locked --package namewire-cli --test failover -- --include-ignored --nocapture --test-threads 1
+	$(call say,system: mixed core routers and 10^7 Interests)
+	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test mixed_cores -- --nocapture
 
 clean:
 	cargo clean
