@@ -11,7 +11,7 @@ use namewire_management::{
     },
 };
 use namewire_packet::{
-    Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
+    Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields, digest,
     nfd::{ControlParameters, ControlResponse},
     signature::signature_type::{DIGEST_SHA256, ED25519, SHA256_ECDSA},
     tlv,
@@ -171,6 +171,47 @@ fn every_user_s_application_registers_routes_to_itself() {
         // An application signs with its own key, which nobody knows.
         let own = Identity::new("/app", None).command("/localhost/nfd", "rib/register", &for_prefix("/x"));
         assert_eq!(answer(&mut bench, STRANGER, &own).code, 200);
+    }
+}
+
+/// Clients of ndn-rs could not register: 403, the DigestSha256 signature does not match. They compute it over the whole
+/// Interest as it is before the parameters digest is known. Anybody can compute a digest, so on a route to the
+/// application itself it proves nothing; ndnd and NFD's default rule take these commands.
+#[test]
+fn a_digest_over_other_bytes_is_enough_for_one_s_own_routes_and_for_nothing_else() {
+    let over_other_bytes = |command: &str, parameters: &ControlParameters| {
+        let builder = InterestBuilder::new(command_name(command, parameters)).nonce(Nonce([1, 2, 3, 4]));
+        builder.sign_with(DIGEST_SHA256, None, &fresh_fields(), |signed| {
+            // In place of the components alone: the Name element with a digest component of zeros, the Nonce, the rest.
+            let mut whole = command_name(command, parameters);
+            whole.push(Component { type_number: tlv::types::PARAMETERS_SHA256_DIGEST, value: &[0; 32] });
+            let mut octets = Vec::new();
+            whole.as_name().write_tlv(&mut octets);
+            tlv::write_tlv(&mut octets, tlv::types::NONCE, &[1, 2, 3, 4]);
+            octets.extend_from_slice(signed[1]);
+            digest::sha256(&[&octets]).to_vec()
+        })
+    };
+    for (credentials, may_all) in [(user(4000), false), (user(ROUTER_UID), true), (None, false)] {
+        let mut bench = bench_with(TrustConfig::default(), credentials);
+        for face_id in [None, Some(FaceId::INVALID), Some(STRANGER)] {
+            let own = ControlParameters { face_id, ..for_prefix("/x") };
+            for command in ["rib/register", "rib/unregister"] {
+                let interest = over_other_bytes(command, &own);
+                assert_eq!(answer(&mut bench, STRANGER, &interest).code, 200, "{command} {face_id:?}");
+                assert_denied(&answer(&mut bench, STRANGER, &interest), "replayed");
+            }
+        }
+        // The digest still fits or does not everywhere else, also where credentials would do without one.
+        let of_other = over_other_bytes("rib/register", &route_of(UDP_FACE));
+        assert_denied(&answer(&mut bench, STRANGER, &of_other), "bad signature");
+        for (command, parameters) in privileged() {
+            let wrong = over_other_bytes(command, &parameters);
+            assert_denied(&answer(&mut bench, STRANGER, &wrong), "bad signature");
+            let right = digest_command(command, &parameters, &fresh_fields());
+            assert_eq!(passes(&mut bench, STRANGER, &right), may_all, "{command}");
+        }
+        assert_denied(&answer(&mut bench, UDP_FACE, &over_other_bytes("rib/register", &for_prefix("/x"))), "not local");
     }
 }
 

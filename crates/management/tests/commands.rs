@@ -570,7 +570,8 @@ fn old_command(command: &str, parameters: &ControlParameters, signature_type: u8
 #[test]
 fn both_formats_are_understood_and_their_digests_checked() {
     let mut bench = Bench::new();
-    let parameters = for_prefix("/a");
+    // A route of another face: on one's own the digest is not checked.
+    let parameters = ControlParameters { face_id: Some(UDP_FACE), ..for_prefix("/a") };
     bench.send(&old_command("rib/register", &parameters, 0, false));
     assert_eq!(bench.answer().code, 200);
     bench.send(&old_command("rib/register", &parameters, 0, true));
@@ -579,7 +580,7 @@ fn both_formats_are_understood_and_their_digests_checked() {
         403,
         "authorization rejected: bad signature: the DigestSha256 signature does not match",
     );
-    bench.send(&old_command("rib/register", &parameters, 3, true));
+    bench.send(&old_command("rib/register", &for_prefix("/a"), 3, true));
     assert_eq!(bench.answer().code, 200, "a key that nobody knows cannot be checked, and the route is its own");
 
     let mut spoiled = signed_command("rib/register", &parameters);
@@ -783,16 +784,19 @@ proptest! {
     }
 
     #[test]
-    fn spoiled_commands_never_panic_and_never_register(position: prop::sample::Index, flip in 1u8..) {
+    fn spoiled_commands_never_panic_and_register_at_most_the_sender(position: prop::sample::Index, flip in 1u8..) {
         let mut bench = Bench::new();
-        let mut interest = signed_command("rib/register", &for_prefix("/example/prefix"));
+        let of_other = ControlParameters { face_id: Some(UDP_FACE), ..for_prefix("/example/prefix") };
+        let original = signed_command("rib/register", &of_other);
+        let mut interest = original.clone();
         let position = position.index(interest.len());
         interest[position] ^= flip;
         bench.send(&interest);
-        // The digests cover everything but the Interest's own Nonce element.
-        let original = signed_command("rib/register", &for_prefix("/example/prefix"));
+        // The digests cover everything but the Interest's own Nonce element. On a route to the sender itself, which a
+        // spoiled FaceId may turn this into, the signature is not checked.
         let nonce_at = Interest::parse(&original).expect("Interest").nonce_offset().expect("nonce");
         let is_nonce = (nonce_at - 2..nonce_at + 4).contains(&position);
-        prop_assert!(bench.management.rib().is_empty() || is_nonce);
+        let mut routes = bench.management.rib().dataset(0).flat_map(|entry| entry.routes);
+        prop_assert!(is_nonce || routes.all(|route| route.face_id == LOCAL_FACE));
     }
 }
