@@ -56,8 +56,8 @@ impl Network {
         law("PIT entries left", pending as u64, 0);
         let not_entered = [DropReason::PitFull, DropReason::FaceShareUsed, DropReason::PitOverflowFull];
         let not_entered: u64 = not_entered.into_iter().map(|reason| engine.dropped(reason)).sum();
-        let by_name = engine.cs_misses - not_entered - engine.by_fingerprint;
-        law("PIT entries made", by_name, engine.satisfied + engine.unsatisfied);
+        let new = engine.cs_misses + engine.cs_not_asked;
+        law("new Interests", new, engine.satisfied + engine.unsatisfied + not_entered + engine.by_fingerprint);
         // No Interest without a fate. Several may apply to one (sent to two next hops; joined and suppressed).
         let fates = engine.cs_hits + interest_drops(&engine) + engine.out_interests + engine.aggregated;
         law("Interests without a fate", engine.in_interests.saturating_sub(fates), 0);

@@ -33,6 +33,9 @@ pub struct Counters {
     /// Interests that the Content Store was asked for and could not answer; those that
     /// ended as loops are left out.
     pub cs_misses: u64,
+    /// Interests that began or renewed a PIT entry, or were refused one, without a look into a Content Store that
+    /// serves nothing; those that ended as loops are left out.
+    pub cs_not_asked: u64,
     /// Data that the Content Store took in, new or in place of other Data of their name.
     pub cs_insertions: u64,
     /// Data that its policy did not let in.
@@ -122,6 +125,7 @@ impl Counters {
             (&mut self.unsatisfied, other.unsatisfied),
             (&mut self.cs_hits, other.cs_hits),
             (&mut self.cs_misses, other.cs_misses),
+            (&mut self.cs_not_asked, other.cs_not_asked),
             (&mut self.cs_insertions, other.cs_insertions),
             (&mut self.cs_not_admitted, other.cs_not_admitted),
             (&mut self.redispatched, other.redispatched),

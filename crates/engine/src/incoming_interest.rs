@@ -75,6 +75,8 @@ impl Engine {
             self.tables.cs_request(name_hash);
             if looks_up {
                 self.count_look_up(hashes, stored.is_some());
+            } else if is_new {
+                self.counters.cs_not_asked += 1;
             }
         }
         if let Some(stored) = stored {
