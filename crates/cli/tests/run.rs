@@ -1,5 +1,7 @@
 //! `namewire run` as a user meets it: the real binary, real sockets, real processes.
 
+use namewire_client::{Client, RouteOptions, TransportUri};
+use namewire_packet::{Component, DataBuilder, InterestBuilder, NameBuf};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::{UnixListener, UnixStream},
@@ -182,6 +184,35 @@ fn tools_tell_their_failures_apart() {
     let elsewhere =
         Command::new(NAMEWIRE).args(["--transport", "unix:///nowhere/nfd.sock", "status"]).output().unwrap();
     assert_eq!(elsewhere.status.code(), Some(4), "no forwarder");
+}
+
+/// The documentation of `register_prefix` said that the route works some time after the answer, as in NFD. Here the first
+/// Interest after it is forwarded, whichever worker has it: without a route it would get a Nack at once.
+#[test]
+fn the_first_interest_after_the_answer_to_register_is_forwarded() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::start(&directory.path().join("nfd.sock"), &["--workers", "4"]);
+    let uri: TransportUri = format!("unix://{}", router.socket.display()).parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let producer = Client::connect_to(uri.clone()).await.unwrap();
+        let consumer = Client::connect_to(uri).await.unwrap();
+        for round in 0..300 {
+            let prefix: NameBuf = format!("/round/{round}").parse().unwrap();
+            let mut stream = producer.serve(&prefix).unwrap();
+            producer.register_prefix(&prefix, RouteOptions::default()).await.unwrap();
+            let interest = InterestBuilder::new(prefix.join(Component::generic(b"x"))).lifetime_ms(60_000);
+            let respond = async {
+                let incoming = stream.next().await.unwrap();
+                let data = DataBuilder::new(incoming.interest().name()).sign_digest();
+                incoming.respond(&data).await.unwrap();
+            };
+            tokio::select! {
+                answer = consumer.express(&interest) => drop(answer.unwrap_or_else(|error| panic!("{round}: {error}"))),
+                () = async { respond.await; std::future::pending().await } => unreachable!(),
+            }
+        }
+    });
 }
 
 #[test]

@@ -137,7 +137,10 @@ impl Client {
     /// Asks the forwarder for a route to `prefix`, by default to this very client. Open
     /// the stream with [`Client::serve`] first, or the first Interests find nobody.
     ///
-    /// The forwarder answers before the route works; the next Interest may be too early.
+    /// When Namewire has answered, the route works: its FIB changes before the answer leaves, so the first Interest that
+    /// anybody expresses afterwards is forwarded. (The exception is a FIB that is full, which `namewire status` counts
+    /// as `router.fib-…`.) NFD answers before its FIB changes: there the first Interest may come too early, and gets a
+    /// Nack (`NoRoute`) or goes where a shorter prefix leads. A consumer that must work with both asks again after a Nack.
     ///
     /// # Errors
     /// As [`Client::control`].
