@@ -18,6 +18,8 @@ pub(crate) enum ExitCode {
     Timeout = 5,
     /// A Nack came back.
     Nack = 6,
+    /// The producer answered that it has no such Data (an application Nack: Data of ContentType 3).
+    ApplicationNack = 7,
 }
 
 /// A failed command.
@@ -95,9 +97,12 @@ impl From<FetchError> for Failure {
             FetchError::NotFound { cause, .. } | FetchError::Connection(cause) => code_of(cause),
             FetchError::SegmentTimeout { .. } => ExitCode::Timeout,
             FetchError::SegmentNack { .. } => ExitCode::Nack,
-            FetchError::BadDigest(_) | FetchError::BadMetadata(_) | FetchError::TooLarge(_) | FetchError::Output(_) => {
-                ExitCode::Failed
-            }
+            FetchError::ApplicationNack(_) => ExitCode::ApplicationNack,
+            FetchError::Link(_)
+            | FetchError::BadDigest(_)
+            | FetchError::BadMetadata(_)
+            | FetchError::TooLarge(_)
+            | FetchError::Output(_) => ExitCode::Failed,
         };
         Failure::new(code, error.to_string())
     }
@@ -151,7 +156,7 @@ impl From<io::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_packet::{NackReason, nfd::ControlResponse};
+    use namewire_packet::{NackReason, NameBuf, nfd::ControlResponse};
 
     #[test]
     fn codes_as_documented() {
@@ -160,6 +165,8 @@ mod tests {
         assert_eq!(code(ExpressError::Timeout(1).into()), 5);
         assert_eq!(code(ExpressError::Nack(NackReason::NoRoute).into()), 6);
         assert_eq!(code(FetchError::SegmentTimeout { segment: 0, attempts: 1 }.into()), 5);
+        assert_eq!(code(FetchError::ApplicationNack(NameBuf::new()).into()), 7);
+        assert_eq!(code(FetchError::Link(NameBuf::new()).into()), 1);
         assert_eq!(code(refused(410).into()), 3);
         assert_eq!(code(refused(403).into()), 1);
     }

@@ -1,11 +1,14 @@
 //! `namewire peek`: one Interest, one Data, its content on standard output.
+//!
+//! The content of an application Nack is nothing that was asked for: it is not printed alone, and the exit code
+//! says so also where the packet is shown.
 
 use crate::{
     Failure, Global, name_argument,
     output::{Output, write_out},
 };
-use namewire_client::{DataBuf, ExpressError};
-use namewire_packet::{InterestBuilder, NameBuf};
+use namewire_client::{DataBuf, ExpressError, FetchError};
+use namewire_packet::{InterestBuilder, NameBuf, content_type};
 use serde::Serialize;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -72,6 +75,7 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     };
     let (data, rtt) = timeout(limit, ask).await.unwrap_or(Err(ExpressError::Timeout(limit.as_millis() as u64)))?;
     let packet = describe(&data, rtt);
+    let is_nack = packet.content_type == content_type::NACK;
     if args.verbose {
         eprintln!("{}", summary(&packet));
     }
@@ -79,8 +83,11 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         Output { json: true }.print(&packet, String::new)?;
     } else if args.wire {
         write_out(data.wire())?;
-    } else {
+    } else if !is_nack {
         write_out(data.data().content())?;
+    }
+    if is_nack {
+        return Err(FetchError::ApplicationNack(data.data().name().to_buf()).into());
     }
     Ok(())
 }

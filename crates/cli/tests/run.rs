@@ -1,7 +1,7 @@
 //! `namewire run` as a user meets it: the real binary, real sockets, real processes.
 
 use namewire_client::{Client, RouteOptions, TransportUri};
-use namewire_packet::{Component, DataBuilder, InterestBuilder, NameBuf};
+use namewire_packet::{Component, DataBuilder, InterestBuilder, NameBuf, content_type};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::{UnixListener, UnixStream},
@@ -213,6 +213,55 @@ fn the_first_interest_after_the_answer_to_register_is_forwarded() {
             }
         }
     });
+}
+
+/// Answers Interests under /app on a thread of its own until the router ends: "gone" by an application Nack, "torn" by one
+/// in the place of its second segment.
+fn serve_application_nacks(router: &Router) {
+    let uri = format!("unix://{}", router.socket.display()).parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (registered, is_registered) = std::sync::mpsc::channel();
+    let serve = async move {
+        let client = Client::connect_to(uri).await.unwrap();
+        let prefix = "/app".parse().unwrap();
+        let mut stream = client.serve(&prefix).unwrap();
+        client.register_prefix(&prefix, RouteOptions::default()).await.unwrap();
+        registered.send(()).unwrap();
+        while let Some(incoming) = stream.next().await {
+            let asked = incoming.interest().name();
+            let is_torn = asked.get(1).unwrap().value == b"torn" && asked.last().unwrap().segment() != Some(1);
+            let content_type = if is_torn { 0 } else { content_type::NACK };
+            let data = DataBuilder::new(asked).content_type(content_type).final_segment(1).content(b"no such thing");
+            incoming.respond(&data.sign_digest()).await.unwrap();
+        }
+    };
+    std::thread::spawn(move || runtime.block_on(serve));
+    is_registered.recv().unwrap();
+}
+
+/// `get` wrote the words of an application Nack (Data of ContentType 3) into the file as the object, and ended with 0.
+#[test]
+fn an_application_nack_is_no_content_and_has_its_own_exit_code() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::start(&directory.path().join("nfd.sock"), &[]);
+    serve_application_nacks(&router);
+    let copy = directory.path().join("copy");
+    for uri in ["/app/gone", "/app/gone/v=1", "/app/torn/v=1"] {
+        let get = router.ask(&["get", uri, "-o", copy.to_str().unwrap()]);
+        let message = String::from_utf8_lossy(&get.stderr);
+        assert_eq!(get.status.code(), Some(7), "{uri}: {message}");
+        assert!(message.contains("application Nack") && message.contains(uri), "{message}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing but the socket is there");
+    }
+    let peek = |options: &[&str]| router.ask(&[&["peek", "/app/gone"], options].concat());
+    let plain = peek(&[]);
+    assert_eq!((plain.status.code(), &plain.stdout[..]), (Some(7), &b""[..]));
+    // Where the packet is shown as a packet it is shown, and the exit code still says what it is.
+    let json = peek(&["--json"]);
+    assert_eq!(json.status.code(), Some(7));
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&json.stdout).unwrap()["content_type"], 3);
+    let wire = peek(&["--wire"]);
+    assert_eq!((wire.status.code(), wire.stdout[0]), (Some(7), 6));
 }
 
 #[test]

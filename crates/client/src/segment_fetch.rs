@@ -10,6 +10,8 @@
 //!    Congestion shrink the window, at most once per round trip.
 //! 3. **Output** in order, with the digest of DigestSha256 segments verified. Segments
 //!    signed otherwise need keys this module does not have: they are counted as unverified.
+//!    An application Nack or a Link in the place of a segment ends the fetch: what it carries is
+//!    no content of the object. All other ContentTypes are content.
 //!
 //! Limits: [`REORDER_SEGMENTS_MAX`] segments between the first one missing and the last
 //! one asked for; [`FetchOptions::size_bytes_max`].
@@ -22,7 +24,7 @@ use crate::{
     rtt_estimator::RttEstimator,
     version_discovery::{Discovered, discover},
 };
-use namewire_packet::{InterestBuilder, NackReason, NameBuf, signature::signature_type};
+use namewire_packet::{InterestBuilder, NackReason, NameBuf, content_type, signature::signature_type};
 use std::{collections::BTreeMap, io, time::Duration};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
@@ -119,6 +121,12 @@ pub enum FetchError {
         /// The reason given last.
         reason: NackReason,
     },
+    /// The producer, or a cache, answers that there is no such Data.
+    #[error("application Nack: the producer answers that it has no {0}")]
+    ApplicationNack(NameBuf),
+    /// A Link lies under the name: a list of names under which the object may be found.
+    #[error("{0} is a Link, which says where an object is, not the object")]
+    Link(NameBuf),
     /// A segment's digest does not fit its content.
     #[error("the digest of {0} is wrong: it was damaged or forged")]
     BadDigest(NameBuf),
@@ -467,6 +475,11 @@ impl<'a> Transfer<'a> {
             self.progress.unverified_segments += 1;
         } else if self.options.verify_digests && !view.verify_digest_sha256() {
             return Err(FetchError::BadDigest(view.name().to_buf()));
+        }
+        match view.content_type() {
+            content_type::NACK => return Err(FetchError::ApplicationNack(view.name().to_buf())),
+            content_type::LINK => return Err(FetchError::Link(view.name().to_buf())),
+            _ => {}
         }
         if let Some(last) = view.final_block_id().and_then(|component| component.segment()) {
             self.final_segment = Some(last);

@@ -3,7 +3,8 @@
 //! Realtime Data Retrieval (RDR): a producer that publishes versions answers
 //! `/<object>/32=metadata` (CanBePrefix, MustBeFresh) with a Data whose Content begins
 //! with the Name of the latest version. Without such an answer, a prefix Interest for
-//! `/<object>` brings some segment, and its name the version.
+//! `/<object>` brings some segment, and its name the version. An application Nack under
+//! the metadata name counts as no answer.
 
 use crate::{
     client::{Client, ExpressError},
@@ -11,7 +12,7 @@ use crate::{
     segment_fetch::{Discovery, FetchError},
 };
 use namewire_packet::{
-    Component, InterestBuilder, NackReason, Name, NameBuf,
+    Component, InterestBuilder, NackReason, Name, NameBuf, content_type,
     tlv::{self, types},
 };
 use std::time::Duration;
@@ -55,6 +56,8 @@ pub(crate) async fn discover(
             let metadata = latest(name.join(METADATA)).lifetime_ms(METADATA_LIFETIME_MS.min(lifetime_ms));
             for wait_ms in METADATA_WAITS_MS {
                 match express_within(client, &metadata, wait_ms).await {
+                    // An application Nack says that there is no metadata, not that there is no object.
+                    Ok(data) if data.data().content_type() == content_type::NACK => break,
                     Ok(data) => return versioned_name(&data).map(Discovered::Versioned),
                     Err(ExpressError::Timeout(_)) => {}
                     Err(ExpressError::Nack(_)) => break,

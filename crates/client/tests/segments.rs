@@ -7,7 +7,7 @@ use namewire_client::{
     Client, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, RouteOptions,
     SegmentFetch, SegmentPublisher, congestion_window::CongestionControl,
 };
-use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf};
+use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf, content_type};
 use namewire_security::{PrivateKey, Signer};
 use std::{collections::HashMap, io::Write, time::Duration};
 use tokio::time::Instant;
@@ -279,6 +279,48 @@ async fn forged_content_and_oversized_objects_are_refused() {
     let options = FetchOptions { size_bytes_max: 9_999, ..FetchOptions::default() };
     let error = fetch(&consumer, "/big", options).await.unwrap_err();
     assert!(matches!(error, FetchError::TooLarge(9_999)), "{error}");
+}
+
+/// `namewire get` wrote the text of an application Nack (Data of ContentType 3) into the file and ended with 0.
+#[tokio::test]
+async fn an_application_nack_or_a_link_is_no_content() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let mut stream = server.serve(&name("/app")).unwrap();
+    server.register_prefix(&name("/app"), RouteOptions::default()).await.unwrap();
+    tokio::spawn(async move {
+        while let Some(incoming) = stream.next().await {
+            let asked = incoming.interest().name();
+            let object = asked.get(1).unwrap().value.to_vec();
+            let is_metadata = asked.get(2).is_some_and(|component| component.value == b"metadata");
+            let segment = asked.last().and_then(|last| last.segment());
+            let mut answer = asked.to_buf();
+            if segment.is_none() && !is_metadata {
+                answer.push_version(1).push_segment(0);
+            }
+            let content_type = match (&object[..], segment) {
+                _ if is_metadata => content_type::NACK,
+                (b"gone", _) | (b"torn", Some(2)) => content_type::NACK,
+                (b"moved", _) => content_type::LINK,
+                (b"key", _) => 2,
+                _ => 0,
+            };
+            let data = DataBuilder::new(answer).content_type(content_type).final_segment(3).content(b"four");
+            incoming.respond(&data.sign_digest()).await.unwrap();
+        }
+    });
+    for uri in ["/app/gone", "/app/gone/v=1", "/app/torn", "/app/torn/v=1"] {
+        let error = fetch(&consumer, uri, FetchOptions::default()).await.unwrap_err();
+        let of = name(if uri.contains("gone") { "/app/gone/v=1/seg=0" } else { "/app/torn/v=1/seg=2" });
+        assert!(matches!(&error, FetchError::ApplicationNack(name) if *name == of), "{uri}: {error:?}");
+    }
+    let error = fetch(&consumer, "/app/moved/v=1", FetchOptions::default()).await.unwrap_err();
+    assert!(matches!(&error, FetchError::Link(_)), "{error:?}");
+    // The Nack under the metadata name does not hide the object, and a certificate is content.
+    for uri in ["/app/whole", "/app/key"] {
+        let (got, progress) = fetch(&consumer, uri, FetchOptions::default()).await.unwrap();
+        assert_eq!((&got[..], progress.segments), (&b"fourfourfourfour"[..], 4));
+    }
 }
 
 #[tokio::test]

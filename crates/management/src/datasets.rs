@@ -10,7 +10,7 @@ use crate::{
     environment::{Environment, Times},
 };
 use namewire_packet::{
-    DataBuilder, Interest, Name,
+    DataBuilder, Interest, Name, content_type,
     nfd::{ChannelStatus, ControlResponse, DatasetEntry, FaceQueryFilter, FaceStatus, ForwarderStatus, encode_dataset},
     tlv::types,
 };
@@ -18,9 +18,6 @@ use namewire_packet::{
 /// Longest FaceQueryFilter in octets: the name is repeated in every segment, beside
 /// 8000 octets of content.
 const MAX_FILTER_BYTES: usize = 512;
-
-/// ContentType of an application Nack, which marks an error in place of a dataset.
-const CONTENT_TYPE_NACK: u64 = 3;
 
 /// Components of a dataset's name, without a query filter.
 const DATASET_NAME_LEN: usize = 4;
@@ -125,7 +122,7 @@ impl Management {
     fn refuse_query(&mut self, refusal: &ControlResponse, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
         self.counters.refused += 1;
         let content = refusal.to_wire();
-        let data = DataBuilder::new(&reply_to.name).content_type(CONTENT_TYPE_NACK).content(&content);
+        let data = DataBuilder::new(&reply_to.name).content_type(content_type::NACK).content(&content);
         self.send(data.sign_digest(), reply_to.pit_token, out);
     }
 

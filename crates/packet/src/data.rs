@@ -9,6 +9,14 @@ use crate::{
     tlv::{self, Element, Reader, offset_in, types},
 };
 
+/// ContentTypes whose Content is not what was asked for (packet-format §5).
+pub mod content_type {
+    /// Names under which the object may be found.
+    pub const LINK: u64 = 1;
+    /// An application Nack: the producer has no such Data.
+    pub const NACK: u64 = 3;
+}
+
 /// A checked Data, borrowed from its octets. What every hop asks for is read once, by
 /// [`Data::parse`]; the rest is looked up in the octets when somebody asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

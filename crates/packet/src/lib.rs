@@ -25,7 +25,7 @@ pub mod nfd;
 pub mod signature;
 pub mod tlv;
 
-pub use data::{Data, DataBuilder};
+pub use data::{Data, DataBuilder, content_type};
 pub use ids::{FaceId, Nonce};
 pub use interest::{Interest, InterestBuilder, SignedInterestFields};
 pub use nack::NackReason;
