@@ -138,6 +138,25 @@ fn reading_makes_nothing() {
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }
 
+/// python-ndn stops with `no such table: tpmInfo` where there is no key chain, and leaves an empty file behind. On that file
+/// `namewire key list` stopped with the same words; it is no key chain, and the first key makes one of it.
+#[test]
+fn an_empty_file_is_no_key_chain_and_becomes_one() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join(".ndn")).unwrap();
+    let file = home.path().join(".ndn/pib.db");
+    fs::write(&file, "").unwrap();
+    let missing = KeyChain::open(&location(home.path()), home.path()).unwrap_err();
+    assert!(matches!(missing, KeyChainError::Pib(PibError::Missing(path)) if path == file));
+    assert_eq!(fs::metadata(&file).unwrap().len(), 0, "reading makes nothing");
+    create(home.path());
+    // What python-ndn asks for first: one row.
+    let raw = rusqlite::Connection::open(&file).unwrap();
+    let locator: String = raw.query_row("SELECT CAST(tpm_locator AS TEXT) FROM tpmInfo", [], |row| row.get(0)).unwrap();
+    assert!(locator.starts_with("tpm-file:"), "{locator}");
+    assert!(KeyChain::open(&location(home.path()), home.path()).is_ok());
+}
+
 /// python-ndn names the directory of the keys itself, and binds the locator as a blob.
 #[test]
 fn the_place_of_the_keys_is_what_the_pib_says() {

@@ -62,16 +62,22 @@ pub struct Pib {
 }
 
 impl Pib {
-    /// Opens the PIB in that directory to be read.
+    /// Opens the PIB in that directory to be read. A file without tables is none: python-ndn leaves one where it finds no
+    /// key chain.
     pub fn open(directory: &Path) -> Result<Self, PibError> {
         let path = directory.join("pib.db");
         if !path.exists() {
             return Err(PibError::Missing(path));
         }
-        Self::connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        let pib = Self::connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let has_tables = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'tpmInfo')";
+        match pib.connection.query_row(has_tables, [], |row| row.get(0))? {
+            true => Ok(pib),
+            false => Err(PibError::Missing(path)),
+        }
     }
 
-    /// Opens the PIB in that directory to be changed, and makes it if there is none.
+    /// Opens the PIB in that directory to be changed, and makes it, or the tables it lacks, if there is none.
     pub fn open_or_create(directory: &Path) -> Result<Self, PibError> {
         let path = directory.join("pib.db");
         make_private_directory(directory).map_err(|error| PibError::Io { path: directory.to_owned(), error })?;
