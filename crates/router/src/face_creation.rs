@@ -72,10 +72,15 @@ fn refusal(code: u64, text: impl Into<String>) -> FaceCommandError {
     FaceCommandError { code, text: text.into(), body: None }
 }
 
-/// In NFD's words: the operating system's reason without its number.
+/// In NFD's words.
 fn connection_failed(error: &io::Error) -> String {
+    format!("Connection failed: {}", without_number(error))
+}
+
+/// The operating system's reason without its number.
+fn without_number(error: &impl std::fmt::Display) -> String {
     let reason = error.to_string();
-    format!("Connection failed: {}", reason.split(" (os error").next().unwrap_or_default())
+    reason.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 fn to_persistency(persistency: FacePersistency) -> Persistency {
@@ -345,7 +350,9 @@ impl Node {
                 self.faces_per_worker[usize::from(worker)] -= 1;
                 self.shared.faces.change(|faces| faces.remove(face));
                 self.links.forget_face(face);
-                Err(refusal(500, format!("Face creation failed: {error}")))
+                // NFD's code where the system refuses the socket, as for an address that no route leads to.
+                let code = if matches!(error, AddFaceError::Io(_)) { 504 } else { 500 };
+                Err(refusal(code, format!("Face creation failed: {}", without_number(&error))))
             }
         }
     }

@@ -45,6 +45,23 @@ fn faces_are_made_once_and_refused_with_a_reason() {
     assert_eq!(faces.len(), 3, "two faces made, and the operator's own: {faces:#?}");
 }
 
+/// An address that no route leads to was answered with 500, as if the router were at fault, and the text had the system's
+/// error number. NFD answers 504, for TCP and for UDP.
+#[test]
+fn an_address_that_no_route_leads_to_is_504() {
+    let (router, _directory) = start(2);
+    let mut operator = Application::connect(&router);
+    // Link-local addresses have no route on the loopback interface.
+    for (uri, what) in [("udp6://[fe80::1%lo]:6363", "Face creation"), ("tcp6://[fe80::1%lo]:6363", "Connection")] {
+        let parameters = ControlParameters { uri: Some(uri.to_owned()), ..Default::default() };
+        let response = operator.command("/faces/create", parameters);
+        assert_eq!(response.code, 504, "{uri}: {response:?}");
+        assert!(response.text.starts_with(&format!("{what} failed: ")), "{response:?}");
+        assert!(!response.text.contains("os error"), "{response:?}");
+    }
+    assert_eq!(operator.faces().len(), 1, "the operator's own");
+}
+
 #[test]
 fn a_face_that_a_worker_has_no_room_for_leaves_nothing_behind() {
     let (router, _directory) = start_with(2, |config| config.max_faces = 1);
