@@ -344,6 +344,7 @@ impl Node {
                     let change = FaceChange { local_fields: Some(true), ..FaceChange::default() };
                     self.worker(worker).send(ToWorker::UpdateFace { face, change });
                 }
+                self.look_at_local_end(face);
                 self.properties(face).ok_or_else(|| refusal(500, "Face creation failed due to internal error"))
             }
             Err(error) => {

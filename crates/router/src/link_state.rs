@@ -13,7 +13,7 @@
 
 use crate::{environment::Node, interfaces::Interface, messages::ToWorker};
 use namewire_engine::FaceAttributes;
-use namewire_faces::LinkType;
+use namewire_faces::{LinkType, Persistency};
 use namewire_packet::{FaceId, nfd::FaceUri};
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -41,9 +41,12 @@ enum LocalEnd {
     Device(String),
 }
 
-/// The local ends that interfaces have which are up.
+/// The local ends that interfaces have which are up, and which are down.
 #[derive(Default)]
-pub(crate) struct LocalEnds(HashSet<LocalEnd>);
+pub(crate) struct LocalEnds {
+    up: HashSet<LocalEnd>,
+    down: HashSet<LocalEnd>,
+}
 
 impl LocalEnd {
     fn of(local: &FaceUri) -> Option<LocalEnd> {
@@ -58,14 +61,18 @@ impl LocalEnd {
 
 impl LocalEnds {
     fn of(interfaces: &BTreeMap<u32, Interface>) -> Self {
-        let up = interfaces.values().filter(|interface| interface.is_up);
-        LocalEnds(
-            up.flat_map(|interface| {
-                let addresses = interface.addresses.iter().copied().map(LocalEnd::Address);
-                addresses.chain([LocalEnd::Device(interface.name.clone())])
-            })
-            .collect(),
-        )
+        let mut ends = LocalEnds::default();
+        for interface in interfaces.values() {
+            let addresses = interface.addresses.iter().copied().map(LocalEnd::Address);
+            let of_interface = addresses.chain([LocalEnd::Device(interface.name.clone())]);
+            if interface.is_up { &mut ends.up } else { &mut ends.down }.extend(of_interface);
+        }
+        ends
+    }
+
+    /// True if no interface that is up has the end, and one that is down has it.
+    fn is_down(&self, end: &LocalEnd) -> bool {
+        self.down.contains(end) && !self.up.contains(end)
     }
 }
 
@@ -108,19 +115,31 @@ impl Node {
         }
     }
 
+    /// A permanent face that was made while its interface is down is down as well. One that is not
+    /// permanent would close at once, which nobody expects who has just made it.
+    pub(crate) fn look_at_local_end(&self, face: FaceId) {
+        let Some(record) = self.faces.get(&face) else { return };
+        let end = record.info.local_uri.parse().ok().as_ref().and_then(LocalEnd::of);
+        let is_unicast = record.info.link_type == LinkType::PointToPoint;
+        let is_permanent = record.info.persistency == Persistency::Permanent;
+        if is_permanent && is_unicast && end.is_some_and(|end| self.local_ends.is_down(&end)) {
+            self.worker(record.worker).send(ToWorker::SetInterfaceUp { faces: vec![face], is_up: false });
+        }
+    }
+
     /// Tells workers of the faces whose interfaces went down or came up since the last call.
     pub(crate) fn follow_local_ends(&mut self, interfaces: &BTreeMap<u32, Interface>) {
         let now = LocalEnds::of(interfaces);
         let before = std::mem::replace(&mut self.local_ends, now);
         let now = &self.local_ends;
-        if before.0 == now.0 {
+        if before.up == now.up {
             return;
         }
         let mut changed: BTreeMap<(u8, bool), BTreeSet<FaceId>> = BTreeMap::new();
         for (face, record) in self.faces.iter().filter(|(_, record)| record.info.link_type == LinkType::PointToPoint) {
             let Some(end) = record.info.local_uri.parse().ok().as_ref().and_then(LocalEnd::of) else { continue };
-            let is_up = now.0.contains(&end);
-            if is_up != before.0.contains(&end) {
+            let is_up = now.up.contains(&end);
+            if is_up != before.up.contains(&end) {
                 changed.entry((record.worker, is_up)).or_default().insert(*face);
             }
         }
@@ -135,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_up_with_an_interface_that_has_it() {
+    fn an_end_is_up_or_down_with_an_interface_that_has_it() {
         let interface = |name: &str, is_up: bool, address: &str| Interface {
             index: 1,
             name: name.to_owned(),
@@ -149,17 +168,17 @@ mod tests {
         let interfaces = [interface("eth0", true, "192.0.2.1"), interface("eth1", false, "fe80::1")];
         let ends =
             LocalEnds::of(&interfaces.into_iter().zip(1..).map(|(interface, index)| (index, interface)).collect());
-        for (local, is_up) in [
-            ("udp4://192.0.2.1:6363", Some(true)),
-            ("udp4://192.0.2.2:6363", Some(false)),
-            ("udp6://[fe80::1%eth1]:6363", Some(false)),
-            ("dev://eth0", Some(true)),
-            ("dev://eth1", Some(false)),
+        for (local, is_up_or_down) in [
+            ("udp4://192.0.2.1:6363", Some((true, false))),
+            ("udp4://192.0.2.2:6363", Some((false, false))),
+            ("udp6://[fe80::1%eth1]:6363", Some((false, true))),
+            ("dev://eth0", Some((true, false))),
+            ("dev://eth1", Some((false, true))),
             ("tcp4://192.0.2.1:6363", None),
             ("unix:///run/nfd/nfd.sock", None),
         ] {
             let end = LocalEnd::of(&local.parse().unwrap());
-            assert_eq!(end.map(|end| ends.0.contains(&end)), is_up, "{local}");
+            assert_eq!(end.map(|end| (ends.up.contains(&end), ends.is_down(&end))), is_up_or_down, "{local}");
         }
     }
 }

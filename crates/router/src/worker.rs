@@ -271,7 +271,7 @@ impl Worker {
                     policy.map(|policy| self.exit.driver.set_policy(face, policy));
                 }
                 ToWorker::ForgetFaces(faces) => self.engine.faces_removed(Instant(now_ns), &faces),
-                ToWorker::FacesDown(_) | ToWorker::FacesUp(_) => {}
+                ToWorker::FacesDown(faces) | ToWorker::FacesUp(faces) => drop(faces),
                 ToWorker::Packet { packet, pit_token, round } => {
                     self.decide_internal(packet, pit_token, round, tables, scratch);
                 }

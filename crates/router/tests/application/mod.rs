@@ -240,8 +240,8 @@ impl Application {
             asked.push_typed_nni(tlv::types::SEQUENCE_NUM_COMPONENT, number);
         }
         let interest = self.interest(asked).can_be_prefix(number.is_none()).must_be_fresh(number.is_none());
-        self.send(&interest.lifetime_ms(10_000).build());
-        let reply = self.receive_within(Duration::from_secs(8)).expect("an event");
+        self.send(&interest.lifetime_ms(60_000).build());
+        let reply = self.receive_within(Duration::from_secs(60)).expect("an event");
         let data = reply.data();
         let number = data.name().last().and_then(|last| last.as_nni()).expect("a number");
         (number, FaceEventNotification::decode(data.content()).unwrap())

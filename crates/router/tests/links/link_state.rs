@@ -73,6 +73,30 @@ fn a_permanent_face_goes_down_and_up_with_its_cable() {
     assert_eq!(near.face(REMOTE).face_id, face);
 }
 
+/// It attracted Interests until somebody sent one that failed; without a carrier none fails.
+#[test]
+fn a_permanent_face_made_while_its_cable_is_out_is_down_from_the_start() {
+    let Some(segment) = Segment::new(2) else { return };
+    let (near, far) = (listening(&segment, 0), listening(&segment, 1));
+    let mut producer = far.application();
+    producer.register("/far");
+    segment.hub_ip("link set port0 down");
+    let mut watcher = near.application();
+    let mut event = watcher.next_event(None);
+    // What changed an interface is known a little later.
+    std::thread::sleep(Duration::from_secs(1));
+    let face = face(&near, FacePersistency::Permanent);
+    for kind in [FaceEventKind::Created, FaceEventKind::Down, FaceEventKind::Up] {
+        while (event.1.face_id, event.1.kind) != (face, kind) {
+            event = watcher.next_event(Some(event.0 + 1));
+        }
+        if kind == FaceEventKind::Down {
+            segment.hub_ip("link set port0 up");
+        }
+    }
+    fetch(&mut near.application(), &mut producer, 0);
+}
+
 fn fetch(consumer: &mut Application, producer: &mut Application, round: usize) {
     let mut attempt = 0;
     eventually("Data comes over the link", || {

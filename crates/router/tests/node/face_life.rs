@@ -233,6 +233,37 @@ fn a_permanent_tcp_face_comes_back_with_its_routes() {
     assert!(!is_there(&mut operator));
 }
 
+/// While a connection was being made again, which may take minutes, every Interest went to it first.
+#[test]
+fn a_permanent_tcp_face_that_is_down_is_left_out_by_strategies() {
+    let (router, _directory) = start(2);
+    let mut operator = Application::connect(&router);
+    let mut watcher = Application::connect(&router);
+    let mut next_event = watcher.next_event(None);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = Some(format!("tcp4://{}", listener.local_addr().unwrap()));
+    let permanent = Some(FacePersistency::Permanent.code());
+    let parameters = ControlParameters { uri, face_persistency: permanent, ..Default::default() };
+    let face = operator.succeed("/faces/create", parameters).face_id.unwrap();
+    let route = ControlParameters { name: Some(name("/far")), face_id: Some(face), ..Default::default() };
+    operator.succeed("/rib/register", route);
+    let mut other_way = Application::connect(&router);
+    let costly = ControlParameters { name: Some(name("/far")), cost: Some(9), ..Default::default() };
+    other_way.succeed("/rib/register", costly);
+    let connection = listener.accept().unwrap();
+    drop((connection, listener));
+    while (next_event.1.face_id, next_event.1.kind) != (face, FaceEventKind::Down) {
+        next_event = watcher.next_event(Some(next_event.0 + 1));
+    }
+    // Whoever has an answer to this command finds engines told of the face.
+    operator.faces();
+    for number in 0..20 {
+        let interest = operator.interest(name(&format!("/far/{number}"))).build();
+        operator.send(&interest);
+        assert!(other_way.receive_within(Duration::from_secs(60)).is_some());
+    }
+}
+
 #[test]
 fn a_face_that_is_down_ends_when_it_is_no_longer_permanent() {
     let (router, _directory) = start(1);
