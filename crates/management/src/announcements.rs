@@ -117,7 +117,7 @@ impl Management {
                 self.succeed(reply_to, body, out);
                 self.keep_answer(now, prefix, incoming, reply_to, out);
             }
-            Ok(None) => {} // it comes again when a certificate is there
+            Ok(None) => {} // it comes again when a certificate is there, or its face is gone
             Err(refusal) => self.refuse(reply_to, &refusal, out),
         }
     }
@@ -139,7 +139,7 @@ impl Management {
             .map_err(|error| malformed(&format!("ApplicationParameters are no announcing Data: {error}")))?;
         let announcement = PrefixAnnouncement::read(&data)
             .map_err(|error| malformed(&format!("ApplicationParameters are no prefix announcement: {error}")))?;
-        if self.admit(now, arrival, out)? == Admission::Later {
+        if self.admit(now, arrival, out)? != Admission::Now {
             return Ok(None);
         }
         if self.faces.get(arrival.incoming).is_none() {

@@ -100,8 +100,8 @@ pub(crate) struct Request<'a> {
     pub(crate) now: Times,
     pub(crate) prefix: Prefix,
     pub(crate) module: Module,
-    /// Where it came from; `None` if that face is gone.
-    pub(crate) face: Option<&'a FaceProperties>,
+    /// Where it came from.
+    pub(crate) face: &'a FaceProperties,
     /// The FaceId among its parameters.
     pub(crate) names_face: Option<FaceId>,
     pub(crate) signature: Option<SignedPacket<'a>>,
@@ -173,7 +173,7 @@ impl Authorizer {
 
     /// Decides about one command and takes note of it, if it passes.
     pub(crate) fn authorize(&mut self, request: &Request<'_>) -> Result<(), Failure> {
-        let face = request.face.ok_or_else(|| Denial::not_allowed("the face is gone"))?;
+        let face = request.face;
         let result = match request.prefix {
             Prefix::Localhop => self.localhop(request, face),
             Prefix::Localhost if face.scope != FaceScope::Local => {

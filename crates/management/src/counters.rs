@@ -22,6 +22,8 @@ pub struct ManagementCounters {
     pub foreign_prefix: u64,
     /// Not answered: names a snapshot or event that is not kept, or not any more.
     pub not_kept: u64,
+    /// Not answered: commands of faces that were gone before their turn came.
+    pub orphaned: u64,
     /// Not answered: the answer would be larger than a packet.
     pub reply_too_large: u64,
     /// Routes that expired.
@@ -51,6 +53,7 @@ impl ManagementCounters {
             ("not-an-interest", self.not_an_interest),
             ("foreign-prefix", self.foreign_prefix),
             ("not-kept", self.not_kept),
+            ("command-of-closed-face", self.orphaned),
             ("reply-too-large", self.reply_too_large),
             ("unsolicited-answer", self.unsolicited_answers),
             ("readvertise-failed", self.readvertise_failed),

@@ -293,7 +293,7 @@ impl Management {
         };
         match self.admit(now, &arrival, out) {
             Ok(Admission::Now) => {}
-            Ok(Admission::Later) => return,
+            Ok(Admission::Later | Admission::Orphaned) => return,
             Err(refusal) => return self.refuse(reply_to, &refusal, out),
         }
         if let Err(refusal) = verb.check_fields(&parameters) {

@@ -234,7 +234,20 @@ fn a_stranger_may_do_nothing_else() {
     bench.add_face(application(FaceId(311), None));
     let create = unsigned_command("faces/create", &privileged()[0].1);
     assert_denied(&answer(&mut bench, FaceId(311), &create), "no peer credentials");
-    assert_denied(&answer(&mut bench, FaceId(999), &create), "the face is gone");
+}
+
+/// The story: an application that had closed its connection, and in a storm of connections every
+/// second one had, was answered 403. No one was there to read it, and the packet was dropped as unsolicited.
+#[test]
+fn a_command_of_a_face_that_is_gone_is_counted_and_not_answered() {
+    let mut bench = bench_with(TrustConfig::default(), user(ROUTER_UID));
+    let register = || digest_command("rib/register", &for_prefix("/x"), &fresh_fields());
+    bench.send_from(FaceId(999), &register());
+    assert!(bench.effects.is_empty(), "{:?}", bench.effects);
+    assert_eq!(bench.management.counters().orphaned, 1);
+    bench.send_from(FaceId(999), &unsigned_command("faces/create", &privileged()[0].1));
+    assert!(bench.effects.is_empty(), "{:?}", bench.effects);
+    assert!(passes(&mut bench, STRANGER, &register()), "others are served");
 }
 
 #[test]

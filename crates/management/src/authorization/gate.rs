@@ -42,6 +42,8 @@ pub(crate) enum Admission {
     Now,
     /// It comes again when a certificate is there, or its answer is on the way already.
     Later,
+    /// The face that it came from is gone, and with it all that waited for an answer.
+    Orphaned,
 }
 
 impl Management {
@@ -85,12 +87,16 @@ impl Management {
         if arrival.incoming == FaceId::INTERNAL {
             return Ok(Admission::Now);
         }
+        let Some(face) = self.faces.get(arrival.incoming) else {
+            self.counters.orphaned += 1;
+            return Ok(Admission::Orphaned);
+        };
         let signature = SignedPacket::of_command(arrival.interest, arrival.parameter_components)?;
         let request = Request {
             now,
             prefix: arrival.prefix,
             module: arrival.module,
-            face: self.faces.get(arrival.incoming),
+            face,
             names_face: arrival.names_face,
             signature,
         };
@@ -201,6 +207,9 @@ impl Management {
     fn refuse_pending(&mut self, command: &PendingCommand, out: &mut Vec<Effect>) {
         let Ok(interest) = Interest::parse(&command.interest) else { return };
         self.authorizer.certificates.forget_issued_by(command.certificate.as_name());
+        if self.faces.get(command.incoming).is_none() {
+            return self.counters.orphaned += 1;
+        }
         let reply_to = ReplyTo { name: interest.name().to_buf(), pit_token: command.pit_token };
         let denial = Denial::unknown_signer(command.certificate.as_name());
         let refusal = self.denied(&denial);
