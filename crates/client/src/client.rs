@@ -16,17 +16,19 @@ use crate::{
 };
 use namewire_packet::{Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, Nonce, PacketError};
 use namewire_security::Signer;
-use std::{io, sync::Arc, time::Duration};
+use std::{io, path::Path, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UdpSocket, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     task::JoinHandle,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 /// Interests that may be pending on one client.
 pub const PENDING_INTERESTS_MAX: usize = 8192;
+/// Pause before a busy listener is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// How long a connection attempt may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 
@@ -274,11 +276,22 @@ pub(crate) fn fresh_nonce() -> Nonce {
     Nonce(fastrand::u32(..).to_be_bytes())
 }
 
+/// A connection to a socket whose listener may be busy: while its queue is full, the kernel refuses at once those who do
+/// not wait. Gives up when the caller does.
+async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(BUSY_PAUSE).await,
+            connected => return connected,
+        }
+    }
+}
+
 async fn open(uri: &TransportUri) -> io::Result<Client> {
     let transport = Some(uri.clone());
     match uri {
         TransportUri::Unix(path) => {
-            let (reader, writer) = UnixStream::connect(path).await?.into_split();
+            let (reader, writer) = connect_unix(path).await?.into_split();
             Ok(Client::start(transport, true, |face| face.run_stream(reader, writer)))
         }
         TransportUri::Tcp { .. } => {

@@ -33,6 +33,23 @@ async fn answer_all(mut stream: InterestStream) {
     }
 }
 
+/// The story: while thousands connected to a router, the queue of its socket was full, and tools said that no forwarder
+/// answers.
+#[tokio::test]
+async fn a_forwarder_whose_queue_is_full_is_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nfd.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let _fills_the_queue = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let connecting = tokio::spawn(Client::connect_to(format!("unix://{}", path.display()).parse().unwrap()));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!connecting.is_finished(), "it does not wait");
+    listener.accept().unwrap();
+    let connected = timeout(Duration::from_secs(60), connecting).await.expect("in time").unwrap();
+    assert!(connected.is_ok(), "{:?}", connected.err());
+}
+
 #[tokio::test]
 async fn thousands_of_concurrent_interests_find_their_data() {
     let forwarder = Forwarder::new(Weather::default());
