@@ -11,8 +11,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::{FaceInfo, FaceScope, LinkType, Persistency, face_uri};
 
-/// Connections that the kernel completes before we accept them.
-const BACKLOG: i32 = 1024;
+/// Connections that the kernel completes before we accept them: Linux's own limit, as for Unix sockets. Beyond it a
+/// newcomer's first packet is dropped, and it tries again after a second, then two, then four.
+const BACKLOG: i32 = 4096;
 
 /// Listens on `address`, non-blocking. An IPv6 listener takes no IPv4 connections, so that
 /// every face has the FaceUri of its own family.

@@ -1,10 +1,11 @@
 //! The control thread: management, and the life of faces.
 //!
-//! [`Control::run`] takes one event at a time: a management Interest, something that
-//! happened to a face, a timer. Management answers with effects, and
-//! [`Control::carry_out`] does them in order.
+//! [`Control::run`] takes what waits in bounded turns ([`ControlInbox`]), and of a turn one
+//! message after the other: a management Interest, something that happened to a face.
+//! Management answers with effects, and [`Control::carry_out`] does them in order.
 
 use crate::{
+    control_inbox::ControlInbox,
     cs_settings::parse_policy,
     environment::{FaceRecord, Node, Wanted},
     face_creation::Purpose,
@@ -23,11 +24,6 @@ use namewire_packet::{
 use namewire_tables::NameHashes;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
-
-/// Events served before a waiting Interest has its turn.
-const EVENTS_IN_A_ROW: usize = 256;
-/// Interests served before workers are woken for the answers: a batch of theirs.
-const INTERESTS_PER_WAKE: usize = 64;
 
 pub(crate) struct Control {
     management: Management,
@@ -58,57 +54,26 @@ impl Control {
         &self.node.sender.events
     }
 
-    /// Takes events and Interests until told to stop. When it returns, the workers are
+    /// Serves events and Interests until told to stop. When it returns, the workers are
     /// told too.
-    pub(crate) async fn run(
-        mut self,
-        mut events: mpsc::UnboundedReceiver<ToControl>,
-        mut interests: mpsc::Receiver<ToControl>,
-    ) {
+    pub(crate) async fn run(mut self, mut inbox: ControlInbox) {
         self.node.watch_interfaces();
-        let mut events_in_a_row = 0;
         loop {
             // First, or a flood of requests would keep routes from expiring.
             let until_deadline = self.run_timers();
-            self.node.tell_link_changes(!events.is_empty());
+            self.node.tell_link_changes(inbox.has_events());
             self.wake_workers();
             self.operator.publish(self.management.revision(), self.node.faces_lost);
-            let next = tokio::select! {
-                biased;
-                Some(event) = events.recv() => Some(event),
-                Some(interest) = interests.recv() => Some(interest),
-                () = tokio::time::sleep(until_deadline.unwrap_or(Duration::MAX)), if until_deadline.is_some() => None,
-            };
-            match next {
-                None => {}
-                Some(ToControl::Stop) => return,
-                Some(interest @ (ToControl::Interest { .. } | ToControl::Answer { .. })) => {
-                    events_in_a_row = 0;
-                    let mut waiting = vec![interest];
-                    waiting.extend(std::iter::from_fn(|| interests.try_recv().ok()).take(INTERESTS_PER_WAKE - 1));
-                    // Their faces were reported before they were sent here, but perhaps after we
-                    // last looked: without this, a new face's first command meets "no such face".
-                    for _ in 0..EVENTS_IN_A_ROW {
-                        match events.try_recv() {
-                            Ok(ToControl::Stop) => return,
-                            Ok(event) => self.take(event),
-                            Err(_) => break,
-                        }
-                    }
-                    waiting.into_iter().for_each(|interest| self.take(interest));
-                }
-                Some(event) => {
-                    self.take(event);
-                    events_in_a_row += 1;
-                    // A storm of connections must not shut out commands.
-                    if events_in_a_row >= EVENTS_IN_A_ROW {
-                        events_in_a_row = 0;
-                        if let Ok(interest) = interests.try_recv() {
-                            self.take(interest);
-                        }
-                    }
+            let mut accepted = Vec::new();
+            for message in inbox.turn(until_deadline).await {
+                match message {
+                    ToControl::Stop => return,
+                    // Together: to add a face copies the table of faces. Nothing in this turn is about them yet.
+                    ToControl::Accepted(connection) => accepted.push(connection),
+                    message => self.take(message),
                 }
             }
+            self.node.add_accepted(accepted);
         }
     }
 
@@ -169,10 +134,7 @@ impl Control {
                     self.management.forget_route(face, name, effects);
                 }
             }
-            ToControl::Accepted { socket, info, permit } => {
-                self.node.add_stream(socket, info, None, None);
-                drop(permit);
-            }
+            ToControl::Accepted(connection) => self.node.add_accepted(vec![connection]),
             ToControl::AcceptFailed => self.node.accept_failures += 1,
             ToControl::FaceAdded { worker, face, ticket, result } => {
                 match (ticket, self.node.face_added(worker, face, result)) {

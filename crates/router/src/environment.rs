@@ -6,6 +6,7 @@ use crate::{
     fib_writer::FibWriter,
     link_faces::LinkFaces,
     link_state::{LinkChanges, LocalEnds},
+    listeners::AcceptCounters,
     messages::{ControlSender, WorkerSender},
     router_drop::RouterDrop,
     shared::Shared,
@@ -29,9 +30,13 @@ use namewire_tables::{content_store::ENTRY_OVERHEAD_BYTES, fib::designs::catalog
 use std::{
     collections::{HashMap, VecDeque},
     net::SocketAddr,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+use tokio::sync::OwnedSemaphorePermit;
 
 /// What control knows of a face.
 pub(crate) struct FaceRecord {
@@ -99,6 +104,9 @@ pub(crate) struct Node {
     pub(crate) fib_writer: FibWriter,
     /// Times that a listener could not accept.
     pub(crate) accept_failures: u64,
+    pub(crate) accepts: Arc<AcceptCounters>,
+    /// Places at their listeners of the connections that workers make faces of.
+    pub(crate) places: HashMap<FaceId, OwnedSemaphorePermit>,
     /// Times that a trust anchor's file could not be read again.
     pub(crate) unreadable_anchors: u64,
     /// Connections closed because a worker had no room for them.
@@ -218,7 +226,7 @@ impl Environment for Node {
             return self.internal;
         }
         let Some(record) = self.faces.get(&face) else { return nfd::FaceCounters::default() };
-        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &record.counters;
         nfd::FaceCounters {
             n_in_interests: read(&counters.in_interests),
@@ -283,6 +291,9 @@ impl Environment for Node {
             add("limit", limit.name(), status.counters.met(*limit));
         }
         add("limit", "short-reads", status.short_reads);
+        add("limit", "accepts-held", self.accepts.held.load(Ordering::Relaxed));
+        add("router", "connection-left", self.accepts.left.load(Ordering::Relaxed));
+        add("router", "connection-left-unheard", self.accepts.left_unheard.load(Ordering::Relaxed));
         let mut links = self.closed_faces;
         let closing = self.closing.iter().map(|closing| &closing.counters);
         for counters in self.faces.values().map(|record| &record.counters).chain(closing).chain(&self.faceless) {

@@ -2,7 +2,7 @@
 
 use crate::{
     environment::{ClosingFace, FaceRecord, Node, Wanted},
-    messages::{FaceChange, ToControl, ToWorker},
+    messages::{AcceptedConnection, FaceChange, ToControl, ToWorker},
 };
 use namewire_engine::{FaceAttributes, FaceScope};
 use namewire_faces::{
@@ -66,6 +66,13 @@ fn of_scope(scope: namewire_faces::FaceScope, connection: Connection) -> Connect
         true => Ok((socket, info)),
         false => Err(io::Error::other("the name leads to a place of another scope than before")),
     })
+}
+
+fn engine_scope(scope: namewire_faces::FaceScope) -> FaceScope {
+    match scope {
+        namewire_faces::FaceScope::Local => FaceScope::Local,
+        namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
+    }
 }
 
 fn refusal(code: u64, text: impl Into<String>) -> FaceCommandError {
@@ -192,25 +199,39 @@ impl Node {
     }
 
     /// Gives a connected stream to a worker.
-    pub(crate) fn add_stream(
-        &mut self,
-        socket: StreamSocket,
-        info: FaceInfo,
-        wanted: Option<Wanted>,
-        ticket: Option<Ticket>,
-    ) {
-        let scope = match info.scope {
-            namewire_faces::FaceScope::Local => FaceScope::Local,
-            namewire_faces::FaceScope::NonLocal => FaceScope::NonLocal,
-        };
-        // A non-local face made by command leads to a router. Of one that was accepted
-        // nothing is known until it shows NDNLPv2.
-        let tokens = ticket.is_some() && scope == FaceScope::NonLocal;
-        let (face, worker) = self.reserve_face(scope, tokens);
-        let wanted = wanted.unwrap_or_else(|| self.wanted_by_default(&info));
+    fn add_stream(&mut self, socket: StreamSocket, info: FaceInfo, wanted: Wanted, ticket: Ticket) {
+        let scope = engine_scope(info.scope);
+        // A non-local face made by command leads to a router.
+        let (face, worker) = self.reserve_face(scope, scope == FaceScope::NonLocal);
         let policy = wanted.policy;
         self.pending.insert(face, wanted);
-        self.worker(worker).send(ToWorker::AddStream { face, socket, info, policy, ticket });
+        self.worker(worker).send(ToWorker::AddStream { face, socket, info, policy, ticket: Some(ticket) });
+    }
+
+    /// Gives connections that listeners accepted to workers.
+    pub(crate) fn add_accepted(&mut self, connections: Vec<AcceptedConnection>) {
+        if connections.is_empty() {
+            return;
+        }
+        let mut allotted = Vec::with_capacity(connections.len());
+        for connection in connections {
+            let (face, worker) = (self.face_ids.allocate(), self.choose_worker());
+            self.faces_per_worker[usize::from(worker)] += 1;
+            allotted.push((face, worker, connection));
+        }
+        self.shared.faces.change(|faces| {
+            for (face, worker, AcceptedConnection { info, .. }) in &allotted {
+                // Whether it leads to a router is not known until it shows NDNLPv2.
+                faces.insert(*face, FaceAttributes::new(engine_scope(info.scope), *worker, false));
+            }
+        });
+        for (face, worker, AcceptedConnection { socket, info, place }) in allotted {
+            let wanted = self.wanted_by_default(&info);
+            let policy = wanted.policy;
+            self.pending.insert(face, wanted);
+            self.places.insert(face, place);
+            self.worker(worker).send(ToWorker::AddStream { face, socket, info, policy, ticket: None });
+        }
     }
 
     fn connect(&mut self, request: StreamRequest) -> Result<(), FaceCommandError> {
@@ -255,7 +276,7 @@ impl Node {
                 let is_local = info.scope == namewire_faces::FaceScope::Local;
                 let local_fields = request.wanted.local_fields && is_local;
                 let wanted = Wanted { local_fields, ..request.wanted };
-                self.add_stream(socket, info, Some(wanted), Some(ticket));
+                self.add_stream(socket, info, wanted, ticket);
                 None
             }
             (Purpose::Create(ticket), Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
@@ -336,6 +357,7 @@ impl Node {
         added: Added,
     ) -> Result<FaceProperties, FaceCommandError> {
         let wanted = self.pending.remove(&face);
+        self.places.remove(&face);
         match added {
             Ok((info, counters)) => {
                 let Wanted { local_fields, policy } = wanted.unwrap_or_else(|| self.wanted_by_default(&info));

@@ -21,6 +21,7 @@
 pub mod config;
 pub mod configuration;
 mod control;
+mod control_inbox;
 mod cs_erasure;
 mod cs_settings;
 pub mod declarations;

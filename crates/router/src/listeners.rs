@@ -1,53 +1,93 @@
 //! Listening sockets: opened before any thread starts, so that errors are the
 //! caller's, and served by one task per listener on the control thread.
 //!
-//! Limit: [`ACCEPTED_AT_ONCE`] connections between the kernel and the control thread;
-//! the others wait in the kernel's backlogs.
+//! Limits, of each listener: [`ACCEPTED_AT_ONCE`] connections that are no faces yet; the
+//! others wait in the kernel's backlog, so that a storm comes in as fast as faces are made.
+//! [`PARTED_MAX`] connections that their peers had closed before they were accepted: they
+//! wait until no newcomer does. What is left of the storm in the backlog costs an accept
+//! only, and the backlog seldom fills: a full one refuses applications that do not wait.
 
-use crate::{RouterConfig, StartError, messages::ToControl};
+use crate::{
+    RouterConfig, StartError,
+    messages::{AcceptedConnection, ToControl},
+};
 use namewire_faces::{FaceInfo, Persistency, StreamSocket, face_uri, tcp, udp, unix};
 use namewire_packet::nfd::FaceUri;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::{RecvFlags, recv},
+};
 use std::{
+    collections::VecDeque,
     io,
     net::{SocketAddr, UdpSocket},
-    os::unix::net::UnixListener as StdUnixListener,
-    path::PathBuf,
-    sync::Arc,
+    os::fd::AsFd,
+    os::unix::{fs::MetadataExt, net::UnixListener as StdUnixListener},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
     net::{TcpListener, UnixListener},
     runtime::Runtime,
-    sync::{Semaphore, mpsc::UnboundedSender},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc::UnboundedSender},
     task::spawn_local,
     time::sleep,
 };
 
-/// Connections accepted that control has not yet taken up.
+/// Connections that a listener accepted and whose faces control does not know yet.
 const ACCEPTED_AT_ONCE: usize = 64;
+
+/// Connections whose peers have gone and left words.
+const PARTED_MAX: usize = 256;
 
 /// Pause after a failed accept: it fails when descriptors run out, and trying at
 /// once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The file of a Unix listener, removed when dropped.
-pub(crate) struct SocketFile(PathBuf);
+/// The file of a Unix listener, removed when dropped, unless another one is in its place.
+///
+/// To be dropped before the listener is closed: until then the kernel gives the number of its
+/// file to no other.
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: Option<(u64, u64)>,
+}
 
 impl SocketFile {
+    /// The file that a listener was bound to just now.
+    fn new(path: &Path) -> Self {
+        SocketFile { path: path.to_owned(), identity: identity(path) }
+    }
+
     pub(crate) fn path(&self) -> &PathBuf {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0); // somebody else removed it: as well
+        // Another router may have taken the path over: its applications connect there.
+        if self.identity.is_some() && self.identity == identity(&self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+/// Device and inode of what is at `path`.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// All listening sockets of a router.
 pub(crate) struct Listeners {
-    unix: Option<(StdUnixListener, SocketFile)>,
+    /// The file first, as it is to be dropped first.
+    unix: Option<(SocketFile, StdUnixListener)>,
     tcp: Vec<std::net::TcpListener>,
     /// Addresses of the UDP listeners.
     pub(crate) udp: Vec<SocketAddr>,
@@ -63,7 +103,7 @@ impl Listeners {
             None => None,
             Some(path) => {
                 let listener = unix::listen(path).map_err(failed(face_uri::unix(path)))?;
-                Some((listener, SocketFile(path.clone())))
+                Some((SocketFile::new(path), listener))
             }
         };
         let mut udp_addresses = Vec::new();
@@ -89,7 +129,7 @@ impl Listeners {
 
     /// As management lists them.
     pub(crate) fn channels(&self) -> Vec<FaceUri> {
-        let unix = self.unix.iter().map(|(_, file)| FaceUri::Unix(file.path().to_string_lossy().into_owned()));
+        let unix = self.unix.iter().map(|(file, _)| FaceUri::Unix(file.path().to_string_lossy().into_owned()));
         let tcp = self.tcp_addresses().into_iter().map(FaceUri::tcp);
         unix.chain(tcp).chain(self.udp.iter().copied().map(FaceUri::udp)).collect()
     }
@@ -97,83 +137,214 @@ impl Listeners {
     /// Lets the runtime watch the stream listeners.
     pub(crate) fn register(self, runtime: &Runtime) -> io::Result<(Acceptors, Option<SocketFile>)> {
         let _inside = runtime.enter();
-        let tcp = self.tcp.into_iter().map(TcpListener::from_std).collect::<io::Result<Vec<_>>>()?;
-        let (unix, file) = match self.unix {
-            None => (None, None),
-            Some((listener, file)) => (Some((UnixListener::from_std(listener)?, file.path().clone())), Some(file)),
-        };
-        Ok((Acceptors { unix, tcp }, file))
+        let mut acceptors = Vec::new();
+        for listener in self.tcp {
+            acceptors.push(Acceptor::Tcp(TcpListener::from_std(listener)?));
+        }
+        let mut socket_file = None;
+        if let Some((file, listener)) = self.unix {
+            acceptors.push(Acceptor::Unix(UnixListener::from_std(listener)?, file.path().clone()));
+            socket_file = Some(file);
+        }
+        Ok((Acceptors(acceptors), socket_file))
     }
 }
 
 /// Listeners that the runtime watches.
-pub(crate) struct Acceptors {
-    unix: Option<(UnixListener, PathBuf)>,
-    tcp: Vec<TcpListener>,
-}
+pub(crate) struct Acceptors(Vec<Acceptor>);
 
 impl Acceptors {
     /// Serves them until the runtime ends.
-    pub(crate) fn serve(self, events: &UnboundedSender<ToControl>) {
-        let places = Arc::new(Semaphore::new(ACCEPTED_AT_ONCE));
-        for listener in self.tcp {
-            let accepted = Accepted { events: events.clone(), places: Arc::clone(&places) };
-            spawn_local(async move {
-                loop {
-                    let connection = listener.accept().await;
-                    accepted.pass_on(connection, |(socket, _)| tcp_face(socket)).await;
-                }
-            });
-        }
-        if let Some((listener, path)) = self.unix {
-            let accepted = Accepted { events: events.clone(), places };
-            spawn_local(async move {
-                loop {
-                    let connection = listener.accept().await;
-                    let face = |(socket, _): (tokio::net::UnixStream, _)| {
-                        let socket = socket.into_std()?;
-                        let info = unix::face_info(&socket, &path);
-                        Ok((StreamSocket::Unix(socket), info))
-                    };
-                    accepted.pass_on(connection, face).await;
-                }
-            });
+    pub(crate) fn serve(self, events: &UnboundedSender<ToControl>, counters: &Arc<AcceptCounters>) {
+        for acceptor in self.0 {
+            let accepted = Accepted {
+                events: events.clone(),
+                // Of its own: a storm on one listener takes no place of another.
+                places: Arc::new(Semaphore::new(ACCEPTED_AT_ONCE)),
+                counters: Arc::clone(counters),
+                parted: VecDeque::new(),
+            };
+            spawn_local(acceptor.serve(accepted));
         }
     }
 }
 
-fn tcp_face(socket: tokio::net::TcpStream) -> io::Result<(StreamSocket, FaceInfo)> {
-    let socket = socket.into_std()?;
-    let info = tcp::face_info(&socket, Persistency::OnDemand)?;
-    Ok((StreamSocket::Tcp(socket), info))
+enum Acceptor {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
 }
 
-/// Where accepted connections go.
+impl Acceptor {
+    async fn serve(self, mut accepted: Accepted) {
+        loop {
+            let connection = tokio::select! {
+                // Newcomers go before those who have gone.
+                biased;
+                connection = self.accept() => connection,
+                Some((socket, place)) = accepted.parted() => {
+                    accepted.pass_on(self.face_info(&socket), socket, place);
+                    continue;
+                }
+            };
+            match connection {
+                Ok(socket) => accepted.take(&self, socket).await,
+                // That connection has failed, not the listener.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => {
+                    let _ = accepted.events.send(ToControl::AcceptFailed);
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn accept(&self) -> io::Result<StreamSocket> {
+        match self {
+            Acceptor::Tcp(listener) => listener.accept().await?.0.into_std().map(StreamSocket::Tcp),
+            Acceptor::Unix(listener, _) => listener.accept().await?.0.into_std().map(StreamSocket::Unix),
+        }
+    }
+
+    fn face_info(&self, socket: &StreamSocket) -> io::Result<FaceInfo> {
+        match (self, socket) {
+            (Acceptor::Unix(_, path), StreamSocket::Unix(socket)) => Ok(unix::face_info(socket, path)),
+            (_, StreamSocket::Tcp(socket)) => tcp::face_info(socket, Persistency::OnDemand),
+            (Acceptor::Tcp(_), StreamSocket::Unix(_)) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+}
+
+/// Where the peer of an accepted connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peer {
+    Present,
+    /// It has closed the connection and sent nothing: there is nothing to make a face for.
+    Left,
+    /// It has closed the connection, and what it sent is there to be read.
+    LeftWords,
+}
+
+impl Peer {
+    fn of(socket: &StreamSocket) -> Self {
+        let socket = socket.as_fd();
+        let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+        // If it has closed its own half only, it waits for what we send.
+        let has_hung_up = poll(&mut polled, Some(&Timespec::default())).is_ok()
+            && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        match has_hung_up {
+            false => Peer::Present,
+            true => match recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+                Ok((_, 1..)) => Peer::LeftWords,
+                _ => Peer::Left,
+            },
+        }
+    }
+}
+
+/// What became of connections that are no faces.
+#[derive(Debug, Default)]
+pub(crate) struct AcceptCounters {
+    /// Times that a listener left connections to the kernel, because those it had accepted were no faces yet.
+    pub(crate) held: AtomicU64,
+    /// Connections whose peers had gone, without a word, before they were accepted.
+    pub(crate) left: AtomicU64,
+    /// The same with words that are never read: there were [`PARTED_MAX`] already.
+    pub(crate) left_unheard: AtomicU64,
+}
+
+/// Where the accepted connections of a listener go.
 struct Accepted {
     events: UnboundedSender<ToControl>,
     places: Arc<Semaphore>,
+    counters: Arc<AcceptCounters>,
+    /// Connections with [`Peer::LeftWords`], which wait until no newcomer does.
+    parted: VecDeque<StreamSocket>,
 }
 
 impl Accepted {
-    async fn pass_on<T>(
-        &self,
-        connection: io::Result<T>,
-        face: impl FnOnce(T) -> io::Result<(StreamSocket, FaceInfo)>,
-    ) {
-        let connection = match connection {
-            Ok(connection) => connection,
-            // That connection has failed, not the listener.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => return,
-            Err(_) => {
-                let _ = self.events.send(ToControl::AcceptFailed);
-                return sleep(ACCEPT_PAUSE).await;
+    async fn take(&mut self, acceptor: &Acceptor, socket: StreamSocket) {
+        match Peer::of(&socket) {
+            Peer::Present => {
+                if let Some(place) = self.place().await {
+                    self.pass_on(acceptor.face_info(&socket), socket, place);
+                }
             }
-        };
-        // Fails for a connection that was reset before we took it: no reason to wait.
-        let Ok((socket, info)) = face(connection) else { return };
-        // Neither is closed before the router stops.
-        if let Ok(permit) = Arc::clone(&self.places).acquire_owned().await {
-            let _ = self.events.send(ToControl::Accepted { socket, info, permit });
+            Peer::Left => count(&self.counters.left),
+            Peer::LeftWords if self.parted.len() >= PARTED_MAX => count(&self.counters.left_unheard),
+            Peer::LeftWords => self.parted.push_back(socket),
         }
+    }
+
+    /// A place for a newcomer, waited for. `None`: the router stops.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Some(place);
+        }
+        count(&self.counters.held);
+        Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    /// One whose peer has gone, when there is a place for it. `None` at once if there is none.
+    async fn parted(&mut self) -> Option<(StreamSocket, OwnedSemaphorePermit)> {
+        if self.parted.is_empty() {
+            return None;
+        }
+        let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
+        self.parted.pop_front().map(|socket| (socket, place))
+    }
+
+    fn pass_on(&self, info: io::Result<FaceInfo>, socket: StreamSocket, place: OwnedSemaphorePermit) {
+        // Fails for a connection that was reset meanwhile.
+        if let Ok(info) = info {
+            // Control is gone only when the router stops.
+            let _ = self.events.send(ToControl::Accepted(AcceptedConnection { socket, info, place }));
+        }
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{io::Write, net::Shutdown, os::unix::net::UnixStream};
+    use tokio::sync::mpsc::unbounded_channel;
+
+    #[test]
+    fn who_left_without_a_word_gets_no_face() {
+        let pair = || {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            (StreamSocket::Unix(ours), theirs)
+        };
+        let (ours, theirs) = pair();
+        assert_eq!(Peer::of(&ours), Peer::Present);
+        theirs.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(Peer::of(&ours), Peer::Present, "it may listen still");
+        drop(theirs);
+        assert_eq!(Peer::of(&ours), Peer::Left);
+        let (ours, mut theirs) = pair();
+        theirs.write_all(b"Data").unwrap();
+        drop(theirs);
+        assert_eq!(Peer::of(&ours), Peer::LeftWords);
+    }
+
+    #[test]
+    fn a_listener_waits_until_what_it_accepted_are_faces() {
+        let (events, _queue) = unbounded_channel();
+        let places = Arc::new(Semaphore::new(2));
+        let accepted = Accepted { events, places, counters: Arc::default(), parted: VecDeque::new() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let first = accepted.place().await;
+            let _second = accepted.place().await;
+            let hour = Duration::from_secs(3600);
+            assert!(tokio::time::timeout(hour, accepted.place()).await.is_err());
+            assert_eq!(accepted.counters.held.load(Ordering::Relaxed), 1);
+            drop(first);
+            assert!(accepted.place().await.is_some());
+            assert_eq!(accepted.counters.held.load(Ordering::Relaxed), 1);
+        });
     }
 }

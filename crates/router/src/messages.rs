@@ -118,8 +118,8 @@ pub(crate) enum ToControl {
     FaceUp { face: FaceId },
     /// What became of [`ToWorker::EraseCs`].
     CsErased { ticket: Ticket, erased: u64 },
-    /// A listener accepted a connection; `permit` keeps its place until it is queued for a worker.
-    Accepted { socket: StreamSocket, info: FaceInfo, permit: OwnedSemaphorePermit },
+    /// A listener accepted a connection.
+    Accepted(AcceptedConnection),
     /// A listener could not accept: no descriptors, or no memory.
     AcceptFailed,
     /// An outgoing connection was made, or not.
@@ -138,8 +138,16 @@ pub(crate) enum ToControl {
     Stop,
 }
 
+/// A connection that a listener accepted.
+pub(crate) struct AcceptedConnection {
+    pub(crate) socket: StreamSocket,
+    pub(crate) info: FaceInfo,
+    /// Its place among those of its listener that are no faces yet.
+    pub(crate) place: OwnedSemaphorePermit,
+}
+
 /// How workers reach control. Interests are refused when too many wait; events
-/// never are: there are at most a few per face.
+/// never are: there are at most a few per face, and listeners wait until what they accepted are faces.
 #[derive(Clone)]
 pub(crate) struct ControlSender {
     pub(crate) events: mpsc::UnboundedSender<ToControl>,

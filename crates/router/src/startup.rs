@@ -4,6 +4,7 @@
 use crate::{
     RouterConfig, StartError,
     control::Control,
+    control_inbox::ControlInbox,
     cs_erasure::{CsErasureQueue, CsErasures},
     cs_settings::CsSettings,
     environment::{Node, unix_ms},
@@ -12,7 +13,7 @@ use crate::{
     gained_next_hops::GainedNextHops,
     link_faces::LinkFaces,
     link_state::{LinkChanges, LocalEnds},
-    listeners::{Listeners, SocketFile},
+    listeners::{AcceptCounters, Listeners, SocketFile},
     mesh::{self, Bell},
     messages::{ControlSender, MANAGEMENT_QUEUE, ToControl, WORKER_QUEUE, WorkerSender},
     operator::{Operator, OperatorDesk},
@@ -98,17 +99,18 @@ impl RouterHandle {
         Ok(())
     }
 
-    /// Sends what is queued, ends all threads and removes the socket.
+    /// Removes the socket, sends what is queued and ends all threads.
     pub fn stop(mut self) {
         self.end();
     }
 
     fn end(&mut self) {
+        // Before its listener closes: see there.
+        self.socket = None;
         let _ = self.events.send(ToControl::Stop);
         if let Some(control) = self.control.take() {
             let _ = control.join();
         }
-        self.socket = None;
     }
 }
 
@@ -177,6 +179,7 @@ impl Router {
         let engine = &config.engine;
         let websockets = WebSockets::start(config.websocket.clone(), websocket_listeners, events.clone())?;
         let websocket = websockets.channels().to_vec();
+        let accepts = Arc::<AcceptCounters>::default();
         let mut node = Node {
             shared,
             faces_per_worker: vec![0; workers.len()],
@@ -203,6 +206,8 @@ impl Router {
             fib_design: config.fib_design,
             fib_writer: FibWriter::default(),
             accept_failures: 0,
+            accepts: Arc::clone(&accepts),
+            places: HashMap::new(),
             unreadable_anchors: 0,
             refused_connections: 0,
             closed_faces: LinkCounters::default(),
@@ -224,8 +229,8 @@ impl Router {
             let Threads { control, workers } = { threads };
             let local = tokio::task::LocalSet::new();
             local.block_on(&runtime, async move {
-                acceptors.serve(control.events());
-                control.run(event_queue, interest_queue).await;
+                acceptors.serve(control.events(), &accepts);
+                control.run(ControlInbox::new(event_queue, interest_queue)).await;
             });
             drop(workers);
         })?;

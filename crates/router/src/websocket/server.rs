@@ -10,7 +10,11 @@
 //! (`Forwarded`, `X-Forwarded-For`, `X-Real-Ip`).
 
 use super::{Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge, tls::ServerTls};
-use crate::{StartError, link_config::WebSocketListener, messages::ToControl};
+use crate::{
+    StartError,
+    link_config::WebSocketListener,
+    messages::{AcceptedConnection, ToControl},
+};
 use namewire_faces::{FaceInfo, FaceScope, LinkType, Persistency, StreamSocket, face_uri, tcp};
 use namewire_packet::{
     MAX_PACKET_BYTES,
@@ -38,7 +42,7 @@ use tokio_tungstenite::{
     },
 };
 
-/// Connections accepted that control has not yet taken up.
+/// Connections whose handshake is complete and whose faces control does not know yet.
 const ACCEPTED_AT_ONCE: usize = 64;
 
 /// Pause after a failed accept: it fails when descriptors run out, and trying at once would spin.
@@ -162,8 +166,9 @@ async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     });
     let Ok((ours, theirs)) = pair else { return context.counters.count(WebSocketDrop::AcceptFailed) };
     // Never closed.
-    let Ok(permit) = places.acquire_owned().await else { return };
-    let _ = context.events.send(ToControl::Accepted { socket: StreamSocket::Unix(theirs), info, permit });
+    let Ok(place) = places.acquire_owned().await else { return };
+    let accepted = AcceptedConnection { socket: StreamSocket::Unix(theirs), info, place };
+    let _ = context.events.send(ToControl::Accepted(accepted));
     bridge::bridge(socket, ours, &context.counters).await;
 }
 

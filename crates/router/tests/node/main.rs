@@ -3,6 +3,7 @@
 #[path = "../application/mod.rs"]
 mod application;
 mod congestion_marks;
+mod connection_storm;
 mod content_store;
 mod core_role;
 mod cs_erase;

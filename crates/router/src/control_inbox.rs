@@ -1,0 +1,159 @@
+//! What waits for the control thread, in turns.
+//!
+//! Events (of faces, connections, commands of this process) and Interests come by two channels: Interests are refused
+//! when too many wait, events never are. An Interest is served after every event that was sent before it, or a new
+//! face's first command would meet a control thread that does not know the face. A turn takes a bounded number of
+//! both, so that neither keeps the other waiting, and timers run between turns.
+//!
+//! Limits: [`EVENTS_PER_TURN`], [`INTERESTS_PER_TURN`].
+
+use crate::messages::ToControl;
+use std::{future::pending, time::Duration};
+use tokio::{
+    sync::mpsc::{Receiver, UnboundedReceiver},
+    task::yield_now,
+    time::sleep,
+};
+
+/// Events served in one turn, after which workers are woken for what came of them: a millisecond's work.
+const EVENTS_PER_TURN: usize = 64;
+
+/// Interests served in one turn: a batch of a worker.
+const INTERESTS_PER_TURN: usize = 64;
+
+/// The receiving ends of both channels.
+pub(crate) struct ControlInbox {
+    events: UnboundedReceiver<ToControl>,
+    interests: Receiver<ToControl>,
+    /// Interests taken, whose turn comes after `events_before` more events.
+    waiting: Vec<ToControl>,
+    /// At least as many as were sent before the last of `waiting` and are not served yet.
+    events_before: usize,
+}
+
+impl ControlInbox {
+    pub(crate) fn new(events: UnboundedReceiver<ToControl>, interests: Receiver<ToControl>) -> Self {
+        ControlInbox { events, interests, waiting: Vec::new(), events_before: 0 }
+    }
+
+    /// The next messages, in the order in which they are to be served. Waits for some, at most for `patience` if
+    /// that is given; then there may be none.
+    pub(crate) async fn turn(&mut self, patience: Option<Duration>) -> Vec<ToControl> {
+        let mut turn = Vec::new();
+        if self.is_empty() {
+            self.wait(patience, &mut turn).await;
+        } else {
+            // Listeners and connections that are being made run on this thread too.
+            yield_now().await;
+        }
+        if self.waiting.is_empty() {
+            while self.waiting.len() < INTERESTS_PER_TURN
+                && let Ok(interest) = self.interests.try_recv()
+            {
+                self.waiting.push(interest);
+            }
+            // What was sent before the Interests is in the queue by now.
+            self.events_before = self.events.len();
+        }
+        while turn.len() < EVENTS_PER_TURN
+            && let Ok(event) = self.events.try_recv()
+        {
+            turn.push(event);
+            self.events_before = self.events_before.saturating_sub(1);
+        }
+        if self.events_before == 0 {
+            turn.append(&mut self.waiting);
+        }
+        turn
+    }
+
+    /// Whether more events wait than were handed out.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.events.is_empty() && self.interests.is_empty()
+    }
+
+    async fn wait(&mut self, patience: Option<Duration>, turn: &mut Vec<ToControl>) {
+        let patience = async {
+            match patience {
+                Some(patience) => sleep(patience).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Some(event) = self.events.recv() => turn.push(event),
+            Some(interest) = self.interests.recv() => self.waiting.push(interest),
+            () = patience => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namewire_faces::CloseReason;
+    use namewire_packet::FaceId;
+    use tokio::sync::mpsc;
+
+    fn event(number: u64) -> ToControl {
+        ToControl::FaceClosed { face: FaceId(number), reason: CloseReason::PeerClosed }
+    }
+
+    fn interest(number: u64) -> ToControl {
+        ToControl::Interest { incoming: FaceId(number), pit_token: None, packet: Vec::new() }
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(test);
+    }
+
+    /// The story: 256 events were served at most before an Interest, so that in a storm of connections a command was
+    /// served before the event that said that its face is there.
+    #[test]
+    fn an_interest_is_served_after_all_events_that_were_sent_before_it() {
+        run(async {
+            let (events, event_queue) = mpsc::unbounded_channel();
+            let (interests, interest_queue) = mpsc::channel(1000);
+            let mut inbox = ControlInbox::new(event_queue, interest_queue);
+            for number in 0..1000 {
+                events.send(event(number)).unwrap();
+            }
+            interests.try_send(interest(0)).unwrap();
+            let (mut served, mut later) = (0, 1000);
+            loop {
+                let turn = inbox.turn(None).await;
+                assert!(turn.len() <= EVENTS_PER_TURN + INTERESTS_PER_TURN);
+                // Those that come meanwhile do not keep it waiting for ever.
+                (0..EVENTS_PER_TURN).for_each(|_| events.send(event(later)).unwrap());
+                later += 1;
+                let events = turn.iter().filter(|message| matches!(message, ToControl::FaceClosed { .. })).count();
+                served += events;
+                if turn.len() > events {
+                    assert!(matches!(turn.last(), Some(ToControl::Interest { .. })));
+                    break;
+                }
+            }
+            assert!((1000..1000 + EVENTS_PER_TURN).contains(&served), "{served} events were served before it");
+        });
+    }
+
+    #[test]
+    fn it_waits_for_as_long_as_it_may() {
+        run(async {
+            let (events, event_queue) = mpsc::unbounded_channel();
+            let (interests, interest_queue) = mpsc::channel(1000);
+            let mut inbox = ControlInbox::new(event_queue, interest_queue);
+            assert!(inbox.turn(Some(Duration::from_secs(1000))).await.is_empty());
+            interests.try_send(interest(0)).unwrap();
+            assert_eq!(inbox.turn(None).await.len(), 1);
+            (0..100).for_each(|number| interests.try_send(interest(number)).unwrap());
+            events.send(event(0)).unwrap();
+            assert_eq!(inbox.turn(None).await.len(), 1 + INTERESTS_PER_TURN);
+            assert_eq!(inbox.turn(None).await.len(), 100 - INTERESTS_PER_TURN);
+        });
+    }
+}

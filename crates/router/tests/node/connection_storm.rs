@@ -1,0 +1,153 @@
+//! Thousands of connections a second that come, say one thing or nothing, and go.
+//!
+//! The story: what workers had to say of faces and the Interests for management came by two channels. Control read the
+//! first in front of the second, but no more than 256 at a time: in a storm, an application's first command overtook
+//! the news that its face was there, and the answer was 403, "the face is gone". Control took up connections faster than
+//! it could make faces of them, so that the news that an honest newcomer waited for stood behind thousands of others.
+
+use crate::application::{Application, name, start};
+use namewire_packet::{
+    Data,
+    nfd::{ControlParameters, ControlResponse},
+};
+use namewire_router::RouterHandle;
+use std::{
+    io::Write,
+    net::{SocketAddr, TcpStream},
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+/// Longer than anything takes here, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Threads that connect, per listener.
+const STORMERS: usize = 4;
+
+/// Newcomers that stay, per round.
+const NEWCOMERS: usize = 40;
+
+/// Connections that come and go until this is dropped.
+struct Storm {
+    stop: Arc<AtomicBool>,
+    made: Arc<AtomicU64>,
+    began: Instant,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Storm {
+    fn on(router: &RouterHandle) -> Storm {
+        let mut storm =
+            Storm { stop: Arc::default(), made: Arc::default(), began: Instant::now(), threads: Vec::new() };
+        let (path, address) = (router.socket().expect("a socket").clone(), router.tcp()[0]);
+        for _ in 0..STORMERS {
+            let path = path.clone();
+            storm.spawn(router, move |command| come_and_go_unix(&path, command));
+            storm.spawn(router, move |command| come_and_go_tcp(address, command));
+        }
+        storm
+    }
+
+    /// `come_and_go` is given a command for every other connection.
+    fn spawn(&mut self, router: &RouterHandle, come_and_go: impl Fn(Option<&[u8]>) + Send + 'static) {
+        let (stop, made) = (Arc::clone(&self.stop), Arc::clone(&self.made));
+        let mut signer = Application::connect(router);
+        self.threads.push(std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                let number = made.fetch_add(1, Ordering::Relaxed);
+                let parameters =
+                    ControlParameters { name: Some(name(&format!("/storm/{number}"))), ..Default::default() };
+                let command = (number % 2 == 0).then(|| signer.command_packet("/rib/register", &parameters));
+                come_and_go(command.as_deref());
+            }
+        }));
+    }
+
+    /// Ends it; connections a second.
+    fn end(self) -> f64 {
+        self.stop.store(true, Ordering::Relaxed);
+        let rate = self.made.load(Ordering::Relaxed) as f64 / self.began.elapsed().as_secs_f64();
+        self.threads.into_iter().for_each(|thread| thread.join().expect("a stormer"));
+        rate
+    }
+}
+
+// Neither a connection that fails nor a command that is not taken matters: the storm goes on.
+fn come_and_go_unix(path: &PathBuf, command: Option<&[u8]>) {
+    if let (Ok(mut socket), Some(command)) = (UnixStream::connect(path), command) {
+        let _ = socket.write_all(command);
+    }
+}
+
+fn come_and_go_tcp(address: SocketAddr, command: Option<&[u8]>) {
+    if let Ok(mut socket) = TcpStream::connect(address) {
+        if let Some(command) = command {
+            let _ = socket.write_all(command);
+        }
+        // Closed by a reset, or the ports of the machine would be used up in seconds.
+        let _ = socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+    }
+}
+
+/// Connects, registers a prefix; how long that took, or what went wrong.
+fn come_and_stay(
+    newcomer: &mut Option<Application>,
+    connect: impl Fn() -> Application,
+    prefix: &str,
+) -> Result<Duration, String> {
+    let began = Instant::now();
+    let newcomer = newcomer.insert(connect());
+    let parameters = ControlParameters { name: Some(name(prefix)), ..Default::default() };
+    let command = newcomer.command_packet("/rib/register", &parameters);
+    newcomer.send(&command);
+    let reply = newcomer.receive_within(PATIENCE).ok_or("no answer")?;
+    let response = Data::parse(&reply.octets).ok().and_then(|data| ControlResponse::decode(data.content()).ok());
+    match response {
+        Some(response) if response.code == 200 => Ok(began.elapsed()),
+        Some(response) => Err(format!("{} {}", response.code, response.text)),
+        None => Err(format!("no Data but {:?}", reply.headers.nack)),
+    }
+}
+
+#[test]
+fn who_connects_in_a_storm_and_stays_is_served() {
+    for workers in [1, 4] {
+        let (router, _directory) = start(workers);
+        let mut operator = Application::connect(&router);
+        let storm = Storm::on(&router);
+        let (mut stayed, mut took, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..NEWCOMERS {
+            let mut newcomer = None;
+            let connect = || match number % 2 {
+                0 => Application::connect(&router),
+                _ => Application::connect_tcp(router.tcp()[0]),
+            };
+            match come_and_stay(&mut newcomer, connect, &format!("/stays/{number}")) {
+                Ok(latency) => took.push(latency),
+                Err(failure) => {
+                    println!("{number}: {failure}");
+                    failures.push(failure);
+                }
+            }
+            stayed.push(newcomer);
+        }
+        let rate = storm.end();
+        took.sort();
+        let at = |part: usize| took.get((took.len() * part / 100).min(took.len().saturating_sub(1))).copied();
+        println!(
+            "{workers} workers, {rate:.0} connections/s: {} of {NEWCOMERS} failed, p50 {:?}, p99 {:?}, max {:?}; drops {:?}",
+            failures.len(),
+            at(50),
+            at(99),
+            at(100),
+            operator.dataset::<namewire_packet::nfd::DropCounter>("/status/drops"),
+        );
+        assert!(failures.is_empty(), "{failures:?}");
+    }
+}
