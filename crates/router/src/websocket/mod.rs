@@ -10,13 +10,16 @@
 //! WebSocket, so that masks, frames, pings and TLS never cost a packet of another face.
 //!
 //! Limits: [`CONNECTIONS_MAX`] connections, messages of 8800 octets, handshakes of
-//! [`HANDSHAKE_SECONDS`]; the rest stands in [`bridge`]. Each refusal is a [`WebSocketDrop`].
+//! [`HANDSHAKE_SECONDS`]; the rest stands in [`bridge`] and [`half_open`]. Each refusal is a
+//! [`WebSocketDrop`].
 
 mod bridge;
 mod client;
+mod half_open;
 mod server;
 mod tls;
 
+use self::half_open::HalfOpen;
 use crate::{StartError, link_config::WebSocketConfig, messages::ToControl};
 use namewire_faces::StreamSocket;
 use namewire_packet::nfd::{FaceUri, WebSocketUrl};
@@ -38,7 +41,7 @@ use tokio::{
 
 pub(crate) use server::Listener;
 
-/// Connections at once, accepted and made.
+/// Connections at once, accepted and made, whose handshake is complete or, if made, under way.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// Time for TLS and the WebSocket handshake together.
@@ -57,6 +60,8 @@ pub(crate) enum WebSocketDrop {
     AcceptFailed,
     /// The peer did not complete the handshake, or not in time.
     HandshakeFailed,
+    /// Too many handshakes were under way, and this one had been for longest.
+    HandshakeDisplaced,
     /// A text message: NDN packets are binary. Ends the connection.
     TextMessage,
     /// A message of more than 8800 octets. Ends the connection.
@@ -72,10 +77,11 @@ pub(crate) enum WebSocketDrop {
 }
 
 impl WebSocketDrop {
-    const ALL: [(WebSocketDrop, &'static str); 9] = [
+    const ALL: [(WebSocketDrop, &'static str); 10] = [
         (WebSocketDrop::TooManyConnections, "too-many-connections"),
         (WebSocketDrop::AcceptFailed, "accept-failed"),
         (WebSocketDrop::HandshakeFailed, "handshake-failed"),
+        (WebSocketDrop::HandshakeDisplaced, "handshake-displaced"),
         (WebSocketDrop::TextMessage, "text-message"),
         (WebSocketDrop::OversizeMessage, "oversize-message"),
         (WebSocketDrop::MalformedMessage, "malformed-message"),
@@ -187,8 +193,9 @@ impl WebSockets {
         let caller = client::Caller::new(self.config.trusted_certificates.clone(), Arc::clone(&context));
         let thread = thread::Builder::new().name("nw-websocket".to_owned()).spawn(move || {
             LocalSet::new().block_on(&runtime, async move {
+                let half_open = HalfOpen::default();
                 for listener in listeners {
-                    spawn_local(server::serve(listener, Arc::clone(&context)));
+                    spawn_local(server::serve(listener, Arc::clone(&context), half_open.clone()));
                 }
                 while let Some(call) = called.recv().await {
                     spawn_local(caller.clone().call(call));

@@ -9,7 +9,11 @@
 //! its request comes from a web page of another host (`Origin`) or through a proxy
 //! (`Forwarded`, `X-Forwarded-For`, `X-Real-Ip`).
 
-use super::{Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge, tls::ServerTls};
+use super::{
+    Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge,
+    half_open::{HalfOpen, Place},
+    tls::ServerTls,
+};
 use crate::{
     StartError,
     link_config::WebSocketListener,
@@ -81,13 +85,13 @@ fn uri(address: SocketAddr, is_secure: bool) -> FaceUri {
 }
 
 /// Serves a listener until the thread ends.
-pub(super) async fn serve(listener: Listener, context: Arc<Context>) {
+pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: HalfOpen) {
     let Listener { socket, mut tls, .. } = listener;
     let Ok(socket) = TcpListener::from_std(socket) else { return context.counters.count(WebSocketDrop::AcceptFailed) };
     let places = Arc::new(Semaphore::new(ACCEPTED_AT_ONCE));
     loop {
-        let connection = match socket.accept().await {
-            Ok((connection, _)) => connection,
+        let (connection, remote) = match socket.accept().await {
+            Ok(accepted) => accepted,
             // That connection has failed, not the listener.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Err(_) => {
@@ -96,50 +100,62 @@ pub(super) async fn serve(listener: Listener, context: Arc<Context>) {
                 continue;
             }
         };
-        let Ok(permit) = Arc::clone(&context.connections).try_acquire_owned() else {
-            context.counters.count(WebSocketDrop::TooManyConnections);
-            continue;
-        };
+        let (place, has_displaced) = half_open.enter(remote.ip());
+        if has_displaced {
+            context.counters.count(WebSocketDrop::HandshakeDisplaced);
+        }
         let acceptor = tls.as_mut().map(|tls| {
             if tls.refresh().is_err() {
                 context.counters.count(WebSocketDrop::CertificateUnreadable);
             }
             TlsAcceptor::from(tls.config())
         });
+        let connection = Connection { socket: connection, remote, place };
         let (context, places) = (Arc::clone(&context), Arc::clone(&places));
-        spawn_local(async move {
-            converse(connection, acceptor, &context, places).await;
-            drop(permit);
-        });
+        spawn_local(async move { connection.converse(acceptor, &context, places).await });
     }
 }
 
-/// One connection from its handshake to its end.
-async fn converse(connection: TcpStream, tls: Option<TlsAcceptor>, context: &Context, places: Arc<Semaphore>) {
-    let addresses = connection.local_addr().and_then(|local| Ok((local, connection.peer_addr()?)));
-    let _ = connection.set_nodelay(true); // only slower without
-    let patience = Duration::from_secs(HANDSHAKE_SECONDS);
-    // Fails for a connection that was reset already.
-    let Ok((local, remote)) = addresses else { return context.counters.count(WebSocketDrop::HandshakeFailed) };
-    match tls {
-        None => match timeout(patience, shake_hands(connection)).await {
-            Ok(Ok((socket, comes_from_elsewhere))) => {
-                let info = face_info(local, remote, false, comes_from_elsewhere);
-                carry(socket, info, context, places).await;
+/// One that was accepted, before its handshake.
+struct Connection {
+    socket: TcpStream,
+    remote: SocketAddr,
+    place: Place,
+}
+
+impl Connection {
+    /// From the handshake to the end.
+    async fn converse(self, tls: Option<TlsAcceptor>, context: &Context, places: Arc<Semaphore>) {
+        let Connection { socket, remote, place } = self;
+        let _ = socket.set_nodelay(true); // only slower without
+        // Fails for a connection that was reset already.
+        let Ok(local) = socket.local_addr() else { return context.counters.count(WebSocketDrop::HandshakeFailed) };
+        let is_secure = tls.is_some();
+        match tls {
+            None => {
+                let Some((socket, from)) = in_time(shake_hands(socket), place, context).await else { return };
+                carry(socket, face_info(local, remote, is_secure, from), context, places).await;
             }
-            _ => context.counters.count(WebSocketDrop::HandshakeFailed),
-        },
-        Some(tls) => {
-            let shaken = timeout(patience, async { shake_hands(tls.accept(connection).await?).await });
-            match shaken.await {
-                Ok(Ok((socket, comes_from_elsewhere))) => {
-                    let info = face_info(local, remote, true, comes_from_elsewhere);
-                    carry(socket, info, context, places).await;
-                }
-                _ => context.counters.count(WebSocketDrop::HandshakeFailed),
+            Some(tls) => {
+                let shaken = async { shake_hands(tls.accept(socket).await?).await };
+                let Some((socket, from)) = in_time(shaken, place, context).await else { return };
+                carry(socket, face_info(local, remote, is_secure, from), context, places).await;
             }
         }
     }
+}
+
+/// What came of a handshake; `None`, and counted, if it failed, took too long or lost its place.
+async fn in_time<T>(handshake: impl Future<Output = io::Result<T>>, mut place: Place, context: &Context) -> Option<T> {
+    let shaken = tokio::select! {
+        biased;
+        shaken = timeout(Duration::from_secs(HANDSHAKE_SECONDS), handshake) => shaken.ok().and_then(Result::ok),
+        () = place.taken_away() => return None, // counted when it was
+    };
+    if shaken.is_none() {
+        context.counters.count(WebSocketDrop::HandshakeFailed);
+    }
+    shaken
 }
 
 /// The WebSocket handshake, and whether the request comes from elsewhere.
@@ -160,6 +176,9 @@ async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     context: &Context,
     places: Arc<Semaphore>,
 ) {
+    let Ok(_connection) = Arc::clone(&context.connections).try_acquire_owned() else {
+        return context.counters.count(WebSocketDrop::TooManyConnections);
+    };
     let pair = std::os::unix::net::UnixStream::pair().and_then(|(ours, theirs)| {
         ours.set_nonblocking(true)?;
         Ok((UnixStream::from_std(ours)?, theirs))

@@ -2,6 +2,7 @@
 
 #[path = "../application/mod.rs"]
 mod application;
+mod half_open;
 mod peer;
 mod routers;
 mod server;

@@ -21,7 +21,7 @@ impl Peer {
     /// Connects with these further headers.
     pub(crate) fn connect(server: SocketAddr, headers: &[(&'static str, &str)]) -> Peer {
         let socket = TcpStream::connect(server).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut request = format!("ws://{server}/any/path").into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().unwrap());

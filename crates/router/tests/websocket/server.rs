@@ -16,7 +16,7 @@ use std::{
 };
 use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode};
 
-fn listening() -> (RouterHandle, SocketAddr, tempfile::TempDir) {
+pub(crate) fn listening() -> (RouterHandle, SocketAddr, tempfile::TempDir) {
     let (router, directory) = start_with(2, |config| {
         let address = "127.0.0.1:0".parse().unwrap();
         config.websocket.listeners = vec![WebSocketListener { address, tls: None }];
