@@ -21,7 +21,10 @@ use namewire_router::{
 };
 use sd_notify::NotifyState;
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::oneshot,
+};
 
 /// Most pending Interests that the tables can hold (2^25).
 const PIT_CAPACITY_MAX: i64 = 1 << 25;
@@ -184,6 +187,17 @@ impl Args {
         Ok(loaded)
     }
 
+    /// The same in a thread of its own, so that signals are obeyed meanwhile: a file may be on a disk that does not
+    /// answer, or a pipe. N.B. not one of the runtime's threads, for which the process would wait at its end.
+    pub(crate) async fn load_aside(&self) -> Result<Loaded, Failure> {
+        let (result, loaded) = oneshot::channel();
+        let args = self.clone();
+        let thread = std::thread::Builder::new().name("nw-configuration".to_owned());
+        let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot start: {error}"));
+        thread.spawn(move || result.send(args.load())).map_err(failed)?;
+        loaded.await.unwrap_or_else(|_| Err(Failure::new(ExitCode::Failed, "the configuration was not read")))
+    }
+
     fn override_settings(&self, settings: &mut Settings) {
         let Settings { router, tables, pit, fib, cs, faces, state, .. } = settings;
         pit.role = match self.pit_role {
@@ -323,19 +337,26 @@ fn split_short_strategy(text: &str) -> Option<(&str, &str)> {
 /// Runs a router until SIGINT or SIGTERM.
 pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot wait for signals: {error}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut end = EndSignals::listen().map_err(failed)?;
     // From here on, or a SIGHUP that comes early would end the process.
     let hangup = signal(SignalKind::hangup()).map_err(failed)?;
-    let loaded = args.load()?;
+    let loaded = tokio::select! {
+        loaded = args.load_aside() => loaded?,
+        () = end.came() => return Ok(()),
+    };
     warn(&args, &loaded.warnings);
     let state = keeping::read_state(&args, &loaded.settings)?;
     allow_many_faces();
     let router = start::start(&loaded, &args)?;
     let mut keeping = Keeping::new(args, loaded, router.operator());
-    if let Err(failure) = keeping.set_up(state).await {
+    let is_set_up = tokio::select! {
+        is_set_up = keeping.set_up(state) => is_set_up.map(|()| true),
+        () = end.came() => Ok(false),
+    };
+    // The state file stays as it is: not all that it says is made.
+    if !matches!(is_set_up, Ok(true)) {
         router.stop();
-        return Err(failure);
+        return is_set_up.map(|_| ());
     }
     for warning in router.warnings() {
         eprintln!("namewire: {warning}");
@@ -344,15 +365,32 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
         println!("{}", where_to_connect(&router));
     }
     notify(&[NotifyState::Ready]);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        () = keeping.run(&router, hangup) => {}
-    }
+    keeping.run(&router, hangup, &mut end).await;
     notify(&[NotifyState::Stopping]);
-    keeping.write_state().await;
+    keeping.finish().await;
     router.stop();
     Ok(())
+}
+
+/// SIGTERM and SIGINT.
+struct EndSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl EndSignals {
+    fn listen() -> io::Result<Self> {
+        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        Ok(EndSignals { terminate, interrupt })
+    }
+
+    /// Comes with the first of them.
+    async fn came(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 /// Tells systemd, if it started this process.

@@ -15,13 +15,15 @@ use crate::{
         units::Octets,
     },
     declarations::Declarations,
+    input_file,
 };
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
+    string::FromUtf8Error,
 };
 
 /// Largest file that is read, in octets.
@@ -88,16 +90,12 @@ struct Versioned {
 pub fn read(path: &Path) -> Result<Declarations, StateError> {
     let failed = |source| StateError::Io { path: path.to_owned(), source };
     let damaged = |error| StateError::Damaged { path: path.to_owned(), error };
-    let file = match File::open(path) {
+    let octets = match input_file::read(path, MAX_STATE_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Declarations::default()),
-        file => file.map_err(failed)?,
+        octets => octets.map_err(failed)?,
     };
-    let mut text = String::new();
-    file.take(MAX_STATE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > MAX_STATE_BYTES {
-        let why = format!("larger than {}", Octets(MAX_STATE_BYTES));
-        return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, why)));
-    }
+    let invalid = |error: FromUtf8Error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()));
+    let text = String::from_utf8(octets).map_err(invalid)?;
     let Versioned { version } = parse_toml(&text).map_err(damaged)?;
     if version != VERSION {
         return Err(StateError::Version { path: path.to_owned(), version });

@@ -7,14 +7,14 @@
 //!
 //! Limits: [`MAX_FILE_BYTES`] per file, [`MAX_FILES`] per directory, [`SHORTEST_REFRESH`].
 
+use crate::input_file;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use namewire_management::{
     Management, TrustConfig,
     trust_config::{AnchorCertificate, TrustAnchor},
 };
 use std::{
-    fs::File,
-    io::{self, Read},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -54,12 +54,7 @@ pub(crate) fn certificate_in_base64(mut text: Vec<u8>) -> Result<AnchorCertifica
 /// It cannot be read, or is none.
 pub fn read_certificate(path: &Path) -> Result<AnchorCertificate, AnchorFileError> {
     let failed = |why: String| AnchorFileError { path: path.to_owned(), why };
-    let mut text = Vec::new();
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text).map_err(|error| failed(error.to_string()))?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(failed(format!("more than {MAX_FILE_BYTES} octets")));
-    }
+    let text = input_file::read(path, MAX_FILE_BYTES).map_err(|error| failed(error.to_string()))?;
     certificate_in_base64(text).map_err(failed)
 }
 
@@ -90,7 +85,7 @@ impl Source {
             let failed = |error: io::Error| AnchorFileError { path: self.path.clone(), why: error.to_string() };
             for entry in self.path.read_dir().map_err(failed)?.take(MAX_FILES) {
                 let path = entry.map_err(failed)?.path();
-                // To open a pipe would wait until somebody writes to it.
+                // A pipe or a directory beside the certificates is no error.
                 if path.is_file() {
                     self.certificates.extend(read_certificate(&path));
                 }

@@ -6,7 +6,7 @@
 //! router's tables that these take one part in [`LOOK_SHARE`] of a processor at most (100,000
 //! routes: a look takes some tenths of a second, so that seconds pass between two).
 
-use super::{Args, notify};
+use super::{Args, EndSignals, notify};
 use crate::{ExitCode, Failure};
 use namewire_router::{
     RouterHandle,
@@ -95,6 +95,17 @@ pub(super) struct Keeping {
     lost_at: Option<Instant>,
     /// Problems that were printed.
     told: HashSet<String>,
+    /// The process ends, and not all that is declared is made.
+    is_cut_short: bool,
+}
+
+/// What [`Keeping::run`] does next.
+enum Next {
+    Reload,
+    Retry,
+    NoteLost,
+    PlanWrite,
+    Write,
 }
 
 impl Keeping {
@@ -112,6 +123,7 @@ impl Keeping {
             retry_at: None,
             lost_at: None,
             told: HashSet::new(),
+            is_cut_short: false,
         }
     }
 
@@ -134,29 +146,69 @@ impl Keeping {
         Ok(())
     }
 
-    /// Ends only if the router does.
-    pub(super) async fn run(&mut self, router: &RouterHandle, mut hangup: Signal) {
+    /// Ends with SIGTERM or SIGINT, or if the router does.
+    pub(super) async fn run(&mut self, router: &RouterHandle, mut hangup: Signal, end: &mut EndSignals) {
         let mut losses = self.operator.clone();
         loop {
             let due = self.state.as_ref().and_then(|state| state.due);
             // What changes before a write is written with it: a storm of commands wakes nobody here.
             let waits_for_change = self.state.is_some() && due.is_none();
-            let result = tokio::select! {
-                Some(()) = hangup.recv() => self.reload(router).await,
-                () = at(self.retry_at) => self.retry().await,
-                lost = losses.face_lost() => match lost {
-                    Ok(()) => self.note_lost().await,
-                    Err(error) => Err(error),
+            let next = tokio::select! {
+                () = end.came() => return,
+                Some(()) = hangup.recv() => Next::Reload,
+                () = at(self.retry_at) => Next::Retry,
+                changed = self.operator.changed(), if waits_for_change => match changed {
+                    Ok(()) => Next::PlanWrite,
+                    Err(_) => return,
                 },
-                changed = self.operator.changed(), if waits_for_change => changed.map(|()| self.plan_write()),
-                () = at(due) => {
+                lost = losses.face_lost() => match lost {
+                    Ok(()) => Next::NoteLost,
+                    Err(_) => return,
+                },
+                () = at(due) => Next::Write,
+            };
+            let result = match next {
+                Next::Reload => self.unless_ended(end, async |keeping| keeping.reload(router).await).await,
+                Next::Retry => self.unless_ended(end, async |keeping| keeping.retry().await).await,
+                Next::NoteLost => self.note_lost().await.map(|()| true),
+                Next::PlanWrite => {
+                    self.plan_write();
+                    Ok(true)
+                }
+                // Not cut short: two writes at once would mix.
+                Next::Write => {
                     self.write_state().await;
-                    Ok(())
+                    Ok(true)
                 }
             };
-            if result.is_err() {
+            if !matches!(result, Ok(true)) {
                 return;
             }
+        }
+    }
+
+    /// Does what may take long: neighbours that do not answer, a pipe that stays silent. False if the process is to
+    /// end before that is done.
+    async fn unless_ended(
+        &mut self,
+        end: &mut EndSignals,
+        work: impl AsyncFnOnce(&mut Self) -> Result<(), OperatorError>,
+    ) -> Result<bool, OperatorError> {
+        tokio::select! {
+            result = work(self) => return result.map(|()| true),
+            () = end.came() => {}
+        }
+        self.is_cut_short = true;
+        Ok(false)
+    }
+
+    /// The last write of the state file. Not if a change was cut short: what is declared could not be told from what
+    /// commands made.
+    pub(super) async fn finish(&mut self) {
+        if !self.is_cut_short {
+            self.write_state().await;
+        } else if let Some(state) = &self.state {
+            eprintln!("namewire: ended in the middle of a change: {} stays as it was", state.path.display());
         }
     }
 
@@ -212,7 +264,7 @@ impl Keeping {
         let mut reloading = vec![NotifyState::Reloading];
         reloading.extend(NotifyState::monotonic_usec_now().ok());
         notify(&reloading);
-        let taken = match self.args.load() {
+        let taken = match self.args.load_aside().await {
             Ok(loaded) => self.take_over(loaded, router).await,
             Err(error) => {
                 eprintln!("namewire: SIGHUP: the configuration stays as it was: {error}");
@@ -264,7 +316,7 @@ impl Keeping {
     }
 
     /// Writes the state file if what it should hold has changed.
-    pub(super) async fn write_state(&mut self) {
+    async fn write_state(&mut self) {
         let Some(state) = &mut self.state else { return };
         state.due = None;
         let began = Instant::now();

@@ -10,7 +10,8 @@
 //! with it. An unknown key of ours is an error that names the nearest known one; of an
 //! `nfd.conf`, which other people wrote for another program, it is a warning.
 //!
-//! Limits: files of [`MAX_FILE_BYTES`]; see [`info`] for those of `nfd.conf`.
+//! Limits: files of [`MAX_FILE_BYTES`]; see [`info`] for those of `nfd.conf`. The file that is
+//! named may be a pipe, those that it names are regular files ([`input_file`]).
 
 mod doubts;
 mod effective;
@@ -28,11 +29,13 @@ pub use settings::Settings;
 pub(crate) use toml_file::parse as parse_toml;
 pub use toml_file::{SettingsError, from_toml};
 
-use crate::trust_anchors::{AnchorFileError, TrustAnchors};
+use crate::{
+    input_file,
+    trust_anchors::{AnchorFileError, TrustAnchors},
+};
 use namewire_management::trust_config::TrustConfig;
 use std::{
-    fs::File,
-    io::{self, Read},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -99,13 +102,14 @@ impl Source {
         }
     }
 
-    /// Reads and checks the file.
+    /// Reads and checks the file. If it is a pipe, it may take ten seconds.
     ///
     /// # Errors
     /// If it cannot be read, or says what cannot be.
     pub fn load(&self) -> Result<Loaded, LoadError> {
         let path = self.path();
-        let text = read_text(path).map_err(|source| LoadError::Io { path: path.to_owned(), source })?;
+        let octets = input_file::read_or_receive(path, MAX_FILE_BYTES).and_then(to_text);
+        let text = octets.map_err(|source| LoadError::Io { path: path.to_owned(), source })?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let loaded = match self {
             Source::Toml(_) => from_toml(&text).and_then(|settings| Loaded::new(settings, directory)),
@@ -140,13 +144,11 @@ impl Loaded {
     }
 }
 
-/// The text of a file of at most [`MAX_FILE_BYTES`].
+/// The text of a regular file of at most [`MAX_FILE_BYTES`].
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        let why = format!("larger than {}", units::Octets(MAX_FILE_BYTES));
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
-    }
-    Ok(text)
+    input_file::read(path, MAX_FILE_BYTES).and_then(to_text)
+}
+
+fn to_text(octets: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(octets).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }

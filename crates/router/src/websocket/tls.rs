@@ -1,7 +1,7 @@
 //! Certificates of `wss`: ours from files that may be replaced while the router runs, and those
 //! that servers are checked against.
 
-use crate::link_config::TlsFiles;
+use crate::{input_file, link_config::TlsFiles};
 use rustls_native_certs::load_native_certs;
 use std::{
     fs, io,
@@ -15,6 +15,9 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
+/// Largest file of certificates or of a key: the system's whole list of issuers has 250 kB.
+const PEM_BYTES_MAX: u64 = 4 << 20;
+
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
@@ -23,9 +26,13 @@ fn invalid(path: &Path, what: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()))
 }
 
+fn read_pem(path: &Path) -> io::Result<Vec<u8>> {
+    let at = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    input_file::read(path, PEM_BYTES_MAX).map_err(at)
+}
+
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
-    let octets =
-        fs::read(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    let octets = read_pem(path)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&octets).collect();
     match certificates {
         Ok(certificates) if certificates.is_empty() => Err(invalid(path, "no certificate in PEM")),
@@ -71,7 +78,7 @@ fn written(files: &TlsFiles) -> [Option<SystemTime>; 2] {
 
 fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
     let chain = certificates(&files.certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| invalid(&files.key, error))?;
+    let key = PrivateKeyDer::from_pem_slice(&read_pem(&files.key)?).map_err(|error| invalid(&files.key, error))?;
     let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let config = config.map_err(io::Error::other)?.with_no_client_auth().with_single_cert(chain, key);
     Ok(Arc::new(config.map_err(|error| invalid(&files.certificate, error))?))
