@@ -194,7 +194,10 @@ impl Args {
         let args = self.clone();
         let thread = std::thread::Builder::new().name("nw-configuration".to_owned());
         let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot start: {error}"));
-        thread.spawn(move || result.send(args.load())).map_err(failed)?;
+        let load = move || {
+            let _ = result.send(args.load()); // not waited for any longer: the process ends
+        };
+        thread.spawn(load).map_err(failed)?;
         loaded.await.unwrap_or_else(|_| Err(Failure::new(ExitCode::Failed, "the configuration was not read")))
     }
 

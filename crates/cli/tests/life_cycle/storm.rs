@@ -6,7 +6,7 @@ use std::{
     io::Write,
     net::TcpStream,
     os::unix::net::UnixStream,
-    path::PathBuf,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -28,10 +28,10 @@ struct Storm {
 }
 
 impl Storm {
-    fn on(socket: &PathBuf) -> Storm {
+    fn on(socket: &Path) -> Storm {
         let (stop, made) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
         let threads = (0..STORMERS).map(|_| {
-            let (socket, stop, made) = (socket.clone(), Arc::clone(&stop), Arc::clone(&made));
+            let (socket, stop, made) = (socket.to_owned(), Arc::clone(&stop), Arc::clone(&made));
             std::thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     // Refused once the router ends.

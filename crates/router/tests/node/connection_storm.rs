@@ -15,7 +15,7 @@ use std::{
     io::Write,
     net::{SocketAddr, TcpStream},
     os::unix::net::UnixStream,
-    path::PathBuf,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -79,7 +79,7 @@ impl Storm {
 }
 
 // Neither a connection that fails nor a command that is not taken matters: the storm goes on.
-fn come_and_go_unix(path: &PathBuf, command: Option<&[u8]>) {
+fn come_and_go_unix(path: &Path, command: Option<&[u8]>) {
     if let (Ok(mut socket), Some(command)) = (UnixStream::connect(path), command) {
         let _ = socket.write_all(command);
     }
