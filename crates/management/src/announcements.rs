@@ -193,7 +193,7 @@ impl Management {
         self.check_not_own(prefix)?;
         let route = announced_route(announcement, face, now, lifetime_ms_max)
             .ok_or_else(|| refusal(403, "Prefix announcement rejected: it is not valid now"))?;
-        let fib_depends = self.rib.insert(prefix, route).map_err(|full| refusal(507, full.to_string()))?;
+        let fib_depends = self.rib.insert(prefix, route).map_err(|full| self.rib_full(&full))?;
         if !self.announcements.keep(prefix, face, octets) {
             self.counters.announcements_not_kept += 1;
         }

@@ -1,7 +1,7 @@
 //! What management counts.
 //!
 //! What was not answered, or not kept, is shown in `status/drops` beside the workers' drops; commands answered by
-//! another code than 200 are not: who sent them knows.
+//! another code than 200 are not, because the sender knows, but for those that the whole node is short of memory for.
 
 use namewire_packet::nfd::DropCounter;
 
@@ -26,6 +26,8 @@ pub struct ManagementCounters {
     pub orphaned: u64,
     /// Not answered: the answer would be larger than a packet.
     pub reply_too_large: u64,
+    /// Routes, strategy choices and next hops refused because the system has no memory to spare.
+    pub no_memory: u64,
     /// Routes that expired.
     pub routes_expired: u64,
     /// Commands to the routing daemon that it answered 200.
@@ -56,6 +58,7 @@ impl ManagementCounters {
             ("command-of-closed-face", self.orphaned),
             ("reply-too-large", self.reply_too_large),
             ("unsolicited-answer", self.unsolicited_answers),
+            ("no-memory", self.no_memory),
             ("readvertise-failed", self.readvertise_failed),
             ("readvertise-full", self.readvertise_full),
             ("announcement-refused", self.announcements_refused),

@@ -169,6 +169,11 @@ impl Management {
         self.store.changes()
     }
 
+    /// Refuses what makes tables longer from now on, or no longer: the system has no memory to spare.
+    pub const fn set_short_of_memory(&mut self, is_short: bool) {
+        self.rib.set_short_of_memory(is_short);
+    }
+
     /// The registered routes.
     pub const fn rib(&self) -> &Rib {
         &self.rib

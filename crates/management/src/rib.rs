@@ -103,6 +103,9 @@ pub enum RibFull {
     /// [`RibLimits::prefix_bytes`] is reached.
     #[error("RIB is full (limit is {0} octets of names)")]
     PrefixBytes(usize),
+    /// The system has no memory to spare ([`Rib::set_short_of_memory`]).
+    #[error("the system has no memory for more routes")]
+    NoMemory,
 }
 
 /// The routes of a prefix by face and origin; nearly all have one.
@@ -117,12 +120,31 @@ pub struct Rib {
     route_count: usize,
     prefix_bytes: usize,
     limits: RibLimits,
+    is_short_of_memory: bool,
 }
 
 impl Rib {
     /// An empty RIB.
     pub fn new(limits: RibLimits) -> Self {
         Rib { limits, ..Rib::default() }
+    }
+
+    /// Refuses new routes from now on, or no longer.
+    pub const fn set_short_of_memory(&mut self, is_short: bool) {
+        self.is_short_of_memory = is_short;
+    }
+
+    /// Whether it refuses new routes.
+    pub const fn is_short_of_memory(&self) -> bool {
+        self.is_short_of_memory
+    }
+
+    /// Bytes of memory that there should be for the next change: all tables that hold routes may double,
+    /// and one route at a short prefix changes the FIB entries of all longer ones.
+    pub const fn wanted_bytes(&self) -> usize {
+        const BYTES_PER_ROUTE: usize = 1024;
+        const COPIES_OF_NAMES: usize = 2;
+        self.route_count * BYTES_PER_ROUTE + self.prefix_bytes * COPIES_OF_NAMES
     }
 
     /// Number of routes.
@@ -177,6 +199,9 @@ impl Rib {
     }
 
     fn check_room(&self, new_prefix_bytes: usize) -> Result<(), RibFull> {
+        if self.is_short_of_memory {
+            return Err(RibFull::NoMemory);
+        }
         if self.route_count >= self.limits.routes {
             return Err(RibFull::Routes(self.limits.routes));
         }
@@ -342,6 +367,10 @@ mod tests {
         let mut rib = Rib::new(limits);
         rib.insert(name("/a").as_name(), route(1, 0, None)).expect("room");
         rib.insert(name("/a").as_name(), route(2, 0, None)).expect("room");
+        rib.set_short_of_memory(true);
+        assert_eq!(rib.insert(name("/c").as_name(), route(1, 0, None)), Err(RibFull::NoMemory));
+        assert_eq!(rib.insert(name("/a").as_name(), route(2, 0, Some(9))), Ok(false), "what is there is renewed");
+        rib.set_short_of_memory(false);
         let full = rib.insert(name("/a").as_name(), route(3, 0, None));
         assert_eq!(full, Err(RibFull::RoutesPerPrefix(2)));
         let full = rib.insert(name("/bbbbbb").as_name(), route(3, 0, None));

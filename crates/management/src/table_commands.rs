@@ -10,7 +10,7 @@ use crate::{
     environment::{Environment, Times},
     fib_computation::NextHop,
     manual_next_hops::MAX_MANUAL_NEXT_HOPS,
-    rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, Route, deadline_ns},
+    rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibFull, Route, deadline_ns},
     strategy_choice::{MAX_STRATEGY_CHOICES, StrategyError},
 };
 use namewire_packet::{
@@ -41,7 +41,7 @@ impl Management {
             flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
             expires_at_ns,
         };
-        let fib_depends = self.rib.insert(prefix.as_name(), route).map_err(|full| refusal(507, full.to_string()))?;
+        let fib_depends = self.rib.insert(prefix.as_name(), route).map_err(|full| self.rib_full(&full))?;
         if fib_depends {
             self.update_fib(vec![prefix.clone()], out);
         }
@@ -73,6 +73,7 @@ impl Management {
         check_prefix_length(prefix.as_name(), "FIB entry prefix cannot exceed 32 components")?;
         self.check_not_own(prefix.as_name())?;
         let face = self.existing_face(&parameters)?;
+        self.check_memory()?;
         let cost = parameters.cost.unwrap_or(0);
         match self.manual.insert(prefix.as_name(), NextHop { face, cost }) {
             Some(true) => self.update_fib(vec![prefix.clone()], out),
@@ -106,6 +107,7 @@ impl Management {
         let prefix = required_name(&parameters)?;
         let requested = parameters.strategy.ok_or_else(|| invalid_parameters("Strategy is required"))?;
         check_prefix_length(prefix.as_name(), "Prefix has too many components (limit is 32)")?;
+        self.check_memory()?;
         if !self.strategies.has_room_for(prefix.as_name()) {
             let text = format!("Too many strategy choices (limit is {MAX_STRATEGY_CHOICES})");
             return Err(refusal(507, text));
@@ -176,6 +178,21 @@ impl Management {
             cs_policy: policy,
             ..Default::default()
         })
+    }
+
+    /// The answer to a route for which there is no room.
+    pub(crate) fn rib_full(&mut self, full: &RibFull) -> Refusal {
+        self.counters.no_memory += u64::from(*full == RibFull::NoMemory);
+        refusal(507, full.to_string())
+    }
+
+    /// 507 while the system has no memory to spare.
+    fn check_memory(&mut self) -> Result<(), Refusal> {
+        if self.rib.is_short_of_memory() {
+            self.counters.no_memory += 1;
+            return Err(refusal(507, "the system has no memory for it"));
+        }
+        Ok(())
     }
 
     /// The face meant, if it exists.

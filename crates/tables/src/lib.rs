@@ -15,6 +15,7 @@
 //! | which ports asked for a name of this fingerprint? | [`fingerprint_pit`] |
 //! | was this (name, Nonce) seen and forgotten by the PIT? | [`dead_nonce_list`] |
 //! | which entries are due? | [`timer_wheel`] |
+//! | is there memory for what cannot refuse? | [`head_room`] |
 //!
 //! Every table has a capacity. PIT, Content Store, dead nonce list and timers map
 //! their memory at the start and touch it when it is used: no operation of theirs
@@ -29,6 +30,7 @@ mod eviction_queue;
 pub mod fib;
 pub mod fingerprint_pit;
 pub mod hash_key;
+pub mod head_room;
 pub mod name_group;
 pub mod name_hash;
 pub mod pages;

@@ -14,9 +14,11 @@
 //! Cost: none per access. Bytes: the length rounded up to pages. Limits: what the
 //! kernel maps; a refusal is an [`std::io::Error`], at start-up, never a crash later
 //! (but memory that the machine does not have ends the process when it is touched,
-//! as on every system that overcommits). Who may write: the owner.
+//! as on every system that overcommits). A new array of [`LARGE_BYTES`] is also refused if it
+//! would leave less than the reserve of [`crate::head_room`]. Who may write: the owner.
 #![allow(unsafe_code, reason = "leaf: memory from mmap as a slice")]
 
+use crate::head_room;
 use bytemuck::Zeroable;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mremap, munmap};
 use std::io;
@@ -31,6 +33,9 @@ use std::ptr::NonNull;
 const JOINED_FROM_BYTES: usize = 32 << 20;
 
 const BASE_PAGE_BYTES: usize = 4 << 10;
+
+/// Arrays that are smaller do not ask for head room.
+pub const LARGE_BYTES: usize = 1 << 20;
 
 /// Which pages an array asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -107,6 +112,16 @@ impl<T: Zeroable> PageArray<T> {
     /// If `T` needs dropping or is aligned to more than a page: a mistake of the caller.
     pub fn zeroed(len: usize, pages: PageSize) -> io::Result<Self> {
         const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= BASE_PAGE_BYTES) };
+        let bytes = bytes_of::<T>(len)?;
+        leave_reserve(bytes)?;
+        Ok(Self { mapping: Mapping::new(bytes, pages)?, len, holds: PhantomData })
+    }
+
+    /// As [`PageArray::zeroed`], of an owner that has asked for head room before and may take it.
+    ///
+    /// # Errors
+    /// If the kernel does not map them.
+    pub(crate) fn zeroed_from_reserve(len: usize, pages: PageSize) -> io::Result<Self> {
         Ok(Self { mapping: Mapping::new(bytes_of::<T>(len)?, pages)?, len, holds: PhantomData })
     }
 
@@ -204,7 +219,9 @@ impl<T> PageVec<T> {
     /// If `T` is aligned to more than a page: a mistake of the caller.
     pub fn with_capacity(capacity: usize, pages: PageSize) -> io::Result<Self> {
         const { assert!(align_of::<T>() <= BASE_PAGE_BYTES) };
-        Ok(Self { mapping: Mapping::new(bytes_of::<T>(capacity)?, pages)?, len: 0, capacity, holds: PhantomData })
+        let bytes = bytes_of::<T>(capacity)?;
+        leave_reserve(bytes)?;
+        Ok(Self { mapping: Mapping::new(bytes, pages)?, len: 0, capacity, holds: PhantomData })
     }
 
     /// Octets of memory that were mapped for it.
@@ -370,6 +387,17 @@ impl Drop for Mapping {
             debug_assert!(unmapped.is_ok());
         }
     }
+}
+
+/// Refuses a large array if less than the reserve would be left.
+fn leave_reserve(bytes: usize) -> io::Result<()> {
+    let is_allowed = bytes < LARGE_BYTES || head_room::is_there(bytes);
+    is_allowed.then_some(()).ok_or(rustix::io::Errno::NOMEM.into())
+}
+
+/// Whether the kernel maps so many bytes now; they are given back at once.
+pub(crate) fn can_map(bytes: usize) -> bool {
+    Mapping::new(bytes.max(1), PageSize::Base).is_ok()
 }
 
 fn whole_pages(bytes: usize, pages: PageSize) -> io::Result<usize> {

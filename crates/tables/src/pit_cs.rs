@@ -37,9 +37,11 @@
 //! Who may write: the one worker that owns it.
 
 use crate::content_store::{
-    ContentStore, CsArrival, CsEntry, CsHit, CsId, CsInsert, IndirectRefusal, MAX_CAPACITY_BYTES, entries_within,
+    ContentStore, CsArrival, CsEntry, CsHit, CsId, CsInsert, ENTRY_OVERHEAD_BYTES, IndirectRefusal, MAX_CAPACITY_BYTES,
+    entries_within,
 };
 use crate::cs_policy::catalogue::CsPolicy;
+use crate::head_room;
 use crate::name_group::{CsLink, GroupHint, GroupId, GroupRefusal, GroupToken, MAX_GROUPS, NameGroups};
 use crate::name_hash::{HashKey, hash_name};
 use crate::pages::PageSize;
@@ -388,6 +390,12 @@ impl<R: Recycle> PitCs<R> {
     }
 
     fn cs_grow(&mut self, bytes: u64, packets: u64) -> io::Result<()> {
+        let (former_bytes, former_packets) = self.cs.capacity();
+        let more_packets = packets.saturating_sub(former_packets).saturating_mul(ENTRY_OVERHEAD_BYTES);
+        let more = bytes.saturating_sub(former_bytes).saturating_add(more_packets);
+        if more > 0 && !head_room::is_there(more as usize) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         let groups = groups_for(self.pit.slots.capacity(), bytes, packets);
         self.groups.grow(groups, overflow_arena_bytes(self.interest_overflow_bytes, bytes))?;
         self.cs.grow(bytes, packets)

@@ -72,6 +72,13 @@ impl House {
         self.writer.bytes() + size_of::<Self>()
     }
 
+    /// Octets of what grows: not the entries, which are mapped at the start, but also the list of what
+    /// readers may still hold, as if all went at once.
+    pub(super) fn growing_bytes(&self) -> usize {
+        const RETIRED_BYTES: usize = 32;
+        self.writer.growing_bytes() + self.len * RETIRED_BYTES
+    }
+
     /// How many removed entries, former next-hop sets and former indices wait until no reader
     /// can hold them.
     pub(super) fn waiting(&self) -> usize {

@@ -20,9 +20,17 @@ use super::look_up::{FibHint, FibMatch, Hint, NameBatch};
 use super::mirrored::{Mirror, Mirrored, NotDone};
 use super::next_hop_sets::{NextHopSet, OwnedSets};
 use super::{FibRefusal, MAX_PREFIX_OCTETS};
+use crate::head_room;
 use crate::name_hash::{HashKey, NameHashes};
 use arrayvec::ArrayVec;
 use std::sync::Arc;
+
+/// A change that moves fewer rules takes its memory from the reserve.
+const FEW_RULES: usize = 1000;
+
+/// Most that a rule takes that comes from the differentiator to the suffixes or back: its instructions
+/// with the octets of a usual name, and its places in both tables while these double.
+const BYTES_PER_MOVED_RULE: usize = 2048;
 
 /// A design, and what its numbers mean.
 pub(super) struct DesignCopy {
@@ -184,6 +192,7 @@ impl MirroredDesign {
         let change = match &mut self.controller {
             None => DesignChange::Insert { prefix: prefix.into(), set },
             Some((controller, sets)) => {
+                has_room_to_move(controller.moved_by_insertion(prefix))?;
                 let number = sets.acquire(set.clone());
                 let told = controller.insert(prefix, number).inspect_err(|_| sets.release(number))?;
                 let (before, instructions) = told;
@@ -200,7 +209,7 @@ impl MirroredDesign {
     }
 
     /// Whether there is exactly this prefix.
-    fn has(&self, prefix: &[u8]) -> bool {
+    pub(super) fn has(&self, prefix: &[u8]) -> bool {
         match &self.controller {
             Some((controller, _)) => controller.contains(prefix),
             None => {
@@ -221,6 +230,7 @@ impl MirroredDesign {
         let change = match &mut self.controller {
             None => DesignChange::Remove { prefix: prefix.into() },
             Some((controller, sets)) => {
+                has_room_to_move(controller.moved_by_removal(prefix))?;
                 let Some((before, instructions)) = controller.remove(prefix) else { return Ok(false) };
                 sets.release(before);
                 DesignChange::Told { instructions, set: None, before: Some(before) }
@@ -239,6 +249,12 @@ fn copies(tables: [Held; 2], key: HashKey) -> Mirrored<DesignCopy> {
     let key = Arc::new(key);
     let [left, right] = tables.map(|table| DesignCopy { key: Arc::clone(&key), table, sets: OwnedSets::new() });
     Mirrored::new(left, right)
+}
+
+/// Refuses a change of so many rules' places for which there is no memory.
+fn has_room_to_move(rules: usize) -> Result<(), FibRefusal> {
+    let has_room = rules < FEW_RULES || head_room::is_there(rules.saturating_mul(BYTES_PER_MOVED_RULE));
+    has_room.then_some(()).ok_or(FibRefusal::NoMemory)
 }
 
 fn refusal(not_done: NotDone<FibRefusal>) -> FibRefusal {

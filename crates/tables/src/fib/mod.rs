@@ -59,6 +59,7 @@ mod view;
 
 pub use look_up::{FibHint, FibMatch, FibPin, FibReader, FibView, NameBatch};
 
+use crate::head_room::GrowthGuard;
 use crate::name_hash::{HashKey, NameHashes};
 use crate::pages::PageSize;
 use designs::PrefixTable;
@@ -129,7 +130,8 @@ pub enum FibRefusal {
     /// the copy that is to be changed.
     #[error("a reader has kept the FIB for too long")]
     ReadersBehind,
-    /// The kernel grants no memory for a larger index.
+    /// The kernel grants no memory for a larger index, or too little would be left for the rest
+    /// of the process ([`crate::head_room`]).
     #[error("the system has no memory for a larger FIB")]
     NoMemory,
     /// The prefix is longer than [`MAX_PREFIX_OCTETS`] or [`MAX_NAME_COMPONENTS`].
@@ -288,10 +290,35 @@ impl FibConfig {
     }
 }
 
+impl Table {
+    fn len(&self) -> usize {
+        match self {
+            Self::House(house) => house.len(),
+            Self::Design(design) => design.len(),
+        }
+    }
+
+    fn has(&self, name_value: &[u8]) -> bool {
+        match self {
+            Self::House(house) => house.get(name_value).is_some(),
+            Self::Design(design) => design.has(name_value),
+        }
+    }
+
+    /// Octets of all that may have to be copied to grow.
+    fn growing_bytes(&self) -> usize {
+        match self {
+            Self::House(house) => house.growing_bytes(),
+            Self::Design(design) => design.bytes(),
+        }
+    }
+}
+
 /// The forwarding information base: its owner's side, which writes.
 pub struct Fib {
     table: Table,
     capacity_entries: usize,
+    growth: GrowthGuard,
 }
 
 #[allow(clippy::large_enum_variant, reason = "a router has one")]
@@ -320,8 +347,7 @@ impl Fib {
     /// pages reserved.
     pub fn with_config(config: FibConfig, key: HashKey) -> io::Result<Self> {
         let config = FibConfig { capacity_entries: config.capacity_entries.min(u32::MAX as usize), ..config };
-        let table = Table::House(House::with_config(config, key)?);
-        Ok(Self { table, capacity_entries: config.capacity_entries })
+        Ok(Self::of(Table::House(House::with_config(config, key)?), config.capacity_entries))
     }
 
     /// An empty FIB of this size that `design` holds: the house's own table, or two copies of one of
@@ -343,14 +369,19 @@ impl Fib {
         }
         let capacity_entries = config.capacity_entries;
         Ok(match design.build_split(options, &config, key)? {
-            Some(split) => Self { table: Table::Design(MirroredDesign::of_split(split, key)), capacity_entries },
+            Some(split) => Self::of(Table::Design(MirroredDesign::of_split(split, key)), capacity_entries),
             None => Self::of_design([table()?, table()?], capacity_entries, key),
         })
     }
 
     /// An empty FIB in two tables of one design, made alike, for `capacity_entries` each.
     pub fn of_design(tables: [Box<dyn PrefixTable>; 2], capacity_entries: usize, key: HashKey) -> Self {
-        Self { table: Table::Design(MirroredDesign::new(tables, key)), capacity_entries }
+        Self::of(Table::Design(MirroredDesign::new(tables, key)), capacity_entries)
+    }
+
+    fn of(table: Table, capacity_entries: usize) -> Self {
+        let growth = GrowthGuard::new(table.growing_bytes());
+        Self { table, capacity_entries, growth }
     }
 
     /// A reader for another thread.
@@ -381,10 +412,12 @@ impl Fib {
 
     /// How many prefixes there are.
     pub fn len(&self) -> usize {
-        match &self.table {
-            Table::House(house) => house.len(),
-            Table::Design(design) => design.len(),
-        }
+        self.table.len()
+    }
+
+    /// Octets of memory that there should be beside the reserve of [`crate::head_room`] for the next change.
+    pub fn wanted_bytes(&self) -> usize {
+        self.growth.wanted_bytes()
     }
 
     /// Whether there is no prefix at all.
@@ -443,6 +476,11 @@ impl Fib {
         if nexthops.len() > MAX_NEXT_HOPS {
             return Err(FibRefusal::TooManyNextHops);
         }
+        let Self { table, growth, .. } = self;
+        let has_room = growth.allows_change(table.len(), || table.growing_bytes());
+        if !has_room && !table.has(name_value) {
+            return Err(FibRefusal::NoMemory);
+        }
         let mut nexthops = SmallVec::from_slice(nexthops);
         nexthops.sort_by_key(|next_hop: &NextHop| next_hop.cost); // stable
         let content = NextHopSet { nexthops, strategy, hidden };
@@ -457,7 +495,8 @@ impl Fib {
     ///
     /// # Errors
     /// [`FibRefusal::ReadersBehind`], and [`FibRefusal::NoMemory`] while one copy of a design has no
-    /// room for what the other has; then nothing changed. The house's table refuses nothing.
+    /// room for what the other has, or a lossy one none for the rules that would change their place;
+    /// then nothing changed. The house's table refuses nothing.
     pub fn remove(&mut self, name_value: &[u8]) -> Result<bool, FibRefusal> {
         match &mut self.table {
             Table::House(house) => Ok(house.remove(name_value)),

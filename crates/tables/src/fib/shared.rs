@@ -273,14 +273,16 @@ impl Writer {
 
     /// Octets of memory.
     pub(super) fn bytes(&self) -> usize {
-        let indices: usize = self.shared.indices.iter().filter_map(Published::get).map(IndexTables::bytes).sum();
         self.shared.entries.touched_bytes(self.space.used_units())
-            + indices
-            + self.interner.bytes(&self.shared.sets)
-            + self.space.bytes()
-            + self.retired.bytes()
+            + self.growing_bytes()
             + self.code.len()
             + size_of::<Shared>()
+    }
+
+    /// Those of all but the entries.
+    pub(super) fn growing_bytes(&self) -> usize {
+        let indices: usize = self.shared.indices.iter().filter_map(Published::get).map(IndexTables::bytes).sum();
+        indices + self.interner.bytes(&self.shared.sets) + self.space.bytes() + self.retired.bytes()
     }
 
     /// How many things wait until no reader can hold them.

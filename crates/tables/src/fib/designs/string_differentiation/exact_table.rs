@@ -188,8 +188,9 @@ impl ExactTable {
         let mut buckets = self.buckets;
         loop {
             buckets += buckets.div_ceil(2);
-            // N.B. As with a `Vec`, a kernel that maps no more ends the process.
-            let zeroed = || PageArray::zeroed(SUBTABLES * buckets, self.pages).expect("memory for an exact table");
+            // As with a `Vec`, a kernel that maps no more ends the process: `GrowthGuard` refuses before.
+            let zeroed =
+                || PageArray::zeroed_from_reserve(SUBTABLES * buckets, self.pages).expect("memory for an exact table");
             let mut larger = Self {
                 fingerprints: zeroed(),
                 pointers: zeroed(),

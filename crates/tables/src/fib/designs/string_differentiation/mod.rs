@@ -67,6 +67,7 @@ pub use route_controller::{DefaultRoute, RouteController};
 
 use super::{PrefixMatch, PrefixTable};
 use crate::fib::FibRefusal;
+use crate::head_room::GrowthGuard;
 use crate::name_hash::HashKey;
 use differentiator::{DifferentiatorController, InstructionOf};
 use rib::Rib;
@@ -78,6 +79,7 @@ pub struct StringDifferentiation<C: DifferentiatorController> {
     table: ForwardingTable<C::Table>,
     /// Empty between calls.
     instructions: Vec<Instruction<InstructionOf<C>>>,
+    growth: GrowthGuard,
 }
 
 impl<C: DifferentiatorController> StringDifferentiation<C> {
@@ -95,7 +97,8 @@ impl<C: DifferentiatorController> StringDifferentiation<C> {
     ) -> io::Result<Self> {
         let table = ForwardingTable::new(*rib.key(), table)?;
         let controller = RouteController::new(capacity, rib, differentiator, default_route);
-        let mut whole = Self { controller, table, instructions: Vec::new() };
+        let growth = GrowthGuard::new(controller.bytes() + table.bytes());
+        let mut whole = Self { controller, table, instructions: Vec::new(), growth };
         whole.controller.start(&mut whole.instructions);
         whole.apply();
         Ok(whole)
@@ -142,7 +145,13 @@ impl StringDifferentiation<FhtController> {
 
 impl<C: DifferentiatorController> PrefixTable for StringDifferentiation<C> {
     fn insert(&mut self, prefix: &[u8], number: u32) -> Result<Option<u32>, FibRefusal> {
-        let before = self.controller.insert(prefix, number, &mut self.instructions)?;
+        let Self { controller, table, growth, .. } = self;
+        if !growth.allows_change(controller.len(), || controller.bytes() + table.bytes())
+            && !controller.contains(prefix)
+        {
+            return Err(FibRefusal::NoMemory);
+        }
+        let before = controller.insert(prefix, number, &mut self.instructions)?;
         self.apply();
         Ok(before)
     }

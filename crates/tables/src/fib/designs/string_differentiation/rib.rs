@@ -304,7 +304,7 @@ impl Rib {
             if let Some(block) = self.components.allocate(component) {
                 return block;
             }
-            // N.B. As with a `Vec`, a kernel that maps no more ends the process.
+            // As with a `Vec`, a kernel that maps no more ends the process: `GrowthGuard` refuses before.
             self.component_room = (self.component_room * 2).max(self.component_bytes * 2);
             self.components.grow(self.component_room).expect("memory for the components of the RIB");
         }

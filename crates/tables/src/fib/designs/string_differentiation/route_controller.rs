@@ -199,6 +199,31 @@ impl<C: DifferentiatorController> RouteController<C> {
         Some(number)
     }
 
+    /// How many rules change their place if this one comes, at most.
+    pub fn moved_by_insertion(&self, prefix: &[u8]) -> usize {
+        self.moved_if(prefix, |is_rule| !is_rule)
+    }
+
+    /// How many rules change their place if this one goes, at most.
+    pub fn moved_by_removal(&self, prefix: &[u8]) -> usize {
+        self.moved_if(prefix, |is_rule| is_rule)
+    }
+
+    fn moved_if(&self, prefix: &[u8], moves: impl FnOnce(bool) -> bool) -> usize {
+        let mut hashes = NameHashes::default();
+        if hashes.compute(self.rib.key(), prefix).is_err() {
+            return 0;
+        }
+        if prefix.is_empty() && self.default_route != DefaultRoute::Exact {
+            return if self.default_route == DefaultRoute::Followed { self.len() } else { 0 };
+        }
+        let walk = self.rib.walk(&hashes, prefix);
+        let node = walk.deepest;
+        let is_node = self.rib.components(node) == hashes.components();
+        let has_below = is_node && walk.shortest_rule_above.is_none() && self.rib.has_below(node);
+        if has_below && moves(self.rib.number(node).is_some()) { self.count_below(node) } else { 0 }
+    }
+
     /// Whether there is exactly this rule.
     pub fn contains(&self, prefix: &[u8]) -> bool {
         let mut hashes = NameHashes::default();
@@ -307,8 +332,16 @@ impl<C: DifferentiatorController> RouteController<C> {
     }
 
     fn rules_below(&self, node: NodeId) -> Vec<NodeId> {
-        let nodes = std::iter::successors(self.rib.next_below(node, node), |&at| self.rib.next_below(node, at));
-        nodes.filter(|&at| self.rib.number(at).is_some()).collect()
+        self.walk_rules_below(node).collect()
+    }
+
+    fn count_below(&self, node: NodeId) -> usize {
+        self.walk_rules_below(node).count()
+    }
+
+    fn walk_rules_below(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let nodes = std::iter::successors(self.rib.next_below(node, node), move |&at| self.rib.next_below(node, at));
+        nodes.filter(|&at| self.rib.number(at).is_some())
     }
 
     fn join_group(&mut self, root: NodeId, rule: NodeId, out: &mut Out<C>) {

@@ -141,6 +141,22 @@ impl SplitController {
         }
     }
 
+    /// As [`RouteController::moved_by_insertion`].
+    pub fn moved_by_insertion(&self, prefix: &[u8]) -> usize {
+        match self {
+            Self::Fht(controller) => controller.moved_by_insertion(prefix),
+            Self::Patricia(controller) => controller.moved_by_insertion(prefix),
+        }
+    }
+
+    /// As [`RouteController::moved_by_removal`].
+    pub fn moved_by_removal(&self, prefix: &[u8]) -> usize {
+        match self {
+            Self::Fht(controller) => controller.moved_by_removal(prefix),
+            Self::Patricia(controller) => controller.moved_by_removal(prefix),
+        }
+    }
+
     /// How many rules there are.
     pub fn len(&self) -> usize {
         match self {
