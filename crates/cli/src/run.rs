@@ -18,6 +18,7 @@ use namewire_router::{
         text::{Origin, Prefix, StrategyName, Uri},
         units::{Octets, Span},
     },
+    require_memory,
 };
 use sd_notify::NotifyState;
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
@@ -343,6 +344,8 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     let mut end = EndSignals::listen().map_err(failed)?;
     // From here on, or a SIGHUP that comes early would end the process.
     let hangup = signal(SignalKind::hangup()).map_err(failed)?;
+    // Before files are read: what reads them ends the process where there is no memory.
+    require_memory().map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
     let loaded = tokio::select! {
         loaded = args.load_aside() => loaded?,
         () = end.came() => return Ok(()),

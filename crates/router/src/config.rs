@@ -7,8 +7,8 @@ use crate::{
 };
 use namewire_engine::{EngineConfig, PitRole, dispatch::MAX_WORKERS};
 use namewire_management::{ReadvertiseConfig, TrustConfig};
-use namewire_tables::PageSize;
 use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignError, FibDesignOptions};
+use namewire_tables::{PageSize, head_room::RESERVE_BYTES};
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 /// UDP and TCP port of NDN.
@@ -191,6 +191,18 @@ pub enum StartError {
     /// Threads, descriptors or randomness are not to be had.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
+    /// There is less memory than what is needed and the reserve of [`namewire_tables::head_room`].
+    #[error(
+        "too little memory: the start needs {} MiB of address space more, {} of them as a reserve (ulimit -v)",
+        bytes.saturating_add(RESERVE_BYTES) >> 20, RESERVE_BYTES >> 20
+    )]
+    Memory {
+        /// What is needed beside the reserve.
+        bytes: usize,
+    },
+    /// The system starts no more threads.
+    #[error("cannot start a thread: {0}; memory or the number of threads is limited (ulimit -v, -u)")]
+    Thread(#[source] io::Error),
     /// The kernel does not map the memory that the tables may need.
     #[error("cannot map the tables; choose smaller capacities: {0}")]
     Tables(#[source] io::Error),

@@ -21,7 +21,7 @@ use namewire_packet::{
     lp::{LpHeaders, PitToken},
     nfd::FaceCounters,
 };
-use namewire_tables::NameHashes;
+use namewire_tables::{NameHashes, head_room};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
@@ -65,7 +65,11 @@ impl Control {
             self.wake_workers();
             self.operator.publish(self.management.revision(), self.node.faces_lost);
             let mut accepted = Vec::new();
-            for message in inbox.turn(until_deadline).await {
+            let turn = inbox.turn(until_deadline).await;
+            if turn.iter().any(ToControl::is_for_management) {
+                self.look_at_memory();
+            }
+            for message in turn {
                 match message {
                     ToControl::Stop => return,
                     // Together: to add a face copies the table of faces. Nothing in this turn is about them yet.
@@ -106,6 +110,12 @@ impl Control {
         ];
         let earliest = deadlines.into_iter().flatten().min();
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(now.mono_ns)))
+    }
+
+    /// Lets management refuse what makes tables longer while there is no memory for what follows from it.
+    fn look_at_memory(&mut self) {
+        let wanted_bytes = self.management.rib().wanted_bytes() + self.node.shared.fib().wanted_bytes();
+        self.management.set_short_of_memory(!head_room::is_there(wanted_bytes));
     }
 
     fn wake_workers(&self) {
@@ -222,6 +232,7 @@ impl Control {
         match request {
             Request::Command { name, packet, reply } => {
                 self.operator.expect(name, reply);
+                self.look_at_memory();
                 let now = self.node.times();
                 self.management.on_interest(now, FaceId::INTERNAL, &packet, None, &mut self.node, effects);
             }

@@ -60,4 +60,4 @@ pub use namewire_tables::fib::designs::string_differentiation::DefaultRoute;
 pub use namewire_tables::fingerprint_pit::{FaceList, FingerprintPitConfig};
 pub use namewire_tables::{AdmissionName, CsPolicy, EvictionName, PageSize};
 pub use router_drop::RouterDrop;
-pub use startup::{Router, RouterHandle};
+pub use startup::{Router, RouterHandle, require_memory};

@@ -146,6 +146,13 @@ pub(crate) struct AcceptedConnection {
     pub(crate) place: OwnedSemaphorePermit,
 }
 
+impl ToControl {
+    /// A packet for management.
+    pub(crate) fn is_for_management(&self) -> bool {
+        matches!(self, ToControl::Interest { .. } | ToControl::Answer { .. })
+    }
+}
+
 /// How workers reach control. Interests are refused when too many wait; events
 /// never are: there are at most a few per face, and listeners wait until what they accepted are faces.
 #[derive(Clone)]

@@ -28,7 +28,7 @@ use namewire_faces::{DriverConfig, FaceIdAllocator, LinkCounters, LinkPolicy, So
 use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
 use namewire_packet::nfd::{FaceCounters, FaceUri};
 use namewire_tables::fib::designs::catalogue::FibDesign;
-use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
+use namewire_tables::{Fib, FibConfig, HashKey, PageSize, head_room};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
     collections::{HashMap, VecDeque},
@@ -39,6 +39,9 @@ use std::{
     thread::{self, JoinHandle},
 };
 use tokio::sync::{mpsc, watch};
+
+/// Beside the tables a worker allocates some 30 MiB when it starts: buffers, and its thread's stack.
+const WORKER_BYTES: usize = 48 << 20;
 
 /// Starts routers.
 pub struct Router;
@@ -152,6 +155,7 @@ impl Router {
     /// Errors: a listener's address is taken or not allowed; no threads or descriptors.
     pub fn start(config: RouterConfig) -> Result<RouterHandle, StartError> {
         config.check()?;
+        require_memory()?;
         let anchors = TrustAnchors::read(&config.trust)?;
         let secrets = Secrets::new(config.seed)?;
         let mut listeners = Listeners::open(&config)?;
@@ -173,6 +177,7 @@ impl Router {
         let face_ids = FaceIdAllocator::new();
         let (channels, udp) = (listeners.channels(), listeners.udp.clone());
         let udp_sockets = std::mem::take(&mut listeners.udp_sockets);
+        require(config.workers.saturating_mul(WORKER_BYTES) + mesh::bytes(config.workers))?;
         let (worker_threads, workers, faceless) =
             start_workers(&config, &secrets, &shared, &sender, &face_ids, udp_sockets)?;
 
@@ -222,6 +227,7 @@ impl Router {
         warnings.extend(core_role(config.fib_design));
         let control = Control::new(node, management, anchors, OperatorDesk::new(revision, faces_lost))?;
         let tcp = listeners.tcp_addresses();
+        require_memory()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (acceptors, socket) = listeners.register(&runtime)?;
         let threads = Threads { control, workers: worker_threads };
@@ -233,7 +239,8 @@ impl Router {
                 control.run(ControlInbox::new(event_queue, interest_queue)).await;
             });
             drop(workers);
-        })?;
+        });
+        let thread = thread.map_err(StartError::Thread)?;
         let control = Some(thread);
         Ok(RouterHandle {
             events,
@@ -247,6 +254,18 @@ impl Router {
             faces_lost: faces_lost_seen,
         })
     }
+}
+
+/// Refuses to start without the memory that a router leaves to what cannot refuse.
+///
+/// # Errors
+/// [`StartError::Memory`].
+pub fn require_memory() -> Result<(), StartError> {
+    require(0)
+}
+
+fn require(bytes: usize) -> Result<(), StartError> {
+    head_room::is_there(bytes).then_some(()).ok_or(StartError::Memory { bytes })
 }
 
 /// What whoever starts a router with a lossy FIB should know (Yuan15 §4.2).
@@ -343,19 +362,20 @@ fn start_workers(
         };
         let builder = thread::Builder::new().name(format!("nw-worker-{index}"));
         let Some(&processor) = config.pin.get(index) else {
-            threads.0.push(builder.spawn(move || worker.run())?);
+            threads.0.push(builder.spawn(move || worker.run()).map_err(StartError::Thread)?);
             continue;
         };
         // A thread can pin only itself, or one whose id it has told.
         let (report, pinned) = sync_channel(1);
-        threads.0.push(builder.spawn(move || {
+        let thread = builder.spawn(move || {
             let result = pin_to(processor);
             let is_pinned = result.is_ok();
             let _ = report.send(result); // the receiver waits for it
             if is_pinned {
                 worker.run();
             }
-        })?);
+        });
+        threads.0.push(thread.map_err(StartError::Thread)?);
         let ended = || io::Error::other("the worker ended");
         let refused = |source| StartError::Pin { processor, usable: usable_processors(), source };
         pinned.recv().map_err(|_| ended())?.map_err(refused)?;
