@@ -5,6 +5,7 @@
 
 mod keeping;
 mod start;
+mod state_writer;
 
 use crate::{ExitCode, Failure, quantity};
 use keeping::Keeping;
@@ -14,7 +15,7 @@ use namewire_router::{
     AdmissionName, EvictionName, FibDesign, InterfacePattern, RouterHandle,
     configuration::{
         Loaded, Settings, Source,
-        settings::{Choice, FaceEntry, FacesSection, Pages, PitRoleChoice, RouteEntry, StrategyEntry},
+        settings::{Choice, FaceEntry, FacesSection, Pages, PitRoleChoice, RouteEntry, StateSync, StrategyEntry},
         text::{Origin, Prefix, StrategyName, Uri},
         units::{Octets, Span},
     },
@@ -47,6 +48,9 @@ pub(crate) struct Args {
     /// Keep faces, routes and strategies that commands make in this file, and make them again at the start
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
+    /// When a command is answered: once what it changed is in the state file on disk, or at once; then it is there about a second later [default: 1s]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub(crate) state_sync: Option<StateSyncOption>,
     /// Put a state file that cannot be read aside and start without
     #[arg(long)]
     pub(crate) ignore_state: bool,
@@ -158,6 +162,14 @@ pub(crate) enum PitRoleOption {
     Core,
 }
 
+/// `--state-sync`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum StateSyncOption {
+    Always,
+    #[value(name = "1s")]
+    OneSecond,
+}
+
 /// `--pages`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum PagesOption {
@@ -217,6 +229,11 @@ impl Args {
             (faces.unix.enabled, faces.unix.path) = (true, Some(path.clone()));
         }
         state.file = self.state.clone().or(state.file.take());
+        state.sync = match self.state_sync {
+            Some(StateSyncOption::Always) => StateSync::Always,
+            Some(StateSyncOption::OneSecond) => StateSync::OneSecond,
+            None => state.sync,
+        };
         router.workers = self.workers.unwrap_or(router.workers);
         if !self.pin.is_empty() {
             router.pin.clone_from(&self.pin);

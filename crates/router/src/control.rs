@@ -9,6 +9,7 @@ use crate::{
     cs_settings::parse_policy,
     environment::{FaceRecord, Node, Wanted},
     face_creation::Purpose,
+    held_answers::Answer,
     messages::{ToControl, ToWorker, WorkerSender},
     operator::{Inventory, OperatorDesk, Request},
     trust_anchors::TrustAnchors,
@@ -63,7 +64,9 @@ impl Control {
             let until_deadline = self.run_timers();
             self.node.tell_link_changes(inbox.has_events());
             self.wake_workers();
-            self.operator.publish(self.management.revision(), self.node.faces_lost);
+            let revision = self.management.revision();
+            self.operator.publish(revision, self.node.faces_lost);
+            self.node.held_answers.revision = revision;
             let mut accepted = Vec::new();
             let turn = inbox.turn(until_deadline).await;
             if turn.iter().any(ToControl::is_for_management) {
@@ -94,6 +97,8 @@ impl Control {
             self.node.unreadable_anchors = self.anchors.unreadable;
         }
         self.node.forget_closed(now.mono_ns);
+        let late = self.node.held_answers.expire(now.mono_ns);
+        self.send_answers(late);
         let (management, fib_writer) = (&self.management, &mut self.node.fib_writer);
         if fib_writer.next_retry_ns().is_some_and(|at| at <= now.mono_ns) {
             let gained =
@@ -107,6 +112,7 @@ impl Control {
             self.anchors.next_refresh_ns(),
             self.node.next_forgetting_ns(),
             self.node.fib_writer.next_retry_ns(),
+            self.node.held_answers.next_deadline_ns(),
         ];
         let earliest = deadlines.into_iter().flatten().min();
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(now.mono_ns)))
@@ -244,6 +250,14 @@ impl Control {
                 self.node.cs.take(change);
                 self.tell_cs_settings();
             }
+            Request::HoldAnswers(is_on) => {
+                let released = self.node.held_answers.turn(is_on);
+                self.send_answers(released);
+            }
+            Request::StateWritten(written) => {
+                let released = self.node.held_answers.state_written(written);
+                self.send_answers(released);
+            }
         }
     }
 
@@ -266,9 +280,7 @@ impl Control {
         for effect in effects {
             let mut more = Vec::new();
             match effect {
-                Effect::Reply { packet, pit_token } => {
-                    self.send_from_internal(packet, pit_token, |internal| &mut internal.n_in_data);
-                }
+                Effect::Reply { packet, pit_token } => self.reply(Answer { packet, pit_token }),
                 Effect::Express { packet } => {
                     self.send_from_internal(packet, None, |internal| &mut internal.n_in_interests);
                 }
@@ -333,6 +345,23 @@ impl Control {
         }
     }
 
+    /// A reply to a command may have to wait for the state file; those to commands of this process
+    /// never do: who writes the file gives some.
+    fn reply(&mut self, answer: Answer) {
+        if answer.pit_token.is_none() && self.operator.take(&answer.packet) {
+            return;
+        }
+        let (now_ns, revision) = (self.node.shared.now_ns(), self.management.revision());
+        let answer = self.node.held_answers.offer(now_ns, revision, answer);
+        self.send_answers(answer);
+    }
+
+    fn send_answers(&mut self, answers: impl IntoIterator<Item = Answer>) {
+        for Answer { packet, pit_token } in answers {
+            self.send_from_internal(packet, pit_token, |internal| &mut internal.n_in_data);
+        }
+    }
+
     /// A reply goes to the worker whose engine sent the Interest here, an Interest to the
     /// one that its name belongs to.
     /// `count` says which counter of the internal face it belongs to.
@@ -342,9 +371,6 @@ impl Control {
         pit_token: Option<PitToken>,
         count: fn(&mut FaceCounters) -> &mut u64,
     ) {
-        if pit_token.is_none() && self.operator.take(&packet) {
-            return;
-        }
         let internal = &mut self.node.internal;
         *count(internal) += 1;
         internal.n_in_bytes += packet.len() as u64;

@@ -4,6 +4,7 @@ use crate::{
     cs_erasure::CsErasures,
     cs_settings::{CsSettings, parse_policy, policy_text},
     fib_writer::FibWriter,
+    held_answers::HeldAnswers,
     link_faces::LinkFaces,
     link_state::{LinkChanges, LocalEnds},
     listeners::AcceptCounters,
@@ -102,6 +103,7 @@ pub(crate) struct Node {
     pub(crate) retry_pauses: HashMap<FaceId, Duration>,
     pub(crate) fib_design: FibDesign,
     pub(crate) fib_writer: FibWriter,
+    pub(crate) held_answers: HeldAnswers,
     /// Times that a listener could not accept.
     pub(crate) accept_failures: u64,
     pub(crate) accepts: Arc<AcceptCounters>,
@@ -319,6 +321,9 @@ impl Environment for Node {
         add("router", "anchor-unreadable", self.unreadable_anchors);
         add("router", "connection-refused", self.refused_connections);
         add("router", "link-face-failed", self.links.failures);
+        for (name, count) in self.held_answers.counts() {
+            add("state", name, count);
+        }
         for (name, count) in self.websockets.counters.counts() {
             add("websocket", name, count);
         }

@@ -30,6 +30,7 @@ mod exit;
 mod face_creation;
 mod fib_writer;
 mod gained_next_hops;
+mod held_answers;
 mod input_file;
 mod interfaces;
 pub mod link_config;

@@ -115,6 +115,8 @@ pub struct Inventory {
     pub routes_left_out: u64,
     /// With whole names.
     pub strategies: Vec<StrategyChoice>,
+    /// How often management had changed something by then.
+    pub revision: u64,
 }
 
 impl Inventory {
@@ -152,6 +154,7 @@ impl Inventory {
         inventory.faces = faces.values().filter(is_kept).map(|face| (*face).clone()).collect();
         inventory.faces.sort_by_key(|face| face.face);
         inventory.strategies = management.strategies().dataset().collect();
+        inventory.revision = management.revision();
         inventory
     }
 }
@@ -164,6 +167,19 @@ pub(crate) enum Request {
     Inventory(oneshot::Sender<Inventory>),
     /// Change the Content Store.
     ConfigureCs(CsChange),
+    /// Let answers to commands wait for the state file from now on, or no longer.
+    HoldAnswers(bool),
+    /// Take note of an attempt to write the state file.
+    StateWritten(StateWritten),
+}
+
+/// What became of an attempt to write the state file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateWritten {
+    /// Of the [`Inventory`] that was to be written.
+    pub revision: u64,
+    /// Why it is not on disk.
+    pub failure: Option<String>,
 }
 
 /// A way to the management of a running router.
@@ -229,6 +245,23 @@ impl Operator {
     /// If the router has stopped.
     pub fn configure_cs(&self, change: CsChange) -> Result<(), OperatorError> {
         self.ask(Request::ConfigureCs(change))
+    }
+
+    /// Lets answers to commands wait until [`Operator::state_written`] tells that what they changed
+    /// is on disk, or no longer. Commands of this process never wait.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub fn hold_answers(&self, is_on: bool) -> Result<(), OperatorError> {
+        self.ask(Request::HoldAnswers(is_on))
+    }
+
+    /// Tells what became of an attempt to write the state file, to count it and to release answers.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub fn state_written(&self, written: StateWritten) -> Result<(), OperatorError> {
+        self.ask(Request::StateWritten(written))
     }
 
     /// Waits until management has changed something since the last call.

@@ -3,7 +3,11 @@
 //! The file is TOML with the tables `[[face]]`, `[[route]]` and `[[strategy]]` of a
 //! configuration, whose entries can be copied there; faces are named by their far end,
 //! because numbers differ with every start. It is replaced as a whole: written beside the
-//! old one, to the disk, then renamed, so that a crash leaves one or the other.
+//! old one (`FILE.new`), to the disk, then renamed, so that a crash leaves one or the other. What
+//! is beside it is never read; [`remove_unfinished`] removes what a crash left there.
+//!
+//! The file says its format. A change that an older program would misread gets the next number, and
+//! [`read`] goes on reading the older ones.
 //!
 //! Limits: [`MAX_STATE_BYTES`], [`crate::operator::INVENTORY_ROUTES_MAX`] routes.
 
@@ -17,6 +21,7 @@ use crate::{
     declarations::Declarations,
     input_file,
 };
+use namewire_tables::head_room;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File, OpenOptions},
@@ -29,7 +34,10 @@ use std::{
 /// Largest file that is read, in octets.
 pub const MAX_STATE_BYTES: u64 = 64 << 20;
 
-/// The format that is written; another one is not read.
+/// What a byte of the file takes in memory at most while it is read.
+const MEMORY_PER_BYTE: usize = 32;
+
+/// The format that is written; a later one is not read.
 const VERSION: u32 = 1;
 
 const HEADER: &str = "# Written by `namewire run`; changes made here while it runs are lost.\n";
@@ -54,7 +62,10 @@ pub enum StateError {
         error: SettingsError,
     },
     /// Another version of this program wrote it.
-    #[error("the state file {} has version {version}; this program reads version {VERSION}", path.display())]
+    #[error(
+        "the state file {} has format {version}, and this namewire reads format {VERSION}{}",
+        path.display(), if *version > VERSION { ": a newer one wrote it" } else { "" }
+    )]
     Version {
         /// Where it is.
         path: PathBuf,
@@ -94,6 +105,9 @@ pub fn read(path: &Path) -> Result<Declarations, StateError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Declarations::default()),
         octets => octets.map_err(failed)?,
     };
+    if !head_room::is_there(octets.len().saturating_mul(MEMORY_PER_BYTE)) {
+        return Err(failed(io::ErrorKind::OutOfMemory.into()));
+    }
     let invalid = |error: FromUtf8Error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()));
     let text = String::from_utf8(octets).map_err(invalid)?;
     let Versioned { version } = parse_toml(&text).map_err(damaged)?;
@@ -109,10 +123,12 @@ pub fn read(path: &Path) -> Result<Declarations, StateError> {
     })
 }
 
-/// Replaces a state file. Its directory is made if it does not exist.
+/// Replaces a state file. Its directory is made if it does not exist. When this returns, the
+/// file and its name are on disk.
 ///
 /// # Errors
-/// If it cannot be written; then the old one is as it was.
+/// If it cannot be written; then the old one is as it was, or, if only the name could not be
+/// made durable, the new one is there.
 pub fn write(path: &Path, state: &Declarations) -> io::Result<()> {
     let contents = Contents {
         version: VERSION,
@@ -129,13 +145,36 @@ pub fn write(path: &Path, state: &Declarations) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     let beside = beside(path, "new");
+    let renamed = write_new(&beside, &text).and_then(|()| fs::rename(&beside, path));
+    if let Err(error) = renamed {
+        let _ = fs::remove_file(&beside); // on a full disk it takes room that others need
+        return Err(error);
+    }
+    File::open(directory)?.sync_all() // or the name may be lost though the file is not
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    remove_if_there(path)?;
     // Who may read it may learn who this router's neighbours are.
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(HEADER.as_bytes())?;
     file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    File::open(directory)?.sync_all() // or the name may be lost though the file is not
+    file.sync_all()
+}
+
+/// Removes what a write that did not end left beside the state file. True if there was something.
+///
+/// # Errors
+/// If it cannot be removed.
+pub fn remove_unfinished(path: &Path) -> io::Result<bool> {
+    remove_if_there(&beside(path, "new"))
+}
+
+fn remove_if_there(path: &Path) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        result => result.map(|()| true),
+    }
 }
 
 /// Puts a file that cannot be read out of the way; its new place.
@@ -201,7 +240,8 @@ mod tests {
         let path = directory.path().join("state.toml");
         for (text, word) in [
             ("", "damaged"),
-            ("version = 2\nnew_things = 1", "version 2"),
+            ("version = 2\nnew_things = 1", "has format 2, and this namewire reads format 1: a newer one wrote it"),
+            ("version = 0", "has format 0, and this namewire reads format 1"),
             ("version = 1\n[[route]]\nprefix = \"/a", "line 3"),
             ("version = 1\nfaec = []", "damaged"),
             ("version = 1\n[[face]]\nuri = 7", "line 3"),
@@ -212,6 +252,44 @@ mod tests {
         }
         let place = set_aside(&path).unwrap();
         assert!(!path.exists() && place.exists());
+    }
+
+    /// A disk that is full stays so if the part of the file that fitted is left beside it; and it was
+    /// left, also over a restart.
+    #[test]
+    fn what_a_write_left_beside_the_file_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.toml");
+        write(&path, &state()).unwrap();
+        let unfinished = beside(&path, "new");
+        fs::write(&unfinished, "version = 1\n[[route]]\nprefix = \"/half").unwrap();
+        assert_eq!(read(&path).unwrap(), state(), "it is not read");
+        assert!(remove_unfinished(&path).unwrap() && !unfinished.exists());
+        assert!(!remove_unfinished(&path).unwrap());
+        // Renaming fails: where the file should be is a directory that is not empty.
+        let place = directory.path().join("place");
+        fs::create_dir_all(place.join("not empty")).unwrap();
+        assert!(write(&place, &state()).is_err());
+        assert!(!beside(&place, "new").exists());
+    }
+
+    /// The file of the change 6180ce6, before the format was ever raised.
+    #[test]
+    fn a_file_of_format_1_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.toml");
+        fs::write(&path, include_str!("../tests/state_format_1.toml")).unwrap();
+        let read_first = read(&path).unwrap();
+        let prefixes: Vec<String> = read_first.routes.iter().map(|route| route.prefix.to_string()).collect();
+        assert_eq!(prefixes, ["/a/v=1", "/b", "/d"]);
+        let route = &read_first.routes[0];
+        assert_eq!((route.cost, route.inherit, route.capture), (7, true, true));
+        let faces: Vec<&str> = read_first.faces.iter().map(|face| face.uri.as_str()).collect();
+        assert_eq!(faces, ["udp4://127.0.0.1:7001", "udp4://127.0.0.1:7002", "udp6://[::1]:7003"]);
+        assert_eq!(read_first.faces[0].mtu, Some(1400));
+        assert_eq!((read_first.strategies.len(), read_first.unset.len()), (2, 1));
+        write(&path, &read_first).unwrap();
+        assert_eq!(read(&path).unwrap(), read_first, "what the next write makes of it says the same");
     }
 
     proptest! {

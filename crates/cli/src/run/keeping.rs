@@ -1,24 +1,22 @@
 //! What `namewire run` does while the router runs: it reads the configuration again on
 //! SIGHUP, tries again what could not be made, makes declared faces again that closed, and keeps the
-//! state file up to date.
-//!
-//! Limits: one write of the state file a second, and so much time between two looks at the
-//! router's tables that these take one part in [`LOOK_SHARE`] of a processor at most (100,000
-//! routes: a look takes some tenths of a second, so that seconds pass between two).
+//! state file up to date ([`super::state_writer`]).
 
-use super::{Args, EndSignals, notify};
+use super::{Args, EndSignals, notify, state_writer::StateWriter};
 use crate::{ExitCode, Failure};
 use namewire_router::{
     RouterHandle,
-    configuration::{Loaded, Settings, needs_restart},
+    configuration::{
+        Loaded, Settings, needs_restart,
+        settings::{StateSection, StateSync},
+    },
     declarations::{Declarations, Keeper, Problem},
-    operator::{CsChange, Operator, OperatorError},
+    operator::{CsChange, Operator, OperatorError, StateWritten},
     state_file::{self, StateError},
 };
 use sd_notify::NotifyState;
 use std::{
     collections::HashSet,
-    path::PathBuf,
     time::{Duration, Instant},
 };
 use tokio::{signal::unix::Signal, time::sleep_until};
@@ -26,15 +24,6 @@ use tokio::{signal::unix::Signal, time::sleep_until};
 /// First pause before something is tried again; it doubles up to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LAST: Duration = Duration::from_secs(300);
-
-/// Changes that come so close together are written at once.
-const WRITE_DELAY: Duration = Duration::from_millis(100);
-
-/// Least time between two writes.
-const WRITE_PAUSE: Duration = Duration::from_secs(1);
-
-/// Looks at the tables take one part in so many of the time.
-const LOOK_SHARE: u32 = 20;
 
 /// Prints what of a configuration file is ignored.
 pub(crate) fn warn(args: &Args, warnings: &[String]) {
@@ -47,6 +36,11 @@ pub(crate) fn warn(args: &Args, warnings: &[String]) {
 /// What the state file says.
 pub(super) fn read_state(args: &Args, settings: &Settings) -> Result<Declarations, Failure> {
     let Some(path) = &settings.state.file else { return Ok(Declarations::default()) };
+    match state_file::remove_unfinished(path) {
+        Ok(false) => {}
+        Ok(true) => eprintln!("namewire: what a write of {} that did not end had left was removed", path.display()),
+        Err(error) => eprintln!("namewire: what is beside {} cannot be removed: {error}", path.display()),
+    }
     let error = match state_file::read(path) {
         Ok(state) => return Ok(state),
         Err(error) => error,
@@ -64,16 +58,6 @@ pub(super) fn read_state(args: &Args, settings: &Settings) -> Result<Declaration
     };
     eprintln!("namewire: {error}; it is now {}", place.display());
     Ok(Declarations::default())
-}
-
-/// The state file, and what stands in it.
-struct StateWriter {
-    path: PathBuf,
-    written: Option<Declarations>,
-    /// When to write; `None`: nothing has changed.
-    due: Option<Instant>,
-    /// Not before.
-    rest_until: Instant,
 }
 
 /// Everything that outlives the start.
@@ -106,11 +90,12 @@ enum Next {
     NoteLost,
     PlanWrite,
     Write,
+    Written(StateWritten),
 }
 
 impl Keeping {
     pub(super) fn new(args: Args, loaded: Loaded, operator: Operator) -> Self {
-        let state = loaded.settings.state.file.clone().map(StateWriter::new);
+        let state = StateWriter::new(&loaded.settings.state);
         Keeping {
             args,
             started: loaded.settings.clone(),
@@ -135,6 +120,7 @@ impl Keeping {
     /// configuration has the last word.
     pub(super) async fn set_up(&mut self, state: Declarations) -> Result<(), Failure> {
         let failed = |error: OperatorError| Failure::new(ExitCode::Failed, error.to_string());
+        self.operator.hold_answers(holds_answers(&self.loaded.settings.state)).map_err(failed)?;
         let problems = self.restored.apply(state).await.map_err(failed)?;
         self.tell(&problems);
         let problems = self.declared.apply(Declarations::of(&self.loaded.settings)).await.map_err(failed)?;
@@ -150,9 +136,8 @@ impl Keeping {
     pub(super) async fn run(&mut self, router: &RouterHandle, mut hangup: Signal, end: &mut EndSignals) {
         let mut losses = self.operator.clone();
         loop {
-            let due = self.state.as_ref().and_then(|state| state.due);
-            // What changes before a write is written with it: a storm of commands wakes nobody here.
-            let waits_for_change = self.state.is_some() && due.is_none();
+            let due = self.state.as_ref().and_then(StateWriter::due);
+            let waits_for_change = self.state.as_ref().is_some_and(StateWriter::wants_changes);
             let next = tokio::select! {
                 () = end.came() => return,
                 Some(()) = hangup.recv() => Next::Reload,
@@ -166,6 +151,7 @@ impl Keeping {
                     Err(_) => return,
                 },
                 () = at(due) => Next::Write,
+                written = ended(&mut self.state) => Next::Written(written),
             };
             let result = match next {
                 Next::Reload => self.unless_ended(end, async |keeping| keeping.reload(router).await).await,
@@ -175,11 +161,8 @@ impl Keeping {
                     self.plan_write();
                     Ok(true)
                 }
-                // Not cut short: two writes at once would mix.
-                Next::Write => {
-                    self.write_state().await;
-                    Ok(true)
-                }
+                Next::Write => self.write_state().await.map(|()| true),
+                Next::Written(written) => self.operator.state_written(written).map(|()| true),
             };
             if !matches!(result, Ok(true)) {
                 return;
@@ -200,16 +183,6 @@ impl Keeping {
         }
         self.is_cut_short = true;
         Ok(false)
-    }
-
-    /// The last write of the state file. Not if a change was cut short: what is declared could not be told from what
-    /// commands made.
-    pub(super) async fn finish(&mut self) {
-        if !self.is_cut_short {
-            self.write_state().await;
-        } else if let Some(state) = &self.state {
-            eprintln!("namewire: ended in the middle of a change: {} stays as it was", state.path.display());
-        }
     }
 
     /// Prints what is new among problems.
@@ -295,9 +268,8 @@ impl Keeping {
         if change != CsChange::default() {
             self.operator.configure_cs(change)?;
         }
-        if loaded.settings.state.file != self.loaded.settings.state.file {
-            self.state = loaded.settings.state.file.clone().map(StateWriter::new);
-            self.plan_write();
+        if loaded.settings.state != self.loaded.settings.state {
+            self.keep_state_as(&loaded.settings.state)?;
         }
         let problems = self.declared.apply(Declarations::of(&loaded.settings)).await?;
         self.loaded = loaded;
@@ -308,49 +280,67 @@ impl Keeping {
         Ok(true)
     }
 
+    /// Takes over other settings of the state file.
+    fn keep_state_as(&mut self, section: &StateSection) -> Result<(), OperatorError> {
+        match &mut self.state {
+            Some(state) if section.file == self.loaded.settings.state.file => state.set_sync(section.sync),
+            state => *state = StateWriter::new(section),
+        }
+        self.plan_write();
+        self.operator.hold_answers(holds_answers(section))
+    }
+
     fn plan_write(&mut self) {
         if let Some(state) = &mut self.state {
-            let due = (Instant::now() + WRITE_DELAY).max(state.rest_until);
-            state.due.get_or_insert(due);
+            state.plan();
         }
     }
 
-    /// Writes the state file if what it should hold has changed.
-    async fn write_state(&mut self) {
-        let Some(state) = &mut self.state else { return };
-        state.due = None;
+    /// Begins to write the state file if what it should hold has changed.
+    async fn write_state(&mut self) -> Result<(), OperatorError> {
+        let Some(state) = &mut self.state else { return Ok(()) };
         let began = Instant::now();
-        let Ok(inventory) = self.operator.inventory().await else { return };
+        let inventory = self.operator.inventory().await?;
         let mut wanted = self.declared.others(&inventory);
         let pending = self.restored.pending();
         wanted.faces.extend(pending.faces);
         wanted.routes.extend(pending.routes);
-        let rest = (began.elapsed() * LOOK_SHARE).max(WRITE_PAUSE);
-        state.rest_until = Instant::now() + rest;
-        if state.written.as_ref() == Some(&wanted) {
-            return;
+        match state.write(wanted, &inventory, began.elapsed()) {
+            Some(written) => self.operator.state_written(written),
+            None => Ok(()),
         }
-        if inventory.routes_left_out > 0 {
-            let count = inventory.routes_left_out;
-            eprintln!("namewire: {count} routes are not kept in {}", state.path.display());
-        }
-        let (path, contents) = (state.path.clone(), wanted.clone());
-        let written = tokio::task::spawn_blocking(move || state_file::write(&path, &contents)).await;
-        match written {
-            Ok(Ok(())) => state.written = Some(wanted),
-            Ok(Err(error)) => {
-                eprintln!("namewire: cannot write {}: {error}", state.path.display());
-                state.due = Some(state.rest_until + RETRY_LAST);
+    }
+
+    /// Writes the last changes; nothing is held back if the disk hangs. Not if a change was cut short: what is
+    /// declared could not be told from what commands made.
+    pub(super) async fn finish(&mut self) {
+        for is_last in [false, true] {
+            let Some(state) = &mut self.state else { return };
+            if let Some(written) = state.ended_at_last().await {
+                let _ = self.operator.state_written(written); // the router has stopped by itself
             }
-            Err(_) => {} // the process ends
+            if self.is_cut_short {
+                eprintln!("namewire: ended in the middle of a change: {} stays as it was", state.path().display());
+                return;
+            }
+            if !is_last && self.write_state().await.is_err() {
+                return;
+            }
         }
     }
 }
 
-impl StateWriter {
-    fn new(path: PathBuf) -> Self {
-        StateWriter { path, written: None, due: None, rest_until: Instant::now() }
+/// What the write that runs comes to; never, if there is none.
+async fn ended(state: &mut Option<StateWriter>) -> StateWritten {
+    match state {
+        Some(state) => state.ended().await,
+        None => std::future::pending().await,
     }
+}
+
+/// Whether commands are answered when what they changed is on disk.
+fn holds_answers(section: &StateSection) -> bool {
+    section.file.is_some() && section.sync == StateSync::Always
 }
 
 /// Comes at an instant, or never.

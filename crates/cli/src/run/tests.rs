@@ -29,7 +29,7 @@ fn everything_can_be_said() {
         "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
          --workers 4 --pin 0,1,0,1 --busy-poll 50 --no-udp-offload --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
          --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --cs-policy fifo --cs-admission filter --pages 2MiB \
-         --pit-role core --fib-design name-trie --max-lifetime 60000 --seed 7 --quiet --state /tmp/state",
+         --pit-role core --fib-design name-trie --max-lifetime 60000 --seed 7 --quiet --state /tmp/state --state-sync always",
     )
     .unwrap();
     let settings = args.load().unwrap().settings;
@@ -45,7 +45,7 @@ fn everything_can_be_said() {
     assert!(matches!(config.engine.pit_role, PitRole::Core(_)));
     assert_eq!(settings.route[1].prefix.to_string(), "/a/v=1");
     assert_eq!((config.engine.cs_capacity_bytes, config.engine.max_lifetime_ms), (64 << 20, 60_000));
-    assert_eq!(settings.state.file, Some("/tmp/state".into()));
+    assert_eq!((settings.state.file, settings.state.sync), (Some("/tmp/state".into()), StateSync::Always));
     for bad in [
         "--workers 0",
         "--pin a",
@@ -60,6 +60,7 @@ fn everything_can_be_said() {
         "--pages 4MiB",
         "--pit-role middle",
         "--fib-design trie",
+        "--state-sync 2s",
         "--config a --nfd-conf b",
     ] {
         assert!(parse(&format!("run {bad}")).is_err(), "{bad}");

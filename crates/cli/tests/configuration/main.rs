@@ -3,6 +3,7 @@
 
 mod lost_faces;
 mod router_process;
+mod state_file;
 mod trust;
 
 use router_process::{NAMEWIRE, PATIENCE, Router, eventually, free_port, namewire, nfd_conf, text, text_of_failure};

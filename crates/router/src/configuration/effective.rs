@@ -12,12 +12,13 @@ use namewire_tables::PageSize;
 use std::net::SocketAddr;
 
 /// Keys (and all below them) that a running router takes over.
-const LIVE: [&str; 19] = [
+const LIVE: [&str; 20] = [
     "face",
     "route",
     "strategy",
     "trust",
     "state.file",
+    "state.sync",
     "router.quiet",
     "cs.capacity",
     "cs.packets",

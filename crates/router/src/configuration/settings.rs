@@ -175,6 +175,20 @@ pub struct StateSection {
     /// Keeps what management commands made; without it, nothing is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// When a command that changed something is answered.
+    pub sync: StateSync,
+}
+
+/// When a command is answered whose change the state file keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StateSync {
+    /// Once the change is on disk.
+    #[serde(rename = "always")]
+    Always,
+    /// At once; the change is on disk about a second later.
+    #[default]
+    #[serde(rename = "1s")]
+    OneSecond,
 }
 
 /// Memory pages of the tables.
