@@ -26,6 +26,7 @@ mod legality;
 pub mod link_drop;
 pub mod link_service;
 mod peer_credentials;
+mod port_steering;
 pub mod reassembly;
 pub mod reliability;
 mod remote;

@@ -107,6 +107,29 @@ pub(crate) fn coalesce_received(socket: BorrowedFd<'_>) -> bool {
     result == 0
 }
 
+/// Asks the kernel to run `program` for the number of the socket, among those of the port of `socket`, that gets a
+/// datagram (`SO_ATTACH_REUSEPORT_CBPF`, linux/Documentation/networking/filter). The kernel checks the program.
+pub(crate) fn attach_port_program(socket: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
+    // libc has it for Android only; the number is the same on every processor.
+    const SO_ATTACH_REUSEPORT_CBPF: libc::c_int = 51;
+    let filter = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: the option's value is a sock_fprog that points to `len` instructions; both are alive, and the kernel
+    // copies them and writes neither.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_ATTACH_REUSEPORT_CBPF,
+            (&raw const filter).cast(),
+            size_of_val(&filter) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Octets that the kernel has of a socket and has not sent: of TCP those not yet on their way, of
 /// other sockets all memory that they hold. 0 if it does not say.
 pub(crate) fn unsent_octets(socket: BorrowedFd<'_>, is_tcp: bool) -> u64 {

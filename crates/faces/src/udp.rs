@@ -2,10 +2,8 @@
 //!
 //! All share one port, 6363 as a rule, because peers tell faces apart by it. The kernel
 //! gives a datagram to the connected socket of its remote if there is one, otherwise to a
-//! listener; among several listeners (one per worker) a hash of the addresses decides, so
-//! one remote meets the same worker. That hash is over all sockets of the port: when a face
-//! is made by command, some on-demand remotes move to another worker and get a face there;
-//! their old face still sends to them, and closes when idle.
+//! listener; among several listeners (one per worker) a hash of the remote's address decides
+//! ([`crate::port_steering`]), so one remote meets the same worker.
 //!
 //! Sharing is by `SO_REUSEPORT` alone, which the kernel grants to one user's sockets.
 //! `SO_REUSEADDR` would let any local user bind the port and take our datagrams.
@@ -18,30 +16,41 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use namewire_packet::MAX_PACKET_BYTES;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::port_steering::steer_to_listeners;
 use crate::{FaceInfo, FaceScope, LinkType, Persistency, face_uri};
 
 /// Kernel receive buffer asked for, in octets; the kernel may grant less. A burst that
 /// arrives while the worker is busy waits here.
 const RECEIVE_BUFFER_OCTETS: usize = 4 << 20;
 
-/// Binds a listener, non-blocking. With `reuse_port` false the port must be free, so the
-/// first listener of a process notices another router; with true it joins the listeners
-/// that are there already. Either way later sockets of the same user may share the port.
-pub fn bind_listener(address: SocketAddr, reuse_port: bool) -> io::Result<UdpSocket> {
-    let socket = new_socket(address)?;
-    if reuse_port {
-        socket.set_reuse_port(true)?;
+/// Binds so many listeners to one address, non-blocking, which share its remotes. The port must be
+/// free, so that a process notices another router; later sockets of the same user may share it.
+pub fn bind_listeners(address: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
+    // Alone for a moment, which others that have the port do not allow.
+    let first = new_socket(address)?;
+    first.bind(&address.into())?;
+    first.set_reuse_port(true)?;
+    let address = UdpSocket::from(first.try_clone()?).local_addr()?;
+    let listeners = (0..count).map(|_| bind_shared(address).map(UdpSocket::from)).collect::<io::Result<Vec<_>>>()?;
+    // Only sockets that were bound to share a port are steered: the first one was not.
+    drop(first);
+    if let Some(listener) = listeners.first() {
+        // Without it, what may be lost is counted.
+        let _ = steer_to_listeners(listener, count);
     }
-    socket.bind(&address.into())?;
+    Ok(listeners)
+}
+
+fn bind_shared(address: SocketAddr) -> io::Result<Socket> {
+    let socket = new_socket(address)?;
     socket.set_reuse_port(true)?;
-    Ok(socket.into())
+    socket.bind(&address.into())?;
+    Ok(socket)
 }
 
 /// A non-blocking socket that is bound to `local` and hears `remote` only.
 pub(crate) fn connect(local: SocketAddr, remote: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = new_socket(local)?;
-    socket.set_reuse_port(true)?;
-    socket.bind(&local.into())?;
+    let socket = bind_shared(local)?;
     socket.connect(&remote.into())?;
     Ok(socket.into())
 }
@@ -99,13 +108,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_listener_notices_a_taken_port_and_others_join() {
-        let first = bind_listener("127.0.0.1:0".parse().unwrap(), false).unwrap();
-        let address = first.local_addr().unwrap();
-        let taken = bind_listener(address, false).unwrap_err();
-        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-        let _second = bind_listener(address, true).unwrap();
-        let _face = connect(address, "127.0.0.1:9".parse().unwrap()).unwrap();
+    fn listeners_notice_a_taken_port_and_faces_share_it() {
+        for any in ["127.0.0.1:0", "[::1]:0"] {
+            let listeners = bind_listeners(any.parse().unwrap(), 2).unwrap();
+            let address = listeners[0].local_addr().unwrap();
+            assert_eq!(listeners[1].local_addr().unwrap(), address);
+            let taken = bind_listeners(address, 1).unwrap_err();
+            assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+            let _face = connect(address, SocketAddr::new(address.ip(), 9)).unwrap();
+        }
+    }
+
+    /// What the kernel gives to whom: a socket that is bound like a face's, and not connected yet, gets nothing.
+    #[test]
+    fn remotes_meet_one_listener_each_and_no_socket_that_is_not_connected() {
+        for any in ["127.0.0.1:0", "[::1]:0"] {
+            let any: SocketAddr = any.parse().unwrap();
+            let listeners = bind_listeners(any, 3).unwrap();
+            let address = listeners[0].local_addr().unwrap();
+            let peers: Vec<UdpSocket> = (0..60).map(|_| UdpSocket::bind(any).unwrap()).collect();
+            let receive = || {
+                for peer in &peers {
+                    peer.send_to(b"x", address).unwrap();
+                }
+                let all_of = |listener: &UdpSocket| {
+                    let next = || listener.recv_from(&mut [0; 9]).ok().map(|(_, remote)| remote);
+                    std::iter::from_fn(next).collect::<std::collections::BTreeSet<SocketAddr>>()
+                };
+                listeners.iter().map(all_of).collect::<Vec<_>>()
+            };
+            let before = receive();
+            assert_eq!(before.iter().map(|remotes| remotes.len()).sum::<usize>(), 60, "{any}");
+            assert!(before.iter().all(|remotes| remotes.len() > 5), "{any}: {before:?}");
+            for _ in 0..3 {
+                let bound: Vec<Socket> = (0..5).map(|_| bind_shared(address).unwrap()).collect();
+                let _face = connect(address, SocketAddr::new(address.ip(), 9)).unwrap();
+                assert_eq!(receive(), before, "{any}");
+                drop(bound);
+                assert_eq!(receive(), before, "{any}");
+            }
+        }
     }
 
     #[test]

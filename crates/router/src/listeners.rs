@@ -109,14 +109,11 @@ impl Listeners {
         let mut udp_addresses = Vec::new();
         let mut udp_sockets: Vec<Vec<UdpSocket>> = (0..config.workers).map(|_| Vec::new()).collect();
         for &address in &config.udp {
-            let mut address = address;
-            for (index, sockets) in udp_sockets.iter_mut().enumerate() {
-                let what = face_uri::udp(address);
-                let socket = udp::bind_listener(address, index > 0).map_err(failed(what.clone()))?;
-                address = socket.local_addr().map_err(failed(what))?;
-                sockets.push(socket);
-            }
-            udp_addresses.push(address);
+            let what = || face_uri::udp(address);
+            let listeners = udp::bind_listeners(address, config.workers).map_err(failed(what()))?;
+            let bound = listeners.first().map_or(Ok(address), UdpSocket::local_addr).map_err(failed(what()))?;
+            udp_sockets.iter_mut().zip(listeners).for_each(|(sockets, listener)| sockets.push(listener));
+            udp_addresses.push(bound);
         }
         let listen_tcp = |&address: &SocketAddr| tcp::listen(address).map_err(failed(face_uri::tcp(address)));
         let tcp = config.tcp.iter().map(listen_tcp).collect::<Result<Vec<_>, _>>()?;

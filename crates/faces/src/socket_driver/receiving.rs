@@ -242,7 +242,7 @@ impl SocketDriver {
     fn face_of_datagram(&mut self, index: usize, remote: SocketAddr, octets: &[u8]) -> Option<FaceId> {
         match &self.datagram_sockets.get(index)?.as_ref()?.peers {
             Peers::One { face, remote: expected } if is_same_remote(remote, *expected) => Some(*face),
-            // Arrived between bind and connect.
+            // Arrived between bind and connect, where the kernel cannot be told to give it to a listener.
             Peers::One { .. } => self.refuse_datagram(octets, LinkDrop::ForeignRemote),
             &Peers::Anyone { local } => match self.remotes.get(&(index, Remote::Udp(remote))) {
                 Some(face) => Some(*face),

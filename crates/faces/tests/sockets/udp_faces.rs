@@ -1,7 +1,9 @@
 //! UDP faces: on-demand and made by command, sharing one port, fragmentation.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use namewire_faces::{AddFaceError, CloseReason, DriverConfig, FaceEvent, FaceScope, LinkDrop, Persistency, udp};
@@ -126,11 +128,69 @@ fn a_connected_face_shares_the_port_with_its_listener() {
     assert_ne!(created(worker.event()), A, "after removal they come to the listener");
 }
 
+/// The story: the socket of a new face is one of the listener's port from when it is bound, and hears its remote only from
+/// when it is connected. Between the two the kernel gave it a share of what others sent to the listener, and that was lost.
+#[test]
+fn nothing_that_comes_to_the_listener_is_lost_while_faces_are_made() {
+    const REMOTES: usize = 16;
+    const FACES: u64 = 2000;
+    /// Datagrams on their way: what the socket's buffer holds surely.
+    const WINDOW: u64 = 64;
+    let (mut worker, address) = udp_worker(DriverConfig::default());
+    let (is_over, received) = (AtomicBool::new(false), AtomicU64::new(0));
+    let flood = || {
+        let peers: Vec<UdpSocket> = (0..REMOTES).map(|_| peer()).collect();
+        let mut sent = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            if sent - received.load(Ordering::Relaxed) < WINDOW {
+                peers[sent as usize % REMOTES].send_to(&interest(1), address).unwrap();
+                sent += 1;
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        let local = |peer: &UdpSocket| format!("udp4://{}", peer.local_addr().unwrap());
+        let of = |nth: usize| (sent + REMOTES as u64 - 1 - nth as u64) / REMOTES as u64;
+        (0..REMOTES).map(|nth| (local(&peers[nth]), of(nth))).collect::<BTreeMap<String, u64>>()
+    };
+    let mut by_remote: BTreeMap<String, u64> = BTreeMap::new();
+    let mut take = |worker: &mut Worker| {
+        for (face, ..) in worker.round() {
+            *by_remote.entry(worker.driver.info(face).unwrap().remote_uri.clone()).or_default() += 1;
+            received.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let sent = std::thread::scope(|scope| {
+        let flooding = scope.spawn(flood);
+        for number in 0..FACES {
+            let remote = SocketAddr::from(([127, 0, 0, 1], 20_000 + number as u16));
+            let face = FaceId(100_000 + number);
+            worker.driver.add_udp_face(face, address, remote, Persistency::Persistent, MTU).unwrap();
+            take(&mut worker);
+            assert!(worker.driver.remove_face(face));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        flooding.join().unwrap()
+    });
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let (all, foreign) = (sent.values().sum::<u64>(), worker.driver.faceless_counters());
+    while received.load(Ordering::Relaxed) + foreign.dropped(LinkDrop::ForeignRemote) < all && Instant::now() < deadline
+    {
+        take(&mut worker);
+    }
+    println!("{all} datagrams while {FACES} faces were made");
+    assert_eq!(foreign.dropped(LinkDrop::ForeignRemote), 0, "of {all}");
+    assert_eq!(by_remote, sent);
+}
+
 #[test]
 fn listeners_of_two_workers_share_the_remotes() {
-    let (mut one, address) = udp_worker(DriverConfig::default());
-    let mut two = Worker::new(DriverConfig::default());
-    two.driver.add_udp_listener(udp::bind_listener(address, true).unwrap()).unwrap();
+    let [mut one, mut two] = [(); 2].map(|()| Worker::new(DriverConfig::default()));
+    let mut listeners = udp::bind_listeners(loopback(), 2).unwrap();
+    let address = listeners[0].local_addr().unwrap();
+    for worker in [&mut one, &mut two] {
+        worker.driver.add_udp_listener(listeners.remove(0)).unwrap();
+    }
     let peers: Vec<UdpSocket> = (0..64).map(|_| peer()).collect();
     for round in 0..3 {
         for peer in &peers {

@@ -118,7 +118,7 @@ pub(crate) fn peer() -> UdpSocket {
 /// A worker that listens, and where.
 pub(crate) fn udp_worker(config: DriverConfig) -> (Worker, SocketAddr) {
     let mut worker = Worker::new(config);
-    let listener = udp::bind_listener(loopback(), false).unwrap();
+    let listener = udp::bind_listeners(loopback(), 1).unwrap().remove(0);
     let address = listener.local_addr().unwrap();
     worker.driver.add_udp_listener(listener).unwrap();
     (worker, address)
