@@ -401,6 +401,35 @@ fn rib_wants_a_time_near_the_clock_and_a_nonce() {
     assert_eq!(with(fresh_fields()).code, 200);
 }
 
+/// The story: the clock of the machine was set back, and every application was refused until it connected again: what it
+/// signed was before the oldest command that was remembered of it.
+#[test]
+fn applications_and_keys_are_heard_after_the_clock_was_set_back_and_forth() {
+    let operator = Identity::new("/operator", None);
+    let mut bench = bench_with(granting(&operator, Privileges::ALL), user(4000));
+    let mut number = 0;
+    let mut old = Vec::new();
+    for (minutes, step_ms) in [(10, 0_i64), (10, -300_000), (10, 3_600_000), (10, -3_600_000)] {
+        bench.now.unix_ms = bench.now.unix_ms.saturating_add_signed(step_ms);
+        for _ in 0..minutes {
+            bench.pass_ms(60_000);
+            number += 1;
+            let unix_ms = bench.now.unix_ms;
+            let fields = || SignedInterestFields { time_ms: Some(unix_ms), ..fresh_fields() };
+            let own = digest_command("rib/register", &for_prefix(&format!("/own/{number}")), &fields());
+            let signed = operator.command_with("/localhost/nfd", "fib/add-nexthop", &for_prefix("/x"), &fields());
+            for command in [own, signed] {
+                let response = answer(&mut bench, STRANGER, &command);
+                assert_eq!(response.code, 200, "{number}, after {step_ms} ms: {}", response.text);
+                old.push(command);
+            }
+            for command in &old {
+                assert_eq!(answer(&mut bench, STRANGER, command).code, 403, "it passed before");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_anchor_s_command_is_not_replayed_over_another_face() {
     let operator = Identity::new("/operator", None);

@@ -7,13 +7,23 @@
 //!
 //! A command passes if its timestamp is at most [`GRACE_MS`] from the clock (or at most
 //! [`STEP_MS`] after the signer's latest: clients of NFD step their timestamps in a
-//! burst faster than the clock runs; never more than [`MAX_AHEAD_MS`]), later than the record's watermark, and its
-//! (timestamp, nonce) is not in the record. Without a nonce it must be later than all.
+//! burst faster than the clock runs; never more than [`MAX_AHEAD_MS`]), its (timestamp, nonce) is not in the record,
+//! and, of a key, it is later than the record's watermark.
 //!
-//! Invariant: whatever a record has forgotten is at or before its watermark, so nothing
-//! forgotten passes again. Cost: O(log) of the record's size.
+//! Clocks are set, the router's and those of clients, also back. So timestamps need not grow, and no command is
+//! forgotten because its timestamp is old: only when there is no room for more.
+//!
+//! Invariant: whatever the record of a key has forgotten is at or before its watermark, so nothing forgotten passes
+//! again. A watermark holds for [`WATERMARK_LIFETIME_NS`] of the monotonic clock: if the clock was not set back, all
+//! before it is out of the grace by then; if it was, this is how long a busy signer is refused at most.
+//!
+//! A face has no watermark: its commands are signed with a digest, or with what nobody verified. Who could send one of
+//! them again through that face could as well sign a new one. What its record still does is to know a command that a
+//! client repeats.
+//!
+//! Cost: O(log) of the record's size.
 //! Limits: [`MAX_NONCES`] per record and [`MAX_NONCES_TOTAL`] over all, [`MAX_RECORDS`]
-//! keys and as many faces, each [`RECORD_LIFETIME_NS`] after its last use.
+//! keys and as many faces; a key's record can go [`RECORD_LIFETIME_NS`] after its last use.
 
 use super::denial::Denial;
 use crate::environment::Times;
@@ -34,6 +44,8 @@ pub(crate) const MAX_NONCES: usize = 4096;
 pub(crate) const MAX_NONCES_TOTAL: usize = 262_144;
 /// Keys remembered, and faces remembered.
 pub(crate) const MAX_RECORDS: usize = 1000;
+/// How long a watermark holds after it has risen last.
+pub(crate) const WATERMARK_LIFETIME_NS: u64 = (MAX_AHEAD_MS + GRACE_MS) * 1_000_000;
 /// How long after its last use a record is kept.
 pub(crate) const RECORD_LIFETIME_NS: u64 = 3_600_000_000_000;
 
@@ -61,11 +73,28 @@ impl NonceId {
     }
 }
 
+/// Timestamps up to one are refused for a while.
+#[derive(Clone, Copy, Debug, Default)]
+struct Watermark {
+    time_ms: Option<u64>,
+    ends_ns: u64,
+}
+
+impl Watermark {
+    fn rise(&mut self, now: Times, time_ms: u64) {
+        self.time_ms = self.at(now).max(Some(time_ms));
+        self.ends_ns = now.mono_ns.saturating_add(WATERMARK_LIFETIME_NS);
+    }
+
+    fn at(&self, now: Times) -> Option<u64> {
+        self.time_ms.filter(|_| now.mono_ns < self.ends_ns)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Record {
     seen: BTreeSet<(u64, NonceId)>,
-    /// Timestamps up to here are refused, if there were any.
-    watermark_ms: Option<u64>,
+    watermark: Watermark,
     /// The latest timestamp that passed.
     latest_ms: u64,
     last_used_ns: u64,
@@ -73,9 +102,9 @@ struct Record {
 
 impl Record {
     /// Forgets the oldest command, for good.
-    fn forget_oldest(&mut self) -> bool {
+    fn forget_oldest(&mut self, now: Times) -> bool {
         let Some((time_ms, _)) = self.seen.pop_first() else { return false };
-        self.watermark_ms = Some(self.watermark_ms.map_or(time_ms, |before| before.max(time_ms)));
+        self.watermark.rise(now, time_ms);
         true
     }
 }
@@ -95,8 +124,8 @@ pub(crate) struct ReplayGuard {
     records: HashMap<Sender, Record>,
     faces: usize,
     nonces: usize,
-    /// Timestamps up to here are refused from a key without a record: it may have had one.
-    forgotten_keys_ms: Option<u64>,
+    /// For keys without a record: they may have had one.
+    forgotten_keys: Watermark,
     pub(crate) limits_met: ReplayLimitsMet,
 }
 
@@ -129,18 +158,18 @@ impl ReplayGuard {
             let ahead_ms = time_ms - now.unix_ms;
             return Err(Denial::FromTheFuture { ahead_ms, ahead_ms_max: GRACE_MS });
         }
-        let watermark_ms = match (known, sender) {
-            (Some(known), _) => known.watermark_ms,
-            (None, Sender::Key(_)) => self.forgotten_keys_ms,
-            (None, Sender::Face(_)) => None,
+        let watermark = match (known, sender) {
+            (Some(known), Sender::Key(_)) => known.watermark,
+            (None, Sender::Key(_)) => self.forgotten_keys,
+            (_, Sender::Face(_)) => Watermark::default(),
         };
-        if watermark_ms.is_some_and(|watermark_ms| time_ms <= watermark_ms) {
+        if watermark.at(now).is_some_and(|watermark_ms| time_ms <= watermark_ms) {
             return Err(Denial::Replayed("signed before the oldest command that is remembered of this signer"));
         }
         let entry = (time_ms, NonceId::new(nonce.unwrap_or_default()));
         if let Some(known) = known {
-            if nonce.is_none() && time_ms <= known.latest_ms {
-                return Err(Denial::Replayed("without a nonce, each command needs a later time"));
+            if nonce.is_none() && known.seen.contains(&entry) {
+                return Err(Denial::Replayed("without a nonce, each command needs a time of its own"));
             }
             if known.seen.contains(&entry) {
                 return Err(Denial::Replayed("the same command was here before"));
@@ -156,14 +185,10 @@ impl ReplayGuard {
         let is_full = self.nonces >= MAX_NONCES_TOTAL;
         if !self.records.contains_key(sender) {
             self.faces += usize::from(matches!(sender, Sender::Face(_)));
-            self.records.insert(sender.clone(), Record { watermark_ms: self.floor(sender), ..Record::default() });
+            self.records.insert(sender.clone(), Record { watermark: self.forgotten_keys, ..Record::default() });
         }
         let Some(record) = self.records.get_mut(sender) else { return };
-        // What is too old to pass anyway needs no memory.
-        while record.seen.first().is_some_and(|(time_ms, _)| time_ms.saturating_add(GRACE_MS) < now.unix_ms) {
-            self.nonces -= usize::from(record.forget_oldest());
-        }
-        if (is_full || record.seen.len() >= MAX_NONCES) && record.forget_oldest() {
+        if (is_full || record.seen.len() >= MAX_NONCES) && record.forget_oldest(now) {
             self.nonces -= 1;
             self.limits_met.nonces += 1;
         }
@@ -172,14 +197,7 @@ impl ReplayGuard {
         record.latest_ms = record.latest_ms.max(entry.0);
         record.last_used_ns = now.mono_ns;
         if self.nonces > MAX_NONCES_TOTAL {
-            self.evict_oldest(|other| other != sender);
-        }
-    }
-
-    fn floor(&self, sender: &Sender) -> Option<u64> {
-        match sender {
-            Sender::Key(_) => self.forgotten_keys_ms,
-            Sender::Face(_) => None,
+            self.evict_oldest(now, |other| other != sender);
         }
     }
 
@@ -196,23 +214,28 @@ impl ReplayGuard {
         };
         let over: Vec<Sender> =
             self.records.iter().filter(|(_, record)| is_over(record)).map(|(sender, _)| sender.clone()).collect();
-        over.iter().for_each(|sender| self.remove(sender));
+        over.iter().for_each(|sender| self.forget(now, sender));
         if used(self) >= MAX_RECORDS {
             let kind = is_face(sender);
-            self.evict_oldest(|other| is_face(other) == kind);
+            self.evict_oldest(now, |other| is_face(other) == kind);
         }
     }
 
     /// Forgets the record that was not used for the longest time.
-    fn evict_oldest(&mut self, may_go: impl Fn(&Sender) -> bool) {
+    fn evict_oldest(&mut self, now: Times, may_go: impl Fn(&Sender) -> bool) {
         let candidates = self.records.iter().filter(|(sender, _)| may_go(sender));
         let oldest = candidates.min_by_key(|(_, record)| record.last_used_ns).map(|(sender, _)| sender.clone());
         let Some(oldest) = oldest else { return };
-        if let (Sender::Key(_), Some(record)) = (&oldest, self.records.get(&oldest)) {
-            self.forgotten_keys_ms = self.forgotten_keys_ms.max(Some(record.latest_ms));
-        }
-        self.remove(&oldest);
+        self.forget(now, &oldest);
         self.limits_met.records += 1;
+    }
+
+    /// Forgets a record; what a key has signed does not pass again.
+    fn forget(&mut self, now: Times, sender: &Sender) {
+        if let (Sender::Key(_), Some(record)) = (sender, self.records.get(sender)) {
+            self.forgotten_keys.rise(now, record.latest_ms);
+        }
+        self.remove(sender);
     }
 
     /// A face is gone; its number is never used again.

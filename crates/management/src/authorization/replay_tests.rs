@@ -12,7 +12,11 @@ fn key(number: usize) -> Sender {
 }
 
 fn check(guard: &mut ReplayGuard, now_ms: u64, sender: &Sender, time_ms: u64, nonce: u64) -> Result<(), Denial> {
-    guard.check(at(now_ms), sender, Some(time_ms), Some(&nonce.to_be_bytes()), true)
+    pass(guard, at(now_ms), sender, time_ms, nonce)
+}
+
+fn pass(guard: &mut ReplayGuard, now: Times, sender: &Sender, time_ms: u64, nonce: u64) -> Result<(), Denial> {
+    guard.check(now, sender, Some(time_ms), Some(&nonce.to_be_bytes()), true)
 }
 
 #[test]
@@ -68,20 +72,78 @@ fn a_burst_runs_ahead_of_the_clock_for_an_hour_at_most() {
 fn what_was_forgotten_does_not_pass_again() {
     let mut guard = ReplayGuard::default();
     for step in 0..MAX_NONCES as u64 + 100 {
-        assert_eq!(check(&mut guard, START_MS, &FACE, START_MS + step / 2, step), Ok(()));
+        assert_eq!(check(&mut guard, START_MS, &key(1), START_MS + step / 2, step), Ok(()));
     }
     assert_eq!((guard.limits_met.nonces, guard.nonces), (100, MAX_NONCES));
     for step in 0..MAX_NONCES as u64 + 100 {
-        assert!(matches!(check(&mut guard, START_MS, &FACE, START_MS + step / 2, step), Err(Denial::Replayed(_))));
+        assert!(matches!(check(&mut guard, START_MS, &key(1), START_MS + step / 2, step), Err(Denial::Replayed(_))));
     }
-    // What is out of the window needs no memory and moves the watermark.
-    let later_ms = START_MS + 2 * GRACE_MS + 10_000;
-    assert_eq!(check(&mut guard, later_ms, &FACE, later_ms, 1), Ok(()));
-    assert_eq!(guard.nonces, 1);
+}
+
+/// The story: what an application had signed two minutes ago was forgotten and left a watermark. When the clock was set
+/// back, all that the application signed from then on was before it, and refused with 403 until it connected again, or
+/// until the clock was where it had been.
+#[test]
+fn a_clock_that_is_set_back_refuses_no_new_command_and_lets_no_old_one_pass() {
+    for sender in [FACE, key(1)] {
+        let mut guard = ReplayGuard::default();
+        // Ten minutes, a command each second.
+        let seconds = 600;
+        let mut now = at(START_MS);
+        let later = |now: Times, unix_ms: u64| Times { mono_ns: now.mono_ns + 1_000_000_000, unix_ms };
+        let mut sent = Vec::new();
+        for nonce in 0..seconds {
+            now = later(now, now.unix_ms + 1000);
+            assert_eq!(pass(&mut guard, now, &sender, now.unix_ms, nonce), Ok(()));
+            sent.push((now.unix_ms, nonce));
+        }
+        // Back by five minutes, forward by an hour, and back again; each is lived through for a while.
+        for (round, step_ms) in [-300_000_i64, 3_600_000, -3_600_000].into_iter().enumerate() {
+            now = later(now, now.unix_ms.saturating_add_signed(step_ms));
+            for second in 0..seconds / 2 {
+                now = later(now, now.unix_ms + 1000);
+                let nonce = (round as u64 + 1) * 10_000 + second;
+                assert_eq!(pass(&mut guard, now, &sender, now.unix_ms, nonce), Ok(()), "{sender:?} {round} {second}");
+                sent.push((now.unix_ms, nonce));
+                let replayed =
+                    sent.iter().filter(|(time_ms, nonce)| pass(&mut guard, now, &sender, *time_ms, *nonce).is_ok());
+                assert_eq!(replayed.count(), 0, "{sender:?} {round} {second}");
+            }
+        }
+        assert_eq!((guard.limits_met, guard.nonces), (ReplayLimitsMet::default(), sent.len()));
+    }
+}
+
+/// A client that was ahead, had signed more than is remembered, and was set right.
+#[test]
+fn a_client_whose_clock_is_set_back_is_not_refused_on_its_own_face() {
+    let mut guard = ReplayGuard::default();
+    for nonce in 0..2 * MAX_NONCES as u64 {
+        assert_eq!(check(&mut guard, START_MS, &FACE, START_MS + GRACE_MS, nonce), Ok(()));
+    }
+    assert_eq!(check(&mut guard, START_MS, &FACE, START_MS, 1), Ok(()));
+    assert!(check(&mut guard, START_MS, &FACE, START_MS, 1).is_err(), "what is remembered does not pass twice");
+}
+
+/// A key may be used by anybody who has seen its commands: of those that are forgotten none passes, also after the
+/// clock is set back, and its owner waits. Not for longer than the watermark's life.
+#[test]
+fn a_busy_key_waits_for_an_hour_at_most_after_the_clock_is_set_back() {
+    let mut guard = ReplayGuard::default();
+    let day_ms = 24 * 3_600_000;
+    for nonce in 0..MAX_NONCES as u64 + 1 {
+        assert_eq!(check(&mut guard, START_MS + day_ms, &key(1), START_MS + day_ms, nonce), Ok(()));
+    }
+    let mut now = at(START_MS + day_ms);
+    now.unix_ms = START_MS;
+    assert!(matches!(pass(&mut guard, now, &key(1), now.unix_ms, 9_999), Err(Denial::Replayed(_))));
+    now.mono_ns += WATERMARK_LIFETIME_NS;
+    now.unix_ms += WATERMARK_LIFETIME_NS / 1_000_000;
+    assert_eq!(pass(&mut guard, now, &key(1), now.unix_ms, 9_999), Ok(()));
 }
 
 #[test]
-fn without_a_nonce_time_must_grow() {
+fn without_a_nonce_each_command_has_a_time_of_its_own() {
     let mut guard = ReplayGuard::default();
     let mut check = |time_ms, needs| guard.check(at(START_MS), &key(1), time_ms, None, needs);
     assert_eq!(check(Some(START_MS), true), Err(Denial::NoNonce));
@@ -89,6 +151,8 @@ fn without_a_nonce_time_must_grow() {
     assert_eq!(check(Some(START_MS), false), Ok(()));
     assert!(matches!(check(Some(START_MS), false), Err(Denial::Replayed(_))));
     assert_eq!(check(Some(START_MS + 1), false), Ok(()));
+    assert_eq!(check(Some(START_MS - 1), false), Ok(()), "the clock was set back");
+    assert!(matches!(check(Some(START_MS + 1), false), Err(Denial::Replayed(_))));
 }
 
 #[test]
