@@ -95,12 +95,13 @@ impl Routing {
     }
 
     pub(crate) fn expire(&mut self, now_ns: u64, fib: &mut Fib) {
-        let changed = self.rib.expire(now_ns);
+        let changed = self.rib.expire(now_ns, usize::MAX);
         self.publish(changed, fib);
     }
 
     pub(crate) fn remove_face(&mut self, face: FaceId, fib: &mut Fib) {
-        let changed = self.rib.remove_face(face);
+        self.rib.leave(face);
+        let changed = self.rib.remove_leaving(usize::MAX);
         self.publish(changed, fib);
     }
 
@@ -112,7 +113,7 @@ impl Routing {
     /// Carries the consequences of a change into the FIB, as the router's writer does.
     fn publish(&mut self, changed: Vec<NameBuf>, fib: &mut Fib) -> Vec<NewNextHop> {
         let sources = FibSources { rib: &self.rib, manual: &self.manual, strategies: &self.choices };
-        let FibUpdate { changes, new_next_hops } = self.computation.recompute(changed, sources);
+        let FibUpdate { changes, new_next_hops } = self.computation.recompute(changed, sources, usize::MAX);
         for change in changes {
             match change {
                 FibChange::Insert { name, next_hops, strategy, hidden } => {

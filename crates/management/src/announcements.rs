@@ -193,7 +193,8 @@ impl Management {
         self.check_not_own(prefix)?;
         let route = announced_route(announcement, face, now, lifetime_ms_max)
             .ok_or_else(|| refusal(403, "Prefix announcement rejected: it is not valid now"))?;
-        let fib_depends = self.rib.insert(prefix, route).map_err(|full| self.rib_full(&full))?;
+        let inserted = self.insert_route(now, prefix, route, out);
+        let fib_depends = inserted.map_err(|full| self.rib_full(&full))?;
         if !self.announcements.keep(prefix, face, octets) {
             self.counters.announcements_not_kept += 1;
         }
@@ -217,7 +218,9 @@ impl Management {
     pub(crate) fn publish_announcements(&mut self, out: &mut Vec<Effect>) {
         let rib = &self.rib;
         let is_live = |key: &NameKey, face: FaceId| {
-            rib.routes(key.name()).iter().any(|route| (route.face, route.origin) == (face, origin::PREFIX_ANNOUNCEMENT))
+            rib.live_routes(key.name())
+                .iter()
+                .any(|route| (route.face, route.origin) == (face, origin::PREFIX_ANNOUNCEMENT))
         };
         self.announcements.kept.retain(|key, of_prefix| {
             of_prefix.retain(|face, _| is_live(key, *face));

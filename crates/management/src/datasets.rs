@@ -158,7 +158,7 @@ impl Management {
                 let channel = |local: namewire_packet::nfd::FaceUri| ChannelStatus { local_uri: local.to_string() };
                 encode_dataset(&environment.channels().into_iter().map(channel).collect::<Vec<_>>())
             }
-            Dataset::FibList => joined(self.fib.dataset()),
+            Dataset::FibList => joined(self.fib.dataset(|face| self.faces.is_gone(face))),
             Dataset::RibList => joined(self.rib.dataset(now.mono_ns)),
             Dataset::StrategyChoiceList => joined(self.strategies.dataset()),
             Dataset::CsInfo => encode_dataset(&[environment.cs_info()]),

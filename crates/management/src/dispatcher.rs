@@ -23,7 +23,7 @@ use crate::{
     face_commands::FaceCommand,
     face_events::FaceEvents,
     face_registry::{FaceProperties, FaceRegistry},
-    fib_computation::{FibChange, FibComputation, FibSources, NextHop},
+    fib_computation::{FibChange, FibComputation, NextHop},
     manual_next_hops::ManualNextHops,
     own_interests::OwnInterests,
     readvertise::{Readvertise, ReadvertiseConfig},
@@ -81,6 +81,8 @@ pub struct Management {
     pub(crate) announcements: Announcements,
     pub(crate) manual: ManualNextHops,
     pub(crate) strategies: StrategyChoices,
+    /// Strategies that were chosen once, and may still be in the FIB.
+    pub(crate) former_strategies: Vec<u32>,
     pub(crate) fib: FibComputation,
     pub(crate) faces: FaceRegistry,
     pub(crate) face_commands: HashMap<Ticket, FaceCommand>,
@@ -133,6 +135,7 @@ impl Management {
             announcements: Announcements::default(),
             manual,
             strategies,
+            former_strategies: Vec::new(),
             fib: FibComputation::new(),
             faces: FaceRegistry::default(),
             face_commands: HashMap::new(),
@@ -355,29 +358,11 @@ impl Management {
         self.announce(now, FaceEventKind::Up, &face, out);
     }
 
-    /// Forgets a face: its routes and next hops go with it.
-    pub fn on_face_closed(&mut self, now: Times, face: FaceId, out: &mut Vec<Effect>) {
-        self.authorizer.forget_face(face);
-        let mut changed = self.rib.remove_face(face);
-        changed.extend(self.manual.remove_face(face));
-        self.update_fib(changed, out);
-        if let Some(properties) = self.faces.remove(face) {
-            self.store.note_change();
-            self.announce(now, FaceEventKind::Destroyed, &properties, out);
-        }
-    }
-
-    /// Removes the routes whose time has come, and refuses commands that wait in vain.
+    /// Removes routes whose time has come, goes on with changes that were too large for one call, a slice of each,
+    /// and refuses commands that wait in vain.
     pub fn run_timers(&mut self, now: Times, out: &mut Vec<Effect>) {
         self.expire_pending(now, out);
-        let before = self.rib.len();
-        let changed = self.rib.expire(now.mono_ns);
-        let expired = (before - self.rib.len()) as u64;
-        self.counters.routes_expired += expired;
-        if expired > 0 {
-            self.store.note_change();
-        }
-        self.update_fib(changed, out);
+        self.run_route_changes(now, out);
         self.time_out_own_interests(now, out);
         self.run_readvertise(now, out);
     }
@@ -385,31 +370,13 @@ impl Management {
     /// Monotonic instant at which [`Management::run_timers`] has something to do.
     pub fn next_deadline(&self) -> Option<u64> {
         let deadlines = [
+            self.has_route_changes().then_some(0),
             self.rib.next_deadline_ns(),
             self.own_interests.next_deadline_ns(),
             self.next_readvertise_ns(),
             self.authorizer.pending.next_deadline_ns(),
         ];
         deadlines.into_iter().flatten().min()
-    }
-
-    /// Recomputes the FIB at and under the changed prefixes.
-    pub(crate) fn update_fib(&mut self, changed: Vec<NameBuf>, out: &mut Vec<Effect>) {
-        for prefix in &changed {
-            let has_room = self.readvertise.note(&self.rib, prefix.as_name());
-            self.counters.readvertise_full += u64::from(!has_room);
-        }
-        if changed.iter().any(|prefix| self.announcements.concerns(prefix.as_name())) {
-            self.publish_announcements(out);
-        }
-        let sources = FibSources { rib: &self.rib, manual: &self.manual, strategies: &self.strategies };
-        let update = self.fib.recompute(changed, sources);
-        if !update.changes.is_empty() {
-            out.push(Effect::Fib(update.changes));
-        }
-        if !update.new_next_hops.is_empty() {
-            out.push(Effect::NewNextHops(update.new_next_hops));
-        }
     }
 
     /// A number for something that is answered later.

@@ -119,6 +119,11 @@ impl FaceRegistry {
         self.faces.get(&face)
     }
 
+    /// True for a face of others that is not here; the forwarder's own never go.
+    pub(crate) fn is_gone(&self, face: FaceId) -> bool {
+        face >= FaceId::FIRST_DYNAMIC && !self.faces.contains_key(&face)
+    }
+
     pub(crate) fn insert(&mut self, properties: FaceProperties) -> Option<FaceProperties> {
         self.faces.insert(properties.face, properties)
     }

@@ -23,11 +23,23 @@
 //! ([`crate::next_hop_sets`]): 57 octets per entry. That the forwarder has the same once more
 //! is the price for workers that read it without a lock.
 //!
+//! A change of `/` concerns every name, and a face that closes may take a million routes along. So each call recomputes
+//! at most as many names as its caller allows, and keeps where it stopped: a *sweep* over the rest of the subtree, which
+//! [`FibComputation::resume`] goes on with. What a caller has just changed comes first, however much waits, the changed
+//! prefix itself before those below it. Whatever was recomputed, and when, the last of a name's recomputations saw the
+//! last change that concerns it, so in the end all is as if it had been computed at once.
+//!
+//! ```text
+//!   subtree of the changed prefix   | done | to do …                      |
+//!   changed again meanwhile         | ◄── then these ──| ◄ from here on … |    each name has its turn,
+//! ```                                                                           however often it is changed
+//!
 //! Cost: for one changed prefix, a look-up in each table, one more per ancestor that has an
 //! entry, then work in proportion to the subtree. A leaf among 100,000 routes
 //! takes a microsecond or two; a change of `/` visits everything.
 //!
-//! Limit: [`MAX_NEXT_HOPS`] per entry; the cheapest are kept.
+//! Limits: [`MAX_NEXT_HOPS`] per entry; the cheapest are kept. One sweep per prefix, only of a subtree that is larger
+//! than a call may visit.
 
 use crate::{
     manual_next_hops::{MAX_MANUAL_NEXT_HOPS, ManualNextHops},
@@ -42,7 +54,7 @@ use namewire_packet::{
     FaceId, Name, NameBuf,
     nfd::{FibEntry, NextHopRecord},
 };
-use std::sync::Arc;
+use std::{borrow::Cow, collections::BTreeMap, ops::Bound};
 
 /// Most next hops of one FIB entry, as in the forwarder's table.
 pub const MAX_NEXT_HOPS: usize = 1024;
@@ -142,12 +154,56 @@ impl Published {
     }
 }
 
+/// What is still to be recomputed of a subtree.
+#[derive(Debug, Default)]
+struct Sweep {
+    /// The name that was done last; none: the root is next.
+    done: Option<NameKey>,
+    /// Where it ends; none: at the end of the subtree.
+    up_to: Option<NameKey>,
+    /// At the end of the subtree it goes on from the root up to here.
+    then_up_to: Option<NameKey>,
+}
+
+impl Sweep {
+    /// Something at the root has changed: every name has one more turn, those that wait first.
+    fn restart(&mut self) {
+        (self.up_to, self.then_up_to) = (None, self.done.clone());
+    }
+}
+
+/// Names to be recomputed.
+#[derive(Clone, Copy)]
+struct Stretch<'a> {
+    root: Name<'a>,
+    /// Those of the subtree behind this one, or all,
+    after: Option<&'a NameKey>,
+    /// up to this one, or to the end,
+    up_to: Option<&'a NameKey>,
+    /// and no more than so many.
+    most: usize,
+    /// What is published was right before the change.
+    is_settled: bool,
+}
+
+/// What came of a [`Stretch`].
+struct Done {
+    names: usize,
+    last: Option<NameKey>,
+    /// There is no more of it.
+    is_whole: bool,
+}
+
 /// What the forwarder's FIB was told so far.
 #[derive(Debug, Default)]
 pub struct FibComputation {
     published: PrefixTree<Published>,
     sets: NextHopSets,
     hidden_count: usize,
+    /// What is still to be recomputed, by the root of the subtree.
+    sweeps: BTreeMap<NameKey, Sweep>,
+    /// Whose turn was last.
+    last_swept: Option<NameKey>,
 }
 
 impl FibComputation {
@@ -166,11 +222,14 @@ impl FibComputation {
         self.len() == 0
     }
 
-    /// The dataset `fib/list`.
-    pub fn dataset(&self) -> impl Iterator<Item = FibEntry> {
-        self.published.iter().filter(|(_, entry)| !entry.hidden).map(|(key, entry)| FibEntry {
-            name: key.to_buf(),
-            next_hops: entry.next_hops.iter().map(|hop| NextHopRecord { face_id: hop.face, cost: hop.cost }).collect(),
+    /// The dataset `fib/list`, without next hops to faces that are gone.
+    pub fn dataset(&self, is_gone: impl Fn(FaceId) -> bool) -> impl Iterator<Item = FibEntry> {
+        let shown = self.published.iter().filter(|(_, entry)| !entry.hidden);
+        shown.filter_map(move |(key, entry)| {
+            let hops = entry.next_hops.iter().filter(|hop| !is_gone(hop.face));
+            let next_hops: Vec<NextHopRecord> =
+                hops.map(|hop| NextHopRecord { face_id: hop.face, cost: hop.cost }).collect();
+            (!next_hops.is_empty()).then(|| FibEntry { name: key.to_buf(), next_hops })
         })
     }
 
@@ -180,26 +239,80 @@ impl FibComputation {
         self.published.get(name).map(|entry| entry.insertion(name.to_buf()))
     }
 
-    /// Recomputes every name at or under the changed prefixes.
-    pub fn recompute(&mut self, mut changed: Vec<NameBuf>, sources: FibSources<'_>) -> FibUpdate {
+    /// True if nothing is left for [`FibComputation::resume`].
+    pub fn is_settled(&self) -> bool {
+        self.sweeps.is_empty()
+    }
+
+    /// Recomputes names at or under the changed prefixes, at most so many; the others wait for
+    /// [`FibComputation::resume`].
+    pub fn recompute(&mut self, mut changed: Vec<NameBuf>, sources: FibSources<'_>, most_names: usize) -> FibUpdate {
         changed.sort_unstable();
         let mut update = FibUpdate::default();
         let mut covered: Option<NameBuf> = None;
+        let mut left = most_names;
         for prefix in changed {
             // In canonical order a prefix comes before everything under it.
             if covered.as_ref().is_some_and(|root| root.as_name().is_prefix_of(&prefix.as_name())) {
                 continue;
             }
-            self.recompute_subtree(prefix.as_name(), sources, &mut update);
+            let is_settled = self.is_settled();
+            let stretch = Stretch { root: prefix.as_name(), after: None, up_to: None, most: left, is_settled };
+            let done = self.recompute_stretch(stretch, sources, &mut update);
+            left -= done.names;
+            self.note_change(prefix.as_name(), done);
             covered = Some(prefix);
         }
         update
     }
 
-    fn recompute_subtree(&mut self, root: Name<'_>, sources: FibSources<'_>, update: &mut FibUpdate) {
-        let mut lineage = Lineage::above(root, sources, &self.published);
+    /// Goes on with what was left, for at most so many names.
+    pub fn resume(&mut self, sources: FibSources<'_>, most_names: usize) -> FibUpdate {
+        let mut update = FibUpdate::default();
+        let mut left = most_names;
+        while left > 0
+            && let Some((root, mut sweep)) = self.take_next_sweep()
+        {
+            let (after, up_to) = (sweep.done.as_ref(), sweep.up_to.as_ref());
+            let stretch = Stretch { root: root.name(), after, up_to, most: left, is_settled: false };
+            let done = self.recompute_stretch(stretch, sources, &mut update);
+            left -= done.names;
+            sweep = match (done.is_whole, sweep.then_up_to.take()) {
+                (false, then_up_to) => Sweep { done: done.last, then_up_to, ..sweep },
+                (true, Some(up_to)) => Sweep { up_to: Some(up_to), ..Sweep::default() },
+                (true, None) => continue,
+            };
+            self.sweeps.insert(root, sweep);
+        }
+        update
+    }
+
+    fn take_next_sweep(&mut self) -> Option<(NameKey, Sweep)> {
+        let last = self.last_swept.as_ref().map_or(Bound::Unbounded, |last| Bound::Excluded(last.value()));
+        let behind = self.sweeps.range::<[u8], _>((last, Bound::Unbounded)).next();
+        let root = behind.or_else(|| self.sweeps.first_key_value())?.0.clone();
+        self.last_swept = Some(root.clone());
+        self.sweeps.remove_entry(root.value())
+    }
+
+    /// Notes what is left after a change at `root`, of which so much was done.
+    fn note_change(&mut self, root: Name<'_>, done: Done) {
+        if done.is_whole {
+            self.sweeps.remove(root.value());
+        } else if let Some(sweep) = self.sweeps.get_mut(root.value()) {
+            sweep.restart();
+        } else {
+            self.sweeps.insert(NameKey::new(root), Sweep { done: done.last, ..Sweep::default() });
+        }
+    }
+
+    fn recompute_stretch(&mut self, stretch: Stretch<'_>, sources: FibSources<'_>, update: &mut FibUpdate) -> Done {
+        let names = self.names_in(stretch, sources);
+        let done = Done { names: names.len(), last: names.last().cloned(), is_whole: names.len() < stretch.most };
+        let Some(first) = names.first() else { return done };
+        let mut lineage = Lineage::above(first.name(), sources, &self.published);
         let mut differences = Vec::new();
-        for key in self.names_under(root, sources) {
+        for key in names {
             let wanted = lineage.descend_to(&key, sources);
             let published = self.published.get(key.name());
             let is_same = match (published, &wanted) {
@@ -209,7 +322,7 @@ impl FibComputation {
             };
             if !is_same {
                 if let Some(entry) = &wanted {
-                    self.note_new_next_hops(key.name(), entry, update);
+                    self.note_new_next_hops(key.name(), entry, stretch.is_settled, update);
                 }
                 differences.push((key, wanted));
             }
@@ -218,26 +331,33 @@ impl FibComputation {
         for (key, wanted) in differences {
             update.changes.push(self.publish(key, wanted));
         }
+        done
     }
 
-    /// Every name at or under `root` that has, or should have, an entry.
-    fn names_under(&self, root: Name<'_>, sources: FibSources<'_>) -> Vec<NameKey> {
+    /// The names of a stretch that have, or should have, an entry.
+    fn names_in(&self, stretch: Stretch<'_>, sources: FibSources<'_>) -> Vec<NameKey> {
+        let Stretch { root, after, up_to, most, .. } = stretch;
+        let is_in = |key: &&NameKey| up_to.is_none_or(|up_to| *key <= up_to);
         // The RIB's first: equal names keep the key that comes first, so that octets are shared.
-        let mut names: Vec<NameKey> = sources
-            .rib
-            .keys_under(root)
-            .chain(self.published.subtree(root).map(|(key, _)| key))
-            .chain(sources.manual.keys_under(root))
-            .chain(sources.strategies.keys_under(root))
-            .cloned()
-            .collect();
+        let mut names: Vec<NameKey> = Vec::new();
+        names.extend(sources.rib.keys_under(root, after).take(most).take_while(is_in).cloned());
+        names.extend(self.published.subtree(root, after).map(|(key, _)| key).take(most).take_while(is_in).cloned());
+        names.extend(sources.manual.keys_under(root, after).take(most).take_while(is_in).cloned());
+        names.extend(sources.strategies.keys_under(root, after).take(most).take_while(is_in).cloned());
         names.sort(); // four sorted runs: a merge
         names.dedup();
+        names.truncate(most);
         names
     }
 
-    fn note_new_next_hops(&self, name: Name<'_>, entry: &Entry, update: &mut FibUpdate) {
-        let before: &[NextHop] = self.published.nearest(name).map_or(&[], |(_, entry)| &entry.next_hops);
+    /// While other changes are on their way, what is published above a new entry may be newer than what pending
+    /// Interests have seen: then all its next hops count as new.
+    fn note_new_next_hops(&self, name: Name<'_>, entry: &Entry, is_settled: bool, update: &mut FibUpdate) {
+        let before = match is_settled {
+            true => self.published.nearest(name).map(|(_, entry)| entry),
+            false => self.published.get(name),
+        };
+        let before: &[NextHop] = before.map_or(&[], |entry| &entry.next_hops);
         let new = entry.next_hops.iter().filter(|hop| !before.iter().any(|old| old.face == hop.face));
         update.new_next_hops.extend(new.map(|hop| (name.to_buf(), hop.face)));
     }
@@ -264,29 +384,32 @@ impl FibComputation {
 /// What one name on the way down contributes to those below it.
 struct Ancestor<'a> {
     key: NameKey,
-    routes: &'a [Route],
+    routes: Cow<'a, [Route]>,
+    manual: &'a [NextHop],
     strategy: Option<u32>,
-    /// Next hops of a name that has an entry of its own right.
-    next_hops: Option<NextHopSet>,
+}
+
+impl Ancestor<'_> {
+    /// It has an entry of its own right, and not for its strategy alone.
+    fn has_next_hops(&self) -> bool {
+        !self.routes.is_empty() || !self.manual.is_empty()
+    }
 }
 
 /// The names from the root down to the current one that matter: a stack.
+///
+/// All of it is read from the sources. What is published for an ancestor may be about to change.
 struct Lineage<'a> {
     ancestors: Vec<Ancestor<'a>>,
     root_strategy: u32,
 }
 
 impl<'a> Lineage<'a> {
-    /// The ancestors of `name`, without itself. They are outside the changed
-    /// subtree, so what is published for them holds; a name without an entry has neither routes nor a strategy.
+    /// The ancestors of `name`, without itself. All that have routes, next hops or a strategy are published, if with
+    /// others than they should have.
     fn above(name: Name<'_>, sources: FibSources<'a>, published: &PrefixTree<Published>) -> Self {
-        let ancestor = |(key, entry): (&NameKey, &Published)| Ancestor {
-            key: key.clone(),
-            routes: sources.rib.routes(key.name()),
-            strategy: sources.strategies.get(key.name()).map(|choice| choice.id),
-            next_hops: (!entry.hidden).then(|| Arc::clone(&entry.next_hops)),
-        };
-        let mut ancestors: Vec<Ancestor<'a>> = published.ancestors(name).map(ancestor).collect();
+        let ancestors = published.ancestors(name).map(|(key, _)| Ancestor::read(key, sources));
+        let mut ancestors: Vec<Ancestor<'a>> = ancestors.collect();
         ancestors.reverse();
         Lineage { ancestors, root_strategy: sources.strategies.root_id() }
     }
@@ -294,56 +417,63 @@ impl<'a> Lineage<'a> {
     /// Goes to `key`, which comes later in canonical order than the name before it,
     /// and says which entry it should have.
     fn descend_to(&mut self, key: &NameKey, sources: FibSources<'a>) -> Option<Entry> {
-        let name = key.name();
-        while self.ancestors.last().is_some_and(|top| !name.value().starts_with(top.key.value())) {
+        while self.ancestors.last().is_some_and(|top| !key.value().starts_with(top.key.value())) {
             self.ancestors.pop();
         }
-        let routes = sources.rib.routes(name);
-        let manual = sources.manual.get(name);
-        let own_strategy = sources.strategies.get(name).map(|choice| choice.id);
-        let next_hops = (!routes.is_empty() || !manual.is_empty()).then(|| self.next_hops(routes, manual));
+        let own = Ancestor::read(key, sources);
         let inherited_strategy = || self.ancestors.iter().rev().find_map(|ancestor| ancestor.strategy);
-        let strategy = own_strategy.or_else(inherited_strategy).unwrap_or(self.root_strategy);
-        let entry = match (&next_hops, own_strategy) {
-            (Some(next_hops), _) => Some(Entry { next_hops: next_hops.clone(), strategy, hidden: false }),
-            (None, Some(_)) => {
-                let nearest = self.ancestors.iter().rev().find_map(|ancestor| ancestor.next_hops.as_ref());
-                Some(Entry { next_hops: nearest.map_or_else(Vec::new, |set| set.to_vec()), strategy, hidden: true })
-            }
-            (None, None) => None,
+        let strategy = own.strategy.or_else(inherited_strategy).unwrap_or(self.root_strategy);
+        let entry = if own.has_next_hops() {
+            Entry { next_hops: next_hops(&self.ancestors, &own), strategy, hidden: false }
+        } else if own.strategy.is_some() {
+            let nearest = self.ancestors.iter().rposition(Ancestor::has_next_hops);
+            let inherited = nearest.map(|at| next_hops(&self.ancestors[..at], &self.ancestors[at]));
+            Entry { next_hops: inherited.unwrap_or_default(), strategy, hidden: true }
+        } else {
+            return None;
         };
-        if entry.is_some() {
-            let next_hops = next_hops.map(NextHopSet::from);
-            self.ancestors.push(Ancestor { key: key.clone(), routes, strategy: own_strategy, next_hops });
-        }
-        entry
+        self.ancestors.push(own);
+        Some(entry)
     }
+}
 
-    /// The plain rule for a name with these routes and manual next hops.
-    fn next_hops(&self, routes: &[Route], manual: &[NextHop]) -> Vec<NextHop> {
-        // Nearly always: one route, and nothing above it.
-        if let ([route], []) = (routes, manual)
-            && self.ancestors.iter().all(|ancestor| ancestor.routes.is_empty())
-        {
-            return vec![NextHop { face: route.face, cost: route.cost }];
+impl<'a> Ancestor<'a> {
+    fn read(key: &NameKey, sources: FibSources<'a>) -> Self {
+        let name = key.name();
+        Ancestor {
+            key: key.clone(),
+            routes: sources.rib.live_routes(name),
+            manual: sources.manual.get(name),
+            strategy: sources.strategies.get(name).map(|choice| choice.id),
         }
-        let mut taken: HashSet<FaceId> = manual.iter().map(|hop| hop.face).collect();
-        let mut next_hops = manual.to_vec();
-        take_best_per_face(routes.iter(), &mut taken, &mut next_hops);
-        // Without a route of its own, a name of manual next hops inherits nothing.
-        if !routes.is_empty() && !routes.iter().any(Route::captures) {
-            for ancestor in self.ancestors.iter().rev() {
-                let inheritable = ancestor.routes.iter().filter(|route| route.is_inheritable());
-                take_best_per_face(inheritable, &mut taken, &mut next_hops);
-                if ancestor.routes.iter().any(Route::captures) {
-                    break;
-                }
+    }
+}
+
+/// The plain rule for a name with these ancestors.
+fn next_hops(ancestors: &[Ancestor<'_>], own: &Ancestor<'_>) -> Vec<NextHop> {
+    let (routes, manual) = (&*own.routes, own.manual);
+    // Nearly always: one route, and nothing above it.
+    if let ([route], []) = (routes, manual)
+        && ancestors.iter().all(|ancestor| ancestor.routes.is_empty())
+    {
+        return vec![NextHop { face: route.face, cost: route.cost }];
+    }
+    let mut taken: HashSet<FaceId> = manual.iter().map(|hop| hop.face).collect();
+    let mut next_hops = manual.to_vec();
+    take_best_per_face(routes.iter(), &mut taken, &mut next_hops);
+    // Without a route of its own, a name of manual next hops inherits nothing.
+    if !routes.is_empty() && !routes.iter().any(Route::captures) {
+        for ancestor in ancestors.iter().rev() {
+            let inheritable = ancestor.routes.iter().filter(|route| route.is_inheritable());
+            take_best_per_face(inheritable, &mut taken, &mut next_hops);
+            if ancestor.routes.iter().any(Route::captures) {
+                break;
             }
         }
-        next_hops.sort_unstable_by_key(|hop| (hop.cost, hop.face));
-        next_hops.truncate(MAX_NEXT_HOPS);
-        next_hops
     }
+    next_hops.sort_unstable_by_key(|hop| (hop.cost, hop.face));
+    next_hops.truncate(MAX_NEXT_HOPS);
+    next_hops
 }
 
 /// Adds the cheapest route of each face that is not taken yet. `routes` is sorted by face.

@@ -40,6 +40,7 @@ mod own_interests;
 mod prefix_tree;
 mod readvertise;
 pub mod rib;
+mod route_changes;
 pub mod strategy_choice;
 mod table_commands;
 pub mod trust_config;

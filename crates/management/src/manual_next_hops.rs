@@ -75,7 +75,11 @@ impl ManualNextHops {
         prefixes
     }
 
-    pub(crate) fn keys_under<'t>(&'t self, prefix: Name<'t>) -> impl Iterator<Item = &'t NameKey> {
-        subtree(&self.entries, prefix).map(|(key, _)| key)
+    pub(crate) fn keys_under<'t>(
+        &'t self,
+        prefix: Name<'t>,
+        after: Option<&'t NameKey>,
+    ) -> impl Iterator<Item = &'t NameKey> {
+        subtree(&self.entries, prefix, after).map(|(key, _)| key)
     }
 }

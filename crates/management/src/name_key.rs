@@ -51,13 +51,14 @@ impl fmt::Debug for NameKey {
     }
 }
 
-/// The entries at and under `prefix`, in canonical order.
+/// The entries at and under `prefix`, in canonical order: those behind `after`, if given.
 /// Cost: one look-up, then one step per entry of the subtree.
 pub(crate) fn subtree<'m, V>(
     map: &'m BTreeMap<NameKey, V>,
     prefix: Name<'m>,
+    after: Option<&'m NameKey>,
 ) -> impl Iterator<Item = (&'m NameKey, &'m V)> {
-    let from: btree_map::Range<'m, NameKey, V> =
-        map.range::<[u8], _>((Bound::Included(prefix.value()), Bound::Unbounded));
+    let from = after.map_or(Bound::Included(prefix.value()), |after| Bound::Excluded(after.value()));
+    let from: btree_map::Range<'m, NameKey, V> = map.range::<[u8], _>((from, Bound::Unbounded));
     from.take_while(move |(key, _)| key.value().starts_with(prefix.value()))
 }

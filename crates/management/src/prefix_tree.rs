@@ -144,9 +144,17 @@ impl<V> PrefixTree<V> {
         self.blocks.iter().flat_map(|block| &block.ids).map(|&id| self.entry(id))
     }
 
-    /// The entries at and under `prefix`, in canonical order.
-    pub(crate) fn subtree<'t>(&'t self, prefix: Name<'t>) -> impl Iterator<Item = (&'t NameKey, &'t V)> {
-        let (Ok(from) | Err(from)) = self.locate(prefix.value());
+    /// The entries at and under `prefix`, in canonical order: those behind `after`, if given.
+    pub(crate) fn subtree<'t>(
+        &'t self,
+        prefix: Name<'t>,
+        after: Option<&NameKey>,
+    ) -> impl Iterator<Item = (&'t NameKey, &'t V)> {
+        let from = match after.map(|key| self.locate(key.value())) {
+            None => self.locate(prefix.value()).unwrap_or_else(|place| place),
+            Some(Ok(place)) => Place { at: place.at + 1, ..place },
+            Some(Err(place)) => place,
+        };
         let first = self.blocks.get(from.block).map_or(&[][..], |block| &block.ids[from.at..]);
         let further = self.blocks.get(from.block + 1..).unwrap_or_default();
         let ids = first.iter().chain(further.iter().flat_map(|block| &block.ids));
@@ -328,7 +336,13 @@ mod tests {
             assert_eq!(tree.nearest(name).map(|(_, value)| value), nearest);
             if step % 100 == 0 {
                 let under = model.iter().filter(|(value, _)| value.starts_with(name.value())).map(|(_, step)| step);
-                assert!(tree.subtree(name).map(|(_, step)| step).eq(under));
+                assert!(tree.subtree(name, None).map(|(_, step)| step).eq(under));
+                let after = NameKey::new(random_name(&mut random).as_name());
+                let behind =
+                    model.iter().filter(|(value, _)| value.starts_with(name.value()) && &value[..] > after.value());
+                if after.value() >= name.value() {
+                    assert!(tree.subtree(name, Some(&after)).map(|(_, step)| step).eq(behind.map(|(_, step)| step)));
+                }
                 assert!(tree.iter().map(|(key, step)| (key.value(), step)).eq(model.iter().map(|(k, v)| (&k[..], v))));
             }
         }

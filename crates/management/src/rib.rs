@@ -14,6 +14,10 @@
 //!   by deadline:   { (deadline, record) … }
 //! ```
 //!
+//! A face that is gone may have a million routes. From the moment it leaves ([`Rib::leave`]) they count for nothing,
+//! in no dataset and no computation ([`Rib::live_routes`]); they are removed some at a time ([`Rib::remove_leaving`]),
+//! and so are those that expire ([`Rib::expire`]), so that whoever calls can do something else in between.
+//!
 //! Bytes of a prefix with one route: 64 for the record, 17 for its place in the order, 10 for the index by
 //! face, 30 more if it expires; the name's octets, which the FIB computation shares, and 24.
 //! Cost: O(log n) per operation, plus the routes of that one prefix.
@@ -26,13 +30,13 @@ use crate::{
     name_key::NameKey,
     prefix_tree::{PrefixId, PrefixTree},
 };
-use hashbrown::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet, hash_set};
 use namewire_packet::{
     FaceId, Name, NameBuf,
     nfd::{RibEntry, Route as RouteRecord, route_flags},
 };
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 /// Longest prefix of a route, FIB entry or strategy choice, in components (answer 414).
 pub const MAX_PREFIX_COMPONENTS: usize = 32;
@@ -117,6 +121,10 @@ pub struct Rib {
     entries: PrefixTree<Routes>,
     by_face: HashMap<FaceId, HashSet<PrefixId>>,
     by_deadline: BTreeSet<(u64, PrefixId)>,
+    /// Where routes of faces that are gone may still be. The last face goes first.
+    leaving: Vec<(FaceId, hash_set::IntoIter<PrefixId>)>,
+    /// These faces.
+    gone: HashSet<FaceId>,
     route_count: usize,
     prefix_bytes: usize,
     limits: RibLimits,
@@ -160,6 +168,18 @@ impl Rib {
     /// Routes of exactly this prefix, by face and origin; empty if there are none.
     pub fn routes(&self, prefix: Name<'_>) -> &[Route] {
         self.entries.get(prefix).map_or(&[], SmallVec::as_slice)
+    }
+
+    /// The routes of exactly this prefix that count: not those of faces that are gone.
+    pub fn live_routes(&self, prefix: Name<'_>) -> Cow<'_, [Route]> {
+        self.live(self.routes(prefix))
+    }
+
+    fn live<'r>(&self, routes: &'r [Route]) -> Cow<'r, [Route]> {
+        if self.gone.is_empty() || !routes.iter().any(|route| self.is_gone(route.face)) {
+            return Cow::Borrowed(routes);
+        }
+        routes.iter().filter(|route| !self.is_gone(route.face)).copied().collect()
     }
 
     /// Adds a route or replaces the one with the same face and origin.
@@ -219,20 +239,53 @@ impl Rib {
         true
     }
 
-    /// Removes all routes of a face and returns their prefixes in canonical order.
-    pub fn remove_face(&mut self, face: FaceId) -> Vec<NameBuf> {
-        let gone = self.by_face.remove(&face).unwrap_or_default();
-        let keys = gone.into_iter().map(|id| self.remove_where(id, |_, route| route.face == face));
-        in_order(keys.collect())
+    /// A face is gone: from now on its routes count for nothing. [`Rib::remove_leaving`] removes them.
+    /// Its number must not be used again.
+    pub fn leave(&mut self, face: FaceId) {
+        if let Some(ids) = self.by_face.remove(&face) {
+            self.leaving.push((face, ids.into_iter()));
+            self.gone.insert(face);
+        }
     }
 
-    /// Removes the routes whose time has come and returns their prefixes in canonical order.
-    pub fn expire(&mut self, now_ns: u64) -> Vec<NameBuf> {
+    /// True while routes of faces that are gone are still to be removed.
+    pub const fn is_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// True if the face is gone, and routes to it are still to be removed.
+    pub fn is_gone(&self, face: FaceId) -> bool {
+        self.gone.contains(&face)
+    }
+
+    /// Removes the routes of faces that are gone, of at most so many prefixes, which it returns in canonical order.
+    /// The face that left last goes first: one with few routes does not wait for one with many.
+    pub fn remove_leaving(&mut self, most: usize) -> Vec<NameBuf> {
         let mut keys = Vec::new();
-        while let Some(&(deadline_ns, id)) = self.by_deadline.first() {
-            if deadline_ns > now_ns {
-                break;
+        while keys.len() < most
+            && let Some((face, ids)) = self.leaving.last_mut()
+        {
+            let face = *face;
+            let Some(id) = ids.next() else {
+                self.leaving.pop();
+                self.gone.remove(&face);
+                continue;
+            };
+            // The route may have expired meanwhile, and another prefix may have its number.
+            if self.entries.try_value(id).is_some_and(|routes| routes.iter().any(|route| route.face == face)) {
+                keys.push(self.remove_where(id, |_, route| route.face == face));
             }
+        }
+        in_order(keys)
+    }
+
+    /// Removes the routes whose time has come, of at most so many prefixes, which it returns in canonical order.
+    pub fn expire(&mut self, now_ns: u64, most: usize) -> Vec<NameBuf> {
+        let mut keys = Vec::new();
+        while keys.len() < most
+            && let Some(&(deadline_ns, id)) = self.by_deadline.first()
+            && deadline_ns <= now_ns
+        {
             keys.push(self.remove_where(id, |_, route| route.expires_at_ns.is_some_and(|at_ns| at_ns <= now_ns)));
         }
         in_order(keys)
@@ -243,26 +296,31 @@ impl Rib {
         self.by_deadline.first().map(|(deadline_ns, _)| *deadline_ns)
     }
 
-    /// The dataset `rib/list`, expirations as time left at `now_ns`.
+    /// The dataset `rib/list`, expirations as time left at `now_ns`. Routes that count no longer are left out.
     pub fn dataset(&self, now_ns: u64) -> impl Iterator<Item = RibEntry> {
-        self.entries.iter().map(move |(key, routes)| RibEntry {
-            name: key.to_buf(),
-            routes: routes
-                .iter()
-                .map(|route| RouteRecord {
-                    face_id: route.face,
-                    origin: route.origin,
-                    cost: route.cost,
-                    flags: route.flags,
-                    expiration_period_ms: route.expires_at_ns.map(|at| at.saturating_sub(now_ns) / 1_000_000),
-                })
-                .collect(),
+        let record = move |route: &Route| {
+            let left_ms = |at_ns: u64| at_ns.saturating_sub(now_ns) / 1_000_000;
+            (route.expires_at_ns.is_none_or(|at_ns| at_ns > now_ns)).then(|| RouteRecord {
+                face_id: route.face,
+                origin: route.origin,
+                cost: route.cost,
+                flags: route.flags,
+                expiration_period_ms: route.expires_at_ns.map(left_ms),
+            })
+        };
+        self.entries.iter().filter_map(move |(key, routes)| {
+            let routes: Vec<RouteRecord> = self.live(routes).iter().filter_map(record).collect();
+            (!routes.is_empty()).then(|| RibEntry { name: key.to_buf(), routes })
         })
     }
 
-    /// Prefixes with routes at and under `prefix`, in canonical order.
-    pub(crate) fn keys_under<'r>(&'r self, prefix: Name<'r>) -> impl Iterator<Item = &'r NameKey> {
-        self.entries.subtree(prefix).map(|(key, _)| key)
+    /// Prefixes with routes at and under `prefix`, in canonical order: those behind `after`, if given.
+    pub(crate) fn keys_under<'r>(
+        &'r self,
+        prefix: Name<'r>,
+        after: Option<&NameKey>,
+    ) -> impl Iterator<Item = &'r NameKey> {
+        self.entries.subtree(prefix, after).map(|(key, _)| key)
     }
 
     /// Removes the routes of a prefix that `goes` chooses by place and contents.
@@ -391,12 +449,14 @@ mod tests {
         {
             rib.insert(name(prefix).as_name(), route(face, origin, at)).expect("room");
         }
-        assert_eq!(rib.expire(6), []);
-        assert_eq!(rib.expire(7), [name("/a")]);
-        assert_eq!(rib.remove_face(FaceId(1)), [name("/a"), name("/b")]);
-        assert_eq!(rib.remove_face(FaceId(1)), []);
+        assert_eq!(rib.expire(6, 9), []);
+        assert_eq!(rib.expire(7, 9), [name("/a")]);
+        rib.leave(FaceId(1));
+        assert_eq!(rib.remove_leaving(9), [name("/a"), name("/b")]);
+        rib.leave(FaceId(1));
+        assert_eq!(rib.remove_leaving(9), []);
         assert_eq!(rib.next_deadline_ns(), Some(8));
-        assert_eq!(rib.expire(100), [name("/c")]);
+        assert_eq!(rib.expire(100, 9), [name("/c")]);
         assert!(rib.is_empty());
         assert!(rib.by_face.is_empty() && rib.by_deadline.is_empty() && rib.prefix_bytes == 0);
     }
@@ -408,6 +468,32 @@ mod tests {
         let left = |now_ns| rib.dataset(now_ns).next().expect("entry").routes[0].expiration_period_ms;
         assert_eq!(left(0), Some(60_000));
         assert_eq!(left(45_500_000_000), Some(14_500));
-        assert_eq!(left(70_000_000_000), Some(0));
+        assert_eq!(rib.dataset(60_000_000_000).count(), 0, "its time has come, wherever its removal waits");
+    }
+
+    #[test]
+    fn routes_of_a_face_that_is_gone_count_for_nothing_before_they_are_removed() {
+        let mut rib = Rib::default();
+        for (prefix, face) in [("/a", 1), ("/b", 1), ("/b", 2), ("/c", 1), ("/d", 3), ("/e", 3)] {
+            let expires_at_ns = (prefix == "/c").then_some(5);
+            rib.insert(name(prefix).as_name(), route(face, 0, expires_at_ns)).expect("room");
+        }
+        rib.leave(FaceId(1));
+        let shown = |rib: &Rib| rib.dataset(0).map(|entry| entry.routes.len()).collect::<Vec<_>>();
+        assert_eq!((shown(&rib), rib.is_gone(FaceId(1)), rib.len()), (vec![1, 1, 1], true, 6));
+        assert_eq!(rib.live_routes(name("/b").as_name()), [route(2, 0, None)].as_slice());
+        // One that expires first leaves its number to another prefix.
+        assert_eq!(rib.expire(5, 9), [name("/c")]);
+        rib.insert(name("/f").as_name(), route(2, 0, None)).expect("room");
+        // A face with few routes does not wait for one with many.
+        rib.leave(FaceId(3));
+        assert_eq!(rib.remove_leaving(2), [name("/d"), name("/e")]);
+        let mut removed = rib.remove_leaving(1);
+        assert_eq!((removed.len(), rib.is_leaving()), (1, true), "no more than was asked for");
+        removed.extend(rib.remove_leaving(9));
+        removed.sort();
+        assert_eq!(removed, [name("/a"), name("/b")]);
+        assert_eq!((shown(&rib), rib.is_leaving(), rib.is_gone(FaceId(1)), rib.len()), (vec![1, 1], false, false, 2));
+        assert_eq!((rib.by_face.len(), rib.by_deadline.len(), rib.prefix_bytes), (1, 0, 6));
     }
 }

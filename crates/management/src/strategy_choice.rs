@@ -117,8 +117,12 @@ impl StrategyChoices {
             .map(|(key, choice)| StrategyChoice { name: key.to_buf(), strategy: choice.instance.clone() })
     }
 
-    pub(crate) fn keys_under<'t>(&'t self, prefix: Name<'t>) -> impl Iterator<Item = &'t NameKey> {
-        subtree(&self.choices, prefix).map(|(key, _)| key)
+    pub(crate) fn keys_under<'t>(
+        &'t self,
+        prefix: Name<'t>,
+        after: Option<&'t NameKey>,
+    ) -> impl Iterator<Item = &'t NameKey> {
+        subtree(&self.choices, prefix, after).map(|(key, _)| key)
     }
 }
 

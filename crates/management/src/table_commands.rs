@@ -41,7 +41,8 @@ impl Management {
             flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
             expires_at_ns,
         };
-        let fib_depends = self.rib.insert(prefix.as_name(), route).map_err(|full| self.rib_full(&full))?;
+        let inserted = self.insert_route(now, prefix.as_name(), route, out);
+        let fib_depends = inserted.map_err(|full| self.rib_full(&full))?;
         if fib_depends {
             self.update_fib(vec![prefix.clone()], out);
         }
@@ -123,9 +124,7 @@ impl Management {
         let instance = strategy.instance.clone();
         let old = self.strategies.set(prefix.as_name(), strategy);
         self.update_fib(vec![prefix.clone()], out);
-        if let Some(old) = old.filter(|old| !self.strategies.uses(old.id)) {
-            environment.release(old.id);
-        }
+        self.release_strategies(old.map(|old| old.id), environment);
         Ok(ControlParameters { name: Some(prefix), strategy: Some(instance), ..Default::default() })
     }
 
@@ -142,9 +141,7 @@ impl Management {
         }
         if let Some(old) = self.strategies.unset(prefix.as_name()) {
             self.update_fib(vec![prefix.clone()], out);
-            if !self.strategies.uses(old.id) {
-                environment.release(old.id);
-            }
+            self.release_strategies(Some(old.id), environment);
         }
         Ok(ControlParameters { name: Some(prefix), ..Default::default() })
     }

@@ -46,8 +46,12 @@ impl Node {
     }
 
     fn recompute(&mut self, changed: Vec<NameBuf>) -> FibUpdate {
+        self.follow(|fib, sources| fib.recompute(changed, sources, usize::MAX))
+    }
+
+    fn follow(&mut self, compute: impl FnOnce(&mut FibComputation, FibSources<'_>) -> FibUpdate) -> FibUpdate {
         let sources = FibSources { rib: &self.rib, manual: &self.manual, strategies: &self.strategies };
-        let update = self.fib.recompute(changed, sources);
+        let update = compute(&mut self.fib, sources);
         for change in &update.changes {
             match change.clone() {
                 FibChange::Insert { name, next_hops, strategy, hidden } => {
@@ -151,7 +155,7 @@ fn strategies_without_routes_become_hidden_entries_that_follow_their_parent() {
     node.recompute(vec![name("/w/s/t")]);
     assert!(!node.mirror.contains_key(&name("/w/s/t")));
     assert_eq!(node.mirror[&name("/w/s/t/u")].1, 0);
-    let listed: Vec<NameBuf> = node.fib.dataset().map(|entry| entry.name).collect();
+    let listed: Vec<NameBuf> = node.fib.dataset(|_| false).map(|entry| entry.name).collect();
     assert_eq!(listed, [name("/w"), name("/w/s/t/u")], "hidden entries are not listed");
     assert_eq!(node.fib.len(), 2);
 }
@@ -336,7 +340,8 @@ fn apply(node: &mut Node, oracle: &mut Oracle, now: &mut u64, operation: Operati
             vec![prefix]
         }
         Operation::FaceGone { face } => {
-            let mut changed = node.rib.remove_face(FaceId(face));
+            node.rib.leave(FaceId(face));
+            let mut changed = node.rib.remove_leaving(usize::MAX);
             changed.extend(node.manual.remove_face(FaceId(face)));
             oracle.routes.retain(|(_, r)| r.face != FaceId(face));
             oracle.manual.retain(|(_, h)| h.face != FaceId(face));
@@ -356,7 +361,7 @@ fn apply(node: &mut Node, oracle: &mut Oracle, now: &mut u64, operation: Operati
         Operation::Pass { time } => {
             *now += time;
             oracle.routes.retain(|(_, route)| route.expires_at_ns.is_none_or(|at| at > *now));
-            node.rib.expire(*now)
+            node.rib.expire(*now, usize::MAX)
         }
     }
 }
@@ -384,6 +389,45 @@ proptest! {
                 new.extend(hops.iter().filter(is_new).map(|hop| (at.clone(), hop.face)));
             }
             prop_assert_eq!(told, new, "new next hops after {}", &shown);
+        }
+    }
+
+    /// Any changes, each computed for a few names only, with more of the rest in between or not: in the end all is as
+    /// it should be, and pending Interests were told of all that they may use now.
+    #[test]
+    fn slices_in_any_order_equal_from_scratch(
+        steps in prop::collection::vec((operation(), 1_usize..4, 0_usize..4), 1..60),
+    ) {
+        let (mut node, mut oracle, mut now) = (Node::new(), Oracle::default(), 0);
+        let before = node.mirror.clone();
+        let mut told = BTreeSet::new();
+        for (operation, most_names, slices) in steps {
+            let changed = apply(&mut node, &mut oracle, &mut now, operation);
+            let own = changed.first().cloned().filter(|_| changed.len() == 1);
+            told.extend(node.follow(|fib, sources| fib.recompute(changed, sources, most_names)).new_next_hops);
+            if let Some(own) = own {
+                let found = node.mirror.get(&own).filter(|(_, _, hidden)| !hidden);
+                let wanted = oracle.fib();
+                prop_assert_eq!(found, wanted.get(&own).filter(|(_, _, hidden)| !hidden), "at once: {}", own);
+            }
+            for _ in 0..slices {
+                told.extend(node.follow(|fib, sources| fib.resume(sources, 2)).new_next_hops);
+            }
+        }
+        let mut slices = 0;
+        while !node.fib.is_settled() {
+            told.extend(node.follow(|fib, sources| fib.resume(sources, 2)).new_next_hops);
+            slices += 1;
+            prop_assert!(slices < 10_000, "it never ends");
+        }
+        prop_assert_eq!(&node.mirror, &oracle.fib());
+        prop_assert_eq!(node.fib.len(), node.mirror.values().filter(|(_, _, hidden)| !hidden).count());
+        for (at, (hops, ..)) in &node.mirror {
+            let old = longest_match(&before, at);
+            for hop in hops.iter().filter(|hop| !old.iter().any(|old| old.face == hop.face)) {
+                let is_told = |(prefix, face): &(NameBuf, FaceId)| *face == hop.face && Oracle::is_prefix(prefix, at);
+                prop_assert!(told.iter().any(is_told), "{} was not told of {}", at, hop.face);
+            }
         }
     }
 }
