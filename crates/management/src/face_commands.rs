@@ -18,6 +18,8 @@ use namewire_packet::{
     nfd::{ControlParameters, ControlResponse, FacePersistency, FaceScope, FaceUri, face_flags},
 };
 
+use std::net::{IpAddr, Ipv4Addr};
+
 /// Most face commands in progress.
 const MAX_PENDING: usize = 1024;
 
@@ -270,11 +272,9 @@ fn check_transport(
     parameters: &ControlParameters,
 ) -> Result<(), Refusal> {
     let is_on_demand = persistency == FacePersistency::OnDemand;
+    check_address(remote)?;
     match remote {
         FaceUri::Udp4(_) | FaceUri::Udp6(_) => {
-            if remote.is_multicast() {
-                return Err(not_acceptable("Cannot create multicast UDP faces"));
-            }
             if is_on_demand {
                 return Err(not_acceptable("Outgoing UDP faces do not support on-demand persistency"));
             }
@@ -329,6 +329,32 @@ fn check_transport(
         matches!(remote, FaceUri::Tcp4(_) | FaceUri::Tcp6(_)) && remote.ip().is_some_and(|ip| ip.is_loopback());
     if sets_flag(parameters, face_flags::LOCAL_FIELDS) && !may_be_local {
         return Err(not_acceptable("Local fields can only be enabled on faces with local scope"));
+    }
+    Ok(())
+}
+
+/// Where no single peer can be. That an address and port are the router's own, only the router knows.
+fn check_address(remote: &FaceUri) -> Result<(), Refusal> {
+    let protocol = match remote {
+        FaceUri::Udp4(_) | FaceUri::Udp6(_) => "UDP",
+        FaceUri::Tcp4(_) | FaceUri::Tcp6(_) => "TCP",
+        FaceUri::WebSocket(_) | FaceUri::WebSocketUrl(_) => "WebSocket",
+        _ => return Ok(()),
+    };
+    // `[::ffff:0.0.0.0]` means what `0.0.0.0` does.
+    if let Some(ip) = remote.literal_ip().map(|ip| ip.to_canonical()) {
+        if ip.is_unspecified() {
+            return Err(refusal(406, format!("Cannot create {protocol} faces to an unspecified address")));
+        }
+        if ip.is_multicast() {
+            return Err(refusal(406, format!("Cannot create multicast {protocol} faces")));
+        }
+        if ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
+            return Err(refusal(406, format!("Cannot create broadcast {protocol} faces")));
+        }
+    }
+    if remote.port() == Some(0) {
+        return Err(refusal(406, format!("Cannot create {protocol} faces to port 0")));
     }
     Ok(())
 }

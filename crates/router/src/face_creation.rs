@@ -3,6 +3,7 @@
 use crate::{
     environment::{ClosingFace, FaceRecord, Node, Wanted},
     messages::{AcceptedConnection, FaceChange, ToControl, ToWorker},
+    own_address,
 };
 use namewire_engine::{FaceAttributes, FaceScope};
 use namewire_faces::{
@@ -75,7 +76,7 @@ fn engine_scope(scope: namewire_faces::FaceScope) -> FaceScope {
     }
 }
 
-fn refusal(code: u64, text: impl Into<String>) -> FaceCommandError {
+pub(crate) fn refusal(code: u64, text: impl Into<String>) -> FaceCommandError {
     FaceCommandError { code, text: text.into(), body: None }
 }
 
@@ -131,6 +132,7 @@ impl Node {
             FaceUri::Tcp4(_) | FaceUri::Tcp6(_) if !self.outgoing_tcp => Err(unsupported()),
             FaceUri::Udp4(_) | FaceUri::Udp6(_) => {
                 let remote = socket_address(&create.remote)?;
+                own_address::check(remote, &self.udp_listeners, "UDP")?;
                 let mtu = create.mtu.map_or(MAX_PACKET_BYTES, |mtu| mtu.min(MAX_PACKET_BYTES as u64) as usize);
                 let local = self.udp_local_address(&remote);
                 let (face, worker) = self.reserve_face(FaceScope::NonLocal, true);
@@ -142,6 +144,10 @@ impl Node {
             FaceUri::Ether(address) => self.create_ethernet_face(create, *address, persistency, policy),
             FaceUri::Tcp4(_) | FaceUri::Tcp6(_) | FaceUri::WebSocket(_) | FaceUri::WebSocketUrl(_) => {
                 let remote = stream_remote(&create.remote)?;
+                if let (Some(ip), Some(port)) = (create.remote.literal_ip(), create.remote.port()) {
+                    let protocol = if create.remote.scheme().starts_with("tcp") { "TCP" } else { "WebSocket" };
+                    own_address::check(SocketAddr::new(ip, port), &self.stream_listeners(), protocol)?;
+                }
                 let local_fields = create.flags & face_flags::LOCAL_FIELDS != 0;
                 self.connect(StreamRequest {
                     remote,
@@ -152,6 +158,17 @@ impl Node {
             }
             _ => Err(unsupported()),
         }
+    }
+
+    /// Addresses of the TCP and WebSocket listeners.
+    fn stream_listeners(&self) -> Vec<SocketAddr> {
+        let address = |channel: &FaceUri| match channel {
+            FaceUri::Tcp4(_) | FaceUri::Tcp6(_) => socket_address(channel).ok(),
+            FaceUri::WebSocket(address) => Some(*address),
+            FaceUri::WebSocketUrl(url) => Some(SocketAddr::new(url.host.parse().ok()?, url.port)),
+            _ => None,
+        };
+        self.channels.iter().chain(self.websockets.channels()).filter_map(address).collect()
     }
 
     /// How a face to `remote` begins: NFD marks packets on Unix, TCP and UDP faces.

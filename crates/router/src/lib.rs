@@ -40,6 +40,7 @@ mod listeners;
 pub mod mesh;
 mod messages;
 pub mod operator;
+mod own_address;
 pub mod ring;
 mod router_drop;
 mod shared;

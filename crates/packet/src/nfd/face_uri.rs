@@ -209,6 +209,25 @@ impl FaceUri {
         }
     }
 
+    /// IP address that it leads to, if it has one; also that in the URL of a WebSocket server.
+    pub fn literal_ip(&self) -> Option<IpAddr> {
+        match self {
+            FaceUri::WebSocketUrl(url) => url.host.parse().ok(),
+            other => other.ip(),
+        }
+    }
+
+    /// Port, if it has one.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            FaceUri::Udp4(v4) | FaceUri::Tcp4(v4) => Some(v4.port()),
+            FaceUri::Udp6(v6) | FaceUri::Tcp6(v6) => Some(v6.port),
+            FaceUri::WebSocket(address) | FaceUri::WebSocketClient(address) => Some(address.port()),
+            FaceUri::WebSocketUrl(url) => Some(url.port),
+            _ => None,
+        }
+    }
+
     /// The canonical form, if it follows from the text alone: default ports and
     /// address families are filled in. `None` for host names (look the name up,
     /// then use [`NonCanonicalUri::canonize_with`]) and for anything else.

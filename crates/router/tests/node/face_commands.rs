@@ -6,6 +6,7 @@ use namewire_packet::{
     lp::LpHeaders,
     nfd::{ControlParameters, FacePersistency, RibEntry, face_flags},
 };
+use namewire_router::WebSocketListener;
 use std::net::{TcpListener, UdpSocket};
 
 fn create(application: &mut Application, uri: &str) -> (u64, Option<FaceId>) {
@@ -60,6 +61,52 @@ fn an_address_that_no_route_leads_to_is_504() {
         assert!(!response.text.contains("os error"), "{response:?}");
     }
     assert_eq!(operator.faces().len(), 1, "the operator's own");
+}
+
+/// The story: a face to the router's own listener was a loop. Whatever it sent came in again, by another face.
+#[test]
+fn a_face_to_this_router_itself_is_refused_and_one_to_another_router_of_this_machine_is_made() {
+    let listeners = |text: [&str; 3]| text.map(|one| one.parse().unwrap()).to_vec();
+    let (router, _directory) = start_with(2, |config| {
+        config.udp = listeners(["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"]);
+        config.tcp = listeners(["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"]);
+        config.websocket.listeners = vec![WebSocketListener { address: "127.0.0.1:0".parse().unwrap(), tls: None }];
+    });
+    let (other, _other_directory) = start(2);
+    let mut operator = Application::connect(&router);
+    let mut own = Vec::new();
+    for (scheme, addresses) in [("udp", router.udp()), ("tcp", router.tcp())] {
+        let [v4, v6, everywhere] = addresses else { panic!("three listeners") };
+        let port = everywhere.port();
+        own.extend([format!("{scheme}4://{v4}"), format!("{scheme}6://{v6}")]);
+        // Any address of this machine leads to what listens on all of them; IPv4 in the words of IPv6 as well.
+        own.extend([format!("{scheme}4://127.0.0.1:{port}"), format!("{scheme}4://127.8.9.10:{port}")]);
+        own.push(format!("{scheme}6://[::ffff:127.0.0.1]:{port}"));
+        match own_address() {
+            Some(ip) => own.push(format!("{scheme}4://{ip}:{port}")),
+            None => println!("this machine has no address but loopback: not tried"),
+        }
+    }
+    own.push(router.websocket()[0].to_string());
+    for uri in own {
+        let parameters = ControlParameters { uri: Some(uri.clone()), ..Default::default() };
+        let response = operator.command("/faces/create", parameters);
+        assert_eq!(response.code, 406, "{uri}: {}", response.text);
+        assert!(response.text.contains("this forwarder's own address"), "{uri}: {}", response.text);
+    }
+    for uri in [format!("udp4://{}", other.udp()[0]), format!("tcp4://{}", other.tcp()[0])] {
+        assert_eq!(create(&mut operator, &uri).0, 200, "{uri}");
+    }
+    // The same port at another address of this machine, where nothing of ours listens.
+    let beside = format!("udp4://127.0.0.2:{}", router.udp()[0].port());
+    assert_eq!(create(&mut operator, &beside).0, 200, "{beside}");
+}
+
+/// An address of this machine other than loopback, if it has one.
+fn own_address() -> Option<std::net::IpAddr> {
+    let probe = UdpSocket::bind("0.0.0.0:0").unwrap();
+    probe.connect("192.0.2.1:9").ok()?;
+    Some(probe.local_addr().unwrap().ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
 }
 
 #[test]
