@@ -92,7 +92,8 @@ impl FacesCut {
         self.faces.iter().copied().filter(|cut| cut.interests > 0)
     }
 
-    pub(crate) fn add(&mut self, face: FaceId, interests: u64) {
+    /// Counts Interests of a face.
+    pub fn add(&mut self, face: FaceId, interests: u64) {
         let known = self.faces.iter().position(|cut| cut.interests > 0 && cut.face == face);
         let least = || (0..NAMED).min_by_key(|&place| self.faces[place].interests).unwrap_or(0);
         let cut = &mut self.faces[known.unwrap_or_else(least)];

@@ -93,15 +93,6 @@ impl Default for FaceTable {
     }
 }
 
-impl FaceTable {
-    /// Strategies skip the face from now on.
-    pub fn set_down(&mut self, face: FaceId) {
-        if let Some(attributes) = self.get(face).cloned() {
-            self.insert(face, FaceAttributes { is_up: false, ..attributes });
-        }
-    }
-}
-
 impl<T: Clone> FaceMap<T> {
     /// An empty one that does not allocate before it holds more than `faces`.
     pub(crate) fn with_room(faces: usize) -> Self {

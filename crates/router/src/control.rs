@@ -61,7 +61,8 @@ impl Control {
         self.node.watch_interfaces();
         loop {
             // First, or a flood of requests would keep routes from expiring.
-            let until_deadline = self.run_timers();
+            self.run_timers();
+            let until_deadline = self.until_deadline();
             self.node.tell_link_changes(inbox.has_events());
             self.wake_workers();
             let revision = self.management.revision();
@@ -84,8 +85,8 @@ impl Control {
         }
     }
 
-    /// Does what is due and says how long nothing else is.
-    fn run_timers(&mut self) -> Option<Duration> {
+    /// Does what is due, of large changes a slice.
+    fn run_timers(&mut self) {
         let now = self.node.times();
         if self.management.next_deadline().is_some_and(|at| at <= now.mono_ns) {
             let mut effects = Vec::new();
@@ -107,6 +108,10 @@ impl Control {
                 self.carry_out(vec![Effect::NewNextHops(gained)]);
             }
         }
+    }
+
+    /// How long nothing is due.
+    fn until_deadline(&self) -> Option<Duration> {
         let deadlines = [
             self.management.next_deadline(),
             self.anchors.next_refresh_ns(),
@@ -115,7 +120,7 @@ impl Control {
             self.node.held_answers.next_deadline_ns(),
         ];
         let earliest = deadlines.into_iter().flatten().min();
-        earliest.map(|at| Duration::from_nanos(at.saturating_sub(now.mono_ns)))
+        earliest.map(|at| Duration::from_nanos(at.saturating_sub(self.node.shared.now_ns())))
     }
 
     /// Lets management refuse what makes tables longer while there is no memory for what follows from it.
@@ -266,9 +271,10 @@ impl Control {
             let now = self.node.times();
             let before = effects.len();
             self.management.on_face_closed(now, face, effects);
-            // Interests that wait for its next hop need not wait until engines forget the face. Of
-            // applications that come and go no table is copied.
-            if effects[before..].iter().any(|effect| matches!(effect, Effect::Fib(_))) {
+            // Interests that wait for its next hop need not wait until engines forget the face, and it is in the FIB
+            // for longer than usual if its routes are many. Of applications that come and go no table is copied.
+            let is_next_hop = effects[before..].iter().any(|effect| matches!(effect, Effect::Fib(_)));
+            if is_next_hop || self.management.is_leaving(face) {
                 self.node.note_link(face, false);
             }
         }
@@ -314,7 +320,8 @@ impl Control {
                     if let Some(record) = self.node.faces.get(&face) {
                         self.node.worker(record.worker).send(ToWorker::RemoveFace { face });
                     }
-                    // The reply stands behind: whoever has it finds the routes gone.
+                    // The reply stands behind: whoever has it finds the routes gone, from the FIB as well if they
+                    // are no more than a slice.
                     self.close_face(face, &mut more);
                     let now = self.node.times();
                     self.management.on_face_command_done(now, ticket, properties, &mut more);

@@ -1,19 +1,15 @@
 //! What waits for the control thread, in turns.
 //!
-//! Events (of faces, connections, commands of this process) and Interests come by two channels: Interests are refused
-//! when too many wait, events never are. An Interest is served after every event that was sent before it, or a new
+//! Events (of faces, connections, commands of this process) come by a channel, Interests by [`ManagementQueue`], where a
+//! face that floods is refused; events never are. An Interest is served after every event that was sent before it, or a new
 //! face's first command would meet a control thread that does not know the face. A turn takes a bounded number of
 //! both, so that neither keeps the other waiting, and timers run between turns.
 //!
 //! Limits: [`EVENTS_PER_TURN`], [`INTERESTS_PER_TURN`].
 
-use crate::messages::ToControl;
-use std::{future::pending, time::Duration};
-use tokio::{
-    sync::mpsc::{Receiver, UnboundedReceiver},
-    task::yield_now,
-    time::sleep,
-};
+use crate::{management_queue::ManagementQueue, messages::ToControl};
+use std::{future::pending, sync::Arc, time::Duration};
+use tokio::{sync::mpsc::UnboundedReceiver, task::yield_now, time::sleep};
 
 /// Events served in one turn, after which workers are woken for what came of them: a millisecond's work.
 const EVENTS_PER_TURN: usize = 64;
@@ -21,10 +17,10 @@ const EVENTS_PER_TURN: usize = 64;
 /// Interests served in one turn: a batch of a worker.
 const INTERESTS_PER_TURN: usize = 64;
 
-/// The receiving ends of both channels.
+/// The receiving ends of both.
 pub(crate) struct ControlInbox {
     events: UnboundedReceiver<ToControl>,
-    interests: Receiver<ToControl>,
+    interests: Arc<ManagementQueue>,
     /// Interests taken, whose turn comes after `events_before` more events.
     waiting: Vec<ToControl>,
     /// At least as many as were sent before the last of `waiting` and are not served yet.
@@ -32,7 +28,7 @@ pub(crate) struct ControlInbox {
 }
 
 impl ControlInbox {
-    pub(crate) fn new(events: UnboundedReceiver<ToControl>, interests: Receiver<ToControl>) -> Self {
+    pub(crate) fn new(events: UnboundedReceiver<ToControl>, interests: Arc<ManagementQueue>) -> Self {
         ControlInbox { events, interests, waiting: Vec::new(), events_before: 0 }
     }
 
@@ -47,11 +43,7 @@ impl ControlInbox {
             yield_now().await;
         }
         if self.waiting.is_empty() {
-            while self.waiting.len() < INTERESTS_PER_TURN
-                && let Ok(interest) = self.interests.try_recv()
-            {
-                self.waiting.push(interest);
-            }
+            self.waiting = self.interests.take(INTERESTS_PER_TURN);
             // What was sent before the Interests is in the queue by now.
             self.events_before = self.events.len();
         }
@@ -86,7 +78,7 @@ impl ControlInbox {
         tokio::select! {
             biased;
             Some(event) = self.events.recv() => turn.push(event),
-            Some(interest) = self.interests.recv() => self.waiting.push(interest),
+            waiting = self.interests.next(INTERESTS_PER_TURN) => self.waiting = waiting,
             () = patience => {}
         }
     }
@@ -117,12 +109,12 @@ mod tests {
     fn an_interest_is_served_after_all_events_that_were_sent_before_it() {
         run(async {
             let (events, event_queue) = mpsc::unbounded_channel();
-            let (interests, interest_queue) = mpsc::channel(1000);
-            let mut inbox = ControlInbox::new(event_queue, interest_queue);
+            let interests = Arc::<ManagementQueue>::default();
+            let mut inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
             for number in 0..1000 {
                 events.send(event(number)).unwrap();
             }
-            interests.try_send(interest(0)).unwrap();
+            assert!(interests.push(FaceId(0), interest(0)));
             let (mut served, mut later) = (0, 1000);
             loop {
                 let turn = inbox.turn(None).await;
@@ -145,12 +137,12 @@ mod tests {
     fn it_waits_for_as_long_as_it_may() {
         run(async {
             let (events, event_queue) = mpsc::unbounded_channel();
-            let (interests, interest_queue) = mpsc::channel(1000);
-            let mut inbox = ControlInbox::new(event_queue, interest_queue);
+            let interests = Arc::<ManagementQueue>::default();
+            let mut inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
             assert!(inbox.turn(Some(Duration::from_secs(1000))).await.is_empty());
-            interests.try_send(interest(0)).unwrap();
+            assert!(interests.push(FaceId(0), interest(0)));
             assert_eq!(inbox.turn(None).await.len(), 1);
-            (0..100).for_each(|number| interests.try_send(interest(number)).unwrap());
+            (0..100).for_each(|number| assert!(interests.push(FaceId(number), interest(number))));
             events.send(event(0)).unwrap();
             assert_eq!(inbox.turn(None).await.len(), 1 + INTERESTS_PER_TURN);
             assert_eq!(inbox.turn(None).await.len(), 100 - INTERESTS_PER_TURN);

@@ -314,6 +314,9 @@ impl Environment for Node {
         for reason in RouterDrop::ALL {
             add("router", reason.name(), status.drops[reason as usize]);
         }
+        for cut in self.sender.interests.cut().iter() {
+            add("management-cut", &format!("face-{}", cut.face.0), cut.interests);
+        }
         for (refusal, count) in self.fib_writer.refusals() {
             add("router", refusal, count);
         }

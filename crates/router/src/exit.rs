@@ -56,15 +56,13 @@ impl Exit {
     fn hand_on_route_requests(&mut self, engine: &Engine, frames: &[Frame<'_>], output: &Output) {
         for &request in &output.route_requests {
             let octets = |of| engine.packet(frames, output, of).to_vec();
-            let message = match request {
+            let (face, message) = match request {
                 RouteRequest::Learn { face, announcement } => {
-                    ToControl::RouteLearned { face, announcement: octets(announcement) }
+                    (face, ToControl::RouteLearned { face, announcement: octets(announcement) })
                 }
-                RouteRequest::Forget { face, name } => ToControl::RouteLost { face, name: octets(name) },
+                RouteRequest::Forget { face, name } => (face, ToControl::RouteLost { face, name: octets(name) }),
             };
-            if self.control.interests.try_send(message).is_err() {
-                self.drops[RouterDrop::ManagementQueueFull as usize] += 1;
-            }
+            self.hand_to_management(face, message);
         }
     }
 
@@ -84,13 +82,15 @@ impl Exit {
     fn transmit_to_management(&mut self, headers: &LpHeaders, packet: &[u8]) {
         let packet = packet.to_vec();
         let is_data = packet.first() == Some(&DATA_TYPE_OCTET);
-        let message = if is_data || headers.nack.is_some() {
-            ToControl::Answer { packet, nack: headers.nack }
-        } else {
-            let incoming = headers.incoming_face_id.unwrap_or_default();
-            ToControl::Interest { incoming, pit_token: headers.pit_token, packet }
-        };
-        if self.control.interests.try_send(message).is_err() {
+        if is_data || headers.nack.is_some() {
+            return self.hand_to_management(FaceId::INTERNAL, ToControl::Answer { packet, nack: headers.nack });
+        }
+        let incoming = headers.incoming_face_id.unwrap_or_default();
+        self.hand_to_management(incoming, ToControl::Interest { incoming, pit_token: headers.pit_token, packet });
+    }
+
+    fn hand_to_management(&mut self, from: FaceId, message: ToControl) {
+        if !self.control.interests.push(from, message) {
             self.drops[RouterDrop::ManagementQueueFull as usize] += 1;
         }
     }

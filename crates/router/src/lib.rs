@@ -37,6 +37,7 @@ pub mod link_config;
 mod link_faces;
 mod link_state;
 mod listeners;
+mod management_queue;
 pub mod mesh;
 mod messages;
 pub mod operator;

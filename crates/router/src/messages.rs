@@ -1,6 +1,8 @@
 //! What control and workers tell each other. All of it is rare: packets take the rings.
 
-use crate::{cs_erasure::CsErasure, cs_settings::CsSettings, trust_anchors::TrustAnchors};
+use crate::{
+    cs_erasure::CsErasure, cs_settings::CsSettings, management_queue::ManagementQueue, trust_anchors::TrustAnchors,
+};
 use namewire_engine::dispatch::Round;
 use namewire_faces::{
     AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, LinkType, Persistency, StreamSocket, Waker,
@@ -158,11 +160,8 @@ impl ToControl {
 #[derive(Clone)]
 pub(crate) struct ControlSender {
     pub(crate) events: mpsc::UnboundedSender<ToControl>,
-    pub(crate) interests: mpsc::Sender<ToControl>,
+    pub(crate) interests: Arc<ManagementQueue>,
 }
-
-/// Management Interests that may wait.
-pub(crate) const MANAGEMENT_QUEUE: usize = 4096;
 
 /// How control reaches one worker. Dropping it ends the worker.
 pub(crate) struct WorkerSender {

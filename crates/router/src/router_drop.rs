@@ -5,7 +5,7 @@
 pub enum RouterDrop {
     /// The ring to the worker that owns the name or the face is full.
     RingFull,
-    /// Management has more requests than it can keep.
+    /// Its face has as many requests waiting for management as it may.
     ManagementQueueFull,
 }
 

@@ -15,8 +15,9 @@ use crate::{
     link_faces::LinkFaces,
     link_state::{LinkChanges, LocalEnds},
     listeners::{AcceptCounters, Listeners, SocketFile},
+    management_queue::ManagementQueue,
     mesh::{self, Bell},
-    messages::{ControlSender, MANAGEMENT_QUEUE, ToControl, WORKER_QUEUE, WorkerSender},
+    messages::{ControlSender, ToControl, WORKER_QUEUE, WorkerSender},
     operator::{Operator, OperatorDesk},
     ring::Doorbell,
     shared::Shared,
@@ -173,7 +174,8 @@ impl Router {
             .map_err(|error| config.no_fib(error))?;
         let shared = Arc::new(Shared::new(fib, dispatcher));
         let (events, event_queue) = mpsc::unbounded_channel();
-        let (interests, interest_queue) = mpsc::channel(MANAGEMENT_QUEUE);
+        let interests = Arc::new(ManagementQueue::default());
+        let interest_queue = Arc::clone(&interests);
         let sender = ControlSender { events: events.clone(), interests };
         let face_ids = FaceIdAllocator::new();
         let (channels, udp) = (listeners.channels(), listeners.udp.clone());

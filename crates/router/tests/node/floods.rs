@@ -63,6 +63,41 @@ fn routes_expire_and_others_are_served_while_management_is_flooded() {
     });
 }
 
+/// The story: one queue for all was full of the flood's requests, and whoever else sent a command got no answer.
+#[test]
+fn commands_are_answered_the_first_time_while_others_flood_and_the_floods_are_named() {
+    const PATIENTLY: Duration = Duration::from_secs(60);
+    let (router, _directory) = start(4);
+    let mut honest = Application::connect(&router);
+    let mut operator = Application::connect(&router);
+    let stop = Arc::new(AtomicBool::new(false));
+    let floods: Vec<_> = (0..4).map(|_| flood(Application::connect(&router), Arc::clone(&stop))).collect();
+    let mut is_cut = false;
+    let mut unanswered = Vec::new();
+    let began = Instant::now();
+    let mut commands = 0;
+    // A few dozen while the floods find no place, which is what they come to.
+    while commands < 40 || !is_cut && began.elapsed() < PATIENTLY {
+        let prefix = format!("/honest/{commands}");
+        let command = honest
+            .command_packet("/rib/register", &ControlParameters { name: Some(name(&prefix)), ..Default::default() });
+        honest.send(&command);
+        if honest.receive_within(Duration::from_secs(20)).is_none() {
+            unanswered.push(commands);
+        }
+        commands += 1;
+        is_cut = is_cut || commands % 10 == 0 && operator.drops("router.management-queue-full") > 0;
+    }
+    let named = operator.dataset::<namewire_packet::nfd::DropCounter>("/status/drops");
+    let named: Vec<_> = named.into_iter().filter(|drop| drop.reason.starts_with("management-cut.face-")).collect();
+    stop.store(true, Ordering::Relaxed);
+    let sent: u64 = floods.into_iter().map(|flood| flood.join().unwrap()).sum();
+    println!("{sent} requests beside {commands} commands; {named:?}");
+    assert!(is_cut, "no flood");
+    assert_eq!(unanswered, [], "of {commands}");
+    assert!(!named.is_empty() && named.len() <= 4, "{named:?}");
+}
+
 #[test]
 fn a_burst_of_management_interests_is_answered_or_counted() {
     const BURST: u64 = 20_000;
@@ -164,4 +199,37 @@ fn an_event_for_one_worker_is_no_unsolicited_data_at_another() {
         assert!(watcher.receive().is_some(), "no event");
         assert_eq!(newcomer.drops("engine.unsolicited-data"), 0);
     }
+}
+
+/// How long an application waits for an answer at most while the routes of another one leave, to be read:
+/// `ROUTES=990000 cargo test --release … -- --ignored --nocapture longest_silence`.
+#[test]
+#[ignore = "a measurement"]
+fn longest_silence_while_many_routes_leave() {
+    const IN_FLIGHT: usize = 500;
+    let routes: usize = std::env::var("ROUTES").ok().and_then(|routes| routes.parse().ok()).unwrap_or(100_000);
+    let (router, _directory) = start(1);
+    let mut operator = Application::connect(&router);
+    let mut daemon = Application::connect(&router);
+    let (mut sent, mut answered) = (0, 0);
+    while answered < routes {
+        while sent < routes && sent - answered < IN_FLIGHT {
+            let prefix = Some(name(&format!("/net/{sent}")));
+            let parameters = ControlParameters { name: prefix, ..Default::default() };
+            let command = daemon.command_packet("/rib/register", &parameters);
+            daemon.send(&command);
+            sent += 1;
+        }
+        daemon.receive_within(Duration::from_secs(60)).expect("an answer");
+        answered += 1;
+    }
+    drop(daemon);
+    let (began, mut longest, mut answers) = (Instant::now(), Duration::ZERO, 0);
+    while operator.status().n_fib_entries > 10 {
+        let asked = Instant::now();
+        operator.register("/own");
+        longest = longest.max(asked.elapsed());
+        answers += 1;
+    }
+    println!("{routes} routes left in {:?}: {answers} commands answered, the slowest in {longest:?}", began.elapsed());
 }
