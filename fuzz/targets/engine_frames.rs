@@ -3,7 +3,7 @@
 //!
 //! Input: one octet of settings (its upper bits choose strategies; without any Content Store it is a core router), then records {action, two octets of length,
 //! octets}. Octets are an Interest, Data or LpPacket. The action's low two bits
-//! choose the face; the others end the batch, move the clock, or add or remove a face.
+//! choose the face; the others end the batch, move the clock, add or remove a face, or take its link down or up.
 #![no_main]
 
 use std::{
@@ -40,6 +40,9 @@ const STRATEGIES: [&str; 6] =
     ["best-route", "asf/v=5/probing-interval~1000/max-timeouts~1", "self-learning", "access", "random", "multicast"];
 const CS_CAPACITY_BYTES: u64 = 6_000;
 const CS_CAPACITY_PACKETS: u64 = 8;
+
+/// [`Engine::faces_down`] and the like.
+type FaceChange = fn(&mut Engine, Instant, &View<'_>, &[FaceId], &mut Output) -> bool;
 
 /// A packet that waits for the end of its batch.
 struct Waiting {
@@ -192,6 +195,7 @@ impl Node {
                 self.check_answer(transmit.face, &transmit.headers);
                 continue;
             }
+            assert!(chosen || attributes.is_up, "an Interest into a link that is down");
             let stays = !chosen && is_localhost(interest.name());
             assert!(attributes.is_local() || !stays, "a /localhost Interest leaves the machine");
             assert!(interest.nonce().is_some(), "an Interest is sent without a nonce");
@@ -238,6 +242,14 @@ impl Node {
     fn new_next_hop(&mut self, face: FaceId) {
         let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         self.engine.new_next_hops(self.now, &view, &[(name("/A"), face)], &mut self.out);
+        self.check_transmits(&[], &[], &[]);
+        self.settle(&[]);
+    }
+
+    fn change_faces(&mut self, face: FaceId, change: FaceChange) {
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
+        let is_more = change(&mut self.engine, self.now, &view, &[face], &mut self.out);
+        assert!(!is_more, "the PIT holds less than one call may send");
         self.check_transmits(&[], &[], &[]);
         self.settle(&[]);
     }
@@ -295,10 +307,18 @@ fuzz_target!(|input: &[u8]| {
         }
         match action >> 6 {
             1 if face != APPLICATION => {
-                node.faces.remove(face);
-                node.engine.faces_removed(node.now, &[face]);
+                if low & 1 == 0 {
+                    node.faces.remove(face);
+                    node.change_faces(face, Engine::faces_removed);
+                } else if let Some(attributes) = node.faces.get(face).cloned() {
+                    node.faces.insert(face, FaceAttributes { is_up: false, ..attributes });
+                    node.change_faces(face, Engine::faces_down);
+                }
             }
-            2 => FACES.into_iter().for_each(|face| node.faces.insert(face, attributes(face))),
+            2 => {
+                FACES.into_iter().for_each(|face| node.faces.insert(face, attributes(face)));
+                node.change_faces(face, Engine::faces_up);
+            }
             3 => node.new_next_hop(face),
             _ => {}
         }
@@ -309,6 +329,9 @@ fuzz_target!(|input: &[u8]| {
     for _ in 0..16 {
         node.run_timers();
     }
+    // That Interests went unanswered is remembered for a while.
+    node.now = node.now.plus_ms(3_600_000);
+    node.run_timers();
     assert_eq!(node.engine.pit_len(), 0, "Interests that never expire");
     assert_eq!(node.engine.measurements_len(), 0, "measurements that never expire");
     assert_eq!(node.engine.next_deadline(), None);

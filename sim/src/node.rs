@@ -61,6 +61,9 @@ impl Default for NodeOptions {
     }
 }
 
+/// [`Engine::faces_removed`] and the like; true if there is more to do.
+type FaceChange = fn(&mut Engine, Instant, &View<'_>, &[FaceId], &mut Output) -> bool;
+
 /// A network packet on its way into an engine.
 pub(crate) struct Inbound {
     pub(crate) face: FaceId,
@@ -197,13 +200,32 @@ impl Node {
     }
 
     /// A face is gone: nobody there waits or answers, and no route leads there. What waited
-    /// for others too may now expire earlier.
+    /// for others too may now expire earlier; what waited for the face alone goes elsewhere.
     pub(crate) fn remove_face(&mut self, now_ns: u64, face: FaceId) -> Decided {
         self.faces.remove(face);
         self.routing.remove_face(face, &mut self.fib);
+        self.change_face(now_ns, face, Engine::faces_removed)
+    }
+
+    /// The link of a face goes or comes back. Routes stay.
+    pub(crate) fn set_face_up(&mut self, now_ns: u64, face: FaceId, is_up: bool) -> Decided {
+        let Some(attributes) = self.faces.get(face).cloned() else { return Decided::default() };
+        self.faces.insert(face, FaceAttributes { is_up, ..attributes });
+        self.change_face(now_ns, face, if is_up { Engine::faces_up } else { Engine::faces_down })
+    }
+
+    /// Tells the workers of a face.
+    fn change_face(&mut self, now_ns: u64, face: FaceId, change: FaceChange) -> Decided {
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
         let mut decided = Decided::default();
+        for state in &mut self.workers {
+            let mut is_more = true;
+            while is_more {
+                is_more = change(&mut state.engine, Instant(now_ns), &view, &[face], &mut state.output);
+                decided.collect(state, &[]);
+            }
+        }
         for worker in 0..self.workers.len() as u8 {
-            self.workers[usize::from(worker)].engine.faces_removed(Instant(now_ns), &[face]);
             decided.timers.extend(self.schedule_timer(worker, now_ns));
         }
         decided

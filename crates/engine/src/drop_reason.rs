@@ -60,6 +60,8 @@ counted! {
     NextHopFaceMissing = "next-hop-face-missing",
     /// No FIB entry gives an eligible next hop, and a Nack said so or the strategy sends none.
     NoRoute = "no-route",
+    /// The links of all next hops are down. The Interest waits for one of them.
+    NextHopDown = "next-hop-down",
     /// An Interest that is already pending was not sent again so soon. Not a fault.
     Suppressed = "suppressed",
     /// A pending Interest that was not shown to a new next hop, because one scan of

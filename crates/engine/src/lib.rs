@@ -10,6 +10,7 @@
 //! | … to Data? | [`incoming_data`](mod@incoming_data) |
 //! | … to a Nack? | [`incoming_nack`](mod@incoming_nack) |
 //! | what leaves? | [`outgoing`] |
+//! | what if a link goes? | [`face_changes`](mod@face_changes) |
 //! | why was a packet dropped? | [`DropReason`] |
 //! | what if only a fingerprint is kept? | [`core_role`], [`core_interest`](mod@core_interest), [`core_data`](mod@core_data) |
 //! | how much of the PIT may one face have? | [`face_share`] |
@@ -32,6 +33,7 @@ pub mod counters;
 pub mod cs_counts;
 pub mod dispatch;
 pub mod drop_reason;
+mod face_changes;
 pub mod face_share;
 mod face_table;
 mod incoming_data;

@@ -51,6 +51,16 @@ pub struct OutRecord {
 }
 
 impl OutRecord {
+    /// The link to the upstream is gone. The record stays: the copy that was sent may still loop back.
+    pub(crate) fn lose(&mut self) {
+        self.expires = Instant::default();
+    }
+
+    /// Whether its link went while the Interest was pending.
+    pub fn is_lost(&self) -> bool {
+        self.expires == Instant::default()
+    }
+
     /// Still waiting: neither expired nor Nacked.
     pub fn is_pending(&self, now: Instant) -> bool {
         self.expires > now && self.nack.is_none()

@@ -1,5 +1,4 @@
-//! What happens without a packet: expiry, strategy timers, and changes of faces
-//! and next hops.
+//! What happens without a packet: expiry, strategy timers, and new next hops. Changes of faces: [`crate::face_changes`].
 
 use crate::{
     DropReason, Engine, FaceId, Instant, Output, View,
@@ -7,7 +6,7 @@ use crate::{
     incoming_interest::{LeadsOn, delegations, next_hop_entry},
     strategy::{StrategyContext, Trigger},
 };
-use namewire_packet::{Interest, NameBuf, interest::DEFAULT_LIFETIME_MS};
+use namewire_packet::{Interest, NameBuf, Nonce, interest::DEFAULT_LIFETIME_MS};
 use namewire_tables::{FibMatch, PitId};
 
 /// Most timers served in one call, so that packets do not wait behind a mass expiry.
@@ -19,7 +18,7 @@ const TIMER_VISITS_PER_CALL: u32 = 4096;
 
 /// Most Interests that one scan for new next hops sends: their octets stand in [`Output`]
 /// all at once.
-const SENDS_PER_SCAN: usize = 1024;
+pub(crate) const SENDS_PER_SCAN: usize = 1024;
 
 impl Engine {
     /// When [`Engine::run_timers`] wants to be called; may be early, never late.
@@ -98,39 +97,14 @@ impl Engine {
         self.entries_to_visit = entries;
     }
 
-    /// Forgets faces that are gone: nobody there waits or answers any more. An entry whose
-    /// last downstream went ends at once (NFD: by its timer, which the one that is gone had
-    /// set, and that may be days); one with others lives as long as they wait. `faces` is
-    /// in ascending order. Cost: one walk over the PIT, however many faces there are.
-    pub fn faces_removed(&mut self, now: Instant, faces: &[FaceId]) {
-        debug_assert!(faces.is_sorted());
-        if let Some(core) = self.core.as_deref_mut() {
-            core.ports.remove(faces, &mut core.fingerprints);
-        }
-        let is_gone = |face: &FaceId| faces.binary_search(face).is_ok();
-        let mut entries = std::mem::take(&mut self.entries_to_visit);
-        entries.clear();
-        entries.extend(self.tables.pit_iter_ids());
-        for &entry in &entries {
-            let state = &mut self.tables.pit_mut(entry).state;
-            let downstreams = state.in_records.len();
-            self.records.forget_downstreams(state, is_gone);
-            if state.nobody_waits() {
-                // Its upstreams, those that are gone included, leave their nonces behind.
-                self.finalize_unsatisfied(now, entry);
-                continue;
-            }
-            let is_fewer = state.in_records.len() < downstreams;
-            self.records.forget_upstreams(state, is_gone);
-            if is_fewer {
-                self.arm(entry);
-            }
-        }
-        self.entries_to_visit = entries;
-    }
-
     /// Calls a strategy for an entry without an Interest at hand; without an `ingress`, on behalf of
     /// the last downstream, if there is one.
+    ///
+    /// What is sent then bears the downstream's nonce, unless copies of the Interest have left and none can be answered any
+    /// more: then it bears a new one. Such a copy may have got through before its link went, so that the router behind
+    /// has it pending; if ours comes there by another way with the same nonce, it is taken for a loop and answered by a Nack,
+    /// and the Data goes into the dead link. With a new nonce we become a further downstream there. Loops end all
+    /// the same: the new nonce is in our out-record, and when the entry ends in the dead nonce list, as those of all copies.
     pub(crate) fn with_strategy(
         &mut self,
         pass: &mut Pass<'_, '_>,
@@ -159,7 +133,11 @@ impl Engine {
         (self.interest_copy, self.name_hashes) = (wire, hashes);
         let last = self.records.downstreams(&pit.state).last().map(|record| record.face);
         let Some(ingress) = ingress.or(last) else { return };
-        let trigger = Trigger { hop_limit, ..Trigger::of_entry(ingress, &self.records, &pit.state, lifetime_ms) };
+        let mut trigger = Trigger { hop_limit, ..Trigger::of_entry(ingress, &self.records, &pit.state, lifetime_ms) };
+        let (is_sent, is_pending) = self.is_sent_and_pending(&pit.state, pass.now);
+        if is_sent && !is_pending {
+            trigger.nonce = Nonce::from_u32(self.rng.u32(..));
+        }
         let strategy = pass.view.strategies.get(found.map_or(0, |found| found.strategy));
         let mut context = StrategyContext::new(self, pass, entry, trigger, leads_on);
         call(strategy, &mut context);

@@ -216,10 +216,11 @@ fn removed_face_neither_waits_nor_answers() {
     assert_eq!((node.pit_len(), node.counters().unsatisfied), (0, 1));
     assert_eq!(node.receive(B, data("/a/2")), NOTHING);
 
-    // The upstream goes: a new Interest finds no live out-record and is sent elsewhere.
-    node.route("/b", &[B, D]);
+    // The upstream goes, and there is no other: a new Interest finds no live out-record and is sent elsewhere.
+    node.route("/b", &[B]);
     node.receive(L, interest("/b", 4));
-    node.remove_face(B);
+    assert_eq!(node.remove_face(B), NOTHING);
+    node.route("/b", &[B, D]);
     assert_eq!(node.receive(L, interest("/b", 5)), ["D Interest /b #5"]);
 }
 

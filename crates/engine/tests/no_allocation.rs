@@ -298,7 +298,20 @@ impl World {
         without_allocation("a new next hop", || {
             engine.new_next_hops(*now, &view, &gained, &mut self.out);
         });
-        without_allocation("faces removed", || engine.faces_removed(*now, &[A, L]));
+        let mut lost = faces.clone();
+        lost.remove(C);
+        lost.remove(D);
+        let view = View { faces: &lost, ..view };
+        without_allocation("faces down", || {
+            engine.faces_down(*now, &view, &[D], &mut self.out);
+        });
+        without_allocation("faces removed", || {
+            engine.faces_removed(*now, &view, &[A, C, L], &mut self.out);
+        });
+        let view = View { faces, ..view };
+        without_allocation("faces up", || {
+            engine.faces_up(*now, &view, &[C, D], &mut self.out);
+        });
     }
 
     /// Batches, timers, changes.

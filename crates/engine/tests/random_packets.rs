@@ -19,8 +19,28 @@ const NAMES: [&str; 8] = ["/a", "/a/b", "/a/b/c", "/b", "/b/a", "/localhost/x", 
 const STRATEGIES: [&str; 6] =
     ["access", "asf/v=5/probing-interval~1000", "best-route", "multicast", "random", "self-learning"];
 
-/// What arrives at once, how long after the last batch.
-type Batches = Vec<(u64, Vec<(FaceId, Packet)>)>;
+/// What arrives at once, how long after the last batch, and what happens to a face in between.
+type Batches = Vec<(u64, Option<(Change, FaceId)>, Vec<(FaceId, Packet)>)>;
+
+/// What happens to a face.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Down,
+    Up,
+    Gone,
+}
+
+/// Carries it out, if there is such a face. What leaves goes to faces that are up.
+fn change_face(node: &mut Node, change: Option<(Change, FaceId)>) -> Vec<Sent> {
+    let Some((change, face)) = change.filter(|(_, face)| node.faces.get(*face).is_some()) else { return Vec::new() };
+    let sent = match change {
+        Change::Down => node.face_down(face),
+        Change::Up => node.face_up(face),
+        Change::Gone => node.remove_face(face),
+    };
+    sent.iter().for_each(|sent| check_sent(node, sent));
+    sent
+}
 
 fn face() -> impl Strategy<Value = FaceId> {
     proptest::sample::select(&[A, B, C, L, M, X, H, FaceId(999)][..])
@@ -101,7 +121,9 @@ fn packet() -> impl Strategy<Value = Packet> {
 fn batches() -> impl Strategy<Value = Batches> {
     let wait = prop_oneof![Just(0_u64), 1..20_u64, 50..5000_u64];
     let batch = proptest::collection::vec((face(), packet()), 1..65);
-    proptest::collection::vec((wait, batch), 1..6)
+    let change = prop_oneof![3 => Just(Change::Down), 2 => Just(Change::Up), 1 => Just(Change::Gone)];
+    let change = proptest::option::weighted(0.5, (change, face()));
+    proptest::collection::vec((wait, change, batch), 1..6)
 }
 
 #[derive(Clone, Debug)]
@@ -179,9 +201,10 @@ fn run(batches: &Batches, settings: Settings, one_by_one: bool) -> (Vec<Sent>, C
 
 fn run_on(mut node: Node, batches: &Batches, one_by_one: bool) -> (Vec<Sent>, Counters) {
     let (mut log, mut ms) = (Vec::new(), 0);
-    for (wait, packets) in batches {
+    for (wait, change, packets) in batches {
         ms += wait;
         log.extend(node.at(ms).run_timers());
+        log.extend(change_face(&mut node, *change));
         let size = if one_by_one { 1 } else { packets.len() };
         packets.chunks(size).for_each(|chunk| log.extend(node.receive_batch(chunk)));
     }
@@ -192,6 +215,9 @@ fn run_on(mut node: Node, batches: &Batches, one_by_one: bool) -> (Vec<Sent>, Co
 /// After every lifetime has passed and the store was emptied there is nothing.
 fn nothing_is_left(node: &mut Node) {
     node.now = node.now.plus_ms(11 * 24 * 3600 * 1000);
+    node.run_timers();
+    // That Interests went unanswered is remembered for a while.
+    node.now = node.now.plus_ms(3600 * 1000);
     node.run_timers();
     assert_eq!((node.pit_len(), node.engine().measurements_len(), node.engine().next_deadline()), (0, 0, None));
     node.engines[0].configure_cs(0, 0, true, true);
@@ -295,6 +321,7 @@ fn check_sent(node: &Node, sent: &Sent) {
         && sent.headers.nack.is_none()
     {
         assert!(interest.hop_limit() != Some(0) || attributes.is_local(), "{}", sent.line);
+        assert!(attributes.is_up, "an Interest into a link that is down: {}", sent.line);
     }
     assert!(sent.wire.len() <= namewire_packet::MAX_PACKET_BYTES);
 }
@@ -327,9 +354,10 @@ proptest! {
     #[test]
     fn every_packet_is_accounted_for_once(batches in batches(), settings in settings()) {
         let (mut node, mut ms) = (node(settings.clone()), 0);
-        for (wait, packets) in &batches {
+        for (wait, change, packets) in &batches {
             ms += wait;
             node.at(ms).run_timers();
+            change_face(&mut node, *change);
             for (face, packet) in packets {
                 receive_and_account(&mut node, &settings.config, *face, packet);
             }
@@ -340,9 +368,10 @@ proptest! {
     #[test]
     fn what_leaves_is_well_formed_and_in_scope(batches in batches(), settings in settings()) {
         let (mut node, mut ms) = (node(settings), 0);
-        for (wait, packets) in &batches {
+        for (wait, change, packets) in &batches {
             ms += wait;
             node.at(ms).run_timers();
+            change_face(&mut node, *change);
             for sent in node.receive_batch(packets) {
                 // NextHopFaceId is the one that is not bound by scope (§1).
                 if !packets.iter().any(|(_, packet)| packet.headers.next_hop_face_id.is_some()) {

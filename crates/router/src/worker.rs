@@ -7,9 +7,9 @@
 use crate::{
     cs_erasure::CsErasureQueue,
     exit::Exit,
-    gained_next_hops::GainedNextHops,
     mesh::{Inbox, Record, Task},
     messages::{FaceChange, ToControl, ToWorker},
+    pit_looks::{News, PitLooks},
     shared::{Shared, TableReader, Tables, WorkerStatus},
 };
 use arrayvec::ArrayVec;
@@ -45,7 +45,7 @@ pub(crate) struct Worker {
     /// How long to look for packets before sleeping.
     pub(crate) busy_poll: Duration,
     pub(crate) cs_erasures: CsErasureQueue,
-    pub(crate) gained_next_hops: GainedNextHops,
+    pub(crate) pit_looks: PitLooks,
     pub(crate) exit: Exit,
 }
 
@@ -82,7 +82,7 @@ impl Worker {
             let had_records = self.decide_rings(&mut tables, &mut scratch);
             let pinned = tables.pin();
             self.run_timers(now_ns, &pinned, &mut scratch);
-            self.offer_next_hops(now_ns, &pinned, &mut scratch);
+            self.look_at_pit(now_ns, &pinned, &mut scratch);
             drop(pinned);
             self.exit.outbox.publish();
             self.exit.driver.flush();
@@ -117,10 +117,10 @@ impl Worker {
         false
     }
 
-    /// When a timer of the engine or of the sockets has something to do, or Interests are to be shown next hops.
+    /// When a timer of the engine or of the sockets has something to do, or pending Interests are to be looked at.
     fn next_deadline_ns(&self) -> Option<u64> {
         let engine_ns = self.engine.next_deadline().map(|at| at.0);
-        let deadlines_ns = [engine_ns, self.exit.driver.next_deadline_ns(), self.gained_next_hops.deadline_ns()];
+        let deadlines_ns = [engine_ns, self.exit.driver.next_deadline_ns(), self.pit_looks.deadline_ns()];
         deadlines_ns.into_iter().flatten().min()
     }
 
@@ -270,12 +270,13 @@ impl Worker {
                     local_fields.map(|on| self.exit.driver.set_local_fields(face, on));
                     policy.map(|policy| self.exit.driver.set_policy(face, policy));
                 }
-                ToWorker::ForgetFaces(faces) => self.engine.faces_removed(Instant(now_ns), &faces),
-                ToWorker::FacesDown(faces) | ToWorker::FacesUp(faces) => drop(faces),
+                ToWorker::ForgetFaces(faces) => self.forget_faces(now_ns, &faces, tables, scratch),
+                ToWorker::FacesDown(faces) => self.pit_looks.add_down(&faces),
+                ToWorker::FacesUp(faces) => self.pit_looks.add_up(&faces),
                 ToWorker::Packet { packet, pit_token, round } => {
                     self.decide_internal(packet, pit_token, round, tables, scratch);
                 }
-                ToWorker::NewNextHops(gained) => self.gained_next_hops.add(&gained),
+                ToWorker::NewNextHops(gained) => self.pit_looks.add_gained(&gained),
                 ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
                 ToWorker::ConfigureCs(cs) => {
                     // First, so that nothing goes as the former would have it. Without memory for it the former stays,
@@ -342,14 +343,38 @@ impl Worker {
         decide(&mut self.engine, &mut self.exit, &tables.view(), &mut frames, output);
     }
 
-    /// Shows pending Interests what next hops there are now, if it is time.
-    fn offer_next_hops(&mut self, now_ns: u64, tables: &Tables<'_>, scratch: &mut Scratch) {
-        let Some(gained) = self.gained_next_hops.take_due(now_ns) else { return };
+    /// Faces are gone: what waited for them alone goes elsewhere.
+    fn forget_faces(&mut self, now_ns: u64, faces: &[FaceId], tables: &mut TableReader, scratch: &mut Scratch) {
+        let tables = tables.pin();
         let view = tables.view();
-        let began_ns = self.shared.now_ns();
-        self.engine.new_next_hops(Instant(now_ns), &view, &gained, &mut scratch.output);
+        if self.engine.faces_removed(Instant(now_ns), &view, faces, &mut scratch.output) {
+            self.pit_looks.add_down(faces);
+        }
         self.exit.transmit_all(&self.engine, &view, &[], &scratch.output);
-        self.gained_next_hops.note_look(began_ns, self.shared.now_ns());
+    }
+
+    /// Lets pending Interests follow the links and next hops there are now, if it is time.
+    fn look_at_pit(&mut self, now_ns: u64, tables: &Tables<'_>, scratch: &mut Scratch) {
+        let Some(News { down, up, gained }) = self.pit_looks.take_due(now_ns) else { return };
+        let (now, view, output) = (Instant(now_ns), tables.view(), &mut scratch.output);
+        let began_ns = self.shared.now_ns();
+        if !down.is_empty() {
+            if self.engine.faces_down(now, &view, &down, output) {
+                self.pit_looks.add_down(&down);
+            }
+            self.exit.transmit_all(&self.engine, &view, &[], output);
+        }
+        if !up.is_empty() {
+            if self.engine.faces_up(now, &view, &up, output) {
+                self.pit_looks.add_up(&up);
+            }
+            self.exit.transmit_all(&self.engine, &view, &[], output);
+        }
+        if !gained.is_empty() {
+            self.engine.new_next_hops(now, &view, &gained, output);
+            self.exit.transmit_all(&self.engine, &view, &[], output);
+        }
+        self.pit_looks.note_look(began_ns, self.shared.now_ns());
     }
 
     /// Passes on what happened to faces. A face that a datagram made is put into the

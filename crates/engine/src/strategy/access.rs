@@ -6,7 +6,7 @@
 //! prefix starts with its first answer.
 
 use super::{
-    Strategy, StrategyContext,
+    Strategy, StrategyContext, no_route,
     registry::{Parameters, StrategyError},
     retx_suppression::{RetxSuppression, Suppression},
 };
@@ -46,12 +46,10 @@ impl Access {
 
     /// Sends to every next hop, or to those that have no answer pending; how many there were.
     fn multicast(context: &mut StrategyContext<'_, '_, '_>, only_unused: bool) -> usize {
-        let now = context.now();
         let mut tried = 0;
         for next_hop in context.next_hops() {
             let face = FaceId(next_hop.face);
-            let is_used = only_unused && context.upstream(face).is_some_and(|record| record.expires > now);
-            if !is_used && context.is_eligible(face) {
+            if (!only_unused || context.is_unused(face)) && context.is_eligible(face) {
                 context.send_interest(face);
                 tried += 1;
             }
@@ -71,9 +69,9 @@ impl Strategy for Access {
             return;
         }
         if Self::multicast(context, false) == 0 {
-            let by_hop_limit = context.hop_limit_forbids();
-            context.count_drop(if by_hop_limit { DropReason::HopLimitZero } else { DropReason::NoRoute });
-            if decision == Suppression::New {
+            let reason = no_route::reason(context);
+            context.count_drop(reason);
+            if decision == Suppression::New && reason != DropReason::NextHopDown {
                 context.reject();
             }
         }
@@ -82,6 +80,15 @@ impl Strategy for Access {
     /// The last working next hop has not answered: all others get their chance.
     fn after_timer(&self, context: &mut StrategyContext<'_, '_, '_>) {
         Self::multicast(context, true);
+    }
+
+    /// As if it had not answered in time.
+    fn after_upstream_lost(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        Self::multicast(context, true);
+    }
+
+    fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
+        no_route::offer(context, face);
     }
 
     fn before_satisfy(&self, context: &mut StrategyContext<'_, '_, '_>, answer: &mut Answer<'_>) {

@@ -95,12 +95,10 @@ impl Asf {
 
     /// The best next hop: by rank, then cost, then number. `unused`: of those that have no answer pending.
     fn best(&self, context: &mut StrategyContext<'_, '_, '_>, unused: bool) -> Option<FaceId> {
-        let now = context.now();
         let mut best: Option<(Rank, u64, FaceId)> = None;
         for next_hop in context.next_hops() {
             let face = FaceId(next_hop.face);
-            let is_used = unused && context.upstream(face).is_some_and(|record| record.expires > now);
-            if is_used || !context.is_eligible(face) {
+            if unused && !context.is_unused(face) || !context.is_eligible(face) {
                 continue;
             }
             let candidate = (self.rank(context, face), next_hop.cost, face);
@@ -205,7 +203,7 @@ impl Asf {
         }
         let sent = |&face: &FaceId| context.upstream(face).map(|record| record.sent);
         let oldest = context.eligible().min_by_key(sent);
-        let Some(face) = oldest else { return context.count_drop(DropReason::NoRoute) };
+        let Some(face) = oldest else { return context.count_drop(no_route::reason(context)) };
         match self.suppression.decide_for_upstream(context, face) {
             Suppression::Suppress => context.count_drop(DropReason::Suppressed),
             Suppression::New | Suppression::Forward => self.forward(context, face),
@@ -250,6 +248,12 @@ impl Strategy for Asf {
             (known.health, known.timeouts, known.awaited) = (NextHopHealth::TimedOut, 0, None);
         }
         process_nack(context);
+    }
+
+    fn after_upstream_lost(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        if let Some(face) = self.best(context, true) {
+            self.forward(context, face);
+        }
     }
 
     fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {

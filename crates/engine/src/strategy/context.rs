@@ -169,19 +169,16 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         is_eligible(self.pass.view.faces, (ingress, self.may_leave_the_node, hop_limit), face)
     }
 
-    /// [`StrategyContext::is_eligible`] but for HopLimit.
-    fn scope_allows(&self, face: FaceId) -> bool {
-        scope_allows(self.pass.view.faces, (self.trigger.ingress, self.may_leave_the_node), face)
-    }
-
     /// Lets a downstream that `face` is eligible for be the one the call is for;
     /// false if there is none. For calls without a packet.
     pub(crate) fn choose_ingress_for(&mut self, face: FaceId) -> bool {
         let now = self.now();
         let downstreams = self.state().in_records.len();
+        let has_own_nonce = self.downstreams().all(|record| record.nonce != self.trigger.nonce);
         (0..downstreams).any(|place| {
             let Some(&record) = self.downstreams().nth(place) else { return false };
-            (self.trigger.ingress, self.trigger.nonce) = (record.face, record.nonce);
+            self.trigger.ingress = record.face;
+            self.trigger.nonce = if has_own_nonce { self.trigger.nonce } else { record.nonce };
             self.trigger.non_discovery = record.non_discovery;
             self.may_leave_the_node = may_leave_the_node(self.engine, self.pass, self.entry, record.face);
             record.expires > now && self.is_eligible(face)
@@ -193,10 +190,34 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         self.next_hops.iter().map(|hop| FaceId(hop.face)).filter(|&face| self.is_eligible(face))
     }
 
+    /// True if no answer of `face` is waited for: it was not asked, or too long ago, or its link went.
+    /// One that sent a Nack was asked.
+    pub fn is_unused(&self, face: FaceId) -> bool {
+        self.upstream(face).is_none_or(|record| record.expires <= self.now())
+    }
+
+    /// Lets a downstream that some unused next hop is eligible for be the one the call is for, if
+    /// there is one. For calls without a packet.
+    pub(crate) fn choose_ingress_for_unused(&mut self) {
+        let next_hops = self.next_hops.iter().map(|hop| FaceId(hop.face));
+        let _ = { next_hops }.any(|face| self.is_unused(face) && self.choose_ingress_for(face));
+    }
+
     /// True if some eligible next hop was kept back by HopLimit 0 alone.
     pub(crate) fn hop_limit_forbids(&self) -> bool {
-        let allowed_but_for_hop_limit = |hop: &NextHop| self.scope_allows(FaceId(hop.face));
-        self.trigger.hop_limit == Some(0) && self.next_hops.iter().any(allowed_but_for_hop_limit)
+        self.trigger.hop_limit == Some(0) && self.is_any_allowed(|attributes| attributes.is_up)
+    }
+
+    /// True if some eligible next hop was kept back only because its link is down.
+    pub(crate) fn waits_for_link(&self) -> bool {
+        let hop_limit = self.trigger.hop_limit;
+        self.is_any_allowed(|attributes| !attributes.is_up && hop_limit_allows(hop_limit, attributes))
+    }
+
+    fn is_any_allowed(&self, is_wanted: impl Fn(&FaceAttributes) -> bool) -> bool {
+        let way = (self.trigger.ingress, self.may_leave_the_node);
+        let attributes = |hop: &NextHop| scope_allows(self.pass.view.faces, way, FaceId(hop.face));
+        self.next_hops.iter().filter_map(attributes).any(is_wanted)
     }
 
     /// Sends the Interest to `face`. If it leaves through no face at all, that is counted
@@ -357,22 +378,30 @@ pub(crate) fn measurement_key(name_hash: u64, kind: u64) -> u64 {
     name_hash ^ kind.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// §3: [`scope_allows`] it, and so does the HopLimit that the Interest goes on with.
+/// §3: the face is up, [`scope_allows`] it, and so does the HopLimit that the Interest goes on with.
 pub(crate) fn is_eligible(
     faces: &FaceTable,
     (ingress, may_leave_the_node, hop_limit): (FaceId, bool, Option<u8>),
     face: FaceId,
 ) -> bool {
-    let is_local = || faces.get(face).is_some_and(|attributes| attributes.is_local());
-    scope_allows(faces, (ingress, may_leave_the_node), face) && (hop_limit != Some(0) || is_local())
+    scope_allows(faces, (ingress, may_leave_the_node), face)
+        .is_some_and(|attributes| attributes.is_up && hop_limit_allows(hop_limit, attributes))
 }
 
-/// §3, but for HopLimit: `face` exists, is up, and is not where the Interest came from, unless it is
-/// ad hoc, and the scope of the name lets it go there.
-fn scope_allows(faces: &FaceTable, (ingress, may_leave_the_node): (FaceId, bool), face: FaceId) -> bool {
-    let Some(attributes) = faces.get(face) else { return false };
+fn hop_limit_allows(hop_limit: Option<u8>, attributes: &FaceAttributes) -> bool {
+    hop_limit != Some(0) || attributes.is_local()
+}
+
+/// §3, but for HopLimit: `face` exists and is not where the Interest came from, unless it is ad hoc,
+/// and the scope of the name lets it go there.
+fn scope_allows(
+    faces: &FaceTable,
+    (ingress, may_leave_the_node): (FaceId, bool),
+    face: FaceId,
+) -> Option<&FaceAttributes> {
+    let attributes = faces.get(face)?;
     let goes_back = face == ingress && attributes.link_type != LinkType::AdHoc;
-    attributes.is_up && !goes_back && (may_leave_the_node || attributes.is_local())
+    (!goes_back && (may_leave_the_node || attributes.is_local())).then_some(attributes)
 }
 
 /// `/localhost` never leaves the node, `/localhop` not if it came from outside (§3).

@@ -44,7 +44,7 @@ pub enum WithoutEntry {
     AnyOne,
 }
 
-/// Decides where Interests go. The default bodies do nothing.
+/// Decides where Interests go. The default bodies do nothing, but for [`Strategy::after_upstream_lost`].
 pub trait Strategy: Send + Sync + std::fmt::Debug {
     /// An Interest arrived that is neither a loop nor answered by the Content Store.
     fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>);
@@ -58,6 +58,16 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
 
     /// The FIB entry that covers a pending Interest has gained a next hop.
     fn after_new_next_hop(&self, _context: &mut StrategyContext<'_, '_, '_>, _face: FaceId) {}
+
+    /// The links of all upstreams that might have answered are gone. The Interest at hand is a copy with a nonce of
+    /// its own, on behalf of a downstream that has an unused eligible next hop
+    /// ([`StrategyContext::is_unused`]), if there is one. By default the cheapest of these gets it.
+    fn after_upstream_lost(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        let cheapest = context.eligible().find(|&face| context.is_unused(face));
+        if let Some(face) = cheapest {
+            context.send_interest(face);
+        }
+    }
 
     /// The deadline that the strategy set for this entry has passed.
     fn after_timer(&self, _context: &mut StrategyContext<'_, '_, '_>) {}

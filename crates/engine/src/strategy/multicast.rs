@@ -2,7 +2,7 @@
 //! nothing, so an Interest waits for a next hop that may still come.
 
 use super::{
-    Strategy, StrategyContext, WithoutEntry,
+    Strategy, StrategyContext, WithoutEntry, no_route,
     registry::{Parameters, StrategyError},
     retx_suppression::{RetxSuppression, Suppression},
 };
@@ -49,9 +49,18 @@ impl Strategy for Multicast {
             // It stays pending until a next hop appears or it expires.
             context.count_drop(match suppressed {
                 true => DropReason::Suppressed,
-                false if context.hop_limit_forbids() => DropReason::HopLimitZero,
-                false => DropReason::NoRoute,
+                false => no_route::reason(context),
             });
+        }
+    }
+
+    /// All next hops were asked when the Interest came, so there is one left only if it came later or refused a copy.
+    fn after_upstream_lost(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        for next_hop in context.next_hops() {
+            let face = FaceId(next_hop.face);
+            if context.is_unused(face) && context.is_eligible(face) {
+                context.send_interest(face);
+            }
         }
     }
 

@@ -1,12 +1,14 @@
 //! What best-route, asf and random make of a Nack (forwarding §4.3).
 
 use super::StrategyContext;
+use crate::pit_state::OutRecord;
 use namewire_packet::FaceId;
 
 /// Passes a Nack on once no upstream can answer any more.
 pub(super) fn process_nack(context: &mut StrategyContext<'_, '_, '_>) {
     let least_severe = context.upstreams().filter_map(|record| record.nack).min();
-    let mut not_nacked = context.upstreams().filter(|record| record.nack.is_none()).map(|record| record.face);
+    let may_answer = |record: &&OutRecord| record.nack.is_none() && !record.is_lost();
+    let mut not_nacked = context.upstreams().filter(may_answer).map(|record| record.face);
     let first_two = (not_nacked.next(), not_nacked.next());
     drop(not_nacked);
     let only_one_left: Option<FaceId> = match first_two {

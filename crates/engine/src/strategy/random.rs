@@ -1,4 +1,7 @@
 //! random: any of the next hops, all equally likely (forwarding §4.6).
+//!
+//! Unlike NFD, a retransmission goes to a next hop that has not been asked yet, if there is one: while one of two next
+//! hops is silent, an Interest is answered after two transmissions at most, not with the probability 1/2 each time.
 
 use super::{
     Strategy, StrategyContext, WithoutEntry,
@@ -20,17 +23,33 @@ impl Random {
     }
 }
 
-impl Strategy for Random {
-    fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
-        let eligible = context.eligible().count();
-        if eligible == 0 {
-            return no_route::refuse(context);
+impl Random {
+    /// Sends to one of the eligible next hops, of the unused ones if there are any; false if there are none at all.
+    fn send_to_any(context: &mut StrategyContext<'_, '_, '_>) -> bool {
+        let unused = context.eligible().filter(|&face| context.is_unused(face)).count();
+        let candidates = if unused > 0 { unused } else { context.eligible().count() };
+        if candidates == 0 {
+            return false;
         }
-        let place = context.random().usize(..eligible);
-        let chosen = context.eligible().nth(place);
+        let place = context.random().usize(..candidates);
+        let is_candidate = |&face: &FaceId| unused == 0 || context.is_unused(face);
+        let chosen = context.eligible().filter(is_candidate).nth(place);
         if let Some(face) = chosen {
             context.send_interest(face);
         }
+        true
+    }
+}
+
+impl Strategy for Random {
+    fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        if !Self::send_to_any(context) {
+            no_route::refuse(context);
+        }
+    }
+
+    fn after_upstream_lost(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        Self::send_to_any(context);
     }
 
     fn after_receive_nack(&self, context: &mut StrategyContext<'_, '_, '_>, _reason: NackReason) {

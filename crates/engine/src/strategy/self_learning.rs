@@ -7,6 +7,10 @@
 //! discovery ended attaches it. A router without a route answers a NonDiscovery Interest by Nack NoRoute, and who
 //! gets that Nack forgets its route.
 //!
+//! A route that leads to a dead link does not hold an Interest back. When the links of all upstreams are gone, the
+//! Interest goes to all neighbours, as if there were no route. So does a retransmission without the mark when the
+//! upstreams have been silent for [`SILENT_NS`]. NFD keeps to the route until it ends, 10 minutes at most.
+//!
 //! Unlike NFD, the announcement is attached at once, from the table that the control side publishes, so
 //! that no Data waits for the RIB; it goes only to those downstreams that asked by discovery and are not applications of this
 //! machine; and floods, unlike unicast retransmissions, are held back by retransmission suppression.
@@ -19,6 +23,10 @@ use super::{
 use crate::{DropReason, watched_entry::Answer};
 use namewire_packet::{Data, FaceId, NackReason, Name};
 use std::sync::Arc;
+
+/// A learned next hop that has not answered for so long does not keep a retransmission from being flooded: less than the shortest
+/// time after which consumers ask again.
+const SILENT_NS: u64 = 150_000_000;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,9 +52,17 @@ impl SelfLearning {
             }
         }
         if !is_tried {
-            let by_hop_limit = context.hop_limit_forbids();
-            context.count_drop(if by_hop_limit { DropReason::HopLimitZero } else { DropReason::NoRoute });
+            context.count_drop(no_route::reason(context));
         }
+    }
+
+    /// Whether every eligible next hop was asked long enough ago and has not answered.
+    fn are_all_silent(context: &StrategyContext<'_, '_, '_>) -> bool {
+        let now = context.now();
+        context.eligible().all(|face| {
+            let asked = context.upstream(face);
+            asked.is_some_and(|record| record.nack.is_none() && now.since_ns(record.sent) >= SILENT_NS)
+        })
     }
 
     /// To every neighbour.
@@ -79,9 +95,27 @@ impl Strategy for SelfLearning {
     fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
         context.watch();
         match (context.next_hops().is_empty(), context.is_non_discovery()) {
+            (false, false) if Self::are_all_silent(context) => self.discover(context),
             (false, _) => Self::multicast(context),
             (true, false) => self.discover(context),
             (true, true) => no_route::refuse(context),
+        }
+    }
+
+    fn after_upstream_lost(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        let is_any_left = context.eligible().any(|face| context.is_unused(face));
+        let may_be_flooded = context.downstreams().any(|record| !record.non_discovery);
+        match (is_any_left, may_be_flooded) {
+            (true, _) => Self::multicast(context),
+            (false, true) => {
+                context.set_non_discovery(false);
+                self.discover(context);
+            }
+            // They forget their routes to us, and find another way.
+            (false, false) => {
+                context.send_nack_to_all(NackReason::NoRoute);
+                context.reject();
+            }
         }
     }
 

@@ -145,6 +145,9 @@ impl Packet {
     }
 }
 
+/// [`Engine::faces_down`] and the like.
+type FaceChange = fn(&mut Engine, Instant, &View<'_>, &[FaceId], &mut Output) -> bool;
+
 /// What a worker is given: face, headers, octets, and whether others were given it too.
 type Received = (FaceId, LpHeaders, Vec<u8>, Round);
 
@@ -325,9 +328,36 @@ impl Node {
         read_out(&self.engines[0], &[], &self.out)
     }
 
-    pub fn remove_face(&mut self, face: FaceId) {
+    /// The face is gone; the FIB may still name it.
+    pub fn remove_face(&mut self, face: FaceId) -> Vec<Sent> {
         self.faces.remove(face);
-        self.engines.iter_mut().for_each(|engine| engine.faces_removed(self.now, &[face]));
+        self.change_faces(&[face], Engine::faces_removed)
+    }
+
+    /// The link of the face goes, and engines are told.
+    pub fn face_down(&mut self, face: FaceId) -> Vec<Sent> {
+        self.set_up(face, false);
+        self.change_faces(&[face], Engine::faces_down)
+    }
+
+    /// The link of the face comes back, and engines are told.
+    pub fn face_up(&mut self, face: FaceId) -> Vec<Sent> {
+        self.set_up(face, true);
+        self.change_faces(&[face], Engine::faces_up)
+    }
+
+    fn change_faces(&mut self, faces: &[FaceId], change: FaceChange) -> Vec<Sent> {
+        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
+        let mut sent = Vec::new();
+        for engine in &mut self.engines {
+            let mut is_more = change(engine, self.now, &view, faces, &mut self.out);
+            sent.extend(read_out(engine, &[], &self.out));
+            while is_more {
+                is_more = change(engine, self.now, &view, faces, &mut self.out);
+                sent.extend(read_out(engine, &[], &self.out));
+            }
+        }
+        sent
     }
 
     /// What strategies asked of the control side in the last batch.
