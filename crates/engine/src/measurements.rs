@@ -74,6 +74,8 @@ pub struct NextHopMeasurement {
     pub timeouts: u32,
     /// The Interest that is watched, one at a time.
     pub awaited: Option<Awaited>,
+    /// Of a next hop that is suspected of being silent: when it is judged; of one that was judged: when it is probed.
+    pub due: Instant,
     /// It is forgotten then.
     pub expires: Instant,
 }
@@ -89,6 +91,8 @@ pub struct Measurement {
     pub last_next_hop: Option<FaceId>,
     /// When a strategy wants to try another next hop, if it has decided that.
     pub next_probe: Option<Instant>,
+    /// Some next hop is suspected of being silent.
+    is_suspect: bool,
     next_hops: RecordChain<NextHopMeasurement>,
 }
 
@@ -108,6 +112,8 @@ pub struct Measurements {
     wheel: TimerWheel,
     evicted: u64,
     next_hops_refused: u64,
+    /// Entries with [`Measurement::is_suspect`].
+    suspects: u32,
 }
 
 impl Measurements {
@@ -127,6 +133,7 @@ impl Measurements {
             wheel: TimerWheel::new(TICK_NS, SLOTS, capacity, pages)?,
             evicted: 0,
             next_hops_refused: 0,
+            suspects: 0,
         })
     }
 
@@ -219,6 +226,30 @@ impl Measurements {
         Some(found)
     }
 
+    /// Prefixes under which some next hop is suspected of being silent. Where there is none, strategies need not look.
+    #[inline]
+    pub fn suspects(&self) -> u32 {
+        self.suspects
+    }
+
+    /// [`Measurements::find_or_insert`]; some next hop there is suspected of being silent from now on.
+    pub fn suspect(&mut self, key: u64, now: Instant, lifetime_ms: u64) -> MeasurementId {
+        let id = self.find_or_insert(key, now, lifetime_ms);
+        self.suspects += u32::from(!std::mem::replace(&mut self.get_mut(id).is_suspect, true));
+        id
+    }
+
+    /// Forgets what is known of `face`. With the last next hop the entry ends, and so does its suspicion.
+    pub fn forget_next_hop(&mut self, id: MeasurementId, face: FaceId, now: Instant) {
+        let entry = &mut self.slots[id.0 as usize];
+        self.next_hops.retain(&mut entry.next_hops, |known| known.face != face && known.expires > now);
+        if entry.next_hops.is_empty() {
+            entry.expires = now;
+            self.clear(id.0);
+            self.wheel.arm(id.0, now.0); // or a later suspicion would last until the former would have ended
+        }
+    }
+
     /// When [`Measurements::run_timers`] has something to do; may be early, never late.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
         self.wheel.next_deadline()
@@ -270,6 +301,7 @@ impl Measurements {
         let entry = &mut self.slots[slot as usize];
         self.next_hops.clear(&mut entry.next_hops);
         (entry.rtt, entry.last_next_hop, entry.next_probe) = (RttEstimate::default(), None, None);
+        self.suspects -= u32::from(std::mem::take(&mut entry.is_suspect));
     }
 }
 

@@ -46,6 +46,8 @@ pub struct OutRecord {
     pub nack: Option<NackReason>,
     /// The Interest sent must not be flooded.
     pub non_discovery: bool,
+    /// Its silence has been counted ([`crate::StrategyContext::next_unanswered`]).
+    pub silence_counted: bool,
     /// Retransmission suppression per upstream (multicast), nanoseconds; 0 is the initial value.
     pub suppression_ns: u64,
 }
@@ -162,7 +164,9 @@ impl Records {
                 let is_full = state.out_records.len() >= MAX_RECORDS;
                 let place = if is_full { None } else { self.upstreams.append(&mut state.out_records) };
                 let Some(record) = place else { return false };
-                *record = OutRecord { face, nonce, sent, expires, nack: None, non_discovery, suppression_ns: 0 };
+                let (nack, silence_counted, suppression_ns) = (None, false, 0);
+                *record =
+                    OutRecord { face, nonce, sent, expires, nack, non_discovery, silence_counted, suppression_ns };
                 true
             }
         }
@@ -218,6 +222,8 @@ pub struct PitState {
     pub(crate) watched: bool,
     /// It was answered and waits for further answers, which the strategy wants to be told of.
     pub(crate) satisfied: bool,
+    /// The strategy wants to be told if it expires unanswered.
+    pub(crate) expiry_watched: bool,
     /// When the entry is finalized: the latest in-record expiry.
     pub expires: Instant,
     /// When the strategy wants to be called, if it does.
@@ -243,7 +249,7 @@ impl PitState {
 impl Recycle for PitState {
     fn recycle(&mut self) {
         debug_assert!(self.in_records.is_empty() && self.out_records.is_empty(), "the records were not given back");
-        (self.watched, self.satisfied) = (false, false);
+        (self.watched, self.satisfied, self.expiry_watched) = (false, false, false);
         self.strategy_deadline = None;
         self.suppression_ns = 0;
     }

@@ -44,6 +44,9 @@ impl Engine {
     fn entry_due(&mut self, pass: &mut Pass<'_, '_>, entry: PitId) {
         let state = &mut self.tables.pit_mut(entry).state;
         if state.expires <= pass.now {
+            if state.expiry_watched && !state.satisfied {
+                self.tell_of_expiry(pass, entry);
+            }
             return self.finalize_unsatisfied(pass.now, entry);
         }
         if state.strategy_deadline.take_if(|at| *at <= pass.now).is_some() {
@@ -52,6 +55,12 @@ impl Engine {
         if self.tables.pit_exists(entry) {
             self.arm(entry);
         }
+    }
+
+    #[cold]
+    fn tell_of_expiry(&mut self, pass: &mut Pass<'_, '_>, entry: PitId) {
+        let last = self.records.downstreams(&self.tables.pit(entry).state).last().map(|record| record.face);
+        self.with_strategy(pass, entry, last, |strategy, context| strategy.before_expiry(context));
     }
 
     /// New next hops: FIB entries have gained faces. Pending Interests that go by these entries

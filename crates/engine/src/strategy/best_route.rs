@@ -1,5 +1,7 @@
 //! best-route: the cheapest next hop; a retransmission tries the next one
 //! (forwarding §4.2).
+//!
+//! Beyond NFD: a next hop that has fallen silent comes after the others until it answers again ([`super::silence`]).
 
 use super::{
     Strategy, StrategyContext, WithoutEntry,
@@ -7,8 +9,9 @@ use super::{
     no_route,
     registry::{Parameters, StrategyError},
     retx_suppression::{RetxSuppression, Suppression},
+    silence,
 };
-use crate::DropReason;
+use crate::{DropReason, watched_entry::Answer};
 use namewire_packet::{FaceId, NackReason};
 use std::sync::Arc;
 
@@ -22,38 +25,63 @@ impl BestRoute {
     pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
         Ok(Arc::new(BestRoute { suppression: RetxSuppression::from_parameters(parameters)? }))
     }
+
+    /// The next hop of a new Interest.
+    #[inline]
+    fn first_choice(context: &mut StrategyContext<'_, '_, '_>) -> Option<FaceId> {
+        if context.next_hops().len() > 1 {
+            context.watch_expiry();
+            if context.has_suspects() {
+                return silence::first_choice(context);
+            }
+        }
+        context.eligible().next()
+    }
+
+    /// The next hop of a retransmission: one that was not asked, or else the one asked longest ago.
+    fn next_choice(context: &mut StrategyContext<'_, '_, '_>) -> Option<FaceId> {
+        if context.next_hops().len() > 1 {
+            silence::note_unanswered(context);
+        }
+        silence::best(context, true).or_else(|| {
+            let sent = |&face: &FaceId| context.upstream(face).map(|record| record.sent);
+            context.eligible().min_by_key(sent)
+        })
+    }
 }
 
 impl Strategy for BestRoute {
     fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
         match self.suppression.decide_for_entry(context) {
-            Suppression::New => {
-                let best = context.eligible().next();
-                match best {
-                    Some(face) => context.send_interest(face),
-                    None => no_route::refuse(context),
-                }
-            }
-            Suppression::Forward => {
-                let now = context.now();
-                let unused =
-                    context.eligible().find(|&face| context.upstream(face).is_none_or(|record| record.expires <= now));
-                let face = unused.or_else(|| {
-                    let sent = |&face: &FaceId| context.upstream(face).map(|record| record.sent);
-                    context.eligible().min_by_key(sent)
-                });
-                match face {
-                    Some(face) => context.send_interest(face),
-                    // It came back from the only next hop there is, for an entry that others wait for too.
-                    None => context.count_drop(DropReason::NoRoute),
-                }
-            }
+            Suppression::New => match Self::first_choice(context) {
+                Some(face) => context.send_interest(face),
+                None => no_route::refuse(context),
+            },
+            Suppression::Forward => match Self::next_choice(context) {
+                Some(face) => context.send_interest(face),
+                // It came back from the only next hop there is, for an entry that others wait for too.
+                None => context.count_drop(DropReason::NoRoute),
+            },
             Suppression::Suppress => context.count_drop(DropReason::Suppressed),
         }
     }
 
     fn after_receive_nack(&self, context: &mut StrategyContext<'_, '_, '_>, _reason: NackReason) {
         process_nack(context);
+    }
+
+    fn after_upstream_lost(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        if let Some(face) = silence::best(context, true) {
+            context.send_interest(face);
+        }
+    }
+
+    fn before_satisfy(&self, context: &mut StrategyContext<'_, '_, '_>, answer: &mut Answer<'_>) {
+        silence::note_answer(context, answer);
+    }
+
+    fn before_expiry(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        silence::note_unanswered(context);
     }
 
     fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {

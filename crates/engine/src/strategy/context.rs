@@ -294,6 +294,32 @@ impl<'v> StrategyContext<'_, 'v, '_> {
         self.state_mut().watched = true;
     }
 
+    /// Asks for [`super::Strategy::before_expiry`] if this entry expires unanswered.
+    pub fn watch_expiry(&mut self) {
+        self.state_mut().expiry_watched = true;
+    }
+
+    /// An upstream that has not answered for `after_ns` since it was asked and has not been given here before for this
+    /// entry; one that sent a Nack or lost its link has a reason.
+    pub fn next_unanswered(&mut self, after_ns: u64) -> Option<FaceId> {
+        let now = self.now();
+        let Engine { tables, records, .. } = &mut *self.engine;
+        let state = &mut tables.pit_mut(self.entry).state;
+        let is_unanswered = |record: &OutRecord| {
+            let has_reason = record.nack.is_some() || record.is_lost();
+            !record.silence_counted && !has_reason && now.since_ns(record.sent) >= after_ns
+        };
+        let record = records.upstreams.find_mut(&mut state.out_records, is_unanswered)?;
+        record.silence_counted = true;
+        Some(record.face)
+    }
+
+    /// Whether strategies suspect any next hop of being silent ([`Measurements::suspect`]).
+    #[inline]
+    pub(crate) fn has_suspects(&self) -> bool {
+        self.engine.measurements.suspects() > 0
+    }
+
     /// What this worker's strategies have measured.
     pub fn measurements(&mut self) -> &mut Measurements {
         &mut self.engine.measurements

@@ -18,6 +18,7 @@ pub mod registry;
 mod retx_suppression;
 mod rtt_estimate;
 mod self_learning;
+mod silence;
 
 pub use access::Access;
 pub use asf::Asf;
@@ -68,6 +69,10 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
             context.send_interest(face);
         }
     }
+
+    /// A pending Interest is about to expire unanswered, and the strategy watches that
+    /// ([`StrategyContext::watch_expiry`]). Nothing can be sent any more.
+    fn before_expiry(&self, _context: &mut StrategyContext<'_, '_, '_>) {}
 
     /// The deadline that the strategy set for this entry has passed.
     fn after_timer(&self, _context: &mut StrategyContext<'_, '_, '_>) {}

@@ -1,0 +1,158 @@
+//! Silence: which next hop does not answer any more, although its link takes what is sent?
+//!
+//! best-route's answer, learned from what its users notice. Evidence is an Interest under a FIB prefix with several next
+//! hops that went unanswered for [`OVERDUE_NS`]: a consumer asks again, or the Interest expires. The first
+//! evidence against a next hop opens a suspicion; from then on Data from it is looked at, and one answer ends the
+//! suspicion. A next hop is *silent* when [`SILENT_INTERESTS`] Interests in a row went unanswered, and the first of them
+//! at least [`SILENT_NS`] ago. It then comes after the others, and is probed until it answers: when another next
+//! hop has answered an Interest, a copy goes to the silent one, whose answer is waited for.
+//!
+//! A consumer that asks for names that do not exist makes evidence against every next hop. So
+//!
+//! * the time counts too: however many go unanswered, one answer a second keeps a next hop in its place;
+//! * what is sent as a probe has been answered: that it exists is known;
+//! * a next hop that was made silent by such names alone gets the first Interest that is answered by another as its
+//!   probe, at the latest [`PROBE_NS_MAX`] after the last one.
+//!
+//! Cost: nothing where no prefix is under suspicion, but for a look at the number of those, and a flag in entries that
+//! have several next hops; while one is, a look-up of measurements per Interest, and one per Data under that prefix.
+//! Workers learn for themselves.
+
+use super::StrategyContext;
+use crate::{
+    Instant,
+    measurements::{NextHopHealth, NextHopMeasurement},
+    watched_entry::Answer,
+};
+use namewire_packet::FaceId;
+
+/// An Interest that went unanswered for so long is evidence: less than the shortest time after which consumers
+/// ask again (200 ms in ndncatchunks and the SegmentFetchers, 1 s in RFC 6298).
+const OVERDUE_NS: u64 = 150_000_000;
+/// This number of Interests in a row makes a next hop silent. Where one packet of ten is lost, four in a row are
+/// one case of 10,000, and the next answer mends it; a consumer with one Interest pending has it in four time-outs.
+const SILENT_INTERESTS: u32 = 4;
+/// And so long without an answer: longer than a round trip, a burst of losses, or a route that is being changed.
+const SILENT_NS: u64 = 1_000_000_000;
+/// A suspicion that nothing adds to is dropped.
+const SUSPICION_MS: u64 = 10_000;
+/// What is known of a silent next hop is kept for so long after the last Interest.
+const SILENT_LIFETIME_MS: u64 = 300_000;
+/// Time to the first probe; it doubles with each.
+const PROBE_NS: u64 = 1_000_000_000;
+/// Longest time between probes: how long a way that was mended stays unused.
+const PROBE_NS_MAX: u64 = 8_000_000_000;
+/// How long an answered entry waits for what others answer. One packet in seconds does so, hence longer than asf's 50 ms: a way
+/// that costs less may be slower.
+const WAIT_FOR_OTHERS_MS: u64 = 1000;
+/// Kind of these measurements.
+const KIND: u64 = 0x0073_696c_656e_6365;
+
+/// The best next hop of a new Interest, whose Data is looked at.
+#[cold]
+pub(super) fn first_choice(context: &mut StrategyContext<'_, '_, '_>) -> Option<FaceId> {
+    best(context, false)
+}
+
+/// The cheapest eligible next hop that is not silent, or else the cheapest. `unused`: of those that were not asked.
+pub(super) fn best(context: &mut StrategyContext<'_, '_, '_>, unused: bool) -> Option<FaceId> {
+    let looks = context.next_hops().len() > 1 && context.has_suspects();
+    let suspicion = if looks { find(context) } else { None };
+    if suspicion.is_some() {
+        context.watch();
+    }
+    let mut silent = None;
+    for next_hop in context.next_hops() {
+        let face = FaceId(next_hop.face);
+        if unused && !context.is_unused(face) || !context.is_eligible(face) {
+            continue;
+        }
+        if !suspicion.is_some_and(|key| is_silent(context, key, face)) {
+            return Some(face);
+        }
+        silent = silent.or(Some(face));
+    }
+    silent
+}
+
+/// Counts the upstreams that have not answered in time, each once per entry.
+#[cold]
+pub(super) fn note_unanswered(context: &mut StrategyContext<'_, '_, '_>) {
+    while let Some(face) = context.next_unanswered(OVERDUE_NS) {
+        let (now, key) = (context.now(), context.prefix_key(KIND));
+        let measurements = context.measurements();
+        let id = measurements.suspect(key, now, SUSPICION_MS);
+        let Some(known) = measurements.next_hop_or_insert(id, face, now, SUSPICION_MS) else { return };
+        if known.health == NextHopHealth::TimedOut {
+            continue;
+        }
+        if known.timeouts == 0 {
+            known.due = Instant(now.0.saturating_add(SILENT_NS));
+        }
+        known.timeouts += 1;
+    }
+}
+
+/// Data has come: its next hop is not silent. If another one is, it is probed when it is time.
+#[cold]
+pub(super) fn note_answer(context: &mut StrategyContext<'_, '_, '_>, answer: &mut Answer<'_>) {
+    let (now, face, key) = (context.now(), context.ingress(), context.prefix_key(KIND));
+    let measurements = context.measurements();
+    let Some(id) = measurements.find(key, now) else { return };
+    measurements.forget_next_hop(id, face, now);
+    if measurements.find(key, now).is_none() {
+        return;
+    }
+    answer.wait_for_others(WAIT_FOR_OTHERS_MS);
+    for next_hop in context.next_hops() {
+        let face = FaceId(next_hop.face);
+        if context.is_unused(face) && context.choose_ingress_for(face) && is_probe_due(context, key, face) {
+            let nonce = context.new_nonce();
+            return context.send_copy(face, nonce);
+        }
+    }
+}
+
+/// The key of what is known under the prefix, if anything is.
+fn find(context: &mut StrategyContext<'_, '_, '_>) -> Option<u64> {
+    let (now, key) = (context.now(), context.prefix_key(KIND));
+    context.measurements().find(key, now).map(|_| key)
+}
+
+/// Whether `face` is silent; if it is, that is remembered for a while more.
+fn is_silent(context: &mut StrategyContext<'_, '_, '_>, key: u64, face: FaceId) -> bool {
+    let now = context.now();
+    let measurements = context.measurements();
+    let Some(id) = measurements.find(key, now) else { return false };
+    if !measurements.next_hop_mut(id, face, now).is_some_and(|known| judge(known, now)) {
+        return false;
+    }
+    measurements.find_or_insert(key, now, SILENT_LIFETIME_MS);
+    measurements.next_hop_or_insert(id, face, now, SILENT_LIFETIME_MS);
+    true
+}
+
+/// Whether the next hop is silent, as of now.
+fn judge(known: &mut NextHopMeasurement, now: Instant) -> bool {
+    let is_suspect = known.health != NextHopHealth::TimedOut;
+    if is_suspect && known.timeouts >= SILENT_INTERESTS && known.due <= now {
+        // From here on probes are counted.
+        (known.health, known.timeouts) = (NextHopHealth::TimedOut, 0);
+        known.due = Instant(now.0.saturating_add(PROBE_NS));
+    }
+    known.health == NextHopHealth::TimedOut
+}
+
+/// Whether a probe goes to `face` now; the next one is due later.
+fn is_probe_due(context: &mut StrategyContext<'_, '_, '_>, key: u64, face: FaceId) -> bool {
+    let now = context.now();
+    let measurements = context.measurements();
+    let known = measurements.find(key, now).and_then(|id| measurements.next_hop_mut(id, face, now));
+    let Some(known) = known.filter(|known| known.health == NextHopHealth::TimedOut && known.due <= now) else {
+        return false;
+    };
+    known.timeouts += 1;
+    let pause_ns = PROBE_NS.saturating_mul(1 << known.timeouts.min(8)).min(PROBE_NS_MAX);
+    known.due = Instant(now.0.saturating_add(pause_ns));
+    true
+}
