@@ -27,7 +27,8 @@
 //! | --- | --- |
 //! | what can be built, and how is it run? | [`Network`] |
 //! | what does a link do to frames? | [`LinkOptions`] |
-//! | who asks and who answers? | [`Consumer`], [`Producer`], any [`Application`] |
+//! | how does a link fail so that routers notice? | [`LinkFailure`], [`Persistency`] |
+//! | who asks and who answers? | [`Consumer`], [`Fetcher`], [`Producer`], any [`Application`] |
 //! | do the numbers add up? | [`Network::audit`], [`Network::unexplained_failures`] |
 //! | do core routers lose what names and fingerprints share? | [`MixedCores`] |
 //! | what happened? | [`Trace`], [`Network::counters`], [`Network::link_tally`] |
@@ -36,6 +37,7 @@ mod application;
 mod audit;
 mod consumer;
 mod event_queue;
+mod fetcher;
 mod link;
 mod mixed_cores;
 mod network;
@@ -46,9 +48,10 @@ mod trace;
 
 pub use application::{AppIo, Application};
 pub use consumer::{Consumer, ConsumerOptions, ConsumerTally, Outcome};
+pub use fetcher::{Fetcher, FetcherOptions, FetcherTally};
 pub use link::{LinkLoss, LinkOptions, LinkTally};
 pub use mixed_cores::{MixedCores, MixedOutcome, PrefixAnswers};
-pub use network::{AppId, Attachment, Connection, LinkId, Network, RunEnd};
+pub use network::{AppId, Attachment, Connection, LinkFailure, LinkId, Network, Persistency, RunEnd};
 pub use node::{NodeId, NodeOptions};
 pub use producer::{Producer, ProducerTally, data_for, is_intact};
 pub use trace::{Trace, TraceEvent, TraceKind};

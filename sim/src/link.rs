@@ -132,6 +132,10 @@ impl LinkDirection {
         self.up
     }
 
+    pub(crate) fn delay_ns(&self) -> u64 {
+        self.options.delay_ns
+    }
+
     pub(crate) fn set_up(&mut self, up: bool) {
         self.up = up;
     }

@@ -7,7 +7,10 @@
 //! Cost: one heap operation per event; memory grows with what is on its way.
 //! Limit: [`Network::set_event_limit`], so that a network that never rests fails instead of hanging.
 
+mod link_failure;
 mod recovery;
+
+pub use link_failure::{LinkFailure, Persistency};
 
 use crate::application::{AppIo, Application};
 use crate::event_queue::EventQueue;
@@ -91,6 +94,7 @@ struct LinkEnd {
 struct Link {
     ends: [LinkEnd; 2],
     directions: [LinkDirection; 2],
+    state: link_failure::LinkState,
 }
 
 struct PlacedApp {
@@ -117,6 +121,8 @@ enum Event {
     FrameArrives { at: End, frame: Rc<[u8]>, name: Option<Rc<NameBuf>> },
     ExpireFragments(End),
     PumpLink(End),
+    LinkError(End),
+    LinkMended(End),
     RunBatch(NodeId, u8),
     RunTimers(NodeId, u8),
     Act(Box<dyn FnOnce(&mut Network)>),
@@ -210,7 +216,7 @@ impl Network {
             expire_at_ns: u64::MAX,
             pump_at_ns: u64::MAX,
         });
-        self.links.push(Link { ends, directions });
+        self.links.push(Link { ends, directions, state: Default::default() });
         id
     }
 
@@ -284,6 +290,8 @@ impl Network {
             Event::FrameArrives { at, frame, name } => self.frame_arrives(at, &frame, name),
             Event::ExpireFragments(end) => self.expire_fragments(end),
             Event::PumpLink(end) => self.pump_link(end),
+            Event::LinkError(end) => self.link_error(end),
+            Event::LinkMended(end) => self.link_mended(end),
             Event::RunBatch(node, worker) => {
                 let now_ns = self.now_ns();
                 let decided = self.nodes[node.0].run_batch(worker, now_ns, &mut self.trace);
@@ -343,7 +351,7 @@ impl Network {
         self.record_at(end, TraceKind::Sent, name.clone());
         let now_ns = self.now_ns();
         let mut frames: Vec<Rc<[u8]>> = Vec::new();
-        let Link { ends, directions } = &mut self.links[end.0.0];
+        let Link { ends, directions, .. } = &mut self.links[end.0.0];
         let headers = &directions[end.1].let_through(headers);
         let encoded = ends[end.1].service.encode(now_ns, headers, packet, |header, slice| {
             frames.push([header, slice].concat().into());
@@ -374,12 +382,13 @@ impl Network {
         }
         for loss in losses {
             self.record_at(end, TraceKind::LinkLost(loss), name.clone());
+            self.note_link_loss(end);
         }
     }
 
     fn frame_arrives(&mut self, at: End, frame: &[u8], name: Option<Rc<NameBuf>>) {
         let now_ns = self.now_ns();
-        let Link { ends, directions } = &mut self.links[at.0.0];
+        let Link { ends, directions, .. } = &mut self.links[at.0.0];
         if !directions[1 - at.1].arrive() {
             return self.record_at(at.opposite(), TraceKind::LinkLost(LinkLoss::Down), name);
         }

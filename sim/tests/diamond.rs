@@ -59,7 +59,8 @@ fn patient() -> ConsumerOptions {
     }
 }
 
-/// best-route keeps to the first next hop until a retransmission tells it to try another.
+/// best-route keeps to the first next hop until retransmissions tell it that it is silent; before it learned from them,
+/// every name asked for after the cut took two tries.
 #[test]
 fn best_route_goes_round_a_dead_link() {
     for workers in [1, 3] {
@@ -75,7 +76,7 @@ fn best_route_goes_round_a_dead_link() {
         assert_eq!(asked.satisfied(), 3000);
         let after_one = |outcome: &&Outcome| matches!(outcome, Outcome::Satisfied { transmissions: 1, .. });
         let first_try = asked.outcomes().values().filter(after_one).count();
-        assert!((1000..2000).contains(&first_try), "{first_try} at the first try: was the link cut half-way?");
+        assert!((2000..2990).contains(&first_try), "{first_try} at the first try");
         assert!(d.net.counters(d.lower).satisfied > 1000);
         assert_eq!(d.net.audit(), Vec::<String>::new());
     }
