@@ -1,7 +1,11 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
-# they need inside the checkout; see tools/setup.sh.
+# they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint tidy unit loom fuzz interop system clean
+.PHONY: help build demo test lint tidy unit loom fuzz interop system clean distclean
+
+# The checkout's own Rust goes first, if tools/setup.sh has put one there; what rustup has just put into the home
+# directory is found without a new login.
+export PATH := $(CURDIR)/.toolchain/bin:$(PATH):$(HOME)/.cargo/bin
 
 # Seconds for each fuzz target; `make test` takes less.
 SECONDS := 20
@@ -25,13 +29,16 @@ help:
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
 	@echo 'make interop   python-ndn and NDNts through a running router'
 	@echo 'make system    what takes too long for make test: dying links in namespaces (needs root), 10^7 Interests through core routers'
-	@echo 'make clean     removes everything built or installed inside the checkout'
+	@echo 'make clean     removes everything built'
+	@echo 'make distclean removes what was installed inside the checkout, too'
 
 build:
+	@[ -x $(NAMEWIRE) ] || tools/setup.sh estimate
 	@tools/setup.sh rust
 	cargo build --release --locked --package namewire-cli
 
 demo: build
+	@tools/setup.sh demo
 	@NAMEWIRE=$(NAMEWIRE) tools/demo.sh
 
 # Cheap checks first. One after the other, also under `make -j`: the steps share
@@ -50,6 +57,7 @@ tidy:
 	@tools/setup.sh python
 	@tools/tidy.py --self-test
 	@tools/tidy.py
+	@tools/setup_test.py
 
 lint:
 	$(call say,lint: rustfmt and clippy; a warning is an error)
@@ -87,5 +95,8 @@ system: build
 	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test mixed_cores -- --nocapture
 
 clean:
-	cargo clean
-	rm -rf fuzz/target fuzz/artifacts fuzz/corpus-grown interop/.venv interop/node_modules
+	@if command -v cargo >/dev/null; then cargo clean; fi
+	rm -rf fuzz/target fuzz/artifacts fuzz/corpus-grown
+
+distclean: clean
+	rm -rf .toolchain interop/.venv interop/node_modules

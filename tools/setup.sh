@@ -1,60 +1,294 @@
 #!/bin/sh
-# Puts what a step needs inside the checkout; touches nothing outside it, except
-# that missing system packages are installed with apt-get when we are root.
+# Puts what a step needs inside the checkout; touches nothing outside it, except that missing system
+# packages are installed by the package manager when we are root.
 #
-#   tools/setup.sh rust       a Rust toolchain and a C compiler (checked)
-#   tools/setup.sh cxx        a C++ compiler, for the fuzzing engine (checked)
-#   tools/setup.sh python     Python 3.11 or newer (checked)
-#   tools/setup.sh system     ip, for network namespaces (checked)
+#   tools/setup.sh estimate   says how long the first build takes
+#   tools/setup.sh rust       a Rust toolchain and a C compiler
+#   tools/setup.sh cxx        a C++ compiler, for the fuzzing engine
+#   tools/setup.sh python     Python 3.11 or newer
+#   tools/setup.sh system     ip, for network namespaces
+#   tools/setup.sh demo       what tools/demo.sh is written in
 #   tools/setup.sh interop    python-ndn in interop/.venv, NDNts in interop/node_modules
 #
-# Running it again costs a second: each part is skipped when nothing changed.
+# Where cargo is missing, or older than the sources allow, .toolchain gets the toolchain of rust-toolchain.toml:
+#
+#   .toolchain/rust           the toolchain, or a link to it; one that is copied there is used as it is
+#   .toolchain/bin            cargo and rustc for the steps of the Makefile, which has it first in PATH
+#   .toolchain/rustup, cargo  RUSTUP_HOME and CARGO_HOME
+#
+# It comes by the distribution's rustup where there is one (installed if we are root), else by the official
+# installer, whose SHA-256 is below. RUSTUP_UPDATE_ROOT and RUSTUP_DIST_SERVER name other servers, as for rustup.
+#
+# Running it again costs a second: each part is skipped when nothing changed. tools/setup_test.py tests it.
 set -eu
 cd "$(dirname "$0")/.."
 
-say() { echo "setup: $*"; }
-fail() { echo "setup: $*" >&2; exit 1; }
+# The official installer. https://static.rust-lang.org/rustup/archive/VERSION/TRIPLE/rustup-init.sha256 has the sums.
+rustup_version=1.28.2
+rustup_sha256_x86_64=20a06e644b0d9bd2fbdbfd52d42540bdde820ea7df86e92e533c073da0cdd43c
+rustup_sha256_aarch64=e3853c5a252fca15252d07cb23a1bdd9377a8c6f3efa01531109281ae47f841c
+# Processor time of the first release build, measured on the machine of the lab's records.
+build_cpu_seconds=600
 
-# need COMMAND PACKAGE... : the command exists, or apt-get brings it, or we say what to install.
-need() {
-    command=$1; shift
-    if command -v "$command" >/dev/null 2>&1; then return 0; fi
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        say "$command is missing; apt-get install $*"
-        apt-get update -qq >&2 && apt-get install -y -qq "$@" >&2 || fail "apt-get could not install $*"
-        command -v "$command" >/dev/null 2>&1 && return 0
-    fi
-    fail "$command is missing. Install it (on Debian or Ubuntu: apt-get install $*) and run this again."
+toolchain=$PWD/.toolchain
+# As in the Makefile: what rustup has just put into the home directory is found without a new login.
+PATH=$toolchain/bin:$PATH:${HOME:-/}/.cargo/bin
+export PATH
+
+say() { echo "setup: $*" >&2; }
+fail() { echo "setup: $*" >&2; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+is_root() { [ "$(id -u)" = 0 ]; }
+
+# ---- system packages ----
+
+package_manager() {
+    for manager in apt-get dnf apk pacman; do
+        if has "$manager"; then echo "$manager"; return 0; fi
+    done
+    return 1
 }
+
+# packages_of MANAGER NEED... : what the needs are called there.
+packages_of() {
+    manager=$1; shift
+    for need in "$@"; do
+        case $manager:$need in
+            apt-get:cc) echo gcc libc6-dev ;;
+            apt-get:c++ | apk:c++) echo g++ ;;
+            apt-get:curl) echo curl ca-certificates ;;
+            apt-get:python3) echo python3 python3-venv ;;
+            apt-get:venv) echo python3-venv ;;
+            dnf:cc) echo gcc glibc-devel ;;
+            dnf:c++) echo gcc-c++ ;;
+            apk:cc) echo gcc musl-dev ;;
+            pacman:cc | pacman:c++) echo gcc ;;
+            pacman:python3 | pacman:venv) echo python ;;
+            *:venv) echo python3 ;;
+            dnf:ip) echo iproute ;;
+            *:ip) echo iproute2 ;;
+            *) echo "$need" ;;
+        esac
+    done | tr '\n' ' ' | sed 's/ $//'
+}
+
+# install_command MANAGER PACKAGE... : the line to type.
+install_command() {
+    manager=$1; shift
+    case $manager in
+        apt-get) echo "apt-get update && apt-get install -y $*" ;;
+        dnf) echo "dnf install -y $*" ;;
+        apk) echo "apk add $*" ;;
+        pacman) echo "pacman -Sy --needed --noconfirm $*" ;;
+    esac
+}
+
+is_there() {
+    case $1 in
+        cc) has cc && compiles cc c ;;
+        c++) has c++ && compiles c++ c++ ;;
+        curl) has curl || has wget ;;
+        venv) "$(find_python)" -c 'import ensurepip, venv' 2>/dev/null ;;
+        *) has "$1" ;;
+    esac
+}
+
+# compiles COMPILER LANGUAGE : it makes a program; without the C library's own files it does not.
+compiles() {
+    program=$(mktemp)
+    status=0
+    printf '#include <stdlib.h>\nint main() { return 0; }\n' | "$1" -x "$2" -o "$program" - 2>/dev/null || status=$?
+    rm -f "$program"
+    return "$status"
+}
+
+# need NEED... : all are there; or the package manager brings them; or we say the one line that does.
+need() {
+    missing=
+    for need in "$@"; do is_there "$need" || missing="$missing $need"; done
+    [ -n "$missing" ] || return 0
+    manager=$(package_manager) || fail "missing:$missing. Install that and run this again."
+    line=$(install_command "$manager" $(packages_of "$manager" $missing))
+    become_root=su
+    if has sudo; then become_root="sudo sh"; fi
+    is_root || fail "missing:$missing. Type this, then run this again:
+    $become_root -c '$line'"
+    say "missing:$missing. Running: $line"
+    sh -c "$line" >&2 || fail "this did not work: $line"
+    for need in $missing; do is_there "$need" || fail "$need is still missing after: $line"; done
+}
+
+# ---- Rust ----
+
+wanted_version() { sed -n 's/^channel *= *"\(.*\)"/\1/p' rust-toolchain.toml; }
+oldest_version() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml; }
+components() { sed -n 's/^components *= *\[\(.*\)\]/\1/p' rust-toolchain.toml | tr -d '",'; }
+
+# at_least VERSION OLDEST : by the first two numbers.
+at_least() {
+    major=${1%%.*}; minor=${1#*.}; minor=${minor%%.*}
+    [ "$major" -gt "${2%%.*}" ] && return 0
+    oldest_minor=${2#*.}; oldest_minor=${oldest_minor%%.*}
+    [ "$major" -eq "${2%%.*}" ] && [ "$minor" -ge "$oldest_minor" ]
+}
+
+# cargo_version CARGO : its version on standard output. A rustup may install the toolchain first, and says so.
+cargo_version() { "$1" --version | sed -n 's/^cargo \([0-9][0-9.]*\).*/\1/p'; }
 
 part_rust() {
-    # rustup installs the pinned toolchain (rust-toolchain.toml) on the first cargo call.
-    if ! command -v cargo >/dev/null 2>&1; then
-        if [ -x "$HOME/.cargo/bin/cargo" ]; then
-            fail "cargo is in $HOME/.cargo/bin but not in PATH. Run: export PATH=\"\$HOME/.cargo/bin:\$PATH\""
+    # Nothing is left of a toolchain that was removed.
+    [ -x "$toolchain/rust/bin/cargo" ] || rm -f "$toolchain/bin/cargo" "$toolchain/bin/rustc"
+    if ! has cargo; then
+        say "cargo is missing"
+        install_rust
+    else
+        version=$(cargo_version cargo) && [ -n "$version" ] || fail "$(command -v cargo) does not run here"
+        if ! at_least "$version" "$(oldest_version)"; then
+            say "$(command -v cargo) is $version; the sources need $(oldest_version)"
+            install_rust
+        elif [ "$version" != "$(wanted_version)" ]; then
+            say "this is cargo $version, the project is tested with $(wanted_version) (rust-toolchain.toml)"
         fi
-        fail "Rust is missing. Install it with rustup (see rust-lang.org, \"Install\"), then run this again."
     fi
-    version=$(cargo --version 2>&1) || fail "cargo does not run here: $version"
-    wanted=$(sed -n 's/^channel *= *"\(.*\)"/\1/p' rust-toolchain.toml)
-    case $version in
-        "cargo $wanted"*) ;;
-        *) say "this is $version, the project is tested with $wanted (rust-toolchain.toml)" ;;
-    esac
-    need cc gcc libc6-dev
+    need cc
 }
 
-part_cxx() { need c++ g++; }
+install_rust() {
+    wanted=$(wanted_version)
+    mkdir -p "$toolchain"
+    if copied_toolchain; then
+        need cc
+        say "using the copy of cargo $(cargo_version "$toolchain/rust/bin/cargo") in .toolchain/rust"
+    else
+        install_by_rustup
+        [ -L "$toolchain/rust" ] || [ ! -e "$toolchain/rust" ] ||
+            fail ".toolchain/rust is no toolchain of $(oldest_version) or newer. Remove it and run this again."
+        rm -f "$toolchain/rust"
+        for directory in "$toolchain/rustup/toolchains/$wanted"-*; do ln -s "$directory" "$toolchain/rust"; done
+        [ -x "$toolchain/rust/bin/cargo" ] || fail "rustup left no toolchain in $toolchain/rustup/toolchains"
+    fi
+    # Last, so that an installation that was cut off is not taken for one.
+    mkdir -p "$toolchain/bin"
+    for program in cargo rustc; do
+        cat >"$toolchain/bin/$program" <<'EOF'
+#!/bin/sh
+# Made by tools/setup.sh: the checkout's own toolchain.
+toolchain=$(cd "$(dirname "$0")/.." && pwd)
+export CARGO_HOME="${CARGO_HOME:-$toolchain/cargo}" PATH="$toolchain/rust/bin:$PATH"
+exec "$toolchain/rust/bin/$(basename "$0")" "$@"
+EOF
+        chmod +x "$toolchain/bin/$program"
+    done
+    say "cargo $(cargo_version "$toolchain/bin/cargo") is in .toolchain; in a shell: export PATH=\"$toolchain/bin:\$PATH\""
+}
+
+# True if somebody put a toolchain that will do in the place of ours.
+copied_toolchain() {
+    [ -x "$toolchain/rust/bin/cargo" ] && [ -x "$toolchain/rust/bin/rustc" ] || return 1
+    at_least "$(cargo_version "$toolchain/rust/bin/cargo")" "$(oldest_version)"
+}
+
+install_by_rustup() {
+    selected=; for component in $(components); do selected="$selected -c $component"; done
+    into="Rust $wanted into .toolchain (some 700 MB)"
+    if is_root && ! has rustup && ! has rustup-init; then
+        need cc # and with it, on a bare machine, the package manager's lists
+        if distribution_has_rustup; then
+            line=$(install_command "$(package_manager)" rustup)
+            say "Running: $line"
+            sh -c "$line" >&2 || say "this did not work: $line"
+        fi
+    fi
+    # All that is missing in one line, before the long download.
+    if has rustup || has rustup-init; then need cc; else need cc curl; fi
+    # Distributions have either the one program or the other.
+    if has rustup; then
+        say "$into, by $(command -v rustup)"
+        # shellcheck disable=SC2086
+        with_homes rustup toolchain install "$wanted" --profile minimal $selected --no-self-update || cannot_install
+        return 0
+    fi
+    if has rustup-init; then
+        installer=$(command -v rustup-init)
+    else
+        fetch_installer
+    fi
+    say "$into, by $installer"
+    # shellcheck disable=SC2086
+    with_homes "$installer" -y --no-modify-path --profile minimal --default-toolchain "$wanted" $selected ||
+        cannot_install
+}
+
+distribution_has_rustup() {
+    case $(package_manager) in
+        apt-get) apt-cache policy rustup 2>/dev/null | grep -q 'Candidate: [^(]' ;;
+        dnf) dnf -q info rustup >/dev/null 2>&1 ;;
+        apk) apk search -e rustup 2>/dev/null | grep -q . ;;
+        pacman) pacman -Si rustup >/dev/null 2>&1 ;;
+        *) return 1 ;;
+    esac
+}
+
+with_homes() {
+    RUSTUP_HOME=$toolchain/rustup CARGO_HOME=$toolchain/cargo RUSTUP_INIT_SKIP_PATH_CHECK=yes "$@" >&2
+}
+
+fetch_installer() {
+    machine=$(uname -m)
+    case $(uname -s)-$machine in
+        Linux-x86_64) sum=$rustup_sha256_x86_64 ;;
+        Linux-aarch64) sum=$rustup_sha256_aarch64 ;;
+        *) fail "no installer of Rust for $(uname -s) on $machine is known here. Install rustup (rust-lang.org) and run this again." ;;
+    esac
+    [ ! -e "/lib/ld-musl-$machine.so.1" ] || [ -e /lib64 ] ||
+        fail "the installer of Rust that is known here needs glibc. Install rustup by the package manager and run this again."
+    url=${RUSTUP_UPDATE_ROOT:-https://static.rust-lang.org/rustup}/archive/$rustup_version/$machine-unknown-linux-gnu/rustup-init
+    installer=$toolchain/rustup-init
+    say "fetching Rust's official installer: $url"
+    rm -f "$installer"
+    download "$url" "$installer" || { rm -f "$installer"; say "$url cannot be had"; cannot_install; }
+    found=$(sha256sum "$installer" | cut -d ' ' -f 1)
+    if [ "$found" != "$sum" ]; then
+        rm -f "$installer"
+        fail "$url has SHA-256 $found, not $sum: it was not run"
+    fi
+    say "its SHA-256 is $sum, as it should be"
+    chmod +x "$installer"
+}
+
+download() {
+    if has curl; then curl --fail --silent --show-error --location --output "$2" "$1"; else wget -q -O "$2" "$1"; fi
+}
+
+cannot_install() {
+    fail "Rust could not be installed. Where its servers cannot be reached, name others in RUSTUP_UPDATE_ROOT and
+RUSTUP_DIST_SERVER, or copy the folder of a toolchain to .toolchain/rust (it has bin/cargo and bin/rustc; where rustup
+is, it is ~/.rustup/toolchains/$wanted-$(uname -m)-unknown-linux-gnu). Then run this again."
+}
+
+part_estimate() {
+    cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+    minutes=$(((build_cpu_seconds / cores + 59) / 60))
+    more=
+    has cargo || more=", after Rust is fetched"
+    say "the first build takes some $minutes minutes on $cores cores$more; cargo shows each package"
+}
+
+# ---- the rest ----
+
+part_cxx() { need c++; }
+
+part_demo() { need bash; }
 
 part_system() {
-    need ip iproute2
-    [ "$(id -u)" = 0 ] || say "network namespaces need root; tests that make some will say so and pass"
+    need ip
+    is_root || say "network namespaces need root; tests that make some will say so and pass"
 }
 
 # The newest Python we can find, on standard output. python-ndn needs 3.11.
 find_python() {
     for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
-        if command -v "$candidate" >/dev/null 2>&1 &&
+        if has "$candidate" &&
            "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             echo "$candidate"; return 0
         fi
@@ -63,12 +297,12 @@ find_python() {
 }
 
 part_python() {
-    command -v python3 >/dev/null 2>&1 || need python3 python3 python3-venv
+    has python3 || need python3
     find_python >/dev/null || fail "Python 3.11 or newer is needed ($(python3 --version) found)."
 }
 
 has_node_22() {
-    command -v npm >/dev/null 2>&1 &&
+    has npm &&
         node -e 'const [a, b] = process.versions.node.split("."); process.exit(+a > 22 || (+a == 22 && +b >= 11) ? 0 : 1)' 2>/dev/null
 }
 
@@ -80,15 +314,8 @@ part_interop() {
     if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
         say "python-ndn into interop/.venv"
         rm -rf interop/.venv
-        if ! "$python" -m venv interop/.venv 2>/dev/null; then
-            # Debian splits the venv module off.
-            [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 ||
-                fail "$python cannot make virtual environments. Install python3-venv and run this again."
-            say "python3-venv is missing; apt-get install python3-venv"
-            apt-get update -qq >&2 && apt-get install -y -qq python3-venv >&2 || fail "apt-get could not install python3-venv"
-            rm -rf interop/.venv
-            "$python" -m venv interop/.venv || fail "no virtual environment could be made in interop/.venv"
-        fi
+        need venv # Debian splits it off
+        "$python" -m venv interop/.venv || fail "no virtual environment could be made in interop/.venv"
         pip() { interop/.venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
         pip -r interop/requirements.txt || fail "pip could not install interop/requirements.txt"
         # NDNts asks for Node.js 22; a wheel carries it where the machine has none.
@@ -112,10 +339,10 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "say what to set up: rust, cxx, python, system, interop"
+[ $# -gt 0 ] || fail "say what to set up: estimate, rust, cxx, python, system, demo, interop"
 for part in "$@"; do
     case $part in
-        rust|cxx|python|system|interop) "part_$part" ;;
-        *) fail "unknown part $part: rust, cxx, python, system, interop" ;;
+        estimate|rust|cxx|python|system|demo|interop) "part_$part" ;;
+        *) fail "unknown part $part: estimate, rust, cxx, python, system, demo, interop" ;;
     esac
 done

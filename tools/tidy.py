@@ -56,7 +56,7 @@ def repository_files(root: Path) -> list[Path]:
         names = [name for name in listed.stdout.decode().split("\0") if name]
         return [Path(name) for name in names if (root / name).is_file()]
     # A source archive has no git: everything but build output.
-    skipped = {"target", "node_modules", ".venv", ".git", "artifacts", "corpus-grown"}
+    skipped = {"target", "node_modules", ".venv", ".git", "artifacts", "corpus-grown", ".toolchain"}
     return [path.relative_to(root) for path in root.rglob("*")
             if path.is_file() and not skipped & set(path.relative_to(root).parts)]
 

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""Tests tools/setup.sh on machines made of fake commands: what does it install, run and say where something is missing?
+
+A machine is a directory that is all of PATH: links to the real small tools (sed, mkdir, …), and scripts in the place of
+id, uname, curl, apt-get, rustup, cc and the rest, which write down how they were called. The checkout is a copy of what
+setup.sh reads. Nothing is fetched, installed or changed outside of a temporary directory.
+
+`tools/setup_test.py --self-test` tests these tests: each of MUTATIONS breaks setup.sh in one place, and a test must fail.
+Without an option both are done. Exit status 1 if a test fails, or a mutation passes.
+"""
+import hashlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SETUP = (ROOT / "tools" / "setup.sh").read_text()
+REAL_TOOLS = ["sh", "sed", "tr", "cat", "mkdir", "rm", "ln", "chmod", "cut", "basename", "dirname", "mktemp", "grep", "env"]
+WANTED = re.search(r'channel = "(.*)"', (ROOT / "rust-toolchain.toml").read_text())[1]
+TRIPLE = "x86_64-unknown-linux-gnu"
+VERSION = re.search(r"rustup_version=(.*)", SETUP)[1]
+
+# What a rustup leaves behind, by either of its programs.
+MAKE_TOOLCHAIN = f"""
+bin=$RUSTUP_HOME/toolchains/{WANTED}-{TRIPLE}/bin
+mkdir -p "$bin"
+for program in cargo rustc; do
+    printf '#!/bin/sh\\necho "$(basename "$0") {WANTED} (fake)"\\n' >"$bin/$program"
+    chmod +x "$bin/$program"
+done
+"""
+INSTALLER = "#!/bin/sh\necho \"rustup-init $*\" >>\"$CALLS\"\n" + MAKE_TOOLCHAIN
+
+# Each is a text of setup.sh and what it becomes; some test must notice.
+MUTATIONS = [
+    ('if [ "$found" != "$sum" ]; then', "if false; then"),
+    ('is_root || fail "missing', 'true || fail "missing'),
+    ("is_root && ! has rustup && ! has rustup-init", "! has rustup && ! has rustup-init"),
+    ("if has rustup || has rustup-init; then need cc; else need cc curl; fi", "need cc"),
+    ("if has rustup || has rustup-init; then need cc; else need cc curl; fi", ":"),
+    ('if ! at_least "$version" "$(oldest_version)"; then', "if false; then"),
+    ('[ "$minor" -ge "$oldest_minor" ]', '[ "$minor" -gt "$oldest_minor" ]'),
+    ("    if copied_toolchain; then", "    if false; then"),
+    ('RUSTUP_HOME=$toolchain/rustup CARGO_HOME=$toolchain/cargo RUSTUP', "RUSTUP"),
+    ('|| rm -f "$toolchain/bin/cargo" "$toolchain/bin/rustc"', ""),
+    ("--no-modify-path", ""),
+    ("Candidate: [^(]", "Candidate: "),
+    ('cc) has cc && compiles cc c ;;', "cc) has cc ;;"),
+    ("apt-get:cc) echo gcc libc6-dev ;;", "apt-get:cc) echo gcc ;;"),
+    ('|| { rm -f "$installer"; say', '|| { say'),
+    ("${RUSTUP_UPDATE_ROOT:-https://static.rust-lang.org/rustup}", "https://static.rust-lang.org/rustup"),
+    ('export CARGO_HOME="${CARGO_HOME:-$toolchain/cargo}" PATH', "export PATH"),
+]
+
+
+class Machine:
+    """A checkout, and a PATH on which only what a test put there exists."""
+
+    def __init__(self, directory: str, setup: str, is_root: bool):
+        self.checkout, self.bin, self.calls = (Path(directory) / name for name in ("checkout", "bin", "calls"))
+        (self.checkout / "tools").mkdir(parents=True)
+        self.bin.mkdir()
+        self.calls.touch()
+        for name in ("rust-toolchain.toml", "Cargo.toml"):
+            shutil.copy(ROOT / name, self.checkout)
+        for name in REAL_TOOLS:
+            (self.bin / name).symlink_to(shutil.which(name))
+        # The installer that is served has the sum that is asked for.
+        self.installer = INSTALLER
+        for sum_name in ("rustup_sha256_x86_64", "rustup_sha256_aarch64"):
+            digest = hashlib.sha256((INSTALLER if "x86" in sum_name else "other").encode()).hexdigest()
+            setup, count = re.subn(rf"{sum_name}=[0-9a-f]{{64}}", f"{sum_name}={digest}", setup)
+            assert count == 1, sum_name
+        (self.checkout / "tools" / "setup.sh").write_text(setup)
+        (self.bin / "sha256sum").symlink_to(shutil.which("sha256sum"))
+        self.has("id", f"echo {0 if is_root else 1000}")
+        self.has("uname", f'[ "$1" = -m ] && echo {TRIPLE.split("-")[0]} || echo Linux')
+
+    def has(self, command: str, does: str = ":", note: bool = False):
+        """Puts a command on the machine; `note`: with a line of `calls` for each call."""
+        record = f'echo "{command} $*" >>"$CALLS"\n' if note else ""
+        path = self.bin / command
+        path.write_text(f"#!/bin/sh\n{record}{does}\n")
+        path.chmod(0o755)
+
+    def brings(self, *commands: str) -> str:
+        """Shell text that puts working commands on the machine, as a package manager does."""
+        paths = [self.bin / command for command in commands]
+        return "\n".join(f"printf '#!/bin/sh\\n:\\n' >{path}; chmod +x {path}" for path in paths)
+
+    def has_curl(self, served: str | None = None, status: int = 0):
+        served_file = self.bin.parent / "served"
+        served_file.write_text(self.installer if served is None else served)
+        self.has("curl", f'for last in "$@"; do url=$last; done\necho "curl $url" >>"$CALLS"\n'
+                 f'[ {status} = 0 ] || {{ echo partly >"$6"; exit {status}; }}\ncat {served_file} >"$6"')
+
+    def setup(self, *parts: str, **environment: str) -> "Machine":
+        home = self.bin.parent / "home"
+        home.mkdir(exist_ok=True)
+        env = {"PATH": str(self.bin), "HOME": str(home), "CALLS": str(self.calls), "TMPDIR": str(home)} | environment
+        done = subprocess.run(["sh", "tools/setup.sh", *parts], cwd=self.checkout, env=env, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60)
+        self.status, self.said = done.returncode, done.stdout + done.stderr
+        return self
+
+    def called(self) -> list[str]:
+        return self.calls.read_text().splitlines()
+
+    def cargo(self, **environment: str) -> str:
+        """What the checkout's cargo says, as a step of the Makefile runs it."""
+        env = {"PATH": str(self.bin), "CALLS": str(self.calls)} | environment
+        return subprocess.run([self.checkout / ".toolchain/bin/cargo"], env=env, capture_output=True, text=True).stdout
+
+
+class SetUp(unittest.TestCase):
+    text = SETUP
+
+    def machine(self, is_root: bool = False) -> Machine:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        return Machine(directory.name, self.text, is_root)
+
+    def assert_installed(self, machine: Machine):
+        self.assertEqual(machine.status, 0, machine.said)
+        self.assertEqual(machine.cargo(), f"cargo {WANTED} (fake)\n")
+
+    def test_a_machine_with_everything_is_left_alone(self):
+        for version in (WANTED, "99.0.0"):
+            machine = self.machine()
+            machine.has("cc")
+            machine.has("cargo", f"echo 'cargo {version} (abc 2026-01-01)'")
+            self.assertEqual(machine.setup("rust").status, 0, machine.said)
+            self.assertFalse((machine.checkout / ".toolchain").exists())
+            self.assertEqual("tested with" in machine.said, version != WANTED, machine.said)
+
+    def test_without_root_the_official_installer_is_announced_checked_and_kept_inside(self):
+        machine = self.machine()
+        machine.has("cc")
+        machine.has_curl()
+        self.assert_installed(machine.setup("rust"))
+        url = f"https://static.rust-lang.org/rustup/archive/{VERSION}/{TRIPLE}/rustup-init"
+        fetched, ran = machine.called()
+        self.assertEqual(fetched, f"curl {url}")
+        for option in ("-y", "--no-modify-path", f"--default-toolchain {WANTED}", "-c rustfmt -c clippy"):
+            self.assertIn(option, ran)
+        self.assertIn(url, machine.said)
+        self.assertIn(hashlib.sha256(INSTALLER.encode()).hexdigest(), machine.said)
+        self.assertEqual(list((machine.bin.parent / "home").iterdir()), [], "nothing in the home directory")
+        # The second time nothing is left to do.
+        machine.calls.write_text("")
+        self.assertEqual(machine.setup("rust").status, 0, machine.said)
+        self.assertEqual(machine.called(), [])
+
+    def test_what_runs_under_the_checkout_s_cargo_keeps_its_files_there_too(self):
+        machine = self.machine()
+        machine.has("cc")
+        machine.has_curl()
+        self.assert_installed(machine.setup("rust"))
+        real = machine.checkout / ".toolchain/rust/bin/cargo"
+        real.write_text('#!/bin/sh\necho "$CARGO_HOME $PATH"\n')
+        inside = f"{machine.checkout}/.toolchain"
+        home, path = machine.cargo().split()
+        self.assertEqual((home, path.split(":")[0]), (f"{inside}/cargo", f"{inside}/rust/bin"))
+        self.assertEqual(machine.cargo(CARGO_HOME="/mine").split()[0], "/mine")
+
+    def test_an_installer_with_another_sum_never_runs(self):
+        machine = self.machine()
+        machine.has("cc")
+        machine.has_curl(served=INSTALLER + "# changed\n")
+        self.assertEqual(machine.setup("rust").status, 1)
+        self.assertEqual([call.split()[0] for call in machine.called()], ["curl"])
+        self.assertIn("was not run", machine.said)
+        self.assertFalse((machine.checkout / ".toolchain/rustup-init").exists())
+        self.assertFalse((machine.checkout / ".toolchain/bin").exists())
+
+    def test_another_server_is_asked_where_one_is_named(self):
+        machine = self.machine()
+        machine.has("cc")
+        machine.has_curl()
+        self.assert_installed(machine.setup("rust", RUSTUP_UPDATE_ROOT="https://mirror.example/r"))
+        self.assertTrue(machine.called()[0].startswith("curl https://mirror.example/r/archive/"), machine.called())
+
+    def test_where_no_server_is_reached_a_copied_toolchain_is_used(self):
+        machine = self.machine()
+        machine.has("cc")
+        machine.has_curl(status=7)
+        self.assertEqual(machine.setup("rust").status, 1)
+        self.assertFalse((machine.checkout / ".toolchain/rustup-init").exists(), "half a download")
+        self.assertIn(".toolchain/rust", machine.said)
+        copy = machine.checkout / ".toolchain/rust/bin"
+        copy.mkdir(parents=True)
+        for program in ("cargo", "rustc"):
+            (copy / program).write_text(f'#!/bin/sh\necho "{program} {WANTED} (fake)"\n')
+            (copy / program).chmod(0o755)
+        machine.calls.write_text("")
+        self.assert_installed(machine.setup("rust"))
+        self.assertEqual(machine.called(), [])
+        # Removed again, its shims do not pass for a cargo.
+        shutil.rmtree(copy.parent)
+        self.assertEqual(machine.setup("rust").status, 1)
+        self.assertIn("cargo is missing", machine.said)
+
+    def test_a_cargo_too_old_for_the_sources_is_not_used(self):
+        machine = self.machine()
+        machine.has("cc")
+        machine.has("cargo", "echo 'cargo 1.65.0'")
+        machine.has_curl()
+        self.assert_installed(machine.setup("rust"))
+        self.assertIn("1.65.0; the sources need", machine.said)
+
+    def test_rustup_of_the_machine_is_used_with_its_homes_in_the_checkout(self):
+        machine = self.machine()
+        machine.has("cc")
+        machine.has("rustup", MAKE_TOOLCHAIN, note=True)
+        self.assert_installed(machine.setup("rust"))
+        self.assertEqual(machine.called(), [f"rustup toolchain install {WANTED} --profile minimal -c rustfmt -c clippy "
+                                            "--no-self-update"])
+
+    def test_root_gets_the_compiler_and_the_distribution_s_rustup(self):
+        machine = self.machine(is_root=True)
+        machine.has("apt-cache", "echo '  Candidate: 1.27.1-3'")
+        rustup = f"cat >{machine.bin}/rustup <<'END'\n#!/bin/sh\n{MAKE_TOOLCHAIN}\nEND\nchmod +x {machine.bin}/rustup"
+        machine.has("apt-get", f'case $* in *gcc*) {machine.brings("cc")} ;; *rustup*) {rustup}\n;; esac', note=True)
+        self.assert_installed(machine.setup("rust"))
+        self.assertEqual(machine.called(), ["apt-get update", "apt-get install -y gcc libc6-dev",
+                                            "apt-get update", "apt-get install -y rustup"])
+
+    def test_root_gets_the_official_installer_where_the_distribution_has_no_rustup(self):
+        machine = self.machine(is_root=True)
+        machine.has("cc")
+        machine.has("apt-cache", "echo '  Candidate: (none)'")
+        machine.has("apt-get", note=True)
+        machine.has_curl()
+        self.assert_installed(machine.setup("rust"))
+        self.assertEqual([call.split()[0] for call in machine.called()], ["curl", "rustup-init"])
+
+    def test_without_root_one_line_names_all_that_is_missing_before_anything_is_fetched(self):
+        lines = {
+            "apt-get": "apt-get update && apt-get install -y gcc libc6-dev curl ca-certificates",
+            "dnf": "dnf install -y gcc glibc-devel curl",
+            "apk": "apk add gcc musl-dev curl",
+            "pacman": "pacman -Sy --needed --noconfirm gcc curl",
+        }
+        for manager, line in lines.items():
+            for become_root in ("su", "sudo"):
+                machine = self.machine()
+                machine.has(manager, note=True)
+                machine.has(become_root, note=True)
+                self.assertEqual(machine.setup("rust").status, 1)
+                self.assertIn(f"    {'sudo sh' if become_root == 'sudo' else 'su'} -c '{line}'\n", machine.said)
+                self.assertEqual(machine.called(), [], "nothing was run")
+        machine = self.machine()
+        self.assertEqual(machine.setup("rust").status, 1)
+        self.assertIn("missing: cc curl. Install that", machine.said)
+
+    def test_a_compiler_that_cannot_link_is_none(self):
+        machine = self.machine()
+        machine.has("cargo", f"echo 'cargo {WANTED}'")
+        machine.has("apt-get", note=True)
+        machine.has("cc", "exit 1")
+        self.assertEqual(machine.setup("rust").status, 1)
+        self.assertIn("apt-get install -y gcc libc6-dev'", machine.said)
+
+    def test_root_is_told_if_a_package_did_not_bring_the_command(self):
+        machine = self.machine(is_root=True)
+        machine.has("dnf", note=True)
+        self.assertEqual(machine.setup("cxx").status, 1)
+        self.assertEqual(machine.called(), ["dnf install -y gcc-c++"])
+        self.assertIn("c++ is still missing", machine.said)
+
+    def test_an_unknown_part_is_refused(self):
+        self.assertEqual(self.machine().setup("rusty").status, 1)
+        self.assertEqual(self.machine().setup().status, 1)
+
+
+def run(text: str, failfast: bool = False) -> unittest.TestResult:
+    SetUp.text = text
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(SetUp)
+    return unittest.TextTestRunner(stream=io.StringIO(), failfast=failfast).run(suite)
+
+
+def main() -> int:
+    if sys.argv[1:] not in ([], ["--self-test"]):
+        print("usage: tools/setup_test.py [--self-test]", file=sys.stderr)
+        return 2
+    failed = 0
+    if not sys.argv[1:]:
+        result = run(SETUP)
+        for test, trace in result.failures + result.errors:
+            print(f"{test}\n{trace}", file=sys.stderr)
+        failed = len(result.failures) + len(result.errors)
+        print(f"setup_test: {result.testsRun} machines tried, {failed} went wrong")
+        if failed:
+            return 1
+    for before, after in MUTATIONS:
+        if before not in SETUP:
+            print(f"setup_test: setup.sh has no more: {before}", file=sys.stderr)
+            failed += 1
+        elif run(SETUP.replace(before, after, 1), failfast=True).wasSuccessful():
+            print(f"setup_test: no test notices that «{before}» became «{after}»", file=sys.stderr)
+            failed += 1
+    print(f"setup_test: {len(MUTATIONS)} mutations, {failed} not noticed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    os.environ.pop("RUSTUP_UPDATE_ROOT", None)
+    sys.exit(main())
