@@ -2,7 +2,7 @@
 
 use crate::{ExitCode, Failure, Global, name_argument};
 use namewire_client::RouteOptions;
-use namewire_packet::{DataBuilder, NameBuf};
+use namewire_packet::{Component, DataBuilder, NameBuf, tlv::types::IMPLICIT_SHA256_DIGEST};
 use serde::Serialize;
 
 #[derive(Debug, clap::Args)]
@@ -49,6 +49,10 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
             return Err(Failure::new(ExitCode::NoForwarder, "the connection to the forwarder was lost"));
         };
         let name = incoming.interest().name().to_buf();
+        let names_digest = |component: Component<'_>| component.type_number == IMPLICIT_SHA256_DIGEST;
+        if name.as_name().components().any(names_digest) {
+            continue; // it asks for a Data that was made before, and no Data has such a name
+        }
         let data = DataBuilder::new(name.clone()).freshness_ms(args.freshness).content(&content);
         let signed = signer.sign_data(&data).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
         incoming.respond(&signed).await?;

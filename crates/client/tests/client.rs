@@ -3,7 +3,7 @@
 mod loopback;
 
 use loopback::{Forwarder, Weather};
-use namewire_client::{Client, CloseReason, ControlError, ExpressError, InterestStream, RouteOptions};
+use namewire_client::{Client, CloseReason, ControlError, ExpressError, InterestStream, RespondError, RouteOptions};
 use namewire_packet::{Component, DataBuilder, InterestBuilder, NackReason, NameBuf};
 use std::time::Duration;
 use tokio::{
@@ -92,6 +92,29 @@ async fn implicit_digest_and_wrong_digest() {
     consumer.express(&InterestBuilder::new(full(&digest))).await.unwrap();
     let wrong = InterestBuilder::new(full(&[9; 32])).lifetime_ms(50);
     assert_eq!(consumer.express(&wrong).await.unwrap_err(), ExpressError::Timeout(50));
+}
+
+/// Data that claims a digest in its name is not sent, and if a forwarder hands it on, it answers nothing.
+#[tokio::test]
+async fn data_that_claims_a_digest_is_refused() {
+    let claimed = name("/srv/x").join(Component { type_number: 1, value: &[9; 32] });
+    let wire = DataBuilder::new(&claimed).content(b"poison").sign_digest();
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let mut stream = producer(&server, "/srv").await;
+    let asking = tokio::spawn({
+        let (consumer, claimed) = (consumer.clone(), claimed.clone());
+        async move { consumer.express(&InterestBuilder::new(claimed).lifetime_ms(60_000)).await }
+    });
+    let incoming = stream.next().await.unwrap();
+    let refused = incoming.respond(&wire).await.unwrap_err();
+    assert!(matches!(refused, RespondError::Malformed(_)), "{refused}");
+    forwarder.send_to_all(&wire);
+    while consumer.counters().dropped_malformed == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(consumer.pending_interests(), 1);
+    asking.abort();
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ impl<'a> Data<'a> {
         if first.type_number != types::NAME {
             return Err(PacketError::Missing(types::NAME));
         }
-        let name = Name::parse_value(first.value)?;
+        let name = Name::parse_value_of_data(first.value)?;
         let mut freshness_ms = 0;
         let mut last_type = types::META_INFO - 1;
         let mut has_signature_info = false;
@@ -226,7 +226,8 @@ pub struct DataBuilder<'a> {
 }
 
 impl<'a> DataBuilder<'a> {
-    /// Starts a Data with an empty content.
+    /// Starts a Data with an empty content. A name with an implicit digest makes a packet that no
+    /// [`Data::parse`] takes: who answers an Interest for a digest gives its own name here.
     pub fn new(name: impl Into<NameBuf>) -> Self {
         DataBuilder {
             name: name.into(),

@@ -94,7 +94,7 @@ impl<'a> Interest<'a> {
         if first.type_number != types::NAME {
             return Err(PacketError::Missing(types::NAME));
         }
-        let NameScan { name, ends_in_implicit_digest, parameters_digests } = Name::scan(first.value)?;
+        let NameScan { name, ends_in_implicit_digest, parameters_digests } = Name::scan::<false>(first.value)?;
         if name.is_empty() {
             return Err(PacketError::BadValue(types::NAME));
         }

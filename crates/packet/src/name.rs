@@ -22,6 +22,9 @@ pub enum NameError {
     /// The element is not a Name.
     #[error("element type {0} is not a Name")]
     NotAName(u32),
+    /// The name of a Data has an implicit digest: that is computed from the packet, never written in it (§5).
+    #[error("the name of a Data has an implicit digest among its components")]
+    DigestInDataName,
 }
 
 /// One component of a name.
@@ -99,13 +102,19 @@ impl<'a> Name<'a> {
     /// Checks a Name TLV-VALUE.
     #[inline]
     pub fn parse_value(value: &'a [u8]) -> Result<Self, NameError> {
-        Name::scan(value).map(|scan| scan.name)
+        Name::scan::<false>(value).map(|scan| scan.name)
+    }
+
+    /// Checks the Name TLV-VALUE of a Data: as [`Name::parse_value`], and without an implicit digest.
+    #[inline]
+    pub(crate) fn parse_value_of_data(value: &'a [u8]) -> Result<Self, NameError> {
+        Name::scan::<true>(value).map(|scan| scan.name)
     }
 
     /// Checks a Name TLV-VALUE and notes what an Interest must know of its components,
     /// so that nobody walks over them a second time.
     #[inline(always)]
-    pub(crate) fn scan(value: &'a [u8]) -> Result<NameScan<'a>, NameError> {
+    pub(crate) fn scan<const OF_DATA: bool>(value: &'a [u8]) -> Result<NameScan<'a>, NameError> {
         let mut scan = NameScan {
             name: Name { value, component_count: 0 },
             ends_in_implicit_digest: false,
@@ -123,6 +132,7 @@ impl<'a> Name<'a> {
             check_component(&element)?;
             rest = &rest[element.wire.len()..];
             match element.type_number {
+                types::IMPLICIT_SHA256_DIGEST if OF_DATA => return Err(NameError::DigestInDataName),
                 types::IMPLICIT_SHA256_DIGEST => scan.ends_in_implicit_digest = rest.is_empty(),
                 types::PARAMETERS_SHA256_DIGEST => scan.parameters_digests += 1,
                 _ => {}

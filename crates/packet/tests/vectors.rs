@@ -3,7 +3,9 @@
 //! `expect` binds; for "implementation-defined" packets the `recommend` text does,
 //! and the table in [`recommended`] states our reading of it packet by packet.
 
-use namewire_packet::{Data, Interest, NackReason, Name, NameBuf, PacketError, lp::LpPacket, tlv};
+use namewire_packet::{
+    Data, DataBuilder, Interest, InterestBuilder, NackReason, Name, NameBuf, NameError, PacketError, lp::LpPacket, tlv,
+};
 use serde_json::Value;
 
 fn vectors() -> Value {
@@ -273,5 +275,23 @@ fn lp_headers_survive_rewriting() {
         if text(v, "id").starts_with("L-cxx") && text(v, "id") != "L-cxx-nack-None" {
             assert_eq!(hex(&out), text(v, "hex"), "ndn-cxx writes the same octets: {}", text(v, "id"));
         }
+    }
+}
+
+/// The defect: an implicit digest written in the name of a Data was taken, and such Data then answered the
+/// Interest for the digest of other Data. The digest is computed from the packet; nobody may claim one (§5).
+#[test]
+fn no_data_name_has_an_implicit_digest() {
+    let digests = "/sha256digest=".to_owned() + &"07".repeat(32);
+    for (before, after) in [("", ""), ("/a", ""), ("/a/b", "/c"), ("", "/c"), ("/a/v=1", "/seg=0")] {
+        let name: NameBuf = format!("{before}{digests}{after}").parse().unwrap();
+        let wire = DataBuilder::new(&name).content(b"x").sign_digest();
+        assert_eq!(Data::parse(&wire), Err(PacketError::Name(NameError::DigestInDataName)), "{name}");
+        let interest = InterestBuilder::new(&name).build();
+        assert_eq!(Interest::parse(&interest).unwrap().name(), name.as_name());
+        // The digest of an Interest's parameters stays in the name of the Data that answers it (§4.1).
+        let name: NameBuf = name.to_string().replace("sha256digest", "params-sha256").parse().unwrap();
+        let wire = DataBuilder::new(&name).content(b"x").sign_digest();
+        assert_eq!(Data::parse(&wire).unwrap().name(), name.as_name());
     }
 }

@@ -79,6 +79,12 @@ impl Forwarder {
         look(&self.0.lock().unwrap().observed)
     }
 
+    /// Sends a packet to every client, as it is, whoever asked for what.
+    #[allow(dead_code, reason = "not every test has a use for it")]
+    pub(crate) fn send_to_all(&self, packet: &[u8]) {
+        self.0.lock().unwrap().faces.iter().for_each(|face| drop(face.send(packet.to_vec())));
+    }
+
     /// A client on a Unix socket pair.
     pub(crate) fn attach_unix(&self) -> Client {
         let (ours, theirs) = UnixStream::pair().unwrap();

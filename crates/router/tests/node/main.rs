@@ -14,6 +14,7 @@ mod fib_designs;
 mod floods;
 mod links;
 mod lossy_links;
+mod malformed_data;
 mod readvertise;
 mod routing_daemon;
 mod self_learning;
