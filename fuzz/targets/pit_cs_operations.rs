@@ -15,7 +15,7 @@ use libfuzzer_sys::{
 };
 use namewire_tables::{
     AdmissionName, CsArrival, CsInsert, CsPolicy, EvictionName, GroupToken, HashKey, PageSize, PitCs, PitCsConfig,
-    PitId, PitRefusal, Recycle, Variant, hash_name,
+    PitId, PitRefusal, PrefixLookup, Recycle, Variant, hash_name,
 };
 
 const PIT_CAPACITY_ENTRIES: u32 = 20;
@@ -201,6 +201,7 @@ fuzz_target!(|operations: Vec<Operation>| {
         cs_capacity_bytes: 8_000,
         cs_capacity_packets: 6,
         cs_policy,
+        cs_prefix_lookup: PrefixLookup::Own,
         pages: PageSize::Base,
     };
     let mut checked = Checked {

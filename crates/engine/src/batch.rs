@@ -22,7 +22,7 @@ use namewire_packet::{
     tlv::types,
 };
 use namewire_tables::{
-    CsId, DeadNonceList, FibView, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, PitId, TimerWheel,
+    CsId, DeadNonceList, FibView, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, PitId, PrefixLookup, TimerWheel,
     dead_nonce_list::DEFAULT_LIFETIME_NS,
 };
 use std::{io, sync::Arc};
@@ -265,6 +265,7 @@ impl Engine {
                 cs_capacity_bytes: config.cs_capacity_bytes,
                 cs_capacity_packets: config.cs_capacity_packets,
                 cs_policy: config.cs_policy,
+                cs_prefix_lookup: PrefixLookup::Own,
                 pages: config.pages,
             },
             key,

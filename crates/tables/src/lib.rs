@@ -12,6 +12,7 @@
 //! | when can no reader hold what was unlinked any more? | [`quiescence`] |
 //! | is this Interest pending, is this Data stored? (one probe) | [`pit_cs`], made of [`name_group`], [`pit`], [`content_store`] |
 //! | which Data comes into the Content Store, and which goes? | [`cs_policy`] |
+//! | which stored name is the first under a prefix? | [`name_order`] |
 //! | which ports asked for a name of this fingerprint? | [`fingerprint_pit`] |
 //! | was this (name, Nonce) seen and forgotten by the PIT? | [`dead_nonce_list`] |
 //! | which entries are due? | [`timer_wheel`] |
@@ -33,6 +34,7 @@ pub mod hash_key;
 pub mod head_room;
 pub mod name_group;
 pub mod name_hash;
+pub mod name_order;
 pub mod pages;
 pub mod pit;
 pub mod pit_cs;
@@ -44,7 +46,9 @@ mod tag_compare;
 mod tag_index;
 pub mod timer_wheel;
 
-pub use content_store::{CsArrival, CsEntry, CsHit, CsId, CsInsert, CsRefusal, IndirectRefusal};
+pub use content_store::{
+    CsArrival, CsEntry, CsHit, CsId, CsInsert, CsRefusal, CsWanted, IndirectRefusal, PrefixLookup,
+};
 pub use cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName};
 pub use dead_nonce_list::DeadNonceList;
 pub use fib::{

@@ -37,8 +37,8 @@
 //! Who may write: the one worker that owns it.
 
 use crate::content_store::{
-    ContentStore, CsArrival, CsEntry, CsHit, CsId, CsInsert, ENTRY_OVERHEAD_BYTES, IndirectRefusal, MAX_CAPACITY_BYTES,
-    entries_within,
+    ContentStore, CsArrival, CsEntry, CsHit, CsId, CsInsert, CsWanted, ENTRY_OVERHEAD_BYTES, IndirectRefusal,
+    MAX_CAPACITY_BYTES, PrefixLookup, entries_within,
 };
 use crate::cs_policy::catalogue::CsPolicy;
 use crate::head_room;
@@ -69,6 +69,8 @@ pub struct PitCsConfig {
     pub cs_capacity_packets: u64,
     /// Which Data comes in, and which goes first.
     pub cs_policy: CsPolicy,
+    /// Under which prefixes stored Data is found.
+    pub cs_prefix_lookup: PrefixLookup,
     /// The pages that the tables lie on. Explicit huge pages are taken at once.
     pub pages: PageSize,
 }
@@ -95,15 +97,16 @@ impl<R: Recycle> PitCs<R> {
         let PitCsConfig { interest_overflow_bytes, cs_policy, pages, .. } = config;
         let pit_entries = config.pit_capacity_entries.min(MAX_PIT_ENTRIES);
         let (bytes, packets) = clamp_capacity(config.cs_capacity_bytes, config.cs_capacity_packets, pit_entries);
+        let groups = groups_for(pit_entries, bytes, packets);
+        let mut cs = ContentStore::new(bytes, packets, cs_policy, policy_seed(&key), pages)?;
+        if config.cs_prefix_lookup == PrefixLookup::All {
+            cs = cs.with_prefix_index(groups)?;
+        }
         Ok(Self {
             key,
-            groups: NameGroups::new(
-                groups_for(pit_entries, bytes, packets),
-                overflow_arena_bytes(interest_overflow_bytes, bytes),
-                pages,
-            )?,
+            groups: NameGroups::new(groups, overflow_arena_bytes(interest_overflow_bytes, bytes), pages)?,
             pit: Pit::new(pit_entries, interest_overflow_bytes, pages)?,
-            cs: ContentStore::new(bytes, packets, cs_policy, policy_seed(&key), pages)?,
+            cs,
             interest_overflow_bytes,
         })
     }
@@ -337,6 +340,33 @@ impl<R: Recycle> PitCs<R> {
         }
     }
 
+    /// The first stored Data in canonical order whose name begins with `prefix_value`, with `fresh_at_ns` the
+    /// first that is fresh then. `None` as well if stored Data is not found under all prefixes.
+    #[inline]
+    pub fn cs_first_under(&self, prefix_value: &[u8], fresh_at_ns: Option<u64>) -> Option<CsId> {
+        self.cs.first_under(&self.groups, prefix_value, fresh_at_ns)
+    }
+
+    /// The first Data of exactly the group's name, by digest, that is wanted.
+    pub fn cs_version(&self, group: GroupId, wanted: CsWanted<'_>) -> Option<CsId> {
+        self.cs.version(&self.groups, group.0, wanted)
+    }
+
+    /// Under which prefixes stored Data is found.
+    pub fn cs_prefix_lookup(&self) -> PrefixLookup {
+        if self.cs.has_prefix_index() { PrefixLookup::All } else { PrefixLookup::Own }
+    }
+
+    /// Octets of memory that were mapped for finding Data under all prefixes.
+    pub fn cs_prefix_index_bytes(&self) -> usize {
+        self.cs.prefix_index_bytes()
+    }
+
+    /// How often a name came that is too long to be found under its prefixes.
+    pub fn cs_unordered_names(&self) -> u64 {
+        self.cs.unordered_names()
+    }
+
     /// The stored Data, readable to the end of the batch that evicts it.
     ///
     /// # Panics
@@ -397,6 +427,8 @@ impl<R: Recycle> PitCs<R> {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         let groups = groups_for(self.pit.slots.capacity(), bytes, packets);
+        // First: whatever has a group or an entry has a place in it.
+        self.cs.grow_prefix_index(bytes, packets, groups)?;
         self.groups.grow(groups, overflow_arena_bytes(self.interest_overflow_bytes, bytes))?;
         self.cs.grow(bytes, packets)
     }

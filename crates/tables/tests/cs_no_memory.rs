@@ -1,6 +1,6 @@
 //! The kernel refuses memory for a larger Content Store. Alone in its process: the limit is the process's.
 
-use namewire_tables::{CsArrival, CsPolicy, HashKey, PageSize, PitCs, PitCsConfig, Recycle};
+use namewire_tables::{CsArrival, CsPolicy, HashKey, PageSize, PitCs, PitCsConfig, PrefixLookup, Recycle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[derive(Default)]
@@ -12,12 +12,19 @@ impl Recycle for NoRecords {
 
 #[test]
 fn limits_that_cannot_grow_stay_and_the_refusal_is_said() {
+    for &lookup in PrefixLookup::ALL {
+        limits_stay(lookup);
+    }
+}
+
+fn limits_stay(cs_prefix_lookup: PrefixLookup) {
     let config = PitCsConfig {
         pit_capacity_entries: 1,
         interest_overflow_bytes: 0,
         cs_capacity_bytes: 1 << 20,
         cs_capacity_packets: 100,
         cs_policy: CsPolicy::default(),
+        cs_prefix_lookup,
         pages: PageSize::Base,
     };
     let mut pit_cs: PitCs<NoRecords> = PitCs::new(config, HashKey::from_seed(1)).unwrap();
@@ -33,6 +40,8 @@ fn limits_that_cannot_grow_stay_and_the_refusal_is_said() {
     assert_eq!(refused, [(true, (1 << 20, 50)), (true, (1 << 20, 50))]);
     assert!(shrunk, "what needs no memory goes on");
     assert_eq!((pit_cs.cs_capacity(), pit_cs.cs_len()), ((1 << 10, 40), 1));
+    pit_cs.cs_insert(2, &[8, 1, 2], b"data", CsArrival::default());
+    assert_eq!(pit_cs.cs_first_under(&[8, 1, 2], None).is_some(), cs_prefix_lookup == PrefixLookup::All);
     pit_cs.cs_set_capacity(1 << 30, 1 << 20).expect("with memory they grow");
     assert_eq!(pit_cs.cs_capacity(), (1 << 30, 1 << 20));
 }

@@ -11,7 +11,7 @@ use namewire_tables::cs_policy::{Admission, Leaving, Newcomer};
 use namewire_tables::fingerprint_pit::{FaceList, FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal};
 use namewire_tables::{
     AdmissionName, CsArrival, CsInsert, CsPolicy, DeadNonceList, EvictionName, HashKey, PageSize, PitCs, PitCsConfig,
-    PitRefusal, Recycle, TimerWheel, Variant, hash_name,
+    PitRefusal, PrefixLookup, Recycle, TimerWheel, Variant, hash_name,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -82,6 +82,7 @@ static CONFIG: LazyLock<PitCsConfig> = LazyLock::new(|| PitCsConfig {
     cs_capacity_bytes: 300_000,
     cs_capacity_packets: 700,
     cs_policy: CsPolicy::default(),
+    cs_prefix_lookup: PrefixLookup::Own,
     pages: PageSize::Transparent,
 });
 
@@ -158,10 +159,12 @@ fn store_and_evict(tables: &mut PitCs<Downstreams>, round: u32) {
                 let _ = tables.cs_add_indirect(hash_name(tables.key(), other), other, id);
             }
         }
+        let _ = tables.cs_insert(hash, name, &data[..octets / 2], arrival);
         tables.prefetch_victims(64);
         let older = self::name(round * 1000 + number / 2, buffer);
         let older_hash = hash_name(tables.key(), older);
         tables.cs_request(older_hash);
+        tables.cs_first_under(older, Some(u64::from(number)));
         if let Some(hit) = tables.find(older_hash, older).and_then(|group| tables.cs_lookup(group)) {
             assert!(tables.cs(hit.id).data().len() <= 1500);
             tables.cs_touch(hit.id);
@@ -172,9 +175,9 @@ fn store_and_evict(tables: &mut PitCs<Downstreams>, round: u32) {
     }
 }
 
-fn run(cs_policy: CsPolicy) {
+fn run(cs_policy: CsPolicy, cs_prefix_lookup: PrefixLookup) {
     let key = HashKey::from_seed(1);
-    let mut tables = PitCs::new(PitCsConfig { cs_policy, ..*CONFIG }, key).unwrap();
+    let mut tables = PitCs::new(PitCsConfig { cs_policy, cs_prefix_lookup, ..*CONFIG }, key).unwrap();
     let mut timers = TimerWheel::new(1000, 64, tables.pit_capacity_entries(), PageSize::Transparent).unwrap();
     let mut dead = DeadNonceList::new(1500, 3_000_000, key, PageSize::Transparent).unwrap();
     let mut wire = Vec::with_capacity(1000);
@@ -200,7 +203,9 @@ fn run(cs_policy: CsPolicy) {
 fn tables_allocate_nothing_after_the_start() {
     for &eviction in EvictionName::ALL {
         for &admission in AdmissionName::ALL {
-            run(CsPolicy { eviction, admission, ..CsPolicy::default() });
+            for &lookup in PrefixLookup::ALL {
+                run(CsPolicy { eviction, admission, ..CsPolicy::default() }, lookup);
+            }
         }
     }
 }

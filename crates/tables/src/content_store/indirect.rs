@@ -17,6 +17,9 @@ impl ContentStore {
         if !self.contains(id) {
             return Err(IndirectRefusal::NotStored);
         }
+        if self.prefix_index.is_some() {
+            return Ok(()); // it is found under that name anyway
+        }
         if !self.may_hold(u64::from(self.slots.get(id.0).account_bytes) + more_bytes) {
             return Err(IndirectRefusal::LargerThanCapacity);
         }

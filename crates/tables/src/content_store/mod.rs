@@ -4,7 +4,8 @@
 //! found under its own name
 //! (*direct*) and under the names of at most [`MAX_INDIRECT`] Interests that it
 //! answered (*indirect*: a prefix, or the name with the implicit digest).
-//! Deviation from NFD: no ordered search, one Data per name (the latest).
+//! Deviation from NFD: no ordered search, one Data per name (the latest). A store that is to have both
+//! keeps a prefix index (`prefix_index.rs`), and no indirect names: [`PrefixLookup::All`].
 //!
 //! A Data is copied into an arena, in one piece, because verdicts lend it out. Its
 //! account is what it really takes: its block ([`stored_bytes`]), [`ENTRY_OVERHEAD_BYTES`],
@@ -35,8 +36,10 @@
 mod indirect;
 mod outcome;
 mod policy_change;
+mod prefix_index;
 mod slot;
 mod stages;
+mod versions;
 
 use crate::arena::{Arena, block_bytes};
 use crate::cs_policy::catalogue::{CachePolicy, CsPolicy};
@@ -45,11 +48,14 @@ use crate::name_group::{CsLink, GROUP_BYTES, NameGroups};
 use crate::pages::PageSize;
 use crate::pit::name_overflow;
 use crate::slab::{NIL, Slab};
+use prefix_index::PrefixIndex;
 use slot::CsSlot;
 use stages::MAX_NOTED_VICTIMS;
 use std::io;
 
 pub use outcome::{CsArrival, CsEntry, CsHit, CsId, CsInsert, CsRefusal, IndirectRefusal};
+pub use prefix_index::PrefixLookup;
+pub use versions::{CsWanted, MAX_VERSIONS};
 
 /// Other names that one Data can be found under.
 pub const MAX_INDIRECT: usize = 4;
@@ -95,6 +101,9 @@ pub(crate) struct ContentStore {
     pages: PageSize,
     /// What [`ContentStore::prefetch_victims`] has noted; perhaps stale.
     victims: Vec<u32>,
+    /// Only if Data is found under every prefix.
+    prefix_index: Option<Box<PrefixIndex>>,
+    unordered_names: u64,
 }
 
 impl ContentStore {
@@ -123,6 +132,8 @@ impl ContentStore {
             now_ns: 0,
             pages,
             victims: Vec::with_capacity(2 * MAX_NOTED_VICTIMS),
+            prefix_index: None,
+            unordered_names: 0,
         })
     }
 
@@ -197,8 +208,11 @@ impl ContentStore {
         self.now_ns = now_ns;
         let former = known.map_or(CsLink::None, |group| groups.get(group).cs());
         if let CsLink::Direct(former) = former {
-            if self.refresh(former, data, &newcomer) {
+            if self.refresh(groups, former, data, &newcomer) {
                 return CsInsert::Refreshed(CsId(former));
+            }
+            if let (true, Some(group)) = (self.prefix_index.is_some(), known) {
+                return self.insert_version(groups, (group, former), data, &newcomer);
             }
         } else if !self.fits(account_bytes, 1) && !self.policy.admits(&mut self.slots, &newcomer) {
             return CsInsert::Refused(CsRefusal::NotAdmitted);
@@ -244,20 +258,33 @@ impl ContentStore {
         self.len += 1;
         self.bytes += account_bytes;
         self.policy.insert(&mut self.slots, id, &newcomer);
+        if self.prefix_index.is_some() {
+            self.index_name(groups, group, fresh_until_ns);
+        }
         let is_replacement = matches!(former, CsLink::Direct(_));
         if is_replacement { CsInsert::Replaced(CsId(id)) } else { CsInsert::Stored(CsId(id)) }
     }
 
     /// Freshness starts anew if the entry holds the same octets; says whether it does.
-    fn refresh(&mut self, id: u32, data: &[u8], again: &Newcomer) -> bool {
-        let slot = self.slots.get_mut(id);
-        if slot.data_octets as usize != data.len() || self.data.get(slot.data_at, data.len()) != data {
+    fn refresh(&mut self, groups: &NameGroups, id: u32, data: &[u8], again: &Newcomer) -> bool {
+        if !self.holds(id, data) {
             return false;
         }
+        let slot = self.slots.get_mut(id);
         slot.fresh_until_ns = again.fresh_until_ns;
         slot.unsolicited &= again.unsolicited;
+        let group = slot.group;
         self.policy.refresh(&mut self.slots, id, again);
+        if self.prefix_index.is_some() {
+            self.freshness_changed(groups, group);
+        }
         true
+    }
+
+    #[inline]
+    fn holds(&self, id: u32, data: &[u8]) -> bool {
+        let slot = self.slots.get(id);
+        slot.data_octets as usize == data.len() && self.data.get(slot.data_at, data.len()) == data
     }
 
     #[inline]
@@ -373,6 +400,9 @@ impl ContentStore {
         let own = std::mem::replace(&mut slot.group, NIL);
         let indirect = std::mem::replace(&mut slot.indirect, [NIL; MAX_INDIRECT]);
         self.evicted_in_batch += 1;
+        if self.prefix_index.is_some() {
+            self.unlink_version(groups, own, id);
+        }
         for group in indirect.into_iter().chain([own]).filter(|&group| group != NIL) {
             // Other Data may have taken the name over.
             if matches!(groups.get(group).cs(), CsLink::Direct(other) | CsLink::Indirect(other) if other == id) {

@@ -323,7 +323,7 @@ impl CachePolicy {
     }
 
     /// See [`Eviction::hit`].
-    #[inline]
+    #[inline(always)]
     pub fn hit(&mut self, marks: &mut impl Marks, slot: u32) {
         eviction!(&mut self.eviction, policy => policy.hit(marks, slot));
     }
@@ -336,7 +336,7 @@ impl CachePolicy {
 
     /// See [`Eviction::admits`] and [`Admission::admits`]: both must agree. The victim's hash is
     /// that of [`Eviction::victim`].
-    #[inline]
+    #[inline(always)]
     pub fn admits(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> bool {
         let Self { eviction, admission, held, .. } = self;
         if !eviction!(eviction, policy => policy.admits(marks, newcomer)) {
@@ -365,7 +365,7 @@ impl CachePolicy {
     }
 
     /// See [`Eviction::insert`].
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer) {
         self.held += 1;
         eviction!(&mut self.eviction, policy => policy.insert(marks, slot, newcomer));

@@ -11,7 +11,7 @@ use namewire_tables::pit::{INLINE_REST_OCTETS, overflow_bytes};
 use namewire_tables::pit_cs::MAX_PIT_ENTRIES;
 use namewire_tables::{
     AdmissionName, CsArrival, CsId, CsInsert, CsPolicy, CsRefusal, EvictionName, GroupHint, GroupToken, HashKey,
-    IndirectRefusal, PageSize, PitCs, PitCsConfig, PitId, PitRefusal, Recycle, Variant, hash_name,
+    IndirectRefusal, PageSize, PitCs, PitCsConfig, PitId, PitRefusal, PrefixLookup, Recycle, Variant, hash_name,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -33,6 +33,7 @@ static CONFIG: LazyLock<PitCsConfig> = LazyLock::new(|| PitCsConfig {
     cs_capacity_bytes: 5000,
     cs_capacity_packets: 5,
     cs_policy: CsPolicy::default(),
+    cs_prefix_lookup: PrefixLookup::Own,
     pages: PageSize::Base,
 });
 

@@ -13,7 +13,9 @@ use std::hint::black_box;
 
 use anyhow::{Context as _, ensure};
 use namewire_tables::content_store::{ENTRY_OVERHEAD_BYTES, stored_bytes};
-use namewire_tables::{CsArrival, CsInsert, CsRefusal, HashKey, PageSize, PitCs, PitCsConfig, Recycle, hash_name};
+use namewire_tables::{
+    CsArrival, CsInsert, CsRefusal, HashKey, PageSize, PitCs, PitCsConfig, PrefixLookup, Recycle, hash_name,
+};
 
 use super::case::Case;
 use super::contestant::Contestant;
@@ -138,6 +140,7 @@ impl RealStore {
             cs_capacity_bytes: (u64::from(capacity) + 64) * bytes_per_data,
             cs_capacity_packets: capacity.into(),
             cs_policy: contestant.policy,
+            cs_prefix_lookup: PrefixLookup::Own,
             pages: PageSize::default(),
         };
         Ok(Self {

@@ -29,7 +29,8 @@ use std::hint::black_box;
 
 use anyhow::{Context as _, ensure};
 use namewire_tables::{
-    EvictionName, Fib, HashKey, NameHashes, NextHop, PageSize, PitCs, PitCsConfig, Recycle, Variant, hash_name,
+    EvictionName, Fib, HashKey, NameHashes, NextHop, PageSize, PitCs, PitCsConfig, PrefixLookup, Recycle, Variant,
+    hash_name,
 };
 
 use self::candidates::{Candidate, Hashes, MAX_COMPONENTS, MultiplyFold, NotSpread, Padded, Polynomial, Sip, Tables};
@@ -218,6 +219,7 @@ impl<'a> Table<'a> {
             cs_capacity_bytes: 0,
             cs_capacity_packets: 0,
             cs_policy: EvictionName::Fifo.into(),
+            cs_prefix_lookup: PrefixLookup::Own,
             pages: PageSize::Transparent,
         };
         let mut pit_cs = PitCs::new(config, key)?;

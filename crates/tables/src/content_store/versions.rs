@@ -1,0 +1,205 @@
+//! Versions: Data of one name with different octets, if the store answers under every prefix.
+//!
+//! They are a list in the order of their implicit digests, as NFD's store has them; the name's group leads to
+//! the first. Digests are computed when a second version comes, and of a single one when an Interest asks by
+//! digest. What admission, eviction and the account say of an entry, they say of a version.
+//!
+//! Cost: one SHA-256 for each version that is stored, one more for the first; a look-up visits the list up to
+//! what satisfies it. Limit: [`MAX_VERSIONS`]; then the one whose freshness ends first goes for the newcomer.
+
+use super::prefix_index::PrefixIndex;
+use super::slot::CsSlot;
+use super::{ContentStore, CsId, CsInsert, CsRefusal, MAX_EVICTED_PER_BATCH, MAX_INDIRECT, entries_within, slots_for};
+use crate::cs_policy::{Leaving, Newcomer, PolicyMark};
+use crate::name_group::{CsLink, NameGroups};
+use crate::slab::NIL;
+use namewire_packet::digest::sha256;
+use std::io;
+
+/// The most Data of one name.
+pub const MAX_VERSIONS: usize = 16;
+
+/// What is asked for beside a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CsWanted<'a> {
+    /// Fresh at this time.
+    pub fresh_at_ns: Option<u64>,
+    /// With this implicit digest.
+    pub digest: Option<&'a [u8; 32]>,
+}
+
+impl ContentStore {
+    /// Answers under every prefix from now on. It must be empty.
+    pub(crate) fn with_prefix_index(mut self, groups: u32) -> io::Result<Self> {
+        let entries = self.entries_max as u32;
+        self.prefix_index = Some(Box::new(PrefixIndex::new(entries, self.slots.capacity(), groups, self.pages)?));
+        Ok(self)
+    }
+
+    /// Room in the index for these limits and so many names, if there is less: before there is room for them elsewhere.
+    pub(crate) fn grow_prefix_index(&mut self, bytes: u64, packets: u64, groups: u32) -> io::Result<()> {
+        let entries = entries_within(bytes, packets);
+        self.prefix_index.as_mut().map_or(Ok(()), |index| index.grow(entries, slots_for(entries), groups))
+    }
+
+    pub(crate) fn has_prefix_index(&self) -> bool {
+        self.prefix_index.is_some()
+    }
+
+    /// Octets mapped.
+    pub(crate) fn prefix_index_bytes(&self) -> usize {
+        self.prefix_index.as_ref().map_or(0, |index| index.bytes())
+    }
+
+    /// Names with Data that are too long to be found under a prefix, counted when they came.
+    pub(crate) fn unordered_names(&self) -> u64 {
+        self.unordered_names
+    }
+
+    /// The first Data under a prefix that is wanted, in the order of full names.
+    pub(crate) fn first_under(&self, groups: &NameGroups, prefix: &[u8], fresh_at_ns: Option<u64>) -> Option<CsId> {
+        let group = self.prefix_index.as_ref()?.first_under(groups, prefix, fresh_at_ns)?;
+        self.version(groups, group, CsWanted { fresh_at_ns, digest: None })
+    }
+
+    /// The first Data of exactly this name that is wanted.
+    pub(crate) fn version(&self, groups: &NameGroups, group: u32, wanted: CsWanted<'_>) -> Option<CsId> {
+        let CsLink::Direct(first) = groups.get(group).cs() else { return None };
+        let is_wanted = |&id: &u32| {
+            let fresh_until_ns = self.slots.get(id).fresh_until_ns;
+            let is_fresh = |at_ns| fresh_until_ns != 0 && fresh_until_ns >= at_ns;
+            wanted.fresh_at_ns.is_none_or(is_fresh) && wanted.digest.is_none_or(|digest| *digest == self.digest_of(id))
+        };
+        self.versions(first).find(is_wanted).map(CsId)
+    }
+
+    /// The Data of a name from this one on.
+    fn versions(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
+        let index = self.prefix_index.as_ref();
+        std::iter::successors(Some(first), move |&id| index.and_then(|index| index.next(id)))
+    }
+
+    fn digest_of(&self, id: u32) -> [u8; 32] {
+        let known = self.prefix_index.as_ref().and_then(|index| index.digest(id));
+        let slot = self.slots.get(id);
+        known.copied().unwrap_or_else(|| sha256(&[self.data.get(slot.data_at, slot.data_octets as usize)]))
+    }
+
+    /// Data of a name that has other Data, of which `first` does not hold these octets.
+    #[cold]
+    pub(super) fn insert_version(
+        &mut self,
+        groups: &mut NameGroups,
+        (group, first): (u32, u32),
+        data: &[u8],
+        newcomer: &Newcomer,
+    ) -> CsInsert {
+        let same = self.versions(first).skip(1).find(|&id| self.holds(id, data));
+        if let Some(same) = same {
+            self.refresh(groups, same, data, newcomer);
+            return CsInsert::Refreshed(CsId(same));
+        }
+        if !self.fits(newcomer.account_bytes, 1) && !self.policy.admits(&mut self.slots, newcomer) {
+            return CsInsert::Refused(CsRefusal::NotAdmitted);
+        }
+        if self.evicted_in_batch >= MAX_EVICTED_PER_BATCH {
+            return CsInsert::Refused(CsRefusal::TooManyEvictions);
+        }
+        let Some(data_at) = self.data.allocate(data) else {
+            self.evict_bytes(groups, newcomer);
+            return CsInsert::Refused(CsRefusal::NoRoomInBatch);
+        };
+        let Some(id) = self.slots.allocate() else {
+            self.data.free(data_at);
+            return CsInsert::Refused(CsRefusal::NamesFull);
+        };
+        let goes = self.version_that_goes(first);
+        *self.slots.get_mut(id) = CsSlot {
+            hash: newcomer.hash,
+            mark: PolicyMark::default(),
+            fresh_until_ns: newcomer.fresh_until_ns,
+            account_bytes: newcomer.account_bytes as u32,
+            data_at,
+            data_octets: data.len() as u32,
+            group,
+            indirect: [NIL; MAX_INDIRECT],
+            evicted_before: NIL,
+            unsolicited: newcomer.unsolicited,
+        };
+        self.link_version(groups, id);
+        // From here on the name has this Data, whatever else of it goes.
+        if let Some(goes) = goes {
+            self.detach(groups, goes, Leaving::Erased);
+        }
+        self.policy.arriving(newcomer);
+        self.evict_until_fits(groups, 1, newcomer);
+        self.len += 1;
+        self.bytes += newcomer.account_bytes;
+        self.policy.insert(&mut self.slots, id, newcomer);
+        self.freshness_changed(groups, group);
+        if goes.is_some() { CsInsert::Replaced(CsId(id)) } else { CsInsert::Stored(CsId(id)) }
+    }
+
+    /// The version that goes for another, if there are as many as there may be.
+    fn version_that_goes(&self, first: u32) -> Option<u32> {
+        let is_full = self.versions(first).count() >= MAX_VERSIONS;
+        self.versions(first).filter(|_| is_full).min_by_key(|&id| self.slots.get(id).fresh_until_ns)
+    }
+
+    /// Puts an entry into the list of its name's Data.
+    fn link_version(&mut self, groups: &mut NameGroups, id: u32) {
+        let group = self.slots.get(id).group;
+        let CsLink::Direct(first) = groups.get(group).cs() else { return };
+        let digests = [id, first].map(|id| self.digest_of(id));
+        let mut before = None;
+        for other in self.versions(first).take(MAX_VERSIONS).take_while(|&other| self.digest_of(other) < digests[0]) {
+            before = Some(other);
+        }
+        let Some(index) = &mut self.prefix_index else { return };
+        index.set_digest(id, digests[0]);
+        index.set_digest(first, digests[1]);
+        match before {
+            None => {
+                index.set_next(id, Some(first));
+                groups.get_mut(group).set_cs(CsLink::Direct(id));
+            }
+            Some(before) => {
+                index.set_next(id, index.next(before));
+                index.set_next(before, Some(id));
+            }
+        }
+    }
+
+    /// A name that had no Data has some. Out of the way of stores without an index, as all that is cold here.
+    #[cold]
+    pub(super) fn index_name(&mut self, groups: &NameGroups, group: u32, fresh_until_ns: u64) {
+        if let Some(index) = &mut self.prefix_index {
+            self.unordered_names += u64::from(!index.insert_name(groups, group, fresh_until_ns));
+        }
+    }
+
+    /// An entry goes: what is left of its name's Data closes up, or the name goes too.
+    #[cold]
+    pub(super) fn unlink_version(&mut self, groups: &mut NameGroups, group: u32, id: u32) {
+        let CsLink::Direct(first) = groups.get(group).cs() else { return };
+        let before = self.versions(first).take_while(|&other| other != id).last();
+        let Some(index) = &mut self.prefix_index else { return };
+        let next = index.forget_version(id);
+        match (before, next) {
+            (Some(before), _) => index.set_next(before, next),
+            (None, Some(next)) => groups.get_mut(group).set_cs(CsLink::Direct(next)),
+            (None, None) => return index.remove_name(groups, group),
+        }
+        self.freshness_changed(groups, group);
+    }
+
+    /// Something of a name became fresh or went.
+    #[cold]
+    pub(super) fn freshness_changed(&mut self, groups: &NameGroups, group: u32) {
+        let CsLink::Direct(first) = groups.get(group).cs() else { return };
+        let latest_ns = self.versions(first).map(|id| self.slots.get(id).fresh_until_ns).max().unwrap_or(0);
+        if let Some(index) = &mut self.prefix_index {
+            index.set_fresh_until(groups, group, latest_ns);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Name order: which stored name is the first, in canonical order, under this prefix?
+//!
+//! Source: forwarding §2.2 (NFD's store is ordered by full name, and a prefix finds its first entry that
+//! satisfies); the search tree is Morrison's PATRICIA (1968), as a crit-bit tree. It holds the
+//! [name groups](crate::name_group) that have Data of their own, if the store looks up under all prefixes
+//! ([`PrefixLookup::All`](crate::PrefixLookup)); otherwise there is none.
+//!
+//! Canonical order is the order of the Name TLV-VALUEs octet by octet, the shorter first. A name is read as its
+//! bits with zeros behind it for ever: no component begins with a zero octet, so no two names are the same bits,
+//! and the shorter comes first. A *branch* is a bit in which names below it differ, and the first such bit; a
+//! *leaf* is a group. Above a leaf the bits only grow.
+//!
+//! ```text
+//! branch, 32 bytes, half a line:
+//!  0             8       12    16                        32        leaves, by group:
+//!  | below 0 | 1 | above | bit | fresh until below 0 | 1 |         | branch above | … |
+//!  | branch, or LEAF and a group |                               4 bytes each
+//! ```
+//!
+//! Each side of a branch knows until when something below it is fresh. So the first fresh name under a prefix is
+//! found in one way down, whatever is stale before it.
+//!
+//! Cost, in lines: the way down is one branch (half a line) per bit in which stored names differ on that way: some
+//! 20 to 40 for a million names, of which the upper ones are in cache. A look-up reads the name of one group at
+//! its end. An insertion goes down twice, reads one name, writes one branch and what hangs together with it; a
+//! removal goes no way down. A freshness that changes goes up as far as it is the latest.
+//! Bytes: 36 per name (branch and free list), 4 per group; mapped at the start, touched when used.
+//!
+//! Limits: names up to [`MAX_ORDERED_NAME_OCTETS`], so that no way is longer than 8 × that: whoever wants to
+//! make the way to a name long must store a name for each of its bits. As many names as the store may have Data.
+//! Who may write: the worker that owns the tables.
+
+use crate::name_group::NameGroups;
+use crate::pages::{PageArray, PageSize};
+use crate::slab::{NIL, Slab};
+use std::io;
+
+/// Names above this many octets are found by their own name and digest only.
+pub const MAX_ORDERED_NAME_OCTETS: usize = 2_048;
+
+/// Marks a group among what may be below a branch: groups are fewer.
+const LEAF: u32 = 1 << 31;
+
+#[derive(Clone, Copy)]
+struct Branch {
+    below: [u32; 2],
+    /// `NIL` = the root.
+    above: u32,
+    /// From the front of the name.
+    bit: u32,
+    fresh_until_ns: [u64; 2],
+}
+
+const _: () = assert!(size_of::<Branch>() == 32);
+
+impl Default for Branch {
+    fn default() -> Self {
+        Self { below: [NIL; 2], above: NIL, bit: 0, fresh_until_ns: [0; 2] }
+    }
+}
+
+/// What hangs at a place of the tree.
+#[derive(Clone, Copy)]
+struct Node {
+    /// A branch, a leaf, or `NIL`.
+    id: u32,
+    fresh_until_ns: u64,
+}
+
+/// Where a node hangs.
+#[derive(Clone, Copy)]
+struct Place {
+    /// `NIL` = it is the root.
+    above: u32,
+    side: usize,
+}
+
+const ROOT: Place = Place { above: NIL, side: 0 };
+
+pub(crate) struct NameOrder {
+    branches: Slab<Branch>,
+    /// By group; of those that are not in the tree whatever was there.
+    above_leaf: PageArray<u32>,
+    root: Node,
+}
+
+impl NameOrder {
+    pub(crate) fn new(names: u32, groups: u32, pages: PageSize) -> io::Result<Self> {
+        Ok(Self {
+            branches: Slab::new(names, pages)?,
+            above_leaf: PageArray::zeroed(groups as usize, pages)?,
+            root: Node { id: NIL, fresh_until_ns: 0 },
+        })
+    }
+
+    /// Room for so many, if there is less.
+    pub(crate) fn grow(&mut self, names: u32, groups: u32) -> io::Result<()> {
+        self.above_leaf.grow(groups as usize)?;
+        self.branches.grow(names)
+    }
+
+    /// Octets mapped.
+    pub(crate) fn bytes(&self) -> usize {
+        self.branches.bytes() + self.above_leaf.mapped_bytes()
+    }
+
+    /// The first group whose name begins with `prefix`; with `fresh_at_ns` the first that has something fresh then.
+    pub(crate) fn first_under(&self, groups: &NameGroups, prefix: &[u8], fresh_at_ns: Option<u64>) -> Option<u32> {
+        // Freshness 0 is never fresh, not even at 0.
+        let least_ns = fresh_at_ns.map_or(0, |at| at.max(1));
+        let mut node = self.root;
+        // Below a bit behind the prefix all names agree in it: if one begins with it, all do.
+        while let Some(branch) = self.branch(node).filter(|branch| (branch.bit as usize) < prefix.len() * 8) {
+            node = branch.node(bit_of(prefix, branch.bit));
+        }
+        while let Some(branch) = self.branch(node) {
+            node = branch.node(usize::from(branch.fresh_until_ns[0] < least_ns));
+        }
+        let group = node.leaf().filter(|_| node.fresh_until_ns >= least_ns)?;
+        groups.name(group).starts_with(prefix).then_some(group)
+    }
+
+    /// Puts a group in that is not there. Its name must be within the limit.
+    pub(crate) fn insert(&mut self, groups: &NameGroups, group: u32, fresh_until_ns: u64) {
+        let name = groups.name(group);
+        let leaf = Node { id: LEAF | group, fresh_until_ns };
+        let Some(nearest) = self.leaf_like(name) else {
+            return self.hang(leaf, ROOT);
+        };
+        let bit = first_difference(name, groups.name(nearest));
+        let (mut node, mut place) = (self.root, ROOT);
+        while let Some(branch) = self.branch(node).filter(|branch| branch.bit < bit) {
+            let side = bit_of(name, branch.bit);
+            (node, place) = (branch.node(side), Place { above: node.id, side });
+        }
+        let side = bit_of(name, bit);
+        let Some(id) = self.branches.allocate() else {
+            // As many branches as Data, and one less is needed.
+            debug_assert!(false, "no branch is free");
+            return;
+        };
+        self.branches.get_mut(id).bit = bit;
+        self.hang(leaf, Place { above: id, side });
+        self.hang(node, Place { above: id, side: 1 - side });
+        let fresh_until_ns = node.fresh_until_ns;
+        self.hang(Node { id, fresh_until_ns }, place);
+        self.freshness_changed(id);
+    }
+
+    /// Takes a group out that is there.
+    pub(crate) fn remove(&mut self, group: u32) {
+        let above = self.above_leaf[group as usize];
+        if above == NIL {
+            self.root = Node { id: NIL, fresh_until_ns: 0 };
+            return;
+        }
+        let branch = *self.branches.get(above);
+        let other = branch.node(1 - branch.side_of(LEAF | group));
+        let place = self.place_of(above, branch.above);
+        self.branches.release(above);
+        self.hang(other, place);
+        if place.above != NIL {
+            self.freshness_changed(place.above);
+        }
+    }
+
+    /// Notes until when something of a group that is there is fresh.
+    pub(crate) fn set_fresh_until(&mut self, group: u32, fresh_until_ns: u64) {
+        let above = self.above_leaf[group as usize];
+        let place = self.place_of(LEAF | group, above);
+        self.hang(Node { id: LEAF | group, fresh_until_ns }, place);
+        if above != NIL {
+            self.freshness_changed(above);
+        }
+    }
+
+    /// A group whose name has more of its first bits in common with `name` than any other's.
+    fn leaf_like(&self, name: &[u8]) -> Option<u32> {
+        let mut node = self.root;
+        while let Some(branch) = self.branch(node) {
+            node = branch.node(bit_of(name, branch.bit));
+        }
+        node.leaf()
+    }
+
+    #[inline]
+    fn branch(&self, node: Node) -> Option<&Branch> {
+        (node.id & LEAF == 0).then(|| self.branches.get(node.id))
+    }
+
+    fn place_of(&self, id: u32, above: u32) -> Place {
+        if above == NIL { ROOT } else { Place { above, side: self.branches.get(above).side_of(id) } }
+    }
+
+    /// Hangs a node at a place, whatever hung there.
+    fn hang(&mut self, node: Node, place: Place) {
+        if node.id & LEAF == 0 {
+            self.branches.get_mut(node.id).above = place.above;
+        } else {
+            self.above_leaf[(node.id & !LEAF) as usize] = place.above;
+        }
+        if place.above == NIL {
+            self.root = node;
+        } else {
+            let branch = self.branches.get_mut(place.above);
+            (branch.below[place.side], branch.fresh_until_ns[place.side]) = (node.id, node.fresh_until_ns);
+        }
+    }
+
+    /// Tells those above `id` until when something below it is fresh.
+    fn freshness_changed(&mut self, mut id: u32) {
+        loop {
+            let branch = self.branches.get(id);
+            let latest_ns = branch.fresh_until_ns[0].max(branch.fresh_until_ns[1]);
+            let above = branch.above;
+            if above == NIL {
+                self.root.fresh_until_ns = latest_ns;
+                return;
+            }
+            let branch = self.branches.get_mut(above);
+            let side = branch.side_of(id);
+            if std::mem::replace(&mut branch.fresh_until_ns[side], latest_ns) == latest_ns {
+                return;
+            }
+            id = above;
+        }
+    }
+}
+
+impl Branch {
+    #[inline]
+    fn node(&self, side: usize) -> Node {
+        Node { id: self.below[side], fresh_until_ns: self.fresh_until_ns[side] }
+    }
+
+    fn side_of(&self, id: u32) -> usize {
+        usize::from(self.below[1] == id)
+    }
+}
+
+impl Node {
+    fn leaf(self) -> Option<u32> {
+        (self.id != NIL).then_some(self.id & !LEAF)
+    }
+}
+
+/// A bit of a name with zeros behind it.
+#[inline]
+fn bit_of(name: &[u8], bit: u32) -> usize {
+    let octet = name.get(bit as usize / 8).copied().unwrap_or(0);
+    usize::from(octet >> (7 - bit % 8) & 1)
+}
+
+/// The first bit in which two names differ, which are not the same.
+fn first_difference(a: &[u8], b: &[u8]) -> u32 {
+    const CHUNK: usize = 8;
+    let same = a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK)).take_while(|(a, b)| a == b).count() * CHUNK;
+    let octet = |name: &[u8], at: usize| name.get(at).copied().unwrap_or(0);
+    let longer = a.len().max(b.len());
+    let at = (same..longer).find(|&at| octet(a, at) != octet(b, at)).unwrap_or(longer);
+    at as u32 * 8 + (octet(a, at) ^ octet(b, at)).leading_zeros()
+}
