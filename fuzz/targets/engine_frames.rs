@@ -21,7 +21,7 @@ use namewire_packet::{
     Data, FaceId, Interest, Name, NameBuf,
     lp::{LpHeaders, LpPacket},
 };
-use namewire_tables::{Fib, HashKey, NextHop, fingerprint_pit::FingerprintPitConfig};
+use namewire_tables::{Fib, HashKey, NextHop, PrefixLookup, fingerprint_pit::FingerprintPitConfig};
 
 const APPLICATION: FaceId = FaceId(256);
 const ROUTER: FaceId = FaceId(257);
@@ -118,6 +118,7 @@ impl Node {
             cs_capacity_packets: CS_CAPACITY_PACKETS,
             cs_admit: settings & 1 == 0,
             cs_serve: settings & 2 == 0,
+            cs_prefix_lookup: PrefixLookup::ALL[usize::from(settings >> 4 & 1)],
             dead_nonce_capacity: 32,
             unsolicited: UNSOLICITED[usize::from(settings >> 2 & 3)],
             measurement_capacity: 3,

@@ -116,7 +116,8 @@ impl Node {
         assert!((1..=BATCH_PACKETS).contains(&options.batch_packets), "batch of {}", options.batch_packets);
         let mut rng = Rng::with_seed(seed);
         let table_key = HashKey::from_seed(rng.u64(..));
-        let dispatcher = Arc::new(Dispatcher::new(options.workers.into(), HashKey::from_seed(rng.u64(..))));
+        let dispatcher = Dispatcher::new(options.workers.into(), HashKey::from_seed(rng.u64(..)));
+        let dispatcher = Arc::new(dispatcher.with_prefix_rounds(options.engine.cs_prefix_lookup));
         let workers = (0..options.workers)
             .map(|worker| Worker {
                 engine: Engine::new(options.engine.clone(), worker, Arc::clone(&dispatcher), table_key, rng.u64(..))
@@ -244,7 +245,7 @@ impl Node {
         self.enqueue(now_ns, worker, Inbound { round, ..inbound })
     }
 
-    /// Gives Data to the next worker of its round, as the router does.
+    /// Gives a packet to the next worker of its round, as the router does.
     fn hand_over(&mut self, now_ns: u64, worker: u8, inbound: Inbound, mut round: Round) -> Option<(u8, u64)> {
         let next = round.take(worker);
         self.enqueue(now_ns, next, Inbound { round, ..inbound })

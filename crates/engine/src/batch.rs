@@ -22,7 +22,7 @@ use namewire_packet::{
     tlv::types,
 };
 use namewire_tables::{
-    CsId, DeadNonceList, FibView, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, PitId, PrefixLookup, TimerWheel,
+    CsId, DeadNonceList, FibView, GroupId, HashKey, NameHashes, PitCs, PitCsConfig, PitId, TimerWheel,
     dead_nonce_list::DEFAULT_LIFETIME_NS,
 };
 use std::{io, sync::Arc};
@@ -45,7 +45,7 @@ pub struct Frame<'a> {
     pub headers: LpHeaders,
     /// The Interest or Data, with its announcement in front if the headers say so. HopLimit is patched in place.
     pub packet: &'a mut [u8],
-    /// Data only: who else is asked, and whether somebody before had asked for it.
+    /// Who else is asked; of Data, whether somebody before had asked for it.
     pub round: Round,
 }
 
@@ -78,7 +78,7 @@ pub struct Transmit {
     pub packet: PacketRef,
 }
 
-/// Data for the next worker.
+/// A packet for the next worker.
 #[derive(Clone, Copy, Debug)]
 pub struct HandOver {
     /// Its frame, by index.
@@ -94,7 +94,7 @@ pub struct HandOver {
 pub struct Output {
     /// Packets to be sent, in order.
     pub transmits: Vec<Transmit>,
-    /// Data that other workers must see too: to be given, with all its headers, to the
+    /// Packets that other workers must see too: to be given, with all their headers, to the
     /// next one of its round ([`Round::take`]).
     pub hand_over: Vec<HandOver>,
     /// What strategies learned of routes; nearly always nothing.
@@ -265,7 +265,7 @@ impl Engine {
                 cs_capacity_bytes: config.cs_capacity_bytes,
                 cs_capacity_packets: config.cs_capacity_packets,
                 cs_policy: config.cs_policy,
-                cs_prefix_lookup: PrefixLookup::Own,
+                cs_prefix_lookup: config.cs_prefix_lookup,
                 pages: config.pages,
             },
             key,
@@ -379,6 +379,7 @@ impl Engine {
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters;
         counters.limits[LimitMet::CsEvicted as usize] = self.tables.cs_evictions();
+        counters.limits[LimitMet::CsNameNotOrdered as usize] = self.tables.cs_unordered_names();
         counters.limits[LimitMet::DeadNonceForgotten as usize] = self.dead_nonces.evicted_early();
         counters.limits[LimitMet::MeasurementEvicted as usize] = self.measurements.evicted();
         counters.limits[LimitMet::NextHopNotMeasured as usize] = self.measurements.next_hops_refused();

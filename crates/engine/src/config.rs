@@ -2,7 +2,7 @@
 
 use crate::{PitRole, Schedule, pit_state::MAX_LIFETIME_MS};
 use namewire_packet::NameBuf;
-use namewire_tables::{CsPolicy, PageSize};
+use namewire_tables::{CsPolicy, PageSize, PrefixLookup};
 
 /// What becomes of Data that nobody asked for (forwarding §1, "Data unsolicited").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +44,10 @@ pub struct EngineConfig {
     pub cs_capacity_packets: u64,
     /// Which Data comes into the Content Store, and which goes when it is full. Default: the catalogue's.
     pub cs_policy: CsPolicy,
+    /// Under which prefixes of its name stored Data is found: those that fetched it, or all. Default those that fetched
+    /// it. With several workers the dispatcher must know too
+    /// ([`Dispatcher::with_prefix_rounds`](crate::dispatch::Dispatcher::with_prefix_rounds)).
+    pub cs_prefix_lookup: PrefixLookup,
     /// Prefixes whose look-ups and insertions are counted, at most
     /// [`MAX_COUNTED_PREFIXES`](crate::MAX_COUNTED_PREFIXES); what is beyond is not. Default none.
     pub cs_counted_prefixes: Vec<NameBuf>,
@@ -77,6 +81,7 @@ impl Default for EngineConfig {
             cs_capacity_bytes: 64 << 20,
             cs_capacity_packets: 65_536,
             cs_policy: CsPolicy::default(),
+            cs_prefix_lookup: PrefixLookup::default(),
             cs_counted_prefixes: Vec::new(),
             cs_admit: true,
             cs_serve: true,

@@ -11,7 +11,7 @@
 
 use crate::{Engine, LimitMet};
 use namewire_packet::NameBuf;
-use namewire_tables::{AdmissionName, CsPolicy, EvictionName, NameHashes, hash_name};
+use namewire_tables::{AdmissionName, CsPolicy, EvictionName, NameHashes, PrefixLookup, hash_name};
 use std::io;
 
 /// The most prefixes that are counted.
@@ -80,6 +80,10 @@ pub struct CsReport {
     pub policy: Option<CsPolicy>,
     /// Octets of memory that it has mapped.
     pub policy_bytes: u64,
+    /// Under which prefixes Data is found.
+    pub prefix_lookup: PrefixLookup,
+    /// Octets of memory mapped for that.
+    pub prefix_index_bytes: u64,
     /// The octets that may be stored, as accounted: the limit in force.
     pub capacity_bytes: u64,
     /// The packets that may be stored: the limit in force.
@@ -95,6 +99,8 @@ impl CsReport {
     pub fn merge(&mut self, other: &CsReport) {
         self.policy = self.policy.or(other.policy);
         self.policy_bytes += other.policy_bytes;
+        self.prefix_lookup = other.prefix_lookup;
+        self.prefix_index_bytes += other.prefix_index_bytes;
         self.capacity_bytes = self.capacity_bytes.saturating_add(other.capacity_bytes);
         self.capacity_packets = self.capacity_packets.saturating_add(other.capacity_packets);
         other.policies.iter().for_each(|counts| add_to(&mut self.policies, counts));
@@ -222,6 +228,8 @@ impl Engine {
         let CsPolicy { eviction, admission, .. } = policy;
         report.policy = Some(policy);
         report.policy_bytes = self.tables.cs_policy_bytes() as u64;
+        report.prefix_lookup = self.tables.cs_prefix_lookup();
+        report.prefix_index_bytes = self.tables.cs_prefix_index_bytes() as u64;
         (report.capacity_bytes, report.capacity_packets) = self.tables.cs_capacity();
         report.policies.clone_from(&self.former_policies.policies);
         let counts = self.cs_counts().since(&self.former_policies.counted);

@@ -1,6 +1,9 @@
 //! Which worker decides a packet (house plan §4, "workers, shards, rings").
 //!
-//! * An Interest or Nack: the home worker of its name.
+//! * An Interest or Nack: the home worker of its name. If stored Data is found under all prefixes of its name
+//!   ([`Dispatcher::with_prefix_rounds`]), an Interest with CanBePrefix first visits the Content Stores of all other
+//!   workers, one after the other, until one answers. So it finds what one worker would; which of several Data, only
+//!   those of one worker are compared.
 //! * Data: every worker where an Interest may wait for it, one after the other: those that
 //!   own a shorter prefix for which a CanBePrefix Interest is pending, and last the home
 //!   of its name ([`Round`]). The last one, if nobody before it had asked, says
@@ -18,15 +21,16 @@
 //! with probability n / 32,768. N.B. Counters by worker and number of components
 //! asked in vain nearly always: one pending Interest per worker and length sent all Data to all workers.
 //!
-//! Cost: with one worker nothing; else one pass over the name, and for Data, while
+//! Cost: with one worker nothing; a round of an Interest one hop over a ring for each worker; else one pass over the name, and for Data, while
 //! CanBePrefix Interests are pending, one relaxed load per prefix.
 
 use namewire_packet::{
+    Interest,
     lp::{LpHeaders, PitToken},
     name::Name,
     tlv::{self, types},
 };
-use namewire_tables::{GroupToken, HashKey, NameHashes, hash_name};
+use namewire_tables::{GroupToken, HashKey, NameHashes, PrefixLookup, hash_name};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Most workers of one router.
@@ -117,8 +121,8 @@ impl Workers {
     }
 }
 
-/// The way of one packet from worker to worker. An Interest's has one stop; Data goes
-/// on until everybody was asked who may be waiting for it.
+/// The way of one packet from worker to worker. An Interest's has one stop, or it looks for stored Data
+/// on the way to it; Data goes on until everybody was asked who may be waiting for it.
 ///
 /// ```text
 ///  octets  0..8   8      9
@@ -228,6 +232,8 @@ pub struct Dispatcher {
     key: HashKey,
     workers: usize,
     pending: PendingPrefixes,
+    /// Interests by prefix visit every worker.
+    prefix_rounds: bool,
 }
 
 impl Dispatcher {
@@ -239,7 +245,14 @@ impl Dispatcher {
         assert!((1..=MAX_WORKERS).contains(&workers), "{workers} workers");
         // With one worker nobody asks: no memory for counters.
         let pending = PendingPrefixes::new(if workers > 1 { PENDING_COUNTERS } else { 0 });
-        Dispatcher { key, workers, pending }
+        Dispatcher { key, workers, pending, prefix_rounds: false }
+    }
+
+    /// Interests with CanBePrefix visit every worker's store from now on, if stored Data is found under all
+    /// prefixes of its name.
+    pub fn with_prefix_rounds(mut self, lookup: PrefixLookup) -> Self {
+        self.prefix_rounds = lookup == PrefixLookup::All;
+        self
     }
 
     /// Number of workers.
@@ -270,7 +283,11 @@ impl Dispatcher {
         }
         let Some((type_number, name)) = read_name(headers.packet(packet)) else { return Round::only(receiver) };
         if type_number == types::INTEREST {
-            return Round::only(self.home(name));
+            let home = self.home(name);
+            let visits_all =
+                self.prefix_rounds && headers.nack.is_none() && asks_by_prefix(headers.packet(packet), name);
+            let all = Workers(u64::MAX >> (MAX_WORKERS - self.workers));
+            return if visits_all { Round::new(all, home) } else { Round::only(home) };
         }
         if !self.pending.any()
             && let Some(token) = headers.pit_token.as_ref().and_then(WorkerToken::decode)
@@ -324,6 +341,11 @@ impl Dispatcher {
 
 fn ends_in_digest(name: Name<'_>) -> bool {
     name.last().is_some_and(|last| last.type_number == types::IMPLICIT_SHA256_DIGEST)
+}
+
+/// Whether an Interest takes Data under its name; one for a digest takes one Data only.
+fn asks_by_prefix(packet: &[u8], name: Name<'_>) -> bool {
+    !ends_in_digest(name) && Interest::parse(packet).is_ok_and(|interest| interest.can_be_prefix())
 }
 
 /// Packet type and name of an Interest or Data, without checking the rest.

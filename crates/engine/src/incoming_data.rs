@@ -18,7 +18,9 @@ use namewire_packet::{
     lp::{LpHeaders, PitToken},
     tlv::{self, types},
 };
-use namewire_tables::{CsArrival, CsId, CsInsert, CsRefusal, GroupId, MAX_NAME_COMPONENTS, NameHashes, PitId, Variant};
+use namewire_tables::{
+    CsArrival, CsId, CsInsert, CsRefusal, GroupId, MAX_NAME_COMPONENTS, NameHashes, PitId, PrefixLookup, Variant,
+};
 
 /// Most pending entries that one Data can satisfy: four variants per name, one name per
 /// prefix length, the full name. Nearly always it is one.
@@ -236,7 +238,12 @@ impl Engine {
         let arrival = CsArrival { fresh_until_ns, now_ns: pass.now.0, requests, unsolicited };
         let inserted = self.tables.cs_insert_found(own_name, name, data.wire(), arrival);
         match inserted {
-            CsInsert::Stored(_) | CsInsert::Replaced(_) => self.count_insertion(hashes),
+            CsInsert::Stored(_) => self.count_insertion(hashes),
+            CsInsert::Replaced(_) => {
+                self.count_insertion(hashes);
+                let keeps_versions = self.config.cs_prefix_lookup == PrefixLookup::All;
+                self.counters.limits[LimitMet::CsVersionReplaced as usize] += u64::from(keeps_versions);
+            }
             CsInsert::Refreshed(_) => {}
             CsInsert::Refused(refusal) => self.content_store_refusal(refusal),
         }

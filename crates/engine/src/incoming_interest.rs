@@ -1,7 +1,7 @@
 //! The Incoming Interest pipeline (forwarding §1; NFD's developer guide §4.2).
 //!
-//! Read [`Engine::incoming_interest`] from top to bottom to learn what happens
-//! when an Interest arrives.
+//! Read [`Engine::incoming_interest`] and [`Engine::interest_at_home`] from top to bottom to
+//! learn what happens when an Interest arrives.
 
 use crate::{
     DropReason, Engine, Instant, LimitMet,
@@ -16,7 +16,7 @@ use namewire_packet::{
     interest::{write_with_nonce, write_without_forwarding_hint},
     lp::LpHeaders,
 };
-use namewire_tables::{CsHit, CsId, FibMatch, GroupId, NameHashes, NextHop, PitId, PitRefusal, Variant};
+use namewire_tables::{CsHit, CsId, CsWanted, FibMatch, GroupId, NameHashes, NextHop, PitId, PitRefusal, Variant};
 
 /// Names of a ForwardingHint that are looked at, in the sender's order; the rest stay in the
 /// packet. A packet has room for 1,200 of them, and each is a look-up of its own. (NFD
@@ -40,19 +40,42 @@ impl Engine {
         hashes: &NameHashes,
         hints: &Hints<'v>,
     ) {
+        let stored = match arrival.round.is_over() {
+            true => self.interest_at_home(pass, arrival, interest, hashes, hints),
+            false => self.visiting_interest(pass, arrival, interest, hashes),
+        };
+        // The only call: with a second one all that a hit does becomes a call of its own.
+        if let Some(stored) = stored {
+            self.content_store_hit(pass, arrival, stored, hashes.full_hash());
+        }
+    }
+
+    /// Decides an Interest whose name belongs here. Gives what the Content Store answers it with.
+    fn interest_at_home<'v>(
+        &mut self,
+        pass: &mut Pass<'v, '_>,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        hashes: &NameHashes,
+        hints: &Hints<'v>,
+    ) -> Option<CsId> {
         self.counters.in_interests += 1;
         let Some(face) = pass.view.faces.get(arrival.face) else {
-            return self.counters.drop(DropReason::UnknownFace);
+            self.counters.drop(DropReason::UnknownFace);
+            return None;
         };
         if interest.hop_limit() == Some(0) {
-            return self.counters.drop(DropReason::HopLimitZero);
+            self.counters.drop(DropReason::HopLimitZero);
+            return None;
         }
         if violates_localhost(interest.name(), face) {
-            return self.counters.drop(DropReason::ScopeViolation);
+            self.counters.drop(DropReason::ScopeViolation);
+            return None;
         }
         let onward = self.prepare_onward(pass, arrival, interest);
         if pass.octets_rewritten(onward.packet) > MAX_PACKET_BYTES {
-            return self.counters.drop(DropReason::TooLargeWithNonce);
+            self.counters.drop(DropReason::TooLargeWithNonce);
+            return None;
         }
         let name_hash = hashes.full_hash();
         let is_dead = self.dead_nonces.contains(name_hash, onward.nonce.to_u32(), pass.now.0);
@@ -62,7 +85,8 @@ impl Engine {
         let entry = group.and_then(|group| self.tables.pit_of_group(group)[variant as usize]);
         let is_duplicate = entry.is_some_and(|entry| self.is_duplicate(entry, face, arrival.face, onward.nonce));
         if is_duplicate {
-            return self.interest_loop(pass, arrival, face, interest, hashes);
+            self.interest_loop(pass, arrival, face, interest, hashes);
+            return None;
         }
         // An entry ends with its last downstream: if there is one, somebody waits, unless it only
         // waits for further answers.
@@ -79,14 +103,15 @@ impl Engine {
                 self.counters.cs_not_asked += 1;
             }
         }
-        if let Some(stored) = stored {
-            return self.content_store_hit(pass, arrival, stored, name_hash);
+        if stored.is_some() {
+            return stored;
         }
         // NFD asks the dead nonce list first. Here it keeps more nonces (see `satisfy`),
         // and a copy that took another way must not be refused the Data that is at hand:
         // it may be the only copy whose way back is whole (sim/tests/ring.rs).
         if is_dead {
-            return self.interest_loop(pass, arrival, face, interest, hashes);
+            self.interest_loop(pass, arrival, face, interest, hashes);
+            return None;
         }
         let by_name = match entry {
             None if self.core.is_some() => self.core_interest(pass, arrival, interest, hashes, onward, hints),
@@ -95,6 +120,7 @@ impl Engine {
         if let Some(onward) = by_name {
             self.content_store_miss(pass, arrival, interest, hashes, onward, (hints, group, variant));
         }
+        None
     }
 
     /// Steps 2, 3 and 6. The frame itself goes on if nothing but HopLimit changes.
@@ -178,7 +204,8 @@ impl Engine {
     }
 
     /// The stored Data that answers `interest`: under its own name, under the name
-    /// of an earlier Interest it answered, or, by digest, under the name without digest.
+    /// of an earlier Interest it answered, or, by digest, under the name without digest; if all
+    /// prefixes are looked up, the first in canonical order.
     fn content_store_match(
         &self,
         pass: &Pass<'_, '_>,
@@ -191,14 +218,14 @@ impl Engine {
         if let Some(hit) = by_name
             && (hit.direct || interest.can_be_prefix() || self.is_asked_by_digest(interest, hashes, &hit))
         {
-            return Some(hit.id).filter(fresh_enough);
+            return if fresh_enough(&hit.id) { Some(hit.id) } else { self.other_match(pass, interest, group) };
         }
-        let digest = interest.implicit_digest()?;
-        let parent = parent(interest, hashes);
-        let group = self.tables.find(hashes.prefix_hash(hashes.components() - 1), parent)?;
-        let hit = self.tables.cs_lookup(group).filter(|hit| hit.direct)?;
-        let stored_digest = namewire_packet::digest::sha256(&[self.tables.cs(hit.id).data()]);
-        (stored_digest == *digest).then_some(hit.id).filter(fresh_enough)
+        let Some(digest) = interest.implicit_digest() else {
+            return if interest.can_be_prefix() { self.other_match(pass, interest, None) } else { None };
+        };
+        let group = self.tables.find(hashes.prefix_hash(hashes.components() - 1), parent(interest, hashes))?;
+        let fresh_at_ns = interest.must_be_fresh().then_some(pass.now.0);
+        self.tables.cs_version(group, CsWanted { fresh_at_ns, digest: Some(digest) })
     }
 
     /// An indirect name is that of an Interest that this Data answered once. A name

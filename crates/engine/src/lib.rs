@@ -9,6 +9,7 @@
 //! | what happens to an Interest? | [`incoming_interest`](mod@incoming_interest) |
 //! | … to Data? | [`incoming_data`](mod@incoming_data) |
 //! | … to a Nack? | [`incoming_nack`](mod@incoming_nack) |
+//! | … by prefix, if all stored Data may answer it? | [`prefix_lookup`] |
 //! | what leaves? | [`outgoing`] |
 //! | what if a link goes? | [`face_changes`](mod@face_changes) |
 //! | why was a packet dropped? | [`DropReason`] |
@@ -43,6 +44,7 @@ pub mod limit_met;
 pub mod measurements;
 mod outgoing;
 pub mod pit_state;
+mod prefix_lookup;
 pub mod record_chain;
 mod route_request;
 pub mod schedule;

@@ -22,6 +22,10 @@ counted! {
     /// A stored Data is not found under the name of the Interest that it answered, only
     /// under its own: the name is that of other Data, or there is no room for it.
     CsNameRefused = "cs-name-refused",
+    /// A stored Data is not found under the prefixes of its name, although all are looked up: the name is too long.
+    CsNameNotOrdered = "cs-name-not-ordered",
+    /// A stored Data went for other Data of its name, of which there were as many as may be.
+    CsVersionReplaced = "cs-version-replaced",
     /// The Content Store kept its policy when it was to get another: the system gave no memory for it.
     CsPolicyNotChanged = "cs-policy-not-changed",
     /// The Content Store was to grow and kept the limits that it had: the system gave no memory for more.

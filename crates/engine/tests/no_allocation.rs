@@ -13,7 +13,7 @@ use namewire_engine::{
 };
 use namewire_packet::{Interest, NackReason, lp::PitToken};
 use namewire_tables::{
-    CsPolicy, EvictionName, NameHashes,
+    CsPolicy, EvictionName, NameHashes, PrefixLookup,
     fingerprint_pit::{FaceList, FingerprintPitConfig},
 };
 use std::{
@@ -116,6 +116,10 @@ impl World {
                 cs_capacity_bytes: 60_000,
                 cs_capacity_packets: 150,
                 cs_policy: cs_policy.into(),
+                cs_prefix_lookup: match unsolicited {
+                    UnsolicitedPolicy::AdmitAll => PrefixLookup::All,
+                    _ => PrefixLookup::Own,
+                },
                 cs_counted_prefixes: vec![uri("/best"), uri("/")],
                 dead_nonce_capacity: 100,
                 measurement_capacity: 20,

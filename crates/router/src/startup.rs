@@ -162,7 +162,9 @@ impl Router {
         let secrets = Secrets::new(config.seed)?;
         let mut listeners = Listeners::open(&config)?;
         let websocket_listeners = websocket::open_listeners(&config.websocket)?;
-        let dispatcher = Arc::new(Dispatcher::new(config.workers, secrets.shards));
+        let dispatcher =
+            Dispatcher::new(config.workers, secrets.shards).with_prefix_rounds(config.engine.cs_prefix_lookup);
+        let dispatcher = Arc::new(dispatcher);
         let management = ManagementConfig {
             trust: config.trust.clone(),
             router_uid: Some(rustix::process::geteuid().as_raw()),

@@ -435,7 +435,7 @@ impl Worker {
     }
 }
 
-/// One batch: the engine decides, the verdicts are sent, and Data that other workers
+/// One batch: the engine decides, the verdicts are sent, and what other workers
 /// must see too goes on to the next of them.
 fn decide(engine: &mut Engine, exit: &mut Exit, view: &View<'_>, frames: &mut [Frame<'_>], output: &mut Output) {
     if frames.is_empty() {

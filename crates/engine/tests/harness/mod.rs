@@ -193,7 +193,8 @@ impl Node {
 
     pub fn with_workers(config: EngineConfig, workers: usize) -> Self {
         let key = HashKey::from_seed(7);
-        let dispatcher = Arc::new(Dispatcher::new(workers, HashKey::from_seed(8)));
+        let dispatcher = Dispatcher::new(workers, HashKey::from_seed(8)).with_prefix_rounds(config.cs_prefix_lookup);
+        let dispatcher = Arc::new(dispatcher);
         let engines = (0..workers)
             .map(|worker| {
                 Engine::new(config.clone(), worker as u8, dispatcher.clone(), key, 9 + worker as u64).unwrap()
