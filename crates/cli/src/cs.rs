@@ -101,6 +101,8 @@ pub(crate) struct Usage {
     bytes: u64,
     capacity_bytes: u64,
     policy_bytes: u64,
+    prefix_lookup: String,
+    prefix_index_bytes: u64,
     /// What happened while each policy was in force.
     policies: Vec<PolicyCounts>,
     /// Of the prefixes that are to be counted.
@@ -155,6 +157,8 @@ impl Usage {
             bytes: usage.bytes,
             capacity_bytes: usage.capacity_bytes,
             policy_bytes: usage.policy_bytes,
+            prefix_lookup: usage.prefix_lookup,
+            prefix_index_bytes: usage.prefix_index_bytes,
             policies: usage.policies.into_iter().map(PolicyCounts::from).collect(),
             prefixes: usage.prefixes.into_iter().map(PrefixCounts::from).collect(),
         })
@@ -163,6 +167,10 @@ impl Usage {
     pub(crate) fn text(&self) -> String {
         let (now, most) = (quantity::bytes(self.bytes), quantity::bytes(self.capacity_bytes));
         format!("{now} of at most {most}, policy {}", policy_text(&self.admission, &self.policy))
+    }
+
+    fn prefix_lookup_text(&self) -> &'static str {
+        if self.prefix_lookup == "all" { "all of its name" } else { "those that fetched it" }
     }
 
     /// A line for each policy that was in force, and for each prefix that is counted.
@@ -240,6 +248,7 @@ async fn info(global: &Global) -> Result<(), Failure> {
             ("Admit", on_off(info.admit).to_owned()),
             ("Serve", on_off(info.serve).to_owned()),
         ];
+        lines.extend(info.usage.iter().map(|usage| ("Prefixes", usage.prefix_lookup_text().to_owned())));
         lines.extend(info.usage.iter().flat_map(Usage::counts));
         fields(&lines)
     })?;

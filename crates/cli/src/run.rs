@@ -12,7 +12,7 @@ use keeping::Keeping;
 pub(crate) use keeping::warn;
 use namewire_packet::nfd::FaceUri;
 use namewire_router::{
-    AdmissionName, EvictionName, FibDesign, InterfacePattern, RouterHandle,
+    AdmissionName, EvictionName, FibDesign, InterfacePattern, PrefixLookup, RouterHandle,
     configuration::{
         Loaded, Settings, Source,
         settings::{Choice, FaceEntry, FacesSection, Pages, PitRoleChoice, RouteEntry, StateSync, StrategyEntry},
@@ -129,6 +129,9 @@ pub(crate) struct Args {
     /// Which Data comes in when the cache is full: see docs/content-store.md [default: all]
     #[arg(long, value_name = "ADMISSION", value_parser = crate::cs::admissions())]
     pub(crate) cs_admission: Option<AdmissionName>,
+    /// Under which prefixes of its name cached Data is found: those that fetched it, or all, as with NFD [default: own, or all with --nfd-conf]
+    #[arg(long, value_name = "WHICH", value_enum)]
+    pub(crate) cs_prefix_lookup: Option<PrefixLookupOption>,
     /// Most pending Interests [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=PIT_CAPACITY_MAX))]
     pub(crate) pit_capacity: Option<u32>,
@@ -168,6 +171,13 @@ pub(crate) enum StateSyncOption {
     Always,
     #[value(name = "1s")]
     OneSecond,
+}
+
+/// `--cs-prefix-lookup`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum PrefixLookupOption {
+    Own,
+    All,
 }
 
 /// `--pages`.
@@ -250,6 +260,11 @@ impl Args {
         cs.packets = self.cs_packets.or(cs.packets);
         cs.policy = self.cs_policy.map_or(cs.policy, Choice);
         cs.admission = self.cs_admission.map_or(cs.admission, Choice);
+        cs.prefix_lookup = match self.cs_prefix_lookup {
+            Some(PrefixLookupOption::Own) => Choice(PrefixLookup::Own),
+            Some(PrefixLookupOption::All) => Choice(PrefixLookup::All),
+            None => cs.prefix_lookup,
+        };
         tables.pages = match self.pages {
             Some(PagesOption::Transparent) => Pages::Transparent,
             Some(PagesOption::Base) => Pages::Base,

@@ -342,6 +342,43 @@ fn the_policy_of_the_command_line_decides_what_the_store_forgets() {
     }
 }
 
+/// The producer is gone when a shorter prefix is asked for. NFD answers from its store; so does a router that reads
+/// NFD's file, and any other that is told to.
+#[test]
+fn a_drop_in_router_answers_from_its_store_under_every_prefix() {
+    let directory = tempfile::tempdir().unwrap();
+    let nfd_conf = directory.path().join("nfd.conf");
+    std::fs::write(&nfd_conf, "face_system\n{\n  unix\n  {\n  }\n}\n").unwrap();
+    let nfd_conf = ["--nfd-conf", nfd_conf.to_str().unwrap()];
+    for (number, (arguments, answers)) in [
+        (&[][..], false),
+        (&nfd_conf, true),
+        (&[nfd_conf[0], nfd_conf[1], "--cs-prefix-lookup", "own"], false),
+        (&["--cs-prefix-lookup", "all"], true),
+        (&["--cs-prefix-lookup", "all", "--workers", "4"], true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let router = Router::start(&directory.path().join(format!("{number}.sock")), arguments);
+        publish_once(&router, "/x/a/b");
+        assert_eq!(router.ask(&["peek", "/x/a/b", "--lifetime", "60000"]).stdout, b"/x/a/b");
+        let began = Instant::now();
+        while stdout(&router.ask(&["route", "list"])).contains("/x/a/b") {
+            assert!(began.elapsed() < Duration::from_secs(60), "the producer is not gone");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        for prefix in ["/x", "/x/a", "/x/a/b"] {
+            let peek = router.ask(&["peek", prefix, "--prefix", "--lifetime", "5000"]);
+            let is_stored = answers || prefix == "/x/a/b";
+            assert_eq!(peek.stdout, if is_stored { &b"/x/a/b"[..] } else { b"" }, "{prefix} with {arguments:?}");
+        }
+        let info = stdout(&router.ask(&["cs", "info"]));
+        let shown = if answers { "all of its name" } else { "those that fetched it" };
+        assert!(info.lines().any(|line| line.contains("Prefixes") && line.contains(shown)), "{info}");
+    }
+}
+
 /// A producer that answers one Interest for `name` with its own name, once it is registered.
 fn publish_once(router: &Router, name: &str) {
     let mut poke = Command::new(NAMEWIRE)

@@ -61,6 +61,6 @@ pub use namewire_management::ReadvertiseConfig;
 pub use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
 pub use namewire_tables::fib::designs::string_differentiation::DefaultRoute;
 pub use namewire_tables::fingerprint_pit::{FaceList, FingerprintPitConfig};
-pub use namewire_tables::{AdmissionName, CsPolicy, EvictionName, PageSize};
+pub use namewire_tables::{AdmissionName, CsPolicy, EvictionName, PageSize, PrefixLookup};
 pub use router_drop::RouterDrop;
 pub use startup::{Router, RouterHandle, require_memory};

@@ -1,6 +1,6 @@
 use super::*;
 use clap::Parser;
-use namewire_router::{AdmissionName, CsPolicy, EvictionName, FibDesign, PageSize, PitRole, TlsFiles};
+use namewire_router::{AdmissionName, CsPolicy, EvictionName, FibDesign, PageSize, PitRole, PrefixLookup, TlsFiles};
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -28,7 +28,7 @@ fn everything_can_be_said() {
     let args = parse(
         "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
          --workers 4 --pin 0,1,0,1 --busy-poll 50 --no-udp-offload --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
-         --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --cs-policy fifo --cs-admission filter --pages 2MiB \
+         --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --cs-policy fifo --cs-admission filter --cs-prefix-lookup all --pages 2MiB \
          --pit-role core --fib-design name-trie --max-lifetime 60000 --seed 7 --quiet --state /tmp/state --state-sync always",
     )
     .unwrap();
@@ -40,6 +40,7 @@ fn everything_can_be_said() {
     assert_eq!((config.pin, config.busy_poll.as_micros(), config.udp_offload), (vec![0, 1, 0, 1], 50, false));
     let CsPolicy { eviction, admission, .. } = config.engine.cs_policy;
     assert_eq!((eviction, admission), (EvictionName::Fifo, AdmissionName::Filter));
+    assert_eq!(config.engine.cs_prefix_lookup, PrefixLookup::All);
     assert_eq!(config.engine.pages, PageSize::Huge2MiB);
     assert_eq!((config.fib_design, settings.fib.design.0), (FibDesign::NameTrie, FibDesign::NameTrie));
     assert!(matches!(config.engine.pit_role, PitRole::Core(_)));
@@ -57,6 +58,7 @@ fn everything_can_be_said() {
         "--face a",
         "--cs-policy best",
         "--cs-admission lru",
+        "--cs-prefix-lookup some",
         "--pages 4MiB",
         "--pit-role middle",
         "--fib-design trie",

@@ -106,6 +106,8 @@ impl Environment for Router {
             policy_bytes: 640,
             policies: vec![CsPolicyUsage { policy: "lru".to_owned(), hits: 3, ..CsPolicyUsage::default() }],
             prefixes: vec![CsPrefixUsage { misses: 4, ..CsPrefixUsage::default() }],
+            prefix_lookup: "all".to_owned(),
+            prefix_index_bytes: 4_096,
         }
     }
     fn drop_counters(&self) -> Vec<namewire_packet::nfd::DropCounter> {

@@ -9,7 +9,7 @@ use super::{
     field::{Field, Fields, NfdError},
     numbers::types::{
         CAPACITY, CS_ADMISSION, CS_BY_POLICY, CS_BY_PREFIX, CS_BYTES, CS_EVICTIONS, CS_HITS, CS_INSERTIONS, CS_MISSES,
-        CS_NOT_ADMITTED, CS_POLICY, CS_POLICY_BYTES, DATASET_ENTRY,
+        CS_NOT_ADMITTED, CS_POLICY, CS_POLICY_BYTES, CS_PREFIX_INDEX_BYTES, CS_PREFIX_LOOKUP, DATASET_ENTRY,
     },
 };
 use crate::{
@@ -18,7 +18,8 @@ use crate::{
 };
 
 /// The entry of `cs/usage`: 128 { 128 policy text, 131 limit, 132 octets now, 133 admission text,
-/// 134 octets of the policy, 138 counts of a policy *, 139 counts of a prefix * }.
+/// 134 octets of the policy, 138 counts of a policy *, 139 counts of a prefix *, 140 prefixes looked up text,
+/// 141 octets of the prefix index }.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsUsage {
     /// Which Data goes first, for example `lru`.
@@ -35,6 +36,10 @@ pub struct CsUsage {
     pub policies: Vec<CsPolicyUsage>,
     /// By prefix, of those that are to be counted.
     pub prefixes: Vec<CsPrefixUsage>,
+    /// Under which prefixes Data is found: `own` or `all`.
+    pub prefix_lookup: String,
+    /// Octets of memory mapped for that, beside what is accounted.
+    pub prefix_index_bytes: u64,
 }
 
 /// 138 { 128 policy text, 133 admission text, 129 hits, 130 misses, 135 insertions, 136 not admitted,
@@ -126,6 +131,8 @@ impl DatasetEntry for CsUsage {
             self.policy_bytes.write(out, CS_POLICY_BYTES);
             self.policies.iter().for_each(|policy| policy.write(out, CS_BY_POLICY));
             self.prefixes.iter().for_each(|prefix| prefix.write(out, CS_BY_PREFIX));
+            self.prefix_lookup.write(out, CS_PREFIX_LOOKUP);
+            self.prefix_index_bytes.write(out, CS_PREFIX_INDEX_BYTES);
         });
     }
 
@@ -140,6 +147,8 @@ impl DatasetEntry for CsUsage {
             policy_bytes: fields.optional(CS_POLICY_BYTES)?.unwrap_or_default(),
             policies: fields.all(CS_BY_POLICY)?,
             prefixes: fields.all(CS_BY_PREFIX)?,
+            prefix_lookup: fields.optional(CS_PREFIX_LOOKUP)?.unwrap_or_else(|| "own".to_owned()),
+            prefix_index_bytes: fields.optional(CS_PREFIX_INDEX_BYTES)?.unwrap_or_default(),
         })
     }
 }

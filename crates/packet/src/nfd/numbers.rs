@@ -41,6 +41,8 @@ pub mod types {
     pub const CS_EVICTIONS: u32 = 137;
     pub const CS_BY_POLICY: u32 = 138;
     pub const CS_BY_PREFIX: u32 = 139;
+    pub const CS_PREFIX_LOOKUP: u32 = 140;
+    pub const CS_PREFIX_INDEX_BYTES: u32 = 141;
     /// In ControlParameters; even and above 31, so ignored where it is not known.
     pub const CS_POLICY_NAME: u32 = 33_024;
     pub const FIB_DESIGN: u32 = 128;

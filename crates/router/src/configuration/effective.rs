@@ -96,6 +96,7 @@ impl Settings {
                 cs_capacity_bytes,
                 cs_capacity_packets,
                 cs_policy: self.cs.policy(),
+                cs_prefix_lookup: self.cs.prefix_lookup.0,
                 cs_counted_prefixes: self.cs_counted_prefixes(),
                 cs_admit: self.cs.admit,
                 cs_serve: self.cs.serve,
@@ -309,6 +310,7 @@ mod tests {
         }
         let many = format!("[cs]\ncount = {:?}", (0..65).map(|number| format!("/{number}")).collect::<Vec<_>>());
         for (text, what) in [
+            ("[cs]\nprefix_lookup = \"al\"", "line 2: unknown value \"al\"; did you mean \"all\"?"),
             ("[cs]\nadmission = \"filer\"", "line 2: unknown value \"filer\"; did you mean \"filter\"?"),
             ("[cs]\nfilter_threshold = 0", "line 2: 0 is not from 1 to 65535"),
             ("[cs]\nfilter_history = 0", "line 2: 0 is not from 1 to 1073741824"),
@@ -361,10 +363,17 @@ mod tests {
         let old = Settings::default();
         let new = "[router]\nworkers = 2\nquiet = true\n[cs]\ncapacity = 1000\npolicy = \"fifo\"\n\
                    admission = \"filter\"\nfilter_threshold = 3\ncount = [\"/a\"]\nunsolicited = \"admit-all\"\n\
+                   prefix_lookup = \"all\"\n\
                    [faces.tcp]\nlisten = []\n[trust]\ngroups = [7]\n[[face]]\nuri = \"udp://a\"\n";
         let new = from_toml(new).unwrap();
-        assert_eq!(needs_restart(&old, &new), ["cs.unsolicited", "faces.tcp.listen", "router.workers"]);
-        assert_eq!(needs_restart(&new, &old), ["cs.unsolicited", "faces.tcp.listen", "router.workers"]);
+        assert_eq!(
+            needs_restart(&old, &new),
+            ["cs.prefix_lookup", "cs.unsolicited", "faces.tcp.listen", "router.workers"]
+        );
+        assert_eq!(
+            needs_restart(&new, &old),
+            ["cs.prefix_lookup", "cs.unsolicited", "faces.tcp.listen", "router.workers"]
+        );
         assert_eq!(needs_restart(&new, &new), <[&str; 0]>::default());
     }
 }

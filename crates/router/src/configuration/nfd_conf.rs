@@ -20,7 +20,7 @@ use super::{
 };
 use namewire_engine::StrategyTable;
 use namewire_management::trust_config::{Authorization, Privileges, TrustConfig};
-use namewire_tables::EvictionName;
+use namewire_tables::{EvictionName, PrefixLookup};
 use std::{fmt::Display, ops::RangeInclusive, path::Path, str::FromStr};
 
 /// Octets that a packet takes at most in the Content Store, its name and bookkeeping
@@ -39,8 +39,9 @@ pub fn from_nfd_conf(text: &str, directory: &Path) -> Result<Loaded, SettingsErr
         info::parse(text, &mut include).map_err(|error| SettingsError::new(Some(error.line), error.message))?;
     let mut reader =
         Reader { settings: Settings::default(), trust: TrustConfig::default(), warnings: Vec::new(), directory };
-    // NFD's default, which is not ours.
+    // NFD's defaults, which are not ours.
     reader.settings.cs.policy = Choice(EvictionName::Lru);
+    reader.settings.cs.prefix_lookup = Choice(PrefixLookup::All);
     // What is off unless its section stands in the file.
     let faces = &mut reader.settings.faces;
     faces.unix.enabled = false;

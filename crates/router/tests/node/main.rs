@@ -15,6 +15,7 @@ mod floods;
 mod links;
 mod lossy_links;
 mod malformed_data;
+mod prefix_lookup;
 mod readvertise;
 mod routing_daemon;
 mod self_learning;

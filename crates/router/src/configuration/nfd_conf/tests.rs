@@ -1,7 +1,7 @@
 use super::*;
 use crate::InterfacePattern;
 use namewire_management::trust_config::{KeyLocatorRule, PacketKind, RulesOrAny, Signer, TrustAnchor};
-use namewire_tables::EvictionName;
+use namewire_tables::{EvictionName, PrefixLookup};
 use proptest::prelude::*;
 
 /// Sections and keys as NFD 24.07 has them.
@@ -57,6 +57,15 @@ fn a_whole_file_is_read() {
 
     let warned: Vec<&str> = warnings.iter().filter_map(|text| text.split_whitespace().nth(2)).collect();
     assert_eq!(warned, ["user", "group", "log", "local", "keep_alive_interval"], "{warnings:#?}");
+}
+
+#[test]
+fn the_content_store_is_that_of_nfd() {
+    let nothing = read("").settings;
+    assert_eq!((nothing.cs.policy.0, nothing.cs.prefix_lookup.0), (EvictionName::Lru, PrefixLookup::All));
+    assert_eq!(nothing.router_config().engine.cs_prefix_lookup, PrefixLookup::All);
+    assert_eq!(Settings::default().router_config().engine.cs_prefix_lookup, PrefixLookup::Own);
+    assert_eq!(nothing.router.workers, 1, "with more, which of several Data answers is not NFD's to say");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::ranges::{
     counted_prefixes, filter_counters, filter_history, filter_threshold, request_count_least, tiny_lfu_window,
     w_tiny_lfu_window,
 };
+use namewire_tables::PrefixLookup;
 use namewire_tables::cs_policy::{
     catalogue::{AdmissionName, CsPolicy, EvictionName, PolicyOptions},
     filter::FilterOptions,
@@ -47,6 +48,8 @@ pub struct CsSection {
     /// Of `request-count`: Interests that must have waited for the Data.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "request_count_least")]
     pub request_count_least: Option<u32>,
+    /// Under which prefixes of its name stored Data is found.
+    pub prefix_lookup: Choice<PrefixLookup>,
     /// Prefixes whose look-ups and insertions are counted.
     #[serde(deserialize_with = "counted_prefixes")]
     pub count: Vec<Prefix>,
@@ -71,6 +74,7 @@ impl Default for CsSection {
             tiny_lfu_window: None,
             w_tiny_lfu_window: None,
             request_count_least: None,
+            prefix_lookup: Choice::default(),
             count: Vec::new(),
             admit: true,
             serve: true,
@@ -101,6 +105,14 @@ impl CsSection {
 
 impl Named for EvictionName {
     const ALL: &'static [Self] = EvictionName::ALL;
+
+    fn name(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+impl Named for PrefixLookup {
+    const ALL: &'static [Self] = PrefixLookup::ALL;
 
     fn name(self) -> &'static str {
         self.as_str()
