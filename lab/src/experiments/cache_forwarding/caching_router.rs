@@ -12,7 +12,7 @@ use namewire_engine::{
 use namewire_packet::lp::LpHeaders;
 use namewire_tables::content_store::{ENTRY_OVERHEAD_BYTES, stored_bytes};
 use namewire_tables::cs_policy::catalogue::CsPolicy;
-use namewire_tables::{Fib, HashKey};
+use namewire_tables::{Fib, HashKey, PrefixLookup};
 
 use crate::experiments::prefetch::forwarder::{CONSUMER, PRODUCER, cycles_of};
 use crate::experiments::prefetch::traffic::{Packets, Traffic};
@@ -69,7 +69,7 @@ pub(super) struct CachingRouter {
 
 impl CachingRouter {
     pub(super) fn new(
-        policy: CsPolicy,
+        (policy, prefix_lookup): (CsPolicy, PrefixLookup),
         capacity: u32,
         objects: u32,
         names: SyntheticNames,
@@ -86,6 +86,7 @@ impl CachingRouter {
             cs_capacity_bytes: (u64::from(capacity) + 64) * (ENTRY_OVERHEAD_BYTES + stored_bytes(DATA_OCTETS)),
             cs_capacity_packets: capacity.into(),
             cs_policy: policy,
+            cs_prefix_lookup: prefix_lookup,
             ..EngineConfig::default()
         };
         let engine = Engine::new(config, 0, Arc::new(Dispatcher::new(1, key)), key, 1)?;

@@ -10,6 +10,10 @@
 //! paper's figure has) and in the router's own (`vector`). Only due timers and `Engine::process` are timed. Data come
 //! when 4,096 Interests wait. A second Interest for a name that waits is none that goes out.
 //!
+//! LRU runs twice: with a store that finds Data under the prefixes that fetched it, and with one that finds it under
+//! every prefix (`cs.prefix_lookup = "all"`), as NFD's LRU does. No request is for a prefix: what differs is the order of
+//! names, in which each Data that is stored takes a place and gives it back.
+//!
 //! TinyLFU has the paper's window (§5.4.2: 50 C), not the 10 C that a router has if nothing is said.
 //!
 //! Checked, except at smoke scale: the hit ratios of FIFO and Filter are within [`TOLERANCE`] of what the models say
@@ -25,7 +29,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, ensure};
 use caching_router::{CachingRouter, DATA_OCTETS, Done, INTEREST_OCTETS, OUTSTANDING};
 use namewire_engine::{BATCH_PACKETS, Schedule};
-use namewire_tables::{Fib, HashKey};
+use namewire_tables::{Fib, HashKey, PrefixLookup};
 use serde::Deserialize;
 
 use super::cache_policies::THRESHOLD;
@@ -51,6 +55,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// Compared with the first; the default is added.
 const CONTESTANTS: [&str; 5] = ["filter/fifo", "fifo", "arc", "lru", "tiny-lfu/random"];
+/// LRU whose Data is found under every prefix.
+const LRU_ALL_PREFIXES: &str = "lru-all-prefixes";
 /// First of them.
 const FILTER: &str = CONTESTANTS[0];
 /// Of a hit ratio, from that of the model. In a plain simulation with 4,096 Interests outstanding FIFO lies 0.0061 below
@@ -112,6 +118,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     if !contestants.contains(&default) {
         contestants.push(default);
     }
+    contestants.push(Contestant { name: LRU_ALL_PREFIXES.to_owned(), ..Contestant::named("lru")? });
     context.plan_steps(1 + contestants.len() + size.repetitions);
     context.begin_step("FIB")?;
     let names = SyntheticNames::new(context.seed, size.prefixes);
@@ -123,7 +130,9 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut routers = Vec::new();
     for contestant in &contestants {
         context.begin_step(&format!("a router under {}", contestant.name))?;
-        let mut router = CachingRouter::new(contestant.policy, size.capacity, size.objects, names, key)?;
+        let is_all = contestant.name == LRU_ALL_PREFIXES;
+        let lookup = if is_all { PrefixLookup::All } else { PrefixLookup::Own };
+        let mut router = CachingRouter::new((contestant.policy, lookup), size.capacity, size.objects, names, key)?;
         let mut requests = workload.requests(context.seed);
         let mut slice = Vec::with_capacity(size.requests_per_slice);
         for _ in 0..size.warm_up.div_ceil(size.requests_per_slice) {
@@ -268,8 +277,11 @@ fn outcome(
         let case = of_schedule[0].schedule.name();
         for one in of_schedule {
             let name = &one.contestant.name;
-            if let Some(over_filter) = one.over_filter.median().filter(|_| name != FILTER) {
-                let suffix = if one.schedule == Schedule::Naive { "_naive" } else { "" };
+            let suffix = if one.schedule == Schedule::Naive { "_naive" } else { "" };
+            if name == LRU_ALL_PREFIXES {
+                let cost = prefix_lookup_cost(of_schedule);
+                outcome.headline.extend(cost.map(|cost| (format!("prefix_lookup_cost{suffix}"), cost)));
+            } else if let Some(over_filter) = one.over_filter.median().filter(|_| name != FILTER) {
                 let short = name.split('/').next().unwrap_or_default().replace('-', "");
                 outcome.headline.insert(format!("filter_over_{short}{suffix}"), 1.0 / over_filter);
             }
@@ -296,6 +308,15 @@ fn outcome(
     ));
     outcome.notes.push(hidden(measured, contestants));
     Ok(outcome)
+}
+
+/// What a request takes if Data is found under every prefix, over what it takes if not.
+fn prefix_lookup_cost(of_schedule: &[Measured]) -> Option<f64> {
+    let cycles = |name: &str| {
+        let one = of_schedule.iter().find(|one| one.contestant.name == name)?;
+        one.request_cycles.median()
+    };
+    Some(cycles(LRU_ALL_PREFIXES)? / cycles("lru")?)
 }
 
 /// What each schedule makes of the policies, in cycles.
