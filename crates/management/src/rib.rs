@@ -30,13 +30,16 @@ use crate::{
     name_key::NameKey,
     prefix_tree::{PrefixId, PrefixTree},
 };
-use hashbrown::{HashMap, HashSet, hash_set};
+use hashbrown::{HashMap, HashSet};
 use namewire_packet::{
     FaceId, Name, NameBuf,
     nfd::{RibEntry, Route as RouteRecord, route_flags},
 };
 use smallvec::SmallVec;
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, btree_set},
+};
 
 /// Longest prefix of a route, FIB entry or strategy choice, in components (answer 414).
 pub const MAX_PREFIX_COMPONENTS: usize = 32;
@@ -119,10 +122,11 @@ type Routes = SmallVec<[Route; 1]>;
 #[derive(Debug, Default)]
 pub struct Rib {
     entries: PrefixTree<Routes>,
-    by_face: HashMap<FaceId, HashSet<PrefixId>>,
+    /// In the order of their numbers, which is nearly that in which they came: names beside each other leave together.
+    by_face: HashMap<FaceId, BTreeSet<PrefixId>>,
     by_deadline: BTreeSet<(u64, PrefixId)>,
     /// Where routes of faces that are gone may still be. The last face goes first.
-    leaving: Vec<(FaceId, hash_set::IntoIter<PrefixId>)>,
+    leaving: Vec<(FaceId, btree_set::IntoIter<PrefixId>)>,
     /// These faces.
     gone: HashSet<FaceId>,
     route_count: usize,
