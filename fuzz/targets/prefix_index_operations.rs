@@ -98,7 +98,8 @@ impl Checked {
             let group = self.table.find(self.hash(&name), &name);
             for fresh_at_ns in [None, Some(0), Some(3), Some(7)] {
                 assert_eq!(self.table.cs_first_under(&name, fresh_at_ns), self.model.first_under(&name, fresh_at_ns));
-                let version = |digest| group.and_then(|group| self.table.cs_version(group, CsWanted { fresh_at_ns, digest }));
+                let version =
+                    |digest| group.and_then(|group| self.table.cs_version(group, CsWanted { fresh_at_ns, digest }));
                 assert_eq!(version(None), self.model.exact(&name, fresh_at_ns));
                 for (_, digest) in self.model.entries.keys() {
                     assert_eq!(version(Some(digest)), self.model.by_digest(&name, digest, fresh_at_ns));
