@@ -149,7 +149,7 @@ fn a_start_without_memory_is_one_line_and_exit_code_1() {
     let directory = tempfile::tempdir().unwrap();
     let (mut failures, mut starts) = (0, 0);
     for (design, more) in [("one-bucket", &["--workers", "4"][..]), ("fht", &[]), ("npt", &[])] {
-        for limit_kib in (1..).map(|step| (16 << 10) + step * (24 << 10)).take_while(|&kib| kib < 1 << 20) {
+        for limit_kib in (1..).map(|step| (16 << 10) + step * (24 << 10)).take_while(|&kib| kib < 2 << 20) {
             let mut program = Command::new("sh");
             program.args(["-c", "ulimit -v $0 && exec \"$@\"", &limit_kib.to_string(), NAMEWIRE]);
             command(directory.path(), &mut program, design);

@@ -244,6 +244,11 @@ fn digest_signatures_verify() {
 fn matching() {
     for v in list(&vectors(), "matching") {
         let (interest, data) = (unhex(text(v, "interest")), unhex(text(v, "data")));
+        if text(v, "id") == "MT-digest-in-data" {
+            // ndn-cxx takes a digest in the name of Data at its word; here such Data is malformed.
+            assert!(Data::parse(&data).is_err());
+            continue;
+        }
         let answer = Interest::parse(&interest).unwrap().matches(&Data::parse(&data).unwrap());
         assert_eq!(answer, v["match"].as_bool().unwrap(), "{}", text(v, "id"));
     }
