@@ -42,7 +42,7 @@ const TABLE_ENTRIES: u32 = 512;
 const LINK_DELAY_NS: u64 = 4 * MS_NS;
 /// When an Interest is repeated: before its Data is there, and after the 10 ms in which best-route would not send it on.
 const REPEATED_AFTER_MS: u64 = 11;
-/// When whoever has no Data yet gives up waiting, and asks again: while others still ask.
+/// When a consumer without its Data gives up waiting, and asks again: while others still ask.
 const LOST_AFTER_MS: u64 = 200;
 
 /// Which Data is there for a CanBePrefix Interest, beside the one that the producer answers it with.
@@ -50,7 +50,7 @@ const LOST_AFTER_MS: u64 = 200;
 pub enum PrefixAnswers {
     /// None: the answer itself is asked for by its own name, too.
     AskedByName,
-    /// Another, asked for by its name: if it comes first, the producer's own answer comes when nobody waits any more.
+    /// Another, asked for by its name: if it comes first, the producer's own answer comes when no Interest waits any more.
     BesideAnother,
 }
 

@@ -29,7 +29,7 @@ fn run(plan: &MixedCores) -> MixedOutcome {
     outcome
 }
 
-/// Asks for so many names; gives the networks that lost some.
+/// Asks for this number of names; gives the networks that lost some.
 fn losses(prefix_answers: PrefixAnswers, interests: u64, first_seed: u64) -> Vec<String> {
     let (mut asked, mut lost, mut told) = (0, 0, Vec::new());
     let (mut by_name, mut collided, mut left) = (0, 0, 0);
@@ -72,7 +72,7 @@ fn every_interest_is_answered_where_another_answers_a_prefix_first() {
     every_interest_is_answered(PrefixAnswers::BesideAnother);
 }
 
-/// What is left of (c): nobody can tell late answers where neighbours take no PIT tokens. It is counted, and whoever
+/// What is left of (c): a core cannot tell late answers where neighbours take no PIT tokens. It is counted, and whoever
 /// repeats an Interest gets the Data.
 #[test]
 fn without_tokens_what_is_lost_is_counted_and_comes_when_it_is_repeated() {

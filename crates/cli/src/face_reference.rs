@@ -126,7 +126,7 @@ pub(crate) async fn create(client: &Client, parameters: &ControlParameters) -> R
 }
 
 /// The face meant; a URI that no face has gets one. It is permanent, because a persistent one closes
-/// with its routes as soon as its link carries nothing, and whoever adds a route by hand would have
+/// with its routes as soon as its link carries nothing, and a user who adds a route by hand would have
 /// to add it again.
 pub(crate) async fn find_or_create(client: &Client, reference: &FaceReference) -> Result<(FaceId, bool), Failure> {
     if let Some(face) = find(client, reference).await? {

@@ -45,7 +45,7 @@ pub struct Frame<'a> {
     pub headers: LpHeaders,
     /// The Interest or Data, with its announcement in front if the headers say so. HopLimit is patched in place.
     pub packet: &'a mut [u8],
-    /// Who else is asked; of Data, whether somebody before had asked for it.
+    /// The workers still to be visited; of Data, whether it answered an Interest at an earlier one.
     pub round: Round,
 }
 

@@ -82,7 +82,7 @@ pub struct CsReport {
     pub policy_bytes: u64,
     /// Under which prefixes Data is found.
     pub prefix_lookup: PrefixLookup,
-    /// Octets of memory mapped for that.
+    /// Bytes of memory mapped for that.
     pub prefix_index_bytes: u64,
     /// The octets that may be stored, as accounted: the limit in force.
     pub capacity_bytes: u64,

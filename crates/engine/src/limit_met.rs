@@ -24,7 +24,7 @@ counted! {
     CsNameRefused = "cs-name-refused",
     /// A stored Data is not found under the prefixes of its name, although all are looked up: the name is too long.
     CsNameNotOrdered = "cs-name-not-ordered",
-    /// A stored Data went for other Data of its name, of which there were as many as may be.
+    /// A stored Data went, because the store held as many Data of its name as it may.
     CsVersionReplaced = "cs-version-replaced",
     /// The Content Store kept its policy when it was to get another: the system gave no memory for it.
     CsPolicyNotChanged = "cs-policy-not-changed",

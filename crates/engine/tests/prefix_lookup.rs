@@ -65,7 +65,7 @@ fn stored_data_answers_under_every_prefix() {
     }
 }
 
-/// One worker's Interests and hits are as many with several; nobody is counted twice on a round.
+/// Several workers count as many Interests and hits as one does: no Interest is counted twice on its round.
 #[test]
 fn a_round_is_counted_as_one_interest() {
     for workers in WORKERS {

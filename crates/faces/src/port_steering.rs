@@ -29,7 +29,7 @@ use crate::sys;
 /// Knuth's multiplier: 2³² divided by the golden ratio, and prime.
 const MULTIPLIER: u32 = 2_654_435_761;
 
-/// Octets of an IPv6 header, after which the UDP header begins. Other headers between them only make the choice coarser.
+/// Bytes of an IPv6 header, after which the UDP header begins. Other headers between them only make the choice coarser.
 const IPV6_HEADER_BYTES: u32 = 40;
 
 /// Where the source address begins in an IPv4 and an IPv6 header.
@@ -57,7 +57,7 @@ fn program(is_ipv6: bool, listeners: u32) -> Vec<sock_filter> {
         program.extend([multiply, to_x, load(BPF_H, IPV6_HEADER_BYTES)]);
     } else {
         program.extend([load(BPF_W, SOURCE_IPV4), multiply, step(BPF_ST, 0)]);
-        // The length of the header in words is the lower half of its first octet.
+        // The length of the header in words is the lower half of its first byte.
         program.extend([
             load(BPF_B, 0),
             step(BPF_ALU | BPF_AND | BPF_K, 0xf),

@@ -23,7 +23,7 @@ use crate::{FaceInfo, FaceScope, LinkType, Persistency, face_uri};
 /// arrives while the worker is busy waits here.
 const RECEIVE_BUFFER_OCTETS: usize = 4 << 20;
 
-/// Binds so many listeners to one address, non-blocking, which share its remotes. The port must be
+/// Binds `count` listeners to one address, non-blocking, which share its remotes. The port must be
 /// free, so that a process notices another router; later sockets of the same user may share it.
 pub fn bind_listeners(address: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
     // Alone for a moment, which others that have the port do not allow.
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// What the kernel gives to whom: a socket that is bound like a face's, and not connected yet, gets nothing.
+    /// Which socket the kernel gives a datagram to: one that is bound like a face's, and not connected yet, gets nothing.
     #[test]
     fn remotes_meet_one_listener_each_and_no_socket_that_is_not_connected() {
         for any in ["127.0.0.1:0", "[::1]:0"] {

@@ -180,7 +180,7 @@ struct Stretch<'a> {
     after: Option<&'a NameKey>,
     /// up to this one, or to the end,
     up_to: Option<&'a NameKey>,
-    /// and no more than so many.
+    /// and no more than the limit.
     most: usize,
     /// What is published was right before the change.
     is_settled: bool,
@@ -244,7 +244,7 @@ impl FibComputation {
         self.sweeps.is_empty()
     }
 
-    /// Recomputes names at or under the changed prefixes, at most so many; the others wait for
+    /// Recomputes names at or under the changed prefixes, up to a limit; the others wait for
     /// [`FibComputation::resume`].
     pub fn recompute(&mut self, mut changed: Vec<NameBuf>, sources: FibSources<'_>, most_names: usize) -> FibUpdate {
         changed.sort_unstable();
@@ -266,7 +266,7 @@ impl FibComputation {
         update
     }
 
-    /// Goes on with what was left, for at most so many names.
+    /// Goes on with what was left, up to a limit of names.
     pub fn resume(&mut self, sources: FibSources<'_>, most_names: usize) -> FibUpdate {
         let mut update = FibUpdate::default();
         let mut left = most_names;
@@ -295,7 +295,7 @@ impl FibComputation {
         self.sweeps.remove_entry(root.value())
     }
 
-    /// Notes what is left after a change at `root`, of which so much was done.
+    /// Notes what is left after a change at `root`, as far as it was not done.
     fn note_change(&mut self, root: Name<'_>, done: Done) {
         if done.is_whole {
             self.sweeps.remove(root.value());

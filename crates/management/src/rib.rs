@@ -16,7 +16,7 @@
 //!
 //! A face that is gone may have a million routes. From the moment it leaves ([`Rib::leave`]) they count for nothing,
 //! in no dataset and no computation ([`Rib::live_routes`]); they are removed some at a time ([`Rib::remove_leaving`]),
-//! and so are those that expire ([`Rib::expire`]), so that whoever calls can do something else in between.
+//! and so are those that expire ([`Rib::expire`]), so that the caller can do something else in between.
 //!
 //! Bytes of a prefix with one route: 64 for the record, 17 for its place in the order, 10 for the index by
 //! face, 30 more if it expires; the name's octets, which the FIB computation shares, and 24.
@@ -262,7 +262,7 @@ impl Rib {
         self.gone.contains(&face)
     }
 
-    /// Removes the routes of faces that are gone, of at most so many prefixes, which it returns in canonical order.
+    /// Removes the routes of faces that are gone, up to a limit of prefixes, which it returns in canonical order.
     /// The face that left last goes first: one with few routes does not wait for one with many.
     pub fn remove_leaving(&mut self, most: usize) -> Vec<NameBuf> {
         let mut keys = Vec::new();
@@ -283,7 +283,7 @@ impl Rib {
         in_order(keys)
     }
 
-    /// Removes the routes whose time has come, of at most so many prefixes, which it returns in canonical order.
+    /// Removes the routes whose time has come, up to a limit of prefixes, which it returns in canonical order.
     pub fn expire(&mut self, now_ns: u64, most: usize) -> Vec<NameBuf> {
         let mut keys = Vec::new();
         while keys.len() < most

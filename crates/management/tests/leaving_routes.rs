@@ -135,7 +135,7 @@ fn nothing_shows_or_uses_routes_of_a_face_that_is_gone_while_they_are_removed() 
     let to_leaving = |entry: &FibEntry| entry.next_hops.iter().any(|hop| hop.face_id == LEAVING);
     let shown = fib(&mut bench);
     assert!(!shown.iter().any(to_leaving) && shown.iter().all(|entry| !entry.next_hops.is_empty()), "{}", shown.len());
-    // Whoever registers now gets what there will be in the end, on every prefix and below it.
+    // A face that registers now gets what there will be in the end, on every prefix and below it.
     for number in (0..ROUTES).step_by(100) {
         register(&mut bench, &mut mirror, &prefix(number));
         assert_eq!(mirror.faces(&prefix(number)), Some(vec![LOCAL_FACE]), "{number}");
@@ -143,7 +143,7 @@ fn nothing_shows_or_uses_routes_of_a_face_that_is_gone_while_they_are_removed() 
         register(&mut bench, &mut mirror, &below);
         assert_eq!(mirror.faces(&below), Some(vec![LOCAL_FACE]), "{below} inherits nothing from a face that is gone");
     }
-    // And nobody gives it new ones.
+    // And it gets no new ones.
     assert_eq!(register_for(&mut bench, LEAVING, "/late", None), 410);
     finish(&mut bench, &mut mirror, |_, _, _| ());
     assert_eq!((mirror.leads_to(LEAVING), mirror.leads_to(LOCAL_FACE)), (0, 2 * ROUTES / 100 + 2));
@@ -158,7 +158,7 @@ fn a_face_with_few_routes_has_lost_them_at_once_while_one_with_many_leaves() {
     mirror.follow(&bench);
     bench.close(UDP_FACE);
     mirror.follow(&bench);
-    assert_eq!(mirror.faces("/few"), None, "whoever has the answer to faces/destroy finds them gone");
+    assert_eq!(mirror.faces("/few"), None, "a client that has the answer to faces/destroy finds them gone");
     assert!(is_due(&bench));
 }
 

@@ -284,7 +284,7 @@ fn lp_headers_survive_rewriting() {
 }
 
 /// The defect: an implicit digest written in the name of a Data was taken, and such Data then answered the
-/// Interest for the digest of other Data. The digest is computed from the packet; nobody may claim one (§5).
+/// Interest for the digest of other Data. The digest is computed from the packet; no packet may claim one (§5).
 #[test]
 fn no_data_name_has_an_implicit_digest() {
     let digests = "/sha256digest=".to_owned() + &"07".repeat(32);

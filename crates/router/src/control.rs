@@ -320,7 +320,7 @@ impl Control {
                     if let Some(record) = self.node.faces.get(&face) {
                         self.node.worker(record.worker).send(ToWorker::RemoveFace { face });
                     }
-                    // The reply stands behind: whoever has it finds the routes gone, from the FIB as well if they
+                    // The reply comes after: a client that has it finds the routes gone, from the FIB as well if they
                     // are no more than a slice.
                     self.close_face(face, &mut more);
                     let now = self.node.times();

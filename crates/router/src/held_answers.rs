@@ -29,7 +29,7 @@ const FRESHNESS_MS: u64 = 1000;
 /// The change was made, and is not on disk.
 const NOT_ON_DISK: u64 = 507;
 
-/// Data for whoever sent a command.
+/// Data for the sender of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) packet: Vec<u8>,

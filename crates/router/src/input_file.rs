@@ -31,7 +31,7 @@ pub(crate) const PIPE_PATIENCE: Duration = Duration::from_secs(10);
 const READ_ATTEMPTS: usize = 5;
 const READ_PAUSE: Duration = Duration::from_millis(10);
 
-/// Octets taken from a pipe at once: what a pipe of Linux holds.
+/// Bytes taken from a pipe at once: what a pipe of Linux holds.
 const PIPE_CHUNK: usize = 64 << 10;
 
 /// All of a regular file.

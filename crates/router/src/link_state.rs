@@ -95,7 +95,7 @@ impl Node {
             return;
         }
         let changes = std::mem::take(&mut self.link_changes.is_up);
-        // First, so that whoever is told finds it there.
+        // First, so that a worker that is told finds it there.
         self.shared.faces.change(|faces| {
             for (&face, &is_up) in &changes {
                 if let Some(attributes) = faces.get(face).cloned() {
@@ -116,7 +116,7 @@ impl Node {
     }
 
     /// A permanent face that was made while its interface is down is down as well. One that is not
-    /// permanent would close at once, which nobody expects who has just made it.
+    /// permanent would close at once, which surprises the user who has just made it.
     pub(crate) fn look_at_local_end(&self, face: FaceId) {
         let Some(record) = self.faces.get(&face) else { return };
         let end = record.info.local_uri.parse().ok().as_ref().and_then(LocalEnd::of);

@@ -7,8 +7,8 @@
 //! 4 · free places
 //! ```
 //!
-//! so that one that floods takes four fifths of the queue at most, n of them 4/(1 + 4 n) each, and there is room for whoever
-//! comes new (the rule of the PIT, [`namewire_engine::face_share`]). What finds no place is counted by the worker that
+//! so that one that floods takes four fifths of the queue at most, n of them 4/(1 + 4 n) each, and there is room for
+//! newcomers (the rule of the PIT, [`namewire_engine::face_share`]). What finds no place is counted by the worker that
 //! brought it (`router.management-queue-full`), and here by face (`management-cut.face-N`).
 //!
 //! Answers to management's own Interests have a line of their own. Limit: [`CAPACITY`]. Cost: a lock, taken for as long
@@ -67,7 +67,7 @@ impl ManagementQueue {
         true
     }
 
-    /// The next messages in turn, at most so many.
+    /// The next messages in turn, `most` at most.
     pub(crate) fn take(&self, most: usize) -> Vec<ToControl> {
         let mut lines = self.lines();
         let count = lines.waiting.min(most);

@@ -37,7 +37,7 @@ fn ring_bytes(workers: usize) -> usize {
     1 << share.ilog2() // a power of two, as rings want
 }
 
-/// Octets of all rings between `workers` workers.
+/// Bytes of all rings between `workers` workers.
 pub(crate) fn bytes(workers: usize) -> usize {
     workers * workers.saturating_sub(1) * ring_bytes(workers)
 }

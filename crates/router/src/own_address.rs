@@ -2,7 +2,7 @@
 //!
 //! A face to one of the router's own listeners is a loop: whatever it sends comes in again, by a face that its peer end
 //! makes. `faces/create` refuses it (406). Another router of this machine, at another port or another of the machine's
-//! addresses, is somebody else.
+//! addresses, is another forwarder.
 
 use crate::{face_creation::refusal, interfaces};
 use namewire_management::FaceCommandError;

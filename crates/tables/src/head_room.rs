@@ -3,7 +3,7 @@
 //! Much of a router takes memory from an allocator that ends the process when the system gives
 //! none: hash tables that double, lists of changes, answers, stacks of threads. So what grows with
 //! routes asks here first, while refusing is still possible, and leaves a reserve of
-//! [`RESERVE_BYTES`] for the rest. The question is put to the kernel: would it map so much?
+//! [`RESERVE_BYTES`] for the rest. The question is put to the kernel: would it map as much?
 //!
 //! It says no under a limit of address space (`ulimit -v`) and where memory is not overcommitted.
 //! Where it is, as by default, it says yes, and the kernel ends a process when memory runs out.
@@ -20,7 +20,7 @@ pub const RESERVE_BYTES: usize = 160 << 20;
 /// Changes that one look at the memory stands for: of the longest names they take some MiB of the reserve.
 const CHANGES_PER_LOOK: u32 = 256;
 
-/// Whether so many bytes more, and the reserve, could be had now.
+/// Whether the kernel would map `bytes` more, and the reserve, now.
 pub fn is_there(bytes: usize) -> bool {
     can_map(bytes.saturating_add(RESERVE_BYTES))
 }
@@ -28,7 +28,7 @@ pub fn is_there(bytes: usize) -> bool {
 /// Whether a table whose parts grow by doubling may grow.
 ///
 /// Every part may be copied to one of twice its size by the next change: as long as there is room
-/// for twice of all that has grown, none of them fails. The table is measured after so many changes
+/// for twice of all that has grown, none of them fails. The table is measured after this number of changes
 /// that measuring costs nothing to speak of, even if it visits every entry.
 #[derive(Debug)]
 pub struct GrowthGuard {

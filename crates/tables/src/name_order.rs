@@ -5,8 +5,8 @@
 //! [name groups](crate::name_group) that have Data of their own, if the store looks up under all prefixes
 //! ([`PrefixLookup::All`](crate::PrefixLookup)); otherwise there is none.
 //!
-//! Canonical order is the order of the Name TLV-VALUEs octet by octet, the shorter first. A name is read as its
-//! bits with zeros behind it for ever: no component begins with a zero octet, so no two names are the same bits,
+//! Canonical order is the order of the Name TLV-VALUEs byte by byte, the shorter first. A name is read as its
+//! bits with zeros behind it for ever: no component begins with a zero byte, so no two names are the same bits,
 //! and the shorter comes first. A *branch* is a bit in which names below it differ, and the first such bit; a
 //! *leaf* is a group. Above a leaf the bits only grow.
 //!
@@ -26,7 +26,7 @@
 //! removal goes no way down. A freshness that changes goes up as far as it is the latest.
 //! Bytes: 36 per name (branch and free list), 4 per group; mapped at the start, touched when used.
 //!
-//! Limits: names up to [`MAX_ORDERED_NAME_OCTETS`], so that no way is longer than 8 × that: whoever wants to
+//! Limits: names up to [`MAX_ORDERED_NAME_OCTETS`], so that no way is longer than 8 × that: a neighbour that wants to
 //! make the way to a name long must store a name for each of its bits. As many names as the store may have Data.
 //! Who may write: the worker that owns the tables.
 
@@ -35,7 +35,7 @@ use crate::pages::{PageArray, PageSize};
 use crate::slab::{NIL, Slab};
 use std::io;
 
-/// Names above this many octets are found by their own name and digest only.
+/// Names above this many bytes are found by their own name and digest only.
 pub const MAX_ORDERED_NAME_OCTETS: usize = 2_048;
 
 /// Marks a group among what may be below a branch: groups are fewer.
@@ -93,13 +93,13 @@ impl NameOrder {
         })
     }
 
-    /// Room for so many, if there is less.
+    /// Room for this number of names, if there is less.
     pub(crate) fn grow(&mut self, names: u32, groups: u32) -> io::Result<()> {
         self.above_leaf.grow(groups as usize)?;
         self.branches.grow(names)
     }
 
-    /// Octets mapped.
+    /// Bytes mapped.
     pub(crate) fn bytes(&self) -> usize {
         self.branches.bytes() + self.above_leaf.mapped_bytes()
     }

@@ -395,7 +395,7 @@ fn leave_reserve(bytes: usize) -> io::Result<()> {
     is_allowed.then_some(()).ok_or(rustix::io::Errno::NOMEM.into())
 }
 
-/// Whether the kernel maps so many bytes now; they are given back at once.
+/// Whether the kernel maps this number of bytes now; they are given back at once.
 pub(crate) fn can_map(bytes: usize) -> bool {
     Mapping::new(bytes.max(1), PageSize::Base).is_ok()
 }

@@ -357,7 +357,7 @@ impl<R: Recycle> PitCs<R> {
         if self.cs.has_prefix_index() { PrefixLookup::All } else { PrefixLookup::Own }
     }
 
-    /// Octets of memory that were mapped for finding Data under all prefixes.
+    /// Bytes of memory that were mapped for finding Data under all prefixes.
     pub fn cs_prefix_index_bytes(&self) -> usize {
         self.cs.prefix_index_bytes()
     }

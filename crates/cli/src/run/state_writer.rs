@@ -32,7 +32,7 @@ const WRITE_DELAY: Duration = Duration::from_millis(100);
 /// Least time between two writes, unless commands wait for them.
 const WRITE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Looks at the tables take one part in so many of the time, unless commands wait for them.
+/// Looks at the tables take at most one part in this number of the time, unless commands wait for them.
 const LOOK_SHARE: u32 = 20;
 
 /// First pause after a write that failed; it doubles up to the last.
@@ -95,7 +95,7 @@ impl StateWriter {
     }
 
     /// Whether a change would bring the next write forward. While one is due, what changes is
-    /// written with it, and a storm of commands wakes nobody; but commands that wait for an answer
+    /// written with it, and a storm of commands wakes no task; but commands that wait for an answer
     /// do not wait for the pause after a failure.
     pub(super) fn wants_changes(&self) -> bool {
         self.due.is_none() || (self.failure.is_some() && self.sync == StateSync::Always)

@@ -14,7 +14,7 @@ fn accept(listener: &TcpListener) -> std::net::TcpStream {
     loop {
         match listener.accept() {
             Ok((connection, _)) => return connection,
-            Err(error) => assert!(Instant::now() < end, "nobody connects: {error}"),
+            Err(error) => assert!(Instant::now() < end, "no connection came: {error}"),
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -24,7 +24,7 @@ fn udp_port_that_was_open() -> String {
     format!("udp4://{}", UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
 }
 
-/// A declared persistent face that closed was gone until somebody sent SIGHUP.
+/// A declared persistent face that closed was gone until the next SIGHUP.
 #[test]
 fn a_declared_persistent_face_that_closed_is_made_again_with_its_routes() {
     let directory = tempfile::tempdir().unwrap();

@@ -30,7 +30,7 @@ const SEGMENT_BYTES: u64 = 1200;
 const CABLES: [(&str, char, char, u8); 4] =
     [("ab", 'a', 'b', 1), ("ac", 'a', 'c', 2), ("bd", 'b', 'd', 3), ("cd", 'c', 'd', 4)];
 
-/// From whom to whom which address leads, at what cost.
+/// From router, to router, address, cost.
 const ROUTES: [(char, &str, u32); 4] = [
     ('a', "udp4://10.91.1.2:6363", 1),
     ('a', "udp4://10.91.2.2:6363", 10),

@@ -4,7 +4,7 @@
 //! which has two ways to the producer; the cheap one dies when a part of the file has come. Until
 //! this was mended, the fetch never ended: each new Interest went to the dead neighbour first.
 //!
-//! What a test asserts is that the fetch completes with the right octets, and what becomes of the
+//! What a test asserts is that the fetch completes with the right bytes, and what becomes of the
 //! face; the time that the cut cost is printed, and only a minute is too long.
 //!
 //! Three of the tests run with all others, the rest with `make system`, because each takes some seconds

@@ -79,7 +79,7 @@ impl Forwarder {
         look(&self.0.lock().unwrap().observed)
     }
 
-    /// Sends a packet to every client, as it is, whoever asked for what.
+    /// Sends a packet to every client, as it is, whatever they asked for.
     #[allow(dead_code, reason = "not every test has a use for it")]
     pub(crate) fn send_to_all(&self, packet: &[u8]) {
         self.0.lock().unwrap().faces.iter().for_each(|face| drop(face.send(packet.to_vec())));

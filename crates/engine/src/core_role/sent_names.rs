@@ -4,7 +4,7 @@
 //!
 //! * An entry that is marked collided stays to its expiry, however much Data comes (Yuan15 §5.4.1). Where cores ask
 //!   each other (multicast, an ad hoc link), the first Data would be handed round among such entries until they
-//!   expire, in growing numbers; and whoever has one Data could send it again and again for them to multiply.
+//!   expire, in growing numbers; and a neighbour could send one Data again and again for them to multiply.
 //! * An Interest that is kept by name was perhaps sent twice (a repeated one), or its name was asked for by a
 //!   fingerprint too, or by a prefix of it. The second Data finds no name that waits, and would take away what it
 //!   takes for its fingerprint: that of another name.

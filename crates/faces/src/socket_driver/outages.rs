@@ -7,7 +7,7 @@
 //! rely on it. Ours closes as fast, with one difference: a report must come twice with nothing heard
 //! from the peer in between. We ask for the second one by an IDLE packet, so it takes one round trip.
 //!
-//! A report is an ICMP message, and whoever can send packets with foreign addresses can forge one:
+//! A report is an ICMP message, and a host that can send packets with foreign addresses can forge one:
 //! the kernel takes it if the datagram that it quotes has our addresses and ports, and those of NDN
 //! are well known. So anyone who could close a face of NFD by one packet needs two here, and while
 //! the peer speaks both must come between two of its packets. The kernel tells a shared
@@ -142,7 +142,7 @@ impl SocketDriver {
         face.reported_ns = self.now_ns.max(1);
     }
 
-    /// The link of a face carries nothing. A group is nobody's link: its faces stay.
+    /// The link of a face carries nothing. A multicast group has no link of its own: its faces stay.
     fn link_failed(&mut self, id: FaceId, reason: CloseReason) {
         let Some(face) = self.faces.get_mut(&id) else { return };
         let is_datagram = matches!(face.channel, Channel::Datagram { .. });

@@ -81,7 +81,7 @@ fn local_of(worker: &Worker) -> SocketAddr {
     worker.driver.info(A).unwrap().local_uri.strip_prefix("udp4://").unwrap().parse().unwrap()
 }
 
-/// One ICMP message can be forged by whoever knows addresses and ports, and those are well known.
+/// One ICMP message can be forged by a host that knows addresses and ports, and those are well known.
 #[test]
 fn one_report_between_packets_of_the_peer_closes_nothing() {
     let (mut worker, address) = udp_worker(Default::default());
@@ -141,7 +141,7 @@ fn a_datagram_face_that_is_down_ends_when_it_is_no_longer_permanent() {
     assert_eq!(events, [FaceEvent::Closed { face: A, reason: CloseReason::Refused }]);
 }
 
-/// On the socket that all on-demand faces share, the failure of one remote is nobody else's.
+/// On the socket that all on-demand faces share, the failure of one remote does not touch the others.
 #[test]
 fn what_one_remote_of_a_listener_meets_closes_no_other_face() {
     let (mut worker, address) = udp_worker(Default::default());

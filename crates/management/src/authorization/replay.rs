@@ -17,7 +17,7 @@
 //! again. A watermark holds for [`WATERMARK_LIFETIME_NS`] of the monotonic clock: if the clock was not set back, all
 //! before it is out of the grace by then; if it was, this is how long a busy signer is refused at most.
 //!
-//! A face has no watermark: its commands are signed with a digest, or with what nobody verified. Who could send one of
+//! A face has no watermark: its commands are signed with a digest, or by a key that no rule verified. Who could send one of
 //! them again through that face could as well sign a new one. What its record still does is to know a command that a
 //! client repeats.
 //!

@@ -18,8 +18,8 @@ use crate::{
 };
 
 /// The entry of `cs/usage`: 128 { 128 policy text, 131 limit, 132 octets now, 133 admission text,
-/// 134 octets of the policy, 138 counts of a policy *, 139 counts of a prefix *, 140 prefixes looked up text,
-/// 141 octets of the prefix index }.
+/// 134 bytes of the policy, 138 counts of a policy *, 139 counts of a prefix *, 140 prefixes looked up text,
+/// 141 bytes of the prefix index }.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsUsage {
     /// Which Data goes first, for example `lru`.
@@ -38,7 +38,7 @@ pub struct CsUsage {
     pub prefixes: Vec<CsPrefixUsage>,
     /// Under which prefixes Data is found: `own` or `all`.
     pub prefix_lookup: String,
-    /// Octets of memory mapped for that, beside what is accounted.
+    /// Bytes of memory mapped for that, beside what is accounted.
     pub prefix_index_bytes: u64,
 }
 

@@ -10,7 +10,7 @@
 //! WebSocket, so that masks, frames, pings and TLS never cost a packet of another face.
 //!
 //! Limits: [`CONNECTIONS_MAX`] connections, messages of 8800 octets, handshakes of
-//! [`HANDSHAKE_SECONDS`]; the rest stands in [`bridge`] and [`half_open`]. Each refusal is a
+//! [`HANDSHAKE_SECONDS`]; the rest is in [`bridge`] and [`half_open`]. Each refusal is a
 //! [`WebSocketDrop`].
 
 mod bridge;

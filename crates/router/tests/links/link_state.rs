@@ -73,7 +73,7 @@ fn a_permanent_face_goes_down_and_up_with_its_cable() {
     assert_eq!(near.face(REMOTE).face_id, face);
 }
 
-/// It attracted Interests until somebody sent one that failed; without a carrier none fails.
+/// It attracted Interests until one was sent and failed; without a carrier none fails.
 #[test]
 fn a_permanent_face_made_while_its_cable_is_out_is_down_from_the_start() {
     let Some(segment) = Segment::new(2) else { return };

@@ -255,7 +255,7 @@ fn a_permanent_tcp_face_that_is_down_is_left_out_by_strategies() {
     while (next_event.1.face_id, next_event.1.kind) != (face, FaceEventKind::Down) {
         next_event = watcher.next_event(Some(next_event.0 + 1));
     }
-    // Whoever has an answer to this command finds engines told of the face.
+    // A client that has an answer to this command finds engines told of the face.
     operator.faces();
     for number in 0..20 {
         let interest = operator.interest(name(&format!("/far/{number}"))).build();

@@ -66,7 +66,7 @@ fn routes_expire_and_others_are_served_while_management_is_flooded() {
     });
 }
 
-/// The story: one queue for all was full of the flood's requests, and whoever else sent a command got no answer.
+/// The story: one queue for all was full of the flood's requests, and other senders of commands got no answer.
 #[test]
 fn commands_are_answered_the_first_time_while_others_flood_and_the_floods_are_named() {
     const PATIENTLY: Duration = Duration::from_secs(60);

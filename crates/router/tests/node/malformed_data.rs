@@ -1,4 +1,4 @@
-//! Data that no router may take, at the sockets: it is dropped, counted, and answers nobody.
+//! Data that no router may take, at the sockets: it is dropped, counted, and answers no Interest.
 
 use crate::application::{Application, eventually, name, start};
 use namewire_packet::{
@@ -26,7 +26,7 @@ fn claims(wire: &[u8]) -> Vec<u8> {
 }
 
 /// The defect: an application, or a neighbour over UDP, could answer an Interest for a digest with any Data, if it
-/// wrote that digest in the name; and the router kept it for whoever asked later.
+/// wrote that digest in the name; and the router kept it for those that asked later.
 #[test]
 fn data_that_claims_a_digest_answers_nobody() {
     for workers in [1, 4] {

@@ -9,7 +9,7 @@
 //!  | digest | next version, or 0 | digest is known |
 //! ```
 //!
-//! Bytes: 36 per Data and 4 per name group for the order, and 40 per Data of which only those of names with
+//! Bytes: 36 per Data and 4 per name group for the order, and 40 per Data; of these, only those of names with
 //! several versions are touched. None is in the account of the store; `cs info` shows what is mapped.
 
 use crate::name_group::NameGroups;

@@ -1,4 +1,4 @@
-//! Versions: Data of one name with different octets, if the store answers under every prefix.
+//! Versions: Data of one name with different bytes, if the store answers under every prefix.
 //!
 //! They are a list in the order of their implicit digests, as NFD's store has them; the name's group leads to
 //! the first. Digests are computed when a second version comes, and of a single one when an Interest asks by
@@ -36,7 +36,7 @@ impl ContentStore {
         Ok(self)
     }
 
-    /// Room in the index for these limits and so many names, if there is less: before there is room for them elsewhere.
+    /// Room in the index for these limits and this number of names, if there is less: before there is room for them elsewhere.
     pub(crate) fn grow_prefix_index(&mut self, bytes: u64, packets: u64, groups: u32) -> io::Result<()> {
         let entries = entries_within(bytes, packets);
         self.prefix_index.as_mut().map_or(Ok(()), |index| index.grow(entries, slots_for(entries), groups))
@@ -46,7 +46,7 @@ impl ContentStore {
         self.prefix_index.is_some()
     }
 
-    /// Octets mapped.
+    /// Bytes mapped.
     pub(crate) fn prefix_index_bytes(&self) -> usize {
         self.prefix_index.as_ref().map_or(0, |index| index.bytes())
     }
@@ -85,7 +85,7 @@ impl ContentStore {
         known.copied().unwrap_or_else(|| sha256(&[self.data.get(slot.data_at, slot.data_octets as usize)]))
     }
 
-    /// Data of a name that has other Data, of which `first` does not hold these octets.
+    /// Data of a name that has other Data, and whose bytes `first` does not hold.
     #[cold]
     pub(super) fn insert_version(
         &mut self,

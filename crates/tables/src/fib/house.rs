@@ -72,7 +72,7 @@ impl House {
         self.writer.bytes() + size_of::<Self>()
     }
 
-    /// Octets of what grows: not the entries, which are mapped at the start, but also the list of what
+    /// Bytes of what grows: not the entries, which are mapped at the start, but also the list of what
     /// readers may still hold, as if all went at once.
     pub(super) fn growing_bytes(&self) -> usize {
         const RETIRED_BYTES: usize = 32;

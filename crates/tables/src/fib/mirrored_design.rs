@@ -29,7 +29,7 @@ use std::sync::Arc;
 const FEW_RULES: usize = 1000;
 
 /// Most that a rule takes that comes from the differentiator to the suffixes or back: its instructions
-/// with the octets of a usual name, and its places in both tables while these double.
+/// with the bytes of a usual name, and its places in both tables while these double.
 const BYTES_PER_MOVED_RULE: usize = 2048;
 
 /// A design, and what its numbers mean.
@@ -251,7 +251,7 @@ fn copies(tables: [Held; 2], key: HashKey) -> Mirrored<DesignCopy> {
     Mirrored::new(left, right)
 }
 
-/// Refuses a change of so many rules' places for which there is no memory.
+/// Refuses a change of this number of rules if there is no memory for their places.
 fn has_room_to_move(rules: usize) -> Result<(), FibRefusal> {
     let has_room = rules < FEW_RULES || head_room::is_there(rules.saturating_mul(BYTES_PER_MOVED_RULE));
     has_room.then_some(()).ok_or(FibRefusal::NoMemory)

@@ -305,7 +305,7 @@ impl Table {
         }
     }
 
-    /// Octets of all that may have to be copied to grow.
+    /// Bytes of all that may have to be copied to grow.
     fn growing_bytes(&self) -> usize {
         match self {
             Self::House(house) => house.growing_bytes(),
@@ -415,7 +415,7 @@ impl Fib {
         self.table.len()
     }
 
-    /// Octets of memory that there should be beside the reserve of [`crate::head_room`] for the next change.
+    /// Bytes of memory that should be free beside the reserve of [`crate::head_room`] for the next change.
     pub fn wanted_bytes(&self) -> usize {
         self.growth.wanted_bytes()
     }

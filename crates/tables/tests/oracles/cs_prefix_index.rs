@@ -121,7 +121,7 @@ impl Pair {
         assert!(self.table.cs_len() <= stored + 1);
     }
 
-    /// So many went; their octets stay until the batch ends.
+    /// This number went; their bytes stay until the batch ends.
     fn note_gone(&mut self, count: usize) {
         let gone = self.model.entries.values().filter(|stored| !self.table.cs_contains(stored.id));
         self.readable.extend(gone.map(|stored| (stored.id, stored.data.clone())));

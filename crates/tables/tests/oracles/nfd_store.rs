@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Stored {
     /// Where the table has it.
     pub(crate) id: CsId,
-    /// Its octets.
+    /// Its bytes.
     pub(crate) data: Vec<u8>,
     /// 0 = never.
     pub(crate) fresh_until_ns: u64,
@@ -30,7 +30,7 @@ impl NfdStore {
         self.entries.insert((name.to_vec(), sha256(&[&stored.data])), stored);
     }
 
-    /// Whether these octets are stored under this name.
+    /// Whether these bytes are stored under this name.
     pub(crate) fn get(&self, name: &[u8], data: &[u8]) -> Option<&Stored> {
         self.entries.get(&(name.to_vec(), sha256(&[data])))
     }

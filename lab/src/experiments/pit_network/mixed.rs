@@ -100,7 +100,7 @@ pub(super) fn run(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()
     Ok(())
 }
 
-/// Draws networks until so much was asked for.
+/// Draws networks until enough was asked for.
 fn simulate(context: &Context, case: &Case, interests: u64) -> anyhow::Result<Total> {
     let mut total = Total::default();
     for number in 0.. {
