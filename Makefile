@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.toolchain/bin:$(PATH):$(HOME)/.cargo/bin
 
 # Seconds for each fuzz target; `make test` takes less.
 SECONDS := 20
-TEST_FUZZ_SECONDS := 8
+TEST_FUZZ_SECONDS := 5
 
 # Where cargo puts its output, also if CARGO_TARGET_DIR moved it.
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
@@ -20,7 +20,7 @@ say = @printf '\n== %s\n' "$(1)"
 
 help:
 	@echo 'make demo      two routers, a 20 MB file through both, everything cleaned up'
-	@echo 'make test      all checks below, as CI runs them (some 15 minutes the first time)'
+	@echo 'make test      all checks below, as CI runs them (some 25 minutes the first time, on 2 cores)'
 	@echo 'make build     the router, target/release/namewire'
 	@echo 'make unit      unit, property and simulation tests'
 	@echo 'make lint      rustfmt and clippy'
