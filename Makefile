@@ -1,48 +1,55 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint tidy unit loom fuzz interop system clean distclean
+.PHONY: help build bench demo test lint tidy unit loom fuzz interop system clean distclean
 
-# The checkout's own Rust goes first, if tools/setup.sh has put one there; what rustup has just put into the home
-# directory is found without a new login.
+# The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
+# installed into the home directory, without a new login.
 export PATH := $(CURDIR)/.toolchain/bin:$(PATH):$(HOME)/.cargo/bin
 
-# Seconds for each fuzz target; `make test` takes less.
+# Seconds for each fuzz target; `make test` uses the smaller number.
 SECONDS := 20
 TEST_FUZZ_SECONDS := 5
 
-# Where cargo puts its output, also if CARGO_TARGET_DIR moved it.
+# Where cargo puts its output, even if CARGO_TARGET_DIR moved it.
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 NAMEWIRE := $(TARGET)/release/namewire
 
-# Every step says what it is and why before it runs.
+# Every step prints what it is before it runs.
 say = @printf '\n== %s\n' "$(1)"
 
 help:
 	@echo 'make demo      two routers, a 20 MB file through both, everything cleaned up'
-	@echo 'make test      all checks below, as CI runs them (some 25 minutes the first time, on 2 cores)'
+	@echo 'make test      all checks, as CI runs them (some 25 minutes the first time, on 2 cores)'
 	@echo 'make build     the router, target/release/namewire'
+	@echo 'make bench     the main benchmark: CPU per packet and latency of a router on sockets, beside a relay (2 minutes)'
 	@echo 'make unit      unit, property and simulation tests'
 	@echo 'make lint      rustfmt and clippy'
-	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, file names'
-	@echo 'make loom      every interleaving of the rings between workers and of FIB readers and writer'
+	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
+	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
 	@echo 'make interop   python-ndn and NDNts through a running router'
-	@echo 'make system    what takes too long for make test: dying links in namespaces (needs root), 10^7 Interests through core routers'
+	@echo 'make system    tests too long for make test: dying links in namespaces (needs root), 10^7 Interests through core routers'
 	@echo 'make clean     removes everything built'
-	@echo 'make distclean removes what was installed inside the checkout, too'
+	@echo 'make distclean also removes what was installed into the checkout'
 
 build:
 	@[ -x $(NAMEWIRE) ] || tools/setup.sh estimate
 	@tools/setup.sh rust
 	cargo build --release --locked --package namewire-cli
 
+# The record goes to out/router-sockets.json; `namewire-lab list` names all experiments.
+bench: build
+	$(call say,bench: router-sockets)
+	cargo build --release --locked --package namewire-lab
+	$(TARGET)/release/namewire-lab run router-sockets --out $(CURDIR)/out
+
 demo: build
 	@tools/setup.sh demo
 	@NAMEWIRE=$(NAMEWIRE) tools/demo.sh
 
-# Cheap checks first. One after the other, also under `make -j`: the steps share
-# the build directory, and the machine's cores are busy with one of them.
+# Cheap checks come first. The steps run one after the other, also under `make -j`: they share the build directory, and
+# one step alone keeps the cores busy.
 test:
 	@$(MAKE) --no-print-directory tidy
 	@$(MAKE) --no-print-directory lint
@@ -71,7 +78,7 @@ unit: build
 	NAMEWIRE=$(NAMEWIRE) cargo test --locked --workspace
 
 loom:
-	$(call say,loom: every interleaving of the rings between workers and of FIB readers and writer)
+	$(call say,loom: every thread interleaving of the rings between workers and of FIB readers and writer)
 	@tools/setup.sh rust
 	cargo test --release --locked --manifest-path crates/router/loom/Cargo.toml --target-dir $(TARGET)/loom
 	cargo test --release --locked --manifest-path crates/tables/loom/Cargo.toml --target-dir $(TARGET)/loom
@@ -86,7 +93,7 @@ interop: build
 	@tools/setup.sh interop
 	@NAMEWIRE=$(NAMEWIRE) interop/run.py
 
-# Not part of `make test`: it needs root, and the machine for some ten minutes.
+# Not part of `make test`: it needs root, and takes some ten minutes.
 system: build
 	$(call say,system: links and routers that die in the middle of a fetch)
 	@tools/setup.sh system

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the seed corpora from the test vectors of crates/packet and crates/security.
 
-Run it again when the vectors change; the files are committed. Every seed is named
-after its vector, so that a finding can be traced to what it grew from.
+Run it again when the vectors change; the files are committed. Every seed has the name of its
+vector, so that a finding can be traced to its origin.
 """
 import json
 import re
@@ -24,20 +24,20 @@ EXPRESSIONS = [
     ("<a-(.*)-(.*)>([^<b><c>])*", "\\2<x>\\1\\3", "/z/a-1-2/d/e"),
     ("^((<>*)+<v=[0-9]+>?){,2}", "\\2", "/a/v=1/b"),
 ]
-MTU = (1400).to_bytes(2, "big")  # first octets of an input of targets/link_service.rs
-# Inputs that once broke a target, under a name that says how.
+MTU = (1400).to_bytes(2, "big")  # first bytes of an input of targets/link_service.rs
+# Inputs that once broke a target, named after the cause.
 REGRESSIONS = [
     ("packet_parse", "nonce-before-must-be-fresh",
      "0526071ab1096c6f63616c686f737408036e666408026373080469000000280012004a041be15492"),
 ]
 
 
-def write(target: str, name: str, octets: bytes) -> int:
-    if not 0 < len(octets) <= SEED_BYTES_MAX:
+def write(target: str, name: str, bytes: bytes) -> int:
+    if not 0 < len(bytes) <= SEED_BYTES_MAX:
         return 0
     directory = HERE / "corpus" / target
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / re.sub(r"[^A-Za-z0-9_.-]", "_", name)).write_bytes(octets)
+    (directory / re.sub(r"[^A-Za-z0-9_.-]", "_", name)).write_bytes(bytes)
     return 1
 
 
@@ -52,7 +52,7 @@ def var_number(number: int) -> bytes:
 
 
 def frames(packets: list[bytes], face: int = 0) -> bytes:
-    """A sequence as the targets with state read it: face octet, two length octets, octets."""
+    """A sequence for the targets with state: face byte, two length bytes, bytes."""
     return b"".join(bytes([face]) + len(packet).to_bytes(2, "big") + packet for packet in packets)
 
 
@@ -62,15 +62,15 @@ def main() -> int:
     packets = {}
     for vector in vectors["packets"] + vectors["captured_commands"] + vectors["captured_repo"]:
         packets[vector["id"]] = bytes.fromhex(vector["hex"])
-    for name, octets in packets.items():
-        target = "lp_packet" if octets[:1] == b"\x64" else "packet_parse"
-        made += write(target, name, octets)
-        made += write("engine_frames", name, b"\0" + frames([octets], 0) + frames([octets], 0x85))
+    for name, bytes in packets.items():
+        target = "lp_packet" if bytes[:1] == b"\x64" else "packet_parse"
+        made += write(target, name, bytes)
+        made += write("engine_frames", name, b"\0" + frames([bytes], 0) + frames([bytes], 0x85))
         if "prefix-announcement" in name:
-            made += write("nfd_tlv", name, octets)
+            made += write("nfd_tlv", name, bytes)
         if "prefixann" in name:  # to self-learning
-            made += write("engine_frames", f"learned-{name}", b"\x40" + frames([octets], 1))
-        made += write("link_service", name, MTU + frames([octets]))
+            made += write("engine_frames", f"learned-{name}", b"\x40" + frames([bytes], 1))
+        made += write("link_service", name, MTU + frames([bytes]))
     for index, vector in enumerate(vectors["names"]):
         made += write("name_uri", f"uri-{index}", vector["uri"].encode())
         if vector.get("name_tlv"):
@@ -93,7 +93,7 @@ def main() -> int:
     made += write("reliability", "quiet-channel", bytes([0, 0, 20]) + sizes)
     made += write("reliability", "lossy-channel", bytes([0, 60, 20]) + sizes + bytes([0, 255, 255, 16, 100]) * 200)
     made += write("reliability", "first-three-lost", bytes([0, 0, 20]) + sizes + bytes(600))
-    # Sends, time, pumps; Acks of later ones; fragments of packets never completed; a frame of the vectors.
+    # Sends, time, pumps; Acks of later frames; fragments of incomplete packets; a frame of the vectors.
     made += write("reliability", "hostile", bytes([1, 200]) + bytes([0xF9, 31, 64, 0, 39, 16, 2, 0, 0, 0x24, 0, 30]) * 20
                   + bytes([0xFD, 0, 1, 0xFE, 31, 0, 3, 0, 0]) * 20
                   + bytes([7]) + len(packets["L-cxx-reliable"]).to_bytes(2, "big") + packets["L-cxx-reliable"])
@@ -101,11 +101,11 @@ def main() -> int:
     for vector in vectors["captured_commands"]:
         made += write("management_interest", vector["id"], frames([packets[vector["id"]]], RAW_INTEREST))
     for vector in vectors["management_tlvs"]:
-        octets = bytes.fromhex(vector["hex"])
-        if octets[:1] == b"\x68":  # ControlParameters: to every command
-            requests = b"".join(frames([octets], verb) for verb in range(VERBS))
+        bytes = bytes.fromhex(vector["hex"])
+        if bytes[:1] == b"\x68":  # ControlParameters: for every command
+            requests = b"".join(frames([bytes], verb) for verb in range(VERBS))
             made += write("management_interest", vector["id"], requests)
-    # A routing daemon appears, is told of a route, and agrees: ControlResponse 200.
+    # A routing daemon appears, gets a route, and accepts it: ControlResponse 200.
     routes = [b"localhost nlsr", b"client"]
     names = [element(7, b"".join(element(8, part) for part in route.split())) for route in routes]
     agreed = element(101, element(102, b"\xc8") + element(103, b"OK"))
@@ -113,8 +113,8 @@ def main() -> int:
                   frames([element(104, name) for name in names], 0) + frames([agreed], 0x10 | ANSWER))
     for index, vector in enumerate(vectors["matching"]):
         pair = [bytes.fromhex(vector["interest"]), bytes.fromhex(vector["data"])]
-        # Asked for by the application (face 0), answered by the first next hop (face 1),
-        # bare and with tokens of other people on both.
+        # The application (face 0) sends the Interest and the first next hop (face 1) answers,
+        # without and with foreign tokens on both packets.
         ends_batch = 0x20
         asked = [element(100, element(98, b"mine") + element(80, pair[0]))]
         answered = [element(100, element(98, b"yours") + element(80, pair[1]))]
@@ -141,20 +141,20 @@ def main() -> int:
         made += write("keys", f"certificate-{index}", wire)
         encrypted = bytes.fromhex(keys["keys"][index % len(keys["keys"])]["encrypted_pkcs8"])
         made += write("keys", f"safe-bag-{index}", element(128, wire + element(129, encrypted)))
-    # The first octet says which reader: ours, that of nfd.conf, the bare INFO format.
-    defaults = (HERE.parent / "crates/router/src/configuration/default.toml").read_bytes()
-    # Small pieces are easier to vary than the whole: one seed a table.
+    # The first byte selects the reader: for our format, for nfd.conf, for the bare INFO format.
+    defaults = (HERE.parent / "crates/configuration/src/default.toml").read_bytes()
+    # One seed per table, because small pieces are easier to vary than the whole.
     for index, table in enumerate(re.split(rb"\n(?=\[)", defaults)):
         bare = b"\n".join(line.removeprefix(b"# ") for line in table.splitlines()
                           if re.match(rb"(# )?(\[|\w+ = )", line))
         made += write("configuration", f"toml-{index}", b"\0" + bare)
-    nfd_conf = (HERE.parent / "crates/router/tests/nfd.conf").read_bytes()
+    nfd_conf = (HERE.parent / "crates/configuration/tests/nfd.conf").read_bytes()
     for index, section in enumerate(re.split(rb"\n(?=\w+\n\{)", nfd_conf)):
         made += write("configuration", f"nfd-conf-{index}", b"\1" + section)
         made += write("configuration", f"info-{index}", b"\2" + section)
     made += write("configuration", "info-include", b'\2a { "b c" "d"\\\n"e" ; f\n#include "g"\n}')
-    for target, name, octets in REGRESSIONS:
-        made += write(target, f"regression-{name}", bytes.fromhex(octets))
+    for target, name, bytes in REGRESSIONS:
+        made += write(target, f"regression-{name}", bytes.fromhex(bytes))
     print(f"{made} seeds")
     return 0
 

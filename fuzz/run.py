@@ -5,10 +5,9 @@
     fuzz/run.py --seconds 600 nfd_tlv   one target
     fuzz/run.py --build                 build only
 
-Seeds are in corpus/TARGET (made by make_seeds.py, committed). What a run finds
-new goes to corpus-grown/TARGET, an input that breaks something to
-artifacts/TARGET; both are ignored by git. To repeat a finding, run the binary that
-is printed with the file as its only argument.
+Seeds are in corpus/TARGET (made by make_seeds.py, committed). New inputs of a run go to
+corpus-grown/TARGET, inputs that break a target to artifacts/TARGET; git ignores both. To
+repeat a finding, run the printed binary with the file as its only argument.
 
 Limits: inputs of at most INPUT_BYTES_MAX, 1 GiB of memory, 5 s for one input.
 """
@@ -21,12 +20,12 @@ import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-INPUT_BYTES_MAX = 9000  # a little over the largest packet, so that the limit itself is tried
+INPUT_BYTES_MAX = 9000  # a little over the largest packet, so that inputs reach that limit
 MEMORY_MIB_MAX = 1024
 INPUT_SECONDS_MAX = 5
 START_SECONDS_MAX = 60
-LOG_LINES_MAX = 60  # of a run that broke
-# The instrumentation that libFuzzer reads; the flags are LLVM's and need no nightly compiler.
+LOG_LINES_MAX = 60  # of a failed run
+# The instrumentation for libFuzzer; the flags are LLVM's and need no nightly compiler.
 COVERAGE_FLAGS = " ".join([
     "--cfg fuzzing",
     "-Cpasses=sancov-module",
@@ -49,14 +48,14 @@ def host_triple() -> str:
 
 
 def build(triple: str, target_dir: Path) -> Path:
-    # An explicit --target keeps the flags away from build scripts, which have no fuzzing engine to call.
+    # With an explicit --target the flags do not apply to build scripts, which have no fuzzing engine.
     env = dict(os.environ, RUSTFLAGS=COVERAGE_FLAGS, CARGO_TARGET_DIR=str(target_dir))
     subprocess.run(["cargo", "build", "--release", "--locked", "--target", triple], check=True, cwd=HERE, env=env)
     return target_dir / triple / "release"
 
 
 def fuzz(target: str, binary: Path, seconds: int) -> bool:
-    """Runs one target; prints one line if it held, the whole log if not."""
+    """Runs one target; prints one line if it passed, else the end of its log."""
     grown, seeds, artifacts = (HERE / place / target for place in ("corpus-grown", "corpus", "artifacts"))
     for directory in (grown, seeds, artifacts):
         directory.mkdir(parents=True, exist_ok=True)
@@ -69,7 +68,7 @@ def fuzz(target: str, binary: Path, seconds: int) -> bool:
         ], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             timeout=seconds + START_SECONDS_MAX)
     except subprocess.TimeoutExpired:
-        print(f"FAILED {target}: still running {START_SECONDS_MAX} s after its time was up", flush=True)
+        print(f"FAILED {target}: still running {START_SECONDS_MAX} s after its time limit", flush=True)
         return False
     if done.returncode != 0:
         print("\n".join(done.stdout.splitlines()[-LOG_LINES_MAX:]))
@@ -86,7 +85,7 @@ def fuzz(target: str, binary: Path, seconds: int) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Runs the fuzz targets; see the head of this file.")
-    parser.add_argument("--seconds", type=int, default=20, help="for each target")
+    parser.add_argument("--seconds", type=int, default=20, help="seconds for each target")
     parser.add_argument("--build", action="store_true", help="only build")
     parser.add_argument("targets", nargs="*", help="targets to run (default: all)")
     args = parser.parse_args()
@@ -99,7 +98,7 @@ def main() -> int:
     if args.build:
         return 0
     results = [fuzz(target, binaries / target, args.seconds) for target in args.targets or targets()]
-    print(f"{sum(results)} targets held, {len(results) - sum(results)} broke")
+    print(f"{sum(results)} targets passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
 
 

@@ -1,4 +1,4 @@
-"""Cases of run.py about keys: other people's software reads what `namewire key` writes, and the other way round.
+"""Cases of run.py about keys: other software reads the files of `namewire key`, and the reverse.
 
 No router runs. Every case has home directories of its own.
 """
@@ -12,11 +12,11 @@ COMMAND_SECONDS_MAX = 30
 
 
 class Failed(Exception):
-    """Why a case failed, with what the command said."""
+    """Why a case failed, with the output of the command."""
 
 
 class KeyChainCases:
-    """Knows the programs; its methods `*_case` are the cases."""
+    """The programs under test; the methods `*_case` are the cases."""
 
     def __init__(self, namewire: str, python: str, node: str, scratch: Path):
         self.namewire_binary, self.scratch = namewire, scratch
@@ -24,7 +24,7 @@ class KeyChainCases:
         self.ndnts = [node, str(HERE / "apps" / "ndnts_keys.mjs")]
 
     def all(self) -> list[tuple[str, object]]:
-        """Title and action of each."""
+        """Title and action of each case."""
         return [
             ("key chain of namewire read and used by python-ndn", self.python_reads_ours_case),
             ("key chain of python-ndn read and used by namewire", self.ours_reads_python_case),
@@ -69,12 +69,12 @@ class KeyChainCases:
             shown = json.loads(self.namewire(home, "--json", "key", "show", name))
             if not (shown["is_self_signed"] and shown["has_private_key"] and shown["algorithm"] == algorithm):
                 raise Failed(f"{name}: {shown}")
-            # Python's key signs in our hands, and python-ndn accepts it.
+            # namewire signs with python-ndn's key, and python-ndn accepts the signature.
             own, issued = home / "own.cert", home / "issued.cert"
             self.namewire(home, "key", "export-cert", name, "-o", str(own))
             self.namewire(home, "key", "issue", str(own), "--identity", name, "-o", str(issued))
             self.run([*self.python, "verify", str(issued), str(own)])
-        # We add to it, and python-ndn goes on reading all of it.
+        # namewire adds a key, and python-ndn can still read the whole key chain.
         self.namewire(home, "key", "make", "/ours/too")
         return self.run([*self.python, "sign", str(home), "/python/ec", "/python/rsa", "/ours/too"])
 
@@ -88,7 +88,7 @@ class KeyChainCases:
             self.run([*self.ndnts, "verify", str(ours), str(ours)])
             for algorithm in ["ecdsa", "ed25519", "rsa"]:
                 self.run([*self.ndnts, "make", algorithm, f"/theirs/{algorithm}", str(theirs)])
-                # `issue` checks the request's own signature: theirs, by us.
+                # `issue` checks the request's own signature, which NDNts made.
                 self.namewire(home, "key", "issue", str(theirs), "--identity", f"/ours/{kind}", "-o", str(issued))
                 self.run([*self.ndnts, "verify", str(issued), str(ours)])
                 verified += 1

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Interop tests: other people's NDN software talks through a running router.
+"""Interop tests: other NDN software uses a running router.
 
 Question: do unmodified python-ndn and NDNts applications exchange Data through
 `namewire run`, over each local transport, in both directions, with one worker
 and with four? And do they share key chains and certificates with `namewire key` (key_chain.py)?
-WebSocket is NDNts' alone: python-ndn has none.
+Only NDNts has WebSocket cases: python-ndn has no WebSocket.
 
-Every case of the first kind starts a producer, then a consumer, in processes of their own, and
+A case about Data starts a producer, then a consumer, each in its own process, and
 compares what arrived. Over Unix and TCP the library registers the prefix
 itself; over UDP the runner adds the route with `namewire route add`. Nothing is
 mocked: the router is the binary that users run.
 
 Environment: NAMEWIRE  the router binary (default: target/release/namewire)
-             PYTHON, NODE  interpreters that have the packages (default: what
-             tools/setup.sh put into interop/.venv and interop/node_modules)
+             PYTHON, NODE  interpreters with the packages (default: those that
+             tools/setup.sh installs in interop/.venv and interop/node_modules)
 Limits: a case takes at most CASE_SECONDS_MAX; processes are ended by their id.
 Last line: `N passed, N failed`; exit status 0 only if nothing failed.
 """
@@ -44,7 +44,7 @@ TRANSPORTS = ["unix", "tcp", "udp"]
 
 
 class CaseFailed(Exception):
-    """Why a case failed, with the output of the process to blame if there is one."""
+    """Why a case failed, with the output of the failed process if there is one."""
 
 
 def namewire_binary() -> str:
@@ -71,7 +71,7 @@ def free_port(kind: socket.SocketKind) -> int:
 
 
 class Process:
-    """A child whose output goes to a file, whose first lines can be awaited, and which always ends."""
+    """A child process: its output goes to a file, callers can wait for a line of it, and it always ends."""
 
     def __init__(self, command: list[str], log: Path, env: dict[str, str] | None = None):
         self.log = log
@@ -103,7 +103,7 @@ class Process:
         return self.output()
 
     def stop(self, polite_signal: int | None = None) -> int:
-        """Ends the child: its standard input closes (or the signal is sent), then SIGKILL."""
+        """Ends the child: closes its standard input, sends the signal if given, then SIGKILL."""
         self.child.stdin.close()
         if polite_signal is not None and self.child.poll() is None:
             self.child.send_signal(polite_signal)
@@ -160,8 +160,8 @@ class Router:
 
 @dataclass(frozen=True)
 class Case:
-    """Who asks whom for what, each over which transport."""
-    what: str  # "ping", "object", "no-route", "manage" or "stranger"
+    """A consumer, a producer, their transports, and the kind of exchange."""
+    what: str  # "ping", "object", "no-route", "manage" or "unprivileged"
     consumer: str
     consumer_transport: str
     producer: str
@@ -173,7 +173,7 @@ class Case:
             return f"{self.consumer} ({self.consumer_transport}) gets Nack NoRoute"
         if self.what == "manage":
             return f"{self.consumer} ({self.consumer_transport}) manages the router"
-        if self.what == "stranger":
+        if self.what == "unprivileged":
             return f"{self.consumer} ({self.consumer_transport}) may register itself and nothing else"
         size = f", {self.segment_bytes}-byte segments" if self.what == "object" else ""
         return (f"{self.what:6} {self.producer} ({self.producer_transport}) -> "
@@ -196,13 +196,13 @@ def all_cases() -> list[Case]:
     cases.append(Case("object", "ndnts", "udp", "python", "tcp", 1200))
     cases.append(Case("object", "ndnts", "udp", "ndnts", "udp", 4000))
     cases += [Case("no-route", "python", transport, "", "") for transport in ["unix", "tcp"]]
-    # The owner of the router on its Unix socket; over TCP nobody is known.
-    cases += [Case("manage", "ndnts", "unix", "", ""), Case("stranger", "ndnts", "tcp", "", "")]
+    # On the Unix socket the user owns the router; over TCP the user is unknown.
+    cases += [Case("manage", "ndnts", "unix", "", ""), Case("unprivileged", "ndnts", "tcp", "", "")]
     return cases
 
 
 def run_case(case: Case, router: Router, scratch: Path, index: int) -> str:
-    """Returns what the consumer said; raises CaseFailed."""
+    """Returns the consumer's output; raises CaseFailed."""
     deadline = time.monotonic() + CASE_SECONDS_MAX
     prefix = f"/interop/{case.what}/{index}"
     router.check_alive()
@@ -247,7 +247,7 @@ def run_case(case: Case, router: Router, scratch: Path, index: int) -> str:
         except CaseFailed as failure:
             raise CaseFailed(f"{failure}--- producer said:\n{producer.output()}") from None
         if case.what == "object" and received.read_bytes() != sent.read_bytes():
-            raise CaseFailed(f"{received.stat().st_size} octets arrived and differ from the {OBJECT_BYTES} published")
+            raise CaseFailed(f"{received.stat().st_size} bytes arrived and differ from the {OBJECT_BYTES} published")
         return said
     finally:
         for process in processes:

@@ -1,18 +1,18 @@
-//! Question: can any configuration file, of ours or of NFD, or any state file make its reader
-//! panic, recurse or hang, and is what we write of what we read the same again?
+//! Question: can any configuration file, of ours or of NFD, or any state file make its reader panic, recurse or hang?
+//! And do accepted settings survive being written and read again?
 //!
-//! Input: one octet that says which kind of file, then its text.
+//! Input: one byte for the kind of file, then its text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use namewire_router::configuration::{
+use namewire_configuration::{
     Settings, from_nfd_conf, from_toml,
     info::{self, Entry},
 };
 use std::path::Path;
 
-fuzz_target!(|octets: &[u8]| {
-    let Some((kind, text)) = octets.split_first() else { return };
+fuzz_target!(|bytes: &[u8]| {
+    let Some((kind, text)) = bytes.split_first() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     match kind % 3 {
         0 => {
@@ -21,10 +21,10 @@ fuzz_target!(|octets: &[u8]| {
             }
         }
         1 => {
-            // No file is read: a directory that does not exist has none.
+            // Includes read no file, because the directory does not exist.
             if let Ok(loaded) = from_nfd_conf(text, Path::new("/nonexistent")) {
                 survives(&loaded.settings);
-                let _ = loaded.settings.router_config();
+                let _ = loaded.settings.engine_config();
             }
         }
         _ => {
@@ -38,7 +38,7 @@ fuzz_target!(|octets: &[u8]| {
     }
 });
 
-/// Settings that were accepted are written as a file that is accepted and says the same.
+/// Writes accepted settings as a file and reads the same settings from it.
 fn survives(settings: &Settings) {
     let text = toml::to_string(settings).expect("every setting has a TOML form");
     assert_eq!(from_toml(&text).as_ref(), Ok(settings), "{text}");

@@ -1,7 +1,6 @@
-//! Question: does the dead nonce list remember each pair for its lifetime, unless
-//! it counted an early eviction?
+//! Question: does the dead nonce list remember each pair for its lifetime, unless it counts an early eviction?
 //!
-//! Input: a list of operations on few names and nonces; compared with a map.
+//! Input: a list of operations on few names and nonces. A map is the model.
 #![no_main]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Question: can any text make the FaceUri reader panic, is every FaceUri printed as it was
-//! read, and has each meaning one canonical text?
+//! Question: can any text make the FaceUri reader panic, does every FaceUri survive being printed and read, and has
+//! each meaning one canonical text?
 //!
 //! Input: text.
 #![no_main]
@@ -7,8 +7,8 @@
 use libfuzzer_sys::fuzz_target;
 use namewire_packet::nfd::{FaceUri, face_uri::MAX_FACE_URI_BYTES};
 
-fuzz_target!(|octets: &[u8]| {
-    let Ok(text) = std::str::from_utf8(octets) else { return };
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(uri) = text.parse::<FaceUri>() else { return };
     assert!(text.len() <= MAX_FACE_URI_BYTES);
     assert_eq!(uri.to_string(), text);

@@ -1,11 +1,10 @@
-//! Question: does every FIB design of the papers agree with an ordered map that is searched prefix
-//! by prefix, under whichever of its options?
+//! Question: does every FIB design of the papers, with any of its options, agree with an ordered map that is searched
+//! prefix by prefix?
 //!
-//! Input: a design, options, then operations on names from a small alphabet of components that try
-//! to confuse: empty and long ones, types of one and of three octets, one that looks like two, the
-//! beginnings and the markup of others. The capacity is reached. A lossy design must be right about
-//! every name that has a prefix. Names with more components than the tables take are asked as well;
-//! then nothing found is right, too.
+//! Input: a design, options, then operations on names. Their components come from a small, confusing alphabet: empty
+//! and long ones, types of one and of three bytes, one that looks like two, and beginnings and markup of others. The
+//! capacity is reached. A lossy design must be right about every name that has a prefix. Names with more components
+//! than the tables accept are looked up too; for these, no match is also right.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -15,10 +14,11 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary},
     fuzz_target,
 };
-use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignError, FibDesignOptions};
-use namewire_tables::fib::designs::hash_tables::{MarkerMaintenance, PrefixHash, StringMatching};
-use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, FibPrefetch, PrefixMatch, PrefixTable};
-use namewire_tables::fib::{FibConfig, FibRefusal, MAX_PREFIX_OCTETS};
+use namewire_designs::fib::FibPrefetch;
+use namewire_designs::fib::catalogue::{FibDesign, FibDesignError, FibDesignOptions};
+use namewire_designs::fib::hash_tables::{MarkerMaintenance, PrefixHash, StringMatching};
+use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+use namewire_tables::fib::{FibConfig, FibRefusal, MAX_PREFIX_BYTES};
 use namewire_tables::{HashKey, MAX_NAME_COMPONENTS};
 
 const CAPACITY_ENTRIES: usize = 24;
@@ -35,7 +35,7 @@ struct Choice {
     fingerprint_bits: u8,
 }
 
-/// A name is a list of components, each chosen by an octet.
+/// A name is a list of components; a byte chooses each.
 #[derive(Arbitrary, Debug)]
 enum Operation {
     Insert { prefix: Vec<u8>, number: u8 },
@@ -44,7 +44,7 @@ enum Operation {
 }
 
 fn component(choice: u8) -> Vec<u8> {
-    let long = |octets: usize, last: u8| [&[8, 250][..], &vec![b'l'; octets - 1], &[last]].concat();
+    let long = |bytes: usize, last: u8| [&[8, 250][..], &vec![b'l'; bytes - 1], &[last]].concat();
     match choice % 16 {
         letter @ 0..=4 => vec![8, 1, b'a' + letter],
         5 => vec![8, 0],
@@ -65,7 +65,7 @@ fn name_value(choices: &[u8]) -> Vec<u8> {
     choices.iter().flat_map(|choice| component(*choice)).collect()
 }
 
-/// One of `all`, or nothing chosen.
+/// One of `all`, or `None`.
 fn one_of<T: Copy>(all: &[T], choice: u8) -> Option<T> {
     let choice = usize::from(choice) % (all.len() + 1);
     choice.checked_sub(1).map(|index| all[index])
@@ -83,7 +83,7 @@ fn make(choice: &Choice) -> (FibDesign, Box<dyn PrefixTable>) {
         fingerprint_bits: one_of(&[12, 16, 24], choice.fingerprint_bits),
         ..FibDesignOptions::default()
     };
-    // What a design does not know is left out.
+    // Unsupported options are left out.
     let prefetch_only = FibDesignOptions { prefetch: options.prefetch, ..FibDesignOptions::default() };
     let build =
         |options: &FibDesignOptions| design.build(options, &FibConfig::new(CAPACITY_ENTRIES), HashKey::from_seed(7));
@@ -97,7 +97,7 @@ fn make(choice: &Choice) -> (FibDesign, Box<dyn PrefixTable>) {
     (design, table.expect("memory for a small table"))
 }
 
-/// The obvious twin.
+/// The model.
 #[derive(Default)]
 struct Oracle(BTreeMap<Vec<u8>, u32>);
 
@@ -105,7 +105,7 @@ impl Oracle {
     fn longest(&self, choices: &[u8]) -> Option<PrefixMatch> {
         (0..=choices.len()).rev().map(|n| name_value(&choices[..n])).find_map(|prefix| {
             let number = *self.0.get(&prefix)?;
-            Some(PrefixMatch { number, prefix_octets: prefix.len() as u16 })
+            Some(PrefixMatch { number, prefix_bytes: prefix.len() as u16 })
         })
     }
 }
@@ -119,7 +119,7 @@ fn check(design: FibDesign, table: &dyn PrefixTable, oracle: &Oracle, names: &[V
         for (name, found) in names.iter().zip(found) {
             let expected = oracle.longest(name);
             let is_bound = table.is_lossless() || expected.is_some();
-            let is_too_long = name.len() > MAX_NAME_COMPONENTS || name_value(name).len() > MAX_PREFIX_OCTETS;
+            let is_too_long = name.len() > MAX_NAME_COMPONENTS || name_value(name).len() > MAX_PREFIX_BYTES;
             if is_bound && !(is_too_long && found.is_none()) {
                 assert_eq!(found, expected, "{} of {name:?}", design.name());
             }
@@ -145,7 +145,7 @@ fuzz_target!(|input: (Choice, Vec<Operation>)| {
                         names.push(prefix);
                     }
                     Err(FibRefusal::PrefixTooLong) => {
-                        assert!(prefix.len() > MAX_NAME_COMPONENTS || value.len() > MAX_PREFIX_OCTETS);
+                        assert!(prefix.len() > MAX_NAME_COMPONENTS || value.len() > MAX_PREFIX_BYTES);
                     }
                     Err(FibRefusal::Full) => assert!(before.is_none() && oracle.0.len() == CAPACITY_ENTRIES),
                     Err(refusal) => panic!("{}: {refusal}", design.name()),

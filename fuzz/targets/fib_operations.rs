@@ -1,8 +1,7 @@
 //! Question: does the FIB agree with an ordered map that is searched prefix by prefix?
 //!
-//! Input: a list of operations on names from a small alphabet, so that prefixes
-//! collide, with so few entries and octets that both limits are reached, and so many
-//! that the index doubles.
+//! Input: a list of operations on names from a small alphabet, so that prefixes collide. Entries and bytes are so few
+//! that both limits are reached, yet enough that the index doubles.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -17,7 +16,7 @@ use namewire_tables::{
 
 const CAPACITY_ENTRIES: usize = 12;
 /// Enough for one name of 256 components and little else.
-const ENTRY_OCTETS: usize = 1024;
+const ENTRY_BYTES: usize = 1024;
 
 #[derive(Arbitrary, Debug)]
 enum Operation {
@@ -29,7 +28,7 @@ enum Operation {
 /// Next hops, strategy, hidden.
 type Leads = (Vec<NextHop>, u32, bool);
 
-/// The obvious twin.
+/// The model.
 #[derive(Default)]
 struct Oracle(BTreeMap<Vec<u8>, Leads>);
 
@@ -42,13 +41,14 @@ impl Oracle {
     }
 }
 
-/// One component of one of four letters for each octet; one of them is no text.
+/// One component per byte, of one of four letters; one of the letters is no text.
 fn name_value(components: &[u8]) -> Vec<u8> {
     const LETTERS: [u8; 4] = *b"ab.\xc0";
     components.iter().flat_map(|&letter| [8, 1, LETTERS[usize::from(letter % 4)]]).collect()
 }
 
-fn same(found: &FibMatch<'_>, (next_hops, strategy, hidden): &Leads) {
+fn same(found: &FibMatch<'_>, leads: &Leads) {
+    let (next_hops, strategy, hidden) = leads;
     assert_eq!(found.nexthops, next_hops);
     assert_eq!((found.strategy, found.hidden), (*strategy, *hidden));
 }
@@ -56,7 +56,7 @@ fn same(found: &FibMatch<'_>, (next_hops, strategy, hidden): &Leads) {
 fuzz_target!(|input: (bool, Vec<Operation>)| {
     let (encoded, operations) = input;
     let names = if encoded { NameStorage::Encoded } else { NameStorage::Inline };
-    let config = FibConfig { entry_octets: ENTRY_OCTETS, names, ..FibConfig::new(CAPACITY_ENTRIES) };
+    let config = FibConfig { entry_bytes: ENTRY_BYTES, names, ..FibConfig::new(CAPACITY_ENTRIES) };
     let mut fib = Fib::with_config(config, HashKey::from_seed(7)).expect("address space");
     let mut oracle = Oracle::default();
     let mut hashes = NameHashes::default();
@@ -75,7 +75,7 @@ fuzz_target!(|input: (bool, Vec<Operation>)| {
                         oracle.0.insert(name, (next_hops, strategy.into(), hidden));
                         assert!(oracle.0.len() <= CAPACITY_ENTRIES);
                     }
-                    Err(FibRefusal::OctetsFull) => assert!(!known && fib.get(&name).is_none()),
+                    Err(FibRefusal::BytesFull) => assert!(!known && fib.get(&name).is_none()),
                     Err(refusal @ (FibRefusal::NoMemory | FibRefusal::ReadersBehind)) => panic!("{refusal}"),
                     Err(FibRefusal::Full) => assert!(!known && oracle.0.len() == CAPACITY_ENTRIES),
                     Err(FibRefusal::PrefixTooLong) => assert!(prefix.len() > MAX_NAME_COMPONENTS),
@@ -95,14 +95,14 @@ fuzz_target!(|input: (bool, Vec<Operation>)| {
                 }
                 let mut batch = [None];
                 let view = fib.view();
-                view.longest_prefix_match_batch(&[(&name, &hashes)], &mut batch);
+                view.longest_prefix_match_batch(&[&name], std::slice::from_ref(&hashes), &mut batch);
                 let found = view.longest_prefix_match(&name, &hashes);
                 assert_eq!(batch[0], found);
                 let hint = view.candidate(&hashes);
                 assert_eq!(view.longest_prefix_match_hinted(&name, &hashes, hint), found);
                 match (found, oracle.longest(&components)) {
                     (Some(found), Some((prefix, expected))) => {
-                        assert_eq!(&name[..found.prefix_octets], prefix);
+                        assert_eq!(&name[..found.prefix_bytes], prefix);
                         same(&found, expected);
                     }
                     (None, None) => {}
@@ -113,11 +113,11 @@ fuzz_target!(|input: (bool, Vec<Operation>)| {
         assert_eq!(fib.len(), oracle.0.len());
     }
     let mut entries = 0;
-    for entry in fib.iter().expect("the house's table") {
+    for entry in fib.iter().expect("the default table") {
         let (next_hops, strategy, hidden) = &oracle.0[&*entry.name_value];
         assert_eq!(entry.nexthops, next_hops);
         assert_eq!((entry.strategy, entry.hidden), (*strategy, *hidden));
-        assert_eq!(fib.get(&entry.name_value).map(|found| found.prefix_octets), Some(entry.name_value.len()));
+        assert_eq!(fib.get(&entry.name_value).map(|found| found.prefix_bytes), Some(entry.name_value.len()));
         entries += 1;
     }
     assert_eq!(entries, oracle.0.len());

@@ -1,7 +1,7 @@
-//! Question: does the fingerprint-only PIT find what was requested until it expires or is satisfied, and for
-//! exactly the ports that asked, whatever the order of operations?
+//! Question: does the fingerprint-only PIT find each requested name until it expires or is satisfied, and for exactly
+//! the requesting ports, in any order of operations?
 //!
-//! Input: a shape and a list of operations on few names; compared with a map from (segment, class) to the entry.
+//! Input: a shape and a list of operations on few names. A map from (segment, class) to the entry is the model.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ fuzz_target!(|input: Input| {
                 let mut ports = PortSet::EMPTY;
                 found.iter().for_each(|entry| ports.extend(&entry.ports));
                 let was_collided = found.iter().any(|entry| entry.collided);
-                // Of several segments, each may be another name's.
+                // Each of several segments may belong to another name.
                 let collided = collided_upstream || was_collided || found.len() > 1;
                 let expected = (!found.is_empty()).then_some(Satisfied { ports, collided, was_collided });
                 assert_eq!(satisfied, expected);

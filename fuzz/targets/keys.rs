@@ -1,5 +1,5 @@
-//! Question: can any octets make a reader of certificates, keys or safe bags panic, and does what was understood
-//! survive being written and read again?
+//! Question: can any bytes make a reader of certificates, keys or safe bags panic, and does a readable element survive
+//! being written and read again?
 //!
 //! Input: a certificate, a public key, a private key or a safe bag; every reader gets it.
 #![no_main]
@@ -8,21 +8,21 @@ use libfuzzer_sys::fuzz_target;
 use namewire_packet::tlv::{read_element, types};
 use namewire_security::{Certificate, PrivateKey, PublicKey, SafeBag, ValidityPeriod};
 
-fuzz_target!(|octets: &[u8]| {
-    if let Ok(certificate) = Certificate::parse(octets) {
-        check_certificate(&certificate, octets);
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(certificate) = Certificate::parse(bytes) {
+        check_certificate(&certificate, bytes);
     }
-    if let Ok(key) = PublicKey::from_spki(octets) {
+    if let Ok(key) = PublicKey::from_spki(bytes) {
         assert_eq!(PublicKey::from_spki(key.spki()).as_ref(), Ok(&key));
-        assert!(key.verify(key.algorithm().signature_type(), &[b"never signed"], octets).is_err());
+        assert!(key.verify(key.algorithm().signature_type(), &[b"never signed"], bytes).is_err());
     }
-    if let Ok(key) = PrivateKey::from_der(octets) {
+    if let Ok(key) = PrivateKey::from_der(bytes) {
         for der in [key.to_traditional_der(), key.to_pkcs8()] {
             let again = PrivateKey::from_der(&der).expect("what we write, we read");
             assert_eq!(again.public_key(), key.public_key());
         }
     }
-    if let Ok(bag) = SafeBag::parse(octets) {
+    if let Ok(bag) = SafeBag::parse(bytes) {
         assert_eq!(SafeBag::parse(&bag.to_wire()).as_ref(), Ok(&bag));
         check_certificate(bag.certificate(), bag.certificate().wire());
     }

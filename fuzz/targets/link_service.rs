@@ -1,10 +1,9 @@
-//! Question: can any sequence of frames make the link service panic, hold more
-//! memory than its limits allow, or hand out something that is not one packet? And
-//! does a packet that one link service sends arrive whole at another?
+//! Question: can any sequence of frames make the link service panic, exceed its memory limits, or deliver bytes that
+//! are not one packet? And does a packet from one link service arrive whole at another?
 //!
-//! Input: two octets of MTU, then records {action, two octets of length, frame}.
-//! The action's low bits move the clock; bit 7 lets timers run; bit 6 makes a flood of
-//! first fragments, each of a packet that is never completed, as large as the record says.
+//! Input: two bytes of MTU, then records {action, two bytes of length, frame}. The action's low bits advance the clock;
+//! bit 7 runs timers. Bit 6 makes a flood of first fragments, with the record's size, whose packets are never
+//! completed.
 #![no_main]
 
 use std::alloc::System;
@@ -21,9 +20,9 @@ use namewire_packet::{
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-const REASSEMBLY_OCTETS: usize = 32 * 1024;
-/// Sixteen messages in progress and sixteen spare, each with a buffer that may have grown by
-/// doubling to twice the largest packet and 400 piece records; the assembled packet; scratch.
+const REASSEMBLY_BYTES: usize = 32 * 1024;
+/// Sixteen messages in progress and sixteen spare ones, each with a buffer that may have doubled to twice the largest
+/// packet, and 400 piece records; the assembled packet; scratch.
 const HELD_BYTES_MAX: usize = 32 * (2 * MAX_PACKET_BYTES + 512 * 8 + 512) + 4 * MAX_PACKET_BYTES;
 const CLOCK_STEP_NS: u64 = 50_000_000;
 const FLOOD_FRAGMENTS: u64 = 40;
@@ -35,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
     let mut link = LinkService::new(LinkOptions {
         fragmentation: true,
         local_fields: true,
-        reassembly_octets: REASSEMBLY_OCTETS,
+        reassembly_bytes: REASSEMBLY_BYTES,
         ..LinkOptions::default()
     });
     let mut now_ns = 0;
@@ -68,7 +67,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(counters.in_interests + counters.in_data + counters.in_nacks, received);
 });
 
-/// First fragments, of `size` octets at most, of forty packets.
+/// First fragments of forty packets, each at most `size` bytes.
 fn flood(link: &mut LinkService, now_ns: u64, sequence: &mut u64, size: &[u8; 2]) {
     let payload = [6; MAX_PACKET_BYTES];
     let payload = &payload[..1 + usize::from(u16::from_be_bytes(*size)) % 8000];
@@ -78,13 +77,13 @@ fn flood(link: &mut LinkService, now_ns: u64, sequence: &mut u64, size: &[u8; 2]
         let mut frame = Vec::new();
         write_headers(&mut frame, &LpHeaders::default(), &fields, payload.len());
         frame.extend_from_slice(payload);
-        // An input may itself have begun a message with this sequence, of another count.
+        // The input may have begun a message with this sequence and another count.
         let received = link.receive(now_ns, &frame);
         assert!(matches!(received, Ok(Received::Incomplete) | Err(LinkDrop::FragCountChanged)), "{received:?}");
     }
 }
 
-/// What the link service hands out is exactly one Interest or Data element.
+/// The link service delivers exactly one Interest or Data element.
 fn check_packet(packet: &[u8]) {
     let element = tlv::element_size(packet);
     assert_eq!(element, Ok(Some(packet.len())));
@@ -107,7 +106,7 @@ fn send_and_receive(headers: &LpHeaders, packet: &[u8], mtu: usize) {
     let mut peer = LinkService::new(options);
     let last = frames.len() - 1;
     for (index, frame) in frames.iter().enumerate() {
-        assert!(frame.len() <= mtu, "a frame of {} octets above the MTU of {mtu}", frame.len());
+        assert!(frame.len() <= mtu, "a frame of {} bytes above the MTU of {mtu}", frame.len());
         let (arrived_headers, arrived) = match peer.receive(0, frame) {
             Ok(Received::Packet { headers, start, len }) => (headers, frame[start..start + len].to_vec()),
             Ok(Received::Reassembled { headers, packet }) => (headers, packet.to_vec()),
@@ -119,9 +118,9 @@ fn send_and_receive(headers: &LpHeaders, packet: &[u8], mtu: usize) {
         if arrived_headers.announcement_bytes > 0 {
             assert_eq!(arrived_headers.announcement(&arrived), headers.announcement(packet));
         }
-        // An announcement may be left behind, and what lies between it and the Data may be shorter.
+        // An announcement may be left out, and the fields between it and the Data may be shorter.
         let announcement_bytes = arrived_headers.announcement_bytes;
-        // Fields between an application and its own router do not travel.
+        // Fields between an application and its own router stay there.
         let own = LpHeaders { incoming_face_id: None, next_hop_face_id: None, no_cache: false, ..*headers };
         let expected = LpHeaders { announcement_bytes, ..own };
         assert_eq!(arrived_headers, expected);

@@ -1,5 +1,5 @@
-//! Question: can any octets make the NDNLPv2 view panic, and does what our writer
-//! makes of a parsed packet read the same?
+//! Question: can any bytes make the NDNLPv2 view panic, and does a parsed packet read the same after our writer has
+//! written it?
 //!
 //! Input: one LpPacket.
 #![no_main]

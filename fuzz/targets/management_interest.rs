@@ -1,31 +1,25 @@
-//! Question: can any sequence of management requests make management panic, answer
-//! with something that is not Data, leave a route whose face is gone, or do for a
-//! stranger what is not a stranger's to do?
+//! Question: can any sequence of management requests make management panic, answer with bytes that are not Data, leave
+//! a route to a closed face, or act on a request without permission?
 //!
-//! Input: records {action, two octets of length, octets}. The action's low four
-//! bits choose a command, whose ControlParameters are the octets, signed as a
-//! client would, or say that the octets are a whole Interest (15), a packet that answers an
-//! Interest of this node (14), or the contents of such an answer (12); the high bits
-//! move the clock, choose the requesting face and let a face command fail.
+//! Input: records {action, two bytes of length, bytes}. The action's low four bits choose a command, whose
+//! ControlParameters are the bytes, signed like a client's; or the bytes are a whole Interest (15), a packet that
+//! answers an Interest of this node (14), or the contents of such an answer (12). The high bits advance the clock,
+//! choose the requesting face and let a face command fail.
 #![no_main]
 
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use namewire_engine::{StrategyTable, strategy};
 use namewire_management::{
-    Effect, Environment, FaceCommandError, FaceProperties, FibChange, Management, ManagementConfig, NextHop,
-    PeerCredentials, ReadvertiseConfig, ResolvedStrategy, StrategyError, StrategyRegistry, Times, TrustConfig,
+    Effect, FaceCommandError, FaceProperties, FibChange, ManagementConfig, NextHop, PeerCredentials, ReadvertiseConfig,
+    Ticket, TrustConfig,
     trust_config::{Checker, KeyLocatorRule, PacketKind, Rule, RulesOrAny, ValidatorConfig},
 };
 use namewire_packet::{
     Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, NameBuf,
     SignedInterestFields,
-    nfd::{
-        CsInfo, CsUsage, DropCounter, FaceCounters, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus,
-        LinkType,
-    },
 };
+use namewire_testbed::management::{Bench, ROUTER_PEER, ROUTER_UID, local_face, udp_face};
 
 const VERBS: [(&str, &str); 11] = [
     ("rib", "register"),
@@ -46,125 +40,51 @@ const RAW_ANSWER: u8 = 14;
 /// Actions that are `rib` commands under `/localhop`, from another host.
 const LOCALHOP_REGISTER: u8 = 11;
 const LOCALHOP_UNREGISTER: u8 = 13;
-/// The router's user, and a stranger.
+/// The router's user, and a user without permissions.
 const REQUESTERS: [FaceId; 2] = [FaceId(256), FaceId(257)];
 /// Another host.
 const REMOTE: FaceId = FaceId(258);
-const ROUTER_UID: u32 = 1000;
-/// Requests of one input; more only take longer.
+/// Most requests of one input; more only take longer.
 const REQUESTS_MAX: usize = 64;
 
-/// A router with the strategies of the engine and nothing else to tell.
-#[derive(Default)]
-struct Router(StrategyTable);
-
-impl StrategyRegistry for Router {
-    fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError> {
-        match self.0.resolve(requested) {
-            Ok((id, instance)) => Ok(ResolvedStrategy { id, instance }),
-            Err(strategy::StrategyError::Unknown) => {
-                Err(StrategyError::Unknown(strategy::registry::known_strategies()))
-            }
-            Err(strategy::StrategyError::Invalid(reason)) => Err(StrategyError::Invalid(reason)),
-            Err(strategy::StrategyError::TooMany) => Err(StrategyError::Full),
-        }
-    }
-}
-
-impl Environment for Router {
-    fn face_counters(&self, _: FaceId) -> FaceCounters {
-        FaceCounters::default()
-    }
-    fn face_expiration_ms(&self, _: FaceId) -> Option<u64> {
-        None
-    }
-    fn forwarder_status(&self) -> ForwarderStatus {
-        ForwarderStatus::default()
-    }
-    fn drop_counters(&self) -> Vec<DropCounter> {
-        vec![DropCounter { reason: "malformed".to_owned(), count: 1 }]
-    }
-    fn cs_info(&self) -> CsInfo {
-        CsInfo::default()
-    }
-    fn fib_usage(&self) -> FibUsage {
-        FibUsage::default()
-    }
-
-    fn resolve_cs_policy(&self, text: &str) -> Result<String, String> {
-        Ok(text.to_owned())
-    }
-
-    fn cs_usage(&self) -> CsUsage {
-        CsUsage::default()
-    }
-    fn channels(&self) -> Vec<FaceUri> {
-        Vec::new()
-    }
-}
-
-struct Node {
-    management: Management,
-    router: Router,
-    now: Times,
+/// Management, and what it has asked for so far.
+struct Watched {
+    bench: Bench,
     faces: Vec<FaceId>,
     fib: BTreeMap<NameBuf, Vec<NextHop>>,
     replies: usize,
-    /// Names of Interests of this node.
+    /// Names of the Interests that this node sent.
     expressed: Vec<NameBuf>,
 }
 
-impl Node {
+impl Watched {
     fn new() -> Self {
-        let mut router = Router::default();
-        let mut effects = Vec::new();
         let readvertise = ReadvertiseConfig { nlsr: true, origins: vec![0, 65] };
-        let config = ManagementConfig {
-            trust: trust(),
-            router_uid: Some(ROUTER_UID),
-            readvertise,
-            ..ManagementConfig::default()
-        };
-        let management = Management::new(config, &mut router, &mut effects).expect("the default strategies exist");
-        let now = Times { mono_ns: 0, unix_ms: 1_700_000_000_000 };
-        let mut node = Node {
-            management,
-            router,
-            now,
-            faces: Vec::new(),
-            fib: BTreeMap::new(),
-            replies: 0,
-            expressed: Vec::new(),
-        };
-        node.carry_out(effects, false);
-        for (index, face) in REQUESTERS.into_iter().enumerate() {
-            let remote = format!("fd://{}", 30 + index);
-            node.face_appears(properties(face, remote.parse().expect("a FaceUri"), FaceScope::Local));
-        }
-        let remote = "udp4://192.0.2.1:6363".parse().expect("a FaceUri");
-        node.face_appears(properties(REMOTE, remote, FaceScope::NonLocal));
+        let bench = Bench::without_faces(ManagementConfig { trust: trust(), readvertise, ..Default::default() });
+        let mut node = Watched { bench, faces: Vec::new(), fib: BTreeMap::new(), replies: 0, expressed: Vec::new() };
+        node.carry_out(false);
+        REQUESTERS.into_iter().for_each(|face| node.face_appears(application(face)));
+        node.face_appears(FaceProperties { face: REMOTE, ..udp_face() });
         node
     }
 
     fn face_appears(&mut self, face: FaceProperties) {
-        let mut effects = Vec::new();
         self.faces.push(face.face);
-        self.management.on_face_created(self.now, face, &mut effects);
-        self.carry_out(effects, false);
+        self.bench.add_face(face);
+        self.carry_out(false);
     }
 
     fn face_closes(&mut self, face: FaceId) {
-        let mut effects = Vec::new();
         self.faces.retain(|known| *known != face);
-        self.management.on_face_closed(self.now, face, &mut effects);
-        self.carry_out(effects, false);
+        self.bench.close(face);
+        self.carry_out(false);
         let left = self.fib.values().flatten().filter(|hop| hop.face == face).count();
         assert_eq!(left, 0, "face {face} is gone, but {left} next hops lead to it");
     }
 
     fn request(&mut self, requester: FaceId, interest: &[u8], let_face_commands_fail: bool) {
-        let mut effects = Vec::new();
-        self.management.on_interest(self.now, requester, interest, None, &mut self.router, &mut effects);
+        let Bench { management, router, now, effects } = &mut self.bench;
+        management.on_interest(*now, requester, interest, None, router, effects);
         let immediate = effects.iter().filter(|effect| matches!(effect, Effect::Reply { .. })).count();
         assert!(immediate <= 1, "{immediate} answers to one request");
         if requester != REQUESTERS[0] {
@@ -177,20 +97,20 @@ impl Node {
             };
             assert!(!effects.iter().any(is_privileged), "face {requester} was let do {effects:?}");
         }
-        self.carry_out(effects, let_face_commands_fail);
+        self.carry_out(let_face_commands_fail);
     }
 
     /// An answer to an Interest of this node; a Nack if `refused`.
     fn answer(&mut self, packet: &[u8], refused: bool) {
-        let mut effects = Vec::new();
         let nack = refused.then_some(NackReason::NoRoute);
-        self.management.on_answer(self.now, packet, nack, &mut self.router, &mut effects);
-        self.carry_out(effects, false);
+        let Bench { management, router, now, effects } = &mut self.bench;
+        management.on_answer(*now, packet, nack, router, effects);
+        self.carry_out(false);
     }
 
-    /// Does what a router does with effects.
-    fn carry_out(&mut self, effects: Vec<Effect>, fail: bool) {
-        for effect in effects {
+    /// Applies effects as a router does.
+    fn carry_out(&mut self, fail: bool) {
+        for effect in std::mem::take(&mut self.bench.effects) {
             match effect {
                 Effect::Reply { packet, .. } => {
                     assert!(packet.len() <= MAX_PACKET_BYTES);
@@ -205,16 +125,16 @@ impl Node {
                         Err(FaceCommandError { code: 504, text: "no socket".to_owned(), body: None })
                     } else {
                         self.faces.push(face);
-                        Ok(properties(face, create.remote, FaceScope::NonLocal))
+                        Ok(FaceProperties { face, remote: create.remote, ..udp_face() })
                     };
                     self.command_done(create.ticket, result);
                 }
                 Effect::UpdateFace(update) => {
-                    let known = self.management.face(update.face).cloned();
+                    let known = self.bench.management.face(update.face).cloned();
                     self.command_done(update.ticket, known.ok_or_else(not_found));
                 }
                 Effect::DestroyFace { ticket, face } => {
-                    let known = self.management.face(face).cloned();
+                    let known = self.bench.management.face(face).cloned();
                     self.face_closes(face);
                     self.command_done(ticket, known.ok_or_else(not_found));
                 }
@@ -238,18 +158,17 @@ impl Node {
                 }
                 Effect::ConfigureCs { .. } => {}
                 Effect::EraseCs { ticket, limit, .. } => {
-                    let mut effects = Vec::new();
-                    self.management.on_cs_erased(ticket, limit, &mut effects);
-                    self.carry_out(effects, false);
+                    self.bench.management.on_cs_erased(ticket, limit, &mut self.bench.effects);
+                    self.carry_out(false);
                 }
             }
         }
     }
 
-    fn command_done(&mut self, ticket: namewire_management::Ticket, result: Result<FaceProperties, FaceCommandError>) {
-        let mut effects = Vec::new();
-        self.management.on_face_command_done(self.now, ticket, result, &mut effects);
-        self.carry_out(effects, false);
+    fn command_done(&mut self, ticket: Ticket, result: Result<FaceProperties, FaceCommandError>) {
+        let Bench { management, now, effects, .. } = &mut self.bench;
+        management.on_face_command_done(*now, ticket, result, effects);
+        self.carry_out(false);
     }
 
     fn change_fib(&mut self, change: FibChange) {
@@ -268,28 +187,13 @@ fn not_found() -> FaceCommandError {
     FaceCommandError { code: 404, text: "no such face".to_owned(), body: None }
 }
 
-fn properties(face: FaceId, remote: FaceUri, scope: FaceScope) -> FaceProperties {
-    FaceProperties {
-        face,
-        local: "internal://".parse().expect("a FaceUri"),
-        remote,
-        scope,
-        persistency: FacePersistency::Persistent,
-        link_type: LinkType::PointToPoint,
-        flags: 0,
-        base_congestion_marking_interval_ns: None,
-        default_congestion_threshold_bytes: None,
-        mtu: Some(MAX_PACKET_BYTES as u64),
-        credentials: (scope == FaceScope::Local).then(|| PeerCredentials {
-            uid: if face == REQUESTERS[0] { ROUTER_UID } else { ROUTER_UID + 1 },
-            gid: 100,
-            groups: vec![101],
-            pid: 1,
-        }),
-    }
+/// A face of an application: the first belongs to the router's user, any other to a stranger.
+fn application(face: FaceId) -> FaceProperties {
+    let uid = if face == REQUESTERS[0] { ROUTER_UID } else { ROUTER_UID + 1 };
+    FaceProperties { face, credentials: Some(PeerCredentials { uid, ..ROUTER_PEER }), ..local_face() }
 }
 
-/// Commands under `/localhop` need a digest, those by a key a chain that is never there.
+/// Commands under `/localhop` need a digest; commands with a key need a certificate chain that does not exist.
 fn trust() -> TrustConfig {
     let rule = |packet, checker| Rule { id: "any".to_owned(), packet, filters: Vec::new(), checkers: vec![checker] };
     let digest = Checker { signature_type: 0, key_locator: KeyLocatorRule::Any };
@@ -301,35 +205,34 @@ fn trust() -> TrustConfig {
 }
 
 /// A command as a client signs it.
-fn command(prefix: &str, (module, verb): (&str, &str), parameters: &[u8], now: Times, number: usize) -> Vec<u8> {
+fn command(prefix: &str, (module, verb): (&str, &str), parameters: &[u8], unix_ms: u64, number: usize) -> Vec<u8> {
     let mut name = NameBuf::new();
     for part in [prefix.as_bytes(), b"nfd", module.as_bytes(), verb.as_bytes(), parameters] {
         name.push_generic(part);
     }
     let nonce = number.to_be_bytes().to_vec();
-    let fields = SignedInterestFields { nonce, time_ms: Some(now.unix_ms), seq_num: None };
+    let fields = SignedInterestFields { nonce, time_ms: Some(unix_ms), seq_num: None };
     InterestBuilder::new(&name).sign_digest(&fields)
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut node = Node::new();
+    let mut node = Watched::new();
     let mut rest = input;
     let mut requests = 0;
     while let Some((&[action, high, low], tail)) = rest.split_first_chunk::<3>() {
         let size = usize::from(u16::from_be_bytes([high, low])).min(tail.len());
-        let (octets, tail) = tail.split_at(size);
+        let (bytes, tail) = tail.split_at(size);
         rest = tail;
         requests += 1;
         if requests > REQUESTS_MAX {
             break;
         }
         if action & 0x10 != 0 {
-            node.now.mono_ns += 700_000_000;
-            node.now.unix_ms += 700;
-            let mut effects = Vec::new();
-            node.management.run_timers(node.now, &mut effects);
-            node.carry_out(effects, false);
-            assert!(node.management.next_deadline().is_none_or(|deadline| deadline > node.now.mono_ns));
+            node.bench.pass_ms(700);
+            node.bench.timers();
+            node.carry_out(false);
+            let Bench { management, now, .. } = &node.bench;
+            assert!(management.next_deadline().is_none_or(|deadline| deadline > now.mono_ns));
         }
         let is_localhop = matches!(action & 0x0F, LOCALHOP_REGISTER | LOCALHOP_UNREGISTER);
         let requester = if is_localhop { REMOTE } else { REQUESTERS[usize::from(action >> 5 & 1)] };
@@ -337,29 +240,33 @@ fuzz_target!(|input: &[u8]| {
         match action & 0x0F {
             ANSWER => {
                 if let Some(name) = node.expressed.pop() {
-                    node.answer(&DataBuilder::new(name).content(octets).sign_digest(), false);
+                    node.answer(&DataBuilder::new(name).content(bytes).sign_digest(), false);
                 }
             }
-            RAW_ANSWER => node.answer(octets, fails),
+            RAW_ANSWER => node.answer(bytes, fails),
             LOCALHOP_REGISTER | LOCALHOP_UNREGISTER => {
                 let verb = VERBS[usize::from(action & 0x0F != LOCALHOP_REGISTER)];
-                node.request(requester, &command("localhop", verb, octets, node.now, requests), fails);
+                node.request(requester, &command("localhop", verb, bytes, node.bench.now.unix_ms, requests), fails);
             }
             verb => match VERBS.get(usize::from(verb)) {
                 Some(verb) => {
-                    node.request(requester, &command("localhost", *verb, octets, node.now, requests), fails);
+                    node.request(
+                        requester,
+                        &command("localhost", *verb, bytes, node.bench.now.unix_ms, requests),
+                        fails,
+                    );
                 }
-                None => node.request(requester, octets, fails),
+                None => node.request(requester, bytes, fails),
             },
         }
         if action & 0x80 != 0 && !is_localhop {
             node.face_closes(requester);
-            node.face_appears(properties(requester, "fd://30".parse().expect("a FaceUri"), FaceScope::Local));
+            node.face_appears(application(requester));
         }
     }
     for face in node.faces.clone() {
         node.face_closes(face);
     }
-    let counters = node.management.counters();
+    let counters = node.bench.management.counters();
     assert!(node.replies as u64 >= counters.commands_ok, "a command was carried out without an answer");
 });

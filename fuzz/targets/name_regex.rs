@@ -1,5 +1,5 @@
-//! Question: can an NDN regular expression, or a name that it is tried on, make the
-//! matcher panic, run for long, or capture what is not in the name?
+//! Question: can an NDN regular expression, or a name matched against it, make the matcher panic, run for long, or
+//! capture components that are not in the name?
 //!
 //! Input: an expression, a line feed, a template, a line feed, and the URI of a name.
 #![no_main]
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use namewire_management::name_regex::{MAX_EXPRESSION_BYTES, NameRegex, NameTemplate};
 use namewire_packet::NameBuf;
 
-/// Components of a name; more only take longer.
+/// Most components of a name; more only take longer.
 const COMPONENTS_MAX: usize = 64;
 
 fuzz_target!(|input: &[u8]| {
@@ -28,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(expand("\\0"), name, "the whole name matches");
     for group in 1..=regex.groups() {
         let part = expand(&format!("\\{group}"));
-        // Components in a row, or a part of one.
+        // Consecutive components, or a part of one.
         let is_run = (0..=name.len() - part.len().min(name.len())).any(|skip| {
             let run = name.as_name().components().skip(skip).take(part.len());
             run.eq(part.as_name().components())

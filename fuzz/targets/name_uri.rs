@@ -1,8 +1,8 @@
-//! Question: can any text make the URI reader panic, and does every name survive
-//! being written as a URI and read again? The canonical form keeps every octet; the
-//! alternate form (`v=1`) says the same again, though a number loses its leading zeros.
+//! Question: can any text make the URI reader panic, and does every name survive being written as a URI and read again?
+//! The canonical form keeps every byte; the alternate form (`v=1`) keeps the meaning, although a number loses leading
+//! zeros.
 //!
-//! Input: text, and the same octets as a Name TLV-VALUE.
+//! Input: text, and the same bytes as a Name TLV-VALUE.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,15 +11,15 @@ use namewire_packet::{
     name_uri::{MAX_URI_BYTES, UriError},
 };
 
-fuzz_target!(|octets: &[u8]| {
-    if let Ok(text) = std::str::from_utf8(octets)
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(text) = std::str::from_utf8(bytes)
         && let Ok(name) = text.parse::<NameBuf>()
     {
         let reread = Name::parse_value(name.value()).expect("a name from a URI obeys the name rules");
         assert_eq!(reread, name.as_name());
         survives(name.as_name());
     }
-    if let Ok(name) = Name::parse_value(octets) {
+    if let Ok(name) = Name::parse_value(bytes) {
         survives(name);
         let mut wire = Vec::new();
         name.write_tlv(&mut wire);
@@ -45,7 +45,7 @@ fn survives(name: Name<'_>) {
     }
 }
 
-/// Reads a URI that we wrote: it may only be too long.
+/// Reads a URI that we wrote; it may fail only for its length.
 fn reread(uri: &str) -> Option<NameBuf> {
     match uri.parse() {
         Ok(name) => Some(name),

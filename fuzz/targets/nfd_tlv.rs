@@ -1,5 +1,5 @@
-//! Question: can any octets make a management decoder panic, and does what each
-//! decoder understood survive being encoded and decoded again?
+//! Question: can any bytes make a management decoder panic, and does every decoded element survive being encoded and
+//! decoded again?
 //!
 //! Input: one management element or a dataset; every decoder gets it.
 #![no_main]
@@ -15,10 +15,10 @@ use namewire_packet::nfd::{
     StrategyChoice, decode_dataset, encode_dataset,
 };
 
-/// Decodes, encodes, decodes: both readings are the same.
+/// Decodes, encodes, decodes: both results are equal.
 macro_rules! round_trip {
-    ($kind:ty, $octets:expr) => {
-        if let Ok(value) = <$kind>::decode($octets) {
+    ($kind:ty, $bytes:expr) => {
+        if let Ok(value) = <$kind>::decode($bytes) {
             let mut wire = Vec::new();
             value.encode(&mut wire);
             assert_eq!(<$kind>::decode(&wire).expect("what we write, we read"), value);
@@ -26,22 +26,22 @@ macro_rules! round_trip {
     };
 }
 
-fuzz_target!(|octets: &[u8]| {
-    round_trip!(ControlParameters, octets);
-    round_trip!(ControlResponse, octets);
-    round_trip!(FaceQueryFilter, octets);
-    round_trip!(FaceEventNotification, octets);
-    round_trip!(ForwarderStatus, octets);
-    dataset::<FaceStatus>(octets);
-    dataset::<ChannelStatus>(octets);
-    dataset::<FibEntry>(octets);
-    dataset::<RibEntry>(octets);
-    dataset::<StrategyChoice>(octets);
-    dataset::<CsInfo>(octets);
-    dataset::<CsUsage>(octets);
-    dataset::<FibUsage>(octets);
-    dataset::<DropCounter>(octets);
-    if let Ok(data) = Data::parse(octets)
+fuzz_target!(|bytes: &[u8]| {
+    round_trip!(ControlParameters, bytes);
+    round_trip!(ControlResponse, bytes);
+    round_trip!(FaceQueryFilter, bytes);
+    round_trip!(FaceEventNotification, bytes);
+    round_trip!(ForwarderStatus, bytes);
+    dataset::<FaceStatus>(bytes);
+    dataset::<ChannelStatus>(bytes);
+    dataset::<FibEntry>(bytes);
+    dataset::<RibEntry>(bytes);
+    dataset::<StrategyChoice>(bytes);
+    dataset::<CsInfo>(bytes);
+    dataset::<CsUsage>(bytes);
+    dataset::<FibUsage>(bytes);
+    dataset::<DropCounter>(bytes);
+    if let Ok(data) = Data::parse(bytes)
         && let Ok(announcement) = PrefixAnnouncement::read(&data)
     {
         assert!(announcement.lifetime_ms(0) <= announcement.expiration_ms);
@@ -51,15 +51,15 @@ fuzz_target!(|octets: &[u8]| {
         assert_eq!((read.prefix, read.version), (announcement.prefix, announcement.version));
         assert_eq!(read.expiration_ms, announcement.expiration_ms);
     }
-    if let Ok(text) = std::str::from_utf8(octets)
+    if let Ok(text) = std::str::from_utf8(bytes)
         && let Ok(uri) = text.parse::<FaceUri>()
     {
         assert_eq!(uri.to_string().parse::<FaceUri>().expect("a FaceUri reads itself"), uri);
     }
 });
 
-fn dataset<T: DatasetEntry + PartialEq + Debug>(octets: &[u8]) {
-    if let Ok(entries) = decode_dataset::<T>(octets) {
+fn dataset<T: DatasetEntry + PartialEq + Debug>(bytes: &[u8]) {
+    if let Ok(entries) = decode_dataset::<T>(bytes) {
         let wire = encode_dataset(&entries);
         assert_eq!(decode_dataset::<T>(&wire).expect("what we write, we read"), entries);
     }

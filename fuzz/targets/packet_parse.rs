@@ -1,8 +1,8 @@
-//! Question: can any octets make the Interest or Data view, one of its accessors
-//! or a builder fed from it panic or disagree with itself?
+//! Question: can any bytes make the Interest or Data view, one of its accessors or a builder panic or contradict
+//! itself?
 //!
-//! Input: one packet. Checks: every accessor; what is rebuilt from the view reads
-//! the same; the patching functions keep everything else.
+//! Input: one packet. Checks: every accessor; a packet rebuilt from the view reads the same; the patching functions
+//! keep everything else.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -25,17 +25,17 @@ fuzz_target!(|wire: &[u8]| {
     }
 });
 
-/// A stream reader that trusts `element_size` cuts what `read_element` reads.
+/// A stream reader with `element_size` finds the same elements as `read_element`.
 fn check_framing(wire: &[u8]) {
     if let Ok(element) = tlv::read_element(wire) {
         assert_eq!(tlv::element_size(wire), Ok(Some(element.wire.len())));
         assert!(element.wire.ends_with(element.value));
         let header = &wire[..element.wire.len() - element.value.len()];
         for cut in 0..header.len() {
-            assert_eq!(tlv::element_size(&wire[..cut]), Ok(None), "a header cut short must ask for more");
+            assert_eq!(tlv::element_size(&wire[..cut]), Ok(None), "a truncated header needs more bytes");
         }
     } else if let Ok(Some(size)) = tlv::element_size(wire) {
-        assert!(size > wire.len(), "a whole element was refused after its size was told");
+        assert!(size > wire.len(), "a whole element was refused although its size was accepted");
     }
 }
 
@@ -78,7 +78,7 @@ fn check_interest(interest: &Interest<'_>) {
     }
 }
 
-/// The fields that make sense without parameters, written again, read the same.
+/// Writes again the fields that make sense without parameters; they read the same.
 fn rebuild_interest(interest: &Interest<'_>) {
     let hint: Vec<NameBuf> = interest.forwarding_hint().map(|name| name.to_buf()).collect();
     let mut builder = InterestBuilder::new(interest.name())
@@ -136,7 +136,7 @@ fn check_data(data: &Data<'_>) {
     }
     let exact = InterestBuilder::new(data.name()).build();
     let exact = Interest::parse(&exact).expect("a name that Data has");
-    assert!(exact.matches(data), "the exact name asks for it");
+    assert!(exact.matches(data), "the exact name matches");
     let digest = data.implicit_digest();
     let mut full_name = data.name().to_buf();
     full_name.push(namewire_packet::Component { type_number: tlv::types::IMPLICIT_SHA256_DIGEST, value: &digest });

@@ -1,10 +1,9 @@
-//! Question: does the table of pending Interests and stored Data keep exactly what
-//! was put into it, within its limits, whatever the order of operations?
+//! Question: does the table of pending Interests and stored Data keep exactly what was put into it, within its limits,
+//! in any order of operations?
 //!
-//! Input: a list of operations on sixteen names. The PIT side is compared with a
-//! map. Of the Content Store it is checked that what is found is what was stored
-//! last, that nothing vanishes without a counted eviction, and that the account
-//! stays within the capacity.
+//! Input: a list of operations on sixteen names. A map is the model of the PIT side. Checks of the Content Store: a
+//! match is the Data that was stored last, no Data vanishes without a counted eviction, and the accounted bytes stay
+//! within the capacity.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +12,10 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary},
     fuzz_target,
 };
+use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice};
 use namewire_tables::{
-    AdmissionName, CsArrival, CsInsert, CsPolicy, EvictionName, GroupToken, HashKey, PageSize, PitCs, PitCsConfig,
-    PitId, PitRefusal, PrefixLookup, Recycle, Variant, hash_name,
+    CsArrival, CsInsert, GroupToken, HashKey, PageSize, PitCs, PitCsConfig, PitId, PitRefusal, PrefixLookup, Recycle,
+    Variant, hash_name,
 };
 
 const PIT_CAPACITY_ENTRIES: u32 = 20;
@@ -48,7 +48,7 @@ fn name_value(number: u8) -> Vec<u8> {
     let number = number % 16;
     let letter = |n: u8| [8, 1, b'a' + n];
     match number {
-        0 => [&[8, 200][..], &[7; 200]].concat(), // beyond what is kept inline
+        0 => [&[8, 200][..], &[7; 200]].concat(), // too long to be stored inline
         1..8 => letter(number).to_vec(),
         _ => [letter(number - 8), letter(number)].concat(),
     }
@@ -58,11 +58,11 @@ fn variant(number: u8) -> Variant {
     Variant::ALL[usize::from(number % 4)]
 }
 
-/// The table beside what is known of it.
+/// The table and its model.
 struct Checked {
     table: PitCs<State>,
     pending: BTreeMap<(Vec<u8>, u8), (PitId, Vec<u8>)>,
-    /// The Data last stored under a name; absent if it may have gone.
+    /// The Data last stored under a name; absent if it may have been evicted.
     stored: BTreeMap<Vec<u8>, Vec<u8>>,
     evictions_seen: u64,
     old_tokens: BTreeMap<Vec<u8>, Vec<u64>>,
@@ -110,7 +110,7 @@ impl Checked {
             CsArrival { fresh_until_ns: 5, ..CsArrival::default() },
         );
         if let CsInsert::Refused(_) = inserted {
-            return; // what was stored before stays
+            return; // the stored Data stays
         }
         self.stored.insert(name, data);
         let id = inserted.id().expect("not refused");
@@ -171,7 +171,7 @@ impl Checked {
         assert_eq!(self.table.cs_len(), self.stored.len());
     }
 
-    /// A token leads to its name, and to nothing once the name is gone.
+    /// A token leads to its name, and to no entry once the name is gone.
     fn check_tokens(&mut self) {
         for name in (0..16).map(name_value) {
             let found = self.table.find(self.hash(&name), &name);
@@ -190,17 +190,17 @@ impl Checked {
 
 fuzz_target!(|operations: Vec<Operation>| {
     let (evictions, admissions) = (EvictionName::ALL, AdmissionName::ALL);
-    let cs_policy = CsPolicy {
+    let cs_policy = PolicyChoice {
         eviction: evictions[operations.len() % evictions.len()],
         admission: admissions[operations.len() / evictions.len() % admissions.len()],
-        ..CsPolicy::default()
+        ..PolicyChoice::default()
     };
     let config = PitCsConfig {
         pit_capacity_entries: PIT_CAPACITY_ENTRIES,
         interest_overflow_bytes: INTEREST_OVERFLOW_BYTES,
         cs_capacity_bytes: 8_000,
         cs_capacity_packets: 6,
-        cs_policy,
+        cs_policy: cs_policy.into(),
         cs_prefix_lookup: PrefixLookup::Own,
         pages: PageSize::Base,
     };

@@ -1,20 +1,20 @@
-//! Question: does a Content Store that answers under every prefix find what NFD's store would, whatever was
-//! stored, refreshed, evicted and erased before?
+//! Question: does a Content Store that answers under every prefix find the same Data as NFD's store, after any sequence
+//! of storing, refreshing, evicting and erasing?
 //!
 //! Input: a list of operations on sixteen names, some of them prefixes of others. The model is that of the property
-//! tests; after each operation every Interest that the names allow is asked of both.
+//! tests. After each operation, every Interest that the names allow is looked up in both.
 #![no_main]
 
 use libfuzzer_sys::{
     arbitrary::{self, Arbitrary},
     fuzz_target,
 };
+use namewire_designs::policies::catalogue::EvictionName;
 use namewire_tables::{
-    CsArrival, CsPolicy, CsWanted, EvictionName, HashKey, PageSize, PitCs, PitCsConfig, PitId, PrefixLookup, Recycle,
-    Variant, hash_name,
+    CsArrival, CsWanted, HashKey, PageSize, PitCs, PitCsConfig, PitId, PrefixLookup, Recycle, Variant, hash_name,
 };
 
-#[path = "../../crates/tables/tests/oracles/nfd_store.rs"]
+#[path = "../../crates/designs/tests/oracles/nfd_store.rs"]
 mod nfd_store;
 
 use nfd_store::{NfdStore, Stored};
@@ -119,7 +119,7 @@ fuzz_target!(|operations: Vec<Operation>| {
         interest_overflow_bytes: 1_000,
         cs_capacity_bytes: 20_000,
         cs_capacity_packets: 12,
-        cs_policy: CsPolicy::from(EvictionName::ALL[operations.len() % EvictionName::ALL.len()]),
+        cs_policy: EvictionName::ALL[operations.len() % EvictionName::ALL.len()].into(),
         cs_prefix_lookup: PrefixLookup::All,
         pages: PageSize::Base,
     };

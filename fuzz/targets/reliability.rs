@@ -1,9 +1,9 @@
-//! Question: whatever a channel does within its budget, does reliability deliver every packet, once?
-//! And whatever a peer sends, does it keep to its limits?
+//! Question: does reliability deliver every packet once, whatever a channel does within its budget? And does it keep
+//! its limits, whatever a peer sends?
 //!
-//! Input: an octet that says which, and the MTU. The channel: a count, that many sizes in two octets,
-//! and then what befalls each frame. The peer: records {action, two octets}; of an action, bits 0 to
-//! 2 say what, the others how often or how late.
+//! Input: a byte that selects the question, and the MTU. The channel: a count, that many sizes in two bytes, and then
+//! the fate of each frame. The peer: records {action, two bytes}; bits 0 to 2 of an action select it, the others say
+//! how often or how late.
 #![no_main]
 
 use std::alloc::System;
@@ -11,7 +11,7 @@ use std::alloc::System;
 use cap::Cap;
 use libfuzzer_sys::fuzz_target;
 use namewire_faces::reliability::arrivals::{MAX_PENDING_ACKS, MAX_REMEMBERED};
-use namewire_faces::reliability::unacknowledged::{MAX_FRAMES, MAX_OCTETS};
+use namewire_faces::reliability::unacknowledged::{MAX_BYTES, MAX_FRAMES};
 use namewire_faces::{LinkDrop, LinkService, reassembly};
 use namewire_packet::{
     MAX_PACKET_BYTES,
@@ -26,14 +26,14 @@ mod reliable_link;
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Every table may have grown by doubling to twice its limit; half of the octets kept may be stale.
-const HELD_BYTES_MAX: usize = 4 * MAX_OCTETS
+/// Every table may have doubled to twice its limit; half of the stored bytes may be stale.
+const HELD_BYTES_MAX: usize = 4 * MAX_BYTES
     + MAX_FRAMES * 2 * (64 + 16 + 8)
     + (MAX_REMEMBERED * (9 + 16) + MAX_PENDING_ACKS * 8) * 4
     + (reassembly::MAX_MESSAGES + 16) * (2 * MAX_PACKET_BYTES + 512 * 8 + 512)
     + 8 * MAX_PACKET_BYTES;
 const MOST_PACKETS: usize = 40;
-const LARGEST_VALUE_OCTETS: usize = 1200;
+const LARGEST_VALUE_BYTES: usize = 1200;
 
 fuzz_target!(|input: &[u8]| {
     let [kind, mtu, rest @ ..] = input else { return };
@@ -41,8 +41,8 @@ fuzz_target!(|input: &[u8]| {
     if kind % 2 == 0 { lossy_channel(mtu, rest) } else { hostile_peer(mtu, rest) }
 });
 
-fn data(value_octets: usize, number: usize) -> Vec<u8> {
-    let mut value = vec![number as u8; value_octets.max(2)];
+fn data(value_bytes: usize, number: usize) -> Vec<u8> {
+    let mut value = vec![number as u8; value_bytes.max(2)];
     value[..2].copy_from_slice(&(number as u16).to_be_bytes());
     let mut packet = Vec::new();
     tlv::write_tlv(&mut packet, 6, &value);
@@ -55,15 +55,15 @@ fn lossy_channel(mtu: usize, input: &[u8]) {
     let packets: Vec<(u64, Vec<u8>)> = sizes
         .enumerate()
         .map(|(number, size)| {
-            let value_octets = usize::from(u16::from_be_bytes([size[0], size[1]])) % LARGEST_VALUE_OCTETS;
-            (number as u64 * 100_000_000, data(value_octets, number))
+            let value_bytes = usize::from(u16::from_be_bytes([size[0], size[1]])) % LARGEST_VALUE_BYTES;
+            (number as u64 * 100_000_000, data(value_bytes, number))
         })
         .collect();
     let mut fates = rest[2 * packets.len()..].iter();
     let mut expected: Vec<Vec<u8>> = packets.iter().map(|(_, packet)| packet.clone()).collect();
     expected.sort();
     let scenario = Scenario { packets: [packets, Vec::new()], mtu, loss: 128, losses_per_sequence: Some(3) };
-    // When the input is at its end, the channel is perfect.
+    // After the end of the input the channel is perfect.
     let mut outcome = run(scenario, || fates.next().copied().unwrap_or(u8::MAX));
     outcome.delivered[1].sort();
     assert_eq!(outcome.delivered[1], expected);
@@ -116,9 +116,9 @@ fn hostile_peer(mtu: usize, mut rest: &[u8]) {
     assert!(held <= HELD_BYTES_MAX, "the link service holds {held} bytes");
 }
 
-fn send(link: &mut LinkService, now_ns: u64, value_octets: usize) {
-    let packet = data(value_octets, 0);
-    // With a small MTU it may need too many fragments.
+fn send(link: &mut LinkService, now_ns: u64, value_bytes: usize) {
+    let packet = data(value_bytes, 0);
+    // With a small MTU the packet may need too many fragments.
     let _ = link.encode(now_ns, &LpHeaders::default(), &packet, |_, _| ());
 }
 
@@ -128,9 +128,9 @@ fn pump(link: &mut LinkService, now_ns: u64, mtu: usize) {
     assert!(link.retransmission_due_ns().is_none_or(|due_ns| due_ns > now_ns));
 }
 
-fn receive(link: &mut LinkService, now_ns: u64, fields: &LinkFields<'_>, payload_octets: usize) {
+fn receive(link: &mut LinkService, now_ns: u64, fields: &LinkFields<'_>, payload_bytes: usize) {
     let mut frame = Vec::new();
-    write_headers(&mut frame, &LpHeaders::default(), fields, payload_octets);
-    frame.resize(frame.len() + payload_octets, 6);
+    write_headers(&mut frame, &LpHeaders::default(), fields, payload_bytes);
+    frame.resize(frame.len() + payload_bytes, 6);
     let _ = link.receive(now_ns, &frame); // a payload that is no packet is refused, after its Acks were read
 }

@@ -1,7 +1,6 @@
-//! Question: does the timer wheel fire every timer, none early and none more than
-//! one tick late?
+//! Question: does the timer wheel fire every timer, none early and none more than one tick late?
 //!
-//! Input: a tick, and a list of operations on sixteen timers; compared with a map.
+//! Input: a tick, and a list of operations on sixteen timers. A map is the model.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -82,8 +81,8 @@ impl Checked {
         let first_due = self.deadlines.values().map(|ns| ns.div_ceil(self.tick_ns).saturating_mul(self.tick_ns)).min();
         match (self.wheel.next_deadline(), first_due) {
             (None, None) => {}
-            (Some(told), Some(due)) => assert!(told <= due.max(self.now_ns), "next deadline {told} is after {due}"),
-            (told, due) => panic!("next deadline {told:?}, first timer {due:?}"),
+            (Some(next), Some(due)) => assert!(next <= due.max(self.now_ns), "next deadline {next} is after {due}"),
+            (next, due) => panic!("next deadline {next:?}, first timer {due:?}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-// One NDNts application: producer or consumer, as the runner asks.
+// An NDNts application: producer or consumer, by its options.
 //
 // Question: does an unmodified NDNts program work through our router?
 // Same roles, options and output as python_app.py.
@@ -17,14 +17,14 @@ import { WsTransport } from "@ndn/ws-transport";
 const FRESHNESS_MS = 10_000;
 const LIFETIME_MS = 4_000;
 const REGISTER_DEADLINE_MS = 15_000;
-const UDP_MTU_BYTES = 1400; // NDNts command line tools use the same; larger packets leave fragmented
+const UDP_MTU_BYTES = 1400; // as in the NDNts command line tools; larger packets are fragmented
 
 const { values: options, positionals: [role] } = parseArgs({
   allowPositionals: true,
   options: {
     transport: { type: "string" },
     prefix: { type: "string" },
-    api: { type: "string" }, // python-ndn alone has two
+    api: { type: "string" }, // only python-ndn has two
     "no-register": { type: "boolean" },
     count: { type: "string", default: "200" },
     window: { type: "string", default: "16" },
@@ -67,7 +67,7 @@ async function until(condition, deadlineMs, message) {
 
 async function produceUntilStdinCloses(attach) {
   const { face, local } = await openFace();
-  // NDNts cannot tell that a WebSocket server is on this machine, and would ask under /localhop.
+  // NDNts does not know that a WebSocket server is on this machine, and would register under /localhop.
   const registration = options.transport.startsWith("ws:") ? { prefix: localhostPrefix } : {};
   const registrar = options["no-register"] ? undefined : enableNfdPrefixReg(face, registration);
   attach();

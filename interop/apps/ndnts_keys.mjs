@@ -1,4 +1,4 @@
-// Certificates in the hands of NDNts, as interop/key_chain.py asks.
+// Makes and verifies certificates with NDNts, for interop/key_chain.py.
 //
 // Question: do NDNts and `namewire key` verify each other's certificates?
 //

@@ -1,9 +1,9 @@
-// NDNts as an operator: every management module that it knows, against our router.
+// NDNts as an operator: uses every management module that it supports on our router.
 //
-// Question: does an unmodified NDNts client manage our router, and does it get the
-// answers that it gets from NFD?
-// Options: --transport unix:///path, --trusted (may command) or not (may only
-// register itself). Prints one line per step; exit status 0 only if all hold.
+// Question: can an unmodified NDNts client manage our router, and does it get the same
+// answers as from NFD?
+// Options: --transport unix:///path, --trusted (may send commands) or not (may only
+// register itself). Prints one line per step; exit status 0 only if all pass.
 import { strict as assert } from "node:assert";
 import { parseArgs } from "node:util";
 
@@ -108,7 +108,7 @@ async function contentStore() {
   });
   const [before] = await dataset(CsInfo);
   assert.equal(await invokeCsErase(cached, viaOperator), 300);
-  await new Promise((resolve) => { setTimeout(resolve, 1100); }); // the dataset is fresh for a second
+  await new Promise((resolve) => { setTimeout(resolve, 1100); }); // the dataset stays fresh for a second
   const [after] = await dataset(CsInfo);
   assert(before.nCsEntries - after.nCsEntries >= 300);
 }
@@ -123,7 +123,7 @@ async function prefixAnnouncement() {
   });
 }
 
-/** Whoever is not trusted may register itself, and is told why the rest is refused. */
+/** An untrusted client may register itself; the router refuses its other commands with a reason. */
 async function stranger() {
   const refused = await command("faces/create", { uri: "udp4://127.0.0.1:7002" }, 403);
   assert.match(refused.statusText, /^authorization rejected: ./);

@@ -1,13 +1,13 @@
-"""One python-ndn application: producer or consumer, as the runner asks.
+"""A python-ndn application: producer or consumer, by its options.
 
 Question: does an unmodified python-ndn program work through our router?
-Both application interfaces of the library are used, because they register
+The runner uses both application interfaces of the library, because they register
 prefixes differently: `--api 1` (ndn.app) signs commands in packet format
 v0.2, `--api 2` (ndn.appv2) in v0.3.
 
 A producer prints `READY LOCAL-FACE-URI` once its prefix is reachable and serves
-until its standard input closes. A consumer prints what it got and exits 0,
-or prints the reason and exits 1.
+until its standard input closes. A consumer prints its result and exits with 0,
+or prints the reason of its failure and exits with 1.
 """
 import argparse
 import asyncio

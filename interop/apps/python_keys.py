@@ -1,6 +1,6 @@
-"""Key chains and certificates in the hands of python-ndn, as interop/key_chain.py asks.
+"""Makes and uses key chains and certificates with python-ndn, for interop/key_chain.py.
 
-Question: do python-ndn and `namewire key` read, and sign with, the same key chain?
+Question: can python-ndn and `namewire key` read the same key chain and sign with it?
 
     make HOME          makes a key chain with the identities /python/ec and /python/rsa
     sign HOME NAME...  signs Data as each identity of the key chain, and checks it by the identity's certificate

@@ -7,13 +7,12 @@ use crate::report::{escaped, figure};
 /// One bar.
 #[derive(Clone, Debug)]
 pub(crate) struct Bar {
-    /// Who.
     pub(crate) label: String,
     /// How much; bars start at 0.
     pub(crate) value: f64,
     /// Lowest and highest repetition.
     pub(crate) range: Option<(f64, f64)>,
-    /// Drawn strong; figures of others are drawn light.
+    /// Drawn in a strong colour; figures of others are light.
     pub(crate) is_ours: bool,
 }
 

@@ -1,12 +1,11 @@
-//! One calibrated clock for every experiment, and the refusal of results that it
-//! cannot resolve.
+//! One calibrated clock for every experiment. It refuses intervals that it cannot resolve.
 //!
-//! Question answered: how long did this take, in nanoseconds and in TSC cycles,
-//! and is the answer more than noise of the clock itself?
-//! Calibration: the TSC rate is taken against the monotonic clock over
-//! [`CALIBRATION_MS`]. Cost: one `clock_gettime` a reading.
-//! Limits: an interval must be [`RESOLUTION_FACTOR`] times the clock's smallest
-//! observed step, or it is an error, never a number.
+//! Question answered: how long did this take, in nanoseconds and in TSC cycles, and does the answer exceed the noise of
+//! the clock itself?
+//!
+//! Calibration: compares the TSC with the monotonic clock over [`CALIBRATION_MS`]. Cost: one `clock_gettime` per
+//! reading. Limits: an interval below [`RESOLUTION_FACTOR`] times the clock's smallest observed step is an error, never
+//! a number.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +15,10 @@ use crate::tsc;
 pub const CALIBRATION_MS: u64 = 20;
 /// An interval shorter than this many clock steps is refused.
 pub const RESOLUTION_FACTOR: u64 = 20;
-/// Largest staleness of another process's CPU time: the kernel brings a running
-/// task's account up to date at its timer tick (4 ms at 250 Hz) or when it sleeps.
+/// How old another process's CPU time may be: the kernel updates the account of a running task at its timer tick (4 ms
+/// at 250 Hz) or when the task sleeps.
 pub const CPU_ACCOUNT_STEP_NS: u64 = 4_000_000;
-/// A CPU time must be this many account steps, or it is refused.
+/// A CPU time shorter than this many account steps is refused.
 pub const CPU_ACCOUNT_FACTOR: u64 = 10;
 
 /// A measured interval is too short for the clock that measured it.
@@ -76,7 +75,29 @@ impl Clock {
         self.tsc_hz.map(|hz| interval_ns as f64 * hz / 1e9)
     }
 
-    /// Passes `interval_ns` on if this clock can resolve it.
+    /// TSC cycles so far, or nanoseconds on a processor without the counter; [`Clock::tick_unit`] says which.
+    #[inline]
+    pub fn ticks(&self) -> u64 {
+        tsc::read().unwrap_or_else(|| self.now_ns())
+    }
+
+    /// The unit of [`Clock::ticks`].
+    pub const fn tick_unit(&self) -> &'static str {
+        if self.tsc_hz.is_some() { "TSC cycles" } else { "ns" }
+    }
+
+    /// Nanoseconds per item in the median slice of `slice_items` items. So a slice in which the thread waited for a
+    /// processor has no weight.
+    ///
+    /// # Errors
+    /// [`BelowResolution`] if the clock cannot resolve that slice.
+    pub fn median_ns(&self, mut slices_ns: Vec<u64>, slice_items: usize) -> Result<f64, BelowResolution> {
+        slices_ns.sort_unstable();
+        let median_ns = slices_ns.get(slices_ns.len() / 2).copied().unwrap_or(0);
+        self.resolve(median_ns).map(|ns| ns as f64 / slice_items as f64)
+    }
+
+    /// Returns `interval_ns` if this clock can resolve it.
     ///
     /// # Errors
     /// [`BelowResolution`] if the interval is shorter than [`RESOLUTION_FACTOR`] steps.
@@ -85,7 +106,7 @@ impl Clock {
     }
 }
 
-/// Passes the CPU time of another process on if the kernel's account can resolve it.
+/// Returns the CPU time of another process if the kernel's account can resolve it.
 ///
 /// # Errors
 /// [`BelowResolution`] under [`CPU_ACCOUNT_FACTOR`] times [`CPU_ACCOUNT_STEP_NS`].
@@ -107,7 +128,7 @@ fn smallest_step_ns(origin: Instant) -> u64 {
         }
         last = now;
     }
-    // A clock that did not move in 2,000 readings is coarser than anything measured here.
+    // A clock that did not advance in 2,000 readings is coarser than any interval measured here.
     if smallest == u64::MAX { 10_000_000 } else { smallest }
 }
 

@@ -1,23 +1,22 @@
-//! How fast are the FIB designs, side by side, and how much memory do they take?
+//! Measures FIB designs side by side: their speed and their memory.
 //!
-//! Every design is asked through the one call that all have ([`PrefixTable`]): batches of up
-//! to 64 names, hashing included. A slice of names is copied together shortly before it is timed,
-//! as the names of received packets would be, so that names are in the caches and tables are not
-//! (unless the same slice is asked again, which is what *warm* means). Designs take turns by
-//! slices, so that whatever else the machine does falls on all of them; a repetition's figure is
-//! the median of its slices.
+//! Every design is called through [`PrefixTable`], in batches of up to 64 names, hashing included. Shortly before a
+//! slice of names is timed, its names are copied into one buffer, as if they had just been received: the names are then
+//! in the CPU caches and the tables are not. A *warm* look-up repeats the slice just looked up. Designs take turns
+//! slice by slice, so that a disturbance of the machine affects all of them. The result of a repetition is the median
+//! of its slices.
 //!
-//! Every answer is compared with [`ReferenceModel`]'s, outside the time: a lossless design must
-//! agree, a lossy one where there is a prefix.
+//! Every answer is compared with [`ReferenceModel`]'s, outside the timed part. A lossless design must always agree; a
+//! lossy one must agree where a prefix exists.
 //!
-//! Memory: what the design says it has allocated, and beside it by how much the process grew, so
-//! that a design that forgets something is seen.
+//! Memory: the bytes that the design reports, and beside them the growth of the process, which shows what a design
+//! forgets to report.
 
 use anyhow::ensure;
 use namewire_tables::fib::FibRefusal;
-use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
 
-use crate::clock::{BelowResolution, Clock};
+use crate::clock::Clock;
 use crate::experiment::{Context, Samples};
 use crate::name_arena::{NameArena, ReferenceModel, port};
 use crate::process;
@@ -27,30 +26,23 @@ use crate::record::Row;
 pub const SLICE_NAMES: usize = 1024;
 const _: () = assert!(SLICE_NAMES.is_multiple_of(DESIGN_BATCH_NAMES));
 
-/// Names to be asked for, with the right answers.
+/// Names to look up, with the right answers.
 pub struct Queries {
     names: NameArena,
     answers: Vec<Option<PrefixMatch>>,
 }
 
 impl Queries {
-    /// With the answers of the model.
     pub fn new(names: NameArena, model: &ReferenceModel<'_>) -> Self {
         let answers = names.iter().map(|name| model.longest_prefix_match(name)).collect();
         Self { names, answers }
     }
 
-    /// How many names there are.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
-    /// How many whole slices there are.
+    /// The number of whole slices.
     pub fn slices(&self) -> usize {
         self.names.len() / SLICE_NAMES
     }
@@ -65,27 +57,26 @@ impl Queries {
 pub struct Subject {
     /// The name in records.
     pub name: String,
-    /// The table.
     pub table: Box<dyn PrefixTable>,
     /// Nanoseconds per look-up, tables not in the caches.
     pub lookup_ns: Samples,
-    /// Nanoseconds per look-up of a slice that was just asked for.
+    /// Nanoseconds per look-up of a slice that was just looked up.
     pub warm_lookup_ns: Samples,
     /// Nanoseconds per insertion of a prefix into the table that is being filled.
     pub insert_ns: Samples,
     /// Nanoseconds per removal from the full table, in random order.
     pub remove_ns: Samples,
-    /// Nanoseconds per insertion into the full table of what was removed, in another order.
+    /// Nanoseconds per insertion into the full table of the removed prefixes, in another order.
     pub reinsert_ns: Samples,
-    /// Octets by which the process grew while the table was filled, where the system tells.
+    /// Bytes by which the process grew while the table was filled; `None` if the system does not report it.
     pub grown_bytes: Option<usize>,
 }
 
 impl Subject {
-    /// Fills `table`, which is empty, with every prefix: number `i` leads to [`port`]`(i)`.
+    /// Fills the empty `table` with every prefix: number `i` leads to [`port`]`(i)`.
     ///
     /// # Errors
-    /// If a prefix is refused, or is there twice; or on an interrupt.
+    /// If the table refuses a prefix or already had it; or on an interrupt.
     pub fn fill(
         name: &str,
         table: Box<dyn PrefixTable>,
@@ -119,15 +110,15 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Octets of memory per prefix, everything counted.
+    /// Bytes of memory per prefix, everything counted.
     pub fn bytes_per_name(&self) -> f64 {
         self.table.bytes() as f64 / self.table.len().max(1) as f64
     }
 
-    /// One repetition: removes `numbers`, then inserts them again in the opposite order; both timed.
+    /// One repetition: removes `numbers`, then inserts them again in reverse order; times both.
     ///
     /// # Errors
-    /// If the table refuses, or did not have them.
+    /// If the table refuses a prefix, or did not have it.
     pub fn update(&mut self, prefixes: &NameArena, numbers: &[usize], clock: &Clock) -> anyhow::Result<()> {
         let started_ns = clock.now_ns();
         for &number in numbers {
@@ -146,7 +137,7 @@ impl Subject {
         Ok(())
     }
 
-    /// The rows that all experiments with designs have.
+    /// The rows that every experiment with designs reports.
     pub fn rows(&self, case: &str) -> Vec<Row> {
         let constant = |value: f64| {
             let mut samples = Samples::default();
@@ -181,8 +172,8 @@ impl Subject {
     }
 }
 
-/// One repetition for every subject: `slices` slices each, in turn, beginning with slice `first`;
-/// each slice cold and then, in the same buffers, warm.
+/// One repetition for every subject: in turn, each looks up `slices` slices from slice `first` on. Each slice is looked
+/// up cold and then, from the same buffers, warm.
 ///
 /// # Errors
 /// If an answer is wrong, or on an interrupt.
@@ -208,30 +199,31 @@ pub fn look_up_in_turn(
         }
     }
     for (subject, [cold, warm]) in subjects.iter_mut().zip(took_ns) {
-        subject.lookup_ns.add_resolved(median_ns(cold, &context.clock));
-        subject.warm_lookup_ns.add_resolved(median_ns(warm, &context.clock));
+        subject.lookup_ns.add_resolved(context.clock.median_ns(cold, SLICE_NAMES));
+        subject.warm_lookup_ns.add_resolved(context.clock.median_ns(warm, SLICE_NAMES));
     }
     Ok(())
 }
 
-/// Names side by side in memory that was just written.
+/// [`SLICE_NAMES`] names in one buffer that was just written, and the answers to their look-ups.
 #[derive(Default)]
-struct Slice {
-    names: NameArena,
-    found: Vec<Option<PrefixMatch>>,
+pub struct Slice {
+    pub names: NameArena,
+    pub found: Vec<Option<PrefixMatch>>,
 }
 
 impl Slice {
     fn copy(&mut self, names: &NameArena, first: usize) {
         self.names.clear();
         (first..first + SLICE_NAMES).for_each(|number| self.names.push(names.get(number)));
-        self.found.resize(SLICE_NAMES, None);
     }
 
-    fn look_up(&mut self, table: &dyn PrefixTable, clock: &Clock) -> u64 {
+    /// Looks up the names in batches; returns the nanoseconds taken.
+    pub fn look_up(&mut self, table: &dyn PrefixTable, clock: &Clock) -> u64 {
         let mut batch = [&[][..]; DESIGN_BATCH_NAMES];
-        // Or the answers of the table before would do for one that writes none.
-        self.found.fill(None);
+        // Otherwise a table that writes no answer would pass with the answers of the previous table.
+        self.found.clear();
+        self.found.resize(SLICE_NAMES, None);
         let started_ns = clock.now_ns();
         for (number, found) in self.found.chunks_mut(DESIGN_BATCH_NAMES).enumerate() {
             for (place, name) in batch.iter_mut().enumerate() {
@@ -257,15 +249,7 @@ impl Slice {
     }
 }
 
-/// Nanoseconds of one look-up in the median slice: a slice in which the thread had to wait for
-/// a processor says nothing.
-fn median_ns(mut slices_ns: Vec<u64>, clock: &Clock) -> Result<f64, BelowResolution> {
-    slices_ns.sort_unstable();
-    let median_ns = slices_ns.get(slices_ns.len() / 2).copied().unwrap_or(0);
-    clock.resolve(median_ns).map(|ns| ns as f64 / SLICE_NAMES as f64)
-}
-
-/// Memory of this process that is in the machine, where the system tells.
+/// Resident memory of this process; `None` if the system does not report it.
 fn resident_bytes() -> Option<usize> {
     process::resident_kib(std::process::id()).map(|kib| kib as usize * 1024)
 }
@@ -274,12 +258,12 @@ fn resident_bytes() -> Option<usize> {
 mod tests {
     use super::*;
     use crate::experiment::Scale;
-    use namewire_tables::fib::designs::house::HouseTable;
+    use namewire_designs::fib::default_table::DefaultTable;
     use namewire_tables::{FibConfig, HashKey};
 
     /// A table that is wrong about one prefix, or writes no answer at all.
     struct Wrong {
-        table: HouseTable,
+        table: DefaultTable,
         writes_nothing: bool,
     }
 
@@ -307,8 +291,8 @@ mod tests {
         }
     }
 
-    fn filled(prefixes: &NameArena) -> HouseTable {
-        let mut table = house();
+    fn filled(prefixes: &NameArena) -> DefaultTable {
+        let mut table = default_table();
         for (number, prefix) in prefixes.iter().enumerate() {
             table.insert(prefix, port(number)).expect("room");
         }
@@ -319,8 +303,8 @@ mod tests {
         [&[8, 4][..], &number.to_be_bytes()].concat()
     }
 
-    fn house() -> HouseTable {
-        HouseTable::new(FibConfig::new(5_000), HashKey::from_seed(1)).expect("address space")
+    fn default_table() -> DefaultTable {
+        DefaultTable::new(FibConfig::new(5_000), HashKey::from_seed(1)).expect("address space")
     }
 
     #[test]
@@ -331,13 +315,13 @@ mod tests {
         let model = ReferenceModel::new(&prefixes);
         let queries = Queries::new(prefixes.clone(), &model);
         assert_eq!((queries.slices(), queries.answered()), (2, 3_000));
-        let mut right = Subject::fill("right", Box::new(house()), &prefixes, &context).expect("fits");
+        let mut right = Subject::fill("right", Box::new(default_table()), &prefixes, &context).expect("fits");
         look_up_in_turn(&mut [&mut right], &queries, 0, 3, &context).expect("right answers");
         right.update(&prefixes, &[5, 7, 2_999], &context.clock).expect("there");
         look_up_in_turn(&mut [&mut right], &queries, 0, 2, &context).expect("right answers");
         assert!(right.rows("case").iter().any(|row| row.metric == "memory per name" && row.value.is_some()));
         assert!(right.bytes_per_name() > 6.0);
-        let mut wrong = Subject::fill("wrong", Box::new(house()), &prefixes, &context).expect("fits");
+        let mut wrong = Subject::fill("wrong", Box::new(default_table()), &prefixes, &context).expect("fits");
         for writes_nothing in [false, true] {
             wrong.table = Box::new(Wrong { table: filled(&prefixes), writes_nothing });
             let error = look_up_in_turn(&mut [&mut right, &mut wrong], &queries, 0, 2, &context).expect_err("wrong");

@@ -1,8 +1,7 @@
-//! What an experiment is, and the frame in which each one runs.
+//! What an experiment is, and how each one is run.
 //!
-//! An experiment is a line in [`crate::experiments::TABLE`] and a function from a
-//! [`Context`] to rows and headline; everything around it (machine, commit,
-//! command, duration) is added here, once for all.
+//! An experiment is a line in [`crate::experiments::TABLE`] and a function from a [`Context`] to rows and headline.
+//! This file adds what all records have: machine, commit, command and duration.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -49,26 +48,24 @@ pub struct Experiment {
     pub question: &'static str,
     /// Time and memory at quick and full scale.
     pub needs: &'static str,
-    /// True if `--names` means something to it.
+    /// Whether the experiment uses `--names`.
     pub takes_names: bool,
-    /// True if `--trace` means something to it.
+    /// Whether the experiment uses `--trace`.
     pub takes_trace: bool,
-    /// Does it.
     pub run: fn(&Context) -> anyhow::Result<Outcome>,
 }
 
-/// What the user asked for, and what every experiment needs.
+/// The user's options, and what every experiment needs.
 #[derive(Debug)]
 pub struct Context {
-    /// How large.
     pub scale: Scale,
     /// Names to use instead of synthetic ones.
     pub names: Option<PathBuf>,
-    /// Trace to use instead of an invented one, or a folder of such.
+    /// Trace to use instead of an invented one, or a folder of traces.
     pub trace: Option<PathBuf>,
     /// Worker counts to run routers with.
     pub workers: Vec<usize>,
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
     /// The clock, calibrated once.
     pub clock: Clock,
@@ -92,7 +89,7 @@ impl Context {
         }
     }
 
-    /// Says how many steps the experiment has.
+    /// Announces the number of steps.
     pub fn plan_steps(&self, steps: usize) {
         let style = ProgressStyle::with_template("{msg:32} {wide_bar} {pos}/{len} {elapsed}/{eta}");
         self.progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -100,7 +97,7 @@ impl Context {
         self.progress.set_length(steps as u64);
     }
 
-    /// Begins a step; the place where an interrupt ends the run.
+    /// Begins a step; an interrupt ends the run here.
     ///
     /// # Errors
     /// If the user interrupted.
@@ -110,21 +107,20 @@ impl Context {
         interrupt::check()
     }
 
-    /// Ends the run, in the midst of a long step, if the user interrupted.
+    /// Ends the run within a long step, if the user interrupted.
     ///
     /// # Errors
-    /// If so.
+    /// If the user interrupted.
     pub fn check_interrupt(&self) -> Result<(), interrupt::Interrupted> {
         interrupt::check()
     }
 
-    /// Ends a step.
     pub fn end_step(&self) {
         self.progress.inc(1);
     }
 }
 
-/// What an experiment hands back.
+/// The result of an experiment.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// The measurements.
@@ -136,13 +132,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Adds a row of a single value: what was counted or computed, not repeated.
+    /// Adds a row with a single value, counted or computed once.
     pub fn add_value(&mut self, case: &str, subject: &str, (metric, unit): (&str, &str), value: f64) {
         self.rows.push(Samples::one(value).row(case, subject, metric, unit, None));
     }
 }
 
-/// One quantity while its repetitions come in: one refusal refuses it whole.
+/// The repetitions of one quantity; one refused repetition refuses the whole row.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     taken: Vec<f64>,
@@ -168,12 +164,11 @@ impl Samples {
         }
     }
 
-    /// Refuses the quantity.
     pub fn refuse(&mut self, reason: String) {
         self.refused.get_or_insert(reason);
     }
 
-    /// The middle one; `None` if there is none or one was refused.
+    /// The median; `None` if there is no repetition or one was refused.
     pub fn median(&self) -> Option<f64> {
         if self.refused.is_some() { None } else { Summary::of(&self.taken).map(|summary| summary.median) }
     }
@@ -199,7 +194,7 @@ impl Samples {
 }
 
 impl Experiment {
-    /// Runs it and makes the record.
+    /// Runs the experiment and makes its record.
     ///
     /// # Errors
     /// If the experiment fails, or one of its checks does.

@@ -1,22 +1,22 @@
-//! How long does a FIB look-up alone take?
+//! Measures the time of FIB look-ups alone.
 //!
-//! The table is the papers' (see [`crate::synthetic_names`]) and larger than the caches;
-//! names never repeat within a run, so that every look-up finds its bucket and its entry
-//! in memory. A slice of names is written shortly before it is timed, as the names of
-//! received packets would be, and stays in the second-level cache meanwhile. Variants
-//! take turns by slices, so that whatever else the machine does falls on all of them.
+//! The table holds the papers' prefixes (see [`crate::synthetic_names`]) and exceeds the caches. Names never repeat
+//! within a run, so every look-up fetches its bucket and its entry from memory. A slice of names is written shortly
+//! before it is timed, as if the names had just been received, and stays in the L2 cache. Variants take turns slice by
+//! slice, so that a disturbance of the machine affects all of them.
 //!
-//! Every answer is checked: the entry found must be the prefix that the name was made of.
+//! Every answer is checked: the entry found must be the prefix from which the name was made.
 //!
-//! What the numbers do not say: a router also spends lines on packets, PIT and store
-//! (see `prefetch`), and its names repeat.
+//! Limits: a router also spends cache lines on packets, PIT and Content Store (see `prefetch`), and its names repeat.
+
+use std::array;
 
 use anyhow::{Context as _, ensure};
-use namewire_tables::{Fib, FibConfig, FibReader, FibView, HashKey, NameBatch, NameHashes, NextHop};
-use std::ops::Range;
+use namewire_tables::fib::{BatchLookUp, steps};
+use namewire_tables::{Fib, FibConfig, FibHint, FibReader, FibView, HashKey, NameHashes, NextHop};
 
 use crate::clock::Clock;
-use crate::synthetic_names::{NAME_VALUE_OCTETS, SyntheticNames};
+use crate::synthetic_names::{NAME_VALUE_BYTES, SyntheticNames};
 
 /// Names of a slice: 79 KB of them.
 pub const SLICE_NAMES: usize = 1024;
@@ -28,21 +28,20 @@ const FACE: u64 = 256;
 /// Different next-hop sets.
 const COSTS: u64 = 4;
 
-/// How the look-ups of a slice are done, and whether hashing the names is part of the time.
+/// How the look-ups of a slice run, and whether the time includes hashing the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FibLookup {
-    /// One name after the other, longest prefix first, nothing prefetched.
+    /// One name after the other, longest prefix first, without prefetching.
     Naive,
-    /// The same with hashes at hand.
+    /// The same with precomputed hashes.
     NaiveHashed,
-    /// Batches, each stage over the whole batch.
+    /// Batches: each stage runs over the whole batch.
     Batch,
-    /// The same with hashes at hand.
+    /// The same with precomputed hashes.
     BatchHashed,
 }
 
 impl FibLookup {
-    /// Every variant.
     pub const ALL: [Self; 4] = [Self::Naive, Self::NaiveHashed, Self::Batch, Self::BatchHashed];
 
     /// The name in records.
@@ -60,10 +59,10 @@ impl FibLookup {
     }
 }
 
-/// A FIB of `config` with every prefix of `names`, and four different next-hop sets.
+/// A FIB of `config` with every prefix of `names` and four different next-hop sets.
 ///
 /// # Errors
-/// If it does not fit, or `check` says so (called now and then).
+/// If the prefixes do not fit, or if `check`, which is called regularly, fails.
 pub fn populate(
     names: SyntheticNames,
     config: FibConfig,
@@ -84,60 +83,23 @@ pub fn populate(
     Ok(fib)
 }
 
-/// What prefix `number` leads to at first.
+/// The first next hop of prefix `number`.
 pub const fn next_hop(number: u64) -> NextHop {
     NextHop { face: FACE, cost: number % COSTS }
 }
 
-/// (All octets of the FIB − octets of the names) / entries.
+/// (All bytes of the FIB − bytes of the names) / entries.
 pub fn overhead_bytes_per_entry(fib: &Fib) -> f64 {
     (fib.bytes() - fib.name_bytes()) as f64 / fib.len().max(1) as f64
 }
 
-/// The names of a batch, hashed as the search comes to them.
-struct Names<'n> {
-    octets: &'n [u8],
-    hashes: &'n mut [NameHashes],
-    /// `None`: they are hashed.
-    key: Option<&'n HashKey>,
-    refused: bool,
-}
-
-impl Names<'_> {
-    fn octets(&self, name: usize) -> &[u8] {
-        &self.octets[name * NAME_VALUE_OCTETS..][..NAME_VALUE_OCTETS]
-    }
-}
-
-impl NameBatch for Names<'_> {
-    fn make_ready(&mut self, names: Range<usize>) {
-        let Some(key) = self.key else { return };
-        for name in names {
-            let octets = &self.octets[name * NAME_VALUE_OCTETS..][..NAME_VALUE_OCTETS];
-            self.refused |= self.hashes[name].compute(key, octets).is_err();
-        }
-    }
-
-    fn is_wanted(&mut self, _: usize) -> bool {
-        true
-    }
-
-    fn hashes(&self, name: usize) -> &NameHashes {
-        &self.hashes[name]
-    }
-
-    fn name_value(&self, name: usize) -> &[u8] {
-        self.octets(name)
-    }
-}
-
-/// Looks names up, slice by slice; buffers for one thread.
+/// Looks up names slice by slice; holds the buffers of one thread.
 pub struct FibLookups {
     names: SyntheticNames,
     next_name: u64,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     hashes: Vec<NameHashes>,
-    matched_octets: Vec<u32>,
+    matched_bytes: Vec<u32>,
 }
 
 impl FibLookups {
@@ -146,13 +108,13 @@ impl FibLookups {
         Self {
             names,
             next_name: first_name,
-            octets: Vec::new(),
+            bytes: Vec::new(),
             hashes: vec![NameHashes::default(); SLICE_NAMES],
-            matched_octets: vec![0; SLICE_NAMES],
+            matched_bytes: vec![0; SLICE_NAMES],
         }
     }
 
-    /// Looks the next [`SLICE_NAMES`] names up and says how many nanoseconds it took.
+    /// Looks up the next [`SLICE_NAMES`] names; returns the nanoseconds taken.
     ///
     /// # Errors
     /// If an answer is wrong.
@@ -160,7 +122,7 @@ impl FibLookups {
         let first_name = self.next_name;
         self.prepare();
         if lookup.hashes_beforehand() {
-            for (name, hashes) in self.octets.chunks_exact(NAME_VALUE_OCTETS).zip(&mut self.hashes) {
+            for (name, hashes) in self.bytes.chunks_exact(NAME_VALUE_BYTES).zip(&mut self.hashes) {
                 hashes.compute(view.key(), name)?;
             }
         }
@@ -176,8 +138,8 @@ impl FibLookups {
         Ok(took_ns)
     }
 
-    /// The same in batches, hashing included, while the FIB may be written: the reader is
-    /// pinned for each batch, as a worker is. The time is what `now_ns` tells.
+    /// The same in batches, hashing included, while another thread may write the FIB: the reader is pinned for each
+    /// batch, as in a worker. `now_ns` is the clock.
     ///
     /// # Errors
     /// If an answer is wrong.
@@ -195,50 +157,76 @@ impl FibLookups {
     }
 
     fn prepare(&mut self) {
-        self.octets.clear();
-        let mut name = Vec::with_capacity(NAME_VALUE_OCTETS);
+        self.bytes.clear();
+        let mut name = Vec::with_capacity(NAME_VALUE_BYTES);
         for _ in 0..SLICE_NAMES {
             self.names.write_name(self.next_name, &mut name);
-            self.octets.extend_from_slice(&name);
+            self.bytes.extend_from_slice(&name);
             self.next_name += 1;
         }
     }
 
     fn one_by_one(&mut self, view: FibView<'_>, lookup: FibLookup, batch: usize) -> anyhow::Result<()> {
         for place in batch * BATCH_NAMES..(batch + 1) * BATCH_NAMES {
-            let name = &self.octets[place * NAME_VALUE_OCTETS..][..NAME_VALUE_OCTETS];
+            let name = &self.bytes[place * NAME_VALUE_BYTES..][..NAME_VALUE_BYTES];
             let hashes = &mut self.hashes[place];
             if !lookup.hashes_beforehand() {
                 hashes.compute(view.key(), name)?;
             }
             let found = view.longest_prefix_match(name, hashes);
-            self.matched_octets[place] = found.map_or(0, |found| found.prefix_octets as u32);
+            self.matched_bytes[place] = found.map_or(0, |found| found.prefix_bytes as u32);
         }
         Ok(())
     }
 
     fn batch(&mut self, view: FibView<'_>, lookup: FibLookup, batch: usize) -> anyhow::Result<()> {
         let first = batch * BATCH_NAMES;
-        let octets = &self.octets[first * NAME_VALUE_OCTETS..][..BATCH_NAMES * NAME_VALUE_OCTETS];
-        // Those of a batch in the first-level cache, as a router has them, unless they were made before.
+        let bytes = &self.bytes[first * NAME_VALUE_BYTES..][..BATCH_NAMES * NAME_VALUE_BYTES];
+        // Without precomputed hashes, all batches use the hashes of the first: they stay in the L1 cache, as in a
+        // router.
         let first_hashes = if lookup.hashes_beforehand() { first } else { 0 };
         let hashes = &mut self.hashes[first_hashes..][..BATCH_NAMES];
-        let mut names =
-            Names { octets, hashes, key: (!lookup.hashes_beforehand()).then_some(view.key()), refused: false };
-        let mut candidates = [None; BATCH_NAMES];
-        view.candidates(BATCH_NAMES, &mut names, &mut candidates);
-        ensure!(!names.refused, "a synthetic name is too long");
-        for (place, candidate) in candidates.into_iter().enumerate() {
-            let found = view.longest_prefix_match_hinted(names.octets(place), names.hashes(place), candidate);
-            self.matched_octets[first + place] = found.map_or(0, |found| found.prefix_octets as u32);
+        let name_value = |name: usize| &bytes[name * NAME_VALUE_BYTES..][..NAME_VALUE_BYTES];
+        let matched_bytes = &mut self.matched_bytes[first..][..BATCH_NAMES];
+        let mut compare = |hashes: &[NameHashes], found: &[Option<FibHint<'_>>; BATCH_NAMES]| {
+            for (place, &candidate) in found.iter().enumerate() {
+                let found = view.longest_prefix_match_hinted(name_value(place), &hashes[place], candidate);
+                matched_bytes[place] = found.map_or(0, |found| found.prefix_bytes as u32);
+            }
+        };
+        match view.batch_look_up() {
+            BatchLookUp::Stepped(table) => {
+                let mut search = table.search();
+                for step in steps(BATCH_NAMES) {
+                    if !lookup.hashes_beforehand() {
+                        for name in step.ready {
+                            hashes[name].compute(view.key(), name_value(name))?;
+                        }
+                    }
+                    search.begin(step.begin, u64::MAX, hashes);
+                    search.look(step.look, hashes);
+                }
+                search.finish(hashes);
+                compare(hashes, search.found());
+            }
+            BatchLookUp::AtOnce(table) => {
+                if !lookup.hashes_beforehand() {
+                    for (name, hashes) in hashes.iter_mut().enumerate() {
+                        hashes.compute(view.key(), name_value(name))?;
+                    }
+                }
+                let mut found = [None; BATCH_NAMES];
+                table.look_up(&array::from_fn::<_, BATCH_NAMES, _>(name_value), &mut found);
+                compare(hashes, &found);
+            }
         }
         Ok(())
     }
 
-    /// An entry was compared with the name, so that its length tells which prefix it is.
+    /// The search compared the entry with the name, so the length of the match identifies the prefix.
     fn check(&self, first_name: u64) -> anyhow::Result<()> {
         let mut prefix = Vec::new();
-        for (number, &matched) in (first_name..).zip(&self.matched_octets) {
+        for (number, &matched) in (first_name..).zip(&self.matched_bytes) {
             self.names.write_prefix(self.names.prefix_of_name(number), &mut prefix);
             ensure!(matched as usize == prefix.len(), "name {number}: the longest match is another prefix");
         }

@@ -1,19 +1,19 @@
-//! Instructions counted one by one, where no hardware counter is to be had.
+//! Counts instructions one by one, for machines without hardware counters.
 //!
 //! Question answered: how many instructions did this code execute? The answer depends on
 //! code and data alone, not on the machine's load: two runs of one program agree.
 //!
-//! A copy of this process (`fork`: it sees all tables as they are) does the work and is
-//! stepped by its parent (`ptrace`, as a debugger does). Both share a page of words:
+//! `fork` copies this process with all its tables. The copy does the work; the parent steps it with `ptrace`, as a
+//! debugger does. Both share one page of words:
 //!
 //! ```text
 //! | 0: instructions so far | 1 … 511: results of the copy |
 //! ```
 //!
-//! Only what runs under [`step`] is stepped and counted. A repeated string instruction
-//! traps at every turn and counts once: its address stays the same.
-//! Cost: 22 microseconds an instruction on a virtual machine. Limits: x86-64 Linux that lets a process
-//! trace its child, else an error; results fill one page.
+//! Only code under [`step`] is counted. A repeated string instruction traps at every iteration and counts once, because
+//! its address stays the same.
+//! Cost: 22 microseconds an instruction on a virtual machine. Limits: x86-64 Linux that lets a process trace its child,
+//! else an error; the results fill one page.
 #![allow(unsafe_code, reason = "leaf: fork, ptrace and a page shared with the copy")]
 
 use std::io;
@@ -29,10 +29,10 @@ pub const RESULTS_MAX: usize = WORDS - 1;
 
 const WORDS: usize = 512;
 const PAGE_BYTES: usize = WORDS * size_of::<u64>();
-/// Instructions between two looks for an interrupt.
+/// Instructions between two checks for an interrupt.
 const STEPS_PER_LOOK: u64 = 1 << 14;
 
-/// In the copy: the page.
+/// The shared page; null except in the copy.
 static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Instructions counted so far; 0 outside of [`in_a_copy`].
@@ -53,18 +53,18 @@ pub fn step<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Tells the parent to begin or end stepping.
+/// Asks the parent to begin or end stepping.
 fn stop() {
     // SAFETY: sends a signal to the calling thread; the tracing parent takes it away.
     let _ = unsafe { libc::raise(libc::SIGSTOP) };
 }
 
-/// Lets a copy of this process do `work`, which fills the results that are handed back.
+/// Runs `work` in a copy of this process and returns the results that it fills in.
 ///
 /// # Errors
 /// If the system lets us make or trace no copy, if the copy fails, or on an interrupt.
 pub fn in_a_copy(work: impl FnOnce(&mut [u64]) -> anyhow::Result<()>) -> anyhow::Result<Vec<u64>> {
-    // On one processor: to wake another one took as long again as the step itself.
+    // On one processor: waking another one took as long as the step itself.
     on_cpu(rustix::thread::sched_getcpu(), || fork_and_trace(work))?
 }
 
@@ -108,7 +108,7 @@ fn be_the_copy(page: &Page, work: impl FnOnce(&mut [u64]) -> anyhow::Result<()>)
     unsafe { libc::_exit(i32::from(done.is_err())) }
 }
 
-/// Follows the copy to its end, and steps it where it says so.
+/// Follows the copy to its end, and steps it between its two stop signals.
 fn trace(child: libc::pid_t, words: &[AtomicU64]) -> anyhow::Result<()> {
     let status = wait(child)?;
     anyhow::ensure!(is_stopped_by(status, libc::SIGSTOP), "the copy cannot be traced (status {status:#x})");
@@ -166,7 +166,7 @@ fn request(what: libc::c_uint, child: libc::pid_t, data: usize) -> io::Result<()
     }
 }
 
-/// Where the stopped copy goes on.
+/// The address of the stopped copy's next instruction.
 #[cfg(target_arch = "x86_64")]
 fn instruction_address(child: libc::pid_t) -> io::Result<i64> {
     let offset = std::mem::offset_of!(libc::user_regs_struct, rip); // `user` begins with the registers

@@ -1,17 +1,15 @@
-//! Ctrl-C and SIGTERM: the run ends between two steps, so that children are ended
-//! and no record is half written.
+//! Ctrl-C and SIGTERM end the run between two steps: children are ended and no record is half written.
 //!
-//! A signal only sets a flag; long loops ask [`check`]. A second signal ends the
-//! process at once.
+//! A signal only sets a flag, which long loops read by [`check`]. A second signal ends the process at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// The exit status of an interrupted run, as shells count it (128 + SIGINT).
+/// The exit status of an interrupted run, as shells report it (128 + SIGINT).
 pub const EXIT_STATUS: u8 = 130;
 
-/// The run was interrupted by the user.
+/// The user interrupted the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
@@ -51,7 +49,7 @@ pub fn listen() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An error once the user has interrupted the run.
+/// Returns an error once the user has interrupted the run.
 ///
 /// # Errors
 /// [`Interrupted`].

@@ -1,36 +1,40 @@
-//! The lab: every result that a document of this project quotes, by one command.
+//! The lab: one command for every result that a document of this project quotes.
 //!
-//! * `experiments`: what can be run, one file per experiment and one line in a table.
-//! * `record`, `machine`, `statistics`, `clock`, `tsc`: how a result is taken and kept.
-//! * `report`: one page of records, the figures of others beside ours.
-//! * `load`, `router_process`, `router_control`, `process`: a router as it really
-//!   runs, in a process of its own, under a load made by another process.
+//! * `experiments`: one file or folder for each experiment, and the table of them all.
+//! * `record`, `machine`, `statistics`, `clock`, `tsc`: how results are measured and kept.
+//! * `report`: a page of records, with the figures of others beside ours.
+//! * `load`, `router_process`, `router_control`, `process`: a real router in a process of its own, and the load that
+//!   another process puts on it.
+//!
+//! Modules are private unless the program or its tests need them, so that the compiler reports unused items.
+#![allow(missing_docs, unreachable_pub, reason = "a program: only its own tests use the library")]
 
 mod bar_chart;
-pub mod cache_models;
+mod cache_models;
 pub mod clock;
-pub mod design_measurement;
+mod design_measurement;
 pub mod experiment;
 pub mod experiments;
-pub mod fib_measurement;
-pub mod instruction_count;
+mod fib_measurement;
+mod instruction_count;
 pub mod interrupt;
 pub mod load;
 pub mod machine;
-pub mod name_arena;
-pub mod name_sets;
-pub mod numbered_names;
-pub mod peers;
+mod name_arena;
+mod name_sets;
+mod numbered_names;
+mod peers;
 pub mod process;
 pub mod record;
 pub mod report;
-pub mod requests;
-pub mod root_rules;
-pub mod route_load;
+mod requests;
+mod root_rules;
+mod route_load;
 pub mod router_control;
 pub mod router_process;
-pub mod split_mix;
+mod sample_table;
+mod split_mix;
 pub mod statistics;
-pub mod synthetic_names;
-pub mod text_lines;
-pub mod tsc;
+mod synthetic_names;
+mod text_lines;
+mod tsc;

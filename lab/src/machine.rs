@@ -1,4 +1,4 @@
-//! What machine, and what state of the source, a record was taken on.
+//! The machine and the state of the source on which a record was taken.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 
-/// The machine a record was taken on, as far as it can tell by itself.
+/// The machine, as far as the system describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Processor model as the kernel names it.
@@ -24,7 +24,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describes this machine; what cannot be read says "not available".
+    /// Describes this machine; fields that cannot be read say "not available".
     pub fn describe(clock: &Clock) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, key: &str| {
@@ -45,8 +45,7 @@ impl Machine {
     }
 }
 
-/// The commit of the working directory, `-modified` added if files differ from it,
-/// or "unknown" outside a repository.
+/// The commit of the working directory, with `-modified` if files differ from it; "unknown" outside a repository.
 pub fn source_commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;

@@ -10,7 +10,7 @@ use namewire_lab::load::{self, LoadPlan, relay};
 use namewire_lab::record::{Record, write_whole};
 use namewire_lab::{experiments, interrupt, report};
 
-/// The experiments of the papers and ours, each by one command.
+/// Runs the experiments of the papers and our own
 #[derive(Parser)]
 #[command(name = "namewire-lab", version)]
 struct Arguments {
@@ -20,7 +20,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List every experiment: id, source, what it answers, what it needs
+    /// List every experiment: id, question, source, needs
     List,
     /// Run experiments and write DIR/ID.json for each
     Run(RunArguments),
@@ -29,7 +29,7 @@ enum Command {
         /// Directory with records
         dir: PathBuf,
     },
-    /// Make a load on a router and print what was seen (used by the experiments)
+    /// Put a load on a router and print the measurements (used by the experiments)
     #[command(hide = true)]
     Load(LoadPlan),
     /// Copy packets between two sockets (used by the experiments)
@@ -49,8 +49,8 @@ struct RunArguments {
     /// folder of such lists
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
-    /// Trace to use instead of an invented one: one request a line, `object`, `object TAB octets` or `seconds TAB
-    /// object TAB octets`, plain or .xz; or a folder, of which every file called trace*.txt or trace*.tsv is one
+    /// Trace to use instead of an invented one: one request per line, `object`, `object TAB bytes` or `seconds TAB
+    /// object TAB bytes`, plain or .xz; or a folder, whose trace*.txt and trace*.tsv files are used
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Where to write records
@@ -59,10 +59,10 @@ struct RunArguments {
     /// Print the records to standard output too
     #[arg(long)]
     json: bool,
-    /// Worker counts of routers under test
+    /// Numbers of workers of the routers under test
     #[arg(long, value_delimiter = ',', default_value = "1", value_parser = worker_count)]
     workers: Vec<usize>,
-    /// Seed of everything random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -120,11 +120,11 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
         ("--trace", &arguments.trace, chosen.iter().any(|experiment| experiment.takes_trace)),
     ] {
         let Some(file) = file else { continue };
-        ensure!(takes, "{option} means nothing to the experiments asked for");
-        ensure!(file.is_file() || file.is_dir(), "{option}: {} is no file and no folder", file.display());
+        ensure!(takes, "none of these experiments uses {option}");
+        ensure!(file.is_file() || file.is_dir(), "{option}: {} is neither a file nor a folder", file.display());
     }
     interrupt::listen()?;
-    let program = std::env::current_exe().context("where is this program?")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut context = Context::new(arguments.scale, arguments.seed, arguments.workers.clone(), program);
     context.names.clone_from(&arguments.names);
     context.trace.clone_from(&arguments.trace);
@@ -145,7 +145,7 @@ fn find(id: &str) -> anyhow::Result<&'static Experiment> {
     experiments::find(id).with_context(|| format!("no experiment is called '{id}'; `namewire-lab list` shows all"))
 }
 
-/// The command that repeats this record, without where it was written to.
+/// The command that repeats this record, without the output directory.
 fn command_line(experiment: &Experiment, arguments: &RunArguments) -> String {
     let workers: Vec<String> = arguments.workers.iter().map(ToString::to_string).collect();
     let mut line = format!(

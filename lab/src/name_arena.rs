@@ -1,63 +1,60 @@
-//! Name arena: many names, their octets back to back.
+//! Name arena: many names, their bytes back to back.
 //!
-//! A name is the octets of its TLV-VALUE. Memory: the octets and eight more per name.
+//! A name is the bytes of its TLV-VALUE. Memory: the bytes and eight more per name.
 
 use std::collections::HashMap;
 
 use namewire_packet::tlv::read_var_number;
-use namewire_tables::fib::designs::PrefixMatch;
+use namewire_tables::fib::PrefixMatch;
 
 /// Names by number, in the order they were added.
 #[derive(Clone, Debug, Default)]
 pub struct NameArena {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl NameArena {
     /// Adds a name.
     pub fn push(&mut self, name_value: &[u8]) {
-        self.octets.extend_from_slice(name_value);
-        self.ends.push(self.octets.len());
+        self.bytes.extend_from_slice(name_value);
+        self.ends.push(self.bytes.len());
     }
 
-    /// Forgets every name and keeps the room.
+    /// Removes every name and keeps the memory.
     pub fn clear(&mut self) {
-        self.octets.clear();
+        self.bytes.clear();
         self.ends.clear();
     }
 
-    /// Keeps the first `names` at most.
+    /// Keeps at most the first `names`.
     pub fn truncate(&mut self, names: usize) {
         self.ends.truncate(names);
-        self.octets.truncate(self.ends.last().copied().unwrap_or(0));
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
-    /// How many names there are.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Octets of all names.
-    pub fn octets(&self) -> usize {
-        self.octets.len()
+    /// Bytes of all names.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Name `number`.
     ///
     /// # Panics
-    /// If there is none of that number.
+    /// If there is no such name.
     pub fn get(&self, number: usize) -> &[u8] {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.octets[start..self.ends[number]]
+        &self.bytes[start..self.ends[number]]
     }
 
-    /// Every name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.len()).map(|number| self.get(number))
     }
@@ -71,20 +68,18 @@ impl<'n> FromIterator<&'n [u8]> for NameArena {
     }
 }
 
-/// The number that prefix `number` of a population leads to: as many as the papers' eight bits
-/// of an outgoing port tell apart.
+/// The next hop of prefix `number`: few enough values for the papers' 8-bit outgoing ports.
 pub const fn port(number: usize) -> u32 {
     (number % 251) as u32
 }
 
-/// What a look-up among `prefixes` must find, prefix `i` leading to [`port`]`(i)`: the answers are
-/// those of the standard library's hash table, asked for every prefix of a name.
+/// The right answers of look-ups among `prefixes`, where prefix `i` leads to [`port`]`(i)`. The model looks up every
+/// prefix of a name in the standard library's hash table.
 pub struct ReferenceModel<'n> {
     numbers: HashMap<&'n [u8], u32>,
 }
 
 impl<'n> ReferenceModel<'n> {
-    /// Of every prefix.
     pub fn new(prefixes: &'n NameArena) -> Self {
         Self { numbers: prefixes.iter().enumerate().map(|(number, name)| (name, port(number))).collect() }
     }
@@ -95,21 +90,21 @@ impl<'n> ReferenceModel<'n> {
         let mut end = 0;
         loop {
             if let Some(&number) = self.numbers.get(&name_value[..end]) {
-                found = Some(PrefixMatch { number, prefix_octets: end as u16 });
+                found = Some(PrefixMatch { number, prefix_bytes: end as u16 });
             }
-            match component_octets(&name_value[end..]) {
-                Some(octets) => end += octets,
+            match component_bytes(&name_value[end..]) {
+                Some(bytes) => end += bytes,
                 None => return found,
             }
         }
     }
 }
 
-/// Octets of the first component of a valid rest of a name; `None` at its end.
-pub fn component_octets(rest: &[u8]) -> Option<usize> {
-    let (_, type_octets) = read_var_number(rest).ok()?;
-    let (length, length_octets) = read_var_number(&rest[type_octets..]).ok()?;
-    Some(type_octets + length_octets + length as usize)
+/// Bytes of the first component of `rest`, a valid remainder of a name; `None` at its end.
+pub fn component_bytes(rest: &[u8]) -> Option<usize> {
+    let (_, type_bytes) = read_var_number(rest).ok()?;
+    let (length, length_bytes) = read_var_number(&rest[type_bytes..]).ok()?;
+    Some(type_bytes + length_bytes + length as usize)
 }
 
 #[cfg(test)]
@@ -121,9 +116,9 @@ mod tests {
         let long = [&[8, 253, 1, 0][..], &[7; 256]].concat();
         let names = [&b""[..], b"\x08\x01a", b"\x08\x01a\x08\x01b", &long];
         let arena: NameArena = names.iter().copied().collect();
-        assert_eq!((arena.len(), arena.octets(), arena.get(2)), (4, 3 + 6 + 260, names[2]));
+        assert_eq!((arena.len(), arena.bytes(), arena.get(2)), (4, 3 + 6 + 260, names[2]));
         let model = ReferenceModel::new(&arena);
-        let found = |name: &[u8]| model.longest_prefix_match(name).map(|found| (found.number, found.prefix_octets));
+        let found = |name: &[u8]| model.longest_prefix_match(name).map(|found| (found.number, found.prefix_bytes));
         assert_eq!(found(b"\x08\x01c"), Some((port(0), 0)));
         assert_eq!(found(b"\x08\x01a\x08\x01c"), Some((port(1), 3)));
         assert_eq!(found(b"\x08\x01a\x08\x01b\x08\x00"), Some((port(2), 6)));

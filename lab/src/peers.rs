@@ -1,16 +1,15 @@
 //! Figures of others to print beside ours: one data file per source under `lab/papers/`.
 //!
-//! They were taken on other machines or with other tools; each file says where its
-//! figures come from. Compare ratios and shapes, not absolutes. A figure that a
-//! source does not give as a number is named there, not guessed.
+//! They were measured on other machines or with other tools; each file states its sources. Compare ratios and shapes,
+//! not absolute values. Where a source gives no number, the file says so instead of guessing one.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// Files that are one source each.
+/// Files with one source each.
 const PEERS: &[&str] = &[include_str!("../papers/peers.json")];
-/// Papers: parameters that experiments read for themselves, and figures for one or several experiments.
+/// Papers: parameters that experiments read, and figures for one or several experiments.
 const PAPERS: &[&str] = &[
     include_str!("../papers/nametrie18.json"),
     include_str!("../papers/takemasa17.json"),
@@ -26,17 +25,13 @@ struct Paper {
 /// One source and its figures for one experiment.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Peers {
-    /// Heading.
     pub title: String,
     /// Who measured what, and when.
     pub source: String,
-    /// On what machine.
     pub machine: String,
-    /// How.
     pub method: String,
-    /// Experiment of ours that measures the same.
+    /// Our experiment that measures the same.
     pub experiment: String,
-    /// The figures.
     pub figures: Vec<PeerFigure>,
 }
 

@@ -1,10 +1,9 @@
-//! Another process under measurement: where it runs, what it used, and its end.
+//! A child process under measurement: its processor, its resources, and its end.
 //!
 //! Source of the figures: `/proc/PID/task/*/schedstat` (nanoseconds on a
 //! processor, user and system together, per thread) and `/proc/PID/status`
-//! (resident memory). Limits: threads that ended before a reading are not
-//! counted, and the account of a running thread is up to one timer tick old
-//! (see [`crate::clock::resolve_cpu_account`]).
+//! (resident memory). Limits: threads that ended before a reading are not counted, and the account of a running thread
+//! lags by up to one timer tick (see [`crate::clock::resolve_cpu_account`]).
 
 use std::process::{Child, Command, ExitStatus, Output};
 use std::time::{Duration, Instant};
@@ -14,19 +13,19 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::interrupt;
 
-/// How often a waiting loop looks again.
+/// Time between two looks of a waiting loop.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// How long a process gets to end after SIGTERM before it is killed.
+/// Time from SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// A child process that does not outlive this value.
+/// A child process that ends with this value.
 #[derive(Debug)]
 pub struct BoundProcess {
     child: Child,
 }
 
 impl BoundProcess {
-    /// Starts `command`, on processor `cpu` alone if one is given.
+    /// Starts `command`, pinned to processor `cpu` if given.
     ///
     /// # Errors
     /// If the program cannot be started.
@@ -45,7 +44,7 @@ impl BoundProcess {
         self.child.id()
     }
 
-    /// The end of the process if it has ended.
+    /// The exit status, once the process has ended.
     ///
     /// # Errors
     /// If the system cannot say.
@@ -53,7 +52,7 @@ impl BoundProcess {
         Ok(self.child.try_wait()?)
     }
 
-    /// Waits for the end and returns what it printed (only pipes are collected).
+    /// Waits for the end and returns the output; only pipes are collected.
     ///
     /// # Errors
     /// After `limit`, or on an interrupt; the process is killed then.
@@ -62,10 +61,10 @@ impl BoundProcess {
         let (mut stdout, mut stderr) = (self.child.stdout.take(), self.child.stderr.take());
         let collect = |pipe: Option<Box<dyn std::io::Read + Send>>| {
             std::thread::spawn(move || {
-                let mut octets = Vec::new();
-                // A pipe that breaks has delivered what there was.
-                let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut octets));
-                octets
+                let mut bytes = Vec::new();
+                // A broken pipe has already delivered everything.
+                let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+                bytes
             })
         };
         let stdout = collect(stdout.take().map(|pipe| Box::new(pipe) as _));
@@ -86,7 +85,7 @@ impl BoundProcess {
 }
 
 impl Drop for BoundProcess {
-    /// SIGTERM, so that it can remove its sockets, then SIGKILL.
+    /// Sends SIGTERM, so that the process can remove its sockets, then SIGKILL.
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             if let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
@@ -102,16 +101,15 @@ impl Drop for BoundProcess {
     }
 }
 
-/// The processor for the process under test and the one for the load: `None` where
-/// there is only one.
+/// The processors for the process under test and for the load; `None` if there is only one.
 pub fn processors_to_pin() -> Option<(usize, usize)> {
     let allowed = sched_getaffinity(None).ok()?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
     Some((cpus.next()?, cpus.next()?))
 }
 
-/// Keeps this thread on processor number `place` of those allowed, modulo their number;
-/// where the kernel refuses, the thread stays where it is.
+/// Pins this thread to processor number `place` of the allowed ones, modulo their number. If the kernel refuses, the
+/// thread stays where it is.
 pub fn run_on_processor(place: usize) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
@@ -120,8 +118,8 @@ pub fn run_on_processor(place: usize) {
     let _ = sched_setaffinity(None, &only);
 }
 
-/// Runs `start` while this thread is on processor `cpu`. A child inherits it from
-/// its first instruction on, which pinning it afterwards would not give.
+/// Runs `start` while this thread is pinned to processor `cpu`. A child inherits the pin before its first instruction;
+/// pinning it later would miss the first ones.
 pub(crate) fn on_cpu<T>(cpu: usize, start: impl FnOnce() -> T) -> anyhow::Result<T> {
     let before = sched_getaffinity(None)?;
     stay_on(cpu)?;
@@ -130,7 +128,7 @@ pub(crate) fn on_cpu<T>(cpu: usize, start: impl FnOnce() -> T) -> anyhow::Result
     Ok(result)
 }
 
-/// Keeps the calling thread on processor `cpu`.
+/// Pins the calling thread to processor `cpu`.
 ///
 /// # Errors
 /// If the system does not allow it.
@@ -170,7 +168,7 @@ fn status_field_kib(pid: u32, key: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Of a process of one thread: in this one the threads of other tests come and go, with their accounts.
+    /// Measures a child with one thread: in the test process, other tests start and end threads.
     #[test]
     fn the_account_of_a_process_grows_with_work() -> anyhow::Result<()> {
         let process = BoundProcess::start(Command::new("sh").args(["-c", "while :; do :; done"]), None)?;

@@ -1,8 +1,7 @@
-//! The record of one experiment run: what was measured, on what, by which command.
+//! The record of one experiment: what was measured, on which machine, by which command.
 //!
-//! Question answered: could somebody else repeat this and know whether they got
-//! the same? Written as `DIR/ID.json` under another name first and then renamed,
-//! so that a reader (or an interrupt) never sees half a file.
+//! Question answered: can others repeat this and compare their results? The file `DIR/ID.json` is written under another
+//! name and then renamed, so that a reader (or an interrupt) never leaves half a file.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -30,7 +29,7 @@ pub struct Record {
     pub commit: String,
     /// The command line that repeats it.
     pub command: String,
-    /// Seed of everything random in it.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Start, in seconds since 1970.
     pub started_unix_s: u64,
@@ -49,13 +48,13 @@ pub struct Record {
 pub struct Row {
     /// What was done, e.g. `unix-100`.
     pub case: String,
-    /// Who did it, e.g. `namewire`.
+    /// What was measured, e.g. `namewire`.
     pub subject: String,
-    /// What was measured, e.g. `exchanges`.
+    /// The measured quantity, e.g. `exchanges`.
     pub metric: String,
     /// Unit of the value, e.g. `per s`.
     pub unit: String,
-    /// The repetitions summed up; `None` if refused.
+    /// Summary of the repetitions; `None` if refused.
     pub value: Option<Summary>,
     /// Why there is no value.
     pub refused: Option<String>,
@@ -87,18 +86,18 @@ impl Record {
     }
 }
 
-/// Writes `octets` to `path` so that the file is there whole or as it was before.
+/// Writes `bytes` to `path`: a reader sees the whole new file or the file as it was before.
 ///
 /// # Errors
 /// If the file cannot be written or renamed; then nothing is left behind.
-pub fn write_whole(path: &Path, octets: &[u8]) -> anyhow::Result<()> {
+pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> anyhow::Result<()> {
         // Removed on drop unless it was renamed.
         let mut file = tempfile::NamedTempFile::new_in(dir)?;
-        file.write_all(octets)?;
+        file.write_all(bytes)?;
         file.as_file().sync_all()?;
-        // Made by the temporary file with mode 0600; a record is for everyone.
+        // A temporary file has mode 0600; everyone may read a record.
         file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
         file.persist(path)?;
         Ok(())

@@ -1,5 +1,5 @@
-//! Records made readable: as text on the terminal and as one self-contained HTML
-//! page (no script, nothing fetched) with the figures of others beside ours.
+//! Shows records: as text on the terminal and as one self-contained HTML page (no script, no external resource), with
+//! the figures of others beside ours.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::bar_chart::{Bar, bar_chart};
 use crate::peers::{self, Peers};
 use crate::record::{Record, Row};
 
-/// The record as text for a terminal, figures of others after ours of the same case and metric.
+/// The record as text for a terminal; figures of others follow ours for the same case and metric.
 ///
 /// # Errors
 /// If a data file of peers is malformed.
@@ -47,7 +47,7 @@ fn recorded<'a>(peers: &'a [Peers], like: &Row) -> impl Iterator<Item = (&'a str
         .flat_map(|figure| figure.values.iter().map(|(subject, &value)| (subject.as_str(), value)))
 }
 
-/// The page.
+/// One HTML page of all `records`.
 ///
 /// # Errors
 /// If a data file of peers is malformed.
@@ -161,7 +161,7 @@ fn write_list(out: &mut String, lines: &[String]) {
     out.push_str("</ul>\n");
 }
 
-/// A number with about four significant digits, thousands set apart.
+/// A number with about four significant digits and a comma between thousands.
 pub(crate) fn figure(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 1_000.0 || size == 0.0 => 0,
@@ -182,7 +182,7 @@ pub(crate) fn figure(value: f64) -> String {
     grouped + rest
 }
 
-/// Text made safe to stand in HTML, also inside an attribute.
+/// Escapes text for HTML, also for attributes.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,9 +1,9 @@
-//! Root rules: the names of a set of which none is a prefix of another.
+//! Root rules: the names of a set that have no proper prefix in the set.
 //!
-//! What a lossy table differentiates (Yuan15 §4.3.2); longer rules below are kept in full elsewhere.
+//! A lossy table differentiates these (Yuan15 §4.3.2); other tables keep the longer rules below them in full.
 
+use namewire_designs::fib::string_differentiation::patricia_controller::RuleNames;
 use namewire_packet::Name;
-use namewire_tables::fib::designs::string_differentiation::patricia_controller::RuleNames;
 
 use crate::name_arena::NameArena;
 use crate::name_sets::NameSet;
@@ -21,14 +21,14 @@ impl RuleNames for Rules {
     }
 }
 
-/// Those of the set; of the first `components` components of each name, if given.
+/// The root rules of the set; or of the first `components` components of its names.
 pub fn root_rules(set: &NameSet, components: Option<usize>, seed: u64) -> Rules {
     let cut = |name| match (components, Name::parse_value(name)) {
         (Some(components), Ok(parsed)) => parsed.prefix(components).value(),
         _ => name,
     };
     let mut names: Vec<&[u8]> = set.names.iter().map(cut).filter(|name| !name.is_empty()).collect();
-    // Names below a prefix follow it in this order.
+    // In sorted order, the names below a prefix follow it.
     names.sort_unstable();
     let mut above: Option<&[u8]> = None;
     names.retain(|name| {

@@ -1,8 +1,7 @@
-//! Many routes, registered one by one through one connection, a window of commands in flight.
+//! Registers many routes, one command each, over one connection with a window of commands in flight.
 //!
-//! Commands are made and signed before the clock starts, [`CHUNK_ROUTES`] at a time, so that
-//! the router and not this process is the limit; the time between chunks does not count.
-//! Every answer must be a 200 for a command in flight.
+//! Commands are made and signed before the clock starts, [`CHUNK_ROUTES`] at a time, so that the router, not this
+//! process, is the limit. The time between chunks does not count. Every answer must be a 200 for a command in flight.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -15,7 +14,7 @@ use namewire_packet::nfd::{ControlParameters, ControlResponse};
 use namewire_packet::tlv::element_size;
 use namewire_packet::{Data, Interest, InterestBuilder, Name, NameBuf, Nonce, SignedInterestFields};
 
-use crate::router_control::{ELEMENT_OCTETS_MAX, unix_time, without_link_header};
+use crate::router_control::{ELEMENT_BYTES_MAX, unix_time, without_link_header};
 use crate::synthetic_names::SyntheticNames;
 
 /// Commands made ahead of the clock: some 30 MB.
@@ -23,7 +22,7 @@ const CHUNK_ROUTES: u64 = 100_000;
 /// Silence after which the router counts as stuck.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// A connection whose face has the routes: they go when it is dropped.
+/// A connection whose face owns the routes; the router removes them when the connection closes.
 #[derive(Debug)]
 pub struct RouteLoad {
     stream: UnixStream,
@@ -35,18 +34,18 @@ impl RouteLoad {
     /// Connects to the router's socket at `path`.
     ///
     /// # Errors
-    /// If nobody listens there.
+    /// If no process listens there.
     pub fn connect(path: &Path) -> anyhow::Result<Self> {
         let stream = UnixStream::connect(path).with_context(|| format!("cannot connect to {}", path.display()))?;
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         Ok(Self { stream, received: Vec::new(), time_ms: unix_time().as_millis() as u64 })
     }
 
-    /// Registers prefixes 0 to `names.prefixes()` to this connection's face and says how long
-    /// the router took, with `window` commands in flight.
+    /// Registers prefixes 0 to `names.prefixes()` to this connection's face, with `window` commands in flight; returns
+    /// the time that the router took.
     ///
     /// # Errors
-    /// If one is refused or not answered.
+    /// If the router refuses one or does not answer.
     pub fn register(&mut self, names: &SyntheticNames, window: usize) -> anyhow::Result<Duration> {
         let mut elapsed = Duration::ZERO;
         let mut first = 0;
@@ -95,12 +94,12 @@ impl RouteLoad {
     /// Reads once and takes every whole answer.
     fn take_answers(&mut self, in_flight: &mut VecDeque<Interest<'_>>) -> anyhow::Result<()> {
         let mut chunk = [0; 64 * 1024];
-        let octets = self.stream.read(&mut chunk).context("no answer")?;
-        ensure!(octets > 0, "the router closed the connection");
-        self.received.extend_from_slice(&chunk[..octets]);
+        let bytes = self.stream.read(&mut chunk).context("no answer")?;
+        ensure!(bytes > 0, "the router closed the connection");
+        self.received.extend_from_slice(&chunk[..bytes]);
         let mut taken = 0;
         while let Some(size) = element_size(&self.received[taken..])? {
-            ensure!(size <= ELEMENT_OCTETS_MAX, "the router sent an element of {size} octets");
+            ensure!(size <= ELEMENT_BYTES_MAX, "the router sent an element of {size} bytes");
             let Some(element) = self.received.get(taken..taken + size) else { break };
             let data = Data::parse(without_link_header(element))?;
             let Some(place) = in_flight.iter().position(|command| command.name() == data.name()) else {

@@ -1,7 +1,7 @@
 //! A small blocking client of the router's management protocol, over its Unix socket.
 //!
-//! Written for the lab so that what it measures does not share code with what is
-//! measured beyond the packet crate. One request at a time; every wait has a limit.
+//! The lab has its own client, so that it shares no code with the measured router beyond the packet crate. One request
+//! at a time; every wait has a limit.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,10 +15,10 @@ use namewire_packet::{Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInter
 
 /// How long one answer may take.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// Most segments fetched of one dataset: 8,000 octets each, so 8 MB.
+/// Most segments of one dataset: 8,000 bytes each, so 8 MB.
 const SEGMENTS_MAX: u64 = 1_000;
 /// Largest element accepted from the router.
-pub(crate) const ELEMENT_OCTETS_MAX: usize = 9_216;
+pub(crate) const ELEMENT_BYTES_MAX: usize = 9_216;
 
 /// A connection for commands and datasets.
 #[derive(Debug)]
@@ -33,15 +33,15 @@ impl RouterControl {
     /// Connects to the router's socket at `path`.
     ///
     /// # Errors
-    /// If nobody listens there.
+    /// If no process listens there.
     pub fn connect(path: &Path) -> io::Result<Self> {
         Ok(Self::over(UnixStream::connect(path)?))
     }
 
     /// Uses an existing connection: routes registered without a FaceId are its own.
     pub fn over(stream: UnixStream) -> Self {
-        // Another value per connection: two clients of one key with equal nonces
-        // and times would look like a replay.
+        // A different start per connection: two clients with one key, equal nonces and equal times would look like a
+        // replay.
         let nonce = unix_time().as_nanos() as u64 ^ u64::from(std::process::id()) << 40;
         Self { stream, buffer: Vec::new(), nonce, last_time_ms: 0 }
     }
@@ -49,9 +49,9 @@ impl RouterControl {
     /// Gives the connection back.
     ///
     /// # Errors
-    /// If octets of a packet were received that nobody asked for.
+    /// If the router sent a packet that was not requested.
     pub fn into_stream(self) -> anyhow::Result<UnixStream> {
-        ensure!(self.buffer.is_empty(), "the router sent a packet that was not asked for");
+        ensure!(self.buffer.is_empty(), "the router sent a packet that was not requested");
         self.stream.set_read_timeout(None)?;
         Ok(self.stream)
     }
@@ -68,7 +68,7 @@ impl RouterControl {
     ) -> anyhow::Result<ControlResponse> {
         let mut name: NameBuf = format!("/localhost/nfd/{module}/{verb}").parse()?;
         name.push_generic(&parameters.to_wire());
-        // Two commands of one key in the same millisecond are a replay.
+        // The router takes two commands of one key in the same millisecond for a replay.
         self.last_time_ms = (unix_time().as_millis() as u64).max(self.last_time_ms + 1);
         let nonce = self.next_nonce();
         let interest =
@@ -184,7 +184,7 @@ impl RouterControl {
     fn next_packet(&mut self, deadline: Instant) -> anyhow::Result<Vec<u8>> {
         loop {
             match element_size(&self.buffer)? {
-                Some(size) if size > ELEMENT_OCTETS_MAX => bail!("the router sent an element of {size} octets"),
+                Some(size) if size > ELEMENT_BYTES_MAX => bail!("the router sent an element of {size} bytes"),
                 Some(size) if size <= self.buffer.len() => return Ok(self.buffer.drain(..size).collect()),
                 _ => {}
             }
@@ -194,7 +194,7 @@ impl RouterControl {
             let mut chunk = [0; 16 * 1024];
             match self.stream.read(&mut chunk) {
                 Ok(0) => bail!("the router closed the connection"),
-                Ok(octets) => self.buffer.extend_from_slice(&chunk[..octets]),
+                Ok(bytes) => self.buffer.extend_from_slice(&chunk[..bytes]),
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                     bail!("no answer within {ANSWER_LIMIT:?}")
                 }

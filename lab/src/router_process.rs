@@ -14,16 +14,15 @@ use crate::router_control::RouterControl;
 
 /// How long a router may take to answer its first management Interest.
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// How often a starting router is tried.
+/// Time between two attempts to reach a starting router.
 const START_POLL: Duration = Duration::from_micros(200);
 /// How long one load may take: the slowest planned one takes under a minute.
 const LOAD_LIMIT: Duration = Duration::from_secs(300);
 /// Environment variable with the path of the router to measure.
 pub const PROGRAM_VARIABLE: &str = "NAMEWIRE";
 
-/// The router to measure: `$NAMEWIRE`, else `namewire` beside `lab` (the program
-/// `namewire-lab`), else the release build in the same target directory, else
-/// `target/release/namewire`.
+/// The router to measure: `$NAMEWIRE`; or `namewire` beside `lab` (the program `namewire-lab`); or the release build in
+/// the same target directory; or `target/release/namewire`.
 ///
 /// # Errors
 /// If there is none; the message says how to build it.
@@ -70,7 +69,7 @@ impl RouterProcess {
             .arg("--socket")
             .arg(&socket)
             .args(["--listen-udp", &udp.to_string(), "--workers", &workers.to_string(), "--no-tcp"])
-            // As NFD: the load asks for each name twice in a row, which is what LRU is for.
+            // As in NFD: the load requests each name twice in a row, which suits LRU.
             .args(["--cs-policy", "lru"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -138,8 +137,8 @@ impl RouterProcess {
         Ok(self.process.ended()?.is_none())
     }
 
-    /// Makes a load on it: `lab` is the program `namewire-lab`, `options` those of
-    /// its subcommand `load` beyond the addresses.
+    /// Puts a load on the router. `lab` is the program `namewire-lab`; `options` are those of its subcommand `load`,
+    /// without the addresses.
     ///
     /// # Errors
     /// If the load cannot be made.
@@ -185,7 +184,7 @@ impl RelayProcess {
             Transport::Udp => command.arg("--udp"),
         };
         let process = BoundProcess::start(&mut command, cpu)?;
-        drop(command); // it holds the writer: a relay that ends must end the line
+        drop(command); // it holds the pipe's writer, which must close when the relay ends
         let line = lines.next().context("the relay ended at once")??;
         let mut words = line.split_whitespace().skip(1);
         let sides = match (words.next(), words.next()) {
@@ -195,7 +194,7 @@ impl RelayProcess {
         Ok(Self { process, socket, sides, _directory: directory })
     }
 
-    /// Makes a load through it; options as for [`RouterProcess::load`].
+    /// Puts a load on the relay; options as for [`RouterProcess::load`].
     ///
     /// # Errors
     /// If the load cannot be made.
@@ -231,8 +230,8 @@ fn run_load(command: &mut Command, cpu: Option<usize>) -> anyhow::Result<LoadRep
     serde_json::from_slice(&output.stdout).context("the load printed no report")
 }
 
-/// A port that nobody uses now. Somebody else may take it before the router does;
-/// then the router ends with an error and the run with it, which no retry hides.
+/// A free port. If another process takes it before the router does, the router and the run end with an error; there is
+/// no retry that would hide this.
 fn free_udp_address() -> anyhow::Result<SocketAddr> {
     Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?)
 }

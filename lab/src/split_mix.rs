@@ -1,9 +1,8 @@
-//! SplitMix64: what random number belongs to this number?
+//! SplitMix64: a pseudo-random number for each number.
 //!
 //! Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014): a
 //! bijection, so that names made from different numbers stay different.
 
-/// The number that belongs to `number`.
 #[inline]
 pub const fn split_mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,13 +1,12 @@
 //! Median and spread of repeated measurements.
 //!
-//! Question answered: what is the typical value, and how far apart were the
-//! repetitions? Median, not mean: one repetition disturbed by the machine must
-//! not move the result. Spread = (largest − smallest) / median, the plainest
-//! figure that hides nothing at five repetitions.
+//! Question answered: what is the typical value, and how far do the repetitions spread? The median, because one
+//! disturbed repetition must not move the result. Spread = (largest − smallest) / median, which hides nothing at five
+//! repetitions.
 
 use serde::{Deserialize, Serialize};
 
-/// The repetitions of one measurement, summed up.
+/// The summary of the repetitions of one measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Middle value (mean of the two middle ones for an even count).
@@ -23,7 +22,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Sums up `samples`; `None` if there is none or one is not a finite number.
+    /// Summarizes `samples`; `None` if there is none or one is not finite.
     pub fn of(samples: &[f64]) -> Option<Self> {
         if samples.is_empty() || samples.iter().any(|sample| !sample.is_finite()) {
             return None;

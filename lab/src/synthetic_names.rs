@@ -1,27 +1,26 @@
 //! Synthetic names: prefixes for a FIB of any size, and names under them.
 //!
-//! Source: Takemasa19 §3.2.2 (13,548,815 prefixes as in the IRCache traces of So et
-//! al. 2013; 4 components on average; names of 7 components of 9 characters). The
-//! lengths of prefixes are drawn evenly from 2 to 6 components, whose mean is 4; the
-//! thesis names the mean only.
+//! Source: Takemasa19 §3.2.2 (13,548,815 prefixes as in the IRCache traces of So et al. 2013; 4 components on average;
+//! names of 7 components of 9 characters). The thesis gives only the mean length of prefixes; here lengths are uniform
+//! from 2 to 6 components, with mean 4.
 //!
-//! Everything is a function of (seed, number): nothing is kept in memory, and any
-//! thread can make any name. Octets are those of a Name TLV-VALUE.
+//! Every name is a function of (seed, number): no name is stored, and any thread can make any name. Bytes are those of
+//! a Name TLV-VALUE.
 
 use crate::split_mix::split_mix;
 
 /// Prefixes of the papers' FIB.
 pub const PAPER_PREFIXES: u64 = 13_548_815;
-/// Components of a name, unless told otherwise.
+/// Components of a name by default.
 pub const NAME_COMPONENTS: u64 = 7;
 /// Characters of a component.
 pub const COMPONENT_CHARACTERS: usize = 9;
-/// Octets of a name's TLV-VALUE.
-pub const NAME_VALUE_OCTETS: usize = NAME_COMPONENTS as usize * COMPONENT_TLV_OCTETS;
+/// Bytes of a name's TLV-VALUE.
+pub const NAME_VALUE_BYTES: usize = NAME_COMPONENTS as usize * COMPONENT_TLV_BYTES;
 
-const COMPONENT_TLV_OCTETS: usize = COMPONENT_CHARACTERS + 2;
+const COMPONENT_TLV_BYTES: usize = COMPONENT_CHARACTERS + 2;
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// Nine characters of 32: a component can carry any number below this, and tells it apart from all others.
+/// Nine characters of 32: every number below this makes a different component.
 const COMPONENT_VALUES: u64 = 1 << 45;
 
 /// A population of prefixes and the names under them.
@@ -45,13 +44,12 @@ impl SyntheticNames {
     /// The same prefixes, and names of `name_components` under them.
     ///
     /// # Panics
-    /// If that is not more than the longest prefix has.
+    /// If that does not exceed the longest prefix.
     pub const fn with_name_components(self, name_components: u64) -> Self {
         assert!(name_components >= NAME_COMPONENTS);
         Self { name_components, ..self }
     }
 
-    /// How many prefixes there are.
     pub const fn prefixes(&self) -> u64 {
         self.prefixes
     }
@@ -69,7 +67,7 @@ impl SyntheticNames {
         }
     }
 
-    /// The prefix that name `number` lies under: every prefix equally often, in an order without pattern.
+    /// The prefix of name `number`: all prefixes are equally frequent, in a shuffled order.
     pub const fn prefix_of_name(&self, number: u64) -> u64 {
         split_mix(self.seed.rotate_left(32) ^ number) % self.prefixes
     }
@@ -87,10 +85,10 @@ impl SyntheticNames {
 }
 
 fn push_component(value: u64, out: &mut Vec<u8>) {
-    let mut component = [0; COMPONENT_TLV_OCTETS];
+    let mut component = [0; COMPONENT_TLV_BYTES];
     (component[0], component[1]) = (8, COMPONENT_CHARACTERS as u8); // GenericNameComponent
-    for (place, octet) in component[2..].iter_mut().enumerate() {
-        *octet = ALPHABET[(value >> (5 * place)) as usize % 32];
+    for (place, byte) in component[2..].iter_mut().enumerate() {
+        *byte = ALPHABET[(value >> (5 * place)) as usize % 32];
     }
     out.extend_from_slice(&component);
 }
@@ -105,27 +103,27 @@ mod tests {
         let names = SyntheticNames::new(1, 20_000);
         let (mut prefix, mut name) = (Vec::new(), Vec::new());
         let mut prefixes = HashSet::new();
-        let mut octets = 0;
+        let mut bytes = 0;
         for number in 0..names.prefixes() {
             names.write_prefix(number, &mut prefix);
-            octets += prefix.len();
+            bytes += prefix.len();
             prefixes.insert(prefix.clone());
         }
         assert_eq!(prefixes.len(), 20_000);
-        let components = octets as f64 / COMPONENT_TLV_OCTETS as f64 / 20_000.0;
+        let components = bytes as f64 / COMPONENT_TLV_BYTES as f64 / 20_000.0;
         assert!((components - 4.0).abs() < 0.05, "{components} components on average");
         let mut seen = HashSet::new();
         for number in 0..20_000 {
             names.write_name(number, &mut name);
             names.write_prefix(names.prefix_of_name(number), &mut prefix);
-            assert_eq!(name.len(), NAME_VALUE_OCTETS);
+            assert_eq!(name.len(), NAME_VALUE_BYTES);
             assert!(name.starts_with(&prefix));
-            let longest = (prefix.len() + COMPONENT_TLV_OCTETS..name.len()).step_by(COMPONENT_TLV_OCTETS);
+            let longest = (prefix.len() + COMPONENT_TLV_BYTES..name.len()).step_by(COMPONENT_TLV_BYTES);
             assert!(longest.clone().all(|end| !prefixes.contains(&name[..end])), "the prefix is the longest match");
             assert!(seen.insert(name.clone()), "all names are distinct");
         }
         names.with_name_components(15).write_name(7, &mut name);
         names.write_prefix(names.prefix_of_name(7), &mut prefix);
-        assert!(name.len() == 15 * COMPONENT_TLV_OCTETS && name.starts_with(&prefix));
+        assert!(name.len() == 15 * COMPONENT_TLV_BYTES && name.starts_with(&prefix));
     }
 }

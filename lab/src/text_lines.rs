@@ -1,9 +1,8 @@
-//! Text lines: what does each line of a file say, whatever the file is packed in?
+//! Text lines: the lines of a file, plain or packed.
 //!
-//! A file is text, plain or xz, told apart by its first octets. Blank lines and lines that begin with `#` say nothing.
-//! Limits: a line has [`LINE_OCTETS_MAX`] octets at most, longer ones are left out and counted; an xz file may ask
-//! for [`XZ_KIB_MAX`] KiB. How many lines there may be is the caller's limit: what an xz file unpacks to says nothing
-//! of its own size.
+//! A file is text, plain or xz, recognized by its first bytes. Blank lines and lines that begin with `#` are skipped.
+//! Limits: lines longer than [`LINE_BYTES_MAX`] are left out and counted; an xz file may ask for [`XZ_KIB_MAX`] KiB of
+//! memory. The caller limits the number of lines, because an xz file does not state its unpacked size.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -14,11 +13,11 @@ use lzma_rust2::XzReader;
 
 use crate::interrupt;
 
-/// Most octets of a line.
-pub const LINE_OCTETS_MAX: usize = 16 * 1024;
+/// Most bytes of a line.
+pub const LINE_BYTES_MAX: usize = 16 * 1024;
 /// Most memory that an xz file may ask for: the largest preset (`xz -9`) asks for 65 MiB.
 pub const XZ_KIB_MAX: u32 = 512 * 1024;
-/// What an xz file begins with.
+/// The first bytes of an xz file.
 const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
 
 /// The text of a file.
@@ -37,8 +36,8 @@ pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     })
 }
 
-/// Hands every line that says something to `take`, without the space around it, and returns how many lines were too
-/// long.
+/// Passes every line, without surrounding space, blank lines and comments, to `take`; returns the number of lines that
+/// were too long.
 ///
 /// # Errors
 /// If reading or `take` fails, or the user interrupted.
@@ -46,11 +45,11 @@ pub fn for_each(mut text: impl BufRead, mut take: impl FnMut(&[u8]) -> anyhow::R
     let (mut line, mut too_long) = (Vec::new(), 0);
     for read in 1_usize.. {
         line.clear();
-        let octets = (&mut text).take(LINE_OCTETS_MAX as u64 + 1).read_until(b'\n', &mut line)?;
-        if octets == 0 {
+        let bytes = (&mut text).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)?;
+        if bytes == 0 {
             break;
         }
-        if octets > LINE_OCTETS_MAX && line.last() != Some(&b'\n') {
+        if bytes > LINE_BYTES_MAX && line.last() != Some(&b'\n') {
             text.skip_until(b'\n')?;
             too_long += 1;
         } else if !matches!(line.trim_ascii(), [] | [b'#', ..]) {
@@ -63,11 +62,11 @@ pub fn for_each(mut text: impl BufRead, mut take: impl FnMut(&[u8]) -> anyhow::R
     Ok(too_long)
 }
 
-/// The file that the user gave, or those files of the folder of which `is_meant` says so by their name, in the order
-/// of their names. Hidden files are never meant.
+/// The given file, or the files in the given folder whose names `is_meant` accepts, in the order of their names. Hidden
+/// files are left out.
 ///
 /// # Errors
-/// If the folder cannot be read or no file in it is meant; `meant` says what would be.
+/// If the folder cannot be read or has no such file; `meant` describes such files.
 pub fn files(given: &Path, meant: &str, is_meant: impl Fn(&str) -> bool) -> anyhow::Result<Vec<PathBuf>> {
     if !given.is_dir() {
         return Ok(vec![given.to_owned()]);
@@ -85,7 +84,7 @@ pub fn files(given: &Path, meant: &str, is_meant: impl Fn(&str) -> bool) -> anyh
     Ok(files)
 }
 
-/// What to call a file's content: its name without endings.
+/// The title of a file's content: its name without endings.
 pub fn title(path: &Path) -> String {
     let name = path.file_name().map_or_else(String::new, |name| name.display().to_string());
     name.split('.').next().unwrap_or_default().to_owned()
@@ -96,9 +95,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_say_nothing_and_lines_too_long_are_passed_over() -> anyhow::Result<()> {
+    fn blank_lines_comments_and_long_lines_are_skipped() -> anyhow::Result<()> {
         let mut text = b"# comment\n\n a \r\n".to_vec();
-        text.extend(vec![b'x'; 3 * LINE_OCTETS_MAX]);
+        text.extend(vec![b'x'; 3 * LINE_BYTES_MAX]);
         text.extend(b"\nlast");
         let mut lines = Vec::new();
         let too_long = for_each(&text[..], |line| {

@@ -1,14 +1,14 @@
 //! The processor's time-stamp counter.
 //!
-//! Question answered: how many cycles of the constant-rate counter passed?
-//! Cost: one instruction a reading. Limits: the counter runs at the processor's
-//! base rate, not at its present rate, so "cycles" here are units of time; and
-//! [`read`] has no serializing instruction, so intervals under some tens of
-//! cycles mean nothing (the lab refuses them, see [`crate::clock`]).
-//! Elsewhere than on x86-64 the counter is not available and the lab says so.
+//! Question answered: how many cycles of the constant-rate counter passed? Cost: one instruction a reading. Limits: the
+//! counter runs at the processor's base rate, not at its present rate, so "cycles" here are units of time. [`read`] has
+//! no serializing instruction, so intervals under some tens of cycles mean nothing; the lab refuses them (see
+//! [`crate::clock`]). The counter is available on x86-64 only.
 #![allow(unsafe_code, reason = "leaf: the instruction has no safe wrapper in core")]
 
-/// The counter's value, or `None` where this processor has none that we can read.
+use anyhow::Context as _;
+
+/// The counter's value; `None` on a processor without a counter.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn read() -> Option<u64> {
@@ -18,9 +18,17 @@ pub fn read() -> Option<u64> {
     Some(unsafe { core::arch::x86_64::_rdtsc() })
 }
 
-/// The same once everything before it was executed and before anything after it begins, so that a wait for memory
-/// counts where it is and a few cycles of work do not hide behind the reading; whoever reads so loses what would have
-/// overlapped.
+/// The counter's value, for experiments that cannot do without it.
+///
+/// # Errors
+/// On a processor without a counter.
+pub fn required() -> anyhow::Result<u64> {
+    read().context("this processor has no time stamp counter that we can read")
+}
+
+/// Reads the counter after everything before it has executed and before anything after it begins. So a wait for memory
+/// counts where it occurs, and a few cycles of work do not hide behind the reading. The price: work that would have
+/// overlapped no longer does.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn read_in_order() -> Option<u64> {
@@ -32,7 +40,7 @@ pub fn read_in_order() -> Option<u64> {
     cycles
 }
 
-/// The counter's value, or `None` where this processor has none that we can read.
+/// The counter's value; `None` on a processor without a counter.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub fn read() -> Option<u64> {

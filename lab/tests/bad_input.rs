@@ -1,9 +1,8 @@
-//! Bad input against a real `namewire run`: whatever a peer sends, or does not
-//! read, a counter moves, memory stays bounded, and the router goes on answering.
+//! Bad input against a real `namewire run`: whatever a peer sends or fails to read, a counter moves, memory stays
+//! bounded, and the router continues to answer.
 //!
-//! Counters are those of `namewire status --json`: the sum of everything under the
-//! key `drops`. Needs the router: `cargo build -p namewire-cli` first (`make test`
-//! does), or NAMEWIRE set to one.
+//! Counters are those of `namewire status --json`: the sum of everything under the key `drops`. Needs the router:
+//! `cargo build -p namewire-cli` first (`make test` does), or NAMEWIRE set to one.
 
 use std::io::{self, Read, Write};
 use std::net::UdpSocket;
@@ -21,9 +20,9 @@ use namewire_packet::{Data, Interest, InterestBuilder, NameBuf, Nonce};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const VECTORS: &str = include_str!("../../crates/packet/tests/test-vectors.json");
-/// More than any of these inputs may make the router grow.
+/// No input may make the router grow by more than this.
 const GROWTH_MIB_MAX: u64 = 128;
-/// How long a counter may take to show in the status (workers report between batches).
+/// Time until a counter shows in the status (workers report between batches).
 const COUNTER_LIMIT: Duration = Duration::from_secs(3);
 const HALF_OPEN: usize = 1_000;
 
@@ -56,7 +55,7 @@ impl Victim {
         let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("status --json prints JSON");
         let drops = find_key(&status, "drops").and_then(|drops| drops.as_object());
         let drops = drops.expect("status --json has the key `drops`");
-        // What a limit turned away besides, a stored Data for example, is no drop.
+        // Other effects of limits, for example Data that is not stored, are no drops.
         drops.iter().filter(|(reason, _)| !reason.starts_with("limit.")).filter_map(|(_, count)| count.as_u64()).sum()
     }
 
@@ -84,7 +83,7 @@ impl Victim {
         UnixStream::connect(self.router.socket()).expect("the router accepts")
     }
 
-    /// The end of every test: alive, answering on both transports' sockets, not grown.
+    /// The end of every test: the router is alive, answers on both transports' sockets, and has not grown.
     fn assert_well(&mut self) {
         assert!(self.router.is_alive().expect("the process can be asked"), "the router died");
         let mut control = self.router.control().expect("the router accepts");
@@ -106,8 +105,7 @@ fn find_key<'a>(value: &'a serde_json::Value, key: &str) -> Option<&'a serde_jso
     object.get(key).or_else(|| object.values().find_map(|inner| find_key(inner, key)))
 }
 
-/// A thousand connections need a thousand descriptors, here and in the router,
-/// which inherits the limit.
+/// A thousand connections need a thousand descriptors, in this process and in the router, which inherits the limit.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.unwrap_or(8_192).min(8_192);
@@ -115,7 +113,7 @@ fn raise_descriptor_limit() {
         .expect("the limit can be raised");
 }
 
-/// (id, octets) of every vector whose expectation is not "accept".
+/// (id, bytes) of every vector whose expectation is not "accept".
 fn bad_vectors() -> Vec<(String, Vec<u8>)> {
     let vectors: serde_json::Value = serde_json::from_str(VECTORS).expect("the vectors are JSON");
     let packets = vectors["packets"].as_array().expect("a list of packets");
@@ -125,8 +123,8 @@ fn bad_vectors() -> Vec<(String, Vec<u8>)> {
         .map(|packet| {
             let text = |key: &str| packet[key].as_str().expect("a text").to_owned();
             let hex = text("hex");
-            let octets = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex"));
-            (text("id"), octets.collect())
+            let bytes = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex"));
+            (text("id"), bytes.collect())
         })
         .collect();
     assert!(bad.len() >= 60, "only {} bad vectors found", bad.len());
@@ -144,8 +142,8 @@ fn good_vectors() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// True if the octets are no packet; what some application would refuse (a wrong
-/// parameters digest) a forwarder passes on.
+/// True if the bytes are no packet. A forwarder forwards packets that some applications would refuse (a wrong
+/// parameters digest).
 fn is_malformed(wire: &[u8]) -> bool {
     Interest::parse(wire).is_err() && Data::parse(wire).is_err() && LpPacket::parse(wire).is_err()
 }
@@ -177,18 +175,18 @@ fn every_malformed_vector_is_counted() {
     let mut victim = Victim::start();
     let udp = victim.udp();
     let mut uncounted = Vec::new();
-    for (id, octets) in bad_vectors() {
+    for (id, bytes) in bad_vectors() {
         let before = victim.drops();
-        send(&udp, &octets);
-        if is_malformed(&octets) && !victim.drops_grow(before, 1) {
+        send(&udp, &bytes);
+        if is_malformed(&bytes) && !victim.drops_grow(before, 1) {
             uncounted.push(id);
         }
     }
     assert!(uncounted.is_empty(), "no counter moved for {uncounted:?}");
-    // On a stream each spoils its own connection at most.
-    for (_, octets) in bad_vectors() {
-        // The router may close a connection while it is being written to.
-        let _ = victim.unix().write_all(&octets);
+    // On a stream each breaks at most its own connection.
+    for (_, bytes) in bad_vectors() {
+        // The router may close a connection during a write.
+        let _ = victim.unix().write_all(&bytes);
     }
     victim.assert_well();
 }
@@ -199,12 +197,12 @@ fn truncated_packets_are_counted() {
     let udp = victim.udp();
     let before = victim.drops();
     let mut sent = 0;
-    for octets in good_vectors() {
-        for length in 1..octets.len() {
-            if is_malformed(&octets[..length]) {
-                send(&udp, &octets[..length]);
+    for bytes in good_vectors() {
+        for length in 1..bytes.len() {
+            if is_malformed(&bytes[..length]) {
+                send(&udp, &bytes[..length]);
                 sent += 1;
-                // Loopback loses what overruns the router's socket buffer, uncounted.
+                // Loopback loses datagrams that exceed the router's socket buffer, without counting them.
                 if sent % 64 == 0 {
                     assert!(victim.drops_grow(before, sent), "{sent} sent, {} counted", victim.drops() - before);
                 }
@@ -228,20 +226,16 @@ fn oversized_packets_are_counted() {
     let before = victim.drops();
     send(&udp, &large);
     assert!(victim.drops_grow(before, 1), "an oversized datagram was not counted");
-    // On a stream: an element that is too large, and ones that announce absurd lengths.
-    for octets in [
+    // On a stream: an element that is too large, and elements with absurd lengths.
+    for bytes in [
         large,
         vec![0x05, 0xFE, 0x7F, 0xFF, 0xFF, 0xFF, 0x07],
         vec![0x64, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
     ] {
         let before = victim.drops();
         let mut stream = victim.unix();
-        let _ = stream.write_all(&octets);
-        assert!(
-            victim.drops_grow(before, 1),
-            "an oversized element on a stream was not counted: {:02X?}",
-            &octets[..6]
-        );
+        let _ = stream.write_all(&bytes);
+        assert!(victim.drops_grow(before, 1), "an oversized element on a stream was not counted: {:02X?}", &bytes[..6]);
     }
     victim.assert_well();
 }
@@ -260,7 +254,7 @@ fn absurd_fragments_are_counted_and_take_no_memory() {
         send(&udp, &fragment);
         assert!(victim.drops_grow(before, 1), "fragment {index} of {count} was not counted");
     }
-    // Ten thousand messages of which only the first fragment ever comes.
+    // Ten thousand messages of which only the first fragment comes.
     let before = victim.drops();
     for message in 0..10_000u64 {
         let fragment = lp_packet(|out| {
@@ -279,19 +273,19 @@ fn absurd_fragments_are_counted_and_take_no_memory() {
 }
 
 #[test]
-fn tokens_of_no_and_of_33_octets_are_counted() {
+fn tokens_of_no_and_of_33_bytes_are_counted() {
     let mut victim = Victim::start();
     let udp = victim.udp();
-    for octets in [0, 33] {
+    for bytes in [0, 33] {
         let before = victim.drops();
-        send(&udp, &lp_packet(|out| write_tlv(out, types::LP_PIT_TOKEN, &vec![7; octets])));
-        assert!(victim.drops_grow(before, 1), "a token of {octets} octets was not counted");
+        send(&udp, &lp_packet(|out| write_tlv(out, types::LP_PIT_TOKEN, &vec![7; bytes])));
+        assert!(victim.drops_grow(before, 1), "a token of {bytes} bytes was not counted");
     }
     victim.assert_well();
 }
 
 #[test]
-fn names_of_8000_octets_are_counted() {
+fn names_of_8000_bytes_are_counted() {
     let mut victim = Victim::start();
     let udp = victim.udp();
     let mut one = NameBuf::default();
@@ -307,8 +301,8 @@ fn names_of_8000_octets_are_counted() {
         for _ in 0..100 {
             send(&udp, &interest(name.clone()));
         }
-        // Legal packets: they are refused for a limit, or they are Interests like any
-        // other. Each look at the counters is an Interest of its own.
+        // These are legal packets: a limit refuses them, or they are Interests like any others. Each look at the
+        // counters is an Interest too.
         let deadline = Instant::now() + COUNTER_LIMIT;
         let mut looks = 1;
         while victim.drops() == drops && incoming_interests(&victim) < interests + 100 {
@@ -329,7 +323,7 @@ fn incoming_interests(victim: &Victim) -> u64 {
 #[test]
 fn a_thousand_half_open_connections_leave_room_for_others() {
     let mut victim = Victim::start();
-    // The first octets of an Interest whose rest never comes.
+    // The first bytes of an Interest without the rest.
     let half: Vec<UnixStream> = (0..HALF_OPEN)
         .map(|_| {
             let mut stream = victim.unix();
@@ -341,7 +335,7 @@ fn a_thousand_half_open_connections_leave_room_for_others() {
         let mut control = victim.router.control().expect("the router accepts another");
         control.faces().expect("the router answers").len() as u64
     };
-    // Either they are faces now, or they were refused by a limit that counts.
+    // Either they are faces now, or a limit refused and counted them.
     let deadline = Instant::now() + COUNTER_LIMIT;
     while faces(&victim) + victim.drops() < HALF_OPEN as u64 {
         assert!(Instant::now() < deadline, "{} faces, {} drops", faces(&victim), victim.drops());
@@ -360,7 +354,7 @@ fn a_thousand_half_open_connections_leave_room_for_others() {
 fn a_peer_that_never_reads_is_dropped_for_and_kept() {
     let mut victim = Victim::start();
     let mut deaf = victim.unix();
-    // The exact name of one stored segment: every Interest for it has an answer.
+    // The exact name of one stored segment, so that every Interest has an answer.
     let segment = stored_segment(&mut victim.unix());
     let before = victim.drops();
     deaf.set_nonblocking(true).expect("it can");
@@ -375,7 +369,7 @@ fn a_peer_that_never_reads_is_dropped_for_and_kept() {
             }
         }
         match deaf.write(&unsent) {
-            Ok(octets) => drop(unsent.drain(..octets)),
+            Ok(bytes) => drop(unsent.drain(..bytes)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(1)),
             Err(error) => panic!("a slow peer was cut off: {error}"),
         }
@@ -383,11 +377,11 @@ fn a_peer_that_never_reads_is_dropped_for_and_kept() {
     assert!(nonce > 5_000, "the router stopped reading after {nonce} Interests");
     assert!(victim.drops_grow(before, 1), "nothing was dropped for a peer that reads nothing");
     victim.assert_well();
-    // It was only slow: when it reads at last, what was queued is whole packets.
+    // It was only slow: when it reads at last, the queue contains whole packets.
     deaf.set_nonblocking(false).expect("it can");
     deaf.set_read_timeout(Some(Duration::from_secs(2))).expect("it can");
     let mut header = [0; 1];
-    deaf.read_exact(&mut header).expect("the connection still stands");
+    deaf.read_exact(&mut header).expect("the connection still exists");
     assert!(header[0] == 0x06 || header[0] == 0x64, "the stream starts with {header:02X?}");
 }
 
@@ -397,11 +391,11 @@ fn stored_segment(stream: &mut UnixStream) -> NameBuf {
     let request = InterestBuilder::new(name).can_be_prefix(true).must_be_fresh(true).nonce(Nonce([9; 4])).build();
     stream.write_all(&request).expect("it leaves");
     stream.set_read_timeout(Some(Duration::from_secs(5))).expect("it can");
-    let mut octets = vec![0; 16 * 1024];
+    let mut bytes = vec![0; 16 * 1024];
     let mut length = 0;
     loop {
-        length += stream.read(&mut octets[length..]).expect("an answer");
-        if let Ok(element) = namewire_packet::tlv::read_element(&octets[..length]) {
+        length += stream.read(&mut bytes[length..]).expect("an answer");
+        if let Ok(element) = namewire_packet::tlv::read_element(&bytes[..length]) {
             let wire = if element.type_number == types::LP_PACKET {
                 LpPacket::parse(element.wire).expect("a packet").fragment.expect("a fragment").to_vec()
             } else {

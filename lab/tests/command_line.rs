@@ -1,4 +1,4 @@
-//! The contract of `namewire-lab`, and every experiment at smoke size so that none can rot.
+//! The contract of `namewire-lab`, and every experiment at smoke scale so that none breaks unnoticed.
 //!
 //! Needs the router: `cargo build -p namewire-cli` first (`make test` does), or
 //! NAMEWIRE set to one.
@@ -14,8 +14,8 @@ fn lab(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_namewire-lab")).args(arguments).output().expect("the lab starts")
 }
 
-fn text(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).into_owned()
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn wrong_use_is_refused_with_a_reason() {
     let empty = empty.path().to_str().expect("a UTF-8 path");
     for (arguments, reason) in [
         (vec!["run", "no-such-experiment"], "no experiment is called"),
-        (vec!["run", "router-sockets", "--names", "Cargo.toml"], "means nothing to"),
+        (vec!["run", "router-sockets", "--names", "Cargo.toml"], "none of these experiments uses"),
         (vec!["run", "router-sockets", "--workers", "0"], "a worker count is"),
         (vec!["report", empty], "no records in"),
     ] {
@@ -85,11 +85,12 @@ fn an_interrupt_ends_the_run_and_leaves_no_file() {
         .expect("the lab starts");
     let pid = rustix::process::Pid::from_child(&run);
     std::thread::sleep(Duration::from_millis(1_500));
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(60);
     let mut children = children_of(run.id());
-    // Between two measurements there is none for a moment.
+    // Between two measurements there is no router for a moment.
     while children.is_empty() {
         assert!(Instant::now() < deadline, "a router should be running by now");
+        std::thread::sleep(Duration::from_millis(10));
         children = children_of(run.id());
     }
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it can be signalled");

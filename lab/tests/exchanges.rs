@@ -1,9 +1,9 @@
-//! Many exchanges through a real `namewire run`: none may be lost, with one worker
-//! and with four, over Unix and UDP, from a producer and from the Content Store; and
-//! the router's own totals are the same with one, two, four and eight.
+//! Many exchanges through a real `namewire run`. None may be lost: with one worker and with four, over Unix and UDP,
+//! from a producer and from the Content Store. The router's own totals are the same with one, two, four and eight
+//! workers.
 //!
 //! Needs the router: `cargo build -p namewire-cli` first (`make test` does), or
-//! NAMEWIRE set to one. The load generator checks every Data octet by octet.
+//! NAMEWIRE set to one. The load generator checks every Data byte by byte.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,10 +20,10 @@ const DISTINCT: u64 = 100_000;
 const STORED: u64 = 10_000;
 /// A worker publishes its counters when it becomes idle, and every 5 ms while busy.
 const PUBLISHED: Duration = Duration::from_millis(50);
-/// Commands, datasets and probes of one test, at most.
+/// Most commands, datasets and probes of one test.
 const BESIDE_MAX: u64 = 100;
 
-/// One router at a time: tests of several at once would measure each other's patience.
+/// One router at a time: concurrent tests would slow each other down.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -49,8 +49,8 @@ fn distinct_interests(transport: Transport, workers: usize) {
     assert!(router.is_alive().expect("the process can be asked"));
 }
 
-/// 100,000 distinct names in ten parts, each fetched once and then asked for again:
-/// the second time the producer may not see a single one.
+/// 100,000 distinct names in ten parts, each fetched once and then requested again: the second time no Interest may
+/// reach the producer.
 fn from_the_content_store(transport: Transport, workers: usize) {
     let _alone = alone();
     let router = start(workers);
@@ -71,17 +71,16 @@ fn can_be_prefix(transport: Transport, workers: usize) {
     assert!(echoed.is_clean(), "with tokens echoed: {echoed:?}");
 }
 
-/// Full-size Data: over UDP each is many fragments' worth for smaller links, over
-/// Unix each is cut anywhere by partial reads and writes.
-fn large_data(transport: Transport, workers: usize, octets: usize) {
+/// Full-size Data, which partial reads and writes cut anywhere on Unix streams.
+fn large_data(transport: Transport, workers: usize, bytes: usize) {
     let _alone = alone();
     let router = start(workers);
-    let report = load(&router, transport, &format!("--count 20000 --window 64 --content {octets}"));
+    let report = load(&router, transport, &format!("--count 20000 --window 64 --content {bytes}"));
     assert!(report.is_clean(), "{report:?}");
 }
 
-/// What the router says it did, its Content Store off: exact names and CanBePrefix, with and without
-/// tokens. The exact comparison is in the router's own tests; here are many packets at once.
+/// The router's totals without its Content Store: exact names and CanBePrefix, with and without tokens. The router's
+/// own tests compare exactly; this test sends many packets at once.
 fn totals(transport: Transport, workers: usize) {
     const COUNT: u64 = 5_000;
     let _alone = alone();
@@ -97,14 +96,14 @@ fn totals(transport: Transport, workers: usize) {
     }
     std::thread::sleep(PUBLISHED);
     let status = control.status().expect("an answer");
-    // A load begins with commands and with probes until the route works.
+    // A load begins with commands, and with probes until the route works.
     let beside = status.n_satisfied_interests - COUNT * loads.len() as u64;
     assert!(beside < BESIDE_MAX, "{workers} workers: {status:?}");
     let lost = (status.n_unsatisfied_interests, status.n_in_nacks, status.n_out_nacks);
     assert_eq!(lost, (0, 0, 0), "{workers} workers");
     let mut drops: Vec<DropCounter> =
         decode_dataset(&control.dataset("status/drops").expect("an answer")).expect("well-formed");
-    // A probe that was repeated, and what ended no packet.
+    // Ignores repeated probes, and limits that dropped no packet.
     drops.retain(|drop| drop.reason != "engine.suppressed" && !drop.reason.starts_with("limit."));
     assert_eq!(drops, [], "{workers} workers");
 }

@@ -1,20 +1,20 @@
-//! Application: what runs on a node and talks to its router over a local face.
+//! Application: a program on a node that talks to its router over a local face.
 //!
-//! An application sees network packets with their link headers, as one behind a Unix socket does,
-//! and acts only when called: it may send packets, now or later, and ask to be called again.
-//! [`Consumer`](crate::Consumer) and [`Producer`](crate::Producer) are the two that tests need.
+//! An application sees network packets with their link headers, as if over a Unix socket. It acts only when called: it
+//! may send packets, now or later, and ask to be called again. [`Consumer`](crate::Consumer) and
+//! [`Producer`](crate::Producer) serve most tests.
 
 use fastrand::Rng;
 use namewire_packet::lp::LpHeaders;
 use std::any::Any;
 
-/// Something on a node that sends and receives packets. `Any`, so that a test can look into it
-/// after a run ([`Network::application`](crate::Network::application)).
+/// A program on a node that sends and receives packets. `Any`, so that a test can inspect it after a run
+/// ([`Network::application`](crate::Network::application)).
 pub trait Application: Any {
-    /// Called once, when the run reaches the time at which the application was attached.
+    /// Called once, when the virtual time reaches the application's start.
     fn start(&mut self, _io: &mut AppIo<'_>) {}
 
-    /// Called for each packet from the router: an Interest, a Data, or (see the headers) a Nack.
+    /// Called for each packet from the router: an Interest, a Data or (as the headers say) a Nack.
     fn receive(&mut self, io: &mut AppIo<'_>, headers: &LpHeaders, packet: &[u8]);
 
     /// Called at each time given to [`AppIo::wake_at`].
@@ -47,7 +47,7 @@ impl<'a> AppIo<'a> {
         self.sent.push((at_ns, headers, packet));
     }
 
-    /// Asks for a call of [`Application::wake`] at `at_ns`.
+    /// Schedules a call of [`Application::wake`] at `at_ns`.
     pub fn wake_at(&mut self, at_ns: u64) {
         self.wake_at_ns.push(at_ns);
     }

@@ -1,12 +1,12 @@
-//! Audit: do the numbers of a network that came to rest add up?
+//! Audit: do the counters of an idle network add up?
 //!
-//! Nothing may vanish without a name. What one part counts as given must be what the next part
-//! counts as taken, and every Interest that failed must have met a loss or a drop that the trace
-//! shows. Each law is checked for every link and node; [`Network::audit`] says which are broken.
+//! No packet may vanish without a counter. The packets that one part counts as sent must be those that the next part
+//! counts as received. Every failed Interest must have met a loss or a drop in the trace. Each law is checked for every
+//! link and node; [`Network::audit`] returns the violations.
 
 use crate::consumer::Consumer;
 use crate::network::{AppId, Network};
-use crate::node::NodeId;
+use crate::router::NodeId;
 use crate::trace::TraceKind;
 use namewire_engine::{Counters, DropReason};
 use namewire_faces::{LinkCounters, LinkDrop};
@@ -14,8 +14,8 @@ use namewire_packet::NameBuf;
 use std::collections::BTreeSet;
 
 impl Network {
-    /// The conservation laws that do not hold, in words; empty if all is well. Call it when
-    /// a run has ended with [`RunEnd::Idle`](crate::RunEnd::Idle): it counts what is under way as lost.
+    /// The violated conservation laws, as text; empty if all hold. Call it after a run that ended with
+    /// [`RunEnd::Idle`](crate::RunEnd::Idle): packets in flight count as lost.
     pub fn audit(&self) -> Vec<String> {
         let mut broken = Vec::new();
         for (index, tally) in self.link_tallies().enumerate() {
@@ -58,13 +58,13 @@ impl Network {
         let not_entered: u64 = not_entered.into_iter().map(|reason| engine.dropped(reason)).sum();
         let new = engine.cs_misses + engine.cs_not_asked;
         law("new Interests", new, engine.satisfied + engine.unsatisfied + not_entered + engine.by_fingerprint);
-        // No Interest without a fate. Several may apply to one (sent to two next hops; joined and suppressed).
+        // Every Interest needs a fate. Several may apply to one (sent to two next hops; joined and suppressed).
         let fates = engine.cs_hits + interest_drops(&engine) + engine.out_interests + engine.aggregated;
         law("Interests without a fate", engine.in_interests.saturating_sub(fates), 0);
     }
 
-    /// Names of a consumer that failed although the trace shows no loss and no drop of any packet
-    /// under that name. Suppression explains nothing: the packet it refers to is still under way.
+    /// Names of a consumer that failed although the trace shows no loss and no drop of a packet under that name.
+    /// Suppression explains no failure: it refers to a packet that is still in flight.
     ///
     /// # Panics
     /// If the application is no [`Consumer`], or the trace was too short to keep every event.
@@ -81,7 +81,8 @@ impl Network {
             })
             .filter_map(|event| event.name.as_deref())
             .collect();
-        // In canonical order a name comes right before those it is a prefix of: Data under a longer name counts.
+        // In canonical order a name directly precedes the names of which it is a prefix: Data under a longer name
+        // counts.
         let is_explained = |name: &NameBuf| {
             explained
                 .range::<&NameBuf, _>(name..)
@@ -107,7 +108,7 @@ fn law(broken: &mut Vec<String>, what: &str, left: u64, right: u64) {
     }
 }
 
-/// Drops whose packet was an Interest.
+/// Drops of Interests.
 fn interest_drops(counters: &Counters) -> u64 {
     let not_interests = [
         DropReason::Malformed,

@@ -1,8 +1,8 @@
-//! Consumer: an application that expresses Interests and keeps account of every one.
+//! Consumer: an application that expresses Interests and accounts for every one.
 //!
 //! Each name of its plan ends in exactly one [`Outcome`]. A name is expressed at most
-//! [`ConsumerOptions::transmissions`] times, each time with a new Nonce; its last Interest's
-//! lifetime decides when it has failed.
+//! [`ConsumerOptions::transmissions`] times, each time with a new Nonce. It fails when the lifetime of its last
+//! Interest ends.
 
 use crate::application::{AppIo, Application};
 use crate::producer;
@@ -10,18 +10,18 @@ use namewire_packet::lp::{LpHeaders, PitToken};
 use namewire_packet::{Data, Interest, InterestBuilder, NackReason, NameBuf, Nonce};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How a [`Consumer`] asks.
+/// How a [`Consumer`] sends Interests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsumerOptions {
     /// Most names pending.
     pub window: usize,
-    /// Least time between two new names.
+    /// Shortest time between two new names.
     pub interval_ns: u64,
     /// InterestLifetime.
     pub lifetime_ms: u64,
     /// How long to wait before a name is expressed again.
     pub retransmit_after_ms: u64,
-    /// How often a name is expressed, at most.
+    /// Most transmissions of a name.
     pub transmissions: u32,
     /// CanBePrefix on every Interest.
     pub can_be_prefix: bool,
@@ -29,7 +29,7 @@ pub struct ConsumerOptions {
     pub must_be_fresh: bool,
     /// HopLimit on every Interest; `None` sends none.
     pub hop_limit: Option<u8>,
-    /// Octets of the PIT token on every Interest, 0 to 32; 0 sends none.
+    /// Bytes of the PIT token on every Interest, 0 to 32; 0 sends none.
     pub token_bytes: usize,
 }
 
@@ -50,7 +50,7 @@ impl Default for ConsumerOptions {
     }
 }
 
-/// How a name ended.
+/// The end of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Data came.
@@ -60,28 +60,28 @@ pub enum Outcome {
         /// How often it was expressed.
         transmissions: u32,
     },
-    /// The last word on its last transmission was a Nack.
+    /// A Nack answered its last transmission.
     Nacked(NackReason),
-    /// Neither came in time.
+    /// Neither Data nor Nack came in time.
     Expired,
 }
 
-/// What a [`Consumer`] saw besides outcomes.
+/// Counts of a [`Consumer`] besides outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerTally {
     /// Interests sent, retransmissions included.
     pub interests: u64,
     /// Nacks received for pending names.
     pub nacks: u64,
-    /// Data or Nacks for a name that is not pending: late, or given twice.
+    /// Data or Nacks for a name that is not pending: late, or repeated.
     pub unexpected: u64,
-    /// Data whose content is not its name's, or whose digest is wrong. Always a defect.
+    /// Data whose content does not match its name, or whose digest is wrong. Always a defect.
     pub damaged: u64,
     /// Data or Nacks without the token of the Interest, if it had one. Always a defect.
     pub wrong_token: u64,
 }
 
-/// Asks for a list of names.
+/// Requests a list of names.
 #[derive(Debug)]
 pub struct Consumer {
     options: ConsumerOptions,
@@ -89,9 +89,9 @@ pub struct Consumer {
     pending: BTreeMap<NameBuf, Pending>,
     outcomes: BTreeMap<NameBuf, Outcome>,
     tally: ConsumerTally,
-    /// The pace allows a new name from here on.
+    /// The earliest time for a new name.
     next_name_ns: u64,
-    /// The last [`Self::next_name_ns`] for which a call was asked.
+    /// The last [`Self::next_name_ns`] for which a call was scheduled.
     asked_for_ns: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct Consumer {
 struct Pending {
     first_ns: u64,
     transmissions: u32,
-    /// When it is expressed again or given up.
+    /// The time at which it is expressed again or given up.
     deadline_ns: u64,
     last_nonce: Nonce,
     nack: Option<NackReason>,
@@ -107,10 +107,10 @@ struct Pending {
 }
 
 impl Consumer {
-    /// A consumer that will ask for `names`, in this order, each once.
+    /// A consumer that requests `names` in this order, each once.
     ///
     /// # Panics
-    /// If a name occurs twice: its outcome could not be told.
+    /// If a name occurs twice, because its outcome would be ambiguous.
     pub fn new(names: impl IntoIterator<Item = NameBuf>, options: ConsumerOptions) -> Self {
         let plan: VecDeque<NameBuf> = names.into_iter().collect();
         let distinct: std::collections::BTreeSet<&NameBuf> = plan.iter().collect();
@@ -126,12 +126,12 @@ impl Consumer {
         }
     }
 
-    /// How each finished name ended.
+    /// The outcome of each finished name.
     pub fn outcomes(&self) -> &BTreeMap<NameBuf, Outcome> {
         &self.outcomes
     }
 
-    /// Number of names that Data came for.
+    /// Number of names for which Data came.
     pub fn satisfied(&self) -> usize {
         self.outcomes.values().filter(|outcome| matches!(outcome, Outcome::Satisfied { .. })).count()
     }
@@ -149,7 +149,7 @@ impl Consumer {
         self.plan.is_empty() && self.pending.is_empty()
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn tally(&self) -> ConsumerTally {
         self.tally
     }
@@ -202,7 +202,7 @@ impl Consumer {
         self.tally.interests += 1;
     }
 
-    /// Names whose time is over are expressed again, or have failed.
+    /// Expresses names again whose time has passed, or lets them fail.
     fn check_deadlines(&mut self, io: &mut AppIo<'_>) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.retain(|name, pending| {

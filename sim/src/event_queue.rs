@@ -1,8 +1,7 @@
-//! Event queue: what happens next, and what time is it?
+//! Event queue: the next event, and the virtual clock of a network.
 //!
-//! The virtual clock of a network. Time moves only when an event is taken, to the time of that
-//! event; events of the same time come in the order in which they were scheduled, so that a run
-//! depends on its seed alone.
+//! Time advances only when an event is taken, to the time of that event. Events of the same time come in the order of
+//! scheduling, so that a run depends on its seed alone.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,15 +33,15 @@ impl<E> EventQueue<E> {
         self.now_ns
     }
 
-    /// Schedules `event`; a time that has passed means now.
+    /// Schedules `event`; a time in the past means now.
     pub(crate) fn schedule(&mut self, at_ns: u64, event: E) {
         let order = self.scheduled;
         self.scheduled += 1;
         self.heap.push(Reverse(Scheduled { at_ns: at_ns.max(self.now_ns), order, event }));
     }
 
-    /// Moves the clock to the next event that is not after `until_ns` and returns it. If there is
-    /// none, the clock stands at `until_ns`.
+    /// Advances the clock to the next event up to `until_ns` and returns the event. Without such an event the clock
+    /// advances to `until_ns`.
     pub(crate) fn next_until(&mut self, until_ns: u64) -> Option<E> {
         if self.heap.peek().is_none_or(|Reverse(next)| next.at_ns > until_ns) {
             self.now_ns = self.now_ns.max(until_ns);

@@ -1,24 +1,25 @@
-//! Fetcher: an application that fetches one object, segment by segment, as consumers of files do.
+//! Fetcher: an application that fetches one object segment by segment, as file transfer does.
 //!
-//! An AIMD window (one more segment per window that arrived, half at a loss, once per window), retransmission by a timer
-//! after RFC 6298 (1 s at first, 200 ms at least, doubled at each loss), no RTT sample of a segment that was sent twice:
-//! what ndncatchunks and the SegmentFetchers do. It never gives up; a Nack is as good as silence.
+//! It behaves like ndncatchunks and the SegmentFetchers. Its AIMD window grows by one segment per window that arrived
+//! and halves at a loss, at most once per window. Retransmission timers follow RFC 6298 (1 s at first, at least 200 ms,
+//! doubled at each loss), without RTT samples of segments that were sent twice. It never gives up, and treats a Nack
+//! like silence.
 
 use crate::application::{AppIo, Application};
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::{Component, Data, Interest, InterestBuilder, NackReason, NameBuf, Nonce};
 use std::collections::BTreeMap;
 
-/// RFC 6298 (2.1), and the bounds that consumers use.
+/// RFC 6298 (2.1), and common bounds of consumers.
 const INITIAL_RTO_NS: u64 = 1_000_000_000;
 const MIN_RTO_NS: u64 = 200_000_000;
 const MAX_RTO_NS: u64 = 4_000_000_000;
-/// Time-outs are looked for this often.
+/// Time between two searches for time-outs.
 const CHECK_NS: u64 = 10_000_000;
 /// Segments in the first window.
 const INITIAL_WINDOW: f64 = 2.0;
 
-/// What a [`Fetcher`] fetches, and how fast.
+/// The object, and the speed of the fetch.
 #[derive(Clone, Debug)]
 pub struct FetcherOptions {
     /// Name of the object; segments have one more component.
@@ -27,26 +28,26 @@ pub struct FetcherOptions {
     pub segments: u64,
     /// Most segments pending.
     pub window_max: f64,
-    /// Least time between two Interests that are not retransmissions: what the application can take.
+    /// Shortest time between two Interests that are not retransmissions: the application's limit.
     pub interval_ns: u64,
     /// InterestLifetime.
     pub lifetime_ms: u64,
 }
 
-/// What a [`Fetcher`] saw.
+/// Counts of a [`Fetcher`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FetcherTally {
     /// Interests sent.
     pub interests: u64,
-    /// Of those, retransmissions.
+    /// How many of these were retransmissions.
     pub retransmissions: u64,
     /// Nacks, other than NoRoute.
     pub nacks: u64,
-    /// Nacks NoRoute, at which real consumers give up.
+    /// Nacks NoRoute, at which real consumers would give up.
     pub no_route: u64,
 }
 
-/// See the module.
+/// Fetches one object.
 #[derive(Debug)]
 pub struct Fetcher {
     options: FetcherOptions,
@@ -54,7 +55,7 @@ pub struct Fetcher {
     next: u64,
     received: u64,
     window: f64,
-    /// Segments up to this one were sent before the last decrease of the window.
+    /// The last segment sent before the last decrease of the window.
     recovery_point: u64,
     smoothed_ns: f64,
     variation_ns: f64,
@@ -63,7 +64,7 @@ pub struct Fetcher {
     started_ns: u64,
     finished_ns: Option<u64>,
     tally: FetcherTally,
-    /// When segments arrived, in order.
+    /// Arrival times of segments, in order.
     arrivals_ns: Vec<u64>,
 }
 
@@ -95,17 +96,17 @@ impl Fetcher {
         }
     }
 
-    /// How long the whole fetch took, if it has ended.
+    /// The duration of the whole fetch, once it has ended.
     pub fn took_ns(&self) -> Option<u64> {
         self.finished_ns.map(|at_ns| at_ns - self.started_ns)
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn tally(&self) -> FetcherTally {
         self.tally
     }
 
-    /// When segments arrived, in order.
+    /// Arrival times of segments, in order.
     pub fn arrivals_ns(&self) -> &[u64] {
         &self.arrivals_ns
     }
@@ -123,7 +124,7 @@ impl Fetcher {
     fn fill_window(&mut self, io: &mut AppIo<'_>) {
         while (self.pending.len() as f64) < self.window && self.next < self.options.segments {
             if io.now_ns < self.next_new_ns {
-                return; // the next check or arrival goes on
+                return; // the next check or arrival continues
             }
             self.next_new_ns = self.next_new_ns.max(io.now_ns.saturating_sub(CHECK_NS)) + self.options.interval_ns;
             let segment = self.next;

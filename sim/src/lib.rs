@@ -1,9 +1,9 @@
 //! Whole NDN networks in one deterministic test: several engines, one seeded clock, lossy links.
 //!
-//! Nodes are routers (one engine per worker, joined by the real dispatcher), links carry frames of
-//! the real link service and lose, repeat, delay and reorder them, applications ask and answer.
-//! Nothing sleeps and nothing reads a clock: a run of minutes takes as long as its packets do, and
-//! the same seed gives the same run.
+//! Nodes are routers: one engine per worker, joined by the real dispatcher. Links carry frames of the real link
+//! service; they lose, repeat, delay and reorder them. Applications send Interests and Data. The simulator never sleeps
+//! and never reads a clock: simulated minutes take only the time to process their packets, and the same seed gives the
+//! same run.
 //!
 //! ```
 //! use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Producer, RunEnd};
@@ -27,10 +27,10 @@
 //! | --- | --- |
 //! | what can be built, and how is it run? | [`Network`] |
 //! | what does a link do to frames? | [`LinkOptions`] |
-//! | how does a link fail so that routers notice? | [`LinkFailure`], [`Persistency`] |
-//! | who asks and who answers? | [`Consumer`], [`Fetcher`], [`Producer`], any [`Application`] |
+//! | how does a link fail with an error for its routers? | [`LinkFailure`], [`Network::set_persistency`] |
+//! | which applications are there? | [`Consumer`], [`Fetcher`], [`Producer`], any [`Application`] |
 //! | do the numbers add up? | [`Network::audit`], [`Network::unexplained_failures`] |
-//! | do core routers lose what names and fingerprints share? | [`MixedCores`] |
+//! | do core routers that mix names and fingerprints lose Data? | [`MixedCores`] |
 //! | what happened? | [`Trace`], [`Network::counters`], [`Network::link_tally`] |
 
 mod application;
@@ -41,8 +41,8 @@ mod fetcher;
 mod link;
 mod mixed_cores;
 mod network;
-mod node;
 mod producer;
+mod router;
 mod routing;
 mod trace;
 
@@ -51,7 +51,7 @@ pub use consumer::{Consumer, ConsumerOptions, ConsumerTally, Outcome};
 pub use fetcher::{Fetcher, FetcherOptions, FetcherTally};
 pub use link::{LinkLoss, LinkOptions, LinkTally};
 pub use mixed_cores::{MixedCores, MixedOutcome, PrefixAnswers};
-pub use network::{AppId, Attachment, Connection, LinkFailure, LinkId, Network, Persistency, RunEnd};
-pub use node::{NodeId, NodeOptions};
+pub use network::{AppId, Attachment, Connection, LinkFailure, LinkId, Network, RunEnd};
 pub use producer::{Producer, ProducerTally, data_for, is_intact};
+pub use router::{NodeId, NodeOptions};
 pub use trace::{Trace, TraceEvent, TraceKind};

@@ -1,11 +1,11 @@
-//! Link: when, how often and whether does a frame arrive?
+//! Link: does a frame arrive, when, and how often?
 //!
-//! One direction of a wire between two nodes. It carries frames, not packets: a lost fragment
-//! loses its packet, a repeated one meets the reassembler. Every random choice comes from a
-//! generator of the link's own, so that a change elsewhere in the network does not shift it.
+//! This is one direction of a wire between two nodes. It carries frames, not packets: a lost fragment loses its packet,
+//! and the reassembler sees a repeated one. Every random choice comes from the link's own generator, so that a change
+//! elsewhere in the network does not affect it.
 //!
-//! Each frame sent is lost, arrives once, or (duplicated) arrives twice; [`LinkTally`] counts so
-//! that `sent + duplicated = arrived + lost + in flight` holds at any time.
+//! Each frame is lost, arrives once, or (duplicated) arrives twice. [`LinkTally`] counts so that `sent + duplicated =
+//! arrived + lost + in flight` holds at any time.
 
 use fastrand::Rng;
 use namewire_packet::lp::LpHeaders;
@@ -13,9 +13,9 @@ use namewire_packet::lp::LpHeaders;
 /// What a link does to frames. All probabilities are per frame, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkOptions {
-    /// Time on the wire.
+    /// Propagation delay.
     pub delay_ns: u64,
-    /// Additional time, uniform from 0 to this; frames overtake each other by it.
+    /// Additional delay, uniform from 0 to this; frames may overtake each other.
     pub jitter_ns: u64,
     /// Probability that a frame vanishes.
     pub loss: f64,
@@ -23,19 +23,19 @@ pub struct LinkOptions {
     pub duplication: f64,
     /// Probability that a frame is held back by [`LinkOptions::reordering_delay_ns`].
     pub reordering: f64,
-    /// How long such a frame is held back.
+    /// The delay of such a frame.
     pub reordering_delay_ns: u64,
-    /// Octets leave at this rate; `None`: at once.
+    /// Rate at which bytes leave; `None`: at once.
     pub bandwidth_bits_per_s: Option<u64>,
-    /// With a bandwidth: most octets waiting to leave; a frame beyond that is lost.
+    /// With a bandwidth: most bytes waiting to leave; a frame beyond that is lost.
     pub queue_bytes: u64,
-    /// Largest frame, in octets: where the link service cuts packets.
+    /// Largest frame, in bytes; the link service fragments larger packets.
     pub mtu: usize,
-    /// Both ends acknowledge frames and send lost ones again.
+    /// Both ends acknowledge frames and retransmit lost ones.
     pub reliability: bool,
-    /// The header *collided* is taken off Data: what a network of core routers without it would do.
+    /// Removes the header *collided* from Data, as a network of core routers without it would.
     pub drops_collided_mark: bool,
-    /// PIT tokens are taken off: what forwarders without them would do.
+    /// Removes PIT tokens, as forwarders without them would.
     pub drops_pit_tokens: bool,
 }
 
@@ -70,18 +70,18 @@ pub enum LinkLoss {
     QueueFull,
 }
 
-/// What one direction did so far, in frames.
+/// Counts of one direction, in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkTally {
-    /// Handed to the link.
+    /// Frames given to the link.
     pub sent: u64,
-    /// Of those, given a second copy.
+    /// How many of these were duplicated.
     pub duplicated: u64,
-    /// Of those, held back.
+    /// How many of these were held back.
     pub reordered: u64,
-    /// Copies that came out at the far end.
+    /// Copies that arrived at the far end.
     pub arrived: u64,
-    /// Copies that did not, by reason.
+    /// Copies that did not arrive, by reason.
     pub lost: [u64; 3],
 }
 
@@ -91,7 +91,7 @@ impl LinkTally {
         self.lost.iter().sum()
     }
 
-    /// Copies on their way.
+    /// Copies in flight.
     pub fn in_flight(&self) -> u64 {
         self.sent + self.duplicated - self.arrived - self.lost_total()
     }
@@ -102,7 +102,7 @@ impl LinkTally {
 pub(crate) struct LinkDirection {
     options: LinkOptions,
     rng: Rng,
-    /// When the last octet accepted will have left.
+    /// When the last accepted byte will have left.
     busy_until_ns: u64,
     up: bool,
     tally: LinkTally,
@@ -113,7 +113,7 @@ impl LinkDirection {
         LinkDirection { options, rng: Rng::with_seed(seed), busy_until_ns: 0, up: true, tally: LinkTally::default() }
     }
 
-    /// Takes a frame and says when its copies arrive: none if it is lost.
+    /// Takes a frame and returns when its copies arrive; an error if it is lost.
     pub(crate) fn send(&mut self, now_ns: u64, frame_bytes: usize) -> Result<Arrivals, LinkLoss> {
         self.tally.sent += 1;
         let left_ns = self.admit(now_ns, frame_bytes).inspect_err(|&loss| self.tally.lost[loss as usize] += 1)?;
@@ -123,7 +123,7 @@ impl LinkDirection {
         Ok(Arrivals { first_ns, second_ns })
     }
 
-    /// A copy reached the far end at the time [`LinkDirection::send`] said; false if the link is cut.
+    /// A copy reaches the far end, at the time that [`LinkDirection::send`] returned; false if the link is cut.
     pub(crate) fn arrive(&mut self) -> bool {
         match self.up {
             true => self.tally.arrived += 1,
@@ -140,7 +140,7 @@ impl LinkDirection {
         self.up = up;
     }
 
-    /// Of these headers, those that go over the link.
+    /// The headers that pass the link.
     pub(crate) fn let_through(&self, headers: &LpHeaders) -> LpHeaders {
         LpHeaders {
             collided: headers.collided && !self.options.drops_collided_mark,
@@ -157,9 +157,9 @@ impl LinkDirection {
         &self.tally
     }
 
-    /// When the last octet of the frame leaves, or why it does not.
+    /// When the last byte of the frame leaves, or why the frame is lost.
     fn admit(&mut self, now_ns: u64, frame_bytes: usize) -> Result<u64, LinkLoss> {
-        // Drawn for every frame, so that cutting the link does not shift the choices after it.
+        // Chosen for every frame, so that cutting the link does not shift later choices.
         let lost = self.rng.f64() < self.options.loss;
         if !self.up {
             return Err(LinkLoss::Down);
@@ -183,7 +183,7 @@ impl LinkDirection {
     }
 }
 
-/// When the copies of one frame arrive.
+/// Arrival times of the copies of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrivals {
     pub(crate) first_ns: u64,
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_bandwidth_spaces_frames_and_its_queue_is_bounded() {
-        // 8 Mbit/s: one octet per microsecond.
+        // 8 Mbit/s: one byte per microsecond.
         let options = LinkOptions {
             delay_ns: 5,
             bandwidth_bits_per_s: Some(8_000_000),

@@ -1,4 +1,4 @@
-//! Mixed cores: a chain of core routers that keep some Interests by name and others by fingerprint. Is Data lost?
+//! Mixed cores: a chain of core routers that store some Interests by name and others by fingerprint. Is Data lost?
 //!
 //! ```text
 //!   west edge ── core ── core ── … ── core ── east edge
@@ -6,58 +6,59 @@
 //!                      middle edge
 //! ```
 //!
-//! The outer edges have a producer each, and all edges consumers that ask for what is far away, so that Interests and
-//! Data go both ways through every core. Cores keep names for CanBePrefix, for applications of theirs and, as the
-//! adaptive PIT, up to [`MixedCores::names_up_to`]; the rest by fingerprint. No link loses anything and no router
-//! stores Data: an Interest without Data was lost by a core.
+//! The outer edges have a producer each. All edges have consumers that request remote names, so that Interests and Data
+//! cross every core in both directions. Cores store names for CanBePrefix, for applications of their own and, as the
+//! adaptive PIT, up to [`MixedCores::names_up_to`]; they store fingerprints for the rest. No link loses frames and no
+//! router stores Data, so an Interest without Data was lost by a core.
 //!
-//! What is asked for, at each edge:
+//! Requests of each edge:
 //!
-//! | name | who asks |
+//! | name | consumers |
 //! | --- | --- |
 //! | `/east/plain/EDGE/N` | one consumer, once |
 //! | `/east/shared/N` | one of each edge |
-//! | `/east/again/EDGE/N` | one that repeats its Interest before the Data can be there |
-//! | `/east/set/N` | CanBePrefix; the producer's own answer is `/east/set/N/v=1` |
-//! | `/east/set/N/v=1`, or `/east/set/N/other` | one consumer beside it: see [`PrefixAnswers`] |
+//! | `/east/again/EDGE/N` | one that repeats its Interest before the Data can arrive |
+//! | `/east/set/N` | one with CanBePrefix; the producer's own answer is `/east/set/N/v=1` |
+//! | `/east/set/N/v=1`, or `/east/set/N/other` | one at the same edge: see [`PrefixAnswers`] |
 
 use crate::consumer::{Consumer, ConsumerOptions};
 use crate::link::LinkOptions;
 use crate::network::{AppId, Network, RunEnd};
-use crate::node::{NodeId, NodeOptions};
 use crate::producer::Producer;
+use crate::router::{NodeId, NodeOptions};
 use fastrand::Rng;
 use namewire_engine::{CoreConfig, Counters, EngineConfig, FaceId, PitRole};
 use namewire_packet::NameBuf;
 use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 
 const MS_NS: u64 = 1_000_000;
-/// Virtual time that no run comes near.
+/// Virtual time far beyond the end of any run.
 const END_NS: u64 = 3_600_000_000_000;
-/// Names that a consumer has pending.
+/// Pending names per consumer.
 const WINDOW: usize = 8;
 /// Entries of a core's table: 32 buckets in each subtable.
 const TABLE_ENTRIES: u32 = 512;
-/// Time on a link: the Data is there after 24 ms or more.
+/// Delay of a link: Data arrives after at least 24 ms.
 const LINK_DELAY_NS: u64 = 4 * MS_NS;
-/// When an Interest is repeated: before its Data is there, and after the 10 ms in which best-route would not send it on.
+/// When an Interest is repeated: before its Data arrives, but after the 10 ms in which best-route suppresses it.
 const REPEATED_AFTER_MS: u64 = 11;
-/// When a consumer without its Data gives up waiting, and asks again: while others still ask.
+/// When a consumer without Data repeats its Interest, while other consumers still send theirs.
 const LOST_AFTER_MS: u64 = 200;
 
-/// Which Data is there for a CanBePrefix Interest, beside the one that the producer answers it with.
+/// Which Data can answer a CanBePrefix Interest, besides the producer's own answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefixAnswers {
-    /// None: the answer itself is asked for by its own name, too.
+    /// None; a consumer also requests the producer's answer by its own name.
     AskedByName,
-    /// Another, asked for by its name: if it comes first, the producer's own answer comes when no Interest waits any more.
+    /// Another Data, requested by its name. If it comes first, the producer's own answer comes when no Interest is
+    /// pending.
     BesideAnother,
 }
 
-/// A network to be run.
+/// A network to run.
 #[derive(Clone, Copy, Debug)]
 pub struct MixedCores {
-    /// All that happens follows from it and the rest.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Core routers in line, at least 1.
     pub cores: usize,
@@ -67,34 +68,34 @@ pub struct MixedCores {
     pub fingerprint_bits: u8,
     /// Parts of the table of fingerprints.
     pub segments: u8,
-    /// Adaptive PIT: names that a core keeps before it keeps fingerprints.
+    /// Adaptive PIT: names that a core stores before it stores fingerprints.
     pub names_up_to: u32,
-    /// Most that a frame is late by, at random.
+    /// Largest random delay of a frame.
     pub jitter_ns: u64,
-    /// What answers CanBePrefix Interests.
+    /// The Data that answers CanBePrefix Interests.
     pub prefix_answers: PrefixAnswers,
-    /// Links take PIT tokens off.
+    /// Links remove PIT tokens.
     pub without_tokens: bool,
-    /// How often a name is asked for, at most, if no Data comes.
+    /// Most Interests for a name without Data.
     pub transmissions: u32,
-    /// Names that each consumer asks for.
+    /// Names that each consumer requests.
     pub names: usize,
 }
 
-/// What became of it.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default)]
 pub struct MixedOutcome {
-    /// Names that were asked for, once for each consumer.
+    /// Requested names, counted once for each consumer.
     pub asked: usize,
-    /// Of those, without Data.
+    /// Those without Data.
     pub lost: Vec<NameBuf>,
     /// Counters of all cores together.
     pub cores: Counters,
-    /// Laws of [`Network::audit`] that do not hold, and Data that is not what was asked for.
+    /// Violated laws of [`Network::audit`], and wrong Data.
     pub broken: Vec<String>,
 }
 
-/// A network that is being built.
+/// A network under construction.
 struct Building<'a> {
     plan: &'a MixedCores,
     net: Network,
@@ -102,9 +103,9 @@ struct Building<'a> {
 }
 
 impl MixedCores {
-    /// One of all such networks: 2 to 4 cores of 1 to 3 workers, fingerprints of 1 to 7 bits or of 16, any of the
-    /// settings that mix names and fingerprints.
-    pub fn drawn(seed: u64, prefix_answers: PrefixAnswers, names: usize) -> Self {
+    /// A random network: 2 to 4 cores of 1 to 3 workers, fingerprints of 1 to 7 bits or of 16, any of the settings that
+    /// mix names and fingerprints.
+    pub fn random(seed: u64, prefix_answers: PrefixAnswers, names: usize) -> Self {
         let mut rng = Rng::with_seed(seed);
         MixedCores {
             seed: rng.u64(..),
@@ -121,7 +122,7 @@ impl MixedCores {
         }
     }
 
-    /// Runs the network until nothing happens any more.
+    /// Runs the network until it is idle.
     pub fn run(&self) -> MixedOutcome {
         let mut net = Network::new(self.seed, 0);
         net.set_event_limit(u64::MAX);
@@ -130,7 +131,7 @@ impl MixedCores {
         let Building { mut net, consumers, .. } = building;
         let mut outcome = MixedOutcome::default();
         if net.run_for(END_NS) != RunEnd::Idle {
-            outcome.broken.push("the network does not come to rest".to_owned());
+            outcome.broken.push("the network does not become idle".to_owned());
         }
         outcome.broken.extend(net.audit());
         for app in consumers {
@@ -171,7 +172,7 @@ impl MixedCores {
 }
 
 impl Building<'_> {
-    /// Builds all of it; gives the cores.
+    /// Builds the network; returns the cores.
     fn chain(&mut self) -> Vec<NodeId> {
         let plan = self.plan;
         let cores: Vec<NodeId> = (0..plan.cores).map(|_| self.net.add_node(plan.node(plan.core_role()))).collect();
@@ -199,7 +200,7 @@ impl Building<'_> {
         cores
     }
 
-    /// Joins two nodes; gives the face of each.
+    /// Joins two nodes; returns the face of each.
     fn connect(&mut self, a: NodeId, b: NodeId) -> (FaceId, FaceId) {
         let (jitter_ns, drops_pit_tokens) = (self.plan.jitter_ns, self.plan.without_tokens);
         let link = LinkOptions { delay_ns: LINK_DELAY_NS, jitter_ns, drops_pit_tokens, ..LinkOptions::default() };
@@ -207,7 +208,7 @@ impl Building<'_> {
         (connection.face_a, connection.face_b)
     }
 
-    /// The consumers at `edge` of what is under `prefix`.
+    /// Attaches the consumers at `edge` for names under `prefix`.
     fn ask(&mut self, edge: NodeId, edge_name: &str, prefix: &str) {
         let options = self.plan.options();
         self.consume(edge, options, |number| format!("{prefix}/plain/{edge_name}/{number}"));

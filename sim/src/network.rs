@@ -1,48 +1,49 @@
 //! Network: nodes, links and applications under one virtual clock.
 //!
-//! Everything that takes time is an event: a frame on a link, a batch of a worker, a timer, a call
-//! of an application, an action of the test. A packet crosses the NDNLPv2 link service at both ends
-//! of every link, so that what travels are frames, whole or in fragments.
+//! Everything that takes time is an event: a frame on a link, a batch of a worker, a timer, a call of an application,
+//! an action of the test. A packet crosses the NDNLPv2 link service at both ends of every link, so links carry frames:
+//! whole packets or fragments.
 //!
-//! Cost: one heap operation per event; memory grows with what is on its way.
-//! Limit: [`Network::set_event_limit`], so that a network that never rests fails instead of hanging.
+//! Cost: one heap operation per event; memory grows with the number of events in flight. Limit:
+//! [`Network::set_event_limit`], so that a network that never becomes idle fails instead of hanging.
 
 mod link_failure;
 mod recovery;
 
-pub use link_failure::{LinkFailure, Persistency};
+pub use link_failure::LinkFailure;
 
 use crate::application::{AppIo, Application};
 use crate::event_queue::EventQueue;
 use crate::link::{LinkDirection, LinkLoss, LinkOptions, LinkTally};
-use crate::node::{Decided, Inbound, Node, NodeId, NodeOptions, Outbound, packet_name};
+use crate::router::{Consequences, NodeId, NodeOptions, Router, packet_name};
 use crate::trace::{Trace, TraceEvent, TraceKind};
 use fastrand::Rng;
 use namewire_engine::{Counters, Engine, FaceId, FaceScope};
 use namewire_faces::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkPolicy, LinkService, Received};
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::{MAX_PACKET_BYTES, NameBuf};
+use namewire_testbed::Sent;
 use std::any::Any;
 use std::rc::Rc;
 
 /// Events of one run, unless [`Network::set_event_limit`] says otherwise.
 const DEFAULT_EVENT_LIMIT: u64 = 50_000_000;
 
-/// Time at which a network begins. Not 0, so that "before the start" can be told.
+/// Time at which a network begins. Not 0, so that there is a time before the start.
 const START_NS: u64 = 1_000_000_000;
 
-/// Time between an application and its router: a Unix socket.
+/// Delay between an application and its router, as of a Unix socket.
 const APPLICATION_DELAY_NS: u64 = 10_000;
 
-/// Which link of a network.
+/// Identifies a link of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(usize);
 
-/// Which application of a network.
+/// Identifies an application of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppId(usize);
 
-/// A link between two nodes, as [`Network::connect`] made it.
+/// A link between two nodes, created by [`Network::connect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// The link.
@@ -53,7 +54,7 @@ pub struct Connection {
     pub face_b: FaceId,
 }
 
-/// An application on a node, as [`Network::attach`] made it.
+/// An application on a node, created by [`Network::attach`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attachment {
     /// The application.
@@ -62,19 +63,19 @@ pub struct Attachment {
     pub face: FaceId,
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// Nothing is scheduled any more.
+    /// No event is scheduled.
     Idle,
-    /// The time given was reached.
+    /// The given time was reached.
     TimeReached,
-    /// The event limit was reached: something does not come to rest.
+    /// The event limit was reached: the network does not become idle.
     EventLimit,
 }
 
-/// Where one end of a link is.
+/// Position of one end of a link.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Face(NodeId, FaceId),
@@ -131,12 +132,12 @@ enum Event {
 /// A simulated network.
 pub struct Network {
     queue: EventQueue<Event>,
-    nodes: Vec<Node>,
+    nodes: Vec<Router>,
     links: Vec<Link>,
     apps: Vec<PlacedApp>,
-    /// Link end of each node's faces; index: node, then face number from the first dynamic one.
+    /// Link ends of each node's faces, by node and by face number from the first dynamic one.
     face_ends: Vec<Vec<End>>,
-    /// The node of each packet that was sent to no face.
+    /// For each packet that was sent to no face, its node.
     sent_to_no_face: Vec<NodeId>,
     trace: Trace,
     seed: u64,
@@ -144,8 +145,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// An empty network. All that happens in it follows from `seed` and the calls made; the first
-    /// `trace_limit` events are kept.
+    /// An empty network. All its events depend only on `seed` and on the calls made; the first `trace_limit` events are
+    /// kept.
     pub fn new(seed: u64, trace_limit: usize) -> Self {
         Network {
             queue: EventQueue::new(START_NS),
@@ -173,12 +174,12 @@ impl Network {
     /// Adds a router without routes, with best-route everywhere.
     pub fn add_node(&mut self, options: NodeOptions) -> NodeId {
         let id = NodeId(self.nodes.len());
-        self.nodes.push(Node::new(id, options, self.sub_seed(b'n', id.0)));
+        self.nodes.push(Router::new(id, options, self.sub_seed(b'n', id.0)));
         self.face_ends.push(Vec::new());
         id
     }
 
-    /// Joins two nodes by a link that treats both directions alike.
+    /// Joins two nodes by a link with the same options in both directions.
     pub fn connect(&mut self, a: NodeId, b: NodeId, options: LinkOptions) -> Connection {
         let tokens = !options.drops_pit_tokens;
         let face_a = self.nodes[a.0].add_face(FaceScope::NonLocal, tokens);
@@ -192,10 +193,10 @@ impl Network {
         Connection { link, face_a, face_b }
     }
 
-    /// Puts an application on a node. It starts when the run goes on.
+    /// Puts an application on a node. It starts when the run continues.
     pub fn attach(&mut self, node: NodeId, application: impl Application) -> Attachment {
         let app = AppId(self.apps.len());
-        // No tokens until the application has shown that it speaks NDNLPv2.
+        // No tokens until the application has sent NDNLPv2.
         let face = self.nodes[node.0].add_face(FaceScope::Local, false);
         let options = LinkOptions { delay_ns: APPLICATION_DELAY_NS, mtu: MAX_PACKET_BYTES, ..LinkOptions::default() };
         let service = LinkServiceOptions::default();
@@ -227,34 +228,34 @@ impl Network {
         rng.u64(..)
     }
 
-    /// Adds a route on a node; prefixes below inherit it. Pending Interests may use it at once.
+    /// Adds a route on a node; longer prefixes inherit it. Pending Interests may use it at once.
     pub fn add_route(&mut self, node: NodeId, prefix: &str, face: FaceId, cost: u64) {
         let now_ns = self.now_ns();
-        let decided = self.nodes[node.0].add_route(now_ns, &parse(prefix), face, cost);
-        self.carry_out(node, decided);
+        let consequences = self.nodes[node.0].add_route(now_ns, &parse(prefix), face, cost);
+        self.carry_out(node, consequences);
     }
 
-    /// The application at `face` announces a prefix for so long, as by `rib/announce`.
+    /// The application at `face` announces a prefix for `expiration_ms`, as by `rib/announce`.
     pub fn announce(&mut self, node: NodeId, prefix: &str, face: FaceId, expiration_ms: u64) {
         let now_ns = self.now_ns();
-        let decided = self.nodes[node.0].announce(now_ns, &parse(prefix), face, expiration_ms);
-        self.carry_out(node, decided);
+        let consequences = self.nodes[node.0].announce(now_ns, &parse(prefix), face, expiration_ms);
+        self.carry_out(node, consequences);
     }
 
-    /// Chooses the strategy of a prefix on a node by its name, for example `multicast`, or by its whole
-    /// name with parameters.
+    /// Sets the strategy of a prefix on a node, by its short name, for example `multicast`, or by its whole name with
+    /// parameters.
     pub fn set_strategy(&mut self, node: NodeId, prefix: &str, strategy: &str) {
         self.nodes[node.0].set_strategy(&parse(prefix), strategy);
     }
 
-    /// Removes a face of a node, as if its socket had closed: routes and records of it go.
+    /// Removes a face of a node as if its socket had closed, with its routes and records.
     pub fn remove_face(&mut self, node: NodeId, face: FaceId) {
         let now_ns = self.now_ns();
-        let decided = self.nodes[node.0].remove_face(now_ns, face);
-        self.carry_out(node, decided);
+        let consequences = self.nodes[node.0].remove_face(now_ns, face);
+        self.carry_out(node, consequences);
     }
 
-    /// Cuts or mends a link. The nodes are not told.
+    /// Cuts or mends a link. The nodes get no notice.
     pub fn set_link_up(&mut self, link: LinkId, up: bool) {
         for direction in &mut self.links[link.0].directions {
             direction.set_up(up);
@@ -294,13 +295,13 @@ impl Network {
             Event::LinkMended(end) => self.link_mended(end),
             Event::RunBatch(node, worker) => {
                 let now_ns = self.now_ns();
-                let decided = self.nodes[node.0].run_batch(worker, now_ns, &mut self.trace);
-                self.carry_out(node, decided);
+                let consequences = self.nodes[node.0].run_batch(worker, now_ns, &mut self.trace);
+                self.carry_out(node, consequences);
             }
             Event::RunTimers(node, worker) => {
                 let now_ns = self.now_ns();
-                let decided = self.nodes[node.0].run_timers(worker, now_ns, &mut self.trace);
-                self.carry_out(node, decided.unwrap_or_default());
+                let consequences = self.nodes[node.0].run_timers(worker, now_ns, &mut self.trace);
+                self.carry_out(node, consequences);
             }
             Event::Act(action) => action(self),
         }
@@ -319,14 +320,14 @@ impl Network {
         }
     }
 
-    fn carry_out(&mut self, node: NodeId, decided: Decided) {
-        for (worker, at_ns) in decided.batches {
+    fn carry_out(&mut self, node: NodeId, consequences: Consequences) {
+        for (worker, at_ns) in consequences.batches {
             self.queue.schedule(at_ns, Event::RunBatch(node, worker));
         }
-        for (worker, at_ns) in decided.timers {
+        for (worker, at_ns) in consequences.timers {
             self.queue.schedule(at_ns, Event::RunTimers(node, worker));
         }
-        for Outbound { face, headers, packet } in decided.outbound {
+        for Sent { face, headers, wire: packet } in consequences.sent {
             match self.end_of(node, face) {
                 Some(end) => self.send_packet(end, &headers, &packet),
                 None => {
@@ -338,14 +339,14 @@ impl Network {
         }
     }
 
-    /// The link end of a face; `None` for faces that are removed or not on a link (management).
+    /// The link end of a face; `None` for removed faces and faces without a link (management).
     fn end_of(&self, node: NodeId, face: FaceId) -> Option<End> {
-        self.nodes[node.0].faces.get(face)?;
+        self.nodes[node.0].faces().get(face)?;
         let index = face.0.checked_sub(FaceId::FIRST_DYNAMIC.0)?;
         self.face_ends[node.0].get(index as usize).copied()
     }
 
-    /// Gives a network packet to the link service of `end`, and its frames to the link.
+    /// Passes a network packet to the link service of `end`, and its frames to the link.
     fn send_packet(&mut self, end: End, headers: &LpHeaders, packet: &[u8]) {
         let name = packet_name(headers.packet(packet)).map(|name| Rc::new(name.to_buf()));
         self.record_at(end, TraceKind::Sent, name.clone());
@@ -363,7 +364,7 @@ impl Network {
         self.schedule_pump(end);
     }
 
-    /// Gives frames to the link; `name` is that of their packet, if they are of one.
+    /// Passes frames to the link; `name` is their packet's name, if they have a packet.
     fn send_frames(&mut self, end: End, frames: Vec<Rc<[u8]>>, name: &Option<Rc<NameBuf>>) {
         let now_ns = self.now_ns();
         let direction = &mut self.links[end.0.0].directions[end.1];
@@ -424,8 +425,8 @@ impl Network {
         let now_ns = self.now_ns();
         let link = &self.links[at.0.0];
         let takes_tokens = link.ends[at.1].service.peer_speaks_lp() && link.directions[at.1].takes_tokens();
-        let batch = self.nodes[node.0].accept(now_ns, Inbound::new(face, headers, packet), takes_tokens);
-        self.carry_out(node, Decided { batches: batch.into_iter().collect(), ..Decided::default() });
+        let consequences = self.nodes[node.0].accept(now_ns, face, headers, packet, takes_tokens);
+        self.carry_out(node, consequences);
     }
 
     fn schedule_expiry(&mut self, end: End) {
@@ -457,7 +458,7 @@ impl Network {
     fn record_at(&mut self, end: End, kind: TraceKind, name: Option<Rc<NameBuf>>) {
         match self.links[end.0.0].ends[end.1].place {
             Place::Face(node, face) => self.record(node, face, kind, name),
-            // An application is known by the node and face it hangs on.
+            // An application is identified by the node and face at its other end.
             Place::App(_) => match self.links[end.0.0].ends[1 - end.1].place {
                 Place::Face(node, _) => self.record(node, FaceId::INVALID, kind, name),
                 Place::App(_) => unreachable!("one end of every link is a node's"),
@@ -470,7 +471,7 @@ impl Network {
         self.trace.record(TraceEvent { at_ns, node, face, kind, name });
     }
 
-    /// What happened so far.
+    /// The events so far.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
@@ -508,7 +509,7 @@ impl Network {
         self.sent_to_no_face.iter().filter(|&&at| at == node).count() as u64
     }
 
-    /// The two directions of every link, those to applications included.
+    /// Both directions of every link, including links to applications.
     pub fn link_tallies(&self) -> impl Iterator<Item = &LinkTally> {
         self.links.iter().flat_map(|link| &link.directions).map(LinkDirection::tally)
     }
@@ -518,7 +519,7 @@ impl Network {
         self.links[link.0].directions.each_ref().map(|direction| *direction.tally())
     }
 
-    /// An application, as what it was attached as.
+    /// An application as its type.
     ///
     /// # Panics
     /// If it is of another type.

@@ -6,7 +6,7 @@ use namewire_packet::{Data, DataBuilder, Interest, NameBuf};
 
 type Answer = Box<dyn FnMut(&Interest<'_>) -> Option<Vec<u8>>>;
 
-/// Answers each Interest with what a closure makes of it, after a processing time.
+/// Answers each Interest with the result of a closure, after a processing time.
 pub struct Producer {
     answer: Answer,
     processing_ns: u64,
@@ -14,27 +14,27 @@ pub struct Producer {
     tally: ProducerTally,
 }
 
-/// What a [`Producer`] saw.
+/// Counts of a [`Producer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProducerTally {
     /// Interests received.
     pub interests: u64,
-    /// Of those, answered.
+    /// How many of these were answered.
     pub answered: u64,
-    /// Of those, with a PIT token.
+    /// How many of these had a PIT token.
     pub with_token: u64,
-    /// Packets that are not Interests, or Nacks. A router sends a producer none.
+    /// Nacks, and packets that are not Interests. A router never sends these to a producer.
     pub unexpected: u64,
 }
 
 impl Producer {
-    /// A producer whose Data (or silence) is the closure's. It answers at once and echoes tokens.
+    /// A producer that answers with the closure's Data, or not at all. It answers at once and echoes tokens.
     pub fn new(answer: impl FnMut(&Interest<'_>) -> Option<Vec<u8>> + 'static) -> Self {
         Producer { answer: Box::new(answer), processing_ns: 0, echo_tokens: true, tally: ProducerTally::default() }
     }
 
-    /// A producer of `content_bytes` octets, derived from the name, for every Interest; under a
-    /// CanBePrefix Interest the Data has one more component.
+    /// A producer of `content_bytes` bytes, derived from the name, for every Interest. For a CanBePrefix Interest the
+    /// Data's name has one more component.
     pub fn of_content(content_bytes: usize, freshness_ms: u64) -> Self {
         Producer::new(move |interest| {
             let mut name = interest.name().to_buf();
@@ -51,13 +51,13 @@ impl Producer {
         self
     }
 
-    /// Says whether PIT tokens go back on the Data; applications without NDNLPv2 send none.
+    /// Whether Data echo PIT tokens; applications without NDNLPv2 send none.
     pub fn echo_tokens(mut self, yes: bool) -> Self {
         self.echo_tokens = yes;
         self
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn tally(&self) -> ProducerTally {
         self.tally
     }
@@ -84,20 +84,20 @@ impl Application for Producer {
     }
 }
 
-/// The Data that [`Producer::of_content`] sends: content that only this name has, signed with a
-/// digest, so that a consumer can tell a mixed-up or damaged one.
+/// The Data of [`Producer::of_content`]: unique content for each name and a digest signature, so that a consumer
+/// detects mixed-up or damaged Data.
 pub fn data_for(name: &NameBuf, content_bytes: usize, freshness_ms: u64) -> Vec<u8> {
     let content = content_for(name, content_bytes);
     DataBuilder::new(name.clone()).freshness_ms(freshness_ms).content(&content).sign_digest()
 }
 
-/// True if `data` is what [`data_for`] makes for its name.
+/// True if `data` equals [`data_for`] its name.
 pub fn is_intact(data: &Data<'_>) -> bool {
     data.verify_digest_sha256() && data.content() == content_for(&data.name().to_buf(), data.content().len())
 }
 
 fn content_for(name: &NameBuf, bytes: usize) -> Vec<u8> {
-    let seed = name.value().iter().fold(1u64, |hash, &octet| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3));
+    let seed = name.value().iter().fold(1u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let mut rng = fastrand::Rng::with_seed(seed);
     (0..bytes).map(|_| rng.u8(..)).collect()
 }

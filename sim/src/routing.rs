@@ -1,7 +1,7 @@
-//! Routing: a node's routes and strategy choices, and the FIB that follows from them.
+//! Routing: a node's routes and strategy choices, and the resulting FIB.
 //!
-//! The RIB and its rules are those of management; what is missing is the protocol: a test adds
-//! routes by a call instead of a signed Interest.
+//! RIB and rules are those of management. Only the protocol is missing: a test adds routes by a call, not by a signed
+//! Interest.
 
 use namewire_engine::{AnnouncementTable, FaceId};
 use namewire_management::Times;
@@ -17,7 +17,7 @@ use namewire_tables::{Fib, NextHop};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Origin of a route that was configured (forwarding §6).
+/// Origin of a configured route (forwarding §6; NFD management, RIB Management: *static* is 255).
 const ORIGIN_STATIC: u64 = 255;
 
 pub(crate) struct Routing {
@@ -29,14 +29,14 @@ pub(crate) struct Routing {
     announcements: BTreeMap<(NameBuf, FaceId), Arc<[u8]>>,
 }
 
-/// What strategies find out of routes.
+/// What strategies learn about routes.
 pub(crate) enum RouteNews {
     Learned { face: FaceId, announcement: Vec<u8>, lifetime_ms_max: u64 },
     Lost { face: FaceId, name: Vec<u8> },
 }
 
 impl Routing {
-    /// No route; `strategy` everywhere.
+    /// No routes, and `strategy` for all names.
     pub(crate) fn new(strategy: ResolvedStrategy) -> Self {
         Routing {
             rib: Rib::default(),
@@ -47,7 +47,7 @@ impl Routing {
         }
     }
 
-    /// Adds a route that longer prefixes inherit, and returns the next hops that are new.
+    /// Adds a route that longer prefixes inherit; returns the new next hops.
     pub(crate) fn add_route(&mut self, prefix: &NameBuf, face: FaceId, cost: u64, fib: &mut Fib) -> Vec<NewNextHop> {
         let flags = route_flags::CHILD_INHERIT;
         let route = Route { face, origin: ORIGIN_STATIC, cost, flags, expires_at_ns: None };
@@ -55,7 +55,7 @@ impl Routing {
         self.publish(vec![prefix.clone()], fib)
     }
 
-    /// Everybody is trusted here: what is tested is the learning.
+    /// Every announcement is trusted: the tests are about learning.
     pub(crate) fn take_news(&mut self, now_ns: u64, news: RouteNews, fib: &mut Fib) -> Vec<NewNextHop> {
         match news {
             RouteNews::Learned { face, announcement, lifetime_ms_max } => {
@@ -76,7 +76,7 @@ impl Routing {
         }
     }
 
-    /// The announcements whose routes are there.
+    /// The announcements that have routes.
     pub(crate) fn announcements(&mut self) -> AnnouncementTable {
         let rib = &self.rib;
         self.announcements.retain(|(prefix, face), _| {
@@ -110,7 +110,7 @@ impl Routing {
         self.publish(vec![prefix.clone()], fib);
     }
 
-    /// Carries the consequences of a change into the FIB, as the router's writer does.
+    /// Applies the changes to the FIB, as the router's writer does.
     fn publish(&mut self, changed: Vec<NameBuf>, fib: &mut Fib) -> Vec<NewNextHop> {
         let sources = FibSources { rib: &self.rib, manual: &self.manual, strategies: &self.choices };
         let FibUpdate { changes, new_next_hops } = self.computation.recompute(changed, sources, usize::MAX);
@@ -123,7 +123,7 @@ impl Routing {
                         .expect("a test stays below the capacity of the FIB");
                 }
                 FibChange::Remove { name } => {
-                    fib.remove(name.value()).expect("nobody reads meanwhile");
+                    fib.remove(name.value()).expect("no reader exists");
                 }
             }
         }
@@ -132,5 +132,5 @@ impl Routing {
     }
 }
 
-/// A prefix and a face that Interests under it may go to from now on.
+/// A prefix and a face that is a new next hop for Interests under it.
 pub(crate) type NewNextHop = (NameBuf, FaceId);

@@ -1,21 +1,20 @@
-//! Trace: what happened, in which order, and was it the same as last time?
+//! Trace: the events of a run, in order, for comparison between runs.
 //!
-//! Every event goes into a running digest, octets of frames included: two runs with equal digests
-//! did the same. The events themselves are kept up to a limit, each with the name it concerns, so
-//! that a test can ask where the packets of one name went.
+//! A running digest covers every event, frame bytes included: two runs with equal digests did the same. The first
+//! events are kept, up to a limit, each with the name it concerns, so that a test can follow the packets of one name.
 
 use crate::link::LinkLoss;
-use crate::node::NodeId;
+use crate::router::NodeId;
 use namewire_engine::{DropReason, FaceId};
 use namewire_faces::LinkDrop;
 use namewire_packet::NameBuf;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-/// What happened to a frame or packet.
+/// The event of a frame or packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceKind {
-    /// A router gave a network packet to a face, or an application gave one to its router.
+    /// A router sent a network packet to a face, or an application sent one to its router.
     Sent,
     /// A network packet reached a router's engine, or an application.
     Received,
@@ -32,13 +31,13 @@ pub enum TraceKind {
 pub struct TraceEvent {
     /// Virtual time.
     pub at_ns: u64,
-    /// Where: the sender for a lost frame.
+    /// The node; for a lost frame, the sender.
     pub node: NodeId,
-    /// On which face; [`FaceId::INVALID`] if several can be meant.
+    /// The face; [`FaceId::INVALID`] if it is ambiguous.
     pub face: FaceId,
-    /// What.
+    /// What happened.
     pub kind: TraceKind,
-    /// Name of the packet concerned, if it could be told.
+    /// Name of the packet, if known.
     pub name: Option<Rc<NameBuf>>,
 }
 
@@ -66,7 +65,7 @@ impl Trace {
         }
     }
 
-    /// Makes the octets of a frame part of the digest.
+    /// Adds the bytes of a frame to the digest.
     pub(crate) fn digest_frame(&mut self, frame: &[u8]) {
         frame.hash(&mut self.hasher);
     }
@@ -81,7 +80,7 @@ impl Trace {
         self.not_kept
     }
 
-    /// Stands for everything that happened. Comparable between runs of one build.
+    /// A digest of all events. Comparable between runs of one build.
     pub fn digest(&self) -> u64 {
         self.hasher.finish()
     }

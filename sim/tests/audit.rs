@@ -1,8 +1,8 @@
-//! Does the audit hold where the Content Store serves nothing, and does it still see what is missing?
+//! Does the audit hold if the Content Store serves no Data, and does it still notice missing packets?
 //!
-//! It used to count new Interests by the misses of the Content Store. A store that serves nothing is not asked and misses
-//! nothing: the audit found "0 against 1000" in a sound network, and with a full PIT or a core role, from whose counts
-//! zero misses were subtracted, it overflowed and panicked.
+//! The story: the audit counted new Interests by the misses of the Content Store. A store that serves no Data is never
+//! searched and has no misses. The audit then reported "0 against 1000" in a sound network. With a full PIT or a core
+//! role it subtracted from zero misses, overflowed and panicked.
 
 use namewire_engine::{CoreConfig, DropReason, EngineConfig, PitRole};
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeId, NodeOptions, Producer, RunEnd};
@@ -10,7 +10,7 @@ use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeId, Node
 const SECOND_NS: u64 = 1_000_000_000;
 const NAMES: usize = 1000;
 
-/// Consumer – node – node – producer: two applications on two nodes whose stores serve nothing.
+/// Consumer – node – node – producer, with two consumers; the stores of both nodes serve no Data.
 fn pair(engine: EngineConfig, producer: Producer) -> (Network, [NodeId; 2]) {
     let mut net = Network::new(5, 0);
     let node = NodeOptions { engine: EngineConfig { cs_serve: false, ..engine }, ..NodeOptions::default() };
@@ -19,7 +19,7 @@ fn pair(engine: EngineConfig, producer: Producer) -> (Network, [NodeId; 2]) {
     net.add_route(nodes[0], "/p", link.face_a, 0);
     let producer = net.attach(nodes[1], producer);
     net.add_route(nodes[1], "/p", producer.face, 0);
-    // The second consumer asks for what the first has fetched.
+    // The second consumer requests what the first has fetched.
     for _ in 0..2 {
         let names = (0..NAMES).map(|number| format!("/p/{number}").parse().expect("a name"));
         net.attach(nodes[0], Consumer::new(names, ConsumerOptions { window: 64, ..Default::default() }));
@@ -29,7 +29,7 @@ fn pair(engine: EngineConfig, producer: Producer) -> (Network, [NodeId; 2]) {
 }
 
 #[test]
-fn a_store_that_serves_nothing() {
+fn the_audit_holds_with_a_store_that_serves_no_data() {
     let (net, nodes) = pair(EngineConfig::default(), Producer::of_content(100, 10_000));
     for node in nodes {
         let counters = net.counters(node);
@@ -40,7 +40,7 @@ fn a_store_that_serves_nothing() {
 }
 
 #[test]
-fn and_a_full_pit() {
+fn the_audit_holds_with_a_full_pit() {
     let engine = EngineConfig { pit_capacity_entries: 8, ..EngineConfig::default() };
     let (net, nodes) = pair(engine, Producer::of_content(100, 10_000).processing_ns(SECOND_NS));
     let counters = net.counters(nodes[0]);
@@ -49,7 +49,7 @@ fn and_a_full_pit() {
 }
 
 #[test]
-fn and_fingerprints_in_place_of_names() {
+fn the_audit_holds_with_fingerprints_in_place_of_names() {
     let pit_role = PitRole::Core(CoreConfig::new(4096));
     let (net, nodes) = pair(EngineConfig { pit_role, ..EngineConfig::default() }, Producer::of_content(100, 10_000));
     assert!(net.counters(nodes[1]).by_fingerprint > 0, "{:?}", net.counters(nodes[1]));

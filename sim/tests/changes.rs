@@ -1,9 +1,9 @@
-//! What becomes of pending Interests when the network changes under them, or has no room for them?
+//! What happens to pending Interests when the network changes, or has no room for them?
 
+use namewire_designs::policies::catalogue::EvictionName;
 use namewire_engine::{DropReason, EngineConfig, FaceId};
 use namewire_packet::NameBuf;
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Outcome, Producer, RunEnd};
-use namewire_tables::EvictionName;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MS_NS: u64 = 1_000_000;
@@ -16,7 +16,7 @@ fn ask_once(lifetime_ms: u64) -> ConsumerOptions {
     ConsumerOptions { lifetime_ms, window: 100_000, interval_ns: 1_000, ..ConsumerOptions::default() }
 }
 
-/// Interests that wait under multicast are sent as soon as a producer registers, by every worker.
+/// Under multicast, every worker sends its pending Interests as soon as a producer registers.
 #[test]
 fn pending_interests_reach_a_next_hop_that_comes_later() {
     for workers in [1, 4] {
@@ -40,8 +40,8 @@ fn pending_interests_reach_a_next_hop_that_comes_later() {
     }
 }
 
-/// A producer leaves with Interests in its hands; another one takes over. best-route finds it when
-/// the consumer asks again.
+/// A producer leaves with unanswered Interests; another one takes over. best-route finds it when the consumer
+/// retransmits.
 #[test]
 fn interests_survive_the_loss_of_their_only_next_hop() {
     let mut net = Network::new(2, 0);
@@ -65,9 +65,9 @@ fn interests_survive_the_loss_of_their_only_next_hop() {
     assert_eq!(net.audit(), Vec::<String>::new());
 }
 
-/// A consumer that leaves is forgotten: its Data is not sent anywhere, and nothing is left behind.
+/// A consumer that leaves takes its records along: its Data is sent to no face, and no state remains.
 #[test]
-fn a_consumer_that_leaves_takes_its_pending_interests_along() {
+fn records_of_a_consumer_go_when_it_leaves() {
     let mut net = Network::new(3, 0);
     let node = net.add_node(NodeOptions::default());
     let producer = net.attach(node, Producer::of_content(100, 0).processing_ns(SECOND_NS));
@@ -82,8 +82,8 @@ fn a_consumer_that_leaves_takes_its_pending_interests_along() {
     assert_eq!(net.audit(), Vec::<String>::new());
 }
 
-/// A flood beyond the PIT's capacity: what does not fit is refused by name, what fits is answered,
-/// and afterwards there is room again.
+/// A flood beyond the PIT's capacity: excess Interests are dropped with a reason, the others are answered, and
+/// afterwards the PIT has room again.
 #[test]
 fn a_flood_meets_the_capacity_of_the_pit_and_leaves_nothing_behind() {
     let mut net = Network::new(4, 0);
@@ -106,10 +106,10 @@ fn a_flood_meets_the_capacity_of_the_pit_and_leaves_nothing_behind() {
     assert_eq!(net.audit(), Vec::<String>::new());
 }
 
-/// Two faces flood the PIT with Interests that nobody answers. Each is cut at its share, by name, and
-/// a third that asks for little at a time gets everything.
+/// Two faces flood the PIT with Interests that no producer answers. Each is limited to its share, and counted; a third
+/// face with few Interests at a time gets all its Data.
 #[test]
-fn floods_are_cut_and_who_asks_for_little_is_served() {
+fn floods_are_limited_and_a_face_with_few_interests_is_served() {
     let mut net = Network::new(5, 0);
     let engine = EngineConfig { pit_capacity_entries: 900, ..EngineConfig::default() };
     let node = net.add_node(NodeOptions { engine, ..NodeOptions::default() });
@@ -137,7 +137,7 @@ fn floods_are_cut_and_who_asks_for_little_is_served() {
     assert_eq!(net.audit(), Vec::<String>::new());
 }
 
-/// A Content Store that holds little: hits and misses change, answers do not.
+/// A Content Store with little room changes hits and misses, but not answers.
 #[test]
 fn a_small_content_store_only_costs_hits() {
     let mut net = Network::new(5, 0);

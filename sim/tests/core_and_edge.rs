@@ -1,21 +1,21 @@
-//! Core and edge (Yuan15 §4.2): a core router with a lossy FIB between edge routers that know their names.
+//! Core and edge (Yuan15 §4.2): a core router with a lossy FIB between edge routers with exact FIBs.
 
+use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::DropReason;
 use namewire_packet::NameBuf;
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Outcome, Producer, RunEnd};
-use namewire_tables::fib::designs::catalogue::FibDesign;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Sites, of which every other one is behind the same edge router.
+/// Sites; each edge router serves every other one.
 const SITES: usize = 400;
-/// Names that no router has a route for but the consumer's edge, whose default route leads to the core.
-const STRANGERS: usize = 300;
+/// Names without a route, except for the default route of the consumer's edge, which leads to the core.
+const NAMES_WITHOUT_ROUTE: usize = 300;
 
 fn name(uri: String) -> NameBuf {
     uri.parse().expect("a name")
 }
 
-/// What has a route, from 2 to 7 components: of every fourth site a longer prefix, which leads to the other edge.
+/// Prefixes with routes, from 2 to 7 components. Every fourth site has a longer prefix, which leads to the other edge.
 fn route(site: usize) -> (String, usize) {
     let deep = if site % 4 == 3 { format!("/{}", site - 1) } else { format!("/{site}") };
     let below = if site % 4 == 3 { "/elsewhere/far/down".to_owned() } else { "/a".repeat(site % 3) };
@@ -26,11 +26,11 @@ fn route(site: usize) -> (String, usize) {
 fn a_lossy_core_loses_no_name_with_a_route_and_edges_drop_the_others() {
     let lossy: Vec<FibDesign> = FibDesign::ALL.into_iter().filter(|design| !design.is_lossless()).collect();
     assert!(!lossy.is_empty());
-    let taken: Vec<u64> = lossy.into_iter().map(strangers_that_reached_an_edge).collect();
+    let taken: Vec<u64> = lossy.into_iter().map(names_without_route_at_an_edge).collect();
     assert!(taken.iter().any(|&taken| taken > 0), "no core was lossy: {taken:?}");
 }
 
-fn strangers_that_reached_an_edge(design: FibDesign) -> u64 {
+fn names_without_route_at_an_edge(design: FibDesign) -> u64 {
     let mut net = Network::new(7, 0);
     let near = net.add_node(NodeOptions::default());
     let core = net.add_node(NodeOptions { fib_design: design, workers: 2, ..NodeOptions::default() });
@@ -47,9 +47,9 @@ fn strangers_that_reached_an_edge(design: FibDesign) -> u64 {
         net.add_route(far[side], &prefix, producers[side].1.face, 0);
     }
     let routed = (0..SITES).map(|site| name(format!("{}/x/{site}", route(site).0)));
-    let strangers = (0..STRANGERS).map(|number| name(format!("/nowhere/{number}/x")));
+    let without_route = (0..NAMES_WITHOUT_ROUTE).map(|number| name(format!("/nowhere/{number}/x")));
     let options = ConsumerOptions { lifetime_ms: 4000, window: 32, ..ConsumerOptions::default() };
-    let consumer = net.attach(near, Consumer::new(routed.chain(strangers), options));
+    let consumer = net.attach(near, Consumer::new(routed.chain(without_route), options));
     assert_eq!(net.run_for(600 * SECOND_NS), RunEnd::Idle);
 
     let asked = net.application::<Consumer>(consumer.app);
@@ -64,7 +64,12 @@ fn strangers_that_reached_an_edge(design: FibDesign) -> u64 {
     assert_eq!(served, SITES as u64, "{}: producers get what they have, once", design.name());
     let no_route = |node| net.counters(node).dropped(DropReason::NoRoute);
     let [at_core, at_edges] = [no_route(core), far.into_iter().map(no_route).sum()];
-    assert_eq!(at_core + at_edges, STRANGERS as u64, "{}: every stranger was dropped by name", design.name());
+    assert_eq!(
+        at_core + at_edges,
+        NAMES_WITHOUT_ROUTE as u64,
+        "{}: every name without a route was dropped with a reason",
+        design.name()
+    );
     assert_eq!(net.audit(), Vec::<String>::new());
     at_edges
 }

@@ -1,12 +1,12 @@
-//! Is a run a function of its seed? Everything that happens, to the octet, must be the same again.
+//! Does a run depend on its seed alone? Every event, to the byte, must repeat.
 
 use namewire_packet::NameBuf;
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Producer, RunEnd};
 
 const MS_NS: u64 = 1_000_000;
 
-/// Three routers in a triangle, two workers each, lossy links, batches that mix, two consumers:
-/// every source of chance there is. Returns what happened and how much.
+/// Three routers in a triangle with two workers each, lossy links, mixed batches and two consumers: every source of
+/// randomness. Returns the digest and the number of events.
 fn run(seed: u64) -> (u64, usize) {
     let mut net = Network::new(seed, 1_000_000);
     let node = NodeOptions { workers: 2, processing_jitter_ns: 50_000, ..NodeOptions::default() };

@@ -1,7 +1,7 @@
-//! A diamond: consumer – entry, two ways over upper and lower, exit – producer.
+//! A diamond: consumer – entry, two paths over upper and lower, exit – producer.
 //!
-//! Does traffic survive the silent death of one way, and do Interests that wander between routers
-//! which point at each other come to an end?
+//! Does traffic survive the silent failure of one path? Do Interests end that loop between routers whose routes point
+//! at each other?
 
 use namewire_engine::DropReason;
 use namewire_packet::{NackReason, NameBuf};
@@ -22,8 +22,8 @@ struct Diamond {
     links: [Connection; 5],
 }
 
-/// Both ways cost the same. Upper and lower also know each other, and the way back to entry, at a
-/// higher cost: the loops.
+/// Both paths cost the same. Upper and lower also have routes to each other and back to entry, at a higher cost: the
+/// loops.
 fn diamond(seed: u64, node: &NodeOptions, link: LinkOptions, strategy: &str) -> Diamond {
     let mut net = Network::new(seed, 10_000_000);
     let [entry, upper, lower, exit] = [0, 1, 2, 3].map(|_| net.add_node(node.clone()));
@@ -59,10 +59,10 @@ fn patient() -> ConsumerOptions {
     }
 }
 
-/// best-route keeps to the first next hop until retransmissions tell it that it is silent; before it learned from them,
-/// every name asked for after the cut took two tries.
+/// best-route stays with the first next hop until retransmissions show that it is silent. Before it learned from them,
+/// every name requested after the cut took two transmissions.
 #[test]
-fn best_route_goes_round_a_dead_link() {
+fn best_route_avoids_a_dead_link() {
     for workers in [1, 3] {
         let node = NodeOptions { workers, ..NodeOptions::default() };
         let mut d = diamond(1, &node, LinkOptions::default(), "best-route");
@@ -82,8 +82,8 @@ fn best_route_goes_round_a_dead_link() {
     }
 }
 
-/// With both ways to exit dead, retransmissions wander from entry over upper and lower back to
-/// entry: dropped by Nonce there, answered by a Nack, and at rest soon after.
+/// With both paths to exit dead, retransmissions loop from entry over upper and lower back to entry. Entry drops them
+/// by Nonce and answers with a Nack; soon the network is idle.
 #[test]
 fn loops_between_routers_end_by_nonce() {
     let mut d = diamond(2, &NodeOptions::default(), LinkOptions::default(), "best-route");
@@ -105,8 +105,7 @@ fn loops_between_routers_end_by_nonce() {
     assert_eq!(d.net.audit(), Vec::<String>::new());
 }
 
-/// multicast takes both ways at once: the death of one is not even noticed, and the copy that comes
-/// second to exit is joined or dropped there.
+/// multicast uses both paths at once, so the failure of one has no effect. Exit aggregates or drops the second copy.
 #[test]
 fn multicast_does_not_notice_a_dead_link() {
     let mut d = diamond(3, &NodeOptions::default(), LinkOptions::default(), "multicast");
@@ -122,9 +121,9 @@ fn multicast_does_not_notice_a_dead_link() {
     assert_eq!(d.net.audit(), Vec::<String>::new());
 }
 
-/// Everything at once: both ways lossy, one of them dying and coming back.
+/// Everything at once: both paths are lossy, and one of them fails and recovers.
 #[test]
-fn every_failure_on_lossy_ways_has_a_cause() {
+fn every_failure_on_lossy_paths_has_a_cause() {
     for (seed, strategy) in [(4, "best-route"), (5, "multicast"), (6, "asf"), (7, "access"), (8, "random")] {
         let link = LinkOptions {
             jitter_ns: 500_000,
@@ -152,7 +151,7 @@ fn every_failure_on_lossy_ways_has_a_cause() {
 }
 
 #[test]
-fn without_a_route_the_consumer_is_told_at_once() {
+fn without_a_route_the_consumer_gets_a_nack_at_once() {
     let mut d = diamond(6, &NodeOptions::default(), LinkOptions::default(), "best-route");
     let elsewhere = (0..200).map(|number| format!("/elsewhere/{number}").parse().expect("a name"));
     let options = ConsumerOptions { token_bytes: 32, ..ConsumerOptions::default() };

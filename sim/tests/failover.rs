@@ -1,35 +1,35 @@
 //! A dead link must not stop a fetch.
 //!
-//! The story: routers a, b, c; a–b costs 1, a–c–b costs 10. A fetch from a to a producer at b, and in the middle the link
-//! a–b went. NFD ended such a fetch within 2 s where an error told it; we never ended it: each new Interest went to
-//! the dead next hop first. Here the same fetch ends under every strategy, however the link dies, with one worker at a and
-//! with four. The times are simulated; `docs/strategies.md` has them in a table
+//! The story: routers a, b, c; a–b costs 1, a–c–b costs 10. During a fetch from a to a producer at b, the link a–b
+//! failed. NFD completed such a fetch within 2 s if an error reported the failure. Our router never completed it: each
+//! new Interest first went to the dead next hop. Now the same fetch completes under every strategy and every kind of
+//! failure, with one worker at a and with four. The times are simulated; `docs/strategies.md` has them in a table
 //! (`cargo test -p namewire-sim --test failover -- --nocapture` prints it).
 
-use namewire_packet::NameBuf;
+use namewire_packet::{NameBuf, nfd::FacePersistency};
 use namewire_sim::{
     AppId, Connection, Consumer, ConsumerOptions, Fetcher, FetcherOptions, LinkFailure, LinkId, LinkOptions, Network,
-    NodeId, NodeOptions, Persistency, Producer, RunEnd, data_for,
+    NodeId, NodeOptions, Producer, RunEnd, data_for,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MS_NS: u64 = 1_000_000;
 const STRATEGIES: [&str; 6] = ["best-route", "multicast", "asf", "access", "random", "self-learning"];
-/// The link dies so long after the fetch began.
+/// Time from the start of the fetch to the link's failure.
 const DEATH_NS: u64 = 500 * MS_NS;
 
-/// How a link dies.
+/// Kinds of failure of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
-    /// It does not.
+    /// No failure.
     Never,
     /// Sending is an error, and the face closes with its routes.
     CutPersistent,
     /// Sending is an error, and the face is down.
     CutPermanent,
-    /// Likewise, and it comes back, and goes again, three times.
+    /// The face goes down as above, comes back and fails again, three times.
     Flap,
-    /// b's forwarder stops there: an error a round trip after each packet.
+    /// b's forwarder stops on this link: an error a round trip after each packet.
     StoppedPersistent,
     StoppedPermanent,
     /// No error.
@@ -93,9 +93,9 @@ fn let_die(net: &mut Network, link: LinkId, death: Death) {
         }
     }
     let persistency = match death {
-        Death::CutPersistent | Death::StoppedPersistent => Persistency::Persistent,
-        Death::CutPermanent | Death::StoppedPermanent | Death::Flap => Persistency::Permanent,
-        Death::Never | Death::Silent => Persistency::Unaware,
+        Death::CutPersistent | Death::StoppedPersistent => FacePersistency::Persistent,
+        Death::CutPermanent | Death::StoppedPermanent | Death::Flap => FacePersistency::Permanent,
+        Death::Never | Death::Silent => return,
     };
     net.set_persistency(link, persistency);
 }
@@ -104,7 +104,7 @@ fn fetched(net: &Network, app: AppId) -> &Fetcher {
     net.application(app)
 }
 
-/// How long the fetch takes, in milliseconds.
+/// The duration of the fetch, in milliseconds.
 fn fetch_ms(strategy: &str, workers: u8, death: Death) -> u64 {
     let Triangle { mut net, a, links } = triangle(1, workers, strategy);
     let_die(&mut net, links[0].link, death);
@@ -149,9 +149,9 @@ fn a_fetch_survives_every_death_under_every_strategy() {
     assert_eq!(broken, Vec::<String>::new());
 }
 
-/// The link dies without a word and is mended later: the cheapest next hop is used again, because it was probed.
+/// The link fails silently and is mended later: probes find it, and the cheapest next hop is used again.
 #[test]
-fn a_way_that_was_mended_is_used_again() {
+fn a_mended_path_is_used_again() {
     for (strategy, workers) in [("best-route", 1), ("best-route", 4), ("asf/v=5/probing-interval~1000", 1)] {
         let name = if strategy.contains('/') { format!("/localhost/nfd/strategy/{strategy}") } else { strategy.into() };
         let Triangle { mut net, a, links } = triangle(2, workers, &name);
@@ -161,14 +161,14 @@ fn a_way_that_was_mended_is_used_again() {
         net.at(mended_ns, move |net| net.set_link_up(link, true));
         let fetcher = net.attach(a, Fetcher::new(FetcherOptions { interval_ns: 4 * MS_NS, ..options(6000) }));
         let arrived = move |net: &Network, link: LinkId| net.link_tally(link)[1].arrived;
-        // Before it is mended, what is new goes the other way.
+        // Before it is mended, new Interests use the other path.
         let other = links[1].link;
         assert_eq!(net.run_for(4 * SECOND_NS), RunEnd::TimeReached);
         let before = arrived(&net, other);
         assert_eq!(net.run_for(900 * MS_NS), RunEnd::TimeReached);
         let round = arrived(&net, other) - before;
         assert!(round > 200, "{strategy}, {workers} workers: {round} of 225 segments over a-c");
-        // Most segments come over the link again 10 s after it was mended: probes are 8 s apart at most.
+        // 10 s after it was mended, most segments use the link again: probes are at most 8 s apart.
         assert_eq!(net.run_for(10_100 * MS_NS), RunEnd::TimeReached);
         let before = arrived(&net, link);
         assert_eq!(net.run_for(SECOND_NS), RunEnd::TimeReached);
@@ -180,7 +180,7 @@ fn a_way_that_was_mended_is_used_again() {
     }
 }
 
-/// A neighbour asks for names that do not exist, 20 for each segment that another one fetches: the fetch keeps its way.
+/// A neighbour requests names that do not exist, 20 for each segment of the fetch: the fetch keeps its path.
 #[test]
 fn a_fetch_is_not_moved_by_names_that_do_not_exist() {
     let mut net = Network::new(3, 0);
@@ -203,12 +203,12 @@ fn a_fetch_is_not_moved_by_names_that_do_not_exist() {
     assert_eq!(net.run_for(3600 * SECOND_NS), RunEnd::Idle);
     let fetch = fetched(&net, fetcher.app);
     assert_eq!((fetch.took_ns().map(|ns| ns / SECOND_NS), fetch.tally().retransmissions), (Some(6), 0));
-    // Over c went nothing.
+    // No Interest went over c.
     assert_eq!(net.counters(c).in_interests, 0);
     assert_eq!(net.audit(), Vec::<String>::new());
 }
 
-/// self-learning learned a route, no route was configured; the learned way dies without a word.
+/// self-learning uses a learned route, none is configured; then the learned path fails silently.
 #[test]
 fn self_learning_finds_another_way_when_its_route_is_silent() {
     let mut net = Network::new(4, 0);

@@ -1,6 +1,6 @@
 //! A line of three routers: consumer – left – middle – right – producer.
 //!
-//! Is every Interest satisfied when nothing is lost, and accounted for when something is?
+//! Is every Interest satisfied if no frame is lost, and accounted for otherwise?
 
 use namewire_engine::{DropReason, EngineConfig};
 use namewire_packet::NameBuf;
@@ -33,7 +33,7 @@ fn names(prefix: &str, count: usize) -> impl Iterator<Item = NameBuf> {
     (0..count).map(move |number| format!("{prefix}/{number}").parse().expect("a name"))
 }
 
-/// Every packet alone in its batch, so that drops are traced by name.
+/// Every packet is alone in its batch, so that drops are traced by name.
 fn traced() -> NodeOptions {
     NodeOptions { batch_packets: 1, ..NodeOptions::default() }
 }
@@ -92,7 +92,7 @@ fn a_second_consumer_is_served_by_the_content_store_next_to_it() {
 #[test]
 fn interests_of_two_consumers_for_the_same_names_are_aggregated() {
     let producer = Producer::of_content(100, 0).processing_ns(50 * MS_NS);
-    // Without a store, so that the second Interest can be served by aggregation alone.
+    // Without a store only aggregation can serve the second Interest.
     let engine = EngineConfig { cs_admit: false, ..EngineConfig::default() };
     let mut line = line(3, &NodeOptions { engine, ..NodeOptions::default() }, LinkOptions::default(), producer);
     let options = ConsumerOptions { token_bytes: 7, ..ConsumerOptions::default() };
@@ -133,7 +133,7 @@ fn with_loss_repetition_and_reordering_retransmission_gets_everything_through() 
 #[test]
 fn with_loss_and_no_retransmission_every_failure_has_a_named_cause() {
     let mut line = line(6, &traced(), lossy(), Producer::of_content(2500, 10_000));
-    // At this pace few packets are in pieces at a time: what the reassembler evicts has no name.
+    // At this rate few packets are fragmented at the same time: packets evicted from the reassembler have no name.
     let options = ConsumerOptions { lifetime_ms: 500, interval_ns: 10 * MS_NS, ..ConsumerOptions::default() };
     let consumer = line.net.attach(line.nodes[0], Consumer::new(names("/p", 5000), options));
     assert_eq!(line.net.run_for(3600 * SECOND_NS), RunEnd::Idle);
@@ -145,7 +145,7 @@ fn with_loss_and_no_retransmission_every_failure_has_a_named_cause() {
     assert!((300..900).contains(&asked.failed().count()), "{} failed", asked.failed().count());
     assert_eq!(line.net.unexplained_failures(consumer.app), Vec::<NameBuf>::new());
     assert_eq!(line.net.audit(), Vec::<String>::new());
-    // And the other way round: a name that met no loss did not fail.
+    // Conversely, a name without a loss did not fail.
     let trace = line.net.trace();
     let lost = |kind: &TraceKind| matches!(kind, TraceKind::LinkLost(_) | TraceKind::LinkDropped(_));
     for (name, outcome) in asked.outcomes().iter().step_by(50) {
@@ -155,8 +155,8 @@ fn with_loss_and_no_retransmission_every_failure_has_a_named_cause() {
     }
 }
 
-/// Four workers per node and a producer that knows no tokens: Data comes back by name, for Interests
-/// of which other workers hold the prefix.
+/// Four workers per node, and a producer without PIT tokens: Data comes back by name, for Interests whose prefix
+/// another worker holds.
 #[test]
 fn prefix_interests_are_satisfied_at_any_number_of_workers_without_tokens_from_the_producer() {
     for workers in [1, 2, 4, 7] {

@@ -1,21 +1,22 @@
-//! Chains of core routers that keep some Interests by name and others by fingerprint, on links that lose nothing: does
+//! Chains of core routers that store some Interests by name and others by fingerprint, on links without losses: does
 //! every Interest get its Data?
 //!
-//! Once some did not: 38 of the 100,800 that this test asks for, 13 to 269 of 1.08 million in an earlier one. A second
-//! copy of some Data came when its own entry was gone, and took away the fingerprint of another name. There were three
-//! ways to it; each has a test in `crates/engine/tests/core_role/copies.rs`:
+//! The story: of the 100,800 Interests of this test, 38 got none (in an earlier version 13 to 269 of 1.08 million). A
+//! second copy of some Data arrived after its own entry was gone, and consumed the fingerprint of another name. This
+//! happened in three ways; `crates/engine/tests/core_role/copies.rs` has a test for each:
 //!
-//! * (a) Two workers of a neighbour sent a copy each, one for the name of an Interest with CanBePrefix, unmarked, and
-//!   one for the fingerprint.
-//! * (b) An Interest that the adaptive PIT keeps by name was repeated, and answered twice.
-//! * (c) An Interest with CanBePrefix was answered by what another had asked for. Its own answer came later.
+//! * (a) Two workers of a neighbour each sent a copy: one, without the mark, for the name of an Interest with
+//!   CanBePrefix, and one for the fingerprint.
+//! * (b) An Interest that the adaptive PIT stores by name was repeated and answered twice.
+//! * (c) Data that another consumer had requested answered an Interest with CanBePrefix. The Interest's own answer came
+//!   later.
 //!
-//! `NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release -p namewire-sim --test mixed_cores` asks for more, and
-//! `NAMEWIRE_SIM_SEED=2` for others.
+//! `NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release -p namewire-sim --test mixed_cores` sends more Interests, and
+//! `NAMEWIRE_SIM_SEED=2` other ones.
 
 use namewire_sim::{MixedCores, MixedOutcome, PrefixAnswers};
 
-/// Names of each consumer; a network asks for some 2,000.
+/// Names per consumer; a network requests some 2,000.
 const NAMES: usize = 100;
 
 fn from_environment(variable: &str, otherwise: u64) -> u64 {
@@ -29,15 +30,15 @@ fn run(plan: &MixedCores) -> MixedOutcome {
     outcome
 }
 
-/// Asks for this number of names; gives the networks that lost some.
+/// Requests this number of names; returns the networks that lost some.
 fn losses(prefix_answers: PrefixAnswers, interests: u64, first_seed: u64) -> Vec<String> {
-    let (mut asked, mut lost, mut told) = (0, 0, Vec::new());
+    let (mut asked, mut lost, mut reports) = (0, 0, Vec::new());
     let (mut by_name, mut collided, mut left) = (0, 0, 0);
     for seed in first_seed.. {
         if asked >= interests {
             break;
         }
-        let plan = MixedCores::drawn(seed, prefix_answers, NAMES);
+        let plan = MixedCores::random(seed, prefix_answers, NAMES);
         let outcome = run(&plan);
         asked += outcome.asked as u64;
         lost += outcome.lost.len();
@@ -45,17 +46,17 @@ fn losses(prefix_answers: PrefixAnswers, interests: u64, first_seed: u64) -> Vec
         collided += outcome.cores.fingerprints_collided;
         left += outcome.cores.answers_after_their_names;
         if !outcome.lost.is_empty() {
-            told.push(format!("seed {seed}: {plan:?} lost {:?}", outcome.lost));
+            reports.push(format!("seed {seed}: {plan:?} lost {:?}", outcome.lost));
         }
     }
     println!("{prefix_answers:?}: {lost} of {asked} lost; {collided} collided, {by_name} by name, {left} after theirs");
     assert!(by_name > asked / 10 && collided > asked / 10 && left > asked / 10_000, "they do not mix");
-    told
+    reports
 }
 
 fn every_interest_is_answered(prefix_answers: PrefixAnswers) {
     let interests = from_environment("NAMEWIRE_SIM_INTERESTS", 100_000);
-    // Far apart, so that runs with neighbouring numbers do not ask for the same.
+    // Far apart, so that runs with neighbouring seeds differ.
     let first_seed = from_environment("NAMEWIRE_SIM_SEED", 1) << 32;
     assert_eq!(losses(prefix_answers, interests / 2, first_seed), Vec::<String>::new());
 }
@@ -72,14 +73,14 @@ fn every_interest_is_answered_where_another_answers_a_prefix_first() {
     every_interest_is_answered(PrefixAnswers::BesideAnother);
 }
 
-/// What is left of (c): a core cannot tell late answers where neighbours take no PIT tokens. It is counted, and whoever
-/// repeats an Interest gets the Data.
+/// The remainder of (c): a core cannot recognise late answers if its neighbours take no PIT tokens. It counts them, and
+/// a repeated Interest gets the Data.
 #[test]
 fn without_tokens_what_is_lost_is_counted_and_comes_when_it_is_repeated() {
     let (mut lost, mut counted) = (0, 0);
     for seed in 1..=12 {
-        let drawn = MixedCores::drawn(seed, PrefixAnswers::BesideAnother, NAMES);
-        let plan = MixedCores { without_tokens: true, fingerprint_bits: 4, ..drawn };
+        let network = MixedCores::random(seed, PrefixAnswers::BesideAnother, NAMES);
+        let plan = MixedCores { without_tokens: true, fingerprint_bits: 4, ..network };
         let outcome = run(&plan);
         lost += outcome.lost.len() as u64;
         counted += outcome.cores.prefixes_without_token;

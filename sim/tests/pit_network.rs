@@ -1,5 +1,5 @@
-//! Two edges and two cores in line (Yuan15 §5.5): does every Interest get its own Data where cores keep fingerprints
-//! only, and what if the mark *collided* did not travel?
+//! Two edges and two cores in line (Yuan15 §5.5): does every Interest get its own Data if cores store only
+//! fingerprints, and what happens if links remove the mark *collided*?
 //!
 //! ```text
 //!   consumers of /west ─┐
@@ -7,8 +7,8 @@
 //!   consumers of /south ┘    └───────────────────┘
 //! ```
 //!
-//! The near edge asks for /west through both cores and for /south through the second alone. There names of both
-//! collide, so that the first core gets Data of /south that it never asked for, for a fingerprint of /west of its own.
+//! The near edge requests /west through both cores and /south through the second alone. At the second core, names of
+//! both collide. So the first core gets Data of /south that it never requested, for a fingerprint of its own /west.
 
 use namewire_engine::{CoreConfig, Counters, DropReason, EngineConfig, PitRole};
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeId, NodeOptions, Producer, RunEnd};
@@ -21,7 +21,7 @@ const NAMES_PER_CONSUMER: usize = 300;
 struct Outcome {
     answered: usize,
     cores: [Counters; 2],
-    /// Data that the edges dropped because nobody there had asked.
+    /// Data that the edges dropped for lack of a request.
     dropped_at_edges: u64,
 }
 
@@ -29,7 +29,7 @@ fn core(fingerprint_bits: u8, workers: u8) -> NodeOptions {
     let sizes = FingerprintPitConfig::new(512);
     let fingerprints = FingerprintPitConfig { fingerprint_bits, ..sizes };
     let pit_role = PitRole::Core(CoreConfig { fingerprints, ..CoreConfig::new(512) });
-    // Without a Content Store, which would hide what the PIT loses.
+    // Without a Content Store, which would hide losses of the PIT.
     let engine = EngineConfig { pit_role, cs_admit: false, ..EngineConfig::default() };
     NodeOptions { engine, workers, processing_jitter_ns: 5_000, ..NodeOptions::default() }
 }
@@ -108,10 +108,10 @@ fn with_fingerprints_of_16_bits_hardly_anything_collides() {
     assert!(outcome.cores[1].fingerprints_collided < 4, "{:?}", outcome.cores[1]);
 }
 
-/// Three cores that ask each other for everything, and at each an edge whose consumer asks for the same names: all
-/// entries collide and stay, so that Data would go round until they expire, in growing numbers.
+/// Three cores that send every Interest to each other, and at each an edge whose consumer requests the same names. All
+/// entries collide and stay, so Data could loop until they expire, in growing numbers.
 #[test]
-fn a_triangle_of_multicast_cores_does_not_hand_data_round() {
+fn data_does_not_loop_in_a_triangle_of_multicast_cores() {
     const NAMES: usize = 100;
     for (fingerprint_bits, transmissions) in [(16, 1), (4, 1), (16, 3)] {
         let mut net = Network::new(5, 0);
@@ -144,7 +144,7 @@ fn a_triangle_of_multicast_cores_does_not_hand_data_round() {
         }
         for counters in cores.map(|core| net.counters(core)) {
             let (sent, interests) = (counters.out_data, counters.in_interests);
-            // To three ports at most, for each Interest and, where names collide, as Data of a stranger.
+            // At most to three ports, for each Interest and, if names collide, again for another name's Data.
             assert!(sent <= 6 * interests, "{fingerprint_bits} bits: {sent} Data for {interests} Interests");
             assert!(counters.dropped(DropReason::DataSentAlready) > 0, "nothing came twice");
         }

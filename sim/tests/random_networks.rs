@@ -1,13 +1,12 @@
-//! Any small network, any mixture of strategies, worker counts and roles (edge or core), routes with loops in them: does
-//! everything come to rest, add up and find its cause?
+//! Small random networks with any strategies, worker counts and roles (edge or core), and with loops in the routes:
+//! does each become idle, add up, and have a cause for each failure?
 //!
-//! The cheapest next hop of every router leads to the producer by a shortest path; further routes
-//! are drawn at random and may lead anywhere. Then, if nothing is lost, every Interest must be
-//! satisfied at the first try: the first copy to visit a router is recorded there, so the Data finds
-//! the way back whatever becomes of the other copies.
+//! The cheapest next hop of every router leads to the producer by a shortest path. Further routes are random and may
+//! lead anywhere. If no frame is lost, every Interest must be satisfied at the first transmission: the first copy that
+//! visits a router leaves its record there, so the Data finds its way back, whatever happens to the other copies.
 
 use namewire_engine::{CoreConfig, EngineConfig, PitRole};
-use namewire_packet::NameBuf;
+use namewire_packet::{FaceId, NameBuf};
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeId, NodeOptions, Producer, RunEnd};
 use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 use proptest::prelude::*;
@@ -16,7 +15,7 @@ use std::collections::VecDeque;
 const SECOND_NS: u64 = 1_000_000_000;
 const MS_NS: u64 = 1_000_000;
 const NAMES_PER_CONSUMER: usize = 40;
-/// Far beyond what these few names need: a run that reaches it has something that circles.
+/// Far more than these few names need: a run that reaches it has a loop.
 const EVENT_LIMIT: u64 = 1_000_000;
 
 const STRATEGIES: [&str; 5] = ["best-route", "multicast", "asf", "access", "random"];
@@ -25,13 +24,13 @@ const STRATEGIES: [&str; 5] = ["best-route", "multicast", "asf", "access", "rand
 struct Plan {
     seed: u64,
     workers: Vec<u8>,
-    /// Nodes that keep fingerprints of Interests.
+    /// Nodes that store fingerprints of Interests.
     cores: Vec<bool>,
-    /// Of each node.
+    /// For each node.
     strategies: Vec<&'static str>,
-    /// Pairs of nodes (modulo their number), beside a line that joins all.
+    /// Pairs of nodes (modulo their number), in addition to a line that joins all.
     extra_links: Vec<(usize, usize)>,
-    /// (node, which of its links): a detour.
+    /// (node, its link): a detour.
     detours: Vec<(usize, usize)>,
     producer_at: usize,
     consumers_at: Vec<usize>,
@@ -40,10 +39,10 @@ struct Plan {
     echo_tokens: bool,
     can_be_prefix: bool,
     must_be_fresh: bool,
-    /// All consumers ask for the same names.
+    /// All consumers request the same names.
     shared_names: bool,
     small_tables: bool,
-    /// (node, which of its links, when): a face that closes during the run.
+    /// (node, its link, time): a face that closes during the run.
     removal: Option<(usize, usize, u64)>,
 }
 
@@ -111,15 +110,14 @@ impl Plan {
         self.link.loss == 0.0 && self.link.duplication == 0.0
     }
 
-    /// Nothing gets lost, nobody's Interest is answered by the Nack for another's, and nobody
-    /// wanders into a detour by chance.
+    /// No loss, no Nack for another consumer's Interest, and no random choice of a detour can prevent Data.
     fn must_satisfy(&self) -> bool {
         let is_aimless = self.strategies.contains(&"random");
         self.is_lossless() && !self.shared_names && !self.small_tables && self.removal.is_none() && !is_aimless
     }
 
-    /// Every failure goes with a packet of its own name. Not if it may have joined another
-    /// consumer's Interest, and not if a face took pending Interests along.
+    /// Every failure belongs to a lost packet of its own name. Not if its Interest may have been aggregated with
+    /// another consumer's, and not if a removed face took pending Interests along.
     fn must_explain(&self) -> bool {
         !self.shared_names && self.removal.is_none()
     }
@@ -153,7 +151,7 @@ impl Plan {
             })
             .collect();
 
-        // Neighbours of each node: which node, over which face.
+        // Neighbours of each node: node and face.
         let mut neighbours = vec![Vec::new(); size];
         let line = (1..size).map(|index| (index - 1, index));
         for (a, b) in line.chain(self.extra_links.iter().copied()).filter(|(a, b)| a != b) {
@@ -165,31 +163,7 @@ impl Plan {
         let producer = Producer::of_content(self.content_bytes, 1000).echo_tokens(self.echo_tokens);
         let producer = net.attach(nodes[self.producer_at], producer);
         net.add_route(nodes[self.producer_at], "/p", producer.face, 0);
-        let mut to_visit = VecDeque::from([self.producer_at]);
-        let mut visited = vec![false; size];
-        visited[self.producer_at] = true;
-        let mut towards_producer = vec![None; size];
-        while let Some(near) = to_visit.pop_front() {
-            for &(far, _) in &neighbours[near] {
-                if !std::mem::replace(&mut visited[far], true) {
-                    let (_, towards) =
-                        neighbours[far].iter().find(|(node, _)| *node == near).expect("links go both ways");
-                    net.add_route(nodes[far], "/p", *towards, 10);
-                    towards_producer[far] = Some(*towards);
-                    to_visit.push_back(far);
-                }
-            }
-        }
-        for &(node, which) in &self.detours {
-            let (_, face) = neighbours[node][which % neighbours[node].len()];
-            // A route of its own would hide the inherited, cheaper one over the same face.
-            if towards_producer[node] != Some(face) {
-                net.add_route(nodes[node], "/p/q", face, 50);
-            }
-        }
-        for (index, strategy) in self.strategies.iter().enumerate() {
-            net.set_strategy(nodes[index], "/p", strategy);
-        }
+        self.add_routes(&mut net, &nodes, &neighbours);
 
         let options = ConsumerOptions {
             lifetime_ms: 2000,
@@ -214,13 +188,43 @@ impl Plan {
         let end = net.run_for(3600 * SECOND_NS);
         (net, apps, end)
     }
+
+    /// Routes of a breadth-first search from the producer, the detours and the strategies.
+    fn add_routes(&self, net: &mut Network, nodes: &[NodeId], neighbours: &[Vec<(usize, FaceId)>]) {
+        let size = self.workers.len();
+        let mut to_visit = VecDeque::from([self.producer_at]);
+        let mut visited = vec![false; size];
+        visited[self.producer_at] = true;
+        let mut towards_producer = vec![None; size];
+        while let Some(near) = to_visit.pop_front() {
+            for &(far, _) in &neighbours[near] {
+                if !std::mem::replace(&mut visited[far], true) {
+                    let (_, towards) =
+                        neighbours[far].iter().find(|(node, _)| *node == near).expect("links go both ways");
+                    net.add_route(nodes[far], "/p", *towards, 10);
+                    towards_producer[far] = Some(*towards);
+                    to_visit.push_back(far);
+                }
+            }
+        }
+        for &(node, which) in &self.detours {
+            let (_, face) = neighbours[node][which % neighbours[node].len()];
+            // Its own route would hide the inherited, cheaper one over the same face.
+            if towards_producer[node] != Some(face) {
+                net.add_route(nodes[node], "/p/q", face, 50);
+            }
+        }
+        for (index, strategy) in self.strategies.iter().enumerate() {
+            net.set_strategy(nodes[index], "/p", strategy);
+        }
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn come_to_rest_add_up_and_explain_themselves(plan in plan()) {
+    fn networks_become_idle_add_up_and_have_a_cause_for_each_failure(plan in plan()) {
         let (net, apps, end) = plan.run();
         prop_assert_eq!(end, RunEnd::Idle);
         prop_assert_eq!(net.audit(), Vec::<String>::new());

@@ -1,7 +1,6 @@
-//! A ring of routers: every Interest could go round for ever.
+//! A ring of routers, in which every Interest could loop for ever.
 //!
-//! Is it stopped by its Nonce where the PIT still knows it, and by the Dead Nonce List where the
-//! PIT has forgotten it?
+//! Does its Nonce stop it while the PIT has its entry, and does the Dead Nonce List stop it afterwards?
 
 use namewire_engine::{DropReason, EngineConfig};
 use namewire_packet::NameBuf;
@@ -66,8 +65,8 @@ fn multicast_in_a_ring_reaches_the_producer_and_visits_each_router_at_most_twice
     }
 }
 
-/// The same, with frames lost, repeated and overtaking each other. multicast sends no Nacks, so what
-/// fails, fails by expiry, and the trace knows the loss.
+/// The same with frames lost, repeated and reordered. multicast sends no Nacks, so Interests fail by expiry, and the
+/// trace has the loss.
 #[test]
 fn a_lossy_multicast_ring_comes_to_rest_and_explains_its_failures() {
     let link = LinkOptions {
@@ -88,8 +87,8 @@ fn a_lossy_multicast_ring_comes_to_rest_and_explains_its_failures() {
 
     let asked = net.application::<Consumer>(consumer.app);
     assert_eq!((asked.outcomes().len(), asked.tally().damaged), (3000, 0));
-    // Two disjoint ways of 2 and 3 links, there and back: 0.344 * 0.469 = 16 % are expected to fail,
-    // fewer since the ways help each other.
+    // Two disjoint paths of 2 and 3 links, there and back: 0.344 * 0.469 = 16 % should fail, and fewer do because the
+    // paths help each other.
     assert!((150..600).contains(&asked.failed().count()), "{}", asked.failed().count());
     assert_eq!(net.unexplained_failures(consumer.app), Vec::<NameBuf>::new());
     let loops: u64 = nodes.iter().map(|&node| net.counters(node).dropped(DropReason::DuplicateNonce)).sum();
@@ -97,8 +96,8 @@ fn a_lossy_multicast_ring_comes_to_rest_and_explains_its_failures() {
     assert_eq!(net.audit(), Vec::<String>::new());
 }
 
-/// Routes that lead round the ring and to no producer, and a way round that takes longer than an
-/// Interest lives: when it returns, no PIT knows it any more.
+/// Routes lead around the ring and to no producer. One round takes longer than an Interest lives: when it returns, no
+/// PIT has its entry.
 fn long_one_way_ring(dead_nonce_capacity: usize) -> (Ring, RunEnd) {
     let link = LinkOptions { delay_ns: 60 * MS_NS, ..LinkOptions::default() };
     let engine = EngineConfig { dead_nonce_capacity, ..EngineConfig::default() };
@@ -119,21 +118,21 @@ fn the_dead_nonce_list_stops_what_the_pit_has_forgotten() {
     assert_eq!(end, RunEnd::Idle);
     let first = net.counters(nodes[0]);
     assert_eq!((first.in_interests, first.dropped(DropReason::DuplicateNonce)), (2000, 1000));
-    assert_eq!(net.counters(nodes[1]).in_interests, 1000, "nothing goes round twice");
+    assert_eq!(net.counters(nodes[1]).in_interests, 1000, "no Interest loops twice");
     assert_eq!(net.audit(), Vec::<String>::new());
 }
 
-/// The test above can fail: with room for one nonce, Interests go round without end.
+/// Shows that the test above can fail: with room for one nonce, Interests loop without end.
 #[test]
-fn without_a_dead_nonce_list_they_go_round_for_ever() {
+fn without_a_dead_nonce_list_interests_loop_for_ever() {
     let (Ring { net, nodes }, end) = long_one_way_ring(1);
     assert_eq!(end, RunEnd::TimeReached);
     assert!(net.counters(nodes[1]).in_interests > 50_000, "{:?}", net.counters(nodes[1]));
 }
 
-/// HopLimit ends it too, after as many hops as it says.
+/// HopLimit ends the loop after its number of hops.
 #[test]
-fn hop_limit_ends_an_endless_way() {
+fn hop_limit_ends_a_loop() {
     let link = LinkOptions { delay_ns: 60 * MS_NS, ..LinkOptions::default() };
     let engine = EngineConfig { dead_nonce_capacity: 1, ..EngineConfig::default() };
     let node = NodeOptions { engine, ..NodeOptions::default() };
@@ -144,8 +143,7 @@ fn hop_limit_ends_an_endless_way() {
     let options = ConsumerOptions { lifetime_ms: 100, window: 1000, hop_limit: Some(10), ..ConsumerOptions::default() };
     net.attach(nodes[0], Consumer::new(names(1000), options));
     assert_eq!(net.run_for(30 * SECOND_NS), RunEnd::Idle);
-    // 10 routers: 4 visits to the first, 3 to each of the others. The one nonce that a list has room
-    // for stops an Interest now and then.
+    // 10 routers: 4 visits to the first, 3 to each of the others. The list's one nonce stops an Interest now and then.
     for (&node, expected) in nodes.iter().zip([4000, 3000, 3000]) {
         let counters = net.counters(node);
         let stopped: u64 = nodes.iter().map(|&node| net.counters(node).dropped(DropReason::DuplicateNonce)).sum();

@@ -1,15 +1,15 @@
-//! Without a Content Store, does a satisfied Interest whose other copies are still under way end?
+//! Without a Content Store, do the other copies of a satisfied Interest end?
 //!
-//! The story: two routers joined by two links, multicast on one. The copy that went out over the first
-//! link came back over the second after the producer next door had answered: the PIT had forgotten
-//! it, no stored Data stopped it, and 40 Interests went round for ever (120,000 at the producer
-//! in 30 s). Hence the nonces of an entry with several upstreams are kept when it is satisfied.
+//! The story: two routers joined by two links, multicast on one. A copy that went out over the first link came back
+//! over the second after the neighbouring producer had answered. The PIT entry was gone and no stored Data stopped the
+//! copy, so 40 Interests looped for ever (120,000 reached the producer in 30 s). Hence the nonces of an entry with
+//! several upstreams are kept when it is satisfied.
 
 use namewire_engine::EngineConfig;
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Producer, RunEnd};
 
 #[test]
-fn copies_of_a_satisfied_interest_do_not_go_round() {
+fn copies_of_a_satisfied_interest_do_not_loop() {
     let mut net = Network::new(1, 0);
     let engine = EngineConfig { cs_admit: false, ..EngineConfig::default() };
     let node = NodeOptions { engine, ..NodeOptions::default() };

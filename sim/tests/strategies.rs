@@ -1,7 +1,8 @@
-//! Strategies in whole networks: what NFD's documentation says of each, with cuts and moves.
+//! Strategies in whole networks: the behaviour that NFD's documentation describes, with link failures and moving
+//! producers.
 //!
-//! Does asf find the faster way, leave a dead one and come back? Does access learn who answers? Is
-//! self-learning's flood the only one, and does it find a producer that has moved?
+//! Does asf find the faster path, leave a dead one and return? Does access learn which host answers? Does self-learning
+//! flood only once, and find a producer that has moved?
 
 use namewire_engine::{DropReason, FaceId};
 use namewire_packet::lp::LpHeaders;
@@ -22,7 +23,7 @@ fn delayed(delay_ms: u64) -> LinkOptions {
     LinkOptions { delay_ns: delay_ms * MS_NS, ..LinkOptions::default() }
 }
 
-/// What became of the names in the order they were asked for.
+/// Outcomes of the names in the order of their requests.
 fn outcomes(net: &Network, consumer: namewire_sim::AppId) -> Vec<Outcome> {
     let asked = net.application::<Consumer>(consumer);
     let by_number = names(asked.outcomes().len()).map(|name| asked.outcomes()[&name]);
@@ -43,7 +44,7 @@ fn after_ms(outcome: &Outcome) -> u64 {
     }
 }
 
-/// Two ways from entry to exit: a slow one that costs less and a fast one that costs more.
+/// Two paths from entry to exit: a slow one with a lower cost and a fast one with a higher cost.
 struct TwoWays {
     net: Network,
     entry: NodeId,
@@ -72,7 +73,7 @@ fn two_ways(seed: u64, workers: u8, strategy: &str) -> TwoWays {
     TwoWays { net, entry, slow, fast, links }
 }
 
-/// A new name every 10 ms, asked for up to ten times.
+/// A new name every 10 ms, with up to ten transmissions.
 fn steady() -> ConsumerOptions {
     ConsumerOptions {
         window: 100_000,
@@ -104,18 +105,19 @@ fn asf_finds_the_faster_way_leaves_it_when_it_dies_and_comes_back() {
         let is_fast = |outcome: &&Outcome| after_ms(outcome) == FAST_RTT_MS;
         let fast = |names: &[Outcome]| names.iter().filter(is_fast).count();
         assert_eq!(fast(&ended[700..1990]), 1290, "seed {seed}: the faster one once it was measured");
-        // Data keeps flowing: three timeouts of 200 ms later, everything goes the other way at the first try.
+        // Data keeps arriving: after three timeouts of 200 ms every Interest uses the other path at the first
+        // transmission.
         let tried_again = ended[1990..].iter().filter(|outcome| transmissions(outcome) > 1).count();
         assert!((40..=200).contains(&tried_again), "seed {seed}: {tried_again} names needed another try");
         assert!(ended[2200..4000].iter().all(|outcome| transmissions(outcome) == 1), "seed {seed}: after the cut");
-        // Probes, one a second and as likely as not of the dead way, find it alive again.
+        // One probe per second, on the dead path with a probability of one half, finds it alive again.
         assert_eq!(fast(&ended[4900..]), 1100, "seed {seed}: it came back");
         assert_eq!(ways.net.audit(), Vec::<String>::new());
         assert!(ways.net.engines(ways.entry).all(|engine| engine.measurements_len() == 0), "forgotten after 300 s");
     }
 }
 
-/// The more timeouts it takes, the longer a dead way is used: each takes an RTO.
+/// With more timeouts, a dead path is used longer: each takes an RTO.
 #[test]
 fn asf_gives_up_after_max_timeouts() {
     for seed in 1..4 {
@@ -129,14 +131,14 @@ fn asf_gives_up_after_max_timeouts() {
             let ended = outcomes(&ways.net, consumer.app);
             ended[900..].iter().filter(|outcome| transmissions(outcome) > 1).count()
         });
-        // 200 ms each, and what was under way; in 10 ms steps.
+        // 200 ms each, and the Interests in flight; in steps of 10 ms.
         for (count, expected) in affected.into_iter().zip([20, 60, 120]) {
             assert!((expected..expected + 25).contains(&count), "seed {seed}: {affected:?}");
         }
     }
 }
 
-/// A router and three hosts of which one answers; then another one does.
+/// A router and three hosts, one of which answers; later another one does.
 #[test]
 fn access_learns_who_answers_and_multicasts_when_that_fails() {
     for seed in 1..5 {
@@ -168,7 +170,7 @@ fn access_learns_who_answers_and_multicasts_when_that_fails() {
         let ended = outcomes(&net, consumer.app);
         assert!(ended.iter().all(|outcome| transmissions(outcome) == 1), "the router itself tries the others");
         let interests = hosts.map(|host| net.counters(host).in_interests);
-        // The first names go to all, until the first answer; at the cut, what was sent within an RTO.
+        // The first names go to all hosts, until the first answer; at the cut, so do Interests within an RTO.
         assert!((2..20).contains(&interests[0]), "host 0 hears only what goes to all: {interests:?}");
         assert!((480..=500).contains(&interests[1]), "{interests:?}");
         assert!((500..520).contains(&interests[2]), "{interests:?}");
@@ -193,7 +195,7 @@ fn random_spreads_evenly() {
     }
 }
 
-/// Sends what it is told when it is told, and keeps the Nacks.
+/// Sends given Interests at given times, and keeps the Nacks.
 struct Asker {
     sends: Vec<(u64, LpHeaders, Vec<u8>)>,
     nacks: Vec<NackReason>,
@@ -222,7 +224,7 @@ impl Application for Asker {
     }
 }
 
-/// The sequence seen on a live NFD (forwarding §4.1), under every strategy that suppresses.
+/// The sequence measured on a live NFD (forwarding §4.1), under every strategy that suppresses.
 #[test]
 fn retransmissions_are_suppressed_as_by_nfd() {
     for strategy in ["best-route", "multicast", "asf", "access", "self-learning"] {
@@ -248,7 +250,7 @@ fn retransmissions_are_suppressed_as_by_nfd() {
     }
 }
 
-/// a – b, and behind b the hosts c, d and e; all self-learning. A producer's face comes and goes.
+/// a – b, and behind b the hosts c, d and e; all use self-learning. A producer's face comes and goes.
 struct Tree {
     net: Network,
     nodes: [NodeId; 5],
@@ -273,7 +275,7 @@ fn tree(seed: u64, workers: u8) -> Tree {
     Tree { net, nodes }
 }
 
-/// Data too large for a frame: the announcement travels in front of fragments.
+/// Data that exceeds a frame: the announcement precedes fragments.
 fn attach_producer(net: &mut Network, node: NodeId, expiration_ms: u64) -> FaceId {
     let producer = net.attach(node, Producer::of_content(1600, 0));
     net.announce(node, "/p", producer.face, expiration_ms);
@@ -296,7 +298,7 @@ fn self_learning_floods_once_and_then_knows_the_way() {
     }
 }
 
-/// A learned route ends when the announcement says so, and the next Interest floods again.
+/// A learned route ends when its announcement expires, and the next Interest floods again.
 #[test]
 fn self_learning_forgets_when_the_announcement_expires() {
     let Tree { mut net, nodes } = tree(1, 1);
@@ -307,7 +309,7 @@ fn self_learning_forgets_when_the_announcement_expires() {
     assert_eq!(net.run_for(3600 * SECOND_NS), RunEnd::Idle);
     assert_eq!(outcomes(&net, consumer.app).len(), 300);
     let d = net.counters(nodes[D]).in_interests;
-    // From 1 s on nobody announces any more, so every Interest is a flood.
+    // From 1 s on no producer announces, so every Interest floods.
     assert!((195..=202).contains(&d), "{d}");
 }
 
@@ -326,7 +328,7 @@ fn self_learning_finds_a_producer_that_moved() {
 
         let ended = outcomes(&net, consumer.app);
         assert_eq!((ended.len(), net.application::<Consumer>(consumer.app).satisfied()), (600, 600));
-        // A Nack of c's ends the routes of b and a; what was under way is asked for again.
+        // A Nack from c ends the routes of b and a; Interests in flight are retransmitted.
         let again = ended.iter().filter(|outcome| transmissions(outcome) > 1).count();
         assert!((1..=5).contains(&again), "seed {seed}: {again}");
         assert!(ended.iter().all(|outcome| transmissions(outcome) <= 2), "seed {seed}");
@@ -336,7 +338,7 @@ fn self_learning_finds_a_producer_that_moved() {
     }
 }
 
-/// A link that is cut takes its face along: whoever used it looks for another way.
+/// A failing link closes its face: Interests that used it find another path.
 #[test]
 fn self_learning_finds_another_way_when_a_face_goes() {
     for seed in 1..4 {
@@ -370,5 +372,5 @@ fn a_non_discovery_interest_without_a_route_is_answered_by_a_nack() {
     let asker = net.attach(nodes[A], Asker::of("/p/1", &[0], headers));
     assert_eq!(net.run_for(10 * SECOND_NS), RunEnd::Idle);
     assert_eq!(net.application::<Asker>(asker.app).nacks, [NackReason::NoRoute]);
-    assert_eq!(net.counters(nodes[B]).in_interests, 0, "nobody was asked");
+    assert_eq!(net.counters(nodes[B]).in_interests, 0, "no Interest was forwarded");
 }

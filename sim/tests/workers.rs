@@ -1,14 +1,13 @@
-//! Do several workers decide as one? The same network, seed and traffic with 1, 2, 4 and 8 workers
-//! per router.
+//! Do several workers decide like one? The same network, seed and traffic run with 1, 2, 4 and 8 workers per router.
 //!
-//! Every router must count the same: what came in, what went out, what was satisfied, Nacked,
-//! aggregated, looped, found in the Content Store, and dropped for each reason; without a Content Store and with
-//! one that has room. One that overflows is compared by its hits.
+//! Every router must count the same: packets received and sent, Interests satisfied, Nacked, aggregated, looped and
+//! answered by the Content Store, and drops for each reason. This holds without a Content Store and with one that has
+//! room. For a store that overflows, the hits are compared.
 //!
-//! Links lose nothing here: which frame a link would lose depends on the order of the frames, and workers
-//! may send what they decide in the same nanosecond in another order. Whole lossy networks with
-//! workers are in `random_networks.rs`.
+//! Links lose no frames here: losses depend on the order of frames, and workers may send packets of the same nanosecond
+//! in another order. `random_networks.rs` has whole lossy networks with workers.
 
+use namewire_designs::policies::catalogue::EvictionName;
 use namewire_engine::{Counters, DropReason, EngineConfig};
 use namewire_packet::tlv::types;
 use namewire_packet::{Component, Data, NameBuf};
@@ -16,7 +15,6 @@ use namewire_sim::{
     AppId, Consumer, ConsumerOptions, ConsumerTally, LinkOptions, Network, NodeId, NodeOptions, Outcome, Producer,
     RunEnd, data_for,
 };
-use namewire_tables::EvictionName;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::{Cell, RefCell};
@@ -28,24 +26,24 @@ const WORKERS: [u8; 4] = [1, 2, 4, 8];
 const CONTENT_BYTES: usize = 50;
 const FRESHNESS_MS: u64 = 1000;
 
-/// What one consumer asks for.
+/// The kind of a consumer's Interests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
-    /// The very name of the Data.
+    /// The exact name of the Data.
     Exact,
     /// A prefix of the name, with CanBePrefix: the same Data.
     Prefix,
     /// The name and the implicit digest: the same Data.
     Digest,
-    /// Where no route leads.
+    /// A name without a route.
     NoRoute,
-    /// What nobody answers.
+    /// A name without an answer.
     Silence,
-    /// What is answered when nobody waits any more.
+    /// A name whose answer comes after the Interest has expired.
     Late,
-    /// Where the routes of two neighbours lead to each other.
+    /// A name for which two neighbours' routes point at each other.
     Loop,
-    /// The very name, with a HopLimit that is sometimes too small.
+    /// The exact name, with a HopLimit that is sometimes too small.
     FewHops(u8),
 }
 
@@ -94,12 +92,12 @@ fn version_of(name: &NameBuf) -> NameBuf {
 struct Plan {
     seed: u64,
     size: usize,
-    /// Pairs of nodes (modulo their number), beside a line that joins all.
+    /// Pairs of nodes (modulo their number), in addition to a line that joins all.
     extra_links: Vec<(usize, usize)>,
     multicast: Vec<bool>,
     producer_at: usize,
     echo_tokens: bool,
-    /// Who asks: node, wish, octets of its tokens, transmissions.
+    /// Node, kind of Interest, bytes of its tokens, transmissions.
     consumers: Vec<(usize, Wish, usize, u32)>,
     names: usize,
 }
@@ -142,7 +140,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// What a run came to.
+/// The results of a run.
 struct Totals {
     routers: Vec<Counters>,
     consumers: Vec<(BTreeMap<NameBuf, How>, ConsumerTally)>,
@@ -162,7 +160,7 @@ impl Plan {
         let options = NodeOptions {
             workers,
             engine: engine.clone(),
-            // A worker decides at once and alone, so that time is the same for any number of them.
+            // A worker processes each packet at once and alone, so that times do not depend on the number of workers.
             batch_packets: 1,
             processing_ns: 0,
             ..NodeOptions::default()
@@ -176,12 +174,12 @@ impl Plan {
         Totals { routers: nodes.iter().map(|&node| comparable(net.counters(node))).collect(), consumers }
     }
 
-    /// Links, producers and routes: `/p` and `/late` by shortest paths, `/loop` in a circle.
+    /// Links, producers and routes: `/p` and `/late` by shortest paths, `/loop` in a loop.
     fn connect(&self, net: &mut Network, nodes: &[NodeId]) {
         let mut neighbours = vec![Vec::new(); self.size];
         let line = (1..self.size).map(|index| (index - 1, index));
         for (which, (a, b)) in line.chain(self.extra_links.iter().copied()).filter(|(a, b)| a != b).enumerate() {
-            // Odd delays: packets of different ways do not meet in the same nanosecond.
+            // Odd delays: packets of different paths do not meet in the same nanosecond.
             let delay_ns = 3 * MS_NS + 104_729 * which as u64;
             let link = LinkOptions { delay_ns, jitter_ns: 40_009, ..LinkOptions::default() };
             let connection = net.connect(nodes[a], nodes[b], link);
@@ -222,7 +220,7 @@ impl Plan {
             let names: Vec<NameBuf> = (0..self.names).map(|number| wish.name(number)).collect();
             let (slot, node) = (Rc::clone(&app), nodes[at]);
             let options = wish.options(token_bytes, transmissions);
-            // One after the other, a little later each: some meet the others' Interests, some only their Data.
+            // Each starts a little later than the one before: some meet others' Interests, some only their Data.
             let at_ns = net.now_ns() + 1_500_007 * which as u64;
             net.at(at_ns, move |net| slot.set(Some(net.attach(node, Consumer::new(names, options)).app)));
             app
@@ -257,12 +255,13 @@ fn outcomes(net: &Network, app: AppId) -> (BTreeMap<NameBuf, How>, ConsumerTally
     (outcomes.collect(), consumer.tally())
 }
 
-/// Void tokens are a matter between workers; and each that was waiting for a Data stores it.
+/// Ignores void tokens, which only workers exchange, and admissions: each worker with a pending Interest stores the
+/// Data.
 fn comparable(counters: Counters) -> Counters {
     Counters { redispatched: 0, cs_insertions: 0, ..counters }
 }
 
-/// Tables far larger than a plan needs, and quick to make: a plan makes up to 75 engines.
+/// Tables far larger than a plan needs, but quick to make: a plan makes up to 75 engines.
 fn small_engine() -> EngineConfig {
     EngineConfig {
         pit_capacity_entries: 2048,
@@ -273,7 +272,7 @@ fn small_engine() -> EngineConfig {
     }
 }
 
-/// Runs random plans with 1, 2, 4 and 8 workers and wants the same totals; returns what occurred.
+/// Runs random plans with 1, 2, 4 and 8 workers and requires the same totals; returns the events that occurred.
 fn same_totals(engine: &EngineConfig) -> Counters {
     let config = ProptestConfig { failure_persistence: None, max_shrink_iters: 300, ..ProptestConfig::with_cases(150) };
     let seen = RefCell::new(Counters::default());
@@ -294,7 +293,7 @@ fn same_totals(engine: &EngineConfig) -> Counters {
 #[test]
 fn without_content_store_all_totals_are_the_same() {
     let seen = same_totals(&EngineConfig { cs_admit: false, ..small_engine() });
-    // The plans do what they are drawn for, or the equality says little.
+    // The plans must cause the events for which they exist; otherwise equality says little.
     let occurred =
         [seen.satisfied, seen.unsatisfied, seen.aggregated, seen.retransmitted, seen.in_nacks, seen.out_nacks];
     assert!(occurred.iter().all(|&count| count > 0), "{seen:?}");
@@ -315,8 +314,8 @@ fn with_content_store_all_totals_are_the_same() {
     assert!(seen.cs_hits > 0, "{seen:?}");
 }
 
-/// A store that is too small for its names: each worker has its share of the octets, and names are not spread
-/// quite evenly over the workers. Prints the hits; nobody may get less than everything.
+/// A store that is too small for its names: each worker has its share of the bytes, and names are not quite evenly
+/// distributed over workers. Prints the hits; every Interest must get its Data.
 #[test]
 fn a_store_that_overflows_hits_about_as_often_with_several_workers() {
     const NAMES: usize = 2000;
@@ -333,7 +332,7 @@ fn a_store_that_overflows_hits_about_as_often_with_several_workers() {
         let mut order: Vec<usize> = (0..NAMES).collect();
         for _ in 0..ROUNDS {
             random.shuffle(&mut order);
-            // The lower half of the names is asked for in every round, the others in one of four.
+            // Every round requests the lower half of the names, and one in four of the others.
             let asked = order.iter().filter(|&&name| name < NAMES / 2 || random.u8(..4) == 0);
             let names: Vec<NameBuf> = asked.map(|name| format!("/p/{name}").parse().expect("a name")).collect();
             let count = names.len();

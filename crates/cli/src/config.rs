@@ -1,7 +1,7 @@
 //! `namewire config`: print the defaults, check a file, show what would be in effect.
 
 use crate::{ExitCode, Failure, run};
-use namewire_router::configuration::{DEFAULT_TOML, Source};
+use namewire_configuration::{DEFAULT_TOML, Source};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Subcommand)]
@@ -31,10 +31,10 @@ pub(crate) fn execute(command: Command) -> Result<(), Failure> {
             check(&source)?;
         }
         Command::Show(args) => {
-            let loaded = args.load()?;
-            run::warn(&args, &loaded.warnings);
-            let text =
-                toml::to_string(&loaded.settings).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
+            let configuration = args.load()?;
+            run::warn(&args, &configuration.warnings);
+            let text = toml::to_string(&configuration.settings)
+                .map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
             print!("{text}");
         }
     }
@@ -44,11 +44,11 @@ pub(crate) fn execute(command: Command) -> Result<(), Failure> {
 /// Warnings go to standard error, the verdict to standard output.
 fn check(source: &Source) -> Result<(), Failure> {
     let path = source.path().display();
-    let loaded = source.load().map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
-    for warning in &loaded.warnings {
+    let configuration = source.load().map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
+    for warning in &configuration.warnings {
         eprintln!("namewire: {path}: {warning}");
     }
-    match loaded.warnings.len() {
+    match configuration.warnings.len() {
         0 => println!("{path}: good"),
         1 => println!("{path}: good, with 1 warning"),
         warnings => println!("{path}: good, with {warnings} warnings"),

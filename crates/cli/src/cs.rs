@@ -1,16 +1,19 @@
 //! `namewire cs`: the Content Store's state and settings.
 
-use crate::{Failure, Global, name_argument, output::fields, quantity};
-use clap::{
-    ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
+use crate::{
+    Failure, Global,
+    choice::choice,
+    name_argument,
+    output::{fields, on_off},
+    quantity,
 };
+use clap::ValueEnum;
 use namewire_client::Client;
+use namewire_configuration::{AdmissionName, EvictionName};
 use namewire_packet::{
     NameBuf,
-    nfd::{ControlParameters, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, cs_flags},
+    nfd::{ControlParameters, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DatasetEntry, cs_flags},
 };
-use namewire_router::{AdmissionName, EvictionName};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
@@ -24,26 +27,16 @@ pub(crate) enum Command {
     Erase(Erase),
 }
 
-/// The names of policies, which help and mistakes list.
-pub(crate) fn evictions() -> impl TypedValueParser<Value = EvictionName> {
-    PossibleValuesParser::new(EvictionName::ALL.iter().map(|name| name.as_str())).try_map(|name| name.parse())
-}
-
-/// The names of admissions.
-pub(crate) fn admissions() -> impl TypedValueParser<Value = AdmissionName> {
-    PossibleValuesParser::new(AdmissionName::ALL.iter().map(|name| name.as_str())).try_map(|name| name.parse())
-}
-
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Config {
     /// Which Data goes when the store is full: see docs/content-store.md
-    #[arg(long, value_name = "POLICY", value_parser = evictions())]
+    #[arg(long, value_name = "POLICY", value_parser = choice::<EvictionName>())]
     policy: Option<EvictionName>,
     /// Which Data comes in when the store is full
-    #[arg(long, value_name = "ADMISSION", value_parser = admissions())]
+    #[arg(long, value_name = "ADMISSION", value_parser = choice::<AdmissionName>())]
     admission: Option<AdmissionName>,
-    /// Most packets kept, over all workers; the octets stay as they are configured
+    /// Most packets kept, over all workers; the bytes stay as they are configured
     #[arg(long, value_name = "PACKETS")]
     capacity: Option<u64>,
     /// Whether new Data are stored
@@ -82,7 +75,7 @@ struct Info {
     usage: Option<Usage>,
 }
 
-/// Only octets limit the store.
+/// Only bytes limit the store.
 const ANY_NUMBER_OF_PACKETS: u64 = u64::MAX;
 
 impl Info {
@@ -142,15 +135,19 @@ impl From<CsPrefixUsage> for PrefixCounts {
     }
 }
 
+/// The dataset `usage` of a module. Only our own forwarders know it. Others leave the Interest without an answer, so
+/// they are not asked.
+pub(crate) async fn own_usage<T: DatasetEntry>(client: &Client, version: &str, module: &str) -> Option<T> {
+    if !version.starts_with("namewire") {
+        return None;
+    }
+    client.status_list(module, "usage").await.ok()?.into_iter().next()
+}
+
 impl Usage {
-    /// Asks a forwarder of version `version`; only those of ours know the dataset, others leave
-    /// the Interest without an answer.
+    /// Asks a forwarder of version `version`, as [`own_usage`] does.
     pub(crate) async fn fetch(client: &Client, version: &str) -> Option<Usage> {
-        if !version.starts_with("namewire") {
-            return None;
-        }
-        let usage: Vec<CsUsage> = client.status_list("cs", "usage").await.ok()?;
-        let usage = usage.into_iter().next()?;
+        let usage: CsUsage = own_usage(client, version, "cs").await?;
         Some(Usage {
             policy: usage.policy,
             admission: usage.admission,
@@ -211,10 +208,6 @@ struct Settings {
 
 /// In place of what only our own forwarders say.
 pub(crate) const NOT_TOLD: &str = "not told by this forwarder";
-
-fn on_off(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
-}
 
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {

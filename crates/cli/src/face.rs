@@ -6,9 +6,9 @@ use crate::{
     output::{fields, table},
     quantity,
 };
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use namewire_packet::nfd::{ControlParameters, FacePersistency, FaceStatus, face_flags};
 use serde::Serialize;
-use std::time::Duration;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -27,10 +27,10 @@ pub(crate) enum Command {
         remote: RemoteUri,
         /// How long the face lives: a persistent one closes when its link is dead, a permanent one is down
         /// meanwhile [default: persistent]
-        #[arg(long, value_enum)]
-        persistency: Option<Persistency>,
-        /// Largest frame sent, in octets
-        #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u64).range(64..=8800))]
+        #[arg(long, value_parser = persistency_parser())]
+        persistency: Option<FacePersistency>,
+        /// Largest frame sent, in bytes
+        #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(64..=8800))]
         mtu: Option<u64>,
         /// Local URI, where the kind of face needs one
         #[arg(long, value_name = "URI")]
@@ -44,19 +44,9 @@ pub(crate) enum Command {
     },
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum Persistency {
-    Persistent,
-    Permanent,
-}
-
-impl Persistency {
-    fn code(self) -> u64 {
-        match self {
-            Persistency::Persistent => FacePersistency::Persistent.code(),
-            Persistency::Permanent => FacePersistency::Permanent.code(),
-        }
-    }
+/// Reads the words of [`FacePersistency::LASTING`].
+fn persistency_parser() -> impl TypedValueParser<Value = FacePersistency> {
+    PossibleValuesParser::new(FacePersistency::LASTING.map(FacePersistency::word)).try_map(|word| word.parse())
 }
 
 #[derive(Serialize)]
@@ -134,7 +124,7 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
             let parameters = ControlParameters {
                 uri: Some(remote.canonical().await?),
                 local_uri: local,
-                face_persistency: persistency.map(Persistency::code),
+                face_persistency: persistency.map(FacePersistency::code),
                 mtu,
                 ..ControlParameters::default()
             };
@@ -174,8 +164,8 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
     let face = Face::from(&face_reference::require(&client, reference).await?);
     global.output().print(&face, || {
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-        let counts = |interests, data, nacks, octets| {
-            format!("{interests} Interests  {data} Data  {nacks} Nacks  {}", quantity::bytes(octets))
+        let counts = |interests, data, nacks, bytes| {
+            format!("{interests} Interests  {data} Data  {nacks} Nacks  {}", quantity::bytes(bytes))
         };
         fields(&[
             ("Face", face.face_id.to_string()),
@@ -184,10 +174,7 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
             ("Kind", format!("{}, {}, {}", face.scope, face.persistency, face.link_type)),
             ("Flags", if face.flags.is_empty() { "-".to_owned() } else { face.flags.join(", ") }),
             ("MTU", or_none(face.mtu_bytes.map(|mtu| format!("{mtu} B")))),
-            (
-                "Expires",
-                or_none(face.expires_ms.map(|ms| format!("in {}", quantity::duration(Duration::from_millis(ms))))),
-            ),
+            ("Expires", or_none(face.expires_ms.map(|ms| format!("in {}", quantity::ms(ms))))),
             ("In", counts(face.in_interests, face.in_data, face.in_nacks, face.in_bytes)),
             ("Out", counts(face.out_interests, face.out_data, face.out_nacks, face.out_bytes)),
         ])

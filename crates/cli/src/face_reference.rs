@@ -3,12 +3,12 @@
 //! Host names are resolved here and URIs made canonical, because a forwarder does neither.
 
 use crate::Failure;
-use namewire_client::{Client, ControlError, TransportUri};
+use namewire_client::{Client, ControlError};
+use namewire_configuration::text::Uri;
 use namewire_packet::{
     FaceId,
-    nfd::{ControlParameters, FacePersistency, FaceStatus, FaceUri},
+    nfd::{ControlParameters, FacePersistency, FaceStatus},
 };
-use namewire_router::configuration::text::Uri;
 use std::{fmt, str::FromStr};
 
 /// Number or URI of a face.
@@ -48,7 +48,7 @@ impl fmt::Display for FaceReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FaceReference::Id(id) => id.fmt(f),
-            FaceReference::Uri(uri) => f.write_str(uri.0.as_str()),
+            FaceReference::Uri(uri) => uri.0.fmt(f),
         }
     }
 }
@@ -56,24 +56,8 @@ impl fmt::Display for FaceReference {
 impl RemoteUri {
     /// The form that a forwarder takes and lists.
     pub(crate) async fn canonical(&self) -> Result<String, Failure> {
-        let text = self.0.as_str();
-        match text.parse::<FaceUri>() {
-            Ok(uri @ FaceUri::NonCanonical(_)) => {
-                if let Some(canonical) = uri.canonize() {
-                    return Ok(canonical.to_string());
-                }
-            }
-            Ok(uri) => return Ok(uri.to_string()),
-            Err(error) => return Err(Failure::usage(error.to_string())),
-        }
-        match text.parse::<TransportUri>() {
-            Ok(uri) => uri
-                .canonical_face_uri()
-                .await
-                .map_err(|error| Failure::new(crate::ExitCode::Failed, format!("cannot resolve {text}: {error}"))),
-            // Not ours to resolve; the forwarder will say what it thinks of it.
-            Err(_) => Ok(text.to_owned()),
-        }
+        let canonical = namewire_router::declarations::canonical(&self.0.0).await;
+        canonical.map(|uri| uri.to_string()).map_err(|why| Failure::new(crate::ExitCode::Failed, why))
     }
 }
 

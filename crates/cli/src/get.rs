@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::io::BufWriter;
 
-/// Octets gathered before a write to the output.
+/// Bytes gathered before a write to the output.
 const WRITE_BUFFER_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, clap::Args)]

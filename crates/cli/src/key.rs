@@ -120,7 +120,7 @@ pub(crate) fn execute(global: &Global, command: Command) -> Result<(), Failure> 
         Command::Delete { name } => Ok(open_to_change()?.remove(name.as_name())?),
         Command::ExportCert { name, output } => {
             let entry = certificate_entry(&open()?, &name)?;
-            write_base64(&entry.octets, output.as_deref())
+            write_base64(&entry.bytes, output.as_deref())
         }
         Command::Export { name, passphrase_file, output } => {
             let bag = open()?.export_safe_bag(name.as_name(), &read_passphrase(&passphrase_file)?)?;
@@ -214,7 +214,7 @@ fn list(global: &Global) -> Result<(), Failure> {
             keys.push(KeyLine {
                 key: key.name.to_string(),
                 is_default: key.is_default,
-                algorithm: algorithm(&key.octets),
+                algorithm: algorithm(&key.bytes),
                 has_private_key: chain.key_files().has(key.name.as_name()),
                 certificates: certificates
                     .map(|c| CertificateLine { certificate: c.name.to_string(), is_default: c.is_default })
@@ -298,7 +298,7 @@ struct Shown {
 fn show(global: &Global, name: &NameBuf) -> Result<(), Failure> {
     let chain = open()?;
     let entry = certificate_entry(&chain, name)?;
-    let certificate = parse_certificate(&entry.octets)?;
+    let certificate = parse_certificate(&entry.bytes)?;
     let is_self_signed = certificate.names_itself_as_issuer()
         && certificate.public_key().is_ok_and(|key| certificate.verify(&key).is_ok());
     let shown = Shown {
@@ -308,7 +308,7 @@ fn show(global: &Global, name: &NameBuf) -> Result<(), Failure> {
         algorithm: algorithm(certificate.spki()),
         signed_by: match certificate.key_locator() {
             Some(KeyLocator::Name(name)) => Some(name.to_string()),
-            Some(KeyLocator::KeyDigest(digest)) => Some(digest.iter().map(|octet| format!("{octet:02x}")).collect()),
+            Some(KeyLocator::KeyDigest(digest)) => Some(digest.iter().map(|byte| format!("{byte:02x}")).collect()),
             None => None,
         },
         is_self_signed,

@@ -13,52 +13,52 @@ use std::{
 };
 use zeroize::Zeroizing;
 
-/// Largest file read, in octets: a safe bag in Base64, with room.
+/// Largest file read, in bytes: a safe bag in Base64, with room.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 const LINE_CHARACTERS: usize = 64;
 
 /// A whole file; `-` is standard input.
 pub(crate) fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    let mut octets = Zeroizing::new(Vec::new());
+    let mut bytes = Zeroizing::new(Vec::new());
     let at = |error: io::Error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display()));
     let source: Box<dyn Read> =
         if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(fs::File::open(path).map_err(at)?) };
-    source.take(FILE_BYTES_MAX + 1).read_to_end(&mut octets).map_err(at)?;
-    if octets.len() as u64 > FILE_BYTES_MAX {
+    source.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(at)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(at(io::Error::new(io::ErrorKind::InvalidData, "larger than 64 KiB")));
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
 /// A packet as it is, or in Base64.
-pub(crate) fn packet_of(octets: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    match octets.first() {
-        // Data or safe bag; neither octet is a character of Base64.
-        Some(6 | 128) => Ok(octets),
-        _ => from_base64(&octets),
+pub(crate) fn packet_of(bytes: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    match bytes.first() {
+        // Data or safe bag; neither byte is a character of Base64.
+        Some(6 | 128) => Ok(bytes),
+        _ => from_base64(&bytes),
     }
 }
 
 /// DER as it is, or between the lines of PEM.
-pub(crate) fn der_of(octets: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    if octets.first() == Some(&0x30) && std::str::from_utf8(&octets).is_err() {
-        return Ok(octets);
+pub(crate) fn der_of(bytes: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    if bytes.first() == Some(&0x30) && std::str::from_utf8(&bytes).is_err() {
+        return Ok(bytes);
     }
-    let lines = octets.split(|&octet| octet == b'\n').filter(|line| !line.starts_with(b"-----"));
+    let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"-----"));
     from_base64(&Zeroizing::new(lines.collect::<Vec<_>>().concat()))
 }
 
 fn from_base64(text: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let text: Zeroizing<Vec<u8>> =
-        Zeroizing::new(text.iter().copied().filter(|octet| !octet.is_ascii_whitespace()).collect());
-    let octets = BASE64_STANDARD.decode(&*text);
-    octets.map(Zeroizing::new).map_err(|error| Failure::new(ExitCode::Failed, format!("not Base64: {error}")))
+        Zeroizing::new(text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect());
+    let bytes = BASE64_STANDARD.decode(&*text);
+    bytes.map(Zeroizing::new).map_err(|error| Failure::new(ExitCode::Failed, format!("not Base64: {error}")))
 }
 
 /// The first line.
 pub(crate) fn read_passphrase(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let text = read_file(path)?;
-    let line = text.split(|&octet| octet == b'\n').next().unwrap_or_default();
+    let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.is_empty() {
         return Err(Failure::usage(format!("{}: the pass phrase is empty", path.display())));
@@ -67,8 +67,8 @@ pub(crate) fn read_passphrase(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure
 }
 
 /// To a file, or to standard output.
-pub(crate) fn write_base64(octets: &[u8], output: Option<&Path>) -> Result<(), Failure> {
-    let encoded = BASE64_STANDARD.encode(octets);
+pub(crate) fn write_base64(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
+    let encoded = BASE64_STANDARD.encode(bytes);
     let mut text = Vec::with_capacity(encoded.len() + encoded.len() / LINE_CHARACTERS + 1);
     for line in encoded.as_bytes().chunks(LINE_CHARACTERS) {
         text.extend_from_slice(line);

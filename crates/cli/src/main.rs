@@ -2,6 +2,7 @@
 //!
 //! Exit codes: see [`failure::ExitCode`].
 
+mod choice;
 mod config;
 mod cs;
 mod face;
@@ -52,7 +53,8 @@ struct Global {
     /// [default: NDN_CLIENT_TRANSPORT, client.conf, then the usual sockets]
     #[arg(long, global = true, value_name = "URI")]
     transport: Option<TransportUri>,
-    /// Sign commands and Data with the default key of this identity of the key chain (or by the key or certificate named)
+    /// Sign commands and Data with the default key of this identity of the key chain (or by the key or certificate
+    /// named)
     #[arg(long, global = true, value_name = "NAME", value_parser = name_argument::parse)]
     identity: Option<NameBuf>,
     /// Print JSON instead of text

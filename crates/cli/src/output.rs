@@ -30,9 +30,9 @@ impl Output {
 }
 
 /// Writes to standard output. A reader that has seen enough (`| head`) is no error.
-pub(crate) fn write_out(octets: &[u8]) -> io::Result<()> {
+pub(crate) fn write_out(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(octets).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         result => result,
     }
@@ -59,6 +59,11 @@ pub(crate) fn table(rows: &[Vec<String>], empty: &str) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A setting as people write it.
+pub(crate) fn on_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
 }
 
 /// Label and value per line, values aligned.

@@ -107,7 +107,7 @@ fn describe(data: &DataBuf, rtt: Duration) -> Peeked {
         rtt_ms: rtt.as_secs_f64() * 1000.0,
         packet_bytes: data.wire().len(),
         content_bytes: content.len(),
-        content_hex: content.iter().map(|octet| format!("{octet:02x}")).collect(),
+        content_hex: content.iter().map(|byte| format!("{byte:02x}")).collect(),
         content_text: std::str::from_utf8(content).ok().map(str::to_owned),
     }
 }

@@ -13,8 +13,8 @@ pub(crate) struct Args {
     /// FreshnessPeriod of the answers in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     freshness: u64,
-    /// Octets of content in each answer
-    #[arg(long, value_name = "OCTETS", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=8192))]
+    /// Bytes of content in each answer
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=8192))]
     size: u16,
     /// Stop after so many answers [default: at Ctrl-C]
     #[arg(short, long)]

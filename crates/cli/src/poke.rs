@@ -43,7 +43,7 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let wire =
         global.signer()?.sign_data(&builder).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
     if wire.len() > MAX_PACKET_BYTES {
-        let message = "the content does not fit into one packet of 8800 octets; use `namewire put` for larger ones";
+        let message = "the content does not fit into one packet of 8800 bytes; use `namewire put` for larger ones";
         return Err(Failure::new(ExitCode::Failed, message));
     }
     let data = Data::parse(&wire).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;

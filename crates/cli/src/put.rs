@@ -16,10 +16,10 @@ pub(crate) struct Args {
     /// Version number [default: microseconds since 1970]
     #[arg(long)]
     version: Option<u64>,
-    /// Octets of content in a segment (1200 fits a datagram on most networks)
+    /// Bytes of content in a segment (1200 fits a datagram on most networks)
     #[arg(
         long,
-        value_name = "OCTETS",
+        value_name = "BYTES",
         default_value_t = segment_publish::SEGMENT_BYTES_DEFAULT as u64,
         value_parser = clap::value_parser!(u64).range(1..=segment_publish::SEGMENT_BYTES_MAX as u64)
     )]

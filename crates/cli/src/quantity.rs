@@ -1,9 +1,9 @@
 //! Quantities as people write and read them: `64 MiB`, `1.2 s`, `98.7 Mbit/s`.
 
-use namewire_router::configuration::units::Octets;
+use namewire_configuration::units::Bytes;
 use std::time::Duration;
 
-/// Octets, decimal units: `20.5 MB`.
+/// Bytes, decimal units: `20.5 MB`.
 pub(crate) fn bytes(count: u64) -> String {
     scaled(count as f64, "B")
 }
@@ -30,12 +30,12 @@ fn scaled(mut number: f64, unit: &str) -> String {
     if prefix.is_empty() { format!("{number:.0} {unit}") } else { format!("{number:.1} {prefix}{unit}") }
 }
 
-/// A time span in its two largest units: `1 d 3 h`, `21 s`, `350 ms`.
-pub(crate) fn duration(span: Duration) -> String {
-    let seconds = span.as_secs();
+/// A time span of milliseconds in its two largest units: `1 d 3 h`, `21 s`, `350 ms`.
+pub(crate) fn ms(span_ms: u64) -> String {
+    let seconds = span_ms / 1000;
     let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
-        (0, 0, 0) if seconds == 0 => format!("{} ms", span.as_millis()),
+        (0, 0, 0) if seconds == 0 => format!("{span_ms} ms"),
         (0, 0, 0) => format!("{seconds} s"),
         (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
         (0, _, _) => format!("{hours} h {minutes} min"),
@@ -43,9 +43,9 @@ pub(crate) fn duration(span: Duration) -> String {
     }
 }
 
-/// Reads a number of octets, perhaps with a unit: `64 MiB`.
+/// Reads a number of bytes, perhaps with a unit: `64 MiB`.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    text.parse::<Octets>().map(|octets| octets.0)
+    text.parse::<Bytes>().map(|bytes| bytes.0)
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
             (3_720_000, "1 h 2 min"),
             (97_200_000, "1 d 3 h"),
         ] {
-            assert_eq!(duration(Duration::from_millis(ms)), text);
+            assert_eq!(super::ms(ms), text);
         }
     }
 }

@@ -8,13 +8,13 @@ use crate::{
     quantity,
 };
 use namewire_client::RouteOptions;
+use namewire_configuration::text::Origin;
 use namewire_packet::{
     NameBuf,
     nfd::{FaceStatus, RibEntry, route_flags},
 };
-use namewire_router::configuration::text::Origin;
 use serde::Serialize;
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -127,7 +127,7 @@ async fn list(global: &Global) -> Result<(), Failure> {
                 route.flags(),
                 match route.expires_ms {
                     None => "never".to_owned(),
-                    Some(ms) => format!("in {}", quantity::duration(Duration::from_millis(ms))),
+                    Some(ms) => format!("in {}", quantity::ms(ms)),
                 },
             ]
         }));
@@ -197,17 +197,4 @@ async fn remove(global: &Global, prefix: &NameBuf, next_hop: &FaceReference, ori
     let removed = RemovedRoute { prefix: prefix.to_string(), face_id: face_id.0, origin: Origin(origin).to_string() };
     global.output().print(&removed, || format!("route removed: {prefix} to face {face_id}\n"))?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn origins_by_word_and_number() {
-        assert_eq!("nlsr".parse(), Ok(Origin(128)));
-        assert_eq!("7".parse(), Ok(Origin(7)));
-        assert!("nobody".parse::<Origin>().unwrap_err().contains("autoreg"));
-        assert_eq!((Origin(255).to_string(), Origin(7).to_string()), ("static".to_owned(), "7".to_owned()));
-    }
 }

@@ -7,20 +7,17 @@ mod keeping;
 mod start;
 mod state_writer;
 
-use crate::{ExitCode, Failure, quantity};
+use crate::{ExitCode, Failure, choice::choice, quantity};
 use keeping::Keeping;
 pub(crate) use keeping::warn;
-use namewire_packet::nfd::FaceUri;
-use namewire_router::{
-    AdmissionName, EvictionName, FibDesign, InterfacePattern, PrefixLookup, RouterHandle,
-    configuration::{
-        Loaded, Settings, Source,
-        settings::{Choice, FaceEntry, FacesSection, Pages, PitRoleChoice, RouteEntry, StateSync, StrategyEntry},
-        text::{Origin, Prefix, StrategyName, Uri},
-        units::{Octets, Span},
-    },
-    require_memory,
+use namewire_configuration::{
+    AdmissionName, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup, Settings, Source,
+    settings::{Choice, FaceEntry, FacesSection, Role, RouteEntry, StateSync, StrategyEntry},
+    text::{Origin, Prefix, StrategyName, Uri},
+    units::{Bytes, Span},
 };
+use namewire_packet::nfd::FaceUri;
+use namewire_router::{RouterHandle, require_memory};
 use sd_notify::NotifyState;
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::{
@@ -48,9 +45,10 @@ pub(crate) struct Args {
     /// Keep faces, routes and strategies that commands make in this file, and make them again at the start
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// When a command is answered: once what it changed is in the state file on disk, or at once; then it is there about a second later [default: 1s]
-    #[arg(long, value_name = "WHEN", value_enum)]
-    pub(crate) state_sync: Option<StateSyncOption>,
+    /// When a command is answered: once what it changed is in the state file on disk, or at once; then it is there
+    /// about a second later [default: 1s]
+    #[arg(long, value_name = "WHEN", value_parser = choice::<StateSync>())]
+    pub(crate) state_sync: Option<StateSync>,
     /// Put a state file that cannot be read aside and start without
     #[arg(long)]
     pub(crate) ignore_state: bool,
@@ -102,7 +100,8 @@ pub(crate) struct Args {
     /// Processors for the workers to run on, one each, for example 2,3 [default: the kernel chooses]
     #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
     pub(crate) pin: Vec<usize>,
-    /// Microseconds that an idle worker looks for packets before it sleeps; shortens waits, costs processor time [default: 0]
+    /// Microseconds that an idle worker looks for packets before it sleeps; shortens waits, costs processor time
+    /// [default: 0]
     #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(..=BUSY_POLL_US_MAX))]
     pub(crate) busy_poll: Option<u32>,
     /// Do not let the kernel join UDP datagrams of equal size on their way
@@ -124,29 +123,32 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=NUMBER_MAX))]
     pub(crate) cs_packets: Option<u64>,
     /// Which Data goes when the cache is full: see docs/content-store.md [default: adaptive-window]
-    #[arg(long, value_name = "POLICY", value_parser = crate::cs::evictions())]
+    #[arg(long, value_name = "POLICY", value_parser = choice::<EvictionName>())]
     pub(crate) cs_policy: Option<EvictionName>,
     /// Which Data comes in when the cache is full: see docs/content-store.md [default: all]
-    #[arg(long, value_name = "ADMISSION", value_parser = crate::cs::admissions())]
+    #[arg(long, value_name = "ADMISSION", value_parser = choice::<AdmissionName>())]
     pub(crate) cs_admission: Option<AdmissionName>,
-    /// Under which prefixes of its name cached Data is found: those that fetched it, or all, as with NFD [default: own, or all with --nfd-conf]
-    #[arg(long, value_name = "WHICH", value_enum)]
-    pub(crate) cs_prefix_lookup: Option<PrefixLookupOption>,
+    /// Under which prefixes of its name cached Data is found: those that fetched it, or all, as with NFD [default: own,
+    /// or all with --nfd-conf]
+    #[arg(long, value_name = "WHICH", value_parser = choice::<PrefixLookup>())]
+    pub(crate) cs_prefix_lookup: Option<PrefixLookup>,
     /// Most pending Interests [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=PIT_CAPACITY_MAX))]
     pub(crate) pit_capacity: Option<u32>,
     /// Longest time an Interest stays pending, whatever its lifetime says [default: 864000000, ten days]
     #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_lifetime: Option<u64>,
-    /// How pending Interests are kept: by name, or, in the middle of a network, by fingerprint where that is enough: see docs/core-routers.md [default: edge]
-    #[arg(long, value_name = "ROLE", value_enum)]
-    pub(crate) pit_role: Option<PitRoleOption>,
+    /// How pending Interests are kept: by name, or, in the middle of a network, by fingerprint where that is enough:
+    /// see docs/core-routers.md [default: edge]
+    #[arg(long, value_name = "ROLE", value_parser = choice::<Role>())]
+    pub(crate) pit_role: Option<Role>,
     /// Design that holds the FIB, for example npt: see docs/fib-designs.md [default: one-bucket]
     #[arg(long, value_name = "DESIGN")]
     pub(crate) fib_design: Option<FibDesign>,
-    /// Memory pages of the tables: base ones, those that the kernel joins as it sees fit, or huge ones reserved beforehand [default: transparent]
-    #[arg(long, value_name = "PAGES", value_enum)]
-    pub(crate) pages: Option<PagesOption>,
+    /// Memory pages of the tables: base ones, those that the kernel joins as it sees fit, or huge ones reserved
+    /// beforehand [default: transparent]
+    #[arg(long, value_name = "PAGES", value_parser = choice::<PageSize>())]
+    pub(crate) pages: Option<PageSize>,
     /// Seed of everything random, for tests
     #[arg(long, hide = true)]
     pub(crate) seed: Option<u64>,
@@ -158,39 +160,6 @@ pub(crate) struct Args {
     pub(crate) nfd_exit_codes: bool,
 }
 
-/// `--pit-role`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum PitRoleOption {
-    Edge,
-    Core,
-}
-
-/// `--state-sync`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum StateSyncOption {
-    Always,
-    #[value(name = "1s")]
-    OneSecond,
-}
-
-/// `--cs-prefix-lookup`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum PrefixLookupOption {
-    Own,
-    All,
-}
-
-/// `--pages`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum PagesOption {
-    Transparent,
-    Base,
-    #[value(name = "2MiB")]
-    Huge2MiB,
-    #[value(name = "1GiB")]
-    Huge1GiB,
-}
-
 impl Args {
     /// The configuration file, if one was named.
     pub(crate) fn source(&self) -> Option<Source> {
@@ -199,11 +168,11 @@ impl Args {
     }
 
     /// What the configuration file and the options say together.
-    pub(crate) fn load(&self) -> Result<Loaded, Failure> {
+    pub(crate) fn load(&self) -> Result<Configuration, Failure> {
         let failed = |error: String| Failure::new(ExitCode::Failed, error);
         let mut loaded = match self.source() {
             Some(source) => source.load().map_err(|error| failed(error.to_string()))?,
-            None => Loaded::default(),
+            None => Configuration::default(),
         };
         self.override_settings(&mut loaded.settings);
         loaded.settings.check().map_err(|error| failed(error.to_string()))?;
@@ -212,7 +181,7 @@ impl Args {
 
     /// The same in a thread of its own, so that signals are obeyed meanwhile: a file may be on a disk that does not
     /// answer, or a pipe. N.B. not one of the runtime's threads, for which the process would wait at its end.
-    pub(crate) async fn load_aside(&self) -> Result<Loaded, Failure> {
+    pub(crate) async fn load_aside(&self) -> Result<Configuration, Failure> {
         let (result, loaded) = oneshot::channel();
         let args = self.clone();
         let thread = std::thread::Builder::new().name("nw-configuration".to_owned());
@@ -226,11 +195,7 @@ impl Args {
 
     fn override_settings(&self, settings: &mut Settings) {
         let Settings { router, tables, pit, fib, cs, faces, state, .. } = settings;
-        pit.role = match self.pit_role {
-            Some(PitRoleOption::Edge) => PitRoleChoice::Edge,
-            Some(PitRoleOption::Core) => PitRoleChoice::Core,
-            None => pit.role,
-        };
+        pit.role = self.pit_role.map_or(pit.role, Choice);
         fib.design.0 = self.fib_design.unwrap_or(fib.design.0);
         listen(self.no_udp, &self.listen_udp, &mut faces.udp.enabled, &mut faces.udp.listen);
         listen(self.no_tcp, &self.listen_tcp, &mut faces.tcp.enabled, &mut faces.tcp.listen);
@@ -239,11 +204,7 @@ impl Args {
             (faces.unix.enabled, faces.unix.path) = (true, Some(path.clone()));
         }
         state.file = self.state.clone().or(state.file.take());
-        state.sync = match self.state_sync {
-            Some(StateSyncOption::Always) => StateSync::Always,
-            Some(StateSyncOption::OneSecond) => StateSync::OneSecond,
-            None => state.sync,
-        };
+        state.sync = self.state_sync.map_or(state.sync, Choice);
         router.workers = self.workers.unwrap_or(router.workers);
         if !self.pin.is_empty() {
             router.pin.clone_from(&self.pin);
@@ -253,25 +214,15 @@ impl Args {
         router.quiet |= self.quiet;
         router.seed = self.seed.or(router.seed);
         faces.udp.offload &= !self.no_udp_offload;
-        if let Some(octets) = self.cs_capacity {
+        if let Some(bytes) = self.cs_capacity {
             // What the file says of packets belonged to its own capacity.
-            (cs.capacity, cs.packets) = (Some(Octets(octets)), None);
+            (cs.capacity, cs.packets) = (Some(Bytes(bytes)), None);
         }
         cs.packets = self.cs_packets.or(cs.packets);
         cs.policy = self.cs_policy.map_or(cs.policy, Choice);
         cs.admission = self.cs_admission.map_or(cs.admission, Choice);
-        cs.prefix_lookup = match self.cs_prefix_lookup {
-            Some(PrefixLookupOption::Own) => Choice(PrefixLookup::Own),
-            Some(PrefixLookupOption::All) => Choice(PrefixLookup::All),
-            None => cs.prefix_lookup,
-        };
-        tables.pages = match self.pages {
-            Some(PagesOption::Transparent) => Pages::Transparent,
-            Some(PagesOption::Base) => Pages::Base,
-            Some(PagesOption::Huge2MiB) => Pages::Huge2MiB,
-            Some(PagesOption::Huge1GiB) => Pages::Huge1GiB,
-            None => tables.pages,
-        };
+        cs.prefix_lookup = self.cs_prefix_lookup.map_or(cs.prefix_lookup, Choice);
+        tables.pages = self.pages.map_or(tables.pages, Choice);
         tables.pit_capacity = self.pit_capacity.unwrap_or(tables.pit_capacity);
         let max_lifetime = self.max_lifetime.map(|ms| Span(Duration::from_millis(ms)));
         tables.max_lifetime = max_lifetime.unwrap_or(tables.max_lifetime);
@@ -378,15 +329,15 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     let hangup = signal(SignalKind::hangup()).map_err(failed)?;
     // Before files are read: what reads them ends the process where there is no memory.
     require_memory().map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
-    let loaded = tokio::select! {
-        loaded = args.load_aside() => loaded?,
+    let configuration = tokio::select! {
+        configuration = args.load_aside() => configuration?,
         () = end.came() => return Ok(()),
     };
-    warn(&args, &loaded.warnings);
-    let state = keeping::read_state(&args, &loaded.settings)?;
+    warn(&args, &configuration.warnings);
+    let state = keeping::read_state(&args, &configuration.settings)?;
     allow_many_faces();
-    let router = start::start(&loaded, &args)?;
-    let mut keeping = Keeping::new(args, loaded, router.operator());
+    let router = start::start(&configuration, &args)?;
+    let mut keeping = Keeping::new(args, configuration, router.operator());
     let is_set_up = tokio::select! {
         is_set_up = keeping.set_up(state) => is_set_up.map(|()| true),
         () = end.came() => Ok(false),
@@ -447,7 +398,7 @@ fn allow_many_faces() {
 
 /// One line for whoever started the router.
 fn where_to_connect(router: &RouterHandle) -> String {
-    let socket = router.socket().map(|path| FaceUri::Unix(path.display().to_string()).to_string());
+    let socket = router.socket().map(|path| FaceUri::unix(path).to_string());
     let connect = match socket {
         Some(socket) => format!("applications connect to NDN_CLIENT_TRANSPORT={socket}"),
         None => "no Unix socket for applications".to_owned(),

@@ -2,14 +2,14 @@
 
 use crate::{
     Failure, Global,
-    cs::{NOT_TOLD, Usage},
+    cs::{NOT_TOLD, Usage, own_usage},
     output::fields,
     quantity,
 };
 use namewire_client::Client;
 use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus};
 use serde::Serialize;
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 #[derive(Serialize)]
 struct Status {
@@ -50,11 +50,7 @@ struct Fib {
 impl Fib {
     /// Asks a forwarder of version `version`, as [`Usage::fetch`] does.
     async fn fetch(client: &Client, version: &str) -> Option<Self> {
-        if !version.starts_with("namewire") {
-            return None;
-        }
-        let usage: Vec<FibUsage> = client.status_list("fib", "usage").await.ok()?;
-        let FibUsage { design, capacity_entries, bytes, is_lossy } = usage.into_iter().next()?;
+        let FibUsage { design, capacity_entries, bytes, is_lossy } = own_usage(client, version, "fib").await?;
         Some(Self { design, is_lossy, bytes, capacity_entries })
     }
 
@@ -98,7 +94,7 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
 }
 
 fn text(s: &Status) -> String {
-    let uptime = quantity::duration(Duration::from_millis(s.uptime_ms));
+    let uptime = quantity::ms(s.uptime_ms);
     let drops = match &s.drops {
         None => NOT_TOLD.to_owned(),
         Some(drops) if drops.is_empty() => "none".to_owned(),

@@ -1,11 +1,11 @@
 //! `namewire strategy`: list, set and unset strategy choices.
 
 use crate::{Failure, Global, name_argument, output::table};
+use namewire_configuration::text::parse_strategy;
 use namewire_packet::{
     NameBuf,
     nfd::{ControlParameters, StrategyChoice},
 };
-use namewire_router::configuration::text::parse_strategy;
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]

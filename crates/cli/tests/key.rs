@@ -178,9 +178,9 @@ fn commands_are_signed_by_the_identity_that_is_named() {
             .spawn()
             .unwrap();
         let (mut stream, _) = listener.accept().unwrap();
-        let mut octets = vec![0; 8800];
-        let size = stream.read(&mut octets).unwrap();
-        let interest = Interest::parse(&octets[..size]).unwrap();
+        let mut bytes = vec![0; 8800];
+        let size = stream.read(&mut bytes).unwrap();
+        let interest = Interest::parse(&bytes[..size]).unwrap();
         let info = interest.signature_info().unwrap();
         assert_eq!(info.key_locator(), Some(KeyLocator::Name(certificate.name())));
         assert!(info.nonce().is_some() && info.time_ms().is_some());

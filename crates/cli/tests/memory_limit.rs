@@ -2,7 +2,7 @@
 //! and says why. The limit is that of `ulimit -v`, of the router's process.
 
 use namewire_client::{Client, ControlError, RouteOptions};
-use namewire_router::FibDesign;
+use namewire_configuration::FibDesign;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use std::{
     fs,

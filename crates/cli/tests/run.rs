@@ -186,8 +186,8 @@ fn tools_tell_their_failures_apart() {
     assert_eq!(elsewhere.status.code(), Some(4), "no forwarder");
 }
 
-/// The documentation of `register_prefix` said that the route works some time after the answer, as in NFD. Here the first
-/// Interest after it is forwarded, whichever worker has it: without a route it would get a Nack at once.
+/// The documentation of `register_prefix` said that the route works some time after the answer, as in NFD. Here the
+/// first Interest after it is forwarded, whichever worker has it: without a route it would get a Nack at once.
 #[test]
 fn the_first_interest_after_the_answer_to_register_is_forwarded() {
     let directory = tempfile::tempdir().unwrap();
@@ -215,8 +215,8 @@ fn the_first_interest_after_the_answer_to_register_is_forwarded() {
     });
 }
 
-/// Answers Interests under /app on a thread of its own until the router ends: "gone" by an application Nack, "torn" by one
-/// in the place of its second segment.
+/// Answers Interests under /app on a thread of its own until the router ends: "gone" by an application Nack, "torn" by
+/// one in the place of its second segment.
 fn serve_application_nacks(router: &Router) {
     let uri = format!("unix://{}", router.socket.display()).parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

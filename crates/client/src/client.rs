@@ -1,11 +1,10 @@
 //! The connection of an application to its forwarder.
 //!
-//! [`Client`] is a cheap handle: clones share one connection, which closes when the last
-//! clone goes. Two background tasks do the I/O, so a Tokio runtime must be running; a
-//! current-thread runtime will do.
+//! [`Client`] is a cheap handle: clones share one connection, which closes when the last clone is dropped. Two
+//! background tasks do the I/O, so a Tokio runtime must be running; a current-thread runtime is enough.
 //!
-//! Limits: [`PENDING_INTERESTS_MAX`] Interests wait for an answer at once, further
-//! callers of [`Client::express`] wait for room.
+//! Limit: [`PENDING_INTERESTS_MAX`] Interests wait for an answer at once; further callers of [`Client::express`] wait
+//! for room.
 
 use crate::{
     data_buf::DataBuf,
@@ -32,7 +31,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// How long a connection attempt may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Why an Interest brought no Data.
+/// Why an Interest got no Data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressError {
     /// Nothing came within the InterestLifetime.
@@ -41,14 +40,14 @@ pub enum ExpressError {
     /// The forwarder says that it cannot answer.
     #[error("Nack: {0}")]
     Nack(NackReason),
-    /// The connection is gone.
+    /// The connection has ended.
     #[error("connection lost: {0}")]
     Closed(CloseReason),
-    /// The octets to send are no Interest (a mistake of this program).
+    /// The bytes to send are no Interest (a mistake of this program).
     #[error("not an Interest: {0}")]
     Malformed(PacketError),
     /// The packet exceeds the limit of every NDN forwarder (a mistake of this program).
-    #[error("the packet has {0} octets, more than 8800")]
+    #[error("the packet has {0} bytes, more than 8800")]
     TooLarge(usize),
 }
 
@@ -61,7 +60,7 @@ pub enum ConnectError {
     /// No candidate answered.
     #[error("no forwarder answers ({})", list_tried(tried))]
     NoForwarder {
-        /// Who named the candidates.
+        /// The place that named the candidates.
         source_of_choice: TransportSource,
         /// Each candidate and what went wrong.
         tried: Vec<(TransportUri, io::Error)>,
@@ -94,7 +93,7 @@ pub struct Client {
     pub(crate) command_signer: Signer,
 }
 
-/// An Interest on its way. Dropping it forgets the Interest.
+/// A pending Interest. Dropping it forgets the Interest.
 pub(crate) struct Outstanding {
     face: Arc<Face>,
     name_value: Box<[u8]>,
@@ -109,8 +108,7 @@ impl Drop for Outstanding {
 }
 
 impl Client {
-    /// Connects to the forwarder that the environment names, or to one in the usual
-    /// places (see [`crate::discovery`]).
+    /// Connects to the forwarder that the environment names, or to one in the usual places (see [`crate::discovery`]).
     ///
     /// # Errors
     /// If none answers; the error lists every place tried.
@@ -129,7 +127,7 @@ impl Client {
     /// Connects to the first candidate that answers.
     ///
     /// # Errors
-    /// If none answers.
+    /// If none answers; the error lists every place tried.
     pub async fn connect_to_choice(choice: TransportChoice) -> Result<Self, ConnectError> {
         let mut tried = Vec::new();
         for uri in choice.candidates {
@@ -142,8 +140,8 @@ impl Client {
         Err(ConnectError::NoForwarder { source_of_choice: choice.source, tried })
     }
 
-    /// Talks over a stream that is already open. `is_local` says whether the forwarder
-    /// takes commands under `/localhost` from it.
+    /// Creates a client from a stream that is already open. `is_local` says whether the forwarder takes commands under
+    /// `/localhost` from it.
     pub fn from_stream<S>(stream: S, is_local: bool) -> Self
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
@@ -164,25 +162,25 @@ impl Client {
         Client { connection, command_signer: Signer::digest() }
     }
 
-    /// Signs the commands of this handle, and of clones made of it later, by `signer`; until then DigestSha256 does, which
-    /// a forwarder takes from local applications only.
+    /// Signs the commands of this handle, and of clones made from it later, with `signer`. Without this call
+    /// DigestSha256 signs them, which a forwarder accepts from local applications only.
     pub fn sign_commands_with(mut self, signer: Signer) -> Self {
         self.command_signer = signer;
         self
     }
 
-    /// What this client is connected to, unless it was made from a stream.
+    /// The address of the forwarder; `None` if the client was made from a stream.
     pub fn transport(&self) -> Option<&TransportUri> {
         self.connection.transport.as_ref()
     }
 
-    /// True if the forwarder regards this face as local: Unix sockets and TCP over
-    /// loopback are, UDP never is (drop-in conventions, scope).
+    /// True if the forwarder regards this face as local: Unix sockets and TCP over loopback are, UDP never is (drop-in
+    /// conventions, scope).
     pub fn is_local(&self) -> bool {
         self.connection.is_local
     }
 
-    /// What happened on this connection so far.
+    /// The counters of this connection.
     pub fn counters(&self) -> FaceCounters {
         self.face().counters()
     }
@@ -208,8 +206,7 @@ impl Client {
 
     /// Sends an Interest with a fresh Nonce and waits for its Data.
     ///
-    /// Any number of calls may run at the same time. Dropping the future forgets the
-    /// Interest. No retransmission is done here.
+    /// Any number of calls may run at the same time. Dropping the future forgets the Interest. It is not retransmitted.
     ///
     /// # Errors
     /// On a Nack, when the InterestLifetime is over, or when the connection is lost.
@@ -220,7 +217,7 @@ impl Client {
     /// Sends an Interest as it is, for example a signed one, and waits for its Data.
     ///
     /// # Errors
-    /// As [`Client::express`]; and if the octets are no Interest of at most 8800 octets.
+    /// As [`Client::express`]; and if the bytes are no Interest of at most 8800 bytes.
     pub async fn express_wire(&self, wire: &[u8]) -> Result<DataBuf, ExpressError> {
         let (sender, receiver) = oneshot::channel();
         let lifetime_ms = check(wire)?.lifetime_ms();
@@ -230,7 +227,7 @@ impl Client {
         drop(outstanding);
         match outcome {
             Ok(Ok(outcome)) => outcome,
-            // The sender lives in the table of pending Interests, which nothing else clears.
+            // The table of pending Interests owns the sender, and is cleared only when the connection ends.
             Ok(Err(_)) => Err(ExpressError::Closed(self.close_reason().unwrap_or(CloseReason::Local))),
             Err(_) => Err(ExpressError::Timeout(lifetime_ms)),
         }
@@ -252,13 +249,13 @@ impl Client {
         Ok(Outstanding { face, name_value: interest.name().value().into(), id, _slot: slot })
     }
 
-    /// The right to one more pending Interest, as soon as there is room.
+    /// Waits for room for one more pending Interest.
     pub(crate) async fn slot(&self) -> OwnedSemaphorePermit {
         let slots = Arc::clone(&self.connection.slots);
         slots.acquire_owned().await.expect("the semaphore is never closed")
     }
 
-    /// The same, only if there is room now.
+    /// The same without waiting: `None` if there is no room now.
     pub(crate) fn slot_now(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.connection.slots).try_acquire_owned().ok()
     }
@@ -276,8 +273,8 @@ pub(crate) fn fresh_nonce() -> Nonce {
     Nonce(fastrand::u32(..).to_be_bytes())
 }
 
-/// A connection to a socket whose listener may be busy: while its queue is full, the kernel refuses at once those who do
-/// not wait. Gives up when the caller does.
+/// Connects to a socket whose listener may be busy. While the listener's queue is full, the kernel refuses a
+/// non-blocking connection at once. Tries until it succeeds or the caller drops the future.
 async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(path).await {

@@ -1,11 +1,10 @@
 //! How many segments may be in flight.
 //!
-//! Slow start doubles the window each round trip until the first sign of congestion (a
-//! CongestionMark, a lost segment, a Nack of that reason) or until round trips grow
-//! (HyStart, delay part only). Then CUBIC (RFC 9438: C = 0.4, β = 0.7, with its
-//! Reno-friendly region) or AIMD (+1 per round trip, × 0.5). A window decreases at most
-//! once per round trip: signs from segments sent before the last decrease count for it
-//! (conservative window adaptation, as ndn-tools does it).
+//! Slow start doubles the window each round trip. It ends at the first sign of congestion (a CongestionMark, a lost
+//! segment, a Nack of that reason) or when round trips grow (HyStart, delay part only). Then CUBIC (RFC 9438: C = 0.4,
+//! β = 0.7, with its Reno-friendly region) or AIMD (+1 per round trip, × 0.5) takes over. A window decreases at most
+//! once per round trip: signs from segments sent before the last decrease do not count again (conservative window
+//! adaptation, as in ndn-tools).
 
 use std::time::Duration;
 use tokio::time::Instant;
@@ -17,7 +16,7 @@ pub enum CongestionControl {
     Cubic,
     /// Plus one each round trip, halved on congestion.
     Aimd,
-    /// Stays as it began.
+    /// Never changes.
     Fixed,
 }
 
@@ -40,7 +39,7 @@ pub struct CongestionWindow {
     window_before_decrease: f64,
     /// When this stretch of congestion avoidance began.
     epoch: Option<Instant>,
-    /// CUBIC's W_est: what Reno would have.
+    /// CUBIC's W_est: the window that Reno would have.
     reno_window: f64,
     rtt_min: Option<Duration>,
     decreases: u64,
@@ -91,7 +90,7 @@ impl CongestionWindow {
         self.window = self.window.min(self.window_max);
     }
 
-    /// A sign of congestion, and no other within this round trip.
+    /// A sign of congestion, the only one within this round trip.
     pub fn on_congestion(&mut self) {
         if self.control == CongestionControl::Fixed {
             return;

@@ -5,18 +5,21 @@ use std::{fmt, sync::Arc};
 
 /// A checked Data packet with the link headers that concern an application.
 ///
-/// Cloning shares the octets. Layout: one allocation for the packet.
+/// Cloning shares the bytes. Layout: one allocation for the packet.
 #[derive(Clone)]
 pub struct DataBuf {
     wire: Arc<[u8]>,
     /// CongestionMark of the packet: 0 none, 1 congested (NDNLPv2 §1.1).
     pub congestion_mark: u64,
-    /// Face of the forwarder it came from, if local fields are on; 254 is its Content Store.
+    /// Face of the forwarder that it came from, if local fields are on; 254 is the Content Store.
     pub incoming_face_id: Option<FaceId>,
 }
 
 impl DataBuf {
-    /// Checks and copies a Data packet.
+    /// Checks one Data packet that fills `wire`, and copies it.
+    ///
+    /// # Errors
+    /// Those of [`Data::parse`].
     pub fn new(wire: &[u8]) -> Result<Self, PacketError> {
         Data::parse(wire)?;
         Ok(DataBuf { wire: wire.into(), congestion_mark: 0, incoming_face_id: None })
@@ -27,7 +30,7 @@ impl DataBuf {
         Data::parse(&self.wire).expect("checked when it was made, and never changed")
     }
 
-    /// The octets of the packet.
+    /// The bytes of the packet.
     pub fn wire(&self) -> &[u8] {
         &self.wire
     }
@@ -35,6 +38,6 @@ impl DataBuf {
 
 impl fmt::Debug for DataBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DataBuf({}, {} octets)", self.data().name(), self.wire.len())
+        write!(f, "DataBuf({}, {} bytes)", self.data().name(), self.wire.len())
     }
 }

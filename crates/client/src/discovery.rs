@@ -1,16 +1,15 @@
-//! Where the forwarder of this machine is, if nobody says.
+//! Finds the forwarder of this machine.
 //!
-//! Order: the environment variable `NDN_CLIENT_TRANSPORT`; the key `transport` of the
-//! first `client.conf` that exists; then the sockets that a forwarder makes by itself,
-//! each tried in turn: `/run/nfd/nfd.sock`, `$XDG_RUNTIME_DIR/nfd.sock`, and the
-//! temporary socket of [`temporary_socket_path`]. An explicit choice (the first two) is
-//! final: if it does not answer, nothing else is tried, because talking to another
-//! router than the one named would be worse than an error.
+//! Order: the environment variable `NDN_CLIENT_TRANSPORT`; the key `transport` of the first `client.conf` that exists;
+//! then the sockets that a forwarder makes by default, each tried in turn: `/run/nfd/nfd.sock`,
+//! `$XDG_RUNTIME_DIR/nfd.sock`, and the temporary socket of [`temporary_socket_path`]. A choice by the environment or
+//! by client.conf is final: if that forwarder does not answer, nothing else is tried, because a connection to another
+//! forwarder would be worse than an error.
 //!
-//! The same environment and file say where the key chain is ([`Environment::key_chain_locators`]).
+//! The same environment and file name the key chain ([`Environment::key_chain_locators`]).
 //!
-//! Source: ndn-cxx `util/config-file.cpp` (search order of client.conf: `$HOME/.ndn`,
-//! the configured directory, `/etc/ndn`; first hit only) and `face.cpp`.
+//! Source: ndn-cxx `util/config-file.cpp` (search order of client.conf: `$HOME/.ndn`, the configured directory,
+//! `/etc/ndn`; only the first that exists counts) and `face.cpp`.
 
 use crate::transport_uri::{TransportUri, TransportUriError};
 use std::{
@@ -19,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Overrides the configuration file.
+/// Names the forwarder; overrides the configuration file.
 pub const TRANSPORT_VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
 
 /// Names the public half of the key chain; overrides the configuration file.
@@ -27,10 +26,10 @@ pub const PIB_VARIABLE: &str = "NDN_CLIENT_PIB";
 /// Names the private half of the key chain; overrides the configuration file.
 pub const TPM_VARIABLE: &str = "NDN_CLIENT_TPM";
 
-/// Largest client.conf that is read, in octets.
+/// Largest client.conf that is read, in bytes.
 const CLIENT_CONF_BYTES_MAX: u64 = 64 * 1024;
 
-/// Who named the transport.
+/// The place that named the transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransportSource {
     /// The caller.
@@ -39,7 +38,7 @@ pub enum TransportSource {
     Environment,
     /// A client.conf.
     ClientConf(PathBuf),
-    /// Nobody: the usual places.
+    /// None: the default sockets.
     Default,
 }
 
@@ -54,19 +53,19 @@ impl fmt::Display for TransportSource {
     }
 }
 
-/// Transports to try, in order, and who named them.
+/// Transports to try, in order, and the place that named them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportChoice {
-    /// Who named them.
+    /// The place that named them.
     pub source: TransportSource,
     /// Never empty.
     pub candidates: Vec<TransportUri>,
 }
 
-/// Why no transport could be chosen.
+/// Why no transport can be chosen.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoveryError {
-    /// The place that names the transport holds nonsense.
+    /// The text that names the transport is not a transport URI.
     #[error("{from}: {error}")]
     BadUri {
         /// Where it was written.
@@ -84,7 +83,7 @@ pub enum DiscoveryError {
     },
 }
 
-/// What the environment says, so that tests need not change the process's own.
+/// The environment variables and directories used here, so that tests need not change those of the process.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// `NDN_CLIENT_TRANSPORT`.
@@ -97,7 +96,7 @@ pub struct Environment {
     pub home: Option<PathBuf>,
     /// `XDG_RUNTIME_DIR`.
     pub xdg_runtime_dir: Option<PathBuf>,
-    /// Directories that may hold `client.conf`, after `$HOME/.ndn`.
+    /// Directories that may contain `client.conf`, after `$HOME/.ndn`.
     pub conf_dirs: Vec<PathBuf>,
 }
 
@@ -116,7 +115,11 @@ impl Environment {
         }
     }
 
-    /// The transports to try, in order.
+    /// Chooses the transports to try, in order.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::BadUri`] if environment or client.conf names a malformed transport;
+    /// [`DiscoveryError::ClientConf`] if a client.conf exists and cannot be read.
     pub fn choose_transport(&self) -> Result<TransportChoice, DiscoveryError> {
         let chosen = |text: &str, source: TransportSource| match text.parse() {
             Ok(uri) => Ok(TransportChoice { source, candidates: vec![uri] }),
@@ -136,7 +139,11 @@ impl Environment {
         })
     }
 
-    /// The locators of the key chain, `pib-sqlite3:…` and `tpm-file:…`, as far as environment or client.conf name them.
+    /// Finds the locators of the key chain, `pib-sqlite3:…` and `tpm-file:…`; `None` for one that neither environment
+    /// nor client.conf names.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::ClientConf`] if a client.conf exists and cannot be read.
     pub fn key_chain_locators(&self) -> Result<(Option<String>, Option<String>), DiscoveryError> {
         if self.pib.is_some() && self.tpm.is_some() {
             return Ok((self.pib.clone(), self.tpm.clone()));
@@ -147,7 +154,7 @@ impl Environment {
         Ok((or_in_conf(&self.pib, "pib"), or_in_conf(&self.tpm, "tpm")))
     }
 
-    /// The first client.conf that exists, whatever it says; the others do not count.
+    /// The first client.conf that exists, whatever it contains; the others do not count.
     fn client_conf(&self) -> Result<Option<(PathBuf, String)>, DiscoveryError> {
         let home_conf = self.home.iter().map(|home| home.join(".ndn"));
         for dir in home_conf.chain(self.conf_dirs.iter().cloned()) {
@@ -161,15 +168,15 @@ impl Environment {
         Ok(None)
     }
 
-    /// Where a forwarder's socket may be, most public first.
+    /// The paths where a forwarder's socket may be, most public first.
     pub fn default_sockets(&self) -> Vec<PathBuf> {
         let mut sockets = self.sockets_to_make();
-        // Anybody can make a directory of that name; only ours is worth trusting.
+        // Any user can make a directory of that name; only this user's own can be trusted.
         sockets.retain(|path| *path != temporary_socket_path() || path.parent().is_some_and(is_owned_by_this_user));
         sockets
     }
 
-    /// Where a forwarder tries to make its socket, most public first. The last needs
+    /// The paths where a forwarder tries to make its socket, most public first. The last one needs
     /// [`make_temporary_directory`].
     pub fn sockets_to_make(&self) -> Vec<PathBuf> {
         let system = [PathBuf::from(SYSTEM_SOCKET)].into_iter();
@@ -190,9 +197,10 @@ pub fn temporary_socket_path() -> PathBuf {
     env::temp_dir().join(format!("nfd-{}", rustix::process::geteuid().as_raw())).join("nfd.sock")
 }
 
-/// Makes the directory of [`temporary_socket_path`], or finds that it is there and ours.
+/// Makes the directory of [`temporary_socket_path`], unless this user has made it already.
 ///
-/// Errors: it cannot be made, or somebody else made it.
+/// # Errors
+/// `PermissionDenied` if it belongs to another user; otherwise if the directory cannot be made.
 pub fn make_temporary_directory() -> io::Result<()> {
     let path = temporary_socket_path();
     let Some(dir) = path.parent() else { return Ok(()) };

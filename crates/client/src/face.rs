@@ -1,17 +1,15 @@
 //! The face: packets between this process and its forwarder.
 //!
-//! Two tasks share one [`Face`]: the reader cuts the octet stream into packets and hands
-//! each to the pending Interests or to a producer; the writer swaps the whole send queue
-//! out and writes it with one call, so packets queued in the same turn of the runtime
-//! share a system call. Nobody holds the lock across an await.
+//! Two tasks share one [`Face`]. The reader cuts the byte stream into packets and hands each to the pending Interests
+//! or to a producer. The writer swaps the whole send queue out and writes it with one call, so packets queued in the
+//! same turn of the runtime share a system call. No task holds the lock across an await.
 //!
-//! Packet in: bare Interest or Data, or LpPacket (Nack, PitToken, CongestionMark,
-//! IncomingFaceId are used, other legal headers pass unused). Packet out: bare unless a
-//! header is needed. Fragments (UDP) are put together by [`crate::reassembly`].
+//! Packets in: bare Interest or Data, or LpPacket (Nack, PitToken, CongestionMark and IncomingFaceId are used; other
+//! legal headers are ignored). Packets out: bare unless a header is needed. [`crate::reassembly`] joins fragments
+//! (UDP).
 //!
-//! Limits: [`SEND_QUEUE_BYTES_MAX`] (senders wait), [`FRAME_BYTES_MAX`] (a larger frame
-//! closes a stream, a datagram is dropped), the queue of each producer (Interests beyond
-//! it are dropped and counted).
+//! Limits: [`SEND_QUEUE_BYTES_MAX`] (senders wait), [`FRAME_BYTES_MAX`] (a larger frame closes a stream; a larger
+//! datagram is dropped), the queue of each producer (further Interests are dropped and counted).
 
 use crate::{
     client::ExpressError,
@@ -35,14 +33,14 @@ use tokio::{
     sync::{Notify, mpsc},
 };
 
-/// Octets waiting to be written beyond which senders wait.
+/// Bytes that may wait to be written; further senders wait.
 pub const SEND_QUEUE_BYTES_MAX: usize = 1024 * 1024;
 /// Largest frame accepted: a network packet and its link headers.
 pub const FRAME_BYTES_MAX: usize = MAX_PACKET_BYTES + 256;
 /// Size of the read buffer of a stream.
 const READ_BUFFER_BYTES: usize = 256 * 1024;
 
-/// Why a face carries nothing more.
+/// Why a face carries no more packets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CloseReason {
     /// This side closed it.
@@ -54,12 +52,12 @@ pub enum CloseReason {
     /// Reading or writing failed.
     #[error("{0}")]
     Io(String),
-    /// The stream holds something that cannot be cut into packets.
-    #[error("the forwarder sent octets that are no TLV stream")]
+    /// The stream cannot be cut into packets.
+    #[error("the forwarder sent bytes that are no TLV stream")]
     NotTlv,
 }
 
-/// What a face has counted since it was made.
+/// Counters of a face since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaceCounters {
     /// Frames received.
@@ -115,7 +113,7 @@ pub struct PrefixInUse(pub NameBuf);
 
 impl Face {
     pub(crate) fn lock(&self) -> MutexGuard<'_, FaceState> {
-        // A panic elsewhere cannot leave the tables half changed in a harmful way.
+        // A panic elsewhere leaves no table in a harmful state.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -127,8 +125,8 @@ impl Face {
         self.lock().closed.clone()
     }
 
-    /// Queues one frame made by `write`, waiting while the queue is full. `also` runs under
-    /// the same lock, so that an answer cannot arrive before its Interest is pending.
+    /// Queues one frame written by `write`, waiting while the queue is full. `also` runs under the same lock, so that
+    /// an answer cannot arrive before its Interest is pending.
     pub(crate) async fn send<T>(
         &self,
         write: impl FnOnce(&mut Vec<u8>),
@@ -158,7 +156,7 @@ impl Face {
         }
     }
 
-    /// Waits until everything queued has been handed to the kernel.
+    /// Waits until the kernel has taken everything queued.
     pub(crate) async fn flush(&self) {
         loop {
             let drained = self.drained.notified();
@@ -174,7 +172,7 @@ impl Face {
         }
     }
 
-    /// Lets the writer finish what is queued, then ends it.
+    /// Lets the writer finish the queue, then ends it.
     pub(crate) fn close_when_drained(&self) {
         self.lock().is_closing = true;
         self.wake_writer.notify_one();
@@ -234,8 +232,8 @@ impl Face {
             state.counters.dropped_fragments = state.reassembly.dropped_fragments();
             whole
         };
-        if let Some((headers, octets)) = whole {
-            self.receive_network_packet(&headers, &octets);
+        if let Some((headers, bytes)) = whole {
+            self.receive_network_packet(&headers, &bytes);
         }
     }
 
@@ -354,13 +352,13 @@ impl Face {
                     Ok(Some(element)) if element == size && size <= FRAME_BYTES_MAX => self.receive(&buffer[..size]),
                     _ => self.count_malformed(),
                 },
-                // An ICMP "port unreachable" of an earlier datagram: nobody listens there now.
+                // An ICMP "port unreachable" for an earlier datagram: no program listens there now.
                 Err(error) => return CloseReason::Io(error.to_string()),
             }
         }
     }
 
-    /// Swaps the queue into `batch`; None when there is nothing more to write, ever.
+    /// Swaps the queue into `batch`; `None` when no more will come.
     async fn next_batch(&self, batch: &mut SendQueue) -> Option<()> {
         batch.bytes.clear();
         batch.ends.clear();
@@ -442,7 +440,7 @@ mod tests {
     }
 
     proptest! {
-        /// Damaged packets change counters, nothing else: no panic, and the face still works.
+        /// Damaged packets change counters only: no panic, and the face still works.
         #[test]
         fn damaged_frames_do_no_harm(
             which in 0..5_usize,
@@ -457,9 +455,9 @@ mod tests {
             face.lock().pending.insert(&Interest::parse(&wire).unwrap(), Completion::Tagged(1, done));
 
             let mut frame = frames().swap_remove(which);
-            for (place, octet) in damage {
+            for (place, byte) in damage {
                 let place = place.index(frame.len());
-                frame[place] = octet;
+                frame[place] = byte;
             }
             frame.truncate(cut.index(frame.len()) + 1);
             face.receive(&frame);

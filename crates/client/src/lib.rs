@@ -8,20 +8,18 @@
 //! let client = Client::connect().await?;
 //! let name: NameBuf = "/example/hello".parse()?;
 //! let data = client.express(&InterestBuilder::new(name).must_be_fresh(true)).await?;
-//! println!("{} octets", data.data().content().len());
+//! println!("{} bytes", data.data().content().len());
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! * [`discovery`], [`transport_uri`]: which forwarder, and how to name one.
-//! * [`Client`]: the connection; [`Client::express`] for a consumer, [`Client::serve`] and
-//!   [`Client::register_prefix`] for a producer, [`Client::control`] and
-//!   [`Client::dataset`] for the forwarder itself.
+//! * [`Client`]: the connection; [`Client::express`] for a consumer, [`Client::serve`] and [`Client::register_prefix`]
+//!   for a producer, [`Client::control`] and [`Client::dataset`] for the forwarder itself.
 //! * [`SegmentFetch`] and [`SegmentPublisher`]: objects of many packets.
 //!
-//! It needs a Tokio runtime (a current-thread one will do) and keeps to one connection per
-//! [`Client`]. Commands and published objects are signed by DigestSha256 unless
-//! [`Client::sign_commands_with`] and [`PublishOptions`] are given a key.
+//! It needs a Tokio runtime (a current-thread one is enough) and keeps one connection per [`Client`]. DigestSha256
+//! signs commands and published objects unless [`Client::sign_commands_with`] and [`PublishOptions`] get a key.
 
 mod client;
 pub mod congestion_window;

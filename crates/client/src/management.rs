@@ -1,13 +1,12 @@
 //! The NFD management protocol, from the client's side.
 //!
-//! Commands are signed Interests of packet format v0.3 with SignatureNonce and SignatureTime, by DigestSha256 unless
-//! [`Client::sign_commands_with`] has been told of a key. All DigestSha256 clients of a forwarder may count as one key whose
-//! times must strictly increase, so this process never uses a millisecond twice
-//! ([`next_signature_time_ms`]). Datasets are fetched as segmented objects and decoded
-//! after joining, because NFD cuts entries in the middle.
+//! Commands are signed Interests of packet format v0.3 with SignatureNonce and SignatureTime. DigestSha256 signs them
+//! unless [`Client::sign_commands_with`] has set a key. A forwarder may treat all its DigestSha256 clients as one key
+//! whose times must strictly increase, so this process never uses a millisecond twice ([`next_signature_time_ms`]).
+//! Datasets are fetched as segmented objects and decoded after joining, because NFD cuts entries in the middle.
 //!
-//! Commands and datasets go to `/localhost/nfd`; route commands of a face that is not
-//! local go to `/localhop/nfd`, the only place where a forwarder takes them.
+//! Commands and datasets go to `/localhost/nfd`; route commands of a face that is not local go to `/localhop/nfd`, the
+//! only prefix under which a forwarder takes them from there.
 
 use crate::{
     client::{Client, ExpressError, fresh_nonce},
@@ -25,9 +24,9 @@ use std::{
 
 /// InterestLifetime of commands, in milliseconds.
 const COMMAND_LIFETIME_MS: u64 = 4000;
-/// Largest dataset that is fetched, in octets: a million routes or so.
+/// Largest dataset that is fetched, in bytes: about a million routes.
 pub const DATASET_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Octets of SignatureNonce; 8 or more are advised.
+/// Bytes of SignatureNonce; the specification advises 8 or more.
 const SIGNATURE_NONCE_BYTES: usize = 8;
 
 /// Why a command was not carried out.
@@ -36,7 +35,7 @@ pub enum ControlError {
     /// No answer came back.
     #[error(transparent)]
     Express(#[from] ExpressError),
-    /// The answer makes no sense.
+    /// The answer cannot be decoded.
     #[error("the forwarder's answer is malformed: {0}")]
     Malformed(NfdError),
     /// The command could not be signed.
@@ -47,13 +46,13 @@ pub enum ControlError {
     Refused(Box<ControlResponse>),
 }
 
-/// Why a dataset could not be had.
+/// Why there is no dataset.
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
     /// It could not be fetched.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// It makes no sense.
+    /// It cannot be decoded.
     #[error("the forwarder's dataset is malformed: {0}")]
     Malformed(NfdError),
 }
@@ -65,13 +64,13 @@ pub struct RouteOptions {
     pub face_id: Option<FaceId>,
     /// Lower is better.
     pub cost: u64,
-    /// Who registers: see [`namewire_packet::nfd::origin`].
+    /// The kind of registrant, one of [`namewire_packet::nfd::origin`].
     pub origin: u64,
     /// The route also serves longer prefixes that have routes of their own.
     pub child_inherit: bool,
     /// The route hides those of shorter prefixes.
     pub capture: bool,
-    /// The route goes away after so many milliseconds; `None` = with its face.
+    /// Lifetime of the route in milliseconds; `None` = as long as its face.
     pub expiration_period_ms: Option<u64>,
 }
 
@@ -88,7 +87,7 @@ impl Default for RouteOptions {
     }
 }
 
-/// Milliseconds since 1970, at least one more than the last time it was asked.
+/// The time in milliseconds since 1970, at least one more than at the last call.
 pub fn next_signature_time_ms() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64);
@@ -98,11 +97,11 @@ pub fn next_signature_time_ms() -> u64 {
 }
 
 impl Client {
-    /// Carries out one command, for example `("rib", "register", …)`, and gives the
-    /// forwarder's answer, which is a success.
+    /// Sends one command, for example `("rib", "register", …)`, and returns the forwarder's answer, which is a success.
     ///
     /// # Errors
-    /// [`ControlError::Refused`] holds the answer if its code is not 200.
+    /// [`ControlError::Refused`] holds the answer if its code is not 200; otherwise if the command cannot be signed, if
+    /// no answer comes, or if the answer cannot be decoded.
     pub async fn control(
         &self,
         module: &str,
@@ -113,7 +112,7 @@ impl Client {
         name.push_generic(module.as_bytes()).push_generic(verb.as_bytes()).push_generic(&parameters.to_wire());
         let mut signature_nonce = [0; SIGNATURE_NONCE_BYTES];
         if getrandom::fill(&mut signature_nonce).is_err() {
-            // It must differ between commands; it keeps no secret.
+            // It must differ between commands; it need not be secret.
             signature_nonce = fastrand::u64(..).to_ne_bytes();
         }
         let fields = SignedInterestFields {
@@ -134,13 +133,13 @@ impl Client {
         name
     }
 
-    /// Asks the forwarder for a route to `prefix`, by default to this very client. Open
-    /// the stream with [`Client::serve`] first, or the first Interests find nobody.
+    /// Asks the forwarder for a route for `prefix`, by default to this client. Open the stream with [`Client::serve`]
+    /// first; without it the client drops the Interests.
     ///
-    /// When Namewire has answered, the route works: its FIB changes before the answer leaves, so the first Interest that
-    /// anybody expresses afterwards is forwarded. (The exception is a FIB that is full, which `namewire status` counts
-    /// as `router.fib-…`.) NFD answers before its FIB changes: there the first Interest may come too early, and gets a
-    /// Nack (`NoRoute`) or goes where a shorter prefix leads. A consumer that must work with both asks again after a Nack.
+    /// When Namewire has answered, the route works: its FIB changes before the answer leaves, so it forwards every
+    /// later Interest. (The exception is a full FIB, which `namewire status` counts as `router.fib-…`.) NFD answers
+    /// before its FIB changes: there the first Interest may come too early, and gets a Nack (`NoRoute`) or follows the
+    /// route of a shorter prefix. A consumer that must work with both tries again after a Nack.
     ///
     /// # Errors
     /// As [`Client::control`].
@@ -164,7 +163,7 @@ impl Client {
         Ok(self.control("rib", "register", &parameters).await?.body.unwrap_or(parameters))
     }
 
-    /// Takes a route away. The forwarder reports success also if there was none.
+    /// Removes a route. The forwarder reports success also if there was none.
     ///
     /// # Errors
     /// As [`Client::control`].
@@ -187,12 +186,12 @@ impl Client {
     /// segments of its latest version, joined.
     ///
     /// # Errors
-    /// If a segment cannot be had or the dataset exceeds [`DATASET_BYTES_MAX`].
+    /// If a segment cannot be fetched, or if the dataset exceeds [`DATASET_BYTES_MAX`].
     pub async fn dataset(&self, name: &NameBuf) -> Result<Vec<u8>, FetchError> {
         let options = FetchOptions {
             discovery: Discovery::FirstSegment,
             size_bytes_max: DATASET_BYTES_MAX,
-            // Signed with whatever key the forwarder has; clients do not check it.
+            // Signed with the forwarder's key, whichever it is; clients do not check it.
             verify_digests: false,
             ..FetchOptions::default()
         };

@@ -1,9 +1,8 @@
 //! Which of our Interests does this packet answer?
 //!
-//! A hash map from name (TLV-VALUE) to the Interests pending under it. Data is looked
-//! up under its own name, and, only while some CanBePrefix or implicit-digest Interest
-//! is pending, under its shorter prefixes and its full name. One Data satisfies every
-//! Interest it matches; a Nack answers the one that carries its nonce.
+//! A hash map from name (TLV-VALUE) to the Interests pending under it. Data is looked up under its own name. While a
+//! CanBePrefix or implicit-digest Interest is pending, it is also looked up under its shorter prefixes and its full
+//! name. One Data satisfies every Interest it matches; a Nack answers the one that carries its nonce.
 //!
 //! Cost per Data: one look-up; with prefix Interests pending, one per component.
 //! Limit: the caller bounds the number of entries ([`crate::PENDING_INTERESTS_MAX`]).
@@ -16,20 +15,20 @@ use namewire_packet::{
 use std::collections::HashMap;
 use tokio::sync::{mpsc, oneshot};
 
-/// What becomes of an Interest.
+/// The outcome of an Interest.
 pub(crate) type Outcome = Result<DataBuf, ExpressError>;
 
-/// Who waits for the outcome.
+/// The waiter for the outcome.
 pub(crate) enum Completion {
     /// One waiter for one Interest.
     Once(oneshot::Sender<Outcome>),
-    /// One waiter for many Interests, told apart by a number of its own. Unbounded, but
-    /// every message stands for a pending Interest and those are bounded.
+    /// One waiter for many Interests, which it distinguishes by its own numbers. The channel is unbounded, but each
+    /// message belongs to a pending Interest, and these are bounded.
     Tagged(u64, mpsc::UnboundedSender<(u64, Outcome)>),
 }
 
 impl Completion {
-    /// Delivers. A waiter that went away is no error: it lost interest.
+    /// Delivers the outcome. If the waiter no longer exists, it does not need the outcome, and that is no error.
     pub(crate) fn complete(self, outcome: Outcome) {
         match self {
             Completion::Once(sender) => drop(sender.send(outcome)),
@@ -61,7 +60,7 @@ impl PendingInterests {
         self.len
     }
 
-    /// Adds `interest`; the number given back removes it.
+    /// Adds `interest`; returns the number that removes it.
     pub(crate) fn insert(&mut self, interest: &Interest<'_>, completion: Completion) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -73,7 +72,7 @@ impl PendingInterests {
         id
     }
 
-    /// Forgets one Interest; false if it is gone already.
+    /// Forgets one Interest; false if it is not pending any more.
     pub(crate) fn remove(&mut self, name_value: &[u8], id: u64) -> bool {
         !self.take_where(name_value, |pending| pending.id == id).is_empty()
     }
@@ -135,14 +134,13 @@ impl PendingInterests {
     }
 }
 
-/// True if the name ends with an implicit digest. Such a component is 34 octets, and the
-/// cheap look at the tail can also be fooled by a long generic component: then a digest is
-/// computed in vain, nothing else.
+/// True if the name seems to end with an implicit digest, a component of 34 bytes. A long generic component can look
+/// the same from its end; then a digest is computed needlessly, and nothing else happens.
 fn is_full_name(name_value: &[u8]) -> bool {
     name_value.len() >= 34 && name_value[name_value.len() - 34..].starts_with(&[1, 32])
 }
 
-/// What a Nack tells the waiter.
+/// The outcome for the waiter of a Nacked Interest.
 pub(crate) fn nacked(reason: NackReason) -> Outcome {
     Err(ExpressError::Nack(reason))
 }
@@ -212,7 +210,7 @@ mod tests {
         assert_eq!(table.len(), 1);
     }
 
-    /// What happens to the table, over a tiny world of names so that they meet.
+    /// Operations on the table, with a few names so that they often match.
     #[derive(Clone, Debug)]
     enum Operation {
         Insert { name: u8, can_be_prefix: bool, digest_of: Option<u8> },
@@ -243,7 +241,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The oracle keeps a list and asks `Interest::matches` of each.
+        /// The oracle keeps a list and calls `Interest::matches` on each.
         #[test]
         fn agrees_with_a_list(operations in proptest::collection::vec(operation(), 1..80)) {
             let mut table = PendingInterests::default();

@@ -1,8 +1,8 @@
-//! The producer side: Interests that the forwarder brings, and their answers.
+//! The producer side: Interests from the forwarder, and their answers.
 //!
 //! [`Client::serve`] opens a stream of the Interests under a prefix;
-//! [`Client::register_prefix`](crate::Client::register_prefix) asks the forwarder to send
-//! them. An answer carries the PIT token of its Interest back, as it came (NDNLPv2 §3).
+//! [`Client::register_prefix`](crate::Client::register_prefix) asks the forwarder to send them. An answer returns the
+//! PIT token of its Interest unchanged (NDNLPv2 §3).
 //!
 //! Limit: [`INCOMING_INTERESTS_MAX`] wait in each stream, more are dropped and counted.
 
@@ -23,21 +23,21 @@ pub const INCOMING_INTERESTS_MAX: usize = 4096;
 /// Why an answer was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RespondError {
-    /// The connection is gone.
+    /// The connection has ended.
     #[error("connection lost: {0}")]
     Closed(#[from] CloseReason),
-    /// The octets are no Data (a mistake of this program).
+    /// The bytes are no Data (a mistake of this program).
     #[error("not a Data: {0}")]
     Malformed(#[from] PacketError),
     /// The packet exceeds the limit of every NDN forwarder (a mistake of this program).
-    #[error("the packet has {0} octets, more than 8800")]
+    #[error("the packet has {0} bytes, more than 8800")]
     TooLarge(usize),
 }
 
 /// An Interest to answer.
 pub struct IncomingInterest {
     wire: Box<[u8]>,
-    /// Face of the forwarder it came from, if local fields are on.
+    /// Face of the forwarder that it came from, if local fields are on.
     pub incoming_face_id: Option<FaceId>,
     /// CongestionMark of the packet: 0 none.
     pub congestion_mark: u64,
@@ -52,7 +52,7 @@ impl fmt::Debug for IncomingInterest {
 }
 
 impl IncomingInterest {
-    /// `wire` was parsed by the caller.
+    /// The caller has parsed `wire`.
     pub(crate) fn new(face: &Arc<Face>, wire: &[u8], headers: &LpHeaders) -> Self {
         IncomingInterest {
             wire: wire.into(),
@@ -73,23 +73,23 @@ impl IncomingInterest {
         self.pit_token
     }
 
-    /// What is needed to answer, when the packet itself is no longer.
+    /// Keeps only what an answer needs; drops the rest of the packet.
     pub fn into_responder(self) -> Responder {
         Responder { interest_wire: self.wire, pit_token: self.pit_token, face: self.face }
     }
 
-    /// Answers with a Data. See [`Responder::data`].
+    /// Answers with a Data, as [`Responder::data`] does.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Responder::data`].
     pub async fn respond(self, data_wire: &[u8]) -> Result<(), RespondError> {
         self.into_responder().data(data_wire).await
     }
 
-    /// Answers with a Nack. See [`Responder::nack`].
+    /// Answers with a Nack, as [`Responder::nack`] does.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Responder::nack`].
     pub async fn nack(self, reason: NackReason) -> Result<(), RespondError> {
         self.into_responder().nack(reason).await
     }
@@ -103,11 +103,11 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Sends the Data, waiting while the send queue is full. Whether its name matches the
-    /// Interest is the caller's affair: the forwarder drops it otherwise.
+    /// Sends the Data, waiting while the send queue is full. The caller ensures that its name matches the Interest:
+    /// otherwise the forwarder drops it.
     ///
     /// # Errors
-    /// If the octets are no Data of at most 8800 octets, or the connection is gone.
+    /// If the bytes are no Data of at most 8800 bytes, or the connection is gone.
     pub async fn data(self, data_wire: &[u8]) -> Result<(), RespondError> {
         self.data_marked(data_wire, 0).await
     }
@@ -176,12 +176,11 @@ impl Drop for InterestStream {
 }
 
 impl Client {
-    /// Opens the stream of Interests under `prefix`. An Interest goes to the longest
-    /// prefix served. Nothing arrives before a route leads here:
-    /// [`Client::register_prefix`](crate::Client::register_prefix).
+    /// Opens the stream of Interests under `prefix`. An Interest goes to the longest prefix served. Interests arrive
+    /// only once a route leads here: [`Client::register_prefix`](crate::Client::register_prefix).
     ///
     /// # Errors
-    /// If this very prefix is being served.
+    /// If this client serves the same prefix already.
     pub fn serve(&self, prefix: &NameBuf) -> Result<InterestStream, PrefixInUse> {
         let (sender, receiver) = mpsc::channel(INCOMING_INTERESTS_MAX);
         self.face().add_producer(prefix, sender)?;

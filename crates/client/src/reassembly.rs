@@ -1,11 +1,10 @@
-//! Fragments of one link back into whole packets (NDNLPv2 §2).
+//! Reassembles the fragments of one link into whole packets (NDNLPv2 §2).
 //!
-//! A message is named by Sequence − FragIndex. Fragments come in any order; duplicates
-//! are ignored. A message that is not whole 500 ms after its last fragment is dropped,
-//! as in NFD.
+//! Sequence − FragIndex identifies a message. Fragments come in any order; duplicates are ignored. A message that is
+//! not whole 500 ms after its last fragment is dropped, as in NFD.
 //!
-//! Limits: [`MESSAGES_MAX`] messages at once (the stalest gives way),
-//! [`FRAGMENTS_MAX`] fragments and [`MAX_PACKET_BYTES`] octets in each.
+//! Limits: [`MESSAGES_MAX`] messages at once (a new one replaces the one that has waited longest), [`FRAGMENTS_MAX`]
+//! fragments and [`MAX_PACKET_BYTES`] bytes in each.
 
 use namewire_packet::{
     MAX_PACKET_BYTES,
@@ -37,12 +36,12 @@ pub(crate) struct Reassembly {
 }
 
 impl Reassembly {
-    /// Fragments thrown away so far, for whatever reason.
+    /// Fragments dropped so far, for any reason.
     pub(crate) fn dropped_fragments(&self) -> u64 {
         self.dropped_fragments
     }
 
-    /// Takes one fragment; gives the whole packet and the headers of fragment 0 once it is there.
+    /// Accepts one fragment; returns the packet and the headers of fragment 0 once the packet is whole.
     pub(crate) fn receive(
         &mut self,
         packet: &LpPacket<'_>,
@@ -87,8 +86,8 @@ impl Reassembly {
             return None;
         }
         let message = self.messages.remove(&id)?;
-        let octets = message.fragments.into_iter().flatten().flat_map(Vec::from).collect();
-        Some((message.headers, octets))
+        let bytes = message.fragments.into_iter().flatten().flat_map(Vec::from).collect();
+        Some((message.headers, bytes))
     }
 
     fn expire(&mut self, now: Instant) {
@@ -125,8 +124,8 @@ mod tests {
         assert!(reassembly.receive(&fragment(base.wrapping_add(2), 2, 3), b"cc", now).is_none());
         assert!(reassembly.receive(&fragment(base, 0, 3), b"aa", now).is_none());
         assert!(reassembly.receive(&fragment(base, 0, 3), b"aa", now).is_none());
-        let (headers, octets) = reassembly.receive(&fragment(base.wrapping_add(1), 1, 3), b"b", now).unwrap();
-        assert_eq!(octets, b"aabcc");
+        let (headers, bytes) = reassembly.receive(&fragment(base.wrapping_add(1), 1, 3), b"b", now).unwrap();
+        assert_eq!(bytes, b"aabcc");
         assert_eq!(headers.pit_token, PitToken::new(b"t"));
         assert_eq!((reassembly.dropped_fragments(), reassembly.messages.len()), (0, 0));
     }

@@ -1,19 +1,15 @@
-//! How long to wait for a segment: the retransmission time-out (RTO).
+//! How long to wait for a segment: the retransmission time-out (RTO) of RFC 6298.
 //!
-//! RFC 6298: SRTT and RTTVAR with gains 1/8 and 1/4, RTO = SRTT + 4 RTTVAR, doubled at
-//! each time-out until a new sample comes. Samples of segments that were asked for more
-//! than once are not taken (Karn): the answer may belong to either request.
+//! The RTO doubles at each time-out until a new sample comes. A fetch takes no samples of segments that it asked for
+//! more than once (Karn's rule): the answer may belong to either request.
 
+use namewire_packet::rtt::RttEstimate;
 use std::time::Duration;
-
-/// RTO before the first sample, and after which to give up doubling.
-const RTO_INITIAL: Duration = Duration::from_secs(1);
 
 /// Estimates the RTO of one path.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
-    srtt_s: Option<f64>,
-    rttvar_s: f64,
+    estimate: RttEstimate,
     rto: Duration,
     rto_min: Duration,
     rto_max: Duration,
@@ -22,25 +18,16 @@ pub struct RttEstimator {
 impl RttEstimator {
     /// An estimator whose RTO stays between the two bounds.
     pub fn new(rto_min: Duration, rto_max: Duration) -> Self {
-        let rto = RTO_INITIAL.clamp(rto_min, rto_max.max(rto_min));
-        RttEstimator { srtt_s: None, rttvar_s: 0.0, rto, rto_min, rto_max: rto_max.max(rto_min) }
+        let rto_max = rto_max.max(rto_min);
+        let estimate = RttEstimate::default();
+        let rto = Duration::from_nanos(estimate.timeout_ns(0)).clamp(rto_min, rto_max);
+        RttEstimator { estimate, rto, rto_min, rto_max }
     }
 
-    /// Takes the round-trip time of a segment asked for once.
+    /// Adds the round-trip time of a segment requested once.
     pub fn add_sample(&mut self, rtt: Duration) {
-        let rtt_s = rtt.as_secs_f64();
-        let srtt_s = match self.srtt_s {
-            None => {
-                self.rttvar_s = rtt_s / 2.0;
-                rtt_s
-            }
-            Some(srtt_s) => {
-                self.rttvar_s += ((srtt_s - rtt_s).abs() - self.rttvar_s) / 4.0;
-                srtt_s + (rtt_s - srtt_s) / 8.0
-            }
-        };
-        self.srtt_s = Some(srtt_s);
-        self.rto = Duration::from_secs_f64(srtt_s + 4.0 * self.rttvar_s).clamp(self.rto_min, self.rto_max);
+        self.estimate.add(rtt.as_nanos() as u64);
+        self.rto = Duration::from_nanos(self.estimate.timeout_ns(0)).clamp(self.rto_min, self.rto_max);
     }
 
     /// Doubles the RTO, after a time-out.
@@ -55,7 +42,7 @@ impl RttEstimator {
 
     /// Smoothed round-trip time; `None` before the first sample.
     pub fn srtt(&self) -> Option<Duration> {
-        self.srtt_s.map(Duration::from_secs_f64)
+        self.estimate.smoothed_ns().map(Duration::from_nanos)
     }
 }
 

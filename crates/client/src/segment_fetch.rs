@@ -1,20 +1,18 @@
-//! Fetching a segmented object: find its version, get all segments, hand them on in order.
+//! Fetches a segmented object: finds its version, gets all segments, and writes them in order.
 //!
 //! 1. **Version** (file `version_discovery.rs`): RDR metadata if published, else the
 //!    first segment that answers a prefix Interest.
-//! 2. **Segments**: as many in flight as the congestion window allows. A segment not
-//!    there after the RTO is asked for again with a fresh nonce, at most
-//!    [`FetchOptions::retries_max`] times. The RTO is shorter than the InterestLifetime, so that
-//!    forwarders still have the earlier Interest and take the later one for a retransmission, which
-//!    they send another way. A lost or marked segment and a Nack of reason
-//!    Congestion shrink the window, at most once per round trip.
-//! 3. **Output** in order, with the digest of DigestSha256 segments verified. Segments
-//!    signed otherwise need keys this module does not have: they are counted as unverified.
-//!    An application Nack or a Link in the place of a segment ends the fetch: what it carries is
-//!    no content of the object. All other ContentTypes are content.
+//! 2. **Segments**: as many in flight as the congestion window allows. A segment that has not come after the RTO is
+//!    requested again with a fresh nonce, at most [`FetchOptions::retries_max`] times. The RTO is shorter than the
+//!    InterestLifetime, so forwarders still have the earlier Interest; they treat the later one as a retransmission and
+//!    send it another way. A lost or marked segment and a Nack of reason Congestion shrink the window, at most once per
+//!    round trip.
+//! 3. **Output** in order, after a check of the digest of DigestSha256 segments. Segments with other signatures need
+//!    keys that this module does not have: they are counted as unverified. An application Nack or a Link in the place
+//!    of a segment ends the fetch, because it carries no content of the object. All other ContentTypes are content.
 //!
-//! Limits: [`REORDER_SEGMENTS_MAX`] segments between the first one missing and the last
-//! one asked for; [`FetchOptions::size_bytes_max`].
+//! Limits: [`REORDER_SEGMENTS_MAX`] segments between the first missing one and the last requested one;
+//! [`FetchOptions::size_bytes_max`].
 
 use crate::{
     client::{Client, ExpressError, Outstanding, fresh_nonce},
@@ -32,19 +30,19 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// Segments that may lie between the first one missing and the last one asked for.
+/// Most segments between the first missing one and the last requested one.
 pub const REORDER_SEGMENTS_MAX: u64 = 4096;
-/// Nacks of one segment, reasons Congestion and Duplicate apart, that are taken as final while no
-/// segment has come. Later, a link may have failed, and another route may be found.
+/// This many Nacks of one segment, other than Congestion and Duplicate, end the fetch before the first segment has
+/// come. Afterwards a Nack may mean a failed link, and another route may be found.
 const NACKS_MAX: u32 = 3;
-/// Pause after the first Nack of a segment; doubles up to the last.
+/// Pause after the first Nack of a segment; it doubles, up to the longest pause.
 const NACK_PAUSE: Duration = Duration::from_millis(50);
 const NACK_PAUSE_LAST: Duration = Duration::from_secs(2);
 
 /// How the version is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discovery {
-    /// The name has a version, or else: metadata, then the first segment.
+    /// The version in the name; without one the metadata, then the first segment.
     Auto,
     /// A prefix Interest for the first segment, as management datasets want it.
     FirstSegment,
@@ -63,17 +61,17 @@ pub struct FetchOptions {
     pub window_initial: usize,
     /// Largest window, in segments.
     pub window_max: usize,
-    /// How often one segment is asked for again before the fetch fails.
+    /// How often one segment is requested again before the fetch fails.
     pub retries_max: u32,
-    /// Bounds of the retransmission time-out.
+    /// Lower bound of the retransmission time-out.
     pub rto_min: Duration,
-    /// See `rto_min`. It is never longer than three quarters of `lifetime_ms`.
+    /// Upper bound; never more than three quarters of `lifetime_ms`.
     pub rto_max: Duration,
     /// InterestLifetime of segment Interests, in milliseconds.
     pub lifetime_ms: u64,
     /// Check the digest of DigestSha256 segments.
     pub verify_digests: bool,
-    /// Largest object accepted, in octets.
+    /// Largest object accepted, in bytes.
     pub size_bytes_max: u64,
 }
 
@@ -97,15 +95,15 @@ impl Default for FetchOptions {
 /// Why an object could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// Nothing answers under the name.
+    /// No answer under the name.
     #[error("nothing found under {name}: {cause}")]
     NotFound {
-        /// The name asked for.
+        /// The requested name.
         name: NameBuf,
         /// The last answer, or none.
         cause: ExpressError,
     },
-    /// A segment did not come, however often it was asked for.
+    /// A segment did not come, however often it was requested.
     #[error("segment {segment} did not arrive after {attempts} attempts")]
     SegmentTimeout {
         /// Its number.
@@ -118,13 +116,13 @@ pub enum FetchError {
     SegmentNack {
         /// Its number.
         segment: u64,
-        /// The reason given last.
+        /// The last reason.
         reason: NackReason,
     },
     /// The producer, or a cache, answers that there is no such Data.
     #[error("application Nack: the producer answers that it has no {0}")]
     ApplicationNack(NameBuf),
-    /// A Link lies under the name: a list of names under which the object may be found.
+    /// The name leads to a Link: a list of names under which the object may be found.
     #[error("{0} is a Link, which says where an object is, not the object")]
     Link(NameBuf),
     /// A segment's digest does not fit its content.
@@ -134,7 +132,7 @@ pub enum FetchError {
     #[error("the metadata under {0} holds no name")]
     BadMetadata(NameBuf),
     /// The object exceeds the size limit.
-    #[error("the object is larger than {0} octets")]
+    #[error("the object is larger than {0} bytes")]
     TooLarge(u64),
     /// The connection to the forwarder failed.
     #[error(transparent)]
@@ -144,7 +142,7 @@ pub enum FetchError {
     Output(#[from] io::Error),
 }
 
-/// How far a fetch is.
+/// Progress of a fetch.
 #[derive(Clone, Debug)]
 pub struct FetchProgress {
     /// Name up to the version.
@@ -153,7 +151,7 @@ pub struct FetchProgress {
     pub segments: u64,
     /// Segments of the object, once a FinalBlockId said so.
     pub segments_total: Option<u64>,
-    /// Octets of content received.
+    /// Bytes of content received.
     pub bytes: u64,
     /// Window now, in segments.
     pub window: usize,
@@ -188,11 +186,11 @@ impl<'a> SegmentFetch<'a> {
         SegmentFetch { client, name, options }
     }
 
-    /// Fetches, writing the content to `sink` in order. `progress` is called after each
-    /// batch of arrivals; it should return soon.
+    /// Fetches the object and writes the content to `sink` in order. Calls `progress` after each batch of arrivals; it
+    /// should return soon.
     ///
     /// # Errors
-    /// See [`FetchError`]; what was written by then stays written.
+    /// See [`FetchError`]; the content written so far stays written.
     pub async fn run<W: AsyncWrite + Unpin>(
         self,
         sink: &mut W,
@@ -228,12 +226,12 @@ impl<'a> SegmentFetch<'a> {
     }
 }
 
-/// A segment asked for and not there yet.
+/// A requested segment that has not arrived.
 struct Wanted {
     attempts: u32,
     nacks: u32,
     sent_at: Instant,
-    /// When to do something about it: RTO expired, or pause after a Nack over.
+    /// When to act: at the RTO, or after the pause that follows a Nack.
     deadline: Instant,
     is_pausing: bool,
     outstanding: Option<Outstanding>,
@@ -246,10 +244,10 @@ struct Transfer<'a> {
     window: CongestionWindow,
     rtt: RttEstimator,
     start: Instant,
-    /// Asked for, within the window.
+    /// Requested, within the window.
     in_flight: BTreeMap<u64, Wanted>,
-    /// Given up by the RTO, to be asked for again when the window has room. Their first
-    /// Interest stays pending, so that a late answer is still welcome.
+    /// Timed out, to be requested again when the window has room. Their first Interest stays pending, so that a late
+    /// answer still counts.
     lost: BTreeMap<u64, Wanted>,
     /// Arrived out of order.
     waiting: BTreeMap<u64, DataBuf>,
@@ -316,8 +314,7 @@ impl<'a> Transfer<'a> {
                     None => break,
                 },
             };
-            // Slots free up only as answers are handled, so never wait for one while
-            // there are answers to handle.
+            // Room appears only as answers are handled, so never wait for it while there are answers to handle.
             let slot = match self.client.slot_now() {
                 Some(slot) => slot,
                 None if self.in_flight.is_empty() => self.client.slot().await,
@@ -364,9 +361,9 @@ impl<'a> Transfer<'a> {
         self.in_flight.insert(segment, wanted);
     }
 
-    /// Waits for an answer or a deadline, then handles everything that is there.
+    /// Waits for an answer or a deadline, then handles all arrivals.
     async fn await_event(&mut self) -> Result<(), FetchError> {
-        // Without anything in flight there is no deadline; the slots are with others.
+        // Without a segment in flight there is no deadline: other fetches use the slots.
         let deadline = self.earliest_deadline.unwrap_or_else(|| Instant::now() + self.options.rto_min);
         tokio::select! {
             biased;
@@ -458,7 +455,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Once per round trip: a segment sent before the last decrease says nothing new. True if it decreased.
+    /// At most once per round trip: a loss of a segment sent before the last decrease is no news. True if it decreased.
     fn decrease_window(&mut self, sent_at: Instant) -> bool {
         let is_new = self.last_decrease.is_none_or(|last| sent_at > last);
         if is_new {
@@ -468,7 +465,7 @@ impl<'a> Transfer<'a> {
         is_new
     }
 
-    /// Takes a segment: verifies it and keeps it until its turn.
+    /// Accepts a segment: verifies it and keeps it until its turn.
     fn accept(&mut self, segment: u64, data: DataBuf) -> Result<(), FetchError> {
         let view = data.data();
         if view.signature_info().signature_type() != signature_type::DIGEST_SHA256 {

@@ -1,14 +1,12 @@
-//! Serving a file or octets as a segmented object.
+//! Serves a file or bytes as a segmented object.
 //!
-//! `/<object>/v=<version>/seg=<n>`, each segment with FinalBlockId, signed by DigestSha256
-//! or by a key.
-//! Three kinds of Interest are answered: a segment's name; a prefix of the first
-//! segment's name that reaches to the object (discovery); and `/<object>/32=metadata`
-//! (RDR, FreshnessPeriod [`METADATA_FRESHNESS_MS`]). Anything else gets no answer.
+//! `/<object>/v=<version>/seg=<n>`, each segment with FinalBlockId, signed by DigestSha256 or by a key. Three kinds of
+//! Interest are answered: a segment's name; a prefix of the first segment's name that includes the object's name
+//! (discovery); and `/<object>/32=metadata` (RDR, FreshnessPeriod [`METADATA_FRESHNESS_MS`]). Other Interests get no
+//! answer.
 //!
-//! Segments are built when first asked for; the last [`PublishOptions::cache_bytes`] of
-//! them are kept. Files are read in place, a segment at a time: the page cache answers in
-//! microseconds, less than handing the read to another thread would take.
+//! Segments are built on their first request; the last [`PublishOptions::cache_bytes`] of them are kept. Files are read
+//! in place, a segment at a time: the page cache answers in microseconds, faster than another thread could.
 
 use crate::{
     client::Client,
@@ -28,14 +26,15 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Octets of content in a segment unless told otherwise.
+/// Bytes of content in a segment by default.
 pub const SEGMENT_BYTES_DEFAULT: usize = 8000;
-/// Most octets of content in a segment: 8800 less what surrounds it.
+/// Most bytes of content in a segment; the rest of the 8800 bytes of a packet is for name, signature and headers.
 pub const SEGMENT_BYTES_MAX: usize = 8192;
 /// FreshnessPeriod of metadata, in milliseconds: long enough to answer, too short to mislead.
 pub const METADATA_FRESHNESS_MS: u64 = 10;
 
-/// Octets by which one ECDSA signature may be longer than another (two numbers in DER without leading zeros), and more.
+/// Most bytes by which one ECDSA signature may be longer than another (two numbers in DER without leading zeros), with
+/// some slack.
 const SIGNATURE_LENGTH_SLACK_BYTES: usize = 8;
 
 /// How an object is published.
@@ -43,11 +42,11 @@ const SIGNATURE_LENGTH_SLACK_BYTES: usize = 8;
 pub struct PublishOptions {
     /// Version; `None` = microseconds since 1970.
     pub version: Option<u64>,
-    /// Octets of content in each segment, 1 to [`SEGMENT_BYTES_MAX`].
+    /// Bytes of content in each segment, 1 to [`SEGMENT_BYTES_MAX`].
     pub segment_bytes: usize,
     /// FreshnessPeriod of segments, in milliseconds.
     pub freshness_ms: u64,
-    /// Octets of built segments to keep.
+    /// Bytes of built segments to keep.
     pub cache_bytes: usize,
     /// Signs segments and metadata.
     pub signer: Signer,
@@ -77,11 +76,11 @@ pub enum PublishError {
         error: io::Error,
     },
     /// The segment size is not from 1 to [`SEGMENT_BYTES_MAX`].
-    #[error("a segment can have 1 to 8192 octets, not {0}")]
+    #[error("a segment can have 1 to 8192 bytes, not {0}")]
     BadSegmentSize(usize),
     /// The name leaves no room for the content.
     #[error(
-        "the name is so long that a segment of {segment_bytes} octets makes a packet of {packet_bytes}, more than 8800"
+        "the name is so long that a segment of {segment_bytes} bytes makes a packet of {packet_bytes}, more than 8800"
     )]
     PacketTooLarge {
         /// Content of a segment.
@@ -89,33 +88,33 @@ pub enum PublishError {
         /// Size of such a packet.
         packet_bytes: usize,
     },
-    /// The key does not sign.
+    /// The key cannot sign.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// The name is being served.
+    /// The name is already served.
     #[error(transparent)]
     PrefixInUse(#[from] PrefixInUse),
 }
 
 enum Source {
     File(File),
-    Octets(Arc<[u8]>),
+    Bytes(Arc<[u8]>),
 }
 
-/// What a publisher has done so far.
+/// Counters of a publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublishCounters {
-    /// Interests that came.
+    /// Interests received.
     pub interests: u64,
     /// Segments sent.
     pub segments: u64,
-    /// Octets of content sent.
+    /// Bytes of content sent.
     pub bytes: u64,
     /// Metadata packets sent.
     pub metadata: u64,
-    /// Interests for something that does not exist.
+    /// Interests for content that does not exist.
     pub not_found: u64,
-    /// Segments that could not be read: the file changed or is gone.
+    /// Segments that could not be read: the file changed or was removed.
     pub read_errors: u64,
     /// Packets that could not be signed.
     pub sign_errors: u64,
@@ -135,7 +134,7 @@ pub struct SegmentPublisher {
 }
 
 impl SegmentPublisher {
-    /// Publishes a file under `name`. Its size is taken now.
+    /// Publishes a file under `name`. Its size is fixed now.
     ///
     /// # Errors
     /// If the file cannot be opened or the options do not fit.
@@ -149,12 +148,12 @@ impl SegmentPublisher {
         Self::new(Source::File(file), meta.len(), name, options)
     }
 
-    /// Publishes octets under `name`.
+    /// Publishes bytes under `name`.
     ///
     /// # Errors
     /// If the options do not fit.
-    pub fn of_octets(octets: &[u8], name: &NameBuf, options: PublishOptions) -> Result<Self, PublishError> {
-        Self::new(Source::Octets(octets.into()), octets.len() as u64, name, options)
+    pub fn of_bytes(bytes: &[u8], name: &NameBuf, options: PublishOptions) -> Result<Self, PublishError> {
+        Self::new(Source::Bytes(bytes.into()), bytes.len() as u64, name, options)
     }
 
     fn new(source: Source, size_bytes: u64, name: &NameBuf, options: PublishOptions) -> Result<Self, PublishError> {
@@ -192,7 +191,7 @@ impl SegmentPublisher {
         &self.versioned_name
     }
 
-    /// Octets of content.
+    /// Bytes of content.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
@@ -202,7 +201,7 @@ impl SegmentPublisher {
         self.size_bytes.div_ceil(self.options.segment_bytes as u64).max(1)
     }
 
-    /// What happened so far.
+    /// The counters since the publisher was created.
     pub fn counters(&self) -> PublishCounters {
         self.counters
     }
@@ -239,7 +238,7 @@ impl SegmentPublisher {
         let name = interest.name();
         let tail_at = self.versioned_name.len();
         if name.get(self.name.len()) == Some(METADATA) && self.name.as_name().is_prefix_of(&name) {
-            // `/<object>/32=metadata` itself; its versions are for caches to answer.
+            // `/<object>/32=metadata` itself; caches answer for its versions.
             if interest.can_be_prefix() && name.len() == self.name.len() + 1 {
                 let metadata = self.metadata();
                 let wire = self.signed(metadata)?;
@@ -283,7 +282,7 @@ impl SegmentPublisher {
         Some(wire)
     }
 
-    /// The packet, or a count of what could not be signed.
+    /// The packet; `None`, and counted, if it could not be signed.
     fn signed(&mut self, result: Result<Vec<u8>, SignError>) -> Option<Vec<u8>> {
         self.counters.sign_errors += u64::from(result.is_err());
         result.ok()
@@ -299,7 +298,7 @@ impl SegmentPublisher {
     fn read(&self, segment: u64) -> io::Result<Vec<u8>> {
         let (offset, length) = self.content_range(segment);
         match &self.source {
-            Source::Octets(octets) => Ok(octets[offset as usize..offset as usize + length].to_vec()),
+            Source::Bytes(bytes) => Ok(bytes[offset as usize..offset as usize + length].to_vec()),
             Source::File(file) => {
                 let mut content = vec![0; length];
                 file.read_exact_at(&mut content, offset)?;

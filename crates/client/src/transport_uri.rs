@@ -1,18 +1,18 @@
-//! Which forwarder to talk to, as one word: `unix:///run/nfd/nfd.sock`.
+//! How to name a forwarder in one word: `unix:///run/nfd/nfd.sock`.
 //!
-//! Schemes: `unix`, `tcp`, `tcp4`, `tcp6`, `udp`, `udp4`, `udp6`; the default port is
-//! 6363. Host names are resolved here, on the client's side, because a forwarder
-//! takes canonical FaceUris only (NFD management protocol, FaceUri). The same
-//! resolution therefore serves `faces/create`: [`TransportUri::canonical_face_uri`].
+//! Schemes: `unix`, `tcp`, `tcp4`, `tcp6`, `udp`, `udp4`, `udp6`; the default port is 6363.
+//!
+//! This is not a [`FaceUri`](namewire_packet::nfd::FaceUri), which names one end of a face in a forwarder's list: here
+//! a host name may replace the address, and the port may be absent.
 
 use std::{fmt, io, net::SocketAddr, path::PathBuf, str::FromStr};
 
 pub use namewire_packet::nfd::face_uri::DEFAULT_PORT;
 
-/// Which addresses of a host will do.
+/// Which addresses of a host may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressFamily {
-    /// The first one the resolver gives.
+    /// Any, beginning with the resolver's first one.
     Any,
     /// IPv4 only.
     V4,
@@ -49,7 +49,7 @@ pub enum TransportUri {
         host: String,
         /// Port.
         port: u16,
-        /// Addresses that will do.
+        /// Addresses that may be used.
         family: AddressFamily,
     },
     /// UDP, one packet in a datagram.
@@ -58,7 +58,7 @@ pub enum TransportUri {
         host: String,
         /// Port.
         port: u16,
-        /// Addresses that will do.
+        /// Addresses that may be used.
         family: AddressFamily,
     },
 }
@@ -69,7 +69,7 @@ pub enum TransportUriError {
     /// There is no `://`.
     #[error("\"{0}\" has no scheme; write for example unix:///run/nfd/nfd.sock or udp://host:6363")]
     NoScheme(String),
-    /// The scheme is none of ours.
+    /// The scheme is unknown.
     #[error("unknown scheme \"{0}\"; known are unix, tcp, tcp4, tcp6, udp, udp4 and udp6")]
     UnknownScheme(String),
     /// `unix://` without an absolute path.
@@ -89,7 +89,7 @@ impl FromStr for TransportUri {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (scheme, rest) = text.split_once("://").ok_or_else(|| TransportUriError::NoScheme(text.to_owned()))?;
         if scheme == "unix" {
-            // An authority is allowed by URI syntax and always empty here.
+            // URI syntax allows an authority; here it must be empty.
             return match rest.strip_prefix('/') {
                 Some(path) if !path.is_empty() => Ok(TransportUri::Unix(PathBuf::from(rest))),
                 _ => Err(TransportUriError::BadPath(text.to_owned())),
@@ -156,7 +156,11 @@ impl fmt::Display for TransportUri {
 }
 
 impl TransportUri {
-    /// Resolves the host; the addresses of the wanted family, never empty.
+    /// Resolves the host to its addresses of the wanted family; the list is never empty.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a Unix socket; `NotFound` if the host has no address of the wanted family; otherwise if the
+    /// resolver fails.
     pub async fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         let (host, port, family) = match self {
             TransportUri::Unix(_) => {
@@ -172,27 +176,6 @@ impl TransportUri {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address of the wanted family")));
         }
         Ok(addresses)
-    }
-
-    /// The URI in the form that `faces/create` demands, for example `udp4://192.0.2.1:6363`.
-    ///
-    /// Resolves the host name and takes its first address. A Unix path is given back as it is.
-    pub async fn canonical_face_uri(&self) -> io::Result<String> {
-        let scheme = match self {
-            TransportUri::Unix(_) => return Ok(self.to_string()),
-            TransportUri::Tcp { .. } => "tcp",
-            TransportUri::Udp { .. } => "udp",
-        };
-        let address = self.resolve().await?[0];
-        Ok(canonical(scheme, &address))
-    }
-}
-
-/// `udp4://192.0.2.1:6363` from its parts.
-fn canonical(scheme: &str, address: &SocketAddr) -> String {
-    match address {
-        SocketAddr::V4(v4) => format!("{scheme}4://{v4}"),
-        SocketAddr::V6(v6) => format!("{scheme}6://{v6}"),
     }
 }
 
@@ -232,11 +215,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn canonical_form_has_a_family_and_an_address() {
-        let canonical = async |text: &str| text.parse::<TransportUri>().unwrap().canonical_face_uri().await.unwrap();
-        assert_eq!(canonical("udp://127.0.0.1").await, "udp4://127.0.0.1:6363");
-        assert_eq!(canonical("tcp://[::1]:7").await, "tcp6://[::1]:7");
-        assert_eq!(canonical("udp4://localhost").await, "udp4://127.0.0.1:6363");
-        assert!("udp6://127.0.0.1".parse::<TransportUri>().unwrap().resolve().await.is_err());
+    async fn a_host_has_addresses_of_the_wanted_family() {
+        let resolve = async |text: &str| text.parse::<TransportUri>().unwrap().resolve().await;
+        assert_eq!(resolve("tcp://[::1]:7").await.unwrap(), ["[::1]:7".parse().unwrap()]);
+        assert_eq!(resolve("udp4://localhost").await.unwrap()[0], "127.0.0.1:6363".parse().unwrap());
+        assert_eq!(resolve("udp://127.0.0.1").await.unwrap(), ["127.0.0.1:6363".parse().unwrap()]);
+        assert!(resolve("udp6://127.0.0.1").await.is_err());
     }
 }

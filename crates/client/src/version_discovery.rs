@@ -1,10 +1,9 @@
-//! Which version of an object is the latest?
+//! Finds the latest version of an object.
 //!
-//! Realtime Data Retrieval (RDR): a producer that publishes versions answers
-//! `/<object>/32=metadata` (CanBePrefix, MustBeFresh) with a Data whose Content begins
-//! with the Name of the latest version. Without such an answer, a prefix Interest for
-//! `/<object>` brings some segment, and its name the version. An application Nack under
-//! the metadata name counts as no answer.
+//! Realtime Data Retrieval (RDR): a producer that publishes versions answers `/<object>/32=metadata` (CanBePrefix,
+//! MustBeFresh) with a Data whose Content begins with the Name of the latest version. Without such an answer, a prefix
+//! Interest for `/<object>` fetches some segment, whose name contains the version. An application Nack under the
+//! metadata name counts as no answer.
 
 use crate::{
     client::{Client, ExpressError},
@@ -19,12 +18,12 @@ use std::time::Duration;
 
 /// The keyword component of RDR metadata.
 pub(crate) const METADATA: Component<'static> = Component { type_number: types::KEYWORD_COMPONENT, value: b"metadata" };
-/// Nobody who publishes metadata needs longer than this to say so.
+/// A producer of metadata answers within this time.
 const METADATA_LIFETIME_MS: u64 = 1000;
-/// An Interest without answer is sent again after so long. All pauses but the last are shorter than
-/// the usual lifetime: so forwarders still have the one when the other comes, and try another way.
+/// Pauses after which an unanswered Interest is sent again. All but the last are shorter than the usual lifetime, so
+/// forwarders still have the earlier Interest and send the later one another way.
 const WAITS_MS: [u64; 5] = [1000, 2000, 3000, 3000, u64::MAX];
-/// The same of metadata.
+/// The same for Interests for metadata.
 const METADATA_WAITS_MS: [u64; 2] = [METADATA_LIFETIME_MS / 2, u64::MAX];
 /// Nacks of prefix Interests before giving up.
 const NACKS_MAX: u32 = 3;
@@ -35,7 +34,7 @@ const NACK_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) enum Discovered {
     /// The name up to the version.
     Versioned(NameBuf),
-    /// The same, with one segment that came along.
+    /// The same, with a segment that came with it.
     Segment { base: NameBuf, segment: u64, data: DataBuf },
     /// An object of a single packet without segment number.
     Single(DataBuf),
@@ -95,7 +94,7 @@ async fn first_segment(client: &Client, name: &NameBuf, lifetime_ms: u64) -> Res
     Err(FetchError::NotFound { name: name.clone(), cause })
 }
 
-/// As [`Client::express`], but gives up earlier.
+/// Like [`Client::express`], but gives up earlier.
 async fn express_within(client: &Client, interest: &InterestBuilder, wait_ms: u64) -> Result<DataBuf, ExpressError> {
     match tokio::time::timeout(Duration::from_millis(wait_ms), client.express(interest)).await {
         Ok(outcome) => outcome,

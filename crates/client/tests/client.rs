@@ -33,8 +33,8 @@ async fn answer_all(mut stream: InterestStream) {
     }
 }
 
-/// The story: while thousands connected to a router, the queue of its socket was full, and tools said that no forwarder
-/// answers.
+/// The story: while thousands connected to a router, the queue of its socket was full, and tools reported that no
+/// forwarder answered.
 #[tokio::test]
 async fn a_forwarder_whose_queue_is_full_is_waited_for() {
     let directory = tempfile::tempdir().unwrap();
@@ -94,7 +94,7 @@ async fn implicit_digest_and_wrong_digest() {
     assert_eq!(consumer.express(&wrong).await.unwrap_err(), ExpressError::Timeout(50));
 }
 
-/// Data that claims a digest in its name is not sent, and if a forwarder hands it on, it answers nothing.
+/// Data that claims a digest in its name is not sent; if a forwarder passes it on, it answers no Interest.
 #[tokio::test]
 async fn data_that_claims_a_digest_is_refused() {
     let claimed = name("/srv/x").join(Component { type_number: 1, value: &[9; 32] });
@@ -244,10 +244,10 @@ async fn flush_hands_over_what_was_queued_and_the_last_handle_closes() {
     task.await.unwrap();
     client.flush().await;
     drop(client);
-    let mut octets = Vec::new();
-    ours.read_to_end(&mut octets).await.unwrap();
+    let mut bytes = Vec::new();
+    ours.read_to_end(&mut bytes).await.unwrap();
     let mut count = 0;
-    let mut reader = namewire_packet::tlv::Reader::new(&octets);
+    let mut reader = namewire_packet::tlv::Reader::new(&bytes);
     while let Some(element) = reader.next_element().unwrap() {
         namewire_packet::Interest::parse(element.wire).unwrap();
         count += 1;

@@ -16,7 +16,7 @@ fn name(uri: &str) -> NameBuf {
     uri.parse().unwrap()
 }
 
-fn octets(count: usize) -> Vec<u8> {
+fn bytes(count: usize) -> Vec<u8> {
     let mut dice = fastrand::Rng::with_seed(7);
     (0..count).map(|_| dice.u8(..)).collect()
 }
@@ -41,7 +41,7 @@ fn chunks(segment_bytes: usize) -> PublishOptions {
 async fn a_file_arrives_whole_and_in_order() {
     let forwarder = Forwarder::new(Weather::default());
     let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
-    let content = octets(3_000_001);
+    let content = bytes(3_000_001);
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&content).unwrap();
     let publisher = SegmentPublisher::of_file(file.path(), &name("/file"), chunks(8000)).unwrap();
@@ -69,8 +69,8 @@ async fn empty_and_exact_sizes() {
     let forwarder = Forwarder::new(Weather::default());
     let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
     for (uri, size, segments) in [("/empty", 0, 1), ("/one", 100, 1), ("/two", 101, 2)] {
-        let content = octets(size);
-        let publisher = SegmentPublisher::of_octets(&content, &name(uri), chunks(100)).unwrap();
+        let content = bytes(size);
+        let publisher = SegmentPublisher::of_bytes(&content, &name(uri), chunks(100)).unwrap();
         assert_eq!(publisher.segments(), segments);
         publish(&server, publisher, uri).await;
         let (got, progress) = fetch(&consumer, uri, FetchOptions::default()).await.unwrap();
@@ -78,12 +78,12 @@ async fn empty_and_exact_sizes() {
     }
 }
 
-/// Paused time: the clock jumps whenever everybody waits, so seconds of RTO cost nothing.
+/// Paused time: the clock jumps whenever all tasks wait, so seconds of RTO cost nothing.
 async fn through_bad_weather(control: CongestionControl, weather: Weather) -> (FetchProgress, u64) {
     let forwarder = Forwarder::new(weather);
     let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
-    let content = octets(400_000);
-    let publisher = SegmentPublisher::of_octets(&content, &name("/file"), chunks(500)).unwrap();
+    let content = bytes(400_000);
+    let publisher = SegmentPublisher::of_bytes(&content, &name("/file"), chunks(500)).unwrap();
     publish(&server, publisher, "/file").await;
     let options = FetchOptions { congestion_control: control, ..FetchOptions::default() };
     let (got, progress) = fetch(&consumer, "/file", options).await.unwrap();
@@ -117,7 +117,7 @@ async fn marks_shrink_the_window_once_per_round_trip() {
     let weather = Weather { mark_every: 1, jitter: Duration::from_millis(20), seed: 5, ..Weather::default() };
     let forwarder = Forwarder::new(weather);
     let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
-    let publisher = SegmentPublisher::of_octets(&octets(50_000), &name("/file"), chunks(500)).unwrap();
+    let publisher = SegmentPublisher::of_bytes(&bytes(50_000), &name("/file"), chunks(500)).unwrap();
     publish(&server, publisher, "/file").await;
     // All hundred segments leave at once, so all marks belong to one round trip.
     let options = FetchOptions { window_initial: 100, ..FetchOptions::default() };
@@ -178,9 +178,9 @@ async fn congestion_nacks_are_waited_out_and_others_are_final() {
     assert!(matches!(&error, FetchError::NotFound { cause: ExpressError::Nack(NackReason::NoRoute), .. }), "{error}");
 }
 
-/// A link failed in the midst of a fetch and another route took seconds: the fetch ended after three
-/// Nacks; and when its time-out had grown to the lifetime of its Interests, forwarders took none of
-/// them for a retransmission, so that none was sent another way.
+/// A link failed in the middle of a fetch, and finding another route took seconds: the fetch ended after three Nacks.
+/// And once its time-out had grown to the lifetime of its Interests, forwarders treated none of them as a
+/// retransmission, so none was sent another way.
 #[tokio::test(start_paused = true)]
 async fn a_fetch_survives_ten_seconds_of_silence_or_of_nacks() {
     for nack in [None, Some(NackReason::NoRoute)] {
@@ -225,7 +225,7 @@ async fn a_fetch_survives_ten_seconds_of_silence_or_of_nacks() {
     }
 }
 
-/// The first Interests of a fetch may be those that a failing link loses.
+/// A failing link may lose the first Interests of a fetch.
 #[tokio::test(start_paused = true)]
 async fn the_search_for_a_version_survives_ten_seconds_of_silence() {
     let forwarder = Forwarder::new(Weather::default());
@@ -274,14 +274,14 @@ async fn forged_content_and_oversized_objects_are_refused() {
     let error = fetch(&consumer, "/forged/v=1", FetchOptions::default()).await.unwrap_err();
     assert!(matches!(error, FetchError::BadDigest(_)), "{error}");
 
-    let publisher = SegmentPublisher::of_octets(&octets(10_000), &name("/big"), chunks(1000)).unwrap();
+    let publisher = SegmentPublisher::of_bytes(&bytes(10_000), &name("/big"), chunks(1000)).unwrap();
     publish(&server, publisher, "/big").await;
     let options = FetchOptions { size_bytes_max: 9_999, ..FetchOptions::default() };
     let error = fetch(&consumer, "/big", options).await.unwrap_err();
     assert!(matches!(error, FetchError::TooLarge(9_999)), "{error}");
 }
 
-/// `namewire get` wrote the text of an application Nack (Data of ContentType 3) into the file and ended with 0.
+/// `namewire get` wrote the text of an application Nack (Data of ContentType 3) into the file and exited with 0.
 #[tokio::test]
 async fn an_application_nack_or_a_link_is_no_content() {
     let forwarder = Forwarder::new(Weather::default());
@@ -345,7 +345,7 @@ async fn single_packet_without_segments() {
 
 #[test]
 fn publisher_answers_only_what_exists() {
-    let mut publisher = SegmentPublisher::of_octets(&octets(250), &name("/a/file"), chunks(100)).unwrap();
+    let mut publisher = SegmentPublisher::of_bytes(&bytes(250), &name("/a/file"), chunks(100)).unwrap();
     let mut ask = |uri: &str, prefix: bool| {
         let wire = InterestBuilder::new(name(uri)).can_be_prefix(prefix).build();
         let answer = publisher.answer(&namewire_packet::Interest::parse(&wire).unwrap())?;
@@ -368,7 +368,7 @@ fn publisher_answers_only_what_exists() {
 #[test]
 fn publisher_refuses_what_cannot_be_sent() {
     use namewire_client::PublishError;
-    let publish = |name: &NameBuf, size| SegmentPublisher::of_octets(b"", name, chunks(size)).map(drop);
+    let publish = |name: &NameBuf, size| SegmentPublisher::of_bytes(b"", name, chunks(size)).map(drop);
     assert!(matches!(publish(&name("/a"), 0), Err(PublishError::BadSegmentSize(0))));
     assert!(matches!(publish(&name("/a"), 8193), Err(PublishError::BadSegmentSize(8193))));
     let mut long = NameBuf::new();
@@ -383,13 +383,13 @@ fn publisher_refuses_what_cannot_be_sent() {
 async fn segments_and_metadata_are_signed_by_the_key_that_is_given() {
     let forwarder = Forwarder::new(Weather::default());
     let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
-    let content = octets(20_000);
+    let content = bytes(20_000);
     for (prefix, key) in [("/ec", PrivateKey::generate_ecdsa()), ("/ed", PrivateKey::generate_ed25519())] {
         let key = key.unwrap();
         let public = key.public_key().clone();
         let locator = name("/publisher/KEY/1");
         let options = PublishOptions { signer: Signer::private_key(key, locator), ..chunks(8000) };
-        publish(&server, SegmentPublisher::of_octets(&content[..], &name(prefix), options).unwrap(), prefix).await;
+        publish(&server, SegmentPublisher::of_bytes(&content[..], &name(prefix), options).unwrap(), prefix).await;
         let (fetched, progress) = fetch(&consumer, prefix, FetchOptions::default()).await.unwrap();
         assert_eq!(fetched, content);
         assert_eq!(progress.unverified_segments, 3, "the fetch has no key to verify by");
@@ -404,5 +404,5 @@ async fn segments_and_metadata_are_signed_by_the_key_that_is_given() {
     let key = PrivateKey::generate_ecdsa().unwrap();
     let signer = Signer::private_key(key, name(&format!("/{}", "k".repeat(600))));
     let options = PublishOptions { signer, ..chunks(8192) };
-    assert!(SegmentPublisher::of_octets(&content[..], &name("/too/large"), options).is_err());
+    assert!(SegmentPublisher::of_bytes(&content[..], &name("/too/large"), options).is_err());
 }

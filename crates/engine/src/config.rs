@@ -1,67 +1,66 @@
 //! Settings of one engine.
 
-use crate::{PitRole, Schedule, pit_state::MAX_LIFETIME_MS};
+use crate::{PitRole, Schedule, state::pit_state::MAX_LIFETIME_MS};
 use namewire_packet::NameBuf;
 use namewire_tables::{CsPolicy, PageSize, PrefixLookup};
 
-/// What becomes of Data that nobody asked for (forwarding §1, "Data unsolicited").
+/// What happens to Data that no Interest asked for (forwarding §1, "Data unsolicited").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnsolicitedPolicy {
     /// Drop it.
     #[default]
     DropAll,
-    /// Keep what local faces send.
+    /// Keep Data from local faces.
     AdmitLocal,
-    /// Keep what the network sends.
+    /// Keep Data from the network.
     AdmitNetwork,
     /// Keep all.
     AdmitAll,
 }
 
-/// Settings of one engine. Capacities are per engine: a router with several
-/// workers divides its own by their number.
+/// Settings of one engine. Capacities are per engine: a router with several workers divides its totals by the number of
+/// workers.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Most pending Interests. Default 65,536 (about 420 octets each when used).
+    /// Most pending Interests. Default 65,536 (about 420 bytes each when used).
     pub pit_capacity_entries: u32,
     /// Whether pending Interests are kept by name, or by fingerprint where that is enough. Default by name.
     pub pit_role: PitRole,
-    /// Longest time an Interest stays pending, in milliseconds, whatever its lifetime says.
-    /// Default 10 days, as NFD; then 65,536 Interests that nobody answers can fill the PIT
-    /// for so long, as long as the face they came from is there.
+    /// Longest time an Interest stays pending, in milliseconds, whatever its lifetime says. Default 10 days, as in NFD.
+    /// With the default, 65,536 unanswered Interests can fill the PIT for that long while their face exists.
     pub max_lifetime_ms: u64,
-    /// How much of the PIT one face may hold if no other does, in percent; the more hold much of it, the less each
-    /// may (`face_share.rs` has the rule). 100 is no limit. Default 80.
+    /// How much of the PIT one face may hold if no other face does, in percent. The more faces hold much of it, the
+    /// less each may hold (`face_share.rs` has the rule). 100 means no limit. Default 80.
     pub face_share_percent: u32,
     /// Most downstreams, and most upstreams, of all pending Interests beyond the first of
-    /// each. Default 65,536 (64 and 48 octets each when used).
+    /// each. Default 65,536 (64 and 48 bytes each when used).
     pub record_capacity: u32,
-    /// Most octets of Interests and names too large to stand inline. Default 16 MiB.
+    /// Most bytes of Interests and names that are too large to be stored inline. Default 16 MiB.
     pub interest_overflow_bytes: u64,
-    /// Most octets of the Content Store, names and bookkeeping included. Default 64 MiB.
+    /// Most bytes of the Content Store, names and bookkeeping included. Default 64 MiB.
     pub cs_capacity_bytes: u64,
     /// Most packets of the Content Store. Default 65,536, as NFD.
     pub cs_capacity_packets: u64,
-    /// Which Data comes into the Content Store, and which goes when it is full. Default: the catalogue's.
+    /// Which Data the Content Store admits, and which it evicts when full. Default: the catalogue's.
     pub cs_policy: CsPolicy,
-    /// Under which prefixes of its name stored Data is found: those that fetched it, or all. Default those that fetched
-    /// it. With several workers the dispatcher must know too
-    /// ([`Dispatcher::with_prefix_rounds`](crate::dispatch::Dispatcher::with_prefix_rounds)).
+    /// Under which prefixes of its name stored Data is found: those of the Interests that fetched it (the default), or
+    /// all. With several workers the dispatcher needs the same setting
+    /// ([`Dispatcher::with_prefix_visits`](crate::dispatch::Dispatcher::with_prefix_visits)).
     pub cs_prefix_lookup: PrefixLookup,
-    /// Prefixes whose look-ups and insertions are counted, at most
-    /// [`MAX_COUNTED_PREFIXES`](crate::MAX_COUNTED_PREFIXES); what is beyond is not. Default none.
+    /// Prefixes whose look-ups and insertions are counted; those beyond the first
+    /// [`MAX_COUNTED_PREFIXES`](crate::MAX_COUNTED_PREFIXES) are not counted. Default none.
     pub cs_counted_prefixes: Vec<NameBuf>,
     /// Store what arrives. Default yes.
     pub cs_admit: bool,
     /// Answer from the store. Default yes.
     pub cs_serve: bool,
-    /// Most entries of the dead nonce list. Default 131,072 (about 24 octets each when used).
+    /// Most entries of the dead nonce list. Default 131,072 (about 24 bytes each when used).
     pub dead_nonce_capacity: usize,
-    /// Most prefixes that strategies measure. Default 16,384 (about 180 octets each when used).
+    /// Most prefixes that strategies measure. Default 16,384 (about 180 bytes each when used).
     pub measurement_capacity: u32,
-    /// What becomes of unsolicited Data.
+    /// What happens to unsolicited Data.
     pub unsolicited: UnsolicitedPolicy,
-    /// A ForwardingHint that names a prefix of one of these is removed here.
+    /// This router removes a ForwardingHint that names a prefix of one of these.
     pub region_names: Vec<NameBuf>,
     /// Order of the stages of a batch; changes speed, never a verdict. Default vector.
     pub schedule: Schedule,

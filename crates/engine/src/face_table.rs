@@ -1,42 +1,23 @@
-//! What the engine must know of a face to decide whether a packet may leave
-//! through it. The face itself (socket, queue, link service) is elsewhere.
+//! What the engine must know of a face to decide whether a packet may leave through it. The face itself (socket, queue,
+//! link service) is elsewhere.
 
 use namewire_packet::FaceId;
+pub use namewire_packet::nfd::{FaceScope, LinkType};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Who can be at the other end. Numbers are NFD's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaceScope {
-    /// Another node, perhaps.
-    NonLocal = 0,
-    /// An application of this machine.
-    Local = 1,
-}
-
-/// How many peers a face has. Numbers are NFD's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkType {
-    /// One.
-    PointToPoint = 0,
-    /// Several, who hear each other.
-    MultiAccess = 1,
-    /// Several, who may not hear each other: an Interest may go back where it came from.
-    AdHoc = 2,
-}
-
-/// The attributes that eligibility needs (house plan §4).
+/// The attributes that eligibility needs.
 #[derive(Debug)]
 pub struct FaceAttributes {
-    /// Who can be at the other end.
+    /// Whether the peer is an application of this machine or another node.
     pub scope: FaceScope,
-    /// How many.
+    /// Point-to-point, multi-access or ad hoc.
     pub link_type: LinkType,
     /// The worker that owns socket and link state.
     pub owner: u8,
-    /// Our PIT tokens may go out: the link is a router's, or has shown NDNLPv2.
-    /// Bare applications get bare packets.
+    /// Whether our PIT tokens may be sent: the link leads to a router, or the peer has shown NDNLPv2. Other
+    /// applications get bare packets.
     pub tokens: AtomicBool,
-    /// False while the link does not carry packets: strategies skip the face.
+    /// False while the link is down: strategies skip the face.
     pub is_up: bool,
 }
 
@@ -53,7 +34,7 @@ impl FaceAttributes {
         FaceAttributes { scope, link_type: LinkType::PointToPoint, owner, tokens: AtomicBool::new(tokens), is_up: true }
     }
 
-    /// True if our PIT tokens may go out here.
+    /// True if our PIT tokens may be sent here.
     pub fn wants_tokens(&self) -> bool {
         self.tokens.load(Ordering::Relaxed)
     }
@@ -64,14 +45,13 @@ impl FaceAttributes {
     }
 }
 
-/// All faces of the router. Written by the control side, read by every engine: every packet
-/// asks for two or three of them.
+/// All faces of the router. The control side writes it and every engine reads it, two or three look-ups per packet.
 pub type FaceTable = FaceMap<FaceAttributes>;
 
-/// Something about each of some faces.
+/// A map from faces to values.
 ///
-/// Open addressing with linear probing, less than half full: 1 line nearly always, 16 bytes
-/// per slot. Numbers are ours, counted up one by one, so nobody outside can choose them to collide.
+/// Open addressing with linear probing, less than half full: one cache line nearly always, 16 bytes per slot. The
+/// router assigns face numbers one by one, so a peer cannot choose them to collide.
 #[derive(Clone, Debug)]
 pub struct FaceMap<T> {
     /// A power of two of them.
@@ -81,7 +61,7 @@ pub struct FaceMap<T> {
 
 const _: () = assert!(size_of::<Option<(FaceId, FaceAttributes)>>() == 16);
 
-/// Slots of a table that holds little.
+/// Slots of a small table.
 const MIN_SLOTS: usize = 64;
 
 impl Default for FaceTable {
@@ -94,13 +74,13 @@ impl Default for FaceTable {
 }
 
 impl<T: Clone> FaceMap<T> {
-    /// An empty one that does not allocate before it holds more than `faces`.
+    /// An empty map that does not allocate before it holds more than `faces`.
     pub(crate) fn with_room(faces: usize) -> Self {
         let slots = (2 * (faces + 1)).next_power_of_two().max(MIN_SLOTS);
         FaceMap { slots: vec![None; slots], len: 0 }
     }
 
-    /// What is known of `face`.
+    /// The value of `face`.
     #[inline]
     pub fn get(&self, face: FaceId) -> Option<&T> {
         self.slots[self.place(face)].as_ref().map(|(_, value)| value)
@@ -116,7 +96,7 @@ impl<T: Clone> FaceMap<T> {
         self.slots[place] = Some((face, value));
     }
 
-    /// Removes a face; true if it was there. Those behind it that it kept from their places move up.
+    /// Removes a face; true if it was there. Displaced faces behind it move up.
     pub fn remove(&mut self, face: FaceId) -> bool {
         let mask = self.slots.len() - 1;
         let mut hole = self.place(face);
@@ -136,17 +116,17 @@ impl<T: Clone> FaceMap<T> {
         true
     }
 
-    /// Number of faces; of a [`FaceTable`] the internal one included.
+    /// Number of faces; in a [`FaceTable`] with the internal one.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none; of a [`FaceTable`] the internal one is always there.
+    /// Whether there is none; a [`FaceTable`] always has the internal one.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All faces, in no order.
+    /// All faces, in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = (FaceId, &T)> {
         self.slots.iter().flatten().map(|(face, value)| (*face, value))
     }
@@ -154,11 +134,11 @@ impl<T: Clone> FaceMap<T> {
     /// Where a search for `face` begins.
     #[inline]
     fn home(&self, face: FaceId) -> usize {
-        // Fibonacci hashing: the upper bits of the product are the even ones.
+        // Fibonacci hashing: the upper bits of the product are evenly distributed.
         (face.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.slots.len() - 1)
     }
 
-    /// The slot of `face`, or the free one where it would be put.
+    /// The slot of `face`, or the free one where it would go.
     #[inline]
     fn place(&self, face: FaceId) -> usize {
         let mut place = self.home(face);
@@ -206,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Peers can make many faces go at once: a removal must not cost more than what stands behind it.
+    /// Peers can close many faces at once: a removal must not cost more than the slots behind it.
     #[test]
     fn many_faces_go_quickly() {
         let mut table = FaceTable::default();
@@ -214,7 +194,7 @@ mod tests {
         faces().for_each(|face| table.insert(face, FaceAttributes::new(FaceScope::NonLocal, 0, false)));
         let started = std::time::Instant::now();
         faces().for_each(|face| assert!(table.remove(face)));
-        // Made anew for every removal, it took 28 s.
+        // A table rebuilt for every removal took 28 s.
         assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
         assert_eq!(table.len(), 1);
     }

@@ -1,25 +1,23 @@
 //! Packet tables of the Content Store as the pipelines use it (forwarding §2.2).
 
-mod harness;
-
-use harness::*;
-use namewire_engine::{CsCounts, CsReport, DropReason, EngineConfig, LimitMet};
-use namewire_packet::DataBuilder;
-use namewire_tables::{
-    AdmissionName, CsPolicy, EvictionName,
-    cs_policy::{catalogue::PolicyOptions, filter::FilterOptions},
+use namewire_designs::policies::{
+    catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions},
+    filter::FilterOptions,
 };
+use namewire_engine::{CsCounts, CsReport, DropReason, EngineConfig, LimitMet};
+use namewire_packet::{DataBuilder, counters::Count};
+use namewire_testbed::*;
 
 /// A node that has fetched `packet` for an Interest of its name, at 0 ms.
-fn holding(packet: Packet, name: &str) -> Node {
-    let mut node = Node::routing("/", &[B]);
+fn holding(packet: Packet, name: &str) -> Forwarder {
+    let mut node = Forwarder::routing("/", &[B]);
     node.receive(A, interest(name, 1).can_be_prefix());
     assert_eq!(node.receive(B, packet).len(), 1);
     node
 }
 
 fn is_cached(sent: &[Sent]) -> bool {
-    sent.len() == 1 && sent[0].line.contains(" cached")
+    sent.len() == 1 && sent[0].line().contains(" cached")
 }
 
 #[test]
@@ -103,15 +101,15 @@ fn digest() {
     assert!(!is_cached(&node.receive(C, interest(&right, 4).must_be_fresh())));
 }
 
-/// A defect: Data with a digest written in its name answered the Interest for that digest, and was stored for
-/// those that came later; before that, only Data whose name went on behind the digest. Both are malformed.
+/// A defect: Data with a digest written in its name answered the Interest for that digest, and was stored for later
+/// ones. Before that, so did Data whose name only continued after the digest. Both are malformed.
 #[test]
 fn data_that_claims_a_digest_is_no_answer() {
     let honest = data("/a");
     let asked = full_name(&honest);
     for workers in [1, 2, 4] {
         for (claimed, by_prefix) in [(asked.clone(), false), (asked.clone(), true), (format!("{asked}/x"), true)] {
-            let mut node = Node::with_workers(EngineConfig::default(), workers);
+            let mut node = Forwarder::with_workers(EngineConfig::default(), workers);
             node.route("/", &[B]);
             let ask = |nonce| match by_prefix {
                 true => interest(&asked, nonce).can_be_prefix(),
@@ -131,7 +129,7 @@ fn data_that_claims_a_digest_is_no_answer() {
 
 #[test]
 fn no_cache_is_not_stored() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1));
     assert_eq!(node.receive(B, data("/a").no_cache()), ["A Data /a"]);
     assert_eq!(node.engine().cs_len(), 0);
@@ -139,7 +137,7 @@ fn no_cache_is_not_stored() {
 
 #[test]
 fn link_headers_are_not_stored() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1));
     assert_eq!(node.receive(B, data("/a").mark(1)), ["A Data /a mark=1"]);
     let sent = node.receive(C, interest("/a", 2).mark(1));
@@ -148,7 +146,7 @@ fn link_headers_are_not_stored() {
 
 #[test]
 fn admit_and_serve_switches() {
-    let mut node = Node::routing("/", &[B]);
+    let mut node = Forwarder::routing("/", &[B]);
     node.engines[0].configure_cs(1 << 20, 100, false, true);
     node.receive(A, interest("/a", 1));
     node.receive(B, data("/a"));
@@ -165,10 +163,10 @@ fn admit_and_serve_switches() {
     assert_eq!((node.engine().cs_len(), node.engine().cs_bytes()), (0, 0));
 }
 
-/// Counts go on under the name of each policy, and those of prefixes whatever the policy.
+/// A policy's counts continue when it comes back; those of prefixes do not depend on the policy.
 #[test]
 fn what_the_store_does_is_counted_by_policy_and_by_prefix() {
-    let mut node = Node::with_workers(
+    let mut node = Forwarder::with_workers(
         EngineConfig {
             cs_capacity_packets: 3,
             cs_policy: EvictionName::Lru.into(),
@@ -179,7 +177,7 @@ fn what_the_store_does_is_counted_by_policy_and_by_prefix() {
     );
     node.route("/", &[B]);
     let mut nonce = 0;
-    let mut ask = |node: &mut Node, name: &str| {
+    let mut ask = |node: &mut Forwarder, name: &str| {
         nonce += 1;
         if !is_cached(&node.receive(A, interest(name, nonce))) {
             node.receive(B, data(name));
@@ -193,8 +191,8 @@ fn what_the_store_does_is_counted_by_policy_and_by_prefix() {
     let counts =
         |hits, misses, insertions, evictions| CsCounts { hits, misses, insertions, not_admitted: 0, evictions };
     let lru = counts(2, 4, 4, 1);
-    let of = |report: &CsReport| report.policies.iter().map(|p| (p.eviction, p.counts)).collect::<Vec<_>>();
-    assert_eq!(of(&report), [(EvictionName::Lru, lru)]);
+    let of = |report: &CsReport| report.policies.iter().map(|p| (p.policy.eviction, p.counts)).collect::<Vec<_>>();
+    assert_eq!(of(&report), [("lru", lru)]);
     let stored = node.engine().cs_len();
     node.engines[0].set_cs_policy(EvictionName::Fifo.into()).unwrap();
     assert_eq!(node.engine().cs_len(), stored);
@@ -206,10 +204,10 @@ fn what_the_store_does_is_counted_by_policy_and_by_prefix() {
     ask(&mut node, "/y");
     let before = report.clone();
     node.engine().cs_report(&mut report);
-    // Least recently used was /a/b/2: it goes for /y, and comes again for /x.
+    // /a/b/2 was least recently used: /y evicts it, and it comes again for /x.
     let mut lru_again = lru;
-    lru_again.add(&counts(1, 0, 0, 0));
-    assert_eq!(of(&report), [(EvictionName::Lru, lru_again), (EvictionName::Fifo, counts(1, 2, 2, 2))]);
+    lru_again.merge(&counts(1, 0, 0, 0));
+    assert_eq!(of(&report), [("lru", lru_again), ("fifo", counts(1, 2, 2, 2))]);
     let by_prefix =
         |report: &CsReport| report.prefixes.iter().map(|p| (p.prefix.to_string(), p.counts)).collect::<Vec<_>>();
     let named = |name: &str, counts| (name.to_owned(), counts);
@@ -221,15 +219,13 @@ fn what_the_store_does_is_counted_by_policy_and_by_prefix() {
     ];
     assert_eq!(by_prefix(&before), expected);
     assert_eq!(by_prefix(&report), [named("/a/b", counts(3, 3, 3, 0)), named("/y", counts(1, 0, 0, 0))]);
-    assert!(report.policy == Some(EvictionName::Lru.into()) && report.policy_bytes > 0);
+    assert!(report.policy == Some(namewire_tables::CsPolicy::Lru.name()) && report.policy_bytes > 0);
     let mut twice = report.clone();
     twice.merge(&report);
-    assert_eq!(
-        (report.capacity_packets, twice.capacity_packets, twice.capacity_bytes),
-        (3, 6, 2 * report.capacity_bytes)
-    );
-    assert_eq!((twice.policies.len(), twice.policies[1].counts.misses), (2, 4));
-    assert_eq!(twice.prefixes[1].counts.hits, 2);
+    assert_eq!((report.capacity_packets, twice.capacity_packets), (3, 6));
+    assert_eq!(twice.capacity_bytes, 2 * report.capacity_bytes);
+    let doubled = (twice.policies.len(), twice.policies[1].counts.misses, twice.prefixes[1].counts.hits);
+    assert_eq!(doubled, (2, 4, 2));
 }
 
 #[test]
@@ -239,7 +235,7 @@ fn capacities() {
         EngineConfig { cs_capacity_bytes: 3 * 350, ..EngineConfig::default() },
     ] {
         let config = EngineConfig { cs_policy: EvictionName::Lru.into(), ..config };
-        let mut node = Node::new(config.clone());
+        let mut node = Forwarder::new(config.clone());
         node.route("/", &[B]);
         for n in 0..20 {
             node.receive(A, interest(&format!("/a/{n}"), n));
@@ -251,11 +247,11 @@ fn capacities() {
     }
 }
 
-/// Data that is asked for by a prefix is as popular as any: what policies compare is its own name.
+/// Data requested by a prefix is as popular as other Data: policies compare its own name.
 #[test]
 fn interests_by_prefix_count_for_the_data_that_answers_them() {
-    let cs_policy = CsPolicy { eviction: EvictionName::Fifo, admission: AdmissionName::Filter, ..CsPolicy::default() };
-    let mut node = Node::new(EngineConfig { cs_policy, cs_capacity_packets: 4, ..EngineConfig::default() });
+    let cs_policy = PolicyChoice { admission: AdmissionName::Filter, ..EvictionName::Fifo.into() }.into();
+    let mut node = Forwarder::new(EngineConfig { cs_policy, cs_capacity_packets: 4, ..EngineConfig::default() });
     node.route("/", &[B]);
     for n in 0..4 {
         node.receive(A, interest(&format!("/full/{n}"), n));
@@ -269,15 +265,16 @@ fn interests_by_prefix_count_for_the_data_that_answers_them() {
     assert!(!is_cached(&node.receive(C, interest("/full/0", 21))));
 }
 
-/// A late second copy of one Interest once raised its name towards the filter's threshold, as a request does.
+/// A late second copy of one Interest once raised its name towards the filter's threshold, as a new request does.
 #[test]
 fn a_copy_that_looped_is_no_request() {
     let filter = FilterOptions { threshold: Some(3), ..FilterOptions::default() };
     let options = PolicyOptions { filter, ..PolicyOptions::default() };
-    let cs_policy = CsPolicy { eviction: EvictionName::Fifo, admission: AdmissionName::Filter, options };
+    let cs_policy = PolicyChoice { eviction: EvictionName::Fifo, admission: AdmissionName::Filter, options };
     for (second_nonce, is_stored) in [(10, false), (11, true)] {
-        let mut node = Node::new(EngineConfig { cs_policy, cs_capacity_packets: 4, ..EngineConfig::default() });
-        node.route_with("/", &[B, C], MULTICAST); // what goes to both leaves its nonce behind
+        let cs_policy = cs_policy.into();
+        let mut node = Forwarder::new(EngineConfig { cs_policy, cs_capacity_packets: 4, ..EngineConfig::default() });
+        node.route_with("/", &[B, C], "multicast"); // what goes to both leaves its nonce behind
         for n in 0..4 {
             node.receive(A, interest(&format!("/full/{n}"), n));
             node.receive(B, data(&format!("/full/{n}")));
@@ -291,15 +288,15 @@ fn a_copy_that_looped_is_no_request() {
     }
 }
 
-/// What the store refuses or gives up costs no packet its answer, and is counted.
+/// When the store refuses or evicts Data, packets still get their answers, and it is counted.
 #[test]
 fn limits_of_the_store_are_counted() {
-    let exchange = |node: &mut Node, n: u32| {
+    let exchange = |node: &mut Forwarder, n: u32| {
         node.receive(A, interest(&format!("/a/{n}"), n));
         assert_eq!(node.receive(B, data(&format!("/a/{n}"))).len(), 1);
     };
     let node_with = |config: EngineConfig| {
-        let mut node = Node::new(config);
+        let mut node = Forwarder::new(config);
         node.route("/", &[B]);
         node
     };
@@ -311,7 +308,7 @@ fn limits_of_the_store_are_counted() {
     (0..5).for_each(|n| exchange(&mut node, n));
     assert_eq!((node.counters().met(LimitMet::CsDataTooLarge), node.counters().dropped_total()), (5, 0));
 
-    // A store that is off meets no limit.
+    // A disabled store meets no limit.
     for off in [
         EngineConfig { cs_capacity_bytes: 0, ..EngineConfig::default() },
         EngineConfig { cs_capacity_packets: 0, ..EngineConfig::default() },
@@ -330,7 +327,7 @@ fn limits_of_the_store_are_counted() {
 
 #[test]
 fn pending_interest_is_not_looked_up_again() {
-    let mut node = Node::routing("/", &[B]);
+    let mut node = Forwarder::routing("/", &[B]);
     node.receive(A, interest("/a", 1));
     node.receive(C, interest("/a", 2));
     assert_eq!(node.counters().cs_misses, 1);

@@ -1,38 +1,36 @@
-//! Several engines that share a dispatcher: which worker decides, and whether they
-//! decide together as one would (house rules of `dispatch`).
+//! Several engines that share a dispatcher: which worker decides, and do they decide together as one would (the rules
+//! of `dispatch`)?
 
-mod harness;
-
-use harness::*;
 use namewire_engine::{Counters, DropReason, EngineConfig, FaceId, UnsolicitedPolicy, dispatch::Workers};
 use namewire_packet::NackReason;
 use namewire_tables::NameHashes;
+use namewire_testbed::*;
 use proptest::prelude::*;
-use std::{collections::BTreeSet, sync::atomic::Ordering};
+use std::collections::BTreeSet;
 
 /// Four workers with a default route to B, which wants our tokens.
-fn four_workers() -> Node {
-    let mut node = Node::with_workers(EngineConfig::default(), 4);
+fn four_workers() -> Forwarder {
+    let mut node = Forwarder::with_workers(EngineConfig::default(), 4);
     node.route("/", &[B]);
-    node.faces.get(B).unwrap().tokens.store(true, Ordering::Relaxed);
+    node.send_tokens(B);
     node
 }
 
-fn home(node: &Node, name: &str) -> u8 {
+fn home(node: &Forwarder, name: &str) -> u8 {
     node.dispatcher.home(uri(name).as_name())
 }
 
 /// A name under `prefix` whose home is `worker`.
-fn name_at(node: &Node, prefix: &str, worker: u8) -> String {
+fn name_at(node: &Forwarder, prefix: &str, worker: u8) -> String {
     (0..).map(|n| format!("{prefix}/{n}")).find(|name| home(node, name) == worker).unwrap()
 }
 
 /// A name under `prefix` whose home is not that of `prefix`.
-fn name_elsewhere(node: &Node, prefix: &str) -> String {
+fn name_elsewhere(node: &Forwarder, prefix: &str) -> String {
     (0..).map(|n| format!("{prefix}/{n}")).find(|name| home(node, name) != home(node, prefix)).unwrap()
 }
 
-fn in_data(node: &Node) -> Vec<u64> {
+fn in_data(node: &Forwarder) -> Vec<u64> {
     node.engines.iter().map(|engine| engine.counters().in_data).collect()
 }
 
@@ -63,9 +61,9 @@ fn token_leads_to_its_worker() {
     assert_eq!((in_data(&node), node.counters().redispatched), (vec![1; 4], 0));
 }
 
-/// A regression: Data with a valid token was shown to the worker in the token alone. Whoever waited
-/// for it at another worker got nothing, where one worker would have answered both; an upstream
-/// that sends one copy per face, with the token of one of its Interests, never sends another.
+/// A regression: only the worker in a valid token saw the Data. A downstream that waited for it at another worker got
+/// nothing, where one worker would have answered both. An upstream that sends one copy per face, with the token of one
+/// of its Interests, never sends another.
 #[test]
 fn data_with_a_token_answers_what_waits_at_other_workers_too() {
     for asks_first in [true, false] {
@@ -96,15 +94,15 @@ fn data_without_token_finds_a_shorter_prefix_at_another_worker() {
     assert_eq!((node.counters().in_data, node.dropped(DropReason::UnsolicitedData)), (2, 1));
 }
 
-/// A regression: when several workers were asked and nobody at any of them wanted the Data, none said so:
-/// it was neither counted as unsolicited nor stored where the policy admits such.
+/// A regression: when several workers saw the Data and none of them wanted it, none said so. It was neither counted as
+/// unsolicited nor stored where the policy admits unsolicited Data.
 #[test]
 fn data_that_nobody_asked_for_is_dropped_once_however_many_workers_were_asked() {
     for policy in [UnsolicitedPolicy::DropAll, UnsolicitedPolicy::AdmitAll] {
-        let mut node = Node::with_workers(EngineConfig { unsolicited: policy, ..EngineConfig::default() }, 4);
+        let mut node = Forwarder::with_workers(EngineConfig { unsolicited: policy, ..EngineConfig::default() }, 4);
         node.route("/", &[B]);
         node.receive(A, interest("/p", 1).can_be_prefix());
-        // A name with a prefix that shares the counter of `/p`, by chance and at another worker.
+        // A name with a prefix that shares the counter of `/p` and belongs to another worker.
         let mut scratch = NameHashes::default();
         let mut asked = |name: &String| node.dispatcher.by_name(uri(name).as_name(), &mut scratch).left();
         let name = (0..).map(|n| format!("/q/{n}/r")).find(|name| asked(name).iter().count() == 2).unwrap();
@@ -132,7 +130,7 @@ fn digest_interest_and_its_data_meet() {
         let answer = data(&name_at(&node, "/d", worker));
         node.receive(A, interest(&full_name(&answer), 1));
         assert_eq!(node.receive(B, answer.clone()).len(), 1);
-        assert!(node.receive(C, interest(&full_name(&answer), 2))[0].line.contains("cached"));
+        assert!(node.receive(C, interest(&full_name(&answer), 2))[0].line().contains("cached"));
     }
 }
 
@@ -148,7 +146,7 @@ fn stale_and_foreign_tokens_fall_back_to_the_name() {
         assert_eq!(node.receive(B, data(&name).token(stale.as_bytes())).len(), 1, "{worker}");
     }
     assert_eq!(node.counters().redispatched, 3, "all but the one that was at home with worker {here}");
-    // Lengths that are not ours, and a worker that does not exist: by name at once.
+    // Lengths that are not ours, and a worker that does not exist: dispatched by name at once.
     for (n, token) in [&[1][..], &[2; 32], &[200, 0, 0, 0, 0, 0]].into_iter().enumerate() {
         let name = format!("/b/{n}");
         node.receive(A, interest(&name, 20 + n as u32));
@@ -173,21 +171,22 @@ fn token_of_a_group_that_waits_for_nothing_is_no_token() {
     assert_eq!(node.counters().redispatched, 1);
 }
 
-/// A regression: when the worker of a dead token was also the home of the name, owners of shorter
-/// prefixes were never asked. They are when the Interest came after the Data was dispatched.
+/// A regression: when the worker of a dead token was also the home of the name, the owners of shorter prefixes never
+/// saw the Data. They must see it when the Interest came after the Data was dispatched.
 #[test]
 fn dead_token_at_home_still_reaches_the_owner_of_a_prefix() {
     let mut node = four_workers();
     let prefix = name_at(&node, "/p", 0);
     let longer = name_elsewhere(&node, &prefix);
     let dead = [home(&node, &longer), 255, 255, 255, 255, 255];
-    // All three are dispatched before the first is decided.
+    // All three are dispatched before the first is processed.
     let sent = node.receive_batch(&[
         (A, interest(&prefix, 1).can_be_prefix()),
         (C, interest(&longer, 2)),
         (B, data(&longer).token(&dead)),
     ]);
-    let mut faces: Vec<FaceId> = sent.iter().filter(|sent| sent.line.contains("Data")).map(|sent| sent.face).collect();
+    let mut faces: Vec<FaceId> =
+        sent.iter().filter(|sent| sent.line().contains("Data")).map(|sent| sent.face).collect();
     faces.sort();
     assert_eq!(faces, [A, C]);
     assert_eq!((node.pit_len(), node.counters().redispatched, node.counters().in_data), (0, 1, 1));
@@ -229,11 +228,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What left in each step, as a set: workers do not know of each other's copies.
+/// The packets sent in each step, as a set: workers do not know of each other's copies.
 fn run(steps: &[Step], workers: usize) -> (Vec<BTreeSet<String>>, Counters) {
-    // Content Stores are per worker, and a hit may be missed: not part of this claim.
+    // Content Stores are per worker, and a hit may be missed: this claim excludes them.
     let config = EngineConfig { cs_admit: false, ..EngineConfig::default() };
-    let mut node = Node::with_workers(config, workers);
+    let mut node = Forwarder::with_workers(config, workers);
     node.route("/", &[B]);
     let mut ms = 0;
     let log = steps
@@ -260,13 +259,13 @@ fn run(steps: &[Step], workers: usize) -> (Vec<BTreeSet<String>>, Counters) {
                     node.at(ms).run_timers()
                 }
             };
-            sent.into_iter().map(|sent| sent.line).collect()
+            sent.into_iter().map(|sent| sent.line()).collect()
         })
         .collect();
     let counters = node.counters();
     node.at(ms + 10_000).run_timers();
     assert_eq!(node.pit_len(), 0);
-    // No counter of pending prefixes was left raised.
+    // All counters of pending prefixes were lowered again.
     let mut scratch = NameHashes::default();
     for name in NAMES {
         let name = uri(name);
@@ -284,7 +283,7 @@ proptest! {
         for workers in [2, 3, 16] {
             let (several, counters) = run(&steps, workers);
             prop_assert_eq!(&one, &several);
-            // Nobody knows of copies that another worker sent to the same downstream.
+            // A worker does not know of copies that another worker sent to the same downstream.
             prop_assert!(counters.out_data >= one_counters.out_data);
             let comparable = |counters: Counters| Counters { out_data: 0, redispatched: 0, ..counters };
             prop_assert_eq!(comparable(one_counters), comparable(counters));

@@ -1,13 +1,11 @@
-//! A face that floods is cut before it has the whole PIT, and somebody can say who it was.
+//! A face that floods is cut before it holds the whole PIT, and the counters say which face it was.
 
-mod harness;
-
-use harness::*;
-use namewire_engine::{DropReason, EngineConfig, FaceAttributes, FaceCut, FaceScope};
+use namewire_engine::{DropReason, EngineConfig, FaceCut, FaceScope};
 use namewire_packet::NackReason;
+use namewire_testbed::*;
 
-fn node(pit_capacity_entries: u32) -> Node {
-    let mut node = Node::new(EngineConfig { pit_capacity_entries, ..EngineConfig::default() });
+fn node(pit_capacity_entries: u32) -> Forwarder {
+    let mut node = Forwarder::new(EngineConfig { pit_capacity_entries, ..EngineConfig::default() });
     node.route("/a", &[B]);
     node
 }
@@ -27,7 +25,7 @@ fn a_flood_holds_its_share_and_others_are_served() {
         assert_eq!(node.receive(B, data(&name)).len(), 1);
     }
     assert_eq!(node.dropped(DropReason::PitFull), 0);
-    // What the flood asked for already it may ask for again, and join what others ask for.
+    // The flooding face may retransmit its pending Interests, and join those of others.
     node.receive(A, interest("/a/flood/1", 700));
     node.receive(C, interest("/a/both", 701));
     node.receive(A, interest("/a/both", 702));
@@ -39,7 +37,7 @@ fn a_flood_holds_its_share_and_others_are_served() {
 #[test]
 fn what_a_face_waits_for_is_counted_down_by_every_end() {
     let mut node = node(100);
-    let fill = |node: &mut Node, round: u32, all: usize| {
+    let fill = |node: &mut Forwarder, round: u32, all: usize| {
         let before = node.pit_len();
         for n in 0..200 {
             let nonce = round * 1_000 + n;
@@ -59,7 +57,7 @@ fn what_a_face_waits_for_is_counted_down_by_every_end() {
     fill(&mut node, 3, 80);
     node.remove_face(A);
     assert_eq!(node.pit_len(), 0);
-    node.faces.insert(A, FaceAttributes::new(FaceScope::NonLocal, 0, false));
+    node.add_face(A, FaceScope::NonLocal);
     for n in 0..4 {
         node.receive(C, interest(&format!("/a/4/{n}"), 4_000 + n).lifetime_ms(10_000));
     }

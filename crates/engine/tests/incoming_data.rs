@@ -1,14 +1,12 @@
 //! Packet tables of the Incoming Data pipeline: in → verdict → out.
 
-mod harness;
-
-use harness::*;
 use namewire_engine::{DropReason, EngineConfig, FaceId, UnsolicitedPolicy};
 use namewire_packet::{DataBuilder, Interest};
+use namewire_testbed::*;
 
 #[test]
 fn goes_to_everyone_but_where_it_came_from() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     for (face, nonce) in [(A, 1), (C, 2), (X, 3), (L, 4)] {
         node.receive(face, interest("/a", nonce));
     }
@@ -22,7 +20,7 @@ fn goes_to_everyone_but_where_it_came_from() {
 #[test]
 fn goes_back_only_on_an_ad_hoc_link() {
     for (face, back) in [(A, 0), (X, 0), (H, 1)] {
-        let mut node = Node::routing("/a", &[B]);
+        let mut node = Forwarder::routing("/a", &[B]);
         node.receive(face, interest("/a", 1));
         assert_eq!(node.receive(face, data("/a")).len(), back, "{face}");
         assert_eq!(node.pit_len(), 0);
@@ -30,8 +28,8 @@ fn goes_back_only_on_an_ad_hoc_link() {
 }
 
 #[test]
-fn octets_and_headers() {
-    let mut node = Node::routing("/a", &[B]);
+fn bytes_and_headers() {
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1));
     let packet = fresh_data("/a", 10).token(b"theirs").mark(1);
     let sent = node.receive(B, packet.clone());
@@ -54,7 +52,7 @@ fn prefix_match() {
         ("/a", true, "/", false),
     ];
     for (asked, can_be_prefix, name, satisfied) in table {
-        let mut node = Node::routing("/", &[B]);
+        let mut node = Forwarder::routing("/", &[B]);
         let packet = interest(asked, 1);
         node.receive(A, if can_be_prefix { packet.can_be_prefix() } else { packet });
         let sent = node.receive(B, data(name));
@@ -65,7 +63,7 @@ fn prefix_match() {
 
 #[test]
 fn one_copy_per_face_and_token_over_all_entries() {
-    let mut node = Node::routing("/", &[B]);
+    let mut node = Forwarder::routing("/", &[B]);
     node.receive(A, interest("/a/b", 1));
     node.receive(A, interest("/a/b", 2).must_be_fresh());
     node.receive(A, interest("/a", 3).can_be_prefix());
@@ -74,11 +72,11 @@ fn one_copy_per_face_and_token_over_all_entries() {
     node.receive(C, interest("/a", 6).can_be_prefix().token(b"t"));
     node.receive(C, interest("/other", 7));
     assert_eq!(node.pit_len(), 6);
-    let mut sent: Vec<String> = node.receive(B, data("/a/b")).into_iter().map(|sent| sent.line).collect();
+    let mut sent: Vec<String> = node.receive(B, data("/a/b")).into_iter().map(|sent| sent.line()).collect();
     sent.sort();
     assert_eq!(sent, ["A Data /a/b", "A Data /a/b token=74", "C Data /a/b token=74"]);
     assert_eq!((node.pit_len(), node.counters().satisfied), (1, 5));
-    // The next Data of several entries starts afresh.
+    // The next Data that satisfies several entries starts with an empty list.
     node.receive(A, interest("/a/c", 8));
     node.receive(A, interest("/a", 9).can_be_prefix().must_be_fresh());
     assert_eq!(node.receive(B, data("/a/c")), ["A Data /a/c"]);
@@ -86,7 +84,7 @@ fn one_copy_per_face_and_token_over_all_entries() {
 
 #[test]
 fn expired_downstreams_of_several_entries_get_nothing() {
-    let mut node = Node::routing("/", &[B]);
+    let mut node = Forwarder::routing("/", &[B]);
     node.receive(A, interest("/a/b", 1).lifetime_ms(100));
     node.receive(C, interest("/a", 2).can_be_prefix());
     assert_eq!(node.at(100).receive(B, data("/a/b")), ["C Data /a/b"]);
@@ -97,7 +95,7 @@ fn expired_downstreams_of_several_entries_get_nothing() {
 #[test]
 fn digest_interest_is_satisfied_by_the_right_data_only() {
     let (right, wrong) = (fresh_data("/a", 1), fresh_data("/a", 2));
-    let mut node = Node::routing("/", &[B]);
+    let mut node = Forwarder::routing("/", &[B]);
     node.receive(A, interest(&full_name(&right), 1));
     assert_eq!(node.receive(B, wrong), NOTHING);
     assert_eq!((node.pit_len(), node.dropped(DropReason::UnsolicitedData)), (1, 1));
@@ -108,7 +106,7 @@ fn digest_interest_is_satisfied_by_the_right_data_only() {
 #[test]
 fn digest_and_plain_interest_for_one_data() {
     let answer = data("/a/b");
-    let mut node = Node::routing("/", &[B]);
+    let mut node = Forwarder::routing("/", &[B]);
     node.receive(A, interest(&full_name(&answer), 1));
     node.receive(C, interest("/a/b", 2));
     node.receive(D, interest("/a", 3).can_be_prefix());
@@ -121,7 +119,7 @@ fn digest_and_plain_interest_for_one_data() {
 #[test]
 fn data_without_a_name() {
     let answer = Packet::raw(DataBuilder::new(uri("/")).content(b"x").sign_digest());
-    let mut node = Node::routing("/", &[B]);
+    let mut node = Forwarder::routing("/", &[B]);
     assert_eq!(node.receive(B, answer.clone()), NOTHING);
     assert_eq!(node.dropped(DropReason::UnsolicitedData), 1);
     node.receive(A, interest(&full_name(&answer), 1));
@@ -133,7 +131,7 @@ fn data_without_a_name() {
 
 #[test]
 fn localhost_data_from_outside_is_dropped() {
-    let mut node = Node::routing("/", &[M]);
+    let mut node = Forwarder::routing("/", &[M]);
     node.receive(L, interest("/localhost/x", 1));
     assert_eq!(node.receive(A, data("/localhost/x")), NOTHING);
     assert_eq!(node.dropped(DropReason::ScopeViolation), 1);
@@ -142,7 +140,7 @@ fn localhost_data_from_outside_is_dropped() {
 
 #[test]
 fn localhop_data_is_not_limited() {
-    let mut node = Node::routing("/", &[L]);
+    let mut node = Forwarder::routing("/", &[L]);
     node.receive(A, interest("/localhop/x", 1));
     assert_eq!(node.receive(B, data("/localhop/x")), ["A Data /localhop/x"]);
 }
@@ -156,7 +154,7 @@ fn unsolicited_policies() {
     let table = [(DropAll, 0, 0), (AdmitLocal, 0, 1), (AdmitNetwork, 1, 0), (AdmitAll, 1, 1)];
     for (unsolicited, network, local) in table {
         for (face, admitted) in [(A, network), (L, local)] {
-            let mut node = Node::new(EngineConfig { unsolicited, ..EngineConfig::default() });
+            let mut node = Forwarder::new(EngineConfig { unsolicited, ..EngineConfig::default() });
             assert_eq!(node.receive(face, data("/a")), NOTHING);
             assert_eq!(node.engine().cs_len(), admitted, "{unsolicited:?} {face}");
             assert_eq!(node.dropped(DropReason::UnsolicitedData), 1 - admitted as u64);
@@ -177,7 +175,7 @@ fn unsolicited_data_that_is_admitted_but_not_stored_is_counted() {
         (EngineConfig { cs_capacity_bytes: 100, ..admitting() }, data("/a")),
         (admitting(), data("/a").no_cache()),
     ] {
-        let mut node = Node::new(config);
+        let mut node = Forwarder::new(config);
         assert_eq!(node.receive(A, packet), NOTHING);
         assert_eq!((node.dropped(DropReason::UnsolicitedData), node.engine().cs_len()), (1, 0));
     }
@@ -185,7 +183,7 @@ fn unsolicited_data_that_is_admitted_but_not_stored_is_counted() {
 
 #[test]
 fn unknown_face_is_dropped() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1));
     assert_eq!(node.receive(FaceId(999), data("/a")), NOTHING);
     assert_eq!((node.dropped(DropReason::UnknownFace), node.pit_len()), (1, 1));
@@ -194,29 +192,29 @@ fn unknown_face_is_dropped() {
 /// A regression: NDNLPv2 §2 has the receiver drop Data with a Nack header; it was taken for Data.
 #[test]
 fn data_with_a_nack_header_is_refused() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1));
     assert_eq!(node.receive(B, data("/a").nacked(namewire_packet::NackReason::NoRoute)), NOTHING);
     assert_eq!((node.dropped(DropReason::Malformed), node.pit_len()), (1, 1));
 }
 
-// ---- Faces that go ----
+// ---- Faces that close ----
 
 #[test]
 fn removed_face_neither_waits_nor_answers() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1));
     node.receive(C, interest("/a", 2));
     node.remove_face(A);
     assert_eq!(node.receive(B, data("/a")), ["C Data /a"]);
 
-    // The only downstream goes, and the entry with it: the answer is nobody's.
+    // The only downstream closes, and the entry ends: the answer is unsolicited.
     node.receive(C, interest("/a/2", 3));
     node.remove_face(C);
     assert_eq!((node.pit_len(), node.counters().unsatisfied), (0, 1));
     assert_eq!(node.receive(B, data("/a/2")), NOTHING);
 
-    // The upstream goes, and there is no other: a new Interest finds no live out-record and is sent elsewhere.
+    // The only upstream closes: a new Interest finds no live out-record and is sent elsewhere.
     node.route("/b", &[B]);
     node.receive(L, interest("/b", 4));
     assert_eq!(node.remove_face(B), NOTHING);
@@ -227,8 +225,8 @@ fn removed_face_neither_waits_nor_answers() {
 /// The token group's variants, and a token that fits another name.
 #[test]
 fn tokens_are_hints_and_the_name_decides() {
-    let mut node = Node::routing("/", &[B]);
-    node.faces.get(B).unwrap().tokens.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut node = Forwarder::routing("/", &[B]);
+    node.send_tokens(B);
     let of_a = node.receive(A, interest("/a", 1))[0].headers.pit_token.unwrap();
     let of_b = node.receive(A, interest("/b", 2))[0].headers.pit_token.unwrap();
     assert_ne!(of_a, of_b);
@@ -249,7 +247,7 @@ fn tokens_are_hints_and_the_name_decides() {
 
 #[test]
 fn same_name_twice_in_one_batch() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     // The second Interest joins the first, the Data answers both, and the third finds the copy.
     let sent = node.receive_batch(&[
         (A, interest("/a", 1)),
@@ -264,7 +262,7 @@ fn same_name_twice_in_one_batch() {
 
 #[test]
 fn cached_data_evicted_in_the_batch_that_sends_it() {
-    let mut node = Node::new(EngineConfig { cs_capacity_packets: 1, ..EngineConfig::default() });
+    let mut node = Forwarder::new(EngineConfig { cs_capacity_packets: 1, ..EngineConfig::default() });
     node.route("/", &[B]);
     node.receive(A, interest("/a", 1));
     node.receive(A, interest("/b", 2));

@@ -1,14 +1,12 @@
 //! Packet tables of the Incoming Interest pipeline: in → verdict → out.
 
-mod harness;
-
-use harness::*;
 use namewire_engine::{DropReason, EngineConfig, FaceId, LimitMet};
 use namewire_packet::{Interest, InterestBuilder, NackReason};
+use namewire_testbed::*;
 
 #[test]
 fn goes_to_the_next_hop_as_it_came() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     let packet = interest("/a/b", 1).lifetime_ms(700).parameters(b"p");
     let sent = node.receive(A, packet.clone());
     assert_eq!(sent.len(), 1);
@@ -21,7 +19,7 @@ fn goes_to_the_next_hop_as_it_came() {
 
 #[test]
 fn second_face_is_aggregated_and_both_get_the_data() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     assert_eq!(node.receive(A, interest("/a", 1)), ["B Interest /a #1"]);
     assert_eq!(node.at(5).receive(C, interest("/a", 2)), NOTHING);
     assert_eq!(node.counters().aggregated, 1);
@@ -32,7 +30,7 @@ fn second_face_is_aggregated_and_both_get_the_data() {
 
 #[test]
 fn selectors_are_part_of_the_key_and_the_hint_is_not() {
-    let mut node = Node::routing("/", &[B]);
+    let mut node = Forwarder::routing("/", &[B]);
     assert_eq!(node.receive(A, interest("/a", 1)).len(), 1);
     assert_eq!(node.receive(A, interest("/a", 2).can_be_prefix()).len(), 1);
     assert_eq!(node.receive(A, interest("/a", 3).must_be_fresh()).len(), 1);
@@ -44,7 +42,7 @@ fn selectors_are_part_of_the_key_and_the_hint_is_not() {
 
 #[test]
 fn unknown_face_is_dropped() {
-    let mut node = Node::routing("/", &[B]);
+    let mut node = Forwarder::routing("/", &[B]);
     assert_eq!(node.receive(FaceId(999), interest("/a", 1)), NOTHING);
     assert_eq!(node.dropped(DropReason::UnknownFace), 1);
 }
@@ -61,7 +59,7 @@ fn missing_nonce_is_added_and_nothing_else_changes() {
         bare_interest("/a/b").hop_limit(9).parameters(b""),
     ];
     for packet in cases {
-        let mut node = Node::routing("/a", &[B]);
+        let mut node = Forwarder::routing("/a", &[B]);
         let sent = node.receive(A, packet.clone());
         assert_eq!(sent.len(), 1, "{packet:?}");
         let (before, after) = (Interest::parse(&packet.wire).unwrap(), Interest::parse(&sent[0].wire).unwrap());
@@ -75,25 +73,25 @@ fn missing_nonce_is_added_and_nothing_else_changes() {
         assert_eq!(after.lifetime_ms(), before.lifetime_ms());
         assert_eq!(after.application_parameters(), before.application_parameters());
         assert!(after.parameters_digest_is_valid());
-        // It is the nonce of the records, too.
+        // The records have this nonce, too.
         assert_eq!(node.receive(C, Packet::raw(sent[0].wire.clone()))[0].headers.nack, Some(NackReason::Duplicate));
     }
 }
 
 #[test]
 fn two_interests_without_nonce_get_different_ones() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     let first = node.receive(A, bare_interest("/a/1"));
     let second = node.receive(A, bare_interest("/a/2"));
     let nonce = |sent: &[Sent]| Interest::parse(&sent[0].wire).unwrap().nonce();
     assert_ne!(nonce(&first), nonce(&second));
 }
 
-/// A regression: an Interest of nearly the largest size has no room for a nonce, and
-/// was sent larger than any peer accepts.
+/// A regression: an Interest of nearly the largest size has no room for a nonce. It was sent larger than any peer
+/// accepts.
 #[test]
 fn no_room_for_the_missing_nonce() {
-    let mut node = Node::routing("/", &[B]);
+    let mut node = Forwarder::routing("/", &[B]);
     let of_size = |size: usize| {
         let build = |n: usize| InterestBuilder::new(uri("/a")).application_parameters(vec![7; n]).build();
         let overhead = build(8000).len() - 8000;
@@ -114,11 +112,11 @@ fn hop_limit() {
         (255, Some("B Interest /r #1 hop=254"), Some("L Interest /l #1 hop=254")),
     ];
     for (limit, remote, local) in table {
-        let mut node = Node::routing("/r", &[B]);
+        let mut node = Forwarder::routing("/r", &[B]);
         node.route("/l", &[L]);
         for (name, expected) in [("/r", remote), ("/l", local)] {
             let sent = node.receive(A, interest(name, 1).hop_limit(limit));
-            assert_eq!(sent.first().map(|sent| sent.line.as_str()), expected, "{name} with HopLimit {limit}");
+            assert_eq!(sent.first().map(Sent::line).as_deref(), expected, "{name} with HopLimit {limit}");
             assert!(sent.len() <= 1);
         }
         let dropped = u64::from(remote.is_none()) + u64::from(local.is_none());
@@ -128,22 +126,21 @@ fn hop_limit() {
 
 #[test]
 fn last_hop_limit_prefers_a_local_next_hop() {
-    let mut node = Node::routing("/a", &[B, L]);
+    let mut node = Forwarder::routing("/a", &[B, L]);
     assert_eq!(node.receive(A, interest("/a", 1).hop_limit(1)), ["L Interest /a #1 hop=0"]);
 }
 
-/// A regression: with HopLimit 1 and no next hop at all the drop was blamed on HopLimit
-/// and no Nack was sent.
+/// A regression: with HopLimit 1 and no next hop at all, the drop was attributed to HopLimit and no Nack was sent.
 #[test]
 fn hop_limit_one_without_a_route_is_nacked_no_route() {
-    let mut node = Node::default();
+    let mut node = Forwarder::default();
     assert_eq!(node.receive(A, interest("/a", 1).hop_limit(1)), ["A Nack NoRoute /a #1 hop=0"]);
     assert_eq!((node.dropped(DropReason::NoRoute), node.dropped(DropReason::HopLimitZero)), (1, 0));
 }
 
 #[test]
 fn content_store_answers_with_hop_limit_one() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1));
     node.receive(B, data("/a"));
     assert_eq!(node.receive(C, interest("/a", 2).hop_limit(1)), ["C Data /a cached"]);
@@ -167,7 +164,7 @@ fn localhost_and_localhop() {
         ("/x/localhost", A, B, true),
     ];
     for (name, from, next_hop, leaves) in table {
-        let mut node = Node::routing("/", &[next_hop]);
+        let mut node = Forwarder::routing("/", &[next_hop]);
         let sent = node.receive(from, interest(name, 1));
         assert_eq!(sent.iter().any(|sent| sent.headers.nack.is_none()), leaves, "{name} {from} → {next_hop}");
         let violation = name.starts_with("/localhost") && name != "/localhost2" && from == A;
@@ -180,10 +177,10 @@ fn localhost_and_localhop() {
 
 #[test]
 fn hint_leads_and_stays_on_the_wire() {
-    let mut node = Node::default();
+    let mut node = Forwarder::default();
     node.route("/a", &[C]);
     node.route("/r2", &[B]);
-    // The first delegation with next hops; the Interest's own name has a route, which does not count.
+    // The first delegation with next hops decides; the route of the Interest's own name does not count.
     let sent = node.receive(A, interest("/a", 1).hint(&["/r1", "/r2/x", "/a"]));
     assert_eq!(sent, ["B Interest /a #1 hint=/r1 hint=/r2/x hint=/a"]);
     assert_eq!(node.receive(A, interest("/a/2", 1).hint(&["/r1"])), ["A Nack NoRoute /a/2 #1 hint=/r1"]);
@@ -191,7 +188,7 @@ fn hint_leads_and_stays_on_the_wire() {
 
 #[test]
 fn default_route_counts_for_the_first_delegation() {
-    let mut node = Node::default();
+    let mut node = Forwarder::default();
     node.route("/", &[C]);
     node.route("/r2", &[B]);
     assert_eq!(node.receive(A, interest("/a", 1).hint(&["/r1", "/r2"]))[0].face, C);
@@ -199,7 +196,7 @@ fn default_route_counts_for_the_first_delegation() {
 
 #[test]
 fn entry_without_next_hops_does_not_count_for_a_delegation() {
-    let mut node = Node::default();
+    let mut node = Forwarder::default();
     node.route("/r1", &[]);
     node.route("/r2", &[B]);
     assert_eq!(node.receive(A, interest("/a", 1).hint(&["/r1", "/r2"]))[0].face, B);
@@ -209,7 +206,7 @@ fn entry_without_next_hops_does_not_count_for_a_delegation() {
 #[test]
 fn delegations_after_the_eighth_are_not_looked_at() {
     let region_names = vec![uri("/region/site")];
-    let mut node = Node::new(EngineConfig { region_names, ..EngineConfig::default() });
+    let mut node = Forwarder::new(EngineConfig { region_names, ..EngineConfig::default() });
     node.route("/r", &[B]);
     let unknown = ["/none"; 7];
     for (last, sent_on) in [("/r", true), ("/region", false)] {
@@ -219,11 +216,11 @@ fn delegations_after_the_eighth_are_not_looked_at() {
         let counted = node.counters().met(LimitMet::DelegationsIgnored);
         let sent = node.receive(A, interest(&name, 1).hint(&eight));
         assert_eq!((sent.len(), sent[0].face == B), (1, sent_on));
-        assert_eq!(sent[0].line.contains("hint="), sent_on, "removed in the region");
+        assert_eq!(sent[0].line().contains("hint="), sent_on, "removed in the region");
         assert_eq!(node.counters().met(LimitMet::DelegationsIgnored), counted);
         let sent = node.receive(A, interest(&format!("{name}/2"), 2).hint(&nine));
         assert!(
-            sent[0].line.starts_with("A Nack NoRoute") && sent[0].line.contains(&format!("hint={last}")),
+            sent[0].line().starts_with("A Nack NoRoute") && sent[0].line().contains(&format!("hint={last}")),
             "{sent:?}"
         );
         assert_eq!(node.counters().met(LimitMet::DelegationsIgnored), counted + 1);
@@ -232,8 +229,8 @@ fn delegations_after_the_eighth_are_not_looked_at() {
 
 #[test]
 fn strategy_is_chosen_by_name_not_by_hint() {
-    let mut node = Node::default();
-    node.route_with("/a", &[], MULTICAST);
+    let mut node = Forwarder::default();
+    node.route_with("/a", &[], "multicast");
     node.route("/r", &[B, C]);
     let sent = node.receive(A, interest("/a", 1).hint(&["/r"]));
     assert_eq!(sent.iter().map(|sent| sent.face).collect::<Vec<_>>(), [B, C]);
@@ -242,7 +239,7 @@ fn strategy_is_chosen_by_name_not_by_hint() {
 #[test]
 fn own_region_removes_the_hint_from_the_wire() {
     let regions = vec![uri("/region/site")];
-    let mut node = Node::new(EngineConfig { region_names: regions, ..EngineConfig::default() });
+    let mut node = Forwarder::new(EngineConfig { region_names: regions, ..EngineConfig::default() });
     node.route("/a", &[C]);
     node.route("/region", &[B]);
     node.route("/other", &[D]);
@@ -262,7 +259,7 @@ fn own_region_removes_the_hint_from_the_wire() {
 /// A regression: a ForwardingHint element that holds no name made the Interest unroutable.
 #[test]
 fn hint_without_a_name_is_no_hint() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     // ForwardingHint { an ignorable element }
     let wire = vec![5, 15, 7, 3, 8, 1, b'a', 30, 2, 40, 0, 10, 4, 0, 0, 0, 1];
     let sent = node.receive(A, Packet::raw(wire));
@@ -274,14 +271,14 @@ fn hint_without_a_name_is_no_hint() {
 #[test]
 fn newest_token_comes_back_on_data() {
     for (first, second) in [(&b"1"[..], &[9_u8; 32][..]), (&[9; 32], b"1")] {
-        let mut node = Node::routing("/a", &[B]);
+        let mut node = Forwarder::routing("/a", &[B]);
         node.receive(A, interest("/a", 1).token(first));
         node.receive(A, interest("/a", 2).token(second));
         let sent = node.receive(B, data("/a"));
         assert_eq!(sent.len(), 1);
         assert_eq!(sent[0].headers.pit_token.unwrap().as_bytes(), second);
     }
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1).token(b"1"));
     node.receive(A, interest("/a", 2));
     assert_eq!(node.receive(B, data("/a")), ["A Data /a"], "the newest had none");
@@ -289,7 +286,7 @@ fn newest_token_comes_back_on_data() {
 
 #[test]
 fn token_comes_back_on_nack_and_cache_hit() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     assert_eq!(node.receive(A, interest("/n", 1).token(b"x")), ["A Nack NoRoute /n #1 token=78"]);
     node.receive(A, interest("/a", 2).token(b"old"));
     node.receive(A, interest("/a", 3).token(b"x"));
@@ -301,7 +298,7 @@ fn token_comes_back_on_nack_and_cache_hit() {
 
 #[test]
 fn next_hop_face_id() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     assert_eq!(node.receive(L, interest("/a/1", 1).next_hop(C)), ["C Interest /a/1 #1"]);
     assert_eq!(node.receive(L, interest("/x", 1).next_hop(C)), ["C Interest /x #1"], "no route is needed");
     assert_eq!(node.receive(L, interest("/a/2", 1).next_hop(L)), ["L Interest /a/2 #1"], "its own choice");
@@ -309,23 +306,23 @@ fn next_hop_face_id() {
     assert_eq!(node.dropped(DropReason::NextHopFaceMissing), 0);
     assert_eq!(node.receive(L, interest("/a/3", 1).next_hop(FaceId(999))), NOTHING);
     assert_eq!(node.dropped(DropReason::NextHopFaceMissing), 1);
-    // The Interest is pending all the same.
+    // The Interest is pending nevertheless.
     assert_eq!(node.receive(B, data("/a/3")), ["L Data /a/3"]);
-    // HopLimit binds even the chosen face.
+    // HopLimit also binds the chosen face.
     assert_eq!(node.receive(L, interest("/a/4", 1).hop_limit(1).next_hop(C)), NOTHING);
     assert_eq!(node.dropped(DropReason::HopLimitZero), 1);
 }
 
 #[test]
 fn congestion_mark_goes_upstream() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     assert_eq!(node.receive(A, interest("/a", 1).mark(1)), ["B Interest /a #1 mark=1"]);
 }
 
 #[test]
 fn our_token_goes_only_to_links_that_want_it() {
-    let mut node = Node::routing("/a", &[B]);
-    node.faces.get(B).unwrap().tokens.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut node = Forwarder::routing("/a", &[B]);
+    node.send_tokens(B);
     let sent = node.receive(A, interest("/a", 1).token(b"theirs"));
     let ours = sent[0].headers.pit_token.expect("our token");
     assert_eq!(ours.as_bytes().len(), 6);

@@ -1,14 +1,12 @@
 //! Packet tables of the Incoming Nack pipeline and of Nack processing (§4.3).
 
-mod harness;
-
-use harness::*;
 use namewire_engine::{DropReason, FaceId};
 use namewire_packet::NackReason::{self, Congestion, Duplicate, NoRoute};
+use namewire_testbed::*;
 
 /// Two upstreams asked, by a retransmission after the suppression interval.
-fn two_upstreams() -> Node {
-    let mut node = Node::routing("/a", &[B, C]);
+fn two_upstreams() -> Forwarder {
+    let mut node = Forwarder::routing("/a", &[B, C]);
     assert_eq!(node.receive(A, interest("/a", 1)), ["B Interest /a #1"]);
     assert_eq!(node.at(20).receive(A, interest("/a", 2)), ["C Interest /a #2"]);
     node
@@ -16,14 +14,14 @@ fn two_upstreams() -> Node {
 
 #[test]
 fn only_upstream_nacks() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1).token(b"t"));
     node.receive(C, interest("/a", 2));
     let sent = node.receive(B, nack(Congestion, "/a", 1));
     assert_eq!(sent, ["A Nack Congestion /a #1 token=74", "C Nack Congestion /a #2"]);
     assert_eq!((node.pit_len(), node.counters().unsatisfied, node.counters().out_nacks), (0, 1, 2));
     assert_eq!(node.engine().next_deadline(), None);
-    // What was sent may still loop back.
+    // The copies that were sent may still loop back.
     assert_eq!(node.receive(D, interest("/a", 1)), ["D Nack Duplicate /a #1"]);
 }
 
@@ -53,7 +51,7 @@ fn one_nacked_the_other_answers() {
     assert_eq!(node.receive(C, data("/a")), ["A Data /a"]);
 }
 
-/// Two routers that ask each other: the one upstream left is waiting for us.
+/// Two routers that ask each other: the one remaining upstream is waiting for us.
 #[test]
 fn the_one_not_nacked_is_also_a_downstream() {
     let mut node = two_upstreams();
@@ -64,11 +62,11 @@ fn the_one_not_nacked_is_also_a_downstream() {
     assert_eq!(node.pit_len(), 0);
 }
 
-/// A regression: the in-record was erased although a Nack is never sent on a link with
-/// several peers, and the Data that came later did not go there.
+/// A regression: the in-record was erased although a Nack is never sent on a link with several peers. The Data that
+/// came later did not go there.
 #[test]
 fn multi_access_downstream_that_cannot_be_nacked_goes_on_waiting() {
-    let mut node = Node::routing("/a", &[B, X]);
+    let mut node = Forwarder::routing("/a", &[B, X]);
     node.receive(A, interest("/a", 1));
     node.at(20).receive(A, interest("/a", 2));
     node.receive(X, interest("/a", 3));
@@ -79,7 +77,7 @@ fn multi_access_downstream_that_cannot_be_nacked_goes_on_waiting() {
 
 #[test]
 fn refused_nacks() {
-    let mut node = Node::routing("/a", &[B, C]);
+    let mut node = Forwarder::routing("/a", &[B, C]);
     node.receive(A, interest("/a", 1));
     // face, name, nonce
     let refused = [
@@ -108,7 +106,7 @@ fn refused_nacks() {
 #[test]
 fn nack_on_a_link_with_several_peers_is_ignored() {
     for link in [X, H] {
-        let mut node = Node::routing("/a", &[link]);
+        let mut node = Forwarder::routing("/a", &[link]);
         node.receive(A, interest("/a", 1));
         assert_eq!(node.receive(link, nack(NoRoute, "/a", 1)), NOTHING);
         assert_eq!((node.dropped(DropReason::NackOnMultiAccess), node.pit_len()), (1, 1));
@@ -118,7 +116,7 @@ fn nack_on_a_link_with_several_peers_is_ignored() {
 #[test]
 fn no_nack_to_a_link_with_several_peers() {
     for link in [X, H] {
-        let mut node = Node::routing("/a", &[B]);
+        let mut node = Forwarder::routing("/a", &[B]);
         assert_eq!(node.receive(link, interest("/none", 1)), NOTHING);
         assert_eq!(node.dropped(DropReason::NoRoute), 1);
         node.receive(link, interest("/a", 2));
@@ -127,12 +125,12 @@ fn no_nack_to_a_link_with_several_peers() {
     }
 }
 
-/// A regression: §1 ends an entry once no upstream can answer; under multicast, which sends no
-/// Nacks, it lived on until its lifetime.
+/// A regression: §1 ends an entry once no upstream can answer. Under multicast, which sends no Nacks, it lived until
+/// its lifetime ended.
 #[test]
 fn multicast_entry_ends_silently_when_every_upstream_has_nacked() {
-    let mut node = Node::default();
-    node.route_with("/a", &[B, C], MULTICAST);
+    let mut node = Forwarder::default();
+    node.route_with("/a", &[B, C], "multicast");
     node.receive(A, interest("/a", 1));
     assert_eq!(node.receive(B, nack(NoRoute, "/a", 1)), NOTHING);
     assert_eq!(node.pit_len(), 1);
@@ -142,10 +140,10 @@ fn multicast_entry_ends_silently_when_every_upstream_has_nacked() {
 
 #[test]
 fn interest_after_all_nacked_but_one_starts_over() {
-    let mut node = Node::routing("/a", &[B, C]);
+    let mut node = Forwarder::routing("/a", &[B, C]);
     node.receive(A, interest("/a", 1));
     node.at(20).receive(A, interest("/a", 2));
     node.receive(C, nack(Congestion, "/a", 2));
-    // B is pending: a retransmission goes to the unused, else to the oldest.
+    // B is pending: a retransmission goes to the unused next hop, else to the one asked longest ago.
     assert_eq!(node.at(60).receive(A, interest("/a", 3)), ["B Interest /a #3"]);
 }

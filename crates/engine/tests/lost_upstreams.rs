@@ -1,27 +1,21 @@
-//! Links that go while Interests wait for them.
+//! Links go down while Interests wait for them.
 //!
-//! The story: an Interest that had gone to a next hop whose link then went waited for its end, and was sent elsewhere only
-//! if its consumer asked again. Now it goes to another next hop at once, once, with a nonce of its own.
+//! The story: an Interest whose next hop's link went down waited until it expired, and was sent elsewhere only if its
+//! consumer asked again. Now it goes to another next hop at once, and only once, with a nonce of its own.
 
-mod harness;
-
-use harness::*;
 use namewire_engine::{DropReason, FaceId};
 use namewire_packet::{Interest, NackReason};
+use namewire_testbed::*;
 
 const STRATEGIES: [&str; 6] = ["best-route", "multicast", "asf", "access", "random", "self-learning"];
 
-fn strategy(name: &str) -> String {
-    format!("/localhost/nfd/strategy/{name}")
-}
-
 /// A node with next hops for /a, and an Interest from A that went to B alone.
-fn waits_for_b(name: &str, next_hops: &[FaceId]) -> Node {
-    let mut node = Node::default();
+fn waits_for_b(name: &str, next_hops: &[FaceId]) -> Forwarder {
+    let mut node = Forwarder::default();
     // One next hop at first, so that multicast and random ask it alone.
-    node.route_with("/a", &[B], &strategy(name));
+    node.route_with("/a", &[B], name);
     assert_eq!(faces(&node.receive(A, interest("/a", 1))), [B], "{name}");
-    node.route_with("/a", next_hops, &strategy(name));
+    node.route_with("/a", next_hops, name);
     node
 }
 
@@ -33,12 +27,12 @@ fn nonce(sent: &Sent) -> u32 {
     Interest::parse(&sent.wire).unwrap().nonce().unwrap().to_u32()
 }
 
-/// Each way in which engines can learn it.
-type Loss = fn(&mut Node, FaceId) -> Vec<Sent>;
+/// Each way in which engines can learn of the loss.
+type Loss = fn(&mut Forwarder, FaceId) -> Vec<Sent>;
 const LOSSES: [Loss; 3] = [
-    Node::face_down,
-    Node::remove_face,
-    // Down, and gone later, as control does it.
+    Forwarder::face_down,
+    Forwarder::remove_face,
+    // Down, and closed later, in the control side's order.
     |node, face| {
         let sent = node.face_down(face);
         assert_eq!(node.remove_face(face), NOTHING, "once only");
@@ -50,14 +44,14 @@ const LOSSES: [Loss; 3] = [
 fn the_next_hop_takes_over_at_once_with_a_new_nonce_under_every_strategy() {
     for name in STRATEGIES {
         for (fib_knows, loss) in LOSSES.into_iter().flat_map(|loss| [(false, loss), (true, loss)]) {
-            // The FIB may have lost the face before, or after.
+            // The FIB may have lost the face before or afterwards.
             let next_hops: &[FaceId] = if fib_knows { &[C] } else { &[B, C] };
             let mut node = waits_for_b(name, next_hops);
             let sent = loss(&mut node, B);
             assert_eq!(faces(&sent), [C], "{name}");
             assert_ne!(nonce(&sent[0]), 1, "{name}: behind B it may be pending with the first");
             assert_eq!(node.run_timers(), NOTHING, "{name}");
-            // A copy that comes back is a loop, the first one and the one sent now.
+            // A copy that comes back is a loop: the first one, and the one sent now.
             for looped in [1, nonce(&sent[0])] {
                 node.receive(D, interest("/a", looped));
             }
@@ -73,10 +67,10 @@ fn the_next_hop_takes_over_at_once_with_a_new_nonce_under_every_strategy() {
 #[test]
 fn an_interest_that_others_may_answer_stays_there() {
     for name in ["best-route", "asf", "access", "random", "multicast"] {
-        let mut node = Node::default();
-        node.route_with("/a", &[B, C, D], &strategy("multicast"));
+        let mut node = Forwarder::default();
+        node.route_with("/a", &[B, C, D], "multicast");
         node.receive(A, interest("/a", 1));
-        node.route_with("/a", &[B, C, D], &strategy(name));
+        node.route_with("/a", &[B, C, D], name);
         assert_eq!(node.face_down(B), NOTHING, "{name}");
         assert_eq!(node.face_down(C), NOTHING, "{name}");
         assert_eq!(node.face_down(D), NOTHING, "{name}: none is left");
@@ -84,7 +78,8 @@ fn an_interest_that_others_may_answer_stays_there() {
     }
 }
 
-/// As in NFD, what no upstream can answer waits for its end, or for something new; no consumer is told to give up.
+/// As in NFD, an Interest that no upstream can answer waits until it expires or something new comes; no consumer gets a
+/// Nack.
 #[test]
 fn without_another_next_hop_it_waits_for_one_or_for_the_link() {
     for name in ["best-route", "multicast", "asf", "access", "random"] {
@@ -92,7 +87,7 @@ fn without_another_next_hop_it_waits_for_one_or_for_the_link() {
             let mut node = waits_for_b(name, next_hops);
             assert_eq!(node.face_down(B), NOTHING, "{name}");
             assert_eq!((node.pit_len(), node.counters().out_nacks), (1, 0), "{name}");
-            node.route_with("/a", &[B, D], &strategy(name));
+            node.route_with("/a", &[B, D], name);
             assert_eq!(faces(&node.new_next_hop("/a", D)), [D], "{name}");
             assert_eq!(node.face_up(B), NOTHING, "{name}: D was asked");
         }
@@ -110,8 +105,8 @@ fn without_another_next_hop_it_waits_for_one_or_for_the_link() {
 #[test]
 fn new_interests_wait_for_a_link_that_is_down() {
     for name in STRATEGIES {
-        let mut node = Node::default();
-        node.route_with("/a", &[B], &strategy(name));
+        let mut node = Forwarder::default();
+        node.route_with("/a", &[B], name);
         node.face_down(B);
         let sent = node.receive(A, interest("/a", 1));
         if name == "self-learning" {
@@ -123,46 +118,46 @@ fn new_interests_wait_for_a_link_that_is_down() {
         assert_eq!(node.receive(A, interest("/a", 2)), NOTHING, "{name}");
         assert_eq!(node.face_up(B), ["B Interest /a #2"], "{name}: nothing was sent before, the nonce is its own");
         // Without any next hop it is as before.
-        node.route_with("/b", &[], &strategy(name));
+        node.route_with("/b", &[], name);
         node.receive(A, interest("/b", 3));
         assert_eq!(node.dropped(DropReason::NoRoute), 1, "{name}");
     }
 }
 
-/// C sent a Nack already; then B, which was asked instead, is lost. Afterwards a Nack says all there is to say.
+/// C has already sent a Nack; then B, which was asked instead, is lost. A later Nack then ends the Interest.
 #[test]
 fn a_lost_upstream_is_not_waited_for_by_those_who_count_nacks() {
-    let mut node = Node::routing("/a", &[B, C]);
+    let mut node = Forwarder::routing("/a", &[B, C]);
     node.receive(A, interest("/a", 1));
     let sent = node.face_down(B);
     assert_eq!(node.receive(C, nack(NackReason::Congestion, "/a", nonce(&sent[0]))), ["A Nack Congestion /a #1"]);
     assert_eq!(node.pit_len(), 0);
 }
 
-/// It is sent for a downstream that it may be sent for: not back to where it came from, within its scope.
+/// It is sent for a downstream that allows it: not back to where it came from, and within its scope.
 #[test]
 fn the_copy_is_sent_for_a_downstream_that_it_may_be_sent_for() {
-    let mut node = Node::routing("/a", &[B, C]);
+    let mut node = Forwarder::routing("/a", &[B, C]);
     node.receive(A, interest("/a", 1));
     node.receive(C, interest("/a", 2)); // joined: C waits for us
     let sent = node.face_down(B);
     assert_eq!(faces(&sent), [C], "for A's sake");
     assert_eq!(sent[0].headers.incoming_face_id, Some(A));
 
-    let mut node = Node::routing("/localhop/a", &[L, B]);
+    let mut node = Forwarder::routing("/localhop/a", &[L, B]);
     node.receive(A, interest("/localhop/a", 1));
     assert_eq!(node.remove_face(L), NOTHING, "it came from afar and may not go on");
 
-    let mut node = Node::routing("/a", &[L, C]);
+    let mut node = Forwarder::routing("/a", &[L, C]);
     node.receive(A, interest("/a", 1).hop_limit(1));
     assert_eq!(node.remove_face(L), NOTHING, "HopLimit 0 ends at this node");
 }
 
-/// What waits for an answer to a probe is answered already: no downstream waits for it.
+/// An entry that waits for a probe's answer is already answered: no downstream waits for it.
 #[test]
 fn an_answered_entry_is_sent_nowhere() {
-    let mut node = Node::default();
-    node.route_with("/a", &[B, C], &strategy("asf/v=5/probing-interval~1000"));
+    let mut node = Forwarder::default();
+    node.route_with("/a", &[B, C], "asf/v=5/probing-interval~1000");
     let mut number = 0;
     let both_asked = (0..2000).find_map(|_| {
         number += 1;
@@ -177,10 +172,10 @@ fn an_answered_entry_is_sent_nowhere() {
     assert_eq!(node.face_down(probed), NOTHING);
 }
 
-/// More Interests than one call may send: the rest follows.
+/// More Interests than one call may send: the next calls send the rest.
 #[test]
 fn all_of_them_are_sent_however_many() {
-    let mut node = Node::routing("/a", &[B, C]);
+    let mut node = Forwarder::routing("/a", &[B, C]);
     for number in 0..3000 {
         node.receive(A, interest(&format!("/a/{number}"), number));
     }
@@ -189,8 +184,8 @@ fn all_of_them_are_sent_however_many() {
     assert!(sent.iter().all(|sent| sent.face == C));
 }
 
-/// self-learning: the learned next hop's link goes. A new flood serves an Interest that may be flooded; the sender of
-/// one that may not is told that its route leads nowhere.
+/// self-learning: the learned next hop's link goes down. An Interest that may be flooded is flooded anew. The sender of
+/// one that may not gets a Nack: its route leads nowhere.
 #[test]
 fn self_learning_looks_for_another_way() {
     let mut node = waits_for_b("self-learning", &[B]);
@@ -198,8 +193,8 @@ fn self_learning_looks_for_another_way() {
     flood.sort();
     assert!(flood.contains(&C) && flood.contains(&D) && !flood.contains(&B) && !flood.contains(&A), "{flood:?}");
 
-    let mut node = Node::default();
-    node.route_with("/a", &[B], &strategy("self-learning"));
+    let mut node = Forwarder::default();
+    node.route_with("/a", &[B], "self-learning");
     let mut asked = interest("/a", 1);
     asked.headers.non_discovery = true;
     node.receive(A, asked);
@@ -207,7 +202,7 @@ fn self_learning_looks_for_another_way() {
     assert_eq!(node.pit_len(), 0);
 }
 
-/// self-learning: the learned next hop is silent. A retransmission that may be flooded is.
+/// self-learning: the learned next hop is silent. A retransmission that may be flooded is flooded.
 #[test]
 fn self_learning_floods_a_retransmission_when_its_route_is_silent() {
     let mut node = waits_for_b("self-learning", &[B]);

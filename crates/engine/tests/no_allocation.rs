@@ -1,21 +1,18 @@
-//! The engine allocates nothing once it is made: not for a packet of any kind, not for a
-//! timer, not at the limits of its tables, not when faces or next hops change. A file of its
-//! own: it counts the allocations of the whole process.
+//! After its construction the engine allocates nothing: not for a packet of any kind, a timer, the limits of its
+//! tables, or changes of faces and next hops. The test has a file of its own because it counts the allocations of the
+//! whole process.
 #![allow(unsafe_code, reason = "leaf: an allocator that counts, around the system's")]
 
-mod harness;
-
-use harness::*;
 use namewire_engine::{
-    AnnouncementTable, CoreConfig, Counters, CsReport, DropReason, Engine, EngineConfig, FaceId, Frame, Instant,
-    LimitMet, LinkType, Output, PitRole, Schedule, UnsolicitedPolicy, View, dispatch::Round,
-    schedule::measured::MeasuredOrder,
+    CoreConfig, Counters, CsReport, DropReason, EngineConfig, FaceId, Frame, LimitMet, LinkType, PitRole, Schedule,
+    UnsolicitedPolicy, View, batch::measured::MeasuredOrder, dispatch::Visits,
 };
 use namewire_packet::{Interest, NackReason, lp::PitToken};
 use namewire_tables::{
-    CsPolicy, EvictionName, NameHashes, PrefixLookup,
+    CsPolicy, NameHashes, PrefixLookup,
     fingerprint_pit::{FaceList, FingerprintPitConfig},
 };
+use namewire_testbed::*;
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
@@ -29,12 +26,12 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that ends has no counter any more, and none of ours does that here.
+    // A thread that ends has no counter any more; none of our threads ends here.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call goes to the system's allocator with the arguments that the caller
-// vouches for; counting allocates nothing (a const thread local without a destructor).
+// SAFETY: every call goes to the system's allocator with the arguments that the caller vouches for. Counting allocates
+// nothing (a const thread local without a destructor).
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -71,7 +68,7 @@ fn the_counter_counts() {
     assert!(ALLOCATIONS.get() > before);
 }
 
-/// An Interest that was sent on, and may be answered.
+/// An Interest that was forwarded, and may be answered.
 struct Pending {
     from: FaceId,
     name: String,
@@ -79,34 +76,28 @@ struct Pending {
     token: Option<PitToken>,
 }
 
-/// A worker among two, with tables so small that every limit is met, and its neighbours.
+/// One of two workers, with tables so small that every limit is met, and its neighbours.
 struct World {
-    node: Node,
-    out: Output,
+    node: Forwarder,
     rng: fastrand::Rng,
     pending: VecDeque<Pending>,
     handed_over: usize,
     route_requests: usize,
 }
 
-/// The Data that announces a prefix.
-fn announcement(prefix: &str) -> Vec<u8> {
-    data(&format!("{prefix}/32=PA/v=1/seg=0")).wire
-}
-
 const FACES: [FaceId; 8] = [A, B, C, D, L, M, X, H];
 
-/// More components than hashes stand inline.
+/// More components than hashes are kept inline.
 const LONG_DELEGATION: &str = "/none/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/u/v/w/x/y/z";
 
 impl World {
     fn new(
-        cs_policy: impl Into<CsPolicy>,
+        cs_policy: CsPolicy,
         schedule: Schedule,
         (unsolicited, pit_role): (UnsolicitedPolicy, PitRole),
         seed: u64,
     ) -> Self {
-        let mut node = Node::with_workers(
+        let mut node = Forwarder::with_workers(
             EngineConfig {
                 pit_capacity_entries: 70,
                 pit_role,
@@ -115,7 +106,7 @@ impl World {
                 interest_overflow_bytes: 6_000,
                 cs_capacity_bytes: 60_000,
                 cs_capacity_packets: 150,
-                cs_policy: cs_policy.into(),
+                cs_policy,
                 cs_prefix_lookup: match unsolicited {
                     UnsolicitedPolicy::AdmitAll => PrefixLookup::All,
                     _ => PrefixLookup::Own,
@@ -131,38 +122,28 @@ impl World {
             2,
         );
         node.route("/best", &[B, C, L]);
-        node.route_with("/all", &[A, C, X, H], MULTICAST);
+        node.route_with("/all", &[A, C, X, H], "multicast");
         node.route("/localhop", &[B, M]);
-        let strategy = |name: &str| format!("/localhost/nfd/strategy/{name}");
-        node.route_with("/asf", &[B, C, D, H], &strategy("asf/v=5/probing-interval~1000/max-timeouts~2"));
+        node.route_with("/asf", &[B, C, D, H], "asf/v=5/probing-interval~1000/max-timeouts~2");
         for n in 0..40 {
-            node.route_with(&format!("/asf/{n}"), &[B, C, D, H], &strategy("asf/v=5/probing-interval~1000"));
+            node.route_with(&format!("/asf/{n}"), &[B, C, D, H], "asf/v=5/probing-interval~1000");
         }
-        node.route_with("/access", &[B, C, L], &strategy("access"));
-        node.route_with("/random", &[B, C, D], &strategy("random"));
-        node.route_with("/discover", &[], &strategy("self-learning"));
-        node.route_with("/learned", &[B, C], &strategy("self-learning"));
-        let mut announcements = AnnouncementTable::default();
-        assert!(announcements.insert(&uri("/learned"), announcement("/learned").into()));
-        node.strategies.set_announcements(announcements.into());
+        node.route_with("/access", &[B, C, L], "access");
+        node.route_with("/random", &[B, C, D], "random");
+        node.route_with("/discover", &[], "self-learning");
+        node.route_with("/learned", &[B, C], "self-learning");
+        node.know_announcement("/learned");
         for face in [B, C, M] {
-            node.faces.get(face).unwrap().tokens.store(true, std::sync::atomic::Ordering::Relaxed);
+            node.send_tokens(face);
         }
-        Self {
-            node,
-            out: Output::default(),
-            rng: fastrand::Rng::with_seed(seed),
-            pending: VecDeque::new(),
-            handed_over: 0,
-            route_requests: 0,
-        }
+        Self { node, rng: fastrand::Rng::with_seed(seed), pending: VecDeque::new(), handed_over: 0, route_requests: 0 }
     }
 
     fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.rng.usize(..choices.len())]
     }
 
-    /// Few enough names that they meet again, some too long to stand inline.
+    /// Few enough names that they repeat; some are too long to be stored inline.
     fn name(&mut self) -> String {
         let root = self.choose(&[
             "/best",
@@ -206,7 +187,7 @@ impl World {
         (self.choose(&FACES), packet)
     }
 
-    /// What may come at any moment. The answers are to Interests that went out before.
+    /// Any packet that may come at any moment. Answers are to Interests that were sent before.
     fn packet(&mut self) -> (FaceId, Packet) {
         let answered = match self.rng.u8(..10) {
             0..=4 => return self.interest(),
@@ -226,15 +207,13 @@ impl World {
         };
         packet.headers.pit_token = token.filter(|_| self.rng.bool());
         if packet.headers.nack.is_none() && name.starts_with("/discover") {
-            let announcement = announcement("/discover");
-            packet.headers.announcement_bytes = announcement.len() as u16;
-            packet.wire.splice(..0, announcement);
+            packet = packet.announcing("/discover");
         }
         packet = if self.rng.u8(..20) == 0 { packet.no_cache() } else { packet };
         (from, packet)
     }
 
-    /// Everybody asks for the same few names at once.
+    /// All faces ask for the same few names at once.
     fn crowd(&mut self, place: usize) -> (FaceId, Packet) {
         let packet = interest(&format!("/best/crowd/{}", place % 8), self.rng.u32(..)).must_be_fresh();
         (FACES[place / 8], packet)
@@ -242,79 +221,79 @@ impl World {
 
     fn batch(&mut self, is_crowd: bool, measured: Option<MeasuredOrder>) {
         let mut scratch = NameHashes::with_full_room();
-        let mut received: Vec<(FaceId, Packet, Round)> = Vec::new();
+        let mut received: Vec<(FaceId, Packet, Visits)> = Vec::new();
         for place in 0..64 {
             let (face, packet) = if is_crowd { self.crowd(place) } else { self.packet() };
-            let mut round = Round::default();
+            let mut visits = Visits::default();
             without_allocation("dispatch", || {
-                round = self.node.dispatcher.route(0, &packet.headers, &packet.wire, &mut scratch);
-                round.take(0);
+                visits = self.node.dispatcher.route(0, &packet.headers, &packet.wire, &mut scratch);
+                visits.take(0);
             });
-            received.push((face, packet, round));
+            received.push((face, packet, visits));
         }
         let mut frames: Vec<Frame<'_>> = received
             .iter_mut()
-            .map(|(face, packet, round)| Frame {
+            .map(|(face, packet, visits)| Frame {
                 face: *face,
                 headers: packet.headers,
                 packet: &mut packet.wire,
-                round: *round,
+                visits: *visits,
             })
             .collect();
-        let Node { engines, fib, strategies, faces, now, .. } = &mut self.node;
-        let (engine, view) = (&mut engines[0], View { fib: fib.view(), strategies, faces });
+        let mut worker = self.node.worker(0);
         without_allocation("a batch", || match measured {
-            None => engine.process(*now, &view, &mut frames, &mut self.out),
+            None => worker.process(&mut frames),
             Some(order) => {
-                engine.process_measured(*now, &view, &mut frames, &mut self.out, order, || 0);
+                worker.process_measured(&mut frames, order, || 0);
             }
         });
-        self.handed_over += self.out.hand_over.len();
-        self.route_requests += self.out.route_requests.len();
-        for transmit in &self.out.transmits {
-            let wire = transmit.headers.packet(engine.packet(&frames, &self.out, transmit.packet));
-            if let Ok(interest) = Interest::parse(wire)
-                && transmit.headers.nack.is_none()
+        self.handed_over += worker.out.hand_over.len();
+        self.route_requests += worker.out.route_requests.len();
+        for sent in worker.sent(&frames) {
+            if let Ok(interest) = Interest::parse(sent.packet())
+                && sent.headers.nack.is_none()
             {
                 self.pending.push_back(Pending {
-                    from: transmit.face,
+                    from: sent.face,
                     name: interest.name().to_string(),
                     nonce: interest.nonce().map_or(0, |nonce| nonce.to_u32()),
-                    token: transmit.headers.pit_token,
+                    token: sent.headers.pit_token,
                 });
             }
         }
         self.pending.truncate(300);
     }
 
-    /// Time passes, and what is due is served.
+    /// Time passes, and due timers are served.
     fn wait(&mut self) {
         self.node.now = self.node.now.plus_ms(self.choose(&[0, 0, 1, 5, 30, 300]));
-        let Node { engines, fib, strategies, faces, now, .. } = &mut self.node;
-        let (engine, view) = (&mut engines[0], View { fib: fib.view(), strategies, faces });
-        without_allocation("timers", || run_due_timers(engine, *now, &view, &mut self.out));
+        let Worker { engine, now, view, out } = self.node.worker(0);
+        without_allocation("timers", || {
+            while engine.next_deadline().is_some_and(|deadline| deadline <= now) {
+                engine.run_timers(now, &view, out);
+            }
+        });
     }
 
     fn change_faces_and_next_hops(&mut self) {
-        let Node { engines, fib, strategies, faces, now, .. } = &mut self.node;
-        let (engine, view) = (&mut engines[0], View { fib: fib.view(), strategies, faces });
+        let Worker { engine, now, view, out } = self.node.worker(0);
         let gained = [(uri("/all"), C), (uri("/all/of"), C)];
         without_allocation("a new next hop", || {
-            engine.new_next_hops(*now, &view, &gained, &mut self.out);
+            engine.new_next_hops(now, &view, &gained, out);
         });
-        let mut lost = faces.clone();
+        let (faces, mut lost) = (view.faces, view.faces.clone());
         lost.remove(C);
         lost.remove(D);
         let view = View { faces: &lost, ..view };
         without_allocation("faces down", || {
-            engine.faces_down(*now, &view, &[D], &mut self.out);
+            engine.faces_down(now, &view, &[D], out);
         });
         without_allocation("faces removed", || {
-            engine.faces_removed(*now, &view, &[A, C, L], &mut self.out);
+            engine.faces_removed(now, &view, &[A, C, L], out);
         });
         let view = View { faces, ..view };
         without_allocation("faces up", || {
-            engine.faces_up(*now, &view, &[C, D], &mut self.out);
+            engine.faces_up(now, &view, &[C, D], out);
         });
     }
 
@@ -341,22 +320,11 @@ impl World {
     }
 }
 
-fn run_due_timers(engine: &mut Engine, now: Instant, view: &View<'_>, out: &mut Output) {
-    while engine.next_deadline().is_some_and(|deadline| deadline <= now) {
-        engine.run_timers(now, view, out);
-    }
-}
-
-fn run(
-    cs_policy: impl Into<CsPolicy>,
-    schedule: Schedule,
-    unsolicited: UnsolicitedPolicy,
-    measured: Option<MeasuredOrder>,
-) {
+fn run(cs_policy: CsPolicy, schedule: Schedule, unsolicited: UnsolicitedPolicy, measured: Option<MeasuredOrder>) {
     let mut world = World::new(cs_policy, schedule, (unsolicited, PitRole::Edge), 5);
     assert_eq!(world.node.faces.get(X).map(|face| face.link_type), Some(LinkType::MultiAccess));
     world.live(measured);
-    // Every kind of end was met, those at the limits too.
+    // Every kind of end occurred, and every limit.
     let counters = world.counters();
     let met = [
         ("hits", counters.cs_hits),
@@ -394,16 +362,16 @@ fn run(
 #[test]
 fn the_engine_allocates_nothing_after_the_start() {
     for schedule in Schedule::ALL {
-        run(EvictionName::Lru, schedule, UnsolicitedPolicy::DropAll, None);
+        run(CsPolicy::Lru, schedule, UnsolicitedPolicy::DropAll, None);
     }
-    run(EvictionName::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, None);
+    run(CsPolicy::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, None);
     for split in [false, true] {
         let order = Some(MeasuredOrder::StageByStage { split });
-        run(EvictionName::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, order);
+        run(CsPolicy::Fifo, Schedule::default(), UnsolicitedPolicy::AdmitAll, order);
     }
 }
 
-/// With either list of faces, and too little room for fingerprints, or for sets.
+/// With either list of faces, and with too little room for fingerprints or for face sets.
 #[test]
 fn the_core_role_allocates_nothing_after_the_start() {
     let lists =
@@ -412,7 +380,7 @@ fn the_core_role_allocates_nothing_after_the_start() {
         let fingerprints = FingerprintPitConfig { overflow_entries: 1, faces, ..FingerprintPitConfig::new(32) };
         let expiry_round_trips = Some(3);
         let core = CoreConfig { fingerprints, names_up_to: 10, expiry_round_trips, ..CoreConfig::new(32) };
-        let mut world = World::new(EvictionName::Lru, schedule, (UnsolicitedPolicy::DropAll, PitRole::Core(core)), 5);
+        let mut world = World::new(CsPolicy::Lru, schedule, (UnsolicitedPolicy::DropAll, PitRole::Core(core)), 5);
         world.live(None);
         let counters = world.counters();
         let met = [

@@ -1,23 +1,21 @@
 //! A Content Store that answers under every prefix of a name, as NFD's does (forwarding §2.2), with one worker
 //! and with several.
 
-mod harness;
-
-use harness::*;
 use namewire_engine::{DropReason, EngineConfig, LimitMet};
 use namewire_packet::DataBuilder;
-use namewire_tables::{PrefixLookup, content_store::MAX_VERSIONS, name_order::MAX_ORDERED_NAME_OCTETS};
+use namewire_tables::{PrefixLookup, content_store::MAX_VERSIONS, name_order::MAX_ORDERED_NAME_BYTES};
+use namewire_testbed::*;
 
 const WORKERS: [usize; 4] = [1, 2, 4, 16];
 
-fn node(cs_prefix_lookup: PrefixLookup, workers: usize) -> Node {
-    let mut node = Node::with_workers(EngineConfig { cs_prefix_lookup, ..EngineConfig::default() }, workers);
+fn node(cs_prefix_lookup: PrefixLookup, workers: usize) -> Forwarder {
+    let mut node = Forwarder::with_workers(EngineConfig { cs_prefix_lookup, ..EngineConfig::default() }, workers);
     node.route("/", &[B]);
     node
 }
 
-/// Data that was asked for by its own name and came.
-fn fetch(node: &mut Node, packet: Packet, name: &str, nonce: u32) {
+/// Fetches Data by its own name.
+fn fetch(node: &mut Forwarder, packet: Packet, name: &str, nonce: u32) {
     node.receive(A, interest(name, nonce).must_be_fresh());
     let sent = node.receive(B, packet);
     assert_eq!(sent.len(), 1, "{name}: {sent:?}");
@@ -25,7 +23,7 @@ fn fetch(node: &mut Node, packet: Packet, name: &str, nonce: u32) {
 
 fn cached(sent: &[Sent]) -> Option<&[u8]> {
     match sent {
-        [only] if only.line.contains(" cached") => Some(&only.wire),
+        [only] if only.line().contains(" cached") => Some(&only.wire),
         _ => None,
     }
 }
@@ -34,8 +32,8 @@ fn content(name: &str, content: &str, freshness_ms: u64) -> Packet {
     Packet::raw(DataBuilder::new(uri(name)).content(content.as_bytes()).freshness_ms(freshness_ms).sign_digest())
 }
 
-/// What issue 15 found: Data that is stored was not found under a prefix that had not fetched it. It still is not,
-/// unless that is asked for.
+/// The finding of issue 15: stored Data was not found under a prefix that had not fetched it. By default it still is
+/// not; the setting changes that.
 #[test]
 fn stored_data_answers_under_every_prefix() {
     for workers in WORKERS {
@@ -65,7 +63,7 @@ fn stored_data_answers_under_every_prefix() {
     }
 }
 
-/// Several workers count as many Interests and hits as one does: no Interest is counted twice on its round.
+/// Several workers count as many Interests and hits as one does: no Interest is counted at each of its visits.
 #[test]
 fn a_round_is_counted_as_one_interest() {
     for workers in WORKERS {
@@ -88,7 +86,7 @@ fn a_round_is_counted_as_one_interest() {
     }
 }
 
-/// In canonical order, and with MustBeFresh the first that is.
+/// The first in canonical order; with MustBeFresh the first fresh one.
 #[test]
 fn the_first_that_satisfies_answers() {
     let mut node = node(PrefixLookup::All, 1);
@@ -108,7 +106,7 @@ fn the_first_that_satisfies_answers() {
     assert_eq!(node.counters().cs_hits, 8);
 }
 
-/// Data of one name that was replaced by newer is still found by its digest.
+/// Data of one name that newer Data replaced is still found by its digest.
 #[test]
 fn older_data_of_a_name_is_found_by_its_digest() {
     for workers in WORKERS {
@@ -132,7 +130,7 @@ fn older_data_of_a_name_is_found_by_its_digest() {
                 let sent = node.receive(D, interest(&asked, 20 + number).can_be_prefix().must_be_fresh());
                 assert_eq!(cached(&sent).is_some(), number == 4, "only the newest is fresh");
             }
-            // By name and MustBeFresh only the newest will do, whichever digest is the lowest.
+            // By name and MustBeFresh only the newest matches, whichever digest is the lowest.
             let sent = node.receive(C, interest("/a", 40).must_be_fresh());
             assert_eq!(cached(&sent), Some(&versions[4].wire[..]));
         }
@@ -148,7 +146,7 @@ fn limits_are_counted() {
     }
     assert_eq!(node.counters().met(LimitMet::CsVersionReplaced), 1);
     assert_eq!(node.engine().cs_len(), MAX_VERSIONS);
-    let long = format!("/a/{}", "x".repeat(MAX_ORDERED_NAME_OCTETS));
+    let long = format!("/a/{}", "x".repeat(MAX_ORDERED_NAME_BYTES));
     fetch(&mut node, data(&long), &long, 100);
     assert_eq!(node.counters().met(LimitMet::CsNameNotOrdered), 1);
     assert!(cached(&node.receive(C, interest(&long, 101))).is_some());

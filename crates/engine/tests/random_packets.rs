@@ -1,25 +1,22 @@
-//! Random packet sequences: a batch under any schedule decides as its packets one by
-//! one would without any prefetch (the scalar twin), every
-//! packet is accounted for once, nothing is left behind, and no octets panic.
+//! Random packet sequences. Under any schedule, a batch decides as its packets would one by one without prefetch (the
+//! scalar twin). Every packet is accounted for once, no state is left over, and no bytes cause a panic.
 
-mod harness;
-
-use harness::*;
 use namewire_engine::{
-    AnnouncementTable, CoreConfig, Counters, DropReason, EngineConfig, FaceId, PitRole, Schedule, UnsolicitedPolicy,
-    schedule::measured::MeasuredOrder,
+    CoreConfig, Counters, DropReason, EngineConfig, FaceId, PitRole, Schedule, UnsolicitedPolicy,
+    batch::measured::MeasuredOrder,
 };
 use namewire_packet::{Interest, NackReason, lp::LpHeaders, lp::PitToken};
 use namewire_tables::fingerprint_pit::{FaceList, FingerprintPitConfig};
+use namewire_testbed::*;
 use proptest::prelude::*;
 
 const NAMES: [&str; 8] = ["/a", "/a/b", "/a/b/c", "/b", "/b/a", "/localhost/x", "/localhop/y", "/none"];
 
-/// One of them for each of two prefixes.
+/// Each of two prefixes gets one of them.
 const STRATEGIES: [&str; 6] =
     ["access", "asf/v=5/probing-interval~1000", "best-route", "multicast", "random", "self-learning"];
 
-/// What arrives at once, how long after the last batch, and what happens to a face in between.
+/// What arrives at once, how long after the last batch, and the change of a face in between.
 type Batches = Vec<(u64, Option<(Change, FaceId)>, Vec<(FaceId, Packet)>)>;
 
 /// What happens to a face.
@@ -30,8 +27,8 @@ enum Change {
     Gone,
 }
 
-/// Carries it out, if there is such a face. What leaves goes to faces that are up.
-fn change_face(node: &mut Node, change: Option<(Change, FaceId)>) -> Vec<Sent> {
+/// Changes the face, if it exists. What is sent goes to faces that are up.
+fn change_face(node: &mut Forwarder, change: Option<(Change, FaceId)>) -> Vec<Sent> {
     let Some((change, face)) = change.filter(|(_, face)| node.faces.get(*face).is_some()) else { return Vec::new() };
     let sent = match change {
         Change::Down => node.face_down(face),
@@ -98,21 +95,19 @@ fn packet() -> impl Strategy<Value = Packet> {
         2 => (reason, name(), 0..10_u32).prop_map(|(reason, name, nonce)| nack(reason, name, nonce)),
         1 => proptest::collection::vec(any::<u8>(), 0..40).prop_map(Packet::raw),
     ];
-    // A flipped octet now and then: most such packets are malformed, some are merely odd.
+    // Flips a byte in some packets: most of these are malformed, some are merely odd.
     let flip = proptest::option::weighted(0.1, (any::<proptest::sample::Index>(), any::<u8>()));
     let announcement = proptest::option::weighted(0.2, proptest::sample::select(&["/a", "/b", "/none"][..]));
     (plain, headers(), flip, announcement).prop_map(|(mut packet, headers, flip, announcement)| {
         packet.headers = LpHeaders { nack: packet.headers.nack, ..headers };
         if let (Some(prefix), Some(&6)) = (announcement, packet.wire.first()) {
-            let announcement = data(&format!("{prefix}/32=PA/v=1/seg=0")).wire;
-            packet.headers.announcement_bytes = announcement.len() as u16;
-            packet.wire.splice(..0, announcement);
+            packet = packet.announcing(prefix);
         }
-        if let Some((index, octet)) = flip
+        if let Some((index, byte)) = flip
             && !packet.wire.is_empty()
         {
             let at = index.index(packet.wire.len());
-            packet.wire[at] = octet;
+            packet.wire[at] = byte;
         }
         packet
     })
@@ -160,7 +155,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// As core, with so few fingerprints that names collide.
+/// Core, with so few fingerprints that names collide.
 fn pit_role() -> impl Strategy<Value = PitRole> {
     let faces = proptest::sample::select(&[FaceList::Bits, FaceList::Sets { max_sets: 2 }][..]);
     let sizes = (1..4_u8, 1..4_u8, faces).prop_map(|(fingerprint_bits, segments, faces)| {
@@ -175,22 +170,20 @@ fn pit_role() -> impl Strategy<Value = PitRole> {
     prop_oneof![Just(PitRole::Edge), core]
 }
 
-/// A Content Store of this size takes no Data.
+/// A Content Store of this size stores no Data.
 const STORES_NOTHING_BYTES: u64 = 100;
 
-fn node(settings: Settings) -> Node {
-    let mut node = Node::new(settings.config);
-    let [of_a, of_b] = settings.strategies.map(|strategy| format!("/localhost/nfd/strategy/{strategy}"));
-    node.route_with("/a", &[B, C, L], &of_a);
-    node.route_with("/a/b/c", &[], &of_a);
-    node.route_with("/b", &[A, C, X, H], &of_b);
-    let mut announcements = AnnouncementTable::default();
-    announcements.insert(&uri("/a"), data("/a/32=PA/v=1/seg=0").wire.into());
-    node.strategies.set_announcements(announcements.into());
+fn node(settings: Settings) -> Forwarder {
+    let mut node = Forwarder::new(settings.config);
+    let [of_a, of_b] = settings.strategies;
+    node.route_with("/a", &[B, C, L], of_a);
+    node.route_with("/a/b/c", &[], of_a);
+    node.route_with("/b", &[A, C, X, H], of_b);
+    node.know_announcement("/a");
     node.route("/localhost", &[M]);
     node.route("/localhop", &[B, M]);
     for face in [B, C, M] {
-        node.faces.get(face).unwrap().tokens.store(true, std::sync::atomic::Ordering::Relaxed);
+        node.send_tokens(face);
     }
     node
 }
@@ -199,7 +192,7 @@ fn run(batches: &Batches, settings: Settings, one_by_one: bool) -> (Vec<Sent>, C
     run_on(node(settings), batches, one_by_one)
 }
 
-fn run_on(mut node: Node, batches: &Batches, one_by_one: bool) -> (Vec<Sent>, Counters) {
+fn run_on(mut node: Forwarder, batches: &Batches, one_by_one: bool) -> (Vec<Sent>, Counters) {
     let (mut log, mut ms) = (Vec::new(), 0);
     for (wait, change, packets) in batches {
         ms += wait;
@@ -212,11 +205,11 @@ fn run_on(mut node: Node, batches: &Batches, one_by_one: bool) -> (Vec<Sent>, Co
     (log, node.counters())
 }
 
-/// After every lifetime has passed and the store was emptied there is nothing.
-fn nothing_is_left(node: &mut Node) {
+/// After every lifetime has passed and the store was emptied, no state is left.
+fn nothing_is_left(node: &mut Forwarder) {
     node.now = node.now.plus_ms(11 * 24 * 3600 * 1000);
     node.run_timers();
-    // That Interests went unanswered is remembered for a while.
+    // Unanswered Interests are remembered for a while.
     node.now = node.now.plus_ms(3600 * 1000);
     node.run_timers();
     assert_eq!((node.pit_len(), node.engine().measurements_len(), node.engine().next_deadline()), (0, 0, None));
@@ -225,7 +218,7 @@ fn nothing_is_left(node: &mut Node) {
 }
 
 /// Where an Interest can end. Each is counted exactly once.
-fn interest_ends(node: &Node, hop_limit_was_zero: bool) -> u64 {
+fn interest_ends(node: &Forwarder, hop_limit_was_zero: bool) -> u64 {
     let counters = node.counters();
     let pending = node.pit_len() - node.engine().pit_answered_len();
     let entries_made = counters.satisfied + counters.unsatisfied + pending as u64;
@@ -252,7 +245,7 @@ fn data_ends(counters: &Counters) -> u64 {
 }
 
 /// Whether unsolicited Data is kept instead of dropped.
-fn would_be_stored(node: &Node, config: &EngineConfig, face: FaceId, packet: &Packet) -> bool {
+fn would_be_stored(node: &Forwarder, config: &EngineConfig, face: FaceId, packet: &Packet) -> bool {
     let is_local = node.faces.get(face).is_some_and(|attributes| attributes.is_local());
     let is_admitted = match config.unsolicited {
         UnsolicitedPolicy::DropAll => false,
@@ -265,7 +258,7 @@ fn would_be_stored(node: &Node, config: &EngineConfig, face: FaceId, packet: &Pa
 }
 
 /// Hands in one packet and checks that it is accounted for.
-fn receive_and_account(node: &mut Node, config: &EngineConfig, face: FaceId, packet: &Packet) {
+fn receive_and_account(node: &mut Forwarder, config: &EngineConfig, face: FaceId, packet: &Packet) {
     let before = node.counters();
     let answered_before = node.engine().pit_answered_len();
     let zero_hops = Interest::parse(&packet.wire).is_ok_and(|interest| interest.hop_limit() == Some(0));
@@ -283,7 +276,7 @@ fn receive_and_account(node: &mut Node, config: &EngineConfig, face: FaceId, pac
     let refused_upstreams = of_reason(DropReason::OutRecordsFull);
     assert!(refused_upstreams == 0 || refused_upstreams == 1 && after.out_interests == before.out_interests);
     if interests == 1 {
-        // What was aggregated by fingerprint counts as both.
+        // An Interest aggregated by fingerprint counts as both.
         let is_by_fingerprint = after.by_fingerprint > before.by_fingerprint;
         let twice = u64::from(is_by_fingerprint && after.aggregated > before.aggregated);
         assert_eq!(interest_ends(node, zero_hops) - ends_before, 1 + twice, "{packet:?}");
@@ -293,9 +286,9 @@ fn receive_and_account(node: &mut Node, config: &EngineConfig, face: FaceId, pac
         let satisfied = u64::from(answers(&after) > answers(&before));
         let ends = data_ends(&after) - data_ends(&before) + satisfied;
         match ends {
-            // A further answer to an entry that waits for such.
+            // A further answer to an entry that waits for more.
             0 if answered_before > 0 => {}
-            // Neither an answer nor a drop: then it was stored, and nothing of it was refused.
+            // Neither an answer nor a drop: the Data was stored, and no part was refused.
             0 => assert!(would_be_stored(node, config, face, packet), "{packet:?}"),
             _ => assert_eq!(ends, 1, "{packet:?}"),
         }
@@ -311,17 +304,17 @@ fn receive_and_account(node: &mut Node, config: &EngineConfig, face: FaceId, pac
     }
 }
 
-/// What must hold of whatever leaves.
-fn check_sent(node: &Node, sent: &Sent) {
+/// What must hold for every packet sent.
+fn check_sent(node: &Forwarder, sent: &Sent) {
     let attributes = node.faces.get(sent.face).expect("the face exists");
-    // The first component, not one that only begins like it.
-    let is_localhost = sent.line.split(" /").skip(1).any(|name| name.split(['/', ' ']).next() == Some("localhost"));
-    assert!(attributes.is_local() || !is_localhost, "{}", sent.line);
+    // The whole first component, not one that merely begins with it.
+    let is_localhost = sent.line().split(" /").skip(1).any(|name| name.split(['/', ' ']).next() == Some("localhost"));
+    assert!(attributes.is_local() || !is_localhost, "{}", sent.line());
     if let Ok(interest) = Interest::parse(&sent.wire)
         && sent.headers.nack.is_none()
     {
-        assert!(interest.hop_limit() != Some(0) || attributes.is_local(), "{}", sent.line);
-        assert!(attributes.is_up, "an Interest into a link that is down: {}", sent.line);
+        assert!(interest.hop_limit() != Some(0) || attributes.is_local(), "{}", sent.line());
+        assert!(attributes.is_up, "an Interest into a link that is down: {}", sent.line());
     }
     assert!(sent.wire.len() <= namewire_packet::MAX_PACKET_BYTES);
 }
@@ -373,7 +366,7 @@ proptest! {
             node.at(ms).run_timers();
             change_face(&mut node, *change);
             for sent in node.receive_batch(packets) {
-                // NextHopFaceId is the one that is not bound by scope (§1).
+                // Scope does not bind NextHopFaceId (§1).
                 if !packets.iter().any(|(_, packet)| packet.headers.next_hop_face_id.is_some()) {
                     check_sent(&node, &sent);
                 }
@@ -382,19 +375,19 @@ proptest! {
     }
 
     #[test]
-    fn octets_from_nowhere_never_panic(settings in settings(), frames in proptest::collection::vec(
+    fn bytes_from_nowhere_never_panic(settings in settings(), frames in proptest::collection::vec(
         (face(), proptest::collection::vec(any::<u8>(), 0..300), headers(), any::<bool>()), 1..64,
     )) {
         let mut node = node(settings);
         let batch: Vec<(FaceId, Packet)> = frames
             .into_iter()
-            .map(|(face, mut octets, headers, looks_right)| {
-                if looks_right && octets.len() > 4 {
-                    // An outer header that fits, so that parsing goes further.
-                    octets.truncate(250);
-                    (octets[0], octets[1]) = (5 + octets[0] % 2, octets.len() as u8 - 2);
+            .map(|(face, mut bytes, headers, looks_right)| {
+                if looks_right && bytes.len() > 4 {
+                    // An outer header that fits, so that the parser goes further.
+                    bytes.truncate(250);
+                    (bytes[0], bytes[1]) = (5 + bytes[0] % 2, bytes.len() as u8 - 2);
                 }
-                let mut packet = Packet::raw(octets);
+                let mut packet = Packet::raw(bytes);
                 packet.headers = headers;
                 (face, packet)
             })

@@ -1,23 +1,21 @@
-//! best-route and next hops that fall silent: no error tells that their link carries nothing.
+//! best-route with next hops that fall silent: no error shows that their link delivers nothing.
 //!
-//! The story: with a silent link as the cheapest next hop, each new Interest went there first and was answered only when
+//! The story: the cheapest next hop's link was silent. Each new Interest went there first and was answered only when
 //! its consumer asked again, so a fetch advanced by one window per time-out, for ever.
 
-mod harness;
-
-use harness::*;
 use namewire_engine::FaceId;
+use namewire_testbed::*;
 
-/// Interests one after the other, each under a name of its own, asked again after 200 ms.
+/// Interests one after the other, each for a new name, repeated after 200 ms.
 struct Asking {
-    node: Node,
+    node: Forwarder,
     ms: u64,
     number: u32,
 }
 
 impl Asking {
     fn new(next_hops: &[FaceId]) -> Self {
-        Asking { node: Node::routing("/a", next_hops), ms: 0, number: 0 }
+        Asking { node: Forwarder::routing("/a", next_hops), ms: 0, number: 0 }
     }
 
     fn wait(&mut self, ms: u64) {
@@ -31,7 +29,8 @@ impl Asking {
         sent.iter().map(|sent| sent.face).collect()
     }
 
-    /// A new name; `alive` next hops answer after 10 ms each time. The faces it was sent to, in order, probes too.
+    /// Fetches a new name; the `alive` next hops answer after 10 ms. Returns the faces it was sent to, in order, probes
+    /// included.
     fn fetch(&mut self, alive: &[FaceId]) -> Vec<FaceId> {
         let name = format!("/a/{}", self.number);
         let mut asked = self.send(&name);
@@ -57,7 +56,7 @@ impl Asking {
         asked
     }
 
-    /// A name that does not exist, never asked again, alive or not.
+    /// Asks once for a name that does not exist: no next hop answers.
     fn ask_in_vain(&mut self) -> Vec<FaceId> {
         let name = format!("/a/nothing/{}", self.number);
         self.send(&name)
@@ -73,7 +72,7 @@ fn a_silent_next_hop_comes_last_until_it_answers_again() {
     let mut asking = Asking::new(&[B, C]);
     assert_eq!(asking.firsts(20, &[B, C]), [B; 20]);
     assert_eq!(asking.node.engine().measurements_len(), 0, "nothing is measured while nothing is lost");
-    // Four in a row, and a second.
+    // Four unanswered in a row, and a second.
     let firsts = asking.firsts(20, &[C]);
     let lost = firsts.iter().filter(|&&face| face == B).count();
     assert!((4..=7).contains(&lost) && firsts[lost..].iter().all(|&face| face == C), "{firsts:?}");
@@ -93,7 +92,7 @@ fn a_silent_next_hop_comes_last_until_it_answers_again() {
     assert_eq!(asking.node.engine().measurements_len(), 0);
 }
 
-/// A consumer that never asks again, only its Interests expire.
+/// A consumer that never asks again: its Interests only expire.
 #[test]
 fn expiry_is_evidence_too() {
     let mut asking = Asking::new(&[B, C]);
@@ -122,7 +121,7 @@ fn names_that_do_not_exist_do_not_move_those_that_do() {
     }
 }
 
-/// Names that do not exist alone may move a next hop; the first Interest that exists brings it back.
+/// Names that do not exist can demote a next hop; the first Interest that exists restores it.
 #[test]
 fn the_first_real_answer_ends_what_names_that_do_not_exist_did() {
     let mut asking = Asking::new(&[B, C]);
@@ -135,7 +134,7 @@ fn the_first_real_answer_ends_what_names_that_do_not_exist_did() {
     assert_eq!(asking.fetch(&[B, C])[0], B);
 }
 
-/// With all next hops silent the cheapest is first, as ever, and one answer mends all.
+/// If all next hops are silent, the cheapest is first as usual, and one answer restores all.
 #[test]
 fn if_all_are_silent_the_cheapest_is_first() {
     let mut asking = Asking::new(&[B, C]);
@@ -146,7 +145,7 @@ fn if_all_are_silent_the_cheapest_is_first() {
     assert_eq!(asking.fetch(&[B, C])[0], B);
 }
 
-/// Nothing is noted of a prefix with one next hop: there is nothing to choose.
+/// A prefix with one next hop is not measured: there is no choice.
 #[test]
 fn one_next_hop_is_never_measured() {
     let mut asking = Asking::new(&[B]);
@@ -156,7 +155,7 @@ fn one_next_hop_is_never_measured() {
     }
 }
 
-/// A Nack is a reason, and a link that is down another: neither is silence.
+/// A Nack is a reason, and so is a link that is down: neither is silence.
 #[test]
 fn nacks_and_lost_links_are_not_silence() {
     let mut asking = Asking::new(&[B, C]);

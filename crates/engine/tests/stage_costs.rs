@@ -1,9 +1,7 @@
-//! A measured batch says which stages its packets passed, and leaves no time out.
+//! A measured batch reports the stages that its packets passed, and its readings cover all its time.
 
-mod harness;
-
-use harness::*;
-use namewire_engine::schedule::measured::{MeasuredOrder, Stage, StageCosts};
+use namewire_engine::batch::measured::{MeasuredOrder, Stage, StageCosts};
+use namewire_testbed::*;
 
 const ORDERS: [MeasuredOrder; 3] = [
     MeasuredOrder::PacketByPacket,
@@ -11,14 +9,18 @@ const ORDERS: [MeasuredOrder; 3] = [
     MeasuredOrder::StageByStage { split: true },
 ];
 
-/// The clock of the harness ticks with every reading, so ticks are readings.
+/// The clock of a measured batch ticks with every reading, so ticks are readings.
 fn readings(costs: &StageCosts) -> Vec<(Stage, u32)> {
     let read: Vec<_> = Stage::ALL.into_iter().map(|stage| (stage, costs.readings(stage))).collect();
     assert!(read.iter().all(|&(stage, readings)| costs.ticks(stage) == u64::from(readings)));
     read.into_iter().filter(|&(_, readings)| readings > 0).collect()
 }
 
-fn measure(node: &mut Node, order: MeasuredOrder, packets: &[(namewire_engine::FaceId, Packet)]) -> Vec<(Stage, u32)> {
+fn measure(
+    node: &mut Forwarder,
+    order: MeasuredOrder,
+    packets: &[(namewire_engine::FaceId, Packet)],
+) -> Vec<(Stage, u32)> {
     node.measured = Some(order);
     node.receive_batch(packets);
     readings(&node.costs.expect("a measured batch has costs"))
@@ -32,8 +34,8 @@ fn every_kind_of_packet_passes_its_stages() {
     let middle = [PrefetchBuckets, ProbeFib, Probe, PrefetchEntries];
     let strategies = ["best-route", "multicast", "asf", "access", "random", "self-learning"];
     for (order, strategy) in ORDERS.into_iter().flat_map(|order| strategies.map(|strategy| (order, strategy))) {
-        let mut node = Node::default();
-        node.route_with("/a", &[B], &format!("/localhost/nfd/strategy/{strategy}"));
+        let mut node = Forwarder::default();
+        node.route_with("/a", &[B], strategy);
         let mut expect = |packets: &[(namewire_engine::FaceId, Packet)], parts: &[(Stage, u32)]| {
             let count = packets.len() as u32;
             let expected: Vec<(Stage, u32)> = match order {
@@ -54,7 +56,7 @@ fn every_kind_of_packet_passes_its_stages() {
         expect(&miss, &[(Verdict, 2), (Insert, 2), (Fib, 2), (Emit, 2)]);
         expect(&[(B, data("/a/1")), (B, data("/a/2"))], &[(Verdict, 2), (Insert, 2), (Emit, 2)]);
         expect(&[(C, interest("/a/1", 3))], &[(Verdict, 1), (Emit, 1)]);
-        // Nobody asked: the look-up, and the counter of what was dropped.
+        // No Interest asked: the look-up, and the counter of drops.
         expect(&[(B, data("/a/3"))], &[(Verdict, 1), (Emit, 1)]);
         // Nacks and refused packets are not split.
         expect(&[(A, Packet::raw(vec![5, 200]))], &[(Emit, 1)]);

@@ -1,13 +1,11 @@
 //! Expiry of PIT entries: at their lifetime, never early, at most one tick late.
 
-mod harness;
-
-use harness::*;
 use namewire_engine::DropReason;
+use namewire_testbed::*;
 
 #[test]
 fn entry_expires_at_its_lifetime() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1).lifetime_ms(1000));
     let deadline = node.engine().next_deadline().expect("armed");
     assert!(deadline.0 <= 1_004_000_000, "{deadline:?}: one tick late at most");
@@ -25,7 +23,7 @@ fn entry_expires_at_its_lifetime() {
 
 #[test]
 fn latest_downstream_decides_expiry_and_the_earlier_gets_nothing_late() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a", 1).lifetime_ms(100));
     node.receive(C, interest("/a", 2).lifetime_ms(1000));
     node.at(500).run_timers();
@@ -35,13 +33,13 @@ fn latest_downstream_decides_expiry_and_the_earlier_gets_nothing_late() {
 
 #[test]
 fn deadlines_of_many_entries_are_never_late() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     let mut rng = fastrand::Rng::with_seed(4);
     let lifetimes: Vec<u64> = (0..500).map(|_| rng.u64(0..40_000)).collect();
     for (n, &ms) in lifetimes.iter().enumerate() {
         node.receive(A, interest(&format!("/a/{n}"), n as u32).lifetime_ms(ms));
     }
-    // Waking only when asked to, nobody outlives its deadline by more than one tick.
+    // If it wakes only when asked to, no entry outlives its deadline by more than one tick.
     while let Some(deadline) = node.engine().next_deadline() {
         node.now = node.now.max(deadline);
         node.run_timers();
@@ -54,7 +52,7 @@ fn deadlines_of_many_entries_are_never_late() {
 
 #[test]
 fn huge_lifetime_is_capped_and_zero_expires_at_once() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     node.receive(A, interest("/a/1", 1).lifetime_ms(u64::MAX));
     node.at(10 * 24 * 3600 * 1000 + 4).run_timers();
     assert_eq!(node.pit_len(), 0);
@@ -65,7 +63,7 @@ fn huge_lifetime_is_capped_and_zero_expires_at_once() {
 
 #[test]
 fn three_thousand_expiries_are_served_in_pieces() {
-    let mut node = Node::routing("/a", &[B]);
+    let mut node = Forwarder::routing("/a", &[B]);
     for n in 0..3000 {
         node.receive(A, interest(&format!("/a/{n}"), n));
     }

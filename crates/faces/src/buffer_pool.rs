@@ -1,14 +1,13 @@
-//! Spare octet buffers shared by all faces of one worker.
+//! Spare byte buffers shared by all faces of one worker.
 //!
-//! A face holds a buffer only while it has something unfinished: octets that the peer
-//! has not taken, or the first part of an element. So an idle face costs no buffer, and
-//! a busy one does not allocate per batch.
+//! A face holds a buffer only while something is unfinished: bytes that the peer has not taken, or the first part of an
+//! element. So an idle face costs no buffer, and a busy one does not allocate per batch.
 
-/// Buffers kept at most.
+/// Most buffers kept.
 const MAX_SPARE: usize = 64;
 
-/// Larger buffers are given back to the allocator.
-const MAX_SPARE_OCTETS: usize = 256 << 10;
+/// Larger buffers go back to the allocator.
+const MAX_SPARE_BYTES: usize = 256 << 10;
 
 #[derive(Default)]
 pub(crate) struct BufferPool {
@@ -21,10 +20,10 @@ impl BufferPool {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Empties `buffer` and leaves it without capacity; the capacity becomes spare.
+    /// Empties `buffer` and takes its capacity as spare.
     pub(crate) fn give(&mut self, buffer: &mut Vec<u8>) {
         let mut buffer = std::mem::take(buffer);
-        let is_useful = buffer.capacity() > 0 && buffer.capacity() <= MAX_SPARE_OCTETS;
+        let is_useful = buffer.capacity() > 0 && buffer.capacity() <= MAX_SPARE_BYTES;
         if is_useful && self.spare.len() < MAX_SPARE {
             buffer.clear();
             self.spare.push(buffer);

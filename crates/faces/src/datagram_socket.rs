@@ -1,25 +1,24 @@
-//! One datagram socket with its send queue: a UDP listener that many on-demand faces share,
-//! the connected socket of one face, a half of a multicast face, or an Ethernet interface.
-//! Who may send to it, and which face that is, says [`Peers`].
+//! One datagram socket with its send queue: a UDP listener that many on-demand faces share, the connected socket of one
+//! face, one half of a multicast face, or an Ethernet interface. [`Peers`] says which remotes may send to it, and to
+//! which faces they belong.
 //!
-//! Packets of one batch are queued and leave with as few `sendmmsg` calls as their number
-//! allows, to however many remotes. A datagram that the kernel refuses for good is handed
-//! back so that its face counts it; one that does not fit now waits, up to a limit.
+//! Packets of one batch are queued, and leave with as few `sendmmsg` calls as their number allows, whatever their
+//! remotes. A datagram that the kernel refuses for good is handed back so that its face counts it. One that does not
+//! fit now waits, up to a limit.
 //!
-//! Consecutive datagrams of one face and of equal size (the last may be shorter) are one
-//! *run*, which walks through the kernel's network stack as one message (UDP segmentation
-//! offload) and arrives as the same datagrams:
+//! Consecutive datagrams of one face and of equal size (the last may be shorter) form a *run*. A run passes through the
+//! kernel's network stack as one message (UDP segmentation offload) and arrives as the same datagrams:
 //!
 //! ```text
-//!   octets │ A 60 │ A 60 │ A 60 │ A 43 │ A 60 │ B 60 │ B 60 │
+//!   bytes │ A 60 │ A 60 │ A 60 │ A 43 │ A 60 │ B 60 │ B 60 │
 //!   runs   └────────────1──────────────┴──2───┴──────3──────┘
 //! ```
 //!
-//! What a failure means for the face, and not only for one datagram, says [`Failure`].
+//! [`Failure`] says what a failure means for the face, beyond one datagram.
 //!
-//! A route or a device may refuse runs that it would take one by one: segments larger than
-//! the path's MTU are not fragmented, some devices compute no checksums. Then the socket
-//! remembers the size that was refused and sends such datagrams alone from then on.
+//! A route or a device may refuse a run although it would take its datagrams one by one: segments larger than the
+//! path's MTU are not fragmented, and some devices compute no checksums. Then the socket remembers the refused size,
+//! and sends datagrams of that size or larger alone from then on.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,16 +30,15 @@ use namewire_packet::FaceId;
 use crate::CloseReason;
 use crate::LinkDrop;
 use crate::buffer_pool::BufferPool;
-use crate::ethernet::LEAST_PAYLOAD_OCTETS;
+use crate::ethernet::LEAST_PAYLOAD_BYTES;
 use crate::remote::Remote;
-use crate::sys::{self, MAX_MESSAGE_OCTETS, MAX_SEGMENTS, Outgoing};
+use crate::sys::{self, MAX_MESSAGE_BYTES, MAX_SEGMENTS, Outgoing};
 
-/// Queue slots that a drained socket keeps, so that usual batches allocate nothing.
+/// Queue slots that an empty socket keeps, so that usual batches allocate nothing.
 const KEPT_QUEUE_SLOTS: usize = 256;
 
-/// What ICMP says of a datagram, on a connected socket: the kernel reports it once, to whoever asks
-/// next. And what a firewall of this machine says, which may mean one datagram (too many
-/// connections) or all of them.
+/// What ICMP reports of a datagram on a connected socket: the kernel returns it once, from the next call. Also what a
+/// firewall of this machine reports, which may concern one datagram (too many connections) or all.
 const MAY_PASS: [rustix::io::Errno; 7] = {
     use rustix::io::Errno;
     [
@@ -54,20 +52,19 @@ const MAY_PASS: [rustix::io::Errno; 7] = {
     ]
 };
 
-/// Something that a socket did not send, or was told of what it sent.
+/// A datagram that a socket did not send, or a report about one that it sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// A datagram was given up; others may leave.
+    /// A datagram was given up; others may still leave.
     Datagram(LinkDrop),
-    /// A datagram was given up for a reason that others to that peer meet as well
-    /// ([`LinkDrop::SendFailed`]).
+    /// A datagram was given up for a reason that applies to all datagrams to that peer ([`LinkDrop::SendFailed`]).
     Link(CloseReason),
-    /// The network says that an earlier datagram to the peer of this connected socket did not arrive.
+    /// The network reports that an earlier datagram to the peer of this connected socket did not arrive.
     Report(CloseReason),
 }
 
-/// Why the link of a face carries nothing, if that is what an error means. It does not where a
-/// datagram is too large, or memory or room in a queue is missing for a moment.
+/// Why a face's link carries nothing, if the error means that. It does not if a datagram is too large, or if memory or
+/// queue room is short for a moment.
 pub(crate) fn link_fault(error: &io::Error) -> Option<CloseReason> {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error)?;
@@ -80,15 +77,15 @@ pub(crate) fn link_fault(error: &io::Error) -> Option<CloseReason> {
 
 /// Whose datagrams a socket receives.
 pub(crate) enum Peers {
-    /// Anyone's, on UDP: an unknown remote becomes an on-demand face. `local` is our end.
+    /// All remotes on UDP: an unknown one becomes an on-demand face. `local` is our end.
     Anyone { local: SocketAddr },
-    /// One face's, whose remote the socket is connected to.
+    /// The remote of one face, to which the socket is connected.
     One { face: FaceId, remote: SocketAddr },
-    /// Those of a UDP group, all of one face, but for what we sent `own` ourselves.
+    /// The members of a UDP group, all of one face, except `own`, the address that we send from.
     Group { face: FaceId, own: SocketAddr },
-    /// Nobody's: it sends for the face whose receiving half is that socket.
+    /// None: it sends for the face whose receiving half is that socket.
     Nobody { receiver: usize },
-    /// Those of the stations on an Ethernet link.
+    /// The stations on an Ethernet link.
     Link(LinkPeers),
 }
 
@@ -98,7 +95,7 @@ pub(crate) struct LinkPeers {
     pub(crate) interface: u32,
     /// Its name.
     pub(crate) name: String,
-    /// Largest frame that it takes, in octets, without the Ethernet header.
+    /// Largest frame that it takes, in bytes, without the Ethernet header.
     pub(crate) mtu: usize,
     /// Unknown stations become on-demand faces.
     pub(crate) listens: bool,
@@ -115,17 +112,17 @@ pub(crate) struct DatagramSocket {
     pub(crate) is_dirty: bool,
     /// The kernel refused datagrams; wait until it says that the socket is writable.
     pub(crate) is_blocked: bool,
-    /// What a message that was received last held on average, rounded up.
+    /// Average number of datagrams in the last received messages, rounded up.
     pub(crate) datagrams_per_message: usize,
-    /// Shorter datagrams are filled up to this.
-    least_octets: usize,
-    octets: Vec<u8>,
+    /// Shorter datagrams are padded to this.
+    least_bytes: usize,
+    bytes: Vec<u8>,
     queue: VecDeque<Queued>,
-    /// Larger datagrams go out one by one; 0: all do.
-    run_datagram_octets_max: usize,
+    /// Larger datagrams are sent one by one; 0 means that all are.
+    run_datagram_bytes_max: usize,
 }
 
-/// One datagram, `octets[start..start + len]`.
+/// One datagram, `bytes[start..start + len]`.
 struct Queued {
     start: usize,
     len: usize,
@@ -148,20 +145,20 @@ impl DatagramSocket {
             is_dirty: false,
             is_blocked: false,
             datagrams_per_message: 1,
-            least_octets: if is_link { LEAST_PAYLOAD_OCTETS } else { 0 },
-            octets: Vec::new(),
+            least_bytes: if is_link { LEAST_PAYLOAD_BYTES } else { 0 },
+            bytes: Vec::new(),
             queue: VecDeque::new(),
-            run_datagram_octets_max: if offload { MAX_MESSAGE_OCTETS / 2 } else { 0 },
+            run_datagram_bytes_max: if offload { MAX_MESSAGE_BYTES / 2 } else { 0 },
         }
     }
 
-    /// Octets queued and not yet taken by the kernel.
-    pub(crate) fn queued_octets(&self) -> usize {
-        self.octets.len() - self.queue.front().map_or(self.octets.len(), |first| first.start)
+    /// Bytes queued and not yet taken by the kernel.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.bytes.len() - self.queue.front().map_or(self.bytes.len(), |first| first.start)
     }
 
-    /// Appends one datagram for `face`; `destination` is needed unless the socket is connected.
-    /// Returns how many octets that takes.
+    /// Appends one datagram for `face`; `destination` is needed unless the socket is connected. Returns how many bytes
+    /// it takes.
     pub(crate) fn queue(
         &mut self,
         face: FaceId,
@@ -170,33 +167,33 @@ impl DatagramSocket {
         slice: &[u8],
         pool: &mut BufferPool,
     ) -> usize {
-        if self.octets.capacity() == 0 {
-            self.octets = pool.take();
+        if self.bytes.capacity() == 0 {
+            self.bytes = pool.take();
         }
-        let start = self.octets.len();
-        self.octets.extend_from_slice(header);
-        self.octets.extend_from_slice(slice);
-        let mut len = self.octets.len() - start;
-        if len < self.least_octets {
-            len = self.least_octets;
-            self.octets.resize(start + len, 0);
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(header);
+        self.bytes.extend_from_slice(slice);
+        let mut len = self.bytes.len() - start;
+        if len < self.least_bytes {
+            len = self.least_bytes;
+            self.bytes.resize(start + len, 0);
         }
         self.queue.push_back(Queued { start, len, destination, face });
         len
     }
 
-    /// Sends as much as the kernel takes; sets `is_blocked` if it does not take all. Calls
-    /// `failed` for each datagram that was given up, and for each report.
+    /// Sends as much as the kernel takes; sets `is_blocked` if it does not take all. Calls `failed` for each datagram
+    /// that was given up, and for each report.
     pub(crate) fn flush(&mut self, pool: &mut BufferPool, mut failed: impl FnMut(FaceId, Failure)) {
         self.is_blocked = false;
         let mut attempt = Attempt::Runs;
-        while let Some(first_octets) = self.queue.front().map(|first| first.len) {
+        while let Some(first_bytes) = self.queue.front().map(|first| first.len) {
             match self.send(attempt) {
                 Ok(sent @ 1..) => {
                     self.queue.drain(..sent);
                     if attempt == Attempt::FirstAlone {
                         // Refused in a run and taken alone.
-                        self.run_datagram_octets_max = first_octets - 1;
+                        self.run_datagram_bytes_max = first_bytes - 1;
                     }
                     attempt = Attempt::Runs;
                 }
@@ -206,7 +203,7 @@ impl DatagramSocket {
                 Err(error) => attempt = self.retry_or_give_up(&error, attempt, &mut failed),
             }
         }
-        pool.give(&mut self.octets);
+        pool.give(&mut self.bytes);
         self.queue.shrink_to(KEPT_QUEUE_SLOTS);
     }
 
@@ -217,13 +214,13 @@ impl DatagramSocket {
         let mut slots = if attempt == Attempt::FirstAlone { &mut runs[..1] } else { &mut runs[..] }.iter_mut();
         let messages = std::iter::from_fn(|| {
             let (first, slot) = (rest.first()?, slots.next()?);
-            let run = if attempt == Attempt::FirstAlone { 1 } else { run_length(rest, self.run_datagram_octets_max) };
+            let run = if attempt == Attempt::FirstAlone { 1 } else { run_length(rest, self.run_datagram_bytes_max) };
             let last = &rest[run - 1];
             rest = &rest[run..];
             *slot = run as u8;
             Some(Outgoing {
-                octets: &self.octets[first.start..last.start + last.len],
-                segment_octets: (run > 1).then_some(first.len as u16), // at most half of MAX_MESSAGE_OCTETS
+                bytes: &self.bytes[first.start..last.start + last.len],
+                segment_bytes: (run > 1).then_some(first.len as u16), // at most half of MAX_MESSAGE_BYTES
                 destination: first.destination,
             })
         });
@@ -231,8 +228,8 @@ impl DatagramSocket {
         Ok(runs[..sent].iter().map(|&run| usize::from(run)).sum())
     }
 
-    /// After an error that concerns the first run: what to try next. Calls `failed` for what
-    /// was given up.
+    /// Chooses what to try after an error that concerns the first run. Calls `failed` for each datagram that was given
+    /// up.
     fn retry_or_give_up(
         &mut self,
         error: &io::Error,
@@ -246,20 +243,20 @@ impl DatagramSocket {
             None if errno == Some(Errno::MSGSIZE) => Failure::Datagram(LinkDrop::DatagramTooLarge),
             None => Failure::Datagram(LinkDrop::SendFailed),
         };
-        let run = run_length(self.queue.make_contiguous(), self.run_datagram_octets_max);
+        let run = run_length(self.queue.make_contiguous(), self.run_datagram_bytes_max);
         match attempt {
-            // What became of an earlier datagram (its port is closed, its path is narrower than
-            // thought) is reported on this one, which was not sent: try it once more. By then
-            // the kernel knows the path, and fragments what does not fit.
+            // The kernel reports the fate of an earlier datagram (its port is closed, its path is narrower than
+            // assumed) as an error of this one, which was not sent: try once more. By then the kernel knows the path,
+            // and fragments what does not fit.
             Attempt::Runs if errno.is_some_and(|errno| MAY_PASS.contains(&errno)) => {
-                // A shared socket is told nothing of earlier datagrams.
+                // A shared socket gets no reports of earlier datagrams.
                 if let (&Peers::One { face, .. }, Failure::Link(reason)) = (&self.peers, failure) {
                     failed(face, Failure::Report(reason));
                 }
                 return Attempt::RunsAgain;
             }
             Attempt::Runs | Attempt::RunsAgain if run > 1 && may_refuse_runs(error) => return Attempt::FirstAlone,
-            // One destination and one reason for all of a run.
+            // All datagrams of a run have one destination and one reason.
             Attempt::Runs | Attempt::RunsAgain => {
                 self.queue.drain(..run).for_each(|queued| failed(queued.face, failure))
             }
@@ -268,22 +265,22 @@ impl DatagramSocket {
         Attempt::Runs
     }
 
-    /// Octets queued, the kernel's included.
-    pub(crate) fn waiting_octets(&self) -> u64 {
-        self.queued_octets() as u64 + sys::unsent_octets(self.socket.as_fd(), false)
+    /// Bytes queued, the kernel's included.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.queued_bytes() as u64 + sys::unsent_bytes(self.socket.as_fd(), false)
     }
 
-    /// Forgets what is queued for a face that goes.
+    /// Forgets the datagrams queued for a face that is being removed.
     pub(crate) fn forget_face(&mut self, face: FaceId) {
         self.queue.retain(|queued| queued.face != face);
     }
 
-    /// Waits for room, with what is left moved to the front once that is the smaller part.
+    /// Waits for room, and moves the remaining bytes to the front once they are the smaller part.
     fn block(&mut self) {
         self.is_blocked = true;
         let Some(first) = self.queue.front().map(|queued| queued.start) else { return };
-        if first * 2 >= self.octets.len() {
-            self.octets.drain(..first);
+        if first * 2 >= self.bytes.len() {
+            self.bytes.drain(..first);
             for queued in &mut self.queue {
                 queued.start -= first;
             }
@@ -291,34 +288,33 @@ impl DatagramSocket {
     }
 }
 
-/// What to hand to the kernel.
+/// What to pass to the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Attempt {
     Runs,
-    /// The same once more.
+    /// The same runs once more.
     RunsAgain,
-    /// Only the first datagram: did its run fail because it is one?
+    /// Only the first datagram: did its run fail because it is a run?
     FirstAlone,
 }
 
-/// Datagrams at the front of `queue` that may go as one message; `queue` is not empty.
+/// The number of datagrams at the front of `queue` that may go as one message; `queue` is not empty.
 ///
-/// N.B. sorting the queue of a listener by face first, so that remotes whose datagrams
-/// alternate have longer runs, gained nothing: four consumers of one neighbour's Data, router
-/// CPU 360 ms sorted and 370 as they came (medians of 4; 630 without offload). Packets come
-/// in bursts of a flow already.
-fn run_length(queue: &[Queued], datagram_octets_max: usize) -> usize {
+/// N.B. sorting a listener's queue by face first, so that remotes whose datagrams alternate have longer runs, gained
+/// nothing. Four consumers of one neighbour's Data, router CPU: 360 ms sorted, 370 ms unsorted (medians of 4; 630 ms
+/// without offload). Packets already come in bursts of one flow.
+fn run_length(queue: &[Queued], datagram_bytes_max: usize) -> usize {
     let first = &queue[0];
-    if first.len > datagram_octets_max {
+    if first.len > datagram_bytes_max {
         return 1;
     }
     let mut run = 1;
     let mut end = first.start + first.len;
     for next in &queue[1..queue.len().min(MAX_SEGMENTS)] {
-        // Octets of a removed face may lie between.
+        // Bytes of a removed face may lie between.
         let follows = next.face == first.face && next.start == end;
         end += next.len;
-        if !follows || next.len > first.len || end - first.start > MAX_MESSAGE_OCTETS {
+        if !follows || next.len > first.len || end - first.start > MAX_MESSAGE_BYTES {
             break;
         }
         run += 1;
@@ -329,8 +325,8 @@ fn run_length(queue: &[Queued], datagram_octets_max: usize) -> usize {
     run
 }
 
-/// Errors with which kernels refuse segmentation offload: segments beyond the path's MTU,
-/// no checksums by the device or IPsec, no offload at all. Also other faults have some of them.
+/// Errors with which kernels refuse segmentation offload: segments beyond the path's MTU, no checksums by the device or
+/// with IPsec, no offload at all. Other faults have some of these errors, too.
 fn may_refuse_runs(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let refusals = [Errno::INVAL, Errno::MSGSIZE, Errno::IO, Errno::OPNOTSUPP, Errno::NOPROTOOPT];
@@ -361,9 +357,9 @@ mod tests {
     }
 
     fn next(socket: &UdpSocket) -> Vec<u8> {
-        let mut octets = [0; 100];
-        let len = socket.recv(&mut octets).unwrap();
-        octets[..len].to_vec()
+        let mut bytes = [0; 100];
+        let len = socket.recv(&mut bytes).unwrap();
+        bytes[..len].to_vec()
     }
 
     #[test]
@@ -374,15 +370,15 @@ mod tests {
         for (face, destination) in [(1, address), (2, unusable), (3, address), (2, unusable)] {
             socket.queue(FaceId(face), Some(destination.into()), b"face", &[face as u8], &mut pool);
         }
-        assert_eq!(socket.queued_octets(), 20);
+        assert_eq!(socket.queued_bytes(), 20);
         let mut failed = Vec::new();
         socket.flush(&mut pool, |face, reason| failed.push((face, reason)));
         let is_link_failure =
             |(face, failure): &(FaceId, Failure)| *face == FaceId(2) && matches!(failure, Failure::Link(_));
         assert!(failed.len() == 2 && failed.iter().all(is_link_failure), "{failed:?}");
-        assert_eq!(socket.queued_octets(), 0);
+        assert_eq!(socket.queued_bytes(), 0);
         assert_eq!([next(&receiver), next(&receiver)], [b"face\x01".to_vec(), b"face\x03".to_vec()]);
-        assert_eq!(socket.run_datagram_octets_max, sender().run_datagram_octets_max, "it was not the run's fault");
+        assert_eq!(socket.run_datagram_bytes_max, sender().run_datagram_bytes_max, "it was not the run's fault");
     }
 
     #[test]
@@ -395,11 +391,11 @@ mod tests {
             socket.queue(FaceId(1), Some(address.into()), b"", &text(i), &mut pool);
         }
         socket.flush(&mut pool, |_, _| panic!("given up"));
-        assert_eq!(socket.run_datagram_octets_max, 59, "smaller ones have not been refused yet");
+        assert_eq!(socket.run_datagram_bytes_max, 59, "smaller ones have not been refused yet");
         for i in 0..10 {
             assert_eq!(next(&receiver), text(i));
         }
-        assert_eq!(socket.queued_octets(), 0);
+        assert_eq!(socket.queued_bytes(), 0);
     }
 
     #[test]
@@ -412,7 +408,7 @@ mod tests {
         let mut failed = Vec::new();
         let mut next =
             |attempt| socket.retry_or_give_up(&too_large, attempt, &mut |face, reason| failed.push((face, reason)));
-        // It may be the report on an earlier datagram; then the fault of the run; then its own.
+        // It may be a report on an earlier datagram, then the fault of the run, then its own.
         assert!(next(Attempt::Runs) == Attempt::RunsAgain);
         assert!(next(Attempt::RunsAgain) == Attempt::FirstAlone);
         assert!(next(Attempt::FirstAlone) == Attempt::Runs);
@@ -464,7 +460,7 @@ mod tests {
         assert_eq!(run(&[60, 60, 20, 20]), 3, "the shorter one is the last");
         assert_eq!(run(&[60, 61]), 1);
         assert_eq!(run(&[60; 100]), MAX_SEGMENTS);
-        assert_eq!(run(&[8800; 100]), MAX_MESSAGE_OCTETS / 8800);
+        assert_eq!(run(&[8800; 100]), MAX_MESSAGE_BYTES / 8800);
         assert_eq!(run(&[9001; 2]), 1, "refused before");
         let mut other_face = queued(1, &[60; 3]);
         other_face[2].face = FaceId(2);
@@ -483,8 +479,8 @@ mod tests {
         }
         socket.queue.pop_front();
         socket.block();
-        assert_eq!(socket.octets, b"twothreefour");
-        assert_eq!(socket.queued_octets(), 12);
+        assert_eq!(socket.bytes, b"twothreefour");
+        assert_eq!(socket.queued_bytes(), 12);
         socket.forget_face(FaceId(3));
         socket.flush(&mut pool, |_, _| panic!("refused"));
         assert_eq!([next(&receiver), next(&receiver)], [b"two".to_vec(), b"four".to_vec()]);

@@ -1,30 +1,33 @@
 //! NDN directly over Ethernet: type 0x8624, no IP (drop-in.md §2).
 //!
-//! A packet socket per interface, which gives the payload of frames and their sender; the
-//! kernel writes and reads the Ethernet header. It needs CAP_NET_RAW. VLAN tags are the
-//! interface's business: on a VLAN interface frames carry its tag, on others none.
+//! One packet socket per interface gives the payload of frames and their sender; the kernel writes and reads the
+//! Ethernet header. The socket needs CAP_NET_RAW. The interface decides about VLAN tags: on a VLAN interface frames
+//! carry its tag, on others none.
 //!
-//! Faces are never local. The MTU is the interface's, 8800 at most; larger packets are
-//! fragmented, to a group as well, where each sender's fragments are put together apart.
+//! Faces are never local. The MTU is the interface's, at most 8800 bytes. Larger packets are fragmented, also to a
+//! group; the receiver reassembles the fragments of each sender separately.
 //!
-//! Limit: one group per interface. The kernel does not tell which group a frame was sent to, so
-//! its face hears those of any NDN group that somebody on this machine has joined there.
+//! Limit: one group per interface. The kernel does not tell the group of a frame, so the group's face receives the
+//! frames of every NDN group that a process on this machine has joined on the interface.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use namewire_packet::nfd::MacAddress;
-use namewire_packet::{MAX_PACKET_BYTES, tlv};
+use namewire_packet::{
+    MAX_PACKET_BYTES,
+    nfd::{FacePersistency, FaceScope, FaceUri, LinkType, MacAddress},
+    tlv,
+};
 use socket2::{Domain, Socket, Type};
 
-use crate::{FaceInfo, FaceScope, LinkType, Persistency, face_uri, sys};
+use crate::{FaceInfo, sys};
 
-/// Kernel receive buffer asked for, in octets; the kernel may grant less.
-const RECEIVE_BUFFER_OCTETS: usize = 4 << 20;
+/// Kernel receive buffer asked for, in bytes; the kernel may grant less.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
-/// Least payload of a frame. Drivers of real interfaces fill shorter ones up, virtual ones do
-/// not, and NFD takes none that is shorter.
-pub(crate) const LEAST_PAYLOAD_OCTETS: usize = 46;
+/// Least payload of a frame. Drivers of real interfaces pad shorter ones, virtual ones do not, and NFD accepts none
+/// that is shorter.
+pub(crate) const LEAST_PAYLOAD_BYTES: usize = 46;
 
 /// The packet socket of an interface.
 #[derive(Debug)]
@@ -35,14 +38,15 @@ pub struct LinkSocket {
     pub(crate) mtu: usize,
 }
 
-/// Opens the interface of this number, name and MTU.
+/// Opens the interface of this number, name and MTU (in bytes).
 ///
-/// Errors: `PermissionDenied` without CAP_NET_RAW; no such interface; no descriptors.
+/// # Errors
+/// `PermissionDenied` without CAP_NET_RAW; otherwise if there is no such interface or no descriptor is left.
 pub fn open(interface: u32, name: &str, mtu: usize) -> io::Result<LinkSocket> {
-    // Protocol 0: it takes nothing before it is bound to the interface.
+    // Protocol 0: it receives nothing before it is bound to the interface.
     let socket = Socket::new(Domain::PACKET, Type::DGRAM, None)?;
     // Best effort: a small buffer only loses more in a burst.
-    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_OCTETS);
+    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
     socket.set_nonblocking(true)?;
     sys::bind_to_link(socket.as_fd(), interface)?;
     Ok(LinkSocket { socket: socket.into(), interface, name: name.to_owned(), mtu })
@@ -52,13 +56,13 @@ pub fn open(interface: u32, name: &str, mtu: usize) -> io::Result<LinkSocket> {
 pub(crate) fn face_info(
     interface: &str,
     remote: MacAddress,
-    persistency: Persistency,
+    persistency: FacePersistency,
     link_type: LinkType,
     mtu: usize,
 ) -> FaceInfo {
     FaceInfo {
-        remote_uri: face_uri::ether(remote),
-        local_uri: face_uri::dev(interface),
+        remote: FaceUri::Ether(remote),
+        local: FaceUri::Dev(interface.to_owned()),
         scope: FaceScope::NonLocal,
         persistency,
         link_type,
@@ -67,13 +71,13 @@ pub(crate) fn face_info(
     }
 }
 
-/// Whether a face with `face_mtu` takes the new MTU of its interface: it had the old one, or
-/// has more than the interface takes now.
+/// Whether a face with `face_mtu` takes the new MTU of its interface: it had the old one, or its own is larger than the
+/// new one.
 pub fn follows_link(face_mtu: usize, before: usize, now: usize) -> bool {
     face_mtu == before.min(MAX_PACKET_BYTES) || face_mtu > now
 }
 
-/// The element of a frame, without what fills it up to [`LEAST_PAYLOAD_OCTETS`].
+/// The element of a frame, without the padding up to [`LEAST_PAYLOAD_BYTES`].
 pub(crate) fn without_padding(frame: &[u8]) -> &[u8] {
     match tlv::element_size(frame) {
         Ok(Some(size)) if size < frame.len() => &frame[..size],

@@ -1,4 +1,4 @@
-//! What becomes of faces: created, closed, down, refused, each with its reason.
+//! What happens to faces: created, closed, down, refused, each with its reason.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use namewire_packet::FaceId;
 
 use crate::FaceInfo;
 
-/// Something that happened to a face without the caller asking for it.
+/// An event of a face that the caller did not cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaceEvent {
     /// A datagram from an unknown remote made a face.
@@ -16,16 +16,15 @@ pub enum FaceEvent {
         /// Its facts.
         info: FaceInfo,
     },
-    /// The face is gone. Not reported for [`crate::SocketDriver::remove_face`].
+    /// The face has closed. Not reported for [`crate::SocketDriver::remove_face`].
     Closed {
         /// Its id, never used again.
         face: FaceId,
         /// Why.
         reason: CloseReason,
     },
-    /// The link of a permanent face carries nothing. A stream face waits for
-    /// [`crate::SocketDriver::reconnect`] and refuses packets meanwhile; a datagram face tries
-    /// its link again by itself.
+    /// The link of a permanent face carries nothing. A stream face waits for [`crate::SocketDriver::reconnect`] and
+    /// refuses packets meanwhile; a datagram face retries its link by itself.
     Down {
         /// Its id.
         face: FaceId,
@@ -51,15 +50,15 @@ pub enum CloseReason {
     PeerClosed,
     /// The socket failed.
     Io(io::ErrorKind),
-    /// The stream has an element of more than 8800 octets.
+    /// The stream has an element of more than 8800 bytes.
     OversizeElement,
-    /// The stream has octets that cannot start an element.
+    /// The stream has bytes that cannot start an element.
     MalformedElement,
     /// A TCP connection does not begin with a packet of NDN.
     ForeignProtocol,
     /// Nothing was received for the idle time-out.
     Idle,
-    /// The network interface is no more.
+    /// The network interface no longer exists.
     InterfaceGone,
     /// The network interface is down.
     InterfaceDown,
@@ -72,7 +71,7 @@ impl std::fmt::Display for CloseReason {
         match self {
             CloseReason::PeerClosed => f.write_str("closed by the peer"),
             CloseReason::Io(kind) => write!(f, "socket failed: {kind}"),
-            CloseReason::OversizeElement => f.write_str("element of more than 8800 octets"),
+            CloseReason::OversizeElement => f.write_str("element of more than 8800 bytes"),
             CloseReason::MalformedElement => f.write_str("malformed element header"),
             CloseReason::ForeignProtocol => f.write_str("not a packet of NDN at the start"),
             CloseReason::Idle => f.write_str("idle"),
@@ -92,10 +91,10 @@ pub enum AddFaceError {
     /// The id is in use.
     #[error("face {0} exists already")]
     Exists(FaceId),
-    /// The interface of this number was not opened here.
+    /// This interface number was not opened here.
     #[error("network interface {0} is not open")]
     NoLink(u32),
-    /// There is no such face, or it is not a stream that is down.
+    /// There is no such face, or it is not a stream face that is down.
     #[error("face {0} is not a stream face that is down")]
     NotDown(FaceId),
     /// The socket could not be made or watched.

@@ -5,9 +5,8 @@
 //!   fragment i:  LpPacket { Sequence s+i  FragIndex i  FragCount n               Fragment }
 //! ```
 //!
-//! The packet is not copied: each fragment is handed out as link-header octets and
-//! a slice of the packet. Every fragment keeps [`FRAGMENT_ROOM`] octets free, as
-//! NFD does, so that both cut a packet at the same places.
+//! The packet is not copied: the caller gets each fragment as link-header bytes and a slice of the packet. Every
+//! fragment keeps [`FRAGMENT_ROOM`] bytes free, as in NFD, so that both cut a packet at the same places.
 
 use namewire_packet::lp::{self, LinkFields, LpHeaders};
 
@@ -15,7 +14,7 @@ use crate::LinkDrop;
 use crate::reassembly::MAX_FRAGMENTS;
 use crate::reliability::FrameOut;
 
-/// Octets kept free for the link fields of a fragment: ten for each of LpPacket,
+/// Bytes kept free for the link fields of a fragment: ten for each of LpPacket,
 /// Sequence, FragIndex, FragCount and Fragment (NFD `lp-fragmenter.cpp`).
 pub const FRAGMENT_ROOM: usize = 50;
 
@@ -36,9 +35,8 @@ impl Fragmenter {
         sequence
     }
 
-    /// Hands out the fragments of `packet` in order, each as a frame that lacks only the fields of
-    /// reliability; `mtu` is what they leave. First says how many there are. Nothing is handed out
-    /// if the MTU is too small.
+    /// Passes the fragments of `packet` to `hand_out` in order, each with their number. A fragment is a frame that
+    /// lacks only the fields of reliability; `mtu` is what these leave. Passes nothing if the MTU is too small.
     pub(crate) fn split(
         &mut self,
         (headers, announcement): (&LpHeaders, Option<&[u8]>),
@@ -49,10 +47,10 @@ impl Fragmenter {
     ) -> Result<(), LinkDrop> {
         let room = mtu.checked_sub(FRAGMENT_ROOM).filter(|&room| room > 0);
         let room = room.ok_or(LinkDrop::PacketTooLarge)?;
-        // An announcement that would take most of the first fragment is left behind: the Data matters more.
+        // An announcement that would take most of the first fragment is omitted: the Data matters more.
         let announcement = announcement.filter(|announcement| announcement.len() <= room / 2);
         let first_room = room
-            .checked_sub(header_octets(headers, announcement, scratch))
+            .checked_sub(header_bytes(headers, announcement, scratch))
             .filter(|&room| room > 0)
             .ok_or(LinkDrop::PacketTooLarge)?;
         let (first, rest) = packet.split_at(first_room.min(packet.len()));
@@ -75,14 +73,14 @@ impl Fragmenter {
     }
 }
 
-/// Octets that the header fields alone take.
-fn header_octets(headers: &LpHeaders, announcement: Option<&[u8]>, scratch: &mut Vec<u8>) -> usize {
+/// Bytes of the header fields alone.
+fn header_bytes(headers: &LpHeaders, announcement: Option<&[u8]>, scratch: &mut Vec<u8>) -> usize {
     if headers.is_empty() {
         return 0;
     }
     scratch.clear();
     let link = LinkFields { prefix_announcement: announcement, ..LinkFields::default() };
     lp::write_headers(scratch, headers, &link, 0);
-    // An LpPacket of them and no Fragment has its type and length more: 2 octets, or 4 from 253 octets on.
+    // An LpPacket with these fields and no Fragment also has its type and length: 2 bytes, or 4 from 253 bytes on.
     if scratch.len() < 255 { scratch.len() - 2 } else { scratch.len() - 4 }
 }

@@ -7,8 +7,12 @@ use namewire_packet::tlv::{self, types};
 use crate::reassembly::Envelope;
 use crate::{LinkDrop, LinkOptions};
 
-/// Checks that `frame` is exactly one Interest, Data or LpPacket element of at most
-/// 8800 octets, and returns its type. The value is not looked at.
+/// Checks that `frame` is exactly one Interest, Data or LpPacket element of at most 8800 bytes, and returns its type.
+/// The value is not checked.
+///
+/// # Errors
+/// The reason to drop the frame: it is longer than 8800 bytes, malformed, cut off, followed by other bytes, or of
+/// another type.
 pub fn check_shape(frame: &[u8]) -> Result<u32, LinkDrop> {
     if frame.len() > MAX_PACKET_BYTES {
         return Err(LinkDrop::OversizeElement);
@@ -22,7 +26,7 @@ pub fn check_shape(frame: &[u8]) -> Result<u32, LinkDrop> {
         return Err(LinkDrop::TruncatedElement);
     }
     if size < frame.len() {
-        return Err(LinkDrop::TrailingOctets);
+        return Err(LinkDrop::TrailingBytes);
     }
     match u32::from(frame[0]) {
         known @ (types::INTEREST | types::DATA | types::LP_PACKET) => Ok(known),
@@ -30,8 +34,8 @@ pub fn check_shape(frame: &[u8]) -> Result<u32, LinkDrop> {
     }
 }
 
-/// NDNLPv2 §4, "Received": which header is legal on which packet. Returns the headers
-/// without those that a forwarder ignores.
+/// NDNLPv2 §4, "Received": which header is legal on which packet. Returns the headers except those that a forwarder
+/// ignores.
 pub(crate) fn check_headers(envelope: &Envelope, packet: &[u8], options: &LinkOptions) -> Result<LpHeaders, LinkDrop> {
     let is_interest = match check_shape(packet) {
         Ok(types::INTEREST) => true,
@@ -39,7 +43,7 @@ pub(crate) fn check_headers(envelope: &Envelope, packet: &[u8], options: &LinkOp
         Ok(_) => return Err(LinkDrop::NestedLpPacket),
         Err(_) => return Err(LinkDrop::FragmentNotPacket),
     };
-    // Types that may be ignored are, where they mean nothing (§1.2): *collided* is about Data.
+    // A field of an ignorable type is ignored where it means nothing (§1.2): *collided* concerns Data.
     let collided = envelope.headers.collided && !is_interest;
     let headers = LpHeaders { incoming_face_id: None, collided, ..envelope.headers };
     let is_nack = headers.nack.is_some();

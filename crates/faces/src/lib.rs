@@ -1,16 +1,14 @@
 //! Faces: how packets enter and leave the router.
 //!
-//! Two halves, which can be read apart:
+//! Two parts, which can be read separately:
 //!
-//! * **The link service**, sans-IO: [`LinkService`] turns frames into network
-//!   packets and back ([`reassembly`], [`fragmentation`], [`reliability`],
-//!   [`congestion`]). The simulator uses it as it is.
-//! * **Sockets**: [`SocketDriver`] owns every socket of one worker thread and
-//!   sleeps on all of them at once. One file per transport says what is special
-//!   about it: [`unix`], [`tcp`], [`udp`], [`udp_multicast`], [`ethernet`].
+//! * **The link service**, sans-IO: [`LinkService`] turns frames into network packets and back ([`reassembly`],
+//!   [`fragmentation`], [`reliability`], [`congestion`]). The simulator uses it unchanged.
+//! * **Sockets**: [`SocketDriver`] owns every socket of one worker thread and sleeps on all of them at once. One file
+//!   per transport holds what is special about it: [`unix`], [`tcp`], [`udp`], [`udp_multicast`], [`ethernet`].
 //!
-//! Everything refused is a [`LinkDrop`]; everything that happened to a face is a
-//! [`FaceEvent`]. `sys` and `peer_credentials` are the only files with `unsafe`.
+//! Every refusal is a [`LinkDrop`]; every event of a face is a [`FaceEvent`]. Only `sys` and `peer_credentials` have
+//! `unsafe` code.
 
 mod buffer_pool;
 pub mod congestion;
@@ -44,7 +42,7 @@ pub use congestion::LinkPolicy;
 pub use driver_config::DriverConfig;
 pub use face_counters::{FaceCounters, LinkCounters};
 pub use face_event::{AddFaceError, CloseReason, FaceEvent};
-pub use face_info::{FaceIdAllocator, FaceInfo, FaceScope, LinkType, PeerCredentials, Persistency};
+pub use face_info::{FaceIdAllocator, FaceInfo, PeerCredentials};
 pub use link_drop::LinkDrop;
 pub use link_service::{LinkOptions, LinkService, Received};
 pub use rx_arena::{RxArena, RxPacket};

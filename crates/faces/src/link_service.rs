@@ -7,20 +7,23 @@
 //!                                     └► LpPacket ─► fragments ─► legality §4 ─► packet
 //! ```
 //!
-//! A frame with one fault is dropped with its [`LinkDrop`]; the face stays open
-//! (NDNLPv2 §1). The inside of the network packet is not looked at: only that it is
-//! one Interest or Data element that exactly fills its frame or Fragment.
+//! A frame with one fault is dropped with its [`LinkDrop`]; the face stays open (NDNLPv2 §1). The link service does not
+//! parse the network packet. It only checks that it is one Interest or Data element that exactly fills its frame or
+//! Fragment.
 //!
-//! Reliability ([`crate::reliability`]) and congestion marks ([`crate::congestion`]) are off unless
-//! a [`LinkPolicy`] turns them on; off, TxSequence and Ack are ignored.
+//! Reliability ([`crate::reliability`]) and congestion marks ([`crate::congestion`]) are off unless a [`LinkPolicy`]
+//! turns them on. While they are off, TxSequence and Ack are ignored.
 //!
-//! Differences from NFD, all on purpose: a PitToken is kept on Data and on Nacks,
-//! because our own tokens come back on them and downstream tokens are echoed on
-//! them; a congestion mark stands on the packet, not on each fragment; a packet that fits the MTU
-//! as it is goes in one frame, where NFD keeps room for fields that it may not need.
+//! Deliberate differences from NFD:
 //!
-//! A PrefixAnnouncement travels in front of its Data, in the same octets: see
-//! [`LpHeaders::announcement_bytes`]. Of a fragmented Data, both together are at most 8800 octets.
+//! * A PitToken is kept on Data and on Nacks, because our own tokens come back on them and downstream tokens are
+//!   returned on them.
+//! * A congestion mark is on the packet, not on each fragment.
+//! * A packet that fits the MTU as it is goes in one frame; NFD keeps room for fields that it may not need.
+//!
+//! A PrefixAnnouncement travels in front of its Data, in the same bytes: see [`LpHeaders::announcement_bytes`]. If a
+//! Data is fragmented, both together have at most 8800 bytes.
+//! [`LpHeaders::announcement_bytes`]. Of a fragmented Data, both together are at most 8800 bytes.
 
 mod encoding;
 
@@ -33,25 +36,25 @@ use crate::fragmentation::Fragmenter;
 use crate::legality::check_headers;
 pub use crate::legality::check_shape;
 use crate::reassembly::Reassembler;
-use crate::reassembly::{DEFAULT_REASSEMBLY_OCTETS, Envelope, FragmentIn, MAX_FRAGMENTS};
+use crate::reassembly::{DEFAULT_REASSEMBLY_BYTES, Envelope, FragmentIn, MAX_FRAGMENTS};
 use crate::reliability::Reliability;
 use crate::{LinkCounters, LinkDrop, LinkPolicy};
 
-/// Octets that each of reliability and congestion marking takes from the MTU of fragments
+/// Bytes that each of reliability and congestion marking takes from the MTU of fragments
 /// (NDNLPv2 §2): NFD cuts there.
-const RESERVED_OCTETS: usize = 12;
+const RESERVED_BYTES: usize = 12;
 
 /// Settings of one link service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkOptions {
     /// Cut packets above the MTU and accept fragments. On for datagram links.
     pub fragmentation: bool,
-    /// Largest frame sent, in octets. Values above 8800 mean 8800: no peer takes more.
+    /// Largest frame sent, in bytes. Values above 8800 mean 8800: no peer takes more.
     pub mtu: usize,
     /// Accept NextHopFaceId and send IncomingFaceId (the peer is a local application that asked).
     pub local_fields: bool,
-    /// Most octets of unfinished fragmented packets held, at least 8800.
-    pub reassembly_octets: usize,
+    /// Most bytes of unfinished fragmented packets held, at least 8800.
+    pub reassembly_bytes: usize,
     /// Sequence number of the first fragment sent; any number will do.
     pub first_sequence: u64,
     /// Reliability and congestion marks. Default: none.
@@ -64,23 +67,23 @@ impl Default for LinkOptions {
             fragmentation: false,
             mtu: MAX_PACKET_BYTES,
             local_fields: false,
-            reassembly_octets: DEFAULT_REASSEMBLY_OCTETS,
+            reassembly_bytes: DEFAULT_REASSEMBLY_BYTES,
             first_sequence: 0,
             policy: LinkPolicy::default(),
         }
     }
 }
 
-/// What a frame turned out to be.
+/// What a frame contained.
 #[derive(Debug, PartialEq)]
 pub enum Received<'a> {
     /// A network packet, `frame[start..start + len]`, with its announcement in front if the headers say so.
     Packet {
         /// Its link headers, checked to be legal on it.
         headers: LpHeaders,
-        /// Offset in the frame, in octets.
+        /// Offset in the frame, in bytes.
         start: usize,
-        /// Size in octets.
+        /// Size in bytes.
         len: usize,
     },
     /// The last missing fragment of a network packet.
@@ -90,7 +93,7 @@ pub enum Received<'a> {
         /// The packet, valid until the next call.
         packet: &'a [u8],
     },
-    /// A fragment; others are missing.
+    /// A fragment of a packet whose other fragments are missing.
     Incomplete,
     /// An LpPacket without Fragment (keep-alive or acknowledgements).
     Idle,
@@ -101,7 +104,7 @@ pub struct LinkService {
     options: LinkOptions,
     reassembler: Reassembler,
     fragmenter: Fragmenter,
-    /// N.B. boxed: most links have none.
+    /// N.B. boxed: most links have no reliability.
     reliability: Option<Box<Reliability>>,
     congestion: CongestionMarker,
     counters: LinkCounters,
@@ -109,7 +112,7 @@ pub struct LinkService {
     scratch: Vec<u8>,
 }
 
-/// [`Received`] before the borrow of the assembled octets.
+/// [`Received`] without the borrow of the assembled bytes.
 enum Accepted {
     Packet { headers: LpHeaders, start: usize, len: usize },
     Reassembled { headers: LpHeaders },
@@ -118,11 +121,11 @@ enum Accepted {
 }
 
 impl LinkService {
-    /// A link on which nothing was said yet.
+    /// A link that has carried no frame yet.
     pub fn new(options: LinkOptions) -> Self {
         let mut link = LinkService {
             options: LinkOptions { mtu: options.mtu.min(MAX_PACKET_BYTES), ..options },
-            reassembler: Reassembler::new(options.reassembly_octets),
+            reassembler: Reassembler::new(options.reassembly_bytes),
             fragmenter: Fragmenter::new(options.first_sequence),
             reliability: None,
             congestion: CongestionMarker::default(),
@@ -134,15 +137,21 @@ impl LinkService {
         link
     }
 
-    /// Takes one frame: a datagram, or one element of a stream. Counts what it was.
+    /// Accepts one frame: a datagram, or one element of a stream. Counts the packet or the drop.
+    ///
+    /// # Errors
+    /// The reason to drop the frame: it is malformed, a header is illegal on its packet or on this link, it is a
+    /// fragment that cannot be reassembled, or reliability has received it before.
     pub fn receive(&mut self, now_ns: u64, frame: &[u8]) -> Result<Received<'_>, LinkDrop> {
         self.receive_from(now_ns, 0, frame)
     }
 
-    /// As [`LinkService::receive`], on a link with several peers: `sender` is any number that
-    /// each of them has for itself.
+    /// Like [`LinkService::receive`], on a link with several peers: each peer has its own number `sender`.
+    ///
+    /// # Errors
+    /// Those of [`LinkService::receive`].
     pub fn receive_from(&mut self, now_ns: u64, sender: u64, frame: &[u8]) -> Result<Received<'_>, LinkDrop> {
-        self.counters.in_octets += frame.len() as u64;
+        self.counters.in_bytes += frame.len() as u64;
         let accepted = match self.accept(now_ns, sender, frame) {
             Ok(accepted) => accepted,
             Err(reason) => {
@@ -164,7 +173,7 @@ impl LinkService {
         })
     }
 
-    /// Changes reliability and congestion marks. What is under way stays if reliability was on.
+    /// Changes reliability and congestion marks. Unacknowledged frames stay if reliability was on.
     pub fn set_policy(&mut self, policy: LinkPolicy) {
         self.options.policy = policy;
         match (&mut self.reliability, policy.reliability) {
@@ -176,7 +185,7 @@ impl LinkService {
         self.congestion = CongestionMarker::new(&policy);
     }
 
-    /// Forgets what was under way: the connection is gone, and the next one begins anew.
+    /// Forgets all unfinished state: the connection has ended, and the next one starts afresh.
     pub fn restart(&mut self) {
         if let Some(reliability) = &mut self.reliability {
             **reliability = Reliability::default();
@@ -188,18 +197,18 @@ impl LinkService {
         self.reliability.is_some()
     }
 
-    /// True if marks depend on the length of the send queue, which
-    /// [`LinkService::note_queue_length`] should tell before the next packet.
+    /// True if marks depend on the length of the send queue. The caller should then report it by
+    /// [`LinkService::note_queue_length`] before the next packet.
     pub fn wants_queue_length(&self, now_ns: u64) -> bool {
         self.congestion.wants_queue_length(now_ns)
     }
 
-    /// Takes note of the octets that wait to be sent, the kernel's included.
-    pub fn note_queue_length(&mut self, now_ns: u64, octets: u64) {
-        self.congestion.note_queue_length(now_ns, octets);
+    /// Notes how many bytes wait to be sent, the kernel's included.
+    pub fn note_queue_length(&mut self, now_ns: u64, bytes: u64) {
+        self.congestion.note_queue_length(now_ns, bytes);
     }
 
-    /// True once the peer has sent an LpPacket, so that it understands link headers.
+    /// True once the peer has sent an LpPacket: it understands link headers.
     pub fn peer_speaks_lp(&self) -> bool {
         self.peer_speaks_lp
     }
@@ -214,26 +223,24 @@ impl LinkService {
         self.reliability.as_ref()?.acks_due_ns()
     }
 
-    /// When [`LinkService::pump`] has something to emit again; a time that has passed if it has
-    /// already.
+    /// When [`LinkService::pump`] has a retransmission to emit; a time in the past if it has one already.
     pub fn retransmission_due_ns(&mut self) -> Option<u64> {
         self.reliability.as_mut()?.retransmission_due_ns()
     }
 
-    /// Gives back memory of a link on which nothing waits to be acknowledged. To be called now and
-    /// then, not for each packet.
+    /// Frees memory of a link without unacknowledged frames. Call it now and then, not for each packet.
     pub fn rest(&mut self) {
         if let Some(reliability) = &mut self.reliability {
             reliability.rest();
         }
     }
 
-    /// Gives up fragmented packets whose time is over, and counts them.
+    /// Discards fragmented packets that have timed out, and counts them.
     pub fn expire(&mut self, now_ns: u64) {
         self.counters.drops[LinkDrop::ReassemblyTimeout as usize] += self.reassembler.expire(now_ns);
     }
 
-    /// What went through so far.
+    /// The counters so far.
     pub fn counters(&self) -> &LinkCounters {
         &self.counters
     }
@@ -321,8 +328,8 @@ impl LinkService {
     }
 }
 
-/// Where the octets begin that are handed on: at the Fragment, or at the announcement before it.
-/// Only a first fragment's headers count (NDNLPv2 §2).
+/// Offset of the bytes that are passed on: the Fragment, or the announcement before it. Only the first fragment's
+/// headers count (NDNLPv2 §2).
 fn carried_from(lp: &LpPacket<'_>) -> usize {
     match lp.prefix_announcement {
         Some(_) if lp.frag_index == 0 => lp.prefix_announcement_offset,
@@ -331,7 +338,7 @@ fn carried_from(lp: &LpPacket<'_>) -> usize {
 }
 
 fn lp_drop(_: PacketError) -> LinkDrop {
-    // N.B. the parser's reason is finer, but one counter per grammar rule would tell
-    // an operator nothing more: the peer's encoder is broken.
+    // N.B. the parser's reason is finer. But one counter per grammar rule would tell an operator nothing more: the
+    // peer's encoder is broken.
     LinkDrop::MalformedLpHeader
 }

@@ -1,10 +1,9 @@
-//! Who is at the other end of a Unix socket: user, groups and process, as they were when
-//! it connected (`SO_PEERCRED`, and `SO_PEERGROUPS` of Linux 4.13). Reading the groups
-//! from `/proc` instead would ask about whatever process has that number now.
+//! The process at the other end of a Unix socket: user, groups and process number at the time when it connected
+//! (`SO_PEERCRED`, and `SO_PEERGROUPS` of Linux 4.13). Reading the groups from `/proc` instead would return those of
+//! the process that has the number now.
 //!
-//! N.B. rustix offers the first of the two options, but has no value for the process
-//! number 0, which is what the kernel says of a peer in another process namespace: an
-//! application in a container that has the socket mounted.
+//! N.B. rustix offers the first option, but has no value for process number 0. The kernel reports 0 for a peer in
+//! another process namespace, such as an application in a container that mounts the socket.
 //!
 //! Limit: [`MAX_GROUPS`], the kernel's own.
 #![allow(unsafe_code, reason = "leaf: no crate in use offers these socket options in full")]
@@ -22,7 +21,7 @@ const USUAL_GROUPS: usize = 64;
 /// What the kernel knows of the peer.
 ///
 /// # Errors
-/// It does not know: not a Unix socket, or not connected.
+/// If the kernel knows nothing: not a Unix socket, or not connected.
 pub(crate) fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<PeerCredentials> {
     let mut peer = [libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX }];
     if read(socket, libc::SO_PEERCRED, &mut peer)? != 1 {
@@ -44,19 +43,19 @@ fn peer_groups(socket: BorrowedFd<'_>) -> io::Result<Vec<u32>> {
     Ok(groups)
 }
 
-/// Values that the kernel writes, of which any octets make one.
+/// Values that the kernel writes. Any bytes are a valid value.
 trait Plain: Copy {}
 impl Plain for libc::ucred {}
 impl Plain for libc::gid_t {}
 
-/// Reads a socket option into `values`; how many of them the kernel has written.
+/// Reads a socket option into `values`; returns how many values the kernel wrote.
 fn read<T: Plain>(socket: BorrowedFd<'_>, option: libc::c_int, values: &mut [T]) -> io::Result<usize> {
-    let mut octets = size_of_val(values) as libc::socklen_t;
-    // SAFETY: `values` has `octets` octets that the kernel may write, and any octets make
+    let mut bytes = size_of_val(values) as libc::socklen_t;
+    // SAFETY: `values` has `bytes` bytes that the kernel may write, and any bytes make
     // a `Plain` value; the descriptor is borrowed and open; the kernel keeps neither pointer.
     let result = unsafe {
         let values = values.as_mut_ptr().cast();
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, values, &raw mut octets)
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, values, &raw mut bytes)
     };
-    if result == 0 { Ok(octets as usize / size_of::<T>()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 { Ok(bytes as usize / size_of::<T>()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,18 +1,20 @@
-//! Which socket of a port gets a datagram whose remote has no socket of its own: a listener, never the socket of a face
-//! that is being made.
+//! Which socket of a port gets a datagram whose remote has no socket of its own? A listener, never the socket of a face
+//! that is being created.
 //!
-//! All sockets of a port share it, and the kernel chooses among them by a hash of the addresses. A face's socket is one
-//! of them from when it is bound until it is connected, and what it was given meanwhile is of no use to it. So the
-//! listeners attach a program, in the machine language of classic BPF, that the kernel asks for the number of the socket:
+//! All sockets of a port share it, and the kernel chooses among them by a hash of the addresses. A face's socket takes
+//! part from the time it is bound, but it can use its datagrams only once it is connected. So the listeners attach a
+//! program, in the machine language of classic BPF, that returns the number of the socket:
 //!
 //! ```text
-//! (source address, its words one after the other exclusive-or · 2654435761 + source port) · 2654435761 >> 16 mod listeners
+//! hash = exclusive-or of the words of the source address · 2654435761
+//! number = (hash + source port) · 2654435761 >> 16 mod listeners
 //! ```
 //!
-//! The kernel numbers sockets as they come, listeners first, and gives the number of one that goes to the last: so
-//! listeners have the first numbers as long as they live. One remote meets the same listener, whatever faces there are.
+//! The kernel numbers sockets in the order of binding, listeners first. When a socket closes, the last one gets its
+//! number. So the listeners have the first numbers as long as they live, and one remote always meets the same listener,
+//! whatever faces exist.
 //!
-//! Where the kernel has no such programs (before Linux 4.5) it chooses as before, and what a face's socket was given is
+//! Kernels without such programs (before Linux 4.5) choose by their own hash. What reaches a face's socket too early is
 //! counted (`link.foreign-remote`).
 
 use std::io;
@@ -26,17 +28,18 @@ use libc::{
 
 use crate::sys;
 
-/// Knuth's multiplier: 2³² divided by the golden ratio, and prime.
+/// Knuth's multiplier: a prime near 2³² divided by the golden ratio.
 const MULTIPLIER: u32 = 2_654_435_761;
 
-/// Bytes of an IPv6 header, after which the UDP header begins. Other headers between them only make the choice coarser.
+/// Bytes of an IPv6 header, after which the UDP header begins. Extension headers between them only make the choice
+/// coarser.
 const IPV6_HEADER_BYTES: u32 = 40;
 
 /// Where the source address begins in an IPv4 and an IPv6 header.
 const SOURCE_IPV4: u32 = 12;
 const SOURCE_IPV6: u32 = 8;
 
-/// Lets only the first `listeners` sockets of this one's port have datagrams of remotes that have no socket.
+/// Gives datagrams of remotes without a socket only to the first `listeners` sockets of this one's port.
 pub(crate) fn steer_to_listeners(socket: &UdpSocket, listeners: usize) -> io::Result<()> {
     let is_ipv6 = matches!(socket.local_addr()?, SocketAddr::V6(_));
     sys::attach_port_program(socket.as_fd(), &program(is_ipv6, listeners as u32))
@@ -57,7 +60,7 @@ fn program(is_ipv6: bool, listeners: u32) -> Vec<sock_filter> {
         program.extend([multiply, to_x, load(BPF_H, IPV6_HEADER_BYTES)]);
     } else {
         program.extend([load(BPF_W, SOURCE_IPV4), multiply, step(BPF_ST, 0)]);
-        // The length of the header in words is the lower half of its first byte.
+        // The lower half of the first byte is the length of the header in words.
         program.extend([
             load(BPF_B, 0),
             step(BPF_ALU | BPF_AND | BPF_K, 0xf),

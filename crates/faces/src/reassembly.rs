@@ -1,18 +1,16 @@
-//! Puts fragmented network packets together again (NDNLPv2 §2).
+//! Reassembles fragmented network packets (NDNLPv2 §2).
 //!
-//! Which fragments belong together is said by Sequence − FragIndex, the message id.
-//! Fragments may come in any order and more than once. Headers are those of
-//! fragment 0; what other fragments repeat is ignored. On a link with several peers the
-//! sender is a part of the id: each counts for itself.
+//! Fragments with the same Sequence − FragIndex, the message id, belong together. They may come in any order and more
+//! than once. The headers are those of fragment 0; headers on other fragments are ignored. On a link with several
+//! peers, the sender is part of the id, so that their fragments are never mixed.
 //!
-//! Cost: a copy of each fragment into its message, and one more copy of the whole
-//! only if the fragments came out of order. Memory grows with octets received and
-//! never by a number that the peer announces.
+//! Cost: one copy of each fragment into its message, and one more copy of the whole only if the fragments came out of
+//! order. Memory grows with the bytes received, never by a number that the peer announces.
 //!
-//! Limits, per face: [`MAX_FRAGMENTS`] per message, 8800 octets per message,
-//! [`MAX_MESSAGES`] messages and a number of octets in progress (the message that
-//! has waited longest gives way), [`TIMEOUT_NS`] since a message's last fragment. With
-//! reliability all [`MAX_MESSAGES`] may be of full size and wait for [`RELIABLE_TIMEOUT_NS`].
+//! Limits, per face: [`MAX_FRAGMENTS`] per message, 8800 bytes per message, and [`MAX_MESSAGES`] messages and a number
+//! of bytes in progress (beyond these, the message that has waited longest is discarded). A message waits
+//! [`TIMEOUT_NS`] after its last fragment. With reliability all [`MAX_MESSAGES`] may have full size and wait for
+//! [`RELIABLE_TIMEOUT_NS`].
 
 use namewire_packet::MAX_PACKET_BYTES;
 use namewire_packet::lp::LpHeaders;
@@ -25,22 +23,22 @@ pub const MAX_FRAGMENTS: u64 = 400;
 /// Most network packets in progress on one face.
 pub const MAX_MESSAGES: usize = 64;
 
-/// Most buffers of finished messages kept: fragments of so many messages may be under way at once.
+/// Most buffers of finished messages kept, for messages that arrive at the same time.
 const MAX_SPARE: usize = 16;
 
-/// Octets in progress on one face unless configured otherwise.
-pub const DEFAULT_REASSEMBLY_OCTETS: usize = 64 * 1024;
+/// Default limit of bytes in progress on one face.
+pub const DEFAULT_REASSEMBLY_BYTES: usize = 64 * 1024;
 
 /// How long a message waits after its last fragment, in nanoseconds: 500 ms.
 pub const TIMEOUT_NS: u64 = 500_000_000;
 
-/// The same where lost fragments are sent again, in nanoseconds: 4 s. Three retransmissions at the
-/// initial RTO of the peer take 3 s, and a fragment that was acknowledged does not come again.
+/// The same where lost fragments are retransmitted, in nanoseconds: 4 s. Three retransmissions at the peer's initial
+/// RTO take 3 s, and an acknowledged fragment does not come again.
 pub const RELIABLE_TIMEOUT_NS: u64 = 4_000_000_000;
 
 /// One received fragment with its link fields.
 pub(crate) struct FragmentIn<'a> {
-    /// Who sent it; 0 on a link with one peer.
+    /// Its sender; 0 on a link with one peer.
     pub(crate) sender: u64,
     pub(crate) sequence: Option<u64>,
     pub(crate) frag_index: u64,
@@ -50,7 +48,7 @@ pub(crate) struct FragmentIn<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// The headers of a network packet, as far as its legality and handling need them.
+/// The headers of a network packet that legality and processing need.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Envelope {
     pub(crate) headers: LpHeaders,
@@ -60,9 +58,9 @@ pub(crate) struct Envelope {
 /// The messages in progress of one face.
 pub(crate) struct Reassembler {
     messages: Vec<Message>,
-    limit_octets: usize,
+    limit_bytes: usize,
     is_reliable: bool,
-    held_octets: usize,
+    held_bytes: usize,
     /// The last packet completed; valid until the next one.
     assembled: Vec<u8>,
     /// Buffers of finished messages, so that a busy link allocates nothing.
@@ -76,13 +74,13 @@ struct Message {
     envelope: Envelope,
     seen: [u64; (MAX_FRAGMENTS as usize).div_ceil(64)],
     pieces: Vec<Piece>,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// Sender, and Sequence − FragIndex.
 type MessageId = (u64, u64);
 
-/// Where in `octets` a fragment lies. `octets` is in order of arrival.
+/// Position of a fragment in `bytes`, which is in order of arrival.
 #[derive(Clone, Copy)]
 struct Piece {
     frag_index: u16,
@@ -91,18 +89,18 @@ struct Piece {
 }
 
 impl Reassembler {
-    pub(crate) fn new(limit_octets: usize) -> Self {
+    pub(crate) fn new(limit_bytes: usize) -> Self {
         Reassembler {
             messages: Vec::new(),
-            limit_octets: limit_octets.max(MAX_PACKET_BYTES),
+            limit_bytes: limit_bytes.max(MAX_PACKET_BYTES),
             is_reliable: false,
-            held_octets: 0,
+            held_bytes: 0,
             assembled: Vec::new(),
             spare: Vec::new(),
         }
     }
 
-    /// Says whether lost fragments come again.
+    /// Sets whether lost fragments come again.
     pub(crate) fn set_reliable(&mut self, is_reliable: bool) {
         self.is_reliable = is_reliable;
     }
@@ -111,8 +109,8 @@ impl Reassembler {
         if self.is_reliable { RELIABLE_TIMEOUT_NS } else { TIMEOUT_NS }
     }
 
-    /// Takes one fragment. `Some` when it completes its message, whose octets are
-    /// then in [`Reassembler::assembled`]. Messages that give way are counted.
+    /// Accepts one fragment. `Some` when it completes its message, whose bytes are then in [`Reassembler::assembled`].
+    /// Counts discarded messages.
     pub(crate) fn accept(
         &mut self,
         now_ns: u64,
@@ -133,7 +131,7 @@ impl Reassembler {
         if message.seen[word] & bit != 0 {
             return Err(LinkDrop::DuplicateFragment);
         }
-        if message.octets.len() + fragment.payload.len() > MAX_PACKET_BYTES {
+        if message.bytes.len() + fragment.payload.len() > MAX_PACKET_BYTES {
             self.forget(position);
             return Err(LinkDrop::ReassemblyOversize);
         }
@@ -144,22 +142,22 @@ impl Reassembler {
         }
         message.pieces.push(Piece {
             frag_index: fragment.frag_index as u16,
-            start: message.octets.len() as u16,
+            start: message.bytes.len() as u16,
             len: fragment.payload.len() as u16,
         });
-        message.octets.extend_from_slice(fragment.payload);
-        self.held_octets += fragment.payload.len();
+        message.bytes.extend_from_slice(fragment.payload);
+        self.held_bytes += fragment.payload.len();
         if message.pieces.len() as u64 == message.frag_count {
             return Ok(Some(self.finish(position)));
         }
-        let limit_octets = if self.is_reliable { MAX_MESSAGES * MAX_PACKET_BYTES } else { self.limit_octets };
-        while self.held_octets > limit_octets {
+        let limit_bytes = if self.is_reliable { MAX_MESSAGES * MAX_PACKET_BYTES } else { self.limit_bytes };
+        while self.held_bytes > limit_bytes {
             self.evict(Some(id), counters);
         }
         Ok(None)
     }
 
-    /// The octets of the packet that the last successful `accept` completed.
+    /// The bytes of the packet that the last successful `accept` completed.
     pub(crate) fn assembled(&self) -> &[u8] {
         &self.assembled
     }
@@ -170,8 +168,8 @@ impl Reassembler {
         Some(oldest.saturating_add(self.timeout_ns()))
     }
 
-    /// Gives up the messages whose time is over; returns how many. Frees the buffers of a
-    /// link on which nothing is in progress, so that a silent face holds none.
+    /// Discards messages that have timed out; returns how many. Frees the buffers of a link without messages in
+    /// progress, so that a silent face holds none.
     pub(crate) fn expire(&mut self, now_ns: u64) -> u64 {
         let mut expired = 0;
         for position in (0..self.messages.len()).rev() {
@@ -192,8 +190,8 @@ impl Reassembler {
         if self.messages.len() == MAX_MESSAGES {
             self.evict(None, counters);
         }
-        let (pieces, octets) = match self.spare.pop() {
-            Some(spare) => (spare.pieces, spare.octets),
+        let (pieces, bytes) = match self.spare.pop() {
+            Some(spare) => (spare.pieces, spare.bytes),
             None => (Vec::new(), Vec::new()),
         };
         self.messages.push(Message {
@@ -203,12 +201,12 @@ impl Reassembler {
             envelope: Envelope::default(),
             seen: Default::default(),
             pieces,
-            octets,
+            bytes,
         });
         self.messages.len() - 1
     }
 
-    /// Gives up the message that has waited longest, other than `keep`.
+    /// Discards the message that has waited longest, except `keep`.
     fn evict(&mut self, keep: Option<MessageId>, counters: &mut LinkCounters) {
         let victim = (0..self.messages.len())
             .filter(|&i| Some(self.messages[i].id) != keep)
@@ -221,15 +219,15 @@ impl Reassembler {
 
     fn finish(&mut self, position: usize) -> Envelope {
         let mut message = self.messages.swap_remove(position);
-        self.held_octets -= message.octets.len();
+        self.held_bytes -= message.bytes.len();
         if message.pieces.is_sorted_by_key(|piece| piece.frag_index) {
-            std::mem::swap(&mut self.assembled, &mut message.octets);
+            std::mem::swap(&mut self.assembled, &mut message.bytes);
         } else {
             message.pieces.sort_unstable_by_key(|piece| piece.frag_index);
             self.assembled.clear();
             for piece in &message.pieces {
                 let start = usize::from(piece.start);
-                self.assembled.extend_from_slice(&message.octets[start..start + usize::from(piece.len)]);
+                self.assembled.extend_from_slice(&message.bytes[start..start + usize::from(piece.len)]);
             }
         }
         let envelope = message.envelope;
@@ -239,13 +237,13 @@ impl Reassembler {
 
     fn forget(&mut self, position: usize) {
         let message = self.messages.swap_remove(position);
-        self.held_octets -= message.octets.len();
+        self.held_bytes -= message.bytes.len();
         self.recycle(message);
     }
 
     fn recycle(&mut self, mut message: Message) {
         message.pieces.clear();
-        message.octets.clear();
+        message.bytes.clear();
         if self.spare.len() < MAX_SPARE {
             self.spare.push(message);
         }

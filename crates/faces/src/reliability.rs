@@ -1,5 +1,4 @@
-//! Loss recovery of one link: which frames are sent again, and what tells the peer that its own
-//! arrived (NDNLPv2 §5). Sans-IO.
+//! Loss recovery of one link: retransmits lost frames and acknowledges the peer's (NDNLPv2 §5). Sans-IO.
 //!
 //! ```text
 //!   send     Sequence s  TxSequence t  [Ack …]  Fragment ──► kept until t is acknowledged
@@ -7,14 +6,13 @@
 //!            TxSequence ──► Ack in the next frame, or alone after 5 ms
 //! ```
 //!
-//! Differences from NFD: memory is bounded; a time-out counts from the RTO as it is now and not as
-//! it was when the frame left; a frame that is sent again carries no Acks; a fragment of a packet
-//! given up is not reported to the strategy (none of NFD's strategies looks at that report).
+//! Differences from NFD: memory is bounded; a time-out uses the present RTO, not the RTO at the time of sending; a
+//! retransmitted frame carries no Acks; the strategy gets no report of a lost fragment (none of NFD's strategies uses
+//! it).
 //!
 //! Limits: those of [`unacknowledged`] and [`arrivals`].
 
 pub mod arrivals;
-mod rto;
 pub mod unacknowledged;
 
 use namewire_packet::lp::{self, LinkFields, LpHeaders, LpPacket};
@@ -23,14 +21,14 @@ use self::arrivals::Arrivals;
 use self::unacknowledged::Unacknowledged;
 use crate::{LinkCounters, LinkDrop};
 
-/// Octets of one Ack field.
-pub(crate) const ACK_OCTETS: usize = 12;
+/// Bytes of one Ack field.
+pub(crate) const ACK_BYTES: usize = 12;
 
-/// Octets by which the outer header of an LpPacket may grow when fields are added.
-const LENGTH_GROWTH_OCTETS: usize = 2;
+/// Bytes by which the outer header of an LpPacket may grow when fields are added.
+const LENGTH_GROWTH_BYTES: usize = 2;
 
-/// Octets of an IDLE packet that are not Acks.
-const IDLE_OCTETS: usize = 4;
+/// Bytes of an IDLE packet that are not Acks.
+const IDLE_BYTES: usize = 4;
 
 /// Both halves of one link.
 #[derive(Default)]
@@ -42,13 +40,13 @@ pub(crate) struct Reliability {
 /// One frame of a network packet on its way out.
 pub(crate) struct FrameOut<'a> {
     pub(crate) headers: &'a LpHeaders,
-    /// Sequence and, of a fragment, its place.
+    /// Sequence and, for a fragment, its place.
     pub(crate) link: LinkFields<'a>,
     pub(crate) payload: &'a [u8],
 }
 
 impl Reliability {
-    /// Announces a network packet of `frames` frames, each of which [`Reliability::send`] follows for.
+    /// Announces a network packet of `frames` frames; [`Reliability::send`] follows for each.
     pub(crate) fn begin_packet(&mut self, frames: u64) -> u32 {
         self.unacknowledged.begin_packet(frames)
     }
@@ -68,17 +66,17 @@ impl Reliability {
         scratch.clear();
         lp::write_headers(scratch, headers, &link, payload.len());
         self.unacknowledged.keep(now_ns, packet, scratch, payload, counters);
-        let room = mtu.saturating_sub(scratch.len() + payload.len() + LENGTH_GROWTH_OCTETS);
-        if self.arrivals.has_acks() && room >= ACK_OCTETS {
+        let room = mtu.saturating_sub(scratch.len() + payload.len() + LENGTH_GROWTH_BYTES);
+        if self.arrivals.has_acks() && room >= ACK_BYTES {
             scratch.clear();
-            self.arrivals.take_acks(room / ACK_OCTETS, |acks| {
+            self.arrivals.take_acks(room / ACK_BYTES, |acks| {
                 lp::write_headers(scratch, headers, &LinkFields { acks, ..link }, payload.len());
             });
         }
         emit(scratch, payload);
     }
 
-    /// Takes note of a frame's Acks and of its TxSequence.
+    /// Processes a frame's Acks and its TxSequence.
     pub(crate) fn receive(
         &mut self,
         now_ns: u64,
@@ -92,8 +90,8 @@ impl Reliability {
         self.arrivals.note(now_ns, tx_sequence, frame.sequence, self.unacknowledged.rto_ns(), counters)
     }
 
-    /// Emits what is lost again if `may_retransmit`, and the Acks that have waited long enough or
-    /// fill a frame of `mtu` octets.
+    /// Retransmits lost frames if `may_retransmit`. Emits the Acks that have waited long enough or fill a frame of
+    /// `mtu` bytes.
     pub(crate) fn pump(
         &mut self,
         now_ns: u64,
@@ -105,7 +103,7 @@ impl Reliability {
         if may_retransmit {
             self.unacknowledged.retransmit_lost(now_ns, counters, emit);
         }
-        let acks_per_frame = (mtu.saturating_sub(IDLE_OCTETS) / ACK_OCTETS).max(1);
+        let acks_per_frame = (mtu.saturating_sub(IDLE_BYTES) / ACK_BYTES).max(1);
         let is_due = self.arrivals.acks_due_ns().is_some_and(|at_ns| at_ns <= now_ns);
         while self.arrivals.acks() >= acks_per_frame || (is_due && self.arrivals.has_acks()) {
             scratch.clear();
@@ -116,7 +114,7 @@ impl Reliability {
         }
     }
 
-    /// Gives memory back if nothing is under way.
+    /// Frees memory if no frame is unacknowledged.
     pub(crate) fn rest(&mut self) {
         self.unacknowledged.rest();
     }

@@ -1,10 +1,10 @@
-//! Who is at the other end of a datagram: a UDP socket, or an Ethernet station.
+//! The other end of a datagram: a UDP socket, or an Ethernet station.
 
 use std::net::SocketAddr;
 
 use namewire_packet::nfd::MacAddress;
 
-/// The far end of a datagram.
+/// The other end of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Remote {
     /// A UDP socket.
@@ -13,7 +13,7 @@ pub(crate) enum Remote {
     Ethernet(LinkAddress),
 }
 
-/// An Ethernet address and the interface behind which it is.
+/// An Ethernet address and its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LinkAddress {
     /// Number of the interface.
@@ -23,8 +23,8 @@ pub(crate) struct LinkAddress {
 }
 
 impl Remote {
-    /// Tells senders on one link apart: their fragments must not be mixed. IP addresses do not
-    /// need it, because UDP multicast is not fragmented.
+    /// Distinguishes senders on one link: their fragments must not be mixed. IP addresses do not need it, because UDP
+    /// multicast is not fragmented.
     pub(crate) fn sender(&self) -> u64 {
         match self {
             Remote::Udp(_) => 0,

@@ -1,52 +1,67 @@
-//! Where received octets lie for the time of one batch.
+//! Holds the received bytes of one batch.
 //!
-//! Two buffers per worker, reused for every batch. Into the first, sockets are read:
-//! streams back to back, messages of datagrams ([`crate::sys`]) each into a slot. Slots are
-//! larger than any message, and memory that nothing was written to takes no space, so the
-//! many small ones that are usual take a page each. The second holds packets that were
-//! reassembled from fragments. Both have one space of positions:
+//! Each worker has two buffers, reused for every batch. Sockets are read into the first: streams back to back, messages
+//! of datagrams ([`crate::sys`]) each into a slot. Slots are larger than any message. Untouched memory takes no space,
+//! so the usual small messages take a page each. The second buffer holds packets reassembled from fragments. Positions
+//! run through both:
 //!
 //! ```text
 //!          ┌──────────────── read from sockets ──────────────────┬── reassembled ───
-//!          │ stream octets │ slot 65,600 │ slot 65,600 │ …       │ packet │ packet │ …
-//!          0                                                  READ_OCTETS
+//!          │ stream bytes │ slot 65,600 │ slot 65,600 │ …       │ packet │ packet │ …
+//!          0                                                  READ_BYTES
 //! ```
 //!
-//! Packets are named by position, ascending in each of the two, so that disjoint mutable
-//! slices of all of them can be lent at once.
+//! A packet is identified by its position. Positions ascend in each buffer, so that disjoint mutable slices of all
+//! packets can be lent at once.
 
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::{FaceId, MAX_PACKET_BYTES};
 
-/// Room for one message of datagrams, of which none exceeds 65,535 octets. Slots are an odd
-/// number of cache lines apart, so that the starts of small datagrams do not share cache sets.
-pub(crate) const MESSAGE_SLOT_OCTETS: usize = 65_600;
+/// Room for one message of datagrams, which has at most 65,535 bytes. Slots are an odd number of cache lines apart, so
+/// that the starts of small datagrams do not share cache sets.
+pub(crate) const MESSAGE_SLOT_BYTES: usize = 65_600;
 
 /// Slots that a turn can fill: two sockets with full batches.
 const MESSAGE_SLOTS: usize = 128;
 
-/// Octets that sockets are read into.
-const READ_OCTETS: usize = MESSAGE_SLOTS * MESSAGE_SLOT_OCTETS;
+/// Bytes that sockets are read into.
+const READ_BYTES: usize = MESSAGE_SLOTS * MESSAGE_SLOT_BYTES;
 
-/// Octets of streams read in one turn at most: eight full reads.
-const STREAMS_OCTETS: usize = 1 << 20;
+/// Most bytes of streams read in one turn: eight full reads.
+const STREAMS_BYTES: usize = 1 << 20;
 
-/// Least free room with which another stream is read: the octets kept from last time and a
-/// useful read.
-const LEAST_STREAM_ROOM_OCTETS: usize = 4 * MAX_PACKET_BYTES;
+/// Least free room for reading another stream: the bytes kept from last time and a useful read.
+const LEAST_STREAM_ROOM_BYTES: usize = 4 * MAX_PACKET_BYTES;
 
-const _: () = assert!(LEAST_STREAM_ROOM_OCTETS <= MESSAGE_SLOT_OCTETS && READ_OCTETS < 1 << 31);
+const _: () = assert!(LEAST_STREAM_ROOM_BYTES <= MESSAGE_SLOT_BYTES && READ_BYTES < 1 << 31);
 
-/// One received network packet. Its octets are in the [`RxArena`] it was received with.
+/// Where a batch of packets is received.
+pub(crate) struct RxBatch<'a> {
+    /// The bytes.
+    pub(crate) arena: &'a mut RxArena,
+    /// The packets among them.
+    pub(crate) packets: &'a mut Vec<RxPacket>,
+    /// Most packets of the batch.
+    pub(crate) max_packets: usize,
+}
+
+impl RxBatch<'_> {
+    /// Whether a source may be read.
+    pub(crate) fn has_room(&self) -> bool {
+        self.packets.len() < self.max_packets && self.arena.has_room()
+    }
+}
+
+/// One received network packet. Its bytes are in the [`RxArena`] it was received with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RxPacket {
     /// The face it came from (which may have closed since).
     pub face: FaceId,
     /// Its link headers, legal on it.
     pub headers: LpHeaders,
-    /// Offset in the arena, in octets.
+    /// Offset in the arena, in bytes.
     pub start: u32,
-    /// Size in octets.
+    /// Size in bytes.
     pub len: u32,
 }
 
@@ -54,29 +69,29 @@ pub struct RxPacket {
 pub struct RxArena {
     read: Box<[u8]>,
     used: usize,
-    stream_octets: usize,
+    stream_bytes: usize,
     reassembled: Vec<u8>,
 }
 
 impl RxArena {
-    /// An empty arena: 8 MiB of addresses, of which received octets take memory.
+    /// An empty arena: 8 MiB of address space; received bytes take memory.
     pub fn new() -> Self {
-        RxArena { read: vec![0; READ_OCTETS].into_boxed_slice(), used: 0, stream_octets: 0, reassembled: Vec::new() }
+        RxArena { read: vec![0; READ_BYTES].into_boxed_slice(), used: 0, stream_bytes: 0, reassembled: Vec::new() }
     }
 
-    /// The octets of one packet.
+    /// The bytes of one packet.
     ///
     /// # Panics
     /// If `packet` is not from this arena's last batch.
     pub fn packet(&self, packet: &RxPacket) -> &[u8] {
         let (start, len) = (packet.start as usize, packet.len as usize);
-        match start.checked_sub(READ_OCTETS) {
+        match start.checked_sub(READ_BYTES) {
             None => &self.read[start..][..len],
             Some(start) => &self.reassembled[start..][..len],
         }
     }
 
-    /// Lends the octets of `packets`, all at once and mutable, in their order. `packets`
+    /// Lends the bytes of `packets`, all at once and mutable, in their order. `packets`
     /// is the list of one batch or a contiguous part of it.
     ///
     /// # Panics
@@ -84,13 +99,13 @@ impl RxArena {
     pub fn packets_mut<'a>(&'a mut self, packets: &'a [RxPacket]) -> PacketsMut<'a> {
         PacketsMut {
             packets: packets.iter(),
-            read: Unlent { octets: &mut self.read, base: 0 },
-            reassembled: Unlent { octets: &mut self.reassembled, base: READ_OCTETS },
+            read: Unlent { bytes: &mut self.read, base: 0 },
+            reassembled: Unlent { bytes: &mut self.reassembled, base: READ_BYTES },
         }
     }
 
     pub(crate) fn reset(&mut self) {
-        (self.used, self.stream_octets) = (0, 0);
+        (self.used, self.stream_bytes) = (0, 0);
         self.reassembled.clear();
     }
 
@@ -100,34 +115,34 @@ impl RxArena {
 
     /// True if another stream or message can be read.
     pub(crate) fn has_room(&self) -> bool {
-        self.stream_octets + LEAST_STREAM_ROOM_OCTETS <= STREAMS_OCTETS
-            && self.used + MESSAGE_SLOT_OCTETS <= self.read.len()
+        self.stream_bytes + LEAST_STREAM_ROOM_BYTES <= STREAMS_BYTES
+            && self.used + MESSAGE_SLOT_BYTES <= self.read.len()
     }
 
-    /// The unused part. What is written to it stays only if it is kept.
+    /// The unused part. Bytes written to it stay only if they are kept.
     pub(crate) fn free_mut(&mut self) -> &mut [u8] {
         &mut self.read[self.used..]
     }
 
-    /// Octets at a position, used or not.
-    pub(crate) fn octets(&self, start: usize, len: usize) -> &[u8] {
+    /// Bytes at a position, used or not.
+    pub(crate) fn bytes(&self, start: usize, len: usize) -> &[u8] {
         &self.read[start..start + len]
     }
 
-    /// Marks the first `octets` of the unused part, read from a stream, as used.
-    pub(crate) fn keep_stream(&mut self, octets: usize) {
-        self.used += octets;
-        self.stream_octets += octets;
+    /// Marks the first `bytes` of the unused part, read from a stream, as used.
+    pub(crate) fn keep_stream(&mut self, bytes: usize) {
+        self.used += bytes;
+        self.stream_bytes += bytes;
     }
 
     /// Marks the first `count` slots of the unused part as used.
     pub(crate) fn keep_slots(&mut self, count: usize) {
-        self.used += count * MESSAGE_SLOT_OCTETS;
+        self.used += count * MESSAGE_SLOT_BYTES;
     }
 
     /// Adds a reassembled packet and returns its position.
     pub(crate) fn push_reassembled(&mut self, packet: &[u8]) -> usize {
-        let start = READ_OCTETS + self.reassembled.len();
+        let start = READ_BYTES + self.reassembled.len();
         self.reassembled.extend_from_slice(packet);
         start
     }
@@ -146,18 +161,18 @@ pub struct PacketsMut<'a> {
     reassembled: Unlent<'a>,
 }
 
-/// The part of a buffer behind the last packet that was lent; it starts at position `base`.
+/// The part of a buffer after the last lent packet; it starts at position `base`.
 struct Unlent<'a> {
-    octets: &'a mut [u8],
+    bytes: &'a mut [u8],
     base: usize,
 }
 
 impl<'a> Unlent<'a> {
     fn lend(&mut self, start: usize, len: usize) -> &'a mut [u8] {
-        let (_, from_packet) = std::mem::take(&mut self.octets).split_at_mut(start - self.base);
-        let (octets, after) = from_packet.split_at_mut(len);
-        *self = Unlent { octets: after, base: start + len };
-        octets
+        let (_, from_packet) = std::mem::take(&mut self.bytes).split_at_mut(start - self.base);
+        let (bytes, after) = from_packet.split_at_mut(len);
+        *self = Unlent { bytes: after, base: start + len };
+        bytes
     }
 }
 
@@ -167,7 +182,7 @@ impl<'a> Iterator for PacketsMut<'a> {
     fn next(&mut self) -> Option<&'a mut [u8]> {
         let packet = self.packets.next()?;
         let (start, len) = (packet.start as usize, packet.len as usize);
-        let buffer = if start < READ_OCTETS { &mut self.read } else { &mut self.reassembled };
+        let buffer = if start < READ_BYTES { &mut self.read } else { &mut self.reassembled };
         Some(buffer.lend(start, len))
     }
 
@@ -189,14 +204,14 @@ mod tests {
     #[test]
     fn lends_disjoint_slices_of_a_batch_and_of_its_parts() {
         let mut arena = RxArena::new();
-        for (i, octet) in arena.free_mut().iter_mut().take(40).enumerate() {
-            *octet = i as u8;
+        for (i, byte) in arena.free_mut().iter_mut().take(40).enumerate() {
+            *byte = i as u8;
         }
         let packets = [at(0, 3), at(3, 2), at(30, 4)];
         let mut lent: Vec<&mut [u8]> = arena.packets_mut(&packets).collect();
         assert_eq!(lent, [&[0, 1, 2][..], &[3, 4], &[30, 31, 32, 33]]);
         lent[1][0] = 99;
-        let last_two: Vec<Vec<u8>> = arena.packets_mut(&packets[1..]).map(|octets| octets.to_vec()).collect();
+        let last_two: Vec<Vec<u8>> = arena.packets_mut(&packets[1..]).map(|bytes| bytes.to_vec()).collect();
         assert_eq!(last_two, [vec![99, 4], vec![30, 31, 32, 33]]);
         assert_eq!(arena.packet(&packets[1]), &[99, 4]);
     }

@@ -8,146 +8,105 @@
 //!    └────────────────── run_timers, events ◄─────────────────────────────────────────────────┘
 //! ```
 //!
-//! Cost: per batch one read and one write per stream face, one `recvmmsg` and one
-//! `sendmmsg` per 64 datagrams; per packet one hash look-up of the face when sending, one
-//! of the remote when receiving from a listener, one copy when sending (none of a large
-//! packet lent to a stream), no allocation.
+//! Cost per batch: one read and one write per stream face, one `recvmmsg` and one `sendmmsg` per 64 datagrams. Cost per
+//! packet: one hash look-up of the face when sending, one of the remote when receiving from a listener, and one copy
+//! when sending. A large packet lent to a stream is not copied. Nothing is allocated per packet.
 //!
-//! Limits, each with a [`crate::LinkDrop`]: faces ([`DriverConfig::max_faces`]), octets queued
-//! per stream, per UDP socket and in all, and those of the link service. Octets read per face and
-//! turn: 128 KiB, after which the other ready faces have their turn; input kept for later turns
-//! ([`DriverConfig::kept_input_octets`], with [`SocketDriver::short_reads`]).
+//! Limits, each with a [`crate::LinkDrop`]: faces ([`DriverConfig::max_faces`]), bytes queued per stream, per UDP
+//! socket and in all, and those of the link service. A face may read 128 KiB in its turn; then the other ready faces
+//! have theirs. Input kept for later turns is also limited ([`DriverConfig::kept_input_bytes`], with
+//! [`SocketDriver::short_reads`]).
 //!
-//! Linux only, by `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
+//! Linux only: it uses `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
 
 mod face;
+mod face_table;
+mod faceless;
+mod inlet;
 mod lending;
 mod links;
+mod outage;
 mod outages;
+mod outlet;
+mod poller;
 mod receiving;
 mod recovery;
 mod sending;
+mod socket_table;
+mod timer_queue;
 mod timers;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-use namewire_packet::{FaceId, MAX_PACKET_BYTES};
-use rustix::event::epoll;
+use namewire_packet::{FaceId, MAX_PACKET_BYTES, nfd::FacePersistency};
 
 pub use lending::Lent;
-pub(crate) use lending::MAX_SLICES;
 
-use face::{Channel, Face, NO_TIMER};
+use face::{Channel, Face};
+use face_table::FaceTable;
+use faceless::Faceless;
+use inlet::Inlet;
+use outlet::Outlet;
+use poller::{Poller, Source};
+use socket_table::SocketTable;
+use timer_queue::TimerQueue;
 
-use crate::buffer_pool::BufferPool;
-use crate::datagram_socket::{DatagramSocket, Failure, Peers};
+use crate::datagram_socket::Peers;
 use crate::remote::Remote;
 use crate::stream::{Stream, StreamSocket};
-use crate::sys::ReceivedBatch;
 use crate::{
-    AddFaceError, CloseReason, DriverConfig, FaceCounters, FaceEvent, FaceInfo, LinkCounters, LinkOptions, LinkPolicy,
-    LinkService, Persistency, Waker, udp,
+    AddFaceError, CloseReason, DriverConfig, FaceCounters, FaceEvent, FaceInfo, LinkOptions, LinkPolicy, Waker, udp,
 };
 
-/// The sockets and faces of one worker. See the module page for the order of calls.
+/// The sockets and faces of one worker. The module page has the order of calls.
+///
+/// Each field has its own file, and only that file changes its content.
 pub struct SocketDriver {
     config: DriverConfig,
-    epoll: OwnedFd,
-    waker: Waker,
-    // N.B. boxed: a face is about 700 octets, and the map moves its values as it grows.
-    faces: HashMap<FaceId, Box<Face>>,
-    datagram_sockets: Vec<Option<DatagramSocket>>,
-    /// Faces of sockets that several share, by socket (index in `datagram_sockets`) and remote.
-    remotes: HashMap<(usize, Remote), FaceId>,
-    /// What has something to read, in order of turns.
-    ready: VecDeque<Source>,
-    /// Faces with something to publish or flush.
-    touched: Vec<FaceId>,
-    /// Sockets with datagrams to flush.
-    dirty_sockets: Vec<usize>,
-    /// Faces whose datagrams the kernel refused, to be counted.
-    failed_datagrams: Vec<(FaceId, Failure)>,
-    /// Faces with reliability on.
-    reliable_faces: usize,
-    timers: BinaryHeap<Reverse<(u64, Timer)>>,
+    poller: Poller,
+    faces: FaceTable,
+    sockets: SocketTable,
+    inlet: Inlet,
+    outlet: Outlet,
+    timers: TimerQueue,
+    faceless: Faceless,
     events: Vec<FaceEvent>,
-    pool: BufferPool,
-    batch: ReceivedBatch,
-    /// Link headers of the last [`Lent`], whose memory the next one takes.
-    lent_headers: Vec<u8>,
-    queued_octets: usize,
-    kept_octets: usize,
-    short_reads: u64,
     now_ns: u64,
-    /// Drops that belong to no face.
-    faceless: LinkCounters,
-    faceless_published: Arc<FaceCounters>,
 }
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
-    Stream(FaceId),
-    Datagrams(usize),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Timer {
-    Idle(FaceId),
-    Reassembly(FaceId),
-    Acks(FaceId),
-    Retransmission(FaceId),
-    Probe(FaceId),
-}
-
-/// epoll data: a face id, or one of these.
-const WAKER_TOKEN: u64 = u64::MAX;
-const DATAGRAM_TOKEN: u64 = 1 << 63;
 
 impl SocketDriver {
-    /// A driver without sockets. Errors: no descriptor for epoll or eventfd.
+    /// A driver without sockets.
+    ///
+    /// # Errors
+    /// If no descriptor is left for epoll or eventfd.
     pub fn new(config: DriverConfig) -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let waker = Waker::new()?;
-        let token = epoll::EventData::new_u64(WAKER_TOKEN);
-        epoll::add(&epoll, waker.descriptor(), token, epoll::EventFlags::IN)?;
         Ok(SocketDriver {
-            config,
-            epoll,
-            waker,
-            faces: HashMap::new(),
-            datagram_sockets: Vec::new(),
-            remotes: HashMap::new(),
-            ready: VecDeque::new(),
-            touched: Vec::new(),
-            dirty_sockets: Vec::new(),
-            failed_datagrams: Vec::new(),
-            reliable_faces: 0,
-            timers: BinaryHeap::new(),
+            poller: Poller::new()?,
+            faces: FaceTable::default(),
+            sockets: SocketTable::default(),
+            inlet: Inlet::new(config.kept_input_bytes),
+            outlet: Outlet::new(&config),
+            timers: TimerQueue::default(),
+            faceless: Faceless::default(),
             events: Vec::new(),
-            pool: BufferPool::default(),
-            batch: ReceivedBatch::new(),
-            lent_headers: Vec::new(),
-            queued_octets: 0,
-            kept_octets: 0,
-            short_reads: 0,
             now_ns: 0,
-            faceless: LinkCounters::default(),
-            faceless_published: Arc::default(),
+            config,
         })
     }
 
     /// Wakes this driver's [`SocketDriver::wait`] from another thread.
     pub fn waker(&self) -> Waker {
-        self.waker.clone()
+        self.poller.waker()
     }
 
     /// Takes over a connected stream as `face`. The socket becomes non-blocking.
+    ///
+    /// # Errors
+    /// [`AddFaceError::Exists`] if the id is in use; [`AddFaceError::FaceLimit`] if the worker has no room for a face;
+    /// [`AddFaceError::Io`] if the socket cannot be watched.
     pub fn add_stream(&mut self, face: FaceId, socket: StreamSocket, info: FaceInfo) -> Result<(), AddFaceError> {
         self.check_room(face)?;
         self.watch_stream(face, &socket)?;
@@ -156,27 +115,32 @@ impl SocketDriver {
         Ok(())
     }
 
-    /// Gives a permanent stream face that is down its new connection.
+    /// Gives a new connection to a permanent stream face that is down.
+    ///
+    /// # Errors
+    /// [`AddFaceError::NotDown`] if there is no such face, or if it is not down; [`AddFaceError::Io`] if the socket
+    /// cannot be watched.
     pub fn reconnect(&mut self, face: FaceId, socket: StreamSocket) -> Result<(), AddFaceError> {
-        let is_down = |face: &Face| matches!(face.channel, Channel::Down);
-        if !self.faces.get(&face).is_some_and(|face| is_down(face)) {
+        if !self.faces.get(face).is_some_and(|face| matches!(face.channel, Channel::Down)) {
             return Err(AddFaceError::NotDown(face));
         }
         self.watch_stream(face, &socket)?;
-        if let Some(face) = self.faces.get_mut(&face) {
-            face.channel = Channel::Stream(Stream::new(socket));
-        }
+        self.faces.change(face, |face| face.channel = Channel::Stream(Stream::new(socket)));
         Ok(())
     }
 
-    /// Makes a UDP face to `remote` with a socket of its own, bound to `local` (as a rule the
-    /// listener's address, which it may share). Returns its facts.
+    /// Creates a UDP face to `remote` with its own socket, bound to `local` (usually the listener's address, which it
+    /// may share). Returns its facts. `mtu` is in bytes.
+    ///
+    /// # Errors
+    /// [`AddFaceError::Exists`] if the id is in use; [`AddFaceError::FaceLimit`] if the worker has no room for a face;
+    /// [`AddFaceError::Io`] if the socket cannot be bound, connected or watched.
     pub fn add_udp_face(
         &mut self,
         face: FaceId,
         local: SocketAddr,
         remote: SocketAddr,
-        persistency: Persistency,
+        persistency: FacePersistency,
         mtu: usize,
     ) -> Result<FaceInfo, AddFaceError> {
         self.check_room(face)?;
@@ -189,8 +153,11 @@ impl SocketDriver {
         Ok(info)
     }
 
-    /// Listens for datagrams: an unknown remote whose datagram is an NDN packet becomes an
-    /// on-demand face ([`FaceEvent::Created`]).
+    /// Listens for datagrams: an unknown remote whose datagram is an NDN packet becomes an on-demand face
+    /// ([`FaceEvent::Created`]).
+    ///
+    /// # Errors
+    /// If the socket cannot be made non-blocking or watched.
     pub fn add_udp_listener(&mut self, socket: UdpSocket) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         let local = socket.local_addr()?;
@@ -198,63 +165,63 @@ impl SocketDriver {
         Ok(())
     }
 
-    /// Ends a face after one attempt to write what is queued. False if there is none.
+    /// Ends a face after one attempt to write its queue. False if there is none.
     pub fn remove_face(&mut self, face: FaceId) -> bool {
         self.write_queued(face);
-        if let Some(Channel::Datagram { socket, .. }) = self.faces.get(&face).map(|f| &f.channel) {
+        if let Some(Channel::Datagram { socket, .. }) = self.faces.get(face).map(|face| &face.channel) {
             self.flush_datagrams(*socket);
         }
         self.take_face(face).is_some()
     }
 
-    /// Changes the largest frame that the face sends, in octets; an Ethernet face has no more than
-    /// its interface. False if there is no such face.
+    /// Changes the largest frame that the face sends, in bytes; for an Ethernet face it is at most the interface's MTU.
+    /// False if there is no such face.
     pub fn set_mtu(&mut self, face: FaceId, mtu: usize) -> bool {
         let mtu = self.mtu_of_link(face).map_or(mtu, |link_mtu| mtu.min(link_mtu));
-        self.change(face, |face| {
+        self.faces.change(face, |face| {
             face.info.mtu = mtu.min(MAX_PACKET_BYTES);
             face.link.set_mtu(mtu);
         })
     }
 
-    /// Changes what happens on failure or silence. False if there is no such face.
-    pub fn set_persistency(&mut self, face: FaceId, persistency: Persistency) -> bool {
+    /// Changes what happens on failure or idleness. False if there is no such face.
+    pub fn set_persistency(&mut self, face: FaceId, persistency: FacePersistency) -> bool {
         let now_ns = self.now_ns;
-        let changed = self.change(face, |face| {
+        let changed = self.faces.change(face, |face| {
             face.info.persistency = persistency;
             face.last_received_ns = face.last_received_ns.max(now_ns);
         });
-        let is_down = self.faces.get(&face).is_some_and(|face| matches!(face.channel, Channel::Down));
-        if is_down && persistency != Persistency::Permanent {
+        let is_down = self.faces.get(face).is_some_and(|face| matches!(face.channel, Channel::Down));
+        if is_down && persistency != FacePersistency::Permanent {
             // Only a permanent face outlives its connection.
             self.close(face, CloseReason::PeerClosed);
         }
-        if let Some(reason) = self.outage_reason(face).filter(|_| persistency != Persistency::Permanent) {
+        if let Some(reason) = self.outage_reason(face).filter(|_| persistency != FacePersistency::Permanent) {
             self.close(face, reason);
         }
         self.schedule_idle(face);
         changed
     }
 
-    /// Turns local fields on or off. Whether the face may have them (local scope) is the
-    /// caller's to check. False if there is no such face.
+    /// Turns local fields on or off. The caller checks that the face may have them (local scope). False if there is no
+    /// such face.
     pub fn set_local_fields(&mut self, face: FaceId, on: bool) -> bool {
-        self.change(face, |face| face.link.set_local_fields(on))
+        self.faces.change(face, |face| face.link.set_local_fields(on))
     }
 
     /// Facts about a face.
     pub fn info(&self, face: FaceId) -> Option<&FaceInfo> {
-        self.faces.get(&face).map(|face| &face.info)
+        self.faces.get(face).map(|face| &face.info)
     }
 
-    /// The face's published counters; they stay readable after it is gone.
+    /// The face's published counters; they stay readable after it has closed.
     pub fn counters(&self, face: FaceId) -> Option<Arc<FaceCounters>> {
-        self.faces.get(&face).map(|face| face.published.clone())
+        self.faces.get(face).map(|face| face.published.clone())
     }
 
-    /// Published drops that belong to no face: datagrams that made none, packets to unknown faces.
+    /// Published drops that belong to no face: datagrams that created no face, packets to unknown faces.
     pub fn faceless_counters(&self) -> Arc<FaceCounters> {
-        self.faceless_published.clone()
+        self.faceless.published()
     }
 
     /// Faces of this worker.
@@ -262,28 +229,28 @@ impl SocketDriver {
         self.faces.len()
     }
 
-    /// Octets that wait to be sent, on all faces.
-    pub fn queued_octets(&self) -> usize {
-        self.queued_octets
+    /// Bytes that wait to be sent, on all faces.
+    pub fn queued_bytes(&self) -> usize {
+        self.outlet.queued_bytes()
     }
 
-    /// Memory that input kept for later batches takes, on all streams, in octets.
-    pub fn kept_octets(&self) -> usize {
-        self.kept_octets
+    /// Memory of input kept for later batches, on all streams, in bytes.
+    pub fn kept_bytes(&self) -> usize {
+        self.inlet.kept_bytes()
     }
 
-    /// Turns of streams that read little, because [`DriverConfig::kept_input_octets`] were kept.
+    /// How often a stream read little because [`DriverConfig::kept_input_bytes`] were kept.
     pub fn short_reads(&self) -> u64 {
-        self.short_reads
+        self.inlet.short_reads()
     }
 
-    /// What happened since the last call, oldest first.
+    /// The events since the last call, oldest first.
     pub fn events(&mut self) -> std::vec::Drain<'_, FaceEvent> {
         self.events.drain(..)
     }
 
     fn check_room(&self, face: FaceId) -> Result<(), AddFaceError> {
-        if self.faces.contains_key(&face) {
+        if self.faces.get(face).is_some() {
             return Err(AddFaceError::Exists(face));
         }
         if self.faces.len() >= self.config.max_faces {
@@ -294,25 +261,14 @@ impl SocketDriver {
 
     fn watch_stream(&self, face: FaceId, socket: &StreamSocket) -> io::Result<()> {
         socket.prepare()?;
-        let token = epoll::EventData::new_u64(face.0);
-        Ok(epoll::add(&self.epoll, socket.as_fd(), token, epoll::EventFlags::IN)?)
+        self.poller.watch(socket, Source::Stream(face))
     }
 
     fn watch_datagrams(&mut self, socket: OwnedFd, peers: Peers) -> io::Result<usize> {
-        let free = self.datagram_sockets.iter().position(Option::is_none);
-        let index = free.unwrap_or(self.datagram_sockets.len());
-        let token = epoll::EventData::new_u64(DATAGRAM_TOKEN | index as u64);
-        epoll::add(&self.epoll, &socket, token, epoll::EventFlags::IN)?;
-        let socket = Some(DatagramSocket::new(socket, peers, self.config.udp_offload));
-        match free {
-            Some(index) => self.datagram_sockets[index] = socket,
-            None => self.datagram_sockets.push(socket),
-        }
-        Ok(index)
+        self.sockets.add(&self.poller, socket, peers, self.config.udp_offload)
     }
 
-    /// Options of a face to `remote` whose frames are datagrams. Ethernet faces mark no congestion, as
-    /// NFD's do not.
+    /// Options of a face to `remote` whose frames are datagrams. Ethernet faces mark no congestion, as in NFD.
     fn datagram_options(&self, remote: &Remote, mtu: usize) -> LinkOptions {
         let policy = match remote {
             Remote::Udp(_) => self.config.link_policy,
@@ -321,53 +277,29 @@ impl SocketDriver {
         LinkOptions {
             fragmentation: true,
             mtu,
-            reassembly_octets: self.config.reassembly_octets,
+            reassembly_bytes: self.config.reassembly_bytes,
             policy,
-            // A restarted router should not continue the numbers of its last run.
+            // A restarted router must not continue the numbers of its last run.
             first_sequence: self.now_ns,
             ..LinkOptions::default()
         }
     }
 
     fn insert_face(&mut self, id: FaceId, channel: Channel, link: LinkOptions, info: FaceInfo) {
-        let face = Face {
-            id,
-            channel,
-            link: LinkService::new(link),
-            info,
-            published: Arc::default(),
-            last_received_ns: self.now_ns,
-            is_touched: false,
-            is_ready: false,
-            has_idle_timer: false,
-            has_reassembly_timer: false,
-            acks_timer_ns: NO_TIMER,
-            retransmission_timer_ns: NO_TIMER,
-            spoke_lp: false,
-            reported_ns: 0,
-            outage: None,
-        };
+        let face = Face::new(id, channel, link, info, self.now_ns);
         face.publish();
-        self.reliable_faces += usize::from(face.link.is_reliable());
-        self.faces.insert(id, Box::new(face));
+        self.faces.insert(face);
         self.schedule_idle(id);
     }
 
-    fn change(&mut self, face: FaceId, change: impl FnOnce(&mut Face)) -> bool {
-        self.faces.get_mut(&face).map(|face| change(face)).is_some()
-    }
-
-    /// Ends a face by itself, or takes a permanent stream down.
+    /// Closes a face, or takes a permanent stream face down.
     fn close(&mut self, id: FaceId, reason: CloseReason) {
-        let Some(face) = self.faces.get_mut(&id) else { return };
-        let is_permanent = face.info.persistency == Persistency::Permanent;
+        let Some(face) = self.faces.get_mut(id) else { return };
+        let is_permanent = face.info.persistency == FacePersistency::Permanent;
         if let Channel::Stream(stream) = &mut face.channel
             && is_permanent
         {
-            self.queued_octets -= stream.queued_octets();
-            self.kept_octets -= stream.kept_octets();
-            // Fails only if epoll has lost the socket already, which is what we want.
-            let _ = epoll::delete(&self.epoll, stream.socket.as_fd());
+            forget_stream(&self.poller, &mut self.inlet, &mut self.outlet, stream);
             face.channel = Channel::Down;
             face.link.restart();
             self.events.push(FaceEvent::Down { face: id, reason });
@@ -376,24 +308,18 @@ impl SocketDriver {
         }
     }
 
-    /// Removes a face and its socket from every table and publishes its last counters.
-    /// Entries in `ready`, `touched` and `timers` go stale: ids are never reused.
+    /// Removes a face and its socket from every table and publishes its last counters. Entries in lists of turns,
+    /// touched faces and timers become stale: ids are never reused.
     fn take_face(&mut self, id: FaceId) -> Option<Box<Face>> {
-        let face = self.faces.remove(&id)?;
-        self.reliable_faces -= usize::from(face.link.is_reliable());
+        let face = self.faces.remove(id)?;
         match &face.channel {
-            Channel::Stream(stream) => {
-                self.queued_octets -= stream.queued_octets();
-                self.kept_octets -= stream.kept_octets();
-                let _ = epoll::delete(&self.epoll, stream.socket.as_fd());
-            }
+            Channel::Stream(stream) => forget_stream(&self.poller, &mut self.inlet, &mut self.outlet, stream),
             Channel::Down => {}
-            Channel::Datagram { socket, destination: Some(remote) } => {
-                self.remotes.remove(&(*socket, *remote));
-                if let Some(Some(shared)) = self.datagram_sockets.get_mut(*socket) {
-                    let before = shared.queued_octets();
+            Channel::Datagram { socket, destination: Some(_) } => {
+                if let Some(shared) = self.sockets.get_mut(*socket) {
+                    let before = shared.queued_bytes();
                     shared.forget_face(id);
-                    self.queued_octets -= before - shared.queued_octets();
+                    self.outlet.forget_queued(before - shared.queued_bytes());
                     if let Peers::Link(link) = &mut shared.peers {
                         link.group = link.group.filter(|group| *group != id);
                     }
@@ -405,13 +331,20 @@ impl SocketDriver {
         Some(face)
     }
 
-    /// Closes a socket and, of a multicast face, its other half.
+    /// Closes a socket and, for a multicast face, its other half.
     fn close_datagrams(&mut self, index: usize) {
-        let Some(own) = self.datagram_sockets.get_mut(index).and_then(Option::take) else { return };
-        self.queued_octets -= own.queued_octets();
-        let _ = epoll::delete(&self.epoll, &own.socket);
+        let Some(own) = self.sockets.remove(index) else { return };
+        self.outlet.forget_queued(own.queued_bytes());
+        self.poller.forget(&own.socket);
         if let Peers::Nobody { receiver } = own.peers {
             self.close_datagrams(receiver);
         }
     }
+}
+
+/// Stops counting a closed connection's kept and queued bytes.
+fn forget_stream(poller: &Poller, inlet: &mut Inlet, outlet: &mut Outlet, stream: &Stream) {
+    outlet.forget_queued(stream.queued_bytes());
+    inlet.note_turn(stream.kept_bytes(), 0);
+    poller.forget(&stream.socket);
 }

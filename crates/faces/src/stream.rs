@@ -1,22 +1,19 @@
-//! NDN over a byte stream: what Unix and TCP faces have in common.
+//! NDN over a byte stream: the common part of Unix and TCP faces.
 //!
-//! The stream is elements back to back; each is a bare Interest or Data or an LpPacket.
-//! An element that cannot complete within 8800 octets, or a header that can never be
-//! valid, closes the face, because the next boundary cannot be found (forwarding.md §5).
-//! A complete element of unknown type is only dropped, unless a TCP connection begins with it:
-//! an HTTP request reads as elements of unknown types (`P`, length `O`), and so every web page
-//! could hide packets in what it lets a browser post to this machine's port, and speak as a
-//! local application.
+//! The stream is elements back to back; each is a bare Interest or Data or an LpPacket. An element that cannot complete
+//! within 8800 bytes, or a header that can never become valid, closes the face: the next boundary cannot be found
+//! (forwarding.md §5). A complete element of unknown type is only dropped, unless a TCP connection begins with it. An
+//! HTTP request reads as elements of unknown types (`P`, length `O`). A web page could therefore hide packets in a
+//! request that the browser posts to this machine's port, and act as a local application.
 //!
 //! ```text
-//!   socket ─read─► arena: [ kept start | new octets ......... ]
+//!   socket ─read─► arena: [ kept start | new bytes ......... ]
 //!                           └ element ┴ element ┴ elem│          the rest is kept in `input`
 //! ```
 //!
-//! Cost: one read and one write per batch. Sending copies each packet into `output`, which
-//! exists only while something is unwritten; large ones are lent, and copied only if need be.
-//! A peer that does not read fills `output` to its limit; then new packets are refused and what
-//! is queued stays.
+//! Cost: one read and one write per batch. Sending copies each packet into `output`, which exists only while something
+//! is unwritten. Large packets are lent, and copied only if the kernel does not take them. A peer that does not read
+//! fills `output` to its limit; then new packets are refused and the queued ones stay.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -31,20 +28,23 @@ use namewire_packet::{
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::buffer_pool::BufferPool;
-use crate::socket_driver::MAX_SLICES;
-use crate::{CloseReason, LinkService, Received, RxArena, RxPacket, sys};
+use crate::rx_arena::RxBatch;
+use crate::{CloseReason, LinkService, Received, RxPacket, sys};
 
-/// Octets read from one face in its turn, at most.
+/// Slices that can be lent to a stream at once.
+pub(crate) const MAX_SLICES: usize = 128;
+
+/// Most bytes read from one face in its turn.
 ///
-/// N.B. a turn's fixed costs are shared by what it reads, as long as that stays in a core's
-/// second-level cache (1 MiB where measured). The choice comes from throw-away runs of the whole
-/// router, interleaved, with 8000-octet Data over Unix: CPU per packet with 32 KiB was 1.5 times
-/// that with 128, with 64 KiB 1.1 to 1.2 times; 256 gained nothing. Small Data did not care.
-const READ_OCTETS: usize = 128 << 10;
+/// N.B. the fixed costs of a turn are shared by the bytes it reads, while these fit a core's second-level cache (1 MiB
+/// where measured). The choice comes from throw-away runs of the whole router, interleaved, with 8000-byte Data over
+/// Unix. CPU per packet was 1.5 times as high with 32 KiB as with 128, and 1.1 to 1.2 times with 64 KiB; 256 gained
+/// nothing. Small Data made no difference.
+const READ_BYTES: usize = 128 << 10;
 
-/// The same once the worker's streams keep all they may: nothing read so leaves more behind than
-/// the start of an element.
-const SHORT_READ_OCTETS: usize = MAX_PACKET_BYTES;
+/// The same once the worker's streams keep as much as they may: such a read leaves at most the start of an element
+/// behind.
+const SHORT_READ_BYTES: usize = MAX_PACKET_BYTES;
 
 /// A connected stream socket, accepted or dialled by the router's control side.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub enum StreamSocket {
 }
 
 impl StreamSocket {
-    /// Makes the socket fit for the driver: non-blocking, and without Nagle's delay on TCP.
+    /// Prepares the socket for the driver: non-blocking, and without Nagle's delay on TCP.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         match self {
             StreamSocket::Unix(socket) => socket.set_nonblocking(true),
@@ -74,15 +74,15 @@ impl StreamSocket {
         }
     }
 
-    fn write(&self, octets: &[u8]) -> io::Result<usize> {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            StreamSocket::Unix(socket) => (&*socket).write(octets),
-            StreamSocket::Tcp(socket) => (&*socket).write(octets),
+            StreamSocket::Unix(socket) => (&*socket).write(bytes),
+            StreamSocket::Tcp(socket) => (&*socket).write(bytes),
         }
     }
 
     fn write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        // Not `writev`: a connection that the peer closed is to be an error and no signal.
+        // Not `writev`: writing to a connection that the peer closed must return an error, not raise a signal.
         Ok(sendmsg(self, slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
     }
 }
@@ -99,47 +99,47 @@ impl AsFd for StreamSocket {
 /// The stream half of a face.
 pub(crate) struct Stream {
     pub(crate) socket: StreamSocket,
-    /// Nothing was read yet from a TCP connection, so that it may be of another protocol.
+    /// Nothing was read yet from a TCP connection: it may be of another protocol.
     may_be_foreign: bool,
-    /// Octets read and not yet delivered, from `input_start`.
+    /// Bytes read and not yet delivered, from `input_start`.
     input: Vec<u8>,
     input_start: usize,
     /// `input` starts with a complete element, left there because a batch was full.
     has_backlog: bool,
-    /// Octets to write, from `output_start`.
+    /// Bytes to write, from `output_start`.
     output: Vec<u8>,
     output_start: usize,
-    /// The kernel refused octets; wait until it says that the socket is writable.
+    /// The kernel refused bytes; wait until it says that the socket is writable.
     pub(crate) is_blocked: bool,
     /// The connection failed while writing; the driver closes it when it can.
     pub(crate) failure: Option<CloseReason>,
 }
 
-/// How much more input the worker's streams may keep, of what they may in all.
+/// How much more input the worker's streams may keep, compared with their limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputRoom {
     /// More than half.
     Plenty,
-    /// Less: who keeps an unfinished element gives the large buffer back for one of its size, or
-    /// peers that fall silent in the midst of one would hold all of them.
+    /// Less. A stream with an unfinished element then swaps its large buffer for one of the element's size; otherwise
+    /// peers that fall silent in the middle of an element would hold all large buffers.
     Little,
     /// Nothing.
     None,
 }
 
-/// How a turn of reading ended.
+/// The end of a turn of reading.
 pub(crate) enum Turn {
-    /// Nothing is left that is known of.
+    /// No more input is known of.
     Drained,
-    /// More is there, or may be.
+    /// More input is there, or may be.
     More,
     /// The face cannot go on.
     Closed(CloseReason),
 }
 
-/// The outcome of cutting octets into elements.
+/// The result of cutting bytes into elements.
 struct Cut {
-    /// Octets that were whole elements.
+    /// Bytes that were whole elements.
     consumed: usize,
     /// A whole element follows, but the batch is full.
     batch_is_full: bool,
@@ -161,29 +161,28 @@ impl Stream {
         }
     }
 
-    /// Reads once, little if there is no `room`, and appends the packets found to `out`, up to
-    /// `max_packets` in all. The arena must have room ([`RxArena::has_room`]).
+    /// Reads once, little if there is no `room`, and appends the packets found to the batch. The batch must have room
+    /// ([`RxBatch::has_room`]).
     pub(crate) fn receive(
         &mut self,
         face: FaceId,
         link: &mut LinkService,
         now_ns: u64,
-        batch: (&mut RxArena, &mut Vec<RxPacket>, usize),
+        batch: &mut RxBatch<'_>,
         room: InputRoom,
         pool: &mut BufferPool,
     ) -> Turn {
-        let (arena, out, max_packets) = batch;
-        let base = arena.used();
-        let free = arena.free_mut();
         if self.has_backlog {
-            let turn = self.receive_backlog(face, link, now_ns, (arena, out, max_packets), pool);
+            let turn = self.receive_backlog(face, link, now_ns, batch, pool);
             self.settle(room, pool);
             return turn;
         }
+        let base = batch.arena.used();
+        let free = batch.arena.free_mut();
         let kept = self.input.len() - self.input_start;
         free[..kept].copy_from_slice(&self.input[self.input_start..]);
-        // Without backlog what is kept is an unfinished element, so there is always room to read.
-        let end = free.len().min(if room == InputRoom::None { SHORT_READ_OCTETS } else { kept + READ_OCTETS });
+        // Without backlog, the kept bytes are an unfinished element, so there is always room to read.
+        let end = free.len().min(if room == InputRoom::None { SHORT_READ_BYTES } else { kept + READ_BYTES });
         let read = match self.socket.read(&mut free[kept..end]) {
             Ok(0) => return Turn::Closed(CloseReason::PeerClosed),
             Ok(read) => read,
@@ -191,11 +190,11 @@ impl Stream {
             Err(error) => return Turn::Closed(CloseReason::Io(error.kind())),
         };
         let filled = kept + read;
-        let octets = &free[..filled];
-        if std::mem::take(&mut self.may_be_foreign) && !starts_packet(octets) {
+        let bytes = &free[..filled];
+        if std::mem::take(&mut self.may_be_foreign) && !starts_packet(bytes) {
             return Turn::Closed(CloseReason::ForeignProtocol);
         }
-        let cut = cut_elements(face, link, now_ns, octets, base, out, max_packets);
+        let cut = cut_elements(face, link, now_ns, bytes, base, batch.packets, batch.max_packets);
         self.has_backlog = cut.batch_is_full;
         self.input_start = 0;
         if cut.consumed == filled {
@@ -205,10 +204,10 @@ impl Stream {
                 self.input = pool.take();
             }
             self.input.clear();
-            self.input.extend_from_slice(&octets[cut.consumed..]);
+            self.input.extend_from_slice(&bytes[cut.consumed..]);
         }
         self.settle(room, pool);
-        arena.keep_stream(cut.consumed);
+        batch.arena.keep_stream(cut.consumed);
         match cut.failure {
             Some(reason) => Turn::Closed(reason),
             None if self.has_backlog || filled == end => Turn::More,
@@ -216,21 +215,21 @@ impl Stream {
         }
     }
 
-    /// Delivers elements that were read in an earlier batch. Only what is delivered is
-    /// copied, so a long backlog costs one copy in all, not one per batch.
+    /// Delivers elements that were read in an earlier batch. It copies only what it delivers, so a long backlog costs
+    /// one copy in all, not one per batch.
     fn receive_backlog(
         &mut self,
         face: FaceId,
         link: &mut LinkService,
         now_ns: u64,
-        batch: (&mut RxArena, &mut Vec<RxPacket>, usize),
+        batch: &mut RxBatch<'_>,
         pool: &mut BufferPool,
     ) -> Turn {
-        let (arena, out, max_packets) = batch;
+        let RxBatch { arena, packets, max_packets } = batch;
         let base = arena.used();
         let backlog = &self.input[self.input_start..];
         let within = &backlog[..backlog.len().min(arena.free_mut().len())];
-        let cut = cut_elements(face, link, now_ns, within, base, out, max_packets);
+        let cut = cut_elements(face, link, now_ns, within, base, packets, *max_packets);
         arena.free_mut()[..cut.consumed].copy_from_slice(&backlog[..cut.consumed]);
         arena.keep_stream(cut.consumed);
         let cut_short = within.len() < backlog.len();
@@ -243,7 +242,7 @@ impl Stream {
         cut.failure.map_or(Turn::More, Turn::Closed)
     }
 
-    /// Keeps an unfinished element in a buffer of its size where room is short.
+    /// Moves an unfinished element into a buffer of its size where room is short.
     fn settle(&mut self, room: InputRoom, pool: &mut BufferPool) {
         if room != InputRoom::Plenty && !self.has_backlog && self.input.capacity() > 2 * MAX_PACKET_BYTES {
             let unfinished = self.input[self.input_start..].to_vec();
@@ -252,25 +251,25 @@ impl Stream {
         }
     }
 
-    /// Whether whole elements wait that need no reading.
+    /// Whether whole elements are already read.
     pub(crate) fn has_backlog(&self) -> bool {
         self.has_backlog
     }
 
-    /// Memory that kept input takes, in octets.
-    pub(crate) fn kept_octets(&self) -> usize {
+    /// Memory of kept input, in bytes.
+    pub(crate) fn kept_bytes(&self) -> usize {
         self.input.capacity()
     }
 
-    /// Octets queued and not yet taken by the kernel.
-    pub(crate) fn queued_octets(&self) -> usize {
+    /// Bytes queued and not yet taken by the kernel.
+    pub(crate) fn queued_bytes(&self) -> usize {
         self.output.len() - self.output_start
     }
 
-    /// Octets queued, the kernel's included.
-    pub(crate) fn waiting_octets(&self) -> u64 {
+    /// Bytes queued, the kernel's included.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
         let is_tcp = matches!(self.socket, StreamSocket::Tcp(_));
-        self.queued_octets() as u64 + sys::unsent_octets(self.socket.as_fd(), is_tcp)
+        self.queued_bytes() as u64 + sys::unsent_bytes(self.socket.as_fd(), is_tcp)
     }
 
     /// Appends one frame to the queue.
@@ -308,16 +307,15 @@ impl Stream {
         pool.give(&mut self.output);
     }
 
-    /// Writes what is queued and then `slices`, at most [`MAX_SLICES`]; queues what the kernel
-    /// does not take of them.
+    /// Writes the queue and then `slices`, at most [`MAX_SLICES`]; queues what the kernel does not take of them.
     pub(crate) fn write_lent<'s>(&mut self, slices: impl Iterator<Item = IoSlice<'s>>, pool: &mut BufferPool) {
-        let queued = self.queued_octets();
+        let queued = self.queued_bytes();
         let lent: ArrayVec<IoSlice<'s>, MAX_SLICES> = slices.collect();
         let written = {
             let first = IoSlice::new(&self.output[self.output_start..]);
             let all = std::iter::once(first).chain(lent.iter().copied());
             let all: ArrayVec<IoSlice<'_>, { MAX_SLICES + 1 }> = all.collect();
-            // Of an error the flush below will know what follows from it.
+            // The flush below handles any error.
             self.socket.write_vectored(&all).unwrap_or(0)
         };
         self.output_start += written.min(queued);
@@ -332,8 +330,8 @@ impl Stream {
         self.flush(pool);
     }
 
-    /// Moves what is left to the front once that is the smaller part: `output` never grows
-    /// beyond twice the queue's limit, and each octet moves less than once on average.
+    /// Moves the remaining bytes to the front once they are the smaller part: `output` never grows beyond twice the
+    /// queue's limit, and each byte moves less than once on average.
     fn compact(&mut self) {
         if self.output_start * 2 >= self.output.len() {
             self.output.drain(..self.output_start);
@@ -346,26 +344,26 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Whether a packet of NDN can begin like this. The types are one octet long.
-fn starts_packet(octets: &[u8]) -> bool {
+/// Whether an NDN packet can begin like this. The types are one byte long.
+fn starts_packet(bytes: &[u8]) -> bool {
     let starts = [types::INTEREST, types::DATA, types::LP_PACKET];
-    octets.first().is_some_and(|&octet| starts.contains(&u32::from(octet)))
+    bytes.first().is_some_and(|&byte| starts.contains(&u32::from(byte)))
 }
 
-/// Cuts `octets` into elements and appends the packets in them, positioned as if
-/// `octets` lay at `base` of the arena.
+/// Cuts `bytes` into elements and appends the packets in them, positioned as if
+/// `bytes` lay at `base` of the arena.
 fn cut_elements(
     face: FaceId,
     link: &mut LinkService,
     now_ns: u64,
-    octets: &[u8],
+    bytes: &[u8],
     base: usize,
     out: &mut Vec<RxPacket>,
     max_packets: usize,
 ) -> Cut {
     let mut cut = Cut { consumed: 0, batch_is_full: false, failure: None };
     loop {
-        let rest = &octets[cut.consumed..];
+        let rest = &bytes[cut.consumed..];
         let size = match tlv::element_size(rest) {
             Ok(Some(size)) => size,
             Ok(None) => return cut,

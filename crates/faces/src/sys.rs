@@ -1,25 +1,22 @@
-//! `recvmmsg` and `sendmmsg`: many datagrams for one system call, and UDP segmentation
-//! offload: many datagrams for one walk through the kernel's network stack. Also how much a
-//! socket has to send yet.
+//! `recvmmsg` and `sendmmsg` (many datagrams per system call), and UDP segmentation offload (many datagrams per pass
+//! through the kernel's network stack). Also the number of bytes that a socket still has to send.
 //!
-//! `unsafe`, because the standard library and rustix offer none of these calls. The façade takes
-//! slices and socket addresses and returns counts. Packet sockets (NDN over Ethernet,
-//! [`crate::ethernet`]) use the same two calls; their addresses, and how they are bound to a
-//! link, are here too.
+//! It needs `unsafe`, because the standard library and rustix offer none of these calls. The façade takes slices and
+//! socket addresses and returns counts. Packet sockets (NDN over Ethernet, [`crate::ethernet`]) use the same two calls;
+//! their addresses, and how they are bound to a link, are here too.
 //!
-//! One *message* is what the kernel takes or gives at once. Without offload it is one
-//! datagram. With it, it is datagrams of equal size back to back, of which the last may be
-//! shorter; a control message carries the size:
+//! One *message* is what the kernel takes or gives at once. Without offload it is one datagram. With offload it is
+//! datagrams of equal size back to back (the last may be shorter), and a control message carries the size:
 //!
 //! ```text
-//!   octets    │ datagram │ datagram │ datagram │ last │     at most 65,535 octets, 64 datagrams
+//!   bytes    │ datagram │ datagram │ datagram │ last │     at most 65,535 bytes, 64 datagrams
 //!             0          s         2s         3s    len
 //!   control   │ length 16 + 2 or 4 │ level SOL_UDP │ type UDP_SEGMENT or UDP_GRO │ s │ fill │
 //!             0                    8              12                            16     24
 //! ```
 //!
-//! Cost: set-up is one 64-octet header, one 16-octet vector, 24 octets of control and
-//! (receiving) one 128-octet address per message asked for, on the stack or reused.
+//! Cost: set-up is one 64-byte header, one 16-byte vector, 24 bytes of control and (receiving) one 128-byte address per
+//! requested message, on the stack or reused.
 #![allow(unsafe_code, reason = "leaf: the standard library and rustix offer none of these calls")]
 
 use std::io;
@@ -31,27 +28,27 @@ use namewire_packet::nfd::MacAddress;
 
 use crate::remote::{LinkAddress, Remote};
 
-/// Messages per system call at most.
+/// Most messages per system call.
 pub(crate) const MAX_BATCH: usize = 64;
 
-/// Datagrams in one message at most: older kernels refuse to send more, and coalesce no more.
+/// Most datagrams in one message: older kernels refuse to send more, and coalesce no more.
 pub(crate) const MAX_SEGMENTS: usize = 64;
 
-/// Octets of one message at most: what IPv4 leaves of 65,535 for the payload of UDP.
-pub(crate) const MAX_MESSAGE_OCTETS: usize = 65_507;
+/// Most bytes of one message: what IPv4 leaves of 65,535 for the payload of UDP.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 65_507;
 
-/// The control message of segmentation offload, as drawn above. The size is 2 octets when
+/// The control message of segmentation offload, as drawn above. The size is 2 bytes when
 /// sending and 4 when receiving.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct SegmentControl {
     header: libc::cmsghdr,
-    octets: SegmentOctets,
+    bytes: SegmentBytes,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-union SegmentOctets {
+union SegmentBytes {
     sent: u16,
     received: libc::c_int,
     fill: u64,
@@ -61,7 +58,7 @@ union SegmentOctets {
 const _: () = unsafe {
     assert!(size_of::<SegmentControl>() == libc::CMSG_SPACE(size_of::<u16>() as u32) as usize);
     assert!(size_of::<SegmentControl>() == libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) as usize);
-    assert!(mem::offset_of!(SegmentControl, octets) == libc::CMSG_LEN(0) as usize);
+    assert!(mem::offset_of!(SegmentControl, bytes) == libc::CMSG_LEN(0) as usize);
 };
 
 impl SegmentControl {
@@ -71,13 +68,13 @@ impl SegmentControl {
         unsafe { mem::zeroed() }
     };
 
-    fn to_send(segment_octets: u16) -> Self {
+    fn to_send(segment_bytes: u16) -> Self {
         let mut control = Self::NONE;
         // SAFETY: computes a size.
         control.header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<u16>() as u32) } as _;
         control.header.cmsg_level = libc::SOL_UDP;
         control.header.cmsg_type = libc::UDP_SEGMENT;
-        control.octets.sent = segment_octets;
+        control.bytes.sent = segment_bytes;
         control
     }
 
@@ -85,13 +82,13 @@ impl SegmentControl {
     fn received(&self) -> Option<usize> {
         let is_size = self.header.cmsg_level == libc::SOL_UDP && self.header.cmsg_type == libc::UDP_GRO;
         // SAFETY: every variant of the union is integers, initialized by `NONE`.
-        let octets = unsafe { self.octets.received };
-        usize::try_from(octets).ok().filter(|octets| is_size && *octets > 0)
+        let bytes = unsafe { self.bytes.received };
+        usize::try_from(bytes).ok().filter(|bytes| is_size && *bytes > 0)
     }
 }
 
-/// Asks the kernel to coalesce received datagrams of equal size from one remote. False if
-/// it cannot; then each message is one datagram, which is the same to a caller.
+/// Asks the kernel to coalesce received datagrams of equal size from one remote. False if it cannot; then each message
+/// is one datagram, and callers need no change.
 pub(crate) fn coalesce_received(socket: BorrowedFd<'_>) -> bool {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is one c_int, which is alive and only read.
@@ -107,10 +104,10 @@ pub(crate) fn coalesce_received(socket: BorrowedFd<'_>) -> bool {
     result == 0
 }
 
-/// Asks the kernel to run `program` for the number of the socket, among those of the port of `socket`, that gets a
-/// datagram (`SO_ATTACH_REUSEPORT_CBPF`, linux/Documentation/networking/filter). The kernel checks the program.
+/// Makes the kernel run `program` for each datagram of the port of `socket`. The result is the number of the socket
+/// that gets it (`SO_ATTACH_REUSEPORT_CBPF`, linux/Documentation/networking/filter). The kernel checks the program.
 pub(crate) fn attach_port_program(socket: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
-    // libc has it for Android only; the number is the same on every processor.
+    // libc has this only for Android; the number is the same on every processor.
     const SO_ATTACH_REUSEPORT_CBPF: libc::c_int = 51;
     let filter = libc::sock_fprog {
         len: u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
@@ -130,16 +127,16 @@ pub(crate) fn attach_port_program(socket: BorrowedFd<'_>, program: &[libc::sock_
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Octets that the kernel has of a socket and has not sent: of TCP those not yet on their way, of
-/// other sockets all memory that they hold. 0 if it does not say.
-pub(crate) fn unsent_octets(socket: BorrowedFd<'_>, is_tcp: bool) -> u64 {
+/// Bytes that the kernel has not sent yet: for TCP those not yet on their way, for other sockets all the memory that
+/// they hold. 0 if it does not say.
+pub(crate) fn unsent_bytes(socket: BorrowedFd<'_>, is_tcp: bool) -> u64 {
     /// `SIOCOUTQNSD` of linux/sockios.h.
     const NOT_SENT: u32 = 0x894B;
     let request = if is_tcp { NOT_SENT as _ } else { libc::TIOCOUTQ as _ };
-    let mut octets: libc::c_int = 0;
+    let mut bytes: libc::c_int = 0;
     // SAFETY: both requests write one c_int, which is alive; `socket` is open, because it is borrowed.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut octets) };
-    if result == 0 { u64::try_from(octets).unwrap_or(0) } else { 0 }
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut bytes) };
+    if result == 0 { u64::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
 /// Reusable result of one `recvmmsg`.
@@ -160,20 +157,20 @@ impl ReceivedBatch {
         }
     }
 
-    /// Receives at most `buffer.len() / slot_octets` messages (and at most [`MAX_BATCH`]),
-    /// the i-th into `buffer[i * slot_octets..]`. Does not block. A slot of 65,535 octets
-    /// holds every message; of a larger one the rest is lost.
+    /// Receives at most `buffer.len() / slot_bytes` messages (and at most [`MAX_BATCH`]), the i-th into `buffer[i *
+    /// slot_bytes..]`. Does not block. A slot of 65,535 bytes holds every message; a smaller one loses the end of a
+    /// larger message.
     pub(crate) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
         buffer: &mut [u8],
-        slot_octets: usize,
+        slot_bytes: usize,
         at_most: usize,
     ) -> io::Result<usize> {
         let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; MAX_BATCH];
         let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
         let mut asked = 0;
-        for slot in buffer.chunks_exact_mut(slot_octets).take(MAX_BATCH.min(at_most)) {
+        for slot in buffer.chunks_exact_mut(slot_bytes).take(MAX_BATCH.min(at_most)) {
             let vector = vectors[asked].write(libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() });
             // SAFETY: mmsghdr is integers and pointers, and null pointers are values of the latter.
             let mut message: libc::mmsghdr = unsafe { mem::zeroed() };
@@ -214,24 +211,24 @@ impl ReceivedBatch {
         Ok(received)
     }
 
-    /// Octets of the i-th message.
+    /// Bytes of the i-th message.
     pub(crate) fn len(&self, i: usize) -> usize {
         self.lengths[i] as usize
     }
 
-    /// Octets of each datagram of the i-th message but the last, which may be shorter.
-    /// As large as the message if it is one datagram.
-    pub(crate) fn segment_octets(&self, i: usize) -> usize {
+    /// Bytes of each datagram of the i-th message except the last, which may be shorter. Equals the message's size if
+    /// it is one datagram.
+    pub(crate) fn segment_bytes(&self, i: usize) -> usize {
         self.controls[i].received().unwrap_or(self.len(i))
     }
 
-    /// Who sent the i-th message; `None` for an address family that is neither IP nor Ethernet.
+    /// Sender of the i-th message; `None` for an address family that is neither IP nor Ethernet.
     pub(crate) fn source(&self, i: usize) -> Option<Remote> {
         let storage = &self.sources[i];
         match libc::c_int::from(storage.ss_family) {
             libc::AF_INET => {
                 // SAFETY: sockaddr_storage is at least as large and as aligned as sockaddr_in,
-                // whose fields are integers, so any octets are a value of it.
+                // whose fields are integers, so any bytes are a value of it.
                 let v4 = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in>() };
                 let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
                 Some(Remote::Udp(SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)))))
@@ -247,7 +244,7 @@ impl ReceivedBatch {
             libc::AF_PACKET => {
                 let station = self.link_layer(i);
                 let [a, b, c, d, e, f, ..] = station.sll_addr;
-                let is_ethernet = usize::from(station.sll_halen) == MAC_OCTETS;
+                let is_ethernet = usize::from(station.sll_halen) == MAC_BYTES;
                 is_ethernet.then_some(Remote::Ethernet(LinkAddress {
                     interface: station.sll_ifindex as u32,
                     address: MacAddress([a, b, c, d, e, f]),
@@ -257,7 +254,7 @@ impl ReceivedBatch {
         }
     }
 
-    /// To whom the i-th message was sent, of an Ethernet socket.
+    /// The addressee of the i-th message of an Ethernet socket.
     pub(crate) fn addressee(&self, i: usize) -> Addressee {
         match self.link_layer(i).sll_pkttype {
             libc::PACKET_HOST => Addressee::Us,
@@ -268,26 +265,26 @@ impl ReceivedBatch {
 
     fn link_layer(&self, i: usize) -> &libc::sockaddr_ll {
         // SAFETY: sockaddr_storage is at least as large and as aligned as sockaddr_ll, whose
-        // fields are integers, so any octets are a value of it.
+        // fields are integers, so any bytes are a value of it.
         unsafe { &*(&raw const self.sources[i]).cast::<libc::sockaddr_ll>() }
     }
 }
 
-/// To whom an Ethernet frame was sent.
+/// The addressee of an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Addressee {
     /// This station.
     Us,
     /// A group of stations.
     Group,
-    /// Somebody else; the interface hears everything, or it was we who sent it.
+    /// Another station (the interface hears everything), or we sent it ourselves.
     Others,
 }
 
-/// Octets of an Ethernet address.
-const MAC_OCTETS: usize = 6;
+/// Bytes of an Ethernet address.
+const MAC_BYTES: usize = 6;
 
-/// Room for any address that this crate uses, as the kernel takes it.
+/// Room for any address that this crate uses, in the kernel's layout.
 union RawAddress {
     v4: libc::sockaddr_in,
     v6: libc::sockaddr_in6,
@@ -295,9 +292,9 @@ union RawAddress {
 }
 
 impl RawAddress {
-    /// The address, and how many octets of it count.
+    /// The address, and how many of its bytes count.
     fn new(remote: Remote) -> (Self, libc::socklen_t) {
-        let length = |octets: usize| octets as libc::socklen_t; // the largest is 28
+        let length = |bytes: usize| bytes as libc::socklen_t; // the largest is 28
         match remote {
             Remote::Udp(SocketAddr::V4(address)) => {
                 let v4 = libc::sockaddr_in {
@@ -325,7 +322,7 @@ impl RawAddress {
                     sll_ifindex: interface as libc::c_int,
                     sll_hatype: 0,
                     sll_pkttype: 0,
-                    sll_halen: MAC_OCTETS as u8,
+                    sll_halen: MAC_BYTES as u8,
                     sll_addr: [a, b, c, d, e, f, 0, 0],
                 };
                 (RawAddress { link }, length(size_of_val(&link)))
@@ -334,25 +331,25 @@ impl RawAddress {
     }
 }
 
-/// The Ethernet type of NDN (drop-in.md §2).
+/// The EtherType of NDN (drop-in.md §2).
 const ETHERTYPE_NDN: u16 = 0x8624;
 
-/// Lets a packet socket take NDN frames from one interface.
+/// Makes a packet socket receive NDN frames from one interface.
 pub(crate) fn bind_to_link(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
-    let address = LinkAddress { interface, address: MacAddress([0; MAC_OCTETS]) };
+    let address = LinkAddress { interface, address: MacAddress([0; MAC_BYTES]) };
     let (address, length) = RawAddress::new(Remote::Ethernet(address));
     // SAFETY: the address is alive, only read, and `length` is the size of the variant written.
     let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Lets an interface take frames to `group` for as long as the packet socket is open.
+/// Makes an interface receive frames to `group` for as long as the packet socket is open.
 pub(crate) fn join_link_group(socket: BorrowedFd<'_>, interface: u32, group: MacAddress) -> io::Result<()> {
     let MacAddress([a, b, c, d, e, f]) = group;
     let request = libc::packet_mreq {
         mr_ifindex: interface as libc::c_int,
         mr_type: libc::PACKET_MR_MULTICAST as _,
-        mr_alen: MAC_OCTETS as _,
+        mr_alen: MAC_BYTES as _,
         mr_address: [a, b, c, d, e, f, 0, 0],
     };
     // SAFETY: the option's value is one packet_mreq, which is alive and only read.
@@ -368,19 +365,17 @@ pub(crate) fn join_link_group(socket: BorrowedFd<'_>, interface: u32, group: Mac
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What [`send_batch`] hands to the kernel at once.
+/// One message for [`send_batch`].
 pub(crate) struct Outgoing<'a> {
-    /// One datagram, or several back to back; at most [`MAX_MESSAGE_OCTETS`].
-    pub(crate) octets: &'a [u8],
-    /// If there are several: octets of each but the last, which may be shorter. At most
-    /// [`MAX_SEGMENTS`] datagrams.
-    pub(crate) segment_octets: Option<u16>,
+    /// One datagram, or several back to back; at most [`MAX_MESSAGE_BYTES`].
+    pub(crate) bytes: &'a [u8],
+    /// If there are several: bytes of each except the last, which may be shorter. At most [`MAX_SEGMENTS`] datagrams.
+    pub(crate) segment_bytes: Option<u16>,
     /// Needed unless the socket is connected.
     pub(crate) destination: Option<Remote>,
 }
 
-/// Sends messages and returns how many the kernel took, each wholly. Does not block. At
-/// most [`MAX_BATCH`] are looked at.
+/// Sends messages and returns how many the kernel took, each as a whole. Does not block. Tries at most [`MAX_BATCH`].
 pub(crate) fn send_batch<'a>(
     socket: BorrowedFd<'_>,
     outgoing: impl Iterator<Item = Outgoing<'a>>,
@@ -390,9 +385,9 @@ pub(crate) fn send_batch<'a>(
     let mut controls = [const { MaybeUninit::<SegmentControl>::uninit() }; MAX_BATCH];
     let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
     let mut asked = 0;
-    for Outgoing { octets, segment_octets, destination } in outgoing.take(MAX_BATCH) {
+    for Outgoing { bytes, segment_bytes, destination } in outgoing.take(MAX_BATCH) {
         let vector =
-            vectors[asked].write(libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() });
+            vectors[asked].write(libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
         // SAFETY: mmsghdr is integers and pointers, and null pointers are values of the latter.
         let mut message: libc::mmsghdr = unsafe { mem::zeroed() };
         if let Some(destination) = destination {
@@ -400,8 +395,8 @@ pub(crate) fn send_batch<'a>(
             message.msg_hdr.msg_name = (&raw mut *addresses[asked].write(address)).cast();
             message.msg_hdr.msg_namelen = length;
         }
-        if let Some(segment_octets) = segment_octets {
-            let control = controls[asked].write(SegmentControl::to_send(segment_octets));
+        if let Some(segment_bytes) = segment_bytes {
+            let control = controls[asked].write(SegmentControl::to_send(segment_bytes));
             message.msg_hdr.msg_control = (&raw mut *control).cast();
             message.msg_hdr.msg_controllen = size_of::<SegmentControl>() as _;
         }
@@ -415,7 +410,7 @@ pub(crate) fn send_batch<'a>(
     }
     // SAFETY:
     // - `messages[..asked]` was written above, and mmsghdr and its MaybeUninit have one layout;
-    // - each points to one iovec in `vectors`, to octets that outlive `'a`, and to an address in
+    // - each points to one iovec in `vectors`, to bytes that outlive `'a`, and to an address in
     //   `addresses` and a control message in `controls`, or none; the kernel only reads the four,
     //   and writes `msg_len` in `messages`;
     // - `socket` is open, because it is borrowed.
@@ -430,8 +425,7 @@ pub(crate) fn send_batch<'a>(
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Makes a socket that cannot have segmentation offload: the kernel refuses it where
-/// checksums are off.
+/// Creates a socket without segmentation offload: the kernel refuses it where checksums are off.
 #[cfg(test)]
 pub(crate) fn turn_checksums_off(socket: BorrowedFd<'_>) {
     let on: libc::c_int = 1;
@@ -452,10 +446,10 @@ pub(crate) fn turn_checksums_off(socket: BorrowedFd<'_>) {
 mod tests {
     use super::*;
 
-    /// The octets of an address as the kernel gets them.
+    /// The bytes of an address as passed to the kernel.
     fn raw(address: SocketAddr) -> Vec<u8> {
         let (raw, length) = RawAddress::new(Remote::Udp(address));
-        // SAFETY: `length` octets of the union were written, and are alive while copied.
+        // SAFETY: `length` bytes of the union were written, and are alive while copied.
         unsafe { std::slice::from_raw_parts((&raw const raw).cast::<u8>(), length as usize).to_vec() }
     }
 
@@ -464,9 +458,9 @@ mod tests {
         for text in ["192.0.2.1:6363", "[2001:db8::1]:6363", "[fe80::1%3]:56363"] {
             let address: SocketAddr = text.parse().unwrap();
             let expected = socket2::SockAddr::from(address);
-            // SAFETY: `len` octets of it are initialized.
-            let octets = unsafe { std::slice::from_raw_parts(expected.as_ptr().cast::<u8>(), expected.len() as usize) };
-            assert_eq!(raw(address), octets, "{text}");
+            // SAFETY: `len` bytes of it are initialized.
+            let bytes = unsafe { std::slice::from_raw_parts(expected.as_ptr().cast::<u8>(), expected.len() as usize) };
+            assert_eq!(raw(address), bytes, "{text}");
         }
     }
 }

@@ -1,41 +1,46 @@
-//! Unicast UDP sockets: listeners, and connected sockets of faces made by command.
+//! Unicast UDP sockets: listeners, and connected sockets of faces created by command.
 //!
-//! All share one port, 6363 as a rule, because peers tell faces apart by it. The kernel
-//! gives a datagram to the connected socket of its remote if there is one, otherwise to a
-//! listener; among several listeners (one per worker) a hash of the remote's address decides
-//! ([`crate::port_steering`]), so one remote meets the same worker.
+//! All share one port, usually 6363, because peers distinguish faces by it. The kernel gives a datagram to the
+//! connected socket of its remote if there is one, otherwise to a listener. Among several listeners (one per worker), a
+//! hash of the remote's address decides ([`crate::port_steering`]), so one remote always meets the same worker.
 //!
-//! Sharing is by `SO_REUSEPORT` alone, which the kernel grants to one user's sockets.
-//! `SO_REUSEADDR` would let any local user bind the port and take our datagrams.
+//! Sockets share the port by `SO_REUSEPORT` alone, which the kernel grants to one user's sockets. With `SO_REUSEADDR`,
+//! any local user could bind the port and take our datagrams.
 //!
 //! UDP faces are never local (forwarding.md §5), not even over loopback.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use namewire_packet::MAX_PACKET_BYTES;
+use namewire_packet::{
+    MAX_PACKET_BYTES,
+    nfd::{FacePersistency, FaceScope, LinkType},
+};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::port_steering::steer_to_listeners;
-use crate::{FaceInfo, FaceScope, LinkType, Persistency, face_uri};
+use crate::{FaceInfo, face_uri};
 
-/// Kernel receive buffer asked for, in octets; the kernel may grant less. A burst that
-/// arrives while the worker is busy waits here.
-const RECEIVE_BUFFER_OCTETS: usize = 4 << 20;
+/// Requested kernel receive buffer, in bytes; the kernel may grant less. A burst that arrives while the worker is busy
+/// waits here.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
-/// Binds `count` listeners to one address, non-blocking, which share its remotes. The port must be
+/// Binds `count` non-blocking listeners to one address, among which the kernel divides the remotes. The port must be
 /// free, so that a process notices another router; later sockets of the same user may share it.
+///
+/// # Errors
+/// If the address is in use, not allowed, or not of this machine; if no descriptor is left.
 pub fn bind_listeners(address: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
-    // Alone for a moment, which others that have the port do not allow.
+    // First without sharing: that fails if other sockets have the port.
     let first = new_socket(address)?;
     first.bind(&address.into())?;
     first.set_reuse_port(true)?;
     let address = UdpSocket::from(first.try_clone()?).local_addr()?;
     let listeners = (0..count).map(|_| bind_shared(address).map(UdpSocket::from)).collect::<io::Result<Vec<_>>>()?;
-    // Only sockets that were bound to share a port are steered: the first one was not.
+    // Only sockets that were bound to share a port can be steered, and the first one was not.
     drop(first);
     if let Some(listener) = listeners.first() {
-        // Without it, what may be lost is counted.
+        // Without steering, datagrams that may be lost are counted.
         let _ = steer_to_listeners(listener, count);
     }
     Ok(listeners)
@@ -48,7 +53,7 @@ fn bind_shared(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// A non-blocking socket that is bound to `local` and hears `remote` only.
+/// A non-blocking socket that is bound to `local` and receives from `remote` only.
 pub(crate) fn connect(local: SocketAddr, remote: SocketAddr) -> io::Result<UdpSocket> {
     let socket = bind_shared(local)?;
     socket.connect(&remote.into())?;
@@ -56,10 +61,10 @@ pub(crate) fn connect(local: SocketAddr, remote: SocketAddr) -> io::Result<UdpSo
 }
 
 /// Facts about a unicast UDP face.
-pub(crate) fn face_info(local: SocketAddr, remote: SocketAddr, persistency: Persistency, mtu: usize) -> FaceInfo {
+pub(crate) fn face_info(local: SocketAddr, remote: SocketAddr, persistency: FacePersistency, mtu: usize) -> FaceInfo {
     FaceInfo {
-        remote_uri: face_uri::udp(remote),
-        local_uri: face_uri::udp(local),
+        remote: face_uri::udp(remote),
+        local: face_uri::udp(local),
         scope: FaceScope::NonLocal,
         persistency,
         link_type: LinkType::PointToPoint,
@@ -68,8 +73,8 @@ pub(crate) fn face_info(local: SocketAddr, remote: SocketAddr, persistency: Pers
     }
 }
 
-/// The address from which datagrams to `remote` leave, for a listener on all addresses.
-/// Falls back to `local` itself if there is no route.
+/// Our address in datagrams to `remote`, for a listener on all addresses. Falls back to `local` itself if there is no
+/// route.
 pub(crate) fn local_address_towards(local: SocketAddr, remote: SocketAddr) -> SocketAddr {
     if !local.ip().is_unspecified() {
         return local;
@@ -78,7 +83,7 @@ pub(crate) fn local_address_towards(local: SocketAddr, remote: SocketAddr) -> So
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // Connecting a UDP socket sends nothing; it only asks the routing table.
+    // Connecting a UDP socket sends nothing; it only looks up the route.
     let probe = UdpSocket::bind((any, 0)).and_then(|socket| {
         socket.connect(remote)?;
         socket.local_addr()
@@ -98,7 +103,7 @@ fn new_socket(address: SocketAddr) -> io::Result<Socket> {
         socket.set_only_v6(true)?;
     }
     // Best effort: a small buffer only loses more in a burst.
-    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_OCTETS);
+    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
@@ -119,7 +124,7 @@ mod tests {
         }
     }
 
-    /// Which socket the kernel gives a datagram to: one that is bound like a face's, and not connected yet, gets nothing.
+    /// Which socket the kernel gives a datagram to: a socket bound like a face's, and not connected yet, gets none.
     #[test]
     fn remotes_meet_one_listener_each_and_no_socket_that_is_not_connected() {
         for any in ["127.0.0.1:0", "[::1]:0"] {

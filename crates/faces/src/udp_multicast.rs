@@ -1,23 +1,25 @@
 //! UDP multicast: one face per group and interface (drop-in.md §2).
 //!
-//! Two sockets, as NFD has: one receives what is sent to the group on that interface; the
-//! other sends, from an address and port of our own, so that peers see who it was and we know
-//! our own datagrams, which the kernel hands to every member on this machine.
+//! Two sockets, as in NFD. One receives the datagrams to the group on that interface. The other sends from an address
+//! and port of its own, so that peers can tell senders apart and the face can recognize its own datagrams, which the
+//! kernel delivers to every member on this machine.
 //!
-//! No privilege is needed: with `IP_MULTICAST_ALL` off, a socket hears only the group that it
-//! joined, on the interface where it did. Datagrams travel one hop. Faces are never local, not
-//! fragmented, and permanent.
+//! No privilege is needed: with `IP_MULTICAST_ALL` off, a socket receives only for the group that it joined, on the
+//! interface where it joined. Datagrams travel one hop. Faces are never local, not fragmented, and permanent.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 
-use namewire_packet::MAX_PACKET_BYTES;
+use namewire_packet::{
+    MAX_PACKET_BYTES,
+    nfd::{FacePersistency, FaceScope, FaceUri, LinkType},
+};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 
-use crate::{FaceInfo, FaceScope, LinkType, Persistency, face_uri};
+use crate::FaceInfo;
 
-/// Kernel receive buffer asked for, in octets; the kernel may grant less.
-const RECEIVE_BUFFER_OCTETS: usize = 4 << 20;
+/// Requested kernel receive buffer, in bytes; the kernel may grant less.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
 /// The sockets of one face, non-blocking.
 #[derive(Debug)]
@@ -26,8 +28,11 @@ pub struct MulticastSockets {
     pub(crate) sender: UdpSocket,
 }
 
-/// Opens the face of `group` on the interface of this number and name, one of whose addresses
-/// is `local`, of the group's family.
+/// Opens the face of `group` on the interface of this number and name. `local` is an address of that interface, of the
+/// group's family.
+///
+/// # Errors
+/// If there is no such interface or address, if the group cannot be joined, or if no descriptor is left.
 pub fn open(
     group: SocketAddr,
     interface: u32,
@@ -43,11 +48,16 @@ pub fn open(
     let local = scoped(local, 0, matches!(local, IpAddr::V6(ip) if ip.is_unicast_link_local()));
     let receiver = receiver(group, interface)?;
     let sender = sender(group, interface, local)?;
+    // Only an address with a scope id needs the interface.
+    let uri = |address: SocketAddr| {
+        let has_scope = matches!(address, SocketAddr::V6(v6) if v6.scope_id() != 0);
+        FaceUri::udp_on(address, has_scope.then(|| name.to_owned()))
+    };
     let info = FaceInfo {
-        remote_uri: face_uri::udp_on(group, name),
-        local_uri: face_uri::udp_on(sender.local_addr()?, name),
+        remote: uri(group),
+        local: uri(sender.local_addr()?),
         scope: FaceScope::NonLocal,
-        persistency: Persistency::Permanent,
+        persistency: FacePersistency::Permanent,
         link_type,
         mtu: MAX_PACKET_BYTES,
         credentials: None,
@@ -57,8 +67,8 @@ pub fn open(
 
 fn receiver(group: SocketAddr, interface: u32) -> io::Result<UdpSocket> {
     let socket = new_socket(group)?;
-    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_OCTETS); // best effort, as for all datagrams
-    // Members of a group share its port; each gets a copy, nobody takes what is ours.
+    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES); // best effort, as for all datagrams
+    // Members of a group share its port; each gets a copy of every datagram.
     socket.set_reuse_address(true)?;
     match group {
         SocketAddr::V4(v4) => {
@@ -88,7 +98,7 @@ fn sender(group: SocketAddr, interface: u32, local: SocketAddr) -> io::Result<Ud
             socket.set_multicast_loop_v6(true)?;
         }
     }
-    // A connected socket hears its peer only, and a group sends nothing.
+    // A connected socket receives from its peer only, and a group sends nothing.
     socket.connect(&group.into())?;
     Ok(socket.into())
 }

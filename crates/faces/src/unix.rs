@@ -1,8 +1,8 @@
 //! Unix stream sockets: how applications on this machine connect (drop-in §1).
 //!
-//! The face is local, on-demand and unfragmented. NFD's habits kept here: the parent
-//! directory is created, the socket is open to every user, and a socket file left by a
-//! dead process is replaced, but never one that answers, and never another kind of file.
+//! The face is local, on-demand and unfragmented. As in NFD, the parent directory is created, the socket is open to
+//! every user, and a stale socket file is replaced. A socket that a process still listens on is never replaced, nor is
+//! another kind of file.
 
 use std::fs;
 use std::io;
@@ -11,17 +11,21 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-use namewire_packet::MAX_PACKET_BYTES;
+use namewire_packet::{
+    MAX_PACKET_BYTES,
+    nfd::{FacePersistency, FaceScope, FaceUri, LinkType},
+};
 
-use crate::{FaceInfo, FaceScope, LinkType, Persistency, face_uri, peer_credentials::peer_credentials};
+use crate::{FaceInfo, peer_credentials::peer_credentials};
 
 /// Permissions of the socket: every user may connect.
 const SOCKET_MODE: u32 = 0o666;
 
 /// Listens on `path`, non-blocking. Creates missing directories and replaces a stale socket.
 ///
-/// Errors: `AddrInUse` if another process answers there; `AlreadyExists` if something
-/// other than a socket is there; else what the file system says.
+/// # Errors
+/// `AddrInUse` if another process listens there; `AlreadyExists` if a file other than a socket is there; otherwise if
+/// directory or socket cannot be created.
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -36,10 +40,10 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
 /// Facts about the face of an accepted connection.
 pub fn face_info(socket: &UnixStream, listener_path: &Path) -> FaceInfo {
     FaceInfo {
-        remote_uri: face_uri::fd(socket.as_raw_fd()),
-        local_uri: face_uri::unix(listener_path),
+        remote: FaceUri::Fd(socket.as_raw_fd().cast_unsigned()),
+        local: FaceUri::unix(listener_path),
         scope: FaceScope::Local,
-        persistency: Persistency::OnDemand,
+        persistency: FacePersistency::OnDemand,
         link_type: LinkType::PointToPoint,
         mtu: MAX_PACKET_BYTES,
         credentials: peer_credentials(socket.as_fd()).ok(),
@@ -67,8 +71,8 @@ fn remove_stale_socket(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a process listens on the socket. Does not block: a listener whose backlog is
-/// full answers "would block", and is alive.
+/// Whether a process listens on the socket. Does not block: a listener with a full backlog answers "would block", and
+/// is alive.
 fn is_answered(path: &Path) -> io::Result<bool> {
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     socket.set_nonblocking(true)?;

@@ -10,15 +10,16 @@ use rustix::event::{EventfdFlags, eventfd};
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// A waker of nobody yet; a driver makes its own.
+    /// A waker without a worker; each driver creates its own.
     ///
-    /// Errors: the process has no descriptors left.
+    /// # Errors
+    /// If the process has no descriptor left.
     pub fn new() -> std::io::Result<Self> {
         Ok(Waker(Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)))
     }
 
-    /// Wakes the worker. One system call; never blocks, never fails visibly: the only
-    /// error is a full counter, and then the worker is awake already.
+    /// Wakes the worker. One system call, which never blocks. Its only error is a full counter, and then the worker is
+    /// awake already.
     pub fn wake(&self) {
         let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
     }

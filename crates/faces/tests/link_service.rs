@@ -1,5 +1,5 @@
-//! The link service against the worked examples of NDNLPv2 (§7 of our specification) and
-//! against every rule of §2 and §4. Hex is upper case, the whole frame.
+//! The link service against the worked examples of NDNLPv2 (§7 of our specification) and against every rule of §2 and
+//! §4. Hex is upper case and shows the whole frame.
 
 use namewire_faces::reassembly::{MAX_FRAGMENTS, MAX_MESSAGES, TIMEOUT_NS};
 use namewire_faces::{LinkDrop, LinkOptions, LinkService, Received};
@@ -19,7 +19,7 @@ fn link(fragmentation: bool, mtu: usize, local_fields: bool) -> LinkService {
     LinkService::new(LinkOptions { fragmentation, mtu, local_fields, ..LinkOptions::default() })
 }
 
-/// Receives on a fresh link and returns headers and packet, or what else happened.
+/// Receives on a fresh link; returns headers and packet, or the other outcome.
 fn receive_on(mut link: LinkService, frame: &[u8]) -> Result<Option<(LpHeaders, Vec<u8>)>, LinkDrop> {
     match link.receive(0, frame)? {
         Received::Packet { headers, start, len } => Ok(Some((headers, frame[start..start + len].to_vec()))),
@@ -33,7 +33,7 @@ fn receive(frame: &str) -> Result<Option<(LpHeaders, Vec<u8>)>, LinkDrop> {
     receive_on(link(true, MAX_PACKET_BYTES, true), &hex(frame))
 }
 
-/// An LpPacket with `headers` around `packet`, written without the rules of a forwarder.
+/// An LpPacket with `headers` around `packet`, without the rules of a forwarder.
 fn wrap(headers: &LpHeaders, link: &LinkFields<'_>, packet: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     lp::write_headers(&mut frame, headers, link, packet.len());
@@ -52,11 +52,11 @@ fn frames(link: &mut LinkService, headers: &LpHeaders, packet: &[u8]) -> Result<
     Ok(frames)
 }
 
-/// An element of type 6 and `size` octets in all.
+/// An element of type 6 and `size` bytes in all.
 fn data_of(size: usize) -> Vec<u8> {
     let mut data = Vec::new();
     tlv::write_tlv(&mut data, 6, &vec![0xAB; size - 4]);
-    assert_eq!(data.len(), size, "sizes from 257 have a 3-octet length");
+    assert_eq!(data.len(), size, "sizes from 257 have a 3-byte length");
     data
 }
 
@@ -202,8 +202,8 @@ fn a_frame_is_exactly_one_element_of_a_known_type() {
         ("05", LinkDrop::TruncatedElement),
         ("050B0703080141", LinkDrop::TruncatedElement),
         ("05FFFFFFFFFFFFFFFFFF00", LinkDrop::TruncatedElement),
-        ("050B07030801410A04A1A2A3A400", LinkDrop::TrailingOctets),
-        ("64006400", LinkDrop::TrailingOctets),
+        ("050B07030801410A04A1A2A3A400", LinkDrop::TrailingBytes),
+        ("64006400", LinkDrop::TrailingBytes),
         ("05FD000100", LinkDrop::MalformedElement),
         ("FD000500", LinkDrop::MalformedElement),
         ("0000", LinkDrop::MalformedElement),
@@ -322,7 +322,7 @@ fn an_absent_frag_index_means_0() {
 
 #[test]
 fn fragments_of_several_senders_are_not_mixed() {
-    // On a group's face two routers that started alike number their fragments alike.
+    // On a group's face, two routers that started alike number their fragments alike.
     let packets = [data_of(300), {
         let mut other = data_of(300);
         other[299] = 1;
@@ -378,7 +378,7 @@ fn illegal_fragments_are_plain_drops() {
 }
 
 #[test]
-fn the_largest_message_has_400_fragments_and_8800_octets() {
+fn the_largest_message_has_400_fragments_and_8800_bytes() {
     let whole = data_of(MAX_PACKET_BYTES);
     // Sequence numbers wrap in the middle of a message.
     let mut link = link(true, MAX_PACKET_BYTES, false);
@@ -397,7 +397,7 @@ fn the_largest_message_has_400_fragments_and_8800_octets() {
 }
 
 #[test]
-fn a_message_above_8800_octets_is_given_up() {
+fn a_message_above_8800_bytes_is_given_up() {
     let mut link = link(true, MAX_PACKET_BYTES, false);
     let piece = vec![0; 4500];
     assert_eq!(link.receive(0, &fragment(1, 0, 3, &piece)), Ok(Received::Incomplete));
@@ -418,8 +418,8 @@ fn the_oldest_of_too_many_messages_gives_way() {
 }
 
 #[test]
-fn octets_in_progress_are_limited() {
-    let options = LinkOptions { fragmentation: true, reassembly_octets: 20_000, ..LinkOptions::default() };
+fn bytes_in_progress_are_limited() {
+    let options = LinkOptions { fragmentation: true, reassembly_bytes: 20_000, ..LinkOptions::default() };
     let mut link = LinkService::new(options);
     let piece = vec![0; 8000];
     for message in 0..3 {
@@ -469,7 +469,7 @@ fn packets_without_headers_leave_bare() {
     let expected = "644CFD032C02010250440642070F08036E646E0803746C7608037365671404190203E81502686916031B010017201A19F58E42035FB1EAF0E877D7E35D82785F7F47C6C55ED97389897C24CB92C3";
     assert_eq!(with_face.unwrap(), [hex(expected)], "as ndn-cxx encodes it");
     assert_eq!((link.counters().out_interests, link.counters().out_data), (1, 1));
-    assert_eq!(link.counters().out_octets, (INTEREST.len() + expected.len()) as u64 / 2);
+    assert_eq!(link.counters().out_bytes, (INTEREST.len() + expected.len()) as u64 / 2);
 }
 
 #[test]
@@ -491,7 +491,7 @@ fn collided_arrives_with_its_data_whole_or_in_pieces() {
 }
 
 #[test]
-fn a_stream_refuses_what_exceeds_8800_octets_with_its_header() {
+fn a_stream_refuses_what_exceeds_8800_bytes_with_its_header() {
     let mut link = link(false, usize::MAX, false);
     let headers = LpHeaders { pit_token: PitToken::new(b"abcdef"), ..LpHeaders::default() };
     assert_eq!(frames(&mut link, &LpHeaders::default(), &data_of(8800)).unwrap().len(), 1);
@@ -509,7 +509,7 @@ fn fragments_leave_the_room_that_nfd_leaves() {
     let sent = frames(&mut link, &headers, &packet).unwrap();
     let parsed: Vec<_> = sent.iter().map(|frame| lp::LpPacket::parse(frame).unwrap()).collect();
     let sizes: Vec<usize> = parsed.iter().map(|lp| lp.fragment.unwrap().len()).collect();
-    assert_eq!(sizes, [245, 250, 250, 250, 5], "300 - 50, and 5 octets of CongestionMark on the first");
+    assert_eq!(sizes, [245, 250, 250, 250, 5], "300 - 50, and 5 bytes of CongestionMark on the first");
     for (i, lp) in parsed.iter().enumerate() {
         assert_eq!((lp.frag_index, lp.frag_count, lp.sequence), (i as u64, 5, Some(i as u64)));
         assert_eq!(lp.headers.congestion_mark, u64::from(i == 0));
@@ -525,13 +525,13 @@ fn an_mtu_too_small_for_any_payload_refuses() {
     for mtu in [0, 49, 50, 64] {
         assert_eq!(frames(&mut link(true, mtu, false), &token, &data_of(300)), Err(LinkDrop::PacketTooLarge));
     }
-    // 14 octets in each of 400 fragments.
+    // 14 bytes in each of 400 fragments.
     let none = LpHeaders::default();
     assert_eq!(frames(&mut link(true, 64, false), &none, &data_of(5600)).unwrap().len(), 400);
     assert_eq!(frames(&mut link(true, 64, false), &none, &data_of(5601)), Err(LinkDrop::PacketTooLarge));
 }
 
-/// Sends Data with an announcement over `mtu`; what arrives: frames, the announcement, the Data.
+/// Sends Data with an announcement over `mtu`; returns the number of frames, the announcement and the Data received.
 fn announced(announcement: &[u8], data: &[u8], fragmentation: bool, mtu: usize) -> (usize, Option<Vec<u8>>, Vec<u8>) {
     let token = PitToken::new(b"abcdef");
     let headers = LpHeaders { pit_token: token, announcement_bytes: announcement.len() as u16, ..LpHeaders::default() };
@@ -551,11 +551,11 @@ fn announced(announcement: &[u8], data: &[u8], fragmentation: bool, mtu: usize) 
     panic!("nothing arrived");
 }
 
-/// In front of a Data in one frame or many; left behind where it would cost the Data.
+/// In front of a Data in one frame or many; omitted where it would cost the Data.
 #[test]
 fn an_announcement_travels_with_its_data() {
     let announcement = data_of(300);
-    for (fragmentation, mtu, data_octets, frames, arrives) in [
+    for (fragmentation, mtu, data_bytes, frames, arrives) in [
         (false, MAX_PACKET_BYTES, 300, 1, true),
         (false, MAX_PACKET_BYTES, 8000, 1, true),
         (false, MAX_PACKET_BYTES, 8500, 1, false),
@@ -568,12 +568,12 @@ fn an_announcement_travels_with_its_data() {
         (true, 600, 1000, 2, false),
         (true, 700, 1000, 3, true),
     ] {
-        let data = data_of(data_octets);
+        let data = data_of(data_bytes);
         let arrived = announced(&announcement, &data, fragmentation, mtu);
         let expected = (frames, arrives.then(|| announcement.clone()), data);
-        assert!(arrived == expected, "MTU {mtu}, {data_octets} octets: {} frames", arrived.0);
+        assert!(arrived == expected, "MTU {mtu}, {data_bytes} bytes: {} frames", arrived.0);
     }
-    // A packet with nothing to say but its announcement, which does not fit, goes bare.
+    // A packet whose only header is its announcement, which does not fit, is sent bare.
     let headers = LpHeaders { announcement_bytes: 300, ..LpHeaders::default() };
     let data = data_of(8600);
     let sent = frames(&mut link(false, MAX_PACKET_BYTES, false), &headers, &[&announcement[..], &data].concat());

@@ -1,5 +1,5 @@
-//! Properties of the link service: what goes in fragmented comes out whole, however the
-//! network reorders and repeats it, and nothing that arrives can make it panic.
+//! Properties of the link service: a packet sent in fragments arrives whole, however the network reorders and repeats
+//! these, and no received bytes cause a panic.
 
 use namewire_faces::{LinkOptions, LinkService, Received};
 use namewire_packet::lp::{LpHeaders, PitToken};
@@ -10,8 +10,8 @@ fn link(mtu: usize) -> LinkService {
     LinkService::new(LinkOptions { fragmentation: true, mtu, first_sequence: u64::MAX - 7, ..LinkOptions::default() })
 }
 
-fn element(type_number: u32, value_octets: usize, seed: u8) -> Vec<u8> {
-    let value: Vec<u8> = (0..value_octets).map(|i| (i as u8).wrapping_mul(31) ^ seed).collect();
+fn element(type_number: u32, value_bytes: usize, seed: u8) -> Vec<u8> {
+    let value: Vec<u8> = (0..value_bytes).map(|i| (i as u8).wrapping_mul(31) ^ seed).collect();
     let mut wire = Vec::new();
     tlv::write_tlv(&mut wire, type_number, &value);
     wire
@@ -22,7 +22,7 @@ proptest! {
 
     #[test]
     fn fragments_survive_reordering_and_duplication(
-        value_octets in 1usize..8790,
+        value_bytes in 1usize..8790,
         mtu in 150usize..9000,
         token in proptest::option::of(proptest::collection::vec(any::<u8>(), 1..=32)),
         is_nack in any::<bool>(),
@@ -37,7 +37,7 @@ proptest! {
             congestion_mark,
             ..LpHeaders::default()
         };
-        let packet = element(if is_nack { 5 } else { 6 }, value_octets, seed as u8);
+        let packet = element(if is_nack { 5 } else { 6 }, value_bytes, seed as u8);
         let mut frames: Vec<Vec<u8>> = Vec::new();
         sender.encode(0, &headers, &packet, |header, slice| frames.push([header, slice].concat())).unwrap();
         prop_assert!(frames.iter().all(|frame| frame.len() <= mtu));
@@ -102,7 +102,7 @@ proptest! {
     }
 }
 
-/// Octets that look like LpPackets to a varying degree.
+/// Bytes that look like LpPackets to a varying degree.
 fn garbage() -> impl Strategy<Value = Vec<u8>> {
     let field = (
         prop_oneof![Just(80u32), Just(81), Just(82), Just(83), Just(98), Just(800), Just(816), Just(832), 1u32..1000],

@@ -1,5 +1,4 @@
-//! Reliability against NDNLPv2 §5: its octets, its times, its limits; and that nothing is lost that
-//! need not be.
+//! Reliability against NDNLPv2 §5: its bytes, its times, its limits; and no avoidable loss.
 
 mod reliable_link;
 
@@ -23,9 +22,9 @@ fn reliable(first_sequence: u64, mtu: usize) -> LinkService {
     LinkService::new(LinkOptions { fragmentation: true, mtu, first_sequence, policy, ..LinkOptions::default() })
 }
 
-fn data(value_octets: usize, seed: u8) -> Vec<u8> {
+fn data(value_bytes: usize, seed: u8) -> Vec<u8> {
     let mut wire = Vec::new();
-    let value: Vec<u8> = (0..value_octets).map(|i| (i as u8).wrapping_mul(31) ^ seed).collect();
+    let value: Vec<u8> = (0..value_bytes).map(|i| (i as u8).wrapping_mul(31) ^ seed).collect();
     tlv::write_tlv(&mut wire, 6, &value);
     wire
 }
@@ -74,7 +73,7 @@ fn a_frame_is_what_the_vector_says() {
                     50160514070A08036E646E0803746C7621000A04A1A2A3A4";
     assert_eq!(send(&mut link, 0, &hex(CXX_INTEREST)), [hex(expected)]);
     assert_eq!(link.acks_due_ns(), None, "the Ack went with it");
-    // And it is read: TxSequence 9 is acknowledged, Sequence 7 remembered.
+    // The peer reads it: TxSequence 9 is acknowledged, Sequence 7 remembered.
     let mut peer = reliable(0, 8800);
     assert!(matches!(peer.receive(0, &hex(expected)), Ok(Received::Packet { len: 22, .. })));
     assert_eq!(peer.receive(0, &hex(expected)), Err(LinkDrop::DuplicateSequence));
@@ -135,7 +134,7 @@ fn after_a_sample_the_rto_is_200_ms() {
     send(&mut link, 20 * MS, &data(9, 1));
     assert_eq!(link.retransmission_due_ns(), Some(220 * MS));
     assert_eq!(pump(&mut link, 220 * MS).len(), 1);
-    // Acknowledged late: says nothing about the round trip.
+    // Acknowledged late: no sample of the round-trip time.
     link.receive(800 * MS, &acks(&[2])).unwrap();
     assert_eq!((link.counters().acknowledged, link.counters().retransmitted), (1, 1));
     send(&mut link, 1000 * MS, &data(9, 2));
@@ -154,7 +153,7 @@ fn three_later_acks_are_a_loss_and_two_are_not() {
     link.receive(MS, &acks(&[3])).unwrap();
     let again = pump(&mut link, MS);
     assert_eq!(again.iter().map(|frame| numbers(frame)).collect::<Vec<_>>(), [(0, 5), (1, 6)]);
-    // The fresh transmissions have three later Acks only when there are three after them.
+    // The new transmissions have three later Acks only when three follow them.
     link.receive(MS, &acks(&[6])).unwrap();
     assert!(pump(&mut link, MS).is_empty());
     assert_eq!(link.counters().frames_retransmitted, 2);
@@ -180,7 +179,7 @@ fn a_late_ack_ends_what_took_the_place_of_its_frame() {
 fn all_fragments_of_a_packet_are_given_up_together() {
     let mut link = reliable(0, 300);
     let frames = send(&mut link, 0, &data(800, 0));
-    assert_eq!(frames.len(), 4, "238 octets each: 12 go to reliability");
+    assert_eq!(frames.len(), 4, "238 bytes each: 12 go to reliability");
     assert!(frames[..3].iter().all(|frame| LpPacket::parse(frame).unwrap().fragment.unwrap().len() <= 238));
     link.receive(MS, &acks(&[1])).unwrap();
     let mut at_ns = 0;
@@ -234,7 +233,7 @@ fn a_queue_may_be_long_because_of_what_is_sent_again() {
     link.set_policy(LinkPolicy {
         reliability: true,
         congestion_marking: true,
-        marking_threshold_octets: 1500,
+        marking_threshold_bytes: 1500,
         ..LinkPolicy::default()
     });
     send(&mut link, 0, &data(1000, 0));
@@ -268,7 +267,7 @@ fn packets(sizes: &[usize], seed: u8) -> Vec<(u64, Vec<u8>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// As long as one of the four transmissions arrives, every packet does, once.
+    /// As long as one of the four transmissions arrives, every packet arrives, once.
     #[test]
     fn everything_arrives_within_the_budget(
         sizes in proptest::collection::vec(1usize..1200, 1..60),

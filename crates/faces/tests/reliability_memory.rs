@@ -1,13 +1,12 @@
-//! Does a reliable link that is busy allocate, and does a silent one keep what it needed? Alone in its
+//! Does a busy reliable link allocate, and does a silent one keep the memory it needed? The test is alone in its
 //! process, because the allocator counts for all of it.
 
 use cap::Cap;
-use namewire_faces::{
-    DriverConfig, LinkOptions, LinkPolicy, LinkService, Persistency, Received, RxArena, SocketDriver,
-};
+use namewire_faces::{DriverConfig, LinkOptions, LinkPolicy, LinkService, Received, RxArena, SocketDriver};
 use namewire_packet::{
     FaceId,
     lp::{LinkFields, LpHeaders, write_headers},
+    nfd::FacePersistency,
     tlv,
 };
 use std::{alloc::System, net::UdpSocket, time::Duration};
@@ -15,10 +14,10 @@ use std::{alloc::System, net::UdpSocket, time::Duration};
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Packets under way before the first is acknowledged.
+/// Packets sent before the first is acknowledged.
 const WINDOW: u64 = 40;
 
-/// Sends packets of `from` to `to` and what both have to say of it, with every 20th frame lost.
+/// Sends packets of `from` to `to`, and the Acks of both, with every 20th frame lost.
 fn exchange(ends: &mut [LinkService; 2], packets: std::ops::Range<u64>, wires: &mut [Vec<Vec<u8>>; 2], packet: &[u8]) {
     for number in packets {
         let now_ns = number * 1_000_000;
@@ -53,7 +52,7 @@ fn exchange(ends: &mut [LinkService; 2], packets: std::ops::Range<u64>, wires: &
     }
 }
 
-/// Lets `from` repeat what was lost until `to` has acknowledged all of it.
+/// Lets `from` retransmit lost frames until `to` has acknowledged all of them.
 fn settle([from, to]: &mut [LinkService; 2], mut now_ns: u64) {
     while let Some(due_ns) = from.retransmission_due_ns() {
         now_ns = due_ns.max(now_ns + 5_000_000);
@@ -69,14 +68,14 @@ fn settle([from, to]: &mut [LinkService; 2], mut now_ns: u64) {
     }
 }
 
-/// A face that sends packets, has them acknowledged and then nothing to do.
+/// A face that sends packets, gets them acknowledged and then has nothing to do.
 fn fall_silent(policy: LinkPolicy, packet: &[u8]) {
     const FACE: FaceId = FaceId(300);
     const PACKETS: u64 = 100;
     let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (local, remote) = ("127.0.0.1:0".parse().unwrap(), peer.local_addr().unwrap());
-    let info = driver.add_udp_face(FACE, local, remote, Persistency::Persistent, 8800).unwrap();
+    let info = driver.add_udp_face(FACE, local, remote, FacePersistency::Persistent, 8800).unwrap();
     driver.set_policy(FACE, policy);
     for _ in 0..PACKETS {
         driver.send(0, FACE, &LpHeaders::default(), packet).unwrap();
@@ -85,14 +84,14 @@ fn fall_silent(policy: LinkPolicy, packet: &[u8]) {
     let acks: Vec<u64> = (0..PACKETS).collect();
     let mut frame = Vec::new();
     write_headers(&mut frame, &LpHeaders::default(), &LinkFields { acks: &acks, ..LinkFields::default() }, 0);
-    peer.send_to(&frame, info.local_uri.strip_prefix("udp4://").unwrap()).unwrap();
+    peer.send_to(&frame, info.local.to_string().strip_prefix("udp4://").unwrap()).unwrap();
     assert!(driver.wait(Some(Duration::from_secs(5))).unwrap());
     driver.receive(1_000_000, &mut RxArena::new(), &mut Vec::new(), 64);
     driver.flush();
     let busy = ALLOCATOR.allocated();
     driver.run_timers(2_000_000_000);
     let freed = busy - ALLOCATOR.allocated();
-    assert!(freed > PACKETS as usize * packet.len() / 2, "{freed} octets were given back");
+    assert!(freed > PACKETS as usize * packet.len() / 2, "{freed} bytes were given back");
 }
 
 #[test]
@@ -103,11 +102,11 @@ fn a_busy_reliable_link_does_not_allocate_and_a_silent_one_keeps_little() {
     let mut wires = [(); 2].map(|()| (0..2000).map(|_| Vec::with_capacity(1500)).collect::<Vec<_>>());
     let mut packet = Vec::new();
     tlv::write_tlv(&mut packet, 6, &[7; 4000]);
-    // More than the sequences that are remembered, so that all tables have their size.
+    // More than the remembered Sequences, so that all tables reach their size.
     exchange(&mut ends, 0..12_000, &mut wires, &packet);
     let before = ALLOCATOR.total_allocated();
     exchange(&mut ends, 12_000..16_000, &mut wires, &packet);
-    assert_eq!(ALLOCATOR.total_allocated() - before, 0, "octets allocated for 4000 packets");
+    assert_eq!(ALLOCATOR.total_allocated() - before, 0, "bytes allocated for 4000 packets");
     let counters = ends[0].counters();
     assert!(counters.acknowledged > 0 && counters.retransmitted > 100, "{counters:?}");
     ends[0].rest();
@@ -116,7 +115,7 @@ fn a_busy_reliable_link_does_not_allocate_and_a_silent_one_keeps_little() {
     let busy = ALLOCATOR.allocated();
     ends[0].rest();
     let freed = busy - ALLOCATOR.allocated();
-    assert!(freed > WINDOW as usize * packet.len(), "{freed} octets were given back");
+    assert!(freed > WINDOW as usize * packet.len(), "{freed} bytes were given back");
     exchange(&mut ends, 30_000..30_100, &mut wires, &packet);
     fall_silent(policy, &packet);
 }

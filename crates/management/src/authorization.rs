@@ -1,4 +1,4 @@
-//! May this command be carried out? Every command Interest is asked about here, once.
+//! Authorization: decides once, for every command Interest, whether it may be carried out.
 //!
 //! | from | asks for | needs |
 //! | --- | --- | --- |
@@ -6,19 +6,20 @@
 //! | a local face | anything else | peer credentials, or the signature of an anchor with that privilege |
 //! | any face, `/localhop` | a route to itself | what the rules for `/localhop` say; without rules it is not served |
 //!
-//! A digest is no proof of who signed, so one that does not match refuses no application its own routes. Clients of
-//! ndn-rs (commit cc28c6e, `ndn-packet/src/encode/interest.rs`) compute it over every element of the Interest, the
-//! name's type and length and the empty digest component included; ndnd and NFD's default rule take their commands.
+//! A digest does not prove who signed, so a digest that does not match keeps no application from its own routes.
+//! Clients of ndn-rs (commit cc28c6e, `ndn-packet/src/encode/interest.rs`) compute it over every element of the
+//! Interest, including the name's type and length and the empty digest component. ndnd and NFD's default rule accept
+//! their commands.
 //!
-//! Source: management.md §8; where NFD's configuration says otherwise ([`TrustConfig`]),
-//! it is done as NFD does. Peer credentials are what the kernel says of the other end of
-//! a Unix socket; a TCP connection within this machine has none.
+//! Source: management.md §8. Where NFD's configuration says otherwise ([`TrustConfig`]), this module does as NFD does.
+//! Peer credentials are what the kernel says about the other end of a Unix socket. A TCP connection within this machine
+//! has none.
 //!
-//! A signature that is right is not enough where NFD checks for replay: `rib`, and
-//! commands that pass by an anchor's signature ([`replay`]). Certificates that rules lead
-//! to, and that are not at hand, are fetched ([`pending`]).
+//! A valid signature is not enough where NFD checks for replay ([`replay`]): for `rib`, and for commands that pass by
+//! an anchor's signature. If a rule leads to a certificate that is not at hand, the command waits while the certificate
+//! is fetched ([`pending`]).
 //!
-//! Limits: those of [`replay`], [`certificates`], [`pending`] and [`validator`].
+//! Limits: see [`replay`], [`certificates`], [`pending`] and [`validator`].
 
 pub(crate) mod certificates;
 pub(crate) mod denial;
@@ -51,10 +52,10 @@ use validator::{Failure, Signatory, check_validity, judge};
 const ROOT_UID: u32 = 0;
 
 /// What the kernel says in place of users and groups that this user namespace does not have
-/// (`/proc/sys/kernel/overflowuid`): it may be anybody, also where the router has this number.
+/// (`/proc/sys/kernel/overflowuid`). It may be any user, even if the router itself has this number.
 const OVERFLOW_ID: u32 = 65_534;
 
-/// A part of management that privileges are given for.
+/// A part of management for which privileges are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Module {
     Faces,
@@ -86,7 +87,7 @@ impl Module {
     }
 }
 
-/// Under which prefix a command came.
+/// The prefix under which a command came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {
     /// `/localhost/nfd`.
@@ -95,12 +96,12 @@ pub(crate) enum Prefix {
     Localhop,
 }
 
-/// A command, as far as it matters here.
+/// The parts of a command that matter here.
 pub(crate) struct Request<'a> {
     pub(crate) now: Times,
     pub(crate) prefix: Prefix,
     pub(crate) module: Module,
-    /// Where it came from.
+    /// The face that it came from.
     pub(crate) face: &'a FaceProperties,
     /// The FaceId among its parameters.
     pub(crate) names_face: Option<FaceId>,
@@ -108,13 +109,13 @@ pub(crate) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// True if it is about the face that it came from.
+    /// True if the command is about the face that it came from.
     fn is_for_itself(&self, face: &FaceProperties) -> bool {
         self.names_face.is_none_or(|named| named == FaceId::INVALID || named == face.face)
     }
 }
 
-/// Who may command, and what they did.
+/// The rules of who may command, and the record of what senders did.
 #[derive(Debug)]
 pub(crate) struct Authorizer {
     config: TrustConfig,
@@ -143,7 +144,7 @@ impl Authorizer {
         &self.config
     }
 
-    /// Takes new settings; what was seen of signers stays.
+    /// Takes new settings. What is known of signers stays.
     pub(crate) fn set_config(&mut self, config: TrustConfig) {
         self.config = config;
     }
@@ -160,7 +161,7 @@ impl Authorizer {
         self.denials[denial.index()] += 1;
     }
 
-    /// Denials by reason, and limits met; those that never occurred are left out.
+    /// Denials by reason, and limits that were reached. Counters at zero are left out.
     pub(crate) fn drop_counters(&self) -> impl Iterator<Item = DropCounter> + '_ {
         let denials = Denial::NAMES.iter().zip(self.denials).map(|(name, count)| (format!("denied.{name}"), count));
         let limits = [
@@ -171,7 +172,7 @@ impl Authorizer {
         denials.chain(limits).filter(|(_, count)| *count > 0).map(|(reason, count)| DropCounter { reason, count })
     }
 
-    /// Decides about one command and takes note of it, if it passes.
+    /// Decides about one command. Records the command if it passes.
     pub(crate) fn authorize(&mut self, request: &Request<'_>) -> Result<(), Failure> {
         let face = request.face;
         let result = match request.prefix {
@@ -191,7 +192,7 @@ impl Authorizer {
         };
         if let Some(sender) = result? {
             let signature = request.signature.ok_or(Denial::NotSigned)?;
-            // NFD asks for a nonce on `rib` only; the old format always has one.
+            // NFD requires a nonce only for `rib`. The old format always has one.
             let needs_nonce = request.module == Module::Rib;
             self.replay.check(request.now, &sender, signature.time_ms, signature.nonce, needs_nonce)?;
         }
@@ -209,7 +210,7 @@ impl Authorizer {
         Ok(Some(sender(signatory, face.face)))
     }
 
-    /// The policy of this file's table. `None`: no replay check.
+    /// Decides by the table of this module. `None`: no replay check.
     fn by_policy(&self, request: &Request<'_>, face: &FaceProperties) -> Result<Option<Sender>, Denial> {
         let is_rib = request.module == Module::Rib;
         let this_face = is_rib.then_some(Sender::Face(face.face));
@@ -218,7 +219,7 @@ impl Authorizer {
         }
         let mut granted = self.config.authorizations.iter().filter(|one| request.module.is_in(one.privileges));
         if granted.any(|one| one.signer == Signer::Any) {
-            return Ok(this_face); // as NFD does, the signature is not looked at
+            return Ok(this_face); // as in NFD, the signature is not looked at
         }
         if is_rib && request.is_for_itself(face) {
             return Ok(this_face);
@@ -251,7 +252,7 @@ impl Authorizer {
             })
     }
 
-    /// The anchor that signed, and whether it may use this module.
+    /// The anchor that signed, and true if it may use this module.
     fn find_anchor(&self, signature: &SignedPacket<'_>, request: &Request<'_>) -> Option<(&Certificate, bool)> {
         let mut of_signer = self.config.authorizations.iter().filter_map(|one| match &one.signer {
             Signer::Certificate(anchor) if is_signer(anchor, signature) => Some((anchor.certificate(), one.privileges)),
@@ -265,7 +266,7 @@ impl Authorizer {
         Some(other.map_or((first, false), |(certificate, _)| (certificate, true)))
     }
 
-    /// The most useful words for whoever was refused.
+    /// The denial whose text helps the refused sender most.
     fn why_not(&self, request: &Request<'_>, face: &FaceProperties) -> Denial {
         let module = request.module.name();
         let peer = match &face.credentials {
@@ -288,8 +289,8 @@ impl Authorizer {
         }
     }
 
-    /// Judges an announced prefix (`rib/announce`) by `prefix_announcement`; without such
-    /// rules, an application may announce as it may register.
+    /// Judges an announced prefix (`rib/announce`) by `prefix_announcement`. Without such rules, an application may
+    /// announce as it may register.
     pub(crate) fn authorize_announcement(
         &mut self,
         data: &Data<'_>,
@@ -313,7 +314,7 @@ impl Authorizer {
     }
 }
 
-/// Whose record a command is checked against.
+/// The sender against whose record a command is checked.
 fn sender(signatory: Signatory, face: FaceId) -> Sender {
     match signatory {
         Signatory::Anyone => Sender::Face(face),

@@ -1,9 +1,9 @@
-//! Commands as they arrive: name, parameters, signature, and which fields a verb takes.
+//! Commands as they arrive: name, parameters, signature, and the fields that each verb takes.
 //!
 //! Source: management.md §2 (two formats), §4 (texts), §5 (fields);
-//! packet-format.md §4.2, §4.3 (signed octets).
+//! packet-format.md §4.2, §4.3 (signed bytes).
 //!
-//! Whether a command may be carried out is [`crate::authorization`]'s question.
+//! [`crate::authorization`] decides whether a command may be carried out.
 
 use crate::authorization::Module;
 use namewire_packet::{
@@ -107,7 +107,7 @@ impl Verb {
         }
     }
 
-    /// Where it belongs.
+    /// The module that the verb belongs to.
     pub(crate) const fn module(self) -> Module {
         match self {
             Verb::FacesCreate | Verb::FacesUpdate | Verb::FacesDestroy => Module::Faces,
@@ -118,8 +118,8 @@ impl Verb {
         }
     }
 
-    /// Checks that required fields are there, forbidden ones are not, and that Flags
-    /// come with Mask where Mask exists.
+    /// Checks that required fields are there and forbidden fields are not, and that Flags come with Mask in verbs that
+    /// have Mask.
     pub(crate) fn check_fields(self, parameters: &ControlParameters) -> Result<(), Refusal> {
         let (required, optional) = self.fields();
         for (field, is_present) in presence(parameters) {
@@ -159,7 +159,7 @@ fn presence(parameters: &ControlParameters) -> [(Field, bool); 16] {
     ]
 }
 
-/// The answer that refuses a command; boxed because it is large and rare.
+/// The answer that refuses a command. It is boxed because it is large and rare.
 pub(crate) type Refusal = Box<ControlResponse>;
 
 pub(crate) fn refusal(code: u64, text: impl Into<String>) -> Refusal {
@@ -171,7 +171,7 @@ pub(crate) fn invalid_parameters(reason: &str) -> Refusal {
     refusal(400, format!("failed in validating parameters: {reason}"))
 }
 
-/// 400 for octets that are no command, with the reason.
+/// 400 for bytes that are not a command, with the reason.
 pub(crate) fn malformed(reason: &str) -> Refusal {
     refusal(400, format!("Malformed command: {reason}"))
 }
@@ -179,7 +179,7 @@ pub(crate) fn malformed(reason: &str) -> Refusal {
 /// Reads the parameters of a command Interest.
 ///
 /// # Errors
-/// The answer to one that has none.
+/// The answer to a command without parameters.
 pub(crate) fn read_parameters(interest: &Interest<'_>) -> Result<ControlParameters, Refusal> {
     let component = interest.name().get(COMMAND_NAME_LEN).ok_or_else(|| malformed("no ControlParameters"))?;
     if component.type_number != types::GENERIC_COMPONENT {

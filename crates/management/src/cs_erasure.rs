@@ -1,31 +1,25 @@
-//! `cs/erase`: the workers do it, one after the other, and the answer waits for the last.
+//! `cs/erase`: the workers erase one after the other, and the answer waits for the last.
 //!
-//! Source: management.md §5. One command erases at most [`MAX_ERASED`] Data; the answer says
-//! how many, and repeats the limit as Capacity if it was met while more were asked for: then
-//! a client sends the command again.
+//! Source: management.md §5. One command erases at most [`MAX_ERASED`] Data. The answer says how many. If the command
+//! asked for more and the limit was reached, the answer repeats the limit as Capacity. Then a client sends the command
+//! again.
 //!
 //! Limit: [`MAX_PENDING`] commands in progress.
 
 use crate::{
     command::{Refusal, invalid_parameters, refusal},
-    dispatcher::{Management, ReplyTo},
     effect::{Effect, Ticket},
+    management::Management,
+    pending_commands::CsErasure,
+    replies::ReplyTo,
 };
-use namewire_packet::{NameBuf, nfd::ControlParameters};
+use namewire_packet::nfd::ControlParameters;
 
 /// Most Data that one command erases, as in NFD.
 pub const MAX_ERASED: u64 = 256;
 
 /// Most erasures in progress.
 const MAX_PENDING: usize = 64;
-
-/// An erasure that the workers are at.
-#[derive(Debug)]
-pub(crate) struct CsErasure {
-    prefix: NameBuf,
-    count: u64,
-    reply_to: ReplyTo,
-}
 
 impl Management {
     /// `cs/erase`: the answer comes when the workers are done.
@@ -40,20 +34,20 @@ impl Management {
         if count == 0 {
             return Err(invalid_parameters("Count must not be 0"));
         }
-        if self.cs_erasures.len() >= MAX_PENDING {
+        if self.pending.erasures.len() >= MAX_PENDING {
             return Err(refusal(503, format!("Too many erasures in progress (limit is {MAX_PENDING})")));
         }
-        let ticket = self.next_ticket();
+        let ticket = self.pending.next_ticket();
         let erasure = CsErasure { prefix: prefix.clone(), count, reply_to: reply_to.clone() };
-        self.cs_erasures.insert(ticket, erasure);
+        self.pending.erasures.insert(ticket, erasure);
         out.push(Effect::EraseCs { ticket, prefix, limit: count.min(MAX_ERASED) });
         Ok(None)
     }
 
-    /// Answers `cs/erase`: the router calls this once for each [`Effect::EraseCs`], with how
-    /// many Data all workers erased.
+    /// Answers `cs/erase`. The router calls this once for each [`Effect::EraseCs`], with the number of Data that all
+    /// workers erased.
     pub fn on_cs_erased(&mut self, ticket: Ticket, erased: u64, out: &mut Vec<Effect>) {
-        let Some(CsErasure { prefix, count, reply_to }) = self.cs_erasures.remove(&ticket) else { return };
+        let Some(CsErasure { prefix, count, reply_to }) = self.pending.erasures.remove(&ticket) else { return };
         let more_were_asked_for = erased >= MAX_ERASED && count > MAX_ERASED;
         let body = ControlParameters {
             name: Some(prefix),
@@ -61,6 +55,6 @@ impl Management {
             capacity: more_were_asked_for.then_some(MAX_ERASED),
             ..Default::default()
         };
-        self.succeed(&reply_to, body, out);
+        self.replies.succeed(&reply_to, body, out);
     }
 }

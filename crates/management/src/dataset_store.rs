@@ -1,29 +1,28 @@
-//! Datasets as versioned, segmented Data, kept until clients fetched all segments.
+//! Datasets as versioned, segmented Data, kept until clients have fetched all segments.
 //!
-//! Source: management.md §6.1. A request gets segment 0 of a snapshot; a request soon
-//! after it gets the same one as long as nothing was changed: unlike NFD, whose answers
-//! are up to a second old, so that a script that adds a route and lists routes sees it. Later segments are asked for by
-//! exact name and come from the snapshot only. Contents are kept, packets are made
-//! on demand: signing 8000 octets costs about as much as copying a few of them.
+//! Source: management.md §6.1. A request gets segment 0 of a snapshot. A request soon after it gets the same snapshot
+//! as long as nothing has changed. In NFD answers are up to a second old; here a script that adds a route and lists
+//! routes sees the new route. Later segments are requested by exact name and come only from the snapshot. The store
+//! keeps contents and makes packets on demand: signing 8000 bytes costs about as much as copying a few packets.
 //!
 //! Limits: [`DatasetLimits`]; the oldest snapshots go first.
 
 use namewire_packet::{DataBuilder, Name, NameBuf};
 use std::collections::VecDeque;
 
-/// Octets of a dataset per segment.
+/// Bytes of a dataset per segment.
 pub(crate) const SEGMENT_BYTES: usize = 8000;
-/// Requests this close together get the same snapshot if nothing was changed.
+/// Requests this close together get the same snapshot if nothing has changed.
 pub(crate) const SNAPSHOT_SHARED_MS: u64 = 1000;
-/// The same for datasets with counters, which change with every packet.
+/// The same for datasets with counters, because counters change with every packet.
 pub(crate) const COUNTERS_SHARED_MS: u64 = 10;
 /// FreshnessPeriod of dataset segments and command answers.
 pub(crate) const FRESHNESS_MS: u64 = 1000;
 
-/// How much the store keeps.
+/// The limits of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatasetLimits {
-    /// Octets of all snapshots together, and so of the largest dataset.
+    /// Bytes of all snapshots together, and therefore of the largest dataset.
     pub bytes: usize,
     /// Snapshots.
     pub snapshots: usize,
@@ -44,7 +43,7 @@ struct Snapshot {
     name: NameBuf,
     content: Vec<u8>,
     created_ns: u64,
-    /// How many changes of state it has seen.
+    /// The number of changes up to this snapshot.
     changes: u64,
     used_ns: u64,
 }
@@ -64,12 +63,12 @@ impl DatasetStore {
         DatasetStore { snapshots: VecDeque::new(), bytes: 0, last_version: 0, changes: 0, limits }
     }
 
-    /// Says that what datasets show has changed: no snapshot is shared any longer.
+    /// Records that the contents of datasets have changed: no snapshot is shared any longer.
     pub(crate) fn note_change(&mut self) {
         self.changes += 1;
     }
 
-    /// How often something has changed.
+    /// The number of changes so far.
     pub(crate) const fn changes(&self) -> u64 {
         self.changes
     }
@@ -82,8 +81,7 @@ impl DatasetStore {
         is_current.then(|| snapshot.segment(0)).flatten()
     }
 
-    /// Keeps a new snapshot and returns its segment 0; `None` if it is larger than
-    /// the whole store may be.
+    /// Keeps a new snapshot and returns its segment 0; `None` if it is larger than the limit of the whole store.
     pub(crate) fn add(&mut self, dataset: Name<'_>, content: Vec<u8>, now_ns: u64, unix_ms: u64) -> Option<Vec<u8>> {
         if content.len() > self.limits.bytes {
             return None;
@@ -125,8 +123,7 @@ impl DatasetStore {
 }
 
 impl Snapshot {
-    /// One segment as a signed Data; `None` past the end. An empty dataset is one
-    /// empty segment.
+    /// One segment as a signed Data; `None` past the end. An empty dataset has one empty segment.
     fn segment(&self, segment: u64) -> Option<Vec<u8>> {
         let last = (self.content.len().saturating_sub(1) / SEGMENT_BYTES) as u64;
         if segment > last {

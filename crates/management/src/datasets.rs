@@ -1,13 +1,14 @@
-//! Status datasets: which there are, and what a request for one gets.
+//! Status datasets, and the answers to requests for them.
 //!
 //! Source: management.md §6.
 
 use crate::{
     command::{Refusal, malformed, refusal},
     dataset_store::{COUNTERS_SHARED_MS, SNAPSHOT_SHARED_MS},
-    dispatcher::{Management, ReplyTo},
     effect::Effect,
     environment::{Environment, Times},
+    management::Management,
+    replies::ReplyTo,
 };
 use namewire_packet::{
     DataBuilder, Interest, Name, content_type,
@@ -15,8 +16,7 @@ use namewire_packet::{
     tlv::types,
 };
 
-/// Longest FaceQueryFilter in octets: the name is repeated in every segment, beside
-/// 8000 octets of content.
+/// Longest FaceQueryFilter in bytes. Every segment repeats it in its name, beside 8000 bytes of content.
 const MAX_FILTER_BYTES: usize = 512;
 
 /// Components of a dataset's name, without a query filter.
@@ -57,7 +57,7 @@ impl Dataset {
         })
     }
 
-    /// True if it shows what workers count.
+    /// True if the dataset shows what workers count.
     pub(crate) fn shows_counters(self) -> bool {
         matches!(
             self,
@@ -85,27 +85,27 @@ impl Management {
     ) {
         let name = interest.name();
         if name.last().is_some_and(|last| last.version().is_some() || last.segment().is_some()) {
-            let segment = self.store.stored(name, now.mono_ns);
+            let segment = self.replies.store.stored(name, now.mono_ns);
             return self.send_segment(segment, reply_to, out);
         }
         if !interest.can_be_prefix() {
             let refusal = malformed("a dataset request needs CanBePrefix, for its Data has a version and a segment");
-            return self.refuse(reply_to, &refusal, out);
+            return self.replies.refuse(reply_to, &refusal, out);
         }
         let filter = match read_filter(dataset, name) {
             Ok(filter) => filter,
             Err(refusal) => return self.refuse_query(&refusal, reply_to, out),
         };
         let age_ms_max = if dataset.shows_counters() { COUNTERS_SHARED_MS } else { SNAPSHOT_SHARED_MS };
-        if let Some(segment) = self.store.shared(name, now.mono_ns, age_ms_max) {
+        if let Some(segment) = self.replies.store.shared(name, now.mono_ns, age_ms_max) {
             return self.send_segment(Some(segment), reply_to, out);
         }
         let content = self.dataset_content(now, dataset, &filter, environment);
         let content_bytes = content.len();
-        match self.store.add(name, content, now.mono_ns, now.unix_ms) {
+        match self.replies.store.add(name, content, now.mono_ns, now.unix_ms) {
             Some(segment) => self.send_segment(Some(segment), reply_to, out),
             None => {
-                let text = format!("The dataset of {content_bytes} octets is larger than this forwarder's limit");
+                let text = format!("The dataset of {content_bytes} bytes is larger than this forwarder's limit");
                 self.refuse_query(&refusal(507, text), reply_to, out);
             }
         }
@@ -113,17 +113,19 @@ impl Management {
 
     fn send_segment(&mut self, segment: Option<Vec<u8>>, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
         match segment {
-            Some(packet) => self.counters.segments += u64::from(self.send(packet, reply_to.pit_token, out)),
-            None => self.counters.not_kept += 1,
+            Some(packet) => {
+                self.replies.counters.segments += u64::from(self.replies.send(packet, reply_to.pit_token, out))
+            }
+            None => self.replies.counters.not_kept += 1,
         }
     }
 
-    /// A ControlResponse in place of the dataset, marked as NFD marks it.
+    /// Sends a ControlResponse in place of the dataset, marked as NFD marks it.
     fn refuse_query(&mut self, refusal: &ControlResponse, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
-        self.counters.refused += 1;
+        self.replies.counters.refused += 1;
         let content = refusal.to_wire();
         let data = DataBuilder::new(&reply_to.name).content_type(content_type::NACK).content(&content);
-        self.send(data.sign_digest(), reply_to.pit_token, out);
+        self.replies.send(data.sign_digest(), reply_to.pit_token, out);
     }
 
     fn dataset_content(
@@ -136,7 +138,7 @@ impl Management {
         match dataset {
             Dataset::StatusGeneral => {
                 let status = ForwarderStatus {
-                    n_fib_entries: self.fib.len() as u64,
+                    n_fib_entries: self.routes.fib.len() as u64,
                     current_timestamp_ms: now.unix_ms,
                     ..environment.forwarder_status()
                 };
@@ -147,7 +149,7 @@ impl Management {
             Dataset::StatusDrops => {
                 let mut counters = environment.drop_counters();
                 counters.extend(self.authorizer.drop_counters());
-                counters.extend(self.counters.drop_counters());
+                counters.extend(self.replies.counters.drop_counters());
                 encode_dataset(&counters)
             }
             Dataset::FacesList | Dataset::FacesQuery => {
@@ -158,9 +160,9 @@ impl Management {
                 let channel = |local: namewire_packet::nfd::FaceUri| ChannelStatus { local_uri: local.to_string() };
                 encode_dataset(&environment.channels().into_iter().map(channel).collect::<Vec<_>>())
             }
-            Dataset::FibList => joined(self.fib.dataset(|face| self.faces.is_gone(face))),
-            Dataset::RibList => joined(self.rib.dataset(now.mono_ns)),
-            Dataset::StrategyChoiceList => joined(self.strategies.dataset()),
+            Dataset::FibList => joined(self.routes.fib.dataset(|face| self.faces.is_gone(face))),
+            Dataset::RibList => joined(self.routes.rib.dataset(now.mono_ns)),
+            Dataset::StrategyChoiceList => joined(self.routes.strategies.dataset()),
             Dataset::CsInfo => encode_dataset(&[environment.cs_info()]),
             Dataset::CsUsage => encode_dataset(&[environment.cs_usage()]),
             Dataset::FibUsage => encode_dataset(&[environment.fib_usage()]),
@@ -168,15 +170,14 @@ impl Management {
     }
 }
 
-/// Encodes large tables entry by entry, without a list of all entries between.
+/// Encodes large tables entry by entry, without an intermediate list of all entries.
 fn joined<T: DatasetEntry>(entries: impl Iterator<Item = T>) -> Vec<u8> {
     let mut content = Vec::new();
     entries.for_each(|entry| entry.encode(&mut content));
     content
 }
 
-/// The filter of `faces/query` (none given: all faces); for other datasets, that
-/// nothing follows the name.
+/// The filter of `faces/query` (all faces if none is given). For other datasets, checks that nothing follows the name.
 fn read_filter(dataset: Dataset, name: Name<'_>) -> Result<FaceQueryFilter, Refusal> {
     let Some(component) = name.get(DATASET_NAME_LEN) else { return Ok(FaceQueryFilter::default()) };
     if dataset != Dataset::FacesQuery {

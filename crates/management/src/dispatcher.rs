@@ -1,205 +1,36 @@
-//! Management: from a request to what must be done.
+//! The dispatcher: from a request to the effects that it causes.
 //!
-//! Source: management.md §1, §4, §6.1. Where NFD is silent (unknown verb, malformed
-//! parameters), this forwarder answers with a code and a text: a client that waits
-//! for a time-out learns nothing.
+//! Source: management.md §1, §4, §6.1. Where NFD is silent (unknown verb, malformed parameters), this forwarder answers
+//! with a code and a text, because a client learns nothing from a time-out.
 //!
-//! Every request ends in exactly one of: a reply now; a reply when a face command is
-//! done or a face event happens; a counter of [`ManagementCounters`] saying why not.
+//! Every request ends in exactly one of: a reply now; a reply when a face command is done or a face event happens; a
+//! counter of [`ManagementCounters`] that says why there is no reply.
 
 use crate::{
-    announcements::Announcements,
     authorization::{
-        Authorizer, Denial, Module, Prefix,
+        Denial, Module, Prefix,
         gate::{Admission, Arrival},
     },
-    command::{COMMAND_NAME_LEN, Refusal, Verb, malformed, read_parameters, refusal},
-    counters::ManagementCounters,
-    cs_erasure::CsErasure,
-    dataset_store::{DatasetLimits, DatasetStore, FRESHNESS_MS},
+    command::{Refusal, Verb, malformed, read_parameters, refusal},
     datasets::Dataset,
-    effect::{Effect, Ticket},
+    effect::Effect,
     environment::{Environment, Times},
-    face_commands::FaceCommand,
-    face_events::FaceEvents,
-    face_registry::{FaceProperties, FaceRegistry},
-    fib_computation::{FibChange, FibComputation, NextHop},
-    manual_next_hops::ManualNextHops,
-    own_interests::OwnInterests,
-    readvertise::{Readvertise, ReadvertiseConfig},
-    rib::{Rib, RibLimits},
-    strategy_choice::{DEFAULT_CHOICES, StrategyChoices, StrategyError, StrategyRegistry},
-    trust_config::TrustConfig,
+    management::Management,
+    replies::ReplyTo,
 };
-use hashbrown::HashMap;
-use namewire_packet::{
-    Component, DataBuilder, FaceId, Interest, MAX_PACKET_BYTES, Name, NameBuf,
-    lp::PitToken,
-    nfd::{ControlParameters, ControlResponse, FaceEventKind, FaceScope},
-    tlv::types,
-};
+use namewire_packet::{Component, Data, FaceId, Interest, NackReason, Name, lp::PitToken, nfd::FaceScope, tlv::types};
 
-/// Longest name of a command in octets: the answer repeats it, and may repeat the
-/// parameters, within one packet.
+/// Longest name of a command in bytes. The answer repeats the name, and may repeat the parameters, within one packet.
 const MAX_COMMAND_NAME_BYTES: usize = 4096;
 
-/// Most octets of a client's component that an answer's text repeats.
+/// Most bytes of a client's component that the text of an answer repeats.
 const MAX_QUOTED_BYTES: usize = 64;
 
-/// Limits and start-up choices.
-#[derive(Clone, Debug, Default)]
-pub struct ManagementConfig {
-    /// Size of the RIB.
-    pub rib: RibLimits,
-    /// Size of the dataset store.
-    pub datasets: DatasetLimits,
-    /// What the routing daemon is told.
-    pub readvertise: ReadvertiseConfig,
-    /// Strategy choices to start with: (prefix, strategy). Empty means
-    /// [`DEFAULT_CHOICES`]; otherwise `/` without a choice gets the default one.
-    pub strategies: Vec<(NameBuf, NameBuf)>,
-    /// Who may command.
-    pub trust: TrustConfig,
-    /// The user whose peers may command as the router itself, if there is one.
-    pub router_uid: Option<u32>,
-}
-
-/// Where an answer goes.
-#[derive(Clone, Debug)]
-pub(crate) struct ReplyTo {
-    pub(crate) name: NameBuf,
-    pub(crate) pit_token: Option<PitToken>,
-}
-
-/// The management of one node.
-pub struct Management {
-    pub(crate) prefix: NameBuf,
-    /// `/localhop/nfd`, served if the configuration has rules for it.
-    pub(crate) localhop_prefix: NameBuf,
-    pub(crate) authorizer: Authorizer,
-    pub(crate) rib: Rib,
-    pub(crate) announcements: Announcements,
-    pub(crate) manual: ManualNextHops,
-    pub(crate) strategies: StrategyChoices,
-    /// Strategies that were chosen once, and may still be in the FIB.
-    pub(crate) former_strategies: Vec<u32>,
-    pub(crate) fib: FibComputation,
-    pub(crate) faces: FaceRegistry,
-    pub(crate) face_commands: HashMap<Ticket, FaceCommand>,
-    pub(crate) cs_erasures: HashMap<Ticket, CsErasure>,
-    pub(crate) last_ticket: u64,
-    pub(crate) readvertise: Readvertise,
-    pub(crate) own_interests: OwnInterests,
-    pub(crate) last_command_ms: u64,
-    pub(crate) events: FaceEvents,
-    pub(crate) store: DatasetStore,
-    pub(crate) counters: ManagementCounters,
-}
-
 impl Management {
-    /// A node without faces and routes; the first FIB goes to `out`.
-    ///
-    /// # Errors
-    /// If a configured strategy, or `/`'s default one, cannot be had.
-    pub fn new(
-        config: ManagementConfig,
-        registry: &mut dyn StrategyRegistry,
-        out: &mut Vec<Effect>,
-    ) -> Result<Self, StrategyError> {
-        let mut choices = config.strategies;
-        if choices.is_empty() {
-            choices = DEFAULT_CHOICES.map(|(prefix, strategy)| (fixed_name(prefix), fixed_name(strategy))).to_vec();
-        }
-        let (_, default) = DEFAULT_CHOICES[0];
-        let root = choices.iter().rev().find(|(prefix, _)| prefix.is_empty());
-        let root = root.map_or_else(|| fixed_name(default), |(_, strategy)| strategy.clone());
-        let mut strategies = StrategyChoices::new(registry.resolve(&root)?);
-        for (prefix, strategy) in &choices {
-            if !strategies.has_room_for(prefix.as_name()) {
-                return Err(StrategyError::Full);
-            }
-            strategies.set(prefix.as_name(), registry.resolve(strategy)?);
-        }
-        let prefix = fixed_name("/localhost/nfd");
-        let mut manual = ManualNextHops::default();
-        manual.insert(prefix.as_name(), NextHop { face: FaceId::INTERNAL, cost: 0 });
-        let localhop_prefix = fixed_name("/localhop/nfd");
-        if config.trust.localhop_rib.is_some() {
-            manual.insert(localhop_prefix.as_name(), NextHop { face: FaceId::INTERNAL, cost: 0 });
-        }
-        let mut management = Management {
-            prefix,
-            localhop_prefix,
-            authorizer: Authorizer::new(config.trust, config.router_uid),
-            rib: Rib::new(config.rib),
-            announcements: Announcements::default(),
-            manual,
-            strategies,
-            former_strategies: Vec::new(),
-            fib: FibComputation::new(),
-            faces: FaceRegistry::default(),
-            face_commands: HashMap::new(),
-            cs_erasures: HashMap::new(),
-            last_ticket: 0,
-            readvertise: Readvertise::new(config.readvertise),
-            own_interests: OwnInterests::default(),
-            last_command_ms: 0,
-            events: FaceEvents::default(),
-            store: DatasetStore::new(config.datasets),
-            counters: ManagementCounters::default(),
-        };
-        management.update_fib(vec![NameBuf::new()], out);
-        Ok(management)
-    }
-
-    /// What happened to requests so far.
-    pub const fn counters(&self) -> &ManagementCounters {
-        &self.counters
-    }
-
-    /// Properties of a face that was reported.
-    pub fn face(&self, face: FaceId) -> Option<&FaceProperties> {
-        self.faces.get(face)
-    }
-
-    /// The strategy choices.
-    pub const fn strategies(&self) -> &StrategyChoices {
-        &self.strategies
-    }
-
-    /// A number that grows whenever faces, routes, next hops or choices change.
-    pub const fn revision(&self) -> u64 {
-        self.store.changes()
-    }
-
-    /// Refuses what makes tables longer from now on, or no longer: the system has no memory to spare.
-    pub const fn set_short_of_memory(&mut self, is_short: bool) {
-        self.rib.set_short_of_memory(is_short);
-    }
-
-    /// The registered routes.
-    pub const fn rib(&self) -> &Rib {
-        &self.rib
-    }
-
-    /// What the FIB has to have under exactly this name; see [`FibComputation::insertion`].
-    pub fn fib_insertion(&self, name: Name<'_>) -> Option<FibChange> {
-        self.fib.insertion(name)
-    }
-
-    /// True if this request's answer shows counters, so that a router should gather
-    /// them before [`Management::on_interest`].
-    pub fn needs_counters(interest: &[u8]) -> bool {
-        let Ok(interest) = Interest::parse(interest) else { return false };
-        let name = interest.name();
-        let dataset = name.get(2).zip(name.get(3)).and_then(|(module, verb)| Dataset::find(module.value, verb.value));
-        dataset.is_some_and(Dataset::shows_counters)
-    }
-
     /// Handles one Interest that reached the internal face.
     ///
-    /// `incoming` is the face it came from, `pit_token` the token to send back with
-    /// the answer. Answers to face commands and event requests come later.
+    /// `incoming` is the face it came from, `pit_token` the token to send back with the answer. Face commands and event
+    /// requests are answered later.
     pub fn on_interest(
         &mut self,
         now: Times,
@@ -211,12 +42,12 @@ impl Management {
     ) {
         match Interest::parse(interest) {
             Ok(interest) => self.on_request(now, incoming, &interest, pit_token, 0, environment, out),
-            Err(_) => self.counters.not_an_interest += 1,
+            Err(_) => self.replies.counters.not_an_interest += 1,
         }
     }
 
     /// Handles one Interest, for which `fetches` certificates were fetched so far.
-    #[allow(clippy::too_many_arguments)] // those of `on_interest`
+    #[allow(clippy::too_many_arguments)] // the parameters of `on_interest`
     pub(crate) fn on_request(
         &mut self,
         now: Times,
@@ -234,7 +65,7 @@ impl Management {
         {
             Prefix::Localhop
         } else {
-            self.counters.foreign_prefix += 1;
+            self.replies.counters.foreign_prefix += 1;
             return;
         };
         let reply_to = ReplyTo { name: name.to_buf(), pit_token };
@@ -242,9 +73,9 @@ impl Management {
         if prefix == Prefix::Localhost && is_foreign {
             let denial = Denial::NotAllowed(format!("face {incoming} is not local"));
             let refusal = self.denied(&denial);
-            return self.refuse(&reply_to, &refusal, out);
+            return self.replies.refuse(&reply_to, &refusal, out);
         }
-        // Of another type it is another name, which rules for `rib` do not catch.
+        // A component of another type makes another name, which rules for `rib` do not catch.
         let text = |at| name.get(at).filter(|one| one.type_number == types::GENERIC_COMPONENT).map(|one| one.value);
         let (module, verb) = (text(2).unwrap_or_default(), text(3).unwrap_or_default());
         let found = Verb::find(module, verb);
@@ -255,16 +86,20 @@ impl Management {
                 Some(verb) => {
                     self.on_command(now, incoming, prefix, verb, interest, fetches, &reply_to, environment, out);
                 }
-                None => self.refuse(&reply_to, &refusal(501, "Only rib commands are served under /localhop/nfd"), out),
+                None => self.replies.refuse(
+                    &reply_to,
+                    &refusal(501, "Only rib commands are served under /localhop/nfd"),
+                    out,
+                ),
             }
         } else if let Some(dataset) = Dataset::find(module, verb) {
             self.on_dataset_request(now, dataset, interest, &reply_to, environment, out);
         } else if (module, verb) == (b"faces", b"events") {
-            self.on_event_request(now, interest, &reply_to, out);
+            self.events.on_request(now, interest, &reply_to, &mut self.replies, out);
         } else if let Some(verb) = found {
             self.on_command(now, incoming, prefix, verb, interest, fetches, &reply_to, environment, out);
         } else {
-            self.refuse(&reply_to, &unknown(name), out);
+            self.replies.refuse(&reply_to, &unknown(name), out);
         }
     }
 
@@ -282,12 +117,12 @@ impl Management {
         out: &mut Vec<Effect>,
     ) {
         if interest.name().value().len() > MAX_COMMAND_NAME_BYTES {
-            let text = format!("Command name cannot exceed {MAX_COMMAND_NAME_BYTES} octets");
-            return self.refuse(reply_to, &refusal(414, text), out);
+            let text = format!("Command name cannot exceed {MAX_COMMAND_NAME_BYTES} bytes");
+            return self.replies.refuse(reply_to, &refusal(414, text), out);
         }
         let mut parameters = match read_parameters(interest) {
             Ok(parameters) => parameters,
-            Err(refusal) => return self.refuse(reply_to, &refusal, out),
+            Err(refusal) => return self.replies.refuse(reply_to, &refusal, out),
         };
         let arrival = Arrival {
             prefix,
@@ -302,12 +137,12 @@ impl Management {
         match self.admit(now, &arrival, out) {
             Ok(Admission::Now) => {}
             Ok(Admission::Later | Admission::Orphaned) => return,
-            Err(refusal) => return self.refuse(reply_to, &refusal, out),
+            Err(refusal) => return self.replies.refuse(reply_to, &refusal, out),
         }
         if let Err(refusal) = verb.check_fields(&parameters) {
-            return self.refuse(reply_to, &refusal, out);
+            return self.replies.refuse(reply_to, &refusal, out);
         }
-        // FaceId 0 or none is the face that the command came from (§5).
+        // FaceId 0, or none, means the face that the command came from (§5).
         let takes_self = !matches!(verb, Verb::FacesCreate | Verb::FacesDestroy | Verb::CsErase);
         if takes_self && parameters.face_id.is_none_or(|face| face == FaceId::INVALID) {
             parameters.face_id = Some(incoming);
@@ -327,104 +162,40 @@ impl Management {
         };
         match result {
             Ok(Some(body)) => {
-                self.succeed(reply_to, body, out);
+                self.replies.succeed(reply_to, body, out);
                 self.keep_answer(now, prefix, incoming, reply_to, out);
             }
             Ok(None) => {} // the answer comes when the face command is done
-            Err(refusal) => self.refuse(reply_to, &refusal, out),
+            Err(refusal) => self.replies.refuse(reply_to, &refusal, out),
         }
     }
 
-    /// Takes note of a face, made by command or by a peer. Reporting a known face
-    /// again replaces its properties.
-    pub fn on_face_created(&mut self, now: Times, face: FaceProperties, out: &mut Vec<Effect>) {
-        let is_new = self.faces.insert(face.clone()).is_none();
-        self.store.note_change();
-        if is_new {
-            self.announce(now, FaceEventKind::Created, &face, out);
+    /// Takes Data, or a Nack with the Interest it refuses, that reached the internal face.
+    pub fn on_answer(
+        &mut self,
+        now: Times,
+        packet: &[u8],
+        nack: Option<NackReason>,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) {
+        if let (None, Ok(data)) = (nack, Data::parse(packet))
+            && self.on_certificate(now, &data, environment, out)
+        {
+            return;
+        }
+        match self.own_interests.take_answered(packet, nack) {
+            Some((purpose, answer)) => self.on_ended(now, purpose, &answer, out),
+            None => self.replies.counters.unsolicited_answers += 1,
         }
     }
 
-    /// Tells watchers that the connection of a permanent face failed. Its routes stay.
-    pub fn on_face_down(&mut self, now: Times, face: FaceId, out: &mut Vec<Effect>) {
-        if let Some(properties) = self.faces.get(face).cloned() {
-            self.announce(now, FaceEventKind::Down, &properties, out);
-        }
-    }
-
-    /// Takes note that a permanent face has a connection again, and tells watchers.
-    pub fn on_face_up(&mut self, now: Times, face: FaceProperties, out: &mut Vec<Effect>) {
-        self.on_face_created(now, face.clone(), out);
-        self.announce(now, FaceEventKind::Up, &face, out);
-    }
-
-    /// Removes routes whose time has come, goes on with changes that were too large for one call, a slice of each,
-    /// and refuses commands that wait in vain.
-    pub fn run_timers(&mut self, now: Times, out: &mut Vec<Effect>) {
-        self.expire_pending(now, out);
-        self.run_route_changes(now, out);
-        self.time_out_own_interests(now, out);
-        self.run_readvertise(now, out);
-    }
-
-    /// Monotonic instant at which [`Management::run_timers`] has something to do.
-    pub fn next_deadline(&self) -> Option<u64> {
-        let deadlines = [
-            self.has_route_changes().then_some(0),
-            self.rib.next_deadline_ns(),
-            self.own_interests.next_deadline_ns(),
-            self.next_readvertise_ns(),
-            self.authorizer.pending.next_deadline_ns(),
-        ];
-        deadlines.into_iter().flatten().min()
-    }
-
-    /// A number for something that is answered later.
-    pub(crate) const fn next_ticket(&mut self) -> Ticket {
-        self.last_ticket += 1;
-        Ticket(self.last_ticket)
-    }
-
-    pub(crate) fn succeed(&mut self, to: &ReplyTo, body: ControlParameters, out: &mut Vec<Effect>) {
-        self.counters.commands_ok += 1;
-        self.store.note_change();
-        self.respond(to, &ControlResponse::ok(body), FRESHNESS_MS, out);
-    }
-
-    /// Keeps the answer just given, if it went to another host and may be lost on its way.
+    /// Keeps the answer just given if it went to another host, because it may be lost on its way.
     pub(crate) fn keep_answer(&mut self, now: Times, prefix: Prefix, face: FaceId, to: &ReplyTo, out: &[Effect]) {
         if let (Prefix::Localhop, Some(Effect::Reply { packet, .. })) = (prefix, out.last()) {
             self.authorizer.recent_answers.add(to.name.as_name(), face, packet.clone(), now.mono_ns);
         }
     }
-
-    pub(crate) fn refuse(&mut self, to: &ReplyTo, refusal: &ControlResponse, out: &mut Vec<Effect>) {
-        self.counters.refused += 1;
-        // A command's name is used once, another name's next request may succeed.
-        let is_command = to.name.len() > COMMAND_NAME_LEN;
-        self.respond(to, refusal, if is_command { FRESHNESS_MS } else { 0 }, out);
-    }
-
-    fn respond(&mut self, to: &ReplyTo, response: &ControlResponse, freshness_ms: u64, out: &mut Vec<Effect>) {
-        let packet = DataBuilder::new(&to.name).freshness_ms(freshness_ms).content(&response.to_wire()).sign_digest();
-        self.send(packet, to.pit_token, out);
-    }
-
-    /// Emits a reply, if it fits a packet. True if it did.
-    pub(crate) fn send(&mut self, packet: Vec<u8>, pit_token: Option<PitToken>, out: &mut Vec<Effect>) -> bool {
-        let fits = packet.len() <= MAX_PACKET_BYTES;
-        if fits {
-            out.push(Effect::Reply { packet, pit_token });
-        } else {
-            self.counters.reply_too_large += 1;
-        }
-        fits
-    }
-}
-
-/// A name that stands in this crate's source.
-pub(crate) fn fixed_name(uri: &str) -> NameBuf {
-    uri.parse().expect("names in the source are well-formed")
 }
 
 /// The answer to a request that no module handles.
@@ -442,6 +213,6 @@ fn quoted(component: Component<'_>) -> String {
     if component.value.len() <= MAX_QUOTED_BYTES {
         component.to_string()
     } else {
-        format!("({} octets)", component.value.len())
+        format!("({} bytes)", component.value.len())
     }
 }

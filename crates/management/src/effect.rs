@@ -1,7 +1,6 @@
-//! What the router must do: management's only way to act.
+//! Effects: what the router must do. They are management's only way to act.
 //!
-//! Effects are carried out in order. A reply to a command that changes the FIB
-//! stands after the change.
+//! The router carries effects out in order. The reply to a command that changes the FIB comes after the change.
 
 use crate::fib_computation::FibChange;
 use namewire_packet::{
@@ -10,7 +9,7 @@ use namewire_packet::{
     nfd::{ControlParameters, FacePersistency, FaceUri},
 };
 
-/// Number of a face command, given back when it is done.
+/// The number of a face command. The router returns it when the command is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
@@ -19,15 +18,14 @@ pub struct Ticket(pub u64);
 pub enum Effect {
     /// Send a Data packet from the internal face.
     Reply {
-        /// The Data, of at most 8800 octets.
+        /// The Data, of at most 8800 bytes.
         packet: Vec<u8>,
         /// Token of the Interest that it answers.
         pit_token: Option<PitToken>,
     },
-    /// Send an Interest from the internal face; what comes back goes to
-    /// [`crate::Management::on_answer`].
+    /// Send an Interest from the internal face. The answer goes to [`crate::Management::on_answer`].
     Express {
-        /// The Interest; without a nonce it gets one from the engine.
+        /// The Interest. The engine adds a nonce if it has none.
         packet: Vec<u8>,
     },
     /// Make a face, then call [`crate::Management::on_face_command_done`].
@@ -36,37 +34,37 @@ pub enum Effect {
     UpdateFace(UpdateFace),
     /// Close a face, then call [`crate::Management::on_face_command_done`].
     DestroyFace {
-        /// To be given back.
+        /// The ticket to return.
         ticket: Ticket,
-        /// Which.
+        /// The face to close.
         face: FaceId,
     },
     /// Change the FIB.
     Fib(Vec<FibChange>),
-    /// Look at pending Interests under each prefix again: it has a new next hop.
+    /// Look at pending Interests under each prefix again, because it has a new next hop.
     NewNextHops(Vec<(NameBuf, FaceId)>),
     /// Erase Data from the Content Stores of all workers, then call
     /// [`crate::Management::on_cs_erased`].
     EraseCs {
-        /// To be given back.
+        /// The ticket to return.
         ticket: Ticket,
-        /// Data of this name and longer ones.
+        /// Erase Data of this name and of longer names.
         prefix: NameBuf,
-        /// Most Data, over all workers.
+        /// Most Data to erase, over all workers.
         limit: u64,
     },
-    /// From now on these, and no others, are the announcements that Data may carry to routers which
-    /// discovered their way here: prefix and announcing Data.
+    /// From now on exactly these announcements may be carried by Data to routers that discovered their way here. Each
+    /// is a prefix and its announcing Data.
     Announcements(Vec<(NameBuf, std::sync::Arc<[u8]>)>),
     /// Change the Content Store; `None` leaves a setting as it is.
     ConfigureCs {
         /// Limit in packets, over all workers.
         capacity_packets: Option<u64>,
-        /// The policy in full, as [`crate::Environment::resolve_cs_policy`] gave it.
+        /// The full policy, from [`crate::Environment::resolve_cs_policy`].
         policy: Option<String>,
         /// Whether new Data is admitted.
         admit: Option<bool>,
-        /// Whether Interests are answered from it.
+        /// Whether Interests are answered from the store.
         serve: Option<bool>,
     },
 }
@@ -74,11 +72,11 @@ pub enum Effect {
 /// Arguments of [`Effect::CreateFace`], checked as far as possible without sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateFace {
-    /// To be given back.
+    /// The ticket to return.
     pub ticket: Ticket,
-    /// Far end: canonical, unicast, of a scheme that this forwarder may support.
+    /// Remote end: canonical, unicast, of a scheme that this forwarder may support.
     pub remote: FaceUri,
-    /// Near end; `dev://` for Ethernet, else absent.
+    /// Local end: `dev://` for Ethernet, otherwise absent.
     pub local: Option<FaceUri>,
     /// Persistent or permanent.
     pub persistency: FacePersistency,
@@ -88,18 +86,18 @@ pub struct CreateFace {
     pub mask: u64,
     /// Nanoseconds between congestion marks at the threshold.
     pub base_congestion_marking_interval_ns: Option<u64>,
-    /// Send queue length in octets that counts as congestion.
+    /// Send queue length in bytes that counts as congestion.
     pub default_congestion_threshold_bytes: Option<u64>,
-    /// Largest frame in octets, 64 or more.
+    /// Largest frame in bytes, 64 or more.
     pub mtu: Option<u64>,
 }
 
-/// Arguments of [`Effect::UpdateFace`]: what is `None` stays as it is.
+/// Arguments of [`Effect::UpdateFace`]. `None` leaves a property as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpdateFace {
-    /// To be given back.
+    /// The ticket to return.
     pub ticket: Ticket,
-    /// Which.
+    /// The face to change.
     pub face: FaceId,
     /// New values of the flags in `mask`.
     pub flags: u64,
@@ -109,18 +107,18 @@ pub struct UpdateFace {
     pub persistency: Option<FacePersistency>,
     /// Nanoseconds between congestion marks at the threshold.
     pub base_congestion_marking_interval_ns: Option<u64>,
-    /// Send queue length in octets that counts as congestion.
+    /// Send queue length in bytes that counts as congestion.
     pub default_congestion_threshold_bytes: Option<u64>,
-    /// Largest frame in octets, 64 or more.
+    /// Largest frame in bytes, 64 or more.
     pub mtu: Option<u64>,
 }
 
-/// Why a face command failed; becomes the answer as it is.
+/// Why a face command failed. It becomes the answer without changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaceCommandError {
     /// Status code, for example 406 or 504.
     pub code: u64,
-    /// In words.
+    /// The reason in words.
     pub text: String,
     /// Properties of the face in the way (409), if any.
     pub body: Option<Box<ControlParameters>>,

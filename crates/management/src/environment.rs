@@ -15,8 +15,7 @@ pub struct Times {
     pub unix_ms: u64,
 }
 
-/// A snapshot of the router. Workers keep the counters, so a router gathers them
-/// before it hands in a request that needs them ([`crate::Management::needs_counters`]).
+/// A snapshot of the router. Workers keep the counters, so the router gathers them on request.
 pub trait Environment: StrategyRegistry {
     /// Counters of a face; zeros if it is unknown.
     fn face_counters(&self, face: FaceId) -> FaceCounters;
@@ -24,29 +23,28 @@ pub trait Environment: StrategyRegistry {
     /// Milliseconds until an idle on-demand face closes; `None` if it does not.
     fn face_expiration_ms(&self, face: FaceId) -> Option<u64>;
 
-    /// The node in numbers. `n_fib_entries` and `current_timestamp_ms` are filled in
-    /// by management.
+    /// The status of the node in numbers. Management fills in `n_fib_entries` and `current_timestamp_ms`.
     fn forwarder_status(&self) -> ForwarderStatus;
 
-    /// Packets dropped, by reason, and limits met: what this node adds to the protocol, as `status/drops`.
+    /// Packets dropped, by reason, and limits that were reached: `status/drops`, our addition to the protocol.
     fn drop_counters(&self) -> Vec<DropCounter>;
 
     /// Content Store settings and counters, over all workers.
     fn cs_info(&self) -> CsInfo;
 
-    /// Octets and policy of the Content Store, over all workers: ours, as `cs/usage`.
+    /// Bytes and policy of the Content Store over all workers: `cs/usage`, our addition.
     fn cs_usage(&self) -> CsUsage;
 
-    /// The Content Store policy that a text names, in full: admission and eviction, of which
-    /// one that is left out is as it is now.
+    /// The full Content Store policy that a text names: admission and eviction. A part that the text omits stays as it
+    /// is now.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why the text names no policy.
     fn resolve_cs_policy(&self, text: &str) -> Result<String, String>;
 
-    /// Which design holds the FIB, and what it takes.
+    /// The design that holds the FIB, and its memory.
     fn fib_usage(&self) -> FibUsage;
 
-    /// Local FaceUris that make or take faces, for `faces/channels`.
+    /// Local FaceUris that make or accept faces, for `faces/channels`.
     fn channels(&self) -> Vec<FaceUri>;
 }

@@ -1,5 +1,5 @@
-//! Commands of the `faces` module: check what can be checked without a socket, let
-//! the router do it, answer when it is done.
+//! Commands of the `faces` module: check what can be checked without a socket, let the router act, and answer when it
+//! is done.
 //!
 //! Source: management.md §4 (codes and texts), §5 (fields), §7 (FaceUri);
 //! forwarding.md §5 (what each transport allows).
@@ -8,13 +8,15 @@
 
 use crate::{
     command::{Refusal, invalid_parameters, malformed, refusal},
-    dispatcher::{Management, ReplyTo},
     effect::{CreateFace, Effect, FaceCommandError, Ticket, UpdateFace},
     environment::Times,
     face_registry::FaceProperties,
+    management::Management,
+    pending_commands::FaceCommand,
+    replies::ReplyTo,
 };
 use namewire_packet::{
-    FaceId, Name,
+    FaceId,
     nfd::{ControlParameters, ControlResponse, FacePersistency, FaceScope, FaceUri, face_flags},
 };
 
@@ -23,34 +25,11 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Most face commands in progress.
 const MAX_PENDING: usize = 1024;
 
-/// Smallest MTU override in octets.
+/// Smallest MTU override in bytes.
 const MIN_MTU: u64 = 64;
 
-/// Flags that exist.
+/// The flags that exist.
 const KNOWN_FLAGS: u64 = face_flags::LOCAL_FIELDS | face_flags::LP_RELIABILITY | face_flags::CONGESTION_MARKING;
-
-/// A face command that the router is working on.
-#[derive(Debug)]
-pub(crate) enum FaceCommand {
-    /// `faces/create`; `others` asked for the same face meanwhile.
-    Create { remote: FaceUri, local: Option<FaceUri>, reply_to: ReplyTo, others: Vec<ReplyTo> },
-    /// `faces/update`.
-    Update { reply_to: ReplyTo },
-    /// `faces/destroy`.
-    Destroy { face: FaceId, reply_to: ReplyTo },
-}
-
-impl FaceCommand {
-    /// True if its answer will have this name.
-    pub(crate) fn will_answer(&self, name: Name<'_>) -> bool {
-        match self {
-            FaceCommand::Create { reply_to, others, .. } => {
-                others.iter().chain([reply_to]).any(|reply_to| reply_to.name.as_name() == name)
-            }
-            FaceCommand::Update { reply_to } | FaceCommand::Destroy { reply_to, .. } => reply_to.name.as_name() == name,
-        }
-    }
-}
 
 /// `None`: the answer comes later.
 type FaceCommandResult = Result<Option<ControlParameters>, Refusal>;
@@ -71,7 +50,7 @@ impl Management {
             Some(code) => FacePersistency::from_code(code)
                 .ok_or_else(|| invalid_parameters(&format!("FacePersistency {code} does not exist")))?,
         };
-        // In this order, as NFD does: what no face could have is refused also where one exists.
+        // Checked first, as in NFD: a command that no face could satisfy is refused even if a face exists.
         check_transport(&remote, local.as_ref(), persistency, &parameters)?;
         if let Some(existing) = self.faces.find(&remote, local.as_ref()) {
             return Err(Box::new(already_exists(existing)));
@@ -103,7 +82,7 @@ impl Management {
 
     /// Lets a second request for a face that is being made wait for the first.
     fn join_create(&mut self, remote: &FaceUri, local: &Option<FaceUri>, reply_to: &ReplyTo) -> Result<bool, Refusal> {
-        let others = self.face_commands.values_mut().find_map(|command| match command {
+        let others = self.pending.of_faces.values_mut().find_map(|command| match command {
             FaceCommand::Create { remote: r, local: l, others, .. } if r == remote && l == local => Some(others),
             _ => None,
         });
@@ -176,20 +155,19 @@ impl Management {
     }
 
     fn issue(&mut self, command: FaceCommand) -> Result<Ticket, Refusal> {
-        if self.face_commands.len() >= MAX_PENDING {
+        if self.pending.of_faces.len() >= MAX_PENDING {
             return Err(too_many_pending());
         }
-        let ticket = self.next_ticket();
-        self.face_commands.insert(ticket, command);
+        let ticket = self.pending.next_ticket();
+        self.pending.of_faces.insert(ticket, command);
         Ok(ticket)
     }
 
-    /// Answers a face command: the router calls this once for each ticket, with the
-    /// face's properties after the command (for a destroyed face: before it).
+    /// Answers a face command. The router calls this once for each ticket, with the face's properties after the command
+    /// (for a destroyed face: before it).
     ///
-    /// A created face is noted here; [`Management::on_face_created`] for it as well,
-    /// before or after, is harmless. [`Management::on_face_closed`] must still be
-    /// called for a destroyed face.
+    /// A created face is recorded here. Calling [`Management::on_face_created`] for it as well, before or after, is
+    /// harmless. For a destroyed face, [`Management::on_face_closed`] must still be called.
     pub fn on_face_command_done(
         &mut self,
         now: Times,
@@ -197,18 +175,18 @@ impl Management {
         result: Result<FaceProperties, FaceCommandError>,
         out: &mut Vec<Effect>,
     ) {
-        match (self.face_commands.remove(&ticket), result) {
-            (None, _) => {} // a ticket that was never issued, or is done already
+        match (self.pending.of_faces.remove(&ticket), result) {
+            (None, _) => {} // the ticket was never issued, or is done already
             (Some(FaceCommand::Create { reply_to, others, .. }), Ok(face)) => {
                 self.on_face_created(now, face.clone(), out);
-                self.succeed(&reply_to, face.to_create_body(), out);
+                self.replies.succeed(&reply_to, face.to_create_body(), out);
                 let exists = already_exists(&face);
-                others.iter().for_each(|other| self.refuse(other, &exists, out));
+                others.iter().for_each(|other| self.replies.refuse(other, &exists, out));
             }
             (Some(FaceCommand::Create { reply_to, others, .. }), Err(error)) => {
                 let refusal = error.to_response();
-                self.refuse(&reply_to, &refusal, out);
-                others.iter().for_each(|other| self.refuse(other, &refusal, out));
+                self.replies.refuse(&reply_to, &refusal, out);
+                others.iter().for_each(|other| self.replies.refuse(other, &refusal, out));
             }
             (Some(FaceCommand::Update { reply_to }), Ok(face)) => {
                 let body = face.to_update_body();
@@ -216,19 +194,24 @@ impl Management {
                 if self.faces.get(face.face).is_some() {
                     self.faces.insert(face);
                 }
-                self.succeed(&reply_to, body, out);
+                self.replies.succeed(&reply_to, body, out);
             }
             (Some(FaceCommand::Destroy { face, reply_to }), Ok(_)) => {
-                self.succeed(&reply_to, ControlParameters { face_id: Some(face), ..Default::default() }, out);
+                self.replies.succeed(&reply_to, ControlParameters { face_id: Some(face), ..Default::default() }, out);
             }
             (Some(FaceCommand::Update { reply_to } | FaceCommand::Destroy { reply_to, .. }), Err(error)) => {
-                self.refuse(&reply_to, &error.to_response(), out);
+                self.replies.refuse(&reply_to, &error.to_response(), out);
             }
         }
     }
 }
 
 impl FaceCommandError {
+    /// An error without a body.
+    pub fn new(code: u64, text: impl Into<String>) -> Self {
+        FaceCommandError { code, text: text.into(), body: None }
+    }
+
     fn to_response(&self) -> ControlResponse {
         ControlResponse { code: self.code, text: self.text.clone(), body: self.body.as_deref().cloned() }
     }
@@ -238,7 +221,7 @@ fn already_exists(face: &FaceProperties) -> ControlResponse {
     ControlResponse::new(409, "Face with remote URI already exists").with_body(face.to_create_body())
 }
 
-/// NFD lets a command destroy its internal face, after which nobody can command it: there is no use for that.
+/// NFD lets a command destroy its internal face. After that, no command can reach NFD, so there is no use for it.
 fn check_not_reserved(face: FaceId) -> Result<(), Refusal> {
     if face != FaceId::INVALID && face < FaceId::FIRST_DYNAMIC {
         return Err(refusal(403, format!("Face {face} belongs to the forwarder")));
@@ -254,7 +237,7 @@ fn not_acceptable(text: &str) -> Refusal {
     refusal(406, text)
 }
 
-/// A FaceUri of a command, which must be canonical; `which` end it names.
+/// A FaceUri of a command, which must be canonical; `which` says which end it names.
 fn read_uri(text: Option<&str>, which: &str) -> Result<Option<FaceUri>, Refusal> {
     let Some(text) = text else { return Ok(None) };
     let uri: FaceUri = text.parse().map_err(|error| malformed(&format!("{which} URI {error}")))?;
@@ -264,7 +247,7 @@ fn read_uri(text: Option<&str>, which: &str) -> Result<Option<FaceUri>, Refusal>
     Ok(Some(uri))
 }
 
-/// What the transport of `remote` cannot do, in NFD's words.
+/// Refuses what the transport of `remote` cannot do, in NFD's words.
 fn check_transport(
     remote: &FaceUri,
     local: Option<&FaceUri>,
@@ -333,7 +316,7 @@ fn check_transport(
     Ok(())
 }
 
-/// Where no single peer can be. That an address and port are the router's own, only the router knows.
+/// Refuses addresses where no single peer can be. Only the router knows whether an address and port are its own.
 fn check_address(remote: &FaceUri) -> Result<(), Refusal> {
     let protocol = match remote {
         FaceUri::Udp4(_) | FaceUri::Udp6(_) => "UDP",
@@ -341,7 +324,7 @@ fn check_address(remote: &FaceUri) -> Result<(), Refusal> {
         FaceUri::WebSocket(_) | FaceUri::WebSocketUrl(_) => "WebSocket",
         _ => return Ok(()),
     };
-    // `[::ffff:0.0.0.0]` means what `0.0.0.0` does.
+    // `[::ffff:0.0.0.0]` means the same as `0.0.0.0`.
     if let Some(ip) = remote.literal_ip().map(|ip| ip.to_canonical()) {
         if ip.is_unspecified() {
             return Err(refusal(406, format!("Cannot create {protocol} faces to an unspecified address")));
@@ -363,7 +346,7 @@ fn sets_flag(parameters: &ControlParameters, flag: u64) -> bool {
     parameters.flags.unwrap_or(0) & parameters.mask.unwrap_or(0) & flag != 0
 }
 
-/// Links to one other node: they may be reliable (NDNLPv2 §5), and of any persistency.
+/// True for links to one other node. They may be reliable (NDNLPv2 §5) and have any persistency.
 fn is_unicast_link(remote: &FaceUri) -> bool {
     matches!(remote, FaceUri::Udp4(_) | FaceUri::Udp6(_) | FaceUri::Tcp4(_) | FaceUri::Tcp6(_) | FaceUri::Ether(_))
         && !remote.is_multicast()
@@ -383,7 +366,7 @@ fn refused_properties(face: &FaceProperties, parameters: &ControlParameters) -> 
         }
     }
     if let Some(code) = parameters.face_persistency {
-        // NFD takes any number here; a face must not get one that means nothing.
+        // NFD takes any number here. A face must not get a number without a meaning.
         let is_web_socket = matches!(face.remote, FaceUri::WebSocket(_) | FaceUri::WebSocketUrl(_));
         let is_possible = FacePersistency::from_code(code)
             .is_some_and(|wanted| wanted == face.persistency || is_unicast_link(&face.remote) || is_web_socket);
@@ -392,7 +375,7 @@ fn refused_properties(face: &FaceProperties, parameters: &ControlParameters) -> 
         }
     }
     if let Some(mtu) = parameters.mtu {
-        let has_mtu = matches!(face.remote, FaceUri::Udp4(_) | FaceUri::Udp6(_) | FaceUri::Ether(_));
+        let has_mtu = face.remote.is_datagrams();
         if !has_mtu || mtu < MIN_MTU {
             refused.mtu = Some(mtu);
         }

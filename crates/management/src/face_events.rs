@@ -1,20 +1,20 @@
 //! Face events: the notification stream `faces/events`.
 //!
-//! Source: management.md §6.4. Each event is a Data `…/seq=<n>`, sent to whoever
-//! waits and kept for those who ask later. A first request (CanBePrefix) gets the
-//! latest event while it is fresh, else waits for the next one, as does a request
-//! for a sequence number to come. Waiting costs nothing here: the Interest is
-//! pending in the forwarder, and every new event is sent while one may wait.
+//! Source: management.md §6.4. Each event is a Data `…/seq=<n>`, sent to the Interests that wait and kept for later
+//! requests. A first request (CanBePrefix) gets the latest event while that is fresh, and otherwise waits for the next
+//! one. A request for a future sequence number waits too. Waiting costs nothing here: the Interest is pending in the
+//! forwarder, and every new event is sent while an Interest may wait.
 //!
 //! Limit: [`MAX_EVENTS_KEPT`] events.
 
 use crate::{
     command::malformed,
     dataset_store::FRESHNESS_MS,
-    dispatcher::{Management, ReplyTo},
     effect::Effect,
     environment::Times,
     face_registry::FaceProperties,
+    name_key::fixed_name,
+    replies::{Replies, ReplyTo},
 };
 use namewire_packet::{
     DataBuilder, Interest,
@@ -23,16 +23,16 @@ use namewire_packet::{
 };
 use std::collections::VecDeque;
 
-/// Events that can still be asked for by sequence number.
+/// Events that can still be requested by sequence number.
 const MAX_EVENTS_KEPT: usize = 256;
 
 /// Components of `/localhost/nfd/faces/events`.
 const STREAM_NAME_LEN: usize = 4;
 
-/// The latest events and until when somebody may wait for the next.
+/// The latest events, and the time until which an Interest may wait for the next.
 #[derive(Debug, Default)]
 pub(crate) struct FaceEvents {
-    /// (instant, Data) of events `next_sequence - kept.len()` and on.
+    /// (instant, Data) of the events from `next_sequence - kept.len()` on.
     kept: VecDeque<(u64, Vec<u8>)>,
     next_sequence: u64,
     awaited_until_ns: u64,
@@ -51,41 +51,49 @@ impl FaceEvents {
     }
 }
 
-impl Management {
+impl FaceEvents {
     /// Answers a request for an event, or lets it wait.
-    pub(crate) fn on_event_request(
+    pub(crate) fn on_request(
         &mut self,
         now: Times,
         interest: &Interest<'_>,
         reply_to: &ReplyTo,
+        replies: &mut Replies,
         out: &mut Vec<Effect>,
     ) {
         let name = interest.name();
         let last = name.last().filter(|last| last.type_number == SEQUENCE_NUM_COMPONENT);
         let sequence = last.and_then(|last| last.as_nni());
         let packet = match (name.len() - STREAM_NAME_LEN, sequence) {
-            (0, _) if interest.can_be_prefix() => self.events.latest_if_fresh(now.mono_ns),
-            (1, Some(sequence)) if sequence >= self.events.next_sequence => None,
-            (1, Some(sequence)) => match self.events.by_sequence(sequence) {
+            (0, _) if interest.can_be_prefix() => self.latest_if_fresh(now.mono_ns),
+            (1, Some(sequence)) if sequence >= self.next_sequence => None,
+            (1, Some(sequence)) => match self.by_sequence(sequence) {
                 Some(packet) => Some(packet),
-                None => return self.counters.not_kept += 1,
+                None => return replies.counters.not_kept += 1,
             },
             _ => {
                 let refusal = malformed("an event request needs CanBePrefix or a sequence number");
-                return self.refuse(reply_to, &refusal, out);
+                return replies.refuse(reply_to, &refusal, out);
             }
         };
         match packet.cloned() {
-            Some(packet) => self.counters.events += u64::from(self.send(packet, reply_to.pit_token, out)),
+            Some(packet) => replies.counters.events += u64::from(replies.send(packet, reply_to.pit_token, out)),
             None => {
                 let until_ns = now.mono_ns.saturating_add(interest.lifetime_ms().saturating_mul(1_000_000));
-                self.events.awaited_until_ns = self.events.awaited_until_ns.max(until_ns);
+                self.awaited_until_ns = self.awaited_until_ns.max(until_ns);
             }
         }
     }
 
-    /// Keeps an event and sends it if somebody may wait for it.
-    pub(crate) fn announce(&mut self, now: Times, kind: FaceEventKind, face: &FaceProperties, out: &mut Vec<Effect>) {
+    /// Keeps an event, and sends it if an Interest may wait for it.
+    pub(crate) fn announce(
+        &mut self,
+        now: Times,
+        kind: FaceEventKind,
+        face: &FaceProperties,
+        replies: &mut Replies,
+        out: &mut Vec<Effect>,
+    ) {
         let notification = FaceEventNotification {
             kind,
             face_id: face.face,
@@ -98,17 +106,16 @@ impl Management {
         };
         let mut content = Vec::new();
         notification.encode(&mut content);
-        let mut name = self.prefix.clone();
-        name.push_generic(b"faces").push_generic(b"events");
-        name.push_typed_nni(SEQUENCE_NUM_COMPONENT, self.events.next_sequence);
+        let mut name = fixed_name("/localhost/nfd/faces/events");
+        name.push_typed_nni(SEQUENCE_NUM_COMPONENT, self.next_sequence);
         let packet = DataBuilder::new(name).freshness_ms(FRESHNESS_MS).content(&content).sign_digest();
-        if self.events.kept.len() == MAX_EVENTS_KEPT {
-            self.events.kept.pop_front();
+        if self.kept.len() == MAX_EVENTS_KEPT {
+            self.kept.pop_front();
         }
-        self.events.kept.push_back((now.mono_ns, packet.clone()));
-        self.events.next_sequence += 1;
-        if now.mono_ns < self.events.awaited_until_ns && self.send(packet, None, out) {
-            self.counters.events += 1;
+        self.kept.push_back((now.mono_ns, packet.clone()));
+        self.next_sequence += 1;
+        if now.mono_ns < self.awaited_until_ns && replies.send(packet, None, out) {
+            replies.counters.events += 1;
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What management knows of each face: the properties that commands ask for and
-//! change. Counters stay with the faces ([`crate::Environment::face_counters`]).
+//! The properties of each face that commands ask for and change. The faces keep their own counters
+//! ([`crate::Environment::face_counters`]).
 //!
-//! Source: forwarding.md §5. Limit: as many as the router reports.
+//! Source: forwarding.md §5. Limit: as many faces as the router reports.
 
 use namewire_packet::{
     FaceId,
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use crate::environment::Environment;
 
-/// What NFD shows of its internal face, which is never congested: its defaults.
+/// The interval that NFD shows for its internal face, which is never congested: its default.
 const MARKING_INTERVAL_NS: u64 = 100_000_000;
 const MARKING_THRESHOLD_BYTES: u64 = 65_536;
 
@@ -20,30 +20,29 @@ const MARKING_THRESHOLD_BYTES: u64 = 65_536;
 pub struct FaceProperties {
     /// Its number.
     pub face: FaceId,
-    /// Far end.
+    /// Remote end.
     pub remote: FaceUri,
-    /// Near end.
+    /// Local end.
     pub local: FaceUri,
     /// Local or not.
     pub scope: FaceScope,
     /// How long it stays.
     pub persistency: FacePersistency,
-    /// Who hears it.
+    /// Point-to-point or multi-access.
     pub link_type: LinkType,
     /// [`namewire_packet::nfd::face_flags`].
     pub flags: u64,
     /// Nanoseconds between congestion marks at the threshold.
     pub base_congestion_marking_interval_ns: Option<u64>,
-    /// Send queue length in octets that counts as congestion.
+    /// Send queue length in bytes that counts as congestion.
     pub default_congestion_threshold_bytes: Option<u64>,
-    /// Largest frame in octets; at most 8800 is shown.
+    /// Largest frame in bytes; at most 8800 is shown.
     pub mtu: Option<u64>,
-    /// Who is at the other end, if it is a Unix socket. Shown in no dataset.
+    /// The process at the other end of a Unix socket. No dataset shows it.
     pub credentials: Option<PeerCredentials>,
 }
 
-/// What the kernel says of the process at the other end of a Unix socket, as it was
-/// when it connected.
+/// What the kernel says about the process at the other end of a Unix socket, as of the time it connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerCredentials {
     /// Effective user.
@@ -119,7 +118,7 @@ impl FaceRegistry {
         self.faces.get(&face)
     }
 
-    /// True for a face of others that is not here; the forwarder's own never go.
+    /// True for a face that is not here. The forwarder's own faces never go.
     pub(crate) fn is_gone(&self, face: FaceId) -> bool {
         face >= FaceId::FIRST_DYNAMIC && !self.faces.contains_key(&face)
     }
@@ -132,22 +131,21 @@ impl FaceRegistry {
         self.faces.remove(&face)
     }
 
-    /// The face that a command with these FaceUris would make again.
-    /// Cost: a scan, at one per `faces/create`.
+    /// The face that a command with these FaceUris would make again. Cost: a scan, one per `faces/create`.
     pub(crate) fn find(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<&FaceProperties> {
         let is_it = |face: &&FaceProperties| face.remote == *remote && local.is_none_or(|local| face.local == *local);
         self.faces.values().find(is_it)
     }
 
-    /// The forwarder's own faces first, then those that were reported.
+    /// The forwarder's own faces first, then the reported ones.
     pub(crate) fn dataset<'a>(&'a self, environment: &'a dyn Environment) -> impl Iterator<Item = FaceStatus> + 'a {
         let own = RESERVED.iter().map(|(face, uri)| reserved(*face, uri).to_status(environment));
         own.chain(self.faces.values().map(|face| face.to_status(environment)))
     }
 }
 
-/// Faces that every forwarder has (forwarding.md §5). They stand in datasets, because tools look for them there;
-/// commands cannot change or destroy them, and no route leads to them.
+/// Faces that every forwarder has (forwarding.md §5). Datasets show them, because tools look for them there. Commands
+/// cannot change or destroy them, and no route leads to them.
 const RESERVED: [(FaceId, FaceUri); 3] = [
     (FaceId::INTERNAL, FaceUri::Internal),
     (FaceId::CONTENT_STORE, FaceUri::ContentStore),
@@ -156,7 +154,7 @@ const RESERVED: [(FaceId, FaceUri); 3] = [
 
 /// A face of the forwarder itself, with the properties that NFD 24.07 shows.
 fn reserved(face: FaceId, uri: &FaceUri) -> FaceProperties {
-    // Only the internal face has a link service, which marks congestion in NFD and has local fields.
+    // Only the internal face has a link service. In NFD it marks congestion and has local fields.
     let is_internal = face == FaceId::INTERNAL;
     FaceProperties {
         face,

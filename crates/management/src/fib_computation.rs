@@ -8,37 +8,36 @@
 //!           capturing ancestor }, unless N captures
 //! ```
 //!
-//! We deviate from NFD on purpose: it updates inherited routes incrementally and
-//! loses some (forwarding.md §6.1 lists two defects). Here every name at or under a
-//! changed prefix is computed from scratch and compared with what was published;
-//! only differences go out.
+//! We deviate from NFD on purpose. NFD updates inherited routes incrementally and loses some (forwarding.md §6.1 lists
+//! two defects). Here every name at or under a changed prefix is computed from scratch and compared with the published
+//! entry. Only differences go out.
 //!
-//! Strategy choice is merged in, so that an Interest needs one look-up: each entry
-//! carries the strategy of the longest strategy-choice prefix, and a strategy-choice
-//! prefix without routes becomes a *hidden* entry that inherits its next hops by
-//! longest prefix match, which is what it would have had without the entry.
+//! Strategy choice is merged in, so that an Interest needs one look-up. Each entry carries the strategy of the longest
+//! strategy-choice prefix. A strategy-choice prefix without routes becomes a *hidden* entry. It inherits its next hops
+//! by longest prefix match, so it has the next hops that Interests would have found without the entry.
 //!
-//! What was published stands in a table of its own, ordered by name ([`crate::prefix_tree`]),
-//! with the name's octets shared with the RIB and each next-hop set kept once
-//! ([`crate::next_hop_sets`]): 57 octets per entry. That the forwarder has the same once more
-//! is the price for workers that read it without a lock.
+//! Published entries are in a table of their own, ordered by name ([`crate::prefix_tree`]). It shares the name's bytes
+//! with the RIB and keeps each next-hop set once ([`crate::next_hop_sets`]): 57 bytes per entry. The forwarder holds
+//! the same entries once more; that is the price for workers that read them without a lock.
 //!
-//! A change of `/` concerns every name, and a face that closes may take a million routes along. So each call recomputes
-//! at most as many names as its caller allows, and keeps where it stopped: a *sweep* over the rest of the subtree, which
-//! [`FibComputation::resume`] goes on with. What a caller has just changed comes first, however much waits, the changed
-//! prefix itself before those below it. Whatever was recomputed, and when, the last of a name's recomputations saw the
-//! last change that concerns it, so in the end all is as if it had been computed at once.
+//! A change of `/` concerns every name, and a face that closes may remove a million routes. So each call recomputes at
+//! most as many names as its caller allows and keeps where it stopped. The rest of the subtree is a *sweep*, which
+//! [`FibComputation::resume`] continues. What a caller has just changed comes first, however much waits; the changed
+//! prefix itself comes before those below it. Whatever the order, the last recomputation of a name saw the last change
+//! that concerns it. So the final result is the same as if everything had been computed at once.
 //!
 //! ```text
 //!   subtree of the changed prefix   | done | to do …                      |
 //!   changed again meanwhile         | ◄── then these ──| ◄ from here on … |    each name has its turn,
-//! ```                                                                           however often it is changed
+//!                                                                           however often it is changed
+//! ```
 //!
-//! Cost: for one changed prefix, a look-up in each table, one more per ancestor that has an
-//! entry, then work in proportion to the subtree. A leaf among 100,000 routes
-//! takes a microsecond or two; a change of `/` visits everything.
+//! Cost: for one changed prefix, a look-up in each table, one more per ancestor that has an entry, then work in
+//! proportion to the subtree. A leaf among 100,000 routes takes a microsecond or two; a change of `/` visits
+//! everything.
 //!
-//! Limits: [`MAX_NEXT_HOPS`] per entry; the cheapest are kept. One sweep per prefix, only of a subtree that is larger
+//! Limits: [`MAX_NEXT_HOPS`] per entry; the cheapest are kept. At most one sweep per prefix, and only for a subtree
+//! that is larger than a call may visit.
 //! than a call may visit.
 
 use crate::{
@@ -68,7 +67,7 @@ pub struct NextHop {
     pub cost: u64,
 }
 
-/// What the forwarder's FIB must do.
+/// A change to the forwarder's FIB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FibChange {
     /// Add the entry, or replace the one of the same name.
@@ -89,18 +88,17 @@ pub enum FibChange {
     },
 }
 
-/// The most that the forwarder's FIB is told to hold.
+/// The largest FIB that the forwarder may have to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FibDemand {
     /// Entries.
     pub entries: usize,
-    /// Octets of the names of all of them.
+    /// Bytes of all their names.
     pub prefix_bytes: usize,
 }
 
 impl FibDemand {
-    /// With a RIB of these limits: every prefix of a route, of a manual next hop and of a
-    /// strategy choice.
+    /// The demand with a RIB of these limits: every prefix of a route, of a manual next hop and of a strategy choice.
     pub const fn of(rib: RibLimits) -> Self {
         let others = MAX_MANUAL_NEXT_HOPS + MAX_STRATEGY_CHOICES;
         FibDemand { entries: rib.routes + others, prefix_bytes: rib.prefix_bytes + others * MAX_PREFIX_BYTES }
@@ -112,12 +110,12 @@ impl FibDemand {
 pub struct FibUpdate {
     /// Changes, each name at most once.
     pub changes: Vec<FibChange>,
-    /// Next hops that a prefix has and had not: pending Interests under the prefix
-    /// that no longer entry covers may now go there.
+    /// Next hops that are new for a prefix. Pending Interests under the prefix may now go there, unless a longer entry
+    /// covers them.
     pub new_next_hops: Vec<(NameBuf, FaceId)>,
 }
 
-/// Where FIB entries come from.
+/// The tables from which FIB entries are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct FibSources<'a> {
     /// Registered routes.
@@ -154,19 +152,19 @@ impl Published {
     }
 }
 
-/// What is still to be recomputed of a subtree.
+/// The part of a subtree that is still to be recomputed.
 #[derive(Debug, Default)]
 struct Sweep {
-    /// The name that was done last; none: the root is next.
+    /// The name recomputed last; none: the root is next.
     done: Option<NameKey>,
-    /// Where it ends; none: at the end of the subtree.
+    /// The end of the sweep; none: the end of the subtree.
     up_to: Option<NameKey>,
-    /// At the end of the subtree it goes on from the root up to here.
+    /// After the end of the subtree, the sweep goes on from the root up to here.
     then_up_to: Option<NameKey>,
 }
 
 impl Sweep {
-    /// Something at the root has changed: every name has one more turn, those that wait first.
+    /// Something at the root has changed: every name gets one more turn, waiting names first.
     fn restart(&mut self) {
         (self.up_to, self.then_up_to) = (None, self.done.clone());
     }
@@ -176,33 +174,33 @@ impl Sweep {
 #[derive(Clone, Copy)]
 struct Stretch<'a> {
     root: Name<'a>,
-    /// Those of the subtree behind this one, or all,
+    /// The names of the subtree behind this one (none: all of them),
     after: Option<&'a NameKey>,
     /// up to this one, or to the end,
     up_to: Option<&'a NameKey>,
     /// and no more than the limit.
     most: usize,
-    /// What is published was right before the change.
+    /// True if the published entries were right before the change.
     is_settled: bool,
 }
 
-/// What came of a [`Stretch`].
+/// The result of recomputing a [`Stretch`].
 struct Done {
     names: usize,
     last: Option<NameKey>,
-    /// There is no more of it.
+    /// The stretch is complete.
     is_whole: bool,
 }
 
-/// What the forwarder's FIB was told so far.
+/// The published entries: what the forwarder's FIB was told so far.
 #[derive(Debug, Default)]
 pub struct FibComputation {
     published: PrefixTree<Published>,
     sets: NextHopSets,
     hidden_count: usize,
-    /// What is still to be recomputed, by the root of the subtree.
+    /// The sweeps, by the root of the subtree.
     sweeps: BTreeMap<NameKey, Sweep>,
-    /// Whose turn was last.
+    /// The sweep that had the last turn.
     last_swept: Option<NameKey>,
 }
 
@@ -217,7 +215,7 @@ impl FibComputation {
         self.published.len() - self.hidden_count
     }
 
-    /// True without any entry that is not hidden.
+    /// True if there are no entries, or only hidden ones.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -233,8 +231,8 @@ impl FibComputation {
         })
     }
 
-    /// The insertion that makes the forwarder's entry what it should be now, for a FIB that
-    /// refused an earlier one; `None` if there should be no entry.
+    /// The insertion that makes the forwarder's entry what it should be now, for a FIB that refused an earlier one.
+    /// `None` if there should be no entry.
     pub fn insertion(&self, name: Name<'_>) -> Option<FibChange> {
         self.published.get(name).map(|entry| entry.insertion(name.to_buf()))
     }
@@ -266,7 +264,7 @@ impl FibComputation {
         update
     }
 
-    /// Goes on with what was left, up to a limit of names.
+    /// Continues the sweeps, up to a limit of names.
     pub fn resume(&mut self, sources: FibSources<'_>, most_names: usize) -> FibUpdate {
         let mut update = FibUpdate::default();
         let mut left = most_names;
@@ -295,7 +293,7 @@ impl FibComputation {
         self.sweeps.remove_entry(root.value())
     }
 
-    /// Notes what is left after a change at `root`, as far as it was not done.
+    /// Records what is left to recompute after a change at `root`.
     fn note_change(&mut self, root: Name<'_>, done: Done) {
         if done.is_whole {
             self.sweeps.remove(root.value());
@@ -327,7 +325,7 @@ impl FibComputation {
                 differences.push((key, wanted));
             }
         }
-        // Published entries change only now: the notes above compare with the old state.
+        // Published entries change only now, because the notes above compare with the old state.
         for (key, wanted) in differences {
             update.changes.push(self.publish(key, wanted));
         }
@@ -338,7 +336,7 @@ impl FibComputation {
     fn names_in(&self, stretch: Stretch<'_>, sources: FibSources<'_>) -> Vec<NameKey> {
         let Stretch { root, after, up_to, most, .. } = stretch;
         let is_in = |key: &&NameKey| up_to.is_none_or(|up_to| *key <= up_to);
-        // The RIB's first: equal names keep the key that comes first, so that octets are shared.
+        // The RIB's names first: of equal names the first key stays, so that bytes are shared.
         let mut names: Vec<NameKey> = Vec::new();
         names.extend(sources.rib.keys_under(root, after).take(most).take_while(is_in).cloned());
         names.extend(self.published.subtree(root, after).map(|(key, _)| key).take(most).take_while(is_in).cloned());
@@ -350,8 +348,8 @@ impl FibComputation {
         names
     }
 
-    /// While other changes are on their way, what is published above a new entry may be newer than what pending
-    /// Interests have seen: then all its next hops count as new.
+    /// If other changes are on their way, the entries published above a new entry may be newer than what pending
+    /// Interests have seen. Then all its next hops count as new.
     fn note_new_next_hops(&self, name: Name<'_>, entry: &Entry, is_settled: bool, update: &mut FibUpdate) {
         let before = match is_settled {
             true => self.published.nearest(name).map(|(_, entry)| entry),
@@ -381,7 +379,7 @@ impl FibComputation {
     }
 }
 
-/// What one name on the way down contributes to those below it.
+/// What one name on the way down contributes to the names below it.
 struct Ancestor<'a> {
     key: NameKey,
     routes: Cow<'a, [Route]>,
@@ -390,23 +388,23 @@ struct Ancestor<'a> {
 }
 
 impl Ancestor<'_> {
-    /// It has an entry of its own right, and not for its strategy alone.
+    /// True if it has an entry for its next hops, not only for its strategy.
     fn has_next_hops(&self) -> bool {
         !self.routes.is_empty() || !self.manual.is_empty()
     }
 }
 
-/// The names from the root down to the current one that matter: a stack.
+/// A stack of the names from the root to the current one that have routes, next hops or a strategy.
 ///
-/// All of it is read from the sources. What is published for an ancestor may be about to change.
+/// Everything is read from the sources, because the published entry of an ancestor may be about to change.
 struct Lineage<'a> {
     ancestors: Vec<Ancestor<'a>>,
     root_strategy: u32,
 }
 
 impl<'a> Lineage<'a> {
-    /// The ancestors of `name`, without itself. All that have routes, next hops or a strategy are published, if with
-    /// others than they should have.
+    /// The ancestors of `name`, without `name` itself. Every ancestor with routes, next hops or a strategy has a
+    /// published entry, though perhaps an outdated one.
     fn above(name: Name<'_>, sources: FibSources<'a>, published: &PrefixTree<Published>) -> Self {
         let ancestors = published.ancestors(name).map(|(key, _)| Ancestor::read(key, sources));
         let mut ancestors: Vec<Ancestor<'a>> = ancestors.collect();
@@ -414,8 +412,8 @@ impl<'a> Lineage<'a> {
         Lineage { ancestors, root_strategy: sources.strategies.root_id() }
     }
 
-    /// Goes to `key`, which comes later in canonical order than the name before it,
-    /// and says which entry it should have.
+    /// Goes to `key`, which comes later in canonical order than the name before it, and returns the entry that it
+    /// should have.
     fn descend_to(&mut self, key: &NameKey, sources: FibSources<'a>) -> Option<Entry> {
         while self.ancestors.last().is_some_and(|top| !key.value().starts_with(top.key.value())) {
             self.ancestors.pop();
@@ -452,7 +450,7 @@ impl<'a> Ancestor<'a> {
 /// The plain rule for a name with these ancestors.
 fn next_hops(ancestors: &[Ancestor<'_>], own: &Ancestor<'_>) -> Vec<NextHop> {
     let (routes, manual) = (&*own.routes, own.manual);
-    // Nearly always: one route, and nothing above it.
+    // The usual case: one route, and nothing above it.
     if let ([route], []) = (routes, manual)
         && ancestors.iter().all(|ancestor| ancestor.routes.is_empty())
     {
@@ -461,7 +459,7 @@ fn next_hops(ancestors: &[Ancestor<'_>], own: &Ancestor<'_>) -> Vec<NextHop> {
     let mut taken: HashSet<FaceId> = manual.iter().map(|hop| hop.face).collect();
     let mut next_hops = manual.to_vec();
     take_best_per_face(routes.iter(), &mut taken, &mut next_hops);
-    // Without a route of its own, a name of manual next hops inherits nothing.
+    // A name with manual next hops and without a route of its own inherits nothing.
     if !routes.is_empty() && !routes.iter().any(Route::captures) {
         for ancestor in ancestors.iter().rev() {
             let inheritable = ancestor.routes.iter().filter(|route| route.is_inheritable());
@@ -476,7 +474,7 @@ fn next_hops(ancestors: &[Ancestor<'_>], own: &Ancestor<'_>) -> Vec<NextHop> {
     next_hops
 }
 
-/// Adds the cheapest route of each face that is not taken yet. `routes` is sorted by face.
+/// Adds the cheapest route of each face that is not there yet. `routes` is sorted by face.
 fn take_best_per_face<'r>(
     routes: impl Iterator<Item = &'r Route>,
     taken: &mut HashSet<FaceId>,

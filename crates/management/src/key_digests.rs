@@ -1,15 +1,14 @@
-//! Eight octets of each name of a sorted list, beside one another: a binary search that
-//! compares numbers in a few cache lines, and reads names only where numbers are equal.
+//! Digests of the names of a sorted list: eight bytes of each name, side by side. A binary search compares these
+//! numbers in a few cache lines, and reads names only where numbers are equal.
 //!
-//! Names in one list begin alike (`/ndn/edu/…`), so the octets are those behind what
-//! all names of the list have in common: there they tell apart.
-//! Bytes per name: 8. Cost of a change: the numbers behind it move; all are made anew when a
-//! name has less in common with the list than the others, which cannot happen often.
+//! Names in one list begin alike (`/ndn/edu/…`). So the digest takes the bytes behind the part that all names of the
+//! list share: those bytes differ. Bytes per name: 8. Cost of a change: the numbers behind it move. All digests are
+//! computed again when a new name shares less with the list than the others do. That cannot happen often.
 
-/// See the module. The names themselves are handed in: `key(place)`.
+/// See the module documentation. Callers pass the names as `key(place)`.
 #[derive(Debug, Default)]
 pub(crate) struct KeyDigests {
-    /// Octets that all names begin with.
+    /// Bytes that all names begin with.
     skip: usize,
     digests: Vec<u64>,
 }
@@ -17,12 +16,12 @@ pub(crate) struct KeyDigests {
 impl KeyDigests {
     /// Digests of `len` names in order.
     pub(crate) fn of<'k>(len: usize, key: impl Fn(usize) -> &'k [u8]) -> Self {
-        // What the first and the last have in common, those between have too.
-        let skip = if len == 0 { 0 } else { common_octets(key(0), key(len - 1)) };
+        // All names between the first and the last share what these two share.
+        let skip = if len == 0 { 0 } else { common_bytes(key(0), key(len - 1)) };
         KeyDigests { skip, digests: (0..len).map(|place| digest(key(place), skip)).collect() }
     }
 
-    /// Where `name` is, or would be.
+    /// The place of `name`, or the place where it would be.
     pub(crate) fn search<'k>(&self, name: &[u8], key: impl Fn(usize) -> &'k [u8]) -> Result<usize, usize> {
         if self.digests.is_empty() {
             return Err(0);
@@ -46,13 +45,13 @@ impl KeyDigests {
         Err(low)
     }
 
-    /// Takes in a name that is going to stand at `place`; `key` still shows the others only.
+    /// Inserts a name that will be at `place`; `key` still shows only the other names.
     pub(crate) fn insert<'k>(&mut self, place: usize, name: &[u8], key: impl Fn(usize) -> &'k [u8]) {
         let len = self.digests.len();
-        // Between two names it begins as they do.
+        // A name between two others begins as they do.
         let common = match (len, place) {
             (0, _) => name.len(),
-            (_, place) if place == 0 || place == len => common_octets(name, &key(0)[..self.skip]),
+            (_, place) if place == 0 || place == len => common_bytes(name, &key(0)[..self.skip]),
             _ => self.skip,
         };
         if common < self.skip || len == 0 {
@@ -69,17 +68,17 @@ impl KeyDigests {
     }
 }
 
-fn common_octets(a: &[u8], b: &[u8]) -> usize {
+fn common_bytes(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Eight octets from `skip` on; a name that ends before is filled up, and then equal to one
-/// that has zeros there: equal numbers do not mean equal names.
+/// Eight bytes from `skip` on. A name that ends earlier is filled up with zeros, and then equals a name with zeros
+/// there. So equal numbers do not mean equal names.
 fn digest(name: &[u8], skip: usize) -> u64 {
     let rest = &name[skip..];
     match rest.first_chunk() {
-        Some(octets) => u64::from_be_bytes(*octets),
-        None => rest.iter().enumerate().fold(0, |sum, (place, &octet)| sum | u64::from(octet) << (56 - 8 * place)),
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => rest.iter().enumerate().fold(0, |sum, (place, &byte)| sum | u64::from(byte) << (56 - 8 * place)),
     }
 }
 
@@ -87,7 +86,7 @@ fn digest(name: &[u8], skip: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Octets of few values, zero among them, so that names share beginnings and fill bits matter.
+    /// Bytes of few values, including zero, so that names share beginnings and the fill matters.
     fn random_key(random: &mut fastrand::Rng) -> Vec<u8> {
         let shared = [7; 20];
         let mut key = shared[..[0, 20, 20, 20][random.usize(0..4)]].to_vec();

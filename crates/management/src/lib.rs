@@ -1,8 +1,8 @@
 //! NFD management protocol, RIB, strategy choice: sans-IO.
 //!
-//! [`Management`] takes Interests under `/localhost/nfd` and `/localhop/nfd`, face events and the time,
-//! and gives [`Effect`]s: replies to send, FIB changes, face commands. It has no
-//! socket, no clock and no thread; the router and the simulator run the same code.
+//! [`Management`] takes Interests under `/localhost/nfd` and `/localhop/nfd`, face events and the time. It returns
+//! [`Effect`]s: replies to send, FIB changes, face commands. It has no socket, no clock and no thread. The router and
+//! the simulator run the same code.
 //!
 //! ```text
 //!   Interest ─► dispatcher ─┬─ dataset ─► dataset_store ──────────────► Reply
@@ -14,9 +14,10 @@
 //!                              face commands ─► CreateFace … done ────► Reply
 //! ```
 //!
-//! Source: the NFD management protocol (ndn-cxx `mgmt/nfd`), whose project notes are
-//! quoted in the modules as management.md, forwarding.md and drop-in.md.
+//! Source: the NFD management protocol (ndn-cxx `mgmt/nfd`). The modules cite the project's notes on it as
+//! management.md, forwarding.md and drop-in.md.
 
+mod announcement_store;
 pub mod announcements;
 mod authorization;
 mod command;
@@ -32,15 +33,18 @@ mod face_events;
 mod face_registry;
 pub mod fib_computation;
 mod key_digests;
+mod management;
 pub mod manual_next_hops;
 mod name_key;
 pub mod name_regex;
 mod next_hop_sets;
 mod own_interests;
+mod pending_commands;
 mod prefix_tree;
 mod readvertise;
+mod replies;
 pub mod rib;
-mod route_changes;
+mod routes;
 pub mod strategy_choice;
 mod table_commands;
 pub mod trust_config;
@@ -49,11 +53,11 @@ pub use authorization::Denial;
 pub use counters::ManagementCounters;
 pub use cs_erasure::MAX_ERASED;
 pub use dataset_store::DatasetLimits;
-pub use dispatcher::{Management, ManagementConfig};
 pub use effect::{CreateFace, Effect, FaceCommandError, Ticket, UpdateFace};
 pub use environment::{Environment, Times};
 pub use face_registry::{FaceProperties, PeerCredentials};
 pub use fib_computation::{FibChange, FibDemand, NextHop};
+pub use management::{Management, ManagementConfig};
 pub use readvertise::{MAX_PREFIXES as MAX_READVERTISED_PREFIXES, ReadvertiseConfig};
 pub use rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibLimits};
 pub use strategy_choice::{DEFAULT_CHOICES, ResolvedStrategy, StrategyError, StrategyRegistry};

@@ -1,9 +1,7 @@
-//! Next hops that stand in the FIB without a route: `fib/add-nexthop`, and the
-//! forwarder's own entry for management.
+//! Next hops in the FIB without a route: those of `fib/add-nexthop`, and the forwarder's own entry for management.
 //!
-//! They are not inherited and inherit nothing. For one face they win over the
-//! routes of the same prefix, as the later writer does in NFD.
-//! Limit: [`MAX_MANUAL_NEXT_HOPS`]. Cost: O(log n) and the next hops of one prefix.
+//! They are not inherited and inherit nothing. For one face, a manual next hop wins over the routes of the same prefix,
+//! as the later writer does in NFD. Limit: [`MAX_MANUAL_NEXT_HOPS`]. Cost: O(log n) and the next hops of one prefix.
 
 use crate::{
     fib_computation::NextHop,

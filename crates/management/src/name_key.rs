@@ -1,11 +1,10 @@
 //! A name as a key of an ordered table.
 //!
-//! Canonical order of names is the order of their TLV-VALUE octets
-//! (packet-format §3.2), and all names under a prefix start with its octets.
-//! So in an ordered table the subtree of a prefix is one contiguous range, and any
-//! prefix can be looked up as a slice, without making an owned name.
+//! Canonical order of names is the order of their TLV-VALUE bytes (packet-format §3.2), and all names under a prefix
+//! start with its bytes. So in an ordered table the subtree of a prefix is one contiguous range. A prefix can be looked
+//! up as a slice, without an owned name.
 //!
-//! Tables share the octets: a clone is a reference count.
+//! Tables share the bytes: a clone is a reference count.
 
 use namewire_packet::{Name, NameBuf};
 use std::{
@@ -51,8 +50,8 @@ impl fmt::Debug for NameKey {
     }
 }
 
-/// The entries at and under `prefix`, in canonical order: those behind `after`, if given.
-/// Cost: one look-up, then one step per entry of the subtree.
+/// The entries at and under `prefix`, in canonical order. With `after`, only the entries behind it. Cost: one look-up,
+/// then one step per entry of the subtree.
 pub(crate) fn subtree<'m, V>(
     map: &'m BTreeMap<NameKey, V>,
     prefix: Name<'m>,
@@ -61,4 +60,9 @@ pub(crate) fn subtree<'m, V>(
     let from = after.map_or(Bound::Included(prefix.value()), |after| Bound::Excluded(after.value()));
     let from: btree_map::Range<'m, NameKey, V> = map.range::<[u8], _>((from, Bound::Unbounded));
     from.take_while(move |(key, _)| key.value().starts_with(prefix.value()))
+}
+
+/// A name written in this crate's source.
+pub(crate) fn fixed_name(uri: &str) -> NameBuf {
+    uri.parse().expect("names in the source are well-formed")
 }

@@ -1,15 +1,14 @@
-//! Does a name match an NDN regular expression, and which parts of it does each group hold?
+//! NDN regular expressions: whether a name matches, and which of its parts each group holds.
 //!
-//! Source: ndn-cxx `utils-ndn-regex.rst`. `<…>` is one component: empty matches any,
-//! otherwise the text between the brackets is an ordinary regular expression that must
-//! match the whole component as URIs write it. `[<a><b>]` and `[^<a><b>]` are sets of
-//! components; `* + ? {n} {n,} {,m} {n,m}` repeat; `(…)` groups. An expression without
-//! `^` is tried at the first component, then after as many components as possible;
-//! one without `$` may be followed by anything.
+//! Source: ndn-cxx `utils-ndn-regex.rst`. `<…>` is one component. Empty, it matches any; otherwise the text between the
+//! brackets is an ordinary regular expression that must match the whole component as URIs write it. `[<a><b>]` and
+//! `[^<a><b>]` are sets of components; `* + ? {n} {n,} {,m} {n,m}` repeat; `(…)` groups. An expression without `^` is
+//! tried at the first component, then after as many components as possible. One without `$` may be followed by
+//! anything.
 //!
-//! Cost: one pass over the components with all alternatives at once, components × steps
-//! of the program; there is no backtracking that a name could make expensive.
-//! Limits: [`MAX_STEPS`], [`MAX_GROUPS`], [`MAX_DEPTH`], [`MAX_EXPRESSION_BYTES`].
+//! Cost: one pass over the components with all alternatives at once, components × steps of the program. There is no
+//! backtracking that a name could make expensive. Limits: [`MAX_STEPS`], [`MAX_GROUPS`], [`MAX_DEPTH`],
+//! [`MAX_EXPRESSION_BYTES`].
 
 mod parser;
 mod template;
@@ -19,38 +18,37 @@ pub use template::NameTemplate;
 use namewire_packet::{Component, Name, NameBuf, tlv::types};
 use parser::{Node, Parser};
 
-/// Longest expression in octets.
+/// Longest expression in bytes.
 pub const MAX_EXPRESSION_BYTES: usize = 4096;
-/// Most steps of a program: repeats with a number are written out, and each member of a
-/// set counts.
+/// Most steps of a program. Repeats with a number are written out, and each member of a set counts.
 pub const MAX_STEPS: usize = 1024;
 /// Most groups in an expression.
 pub const MAX_GROUPS: usize = 16;
 /// Deepest nesting of groups.
 pub const MAX_DEPTH: usize = 16;
-/// Most memory of one component's expression in octets.
+/// Most memory of one component's expression in bytes.
 const MAX_COMPONENT_PROGRAM_BYTES: usize = 1 << 18;
 
-/// Why an expression or a template cannot be used.
+/// Why an expression or a template is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameRegexError {
-    /// Something else was expected at this octet.
-    #[error("{expected} expected at octet {at}")]
+    /// The byte here is not what the syntax expects.
+    #[error("{expected} expected at byte {at}")]
     Syntax {
-        /// What would have been right.
+        /// What was expected.
         expected: &'static str,
-        /// Where.
+        /// The byte position.
         at: usize,
     },
     /// The expression between angle brackets is wrong.
     #[error("the expression of a component is wrong: {0}")]
     Component(String),
-    /// One of the limits of this module.
+    /// A limit of this module was exceeded.
     #[error("an expression may have at most {limit} {what}")]
     TooLarge {
-        /// Of what there is too much.
+        /// The thing that is too large or too many.
         what: &'static str,
-        /// How much there may be.
+        /// Its limit.
         limit: usize,
     },
     /// A template names a group that does not exist.
@@ -77,31 +75,31 @@ impl PartialEq for NameRegex {
 enum Group {
     /// A run of components.
     Components,
-    /// A group of the expression inside angle brackets: which step, which of its groups.
+    /// A group of the expression inside angle brackets: the step, and the number of the group there.
     InComponent { step: usize, group: usize },
 }
 
 /// One step of the program.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Takes a component; `slot` notes where, if the test has groups of its own.
+    /// Takes a component. `slot` records its place if the test has groups of its own.
     Take {
         test: ComponentTest,
         slot: Option<usize>,
     },
-    /// Goes on at both, preferring the first.
+    /// Continues at both steps, preferring the first.
     Split(usize, usize),
     Jump(usize),
-    /// Notes the position.
+    /// Records the position.
     Note(usize),
     Match,
 }
 
-/// Whether a component fits.
+/// The test that a component must pass.
 #[derive(Clone, Debug)]
 enum ComponentTest {
     Any,
-    /// A generic component of these octets.
+    /// A generic component of these bytes.
     Exactly(Vec<u8>),
     Expression(regex::bytes::Regex),
     Set {
@@ -111,12 +109,12 @@ enum ComponentTest {
 }
 
 impl ComponentTest {
-    /// The test for what stands between angle brackets.
+    /// The test for the text between angle brackets.
     fn parse(text: &str) -> Result<Self, NameRegexError> {
         if text.is_empty() {
             return Ok(ComponentTest::Any);
         }
-        if text.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"-_~".contains(&octet)) {
+        if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_~".contains(&byte)) {
             return Ok(ComponentTest::Exactly(text.as_bytes().to_vec()));
         }
         let expression = regex::bytes::RegexBuilder::new(&format!("^(?:{text})$"))
@@ -155,7 +153,7 @@ pub struct NameCaptures<'r, 'n> {
     slots: Vec<u32>,
 }
 
-/// A slot that was never noted.
+/// A slot that was never recorded.
 const UNSET: u32 = u32::MAX;
 
 impl NameRegex {
@@ -165,14 +163,14 @@ impl NameRegex {
     /// See [`NameRegexError`].
     pub fn parse(text: &str) -> Result<Self, NameRegexError> {
         if text.len() > MAX_EXPRESSION_BYTES {
-            return Err(NameRegexError::TooLarge { what: "octets", limit: MAX_EXPRESSION_BYTES });
+            return Err(NameRegexError::TooLarge { what: "bytes", limit: MAX_EXPRESSION_BYTES });
         }
         let (from_start, rest) = text.strip_prefix('^').map_or((false, text), |rest| (true, rest));
         let (to_end, body) = rest.strip_suffix('$').map_or((false, rest), |body| (true, body));
         let nodes = Parser::new(body, text.len() - rest.len()).parse()?;
         let mut program = Program::default();
         if !from_start {
-            // The expression itself, or as many components as possible and then it.
+            // The expression itself, or as many components as possible and then the expression.
             program.push(Step::Split(4, 1))?;
             program.push(Step::Split(2, 4))?;
             program.push(Step::Take { test: ComponentTest::Any, slot: None })?;
@@ -192,7 +190,7 @@ impl NameRegex {
         &self.text
     }
 
-    /// Groups of the expression, without the whole.
+    /// The number of groups, without the whole.
     pub fn groups(&self) -> usize {
         self.groups.len()
     }
@@ -221,7 +219,7 @@ impl NameRegex {
                 }
             }
         }
-        // Only a match after the last component counts: it is the whole name that matches.
+        // Only a match after the last component counts, because the whole name must match.
         let (_, slots) = threads.take().into_iter().find(|(step, _)| matches!(self.steps[*step], Step::Match))?;
         Some(NameCaptures { regex: self, name, slots })
     }
@@ -232,8 +230,7 @@ impl NameCaptures<'_, '_> {
         self.regex.groups()
     }
 
-    /// Appends the components of a group, 0 being the whole name. A group that took no
-    /// part appends nothing.
+    /// Appends the components of a group; group 0 is the whole name. A group that took no part appends nothing.
     fn append(&self, group: usize, to: &mut NameBuf) {
         let Some(index) = group.checked_sub(1) else {
             to.append(self.name);
@@ -263,7 +260,7 @@ impl NameCaptures<'_, '_> {
     }
 }
 
-/// Alternatives that are alive at one position, best first.
+/// The live alternatives at one position, best first.
 struct Threads<'r> {
     regex: &'r NameRegex,
     alive: Vec<(usize, Vec<u32>)>,
@@ -281,7 +278,7 @@ impl<'r> Threads<'r> {
         std::mem::take(&mut self.alive)
     }
 
-    /// Follows steps that take no component.
+    /// Follows the steps that take no component.
     fn add(&mut self, step: usize, position: u32, slots: Vec<u32>) {
         let mut waiting = vec![(step, slots)];
         while let Some((step, mut slots)) = waiting.pop() {

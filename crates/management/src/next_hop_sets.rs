@@ -1,8 +1,7 @@
-//! Next-hop sets, each kept once: a hundred thousand routes of a routing daemon go to a
-//! handful of sets.
+//! Next-hop sets, each kept once: a hundred thousand routes of a routing daemon use a handful of sets.
 //!
-//! Bytes per use: 16. Bytes per set: 16 per next hop, and some 50. A set goes with its last use.
-//! Cost: a hash of the set when an entry changes.
+//! Bytes per use: 16. Bytes per set: 16 per next hop, and some 50. A set goes with its last use. Cost: a hash of the
+//! set when an entry changes.
 
 use crate::fib_computation::NextHop;
 use hashbrown::HashSet;
@@ -11,21 +10,21 @@ use std::sync::Arc;
 /// A set in use: next hops by cost, then face.
 pub(crate) type NextHopSet = Arc<[NextHop]>;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub(crate) struct NextHopSets {
     sets: HashSet<NextHopSet>,
 }
 
 impl NextHopSets {
-    /// The set with these next hops. Each is to be given back by [`NextHopSets::release`].
+    /// The set with these next hops. Return each use with [`NextHopSets::release`].
     pub(crate) fn get(&mut self, next_hops: &[NextHop]) -> NextHopSet {
         Arc::clone(self.sets.get_or_insert_with(next_hops, |next_hops| Arc::from(next_hops)))
     }
 
     /// Ends one use.
     pub(crate) fn release(&mut self, set: NextHopSet) {
-        // This use and the table's own.
+        // Two references are left: this use and the table's own.
         if Arc::strong_count(&set) <= 2 {
             self.sets.remove(&set);
         }

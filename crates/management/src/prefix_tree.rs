@@ -1,10 +1,9 @@
-//! A large table ordered by name: RIB entries, FIB entries.
+//! The prefix tree: a large table ordered by name, for RIB entries and FIB entries.
 //!
-//! A `BTreeMap` of shared names costs more octets than its contents: its nodes are half
-//! empty, and a number that stays the same needs another table. And each of its comparisons
-//! reads another name, which is not in the cache. Here the records lie in one array and keep
-//! their number as long as they live; the order is lists of such numbers, each beside eight
-//! octets of the name ([`crate::key_digests`]).
+//! A `BTreeMap` of shared names takes more bytes than its contents, because its nodes are half empty. Entry numbers
+//! that stay the same would need another table. And each of its comparisons reads another name, which is not in the
+//! cache. Here the records lie in one array and keep their number as long as they live. The order is lists of such
+//! numbers, each beside eight bytes of the name ([`crate::key_digests`]).
 //!
 //! ```text
 //!   heads       | digest of each block's first name |
@@ -13,23 +12,22 @@
 //!                   │
 //!   nodes       | … | key, value | … | free | …
 //!                      │
-//!                      └► octets of the name, shared with other tables
+//!                      └► bytes of the name, shared with other tables
 //! ```
 //!
-//! Bytes per entry: the value, 16 for the key, 12 to 24 for the order; the octets once for all
-//! tables, with 16 more and what the allocator adds. Memory of removed entries is used again,
-//! and not given back.
-//! Cost: a look-up searches two lists and reads one name or two; an insertion or a removal moves
-//! at most a block of numbers beyond that, and 64 octets per block when one is split or goes.
-//! Limit: 2³² entries; the owners' limits are lower.
+//! Bytes per entry: the value, 16 for the key, 12 to 24 for the order. The name's bytes are kept once for all tables,
+//! with 16 more and the allocator's overhead. Memory of removed entries is used again, and not returned. Cost: a
+//! look-up searches two lists and reads one name or two. An insertion or a removal moves at most a block of numbers
+//! beyond that, and 64 bytes per block when one is split or goes. Limit: 2³² entries; the owners' limits are lower.
 
 use crate::{key_digests::KeyDigests, name_key::NameKey};
 use namewire_packet::Name;
 
-/// Numbers in a full block: with their digests 1.5 KiB, so that moving them costs less than finding the place.
+/// Numbers in a full block. With their digests they take 1.5 KiB, so that moving them costs less than finding the
+/// place.
 const BLOCK_LEN: usize = 128;
 
-/// Number of an entry: stays until it is removed, and is used again then.
+/// The number of an entry. It stays until the entry is removed; then another entry may get it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PrefixId(u32);
 
@@ -46,19 +44,19 @@ struct Block {
     digests: KeyDigests,
 }
 
-/// Where a name is, or would be.
+/// The place of a name, or the place where it would be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     block: usize,
     at: usize,
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(crate) struct PrefixTree<V> {
     nodes: Vec<Option<Node<V>>>,
     free: Vec<PrefixId>,
-    /// None is empty.
+    /// No block is empty.
     blocks: Vec<Block>,
     heads: KeyDigests,
 }
@@ -74,7 +72,7 @@ impl<V> PrefixTree<V> {
         self.nodes.len() - self.free.len()
     }
 
-    /// The number of an entry, or else where [`PrefixTree::insert_at`] puts it.
+    /// The number of an entry, or the place where [`PrefixTree::insert_at`] puts it.
     pub(crate) fn find(&self, name: Name<'_>) -> Result<PrefixId, Place> {
         self.locate(name.value()).map(|place| self.id_at(place))
     }
@@ -91,7 +89,7 @@ impl<V> PrefixTree<V> {
         &self.node(id).value
     }
 
-    /// `None` if the entry is gone and its number not used again.
+    /// The value; `None` if the entry is gone and its number is not used again.
     pub(crate) fn try_value(&self, id: PrefixId) -> Option<&V> {
         self.nodes[id.0 as usize].as_ref().map(|node| &node.value)
     }
@@ -100,7 +98,7 @@ impl<V> PrefixTree<V> {
         &mut self.nodes[id.0 as usize].as_mut().expect("the number of an entry").value
     }
 
-    /// Adds an entry or replaces its value; gives the value before.
+    /// Adds an entry or replaces its value; returns the former value.
     pub(crate) fn insert(&mut self, key: NameKey, value: V) -> Option<V> {
         match self.locate(key.value()) {
             Ok(place) => Some(std::mem::replace(self.value_mut(self.id_at(place)), value)),
@@ -111,7 +109,7 @@ impl<V> PrefixTree<V> {
         }
     }
 
-    /// Adds an entry where [`PrefixTree::find`] has just not found it.
+    /// Adds an entry at the place that [`PrefixTree::find`] has just returned.
     pub(crate) fn insert_at(&mut self, place: Place, key: NameKey, value: V) -> PrefixId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(None);
@@ -144,7 +142,7 @@ impl<V> PrefixTree<V> {
         self.blocks.iter().flat_map(|block| &block.ids).map(|&id| self.entry(id))
     }
 
-    /// The entries at and under `prefix`, in canonical order: those behind `after`, if given.
+    /// The entries at and under `prefix`, in canonical order. With `after`, only the entries behind it.
     pub(crate) fn subtree<'t>(
         &'t self,
         prefix: Name<'t>,
@@ -163,8 +161,8 @@ impl<V> PrefixTree<V> {
 
     /// The entry of the longest prefix of `name`, which may be all of it.
     ///
-    /// Every prefix of `name` that is here is also one of the last name before it: what is
-    /// not common to both need not be looked for.
+    /// Every prefix of `name` in the table is also a prefix of the last name before it. So only what both have in
+    /// common needs a look-up.
     pub(crate) fn nearest(&self, name: Name<'_>) -> Option<(&NameKey, &V)> {
         let mut longest = name;
         loop {
@@ -180,7 +178,7 @@ impl<V> PrefixTree<V> {
             let fits = |length: &usize| longest.prefix(*length).value().len() <= common;
             longest = longest.prefix((0..longest.len()).rev().find(fits)?);
             if longest.is_empty() {
-                // Most often nothing is in common, and `/` is easy to find.
+                // Usually nothing is in common, and `/` is easy to find.
                 let (key, value) = self.entry(self.id_at(Place { block: 0, at: 0 }));
                 return key.value().is_empty().then_some((key, value));
             }
@@ -234,7 +232,7 @@ impl<V> PrefixTree<V> {
         let Some(block) = self.blocks.get_mut(place.block) else { return self.insert_block(place.block, vec![id]) };
         if block.ids.len() == BLOCK_LEN {
             if place.block == last && place.at == BLOCK_LEN {
-                // Names that come in order leave full blocks behind.
+                // Names that arrive in order leave full blocks behind.
                 return self.insert_block(place.block + 1, vec![id]);
             }
             let upper = block.ids.split_off(BLOCK_LEN / 2);
@@ -260,7 +258,7 @@ impl<V> PrefixTree<V> {
         self.insert_head(at);
     }
 
-    /// Joins a block and the next one if they fill no more than half a block.
+    /// Joins a block with the next one if both together fill at most half a block.
     fn join_small(&mut self, block: usize) {
         let len = |block: usize| self.blocks.get(block).map(|block| block.ids.len());
         let next = block.wrapping_add(1);
@@ -279,7 +277,7 @@ impl<V> PrefixTree<V> {
         self.blocks[block].digests = KeyDigests::of(ids.len(), |at| self.key_of(ids[at]));
     }
 
-    /// After the first name of a block has changed.
+    /// Updates the head of a block after its first name has changed.
     fn renew_head(&mut self, block: usize) {
         self.heads.remove(block);
         self.insert_head(block);
@@ -289,7 +287,7 @@ impl<V> PrefixTree<V> {
         let PrefixTree { nodes, blocks, heads, .. } = self;
         let first =
             |block: usize| nodes[blocks[block].ids[0].0 as usize].as_ref().map_or(&[][..], |node| node.key.value());
-        // The others, as long as this one is not among the heads.
+        // Among the other heads, because this block has no head yet.
         heads.insert(block, first(block), |head| first(head + usize::from(head >= block)));
     }
 }
@@ -300,7 +298,7 @@ mod tests {
     use namewire_packet::NameBuf;
     use std::collections::BTreeMap;
 
-    /// Names of up to four of three components: many prefixes of each other.
+    /// Names of up to four components out of three: many are prefixes of each other.
     fn random_name(random: &mut fastrand::Rng) -> NameBuf {
         let mut name = NameBuf::new();
         for _ in 0..random.usize(0..8) {
@@ -316,7 +314,7 @@ mod tests {
         let mut model: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for step in 0..20_000 {
             let name = random_name(&mut random);
-            // It grows to some thousand names, then shrinks.
+            // The table grows to some thousand names, then shrinks.
             if random.u32(0..10) < if step < 10_000 { 8 } else { 2 } {
                 let before = tree.insert(NameKey::new(name.as_name()), step);
                 assert_eq!(before, model.insert(name.value().to_vec(), step));

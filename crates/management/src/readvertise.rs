@@ -1,10 +1,9 @@
-//! Readvertise: prefixes of this node's clients, told to its routing daemon.
+//! Readvertise: tells this node's routing daemon the prefixes of the node's clients.
 //!
-//! Source: forwarding.md §6.2, policy *client-to-nlsr*. A prefix with a route of one of
-//! the [`ReadvertiseConfig::origins`] is announced by a signed
-//! `/localhost/nlsr/rib/register` with its Name, and withdrawn by `unregister` when the last such
-//! route goes. The daemon is there while the RIB has a route to `/localhost/nlsr`; when it
-//! comes, everything is announced, when it goes, nothing is sent any more.
+//! Source: forwarding.md §6.2, policy *client-to-nlsr*. A prefix with a route of one of the
+//! [`ReadvertiseConfig::origins`] is announced by a signed `/localhost/nlsr/rib/register` with its Name. It is
+//! withdrawn by `unregister` when the last such route goes. The daemon is present while the RIB has a route to
+//! `/localhost/nlsr`. When it comes, everything is announced; when it goes, sending stops.
 //!
 //! ```text
 //!             route appears                 200 after register: again in 1 h
@@ -14,19 +13,18 @@
 //!                              │ last route goes: due, to withdraw; 200 after unregister: forgotten
 //! ```
 //!
-//! Deviations: NFD waits 100 s before the first retry (it doubles first), and shifts by 5 ms;
-//! here each pause is up to a twentieth longer, by a hash of prefix and attempt, so that a
-//! thousand prefixes do not come at once every hour.
+//! Deviations: NFD waits 100 s before the first retry (it doubles first), and shifts by 5 ms. Here each pause is up to
+//! a twentieth longer, by a hash of prefix and attempt, so that a thousand prefixes do not come at once every hour.
 //!
-//! Limits: [`MAX_PREFIXES`]; what is beyond is counted and not announced; [`MAX_ASKED`]
+//! Limits: at most [`MAX_PREFIXES`] prefixes; further ones are counted and not announced. At most [`MAX_ASKED`]
 //! commands wait for an answer at a time.
 
 use crate::{
-    dispatcher::{Management, fixed_name},
+    counters::ManagementCounters,
     effect::Effect,
     environment::Times,
-    name_key::NameKey,
-    own_interests::{Answer, Purpose},
+    name_key::{NameKey, fixed_name},
+    own_interests::{Answer, OwnInterests, Purpose},
     rib::Rib,
 };
 use namewire_packet::{
@@ -38,23 +36,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Most prefixes that are announced or being withdrawn.
 pub const MAX_PREFIXES: usize = 100_000;
-/// Most commands to the daemon that wait for their answer: what NFD's clients have in flight.
+/// Most commands to the daemon that wait for their answer. NFD's clients have as many in flight.
 const MAX_ASKED: usize = 64;
 /// How long the daemon may take for an answer.
 const ANSWER_MS: u64 = 10_000;
 /// Pause after a success.
 const REFRESH_MS: u64 = 3_600_000;
-/// Pause after the first failure; doubles with each further one.
+/// Pause after the first failure. It doubles with each further failure.
 const RETRY_MS: u64 = 50_000;
 /// Longest pause after a failure.
 const RETRY_MS_MAX: u64 = 3_600_000;
 
-/// Whether and what the routing daemon is told.
+/// What the routing daemon is told, if anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadvertiseConfig {
-    /// True: routes of `origins` are told to NLSR. Default false, as `readvertise_nlsr` in NFD.
+    /// True: NLSR is told the routes of `origins`. Default false, as `readvertise_nlsr` in NFD.
     pub nlsr: bool,
-    /// Origins of the routes that are told. Default: 65, *client*.
+    /// Origins of the routes that NLSR is told. Default: 65, *client*.
     pub origins: Vec<u64>,
 }
 
@@ -64,20 +62,20 @@ impl Default for ReadvertiseConfig {
     }
 }
 
-/// How far the daemon knows of a prefix.
+/// What the daemon knows about a prefix.
 #[derive(Debug)]
 struct State {
     /// True while there is a route.
     is_wanted: bool,
-    /// The command that waits for its answer: true for `register`.
+    /// The command that waits for its answer; true for `register`.
     asked: Option<bool>,
     failures: u32,
     attempts: u64,
-    /// When to ask next, if ever.
+    /// When to send the next command, if ever.
     due_ns: Option<u64>,
 }
 
-/// What is told to the daemon.
+/// The prefixes that the daemon is told.
 #[derive(Debug)]
 pub(crate) struct Readvertise {
     config: ReadvertiseConfig,
@@ -100,7 +98,7 @@ impl Readvertise {
         }
     }
 
-    /// Takes note that the routes of a prefix may have changed. False if there is no room for it.
+    /// Records that the routes of a prefix may have changed. False if there is no room for the prefix.
     pub(crate) fn note(&mut self, rib: &Rib, prefix: Name<'_>) -> bool {
         if !self.config.nlsr {
             return true;
@@ -128,7 +126,7 @@ impl Readvertise {
         true
     }
 
-    /// When there is something to send.
+    /// When the next command is due.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
         self.by_due.first().map(|(due_ns, _)| *due_ns).filter(|_| self.asked < MAX_ASKED)
     }
@@ -139,7 +137,7 @@ impl Readvertise {
         }
         self.is_available = is_available;
         self.by_due.clear();
-        // The daemon is gone, and its knowledge with it.
+        // The daemon is gone, and with it what it knew.
         self.prefixes.retain(|_, state| state.is_wanted || state.asked.is_some());
         for (key, state) in &mut self.prefixes {
             (state.failures, state.due_ns) = (0, is_available.then_some(0));
@@ -149,7 +147,7 @@ impl Readvertise {
         }
     }
 
-    /// Sets when a prefix is asked for next. While a command is under way, its answer decides.
+    /// Sets when the next command for a prefix is due. While a command is under way, its answer decides that.
     fn schedule(&mut self, prefix: Name<'_>, due_ns: Option<u64>) {
         let Some(state) = self.prefixes.get_mut(prefix.value()) else { return };
         let key = NameKey::new(prefix);
@@ -168,7 +166,7 @@ impl Readvertise {
         }
     }
 
-    /// The next prefix that is due, and whether it is to be announced; it counts as asked for.
+    /// Takes the next prefix that is due; true if it must be announced. From now on its command counts as sent.
     fn take_due(&mut self, now_ns: u64) -> Option<(NameBuf, bool)> {
         let due_ns = self.next_due_ns()?;
         if due_ns > now_ns {
@@ -195,7 +193,7 @@ impl Readvertise {
             return;
         }
         if was_register != is_wanted || state.due_ns.is_some() {
-            // Something changed while it was under way.
+            // The routes changed while the command was under way.
             return self.schedule(prefix, Some(0));
         }
         if is_done && !is_wanted {
@@ -217,45 +215,39 @@ fn jitter_ms(prefix: Name<'_>, attempt: u64, pause_ms: u64) -> u64 {
     (u64::from(u16::from_be_bytes([hash[0], hash[1]])) * (pause_ms / 20)) >> 16
 }
 
-impl Management {
-    /// When [`Management::run_readvertise`] has something to do.
-    pub(crate) fn next_readvertise_ns(&self) -> Option<u64> {
-        self.readvertise.next_due_ns().filter(|_| self.own_interests.has_room())
-    }
-
-    /// Sends what is due.
-    pub(crate) fn run_readvertise(&mut self, now: Times, out: &mut Vec<Effect>) {
-        while self.own_interests.has_room()
-            && let Some((prefix, is_wanted)) = self.readvertise.take_due(now.mono_ns)
+impl Readvertise {
+    /// Sends the commands that are due.
+    pub(crate) fn run(&mut self, now: Times, own_interests: &mut OwnInterests, out: &mut Vec<Effect>) {
+        while own_interests.has_room()
+            && let Some((prefix, is_wanted)) = self.take_due(now.mono_ns)
         {
-            let mut name = self.readvertise.daemon.clone();
+            let mut name = self.daemon.clone();
             let verb: &[u8] = if is_wanted { b"register" } else { b"unregister" };
             let parameters = ControlParameters { name: Some(prefix.clone()), ..ControlParameters::default() };
             name.push_generic(b"rib").push_generic(verb).push_generic(&parameters.to_wire());
             let purpose = Purpose::Readvertise(prefix.clone());
-            if !self.express_command(now, name, ANSWER_MS, purpose, out) {
-                self.readvertise.answered(now.mono_ns, prefix.as_name(), false);
+            if !own_interests.express_command(now, name, ANSWER_MS, purpose, out) {
+                self.answered(now.mono_ns, prefix.as_name(), false);
             }
         }
     }
 
-    /// What became of a command to the daemon.
-    pub(crate) fn on_readvertise_answer(
+    /// Handles the outcome of a command to the daemon.
+    pub(crate) fn on_answer(
         &mut self,
         now: Times,
         prefix: Name<'_>,
         answer: &Answer<'_>,
-        out: &mut Vec<Effect>,
+        counters: &mut ManagementCounters,
     ) {
         let is_done = match answer {
             Answer::Data(data) => ControlResponse::decode(data.content()).is_ok_and(|response| response.code == 200),
             Answer::Nack | Answer::TimedOut => false,
         };
         match is_done {
-            true => self.counters.readvertised += 1,
-            false => self.counters.readvertise_failed += 1,
+            true => counters.readvertised += 1,
+            false => counters.readvertise_failed += 1,
         }
-        self.readvertise.answered(now.mono_ns, prefix, is_done);
-        self.run_readvertise(now, out);
+        self.answered(now.mono_ns, prefix, is_done);
     }
 }

@@ -1,30 +1,28 @@
-//! The Routing Information Base: which routes applications and daemons registered.
+//! The Routing Information Base: the routes that applications and daemons have registered.
 //!
-//! Source: forwarding.md §6. A route is keyed by (prefix, face, origin);
-//! registering it again replaces cost, flags and expiration. What the forwarder
-//! does with the routes is computed in [`crate::fib_computation`].
+//! Source: forwarding.md §6. A route is keyed by (prefix, face, origin). Registering it again replaces cost, flags and
+//! expiration. [`crate::fib_computation`] computes what the forwarder does with the routes.
 //!
-//! Layout: one record per prefix in a table ordered by name ([`crate::prefix_tree`]), with
-//! its routes (sorted by face and origin), of which the first stands in the record. The two
-//! indices, by face for faces that go away and by deadline for expiry, hold record numbers.
+//! Layout: one record per prefix in a table ordered by name ([`crate::prefix_tree`]), with its routes sorted by face
+//! and origin. The first route is inside the record. Two indices hold record numbers: by face, for faces that go away,
+//! and by deadline, for expiry.
 //!
 //! ```text
-//!   prefix:   | octets, shared |  routes: | face origin cost flags deadline |  (more: on the heap)
+//!   prefix:   | bytes, shared |  routes: | face origin cost flags deadline |  (more: on the heap)
 //!   by face:       face → { record … }
 //!   by deadline:   { (deadline, record) … }
 //! ```
 //!
-//! A face that is gone may have a million routes. From the moment it leaves ([`Rib::leave`]) they count for nothing,
-//! in no dataset and no computation ([`Rib::live_routes`]); they are removed some at a time ([`Rib::remove_leaving`]),
-//! and so are those that expire ([`Rib::expire`]), so that the caller can do something else in between.
+//! A face that is gone may have a million routes. From the moment it leaves ([`Rib::leave`]) no dataset and no
+//! computation counts them ([`Rib::live_routes`]). [`Rib::remove_leaving`] removes them some at a time, and
+//! [`Rib::expire`] does the same for expired routes, so that the caller can do other work in between.
 //!
-//! Bytes of a prefix with one route: 64 for the record, 17 for its place in the order, 10 for the index by
-//! face, 30 more if it expires; the name's octets, which the FIB computation shares, and 24.
-//! Cost: O(log n) per operation, plus the routes of that one prefix.
+//! Bytes of a prefix with one route: 64 for the record, 17 for its place in the order, 10 for the index by face, 30
+//! more if it expires; the name's bytes, which the FIB computation shares, and 24. Cost: O(log n) per operation, plus
+//! the routes of that one prefix.
 //!
-//! Limits: [`RibLimits`]; [`MAX_PREFIX_COMPONENTS`] as in NFD, so that a subtree is
-//! never deeper than that; [`MAX_PREFIX_BYTES`], so that an answer that repeats the
-//! name fits a packet.
+//! Limits: [`RibLimits`]; [`MAX_PREFIX_COMPONENTS`] as in NFD, which limits the depth of a subtree;
+//! [`MAX_PREFIX_BYTES`], so that an answer that repeats the name fits into a packet.
 
 use crate::{
     name_key::NameKey,
@@ -44,8 +42,8 @@ use std::{
 /// Longest prefix of a route, FIB entry or strategy choice, in components (answer 414).
 pub const MAX_PREFIX_COMPONENTS: usize = 32;
 
-/// Longest prefix of a route, FIB entry or strategy choice, in octets of its
-/// TLV-VALUE (answer 414). NDN-DPDK has the same limit.
+/// Longest prefix of a route, FIB entry or strategy choice, in bytes of its TLV-VALUE (answer 414). NDN-DPDK has the
+/// same limit.
 pub const MAX_PREFIX_BYTES: usize = 2048;
 
 /// How large the RIB may grow.
@@ -53,9 +51,9 @@ pub const MAX_PREFIX_BYTES: usize = 2048;
 pub struct RibLimits {
     /// Routes in all.
     pub routes: usize,
-    /// Routes of one prefix: each costs time whenever the prefix's subtree changes.
+    /// Routes of one prefix. Each costs time whenever the prefix's subtree changes.
     pub routes_per_prefix: usize,
-    /// Octets of all prefixes together.
+    /// Bytes of all prefixes together.
     pub prefix_bytes: usize,
 }
 
@@ -70,13 +68,13 @@ impl Default for RibLimits {
 pub struct Route {
     /// Next hop.
     pub face: FaceId,
-    /// Who registered it.
+    /// The component that registered it.
     pub origin: u64,
     /// Cost; lower is better.
     pub cost: u64,
     /// [`route_flags`].
     pub flags: u64,
-    /// Monotonic instant at which it goes; `None` = never.
+    /// Monotonic instant at which the route expires; `None` means never.
     pub expires_at_ns: Option<u64>,
 }
 
@@ -86,19 +84,19 @@ impl Route {
         self.flags & route_flags::CHILD_INHERIT != 0
     }
 
-    /// True if it keeps shorter prefixes' routes away from this one and longer ones.
+    /// True if it keeps shorter prefixes' routes from this prefix and longer ones.
     pub const fn captures(&self) -> bool {
         self.flags & route_flags::CAPTURE != 0
     }
 }
 
-/// The monotonic instant `period_ms` from now; `None`, which is never, for a period that the clock does not reach.
-/// Clients that mean never say 2^63 − 1 ms (`time::milliseconds::max()` of ndn-cxx), and so does NLSR.
+/// The monotonic instant `period_ms` from now. `None`, which means never, for a period that the clock does not reach.
+/// Clients that mean never, including NLSR, say 2^63 − 1 ms (`time::milliseconds::max()` of ndn-cxx).
 pub(crate) fn deadline_ns(now_ns: u64, period_ms: u64) -> Option<u64> {
     period_ms.checked_mul(1_000_000).and_then(|period_ns| now_ns.checked_add(period_ns))
 }
 
-/// Why a route was not taken in.
+/// Why a route was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RibFull {
     /// [`RibLimits::routes`] is reached.
@@ -108,7 +106,7 @@ pub enum RibFull {
     #[error("prefix has too many routes (limit is {0})")]
     RoutesPerPrefix(usize),
     /// [`RibLimits::prefix_bytes`] is reached.
-    #[error("RIB is full (limit is {0} octets of names)")]
+    #[error("RIB is full (limit is {0} bytes of names)")]
     PrefixBytes(usize),
     /// The system has no memory to spare ([`Rib::set_short_of_memory`]).
     #[error("the system has no memory for more routes")]
@@ -122,10 +120,10 @@ type Routes = SmallVec<[Route; 1]>;
 #[derive(Debug, Default)]
 pub struct Rib {
     entries: PrefixTree<Routes>,
-    /// In the order of their numbers, which is nearly that in which they came: names beside each other leave together.
+    /// Record numbers in order, which is nearly the order of registration: neighbouring names leave together.
     by_face: HashMap<FaceId, BTreeSet<PrefixId>>,
     by_deadline: BTreeSet<(u64, PrefixId)>,
-    /// Where routes of faces that are gone may still be. The last face goes first.
+    /// The records that may still have routes of faces that are gone. The last face goes first.
     leaving: Vec<(FaceId, btree_set::IntoIter<PrefixId>)>,
     /// These faces.
     gone: HashSet<FaceId>,
@@ -146,13 +144,13 @@ impl Rib {
         self.is_short_of_memory = is_short;
     }
 
-    /// Whether it refuses new routes.
+    /// True if it refuses new routes.
     pub const fn is_short_of_memory(&self) -> bool {
         self.is_short_of_memory
     }
 
-    /// Bytes of memory that there should be for the next change: all tables that hold routes may double,
-    /// and one route at a short prefix changes the FIB entries of all longer ones.
+    /// Bytes of memory that should be free for the next change. All tables that hold routes may double, and one route
+    /// at a short prefix changes the FIB entries of all longer ones.
     pub const fn wanted_bytes(&self) -> usize {
         const BYTES_PER_ROUTE: usize = 1024;
         const COPIES_OF_NAMES: usize = 2;
@@ -174,7 +172,7 @@ impl Rib {
         self.entries.get(prefix).map_or(&[], SmallVec::as_slice)
     }
 
-    /// The routes of exactly this prefix that count: not those of faces that are gone.
+    /// The routes of exactly this prefix that count, without routes of faces that are gone.
     pub fn live_routes(&self, prefix: Name<'_>) -> Cow<'_, [Route]> {
         self.live(self.routes(prefix))
     }
@@ -186,8 +184,8 @@ impl Rib {
         routes.iter().filter(|route| !self.is_gone(route.face)).copied().collect()
     }
 
-    /// Adds a route or replaces the one with the same face and origin.
-    /// True if anything that the FIB depends on changed.
+    /// Adds a route or replaces the one with the same face and origin. True if anything changed that the FIB depends
+    /// on.
     ///
     /// # Errors
     /// If a limit is reached; then nothing changes.
@@ -243,8 +241,8 @@ impl Rib {
         true
     }
 
-    /// A face is gone: from now on its routes count for nothing. [`Rib::remove_leaving`] removes them.
-    /// Its number must not be used again.
+    /// A face is gone: from now on its routes do not count. [`Rib::remove_leaving`] removes them. The face's number
+    /// must not be used again.
     pub fn leave(&mut self, face: FaceId) {
         if let Some(ids) = self.by_face.remove(&face) {
             self.leaving.push((face, ids.into_iter()));
@@ -262,8 +260,8 @@ impl Rib {
         self.gone.contains(&face)
     }
 
-    /// Removes the routes of faces that are gone, up to a limit of prefixes, which it returns in canonical order.
-    /// The face that left last goes first: one with few routes does not wait for one with many.
+    /// Removes routes of faces that are gone, for at most `most` prefixes; returns these prefixes in canonical order.
+    /// The face that left last goes first, so that a face with few routes does not wait for one with many.
     pub fn remove_leaving(&mut self, most: usize) -> Vec<NameBuf> {
         let mut keys = Vec::new();
         while keys.len() < most
@@ -283,7 +281,7 @@ impl Rib {
         in_order(keys)
     }
 
-    /// Removes the routes whose time has come, up to a limit of prefixes, which it returns in canonical order.
+    /// Removes expired routes, for at most `most` prefixes; returns these prefixes in canonical order.
     pub fn expire(&mut self, now_ns: u64, most: usize) -> Vec<NameBuf> {
         let mut keys = Vec::new();
         while keys.len() < most
@@ -295,12 +293,12 @@ impl Rib {
         in_order(keys)
     }
 
-    /// When [`Rib::expire`] has something to do next.
+    /// When [`Rib::expire`] has work next.
     pub fn next_deadline_ns(&self) -> Option<u64> {
         self.by_deadline.first().map(|(deadline_ns, _)| *deadline_ns)
     }
 
-    /// The dataset `rib/list`, expirations as time left at `now_ns`. Routes that count no longer are left out.
+    /// The dataset `rib/list`, with expirations as time left at `now_ns`. Leaves out routes that no longer count.
     pub fn dataset(&self, now_ns: u64) -> impl Iterator<Item = RibEntry> {
         let record = move |route: &Route| {
             let left_ms = |at_ns: u64| at_ns.saturating_sub(now_ns) / 1_000_000;
@@ -318,7 +316,7 @@ impl Rib {
         })
     }
 
-    /// Prefixes with routes at and under `prefix`, in canonical order: those behind `after`, if given.
+    /// Prefixes with routes at and under `prefix`, in canonical order. With `after`, only those behind it.
     pub(crate) fn keys_under<'r>(
         &'r self,
         prefix: Name<'r>,
@@ -327,7 +325,7 @@ impl Rib {
         self.entries.subtree(prefix, after).map(|(key, _)| key)
     }
 
-    /// Removes the routes of a prefix that `goes` chooses by place and contents.
+    /// Removes the routes of a prefix for which `goes` is true, given their place and contents.
     fn remove_where(&mut self, id: PrefixId, goes: impl Fn(usize, &Route) -> bool) -> NameKey {
         let key = self.entries.key(id).clone();
         let routes = self.entries.value_mut(id);
@@ -353,7 +351,7 @@ impl Rib {
         key
     }
 
-    /// Takes a route that is in the table into the indices.
+    /// Adds a route of the table to the indices.
     fn index(&mut self, id: PrefixId, route: &Route) {
         self.by_face.entry(route.face).or_default().insert(id);
         if let Some(deadline_ns) = route.expires_at_ns {
@@ -362,8 +360,8 @@ impl Rib {
         self.route_count += 1;
     }
 
-    /// Takes a route that is no longer in the table out of the indices, where no other
-    /// route of its prefix needs the same entry.
+    /// Removes a route that is no longer in the table from the indices, unless another route of its prefix needs the
+    /// same entry.
     fn unindex(&mut self, id: PrefixId, route: &Route) {
         self.route_count -= 1;
         let others = self.entries.try_value(id).map_or(&[][..], SmallVec::as_slice);
@@ -442,7 +440,7 @@ mod tests {
         assert_eq!(rib.insert(name("/b").as_name(), route(3, 0, Some(1))), Ok(false), "replacing needs no room");
         assert_eq!(rib.len(), 3);
         assert!(rib.remove(name("/b").as_name(), FaceId(3), 0));
-        assert_eq!(rib.insert(name("/c").as_name(), route(3, 0, None)), Ok(true), "octets were given back");
+        assert_eq!(rib.insert(name("/c").as_name(), route(3, 0, None)), Ok(true), "bytes were given back");
     }
 
     #[test]
@@ -486,10 +484,10 @@ mod tests {
         let shown = |rib: &Rib| rib.dataset(0).map(|entry| entry.routes.len()).collect::<Vec<_>>();
         assert_eq!((shown(&rib), rib.is_gone(FaceId(1)), rib.len()), (vec![1, 1, 1], true, 6));
         assert_eq!(rib.live_routes(name("/b").as_name()), [route(2, 0, None)].as_slice());
-        // One that expires first leaves its number to another prefix.
+        // A route that expires first leaves its number to another prefix.
         assert_eq!(rib.expire(5, 9), [name("/c")]);
         rib.insert(name("/f").as_name(), route(2, 0, None)).expect("room");
-        // A face with few routes does not wait for one with many.
+        // A face with few routes does not wait for a face with many.
         rib.leave(FaceId(3));
         assert_eq!(rib.remove_leaving(2), [name("/d"), name("/e")]);
         let mut removed = rib.remove_leaving(1);

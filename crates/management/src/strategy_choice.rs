@@ -1,8 +1,7 @@
-//! Strategy choice: which strategy forwards under which prefix.
+//! Strategy choice: the strategy that forwards under each prefix.
 //!
-//! Source: forwarding.md §4, drop-in.md §11. The longest prefix decides; `/` always
-//! has a strategy and cannot be unset. Choices are stored and reported by the full
-//! instance name (with version) that the registry resolved.
+//! Source: forwarding.md §4, drop-in.md §11. The longest prefix decides; `/` always has a strategy and cannot be unset.
+//! Choices are stored and reported by the full instance name (with version) that the registry resolved.
 //!
 //! Limit: [`MAX_STRATEGY_CHOICES`]. Cost: O(log n).
 
@@ -13,7 +12,7 @@ use std::collections::BTreeMap;
 /// Most prefixes with a strategy of their own; each is a FIB entry.
 pub const MAX_STRATEGY_CHOICES: usize = 10_000;
 
-/// What an unconfigured node forwards with (`nfd.conf.sample`).
+/// The strategies of an unconfigured node (`nfd.conf.sample`).
 pub const DEFAULT_CHOICES: [(&str, &str); 4] = [
     ("/", "/localhost/nfd/strategy/best-route"),
     ("/localhost", "/localhost/nfd/strategy/multicast"),
@@ -30,10 +29,10 @@ pub struct ResolvedStrategy {
     pub instance: NameBuf,
 }
 
-/// Why a strategy cannot be had.
+/// Why a strategy is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StrategyError {
-    /// No strategy has this name, or not in that version or later; those that there are (answer 404).
+    /// No strategy has this name, or none has it in that version or later. The text lists the known ones (answer 404).
     #[error("Unknown strategy; known are {0}")]
     Unknown(String),
     /// The strategy refuses its version or parameters, for this reason (answer 409).
@@ -44,16 +43,16 @@ pub enum StrategyError {
     Full,
 }
 
-/// The forwarder's strategy table, as far as management needs it.
+/// The forwarder's strategy table, as management uses it.
 pub trait StrategyRegistry {
-    /// Finds or makes the instance that `requested` names; without version, the
-    /// newest. The same request gives the same id as long as it is in use.
+    /// Finds or makes the instance that `requested` names; without a version, the newest. The same request gives the
+    /// same id as long as the instance is in use.
     ///
     /// # Errors
     /// If there is no such strategy, or it refuses version or parameters.
     fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError>;
 
-    /// Says that no prefix uses the instance any more.
+    /// Tells the registry that no prefix uses the instance any more.
     fn release(&mut self, id: u32) {
         let _ = id;
     }
@@ -88,8 +87,7 @@ impl StrategyChoices {
         self.choices.len() < MAX_STRATEGY_CHOICES || self.choices.contains_key(prefix.value())
     }
 
-    /// Sets the strategy of a prefix and returns the one before, if any.
-    /// The caller has asked [`StrategyChoices::has_room_for`].
+    /// Sets the strategy of a prefix and returns the former one, if any. Call [`StrategyChoices::has_room_for`] first.
     pub fn set(&mut self, prefix: Name<'_>, strategy: ResolvedStrategy) -> Option<ResolvedStrategy> {
         if prefix.is_empty() {
             self.root_id = strategy.id;

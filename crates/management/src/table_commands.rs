@@ -1,14 +1,14 @@
 //! Commands that change tables: `rib`, `fib`, `strategy-choice` and `cs`.
 //!
-//! Source: management.md §4 (codes), §5 (fields, defaults, answers). Each answer
-//! holds exactly the fields that §5 lists: `nfdc` rejects a 200 with any other.
+//! Source: management.md §4 (codes), §5 (fields, defaults, answers). Each answer holds exactly the fields that §5
+//! lists, because `nfdc` rejects a 200 with any other.
 
 use crate::{
     command::{Refusal, invalid_parameters, refusal},
-    dispatcher::Management,
     effect::Effect,
     environment::{Environment, Times},
     fib_computation::NextHop,
+    management::Management,
     manual_next_hops::MAX_MANUAL_NEXT_HOPS,
     rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibFull, Route, deadline_ns},
     strategy_choice::{MAX_STRATEGY_CHOICES, StrategyError},
@@ -21,8 +21,8 @@ use namewire_packet::{
 type CommandResult = Result<ControlParameters, Refusal>;
 
 impl Management {
-    /// `rib/register`. Refused for a face that does not exist (410, as ndnd does),
-    /// and for names of this forwarder's own management.
+    /// `rib/register`. Refused for a face that does not exist (410, as ndnd does), and for names of this forwarder's
+    /// own management.
     pub(crate) fn register(
         &mut self,
         now: Times,
@@ -41,7 +41,7 @@ impl Management {
             flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
             expires_at_ns,
         };
-        let inserted = self.insert_route(now, prefix.as_name(), route, out);
+        let inserted = self.routes.insert(now, prefix.as_name(), route, &mut self.replies, out);
         let fib_depends = inserted.map_err(|full| self.rib_full(&full))?;
         if fib_depends {
             self.update_fib(vec![prefix.clone()], out);
@@ -62,13 +62,13 @@ impl Management {
         let prefix = required_name(&parameters)?;
         let face = parameters.face_id.unwrap_or(FaceId::INVALID);
         let origin = parameters.origin.unwrap_or(origin::APP);
-        if self.rib.remove(prefix.as_name(), face, origin) {
+        if self.routes.rib.remove(prefix.as_name(), face, origin) {
             self.update_fib(vec![prefix.clone()], out);
         }
         Ok(ControlParameters { name: Some(prefix), face_id: Some(face), origin: Some(origin), ..Default::default() })
     }
 
-    /// `fib/add-nexthop`: again means a new cost.
+    /// `fib/add-nexthop`. Repeating it sets a new cost.
     pub(crate) fn add_next_hop(&mut self, parameters: ControlParameters, out: &mut Vec<Effect>) -> CommandResult {
         let prefix = required_name(&parameters)?;
         check_prefix_length(prefix.as_name(), "FIB entry prefix cannot exceed 32 components")?;
@@ -76,7 +76,7 @@ impl Management {
         let face = self.existing_face(&parameters)?;
         self.check_memory()?;
         let cost = parameters.cost.unwrap_or(0);
-        match self.manual.insert(prefix.as_name(), NextHop { face, cost }) {
+        match self.routes.manual.insert(prefix.as_name(), NextHop { face, cost }) {
             Some(true) => self.update_fib(vec![prefix.clone()], out),
             Some(false) => {}
             None => {
@@ -92,7 +92,7 @@ impl Management {
         let prefix = required_name(&parameters)?;
         self.check_not_own(prefix.as_name())?;
         let face = parameters.face_id.unwrap_or(FaceId::INVALID);
-        if self.manual.remove(prefix.as_name(), face) {
+        if self.routes.manual.remove(prefix.as_name(), face) {
             self.update_fib(vec![prefix.clone()], out);
         }
         Ok(ControlParameters { name: Some(prefix), face_id: Some(face), ..Default::default() })
@@ -109,7 +109,7 @@ impl Management {
         let requested = parameters.strategy.ok_or_else(|| invalid_parameters("Strategy is required"))?;
         check_prefix_length(prefix.as_name(), "Prefix has too many components (limit is 32)")?;
         self.check_memory()?;
-        if !self.strategies.has_room_for(prefix.as_name()) {
+        if !self.routes.strategies.has_room_for(prefix.as_name()) {
             let text = format!("Too many strategy choices (limit is {MAX_STRATEGY_CHOICES})");
             return Err(refusal(507, text));
         }
@@ -122,9 +122,9 @@ impl Management {
             refusal(code, error.to_string())
         })?;
         let instance = strategy.instance.clone();
-        let old = self.strategies.set(prefix.as_name(), strategy);
+        let old = self.routes.strategies.set(prefix.as_name(), strategy);
         self.update_fib(vec![prefix.clone()], out);
-        self.release_strategies(old.map(|old| old.id), environment);
+        self.routes.release_strategies(old.map(|old| old.id), environment);
         Ok(ControlParameters { name: Some(prefix), strategy: Some(instance), ..Default::default() })
     }
 
@@ -139,14 +139,14 @@ impl Management {
         if prefix.is_empty() {
             return Err(invalid_parameters("the strategy of / can be changed but not unset"));
         }
-        if let Some(old) = self.strategies.unset(prefix.as_name()) {
+        if let Some(old) = self.routes.strategies.unset(prefix.as_name()) {
             self.update_fib(vec![prefix.clone()], out);
-            self.release_strategies(Some(old.id), environment);
+            self.routes.release_strategies(Some(old.id), environment);
         }
         Ok(ControlParameters { name: Some(prefix), ..Default::default() })
     }
 
-    /// `cs/config`: the answer holds the settings after the change; the policy, which is ours, only
+    /// `cs/config`: the answer holds the settings after the change. The policy is our addition; the answer has it only
     /// if the command names one.
     pub(crate) fn configure_cs(
         &mut self,
@@ -177,22 +177,22 @@ impl Management {
         })
     }
 
-    /// The answer to a route for which there is no room.
+    /// The answer when there is no room for a route.
     pub(crate) fn rib_full(&mut self, full: &RibFull) -> Refusal {
-        self.counters.no_memory += u64::from(*full == RibFull::NoMemory);
+        self.replies.counters.no_memory += u64::from(*full == RibFull::NoMemory);
         refusal(507, full.to_string())
     }
 
     /// 507 while the system has no memory to spare.
     fn check_memory(&mut self) -> Result<(), Refusal> {
-        if self.rib.is_short_of_memory() {
-            self.counters.no_memory += 1;
+        if self.routes.rib.is_short_of_memory() {
+            self.replies.counters.no_memory += 1;
             return Err(refusal(507, "the system has no memory for it"));
         }
         Ok(())
     }
 
-    /// The face meant, if it exists.
+    /// The face that the command means, if it exists.
     fn existing_face(&self, parameters: &ControlParameters) -> Result<FaceId, Refusal> {
         let face = parameters.face_id.unwrap_or(FaceId::INVALID);
         match self.faces.get(face) {
@@ -201,12 +201,12 @@ impl Management {
         }
     }
 
-    /// Commands must keep reaching management, whatever an application registers.
+    /// Refuses prefixes of management itself: commands must keep reaching it, whatever an application registers.
     pub(crate) fn check_not_own(&self, prefix: Name<'_>) -> Result<(), Refusal> {
         if self.prefix.as_name().is_prefix_of(&prefix) {
             return Err(refusal(403, "Prefix /localhost/nfd belongs to the forwarder"));
         }
-        // `/localhop/nfd` itself may lead on to a hub (ndn-autoconfig); ours is nearer.
+        // `/localhop/nfd` itself may lead to a hub (ndn-autoconfig). Our own management is nearer.
         let is_served = self.authorizer.config().localhop_rib.is_some();
         if is_served && self.localhop_prefix.as_name().is_prefix_of(&prefix) && self.localhop_prefix.as_name() != prefix
         {
@@ -220,14 +220,14 @@ fn required_name(parameters: &ControlParameters) -> Result<NameBuf, Refusal> {
     parameters.name.clone().ok_or_else(|| invalid_parameters("Name is required"))
 }
 
-/// 414 for a prefix that the tables do not take, with NFD's words for too many components.
+/// 414 for a prefix that the tables refuse, with NFD's words for too many components.
 pub(crate) fn check_prefix_length(prefix: Name<'_>, too_many_components: &str) -> Result<(), Refusal> {
     const { assert!(MAX_PREFIX_COMPONENTS == 32, "the texts say 32") };
     if prefix.len() > MAX_PREFIX_COMPONENTS {
         return Err(refusal(414, too_many_components));
     }
     if prefix.value().len() > MAX_PREFIX_BYTES {
-        return Err(refusal(414, format!("Prefix cannot exceed {MAX_PREFIX_BYTES} octets")));
+        return Err(refusal(414, format!("Prefix cannot exceed {MAX_PREFIX_BYTES} bytes")));
     }
     Ok(())
 }

@@ -1,35 +1,34 @@
-//! Who may command this node: the settings, checked once and read by
-//! [`crate::authorization`].
+//! The settings of who may command this node, checked once and used by [`crate::authorization`].
 //!
-//! Source: management.md §8; the rules are those of ndn-cxx's validator configuration
-//! (`security-validator-config.rst`). The text of a configuration file is read elsewhere.
+//! Source: management.md §8. The rules are the rules of ndn-cxx's validator configuration
+//! (`security-validator-config.rst`). The configuration crate reads the text of a file.
 //!
-//! Limits: those of [`NameRegex`]; lists are as long as the administrator makes them.
+//! Limits: see [`NameRegex`]; lists are as long as the administrator makes them.
 
 use crate::name_regex::{NameRegex, NameTemplate};
 use namewire_packet::{Name, NameBuf, signature::signature_type};
 use namewire_security::Certificate;
 use std::{path::PathBuf, time::Duration};
 
-/// Settings of [`crate::authorization`]. The default lets every application on this
-/// machine register routes to itself, and the router's own user and root do everything.
+/// Settings of [`crate::authorization`]. By default every application on this machine may register routes to itself,
+/// and the router's own user and root may do everything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrustConfig {
-    /// True if Unix peer credentials (the router's user, root, `allowed_gids`) allow
-    /// every command of `faces`, `fib`, `cs` and `strategy-choice`, and those of `rib`
-    /// unless `localhost_rib` says otherwise. Default true.
+    /// True if Unix peer credentials (the router's user, root, `allowed_gids`) allow every command of `faces`, `fib`,
+    /// `cs` and `strategy-choice`. They also allow the commands of `rib`, unless `localhost_rib` says otherwise.
+    /// Default true.
     pub peer_credentials: bool,
-    /// Groups whose members' peer credentials count like the router's own user.
+    /// Groups whose members may command as the router's own user may.
     pub allowed_gids: Vec<u32>,
-    /// Whose signatures allow which modules; any that fits is enough.
+    /// The signatures that allow modules; one match is enough.
     pub authorizations: Vec<Authorization>,
-    /// Who may use `/localhost/nfd/rib`, if not as [`TrustConfig`]'s default says:
-    /// then these rules alone decide.
+    /// The rules of who may use `/localhost/nfd/rib`. If given, they alone decide; otherwise [`TrustConfig`]'s default
+    /// applies.
     pub localhost_rib: Option<RulesOrAny>,
-    /// Who may use `/localhop/nfd/rib`; `None`: the prefix is not served.
+    /// The rules of who may use `/localhop/nfd/rib`; `None`: the prefix is not served.
     pub localhop_rib: Option<RulesOrAny>,
-    /// Whose announcements of prefixes (`rib/announce`) are accepted; `None`: those of
-    /// applications, for themselves.
+    /// The rules by which announcements of prefixes (`rib/announce`) are accepted; `None`: applications may announce
+    /// routes to themselves.
     pub prefix_announcement: Option<RulesOrAny>,
 }
 
@@ -47,8 +46,8 @@ impl Default for TrustConfig {
 }
 
 impl TrustConfig {
-    /// The files and directories that rules take their anchors from: a router reads them
-    /// and gives what is there to [`crate::Management::set_anchors`].
+    /// The files and directories from which rules take their anchors. A router reads them and passes the contents to
+    /// [`crate::Management::set_anchors`].
     pub fn anchor_files(&self) -> impl Iterator<Item = &TrustAnchor> {
         let TrustConfig { localhost_rib, localhop_rib, prefix_announcement, .. } = self;
         let sections = [localhost_rib, localhop_rib, prefix_announcement].into_iter().flatten();
@@ -63,19 +62,19 @@ impl TrustConfig {
 /// One `authorize` section: a signer and what it may do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Authorization {
-    /// Who.
+    /// The signer.
     pub signer: Signer,
-    /// What.
+    /// What it may do.
     pub privileges: Privileges,
 }
 
-/// Who is meant by an [`Authorization`].
+/// The signer of an [`Authorization`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Signer {
-    /// Everybody who reaches `/localhost/nfd` from a local face, without a signature too
-    /// (NFD's `certfile any`); `rib` wants a signature's elements nevertheless.
+    /// Any sender that reaches `/localhost/nfd` from a local face, even without a signature (NFD's `certfile any`).
+    /// `rib` still requires the elements of a signature.
     Any,
-    /// Whoever holds the key of this certificate.
+    /// The holder of this certificate's key.
     Certificate(AnchorCertificate),
 }
 
@@ -99,7 +98,7 @@ impl Privileges {
     pub const ALL: Self = Privileges { faces: true, fib: true, cs: true, strategy_choice: true, rib: true };
 }
 
-/// A validator section: rules, or everything that is signed at all.
+/// A validator section: rules, or a permission for all signed packets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RulesOrAny {
     /// `trust-anchor { type any }`: a signature must be there, but is not verified.
@@ -108,17 +107,17 @@ pub enum RulesOrAny {
     Rules(ValidatorConfig),
 }
 
-/// Rules and trust anchors. A packet must satisfy the first rule that catches it; one
-/// that no rule catches is refused.
+/// Rules and trust anchors. A packet must satisfy the first rule that catches it. A packet that no rule catches is
+/// refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValidatorConfig {
-    /// In the order of the configuration.
+    /// The rules, in the order of the configuration.
     pub rules: Vec<Rule>,
     /// Certificates that need no proof.
     pub anchors: Vec<TrustAnchor>,
 }
 
-/// A kind of packet that rules are for.
+/// A kind of packet to which rules apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// Certificates and prefix announcements.
@@ -127,18 +126,18 @@ pub enum PacketKind {
     Interest,
 }
 
-/// One rule: it catches a packet if any filter does (or there is none), and is
-/// satisfied by a packet if any checker is.
+/// One rule. It catches a packet if any filter does (or there is no filter). The packet satisfies the rule if it
+/// satisfies any checker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// As messages name it.
+    /// Its name in messages.
     pub id: String,
-    /// What it is for.
+    /// The kind of packet it applies to.
     pub packet: PacketKind,
-    /// Which names it catches. A command's name ends before the digest component, or in
-    /// the old format before SignatureInfo.
+    /// The names it catches. A command's name ends before the digest component, or in the old format before
+    /// SignatureInfo.
     pub filters: Vec<NameFilter>,
-    /// At least one.
+    /// The checkers; at least one.
     pub checkers: Vec<Checker>,
 }
 
@@ -163,7 +162,7 @@ pub enum NameRelation {
 }
 
 impl NameRelation {
-    /// True if `first` stands in this relation to `second`.
+    /// True if the relation holds between `first` and `second`.
     pub fn holds(self, first: Name<'_>, second: Name<'_>) -> bool {
         match self {
             NameRelation::Equal => first == second,
@@ -173,30 +172,30 @@ impl NameRelation {
     }
 }
 
-/// `checker`: which algorithm, and which key for which name.
+/// `checker`: the algorithm, and the key that each name needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checker {
     /// One of [`signature_type`].
     pub signature_type: u64,
-    /// What the KeyLocator has to be.
+    /// The rule for the KeyLocator.
     pub key_locator: KeyLocatorRule,
 }
 
-/// What a KeyLocator has to be.
+/// The rule that a KeyLocator must satisfy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeyLocatorRule {
     /// Anything: `sig-type sha256` without `key-locator`.
     Any,
-    /// This name stands in this relation to the signer's identity.
+    /// This name and the signer's identity have this relation.
     Relation(NameRelation, NameBuf),
     /// The KeyLocator's name matches.
     Regex(NameRegex),
-    /// Parts of the KeyLocator's name and of the packet's stand in a relation.
+    /// Parts of the KeyLocator's name and of the packet's name have a relation.
     Hyper(Box<HyperRelation>),
 }
 
-/// `hyper-relation`: `key_expand`, filled from the KeyLocator's name, stands in
-/// `relation` to `packet_expand`, filled from the packet's name.
+/// `hyper-relation`: `key_expand`, filled from the KeyLocator's name, must have `relation` to `packet_expand`, filled
+/// from the packet's name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HyperRelation {
     /// `k-regex`.
@@ -228,7 +227,7 @@ impl Checker {
         }
     }
 
-    /// The number of a `sig-type`, if there is such a one. The default is `ecdsa-sha256`.
+    /// The number of a `sig-type`, if it exists. The default is `ecdsa-sha256`.
     pub fn signature_type_named(name: &str) -> Option<u64> {
         Some(match name.to_ascii_lowercase().as_str() {
             "sha256" => signature_type::DIGEST_SHA256,
@@ -240,33 +239,33 @@ impl Checker {
     }
 }
 
-/// Where trusted certificates are.
+/// The place of trusted certificates.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrustAnchor {
     /// Given in the configuration (`type base64`).
     Certificate(AnchorCertificate),
     /// One certificate in base64 (`type file`), read again every `refresh`.
     File {
-        /// Absolute, or as seen from where the router runs.
+        /// Absolute, or relative to the directory where the router runs.
         path: PathBuf,
-        /// Never, if `None`.
+        /// `None`: never.
         refresh: Option<Duration>,
     },
     /// Every certificate in a directory (`type dir`), read again every `refresh`.
     Directory {
-        /// Absolute, or as seen from where the router runs.
+        /// Absolute, or relative to the directory where the router runs.
         path: PathBuf,
-        /// Never, if `None`.
+        /// `None`: never.
         refresh: Option<Duration>,
     },
 }
 
-/// A certificate that was read successfully, with a key that signatures can be checked by.
+/// A certificate that was read successfully. Its key can verify signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnchorCertificate(Certificate);
 
 impl AnchorCertificate {
-    /// Checks the octets of a certificate, a Data packet.
+    /// Checks the bytes of a certificate, which is a Data packet.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -282,7 +281,7 @@ impl AnchorCertificate {
     }
 }
 
-/// Why octets are no certificate.
+/// Why bytes are not a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a certificate: {0}")]
 pub struct AnchorError(String);

@@ -1,6 +1,4 @@
-//! Announced routes: `rib/announce`, what self-learning finds, and what is handed on of both.
-
-mod router_double;
+//! Announced routes: `rib/announce`, announcements that self-learning finds, and what is passed on.
 
 use namewire_management::{
     Effect, ManagementConfig, RibLimits,
@@ -13,13 +11,16 @@ use namewire_packet::{
         prefix_announcement::announce_with_digest,
     },
 };
-use router_double::{Bench, LOCAL_FACE, UDP_FACE, for_prefix, fresh_fields, name};
+use namewire_testbed::{
+    management::{Bench, LOCAL_FACE, UDP_FACE, for_prefix, fresh_fields},
+    uri,
+};
 
 fn announcing(prefix: &str, expiration_ms: u64) -> Vec<u8> {
-    announce_with_digest(name(prefix).as_name(), 1, expiration_ms)
+    announce_with_digest(uri(prefix).as_name(), 1, expiration_ms)
 }
 
-/// Settings by which everybody's announcements are believed.
+/// Settings that believe every announcement.
 fn believing() -> TrustConfig {
     TrustConfig { prefix_announcement: Some(RulesOrAny::Any), ..TrustConfig::default() }
 }
@@ -29,20 +30,20 @@ fn anybody() -> Bench {
 }
 
 fn announce(bench: &mut Bench, parameters: Vec<u8>) -> ControlResponse {
-    bench.pass_ms(1); // another command, by its time
+    bench.pass_ms(1); // its time makes it another command
     let fields = SignedInterestFields { nonce: vec![1; 8], time_ms: Some(bench.now.unix_ms), seq_num: None };
-    let command = InterestBuilder::new(name("/localhost/nfd/rib/announce")).application_parameters(parameters);
+    let command = InterestBuilder::new(uri("/localhost/nfd/rib/announce")).application_parameters(parameters);
     bench.send(&command.sign_digest(&fields));
     bench.answer()
 }
 
-/// What Data may carry from now on, if that was said.
+/// The announcements that Data may carry from now on, if the last call set them.
 fn published(bench: &Bench) -> Option<Vec<(NameBuf, Vec<u8>)>> {
     let last = bench.effects.iter().rev().find_map(|effect| match effect {
         Effect::Announcements(announcements) => Some(announcements),
         _ => None,
     })?;
-    Some(last.iter().map(|(prefix, octets)| (prefix.clone(), octets.to_vec())).collect())
+    Some(last.iter().map(|(prefix, bytes)| (prefix.clone(), bytes.to_vec())).collect())
 }
 
 fn learn(bench: &mut Bench, face: FaceId, announcement: &[u8]) {
@@ -52,21 +53,21 @@ fn learn(bench: &mut Bench, face: FaceId, announcement: &[u8]) {
 
 fn forget(bench: &mut Bench, face: FaceId, of: &str) {
     bench.effects.clear();
-    bench.management.forget_route(face, name(of).as_name(), &mut bench.effects);
+    bench.management.forget_route(face, uri(of).as_name(), &mut bench.effects);
 }
 
 /// Time left of the announced routes of a prefix, by face.
 fn routes(bench: &Bench, prefix: &str) -> Vec<(FaceId, u64, u64, u64)> {
     let ms = |at_ns: u64| (at_ns - bench.now.mono_ns) / 1_000_000;
-    let routes = bench.management.rib().routes(name(prefix).as_name());
+    let routes = bench.management.rib().routes(uri(prefix).as_name());
     routes.iter().map(|route| (route.face, route.origin, route.cost, ms(route.expires_at_ns.unwrap()))).collect()
 }
 
 #[test]
 fn an_application_announces_a_route_to_itself() {
     let mut bench = Bench::new();
-    let octets = announcing("/a", 60_000);
-    let answer = announce(&mut bench, octets.clone());
+    let bytes = announcing("/a", 60_000);
+    let answer = announce(&mut bench, bytes.clone());
     let expected = ControlParameters {
         face_id: Some(LOCAL_FACE),
         origin: Some(129),
@@ -77,15 +78,15 @@ fn an_application_announces_a_route_to_itself() {
     };
     assert_eq!((answer.code, answer.body), (200, Some(expected)));
     assert_eq!(routes(&bench, "/a"), [(LOCAL_FACE, 129, 2048, 60_000)]);
-    assert_eq!(published(&bench), Some(vec![(name("/a"), octets.clone())]));
+    assert_eq!(published(&bench), Some(vec![(uri("/a"), bytes.clone())]));
     assert_eq!(bench.fib_changes().len(), 1);
-    // Again: longer, and no change of the FIB.
+    // The same announcement again: it lasts longer, and does not change the FIB.
     let later = announcing("/a", 90_000);
     assert_eq!(announce(&mut bench, later.clone()).code, 200);
-    assert_eq!((bench.fib_changes(), published(&bench)), (vec![], Some(vec![(name("/a"), later)])));
+    assert_eq!((bench.fib_changes(), published(&bench)), (vec![], Some(vec![(uri("/a"), later)])));
     let entries: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).unwrap();
     assert_eq!(entries[0].routes[0].expiration_period_ms, Some(90_000));
-    // Its end takes the announcement along.
+    // When the route ends, the announcement goes with it.
     bench.pass_ms(90_001);
     bench.timers();
     assert_eq!((routes(&bench, "/a"), published(&bench)), (vec![], Some(vec![])));
@@ -102,13 +103,13 @@ fn an_announcement_without_an_end_makes_a_route_without_one() {
     assert_eq!(bench.management.next_deadline(), None);
     let entries: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).unwrap();
     assert_eq!(entries[0].routes[0].expiration_period_ms, None);
-    // What the network says ends all the same.
+    // Announcements from the network end all the same.
     let mut bench = anybody();
     learn(&mut bench, UDP_FACE, &announcing("/b", i64::MAX as u64));
     assert_eq!(routes(&bench, "/b"), [(UDP_FACE, 129, 2048, 600_000)]);
 }
 
-/// A snapshot of less than a second ago is shared only while it is true.
+/// Requests share a snapshot less than a second old only while it is true.
 #[test]
 fn datasets_show_at_once_what_was_learned_and_forgotten() {
     let mut bench = anybody();
@@ -118,7 +119,7 @@ fn datasets_show_at_once_what_was_learned_and_forgotten() {
     };
     assert_eq!(shown(&mut bench), []);
     learn(&mut bench, UDP_FACE, &announcing("/a", 60_000));
-    assert_eq!(shown(&mut bench), [name("/a")]);
+    assert_eq!(shown(&mut bench), [uri("/a")]);
     forget(&mut bench, UDP_FACE, "/a/1");
     assert_eq!(shown(&mut bench), []);
 }
@@ -138,14 +139,14 @@ fn drops_show_what_was_not_believed() {
     assert_eq!(management_drops(&mut bench), [("management.announcement-refused".to_owned(), 2)]);
 }
 
-/// NFD is silent; here every request gets a word (management.md §4).
-/// The answer is lost on the link, the neighbour sends the Interest again.
+/// NFD is silent; here every request gets an answer (management.md §4). If the answer is lost on the link, the
+/// neighbour sends the Interest again.
 #[test]
 fn a_neighbour_that_lost_the_answer_to_an_announcement_gets_it_again() {
     let trust = TrustConfig { localhop_rib: Some(RulesOrAny::Any), ..believing() };
     let mut bench = Bench::with_trust(trust);
-    let command = InterestBuilder::new(name("/localhop/nfd/rib/announce"))
-        .application_parameters(announce_with_digest(name("/a").as_name(), 1, 60_000))
+    let command = InterestBuilder::new(uri("/localhop/nfd/rib/announce"))
+        .application_parameters(announce_with_digest(uri("/a").as_name(), 1, 60_000))
         .sign_digest(&fresh_fields());
     let answers = [(); 2].map(|()| {
         bench.send_from(UDP_FACE, &command);
@@ -158,7 +159,7 @@ fn a_neighbour_that_lost_the_answer_to_an_announcement_gets_it_again() {
 #[test]
 fn malformed_announcements_are_answered() {
     let mut bench = Bench::new();
-    let plain = |uri: &str| DataBuilder::new(name(uri)).content(b"x").sign_digest();
+    let plain = |name: &str| DataBuilder::new(uri(name)).content(b"x").sign_digest();
     let late = {
         let content = [
             &[0x6D, 1, 60, 0xFD, 0, 0xFD, 38, 0xFD, 0, 0xFE, 15][..],
@@ -166,7 +167,7 @@ fn malformed_announcements_are_answered() {
             &[0xFD, 0, 0xFF, 15],
             b"20200301T000000",
         ];
-        DataBuilder::new(name("/a/32=PA/v=1/seg=0")).content_type(5).content(&content.concat()).sign_digest()
+        DataBuilder::new(uri("/a/32=PA/v=1/seg=0")).content_type(5).content(&content.concat()).sign_digest()
     };
     for (parameters, code, text) in [
         (vec![], 400, "no announcing Data"),
@@ -182,11 +183,11 @@ fn malformed_announcements_are_answered() {
         assert_eq!(answer.code, code, "{answer:?}");
         assert!(answer.text.contains(text), "{answer:?}");
     }
-    let name_only = InterestBuilder::new(name("/localhost/nfd/rib/announce"));
+    let name_only = InterestBuilder::new(uri("/localhost/nfd/rib/announce"));
     for (interest, code, text) in [
         (name_only.clone().build(), 400, "parameters digest"),
         (name_only.clone().application_parameters(announcing("/a", 1000)).build(), 403, "not signed"),
-        (InterestBuilder::new(name("/localhost/nfd/rib/announce/x/y")).build(), 400, "nothing else"),
+        (InterestBuilder::new(uri("/localhost/nfd/rib/announce/x/y")).build(), 400, "nothing else"),
     ] {
         bench.send(&interest);
         let answer = bench.answer();
@@ -227,7 +228,7 @@ fn a_next_hop_without_a_route_loses_the_longest_announced_one_and_no_other() {
     assert_eq!(routes(&bench, "/p/q"), [(LOCAL_FACE, 129, 2048, 60_000)]);
     assert_eq!((routes(&bench, "/p").len(), bench.management.rib().len()), (1, 3), "what was registered stays");
     let [(q, of_local), _] = &published(&bench).unwrap()[..] else { panic!("two are left") };
-    assert_eq!((q, of_local), (&name("/p"), &announcing("/p", 60_000)));
+    assert_eq!((q, of_local), (&uri("/p"), &announcing("/p", 60_000)));
     forget(&mut bench, UDP_FACE, "/p/q/r/s");
     assert!(routes(&bench, "/p").is_empty());
     forget(&mut bench, UDP_FACE, "/p/q/r/s");

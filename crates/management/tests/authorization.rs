@@ -1,6 +1,4 @@
-//! Who may command: faces, users, keys, rules; and the words for whoever may not.
-
-mod router_double;
+//! Who may command: faces, users, keys, rules; and the answers to those who may not.
 
 use namewire_management::{
     Effect, FaceProperties, FibChange, ManagementConfig, NextHop, PeerCredentials, TrustConfig,
@@ -17,8 +15,12 @@ use namewire_packet::{
     tlv,
 };
 use namewire_security::{Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate};
-use router_double::{
-    Bench, LOCAL_FACE, REMOTE, ROUTER_UID, UDP_FACE, command_name, for_prefix, fresh_fields, local_face, name,
+use namewire_testbed::{
+    management::{
+        Bench, LOCAL_FACE, REMOTE, ROUTER_UID, UDP_FACE, answer_in, command_name, for_prefix, fresh_fields, local_face,
+        udp_face,
+    },
+    uri,
 };
 
 const NOW_MS: u64 = 1_800_000_000_000;
@@ -32,7 +34,7 @@ fn assert_denied(response: &ControlResponse, reason: &str) {
     assert!(text.contains(reason), "{text:?} does not say {reason:?}");
 }
 
-/// A key with a certificate that itself, or another, has signed.
+/// A key with a certificate, signed by the key itself or by another.
 struct Identity {
     signer: Signer,
     certificate: Certificate,
@@ -43,9 +45,9 @@ impl Identity {
         Identity::valid(uri, issuer, NOW_MS - DAY_MS, NOW_MS + DAY_MS)
     }
 
-    fn valid(uri: &str, issuer: Option<&Identity>, not_before_ms: u64, not_after_ms: u64) -> Self {
-        let key = PrivateKey::generate_ecdsa().expect("random octets");
-        let mut key_name = name(uri);
+    fn valid(identity: &str, issuer: Option<&Identity>, not_before_ms: u64, not_after_ms: u64) -> Self {
+        let key = PrivateKey::generate_ecdsa().expect("random bytes");
+        let mut key_name = uri(identity);
         key_name.push_generic(b"KEY").push_generic(b"1");
         let spki = key.public_key().spki().to_vec();
         let signer = Signer::private_key(key, key_name.clone());
@@ -71,7 +73,7 @@ impl Identity {
         parameters: &ControlParameters,
         fields: &SignedInterestFields,
     ) -> Vec<u8> {
-        let mut command = name(&format!("{prefix}/{command}"));
+        let mut command = uri(&format!("{prefix}/{command}"));
         command.push_generic(&parameters.to_wire());
         let builder = InterestBuilder::new(command).nonce(Nonce([1, 2, 3, 4]));
         self.signer.sign_interest(&builder, fields).expect("signed")
@@ -79,7 +81,7 @@ impl Identity {
 
     /// The old format: the signature in the name, with the certificate's name as KeyLocator.
     fn old_command(&self, prefix: &str, command: &str, parameters: &ControlParameters) -> Vec<u8> {
-        let mut signed = name(&format!("{prefix}/{command}"));
+        let mut signed = uri(&format!("{prefix}/{command}"));
         signed.push_generic(&parameters.to_wire());
         let fresh = fresh_fields();
         signed.push_generic(&fresh.time_ms.expect("a time").to_be_bytes()).push_generic(&fresh.nonce);
@@ -96,9 +98,9 @@ impl Identity {
     }
 }
 
-/// A certificate of this identity by somebody who calls his key `issuer`.
+/// A certificate of this identity from an issuer whose key is called `issuer`.
 fn reissued(identity: &Identity, issuer: &str) -> Certificate {
-    let by = Signer::private_key(PrivateKey::generate_ecdsa().expect("random octets"), name(issuer));
+    let by = Signer::private_key(PrivateKey::generate_ecdsa().expect("random bytes"), uri(issuer));
     let subject = &identity.certificate;
     issue_certificate(&by, subject.key_name(), subject.spki(), Component::generic(b"ca"), 1, subject.validity())
         .expect("issued")
@@ -121,7 +123,7 @@ fn user(uid: u32) -> Option<PeerCredentials> {
     Some(PeerCredentials { uid, gid: 900, groups: vec![901, 902], pid: 5 })
 }
 
-/// A bench with a stranger's application beside the router's own user's.
+/// A bench with an application of the router's own user and an application of a stranger.
 fn bench_with(trust: TrustConfig, stranger: Option<PeerCredentials>) -> Bench {
     let mut bench = Bench::with_trust(trust);
     bench.add_face(application(STRANGER, stranger));
@@ -139,8 +141,8 @@ fn route_of(face: FaceId) -> ControlParameters {
 
 /// One command of each module but `rib`.
 fn privileged() -> [(&'static str, ControlParameters); 4] {
+    let strategy = Some(uri("/localhost/nfd/strategy/multicast"));
     let uri = Some("udp4://192.0.2.7:6363".to_owned());
-    let strategy = Some(name("/localhost/nfd/strategy/multicast"));
     [
         ("faces/create", ControlParameters { uri, ..Default::default() }),
         ("fib/add-nexthop", for_prefix("/x")),
@@ -168,28 +170,29 @@ fn every_user_s_application_registers_routes_to_itself() {
             let unregister = digest_command("rib/unregister", &parameters, &fresh_fields());
             assert_eq!(answer(&mut bench, STRANGER, &unregister).code, 200);
         }
-        // An application signs with its own key, which nobody knows.
+        // An application signs with its own key, which is unknown here.
         let own = Identity::new("/app", None).command("/localhost/nfd", "rib/register", &for_prefix("/x"));
         assert_eq!(answer(&mut bench, STRANGER, &own).code, 200);
     }
 }
 
-/// Clients of ndn-rs could not register: 403, the DigestSha256 signature does not match. They compute it over the whole
-/// Interest as it is before the parameters digest is known. Anybody can compute a digest, so on a route to the
-/// application itself it proves nothing; ndnd and NFD's default rule take these commands.
+/// The story: clients of ndn-rs could not register: 403, the DigestSha256 signature does not match. They compute the
+/// digest over the whole Interest as it is before the parameters digest is known. Any sender can compute a digest, so
+/// on a route to the application itself it proves nothing. ndnd and NFD's default rule accept these commands.
 #[test]
 fn a_digest_over_other_bytes_is_enough_for_one_s_own_routes_and_for_nothing_else() {
     let over_other_bytes = |command: &str, parameters: &ControlParameters| {
         let builder = InterestBuilder::new(command_name(command, parameters)).nonce(Nonce([1, 2, 3, 4]));
         builder.sign_with(DIGEST_SHA256, None, &fresh_fields(), |signed| {
-            // In place of the components alone: the Name element with a digest component of zeros, the Nonce, the rest.
+            // Instead of the components alone, the digest covers the Name element with a digest component of zeros, the
+            // Nonce, and the rest.
             let mut whole = command_name(command, parameters);
             whole.push(Component { type_number: tlv::types::PARAMETERS_SHA256_DIGEST, value: &[0; 32] });
-            let mut octets = Vec::new();
-            whole.as_name().write_tlv(&mut octets);
-            tlv::write_tlv(&mut octets, tlv::types::NONCE, &[1, 2, 3, 4]);
-            octets.extend_from_slice(signed[1]);
-            digest::sha256(&[&octets]).to_vec()
+            let mut bytes = Vec::new();
+            whole.as_name().write_tlv(&mut bytes);
+            tlv::write_tlv(&mut bytes, tlv::types::NONCE, &[1, 2, 3, 4]);
+            bytes.extend_from_slice(signed[1]);
+            digest::sha256(&[&bytes]).to_vec()
         })
     };
     for (credentials, may_all) in [(user(4000), false), (user(ROUTER_UID), true), (None, false)] {
@@ -202,7 +205,7 @@ fn a_digest_over_other_bytes_is_enough_for_one_s_own_routes_and_for_nothing_else
                 assert_denied(&answer(&mut bench, STRANGER, &interest), "replayed");
             }
         }
-        // The digest still fits or does not everywhere else, also where credentials would do without one.
+        // Everywhere else the digest must still match, even where credentials need no digest.
         let of_other = over_other_bytes("rib/register", &route_of(UDP_FACE));
         assert_denied(&answer(&mut bench, STRANGER, &of_other), "bad signature");
         for (command, parameters) in privileged() {
@@ -230,14 +233,15 @@ fn a_stranger_may_do_nothing_else() {
     assert_denied(&answer(&mut bench, STRANGER, &signed), "unknown signer /unheard/of/KEY/1");
     let unsigned = unsigned_command("rib/register", &for_prefix("/x"));
     assert_denied(&answer(&mut bench, STRANGER, &unsigned), "not signed");
-    // TCP within this machine: local, but nobody vouches for the peer.
+    // TCP within this machine: the face is local, but the kernel does not vouch for the peer.
     bench.add_face(application(FaceId(311), None));
     let create = unsigned_command("faces/create", &privileged()[0].1);
     assert_denied(&answer(&mut bench, FaceId(311), &create), "no peer credentials");
 }
 
-/// The story: an application that had closed its connection, and in a storm of connections every
-/// second one had, was answered 403. No one was there to read it, and the packet was dropped as unsolicited.
+/// The story: a command of an application that had closed its connection was answered 403. In a storm of connections,
+/// every second application had. No application was there to read the answer, and the packet was dropped as
+/// unsolicited.
 #[test]
 fn a_command_of_a_face_that_is_gone_is_counted_and_not_answered() {
     let mut bench = bench_with(TrustConfig::default(), user(ROUTER_UID));
@@ -269,7 +273,7 @@ fn the_router_s_user_root_and_allowed_groups_may_do_everything() {
     assert_denied(&answer(&mut bench, STRANGER, &create), "peer credentials do not count here");
 }
 
-/// In a user namespace everybody outside of it has this number.
+/// In a user namespace every user outside of it has this number.
 #[test]
 fn the_number_of_users_that_are_not_known_here_lets_nobody_in() {
     let trust = TrustConfig { allowed_gids: vec![65_534], ..Default::default() };
@@ -284,7 +288,7 @@ fn the_number_of_users_that_are_not_known_here_lets_nobody_in() {
 #[test]
 fn datasets_need_nothing() {
     let mut bench = bench_with(TrustConfig::default(), user(4000));
-    let request = InterestBuilder::new(name("/localhost/nfd/faces/list")).can_be_prefix(true).must_be_fresh(true);
+    let request = InterestBuilder::new(uri("/localhost/nfd/faces/list")).can_be_prefix(true).must_be_fresh(true);
     bench.send_from(STRANGER, &request.build());
     let data = Data::parse(bench.reply()).expect("Data");
     assert!(!String::from_utf8_lossy(data.content()).contains("4000"));
@@ -369,7 +373,7 @@ fn a_burst_of_a_thousand_passes_and_each_only_once() {
     for command in &burst {
         assert_denied(&answer(&mut bench, STRANGER, command), "replayed");
     }
-    // A digest names nobody: another face's clock and nonces are its own.
+    // A digest does not name a signer: another face has its own clock and nonces.
     assert_eq!(answer(&mut bench, LOCAL_FACE, &burst[0]).code, 200);
     bench.request("/localhost/nfd/status/drops");
     let data = Data::parse(bench.reply()).expect("Data");
@@ -401,8 +405,8 @@ fn rib_wants_a_time_near_the_clock_and_a_nonce() {
     assert_eq!(with(fresh_fields()).code, 200);
 }
 
-/// The story: the clock of the machine was set back, and every application was refused until it connected again: what it
-/// signed was before the oldest command that was remembered of it.
+/// The story: the clock of the machine was set back, and every application was refused until it connected again. Its
+/// new commands were before the oldest command that the router remembered.
 #[test]
 fn applications_and_keys_are_heard_after_the_clock_was_set_back_and_forth() {
     let operator = Identity::new("/operator", None);
@@ -441,8 +445,8 @@ fn an_anchor_s_command_is_not_replayed_over_another_face() {
     assert_denied(&answer(&mut bench, STRANGER, &signed), "replayed");
 }
 
-/// A connection takes up to 8 s, a client sends its command again after one: the second
-/// must not answer 403 in the first's place.
+/// A connection takes up to 8 s, but a client sends its command again after one. The second copy must not answer 403 in
+/// place of the first.
 #[test]
 fn a_command_in_progress_may_be_sent_again() {
     let operator = Identity::new("/operator", None);
@@ -453,11 +457,7 @@ fn a_command_in_progress_may_be_sent_again() {
     bench.send_from(STRANGER, &signed);
     assert_eq!(bench.effects, []);
     bench.effects.push(Effect::CreateFace(create));
-    bench.done(Ok(FaceProperties {
-        face: FaceId(400),
-        remote: REMOTE.parse().expect("URI"),
-        ..router_double::udp_face()
-    }));
+    bench.done(Ok(FaceProperties { face: FaceId(400), remote: REMOTE.parse().expect("URI"), ..udp_face() }));
     assert_eq!(bench.answer().code, 200);
 }
 
@@ -504,7 +504,7 @@ fn localhop_is_served_only_with_rules() {
     let is_routed = |changes: &[FibChange]| {
         changes.iter().any(|change| {
             matches!(change, FibChange::Insert { name: prefix, next_hops: hops, .. }
-                if *prefix == name("/localhop/nfd") && *hops == next_hops)
+                if *prefix == uri("/localhop/nfd") && *hops == next_hops)
         })
     };
     let command = anchor.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
@@ -513,10 +513,10 @@ fn localhop_is_served_only_with_rules() {
         if next_hops[0].face == UDP_FACE)));
     let old = anchor.old_command("/localhop/nfd", "rib/unregister", &for_prefix("/x"));
     assert_eq!(answer(&mut bench, UDP_FACE, &old).code, 200);
-    // Settings may change while it runs.
+    // Settings may change while management runs.
     bench.effects.clear();
     bench.management.set_trust(TrustConfig::default(), &mut bench.effects);
-    assert_eq!(bench.fib_changes(), [FibChange::Remove { name: name("/localhop/nfd") }]);
+    assert_eq!(bench.fib_changes(), [FibChange::Remove { name: uri("/localhop/nfd") }]);
     bench.effects.clear();
     bench.management.set_trust(localhop_rules(&anchor), &mut bench.effects);
     assert!(is_routed(&bench.fib_changes()));
@@ -540,7 +540,7 @@ fn the_process_that_runs_the_router_needs_nobody_s_leave() {
         let expected = if command == "fib/add-nexthop" { 410 } else { 200 };
         assert_eq!(response.code, expected, "{command}: {response:?}");
     }
-    // It is the face that counts: the same route from elsewhere is refused.
+    // The face decides: the same route from another face is refused.
     let elsewhere = digest_command("rib/register", &route_of(LOCAL_FACE), &fresh_fields());
     assert_eq!(answer(&mut bench, STRANGER, &elsewhere).code, 403);
     let (command, parameters) = &privileged()[0];
@@ -556,7 +556,7 @@ fn what_localhop_refuses() {
     let other = anchor.command("/localhop/nfd", "rib/register", &route_of(LOCAL_FACE));
     assert_denied(&from_afar(&other), "a route of another face");
     let unsigned = {
-        let mut command = name("/localhop/nfd/rib/register");
+        let mut command = uri("/localhop/nfd/rib/register");
         command.push_generic(&for_prefix("/x").to_wire());
         InterestBuilder::new(command)
     };
@@ -586,24 +586,24 @@ fn a_chain_of_certificates_is_fetched() {
     };
     let signed = user.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
     ask(&mut bench, &user, &signed, UDP_FACE);
-    // What arrives shows that the next one is needed.
+    // The first certificate shows that another one is needed.
     ask(&mut bench, &site, user.certificate.wire(), FaceId(320));
     bench.send_from(FaceId(320), site.certificate.wire());
     assert_eq!(bench.answer().code, 200);
-    // The route is of the face that the command came from, not of the certificate's.
-    let routes = format!("{:?}", bench.management.rib().routes(name("/x").as_name()));
+    // The route belongs to the face of the command, not to the face of the certificate.
+    let routes = format!("{:?}", bench.management.rib().routes(uri("/x").as_name()));
     assert!(routes.contains(&format!("{UDP_FACE:?}")), "{routes}");
-    // Next time they are here.
+    // The next time, the certificates are at hand.
     let again = user.command("/localhop/nfd", "rib/unregister", &for_prefix("/x"));
     assert_eq!(answer(&mut bench, UDP_FACE, &again).code, 200);
 }
 
-/// The Data is lost on the link, the client sends the Interest again.
+/// The Data is lost on the link, and the client sends the Interest again.
 #[test]
 fn a_neighbour_that_lost_the_answer_gets_it_again_and_nothing_more() {
     let anchor = Identity::new("/ndn", None);
     let mut bench = Bench::with_trust(localhop_rules(&anchor));
-    bench.add_face(FaceProperties { face: FaceId(330), ..router_double::udp_face() });
+    bench.add_face(FaceProperties { face: FaceId(330), ..udp_face() });
     let register = anchor.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
     let first = answer(&mut bench, UDP_FACE, &register);
     assert_eq!(first.code, 200);
@@ -634,7 +634,7 @@ fn a_chain_that_does_not_hold() {
     bench.send_from(UDP_FACE, &over.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
     bench.send_from(FaceId(320), over.certificate.wire());
     assert_denied(&bench.answer(), "the certificate /ndn/over/KEY/1/ca/v=1 has expired");
-    // Something else under the right name; and one that was wrong may be had right later.
+    // Other Data under the right name; a wrong certificate may be fetched correctly later.
     let late = Identity::new("/ndn/late", Some(&anchor));
     let command = late.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
     bench.send_from(UDP_FACE, &command);
@@ -656,13 +656,13 @@ fn a_certificate_that_does_not_come() {
     let mut bench = Bench::with_trust(localhop_rules(&anchor));
     let neighbours = [UDP_FACE, FaceId(331), FaceId(332), FaceId(333), FaceId(334)];
     for face in &neighbours[1..] {
-        bench.add_face(FaceProperties { face: *face, ..router_double::udp_face() });
+        bench.add_face(FaceProperties { face: *face, ..udp_face() });
     }
     for (wait, face) in neighbours[..4].iter().flat_map(|face| [face; 16]).enumerate() {
         bench.send_from(*face, &site.command("/localhop/nfd", "rib/register", &for_prefix(&format!("/{wait}"))));
-        // One Interest serves all who wait for the same.
+        // One Interest serves all commands that wait for the same certificate.
         assert_eq!(bench.effects.len(), usize::from(wait == 0), "{wait}");
-        // A neighbour has its share, and leaves the others theirs.
+        // A neighbour has its share and leaves the others theirs.
         if wait == 15 {
             let one_more = site.command("/localhop/nfd", "rib/register", &for_prefix("/more"));
             assert_denied(&answer(&mut bench, UDP_FACE, &one_more), "too many commands wait");
@@ -676,12 +676,12 @@ fn a_certificate_that_does_not_come() {
     assert_eq!(bench.effects.len(), 64);
     for effect in &bench.effects {
         let Effect::Reply { packet, .. } = effect else { panic!("{effect:?}") };
-        assert_denied(&router_double::answer_in(packet), "unknown signer /ndn/site/KEY/1");
+        assert_denied(&answer_in(packet), "unknown signer /ndn/site/KEY/1");
     }
     assert_eq!(bench.management.next_deadline(), None);
 }
 
-/// Somebody answers, once, for a name that is not his, with a certificate that leads nowhere.
+/// A forger answers once for another owner's name, with a certificate that leads nowhere.
 #[test]
 fn a_forged_certificate_does_not_shut_its_owner_out() {
     let anchor = Identity::new("/ndn", None);
@@ -693,17 +693,17 @@ fn a_forged_certificate_does_not_shut_its_owner_out() {
     bench.send_from(UDP_FACE, &command);
     bench.send_from(FaceId(320), forged.wire());
     let [Effect::Express { packet }] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
-    assert_eq!(Interest::parse(packet).expect("Interest").name(), name("/KEY/9").as_name());
+    assert_eq!(Interest::parse(packet).expect("Interest").name(), uri("/KEY/9").as_name());
     bench.pass_ms(2000);
     bench.timers();
     assert_denied(&bench.answer(), "unknown signer /KEY/9");
-    // The owner tries again, and is heard.
+    // The owner tries again and succeeds.
     bench.send_from(UDP_FACE, &command);
     bench.send_from(FaceId(320), site.certificate.wire());
     assert_eq!(bench.answer().code, 200);
 }
 
-/// A user of `/home/joe` signs with a KeyLocator that is no key's name but that of the identity above.
+/// A user of `/home/joe` signs with a KeyLocator that is not a key's name, but the name of the identity above.
 #[test]
 fn who_signs_below_an_identity_is_not_that_identity() {
     let anchor = Identity::new("/home", None);
@@ -711,27 +711,27 @@ fn who_signs_below_an_identity_is_not_that_identity() {
     let guest = Identity::new("/home/joe/guest", Some(&anchor));
     let mut trust = localhop_rules(&anchor);
     let Some(RulesOrAny::Rules(rules)) = &mut trust.localhop_rib else { panic!("rules") };
-    rules.rules[0].checkers[0].key_locator = KeyLocatorRule::Relation(NameRelation::Equal, name("/home/joe"));
+    rules.rules[0].checkers[0].key_locator = KeyLocatorRule::Relation(NameRelation::Equal, uri("/home/joe"));
     let mut bench = Bench::with_trust(trust);
     let signed_as = |locator: &str| {
-        let mut command = name("/localhop/nfd/rib/register");
+        let mut command = uri("/localhop/nfd/rib/register");
         command.push_generic(&for_prefix("/x").to_wire());
         InterestBuilder::new(command).nonce(Nonce([1, 2, 3, 4])).sign_with(
             SHA256_ECDSA,
-            Some(&name(locator)),
+            Some(&uri(locator)),
             &fresh_fields(),
             |pieces| guest.signer.sign(pieces).expect("signed"),
         )
     };
     assert_denied(&answer(&mut bench, UDP_FACE, &signed_as("/home/joe")), "unknown signer /home/joe");
     assert_denied(&answer(&mut bench, UDP_FACE, &signed_as("/home/joe/guest/KEY/1")), "rule \"commands\"");
-    // The name of joe's key is asked for, and the guest's does not do for it.
+    // The name of joe's key is requested; the guest's key does not replace it.
     bench.send_from(UDP_FACE, &joe.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
     bench.send_from(FaceId(320), joe.certificate.wire());
     assert_eq!(bench.answer().code, 200);
 }
 
-/// Commands of the internal face are all allowed: no Interest of that face may be one.
+/// Commands of the internal face are all allowed, so no Interest of that face may be a command.
 #[test]
 fn a_key_whose_name_is_a_command_is_not_asked_for() {
     let mut bench = Bench::with_trust(localhop_rules(&Identity::new("/ndn", None)));
@@ -747,7 +747,7 @@ fn relations_of_names_and_the_first_rule_that_catches() {
     let ann = Identity::new("/home/ann", None);
     let checker = |relation, with: &str| Checker {
         signature_type: SHA256_ECDSA,
-        key_locator: KeyLocatorRule::Relation(relation, name(with)),
+        key_locator: KeyLocatorRule::Relation(relation, uri(with)),
     };
     let rule = |id: &str, filter: Option<NameFilter>, checkers: Vec<Checker>| Rule {
         id: id.to_owned(),
@@ -755,7 +755,7 @@ fn relations_of_names_and_the_first_rule_that_catches() {
         filters: filter.into_iter().collect(),
         checkers,
     };
-    let unregister = NameFilter::Relation(NameRelation::IsStrictPrefixOf, name("/localhost/nfd/rib/unregister"));
+    let unregister = NameFilter::Relation(NameRelation::IsStrictPrefixOf, uri("/localhost/nfd/rib/unregister"));
     let rules = ValidatorConfig {
         rules: vec![
             rule("joe", Some(unregister), vec![checker(NameRelation::Equal, "/home/joe")]),
@@ -779,7 +779,7 @@ fn relations_of_names_and_the_first_rule_that_catches() {
     assert_eq!(send(&ann, "rib/register").code, 200);
     assert_eq!(send(&joe, "rib/unregister").code, 200);
     assert_denied(&send(&ann, "rib/unregister"), "rule \"joe\" does not let /home/ann/KEY/1");
-    // Nor does a name that only looks the same, and that the first rule does not catch.
+    // A name that only looks the same, and that the first rule does not catch, does not pass either.
     assert_eq!(send(&ann, "rib/32=unregister").code, 501);
     assert_eq!(send(&ann, "32=rib/unregister").code, 400);
     // With rules for `rib`, credentials do not count there; elsewhere they do.
@@ -840,7 +840,7 @@ fn anchors_in_files_are_given_by_the_router() {
 fn announcements_have_rules_of_their_own() {
     let owner = Identity::new("/ndn", None);
     let announce = |identity: &Identity| {
-        identity.signer.sign_data(&DataBuilder::new(name("/ndn/32=PA/v=1/seg=0")).content_type(5)).expect("signed")
+        identity.signer.sign_data(&DataBuilder::new(uri("/ndn/32=PA/v=1/seg=0")).content_type(5)).expect("signed")
     };
     let judge_from = |bench: &mut Bench, face: FaceId, wire: &[u8]| {
         let data = Data::parse(wire).expect("Data");
@@ -870,7 +870,7 @@ fn announcements_have_rules_of_their_own() {
 #[test]
 fn long_names_do_not_make_long_texts() {
     let mut bench = bench_with(TrustConfig::default(), user(4000));
-    let long: NameBuf = name(&format!("/{}", "x".repeat(1500)));
+    let long: NameBuf = uri(&format!("/{}", "x".repeat(1500)));
     let signer = Identity::new(&long.to_string(), None);
     let signed = signer.command("/localhost/nfd", "fib/add-nexthop", &for_prefix("/x"));
     let response = answer(&mut bench, STRANGER, &signed);

@@ -1,17 +1,18 @@
 //! Datasets and face events as clients fetch them.
 
-mod router_double;
-
-use namewire_management::{Effect, Environment, Management};
+use namewire_management::{Effect, Environment};
 use namewire_packet::{
-    Data, FaceId, InterestBuilder, NameBuf,
+    Data, FaceId, NameBuf,
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, FaceEventKind,
         FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
         ForwarderStatus, LinkType, NextHopRecord, RibEntry, StrategyChoice, decode_dataset, face_flags,
     },
 };
-use router_double::{Bench, LOCAL_FACE, REMOTE, UDP_FACE, for_prefix, name, signed_command, udp_face};
+use namewire_testbed::{
+    management::{Bench, LOCAL_FACE, REMOTE, UDP_FACE, for_prefix, signed_command, udp_face},
+    uri,
+};
 
 #[test]
 fn every_dataset_says_what_the_node_knows() {
@@ -33,19 +34,19 @@ fn every_dataset_says_what_the_node_knows() {
 
     let fib: Vec<FibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/fib/list")).expect("decodes");
     let hop = |face_id, cost| NextHopRecord { face_id, cost };
-    let a = FibEntry { name: name("/a"), next_hops: vec![hop(LOCAL_FACE, 3), hop(UDP_FACE, 10)] };
-    let own = FibEntry { name: name("/localhost/nfd"), next_hops: vec![hop(FaceId::INTERNAL, 0)] };
+    let a = FibEntry { name: uri("/a"), next_hops: vec![hop(LOCAL_FACE, 3), hop(UDP_FACE, 10)] };
+    let own = FibEntry { name: uri("/localhost/nfd"), next_hops: vec![hop(FaceId::INTERNAL, 0)] };
     assert_eq!(fib, [a, own], "by cost, without hidden entries");
 
     let choices =
         decode_dataset::<StrategyChoice>(&bench.fetch("/localhost/nfd/strategy-choice/list")).expect("decodes");
     let shown: Vec<(NameBuf, NameBuf)> = choices.into_iter().map(|choice| (choice.name, choice.strategy)).collect();
-    let strategy = |short| name(&format!("/localhost/nfd/strategy/{short}/54=%05"));
+    let strategy = |short| uri(&format!("/localhost/nfd/strategy/{short}/54=%05"));
     let expected = [
         (NameBuf::new(), strategy("best-route")),
-        (name("/ndn/broadcast"), strategy("multicast")),
-        (name("/localhost"), strategy("multicast")),
-        (name("/localhost/nfd"), strategy("best-route")),
+        (uri("/ndn/broadcast"), strategy("multicast")),
+        (uri("/localhost"), strategy("multicast")),
+        (uri("/localhost/nfd"), strategy("best-route")),
     ];
     assert_eq!(shown, expected);
 
@@ -65,7 +66,7 @@ fn every_dataset_says_what_the_node_knows() {
 
     let usage: Vec<CsUsage> = decode_dataset(&bench.fetch("/localhost/nfd/cs/usage")).expect("decodes");
     assert_eq!(usage, [bench.router.cs_usage()]);
-    // What an older router says.
+    // The answer of an older router.
     let of_old = CsUsage::decode(&[128, 11, 128, 3, b'f', b'o', b'o', 131, 1, 9, 132, 1, 7]).expect("decodes");
     assert_eq!((&of_old.policy[..], of_old.capacity_bytes, of_old.bytes), ("foo", 9, 7));
     assert_eq!((&of_old.admission[..], of_old.policies.len()), ("all", 0));
@@ -86,7 +87,7 @@ fn a_large_dataset_comes_in_segments_of_one_snapshot() {
     }
     let first: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).expect("decodes");
     assert_eq!(first.len(), 2000);
-    // A change shows at once, also within the second in which snapshots are shared.
+    // A change shows at once, even within the second in which requests share a snapshot.
     bench.command("rib/register", &for_prefix("/new"));
     let next: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).expect("decodes");
     assert_eq!(next.len(), 2001);
@@ -111,7 +112,7 @@ fn queries_filter_and_bad_filters_are_answered_as_nacks() {
     let query = |filter: &FaceQueryFilter| {
         let mut component = Vec::new();
         filter.encode(&mut component);
-        let mut query = name("/localhost/nfd/faces/query");
+        let mut query = uri("/localhost/nfd/faces/query");
         query.push_generic(&component);
         query.as_name().to_string()
     };
@@ -155,18 +156,6 @@ fn the_forwarder_s_own_faces_are_listed() {
     }
 }
 
-#[test]
-fn only_datasets_with_counters_need_them() {
-    let wants = |uri: &str| Management::needs_counters(&InterestBuilder::new(name(uri)).can_be_prefix(true).build());
-    for uri in ["status/general", "faces/list", "faces/query", "cs/info", "cs/usage"] {
-        assert!(wants(&format!("/localhost/nfd/{uri}")), "{uri}");
-    }
-    for uri in ["rib/list", "fib/list", "strategy-choice/list", "faces/channels", "rib/register", "faces/events"] {
-        assert!(!wants(&format!("/localhost/nfd/{uri}")), "{uri}");
-    }
-    assert!(!Management::needs_counters(b"no Interest"));
-}
-
 fn event_in(effect: &Effect) -> (NameBuf, FaceEventKind, FaceId) {
     let Effect::Reply { packet, .. } = effect else { panic!("{effect:?}") };
     let data = Data::parse(packet).expect("Data");
@@ -178,13 +167,13 @@ fn event_in(effect: &Effect) -> (NameBuf, FaceEventKind, FaceId) {
 #[test]
 fn face_events_are_sent_to_those_who_wait_and_kept_for_those_who_ask() {
     let mut bench = Bench::new();
-    let event = |sequence: u64| name(&format!("/localhost/nfd/faces/events/seq={sequence}"));
+    let event = |sequence: u64| uri(&format!("/localhost/nfd/faces/events/seq={sequence}"));
     // Two faces were created just now: the latest event is fresh.
     bench.request("/localhost/nfd/faces/events");
     assert_eq!(event_in(&bench.effects[0]), (event(1), FaceEventKind::Created, UDP_FACE));
     bench.request("/localhost/nfd/faces/events/seq=0");
     assert_eq!(event_in(&bench.effects[0]), (event(0), FaceEventKind::Created, LOCAL_FACE));
-    // Later nothing is fresh, and nobody waits: a request waits for the next event.
+    // Later no event is fresh, and no Interest waits: a request waits for the next event.
     bench.pass_ms(2_000);
     bench.request("/localhost/nfd/faces/events");
     assert_eq!(bench.effects, []);
@@ -203,7 +192,7 @@ fn face_events_are_sent_to_those_who_wait_and_kept_for_those_who_ask() {
     bench.send(&signed_command("faces/destroy", &ControlParameters { face_id: Some(UDP_FACE), ..Default::default() }));
     bench.close(UDP_FACE);
     assert_eq!(event_in(&bench.effects[0]), (event(4), FaceEventKind::Destroyed, UDP_FACE));
-    // Only so many are kept.
+    // Only a limited number is kept.
     for _ in 0..300 {
         bench.management.on_face_created(now, udp_face(), &mut bench.effects);
         bench.close(UDP_FACE);

@@ -1,5 +1,5 @@
-//! FIB computation: the worked example of forwarding.md §6.1, and the incremental
-//! result against a naive oracle that computes everything from lists.
+//! FIB computation: the worked example of forwarding.md §6.1, and the incremental result compared with a naive oracle
+//! that computes everything from lists.
 
 use namewire_management::{
     FibChange, NextHop, RibLimits,
@@ -24,7 +24,7 @@ fn strategy(id: u32) -> ResolvedStrategy {
 }
 
 /// Tables, computation, and the FIB that results from the changes alone.
-struct Node {
+struct Tables {
     rib: Rib,
     manual: ManualNextHops,
     strategies: StrategyChoices,
@@ -32,9 +32,9 @@ struct Node {
     mirror: Mirror,
 }
 
-impl Node {
+impl Tables {
     fn new() -> Self {
-        let mut node = Node {
+        let mut node = Tables {
             rib: Rib::new(RibLimits::default()),
             manual: ManualNextHops::default(),
             strategies: StrategyChoices::new(strategy(0)),
@@ -76,7 +76,7 @@ impl Node {
         self.recompute(vec![name(prefix)])
     }
 
-    /// An entry as the worked example writes it: `A10 B20`.
+    /// An entry in the form of the worked example: `A10 B20`.
     fn shown(&self, prefix: &str) -> String {
         let (next_hops, _, hidden) = self.mirror.get(&name(prefix)).unwrap_or_else(|| panic!("no entry {prefix}"));
         assert!(!hidden);
@@ -96,7 +96,7 @@ const CAPTURE: u64 = 2;
 
 #[test]
 fn the_worked_example() {
-    let mut node = Node::new();
+    let mut node = Tables::new();
     node.register("/w", 'A', APP, 10, INHERIT);
     node.register("/w", 'B', APP, 20, 0);
     node.register("/w/x", 'D', APP, 5, INHERIT);
@@ -121,11 +121,11 @@ fn the_worked_example() {
     assert_eq!(node.shown("/w/x/z"), "D7");
 }
 
-/// NFD's second defect: the ancestor set is keyed by face and the first listed
-/// route wins, so that a child inherits 10 or 4 depending on when it was created.
+/// NFD's second defect: the ancestor set is keyed by face and the first listed route wins. So a child inherits 10 or 4
+/// depending on when it was created.
 #[test]
 fn a_child_inherits_the_best_route_of_a_face_whenever_it_was_created() {
-    let mut node = Node::new();
+    let mut node = Tables::new();
     node.register("/w/old", 'D', APP, 1, INHERIT);
     node.register("/w", 'A', APP, 10, INHERIT);
     node.register("/w", 'A', STATIC, 4, INHERIT);
@@ -135,7 +135,7 @@ fn a_child_inherits_the_best_route_of_a_face_whenever_it_was_created() {
 
 #[test]
 fn strategies_without_routes_become_hidden_entries_that_follow_their_parent() {
-    let mut node = Node::new();
+    let mut node = Tables::new();
     node.strategies.set(name("/w/s/t").as_name(), strategy(7));
     node.recompute(vec![name("/w/s/t")]);
     assert_eq!(node.mirror[&name("/w/s/t")], (vec![], 7, true));
@@ -144,7 +144,7 @@ fn strategies_without_routes_become_hidden_entries_that_follow_their_parent() {
     assert_eq!(node.mirror[&name("/w/s/t")], (vec![a10], 7, true));
     let told: BTreeSet<_> = update.new_next_hops.into_iter().map(|(prefix, _)| prefix).collect();
     assert_eq!(told, BTreeSet::from([name("/w"), name("/w/s/t")]));
-    // A route under it gets its strategy; the hidden name itself becomes real with a route.
+    // A route under it gets its strategy. With a route of its own, the hidden name becomes a real entry.
     node.register("/w/s/t/u", 'B', APP, 1, 0);
     assert_eq!(node.mirror[&name("/w/s/t/u")].1, 7);
     node.register("/w/s/t", 'D', APP, 5, INHERIT);
@@ -160,11 +160,10 @@ fn strategies_without_routes_become_hidden_entries_that_follow_their_parent() {
     assert_eq!(node.fib.len(), 2);
 }
 
-/// Deterministic: counts changes, not time. Each registration touches one FIB entry,
-/// whatever else the RIB holds.
+/// Deterministic: it counts changes, not time. Each registration changes one FIB entry, whatever else the RIB holds.
 #[test]
 fn a_leaf_among_a_hundred_thousand_routes_changes_one_entry() {
-    let mut node = Node::new();
+    let mut node = Tables::new();
     let mut prefixes = Vec::new();
     for i in 0..100_000 {
         let prefix = name(&format!("/net/{}/site/{i}", i % 317));
@@ -235,7 +234,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Everything as unordered lists, and the plain rule read off the page.
+/// The oracle: everything as unordered lists, and the plain rule as the notes state it.
 #[derive(Default)]
 struct Oracle {
     routes: Vec<(NameBuf, Route)>,
@@ -310,8 +309,8 @@ fn longest_match<'m>(fib: &'m Mirror, at: &NameBuf) -> &'m [NextHop] {
     matching.max_by_key(|(prefix, _)| prefix.len()).map_or(&[], |(_, (hops, ..))| hops)
 }
 
-/// Applies one operation to both, and says which prefixes changed.
-fn apply(node: &mut Node, oracle: &mut Oracle, now: &mut u64, operation: Operation) -> Vec<NameBuf> {
+/// Applies one operation to both; returns the changed prefixes.
+fn apply(node: &mut Tables, oracle: &mut Oracle, now: &mut u64, operation: Operation) -> Vec<NameBuf> {
     match operation {
         Operation::Register { prefix, face, origin, cost, flags, lifetime } => {
             let expires_at_ns = lifetime.map(|lifetime| *now + lifetime);
@@ -371,7 +370,7 @@ proptest! {
 
     #[test]
     fn incremental_equals_from_scratch(operations in prop::collection::vec(operation(), 1..60)) {
-        let (mut node, mut oracle, mut now) = (Node::new(), Oracle::default(), 0);
+        let (mut node, mut oracle, mut now) = (Tables::new(), Oracle::default(), 0);
         for operation in operations {
             let before = node.mirror.clone();
             let shown = format!("{operation:?}");
@@ -392,13 +391,13 @@ proptest! {
         }
     }
 
-    /// Any changes, each computed for a few names only, with more of the rest in between or not: in the end all is as
-    /// it should be, and pending Interests were told of all that they may use now.
+    /// Any changes, each computed for a few names only, with or without slices of the rest in between. In the end every
+    /// entry is right, and pending Interests were told of every next hop that they may now use.
     #[test]
     fn slices_in_any_order_equal_from_scratch(
         steps in prop::collection::vec((operation(), 1_usize..4, 0_usize..4), 1..60),
     ) {
-        let (mut node, mut oracle, mut now) = (Node::new(), Oracle::default(), 0);
+        let (mut node, mut oracle, mut now) = (Tables::new(), Oracle::default(), 0);
         let before = node.mirror.clone();
         let mut told = BTreeSet::new();
         for (operation, most_names, slices) in steps {

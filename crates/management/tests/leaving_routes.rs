@@ -1,33 +1,35 @@
 //! A million routes that leave at once.
 //!
-//! The story: a routing daemon's face with 990,000 routes closed, and management was silent for 4.9 s: all of them were
-//! removed, recomputed and written in one call. The same happened when they expired together, and when one route of `/`
-//! went that all inherited. Now each call does a slice of that, and whatever else is asked for has its turn in between.
+//! The story: a routing daemon's face with 990,000 routes closed, and management was silent for 4.9 s, because one call
+//! removed, recomputed and wrote all of them. The same happened when they expired together, and when one route of `/`
+//! went that all had inherited. Now each call does one slice of that work, and other requests have their turn in
+//! between.
 
-use crate::router_double::{Bench, LOCAL_FACE, UDP_FACE, for_prefix, name, signed_command, udp_face};
 use namewire_management::{FaceProperties, FibChange, NextHop};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlParameters, FibEntry, RibEntry, decode_dataset},
 };
+use namewire_testbed::{
+    management::{Bench, LOCAL_FACE, UDP_FACE, for_prefix, signed_command, udp_face},
+    uri,
+};
 use std::{collections::BTreeMap, time::Duration};
-
-mod router_double;
 
 const ROUTES: usize = 20_000;
 
-/// Most FIB changes of one call. Before, it was as many as there were routes.
+/// Most FIB changes of one call. Before the repair there were as many as routes.
 const CHANGES_AT_ONCE: usize = 2500;
 
 /// The face whose routes leave.
 const LEAVING: FaceId = FaceId(400);
 
-/// The forwarder's FIB, from what it was told.
+/// The forwarder's FIB, built from the changes that it was told.
 #[derive(Default)]
 struct Mirror(BTreeMap<NameBuf, Vec<NextHop>>);
 
 impl Mirror {
-    /// Does what the last call asked for, which must not be much.
+    /// Applies the changes of the last call, which must be few.
     fn follow(&mut self, bench: &Bench) {
         let changes = bench.fib_changes();
         assert!(changes.len() <= CHANGES_AT_ONCE, "{} changes at once", changes.len());
@@ -45,7 +47,7 @@ impl Mirror {
     }
 
     fn faces(&self, prefix: &str) -> Option<Vec<FaceId>> {
-        self.0.get(&name(prefix)).map(|hops| hops.iter().map(|hop| hop.face).collect())
+        self.0.get(&uri(prefix)).map(|hops| hops.iter().map(|hop| hop.face).collect())
     }
 
     fn leads_to(&self, face: FaceId) -> usize {
@@ -70,7 +72,7 @@ fn node(routes: usize, expiration_period_ms: Option<u64>) -> (Bench, Mirror) {
     (bench, mirror)
 }
 
-/// As the router's own process does it, which is asked for no time and nonce; the answer's code.
+/// Registers a route as the router's own process does, without a time and nonce. Returns the answer's code.
 fn register_for(bench: &mut Bench, face: FaceId, prefix: &str, expiration_period_ms: Option<u64>) -> u64 {
     let parameters = ControlParameters { face_id: Some(face), expiration_period_ms, ..for_prefix(prefix) };
     bench.send_from(FaceId::INTERNAL, &signed_command("rib/register", &parameters));
@@ -81,7 +83,7 @@ fn is_due(bench: &Bench) -> bool {
     bench.management.next_deadline().is_some_and(|at_ns| at_ns <= bench.now.mono_ns)
 }
 
-/// Lets management finish, and does something in between each time; how many calls it took.
+/// Lets management finish, and does something between its calls. Returns the number of calls.
 fn finish(bench: &mut Bench, mirror: &mut Mirror, mut between: impl FnMut(&mut Bench, &mut Mirror, usize)) -> usize {
     let mut slices = 0;
     while is_due(bench) {
@@ -131,11 +133,11 @@ fn nothing_shows_or_uses_routes_of_a_face_that_is_gone_while_they_are_removed() 
     assert!(is_due(&bench) && mirror.leads_to(LEAVING) > ROUTES / 2, "most of them are still there");
     let faces = |entry: &RibEntry| entry.routes.iter().map(|route| route.face_id).collect::<Vec<_>>();
     let shown: Vec<_> = rib(&mut bench).iter().map(|entry| (entry.name.clone(), faces(entry))).collect();
-    assert_eq!(shown, [(name("/net/7"), vec![LOCAL_FACE]), (name("/net/8/below"), vec![LOCAL_FACE])]);
+    assert_eq!(shown, [(uri("/net/7"), vec![LOCAL_FACE]), (uri("/net/8/below"), vec![LOCAL_FACE])]);
     let to_leaving = |entry: &FibEntry| entry.next_hops.iter().any(|hop| hop.face_id == LEAVING);
     let shown = fib(&mut bench);
     assert!(!shown.iter().any(to_leaving) && shown.iter().all(|entry| !entry.next_hops.is_empty()), "{}", shown.len());
-    // A face that registers now gets what there will be in the end, on every prefix and below it.
+    // A face that registers now gets its final entries, on every prefix and below it.
     for number in (0..ROUTES).step_by(100) {
         register(&mut bench, &mut mirror, &prefix(number));
         assert_eq!(mirror.faces(&prefix(number)), Some(vec![LOCAL_FACE]), "{number}");
@@ -143,7 +145,7 @@ fn nothing_shows_or_uses_routes_of_a_face_that_is_gone_while_they_are_removed() 
         register(&mut bench, &mut mirror, &below);
         assert_eq!(mirror.faces(&below), Some(vec![LOCAL_FACE]), "{below} inherits nothing from a face that is gone");
     }
-    // And it gets no new ones.
+    // And it gets no new routes.
     assert_eq!(register_for(&mut bench, LEAVING, "/late", None), 410);
     finish(&mut bench, &mut mirror, |_, _, _| ());
     assert_eq!((mirror.leads_to(LEAVING), mirror.leads_to(LOCAL_FACE)), (0, 2 * ROUTES / 100 + 2));
@@ -176,7 +178,8 @@ fn routes_that_expire_together_go_in_slices() {
     assert_eq!(bench.management.counters().routes_expired, ROUTES as u64);
 }
 
-/// One command changes what all entries inherit. Its own prefix is changed when the answer is there, those below follow.
+/// One command changes what all entries inherit. Its own prefix has changed when the answer comes; the prefixes below
+/// follow.
 #[test]
 fn what_all_prefixes_inherit_changes_in_slices() {
     let (mut bench, mut mirror) = node(ROUTES, None);
@@ -196,7 +199,7 @@ fn what_all_prefixes_inherit_changes_in_slices() {
     }
 }
 
-/// Commands that change all entries again and again do not keep the rest from ever having its turn.
+/// Commands that change all entries again and again do not starve the rest.
 #[test]
 fn changes_that_never_end_reach_every_prefix() {
     let (mut bench, mut mirror) = node(ROUTES, None);
@@ -216,7 +219,7 @@ fn changes_that_never_end_reach_every_prefix() {
     assert_eq!(reached, ROUTES + 1);
 }
 
-/// The table that empties takes new routes: what leaves makes room first.
+/// A full table that empties accepts new routes: leaving routes make room first.
 #[test]
 fn a_rib_full_of_routes_that_leave_takes_new_ones() {
     let limits = namewire_management::RibLimits { routes: ROUTES, ..Default::default() };
@@ -233,8 +236,8 @@ fn a_rib_full_of_routes_that_leave_takes_new_ones() {
     }
 }
 
-/// The longest silence at 990,000 routes, to be read: `cargo test … -- --ignored --nocapture longest_silence`.
-/// In time of the processor, whatever else this machine does.
+/// The longest silence at 990,000 routes, for reading: `cargo test … -- --ignored --nocapture longest_silence`. It is
+/// measured in processor time, so other programs on this machine do not matter.
 #[test]
 #[ignore = "a measurement"]
 fn longest_silence() {
@@ -257,7 +260,7 @@ fn longest_silence() {
     assert_eq!(mirror.leads_to(LEAVING), 0);
 }
 
-/// What this thread has used.
+/// The processor time that this thread has used.
 fn time_of_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds"))

@@ -1,13 +1,14 @@
-//! Readvertise: what a routing daemon is told, when, and what its silence leads to.
-
-mod router_double;
+//! Readvertise: what a routing daemon is told and when, and what follows from its silence.
 
 use namewire_management::{Effect, ManagementConfig, ReadvertiseConfig};
 use namewire_packet::{
     DataBuilder, Interest, NackReason, NameBuf,
     nfd::{ControlParameters, ControlResponse},
 };
-use router_double::{Bench, UDP_FACE, name};
+use namewire_testbed::{
+    management::{Bench, UDP_FACE},
+    uri,
+};
 
 const SECOND_MS: u64 = 1000;
 const CLIENT: u64 = 65;
@@ -18,22 +19,22 @@ fn bench() -> Bench {
 }
 
 fn register(bench: &mut Bench, prefix: &str, origin: u64) {
-    let parameters = ControlParameters { name: Some(name(prefix)), origin: Some(origin), ..Default::default() };
+    let parameters = ControlParameters { name: Some(uri(prefix)), origin: Some(origin), ..Default::default() };
     assert_eq!(bench.command("rib/register", &parameters).code, 200);
 }
 
 fn unregister(bench: &mut Bench, prefix: &str, origin: u64) {
-    let parameters = ControlParameters { name: Some(name(prefix)), origin: Some(origin), ..Default::default() };
+    let parameters = ControlParameters { name: Some(uri(prefix)), origin: Some(origin), ..Default::default() };
     assert_eq!(bench.command("rib/unregister", &parameters).code, 200);
 }
 
-/// What timers send: verb and prefix, and the packets.
+/// The commands that timers send: verb and prefix, with the packets.
 fn sent(bench: &mut Bench) -> Vec<(String, Vec<u8>)> {
     bench.timers();
     commands(bench)
 }
 
-/// What the last call sent.
+/// The commands of the last call.
 fn commands(bench: &Bench) -> Vec<(String, Vec<u8>)> {
     let mut commands = Vec::new();
     for effect in &bench.effects {
@@ -41,7 +42,7 @@ fn commands(bench: &Bench) -> Vec<(String, Vec<u8>)> {
         let interest = Interest::parse(packet).expect("an Interest");
         assert!(interest.parameters_digest_is_valid() && interest.signature_info().is_some());
         let asked = interest.name();
-        assert!(name("/localhost/nlsr/rib").as_name().is_prefix_of(&asked));
+        assert!(uri("/localhost/nlsr/rib").as_name().is_prefix_of(&asked));
         let verb = String::from_utf8(asked.get(3).expect("a verb").value.to_vec()).expect("text");
         let parameters = ControlParameters::decode(asked.get(4).expect("parameters").value).expect("parameters");
         let prefix = parameters.name.clone().expect("a Name");
@@ -67,7 +68,7 @@ fn client_routes_are_told_refreshed_and_withdrawn() {
     let mut bench = bench();
     register(&mut bench, "/client/a", CLIENT);
     register(&mut bench, "/app", 0);
-    assert_eq!(verbs(&sent(&mut bench)), [""; 0], "nobody listens yet");
+    assert_eq!(verbs(&sent(&mut bench)), [""; 0], "no daemon listens yet");
     register(&mut bench, "/localhost/nlsr", 0);
     let commands = sent(&mut bench);
     assert_eq!(verbs(&commands), ["register /client/a"], "and not the application's");
@@ -99,7 +100,7 @@ fn a_prefix_is_withdrawn_with_its_last_client_route_only() {
     let commands = sent(&mut bench);
     answer(&mut bench, &commands[0].1, 200);
     let through = |face| ControlParameters {
-        name: Some(name("/client")),
+        name: Some(uri("/client")),
         face_id: Some(face),
         origin: Some(CLIENT),
         ..Default::default()
@@ -161,7 +162,7 @@ fn a_daemon_that_comes_back_is_told_everything_again() {
     unregister(&mut bench, "/localhost/nlsr", 0);
     assert_eq!(sent(&mut bench), []);
     register(&mut bench, "/localhost/nlsr", 0);
-    // What is under way still is waited for: nobody answers it.
+    // A command under way still waits for its answer; none comes.
     assert_eq!(sent(&mut bench).len(), 0);
     bench.pass_ms(10 * SECOND_MS);
     let mut waiting = sent(&mut bench);
@@ -172,7 +173,7 @@ fn a_daemon_that_comes_back_is_told_everything_again() {
         waiting.extend(commands(&bench));
     }
     let expected = (0..100).filter(|number| *number != 5).map(|number| format!("register /client/{number}"));
-    // The one whose route is gone was being registered when the daemon went.
+    // The prefix without a route was being registered when the daemon went.
     assert_eq!(told, expected.chain(["unregister /client/5".to_owned()]).collect());
 }
 
@@ -195,7 +196,7 @@ fn other_origins_can_be_chosen_and_nothing_is_told_by_default() {
 #[test]
 fn what_nobody_asked_for_is_counted_and_ignored() {
     let mut bench = bench();
-    let data = DataBuilder::new(name("/localhost/nlsr/rib/register/x")).sign_digest();
+    let data = DataBuilder::new(uri("/localhost/nlsr/rib/register/x")).sign_digest();
     bench.effects.clear();
     for (packet, nack) in [(&data[..], None), (b"\x06\x01", None), (b"", Some(NackReason::NoRoute))] {
         bench.management.on_answer(bench.now, packet, nack, &mut bench.router, &mut bench.effects);

@@ -9,16 +9,16 @@ use crate::{
     tlv::{self, Element, Reader, offset_in, types},
 };
 
-/// ContentTypes whose Content is not what was asked for (packet-format §5).
+/// ContentTypes whose Content is not the requested object (packet-format §5).
 pub mod content_type {
-    /// Names under which the object may be found.
+    /// A list of names under which the object may be found.
     pub const LINK: u64 = 1;
     /// An application Nack: the producer has no such Data.
     pub const NACK: u64 = 3;
 }
 
-/// A checked Data, borrowed from its octets. What every hop asks for is read once, by
-/// [`Data::parse`]; the rest is looked up in the octets when somebody asks.
+/// A checked Data, borrowed from its bytes. [`Data::parse`] reads the fields that every hop needs; an accessor finds
+/// any other field in the bytes when it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data<'a> {
     wire: &'a [u8],
@@ -29,7 +29,11 @@ pub struct Data<'a> {
 const _: () = assert!(size_of::<Data<'_>>() == 48, "a batch has 64 of them");
 
 impl<'a> Data<'a> {
-    /// Checks one Data that fills `wire`.
+    /// Checks one Data that fills `wire`. The signature is not verified.
+    ///
+    /// # Errors
+    /// If `wire` is not exactly one Data, if its Name or a field is malformed, if Name, SignatureInfo or SignatureValue
+    /// is absent, or if a critical element is unknown, repeated or out of order.
     #[inline(always)]
     pub fn parse(wire: &'a [u8]) -> Result<Self, PacketError> {
         let outer = tlv::read_element(wire)?;
@@ -37,7 +41,7 @@ impl<'a> Data<'a> {
             return Err(PacketError::WrongType { expected: types::DATA, found: outer.type_number });
         }
         if outer.wire.len() != wire.len() {
-            return Err(PacketError::TrailingOctets);
+            return Err(PacketError::TrailingBytes);
         }
         if u32::try_from(wire.len()).is_err() {
             return Err(PacketError::BadValue(types::DATA));
@@ -53,7 +57,7 @@ impl<'a> Data<'a> {
         let mut has_signature_info = false;
         while let Some(element) = reader.next_element()? {
             let type_number = element.type_number;
-            // The four stand in the order of their numbers.
+            // The four elements come in the order of their type numbers.
             if type_number <= last_type || type_number > types::SIGNATURE_VALUE {
                 if is_ignorable(type_number) {
                     continue;
@@ -67,7 +71,7 @@ impl<'a> Data<'a> {
                     SignatureInfo::parse_value(element.value)?;
                     has_signature_info = true;
                 }
-                _ => {} // the content or the signature's value, any octets
+                _ => {} // the content or the signature's value, any bytes
             }
         }
         if !has_signature_info {
@@ -91,7 +95,7 @@ impl<'a> Data<'a> {
         None
     }
 
-    /// The octets of the element of this type, none if it is absent.
+    /// The TLV-VALUE of the element of this type, empty if it is absent.
     fn value(&self, type_number: u32) -> &'a [u8] {
         self.element(type_number).map_or(&[], |element| element.value)
     }
@@ -136,8 +140,8 @@ impl<'a> Data<'a> {
         SignatureInfo::parse_value(self.value(types::SIGNATURE_INFO)).unwrap_or(SignatureInfo::NULL)
     }
 
-    /// The octets of SignatureInfo, for what [`SignatureInfo`] passes over: a certificate's ValidityPeriod and
-    /// extensions (§5.2).
+    /// The TLV-VALUE of SignatureInfo, for the elements that [`SignatureInfo`] skips: a certificate's ValidityPeriod
+    /// and extensions (§5.2).
     pub fn signature_info_value(&self) -> &'a [u8] {
         self.value(types::SIGNATURE_INFO)
     }
@@ -147,7 +151,7 @@ impl<'a> Data<'a> {
         self.value(types::SIGNATURE_VALUE)
     }
 
-    /// The octets that the signature covers: Name up to the signature value, unknown elements included.
+    /// The bytes that the signature covers: Name up to the signature value, unknown elements included.
     pub fn signed_portion(&self) -> &'a [u8] {
         let value = tlv::read_element(self.wire).map_or(&[][..], |outer| outer.value);
         let signature = self.element(types::SIGNATURE_VALUE).map_or(value, |signature| signature.wire);
@@ -159,7 +163,7 @@ impl<'a> Data<'a> {
         sha256(&[self.wire])
     }
 
-    /// True if the signature is a DigestSha256 and right. Cost: one digest.
+    /// True if the signature is a correct DigestSha256. Cost: one digest.
     pub fn verify_digest_sha256(&self) -> bool {
         self.signature_info().signature_type() == signature_type::DIGEST_SHA256
             && self.signature_value() == sha256(&[self.signed_portion()])
@@ -226,8 +230,8 @@ pub struct DataBuilder<'a> {
 }
 
 impl<'a> DataBuilder<'a> {
-    /// Starts a Data with an empty content. A name with an implicit digest makes a packet that no
-    /// [`Data::parse`] takes: who answers an Interest for a digest gives its own name here.
+    /// Starts a Data with an empty content. `name` must not contain an implicit digest, because [`Data::parse`] refuses
+    /// such a packet: to answer an Interest that ends in a digest, give the name without it.
     pub fn new(name: impl Into<NameBuf>) -> Self {
         DataBuilder {
             name: name.into(),
@@ -273,7 +277,7 @@ impl<'a> DataBuilder<'a> {
         self
     }
 
-    /// Sets elements that stand at the end of SignatureInfo: the ValidityPeriod of a certificate (§5.2).
+    /// Sets elements for the end of SignatureInfo: the ValidityPeriod of a certificate (§5.2).
     pub fn signature_info_extension(mut self, elements: &'a [u8]) -> Self {
         self.signature_info_extension = elements;
         self
@@ -284,7 +288,7 @@ impl<'a> DataBuilder<'a> {
         self.sign_with(signature_type::DIGEST_SHA256, None, |signed| sha256(&[signed]).to_vec())
     }
 
-    /// Writes the packet signed by `sign`, which is given the signed octets.
+    /// Writes the packet signed by `sign`, which is given the signed bytes.
     pub fn sign_with(
         &self,
         signature_type: u64,

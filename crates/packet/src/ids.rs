@@ -1,4 +1,4 @@
-//! The small numbers that name things: faces and nonces.
+//! The small numbers that identify faces and nonces.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ pub struct FaceId(pub u64);
 impl FaceId {
     /// No face. In a command: "the face this command came from".
     pub const INVALID: FaceId = FaceId(0);
-    /// Management.
+    /// The face of management.
     pub const INTERNAL: FaceId = FaceId(1);
-    /// What a cache hit carries as its incoming face.
+    /// The incoming face of a cache hit.
     pub const CONTENT_STORE: FaceId = FaceId(254);
     /// Drops everything.
     pub const NULL: FaceId = FaceId(255);
-    /// First id given to a face made at run time.
+    /// First id of faces created at run time.
     pub const FIRST_DYNAMIC: FaceId = FaceId(256);
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for FaceId {
     }
 }
 
-/// The four octets that, with the name, identify one Interest for loop detection.
+/// The four bytes that, with the name, identify one Interest for loop detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Nonce(pub [u8; 4]);
 

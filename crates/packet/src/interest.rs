@@ -12,19 +12,19 @@ use crate::{
 /// InterestLifetime when the element is absent, in milliseconds.
 pub const DEFAULT_LIFETIME_MS: u64 = 4000;
 
-/// A checked Interest, borrowed from its octets. What every hop asks for is read once, by
-/// [`Interest::parse`]; the rest is looked up in the octets when somebody asks.
+/// A checked Interest, borrowed from its bytes. [`Interest::parse`] reads the fields that every hop needs; an accessor
+/// finds any other field in the bytes when it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest<'a> {
     wire: &'a [u8],
     name: Name<'a>,
     lifetime_ms: u64,
-    /// Where in `wire` the value is; 0 = there is none, for no value can be there.
+    /// Where in `wire` the value is; 0 means none, because no value can begin there.
     nonce_offset: u32,
     hop_limit_offset: u32,
     can_be_prefix: bool,
     must_be_fresh: bool,
-    /// Where the element of a ForwardingHint that is not empty begins; 0 = there is none.
+    /// Where the element of a non-empty ForwardingHint begins; 0 means none.
     forwarding_hint_offset: u32,
     ends_in_implicit_digest: bool,
     has_application_parameters: bool,
@@ -32,7 +32,7 @@ pub struct Interest<'a> {
 
 const _: () = assert!(size_of::<Interest<'_>>() == 64, "a batch has 64 of them");
 
-/// Where the grammar lets each recognized element after the Name stand, by type; 0 = unrecognized.
+/// The place of each recognized element after the Name in the grammar, by type; 0 = unrecognized.
 const PLACES: [u8; 64] = {
     let mut places = [0; 64];
     places[types::CAN_BE_PREFIX as usize] = 1;
@@ -47,7 +47,7 @@ const PLACES: [u8; 64] = {
     places
 };
 
-/// The elements after the Name that count: recognized, and where the grammar wants them.
+/// The accepted elements after the Name: recognized, and where the grammar wants them.
 struct Elements<'a> {
     reader: Reader<'a>,
     last_place: u8,
@@ -62,9 +62,8 @@ impl<'a> Elements<'a> {
                 self.last_place = place;
                 return Ok(Some(element));
             }
-            // Unrecognized, out of order or repeated: the rule of its own type. A second or
-            // late HopLimit is refused although it is non-critical: which of
-            // the two limits a hop would obey must not be a matter of taste.
+            // Unrecognized, out of order or repeated: ignored if its type is non-critical. A second or late HopLimit is
+            // refused nevertheless, because all hops must obey the same limit.
             if !is_ignorable(element.type_number) || element.type_number == types::HOP_LIMIT {
                 return Err(PacketError::UnexpectedCritical(element.type_number));
             }
@@ -74,7 +73,12 @@ impl<'a> Elements<'a> {
 }
 
 impl<'a> Interest<'a> {
-    /// Checks one Interest that fills `wire`.
+    /// Checks one Interest that fills `wire`. Neither signature nor parameters digest is verified.
+    ///
+    /// # Errors
+    /// If `wire` is not exactly one Interest, if its Name is absent, empty or malformed, if a field is malformed, if a
+    /// critical element is unknown, repeated or out of order, if it has more than one ParametersSha256DigestComponent,
+    /// or if it has ApplicationParameters without one (§4.1).
     #[inline(always)]
     pub fn parse(wire: &'a [u8]) -> Result<Self, PacketError> {
         let outer = tlv::read_element(wire)?;
@@ -82,14 +86,14 @@ impl<'a> Interest<'a> {
             return Err(PacketError::WrongType { expected: types::INTEREST, found: outer.type_number });
         }
         if outer.wire.len() != wire.len() {
-            return Err(PacketError::TrailingOctets);
+            return Err(PacketError::TrailingBytes);
         }
         if u32::try_from(wire.len()).is_err() {
             return Err(PacketError::BadValue(types::INTEREST));
         }
         let mut reader = Reader::new(outer.value);
 
-        // §1.1: nothing unrecognized may stand before Name.
+        // §1.1: nothing unrecognized may precede Name.
         let first = reader.next_element()?.ok_or(PacketError::Missing(types::NAME))?;
         if first.type_number != types::NAME {
             return Err(PacketError::Missing(types::NAME));
@@ -142,7 +146,7 @@ impl<'a> Interest<'a> {
             types::INTEREST_SIGNATURE_INFO => {
                 SignatureInfo::parse_value(value)?;
             }
-            _ => {} // the signature's value, any octets
+            _ => {} // the signature's value, any bytes
         }
         Ok(())
     }
@@ -180,11 +184,11 @@ impl<'a> Interest<'a> {
 
     /// The nonce, if the sender set one.
     pub fn nonce(&self) -> Option<Nonce> {
-        let octets = self.wire[self.nonce_offset()?..].first_chunk()?;
-        Some(Nonce(*octets))
+        let bytes = self.wire[self.nonce_offset()?..].first_chunk()?;
+        Some(Nonce(*bytes))
     }
 
-    /// Where the four nonce octets stand in [`Interest::wire`].
+    /// Offset of the four nonce bytes in [`Interest::wire`].
     pub fn nonce_offset(&self) -> Option<usize> {
         (self.nonce_offset != 0).then_some(self.nonce_offset as usize)
     }
@@ -199,18 +203,18 @@ impl<'a> Interest<'a> {
         self.hop_limit_offset().map(|offset| self.wire[offset])
     }
 
-    /// Where the HopLimit octet stands in [`Interest::wire`], to be patched in place.
+    /// Offset of the HopLimit byte in [`Interest::wire`], to be patched in place.
     pub fn hop_limit_offset(&self) -> Option<usize> {
         (self.hop_limit_offset != 0).then_some(self.hop_limit_offset as usize)
     }
 
-    /// True if a ForwardingHint is there that is not empty; it may still hold no name.
+    /// True if there is a ForwardingHint that is not empty; it may still hold no name.
     pub const fn has_forwarding_hint(&self) -> bool {
         self.forwarding_hint_offset != 0
     }
 
-    /// The delegations of the ForwardingHint in order of preference. Reads the
-    /// current form and the one before 2022 (Delegation elements).
+    /// The delegations of the ForwardingHint in order of preference. Reads the present form and the one before 2022
+    /// (Delegation elements).
     pub fn forwarding_hint(&self) -> impl Iterator<Item = Name<'a>> + use<'a> {
         let hint = self.has_forwarding_hint().then(|| &self.wire[self.forwarding_hint_offset as usize..]);
         let hint = hint.and_then(|from| tlv::read_element(from).ok());
@@ -240,7 +244,7 @@ impl<'a> Interest<'a> {
         Some(self.element(types::INTEREST_SIGNATURE_VALUE)?.value)
     }
 
-    /// The octets that the signature covers, in two pieces (§4.2): the components
+    /// The bytes that the signature covers, in two pieces (§4.2): the components
     /// before the digest component, and ApplicationParameters up to the signature
     /// value. `None` unless it is signed and the digest component is last.
     pub fn signed_portion(&self) -> Option<(&'a [u8], &'a [u8])> {
@@ -266,13 +270,13 @@ impl<'a> Interest<'a> {
         if self.ends_in_implicit_digest { self.name.value().last_chunk() } else { None }
     }
 
-    /// The octets of the TLV-VALUE after the Name.
+    /// The bytes of the TLV-VALUE after the Name.
     pub fn after_name(&self) -> &'a [u8] {
         &self.wire[offset_in(self.wire, self.name.value()) as usize + self.name.value().len()..]
     }
 
-    /// True if `data` answers this Interest (§6). MustBeFresh plays no part.
-    /// Cost: a name comparison, and a SHA-256 only if the Interest asks by digest.
+    /// True if `data` answers this Interest (§6). MustBeFresh is not checked. Cost: a name comparison, and a SHA-256
+    /// only if the Interest asks by digest.
     pub fn matches(&self, data: &Data<'_>) -> bool {
         let data_name = data.name();
         if let Some(digest) = self.implicit_digest()
@@ -418,7 +422,7 @@ impl InterestBuilder {
         self.sign_with(signature_type::DIGEST_SHA256, None, fields, |pieces| sha256(pieces).to_vec())
     }
 
-    /// Writes the packet signed by `sign`, which is given the signed octets in pieces.
+    /// Writes the packet signed by `sign`, which is given the signed bytes in pieces.
     pub fn sign_with(
         &self,
         signature_type: u64,
@@ -484,8 +488,8 @@ impl InterestBuilder {
     }
 }
 
-/// Appends to `out` a copy of `interest` with `nonce` added (§4, "a forwarder adds a random one").
-/// An Interest that has a nonce gets it replaced.
+/// Appends to `out` a copy of `interest` with `nonce` added (§4, "a forwarder adds a random one"). A nonce that the
+/// Interest already has is replaced.
 pub fn write_with_nonce(interest: &Interest<'_>, nonce: Nonce, out: &mut Vec<u8>) {
     if let Some(at) = interest.nonce_offset() {
         let start = out.len();
@@ -493,8 +497,8 @@ pub fn write_with_nonce(interest: &Interest<'_>, nonce: Nonce, out: &mut Vec<u8>
         out[start + at..start + at + 4].copy_from_slice(&nonce.0);
         return;
     }
-    // The nonce stands after Name, CanBePrefix, MustBeFresh and ForwardingHint. Ignored
-    // elements may stand between these, so the place is behind the last of them.
+    // The nonce follows Name, CanBePrefix, MustBeFresh and ForwardingHint. Ignored elements may be between these, so it
+    // goes after the last of them.
     let value = value_of(interest.wire);
     let mut reader = Reader::new(value);
     let mut at = 0;
@@ -534,8 +538,8 @@ fn value_of(wire: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// The fuzzer found this: the nonce went before an ignored element (type 40) that stood
-    /// before MustBeFresh, and the packet that we forwarded was out of order.
+    /// The fuzzer found this: the nonce went before an ignored element (type 40) that preceded MustBeFresh, and the
+    /// packet that we forwarded was out of order.
     #[test]
     fn nonce_goes_behind_must_be_fresh_when_an_ignored_element_stands_before_it() {
         let wire = [5, 9, 7, 3, 8, 1, b'A', 40, 0, 18, 0];

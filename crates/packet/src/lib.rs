@@ -1,18 +1,17 @@
-//! NDN packets as they stand on the wire: names, Interest, Data, Nack, NDNLPv2
-//! and the management TLVs.
+//! NDN packets in their wire format: names, Interest, Data, Nack, NDNLPv2 and the management TLVs.
 //!
-//! Two kinds of types live here (the split follows smoltcp's wire modules):
+//! There are two kinds of types (the split follows smoltcp's wire modules):
 //!
-//! * **Views** ([`Interest`], [`Data`], [`Name`], [`lp::LpPacket`]) borrow the
-//!   octets. `parse` checks the whole element once; after `Ok` no accessor can
-//!   panic or fail, and none re-scans more than its own field.
-//! * **Builders** ([`InterestBuilder`], [`DataBuilder`], [`NameBuf`],
-//!   [`lp::write_headers`]) say what we emit. They always write the shortest form.
+//! * **Views** ([`Interest`], [`Data`], [`Name`], [`lp::LpPacket`]) borrow the bytes. `parse` checks the whole element
+//!   once. After `Ok` no accessor can panic or fail, and none re-scans more than its own field.
+//! * **Builders** ([`InterestBuilder`], [`DataBuilder`], [`NameBuf`], [`lp::write_headers`]) say what we emit. They
+//!   always write the shortest form.
 //!
-//! Holding a view proves that the octets obey the grammar of packet format v0.3.
-//! It does not prove that a signature or a parameters digest is right: ask
-//! [`Data::verify_digest_sha256`] and [`Interest::parameters_digest_is_valid`].
+//! A view proves that the bytes obey the grammar of packet format v0.3. It does not prove that a signature or a
+//! parameters digest is right: call [`Data::verify_digest_sha256`] and [`Interest::parameters_digest_is_valid`] for
+//! that.
 
+pub mod counters;
 pub mod data;
 pub mod digest;
 mod ids;
@@ -22,6 +21,7 @@ pub mod nack;
 pub mod name;
 pub mod name_uri;
 pub mod nfd;
+pub mod rtt;
 pub mod signature;
 pub mod tlv;
 
@@ -33,11 +33,11 @@ pub use name::{Component, Name, NameBuf, NameError};
 pub use signature::{KeyLocator, SignatureInfo};
 pub use tlv::TlvError;
 
-/// Largest network packet accepted, in octets: the limit that every NDN
-/// implementation agrees on (packet-format §7). It is not in the packet specification.
+/// Largest network packet accepted, in bytes: the limit of every NDN implementation (packet-format §7). It is not in
+/// the packet specification.
 pub const MAX_PACKET_BYTES: usize = 8800;
 
-/// Why some octets are not the packet they claim to be.
+/// Why some bytes are not a packet of the expected type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
     /// The TLV structure itself is broken.
@@ -54,9 +54,9 @@ pub enum PacketError {
         /// Type number that was there.
         found: u32,
     },
-    /// Octets follow the packet.
-    #[error("octets follow the packet")]
-    TrailingOctets,
+    /// Bytes follow the packet.
+    #[error("bytes follow the packet")]
+    TrailingBytes,
     /// A required element is absent.
     #[error("required element {0} is absent")]
     Missing(u32),
@@ -68,9 +68,8 @@ pub enum PacketError {
     BadValue(u32),
 }
 
-/// True if an element that the decoder does not expect here must be skipped
-/// (even type ≥ 32, or the reserved 126) rather than fail the packet
-/// (packet-format §1.1).
+/// True if an element that the decoder does not expect here must be skipped (even type ≥ 32, or the reserved 126)
+/// instead of failing the packet (packet-format §1.1).
 pub(crate) const fn is_ignorable(type_number: u32) -> bool {
     type_number >= 32 && type_number.is_multiple_of(2)
 }

@@ -1,6 +1,5 @@
-//! NDNLPv2: the header fields of one link between two nodes (specification
-//! `ndnlpv2`, §1). Fragmentation and reliability are state machines and live in
-//! the link service; this module only reads and writes octets.
+//! NDNLPv2: the header fields of one link between two nodes (specification `ndnlpv2`, §1). Fragmentation and
+//! reliability are state machines in the link service; this module only reads and writes bytes.
 
 use crate::{
     FaceId, NackReason, PacketError,
@@ -8,68 +7,67 @@ use crate::{
 };
 use std::fmt;
 
-/// Longest PIT token, in octets.
+/// Longest PIT token, in bytes.
 pub const MAX_PIT_TOKEN_BYTES: usize = 32;
 
-/// Opaque octets that a downstream put on an Interest and expects back (§3).
+/// Opaque bytes that a downstream put on an Interest and expects back (§3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PitToken {
     length: u8,
-    octets: [u8; MAX_PIT_TOKEN_BYTES],
+    bytes: [u8; MAX_PIT_TOKEN_BYTES],
 }
 
 impl PitToken {
-    /// Takes 1 to 32 octets; `None` for any other length.
+    /// Accepts 1 to 32 bytes; `None` for any other length.
     pub fn new(token: &[u8]) -> Option<Self> {
         if token.is_empty() || token.len() > MAX_PIT_TOKEN_BYTES {
             return None;
         }
-        let mut octets = [0; MAX_PIT_TOKEN_BYTES];
-        octets[..token.len()].copy_from_slice(token);
-        Some(PitToken { length: token.len() as u8, octets })
+        let mut bytes = [0; MAX_PIT_TOKEN_BYTES];
+        bytes[..token.len()].copy_from_slice(token);
+        Some(PitToken { length: token.len() as u8, bytes })
     }
 
-    /// The octets as they came.
+    /// The bytes as received.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.octets[..usize::from(self.length)]
+        &self.bytes[..usize::from(self.length)]
     }
 }
 
 impl fmt::Debug for PitToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-/// The fields that concern the network packet inside, not the link itself.
+/// The fields that concern the network packet, not the link itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LpHeaders {
-    /// Goes back on the Data or Nack as it came.
+    /// Returned unchanged on the Data or Nack.
     pub pit_token: Option<PitToken>,
     /// Present: the Interest inside is returned as a Nack.
     pub nack: Option<NackReason>,
-    /// Tells an application which face a packet came from.
+    /// Tells an application which face the packet came from.
     pub incoming_face_id: Option<FaceId>,
     /// An application's choice of next hop.
     pub next_hop_face_id: Option<FaceId>,
     /// CachePolicy NoCache.
     pub no_cache: bool,
-    /// CongestionMark; 0 stands for none.
+    /// CongestionMark; 0 means none.
     pub congestion_mark: u64,
     /// NonDiscovery of self-learning.
     pub non_discovery: bool,
-    /// Data only: on its way it met a fingerprint that several Interests share, so that more Data may
-    /// come for the fingerprint that it answers here (Yuan15 §5.5.1). Between core routers; a field of our
-    /// own with an empty value. Everybody else ignores it, and so do we if its value is not empty.
+    /// Data only: a router on the path had several Interests with the fingerprint of this Data, so more Data may
+    /// come for that fingerprint (Yuan15 §5.5.1). Core routers of Namewire send this field to each other, with an empty
+    /// value. Other forwarders ignore it; Namewire ignores it if its value is not empty.
     pub collided: bool,
-    /// Octets that stand before the Data in the octets that carry it: the Data of a PrefixAnnouncement
-    /// and, as it was received, what lies between the two. 0 for a packet without announcement, which
-    /// is what costs nothing: see [`LpHeaders::packet`].
+    /// Bytes before the Data in the bytes that carry it: the Data of a PrefixAnnouncement and the bytes between the
+    /// two, as received. 0 for a packet without announcement, which then costs nothing: see [`LpHeaders::packet`].
     pub announcement_bytes: u16,
 }
 
 impl LpHeaders {
-    /// The network packet in the octets that carry it.
+    /// The network packet in the bytes that carry it.
     #[inline]
     pub fn packet<'a>(&self, carried: &'a [u8]) -> &'a [u8] {
         if self.announcement_bytes == 0 {
@@ -78,7 +76,7 @@ impl LpHeaders {
         carried.get(usize::from(self.announcement_bytes)..).unwrap_or_default()
     }
 
-    /// The announcing Data that came with the packet, as a whole Data element; not looked into.
+    /// The announcing Data that came with the packet, as a whole Data element. Its content is not checked.
     pub fn announcement<'a>(&self, carried: &'a [u8]) -> Option<&'a [u8]> {
         if self.announcement_bytes == 0 {
             return None;
@@ -96,7 +94,7 @@ impl LpHeaders {
 /// A checked LpPacket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LpPacket<'a> {
-    /// Fields about the packet inside.
+    /// Fields about the network packet.
     pub headers: LpHeaders,
     /// Sequence, if the sender fragments or wants reliability.
     pub sequence: Option<u64>,
@@ -114,20 +112,24 @@ pub struct LpPacket<'a> {
     pub prefix_announcement_offset: usize,
     /// Fragment: a whole network packet or a piece; `None` in an IDLE packet.
     pub fragment: Option<&'a [u8]>,
-    /// Where the fragment's octets begin in the LpPacket.
+    /// Where the fragment's bytes begin in the LpPacket.
     pub fragment_offset: usize,
     value: &'a [u8],
 }
 
 impl<'a> LpPacket<'a> {
-    /// Checks one LpPacket that fills `wire`. One fault in a header refuses the whole (§1).
+    /// Checks one LpPacket that fills `wire`. The network packet in its fragment is not checked.
+    ///
+    /// # Errors
+    /// If `wire` is not exactly one LpPacket, if one header is malformed (§1: then the whole packet is refused), if the
+    /// headers are out of order or repeated, or if one is unknown and its type cannot be ignored (§1.2).
     pub fn parse(wire: &'a [u8]) -> Result<Self, PacketError> {
         let outer = tlv::read_element(wire)?;
         if outer.type_number != types::LP_PACKET {
             return Err(PacketError::WrongType { expected: types::LP_PACKET, found: outer.type_number });
         }
         if outer.wire.len() != wire.len() {
-            return Err(PacketError::TrailingOctets);
+            return Err(PacketError::TrailingBytes);
         }
         let value_offset = wire.len() - outer.value.len();
         let mut packet = LpPacket { frag_count: 1, value: outer.value, ..LpPacket::default() };
@@ -177,7 +179,7 @@ impl<'a> LpPacket<'a> {
             types::LP_INCOMING_FACE_ID => self.headers.incoming_face_id = Some(FaceId(tlv::read_nni(value)?)),
             types::LP_NEXT_HOP_FACE_ID => self.headers.next_hop_face_id = Some(FaceId(tlv::read_nni(value)?)),
             types::LP_CACHE_POLICY => {
-                // NoCache (1) is the only policy that exists; anything else drops the packet, as ndn-cxx does.
+                // NoCache (1) is the only policy; any other drops the packet, as in ndn-cxx.
                 let policy = tlv::read_element(value)?;
                 if policy.type_number != types::LP_CACHE_POLICY_TYPE || tlv::read_nni(policy.value)? != 1 {
                     return Err(PacketError::BadValue(type_number));
@@ -205,7 +207,7 @@ impl<'a> LpPacket<'a> {
         Ok(())
     }
 
-    /// The TxSequence numbers that the peer acknowledges.
+    /// The TxSequence numbers that the peer acknowledges, in the order of the packet.
     pub fn acks(&self) -> impl Iterator<Item = u64> + use<'a> {
         let mut reader = Reader::new(self.value);
         std::iter::from_fn(move || {
@@ -220,8 +222,8 @@ impl<'a> LpPacket<'a> {
 }
 
 fn fixed_8(element: &Element<'_>) -> Result<u64, PacketError> {
-    let octets: [u8; 8] = element.value.try_into().map_err(|_| PacketError::BadValue(element.type_number))?;
-    Ok(u64::from_be_bytes(octets))
+    let bytes: [u8; 8] = element.value.try_into().map_err(|_| PacketError::BadValue(element.type_number))?;
+    Ok(u64::from_be_bytes(bytes))
 }
 
 fn parse_nack(value: &[u8]) -> Result<NackReason, PacketError> {
@@ -237,7 +239,7 @@ fn parse_nack(value: &[u8]) -> Result<NackReason, PacketError> {
     Ok(reason)
 }
 
-/// The fields that only the two ends of the link care about.
+/// The fields that concern only the two ends of the link.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkFields<'a> {
     /// Sequence.
@@ -252,9 +254,8 @@ pub struct LinkFields<'a> {
     pub prefix_announcement: Option<&'a [u8]>,
 }
 
-/// Appends an LpPacket up to the place where the `fragment_size` octets of the
-/// fragment go: the caller sends those octets right behind. A size of 0 writes an
-/// IDLE packet, complete as it is. No allocation if `out` has room for about 120 octets plus acks.
+/// Appends an LpPacket up to the place of the fragment: the caller sends the `fragment_size` bytes right after it. A
+/// size of 0 writes a complete IDLE packet. No allocation if `out` has room for about 120 bytes plus acks.
 pub fn write_headers(out: &mut Vec<u8>, headers: &LpHeaders, link: &LinkFields<'_>, fragment_size: usize) {
     let start = out.len();
     write_fields(out, headers, link);
@@ -262,7 +263,7 @@ pub fn write_headers(out: &mut Vec<u8>, headers: &LpHeaders, link: &LinkFields<'
         tlv::write_var_number(out, u64::from(types::LP_FRAGMENT));
         tlv::write_var_number(out, fragment_size as u64);
     }
-    // The length is known only now: write the outer header behind and rotate it to the front.
+    // The length is known only now: write the outer header at the end and rotate it to the front.
     let fields_size = out.len() - start;
     tlv::write_var_number(out, u64::from(types::LP_PACKET));
     tlv::write_var_number(out, (fields_size + fragment_size) as u64);

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Why an upstream could not answer. Ordered by severity, least severe first,
-/// which is the order a forwarder uses when it merges Nacks.
+/// Why an upstream could not answer. Ordered by severity, least severe first: the order in which a forwarder merges
+/// Nacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NackReason {
     /// 50: the link or the producer is overloaded.
@@ -18,7 +18,7 @@ pub enum NackReason {
 }
 
 impl NackReason {
-    /// The number on the wire; 0 stands for [`NackReason::None`].
+    /// The number on the wire; 0 means [`NackReason::None`].
     pub const fn code(self) -> u64 {
         match self {
             NackReason::Congestion => 50,

@@ -1,23 +1,22 @@
 //! Names: sequences of typed components (packet-format §3).
 //!
-//! [`Name`] is a view of a checked Name TLV-VALUE, [`NameBuf`] the owned form.
-//! Canonical order (§3.2) is the order of the TLV-VALUE octets with the shorter
-//! first, so both types compare as plain octet strings.
+//! [`Name`] is a view of a checked Name TLV-VALUE, [`NameBuf`] the owned form. Canonical order (§3.2) is the order of
+//! the TLV-VALUE bytes with the shorter first, so both types compare as plain byte strings.
 
 use crate::tlv::{self, Reader, TlvError, types};
 use std::{cmp::Ordering, fmt};
 
-/// Why some octets are not a name.
+/// Why some bytes are not a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// The TLV structure is broken.
+    /// The TLV structure is malformed.
     #[error("{0}")]
     Tlv(#[from] TlvError),
     /// A component type is outside 1 to 65535.
     #[error("component type {0} is outside 1 to 65535")]
     BadComponentType(u32),
-    /// A digest component is not of 32 octets.
-    #[error("a digest component is not of 32 octets")]
+    /// A digest component is not of 32 bytes.
+    #[error("a digest component is not of 32 bytes")]
     BadDigestLength,
     /// The element is not a Name.
     #[error("element type {0} is not a Name")]
@@ -32,7 +31,7 @@ pub enum NameError {
 pub struct Component<'a> {
     /// TLV-TYPE, 1 to 65535.
     pub type_number: u32,
-    /// TLV-VALUE, any octets.
+    /// TLV-VALUE, any bytes.
     pub value: &'a [u8],
 }
 
@@ -64,7 +63,7 @@ impl<'a> Component<'a> {
 }
 
 impl Ord for Component<'_> {
-    /// By type, then by length, then octet by octet (§3.2).
+    /// By type, then by length, then byte by byte (§3.2).
     fn cmp(&self, other: &Self) -> Ordering {
         (self.type_number, self.value.len(), self.value).cmp(&(other.type_number, other.value.len(), other.value))
     }
@@ -78,15 +77,14 @@ impl PartialOrd for Component<'_> {
 
 /// A checked name, borrowed from a packet or a table.
 ///
-/// Holding it proves: every component is complete, has a type in 1 to 65535 and,
-/// if it is a digest, 32 octets.
+/// It proves that every component is complete, has a type in 1 to 65535 and, if it is a digest, 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Name<'a> {
     value: &'a [u8],
     component_count: usize,
 }
 
-/// What one pass over a name's components tells.
+/// The result of one pass over a name's components.
 pub(crate) struct NameScan<'a> {
     pub(crate) name: Name<'a>,
     /// The last component is an implicit digest.
@@ -99,7 +97,10 @@ impl<'a> Name<'a> {
     /// The name of zero components, `/`.
     pub const ROOT: Name<'static> = Name { value: &[], component_count: 0 };
 
-    /// Checks a Name TLV-VALUE.
+    /// Checks a Name TLV-VALUE: components back to back. No bytes are the name `/`.
+    ///
+    /// # Errors
+    /// If the TLVs are malformed, if a component has a type outside 1 to 65535, or if a digest has not 32 bytes.
     #[inline]
     pub fn parse_value(value: &'a [u8]) -> Result<Self, NameError> {
         Name::scan::<false>(value).map(|scan| scan.name)
@@ -111,8 +112,7 @@ impl<'a> Name<'a> {
         Name::scan::<true>(value).map(|scan| scan.name)
     }
 
-    /// Checks a Name TLV-VALUE and notes what an Interest must know of its components,
-    /// so that nobody walks over them a second time.
+    /// Checks a Name TLV-VALUE and notes the facts that an Interest needs about its components, in the same pass.
     #[inline(always)]
     pub(crate) fn scan<const OF_DATA: bool>(value: &'a [u8]) -> Result<NameScan<'a>, NameError> {
         let mut scan = NameScan {
@@ -123,7 +123,7 @@ impl<'a> Name<'a> {
         let mut rest = value;
         while !rest.is_empty() {
             scan.name.component_count += 1;
-            // Nearly every component is generic, with a length of one octet.
+            // Nearly every component is generic, with a length of one byte.
             if let [8, length @ 0..=252, after @ ..] = rest {
                 rest = after.get(usize::from(*length)..).ok_or(TlvError::Truncated)?;
                 continue;
@@ -142,6 +142,9 @@ impl<'a> Name<'a> {
     }
 
     /// Checks a whole Name element (type 7) that fills `wire`.
+    ///
+    /// # Errors
+    /// [`NameError::NotAName`] if `wire` is not exactly one element of type 7; also those of [`Name::parse_value`].
     pub fn parse_tlv(wire: &'a [u8]) -> Result<Self, NameError> {
         let element = tlv::read_element(wire)?;
         if element.type_number != types::NAME || element.wire.len() != wire.len() {
@@ -197,8 +200,7 @@ impl<'a> Name<'a> {
 
     /// True if `other` begins with all components of `self`; a name is a prefix of itself.
     pub fn is_prefix_of(&self, other: &Name<'_>) -> bool {
-        // Component TLVs are self-delimiting: equal leading octets of whole
-        // components mean equal components.
+        // Component TLVs are self-delimiting: equal leading bytes of whole components mean equal components.
         other.value.starts_with(self.value)
     }
 
@@ -207,7 +209,7 @@ impl<'a> Name<'a> {
         NameBuf { value: self.value.to_vec(), component_count: self.component_count }
     }
 
-    /// Octets of the whole Name element.
+    /// Bytes of the whole Name element.
     pub const fn tlv_size(&self) -> usize {
         tlv::element_wire_size(types::NAME, self.value.len())
     }
@@ -246,7 +248,7 @@ impl<'a> Iterator for Components<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Component<'a>> {
-        // A checked name never yields an error; `ok` keeps a broken promise from panicking.
+        // A checked name never yields an error; `ok` avoids a panic if it did.
         let element = self.reader.next_element().ok().flatten()?;
         self.left = self.left.saturating_sub(1);
         Some(Component { type_number: element.type_number, value: element.value })
@@ -295,8 +297,8 @@ impl NameBuf {
     /// Appends a component.
     ///
     /// # Panics
-    /// If the type is outside 1 to 65535 or a digest is not of 32 octets: those
-    /// are mistakes of the program, never of the network.
+    /// If the type is outside 1 to 65535 or a digest has not 32 bytes. Only a mistake of the program can cause this,
+    /// never a packet.
     pub fn push(&mut self, component: Component<'_>) -> &mut Self {
         let start = self.value.len();
         component.write_tlv(&mut self.value);
@@ -338,8 +340,8 @@ impl NameBuf {
     /// Removes the last component; `/` stays `/`.
     pub fn pop(&mut self) {
         let parent = self.as_name().parent();
-        let (octets, count) = (parent.value.len(), parent.component_count);
-        self.value.truncate(octets);
+        let (bytes, count) = (parent.value.len(), parent.component_count);
+        self.value.truncate(bytes);
         self.component_count = count;
     }
 
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_are_by_component_not_by_octet() {
+    fn prefixes_are_by_component_not_by_byte() {
         let long = name("/a/bc/d");
         assert!(name("/a").as_name().is_prefix_of(&long.as_name()));
         assert!(name("/a/bc/d").as_name().is_prefix_of(&long.as_name()));

@@ -1,7 +1,6 @@
 //! Names as people write them: `ndn:/A/%00/seg=3` (packet-format §3.3).
 //!
-//! Follows ndn-cxx, except that a malformed percent escape is refused instead of
-//! being taken literally.
+//! Follows ndn-cxx, except that a malformed percent escape is refused and not taken literally.
 
 use crate::{
     name::{Component, Name, NameBuf},
@@ -9,20 +8,20 @@ use crate::{
 };
 use std::{fmt, str::FromStr};
 
-/// Longest URI accepted, in octets: a name of [`crate::MAX_PACKET_BYTES`] with
-/// every octet escaped.
+/// Longest URI accepted, in bytes: a name of [`crate::MAX_PACKET_BYTES`] with
+/// every byte escaped.
 pub const MAX_URI_BYTES: usize = 3 * crate::MAX_PACKET_BYTES;
 
 /// Why some text is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UriError {
     /// The text is longer than [`MAX_URI_BYTES`].
-    #[error("the name is longer than {MAX_URI_BYTES} octets")]
+    #[error("the name is longer than {MAX_URI_BYTES} bytes")]
     TooLong,
     /// Two slashes without a component between them.
     #[error("an empty component is written \"...\", not \"//\"")]
     EmptyComponent,
-    /// `.` or `..` stand for nothing in NDN.
+    /// `.` and `..`, which have no meaning in NDN.
     #[error("\".\" and \"..\" are not components (n periods are written as n+3)")]
     DotComponent,
     /// A `%` that is not followed by two hexadecimal digits.
@@ -36,7 +35,7 @@ pub enum UriError {
     BadValue(String),
 }
 
-/// Types with a name of their own in the alternate URI form and a number as value.
+/// Types that have a word in the alternate URI form and a number as value.
 const NUMBER_TYPES: [(&str, u32); 5] = [
     ("seg", types::SEGMENT_COMPONENT),
     ("off", types::BYTE_OFFSET_COMPONENT),
@@ -101,13 +100,13 @@ fn parse_decimal(text: &str) -> Option<u64> {
 }
 
 fn parse_hex_digest(text: &str) -> Option<[u8; 32]> {
-    let octets = text.as_bytes();
-    if octets.len() != 64 {
+    let bytes = text.as_bytes();
+    if bytes.len() != 64 {
         return None;
     }
     let mut digest = [0; 32];
-    for (octet, pair) in digest.iter_mut().zip(octets.chunks_exact(2)) {
-        *octet = hex_pair(pair[0], pair[1])?;
+    for (byte, pair) in digest.iter_mut().zip(bytes.chunks_exact(2)) {
+        *byte = hex_pair(pair[0], pair[1])?;
     }
     Some(digest)
 }
@@ -136,9 +135,9 @@ fn push_escaped(name: &mut NameBuf, type_number: u32, text: &str, part: &str) ->
 
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut value = Vec::with_capacity(text.len());
-    let mut octets = text.bytes();
-    while let Some(octet) = octets.next() {
-        value.push(if octet == b'%' { hex_pair(octets.next()?, octets.next()?)? } else { octet });
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        value.push(if byte == b'%' { hex_pair(bytes.next()?, bytes.next()?)? } else { byte });
     }
     Some(value)
 }
@@ -178,7 +177,7 @@ impl fmt::Display for Component<'_> {
         }
         if let Some((label, _)) = DIGEST_TYPES.iter().find(|(_, t)| *t == self.type_number) {
             write!(f, "{label}=")?;
-            return self.value.iter().try_for_each(|octet| write!(f, "{octet:02x}"));
+            return self.value.iter().try_for_each(|byte| write!(f, "{byte:02x}"));
         }
         if self.type_number != types::GENERIC_COMPONENT {
             write!(f, "{}=", self.type_number)?;
@@ -187,19 +186,19 @@ impl fmt::Display for Component<'_> {
     }
 }
 
-/// A component value with everything escaped that is not unreserved in a URI.
+/// A component value with every byte escaped that is not unreserved in a URI.
 struct Escaped<'a>(&'a [u8]);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.iter().all(|&octet| octet == b'.') {
+        if self.0.iter().all(|&byte| byte == b'.') {
             f.write_str("...")?; // n periods are written as n+3
         }
-        self.0.iter().try_for_each(|&octet| match octet {
+        self.0.iter().try_for_each(|&byte| match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                fmt::Write::write_char(f, char::from(octet))
+                fmt::Write::write_char(f, char::from(byte))
             }
-            _ => write!(f, "%{octet:02X}"),
+            _ => write!(f, "%{byte:02X}"),
         })
     }
 }
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn number_that_is_not_shortest_keeps_its_octets_in_the_canonical_form_only() {
+    fn number_that_is_not_shortest_keeps_its_bytes_in_the_canonical_form_only() {
         let mut name = NameBuf::new();
         name.push(Component { type_number: types::SEGMENT_COMPONENT, value: &[0, 1] });
         assert_eq!(name.to_string(), "/seg=1");

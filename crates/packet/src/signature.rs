@@ -52,8 +52,12 @@ impl<'a> SignatureInfo<'a> {
 
     /// Checks the TLV-VALUE of a SignatureInfo.
     ///
-    /// Unknown elements pass, critical or not: certificates carry ValidityPeriod
-    /// (253, odd) and extensions here, and a forwarder must forward them (§5.2).
+    /// Unknown elements are skipped, critical or not: certificates carry ValidityPeriod (253, odd) and extensions here,
+    /// and a forwarder must forward them (§5.2).
+    ///
+    /// # Errors
+    /// If the first element is not SignatureType, if the SignatureNonce is empty, if a number or the KeyLocator is
+    /// malformed, or if the TLVs are.
     pub fn parse_value(value: &'a [u8]) -> Result<Self, PacketError> {
         let mut reader = Reader::new(value);
         let first = reader.next_element()?.ok_or(PacketError::Missing(types::SIGNATURE_TYPE))?;
@@ -87,7 +91,7 @@ impl<'a> SignatureInfo<'a> {
         self.key_locator
     }
 
-    /// SignatureNonce: octets, not a number (leading zeros count).
+    /// SignatureNonce: bytes, not a number (leading zeros count).
     pub const fn nonce(&self) -> Option<&'a [u8]> {
         self.nonce
     }

@@ -1,8 +1,7 @@
 //! Type-Length-Value: the grammar under every NDN packet (packet-format §1).
 //!
-//! Reading refuses what the specification forbids: number forms that are not the
-//! shortest, types of 0 or above 2³²−1, lengths that run past the input. Nothing
-//! is ever allocated by a length before the octets are there.
+//! Reading refuses what the specification forbids: numbers that are not in their shortest form, types of 0 or above
+//! 2³²−1, lengths that exceed the input. Reading allocates nothing, whatever a length says.
 
 /// Type numbers (packet-format §2, NDNLPv2 §1.1).
 pub mod types {
@@ -60,11 +59,11 @@ pub mod types {
     pub const LP_TX_SEQUENCE: u32 = 840;
     pub const LP_NON_DISCOVERY: u32 = 844;
     pub const LP_PREFIX_ANNOUNCEMENT: u32 = 848;
-    /// Between Namewire's core routers only; in the range that everybody else ignores (§1.2).
+    /// Only core routers of Namewire use it; its number is in the range that other forwarders ignore (§1.2).
     pub const LP_COLLIDED: u32 = 956;
 }
 
-/// Why octets are not a TLV element.
+/// Why bytes are not a TLV element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlvError {
     /// The input ends inside an element.
@@ -76,12 +75,15 @@ pub enum TlvError {
     /// A type number is 0 or above 2^32-1.
     #[error("a type number is 0 or above 2^32-1")]
     BadType,
-    /// A NonNegativeInteger is not of 1, 2, 4 or 8 octets.
-    #[error("a NonNegativeInteger is not of 1, 2, 4 or 8 octets")]
+    /// A NonNegativeInteger is not of 1, 2, 4 or 8 bytes.
+    #[error("a NonNegativeInteger is not of 1, 2, 4 or 8 bytes")]
     BadInteger,
 }
 
-/// Reads one type or length number from the start of `input`: (number, octets used).
+/// Reads one type or length number from the start of `input`: the number, and the bytes that it takes.
+///
+/// # Errors
+/// [`TlvError::Truncated`] if `input` ends inside the number; [`TlvError::NotShortest`] if it has a shorter form.
 #[inline]
 pub fn read_var_number(input: &[u8]) -> Result<(u64, usize), TlvError> {
     let (&first, rest) = input.split_first().ok_or(TlvError::Truncated)?;
@@ -112,63 +114,82 @@ pub struct Element<'a> {
     pub wire: &'a [u8],
 }
 
-/// Reads type and length from the start of `input`: (type, offset of the value, length of the value).
-/// The value itself need not be there yet.
+/// Type and length of an element.
+struct Header {
+    type_number: u32,
+    /// Where the value begins.
+    start: usize,
+    /// Bytes of the value.
+    length: u64,
+}
+
+impl Header {
+    /// Where the value ends; the largest number if that is beyond any memory.
+    fn end(&self) -> usize {
+        usize::try_from(self.length).map_or(usize::MAX, |length| length.saturating_add(self.start))
+    }
+}
+
+/// Reads type and length from the start of `input`. The value itself need not be there yet.
 #[inline]
-fn read_type_length(input: &[u8]) -> Result<(u32, usize, u64), TlvError> {
+fn read_header(input: &[u8]) -> Result<Header, TlvError> {
     let (type_number, type_size) = read_var_number(input)?;
     let type_number = u32::try_from(type_number).map_err(|_| TlvError::BadType)?;
     if type_number == 0 {
         return Err(TlvError::BadType);
     }
     let (length, length_size) = read_var_number(&input[type_size..])?;
-    Ok((type_number, type_size + length_size, length))
+    Ok(Header { type_number, start: type_size + length_size, length })
 }
 
-/// Reads the first element of `input`; octets after it are left alone.
+/// Reads the first element of `input`, and ignores the bytes after it.
+///
+/// # Errors
+/// [`TlvError::Truncated`] if `input` ends inside the element; [`TlvError::NotShortest`] or [`TlvError::BadType`] if
+/// its type or length is malformed.
 #[inline]
 pub fn read_element(input: &[u8]) -> Result<Element<'_>, TlvError> {
     split_element(input).map(|(element, _)| element)
 }
 
-/// The first element of `input`, and the octets after it.
+/// The first element of `input`, and the bytes after it.
 #[inline(always)]
 fn split_element(input: &[u8]) -> Result<(Element<'_>, &[u8]), TlvError> {
     let (type_number, start, end) = match *input {
-        // Nearly every element has a type of one octet and a length of one or of three.
+        // Nearly every element has a type of one byte and a length of one or of three.
         [type_number @ 1..=252, length @ 0..=252, ..] => (u32::from(type_number), 2, 2 + usize::from(length)),
         [type_number @ 1..=252, 253, high @ 1..=255, low, ..] => {
             (u32::from(type_number), 4, 4 + usize::from(u16::from_be_bytes([high, low])))
         }
-        _ => read_long_header(input)?,
+        _ => {
+            let header = read_long_header(input)?;
+            (header.type_number, header.start, header.end())
+        }
     };
     let (wire, rest) = input.split_at_checked(end).ok_or(TlvError::Truncated)?;
     Ok((Element { type_number, value: &wire[start..], wire }, rest))
 }
 
-/// Type, where the value begins, and where it ends.
+/// The header of an element whose type or length is long. Kept out of the common path.
 #[inline(never)]
-fn read_long_header(input: &[u8]) -> Result<(u32, usize, usize), TlvError> {
-    let (type_number, start, length) = read_type_length(input)?;
-    let length = usize::try_from(length).map_err(|_| TlvError::Truncated)?;
-    let end = start.checked_add(length).ok_or(TlvError::Truncated)?;
-    Ok((type_number, start, end))
+fn read_long_header(input: &[u8]) -> Result<Header, TlvError> {
+    read_header(input)
 }
 
-/// Size of the first element of a stream, in octets, once its type and length
-/// are there; `None` while more octets are needed to tell.
+/// Reads the size of the first element of a stream, in bytes, with type and length; `None` while these are incomplete.
+/// The size may exceed any packet: the caller must compare it with its limit before it waits.
 ///
-/// Errors: the header can never become valid, whatever follows. The size may be
-/// larger than any packet: the caller compares it with its limit before it waits.
+/// # Errors
+/// [`TlvError::NotShortest`] or [`TlvError::BadType`] if type or length is malformed: no further bytes can mend that.
 pub fn element_size(input: &[u8]) -> Result<Option<usize>, TlvError> {
-    match read_type_length(input) {
-        Ok((_, start, length)) => Ok(Some(usize::try_from(length).map_or(usize::MAX, |l| l.saturating_add(start)))),
+    match read_header(input) {
+        Ok(header) => Ok(Some(header.end())),
         Err(TlvError::Truncated) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Where `part` begins in `whole`, which it must be a part of, of less than 4 GiB.
+/// Where `part` begins in `whole`. It must be a part of `whole`, which must have less than 4 GiB.
 #[inline]
 pub(crate) fn offset_in(whole: &[u8], part: &[u8]) -> u32 {
     (part.as_ptr().addr() - whole.as_ptr().addr()) as u32
@@ -182,12 +203,15 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the first octet of `value`.
+    /// Starts at the first byte of `value`.
     pub const fn new(value: &'a [u8]) -> Self {
         Reader { rest: value, total: value.len() }
     }
 
-    /// The next element, or `None` at the end.
+    /// Reads the next element; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of [`read_element`]; then the reader stays before the malformed element.
     #[inline(always)]
     pub fn next_element(&mut self) -> Result<Option<Element<'a>>, TlvError> {
         if self.rest.is_empty() {
@@ -198,18 +222,21 @@ impl<'a> Reader<'a> {
         Ok(Some(element))
     }
 
-    /// Octets not read yet.
+    /// Bytes not read yet.
     pub const fn remaining(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Octets read so far.
+    /// Bytes read so far.
     pub const fn offset(&self) -> usize {
         self.total - self.rest.len()
     }
 }
 
-/// Reads a NonNegativeInteger: any of the four sizes, shortest or not (§1).
+/// Reads a NonNegativeInteger that fills `value`: any of the four sizes, shortest or not (§1).
+///
+/// # Errors
+/// [`TlvError::BadInteger`] if `value` has not 1, 2, 4 or 8 bytes.
 #[inline]
 pub fn read_nni(value: &[u8]) -> Result<u64, TlvError> {
     Ok(match value.len() {
@@ -221,7 +248,7 @@ pub fn read_nni(value: &[u8]) -> Result<u64, TlvError> {
     })
 }
 
-/// Octets that a type or length number takes.
+/// Bytes that a type or length number takes.
 pub const fn var_number_size(number: u64) -> usize {
     match number {
         0..=252 => 1,
@@ -250,7 +277,7 @@ pub fn write_var_number(out: &mut Vec<u8>, number: u64) {
     }
 }
 
-/// Octets of the whole element with a value of `value_size` octets.
+/// Bytes of the whole element with a value of `value_size` bytes.
 pub const fn element_wire_size(type_number: u32, value_size: usize) -> usize {
     var_number_size(type_number as u64) + var_number_size(value_size as u64) + value_size
 }
@@ -262,7 +289,7 @@ pub fn write_tlv(out: &mut Vec<u8>, type_number: u32, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Octets of the shortest NonNegativeInteger for `number`.
+/// Bytes of the shortest NonNegativeInteger for `number`.
 pub const fn nni_size(number: u64) -> usize {
     match number {
         0..=0xFF => 1,
@@ -280,8 +307,8 @@ pub fn write_nni(out: &mut Vec<u8>, type_number: u32, number: u64) {
     out.extend_from_slice(&number.to_be_bytes()[8 - size..]);
 }
 
-/// Appends an element whose value `fill` writes. The value is moved twice if its
-/// length needs more than one octet; nothing is allocated beside what `out` needs.
+/// Appends an element whose value `fill` writes. The value is moved if its length needs more than one byte. Only `out`
+/// may allocate.
 pub fn write_nested(out: &mut Vec<u8>, type_number: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     write_var_number(out, u64::from(type_number));
     let length_at = out.len();
@@ -294,8 +321,8 @@ pub fn write_nested(out: &mut Vec<u8>, type_number: u32, fill: impl FnOnce(&mut 
         out.remove(length_at);
         let end = out.len();
         write_var_number(out, length);
-        let octets = out.len() - end;
-        out[length_at..].rotate_right(octets);
+        let bytes = out.len() - end;
+        out[length_at..].rotate_right(bytes);
     }
 }
 
@@ -347,8 +374,8 @@ mod tests {
         }
 
         #[test]
-        fn any_octets_are_read_without_panic(octets: Vec<u8>) {
-            let mut reader = Reader::new(&octets);
+        fn any_bytes_are_read_without_panic(bytes: Vec<u8>) {
+            let mut reader = Reader::new(&bytes);
             while let Ok(Some(element)) = reader.next_element() {
                 prop_assert!(!element.wire.is_empty());
             }

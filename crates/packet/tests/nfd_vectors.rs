@@ -1,5 +1,5 @@
-//! The management elements of `test-vectors.json`, encoded by ndn-cxx: each must
-//! decode to the fields below and encode again to the same octets.
+//! The management elements of `test-vectors.json`, encoded by ndn-cxx. Each must decode to the fields below and encode
+//! again to the same bytes.
 
 use namewire_packet::{
     FaceId, NameBuf,
@@ -245,8 +245,8 @@ fn malformed_elements_are_refused() {
         ("empty", &[]),
         ("another type", &[101, 0]),
         ("truncated", &[104, 3, 105, 2]),
-        ("octet after the element", &[104, 0, 0]),
-        ("integer of three octets", &[104, 5, 105, 3, 0, 0, 1]),
+        ("byte after the element", &[104, 0, 0]),
+        ("integer of three bytes", &[104, 5, 105, 3, 0, 0, 1]),
         ("text that is not UTF-8", &[104, 3, 114, 1, 0xFF]),
         ("name that runs over", &[104, 4, 7, 2, 8, 9]),
         ("strategy without a name", &[104, 2, 107, 0]),
@@ -262,32 +262,32 @@ fn malformed_elements_are_refused() {
 
 proptest! {
     #[test]
-    fn random_octets_never_panic(type_number in prop::sample::select(vec![101u32, 104, 128, 130, 150, 192]),
+    fn random_bytes_never_panic(type_number in prop::sample::select(vec![101u32, 104, 128, 130, 150, 192]),
                                  value in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut wire = Vec::new();
         tlv::write_tlv(&mut wire, type_number, &value);
-        for octets in [&wire, &value] {
-            let _ = ControlParameters::decode(octets);
-            let _ = ControlResponse::decode(octets);
-            let _ = FaceStatus::decode(octets);
-            let _ = FaceQueryFilter::decode(octets);
-            let _ = FaceEventNotification::decode(octets);
-            let _ = ChannelStatus::decode(octets);
-            let _ = FibEntry::decode(octets);
-            let _ = RibEntry::decode(octets);
-            let _ = StrategyChoice::decode(octets);
-            let _ = CsInfo::decode(octets);
-            let _ = CsUsage::decode(octets);
-            let _ = FibUsage::decode(octets);
-            let _ = ForwarderStatus::decode(octets);
+        for bytes in [&wire, &value] {
+            let _ = ControlParameters::decode(bytes);
+            let _ = ControlResponse::decode(bytes);
+            let _ = FaceStatus::decode(bytes);
+            let _ = FaceQueryFilter::decode(bytes);
+            let _ = FaceEventNotification::decode(bytes);
+            let _ = ChannelStatus::decode(bytes);
+            let _ = FibEntry::decode(bytes);
+            let _ = RibEntry::decode(bytes);
+            let _ = StrategyChoice::decode(bytes);
+            let _ = CsInfo::decode(bytes);
+            let _ = CsUsage::decode(bytes);
+            let _ = FibUsage::decode(bytes);
+            let _ = ForwarderStatus::decode(bytes);
         }
     }
 
     #[test]
-    fn a_changed_octet_never_panics(position in 0usize..152, octet: u8) {
+    fn a_changed_byte_never_panics(position in 0usize..152, byte: u8) {
         let mut wire = all_parameters().to_wire();
         let position = position % wire.len();
-        wire[position] = octet;
+        wire[position] = byte;
         if let Ok(parameters) = ControlParameters::decode(&wire) {
             prop_assert_eq!(ControlParameters::decode(&parameters.to_wire()), Ok(parameters));
         }

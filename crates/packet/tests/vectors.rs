@@ -1,7 +1,7 @@
-//! Every vector of `test-vectors.json`: what five other decoders agree on.
+//! Every vector of `test-vectors.json`: packets on which five other decoders agree.
 //!
-//! `expect` binds; for "implementation-defined" packets the `recommend` text does,
-//! and the table in [`recommended`] states our reading of it packet by packet.
+//! `expect` binds. For "implementation-defined" packets the `recommend` text does, and the table in [`recommended`]
+//! states our reading of it packet by packet.
 
 use namewire_packet::{
     Data, DataBuilder, Interest, InterestBuilder, NackReason, Name, NameBuf, NameError, PacketError, lp::LpPacket, tlv,
@@ -17,8 +17,8 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
 }
 
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|b| format!("{b:02X}")).collect()
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02X}")).collect()
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
@@ -245,7 +245,7 @@ fn matching() {
     for v in list(&vectors(), "matching") {
         let (interest, data) = (unhex(text(v, "interest")), unhex(text(v, "data")));
         if text(v, "id") == "MT-digest-in-data" {
-            // ndn-cxx takes a digest in the name of Data at its word; here such Data is malformed.
+            // ndn-cxx accepts a digest in the name of Data; here such Data is malformed.
             assert!(Data::parse(&data).is_err());
             continue;
         }
@@ -278,13 +278,13 @@ fn lp_headers_survive_rewriting() {
         assert_eq!((again.headers, again.fragment, again.sequence), (lp.headers, lp.fragment, lp.sequence));
         assert_eq!(again.acks().collect::<Vec<_>>(), acks);
         if text(v, "id").starts_with("L-cxx") && text(v, "id") != "L-cxx-nack-None" {
-            assert_eq!(hex(&out), text(v, "hex"), "ndn-cxx writes the same octets: {}", text(v, "id"));
+            assert_eq!(hex(&out), text(v, "hex"), "ndn-cxx writes the same bytes: {}", text(v, "id"));
         }
     }
 }
 
-/// The defect: an implicit digest written in the name of a Data was taken, and such Data then answered the
-/// Interest for the digest of other Data. The digest is computed from the packet; no packet may claim one (§5).
+/// The defect: Data with an implicit digest in its name was accepted. It then answered the Interest for the digest of
+/// other Data. The digest is computed from the packet; no packet may claim one (§5).
 #[test]
 fn no_data_name_has_an_implicit_digest() {
     let digests = "/sha256digest=".to_owned() + &"07".repeat(32);

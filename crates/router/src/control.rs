@@ -1,29 +1,51 @@
-//! The control thread: management, and the life of faces.
+//! The control thread: management and the life of faces.
 //!
-//! [`Control::run`] takes what waits in bounded turns ([`ControlInbox`]), and of a turn one
-//! message after the other: a management Interest, something that happened to a face.
-//! Management answers with effects, and [`Control::carry_out`] does them in order.
+//! [`Control::run`] takes waiting messages in bounded turns ([`ControlInbox`]) and handles them one by one. A message
+//! is a management Interest or an event of a face. Management answers with effects, and [`Control::carry_out`] carries
+//! them out in order.
+
+mod face_commands;
+mod faces;
+mod fib_writer;
+mod held_answers;
+pub(crate) mod inbox;
+mod interfaces;
+mod link_state;
+mod links;
+pub(crate) mod node;
+mod own_address;
+mod status;
+
+pub(crate) use faces::{FaceDefaults, FaceParts, Faces};
+pub(crate) use fib_writer::FibWriter;
+pub(crate) use held_answers::HeldAnswers;
+pub(crate) use link_state::LinkStates;
+pub(crate) use links::LinkFaces;
 
 use crate::{
-    control_inbox::ControlInbox,
-    cs_settings::parse_policy,
-    environment::{FaceRecord, Node, Wanted},
-    face_creation::Purpose,
-    held_answers::Answer,
-    messages::{ToControl, ToWorker, WorkerSender},
-    operator::{Inventory, OperatorDesk, Request},
-    trust_anchors::TrustAnchors,
+    cs_settings::{CsChange, parse_policy},
+    messages::{ToControl, ToWorker},
+    operator::OperatorDesk,
+    requests::{Inventory, Request},
+    senders::WorkerSender,
+    stream_request::{Purpose, StreamRequest},
 };
-use namewire_engine::{AnnouncementTable, dispatch::Round};
-use namewire_faces::Persistency;
-use namewire_management::{Effect, Management, ManagementConfig, StrategyError};
+use held_answers::Answer;
+use inbox::ControlInbox;
+use namewire_configuration::trust_anchors::TrustAnchors;
+use namewire_engine::{AnnouncementTable, dispatch::Visits};
+use namewire_faces::{FaceInfo, StreamSocket};
+use namewire_management::{
+    Effect, FaceCommandError, FaceProperties, Management, ManagementConfig, StrategyError, Ticket, TrustConfig,
+};
 use namewire_packet::{
-    FaceId, Name,
+    FaceId, NackReason, Name,
     lp::{LpHeaders, PitToken},
     nfd::FaceCounters,
 };
 use namewire_tables::{NameHashes, head_room};
-use std::{sync::Arc, time::Duration};
+use node::Node;
+use std::{io, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 pub(crate) struct Control {
@@ -35,7 +57,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Control of `node`, with the first FIB in place.
+    /// Control of `node`, with the first version of the FIB in place.
     pub(crate) fn new(
         mut node: Node,
         config: ManagementConfig,
@@ -50,23 +72,22 @@ impl Control {
         Ok(control)
     }
 
-    /// Where workers and listeners report to.
+    /// The channel by which workers and listeners report.
     pub(crate) fn events(&self) -> &mpsc::UnboundedSender<ToControl> {
         &self.node.sender.events
     }
 
-    /// Serves events and Interests until told to stop. When it returns, the workers are
-    /// told too.
+    /// Serves events and Interests until told to stop. Before it returns, it tells the workers to stop too.
     pub(crate) async fn run(mut self, mut inbox: ControlInbox) {
-        self.node.watch_interfaces();
+        self.node.links.watch(&self.node.sender.events);
         loop {
-            // First, or a flood of requests would keep routes from expiring.
+            // Timers run first, or a flood of requests would keep routes from expiring.
             self.run_timers();
             let until_deadline = self.until_deadline();
-            self.node.tell_link_changes(inbox.has_events());
+            self.node.link_states.tell(&self.node.shared, &self.node.workers, inbox.has_events());
             self.wake_workers();
             let revision = self.management.revision();
-            self.operator.publish(revision, self.node.faces_lost);
+            self.operator.publish(revision, self.node.faces.counts().lost);
             self.node.held_answers.revision = revision;
             let mut accepted = Vec::new();
             let turn = inbox.turn(until_deadline).await;
@@ -76,16 +97,17 @@ impl Control {
             for message in turn {
                 match message {
                     ToControl::Stop => return,
-                    // Together: to add a face copies the table of faces. Nothing in this turn is about them yet.
+                    // Added together, because adding a face copies the face table. No other event of this turn is about
+                    // these faces.
                     ToControl::Accepted(connection) => accepted.push(connection),
                     message => self.take(message),
                 }
             }
-            self.node.add_accepted(accepted);
+            self.node.faces.add_accepted(accepted);
         }
     }
 
-    /// Does what is due, of large changes a slice.
+    /// Does what is due; of a large change, one slice.
     fn run_timers(&mut self) {
         let now = self.node.times();
         if self.management.next_deadline().is_some_and(|at| at <= now.mono_ns) {
@@ -95,9 +117,9 @@ impl Control {
         }
         if self.anchors.next_refresh_ns().is_some_and(|at| at <= now.mono_ns) {
             self.anchors.refresh(&mut self.management, now.mono_ns);
-            self.node.unreadable_anchors = self.anchors.unreadable;
+            self.node.counts.unreadable_anchors = self.anchors.unreadable;
         }
-        self.node.forget_closed(now.mono_ns);
+        self.node.faces.forget_closed(now.mono_ns);
         let late = self.node.held_answers.expire(now.mono_ns);
         self.send_answers(late);
         let (management, fib_writer) = (&self.management, &mut self.node.fib_writer);
@@ -110,12 +132,12 @@ impl Control {
         }
     }
 
-    /// How long nothing is due.
+    /// The time until something is due.
     fn until_deadline(&self) -> Option<Duration> {
         let deadlines = [
             self.management.next_deadline(),
             self.anchors.next_refresh_ns(),
-            self.node.next_forgetting_ns(),
+            self.node.faces.next_forgetting_ns(),
             self.node.fib_writer.next_retry_ns(),
             self.node.held_answers.next_deadline_ns(),
         ];
@@ -123,7 +145,7 @@ impl Control {
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(self.node.shared.now_ns())))
     }
 
-    /// Lets management refuse what makes tables longer while there is no memory for what follows from it.
+    /// Lets management refuse commands that grow tables while there is no memory for their consequences.
     fn look_at_memory(&mut self) {
         let wanted_bytes = self.management.rib().wanted_bytes() + self.node.shared.fib().wanted_bytes();
         self.management.set_short_of_memory(!head_room::is_there(wanted_bytes));
@@ -140,103 +162,136 @@ impl Control {
     }
 
     fn serve(&mut self, event: ToControl, effects: &mut Vec<Effect>) {
-        let now = self.node.times();
         match event {
             ToControl::Interest { incoming, pit_token, packet } => {
-                self.node.internal.n_out_interests += 1;
-                self.node.internal.n_out_bytes += packet.len() as u64;
-                self.management.on_interest(now, incoming, &packet, pit_token, &mut self.node, effects);
+                self.interest(incoming, pit_token, &packet, effects);
             }
+            ToControl::Answer { packet, nack } => self.answer(&packet, nack, effects),
             ToControl::RouteLearned { face, announcement } => {
-                self.management.learn_route(now, face, &announcement, effects);
+                self.management.learn_route(self.node.times(), face, &announcement, effects);
             }
-            ToControl::RouteLost { face, name } => {
-                if let Ok(name) = Name::parse_value(&name) {
-                    self.management.forget_route(face, name, effects);
-                }
-            }
-            ToControl::Accepted(connection) => self.node.add_accepted(vec![connection]),
-            ToControl::AcceptFailed => self.node.accept_failures += 1,
+            ToControl::RouteLost { face, name } => self.route_lost(face, &name, effects),
+            ToControl::Accepted(connection) => self.node.faces.add_accepted(vec![connection]),
+            ToControl::AcceptFailed => self.node.counts.accept_failures += 1,
             ToControl::FaceAdded { worker, face, ticket, result } => {
-                match (ticket, self.node.face_added(worker, face, result)) {
-                    (Some(ticket), result) => self.management.on_face_command_done(now, ticket, result, effects),
-                    (None, Ok(properties)) => self.management.on_face_created(now, properties, effects),
-                    // Accepted, but there is no room: the connection is closed, and the peer notices.
-                    (None, Err(_)) => self.node.refused_connections += 1,
-                }
+                let result = self.node.face_added(worker, face, result);
+                self.face_added(ticket, result, effects);
             }
             ToControl::FaceMade { worker, face, info, counters } => {
-                self.node.faces_per_worker[usize::from(worker)] += 1;
-                let Wanted { local_fields, policy } = self.node.wanted_by_default(&info);
-                self.node.faces.insert(face, FaceRecord { worker, info, counters, local_fields, policy });
-                if let Some(properties) = self.node.properties(face) {
-                    self.management.on_face_created(now, properties, effects);
-                }
+                self.node.faces.made(worker, face, info, counters);
+                self.face_created(face, effects);
             }
             ToControl::FaceClosed { face, reason } => {
-                self.node.count_closed(reason);
-                let persistency = self.node.faces.get(&face).map(|record| record.info.persistency);
-                self.node.faces_lost +=
-                    u64::from(persistency.is_some_and(|persistency| persistency != Persistency::OnDemand));
+                self.node.faces.count_lost(face, reason);
                 self.close_face(face, effects);
             }
             ToControl::FaceDown { face, reason } => {
-                self.node.count_closed(reason);
+                self.node.faces.count_closed(reason);
                 self.node.face_down(face);
-                self.management.on_face_down(now, face, effects);
+                self.management.on_face_down(self.node.times(), face, effects);
             }
-            ToControl::FaceUp { face } => {
-                if let Some(properties) = self.node.properties(face) {
-                    self.node.note_link(face, true);
-                    self.management.on_face_up(now, properties, effects);
-                }
-            }
-            ToControl::Answer { packet, nack } => {
-                let internal = &mut self.node.internal;
-                let count = if nack.is_some() { &mut internal.n_out_nacks } else { &mut internal.n_out_data };
-                *count += 1;
-                internal.n_out_bytes += packet.len() as u64;
-                self.management.on_answer(now, &packet, nack, &mut self.node, effects)
-            }
+            ToControl::FaceUp { face } => self.face_up(face, effects),
             ToControl::CsErased { ticket, erased } => {
-                let node = &mut self.node;
-                if let Some(erased) = node.cs_erasures.report(&node.workers, ticket, erased) {
+                if let Some(erased) = self.node.cs.erased(ticket, erased) {
                     self.management.on_cs_erased(ticket, erased, effects);
                 }
             }
             ToControl::Retry { face } => self.node.retry(face),
-            ToControl::Connected { request, result } => {
-                let result = self.node.of_scope(&request.purpose, result);
-                let reconnected = match (&request.purpose, &result) {
-                    (Purpose::Reconnect(face, _), Ok(_)) => Some(*face),
-                    _ => None,
-                };
-                if let Some((ticket, error)) = self.node.connected(*request, result) {
-                    self.management.on_face_command_done(now, ticket, Err(error), effects);
-                }
-                if let Some(properties) = reconnected.and_then(|face| self.node.properties(face)) {
-                    self.management.on_face_up(now, properties, effects);
-                }
-            }
-            ToControl::InterfacesChanged => {
-                let followed = self.node.interfaces_changed();
-                for face in followed.closed {
-                    self.close_face(face, effects);
-                }
-                for properties in followed.changed.iter().filter_map(|face| self.node.properties(*face)) {
-                    self.management.on_face_created(now, properties, effects);
-                }
-            }
+            ToControl::Connected { request, result } => self.connected(*request, result, effects),
+            ToControl::InterfacesChanged => self.interfaces_changed(effects),
             ToControl::LinkFailed { interface } => self.node.links.forget_link(interface),
-            ToControl::Trust { trust, mut anchors } => {
-                self.management.set_trust(*trust, effects);
-                anchors.give_to(&mut self.management, now.mono_ns);
-                anchors.unreadable = self.anchors.unreadable;
-                self.anchors = anchors;
-            }
+            ToControl::Trust { trust, anchors } => self.take_trust(*trust, anchors, effects),
             ToControl::Operate(request) => self.operate(request, effects),
             ToControl::Stop => {}
         }
+    }
+
+    fn interest(&mut self, incoming: FaceId, pit_token: Option<PitToken>, packet: &[u8], effects: &mut Vec<Effect>) {
+        self.node.counts.internal.n_out_interests += 1;
+        self.node.counts.internal.n_out_bytes += packet.len() as u64;
+        let now = self.node.times();
+        self.management.on_interest(now, incoming, packet, pit_token, &mut self.node, effects);
+    }
+
+    /// Handles Data for an Interest of management, or a Nack.
+    fn answer(&mut self, packet: &[u8], nack: Option<NackReason>, effects: &mut Vec<Effect>) {
+        let internal = &mut self.node.counts.internal;
+        let count = if nack.is_some() { &mut internal.n_out_nacks } else { &mut internal.n_out_data };
+        *count += 1;
+        internal.n_out_bytes += packet.len() as u64;
+        let now = self.node.times();
+        self.management.on_answer(now, packet, nack, &mut self.node, effects);
+    }
+
+    fn route_lost(&mut self, face: FaceId, name: &[u8], effects: &mut Vec<Effect>) {
+        if let Ok(name) = Name::parse_value(name) {
+            self.management.forget_route(face, name, effects);
+        }
+    }
+
+    fn face_added(
+        &mut self,
+        ticket: Option<Ticket>,
+        result: Result<FaceProperties, FaceCommandError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let now = self.node.times();
+        match (ticket, result) {
+            (Some(ticket), result) => self.management.on_face_command_done(now, ticket, result, effects),
+            (None, Ok(properties)) => self.management.on_face_created(now, properties, effects),
+            // The connection was accepted but there is no room: it is closed, and the peer notices.
+            (None, Err(_)) => self.node.faces.count_refused(),
+        }
+    }
+
+    fn face_created(&mut self, face: FaceId, effects: &mut Vec<Effect>) {
+        if let Some(properties) = self.node.faces.properties(face) {
+            self.management.on_face_created(self.node.times(), properties, effects);
+        }
+    }
+
+    fn face_up(&mut self, face: FaceId, effects: &mut Vec<Effect>) {
+        if let Some(properties) = self.node.faces.properties(face) {
+            self.node.note_link(face, true);
+            self.management.on_face_up(self.node.times(), properties, effects);
+        }
+    }
+
+    fn connected(
+        &mut self,
+        request: StreamRequest,
+        result: io::Result<(StreamSocket, FaceInfo)>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let now = self.node.times();
+        let result = self.node.of_scope(&request.purpose, result);
+        let reconnected = match (&request.purpose, &result) {
+            (Purpose::Reconnect(face, _), Ok(_)) => Some(*face),
+            _ => None,
+        };
+        if let Some((ticket, error)) = self.node.connected(request, result) {
+            self.management.on_face_command_done(now, ticket, Err(error), effects);
+        }
+        if let Some(properties) = reconnected.and_then(|face| self.node.faces.properties(face)) {
+            self.management.on_face_up(now, properties, effects);
+        }
+    }
+
+    fn interfaces_changed(&mut self, effects: &mut Vec<Effect>) {
+        let followed = self.node.interfaces_changed();
+        for face in followed.closed {
+            self.close_face(face, effects);
+        }
+        for face in followed.changed {
+            self.face_created(face, effects);
+        }
+    }
+
+    fn take_trust(&mut self, trust: TrustConfig, mut anchors: TrustAnchors, effects: &mut Vec<Effect>) {
+        self.management.set_trust(trust, effects);
+        anchors.give_to(&mut self.management, self.node.shared.now_ns());
+        anchors.unreadable = self.anchors.unreadable;
+        self.anchors = anchors;
     }
 
     fn operate(&mut self, request: Request, effects: &mut Vec<Effect>) {
@@ -248,12 +303,11 @@ impl Control {
                 self.management.on_interest(now, FaceId::INTERNAL, &packet, None, &mut self.node, effects);
             }
             Request::Inventory(reply) => {
-                let inventory = Inventory::of(&self.management, self.node.faces.keys().copied());
-                let _ = reply.send(inventory); // nobody waits any longer
+                let inventory = Inventory::of(&self.management, self.node.faces.iter().map(|(face, _)| *face));
+                let _ = reply.send(inventory); // the requester may have stopped waiting
             }
             Request::ConfigureCs(change) => {
-                self.node.cs.take(change);
-                self.tell_cs_settings();
+                self.node.cs.change(|settings| settings.take(change));
             }
             Request::HoldAnswers(is_on) => {
                 let released = self.node.held_answers.turn(is_on);
@@ -271,8 +325,9 @@ impl Control {
             let now = self.node.times();
             let before = effects.len();
             self.management.on_face_closed(now, face, effects);
-            // Interests that wait for its next hop need not wait until engines forget the face, and it is in the FIB
-            // for longer than usual if its routes are many. Of applications that come and go no table is copied.
+            // Interests that wait for this next hop should not wait longer. Engines forget the face only later, and a
+            // face with many routes stays in the FIB longer than usual. For applications that merely come and go, no
+            // table is copied.
             let is_next_hop = effects[before..].iter().any(|effect| matches!(effect, Effect::Fib(_)));
             if is_next_hop || self.management.is_leaving(face) {
                 self.node.note_link(face, false);
@@ -280,8 +335,8 @@ impl Control {
         }
     }
 
-    /// Does what management decided, in order; what follows from it (the answer to a
-    /// face command) comes right behind.
+    /// Carries out what management decided, in order. What follows from an effect (the answer to a face command) comes
+    /// directly after it.
     fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             let mut more = Vec::new();
@@ -296,7 +351,7 @@ impl Control {
                 }
                 Effect::NewNextHops(gained) => {
                     let gained = Arc::new(gained);
-                    for worker in &self.node.workers {
+                    for worker in self.node.workers.iter() {
                         worker.send(ToWorker::NewNextHops(Arc::clone(&gained)));
                     }
                 }
@@ -311,23 +366,9 @@ impl Control {
                     let now = self.node.times();
                     self.management.on_face_command_done(now, update.ticket, result, &mut more);
                 }
-                Effect::DestroyFace { ticket, face } => {
-                    let properties = self.node.properties(face).ok_or_else(|| namewire_management::FaceCommandError {
-                        code: 404,
-                        text: "Face not found".to_owned(),
-                        body: None,
-                    });
-                    if let Some(record) = self.node.faces.get(&face) {
-                        self.node.worker(record.worker).send(ToWorker::RemoveFace { face });
-                    }
-                    // The reply comes after: a client that has it finds the routes gone, from the FIB as well if they
-                    // are no more than a slice.
-                    self.close_face(face, &mut more);
-                    let now = self.node.times();
-                    self.management.on_face_command_done(now, ticket, properties, &mut more);
-                }
+                Effect::DestroyFace { ticket, face } => self.destroy_face(ticket, face, &mut more),
                 Effect::EraseCs { ticket, prefix, limit } => {
-                    self.node.cs_erasures.start(&self.node.workers, ticket, prefix, limit);
+                    self.node.cs.erase(ticket, prefix, limit);
                 }
                 Effect::Announcements(announcements) => {
                     let mut table = AnnouncementTable::default();
@@ -338,22 +379,32 @@ impl Control {
                     self.node.shared.strategies.change(|strategies| strategies.set_announcements(table));
                 }
                 Effect::ConfigureCs { capacity_packets, policy, admit, serve } => {
-                    let cs = &mut self.node.cs;
-                    cs.capacity_packets = capacity_packets.unwrap_or(cs.capacity_packets);
-                    // Management has it from us.
-                    let policy = policy.and_then(|text| parse_policy(&text, cs.policy).ok());
-                    cs.policy = policy.unwrap_or(cs.policy);
-                    cs.admit = admit.unwrap_or(cs.admit);
-                    cs.serve = serve.unwrap_or(cs.serve);
-                    self.tell_cs_settings();
+                    self.node.cs.change(|cs| {
+                        // Management got this text from us.
+                        let policy = policy.and_then(|text| parse_policy(&text, cs.policy).ok());
+                        cs.policy = policy.unwrap_or(cs.policy);
+                        cs.take(CsChange { capacity_packets, admit, serve, ..CsChange::default() });
+                    });
                 }
             }
             self.carry_out(more);
         }
     }
 
-    /// A reply to a command may have to wait for the state file; those to commands of this process
-    /// never do: who writes the file gives some.
+    fn destroy_face(&mut self, ticket: Ticket, face: FaceId, effects: &mut Vec<Effect>) {
+        let absent = || FaceCommandError::new(404, "Face not found");
+        let properties = self.node.faces.properties(face).ok_or_else(absent);
+        if let Some(record) = self.node.faces.get(face) {
+            self.node.faces.send(record.worker, ToWorker::RemoveFace { face });
+        }
+        // The reply comes after: a client that receives it finds the routes gone. They are gone from the FIB as well if
+        // they are no more than one slice.
+        self.close_face(face, effects);
+        self.management.on_face_command_done(self.node.times(), ticket, properties, effects);
+    }
+
+    /// A reply to a command may have to wait for the state file. Replies to commands of this process never wait,
+    /// because the writer of that file sends some of them.
     fn reply(&mut self, answer: Answer) {
         if answer.pit_token.is_none() && self.operator.take(&answer.packet) {
             return;
@@ -369,33 +420,25 @@ impl Control {
         }
     }
 
-    /// A reply goes to the worker whose engine sent the Interest here, an Interest to the
-    /// one that its name belongs to.
-    /// `count` says which counter of the internal face it belongs to.
+    /// Sends a packet of the internal face. A reply goes to the worker whose engine sent the Interest here; an Interest
+    /// goes to the worker that owns its name. `count` chooses the counter of the internal face.
     fn send_from_internal(
         &mut self,
         packet: Vec<u8>,
         pit_token: Option<PitToken>,
         count: fn(&mut FaceCounters) -> &mut u64,
     ) {
-        let internal = &mut self.node.internal;
+        let internal = &mut self.node.counts.internal;
         *count(internal) += 1;
         internal.n_in_bytes += packet.len() as u64;
         let dispatcher = &self.node.shared.dispatcher;
-        let (worker, round) = if dispatcher.workers() == 1 {
-            (0, Round::default())
+        let (worker, visits) = if dispatcher.workers() == 1 {
+            (0, Visits::default())
         } else {
             let headers = LpHeaders { pit_token, ..LpHeaders::default() };
-            let mut round = dispatcher.route(0, &headers, &packet, &mut self.hashes);
-            (round.take(0), round)
+            let mut visits = dispatcher.route(0, &headers, &packet, &mut self.hashes);
+            (visits.take(0), visits)
         };
-        self.node.worker(worker).send(ToWorker::Packet { packet, pit_token, round });
-    }
-
-    fn tell_cs_settings(&self) {
-        let share = self.node.cs.share(self.node.workers.len() as u64);
-        for worker in &self.node.workers {
-            worker.send(ToWorker::ConfigureCs(share.clone()));
-        }
+        self.node.faces.send(worker, ToWorker::Packet { packet, pit_token, visits });
     }
 }

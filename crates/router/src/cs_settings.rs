@@ -1,16 +1,15 @@
 //! Settings of the Content Store of the whole router, and the text form of its policy.
 
-use crate::operator::CsChange;
+use namewire_configuration::Settings;
+use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions, UnknownPolicy};
 use namewire_engine::EngineConfig;
 use namewire_packet::NameBuf;
-use namewire_tables::CsPolicy;
-use namewire_tables::cs_policy::catalogue::UnknownPolicy;
 use std::sync::Arc;
 
-/// Over all workers, or the share of one.
+/// The settings over all workers, or one worker's share of them.
 #[derive(Clone)]
 pub(crate) struct CsSettings {
-    pub(crate) policy: CsPolicy,
+    pub(crate) policy: PolicyChoice,
     pub(crate) capacity_bytes: u64,
     pub(crate) capacity_packets: u64,
     pub(crate) admit: bool,
@@ -19,9 +18,9 @@ pub(crate) struct CsSettings {
 }
 
 impl CsSettings {
-    pub(crate) fn of(engine: &EngineConfig) -> Self {
+    pub(crate) fn of(engine: &EngineConfig, policy: PolicyChoice) -> Self {
         CsSettings {
-            policy: engine.cs_policy,
+            policy,
             capacity_bytes: engine.cs_capacity_bytes,
             capacity_packets: engine.cs_capacity_packets,
             admit: engine.cs_admit,
@@ -30,7 +29,7 @@ impl CsSettings {
         }
     }
 
-    /// What the change says; the rest stays.
+    /// Takes over what the change sets; the rest stays.
     pub(crate) fn take(&mut self, change: CsChange) {
         fn set<T>(setting: &mut T, change: Option<T>) {
             if let Some(change) = change {
@@ -47,7 +46,7 @@ impl CsSettings {
         set(&mut self.counted_prefixes, change.counted_prefixes.map(Arc::from));
     }
 
-    /// The share of one of so many workers.
+    /// The share of one of `workers` workers.
     pub(crate) fn share(&self, workers: u64) -> Self {
         CsSettings {
             policy: share_of_policy(self.policy, workers),
@@ -58,8 +57,8 @@ impl CsSettings {
     }
 }
 
-/// What is said of Interests of the whole router is divided among its workers.
-pub(crate) fn share_of_policy(policy: CsPolicy, workers: u64) -> CsPolicy {
+/// Limits in Interests are configured for the whole router; this divides them among its workers.
+pub(crate) fn share_of_policy(policy: PolicyChoice, workers: u64) -> PolicyChoice {
     let mut share = policy;
     let (history, window) = (&mut share.options.filter.history, &mut share.options.tiny_lfu.window);
     *history = history.map(|interests| u64::from(interests).div_ceil(workers) as u32);
@@ -67,17 +66,17 @@ pub(crate) fn share_of_policy(policy: CsPolicy, workers: u64) -> CsPolicy {
     share
 }
 
-/// `admission/eviction`.
-pub(crate) fn policy_text(policy: CsPolicy) -> String {
+/// The policy as `admission/eviction`.
+pub(crate) fn policy_text(policy: PolicyChoice) -> String {
     format!("{}/{}", policy.admission.as_str(), policy.eviction.as_str())
 }
 
-/// The policy that a text names, `admission/eviction` or an eviction alone. What is left empty
-/// stays as it is in `now`, and so do the options.
+/// The policy that a text names: `admission/eviction`, or an eviction alone. A part left empty stays as it is in `now`,
+/// and so do the options.
 ///
 /// # Errors
-/// If one of the two is not known.
-pub(crate) fn parse_policy(text: &str, now: CsPolicy) -> Result<CsPolicy, UnknownPolicy> {
+/// If one of the two names is unknown.
+pub(crate) fn parse_policy(text: &str, now: PolicyChoice) -> Result<PolicyChoice, UnknownPolicy> {
     let (admission, eviction) = text.split_once('/').unwrap_or(("", text));
     let mut policy = now;
     if !admission.is_empty() {
@@ -89,14 +88,55 @@ pub(crate) fn parse_policy(text: &str, now: CsPolicy) -> Result<CsPolicy, Unknow
     Ok(policy)
 }
 
+/// Content Store settings that a running router should take; `None` leaves a setting as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CsChange {
+    /// Limit in bytes, over all workers.
+    pub capacity_bytes: Option<u64>,
+    /// Limit in packets, over all workers.
+    pub capacity_packets: Option<u64>,
+    /// Which Data goes first.
+    pub eviction: Option<EvictionName>,
+    /// Which Data comes in.
+    pub admission: Option<AdmissionName>,
+    /// Options of both.
+    pub options: Option<PolicyOptions>,
+    /// Whether new Data is admitted.
+    pub admit: Option<bool>,
+    /// Whether Interests are answered from the store.
+    pub serve: Option<bool>,
+    /// Prefixes whose look-ups and insertions are counted.
+    pub counted_prefixes: Option<Vec<NameBuf>>,
+}
+
+impl CsChange {
+    /// The settings in which two configurations differ.
+    pub fn between(former: &Settings, latter: &Settings) -> Self {
+        fn change<T: PartialEq>(former: T, latter: T) -> Option<T> {
+            (former != latter).then_some(latter)
+        }
+        let [(former_bytes, former_packets), (bytes, packets)] = [former.cs.capacity(), latter.cs.capacity()];
+        let [former_policy, policy] = [former.cs.policy(), latter.cs.policy()];
+        Self {
+            capacity_bytes: change(former_bytes, bytes),
+            capacity_packets: change(former_packets, packets),
+            eviction: change(former_policy.eviction, policy.eviction),
+            admission: change(former_policy.admission, policy.admission),
+            options: change(former_policy.options, policy.options),
+            admit: change(former.cs.admit, latter.cs.admit),
+            serve: change(former.cs.serve, latter.cs.serve),
+            counted_prefixes: change(former.cs.counted_prefixes(), latter.cs.counted_prefixes()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_tables::{AdmissionName, EvictionName};
 
     #[test]
     fn a_text_names_what_changes() {
-        let now = CsPolicy { admission: AdmissionName::Filter, ..EvictionName::PriorityFifo.into() };
+        let now = PolicyChoice { admission: AdmissionName::Filter, ..EvictionName::PriorityFifo.into() };
         let named = |text| parse_policy(text, now).map(policy_text);
         for (text, full) in [
             ("", "filter/priority-fifo"),
@@ -111,5 +151,21 @@ mod tests {
         for (text, unknown) in [("best", "best"), ("fifo/lru", "fifo"), ("all/lru/", "lru/"), ("LRU", "LRU")] {
             assert_eq!(named(text), Err(UnknownPolicy(unknown.to_owned())), "{text}");
         }
+    }
+
+    #[test]
+    fn a_change_of_a_file_is_what_it_says_anew() {
+        let settings = |text: &str| -> Settings { toml::from_str(text).expect("a configuration") };
+        let former = settings("[cs]\npolicy = \"fifo\"\npackets = 9\ncount = [\"/a\"]");
+        assert_eq!(CsChange::between(&former, &former), CsChange::default());
+        let latter = settings("[cs]\npolicy = \"fifo\"\npackets = 9\nadmit = false\ncount = [\"/b\"]");
+        let change =
+            CsChange { admit: Some(false), counted_prefixes: Some(vec!["/b".parse().unwrap()]), ..CsChange::default() };
+        assert_eq!(CsChange::between(&former, &latter), change);
+        let latter = settings("[cs]\nadmission = \"filter\"\nfilter_threshold = 3\npackets = 9\ncount = [\"/a\"]");
+        let change = CsChange::between(&former, &latter);
+        assert_eq!((change.eviction, change.admission), (Some(EvictionName::default()), Some(AdmissionName::Filter)));
+        assert_eq!(change.options.and_then(|options| options.filter.threshold), Some(3));
+        assert_eq!((change.capacity_packets, change.counted_prefixes), (None, None));
     }
 }

@@ -1,18 +1,19 @@
-//! Listening sockets: opened before any thread starts, so that errors are the
-//! caller's, and served by one task per listener on the control thread.
+//! Listening sockets. They are opened before any thread starts, so that the caller gets the errors. One task per
+//! listener serves them on the control thread.
 //!
-//! Limits, of each listener: [`ACCEPTED_AT_ONCE`] connections that are no faces yet; the
-//! others wait in the kernel's backlog, so that a storm comes in as fast as faces are made.
-//! [`PARTED_MAX`] connections that their peers had closed before they were accepted: they
-//! wait until no newcomer does. What is left of the storm in the backlog costs an accept
-//! only, and the backlog seldom fills: a full one refuses applications that do not wait.
+//! Limits of each listener: [`ACCEPTED_AT_ONCE`] accepted connections that are not faces yet. The others wait in the
+//! kernel's backlog, so that a storm of connections comes in as fast as faces are made. Connections whose peers closed
+//! them before they were accepted wait until no newcomer does; at most [`PARTED_MAX`] of them wait. So what is left of
+//! a storm in the backlog costs only an accept, and the backlog seldom fills. A full backlog refuses applications that
+//! do not wait.
 
 use crate::{
-    RouterConfig, StartError,
+    StartError,
     messages::{AcceptedConnection, ToControl},
 };
-use namewire_faces::{FaceInfo, Persistency, StreamSocket, face_uri, tcp, udp, unix};
-use namewire_packet::nfd::FaceUri;
+use namewire_configuration::Settings;
+use namewire_faces::{FaceInfo, StreamSocket, face_uri, tcp, udp, unix};
+use namewire_packet::nfd::{FacePersistency, FaceUri};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     net::{RecvFlags, recv},
@@ -41,17 +42,15 @@ use tokio::{
 /// Connections that a listener accepted and whose faces control does not know yet.
 const ACCEPTED_AT_ONCE: usize = 64;
 
-/// Connections whose peers have gone and left words.
+/// Connections whose peers have closed them but left data to read.
 const PARTED_MAX: usize = 256;
 
-/// Pause after a failed accept: it fails when descriptors run out, and trying at
-/// once would spin.
+/// Pause after a failed accept. It fails when descriptors run out, and an immediate retry would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The file of a Unix listener, removed when dropped, unless another one is in its place.
+/// The file of a Unix listener. Dropping it removes the file, unless another file has taken its place.
 ///
-/// To be dropped before the listener is closed: until then the kernel gives the number of its
-/// file to no other.
+/// Drop it before the listener closes: until then the kernel gives the file's number to no other file.
 pub(crate) struct SocketFile {
     path: PathBuf,
     /// Device and inode.
@@ -59,7 +58,7 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// The file that a listener was bound to just now.
+    /// The file to which a listener was bound just now.
     fn new(path: &Path) -> Self {
         SocketFile { path: path.to_owned(), identity: identity(path) }
     }
@@ -71,14 +70,14 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Another router may have taken the path over: its applications connect there.
+        // Another router may have taken the path over, and its applications connect there.
         if self.identity.is_some() && self.identity == identity(&self.path) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Device and inode of what is at `path`.
+/// Device and inode of the file at `path`.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = std::fs::symlink_metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
@@ -86,37 +85,38 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 /// All listening sockets of a router.
 pub(crate) struct Listeners {
-    /// The file first, as it is to be dropped first.
+    /// The file comes first, because it must be dropped first.
     unix: Option<(SocketFile, StdUnixListener)>,
     tcp: Vec<std::net::TcpListener>,
     /// Addresses of the UDP listeners.
     pub(crate) udp: Vec<SocketAddr>,
-    /// Per worker, one socket per address: the kernel spreads remotes over them.
+    /// For each worker, one socket per address: the kernel spreads remote addresses over them.
     pub(crate) udp_sockets: Vec<Vec<UdpSocket>>,
 }
 
 impl Listeners {
-    pub(crate) fn open(config: &RouterConfig) -> Result<Self, StartError> {
-        let failed = |what: String| move |source| StartError::Listen { what, source };
-        // First: two routers of one machine meet here, and that is the error to report.
-        let unix = match &config.socket {
+    pub(crate) fn open(settings: &Settings) -> Result<Self, StartError> {
+        let failed = |what: FaceUri| move |source| StartError::Listen { what, source };
+        // The Unix listener comes first: two routers on one machine meet here, and this is the error to report.
+        let (faces, workers) = (&settings.faces, usize::from(settings.router.workers));
+        let unix = match faces.unix.socket() {
             None => None,
             Some(path) => {
-                let listener = unix::listen(path).map_err(failed(face_uri::unix(path)))?;
+                let listener = unix::listen(path).map_err(failed(FaceUri::unix(path)))?;
                 Some((SocketFile::new(path), listener))
             }
         };
         let mut udp_addresses = Vec::new();
-        let mut udp_sockets: Vec<Vec<UdpSocket>> = (0..config.workers).map(|_| Vec::new()).collect();
-        for &address in &config.udp {
+        let mut udp_sockets: Vec<Vec<UdpSocket>> = (0..workers).map(|_| Vec::new()).collect();
+        for address in faces.udp.addresses() {
             let what = || face_uri::udp(address);
-            let listeners = udp::bind_listeners(address, config.workers).map_err(failed(what()))?;
+            let listeners = udp::bind_listeners(address, workers).map_err(failed(what()))?;
             let bound = listeners.first().map_or(Ok(address), UdpSocket::local_addr).map_err(failed(what()))?;
             udp_sockets.iter_mut().zip(listeners).for_each(|(sockets, listener)| sockets.push(listener));
             udp_addresses.push(bound);
         }
-        let listen_tcp = |&address: &SocketAddr| tcp::listen(address).map_err(failed(face_uri::tcp(address)));
-        let tcp = config.tcp.iter().map(listen_tcp).collect::<Result<Vec<_>, _>>()?;
+        let listen_tcp = |address: SocketAddr| tcp::listen(address).map_err(failed(face_uri::tcp(address)));
+        let tcp = faces.tcp.addresses().into_iter().map(listen_tcp).collect::<Result<Vec<_>, _>>()?;
         Ok(Listeners { unix, tcp, udp: udp_addresses, udp_sockets })
     }
 
@@ -124,9 +124,9 @@ impl Listeners {
         self.tcp.iter().filter_map(|listener| listener.local_addr().ok()).collect()
     }
 
-    /// As management lists them.
+    /// The channels, as management lists them.
     pub(crate) fn channels(&self) -> Vec<FaceUri> {
-        let unix = self.unix.iter().map(|(file, _)| FaceUri::Unix(file.path().to_string_lossy().into_owned()));
+        let unix = self.unix.iter().map(|(file, _)| FaceUri::unix(file.path()));
         let tcp = self.tcp_addresses().into_iter().map(FaceUri::tcp);
         unix.chain(tcp).chain(self.udp.iter().copied().map(FaceUri::udp)).collect()
     }
@@ -156,7 +156,7 @@ impl Acceptors {
         for acceptor in self.0 {
             let accepted = Accepted {
                 events: events.clone(),
-                // Of its own: a storm on one listener takes no place of another.
+                // Each listener has its own places, so that a storm on one takes no place from another.
                 places: Arc::new(Semaphore::new(ACCEPTED_AT_ONCE)),
                 counters: Arc::clone(counters),
                 parted: VecDeque::new(),
@@ -175,7 +175,7 @@ impl Acceptor {
     async fn serve(self, mut accepted: Accepted) {
         loop {
             let connection = tokio::select! {
-                // Newcomers go before those who have gone.
+                // Newcomers go before connections whose peers have gone.
                 biased;
                 connection = self.accept() => connection,
                 Some((socket, place)) = accepted.parted() => {
@@ -185,7 +185,7 @@ impl Acceptor {
             };
             match connection {
                 Ok(socket) => accepted.take(&self, socket).await,
-                // That connection has failed, not the listener.
+                // Only this connection has failed, not the listener.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => {
                     let _ = accepted.events.send(ToControl::AcceptFailed);
@@ -205,19 +205,19 @@ impl Acceptor {
     fn face_info(&self, socket: &StreamSocket) -> io::Result<FaceInfo> {
         match (self, socket) {
             (Acceptor::Unix(_, path), StreamSocket::Unix(socket)) => Ok(unix::face_info(socket, path)),
-            (_, StreamSocket::Tcp(socket)) => tcp::face_info(socket, Persistency::OnDemand),
+            (_, StreamSocket::Tcp(socket)) => tcp::face_info(socket, FacePersistency::OnDemand),
             (Acceptor::Tcp(_), StreamSocket::Unix(_)) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }
 
-/// Where the peer of an accepted connection is.
+/// The state of an accepted connection's peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Peer {
     Present,
-    /// It has closed the connection and sent nothing: there is nothing to make a face for.
+    /// The peer has closed the connection and sent nothing. No face is necessary.
     Left,
-    /// It has closed the connection, and what it sent is there to be read.
+    /// The peer has closed the connection, and what it sent can still be read.
     LeftWords,
 }
 
@@ -225,7 +225,7 @@ impl Peer {
     fn of(socket: &StreamSocket) -> Self {
         let socket = socket.as_fd();
         let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
-        // If it has closed its own half only, it waits for what we send.
+        // A peer that has closed only its own half still waits for what we send.
         let has_hung_up = poll(&mut polled, Some(&Timespec::default())).is_ok()
             && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR);
         match has_hung_up {
@@ -238,18 +238,19 @@ impl Peer {
     }
 }
 
-/// What became of connections that are no faces.
+/// Counts of accepted connections that did not become faces.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptCounters {
-    /// Times that a listener left connections to the kernel, because those it had accepted were no faces yet.
+    /// Times that a listener left connections to the kernel, because those it had accepted were not faces yet.
     pub(crate) held: AtomicU64,
-    /// Connections whose peers had gone, without a word, before they were accepted.
+    /// Connections whose peers had gone, without sending anything, before they were accepted.
     pub(crate) left: AtomicU64,
-    /// The same with words that are never read: there were [`PARTED_MAX`] already.
+    /// The same for peers that had sent something. It is never read, because [`PARTED_MAX`] such connections waited
+    /// already.
     pub(crate) left_unheard: AtomicU64,
 }
 
-/// Where the accepted connections of a listener go.
+/// The destination of a listener's accepted connections.
 struct Accepted {
     events: UnboundedSender<ToControl>,
     places: Arc<Semaphore>,
@@ -272,7 +273,7 @@ impl Accepted {
         }
     }
 
-    /// A place for a newcomer, waited for. `None`: the router stops.
+    /// Waits for a place for a newcomer. `None`: the router stops.
     async fn place(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Some(place);
@@ -281,7 +282,7 @@ impl Accepted {
         Arc::clone(&self.places).acquire_owned().await.ok()
     }
 
-    /// One whose peer has gone, when there is a place for it. `None` at once if there is none.
+    /// A connection whose peer has gone, when a place is free for it. `None` at once if there is no such connection.
     async fn parted(&mut self) -> Option<(StreamSocket, OwnedSemaphorePermit)> {
         if self.parted.is_empty() {
             return None;
@@ -291,7 +292,7 @@ impl Accepted {
     }
 
     fn pass_on(&self, info: io::Result<FaceInfo>, socket: StreamSocket, place: OwnedSemaphorePermit) {
-        // Fails for a connection that was reset meanwhile.
+        // This fails for a connection that was reset meanwhile.
         if let Ok(info) = info {
             // Control is gone only when the router stops.
             let _ = self.events.send(ToControl::Accepted(AcceptedConnection { socket, info, place }));

@@ -1,18 +1,18 @@
-//! What waits for management: whose turn is it when one application sends commands without end?
+//! The queue of messages for management, fair to all faces even if one application sends commands without end.
 //!
-//! Each face has a line of its own, and the lines are served in turn, one message each: a command of a face that sends
-//! few waits for one message of every other face at most. A face may have as many waiting as
+//! Each face has a line of its own, and the lines are served in turn, one message each. So a command of a face that
+//! sends few waits for at most one message of every other face. A face may have this many messages waiting:
 //!
 //! ```text
 //! 4 · free places
 //! ```
 //!
-//! so that one that floods takes four fifths of the queue at most, n of them 4/(1 + 4 n) each, and there is room for
-//! newcomers (the rule of the PIT, [`namewire_engine::face_share`]). What finds no place is counted by the worker that
-//! brought it (`router.management-queue-full`), and here by face (`management-cut.face-N`).
+//! So one face that floods takes at most four fifths of the queue, n such faces take 4/(1 + 4 n) each, and newcomers
+//! find room (the rule of the PIT, [`namewire_engine::face_share`]). The worker that brought a message counts it if it
+//! found no place (`router.management-queue-full`). This queue counts it by face (`management-cut.face-N`).
 //!
-//! Answers to management's own Interests have a line of their own. Limit: [`CAPACITY`]. Cost: a lock, taken for as long
-//! as one message takes to be put in or a batch to be taken out.
+//! Answers to management's own Interests have a line of their own. Limit: [`CAPACITY`]. Cost: a lock, held while one
+//! message is put in or one batch is taken out.
 
 use crate::messages::ToControl;
 use namewire_engine::FacesCut;
@@ -23,13 +23,13 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// Messages that may wait, of all faces.
+/// Most messages that wait, over all faces.
 const CAPACITY: usize = 4096;
 
-/// Places that a face may take for each that is free.
+/// Places that a face may take for each free place.
 const PLACES_PER_FREE: usize = 4;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default)]
 pub(crate) struct ManagementQueue {
     lines: Mutex<Lines>,
@@ -38,7 +38,7 @@ pub(crate) struct ManagementQueue {
 
 #[derive(Default)]
 struct Lines {
-    /// None is empty.
+    /// No line is empty.
     by_face: HashMap<FaceId, VecDeque<ToControl>>,
     /// Faces with a line, in the order of their turns.
     turns: VecDeque<FaceId>,
@@ -47,7 +47,7 @@ struct Lines {
 }
 
 impl ManagementQueue {
-    /// Puts a message into the line of the face that it came from. False: the face has its share.
+    /// Appends a message to the line of the face that it came from. False: the face has its share already.
     pub(crate) fn push(&self, face: FaceId, message: ToControl) -> bool {
         let mut lines = self.lines();
         let Lines { by_face, turns, waiting, cut } = &mut *lines;
@@ -67,14 +67,14 @@ impl ManagementQueue {
         true
     }
 
-    /// The next messages in turn, `most` at most.
+    /// The next messages in turn, at most `most`.
     pub(crate) fn take(&self, most: usize) -> Vec<ToControl> {
         let mut lines = self.lines();
         let count = lines.waiting.min(most);
         (0..count).map_while(|_| lines.next()).collect()
     }
 
-    /// The next messages in turn, once there are any. Nothing is lost if it is dropped before.
+    /// Waits for the next messages in turn. Dropping the future loses nothing.
     pub(crate) async fn next(&self, most: usize) -> Vec<ToControl> {
         loop {
             let arrived = self.arrived.notified();
@@ -95,7 +95,7 @@ impl ManagementQueue {
         self.lines().cut
     }
 
-    // After a panic the lines are whole: they are changed by calls that do not fail.
+    // After a panic the lines are still whole, because only calls that cannot fail change them.
     fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,7 +145,8 @@ mod tests {
         assert!(queue.is_empty() && queue.take(9).is_empty() && queue.lines().by_face.is_empty());
     }
 
-    /// The story: one queue for all was full of one application's commands, and those of others were dropped.
+    /// The story: one application's commands filled the one queue for all, so that other applications' commands were
+    /// dropped.
     #[test]
     fn faces_that_flood_leave_room_for_others_and_are_named() {
         for flooding in 1..=20 {

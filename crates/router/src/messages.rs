@@ -1,24 +1,20 @@
-//! What control and workers tell each other. All of it is rare: packets take the rings.
+//! The messages between control and workers. All of them are rare: packets use the rings.
 
-use crate::{
-    cs_erasure::CsErasure, cs_settings::CsSettings, management_queue::ManagementQueue, trust_anchors::TrustAnchors,
-};
-use namewire_engine::dispatch::Round;
+use crate::{cs_settings::CsSettings, requests::Request, stream_request::StreamRequest};
+use namewire_configuration::trust_anchors::TrustAnchors;
+use namewire_engine::dispatch::Visits;
 use namewire_faces::{
-    AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, LinkType, Persistency, StreamSocket, Waker,
-    ethernet::LinkSocket, udp_multicast::MulticastSockets,
+    AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, StreamSocket, ethernet::LinkSocket,
+    udp_multicast::MulticastSockets,
 };
 use namewire_management::{Ticket, TrustConfig};
-use namewire_packet::{FaceId, NackReason, NameBuf, lp::PitToken, nfd::MacAddress};
-use std::{
-    cell::Cell,
-    net::SocketAddr,
-    sync::{
-        Arc,
-        mpsc::{SyncSender, TrySendError},
-    },
+use namewire_packet::{
+    FaceId, NackReason, NameBuf,
+    lp::PitToken,
+    nfd::{FacePersistency, LinkType, MacAddress},
 };
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use std::{net::SocketAddr, sync::Arc};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// From control to one worker.
 pub(crate) enum ToWorker {
@@ -29,7 +25,7 @@ pub(crate) enum ToWorker {
         face: FaceId,
         local: SocketAddr,
         remote: SocketAddr,
-        persistency: Persistency,
+        persistency: FacePersistency,
         mtu: usize,
         policy: LinkPolicy,
         ticket: Option<Ticket>,
@@ -38,22 +34,22 @@ pub(crate) enum ToWorker {
     AddMulticast { face: FaceId, sockets: MulticastSockets, info: FaceInfo, policy: LinkPolicy },
     /// Take over the packet socket of a network interface; with `listens`, unknown stations get faces.
     AddLink { interface: u32, socket: LinkSocket, listens: bool },
-    /// Make a face to a station or group of an interface that this worker has.
+    /// Make a face to a station or group of an interface whose socket this worker has.
     AddEthernet {
         face: FaceId,
         interface: u32,
         address: MacAddress,
-        persistency: Persistency,
+        persistency: FacePersistency,
         link_type: LinkType,
         mtu: Option<usize>,
         policy: LinkPolicy,
         ticket: Option<Ticket>,
     },
-    /// A network interface is gone, with its faces.
+    /// A network interface is gone, and its faces with it.
     RemoveLink { interface: u32 },
     /// A network interface has another MTU.
     SetLinkMtu { interface: u32, mtu: usize },
-    /// Unknown stations of a network interface get faces from now on, or do not.
+    /// From now on, unknown stations of a network interface get faces, or do not.
     SetLinkListens { interface: u32, listens: bool },
     /// The network interface of these datagram faces of this worker is up or down.
     SetInterfaceUp { faces: Vec<FaceId>, is_up: bool },
@@ -65,17 +61,17 @@ pub(crate) enum ToWorker {
     UpdateFace { face: FaceId, change: FaceChange },
     /// Faces of any worker, in ascending order, are gone: forget their records.
     ForgetFaces(Arc<[FaceId]>),
-    /// The links of these faces of any worker, in ascending order, carry nothing any more: Interests that wait for
-    /// them alone go to other next hops. The face table says so already.
+    /// The links of these faces of any worker, in ascending order, carry nothing any more. Interests that wait for
+    /// these faces alone go to other next hops. The face table already shows it.
     FacesDown(Arc<[FaceId]>),
-    /// The links of these faces, in ascending order, carry packets again: Interests that wait for nothing are sent there.
-    /// The face table says so already.
+    /// The links of these faces, in ascending order, carry packets again. Interests that wait for no face are sent
+    /// there. The face table already shows it.
     FacesUp(Arc<[FaceId]>),
-    /// A packet from the internal face; `round`: who is asked after this worker.
-    Packet { packet: Vec<u8>, pit_token: Option<PitToken>, round: Round },
+    /// A packet from the internal face; `visits` are the workers that come after this one.
+    Packet { packet: Vec<u8>, pit_token: Option<PitToken>, visits: Visits },
     /// Prefixes have gained next hops.
     NewNextHops(Arc<Vec<(NameBuf, FaceId)>>),
-    /// New Content Store settings, this worker's share.
+    /// New Content Store settings: this worker's share.
     ConfigureCs(CsSettings),
     /// Erase from the Content Store, then report [`ToControl::CsErased`].
     EraseCs(CsErasure),
@@ -83,10 +79,18 @@ pub(crate) enum ToWorker {
     Stop,
 }
 
-/// What changes of a face; `None` stays as it is.
+/// An erasure that one worker should make.
+pub(crate) struct CsErasure {
+    pub(crate) ticket: Ticket,
+    pub(crate) prefix: Arc<NameBuf>,
+    /// Most Data to erase.
+    pub(crate) limit: u64,
+}
+
+/// A change to a face; `None` leaves a value as it is.
 #[derive(Default)]
 pub(crate) struct FaceChange {
-    pub(crate) persistency: Option<Persistency>,
+    pub(crate) persistency: Option<FacePersistency>,
     pub(crate) mtu: Option<usize>,
     pub(crate) local_fields: Option<bool>,
     pub(crate) policy: Option<LinkPolicy>,
@@ -102,7 +106,7 @@ pub(crate) enum ToControl {
     RouteLearned { face: FaceId, announcement: Vec<u8> },
     /// Self-learning: `face` has no route for this name (TLV-VALUE).
     RouteLost { face: FaceId, name: Vec<u8> },
-    /// What became of [`ToWorker::AddStream`], [`ToWorker::AddUdp`], [`ToWorker::AddMulticast`] or
+    /// The result of [`ToWorker::AddStream`], [`ToWorker::AddUdp`], [`ToWorker::AddMulticast`] or
     /// [`ToWorker::AddEthernet`].
     FaceAdded {
         worker: u8,
@@ -110,7 +114,7 @@ pub(crate) enum ToControl {
         ticket: Option<Ticket>,
         result: Result<(FaceInfo, Arc<FaceCounters>), AddFaceError>,
     },
-    /// A datagram made a face.
+    /// A datagram has made a face.
     FaceMade { worker: u8, face: FaceId, info: FaceInfo, counters: Arc<FaceCounters> },
     /// A face closed by itself.
     FaceClosed { face: FaceId, reason: CloseReason },
@@ -118,24 +122,24 @@ pub(crate) enum ToControl {
     FaceDown { face: FaceId, reason: CloseReason },
     /// The link of a permanent datagram face carries packets again.
     FaceUp { face: FaceId },
-    /// What became of [`ToWorker::EraseCs`].
+    /// The result of [`ToWorker::EraseCs`].
     CsErased { ticket: Ticket, erased: u64 },
     /// A listener accepted a connection.
     Accepted(AcceptedConnection),
-    /// A listener could not accept: no descriptors, or no memory.
+    /// A listener could not accept: there were no descriptors, or no memory.
     AcceptFailed,
-    /// An outgoing connection was made, or not.
-    Connected { request: Box<crate::face_creation::StreamRequest>, result: std::io::Result<(StreamSocket, FaceInfo)> },
+    /// An outgoing connection was made, or failed.
+    Connected { request: Box<StreamRequest>, result: std::io::Result<(StreamSocket, FaceInfo)> },
     /// Network interfaces or their addresses have changed.
     InterfacesChanged,
     /// A worker could not watch the packet socket of an interface.
     LinkFailed { interface: u32 },
     /// It is time to try a permanent face's connection again.
     Retry { face: FaceId },
-    /// Who may command, from now on.
+    /// The rules of who may command, from now on.
     Trust { trust: Box<TrustConfig>, anchors: TrustAnchors },
-    /// Something that the process running the router asks for.
-    Operate(crate::operator::Request),
+    /// A request of the process that runs the router.
+    Operate(Request),
     /// End.
     Stop,
 }
@@ -144,7 +148,7 @@ pub(crate) enum ToControl {
 pub(crate) struct AcceptedConnection {
     pub(crate) socket: StreamSocket,
     pub(crate) info: FaceInfo,
-    /// Its place among those of its listener that are no faces yet.
+    /// The place that it holds at its listener until it is a face.
     pub(crate) place: OwnedSemaphorePermit,
 }
 
@@ -152,56 +156,5 @@ impl ToControl {
     /// A packet for management.
     pub(crate) fn is_for_management(&self) -> bool {
         matches!(self, ToControl::Interest { .. } | ToControl::Answer { .. })
-    }
-}
-
-/// How workers reach control. Interests are refused when too many wait; events
-/// never are: there are at most a few per face, and listeners wait until what they accepted are faces.
-#[derive(Clone)]
-pub(crate) struct ControlSender {
-    pub(crate) events: mpsc::UnboundedSender<ToControl>,
-    pub(crate) interests: Arc<ManagementQueue>,
-}
-
-/// How control reaches one worker. Dropping it ends the worker.
-pub(crate) struct WorkerSender {
-    messages: SyncSender<ToWorker>,
-    waker: Waker,
-    /// Messages were handed over that the worker has not been woken for.
-    owes_wake: Cell<bool>,
-}
-
-/// Messages that may wait for a worker before control waits for it.
-pub(crate) const WORKER_QUEUE: usize = 4096;
-
-impl WorkerSender {
-    pub(crate) const fn new(messages: SyncSender<ToWorker>, waker: Waker) -> Self {
-        WorkerSender { messages, waker, owes_wake: Cell::new(false) }
-    }
-
-    /// Hands over a message, for which [`WorkerSender::wake`] is to be called: once for many
-    /// messages, because it is a system call and ends the worker's sleep. A worker that is gone
-    /// (the router is stopping) takes none.
-    pub(crate) fn send(&self, message: ToWorker) {
-        self.owes_wake.set(true);
-        if let Err(TrySendError::Full(message)) = self.messages.try_send(message) {
-            // It may sleep still, and would then never make room.
-            self.waker.wake();
-            let _ = self.messages.send(message);
-        }
-    }
-
-    /// Wakes the worker if it has messages that it was not woken for.
-    pub(crate) fn wake(&self) {
-        if self.owes_wake.take() {
-            self.waker.wake();
-        }
-    }
-}
-
-impl Drop for WorkerSender {
-    fn drop(&mut self) {
-        self.send(ToWorker::Stop);
-        self.wake();
     }
 }

@@ -1,36 +1,32 @@
-//! The process that runs a router, as a user of its management: commands without a
-//! socket, and a look at what commands have made.
+//! The process that runs a router, as a user of its management: commands without a socket, and a look at what commands
+//! have made.
 //!
-//! A command is the Interest that an application would send, handed to management as if
-//! it came from the router's own face ([`FaceId::INTERNAL`], from which no packet of the
-//! network comes); its answer is caught before it is sent. So one mechanism carries out what
-//! files and people ask for, also where nobody listens for applications.
+//! A command is the Interest that an application would send. It goes to management as if it came from the router's own
+//! face ([`FaceId::INTERNAL`], from which no packet of the network comes). Its answer is caught before it is sent. So
+//! one mechanism carries out what files and people ask for, even in a router that no application can connect to.
 //!
-//! Limits: a command that has no answer after [`ANSWER_TIMEOUT`] has failed; an
-//! [`Inventory`] holds at most [`INVENTORY_ROUTES_MAX`] routes.
+//! Limits: a command without an answer after [`ANSWER_TIMEOUT`] has failed. An [`Inventory`] holds at most
+//! [`INVENTORY_ROUTES_MAX`] routes.
 
-use crate::{configuration::Settings, messages::ToControl};
-use namewire_management::{FaceProperties, Management};
-use namewire_packet::{
-    Data, FaceId, Interest, InterestBuilder, NameBuf, SignedInterestFields,
-    nfd::{ControlParameters, ControlResponse, FacePersistency, StrategyChoice, origin},
+pub use crate::{
+    cs_settings::CsChange,
+    requests::{INVENTORY_ROUTES_MAX, Inventory, InventoryRoute, StateWritten},
 };
-use namewire_tables::{AdmissionName, EvictionName, cs_policy::catalogue::PolicyOptions};
+
+use crate::{messages::ToControl, requests::Request, shared::unix_ms};
+use namewire_packet::{
+    Data, Interest, InterestBuilder, NameBuf, SignedInterestFields,
+    nfd::{ControlParameters, ControlResponse},
+};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Longer than a connection may take.
+/// Longer than a connection may take to be made.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// Most routes of an [`Inventory`].
-pub const INVENTORY_ROUTES_MAX: usize = 100_000;
-
-/// Origins of routes that a daemon registers again by itself.
-const ORIGINS_OF_DAEMONS: [u64; 4] = [origin::AUTOREG, origin::AUTOCONF, origin::NLSR, origin::PREFIX_ANNOUNCEMENT];
 
 /// Why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -46,143 +42,7 @@ pub enum OperatorError {
     Refused(Box<ControlResponse>),
 }
 
-/// Content Store settings that a running router is to take; the others stay.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CsChange {
-    /// Limit in octets, over all workers.
-    pub capacity_bytes: Option<u64>,
-    /// Limit in packets, over all workers.
-    pub capacity_packets: Option<u64>,
-    /// Which Data goes first.
-    pub eviction: Option<EvictionName>,
-    /// Which Data comes in.
-    pub admission: Option<AdmissionName>,
-    /// Options of both.
-    pub options: Option<PolicyOptions>,
-    /// Whether new Data is admitted.
-    pub admit: Option<bool>,
-    /// Whether Interests are answered from it.
-    pub serve: Option<bool>,
-    /// Prefixes whose look-ups and insertions are counted.
-    pub counted_prefixes: Option<Vec<NameBuf>>,
-}
-
-impl CsChange {
-    /// What is not the same in two configurations.
-    pub fn between(former: &Settings, latter: &Settings) -> Self {
-        fn change<T: PartialEq>(former: T, latter: T) -> Option<T> {
-            (former != latter).then_some(latter)
-        }
-        let [(former_bytes, former_packets), (bytes, packets)] = [former.cs_capacity(), latter.cs_capacity()];
-        let [former_policy, policy] = [former.cs.policy(), latter.cs.policy()];
-        Self {
-            capacity_bytes: change(former_bytes, bytes),
-            capacity_packets: change(former_packets, packets),
-            eviction: change(former_policy.eviction, policy.eviction),
-            admission: change(former_policy.admission, policy.admission),
-            options: change(former_policy.options, policy.options),
-            admit: change(former.cs.admit, latter.cs.admit),
-            serve: change(former.cs.serve, latter.cs.serve),
-            counted_prefixes: change(former.cs_counted_prefixes(), latter.cs_counted_prefixes()),
-        }
-    }
-}
-
-/// A route by the number of its face.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InventoryRoute {
-    /// Names it is for.
-    pub prefix: NameBuf,
-    /// Next hop.
-    pub face: FaceId,
-    /// Who registered it.
-    pub origin: u64,
-    /// Lower is better.
-    pub cost: u64,
-    /// [`namewire_packet::nfd::route_flags`].
-    pub flags: u64,
-}
-
-/// What management commands can make again: faces to other hosts; routes to them that do
-/// not expire and that no daemon looks after; all strategy choices.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Inventory {
-    /// Permanent faces, and those that a route leads to.
-    pub faces: Vec<FaceProperties>,
-    /// In canonical order of their prefixes.
-    pub routes: Vec<InventoryRoute>,
-    /// Routes beyond [`INVENTORY_ROUTES_MAX`].
-    pub routes_left_out: u64,
-    /// With whole names.
-    pub strategies: Vec<StrategyChoice>,
-    /// How often management had changed something by then.
-    pub revision: u64,
-}
-
-impl Inventory {
-    /// `faces`: all that there are.
-    pub(crate) fn of(management: &Management, faces: impl Iterator<Item = FaceId>) -> Self {
-        let is_made_by_command = |face: &&FaceProperties| {
-            face.persistency != FacePersistency::OnDemand && face.remote.is_canonical() && !face.remote.is_multicast()
-        };
-        let faces: HashMap<FaceId, &FaceProperties> =
-            faces.filter_map(|face| management.face(face)).filter(is_made_by_command).map(|p| (p.face, p)).collect();
-        let mut inventory = Inventory::default();
-        let mut used = HashSet::new();
-        for entry in management.rib().dataset(0) {
-            for route in entry.routes {
-                let lasts = route.expiration_period_ms.is_none() && !ORIGINS_OF_DAEMONS.contains(&route.origin);
-                if !lasts || !faces.contains_key(&route.face_id) {
-                    continue;
-                }
-                if inventory.routes.len() >= INVENTORY_ROUTES_MAX {
-                    inventory.routes_left_out += 1;
-                    continue;
-                }
-                used.insert(route.face_id);
-                inventory.routes.push(InventoryRoute {
-                    prefix: entry.name.clone(),
-                    face: route.face_id,
-                    origin: route.origin,
-                    cost: route.cost,
-                    flags: route.flags,
-                });
-            }
-        }
-        let is_kept =
-            |face: &&&FaceProperties| face.persistency == FacePersistency::Permanent || used.contains(&face.face);
-        inventory.faces = faces.values().filter(is_kept).map(|face| (*face).clone()).collect();
-        inventory.faces.sort_by_key(|face| face.face);
-        inventory.strategies = management.strategies().dataset().collect();
-        inventory.revision = management.revision();
-        inventory
-    }
-}
-
-/// What an operator asks of the control thread.
-pub(crate) enum Request {
-    /// Carry out a command; the answer's Data has the name of the Interest.
-    Command { name: NameBuf, packet: Vec<u8>, reply: oneshot::Sender<ControlResponse> },
-    /// Say what there is.
-    Inventory(oneshot::Sender<Inventory>),
-    /// Change the Content Store.
-    ConfigureCs(CsChange),
-    /// Let answers to commands wait for the state file from now on, or no longer.
-    HoldAnswers(bool),
-    /// Take note of an attempt to write the state file.
-    StateWritten(StateWritten),
-}
-
-/// What became of an attempt to write the state file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateWritten {
-    /// Of the [`Inventory`] that was to be written.
-    pub revision: u64,
-    /// Why it is not on disk.
-    pub failure: Option<String>,
-}
-
-/// A way to the management of a running router.
+/// Access to the management of a running router.
 #[derive(Clone)]
 pub struct Operator {
     pub(crate) events: mpsc::UnboundedSender<ToControl>,
@@ -191,10 +51,10 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Carries out one command, for example `("rib", "register", …)`; the answer's body.
+    /// Carries out one command, for example `("rib", "register", …)`, and returns the answer's body.
     ///
     /// # Errors
-    /// If it is refused, or there is no answer.
+    /// If the command is refused, or no answer comes.
     pub async fn command(
         &self,
         module: &str,
@@ -207,11 +67,11 @@ impl Operator {
             name.push_generic(part.as_bytes());
         }
         name.push_generic(&parameters.to_wire());
-        // No two commands of this process have the same name.
+        // The number makes names of this process's commands unique.
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let fields = SignedInterestFields {
             nonce: number.to_be_bytes().to_vec(),
-            time_ms: Some(crate::environment::unix_ms()),
+            time_ms: Some(unix_ms()),
             ..SignedInterestFields::default()
         };
         let packet = InterestBuilder::new(name).sign_digest(&fields);
@@ -229,7 +89,7 @@ impl Operator {
         Err(OperatorError::Refused(Box::new(response)))
     }
 
-    /// What commands have made, as of now.
+    /// What commands have made so far.
     ///
     /// # Errors
     /// If the router has stopped.
@@ -247,8 +107,8 @@ impl Operator {
         self.ask(Request::ConfigureCs(change))
     }
 
-    /// Lets answers to commands wait until [`Operator::state_written`] tells that what they changed
-    /// is on disk, or no longer. Commands of this process never wait.
+    /// Turns on or off that answers to commands wait until [`Operator::state_written`] says that their changes are on
+    /// disk. Commands of this process never wait.
     ///
     /// # Errors
     /// If the router has stopped.
@@ -256,7 +116,7 @@ impl Operator {
         self.ask(Request::HoldAnswers(is_on))
     }
 
-    /// Tells what became of an attempt to write the state file, to count it and to release answers.
+    /// Reports an attempt to write the state file. The router counts it and releases answers.
     ///
     /// # Errors
     /// If the router has stopped.
@@ -272,7 +132,7 @@ impl Operator {
         self.revision.changed().await.map_err(|_| OperatorError::Stopped)
     }
 
-    /// Waits until a face that was made by command has closed by itself since the last call.
+    /// Waits until a face made by command has closed by itself since the last call.
     ///
     /// # Errors
     /// If the router has stopped.
@@ -285,7 +145,7 @@ impl Operator {
     }
 }
 
-/// The control thread's side: who waits for which answer.
+/// Control's side: the requesters that wait, by the name of the answer.
 pub(crate) struct OperatorDesk {
     waiting: HashMap<NameBuf, oneshot::Sender<ControlResponse>>,
     revision: watch::Sender<u64>,
@@ -297,13 +157,13 @@ impl OperatorDesk {
         OperatorDesk { waiting: HashMap::new(), revision, faces_lost }
     }
 
-    /// Takes note that the answer of this name is wanted.
+    /// Records that the answer of this name is wanted.
     pub(crate) fn expect(&mut self, name: NameBuf, reply: oneshot::Sender<ControlResponse>) {
-        self.waiting.retain(|_, reply| !reply.is_closed()); // given up
+        self.waiting.retain(|_, reply| !reply.is_closed()); // their requesters have given up
         self.waiting.insert(name, reply);
     }
 
-    /// True if the packet was an answer that somebody here waits for.
+    /// True if the packet was an answer that a requester here waits for.
     pub(crate) fn take(&mut self, packet: &[u8]) -> bool {
         if self.waiting.is_empty() {
             return false;
@@ -311,36 +171,15 @@ impl OperatorDesk {
         let Ok(data) = Data::parse(packet) else { return false };
         let Some(reply) = self.waiting.remove(&data.name().to_buf()) else { return false };
         if let Ok(response) = ControlResponse::decode(data.content()) {
-            let _ = reply.send(response); // nobody waits any longer
+            let _ = reply.send(response); // the requester may have stopped waiting
         }
         true
     }
 
-    /// Says how often management has changed something, and how many faces made by command have
-    /// closed by themselves.
+    /// Publishes how often management has changed something, and how many faces made by command have closed by
+    /// themselves.
     pub(crate) fn publish(&self, revision: u64, faces_lost: u64) {
         self.revision.send_if_modified(|last| std::mem::replace(last, revision) != revision);
         self.faces_lost.send_if_modified(|last| std::mem::replace(last, faces_lost) != faces_lost);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_of_a_file_is_what_it_says_anew() {
-        let settings = |text: &str| -> Settings { toml::from_str(text).expect("a configuration") };
-        let former = settings("[cs]\npolicy = \"fifo\"\npackets = 9\ncount = [\"/a\"]");
-        assert_eq!(CsChange::between(&former, &former), CsChange::default());
-        let latter = settings("[cs]\npolicy = \"fifo\"\npackets = 9\nadmit = false\ncount = [\"/b\"]");
-        let change =
-            CsChange { admit: Some(false), counted_prefixes: Some(vec!["/b".parse().unwrap()]), ..CsChange::default() };
-        assert_eq!(CsChange::between(&former, &latter), change);
-        let latter = settings("[cs]\nadmission = \"filter\"\nfilter_threshold = 3\npackets = 9\ncount = [\"/a\"]");
-        let change = CsChange::between(&former, &latter);
-        assert_eq!((change.eviction, change.admission), (Some(EvictionName::default()), Some(AdmissionName::Filter)));
-        assert_eq!(change.options.and_then(|options| options.filter.threshold), Some(3));
-        assert_eq!((change.capacity_packets, change.counted_prefixes), (None, None));
     }
 }

@@ -1,34 +1,34 @@
-//! What all threads of a router share.
+//! The tables and counters that all threads of a router share.
 //!
-//! No worker waits for a table to be copied or written. The FIB has one writer, the control
-//! side, and a reader per worker that is pinned for a part of the turn ([`namewire_tables::fib`]).
-//! Faces and strategies change by whole copies ([`Snapshots`]): a worker looks at a version
-//! number when it pins, and fetches the new copy if there is one. Only then it takes a lock,
-//! which others hold for as long as it takes to copy or replace a pointer. A worker that makes
-//! faces itself waits for whoever else is changing that table.
+//! No worker waits while a table is copied or written. The FIB has one writer, the control side, and one reader per
+//! worker, which is pinned for a part of a turn ([`namewire_tables::fib`]). Faces and strategies change by whole copies
+//! ([`Snapshots`]). A worker looks at a version number when it pins and fetches the new copy if there is one. Only then
+//! does it take a lock, which other threads hold just long enough to copy or replace a pointer. A worker that makes a
+//! face itself waits for any other thread that is changing the face table.
 //!
-//! What is pinned shows faces and strategies as they were at that moment, and the FIB as it is:
-//! a route whose face or strategy is newer acts as if that did not exist, until the next pin.
-//! A packet's own face is never newer: it is in the table before the packet is taken from a
-//! socket or published to another worker, and both are pinned after that.
+//! Pinned tables show faces and strategies as they were at that moment, but the FIB as it is now. A route whose face or
+//! strategy is newer acts as if that face or strategy did not exist, until the next pin. A packet's own face is never
+//! newer: it is in the table before a worker takes the packet from a socket or publishes it to another worker. Both
+//! workers pin after that.
 
 use crate::router_drop::RouterDrop;
 use namewire_engine::{Counters, CsReport, FaceTable, StrategyTable, View, dispatch::Dispatcher};
+use namewire_packet::counters::Count;
 use namewire_tables::{Fib, FibPin, FibReader};
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// A small table that is read all the time and changes seldom. A change copies it: some
-/// microseconds for a thousand faces.
+/// A small table that is read all the time and seldom changes. A change copies the table, which takes some microseconds
+/// for a thousand faces.
 pub(crate) struct Snapshots<T> {
-    /// Held while one writer copies and changes.
+    /// Held while a writer copies and changes.
     writing: Mutex<()>,
-    /// Held to copy or replace the pointer, no longer: workers read while a writer copies.
+    /// Held only to copy or replace the pointer, so that workers read while a writer copies.
     present: Mutex<Arc<T>>,
     version: AtomicU64,
 }
@@ -38,20 +38,20 @@ impl<T: Clone + Default> Snapshots<T> {
         Snapshots { writing: Mutex::default(), present: Mutex::default(), version: AtomicU64::new(0) }
     }
 
-    /// Lets `change` work on a copy, which everyone sees who pins after it returns.
+    /// Lets `change` work on a copy. Every thread that pins after this returns sees the copy.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let _alone = lock(&self.writing);
         let before = Arc::clone(&lock(&self.present));
         let mut next = T::clone(&before);
         let result = change(&mut next);
         *lock(&self.present) = Arc::new(next);
-        // Released, so that who sees the version and then takes the lock finds this copy or a later one.
+        // Release: a thread that sees this version and then takes the lock finds this copy or a later one.
         self.version.fetch_add(1, Ordering::Release);
         result
     }
 
     fn reader(&self) -> Snapshot<T> {
-        // In this order: a table newer than its version is only fetched again.
+        // The version is read first: a table newer than its version only costs one more fetch.
         let version = self.version.load(Ordering::Acquire);
         Snapshot { version, table: Arc::clone(&lock(&self.present)) }
     }
@@ -71,7 +71,7 @@ impl<T: Clone + Default> Snapshot<T> {
     }
 }
 
-/// A worker's way to the tables that engines read and never write.
+/// A worker's access to the tables that engines read and never write.
 pub(crate) struct TableReader {
     shared: Arc<Shared>,
     fib: FibReader,
@@ -101,18 +101,24 @@ impl Tables<'_> {
     }
 }
 
-/// What a worker publishes of itself, at most some milliseconds old.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WorkerStatus {
-    pub(crate) counters: Counters,
-    pub(crate) drops: [u64; RouterDrop::COUNT],
-    pub(crate) pit_entries: u64,
-    pub(crate) cs_entries: u64,
-    pub(crate) cs_bytes: u64,
-    pub(crate) name_groups: u64,
-    pub(crate) measurement_entries: u64,
-    /// Reads from streams that were cut short, because what their faces keep reached its limit.
-    pub(crate) short_reads: u64,
+namewire_packet::counters! {
+    /// What a worker publishes about itself; it is at most some milliseconds old.
+    pub(crate) struct WorkerStatus {
+        pub(crate) counters: Counters,
+        pub(crate) drops: [u64; RouterDrop::COUNT],
+        pub(crate) pit_entries: u64,
+        pub(crate) cs_entries: u64,
+        pub(crate) cs_bytes: u64,
+        pub(crate) name_groups: u64,
+        pub(crate) measurement_entries: u64,
+        /// Reads from streams that were cut short, because a face had reached the limit of what it may keep.
+        pub(crate) short_reads: u64 = "limit.short-reads",
+    }
+}
+
+/// Milliseconds since 1970, by the system's clock.
+pub(crate) fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 /// Shared by all threads.
@@ -126,7 +132,7 @@ pub(crate) struct Shared {
     start: Instant,
 }
 
-/// The clock starts here, so that 0 lies in the past of everything.
+/// The clock starts here, so that 0 is before every event.
 const CLOCK_START_NS: u64 = 1_000_000_000;
 
 impl Shared {
@@ -149,7 +155,7 @@ impl Shared {
         CLOCK_START_NS + self.start.elapsed().as_nanos() as u64
     }
 
-    /// A new worker's way to the tables.
+    /// A new worker's access to the tables.
     pub(crate) fn table_reader(self: &Arc<Self>) -> TableReader {
         TableReader {
             shared: Arc::clone(self),
@@ -159,7 +165,7 @@ impl Shared {
         }
     }
 
-    /// The FIB, to write; workers go on reading.
+    /// Locks the FIB for writing; workers go on reading.
     pub(crate) fn fib(&self) -> MutexGuard<'_, Fib> {
         lock(&self.fib)
     }
@@ -168,12 +174,12 @@ impl Shared {
         lock(&self.statuses[usize::from(worker)])
     }
 
-    /// What a worker published of its Content Store.
+    /// A worker's published report on its Content Store.
     pub(crate) fn cs_report(&self, worker: u8) -> MutexGuard<'_, CsReport> {
         lock(&self.cs_reports[usize::from(worker)])
     }
 
-    /// The sum over all workers; without a policy until every one has reported.
+    /// The sum over all workers. It has no policy until every worker has reported.
     pub(crate) fn total_cs_report(&self) -> CsReport {
         let mut total = CsReport::default();
         let mut is_whole = true;
@@ -190,24 +196,14 @@ impl Shared {
     pub(crate) fn total_status(&self) -> WorkerStatus {
         let mut total = WorkerStatus::default();
         for worker in 0..self.statuses.len() {
-            let status = *self.status(worker as u8);
-            total.counters.merge(&status.counters);
-            for (sum, drops) in total.drops.iter_mut().zip(status.drops) {
-                *sum += drops;
-            }
-            total.pit_entries += status.pit_entries;
-            total.cs_entries += status.cs_entries;
-            total.cs_bytes += status.cs_bytes;
-            total.name_groups += status.name_groups;
-            total.measurement_entries += status.measurement_entries;
-            total.short_reads += status.short_reads;
+            total.merge(&self.status(worker as u8));
         }
         total
     }
 }
 
-// A panic while a lock was held ends the process in release builds; in tests what it
-// guards is still whole, because every change is a single insertion or removal.
+// In release builds a panic under a lock ends the process. In tests the guarded value is still whole, because every
+// change is a single insertion or removal.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,19 +1,18 @@
 //! Declared faces, routes and strategies in a running router without any socket for applications.
 
+use namewire_configuration::{Declarations, Settings, from_toml, state_file};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlParameters, FacePersistency, origin},
 };
 use namewire_router::{
-    Router, RouterConfig, RouterHandle,
-    configuration::from_toml,
-    declarations::{Declarations, Keeper, Problem},
+    Router, RouterHandle,
+    declarations::{Keeper, Problem},
     operator::{CsChange, Operator, OperatorError},
-    state_file,
 };
 
 fn router() -> RouterHandle {
-    Router::start(RouterConfig::default()).unwrap()
+    Router::start(&Settings::listening_nowhere().into()).unwrap()
 }
 
 fn declared(text: &str) -> Declarations {
@@ -115,7 +114,7 @@ async fn refusals_are_final_and_failures_are_not() {
     assert_eq!(kinds.iter().filter(|kind| **kind == (false, true)).count(), 2, "{problems:?}");
     assert!(keeper.has_pending());
     assert_eq!(keeper.pending().routes.len(), 3);
-    // What management refused is not asked for again.
+    // The keeper does not ask again for what management refused.
     let problems = keeper.retry().await.unwrap();
     assert!(problems.iter().all(|problem| problem.is_postponed), "{problems:?}");
     let _open = std::net::TcpListener::bind(address).unwrap();
@@ -124,7 +123,7 @@ async fn refusals_are_final_and_failures_are_not() {
     router.stop();
 }
 
-/// What others made is theirs: it stays, and it alone is worth keeping.
+/// The keeper leaves alone what others made, and a state file holds only that.
 #[tokio::test]
 async fn the_works_of_others_are_told_apart() {
     let router = router();
@@ -155,7 +154,7 @@ async fn the_works_of_others_are_told_apart() {
     router.stop();
 }
 
-/// Commands take numbers and names that a file does not.
+/// Commands take numbers and names that a file does not take.
 #[tokio::test]
 async fn the_largest_things_are_kept_in_a_file_that_can_be_read() {
     let router = router();
@@ -206,7 +205,7 @@ async fn an_operator_hears_of_changes_and_of_the_end() {
     while operator.changed().await.is_ok() {}
 }
 
-/// Whatever was declared before: the node has what is declared now, and what is not the keeper's.
+/// Whatever was declared before, the node has what is declared now, and what the keeper did not make.
 mod sequences {
     use super::*;
     use proptest::prelude::*;
@@ -216,7 +215,7 @@ mod sequences {
     const PREFIXES: [&str; 3] = ["/a", "/a/b", "/c"];
     const STRATEGIES: [&str; 2] = ["best-route", "multicast"];
 
-    /// Bits of faces; cost of a route by prefix and face, or none; strategy by prefix, or none.
+    /// A bit for each face; the cost of a route by prefix and face, or none; the strategy of each prefix, or none.
     type Step = (u8, [[Option<u64>; 3]; 3], [Option<usize>; 3]);
 
     fn step() -> impl Strategy<Value = Step> {
@@ -225,7 +224,8 @@ mod sequences {
         (0u8..8, routes, prop::array::uniform3(prop::option::weighted(0.4, 0usize..2)))
     }
 
-    fn text((faces, routes, strategies): &Step) -> String {
+    fn text(step: &Step) -> String {
+        let (faces, routes, strategies) = step;
         let mut text = String::new();
         for (index, uri) in FACES.iter().enumerate().filter(|(index, _)| faces & (1 << index) != 0) {
             text += &format!("[[face]]\nuri = \"{uri}\"\nmtu = {}\n", 1000 + index);
@@ -246,7 +246,8 @@ mod sequences {
         text
     }
 
-    async fn check(operator: &Operator, (faces, costs, strategies): &Step) {
+    async fn check(operator: &Operator, step: &Step) {
+        let (faces, costs, strategies) = step;
         let mut wanted = BTreeSet::from(["/theirs udp4://127.0.0.1:7009 0".to_owned()]);
         let mut wanted_faces = BTreeSet::from(["udp4://127.0.0.1:7009".to_owned()]);
         for (prefix, costs) in PREFIXES.iter().zip(costs) {

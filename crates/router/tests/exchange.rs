@@ -1,12 +1,13 @@
 //! A router with real sockets: applications register, ask and answer.
 
+use namewire_configuration::Settings;
 use namewire_packet::{
     Data, DataBuilder, Interest, InterestBuilder, NackReason, NameBuf, Nonce, SignedInterestFields,
     lp::{LinkFields, LpHeaders, LpPacket, PitToken, write_headers},
     nfd::{ControlParameters, ControlResponse},
     tlv,
 };
-use namewire_router::{Router, RouterConfig, RouterHandle};
+use namewire_router::{Router, RouterHandle};
 use std::{
     io::{Read, Write},
     os::unix::net::UnixStream,
@@ -91,13 +92,10 @@ impl App {
 
 fn start(workers: usize) -> (RouterHandle, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
-    let config = RouterConfig {
-        socket: Some(directory.path().join("nfd.sock")),
-        workers,
-        seed: Some(workers as u64),
-        ..RouterConfig::default()
-    };
-    (Router::start(config).unwrap(), directory)
+    let mut settings = Settings::listening_nowhere();
+    (settings.router.workers, settings.router.seed) = (workers as u16, Some(workers as u64));
+    (settings.faces.unix.enabled, settings.faces.unix.path) = (true, Some(directory.path().join("nfd.sock")));
+    (Router::start(&settings.into()).unwrap(), directory)
 }
 
 #[test]
@@ -116,7 +114,7 @@ fn consumer_and_producer_meet() {
             assert_eq!(data.name(), interest.name().as_name());
             assert_eq!(data.content(), b"hello");
         }
-        // Again, with other nonces: from the Content Store, for nobody serves any more.
+        // Again, with other nonces. Now the Content Store answers, because the producers have stopped.
         serving.join().unwrap();
         for i in 0..50 {
             let interest = consumer.interest(&format!("/example/{i}"));

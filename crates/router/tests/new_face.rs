@@ -1,8 +1,8 @@
-//! The first Interest of a new UDP neighbour is decided, wherever its name lives.
+//! The first Interest of a new UDP neighbour is decided, whichever worker owns its name.
 //!
-//! The story: a worker looked at the face table when its turn began, decided what its sockets
-//! had, and then took what other workers had put into their rings meanwhile. If that came from a
-//! face made meanwhile, it was dropped: `engine.unknown-face`.
+//! The story: a worker looked at the face table when its turn began and decided the packets of its sockets. Then it
+//! took the packets that other workers had put into its rings meanwhile. A packet from a face made meanwhile was
+//! dropped: `engine.unknown-face`.
 
 mod application;
 
@@ -19,14 +19,14 @@ use std::{
 /// Faces made at once: enough that each of the other workers owns a name.
 const NEW_FACES: usize = 8;
 
-/// Long enough for a handful of losses as it was then.
+/// Long enough for a handful of losses before the repair.
 const TRIED: Duration = Duration::from_secs(8);
 
 #[test]
 fn the_first_interest_of_a_new_face_is_decided() {
     let (router, _directory) = start_with(4, |_| ());
     let is_over = Arc::new(AtomicBool::new(false));
-    // Turns of workers are long while they have much to decide; nobody knows these names.
+    // Workers with much to decide take long turns. No face has a route for these names.
     let mut loads = Vec::new();
     for load in 0..3 {
         let (mut asking, over) = (Application::connect(&router), Arc::clone(&is_over));
@@ -58,7 +58,7 @@ fn the_first_interest_of_a_new_face_is_decided() {
             neighbour.send_to(&interest, router.udp()[0]).expect("loopback takes it");
             made += 1;
         }
-        // A Nack, or nothing if a ring of the flood was full: only why it was dropped matters here.
+        // A Nack, or no answer if a ring of the flood was full. Only the reason of the drop matters here.
         let last = neighbours.last().expect("some");
         last.set_read_timeout(Some(Duration::from_millis(10))).expect("a timeout");
         let _ = last.recv(&mut [0; 1024]);

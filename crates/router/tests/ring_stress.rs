@@ -1,5 +1,5 @@
-//! Ring: is every record delivered once, whole and in order, under two real threads, and does the
-//! ring agree with a plain queue on any sequence of operations?
+//! The ring: two real threads get every record once, whole and in order, and any sequence of operations gives what a
+//! plain queue gives.
 //!
 //! Oracle: each record carries its number and a checksum (threads); a `VecDeque` (operations).
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const STRESS_RECORDS: u64 = 1_000_000;
 
-/// Number, checksum, then octets drawn from a generator seeded with the number.
+/// Number, checksum, then bytes from a generator seeded with the number.
 fn fill_record(number: u64, body: &mut Vec<u8>) -> [u8; 16] {
     let mut random = fastrand::Rng::with_seed(number);
     body.clear();
@@ -25,7 +25,7 @@ fn fill_record(number: u64, body: &mut Vec<u8>) -> [u8; 16] {
 }
 
 fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn produce(mut producer: Producer, bell: &Doorbell, sleeper: &std::thread::Thread) -> u64 {
@@ -64,7 +64,7 @@ fn consume(mut consumer: Consumer, bell: &Doorbell) -> u64 {
             assert_eq!(record.as_ptr().align_offset(8), 0);
             assert_eq!(record[..16], head, "record {next}");
             assert_eq!(checksum(&record[16..]), checksum(&body), "record {next}");
-            // What the engine does to HopLimit: the lent octets are ours until the batch ends.
+            // The engine writes HopLimit this way: the lent bytes are ours until the batch ends.
             record.fill(0xEE);
             next += 1;
         }
@@ -88,7 +88,7 @@ fn two_threads_deliver_every_record_in_order() {
     let consumer_thread = std::thread::spawn(move || consume(consumer, &consumer_bell));
     let times_full = produce(producer, &bell, consumer_thread.thread());
     let sleeps = consumer_thread.join().expect("the consumer's assertions held");
-    // A run that never met either limit would prove little.
+    // A run that never reached either limit would prove little.
     assert!(times_full > 0 && sleeps > 0, "full {times_full} times, slept {sleeps} times");
 }
 
@@ -148,9 +148,9 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What the ring should do, with a queue and a sum instead of positions. It knows the layout only
-/// as far as the contract states it: a record takes its header and its payload filled up to 8,
-/// and starts at offset 0 if it does not fit before the end.
+/// The expected behaviour of the ring, with a queue and a sum instead of positions. It knows the layout only as far as
+/// the contract states it. A record takes its header and its payload filled up to 8, and starts at offset 0 if it does
+/// not fit before the end.
 #[derive(Default)]
 struct Model {
     waiting: VecDeque<(Vec<u8>, usize)>,
@@ -179,8 +179,8 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Any sequence of operations gives what a queue gives. A batch may be shorter than the queue
-    /// would allow (it looks at the producer only when it must), never empty without reason.
+    /// Any sequence of operations gives what a queue gives. A batch may be shorter than the queue would allow, because
+    /// the ring looks at the producer only when it must. It is never empty without reason.
     #[test]
     fn agrees_with_a_queue(
         capacity_log2 in 5u32..9,

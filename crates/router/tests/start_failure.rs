@@ -1,11 +1,12 @@
-//! A router that cannot start leaves nothing behind. A file of its own: it takes
+//! A router that cannot start leaves no threads or files behind. This is a file of its own, because it takes
 //! descriptors from the whole process.
 
-use namewire_router::{Router, RouterConfig};
+use namewire_configuration::{Configuration, Settings};
+use namewire_router::Router;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{fs, net::UdpSocket, time::Duration};
 
-/// Threads of routers; one that was waited for may be listed a moment longer.
+/// The number of router threads. A thread that was joined may be listed a moment longer.
 fn threads_of_routers() -> usize {
     let count = || {
         let tasks = fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
@@ -30,20 +31,19 @@ fn without_descriptors_neither_threads_nor_sockets_stay() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nfd.sock");
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let config = RouterConfig {
-        socket: Some(path.clone()),
-        tcp: vec!["127.0.0.1:0".parse().unwrap()],
-        udp: vec![udp],
-        workers: 4,
-        ..RouterConfig::default()
-    };
-    // What the runtime opens once per process, it opens here.
-    Router::start(config.clone()).unwrap().stop();
+    let mut config = Configuration::default();
+    let Settings { router, faces, .. } = &mut config.settings;
+    router.workers = 4;
+    faces.unix.path = Some(path.clone());
+    faces.tcp.listen = Some(vec!["127.0.0.1:0".parse().unwrap()]);
+    faces.udp.listen = Some(vec![udp]);
+    // The runtime opens some things once per process; this opens them.
+    Router::start(&config).unwrap().stop();
     let (limit, before) = (getrlimit(Resource::Nofile), descriptors());
     let mut failures = 0;
     for spare in 0..100 {
         setrlimit(Resource::Nofile, Rlimit { current: Some(before as u64 + spare), ..limit }).unwrap();
-        let started = Router::start(config.clone());
+        let started = Router::start(&config);
         setrlimit(Resource::Nofile, limit).unwrap();
         match started {
             Ok(router) => {

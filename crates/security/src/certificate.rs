@@ -1,8 +1,8 @@
-//! An NDN certificate: a public key as signed Data (packet-format §5.2, certificate format v2).
+//! An NDN certificate: a public key as signed Data (packet-format §5.2; NDN Certificate Format version 2).
 //!
-//! `/<identity>/KEY/<key id>/<issuer>/<version>`, ContentType KEY, a FreshnessPeriod, the SubjectPublicKeyInfo as
-//! content, the ValidityPeriod in SignatureInfo. ndn-cxx asks for the same, and for a FreshnessPeriod that is not 0.
-//! At most one packet long ([`MAX_PACKET_BYTES`]).
+//! Name `/<identity>/KEY/<key id>/<issuer>/<version>`, ContentType KEY, a FreshnessPeriod above 0, the
+//! SubjectPublicKeyInfo as content, and the ValidityPeriod in SignatureInfo; ndn-cxx requires the same. A certificate
+//! is at most one packet long ([`MAX_PACKET_BYTES`]).
 
 use crate::{PublicKey, PublicKeyError, ValidityPeriod, ValidityPeriodError, VerifyError};
 use namewire_packet::{
@@ -11,7 +11,7 @@ use namewire_packet::{
 };
 use std::fmt;
 
-/// The component that tells key and certificate names from others.
+/// The component that marks the names of keys and certificates.
 pub const KEY_COMPONENT: Component<'static> = Component::generic(b"KEY");
 /// ContentType of certificates (packet-format §5).
 pub const CONTENT_TYPE_KEY: u64 = 2;
@@ -20,11 +20,11 @@ const SUFFIX_LENGTH: usize = 4;
 /// Components of a key's name after the identity.
 const KEY_SUFFIX_LENGTH: usize = 2;
 
-/// Why some octets are not a certificate.
+/// Why bytes are not a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
     /// Longer than a packet may be.
-    #[error("a certificate of {0} octets is longer than a packet")]
+    #[error("a certificate of {0} bytes is longer than a packet")]
     TooLong(usize),
     /// Not Data.
     #[error("not Data: {0}")]
@@ -49,8 +49,8 @@ pub enum CertificateError {
     BadValidityPeriod(#[from] ValidityPeriodError),
 }
 
-/// A checked certificate. Holding it proves its form; not that its signature is right, not that it is valid now, not
-/// that its content is a key of a kind known here.
+/// A checked certificate. Holding one proves its form, but not that its signature is right, that it is valid now, or
+/// that its content is a supported key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Certificate {
     wire: Vec<u8>,
@@ -60,6 +60,10 @@ pub struct Certificate {
 
 impl Certificate {
     /// Checks one certificate that fills `wire`, and copies it.
+    ///
+    /// # Errors
+    /// If `wire` is longer than a packet or is not Data, or if its name, ContentType, FreshnessPeriod or ValidityPeriod
+    /// is not a certificate's. The signature is not checked.
     pub fn parse(wire: &[u8]) -> Result<Self, CertificateError> {
         if wire.len() > MAX_PACKET_BYTES {
             return Err(CertificateError::TooLong(wire.len()));
@@ -78,7 +82,7 @@ impl Certificate {
         Ok(Certificate { wire: wire.to_vec(), name: data.name().to_buf(), validity })
     }
 
-    /// The packet; [`Certificate::parse`] has checked it.
+    /// The packet, which [`Certificate::parse`] has checked.
     pub fn data(&self) -> Data<'_> {
         Data::parse(&self.wire).expect("checked when the certificate was made")
     }
@@ -98,32 +102,35 @@ impl Certificate {
         self.name().prefix(self.name.len() - SUFFIX_LENGTH + KEY_SUFFIX_LENGTH)
     }
 
-    /// Whose key it is.
+    /// The owner of the key.
     pub fn identity(&self) -> Name<'_> {
         self.name().prefix(self.name.len() - SUFFIX_LENGTH)
     }
 
-    /// The component that says who issued it; `self` by convention where the key itself did.
+    /// The component that names the issuer; by convention `self` if the key signed its own certificate.
     pub fn issuer_id(&self) -> Component<'_> {
         self.name().get(self.name.len() - 2).expect("checked when the certificate was made")
     }
 
-    /// The SubjectPublicKeyInfo, not looked into.
+    /// The SubjectPublicKeyInfo, unparsed.
     pub fn spki(&self) -> &[u8] {
         self.data().content()
     }
 
-    /// The key that is certified.
+    /// Reads the certified key.
+    ///
+    /// # Errors
+    /// If the content is not a key that [`PublicKey::from_spki`] supports.
     pub fn public_key(&self) -> Result<PublicKey, PublicKeyError> {
         PublicKey::from_spki(self.spki())
     }
 
-    /// When it may be used.
+    /// The period of validity.
     pub const fn validity(&self) -> ValidityPeriod {
         self.validity
     }
 
-    /// True if it may be used at this moment, in milliseconds since 1970.
+    /// True if the certificate is valid at `unix_ms`, in milliseconds since 1970.
     pub const fn is_valid_at(&self, unix_ms: u64) -> bool {
         self.validity.contains(unix_ms)
     }
@@ -133,7 +140,7 @@ impl Certificate {
         self.data().signature_info().signature_type()
     }
 
-    /// Where the issuer's key is found: the name of a key or of a certificate, or a digest.
+    /// The location of the issuer's key: the name of a key or of a certificate, or a digest.
     pub fn key_locator(&self) -> Option<KeyLocator<'_>> {
         self.data().signature_info().key_locator()
     }
@@ -143,7 +150,7 @@ impl Certificate {
         matches!(self.key_locator(), Some(KeyLocator::Name(name)) if self.key_name().is_prefix_of(&name))
     }
 
-    /// The octets that the issuer has signed.
+    /// The bytes that the issuer signed.
     pub fn signed_portion(&self) -> &[u8] {
         self.data().signed_portion()
     }
@@ -153,7 +160,10 @@ impl Certificate {
         self.data().signature_value()
     }
 
-    /// Checks the issuer's signature; whether the issuer may issue is the caller's question.
+    /// Checks the issuer's signature; the caller decides whether it trusts the issuer.
+    ///
+    /// # Errors
+    /// Those of [`PublicKey::verify`]: `issuer` did not make this signature.
     pub fn verify(&self, issuer: &PublicKey) -> Result<(), VerifyError> {
         let data = self.data();
         issuer.verify(data.signature_info().signature_type(), &[data.signed_portion()], data.signature_value())
@@ -190,7 +200,7 @@ fn read_validity(signature_info: &[u8]) -> Result<ValidityPeriod, CertificateErr
     let mut validity = None;
     while let Some(element) = reader.next_element().map_err(PacketError::from)? {
         if element.type_number != types::VALIDITY_PERIOD {
-            continue; // AdditionalDescription and what may come
+            continue; // AdditionalDescription and future elements
         }
         if validity.replace(ValidityPeriod::parse_value(element.value)?).is_some() {
             return Err(CertificateError::SeveralValidityPeriods);

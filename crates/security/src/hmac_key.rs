@@ -4,7 +4,7 @@ use crate::VerifyError;
 use namewire_packet::signature::signature_type;
 use ring::hmac;
 
-/// Longest secret taken, in octets; HMAC hashes what is longer than 64 down to 32 anyway.
+/// Longest secret, in bytes; HMAC hashes secrets longer than 64 bytes down to 32 anyway.
 pub const HMAC_KEY_BYTES_MAX: usize = 1024;
 
 /// A shared secret.
@@ -12,12 +12,12 @@ pub const HMAC_KEY_BYTES_MAX: usize = 1024;
 pub struct HmacKey(hmac::Key);
 
 impl HmacKey {
-    /// Takes a secret of 1 to [`HMAC_KEY_BYTES_MAX`] octets; `None` if it is shorter or longer.
+    /// Takes a secret of 1 to [`HMAC_KEY_BYTES_MAX`] bytes; `None` for other lengths.
     pub fn new(secret: &[u8]) -> Option<Self> {
         (1..=HMAC_KEY_BYTES_MAX).contains(&secret.len()).then(|| HmacKey(hmac::Key::new(hmac::HMAC_SHA256, secret)))
     }
 
-    /// The signature of the octets of `signed`, one piece after the other.
+    /// The signature of the concatenated pieces of `signed`.
     pub fn sign(&self, signed: &[&[u8]]) -> [u8; 32] {
         let mut context = hmac::Context::with_key(&self.0);
         signed.iter().for_each(|piece| context.update(piece));
@@ -26,12 +26,17 @@ impl HmacKey {
         out
     }
 
-    /// Checks a signature in constant time. Cost: one hash, and a copy of the octets.
+    /// Checks a signature over the concatenated pieces of `signed`, in constant time. Cost: one hash, and a copy of the
+    /// bytes.
+    ///
+    /// # Errors
+    /// [`VerifyError::OtherSignatureType`] if `signed_type` is not HMAC with SHA-256; [`VerifyError::Mismatch`] if the
+    /// signature is wrong.
     pub fn verify(&self, signed_type: u64, signed: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
         if signed_type != signature_type::HMAC_SHA256 {
             return Err(VerifyError::OtherSignatureType(signed_type));
         }
-        // ring compares in constant time only what it has computed itself, from octets in one piece.
+        // ring compares in constant time only signatures that it computes itself, over one piece of bytes.
         hmac::verify(&self.0, &signed.concat(), signature).map_err(|_| VerifyError::Mismatch)
     }
 }

@@ -1,13 +1,14 @@
-//! Who signed this, and signing: NDN signatures, certificates and key chains. No socket, no clock: packets,
-//! keys and the time are handed in; only the key chain touches files.
+//! NDN signatures, certificates and key chains: signing and verification. No socket and no clock: the caller passes
+//! packets, keys and the time. Only the key chain uses files.
 //!
-//! Source: packet-format §4.2, §5.1 and §5.2 (signatures and certificates v2), drop-in §3 (where keys are kept).
+//! Source: packet-format §4.2, §5.1 and §5.2 (NDN packet specification, Signature and Certificate Format version 2),
+//! drop-in §3 (storage of keys).
 //!
-//! The mathematics is `ring`'s. Looked for: RSA PKCS#1 v1.5, ECDSA P-256, Ed25519 and HMAC from one place; a build
-//! with nothing but a C compiler, also for small routers' processors; speed (a P-256 signature is checked with the
-//! assembly of BoringSSL). RustCrypto's `rsa` has an open timing advisory (RUSTSEC-2023-0071) and its P-256 is three
-//! times slower; aws-lc-rs would also do, but compiles for minutes where ring takes seconds. The price: ring makes no
-//! new RSA keys, it only signs and verifies with those that exist. ASN.1 is read by RustCrypto's `der`.
+//! The cryptography is `ring`'s. The requirements were: RSA PKCS#1 v1.5, ECDSA P-256, Ed25519 and HMAC from one crate;
+//! a build with only a C compiler, also for the processors of small routers; speed (BoringSSL's assembly verifies P-256
+//! signatures). RustCrypto's `rsa` has an open timing advisory (RUSTSEC-2023-0071), and its P-256 is three times
+//! slower. aws-lc-rs would do too, but compiles for minutes where ring takes seconds. The price: ring cannot generate
+//! RSA keys, it only uses existing ones. RustCrypto's `der` reads ASN.1.
 
 pub mod certificate;
 mod hmac_key;

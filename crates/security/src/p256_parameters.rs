@@ -1,8 +1,8 @@
-//! Do these parameters name the curve P-256, or write it out in full?
+//! Recognizes parameters that name the curve P-256, or that write it out in full.
 //!
-//! Certificates made by ndn-cxx up to 2018, among them testbed certificates still in use, carry the curve's numbers
-//! (RFC 3279 §2.3.5, ECParameters) instead of its name. Every number is compared, the base point too: a curve that
-//! differs in the base point alone lets anybody make signatures (CVE-2020-0601).
+//! Certificates made by ndn-cxx up to 2018, among them testbed certificates still in use, have the curve's numbers (RFC
+//! 3279 §2.3.5, ECParameters) instead of its name. Every number is compared, including the base point: on a curve with
+//! another base point anyone could forge signatures (CVE-2020-0601).
 
 use der::{
     Reader, SliceReader,
@@ -32,7 +32,7 @@ fn read(reader: &mut SliceReader<'_>) -> Result<bool, der::Error> {
         .sequence(|field| Ok::<_, der::Error>((field.decode::<ObjectIdentifier>()?, field.decode::<UintRef<'_>>()?)))?;
     let (a, b) = reader.sequence(|curve| {
         let coefficients = (curve.decode::<&OctetStringRef>()?, curve.decode::<&OctetStringRef>()?);
-        curve.decode::<Option<BitStringRef<'_>>>()?; // the seed that b was drawn from binds nobody
+        curve.decode::<Option<BitStringRef<'_>>>()?; // the seed of b has no effect
         Ok::<_, der::Error>(coefficients)
     })?;
     let base = reader.decode::<&OctetStringRef>()?;
@@ -49,8 +49,8 @@ fn read(reader: &mut SliceReader<'_>) -> Result<bool, der::Error> {
 }
 
 /// Uncompressed, or compressed with the sign of an odd y (SEC 1 §2.3.3).
-fn is_base_point(octets: &[u8]) -> bool {
-    match octets {
+fn is_base_point(bytes: &[u8]) -> bool {
+    match bytes {
         [4, point @ ..] => point.len() == 64 && point[..32] == G_X && point[32..] == G_Y,
         [3, x @ ..] => x == G_X,
         _ => false,

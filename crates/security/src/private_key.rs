@@ -1,11 +1,11 @@
-//! A private key: made here, or read from the DER that other tools keep.
+//! A private key: generated here, or read from other tools' DER.
 //!
-//! Read: PKCS#8 (RFC 5958), SEC 1 ECPrivateKey (RFC 5915; what ndn-cxx and python-ndn keep for ECDSA) and PKCS#1
-//! RSAPrivateKey (RFC 8017). Written: SEC 1, PKCS#1, and PKCS#8 for Ed25519, which are what OpenSSL calls the traditional
-//! forms, because ndn-cxx reads its key files with OpenSSL. At most [`PRIVATE_KEY_BYTES_MAX`].
+//! Reads PKCS#8 (RFC 5958), SEC 1 ECPrivateKey (RFC 5915; the form of ndn-cxx and python-ndn for ECDSA) and PKCS#1
+//! RSAPrivateKey (RFC 8017). Writes SEC 1, PKCS#1, and PKCS#8 for Ed25519: OpenSSL's traditional forms, because ndn-cxx
+//! reads its key files with OpenSSL. Limit: [`PRIVATE_KEY_BYTES_MAX`].
 //!
-//! `ring` does not compute a public key from an ECDSA key alone, so one that comes without is refused; every tool named
-//! above writes it.
+//! `ring` does not compute a public key from an ECDSA key alone, so an ECDSA key without its public key is refused. All
+//! tools above write the public key.
 
 use crate::{KeyAlgorithm, PublicKey, PublicKeyError, p256_parameters};
 use der::{
@@ -21,7 +21,7 @@ use spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Longest private key read, in octets; PKCS#8 of RSA with 4096 bits needs 2375.
+/// Longest private key, in bytes; PKCS#8 of RSA with 4096 bits needs 2375.
 pub const PRIVATE_KEY_BYTES_MAX: usize = 8192;
 
 const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
@@ -29,11 +29,11 @@ const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7
 const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
-/// Why some octets are not a private key that can be used here.
+/// Why bytes are not a usable private key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrivateKeyError {
     /// Longer than [`PRIVATE_KEY_BYTES_MAX`].
-    #[error("a private key of {0} octets is too long")]
+    #[error("a private key of {0} bytes is too long")]
     TooLong(usize),
     /// Neither PKCS#8 nor SEC 1 nor PKCS#1.
     #[error("not the DER of a private key (PKCS#8, SEC 1 or PKCS#1)")]
@@ -47,18 +47,18 @@ pub enum PrivateKeyError {
     /// An ECDSA key without its public key.
     #[error("the ECDSA key comes without its public key")]
     NoPublicKey,
-    /// The numbers are not a key: out of range, or private and public half do not belong together.
+    /// Inconsistent numbers: out of range, or private and public half do not match.
     #[error("the numbers of the private key are wrong")]
     Inconsistent,
     /// The public half cannot be used.
     #[error("{0}")]
     BadPublicKey(#[from] PublicKeyError),
-    /// The machine gives no random numbers.
-    #[error("the system gives no random numbers")]
+    /// The system provides no random numbers.
+    #[error("the system provides no random numbers")]
     NoRandomness,
 }
 
-/// Nothing was signed: the system gave no random numbers, or an RSA key is broken.
+/// Signing failed: the system provided no random numbers, or an RSA key is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("signing failed")]
 pub struct SignError;
@@ -69,7 +69,7 @@ enum Pair {
     Ed25519(Ed25519KeyPair),
 }
 
-/// A private key. Its two halves belong together; nobody sees the secret half by printing it.
+/// A private key with matching halves. Its debug output hides the secret half.
 pub struct PrivateKey {
     pair: Pair,
     public: PublicKey,
@@ -84,20 +84,30 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl PrivateKey {
-    /// Makes a new ECDSA key on P-256, what NDN uses by default.
+    /// Generates an ECDSA key on P-256, NDN's default.
+    ///
+    /// # Errors
+    /// [`PrivateKeyError::NoRandomness`] if the system provides no random numbers.
     pub fn generate_ecdsa() -> Result<Self, PrivateKeyError> {
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &SystemRandom::new());
         Self::from_der(pkcs8.map_err(|_| PrivateKeyError::NoRandomness)?.as_ref())
     }
 
-    /// Makes a new Ed25519 key.
+    /// Generates an Ed25519 key.
+    ///
+    /// # Errors
+    /// [`PrivateKeyError::NoRandomness`] if the system provides no random numbers.
     pub fn generate_ed25519() -> Result<Self, PrivateKeyError> {
         let mut seed = Zeroizing::new([0; 32]);
         getrandom::fill(&mut *seed).map_err(|_| PrivateKeyError::NoRandomness)?;
         Self::ed25519(&*seed)
     }
 
-    /// Reads a key in any of the forms named above.
+    /// Reads a key from its DER: PKCS#8, SEC 1 ECPrivateKey or PKCS#1 RSAPrivateKey.
+    ///
+    /// # Errors
+    /// If `der` is too long or has none of these forms, if algorithm, curve or length of the key is unsupported, or if
+    /// its numbers do not fit together. [`PrivateKeyError::NoPublicKey`] for an ECDSA key without its public key.
     pub fn from_der(der: &[u8]) -> Result<Self, PrivateKeyError> {
         if der.len() > PRIVATE_KEY_BYTES_MAX {
             return Err(PrivateKeyError::TooLong(der.len()));
@@ -116,7 +126,7 @@ impl PrivateKey {
                 other => Err(PrivateKeyError::UnknownAlgorithm(other)),
             };
         }
-        // Version 1 is an ECPrivateKey, version 0 with a number after it an RSAPrivateKey.
+        // Version 1 is an ECPrivateKey; version 0 followed by a number is an RSAPrivateKey.
         match SliceReader::new(der).and_then(|mut reader| reader.sequence(|inner| version_of(inner))) {
             Ok(0) => Self::rsa(der),
             Ok(1) => Self::ecdsa(der, None, None),
@@ -124,7 +134,7 @@ impl PrivateKey {
         }
     }
 
-    /// From an ECPrivateKey; curve and public key may stand around it instead.
+    /// From an ECPrivateKey; its container may give curve and public key instead.
     fn ecdsa(
         ec_private_key: &[u8],
         parameters: Option<AnyRef<'_>>,
@@ -136,7 +146,7 @@ impl PrivateKey {
             return Err(PrivateKeyError::UnsupportedCurve);
         }
         let point = inner.public_key.or(public_key).ok_or(PrivateKeyError::NoPublicKey)?;
-        // Old tools cut leading zeros off the secret number (RFC 5915 §3 forbids it).
+        // Old tools drop leading zeros of the secret number, against RFC 5915 §3.
         let mut secret = Zeroizing::new([0; 32]);
         let from = 32_usize.checked_sub(inner.secret.len()).ok_or(PrivateKeyError::Inconsistent)?;
         secret[from..].copy_from_slice(inner.secret);
@@ -162,12 +172,12 @@ impl PrivateKey {
         Ok(PrivateKey { pair: Pair::Ed25519(pair), public, der })
     }
 
-    /// The half that others may see.
+    /// The public half.
     pub const fn public_key(&self) -> &PublicKey {
         &self.public
     }
 
-    /// What it signs with.
+    /// The algorithm of its signatures.
     pub const fn algorithm(&self) -> KeyAlgorithm {
         self.public.algorithm()
     }
@@ -177,7 +187,7 @@ impl PrivateKey {
         self.der.clone()
     }
 
-    /// PKCS#8, not encrypted.
+    /// PKCS#8, unencrypted.
     pub fn to_pkcs8(&self) -> Zeroizing<Vec<u8>> {
         let (oid, parameters) = match &self.pair {
             Pair::Ed25519(_) => return self.der.clone(),
@@ -189,7 +199,10 @@ impl PrivateKey {
         Zeroizing::new(PrivateKeyInfoRef::new(algorithm, key).to_der().expect("all its parts have been read from DER"))
     }
 
-    /// Signs the octets of `signed`, one piece after the other.
+    /// Signs the concatenated pieces of `signed`. Cost: one signature, and a copy of the bytes.
+    ///
+    /// # Errors
+    /// If the system provides no random numbers, or if an RSA key is broken.
     pub fn sign(&self, signed: &[&[u8]]) -> Result<Vec<u8>, SignError> {
         let message = signed.concat();
         match &self.pair {
@@ -207,12 +220,12 @@ impl PrivateKey {
     }
 }
 
-/// ECPrivateKey { version 1, the secret of 32 octets …
+/// ECPrivateKey { version 1, the secret of 32 bytes …
 const SEC1_BEFORE_SECRET: &[u8] = &[0x30, 0x77, 0x02, 0x01, 0x01, 0x04, 0x20];
 /// … [0] the curve P-256, [1] BIT STRING of the public point }.
 const SEC1_BEFORE_POINT: &[u8] =
     &[0xA0, 0x0A, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07, 0xA1, 0x44, 0x03, 0x42, 0x00];
-/// PrivateKeyInfo { version 0, Ed25519, the seed of 32 octets } (RFC 8410 §7).
+/// PrivateKeyInfo { version 0, Ed25519, the seed of 32 bytes } (RFC 8410 §7).
 const PKCS8_BEFORE_ED25519_SEED: &[u8] =
     &[0x30, 0x2E, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
@@ -228,7 +241,7 @@ fn public_key_of(
     Ok(PublicKey::from_spki(&spki.to_der().map_err(|_| PrivateKeyError::Inconsistent)?)?)
 }
 
-/// The version; what follows it is read and dropped.
+/// The version; the rest is read and ignored.
 fn version_of<'a>(inner: &mut SliceReader<'a>) -> Result<u8, der::Error> {
     let version = inner.decode::<u8>()?;
     match version {

@@ -1,8 +1,8 @@
-//! A public key, and whether a signature is its (packet-format §5.1, signature types 1, 3 and 5).
+//! A public key, and the verification of its signatures (packet-format §5.1; NDN packet specification, Signature: types
+//! 1, 3 and 5).
 //!
-//! Keys come as SubjectPublicKeyInfo (RFC 5280 §4.1.2.7), the content of a certificate: ECDSA on P-256, RSA of 2048 to
-//! 8192 bits, Ed25519. Octets that are not a packet's own are limited: [`SPKI_BYTES_MAX`] for a key, 1024 for a
-//! signature.
+//! Keys are SubjectPublicKeyInfo (RFC 5280 §4.1.2.7), the content of a certificate: ECDSA on P-256, RSA of 2048 to 8192
+//! bits, Ed25519. Limits: [`SPKI_BYTES_MAX`] for a key, 1024 bytes for a signature.
 
 use crate::{VerifyError, p256_parameters};
 use der::{
@@ -14,7 +14,7 @@ use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 use spki::SubjectPublicKeyInfoRef;
 use std::{borrow::Cow, fmt};
 
-/// Longest SubjectPublicKeyInfo taken, in octets; RSA of 8192 bits needs 1062.
+/// Longest SubjectPublicKeyInfo, in bytes; RSA of 8192 bits needs 1062.
 pub const SPKI_BYTES_MAX: usize = 2048;
 /// Longest signature: RSA of [`RSA_BITS_MAX`].
 const SIGNATURE_BYTES_MAX: usize = RSA_BITS_MAX / 8;
@@ -25,7 +25,7 @@ const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10
 const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
-/// What a key signs with.
+/// The signature algorithm of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyAlgorithm {
     /// ECDSA on the curve P-256.
@@ -40,7 +40,7 @@ pub enum KeyAlgorithm {
 }
 
 impl KeyAlgorithm {
-    /// SignatureType of the signatures that such a key makes.
+    /// SignatureType of such a key's signatures.
     pub const fn signature_type(self) -> u64 {
         match self {
             KeyAlgorithm::EcdsaP256 => signature_type::SHA256_ECDSA,
@@ -68,11 +68,11 @@ impl fmt::Display for KeyAlgorithm {
     }
 }
 
-/// Why some octets are not a public key that can be used here.
+/// Why bytes are not a usable public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublicKeyError {
     /// Longer than [`SPKI_BYTES_MAX`].
-    #[error("a public key of {0} octets is too long")]
+    #[error("a public key of {0} bytes is too long")]
     TooLong(usize),
     /// Not the DER of a SubjectPublicKeyInfo.
     #[error("not the DER of a SubjectPublicKeyInfo")]
@@ -89,20 +89,20 @@ pub enum PublicKeyError {
     /// Not an RSAPublicKey, or a public exponent that is even, 1, or above 2^33-1.
     #[error("the RSA key is malformed")]
     BadRsaKey,
-    /// An RSA modulus that is too short to be safe or too long to be checked.
+    /// An RSA modulus that is too short for security, or too long.
     #[error("an RSA key of {0} bits is not between 2048 and 8192")]
     RsaSize(usize),
-    /// Not an Ed25519 key of 32 octets without parameters.
+    /// An Ed25519 key with parameters, or without exactly 32 bytes.
     #[error("the Ed25519 key is malformed")]
     BadEd25519Key,
 }
 
-/// A public key. Holding it proves that its form is right; that the point is on the curve is found out, and refused,
-/// when a signature is checked. Keys are equal if they verify the same, however their curve is written down.
+/// A public key. Holding one proves its form; verification finds out, and refuses, a point that is not on the curve.
+/// Keys are equal if they verify the same signatures, however their curve is encoded.
 #[derive(Clone)]
 pub struct PublicKey {
     algorithm: KeyAlgorithm,
-    /// Where in `spki` the octets are that `ring` reads.
+    /// Offset in `spki` of the bytes that `ring` reads.
     key_at: usize,
     spki: Vec<u8>,
 }
@@ -122,7 +122,11 @@ impl fmt::Debug for PublicKey {
 }
 
 impl PublicKey {
-    /// Reads a SubjectPublicKeyInfo.
+    /// Checks one SubjectPublicKeyInfo that fills `der`, and copies it.
+    ///
+    /// # Errors
+    /// If `der` is longer than [`SPKI_BYTES_MAX`] or malformed, or if algorithm, curve or length of the key is
+    /// unsupported.
     pub fn from_spki(der: &[u8]) -> Result<Self, PublicKeyError> {
         if der.len() > SPKI_BYTES_MAX {
             return Err(PublicKeyError::TooLong(der.len()));
@@ -145,16 +149,16 @@ impl PublicKey {
             ED25519 => return Err(PublicKeyError::BadEd25519Key),
             other => return Err(PublicKeyError::UnknownAlgorithm(other)),
         };
-        // The bit string is the last element: its octets end the whole.
+        // The bit string is the last element, so its bytes end `der`.
         Ok(PublicKey { algorithm, key_at: der.len() - key.len(), spki: der.to_vec() })
     }
 
-    /// What the key signs with.
+    /// The algorithm of its signatures.
     pub const fn algorithm(&self) -> KeyAlgorithm {
         self.algorithm
     }
 
-    /// The SubjectPublicKeyInfo as given.
+    /// The SubjectPublicKeyInfo as it was read.
     pub fn spki(&self) -> &[u8] {
         &self.spki
     }
@@ -164,10 +168,15 @@ impl PublicKey {
         sha256(&[&self.spki])
     }
 
-    /// Checks a signature over the octets of `signed`, one piece after the other. The type that the packet names must
-    /// be the key's: what the key is for is never the sender's choice.
+    /// Checks a signature over the concatenated pieces of `signed`. The packet's signature type must be the key's,
+    /// because the sender must not choose the use of a key.
     ///
-    /// Cost: one signature check, and a copy of the octets if they are in several pieces.
+    /// Cost: one signature check, and a copy of the bytes if they are in several pieces.
+    ///
+    /// # Errors
+    /// [`VerifyError::WrongSignatureType`] if the key makes no signatures of type `signed_type`;
+    /// [`VerifyError::BadSignatureLength`] if the signature is empty or longer than 1024 bytes;
+    /// [`VerifyError::Mismatch`] if it is wrong.
     pub fn verify(&self, signed_type: u64, signed: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
         if signed_type != self.algorithm.signature_type() {
             return Err(VerifyError::WrongSignatureType { signature_type: signed_type, algorithm: self.algorithm });
@@ -185,7 +194,7 @@ impl PublicKey {
     }
 }
 
-/// Reads an RSAPublicKey (RFC 8017 §A.1.1) as far as to know that `ring` will take it.
+/// Checks that an RSAPublicKey (RFC 8017 §A.1.1) is one that `ring` accepts.
 fn rsa_algorithm(key: &[u8]) -> Result<KeyAlgorithm, PublicKeyError> {
     let numbers = |reader: &mut SliceReader<'_>| {
         let modulus = reader.decode::<UintRef<'_>>()?;
@@ -205,8 +214,11 @@ fn rsa_algorithm(key: &[u8]) -> Result<KeyAlgorithm, PublicKeyError> {
     }
 }
 
-/// Checks a DigestSha256 (signature type 0) over the octets of `signed`. It says that nothing was changed by mistake;
-/// it authenticates nobody.
+/// Checks a DigestSha256 (signature type 0) over the concatenated pieces of `signed`. It detects accidental changes,
+/// but authenticates no sender.
+///
+/// # Errors
+/// [`VerifyError::OtherSignatureType`] if `signed_type` is not 0; [`VerifyError::Mismatch`] if the digest is wrong.
 pub fn verify_digest_sha256(signed_type: u64, signed: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
     if signed_type != signature_type::DIGEST_SHA256 {
         return Err(VerifyError::OtherSignatureType(signed_type));

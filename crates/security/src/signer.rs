@@ -1,4 +1,4 @@
-//! Signs packets: what a signature's KeyLocator says, and the octets it covers (packet-format §4.2, §5.1, §5.2).
+//! Signs packets: a signature's KeyLocator and its signed portion (packet-format §4.2, §5.1, §5.2).
 
 use crate::{
     Certificate, HmacKey, PrivateKey, SignError, ValidityPeriod,
@@ -28,12 +28,12 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// DigestSha256: anybody can make it.
+    /// DigestSha256: needs no key.
     pub const fn digest() -> Self {
         Signer { secret: Secret::Digest, key_locator: None }
     }
 
-    /// HMAC with a shared secret of that name.
+    /// HMAC with a shared secret; `key_name` names it.
     pub fn hmac(key: HmacKey, key_name: NameBuf) -> Self {
         Signer { secret: Secret::Hmac(key), key_locator: Some(key_name) }
     }
@@ -52,12 +52,15 @@ impl Signer {
         }
     }
 
-    /// Where others find the key; none for a digest.
+    /// The location of the key for verifiers; none for a digest.
     pub fn key_locator(&self) -> Option<&NameBuf> {
         self.key_locator.as_ref()
     }
 
-    /// Signs the octets of `signed`, one piece after the other.
+    /// Signs the concatenated pieces of `signed`.
+    ///
+    /// # Errors
+    /// Those of [`PrivateKey::sign`]. Digests and HMAC never fail.
     pub fn sign(&self, signed: &[&[u8]]) -> Result<Vec<u8>, SignError> {
         match &self.secret {
             Secret::Digest => Ok(sha256(signed).to_vec()),
@@ -66,7 +69,10 @@ impl Signer {
         }
     }
 
-    /// Writes signed Data.
+    /// Writes the Data of `builder`, signed.
+    ///
+    /// # Errors
+    /// Those of [`Signer::sign`].
     pub fn sign_data(&self, builder: &DataBuilder<'_>) -> Result<Vec<u8>, SignError> {
         let mut result = Ok(());
         let wire = builder.sign_with(self.signature_type(), self.key_locator(), |signed| {
@@ -78,7 +84,10 @@ impl Signer {
         result.map(|()| wire)
     }
 
-    /// Writes a signed Interest of packet format v0.3: a command, if `fields` has what keeps it from being replayed.
+    /// Writes a signed Interest of packet format v0.3; it is a command if `fields` protects it against replay.
+    ///
+    /// # Errors
+    /// Those of [`Signer::sign`].
     pub fn sign_interest(
         &self,
         builder: &InterestBuilder,
@@ -95,19 +104,23 @@ impl Signer {
     }
 }
 
-/// Why no certificate was made.
+/// Why a certificate could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IssueError {
     /// The signature failed.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// What came out is no certificate: the key's name is not `/<identity>/KEY/<key id>`, or it is too long.
+    /// The result is no certificate: the key's name is not `/<identity>/KEY/<key id>`, or it is too long.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
 }
 
-/// Makes the certificate `/<key name>/<issuer id>/<version>` for the key `spki`. It is self-signed if `signer` is that
-/// very key; the issuer id is `self` then, by convention.
+/// Makes the certificate `/<key name>/<issuer id>/<version>` for the key `spki`. It is self-signed if `signer` has the
+/// same key; by convention the issuer id is then `self`.
+///
+/// # Errors
+/// [`IssueError::Sign`] if the signature fails; [`IssueError::Certificate`] if `key_name` is not
+/// `/<identity>/KEY/<key id>`, or if the certificate is longer than a packet.
 pub fn issue_certificate(
     signer: &Signer,
     key_name: Name<'_>,

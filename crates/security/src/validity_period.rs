@@ -1,4 +1,4 @@
-//! When a certificate may be used (packet-format §5.2: ValidityPeriod in SignatureInfo).
+//! The period in which a certificate is valid (packet-format §5.2: ValidityPeriod in SignatureInfo).
 //!
 //! On the wire: two times of 15 ASCII characters, `YYYYMMDDThhmmss`, UTC, years 1970 to 9999.
 
@@ -9,7 +9,7 @@ use std::{fmt, time::Duration};
 const NOT_BEFORE: u32 = 254;
 const NOT_AFTER: u32 = 255;
 
-/// Why octets are not a ValidityPeriod.
+/// Why bytes are not a ValidityPeriod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidityPeriodError {
     /// Not exactly NotBefore and NotAfter, in this order.
@@ -20,7 +20,7 @@ pub enum ValidityPeriodError {
     BadTime,
 }
 
-/// From when to when, both included.
+/// First and last moment, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidityPeriod {
     /// First moment, milliseconds since 1970, whole seconds.
@@ -30,7 +30,11 @@ pub struct ValidityPeriod {
 }
 
 impl ValidityPeriod {
-    /// Reads the TLV-VALUE of a ValidityPeriod. A period that ends before it begins is legal: nothing is in it.
+    /// Reads the TLV-VALUE of a ValidityPeriod. A period that ends before it begins is legal and contains no moment.
+    ///
+    /// # Errors
+    /// [`ValidityPeriodError::BadElements`] if it is not one NotBefore followed by one NotAfter;
+    /// [`ValidityPeriodError::BadTime`] if one of them is no time.
     pub fn parse_value(value: &[u8]) -> Result<Self, ValidityPeriodError> {
         let mut reader = Reader::new(value);
         let mut next = |type_number| match reader.next_element() {
@@ -44,12 +48,12 @@ impl ValidityPeriod {
         Ok(period)
     }
 
-    /// True if the moment lies in the period.
+    /// True if the period contains `unix_ms`, in milliseconds since 1970.
     pub const fn contains(&self, unix_ms: u64) -> bool {
         self.not_before_ms <= unix_ms && unix_ms <= self.not_after_ms
     }
 
-    /// The whole element. Parts of a second are cut off; times after the year 9999 become its last second.
+    /// The whole element. Fractions of a second are cut off; times after the year 9999 become its last second.
     pub fn to_tlv(self) -> Vec<u8> {
         let mut out = Vec::new();
         tlv::write_nested(&mut out, types::VALIDITY_PERIOD, |out| {

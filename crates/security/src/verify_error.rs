@@ -1,25 +1,23 @@
-//! Why a signature was not accepted.
-
 use crate::KeyAlgorithm;
 
 /// Why a signature was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
-    /// The packet names a signature type that this key cannot have made.
+    /// The key cannot make signatures of the packet's type.
     #[error("signature type {signature_type} cannot come from a key of {algorithm}")]
     WrongSignatureType {
         /// SignatureType of the packet.
         signature_type: u64,
-        /// What the key is for.
+        /// The key's algorithm.
         algorithm: KeyAlgorithm,
     },
-    /// The signature type is not the one that this function checks.
-    #[error("signature type {0} is not what was to be checked")]
+    /// The signature has another type than the function checks.
+    #[error("signature type {0} is not the expected one")]
     OtherSignatureType(u64),
-    /// The signature is empty or longer than any key's.
-    #[error("a signature of {0} octets is of no known key")]
+    /// The signature is empty, or longer than those of any supported key.
+    #[error("no supported key makes a signature of {0} bytes")]
     BadSignatureLength(usize),
-    /// The signature does not belong to these octets and this key.
+    /// The signature does not match the bytes and the key.
     #[error("the signature does not match")]
     Mismatch,
 }

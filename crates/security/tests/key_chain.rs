@@ -1,4 +1,4 @@
-//! The key chain on disk: what is written is read again, by the layout that other NDN software shares.
+//! The key chain on disk: what is written can be read again, in the layout shared with other NDN software.
 #![cfg(feature = "key-chain")]
 
 use namewire_packet::NameBuf;
@@ -40,7 +40,7 @@ fn an_identity_is_kept_and_signs_after_reopening() {
     assert!(certificate.names_itself_as_issuer() && certificate.verify(&certificate.public_key().unwrap()).is_ok());
     assert!(certificate.is_valid_at(NOW_MS) && !certificate.is_valid_at(NOW_MS - 2000));
 
-    // What other software looks for, by its path.
+    // The paths that other software expects.
     let ndn = home.path().join(".ndn");
     assert_eq!([mode(&ndn), mode(&ndn.join("pib.db")), mode(&ndn.join("ndnsec-key-file"))], [0o700, 0o600, 0o700]);
     let chain = KeyChain::open(&location(home.path()), home.path()).unwrap();
@@ -138,8 +138,9 @@ fn reading_makes_nothing() {
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }
 
-/// python-ndn stops with `no such table: tpmInfo` where there is no key chain, and leaves an empty file behind. On that file
-/// `namewire key list` stopped with the same words; it is no key chain, and the first key makes one of it.
+/// The story: without a key chain, python-ndn fails with `no such table: tpmInfo` and leaves an empty file behind. On
+/// that file `namewire key list` failed with the same message. The file is no key chain; the first key creates one in
+/// it.
 #[test]
 fn an_empty_file_is_no_key_chain_and_becomes_one() {
     let home = tempfile::tempdir().unwrap();
@@ -150,14 +151,14 @@ fn an_empty_file_is_no_key_chain_and_becomes_one() {
     assert!(matches!(missing, KeyChainError::Pib(PibError::Missing(path)) if path == file));
     assert_eq!(fs::metadata(&file).unwrap().len(), 0, "reading makes nothing");
     create(home.path());
-    // What python-ndn asks for first: one row.
+    // python-ndn first selects one row.
     let raw = rusqlite::Connection::open(&file).unwrap();
     let locator: String = raw.query_row("SELECT CAST(tpm_locator AS TEXT) FROM tpmInfo", [], |row| row.get(0)).unwrap();
     assert!(locator.starts_with("tpm-file:"), "{locator}");
     assert!(KeyChain::open(&location(home.path()), home.path()).is_ok());
 }
 
-/// python-ndn names the directory of the keys itself, and binds the locator as a blob.
+/// python-ndn writes the directory of the keys, and stores the locator as a blob.
 #[test]
 fn the_place_of_the_keys_is_what_the_pib_says() {
     let home = tempfile::tempdir().unwrap();
@@ -216,21 +217,21 @@ fn a_safe_bag_carries_a_key_to_another_key_chain() {
     assert_eq!(certificate.public_key().unwrap().verify(5, &[MESSAGE], &signature), Ok(()));
 }
 
-/// Bags as ndn-cxx makes them: OpenSSL's encryption of a PKCS#8 key.
+/// Bags like those of ndn-cxx: OpenSSL encrypts a PKCS#8 key.
 #[test]
 fn bags_locked_by_openssl_are_opened() {
     let vectors: Value = serde_json::from_str(include_str!("vectors.json")).unwrap();
-    let octets = |value: &Value| -> Vec<u8> {
+    let bytes = |value: &Value| -> Vec<u8> {
         let digits = value.as_str().unwrap();
         (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
     };
     let passphrase = vectors["password"].as_str().unwrap().as_bytes();
     let mut opened = 0;
     for vector in vectors["certificates"].as_array().unwrap() {
-        let certificate = octets(&vector["wire"]);
+        let certificate = bytes(&vector["wire"]);
         for key in vectors["keys"].as_array().unwrap() {
             let mut inner = certificate.clone();
-            namewire_packet::tlv::write_tlv(&mut inner, 129, &octets(&key["encrypted_pkcs8"]));
+            namewire_packet::tlv::write_tlv(&mut inner, 129, &bytes(&key["encrypted_pkcs8"]));
             let mut wire = Vec::new();
             namewire_packet::tlv::write_tlv(&mut wire, 128, &inner);
             let bag = SafeBag::parse(&wire).unwrap();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes vectors.json with other people's software: OpenSSL (through `cryptography` and its command line) and
-python-ndn. Needs `pip install python-ndn cryptography`. The keys are made anew each time; the file is committed.
+"""Makes vectors.json with other software: OpenSSL (through `cryptography` and its command line) and
+python-ndn. Needs `pip install python-ndn cryptography`. Each run makes new keys; the file is committed.
 """
 import json
 import subprocess
@@ -92,7 +92,7 @@ def main() -> None:
         "curve secp256k1 in full": explicit(ec.generate_private_key(ec.SECP256K1())),
         "another base point": full.replace(base_y, bytes(31) + b"\1"),
         "compressed point": short,
-        "octets after the key": named + b"\0",
+        "bytes after the key": named + b"\0",
         "cut off": named[:-1],
         "nothing": b"",
     }
@@ -114,7 +114,7 @@ def main() -> None:
         "message": MESSAGE.hex(), "password": PASSWORD.decode(), "keys": keys,
         "explicit_p256_spki": full.hex(),
         "hmac": {"secret": b"a shared secret".hex(), "signature": mac.finalize().hex()},
-        "refused_keys": [{"why": why, "spki": octets.hex()} for why, octets in refused.items()],
+        "refused_keys": [{"why": why, "spki": bytes.hex()} for why, bytes in refused.items()],
         "certificates": certificates,
     }, indent=1) + "\n")
 

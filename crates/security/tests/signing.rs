@@ -1,4 +1,4 @@
-//! Private keys of other tools are read and written back, and what they sign is verified by the other half.
+//! Private keys of other tools are read and written back; the public half verifies what the private half signs.
 
 use namewire_packet::{
     Component, Data, DataBuilder, Interest, InterestBuilder, KeyLocator, NameBuf, SignedInterestFields,
@@ -13,7 +13,7 @@ fn vectors() -> Value {
     serde_json::from_str(include_str!("vectors.json")).unwrap()
 }
 
-fn octets(value: &Value) -> Vec<u8> {
+fn bytes(value: &Value) -> Vec<u8> {
     let digits = value.as_str().unwrap();
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
 }
@@ -22,18 +22,18 @@ fn name(uri: &str) -> NameBuf {
     uri.parse().unwrap()
 }
 
-/// The keys of OpenSSL and two made here.
+/// The keys of OpenSSL and two generated ones.
 fn keys() -> Vec<PrivateKey> {
     let vectors = vectors();
-    let read = vectors["keys"].as_array().unwrap().iter().map(|v| PrivateKey::from_der(&octets(&v["pkcs8"])).unwrap());
+    let read = vectors["keys"].as_array().unwrap().iter().map(|v| PrivateKey::from_der(&bytes(&v["pkcs8"])).unwrap());
     read.chain([PrivateKey::generate_ecdsa().unwrap(), PrivateKey::generate_ed25519().unwrap()]).collect()
 }
 
 #[test]
 fn keys_of_openssl_are_read_and_written_alike() {
     for vector in vectors()["keys"].as_array().unwrap() {
-        let spki = octets(&vector["spki"]);
-        let (pkcs8, traditional) = (octets(&vector["pkcs8"]), octets(&vector["traditional"]));
+        let spki = bytes(&vector["spki"]);
+        let (pkcs8, traditional) = (bytes(&vector["pkcs8"]), bytes(&vector["traditional"]));
         let key = PrivateKey::from_der(&pkcs8).unwrap();
         assert_eq!(key.public_key().spki(), spki, "{}", vector["id"]);
         let forms = if traditional.is_empty() { vec![&pkcs8] } else { vec![&pkcs8, &traditional] };
@@ -53,7 +53,7 @@ fn keys_of_openssl_are_read_and_written_alike() {
 #[test]
 fn keys_that_cannot_be_used_are_refused_by_name() {
     let vectors = vectors();
-    let sec1 = octets(&vectors["keys"][0]["traditional"]);
+    let sec1 = bytes(&vectors["keys"][0]["traditional"]);
     let mut other_secret = sec1.clone();
     other_secret[20] ^= 1;
     assert_eq!(PrivateKey::from_der(&other_secret).unwrap_err(), PrivateKeyError::Inconsistent);
@@ -64,7 +64,7 @@ fn keys_that_cannot_be_used_are_refused_by_name() {
     assert_eq!(PrivateKey::from_der(&lonely).unwrap_err(), PrivateKeyError::NoPublicKey);
     assert_eq!(PrivateKey::from_der(&[0; 8193]).unwrap_err(), PrivateKeyError::TooLong(8193));
     assert_eq!(PrivateKey::from_der(b"nonsense").unwrap_err(), PrivateKeyError::UnknownForm);
-    let mut x25519 = octets(&vectors["keys"][2]["pkcs8"]);
+    let mut x25519 = bytes(&vectors["keys"][2]["pkcs8"]);
     x25519[11] = 0x6E;
     assert!(matches!(PrivateKey::from_der(&x25519), Err(PrivateKeyError::UnknownAlgorithm(_))));
 }

@@ -10,7 +10,7 @@ fn vectors() -> Value {
     serde_json::from_str(include_str!("vectors.json")).unwrap()
 }
 
-fn octets(value: &Value) -> Vec<u8> {
+fn bytes(value: &Value) -> Vec<u8> {
     let digits = value.as_str().unwrap();
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
 }
@@ -21,17 +21,17 @@ fn list(value: &Value) -> &[Value] {
 
 fn public_key(vectors: &Value, id: &Value) -> PublicKey {
     let key = list(&vectors["keys"]).iter().find(|key| key["id"] == *id).unwrap();
-    PublicKey::from_spki(&octets(&key["spki"])).unwrap()
+    PublicKey::from_spki(&bytes(&key["spki"])).unwrap()
 }
 
 #[test]
 fn signatures_of_every_algorithm_are_checked() {
     let vectors = vectors();
-    let message = octets(&vectors["message"]);
+    let message = bytes(&vectors["message"]);
     for vector in list(&vectors["keys"]) {
-        let key = PublicKey::from_spki(&octets(&vector["spki"])).unwrap();
+        let key = PublicKey::from_spki(&bytes(&vector["spki"])).unwrap();
         assert_eq!(key.algorithm().to_string(), vector["algorithm"].as_str().unwrap());
-        let (signed_type, mut signature) = (vector["type"].as_u64().unwrap(), octets(&vector["signature"]));
+        let (signed_type, mut signature) = (vector["type"].as_u64().unwrap(), bytes(&vector["signature"]));
         assert_eq!(key.algorithm().signature_type(), signed_type);
         assert_eq!(key.verify(signed_type, &[&message], &signature), Ok(()));
         let (front, back) = message.split_at(7);
@@ -51,21 +51,21 @@ fn signatures_of_every_algorithm_are_checked() {
 #[test]
 fn a_curve_written_out_in_full_is_the_same_key() {
     let vectors = vectors();
-    let key = PublicKey::from_spki(&octets(&vectors["explicit_p256_spki"])).unwrap();
+    let key = PublicKey::from_spki(&bytes(&vectors["explicit_p256_spki"])).unwrap();
     assert_eq!(key.algorithm(), KeyAlgorithm::EcdsaP256);
-    let signature = octets(&vectors["keys"][0]["signature"]);
-    assert_eq!(key.verify(signature_type::SHA256_ECDSA, &[&octets(&vectors["message"])], &signature), Ok(()));
+    let signature = bytes(&vectors["keys"][0]["signature"]);
+    assert_eq!(key.verify(signature_type::SHA256_ECDSA, &[&bytes(&vectors["message"])], &signature), Ok(()));
 }
 
 #[test]
 fn keys_that_cannot_be_used_are_refused_by_name() {
     for refused in list(&vectors()["refused_keys"]) {
-        let error = PublicKey::from_spki(&octets(&refused["spki"])).unwrap_err();
+        let error = PublicKey::from_spki(&bytes(&refused["spki"])).unwrap_err();
         let expected = match refused["why"].as_str().unwrap() {
             "RSA of 1024 bits" => PublicKeyError::RsaSize(1024),
             "curve P-384" | "curve secp256k1 in full" | "another base point" => PublicKeyError::UnsupportedCurve,
             "compressed point" => PublicKeyError::BadPoint,
-            "octets after the key" | "cut off" | "nothing" => PublicKeyError::NotSpki,
+            "bytes after the key" | "cut off" | "nothing" => PublicKeyError::NotSpki,
             other => panic!("{other}: {error}"),
         };
         assert_eq!(error, expected, "{}", refused["why"]);
@@ -76,19 +76,19 @@ fn keys_that_cannot_be_used_are_refused_by_name() {
 #[test]
 fn a_point_off_the_curve_verifies_nothing() {
     let vectors = vectors();
-    let mut spki = octets(&vectors["keys"][0]["spki"]);
+    let mut spki = bytes(&vectors["keys"][0]["spki"]);
     *spki.last_mut().unwrap() ^= 1;
     let key = PublicKey::from_spki(&spki).unwrap();
-    let signature = octets(&vectors["keys"][0]["signature"]);
-    assert_eq!(key.verify(3, &[&octets(&vectors["message"])], &signature), Err(VerifyError::Mismatch));
+    let signature = bytes(&vectors["keys"][0]["signature"]);
+    assert_eq!(key.verify(3, &[&bytes(&vectors["message"])], &signature), Err(VerifyError::Mismatch));
 }
 
 #[test]
 fn digests_and_shared_secrets_are_checked() {
     let vectors = vectors();
-    let message = octets(&vectors["message"]);
-    let key = HmacKey::new(&octets(&vectors["hmac"]["secret"])).unwrap();
-    let signature = octets(&vectors["hmac"]["signature"]);
+    let message = bytes(&vectors["message"]);
+    let key = HmacKey::new(&bytes(&vectors["hmac"]["secret"])).unwrap();
+    let signature = bytes(&vectors["hmac"]["signature"]);
     assert_eq!(key.sign(&[&message[..3], &message[3..]])[..], signature);
     assert_eq!(key.verify(4, &[&message[..3], &message[3..]], &signature), Ok(()));
     assert_eq!(key.verify(4, &[&message[1..]], &signature), Err(VerifyError::Mismatch));
@@ -106,7 +106,7 @@ fn digests_and_shared_secrets_are_checked() {
 fn certificates_of_python_ndn_are_read_and_verified() {
     let vectors = vectors();
     for vector in list(&vectors["certificates"]) {
-        let wire = octets(&vector["wire"]);
+        let wire = bytes(&vector["wire"]);
         let certificate = Certificate::parse(&wire).unwrap();
         let key_name: NameBuf = vector["key_name"].as_str().unwrap().parse().unwrap();
         assert_eq!(certificate.name().to_string(), vector["name"].as_str().unwrap());
@@ -133,7 +133,7 @@ fn certificates_of_python_ndn_are_read_and_verified() {
 #[test]
 fn data_that_is_no_certificate_is_refused_by_name() {
     let vectors = vectors();
-    let wire = octets(&vectors["certificates"][0]["wire"]);
+    let wire = bytes(&vectors["certificates"][0]["wire"]);
     let good = Certificate::parse(&wire).unwrap();
     let validity = good.validity().to_tlv();
     let name: NameBuf = good.name().into();

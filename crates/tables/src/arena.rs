@@ -1,42 +1,44 @@
-//! Arena: where are octets of any length kept, all in one array?
+//! Arena: keeps byte strings of any length in one array.
 //!
-//! Source: Masmano et al., "TLSF: a new dynamic memory allocator for real-time systems"
-//! (2004): size classes with a bitmap of the occupied ones, neighbours that are free
-//! are joined at once; every operation takes constant time. Deviations: blocks are
-//! multiples of [`UNIT_BYTES`], named by a 32-bit number of units; a block's size is
-//! rounded up to its class, so that the hole it leaves fits the next of its class;
-//! the unused end of the arena is no block, and what is freed next to it joins it.
+//! Source: Masmano et al., "TLSF: a new dynamic memory allocator for real-time systems" (2004). A bitmap
+//! names the size classes that have free blocks. Free neighbours are joined at once. Every operation takes
+//! constant time.
+//!
+//! Deviations: blocks are multiples of [`UNIT_BYTES`], named by a 32-bit number of units. A block's size is
+//! rounded up to its class, so that the hole it leaves fits the next block of its class. The unused end of
+//! the arena is no block; a block freed next to it joins it.
 //!
 //! ```text
-//! block in use:  | units | units before, if free | octets …                  |
+//! block in use:  | units | units before, if free | bytes …                  |
 //! free block:    | units | 0                     | newer | older | …         |
 //!                0       4                       8       12     16
 //! ```
 //!
-//! A block knows whether the block before it is free, and how large (0 = it is in
-//! use): two free blocks are never neighbours. Whether a block is free itself is the
-//! uppermost bit of `units`. Free blocks of a class form a list, newest first.
+//! A block knows the size of the block before it if that is free (0 = it is in use). Two free blocks are
+//! never neighbours. The uppermost bit of `units` says whether the block itself is free. The free blocks of
+//! a class form a list, newest first.
 //!
-//! Cost: allocating reads 1 line (the block's first, which is written anyway) and
-//! writes the head of the following block, most often in the block's last line;
-//! freeing the same, and 2 lines of list neighbours for each free block it joins.
-//! Bytes: 8 per block, and rounding: to 16 octets below 256, to at most 1/16 above.
-//! Full: no hole of the class or a larger one, and no room at the end:
-//! [`Arena::allocate`] gives `None`. Holes can be scattered so that this happens with
-//! room in sum; who owns the arena leaves some to spare. Who may write: the owner.
+//! Cost: to allocate reads 1 line, the block's first, which is written anyway. It also writes the head of
+//! the following block, most often in the block's last line. To free costs the same, and 2 lines of list
+//! neighbours for each free block it joins.
+//! Bytes: 8 per block, and rounding: to 16 bytes below 256, to at most 1/16 above.
+//! Full: [`Arena::allocate`] returns `None` if there is no room at the end and no hole of the class or a
+//! larger one. Scattered holes can cause that although their sum would be enough, so the owner leaves some
+//! room to spare.
+//! Writers: the owner.
 
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::prefetch_lines;
 use crate::slab::NIL;
 use std::io;
 
-/// Octets of a unit.
-pub(crate) const UNIT_BYTES: usize = 16;
+/// Bytes of a unit.
+pub const UNIT_BYTES: usize = 16;
 /// The most units: a size needs a bit less than a word.
 const MAX_UNITS: u64 = 1 << 31;
 const HEADER_BYTES: usize = 8;
 
-/// Sizes below this many units have a class each; from there on, every doubling has as many.
+/// Sizes below this many units have a class each; from there on, every doubling has this many classes.
 const CLASSES_PER_DOUBLING: u32 = 16;
 const CLASSES: usize = class_of((MAX_UNITS - 1) as u32) + 1;
 const FREE: u32 = 1 << 31;
@@ -47,9 +49,11 @@ const UNITS_BEFORE: usize = 1;
 const NEWER: usize = 2;
 const OLDER: usize = 3;
 
-pub(crate) struct Arena {
+/// Byte strings of any length, given out and taken back by number.
+pub struct Arena {
     units: PageArray<[u32; UNIT_BYTES / 4]>,
-    /// Blocks, in use or free, are below this; what is above was never used or joined it.
+    /// Blocks, in use or free, are below this. The rest was never used, or was freed and joined the unused
+    /// end.
     end: u32,
     /// The newest free block of each class.
     newest: [u32; CLASSES],
@@ -57,8 +61,11 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// An arena of `bytes` octets, at most 32 GiB.
-    pub(crate) fn new(bytes: u64, pages: PageSize) -> io::Result<Self> {
+    /// An arena of `bytes` bytes, at most 32 GiB.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(bytes: u64, pages: PageSize) -> io::Result<Self> {
         Ok(Self {
             units: PageArray::zeroed(units_within(bytes), pages)?,
             end: 0,
@@ -67,47 +74,50 @@ impl Arena {
         })
     }
 
-    /// Room for `bytes` octets (at most 32 GiB), if there is less.
-    pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<()> {
+    /// Makes room for `bytes` bytes (at most 32 GiB), if there is less.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory; then the room stays as it was.
+    pub fn grow(&mut self, bytes: u64) -> io::Result<()> {
         self.units.grow(units_within(bytes))
     }
 
-    /// Keeps a copy of `octets`; `None` = no room.
-    pub(crate) fn allocate(&mut self, octets: &[u8]) -> Option<u32> {
-        let units = units_for(octets.len())?;
+    /// Keeps a copy of `bytes`; `None` = no room.
+    pub fn allocate(&mut self, bytes: &[u8]) -> Option<u32> {
+        let units = units_for(bytes.len())?;
         let at = match self.take_free(units) {
             Some(at) => at,
             None => self.extend(units)?,
         };
         let start = at as usize * UNIT_BYTES + HEADER_BYTES;
-        let place = &mut bytemuck::cast_slice_mut::<_, u8>(&mut self.units)[start..][..octets.len()];
-        // N.B. Non-temporal stores gained nothing in a throw-away measurement, of which no record was
-        // kept (SSE2, 8,000-octet Data, store always evicting, the whole router): they were slower.
-        place.copy_from_slice(octets);
+        let place = &mut bytemuck::cast_slice_mut::<_, u8>(&mut self.units)[start..][..bytes.len()];
+        // N.B. Non-temporal stores were slower in a throw-away measurement that left no record (SSE2,
+        // 8,000-byte Data, store always evicting, the whole router).
+        place.copy_from_slice(bytes);
         Some(at)
     }
 
-    /// The `len` octets that were given to [`Arena::allocate`].
+    /// The `len` bytes that were given to [`Arena::allocate`].
     #[inline]
-    pub(crate) fn get(&self, at: u32, len: usize) -> &[u8] {
+    pub fn get(&self, at: u32, len: usize) -> &[u8] {
         let start = at as usize * UNIT_BYTES + HEADER_BYTES;
         &bytemuck::cast_slice(&self.units)[start..][..len]
     }
 
-    /// The octets that were given to [`Arena::allocate`], and whatever comes after them: for who
-    /// keeps in the block how many they are.
+    /// The bytes that were given to [`Arena::allocate`], and whatever comes after them. For callers that
+    /// keep the length in the block.
     #[inline(always)]
-    pub(crate) fn get_from(&self, at: u32) -> &[u8] {
+    pub fn get_from(&self, at: u32) -> &[u8] {
         &bytemuck::cast_slice(&self.units)[at as usize * UNIT_BYTES + HEADER_BYTES..]
     }
 
-    /// The same, to change octets of the block; what comes after them is not the caller's.
-    pub(crate) fn get_from_mut(&mut self, at: u32) -> &mut [u8] {
+    /// The same bytes, to change. The caller must not change what comes after its own bytes.
+    pub fn get_from_mut(&mut self, at: u32) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.units)[at as usize * UNIT_BYTES + HEADER_BYTES..]
     }
 
-    /// Gives back what the block has beyond its first `bytes` octets.
-    pub(crate) fn shorten(&mut self, at: u32, bytes: usize) {
+    /// Frees all of the block but its first `bytes` bytes.
+    pub fn shorten(&mut self, at: u32, bytes: usize) {
         let (units, had) = (units_for(bytes).unwrap_or(u32::MAX), self.units[at as usize][UNITS]);
         if units < had {
             self.units[at as usize][UNITS] = units;
@@ -116,28 +126,28 @@ impl Arena {
         }
     }
 
-    /// Octets mapped.
-    pub(crate) fn bytes(&self) -> usize {
+    /// Bytes mapped.
+    pub fn bytes(&self) -> usize {
         self.units.mapped_bytes()
     }
 
     /// Begins to fetch the first `lines` lines of a block, wherever `at` came from.
     #[inline]
-    pub(crate) fn prefetch(&self, at: u32, lines: usize) {
+    pub fn prefetch(&self, at: u32, lines: usize) {
         if let Some(unit) = self.units.get(at as usize) {
             prefetch_lines(unit, lines);
         }
     }
 
-    /// Begins to fetch what [`Arena::free`] will write of a block in use beside its first line.
+    /// Begins to fetch the lines, beside its first, that [`Arena::free`] will write for a block in use.
     #[inline]
-    pub(crate) fn prefetch_following(&self, at: u32, octets: usize) {
-        let units = units_for(octets).unwrap_or(0);
+    pub fn prefetch_following(&self, at: u32, bytes: usize) {
+        let units = units_for(bytes).unwrap_or(0);
         self.prefetch(at.saturating_add(units), 1);
     }
 
     /// Gives a block back.
-    pub(crate) fn free(&mut self, at: u32) {
+    pub fn free(&mut self, at: u32) {
         let [units, units_before, ..] = self.units[at as usize];
         debug_assert!(units & FREE == 0 && units > 0, "block {at} is freed twice");
         let (mut start, mut units) = (at, units);
@@ -198,7 +208,7 @@ impl Arena {
         None
     }
 
-    /// Makes the units from `at` on a free block; its neighbours are in use.
+    /// Makes a free block of the `units` units at `at`; its neighbours are in use.
     fn link(&mut self, at: u32, units: u32) {
         let class = class_of(units);
         let older = std::mem::replace(&mut self.newest[class], at);
@@ -214,7 +224,7 @@ impl Arena {
     fn unlink(&mut self, at: u32) {
         let [units, _, newer, older] = self.units[at as usize];
         let class = class_of(units & !FREE);
-        // The newest block's `newer` is not kept up, so that taking it touches no other.
+        // The newest block's `newer` is not kept current, so that taking the block touches no other.
         if self.newest[class] == at {
             self.newest[class] = older;
             if older == NIL {
@@ -235,25 +245,25 @@ impl Arena {
     }
 }
 
-/// What `octets` octets take in an arena.
-pub(crate) fn block_bytes(octets: usize) -> u64 {
-    units_for(octets).map_or(u64::MAX / 4, |units| u64::from(units) * UNIT_BYTES as u64)
+/// The bytes that a block for `bytes` bytes takes in an arena.
+pub fn block_bytes(bytes: usize) -> u64 {
+    units_for(bytes).map_or(u64::MAX / 4, |units| u64::from(units) * UNIT_BYTES as u64)
 }
 
 fn units_within(bytes: u64) -> usize {
     (bytes / UNIT_BYTES as u64).min(MAX_UNITS) as usize
 }
 
-/// Units of a block for so many octets: a size that is the smallest of its class.
-fn units_for(octets: usize) -> Option<u32> {
-    let units = octets.checked_add(HEADER_BYTES)?.div_ceil(UNIT_BYTES);
+/// The units of a block for this many bytes: the smallest size of its class.
+fn units_for(bytes: usize) -> Option<u32> {
+    let units = bytes.checked_add(HEADER_BYTES)?.div_ceil(UNIT_BYTES);
     let units = u32::try_from(units).ok().filter(|&units| units < FREE / 2)?;
     let step = 1 << (units.ilog2().saturating_sub(CLASSES_PER_DOUBLING.ilog2()));
     Some(units.next_multiple_of(step))
 }
 
-/// The class of a block. Sizes asked for are the smallest of their class (`units_for`), so
-/// every block of a class serves every request of it.
+/// The class of a block. `units_for` asks only for the smallest size of a class, so every block of a class
+/// serves every request of it.
 const fn class_of(units: u32) -> usize {
     if units < CLASSES_PER_DOUBLING {
         return units as usize;
@@ -270,12 +280,12 @@ mod tests {
     #[test]
     fn classes_rise_with_sizes_and_requests_are_the_smallest_of_theirs() {
         let mut last = 0;
-        for octets in (0..100_000).chain([10_000_000, 1 << 30]) {
-            let units = units_for(octets).unwrap();
+        for bytes in (0..100_000).chain([10_000_000, 1 << 30]) {
+            let units = units_for(bytes).unwrap();
             let class = class_of(units);
             assert!(class >= last && (units == 1 || class_of(units - 1) < class));
-            assert!(units as usize * UNIT_BYTES >= octets + HEADER_BYTES);
-            assert!(units as usize * UNIT_BYTES <= (octets + 24) + (octets + 24) / 16 + UNIT_BYTES);
+            assert!(units as usize * UNIT_BYTES >= bytes + HEADER_BYTES);
+            assert!(units as usize * UNIT_BYTES <= (bytes + 24) + (bytes + 24) / 16 + UNIT_BYTES);
             last = class;
         }
         assert_eq!((units_for(usize::MAX), units_for(1 << 36)), (None, None));
@@ -315,27 +325,27 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn blocks_keep_their_octets_and_the_arena_its_shape(
+        fn blocks_keep_their_bytes_and_the_arena_its_shape(
             operations in prop::collection::vec((prop_oneof![0..40_usize, 0..2000_usize], any::<Option<prop::sample::Index>>()), 1..200),
         ) {
             let mut arena = Arena::new(12_000, PageSize::Base).unwrap();
             let mut held: Vec<(u32, Vec<u8>)> = Vec::new();
-            for (number, (octets, freed)) in operations.into_iter().enumerate() {
+            for (number, (bytes, freed)) in operations.into_iter().enumerate() {
                 match freed.filter(|_| !held.is_empty()) {
                     Some(index) => arena.free(held.swap_remove(index.index(held.len())).0),
                     None => {
-                        let octets = vec![number as u8; octets];
-                        match arena.allocate(&octets) {
-                            Some(at) => held.push((at, octets)),
+                        let bytes = vec![number as u8; bytes];
+                        match arena.allocate(&bytes) {
+                            Some(at) => held.push((at, bytes)),
                             None => {
                                 let room = arena.units.len() as u32 - arena.end;
-                                prop_assert!(room < units_for(octets.len()).unwrap());
+                                prop_assert!(room < units_for(bytes.len()).unwrap());
                             }
                         }
                     }
                 }
                 check(&arena);
-                prop_assert!(held.iter().all(|(at, octets)| arena.get(*at, octets.len()) == octets));
+                prop_assert!(held.iter().all(|(at, bytes)| arena.get(*at, bytes.len()) == bytes));
             }
             held.into_iter().for_each(|(at, _)| arena.free(at));
             prop_assert_eq!(arena.end, 0, "what is empty is whole again");

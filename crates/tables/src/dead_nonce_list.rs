@@ -1,29 +1,26 @@
-//! Dead nonce list: was this (name, Nonce) forwarded a short while ago, although
-//! the PIT has forgotten it?
+//! Dead nonce list: was this (name, Nonce) forwarded a short while ago, although the PIT has forgotten it?
 //!
-//! Source: NFD developer guide (NDN-0021). Without it an Interest that
-//! loops longer than its PIT entry lives would be forwarded again and again.
-//! What to insert, and when, is the forwarder's business.
+//! Source: NFD developer's guide (NDN-0021). Without the list, an Interest that loops longer than its PIT
+//! entry lives would be forwarded again and again. The forwarder decides what to insert, and when.
 //!
-//! An entry is a 64-bit keyed digest of (name hash, Nonce) with its end of life,
-//! in one ring, oldest first; an index finds digests. A pair inserted again lives
-//! from its last insertion.
+//! An entry is a 64-bit keyed digest of (name hash, Nonce) and its end of life. Entries lie in one ring,
+//! oldest first; an index finds digests. A pair inserted again lives from its last insertion.
 //!
-//! The digest is one step of the name hash ([`crate::hash_key`]) with the name hash
-//! and the Nonce as its two words, under a key that nothing else uses. Whoever
-//! chooses names and Nonces without seeing hashes gets two different pairs of words
-//! to the same digest, or to one place in the index, no more often than by chance:
-//! 2⁻⁶⁴ for the digest, and an Interest then counts as a loop. Two names with one
-//! hash are one name to this list, which is 2⁻⁶⁴ again.
+//! The digest is one step of the name hash ([`crate::hash_key`]) over two words, the name hash and the
+//! Nonce, under a key that nothing else uses. A sender that does not see hashes cannot make digests
+//! collide: two different pairs share a digest with probability 2⁻⁶⁴. Nor can it crowd one place of the
+//! index. If digests do collide, an Interest counts as a loop. Two names with one hash are one name to this
+//! list, which is 2⁻⁶⁴ again.
 //!
-//! Deviation: NFD estimates the capacity with marks in the queue; here entries
-//! carry their end of life and the capacity is a limit.
+//! Deviation: NFD estimates the capacity with marks in the queue. Here entries carry their end of life and
+//! the capacity is a limit.
 //!
-//! Cost: `contains` nothing while the list is empty; else 1 line of the index, on a match
-//! 1 of the ring. Bytes per entry: 16 (of the capacity rounded up to a power of two) and
-//! 8 of index, mapped at the start and touched when used; no operation allocates. Full:
-//! the oldest entry goes early and [`DeadNonceList::evicted_early`] moves. Who may write:
-//! the owner.
+//! Cost: `contains` costs nothing while the list is empty, else 1 line of the index, and 1 of the ring on a
+//! match.
+//! Bytes per entry: 16 (of the capacity rounded up to a power of two) and 8 of index, mapped at the start
+//! and touched when used; no operation allocates.
+//! Full: the oldest entry goes early and [`DeadNonceList::evicted_early`] counts it.
+//! Writers: the owner.
 
 use crate::hash_key::{HashKey, PairHash};
 use crate::pages::{PageArray, PageSize};
@@ -35,8 +32,8 @@ use std::io;
 pub const DEFAULT_LIFETIME_NS: u64 = 6_000_000_000;
 /// The largest capacity: places in the ring are 32-bit numbers that wrap.
 pub const MAX_CAPACITY: usize = 1 << 30;
-/// Expired entries that one insertion removes at most: more than it adds, so
-/// that the queue drains, and few, so that no packet pays for a whole burst.
+/// The most expired entries that one insertion removes. More than it adds, so that the queue drains; few,
+/// so that no packet pays for a whole burst.
 const EXPIRED_PER_INSERT: usize = 4;
 
 /// The list of dead Nonces.
@@ -111,7 +108,7 @@ impl DeadNonceList {
         }
     }
 
-    /// Removes at most `limit` expired entries; insertions do a little of it anyway.
+    /// Removes at most `limit` expired entries; each insertion removes a few as well.
     pub fn expire(&mut self, now_ns: u64, limit: usize) {
         for _ in 0..limit {
             if self.len == 0 || self.ring[self.front as usize].expires_ns > now_ns {
@@ -129,7 +126,7 @@ impl DeadNonceList {
         }
     }
 
-    /// Entries held, expired ones that were not yet removed included.
+    /// Entries held, expired ones included until they are removed.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -139,17 +136,17 @@ impl DeadNonceList {
         self.len == 0
     }
 
-    /// How many entries had to go before their time because the list was full.
+    /// How many entries were removed before their end of life because the list was full.
     pub fn evicted_early(&self) -> u64 {
         self.evicted_early
     }
 
-    /// Removes the oldest of one entry or more.
+    /// Removes the oldest entry; there must be one.
     fn pop_front(&mut self) {
-        // Not indexed if the pair was inserted again since.
+        // The index has this entry no more if the pair was inserted again since.
         self.index.remove(self.ring[self.front as usize].digest, self.front);
         self.len -= 1;
-        // What is empty begins anew, so that a list of few entries stays in few lines.
+        // An empty list begins anew, so that a list of few entries stays in few lines.
         self.front = if self.len == 0 { 0 } else { self.place(1) };
     }
 

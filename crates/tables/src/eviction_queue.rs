@@ -1,9 +1,9 @@
 //! Eviction queue: which stored entry goes next, and which after that?
 //!
-//! Source: the list of least recent use, unrolled (Shao et al. 1994, "Unrolling lists"):
-//! a node is one cache line of values. The values that go next stand side by side, so that a
-//! batch can prefetch all its victims without following one pointer per victim, and to
-//! move an entry to the newest end touches one line instead of two neighbours.
+//! Source: the list of least recent use, unrolled (Shao et al. 1994, "Unrolling lists"): a node is one
+//! cache line of values. The values that go next lie side by side, so a batch can prefetch all its victims
+//! without following one pointer per victim. To move an entry to the newest end touches one line instead of
+//! two neighbours.
 //!
 //! ```text
 //! block, 64 bytes, one line:
@@ -13,16 +13,16 @@
 //!  | values 0-5, 8 bytes     | newer | older | live | end | 0 |       of hashes
 //! ```
 //!
-//! An entry knows its *place*: block × 16 + index. `live` has a bit for each value that has
-//! not gone. Blocks go back when their last value has gone; free ones are used again in the
-//! order in which they went, so that a queue which only moves on stays in the order of memory.
-//! Several queues share their blocks ([`EvictionQueues`]): what one has given back another takes.
+//! An entry knows its *place*: block × 16 + index. `live` has a bit for each value still in the queue. A
+//! block is freed when its last value has gone. Free blocks are used again in the order in which they were
+//! freed, so a queue that is only pushed and popped stays in the order of memory. Several queues share one
+//! pool of blocks ([`EvictionQueues`]).
 //!
-//! Cost: to add or take the oldest, 1 line that is in cache; to remove from the
-//! middle 1 line, and in 1 of 13 cases its 2 neighbours.
-//! Bytes: of slots 5 per entry if nothing leaves from the middle, of hashes 11; at worst 64
-//! (every block but the newest holds at least one value). Full: made for a number of entries;
-//! the owner adds no more.
+//! Cost: to add an entry or take the oldest, 1 line that is in cache; to remove from the middle 1 line, and
+//! in 1 of 13 cases its 2 neighbours.
+//! Bytes per entry: 5 for slots and 11 for hashes if nothing leaves from the middle; at worst 64 (every
+//! block but the newest holds at least one value).
+//! Full: made for a number of entries; the owner adds no more.
 
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::prefetch;
@@ -36,39 +36,39 @@ const PLACES_PER_BLOCK: u32 = 16;
 #[repr(C, align(64))]
 struct Block<T, const VALUES: usize> {
     values: [T; VALUES],
-    /// Of a free block: the one that went after it.
+    /// In a free block: the block that was freed after it.
     newer: u32,
     older: u32,
-    /// A bit for each value that has not gone.
+    /// A bit for each value still in the queue.
     live: u16,
-    /// Values from here on are not set yet.
+    /// Values from this index on are not set yet.
     end: u8,
 }
 
 /// Slots in a line.
 const SLOTS: usize = 13;
 /// Hashes in a line.
-pub(crate) const HASHES: usize = 6;
+pub const HASHES: usize = 6;
 
 const _: () = assert!(size_of::<Block<u32, SLOTS>>() == 64);
 const _: () = assert!(size_of::<Block<u64, HASHES>>() == 64);
 
 /// One queue.
-pub(crate) type EvictionQueue<T = u32, const VALUES: usize = SLOTS> = EvictionQueues<1, T, VALUES>;
+pub type EvictionQueue<T = u32, const VALUES: usize = SLOTS> = EvictionQueues<1, T, VALUES>;
 
-/// Queues of slots, or of what else takes a line for so many `VALUES` (at most 16).
-pub(crate) struct EvictionQueues<const QUEUES: usize, T = u32, const VALUES: usize = SLOTS> {
+/// Queues of slots, or of another type of which `VALUES` (at most 16) fill a line.
+pub struct EvictionQueues<const QUEUES: usize, T = u32, const VALUES: usize = SLOTS> {
     blocks: QueueBlocks<T, VALUES>,
     ends: [Ends; QUEUES],
     lens: [u32; QUEUES],
 }
 
-/// What queues are made of: for an owner of so many that their ends are an array of its own.
-pub(crate) struct QueueBlocks<T = u32, const VALUES: usize = SLOTS> {
+/// The blocks of queues, for an owner of many queues that keeps their [`Ends`] in an array of its own.
+pub struct QueueBlocks<T = u32, const VALUES: usize = SLOTS> {
     blocks: PageArray<Block<T, VALUES>>,
-    /// Blocks ever used are below this.
+    /// Every block ever used is below this.
     extent: u32,
-    /// Free blocks, first gone first; `NIL` = none.
+    /// Free blocks, in the order they were freed; `NIL` = none.
     free_first: u32,
     free_last: u32,
 }
@@ -76,159 +76,176 @@ pub(crate) struct QueueBlocks<T = u32, const VALUES: usize = SLOTS> {
 /// A queue: the blocks at its ends; `NIL` = it has none.
 #[derive(Clone, Copy, Zeroable)]
 #[repr(C)]
-pub(crate) struct Ends {
+pub struct Ends {
     oldest: u32,
     newest: u32,
 }
 
 impl Ends {
-    /// Of a queue without blocks.
-    pub(crate) const NONE: Self = Self { oldest: NIL, newest: NIL };
+    /// A queue without blocks.
+    pub const NONE: Self = Self { oldest: NIL, newest: NIL };
 }
 
-/// The only queue.
+/// The calls of an owner with one queue.
 impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
     /// [`EvictionQueues::push_newest_of`].
     #[inline]
-    pub(crate) fn push_newest(&mut self, value: T) -> u32 {
+    pub fn push_newest(&mut self, value: T) -> u32 {
         self.push_newest_of(0, value)
     }
 
     /// [`EvictionQueues::is_newest_of`].
     #[inline]
-    pub(crate) fn is_newest(&self, place: u32) -> bool {
+    pub fn is_newest(&self, place: u32) -> bool {
         self.is_newest_of(0, place)
     }
 
     /// [`EvictionQueues::remove_of`].
     #[inline]
-    pub(crate) fn remove(&mut self, place: u32) {
+    pub fn remove(&mut self, place: u32) {
         self.remove_of(0, place);
     }
 
     /// [`EvictionQueues::oldest_of`].
     #[inline]
-    pub(crate) fn oldest(&self) -> Option<T> {
+    pub fn oldest(&self) -> Option<T> {
         self.oldest_of(0)
     }
 
     /// Entries, oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = T> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
         self.iter_of(0)
     }
 
     /// [`EvictionQueues::prefetch_of`].
-    pub(crate) fn prefetch(&self, count: usize) {
+    pub fn prefetch(&self, count: usize) {
         self.prefetch_of(0, count);
     }
 }
 
 impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueues<QUEUES, T, VALUES> {
-    /// For so many entries in all.
-    pub(crate) fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
+    /// Empty queues with room for `entries` entries in all.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
         let blocks = QueueBlocks::new(entries, QUEUES as u32, pages)?;
         Ok(Self { blocks, ends: [Ends::NONE; QUEUES], lens: [0; QUEUES] })
     }
 
-    /// Entries of all queues.
+    /// Entries of all queues together.
     #[inline]
-    pub(crate) fn len(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.lens.iter().sum()
+    }
+
+    /// Whether all queues are empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Entries of a queue.
     #[inline]
-    pub(crate) fn len_of(&self, queue: usize) -> u32 {
+    pub fn len_of(&self, queue: usize) -> u32 {
         self.lens[queue]
     }
 
-    /// Room for `entries` entries, if there is less.
-    pub(crate) fn grow(&mut self, entries: u32) -> io::Result<()> {
+    /// Makes room for `entries` entries, if there is less.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory; then the room stays as it was.
+    pub fn grow(&mut self, entries: u32) -> io::Result<()> {
         self.blocks.grow(entries, QUEUES as u32)
     }
 
-    /// Octets of memory that were mapped for it.
-    pub(crate) fn bytes(&self) -> usize {
+    /// Bytes of memory that were mapped for it.
+    pub fn bytes(&self) -> usize {
         self.blocks.bytes()
     }
 
     /// Adds an entry to a queue and gives its place.
     #[inline]
-    pub(crate) fn push_newest_of(&mut self, queue: usize, value: T) -> u32 {
+    pub fn push_newest_of(&mut self, queue: usize, value: T) -> u32 {
         self.lens[queue] += 1;
         self.blocks.push_newest(&mut self.ends[queue], value)
     }
 
-    /// Whether nothing was added to the queue after the entry of it at `place`; false may also mean
-    /// that what was has gone again.
+    /// Whether the queue's entry at `place` is its newest. May be false although every newer entry has gone
+    /// again.
     #[inline]
-    pub(crate) fn is_newest_of(&self, queue: usize, place: u32) -> bool {
+    pub fn is_newest_of(&self, queue: usize, place: u32) -> bool {
         self.blocks.is_newest(self.ends[queue], place)
     }
 
-    /// Takes the entry out of the queue that it is in; `place` is free for others after that.
+    /// Removes the entry from its queue; another entry may then use `place`.
     #[inline]
-    pub(crate) fn remove_of(&mut self, queue: usize, place: u32) {
+    pub fn remove_of(&mut self, queue: usize, place: u32) {
         self.lens[queue] -= 1;
         self.blocks.remove(&mut self.ends[queue], place);
     }
 
     /// The value of the entry at `place`.
     #[inline]
-    pub(crate) fn get(&self, place: u32) -> T {
+    pub fn get(&self, place: u32) -> T {
         self.blocks.get(place)
     }
 
     /// The entry that goes next in a queue.
     #[inline]
-    pub(crate) fn oldest_of(&self, queue: usize) -> Option<T> {
+    pub fn oldest_of(&self, queue: usize) -> Option<T> {
         self.oldest_place_of(queue).map(|place| self.get(place))
     }
 
-    /// Where that is.
+    /// The place of that entry.
     #[inline]
-    pub(crate) fn oldest_place_of(&self, queue: usize) -> Option<u32> {
+    pub fn oldest_place_of(&self, queue: usize) -> Option<u32> {
         self.blocks.oldest_place(self.ends[queue])
     }
 
     /// Entries of a queue, oldest first.
-    pub(crate) fn iter_of(&self, queue: usize) -> impl Iterator<Item = T> + '_ {
+    pub fn iter_of(&self, queue: usize) -> impl Iterator<Item = T> + '_ {
         self.blocks.iter(self.ends[queue])
     }
 
-    /// Their places, in the same order.
-    pub(crate) fn places_of(&self, queue: usize) -> impl Iterator<Item = u32> + '_ {
+    /// The places of a queue's entries, oldest first.
+    pub fn places_of(&self, queue: usize) -> impl Iterator<Item = u32> + '_ {
         self.blocks.places(self.ends[queue])
     }
 
-    /// Begins to fetch the lines that the next `count` entries of a queue stand in, as far as
-    /// they lie behind each other in memory.
-    pub(crate) fn prefetch_of(&self, queue: usize, count: usize) {
+    /// Begins to fetch the lines of the next `count` entries of a queue, as far as they lie behind each
+    /// other in memory.
+    pub fn prefetch_of(&self, queue: usize, count: usize) {
         self.blocks.prefetch(self.ends[queue], count);
     }
 }
 
-/// Every queue that is passed is one of these blocks and of no others.
+/// Every queue passed to a call must be made of these blocks only.
 impl<T: Copy + Zeroable, const VALUES: usize> QueueBlocks<T, VALUES> {
-    /// For so many entries in all, in at most so many queues.
-    pub(crate) fn new(entries: u32, queues: u32, pages: PageSize) -> io::Result<Self> {
+    /// Blocks for `entries` entries in all, in at most `queues` queues.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(entries: u32, queues: u32, pages: PageSize) -> io::Result<Self> {
         let blocks = PageArray::zeroed(blocks_for(entries, queues), pages)?;
         Ok(Self { blocks, extent: 0, free_first: NIL, free_last: NIL })
     }
 
-    /// Room for so many, if there is less.
-    pub(crate) fn grow(&mut self, entries: u32, queues: u32) -> io::Result<()> {
+    /// Makes room for `entries` entries in at most `queues` queues, if there is less.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory; then the room stays as it was.
+    pub fn grow(&mut self, entries: u32, queues: u32) -> io::Result<()> {
         self.blocks.grow(blocks_for(entries, queues))
     }
 
-    /// Octets of memory that were mapped for it.
-    pub(crate) fn bytes(&self) -> usize {
+    /// Bytes of memory that were mapped for it.
+    pub fn bytes(&self) -> usize {
         self.blocks.mapped_bytes()
     }
 
     /// [`EvictionQueues::push_newest_of`].
     #[inline]
-    pub(crate) fn push_newest(&mut self, queue: &mut Ends, value: T) -> u32 {
+    pub fn push_newest(&mut self, queue: &mut Ends, value: T) -> u32 {
         if queue.newest == NIL || usize::from(self.blocks[queue.newest as usize].end) == VALUES {
             self.add_block(queue);
         }
@@ -247,7 +264,7 @@ impl<T: Copy + Zeroable, const VALUES: usize> QueueBlocks<T, VALUES> {
 
     /// [`EvictionQueues::remove_of`].
     #[inline]
-    pub(crate) fn remove(&mut self, queue: &mut Ends, place: u32) {
+    pub fn remove(&mut self, queue: &mut Ends, place: u32) {
         let number = place / PLACES_PER_BLOCK;
         let block = &mut self.blocks[number as usize];
         block.live &= !(1 << (place % PLACES_PER_BLOCK));
@@ -261,9 +278,9 @@ impl<T: Copy + Zeroable, const VALUES: usize> QueueBlocks<T, VALUES> {
         }
     }
 
-    /// Whether the queue holds nothing; it has no block then.
+    /// Frees the last block of an empty queue; returns whether the queue is empty.
     #[inline]
-    pub(crate) fn release_if_empty(&mut self, queue: &mut Ends) -> bool {
+    pub fn release_if_empty(&mut self, queue: &mut Ends) -> bool {
         if queue.oldest != queue.newest {
             return false;
         }
@@ -277,19 +294,19 @@ impl<T: Copy + Zeroable, const VALUES: usize> QueueBlocks<T, VALUES> {
 
     /// [`EvictionQueues::get`].
     #[inline]
-    pub(crate) fn get(&self, place: u32) -> T {
+    pub fn get(&self, place: u32) -> T {
         self.blocks[(place / PLACES_PER_BLOCK) as usize].values[(place % PLACES_PER_BLOCK) as usize]
     }
 
     /// [`EvictionQueues::oldest_place_of`].
     #[inline]
-    pub(crate) fn oldest_place(&self, queue: Ends) -> Option<u32> {
+    pub fn oldest_place(&self, queue: Ends) -> Option<u32> {
         let block = self.blocks.get(queue.oldest as usize)?; // `NIL` is beyond the end
         (block.live != 0).then(|| queue.oldest * PLACES_PER_BLOCK + block.live.trailing_zeros())
     }
 
     /// [`EvictionQueues::iter_of`].
-    pub(crate) fn iter(&self, queue: Ends) -> impl Iterator<Item = T> + '_ {
+    pub fn iter(&self, queue: Ends) -> impl Iterator<Item = T> + '_ {
         self.places(queue).map(|place| self.get(place))
     }
 
@@ -311,7 +328,7 @@ impl<T: Copy + Zeroable, const VALUES: usize> QueueBlocks<T, VALUES> {
     }
 
     /// [`EvictionQueues::prefetch_of`].
-    pub(crate) fn prefetch(&self, queue: Ends, count: usize) {
+    pub fn prefetch(&self, queue: Ends, count: usize) {
         let first = queue.oldest as usize;
         for number in first..first.saturating_add(count / VALUES + 2) {
             let Some(block) = self.blocks.get(number) else { return };
@@ -358,7 +375,7 @@ impl<T: Copy + Zeroable, const VALUES: usize> QueueBlocks<T, VALUES> {
     }
 }
 
-/// Every block but the newest of a queue holds an entry.
+/// Enough blocks: every block of a queue but its newest holds an entry.
 fn blocks_for(entries: u32, queues: u32) -> usize {
     entries as usize + queues as usize
 }
@@ -438,8 +455,8 @@ mod tests {
         }
     }
 
-    /// First in, first out: the blocks come round in the order of memory, so that the
-    /// lines of the next victims can be told without reading them.
+    /// First in, first out: the blocks are used in the order of memory, so the lines of the next victims
+    /// are known without reading them.
     #[test]
     fn a_queue_that_only_moves_on_stays_in_order() {
         let mut queue: EvictionQueue = EvictionQueue::new(1000, PageSize::Base).unwrap();

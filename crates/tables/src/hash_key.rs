@@ -1,48 +1,46 @@
-//! Hash key: which function of the family does this router hash names with?
+//! Hash key: chooses the function of the family that this router hashes names with.
 //!
-//! Source: multilinear hashing in pairs, Lemire and Kaser, "Strongly universal
-//! string hashing is fast" (2014); the lemma on products is from Thorup, "High
-//! speed hashing for integers and strings" (2015). Keys have 128 bits, words 64,
-//! the hash 64.
+//! Source: multilinear hashing in pairs, Lemire and Kaser, "Strongly universal string hashing is fast"
+//! (2014). The lemma on products is from Thorup, "High speed hashing for integers and strings" (2015). Keys
+//! have 128 bits, words 64, the hash 64.
 //!
 //! ```text
-//!  16 octets of a component, zero-padded:  x = 8 octets │ y = 8 octets  (little-endian)
+//!  16 bytes of a component, zero-padded:  x = 8 bytes │ y = 8 bytes  (little-endian)
 //!  sum  = c + Σ (aᵢ + yᵢ) · (bᵢ + xᵢ)       mod 2¹²⁸, over the pairs so far
 //!         + t · T                           only after KEYED_PAIRS pairs, see below
 //!  hash = spread(sum >> 64)                 spread(h): h ^= h >> 32; h *= s, which is odd; h ^= h >> 32
 //! ```
 //!
-//! All letters but x and y are secret. *The hashes of any two different names,
-//! chosen without seeing hashes, are independent and uniform over 2⁶⁴, up to 2⁻⁶⁴*;
-//! so any bits of them, a tag and one of B buckets together, agree with the chance
-//! of the draw, `1/B` for the bucket. Why: if both names have equally many pairs,
-//! their sums differ by `aᵢ · (xᵢ − xᵢ′) + …`, a nonzero number below 2⁶⁴ times a
-//! uniform one, which is uniform over the multiples of some 2ʲ, j < 64: uniform in
-//! its upper 64 bits. `c` makes that independent of the first hash. If one name has
-//! more pairs, its last one adds a product of two uniform numbers, uniform over the
-//! multiples of 2ʲ with j > 64 in 2⁻⁶⁵ of all cases.
+//! All letters but x and y are secret. *The hashes of any two different names, chosen without seeing
+//! hashes, are independent and uniform over 2⁶⁴, up to 2⁻⁶⁴.* So any bits of two hashes agree with the
+//! probability of random bits: with B buckets and a tag, `1/B` for the bucket, independently of the tag.
 //!
-//! `spread` is a bijection and changes nothing of that. It is there because sums
-//! keep differences: without it two names in neighbouring places would take all
-//! their continuations with them, and numbered names would stand in rows (for one
-//! key in a few; `lab` has the numbers, `hash-flood`).
+//! Why, if both names have equally many pairs: their sums differ by `aᵢ · (xᵢ − xᵢ′) + …`, a nonzero number
+//! below 2⁶⁴ times a uniform one. That product is uniform over the multiples of some 2ʲ, j < 64, so uniform
+//! in its upper 64 bits. `c` makes it independent of the first hash. If one name has more pairs, its last
+//! pair adds a product of two uniform numbers. That product is uniform over the multiples of 2ʲ, with j >
+//! 64 in 2⁻⁶⁵ of all cases.
 //!
-//! Pairs after the first [`KEYED_PAIRS`] have no key of their own. They are cut in
-//! words of 7 octets, the coefficients of a polynomial over the prime field of
-//! 2⁶¹ − 1 whose value at a secret point is `T`, one more word of the sum. Names
-//! that differ only there collide with a chance of m / 2⁶¹ more, m words: 2⁻⁴⁹ for
-//! a packet full of name.
+//! `spread` is a bijection, so all of this holds with it too. It is there because sums keep differences.
+//! Without it, two names in neighbouring places would have all their continuations in neighbouring places
+//! too. For a few keys, numbered names would lie in rows (the lab's `hash-flood` has the numbers).
 //!
-//! The key is expanded from 128 secret bits, SipHash-2-4 of a counter; the bounds
-//! hold as far as that is a pseudorandom function. They hold for whoever cannot see
-//! hashes: a hash, shown, would help to solve for the key.
+//! Pairs after the first [`KEYED_PAIRS`] have no key of their own. They are cut in words of 7 bytes, the
+//! coefficients of a polynomial over the prime field of 2⁶¹ − 1. Its value at a secret point is `T`, one
+//! more word of the sum. Names of m words that differ only there collide with a probability higher by m /
+//! 2⁶¹: 2⁻⁴⁹ for a packet that is all name.
 //!
-//! Cost: per 16 octets 3 multiplications that wait for nothing, and half a line of
-//! key; per prefix 1 more. Bytes: 1136. Who may write: nobody.
+//! SipHash-2-4 of a counter expands 128 secret bits into the key. The bounds hold as far as that is a
+//! pseudorandom function, and only against a sender that cannot see hashes: each known hash helps to solve
+//! for the key.
+//!
+//! Cost: per 16 bytes, 3 multiplications that do not wait for each other and half a line of key; per prefix
+//! 1 multiplication more.
+//! Bytes: 1136. Writers: none.
 
 use crate::sip_hash::SipHash;
 
-/// Pairs of words with a key of their own: names of up to 512 octets, or 32 short components.
+/// Pairs of words with a key of their own: names of up to 512 bytes, or 32 short components.
 pub(crate) const KEYED_PAIRS: usize = 32;
 /// The prime 2⁶¹ − 1.
 const PRIME: u64 = (1 << 61) - 1;
@@ -76,9 +74,9 @@ pub(crate) struct PairHash {
 }
 
 impl HashKey {
-    /// The key made of 16 octets, which should come from the system's random source.
-    pub fn new(octets: [u8; 16]) -> Self {
-        let secret = u128::from_le_bytes(octets);
+    /// The key made of 16 bytes, which should come from the system's random source.
+    pub fn new(bytes: [u8; 16]) -> Self {
+        let secret = u128::from_le_bytes(bytes);
         let mut counter = 0_u64;
         let mut word = || {
             let mut hash = SipHash::<2, 4>::new([secret as u64, (secret >> 64) as u64]);
@@ -86,7 +84,7 @@ impl HashKey {
             counter += 1;
             hash.finish()
         };
-        // The order matters to nobody but those who compute hashes anew: tests and the lab.
+        // Only code that computes hashes anew depends on this order: tests and the lab.
         let tail_point = word() & PRIME;
         let spread = word() | 1;
         let single_spread = word() | 1;
@@ -132,7 +130,7 @@ impl HashKey {
         spread(sum, self.spread)
     }
 
-    /// For what needs the hash of two words, not of a name.
+    /// The function for callers that hash two words, not a name.
     pub(crate) fn pair_hash(&self) -> PairHash {
         self.single
     }
@@ -160,7 +158,7 @@ impl PairHash {
     }
 }
 
-/// `T`, the words that have no key of their own.
+/// `T`, a hash of the words that have no key of their own.
 #[derive(Clone, Copy)]
 pub(crate) struct Tail<'k> {
     key: &'k HashKey,
@@ -169,16 +167,16 @@ pub(crate) struct Tail<'k> {
 }
 
 impl Tail<'_> {
-    /// Adds 16 octets.
+    /// Adds 16 bytes.
     pub(crate) fn add(&mut self, [x, y]: [u64; 2]) {
-        let octets = u128::from(x) | u128::from(y) << 64;
+        let bytes = u128::from(x) | u128::from(y) << 64;
         let low_56_bits = |number: u128| number as u64 & ((1 << 56) - 1);
-        for word in [low_56_bits(octets), low_56_bits(octets >> 56), (octets >> 112) as u64] {
+        for word in [low_56_bits(bytes), low_56_bits(bytes >> 56), (bytes >> 112) as u64] {
             self.value = multiply_add(self.value, self.key.tail_point, word);
         }
     }
 
-    /// What it adds to the sum.
+    /// What these words add to the sum.
     pub(crate) fn part_of_sum(&self) -> u128 {
         self.key.tail_factor.wrapping_mul(self.value.into())
     }

@@ -1,23 +1,24 @@
-//! Head room: is there memory for what cannot refuse?
+//! Head room: is there memory for the allocations that cannot fail cleanly?
 //!
-//! Much of a router takes memory from an allocator that ends the process when the system gives
-//! none: hash tables that double, lists of changes, answers, stacks of threads. So what grows with
-//! routes asks here first, while refusing is still possible, and leaves a reserve of
-//! [`RESERVE_BYTES`] for the rest. The question is put to the kernel: would it map as much?
+//! Much of a router uses an allocator that ends the process when the system has no memory: hash tables that
+//! double, lists of changes, answers, thread stacks. So tables that grow with routes ask here first, while
+//! a refusal is still possible, and leave a reserve of [`RESERVE_BYTES`] for the rest. The test is a trial
+//! mapping: would the kernel map this many bytes?
 //!
-//! It says no under a limit of address space (`ulimit -v`) and where memory is not overcommitted.
-//! Where it is, as by default, it says yes, and the kernel ends a process when memory runs out.
+//! The kernel says no under a limit of address space (`ulimit -v`) and where memory is not overcommitted.
+//! With overcommit, the default, it says yes, and ends a process when memory runs out.
 //!
-//! Cost: two or three system calls. Nothing is held: another thread may take what was there.
+//! Cost: two or three system calls. The memory is not held: another thread may take it before the caller
+//! does.
 
 use crate::pages::can_map;
 
-/// What is left to everything that does not ask. The allocator of the C library takes address
-/// space for threads in pieces of 64 MiB, and where it gets none, a page for each small
-/// allocation: two such pieces, and 32 MiB for stacks, sockets and answers.
+/// The reserve for everything that does not ask. The C library's allocator takes address space for threads
+/// in pieces of 64 MiB. Where it gets no piece, it takes a page for each small allocation. So: two such
+/// pieces, and 32 MiB for stacks, sockets and answers.
 pub const RESERVE_BYTES: usize = 160 << 20;
 
-/// Changes that one look at the memory stands for: of the longest names they take some MiB of the reserve.
+/// Changes between two trial mappings. With the longest names they take some MiB of the reserve.
 const CHANGES_PER_LOOK: u32 = 256;
 
 /// Whether the kernel would map `bytes` more, and the reserve, now.
@@ -27,9 +28,9 @@ pub fn is_there(bytes: usize) -> bool {
 
 /// Whether a table whose parts grow by doubling may grow.
 ///
-/// Every part may be copied to one of twice its size by the next change: as long as there is room
-/// for twice of all that has grown, none of them fails. The table is measured after this number of changes
-/// that measuring costs nothing to speak of, even if it visits every entry.
+/// The next change may copy any part to one of twice its size. If there is room for twice all the parts
+/// that have grown, no copy fails. Measuring may visit every entry of the table, so it is done so rarely
+/// that its cost is negligible.
 #[derive(Debug)]
 pub struct GrowthGuard {
     empty_bytes: usize,
@@ -44,7 +45,7 @@ impl GrowthGuard {
         Self { empty_bytes, grown_bytes: 0, changes_until_measured: 0, changes_until_look: 0 }
     }
 
-    /// What the table may take at once with its next change.
+    /// The most that the table may take with its next change.
     pub fn wanted_bytes(&self) -> usize {
         self.grown_bytes.saturating_mul(2)
     }

@@ -1,7 +1,7 @@
 //! Name tables of an NDN router: keyed prefix hash, FIB, PIT, Content Store,
 //! dead nonce list, timers.
 //!
-//! Names come in as the octets of a *validated* Name TLV-VALUE: component TLVs
+//! Names come in as the bytes of a *validated* Name TLV-VALUE: component TLVs
 //! back to back. Faces are integers. Nothing here reads a packet, a clock or a
 //! random source; time is an argument, in nanoseconds of a monotonic clock.
 //!
@@ -16,18 +16,16 @@
 //! | which ports asked for a name of this fingerprint? | [`fingerprint_pit`] |
 //! | was this (name, Nonce) seen and forgotten by the PIT? | [`dead_nonce_list`] |
 //! | which entries are due? | [`timer_wheel`] |
-//! | is there memory for what cannot refuse? | [`head_room`] |
+//!  is there memory for allocations that cannot fail cleanly? | [`head_room`] |
 //!
-//! Every table has a capacity. PIT, Content Store, dead nonce list and timers map
-//! their memory at the start and touch it when it is used: no operation of theirs
-//! allocates.
+//! Every table has a capacity. PIT, Content Store, dead nonce list and timers map their memory at the start
+//! and touch it when it is used: their operations allocate nothing.
 
-mod arena;
-pub mod city_hash;
+pub mod arena;
 pub mod content_store;
 pub mod cs_policy;
 pub mod dead_nonce_list;
-mod eviction_queue;
+pub mod eviction_queue;
 pub mod fib;
 pub mod fingerprint_pit;
 pub mod hash_key;
@@ -41,19 +39,19 @@ pub mod pit_cs;
 pub mod prefetch;
 pub mod quiescence;
 pub mod sip_hash;
-mod slab;
+pub mod slab;
 mod tag_compare;
-mod tag_index;
+pub mod tag_index;
 pub mod timer_wheel;
 
+pub use content_store::policy::{CsPolicy, PolicyName};
 pub use content_store::{
     CsArrival, CsEntry, CsHit, CsId, CsInsert, CsRefusal, CsWanted, IndirectRefusal, PrefixLookup,
 };
-pub use cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName};
 pub use dead_nonce_list::DeadNonceList;
 pub use fib::{
-    Fib, FibConfig, FibEntry, FibHint, FibMatch, FibPin, FibReader, FibRefusal, FibSearch, FibView, Inserted,
-    NameBatch, NameStorage, NextHop,
+    BatchLookUp, Fib, FibConfig, FibEntry, FibHint, FibMatch, FibPin, FibReader, FibRefusal, FibSearch, FibView,
+    Inserted, NameStorage, NextHop,
 };
 pub use fingerprint_pit::{FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal};
 pub use name_group::{GroupHint, GroupId, GroupToken};

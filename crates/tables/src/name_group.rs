@@ -1,4 +1,4 @@
-//! Name group: what do we hold under exactly this name?
+//! Name group: which pending Interests and which stored Data have exactly this name?
 //!
 //! Source: So et al. 2013 (one probe answers for PIT and CS) and NDN-DPDK's
 //! PIT-CS composite table. A group is one name with its pending Interests, one
@@ -8,24 +8,22 @@
 //! ```text
 //! group, 128 bytes, two lines:
 //!  0      8                24      28                      30            32        64   128
-//!  | hash | PIT entries ×4 | CS    | generation, uppermost | octets of   | name    | …  |
+//!  | hash | PIT entries ×4 | CS    | generation, uppermost | bytes of   | name    | …  |
 //!  |      | NIL = none     | entry | bit: in use           | the name    | (first) |    |
 //! ```
 //!
-//! The uppermost bit of the CS entry's number says that the Data has another name
-//! (*indirect*). A name above [`INLINE_NAME_OCTETS`] stands in an arena, and the first
-//! four octets of its place here say where.
+//! The uppermost bit of the CS entry's number says that the Data has another name (*indirect*). A name
+//! above [`INLINE_NAME_BYTES`] lies in an arena; the first four bytes of its place here say where.
 //!
-//! A group's slot has a 14-bit generation that grows each time the slot is freed;
-//! (slot, generation) is the [`GroupToken`] that travels to upstream routers as
-//! PIT token. A token of a freed group does not resolve until the slot was freed
-//! 2¹⁴ times more, and whoever resolves one compares the name as well.
+//! A group's slot has a 14-bit generation that grows each time the slot is freed. (slot, generation) is the
+//! [`GroupToken`] that travels to upstream routers as PIT token. A token of a freed group resolves again
+//! only after the slot was freed 2¹⁴ times more. The caller that resolves a token compares the name as
+//! well.
 //!
-//! Cost: 1 line of the index (1.2 when it is full), and of the group 1 line for names up
-//! to 32 octets, 2 up to 96, beyond that the name's own lines as well; by token no line
-//! of the index. Bytes per group: 128, 4 for the list of free slots, 8 of index; a long name in
-//! its block, counted against the limits of the PIT or the Content Store, whichever
-//! holds the group.
+//! Cost: 1 line of the index (1.2 when it is full; none when found by token). Of the group 1 line for names
+//! up to 32 bytes, 2 up to 96; longer names cost their own lines as well.
+//! Bytes per group: 128, 4 for the list of free slots, 8 of index. A long name also takes its block,
+//! counted against the limit of the PIT or of the Content Store, whichever holds the group.
 //! Full: made for PIT entries + 2 × Content Store entries; those limits come first.
 
 use crate::arena::Arena;
@@ -36,8 +34,8 @@ use crate::tag_index::TagIndex;
 use std::io;
 use std::mem::offset_of;
 
-/// Names up to this many octets are kept inside the group.
-pub const INLINE_NAME_OCTETS: usize = 96;
+/// Names up to this many bytes are kept inside the group.
+pub const INLINE_NAME_BYTES: usize = 96;
 /// The most groups: tokens have 26 bits for the slot.
 pub const MAX_GROUPS: u32 = 1 << GROUP_INDEX_BITS;
 
@@ -51,13 +49,12 @@ const INDIRECT: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u32);
 
-/// A group that probably has the name that was probed for; see
-/// [`PitCs::probe`](crate::PitCs::probe).
+/// A group that probably has the probed name; see [`PitCs::probe`](crate::PitCs::probe).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupHint(pub(crate) u32);
 
-/// Names a group longer than its [`GroupId`] does: it resolves to this group or to nothing,
-/// until the slot was freed 2¹⁴ times (then perhaps to a later one).
+/// Names a group for longer than its [`GroupId`] does. It resolves to this group or to nothing until the
+/// slot was freed 2¹⁴ times; after that it may resolve to a later group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GroupToken {
     /// Below 2²⁶.
@@ -67,7 +64,7 @@ pub struct GroupToken {
 }
 
 impl GroupToken {
-    /// The token as a number below 2⁴⁰: five octets.
+    /// The token as a number below 2⁴⁰: five bytes.
     pub fn to_bits(self) -> u64 {
         (u64::from(self.generation) << GROUP_INDEX_BITS) | u64::from(self.index)
     }
@@ -98,8 +95,8 @@ pub(crate) struct NameGroup {
     pub(crate) pit: [u32; 4],
     cs: u32,
     generation: u16,
-    name_octets: u16,
-    name: [u8; INLINE_NAME_OCTETS],
+    name_bytes: u16,
+    name: [u8; INLINE_NAME_BYTES],
 }
 
 pub(crate) const GROUP_BYTES: usize = 128;
@@ -108,7 +105,7 @@ const _: () = assert!(offset_of!(NameGroup, name) == 32);
 
 impl Default for NameGroup {
     fn default() -> Self {
-        Self { hash: 0, pit: [NIL; 4], cs: NIL, generation: 0, name_octets: 0, name: [0; INLINE_NAME_OCTETS] }
+        Self { hash: 0, pit: [NIL; 4], cs: NIL, generation: 0, name_bytes: 0, name: [0; INLINE_NAME_BYTES] }
     }
 }
 
@@ -144,16 +141,16 @@ impl NameGroup {
 
     fn long_name_at(&self) -> Option<u32> {
         let [a, b, c, d, ..] = self.name;
-        (usize::from(self.name_octets) > INLINE_NAME_OCTETS).then_some(u32::from_ne_bytes([a, b, c, d]))
+        (usize::from(self.name_bytes) > INLINE_NAME_BYTES).then_some(u32::from_ne_bytes([a, b, c, d]))
     }
 }
 
 /// Why there is no group for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GroupRefusal {
-    /// There are as many as there may be.
+    /// There are as many groups as allowed.
     Full,
-    /// The name is long and does not fit the arena.
+    /// The name is long and the arena has no room for it.
     NoRoomForName,
 }
 
@@ -161,7 +158,7 @@ pub(crate) struct NameGroups {
     slots: Slab<NameGroup>,
     index: TagIndex,
     pages: PageSize,
-    /// Long names, and what else the PIT has that is long.
+    /// Long names, and large Interests of the PIT.
     pub(crate) overflow: Arena,
 }
 
@@ -175,7 +172,7 @@ impl NameGroups {
         })
     }
 
-    /// Room for so many, if there is less. Cost: the index is made anew from all groups.
+    /// Makes room for this many groups, if there is less. Cost: the index is rebuilt from all groups.
     pub(crate) fn grow(&mut self, groups: u32, overflow_bytes: u64) -> io::Result<()> {
         self.overflow.grow(overflow_bytes)?;
         if groups > self.slots.capacity() {
@@ -211,18 +208,18 @@ impl NameGroups {
         group.is_some_and(|group| *self.name_of(group) == *name_value)
     }
 
-    /// A group for a name that has none, empty: the caller puts something in or releases it.
+    /// Makes an empty group for a name that has none; the caller puts something in or releases it.
     pub(crate) fn create(&mut self, hash: u64, name_value: &[u8]) -> Result<u32, GroupRefusal> {
-        let name_octets = u16::try_from(name_value.len()).map_err(|_| GroupRefusal::NoRoomForName)?;
+        let name_bytes = u16::try_from(name_value.len()).map_err(|_| GroupRefusal::NoRoomForName)?;
         let at;
-        let inline = if name_value.len() <= INLINE_NAME_OCTETS {
+        let inline = if name_value.len() <= INLINE_NAME_BYTES {
             name_value
         } else {
             at = self.overflow.allocate(name_value).ok_or(GroupRefusal::NoRoomForName)?.to_ne_bytes();
             &at
         };
         let Some(id) = self.slots.allocate() else {
-            if name_value.len() > INLINE_NAME_OCTETS {
+            if name_value.len() > INLINE_NAME_BYTES {
                 self.overflow.free(u32::from_ne_bytes([inline[0], inline[1], inline[2], inline[3]]));
             }
             return Err(GroupRefusal::Full);
@@ -230,7 +227,7 @@ impl NameGroups {
         let group = self.slots.get_mut(id);
         group.hash = hash;
         group.generation |= IN_USE;
-        group.name_octets = name_octets;
+        group.name_bytes = name_bytes;
         group.name[..inline.len()].copy_from_slice(inline);
         self.index.insert(hash, id);
         Ok(id)
@@ -279,10 +276,10 @@ impl NameGroups {
 
     #[inline]
     fn name_of<'a>(&'a self, group: &'a NameGroup) -> &'a [u8] {
-        let octets = usize::from(group.name_octets);
+        let bytes = usize::from(group.name_bytes);
         match group.long_name_at() {
-            None => &group.name[..octets],
-            Some(at) => self.overflow.get(at, octets),
+            None => &group.name[..bytes],
+            Some(at) => self.overflow.get(at, bytes),
         }
     }
 
@@ -314,7 +311,7 @@ impl NameGroups {
         self.slots.prefetch(id);
     }
 
-    /// The first line: all but a name above 32 octets.
+    /// The first line: all but a name above 32 bytes.
     #[inline]
     pub(crate) fn prefetch_header(&self, id: u32) {
         if let Some(group) = self.slots.peek(id) {

@@ -1,32 +1,29 @@
 //! Name hash: what is the keyed hash of every prefix of this name?
 //!
-//! Source: Yuan15 chapter 3 (all prefixes of a name in one pass); So et al. 2013
-//! and Takemasa19 §4.4.4 (a keyed hash, against collisions). Deviation: not
-//! SipHash but a strongly universal family ([`crate::hash_key`] has the function
-//! and the proof, `docs/decisions/0003-name-hash.md` the measurements). The tables
-//! compare names anyway: a collision costs time and never gives a wrong answer.
+//! Source: Yuan15 chapter 3 (all prefixes of a name in one pass); So et al. 2013 and Takemasa19 §4.4.4 (a
+//! keyed hash, against collisions). Deviation: not SipHash but a strongly universal family.
+//! [`crate::hash_key`] has the function and the proof, `docs/decisions/0003-name-hash.md` the measurements.
+//! The tables compare names anyway: a collision costs time and never gives a wrong answer.
 //!
-//! A component is cut in pairs of 8-octet words, the last pair zero-padded, and
-//! the pairs are added to one sum; the hash of a prefix is a function of the sum
-//! after its last component. A component says its own length, so different
-//! prefixes are different sequences of pairs.
+//! A component is cut in pairs of 8-byte words, the last pair zero-padded, and the pairs are added to one
+//! sum. The hash of a prefix is a function of the sum after its last component. A component contains its
+//! own length, so different prefixes are different sequences of pairs.
 //!
 //! ```text
 //! NameHashes │ components u32 │ after u32 × 17 │ hashes u64 × 17 │ spilled Vec │
 //!            0                4                72               208          232
 //! ```
 //!
-//! Cost: the name's own lines; 12 octets written per component, in two places.
+//! Cost: the name's own lines; 12 bytes written per component, in two places.
 //! Components after the 16th go to `spilled`, the one allocation: it grows by doubling
 //! to at most [`MAX_NAME_COMPONENTS`] and is reused.
-//! Limit: [`MAX_NAME_COMPONENTS`]; longer names are refused. Who may write: the owner.
+//! Limit: [`MAX_NAME_COMPONENTS`]; longer names are refused. Writers: the owner.
 
 pub use crate::hash_key::HashKey;
 use crate::hash_key::{KEYED_PAIRS, PairKey};
 
-/// The most components a name may have in the tables. The shortest component
-/// takes two octets, so a packet of 8800 octets could carry 4400; names that
-/// people use have fewer than 32 (NFD's name tree stops there).
+/// The most components a name may have in the tables. The shortest component takes two bytes, so a packet
+/// of 8800 bytes could carry 4400. Names in practice have fewer than 32 (NFD's name tree stops there).
 pub const MAX_NAME_COMPONENTS: usize = 256;
 
 /// Components whose prefixes need no allocation.
@@ -50,34 +47,36 @@ pub fn hash_name(key: &HashKey, name_value: &[u8]) -> u64 {
 
 /// The hash and the length of every prefix of one name; a buffer to reuse.
 ///
-/// Prefix `n` is the first `n` components; prefix 0 is the root. A fresh or
-/// refused one describes the root.
+/// Prefix `n` is the first `n` components; prefix 0 is the root. A new buffer describes the root, and so
+/// does one whose name was refused.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct NameHashes {
     components: u32,
-    /// Element `n`: how many octets come after prefix `n`. (What the loop has at hand.)
+    /// Element `n`: how many bytes come after prefix `n`, which the loop knows without computing.
     after: [u32; INLINE_COMPONENTS + 1],
     /// Element `n`: the hash of prefix `n`.
     hashes: [u64; INLINE_COMPONENTS + 1],
-    /// Element `n`: the hash of prefix `n + 1 + INLINE_COMPONENTS` and how many octets come after it.
+    /// Element `n`: the hash of prefix `n + 1 + INLINE_COMPONENTS` and how many bytes come after it.
     spilled: Vec<(u64, u32)>,
 }
 
 const _: () = assert!(size_of::<NameHashes>() == 232);
 
 impl NameHashes {
-    /// A buffer that never allocates: it has room for the longest name already, 4 KiB of it.
-    /// (A default one makes that room when it first needs some.)
+    /// A buffer that never allocates: it has room for the longest name already, 4 KiB. (A default one makes
+    /// that room when it first needs some.)
     pub fn with_full_room() -> Self {
         Self { spilled: Vec::with_capacity(MAX_NAME_COMPONENTS - INLINE_COMPONENTS), ..Self::default() }
     }
 
     /// Hashes every prefix of `name_value` in one pass.
     ///
-    /// On refusal only the root is left in `self`. `name_value` must be a
-    /// validated Name TLV-VALUE; octets that are not make a last component of
-    /// what cannot be read, never a panic.
+    /// `name_value` must be a checked Name TLV-VALUE. Other bytes never cause a panic: the unreadable rest
+    /// counts as one last component.
+    ///
+    /// # Errors
+    /// If the name has more than [`MAX_NAME_COMPONENTS`] components; then `self` holds only the root.
     #[inline]
     pub fn compute(&mut self, key: &HashKey, name_value: &[u8]) -> Result<(), TooManyComponents> {
         self.hashes[0] = key.hash(key.start());
@@ -95,7 +94,7 @@ impl NameHashes {
         Ok(())
     }
 
-    /// Notes prefix `n` where there is no room inline; false if there is none at all.
+    /// Notes prefix `n`, for which there is no room inline; false if there is no room at all.
     #[cold]
     fn spill(&mut self, n: usize, hash: u64, after: usize) -> bool {
         if n == INLINE_COMPONENTS + 1 {
@@ -108,8 +107,8 @@ impl NameHashes {
         room
     }
 
-    /// Hashes `names[i]` into `out[i]` and returns how many were refused; a refused one
-    /// is left with the root only, which [`NameHashes::describes`] tells.
+    /// Hashes `names[i]` into `out[i]` and returns how many were refused. A refused one describes the root
+    /// only; see [`NameHashes::describes`].
     ///
     /// # Panics
     /// If `out` is shorter than `names`.
@@ -141,19 +140,18 @@ impl NameHashes {
         }
     }
 
-    /// Element `n`: the hash of prefix `n`, of as many prefixes as the name has components, but
-    /// at most these.
+    /// Element `n`: the hash of prefix `n`, for the prefixes that are kept inline.
     #[inline(always)]
     pub(crate) fn first_hashes(&self) -> &[u64; INLINE_COMPONENTS + 1] {
         &self.hashes
     }
 
-    /// How many octets the first `n` components take.
+    /// How many bytes the first `n` components take.
     ///
     /// # Panics
     /// If `n > self.components()`.
     #[inline]
-    pub fn prefix_octets(&self, n: usize) -> usize {
+    pub fn prefix_bytes(&self, n: usize) -> usize {
         assert!(n <= self.components(), "prefix {n} of {} components", self.components);
         let after = match self.after.get(n) {
             Some(&after) => after,
@@ -171,29 +169,28 @@ impl NameHashes {
     /// Whether these prefixes cover all of `name_value`: false after a refusal.
     #[inline]
     pub fn describes(&self, name_value: &[u8]) -> bool {
-        self.prefix_octets(self.components()) == name_value.len()
+        self.prefix_bytes(self.components()) == name_value.len()
     }
 }
 
-/// Calls `visit` with every prefix but the root, shortest first: how many components it
-/// has, its sum, how many octets come after it. The number of prefixes, unless `visit`
-/// said false.
+/// Calls `visit` with every prefix but the root, shortest first: its number of components, its sum, and how
+/// many bytes come after it. Returns the number of prefixes, unless `visit` returned false.
 ///
-/// N.B. Both loops keep their state in registers: whatever is rare is a call that
-/// returns one number, or never comes back. With the state in a struct that rare
-/// calls took and returned, hashing cost half as much again. The first loop does
-/// nothing that most components do not need; headers first and sums in a second
+/// N.B. Both loops keep their state in registers: every rare case is a call that returns one number, or
+/// never comes back. When rare calls took and returned the state in a struct, hashing cost half as much
+/// again. The first loop does nothing that most components do not need. A pass over the headers and a
+/// second one for the sums was slower too: the cost is instructions, not their order.
 /// pass was slower too, for it is instructions that cost, not their order.
 #[inline(always)]
 fn for_each_prefix(key: &HashKey, name: &[u8], mut visit: impl FnMut(usize, u128, usize) -> bool) -> Option<usize> {
     let (mut sum, mut n, mut rest) = (key.start(), 0, name);
-    // Most names begin with components of one octet of type, one of length and 14 of value at most.
+    // Most names begin with components of one byte of type, one of length and 14 of value at most.
     for pair in &key.pairs()[..INLINE_COMPONENTS] {
         let Some(&window) = rest.first_chunk::<16>() else { break };
         let window = u128::from_le_bytes(window);
-        let Some(octets) = short_component(window) else { break };
-        sum = sum.wrapping_add(pair.product(masked(window, octets)));
-        rest = &rest[octets..];
+        let Some(bytes) = short_component(window) else { break };
+        sum = sum.wrapping_add(pair.product(masked(window, bytes)));
+        rest = &rest[bytes..];
         n += 1;
         if !visit(n, sum, rest.len()) {
             return None;
@@ -205,19 +202,19 @@ fn for_each_prefix(key: &HashKey, name: &[u8], mut visit: impl FnMut(usize, u128
             Some(&window) => u128::from_le_bytes(window),
             None => read_last(name, rest),
         };
-        let mut octets = short_component(window).unwrap_or(usize::MAX);
-        if octets <= rest.len() && pairs < KEYED_PAIRS {
-            sum = sum.wrapping_add(key.pairs()[pairs].product(masked(window, octets)));
+        let mut bytes = short_component(window).unwrap_or(usize::MAX);
+        if bytes <= rest.len() && pairs < KEYED_PAIRS {
+            sum = sum.wrapping_add(key.pairs()[pairs].product(masked(window, bytes)));
             pairs += 1;
         } else {
-            octets = component_end(rest, 0);
-            let Some(keys) = key.pairs().get(pairs..pairs + octets.div_ceil(16)) else {
-                return for_each_prefix_with_tail(key, (sum, pairs, n, rest), visit);
+            bytes = component_end(rest, 0);
+            let Some(keys) = key.pairs().get(pairs..pairs + bytes.div_ceil(16)) else {
+                return for_each_prefix_with_tail(key, Progress { sum, pairs, n, rest }, visit);
             };
-            sum = sum.wrapping_add(long_product(keys, &rest[..octets]));
+            sum = sum.wrapping_add(long_product(keys, &rest[..bytes]));
             pairs += keys.len();
         }
-        rest = &rest[octets..];
+        rest = &rest[bytes..];
         n += 1;
         if !visit(n, sum, rest.len()) {
             return None;
@@ -226,11 +223,19 @@ fn for_each_prefix(key: &HashKey, name: &[u8], mut visit: impl FnMut(usize, u128
     Some(n)
 }
 
-/// The octets of the component at the beginning of `window` if they are at most 16 and its header is 2.
+/// The bytes of the next component in `window`, if they are at most 16 and its header takes 2.
 #[inline(always)]
 fn short_component(window: u128) -> Option<usize> {
     let (ty, length) = (window as u8, (window as u16 >> 8) as usize);
     (ty <= 252 && length <= 14).then_some(length + 2)
+}
+
+/// How far [`for_each_prefix`] came: the sum, the pair keys and components used, and the rest of the name.
+struct Progress<'n> {
+    sum: u128,
+    pairs: usize,
+    n: usize,
+    rest: &'n [u8],
 }
 
 /// The rest of [`for_each_prefix`] once the keys of pairs are used up.
@@ -238,14 +243,15 @@ fn short_component(window: u128) -> Option<usize> {
 #[inline(never)]
 fn for_each_prefix_with_tail(
     key: &HashKey,
-    (mut sum, mut pairs, mut n, mut rest): (u128, usize, usize, &[u8]),
+    progress: Progress<'_>,
     mut visit: impl FnMut(usize, u128, usize) -> bool,
 ) -> Option<usize> {
+    let Progress { mut sum, mut pairs, mut n, mut rest } = progress;
     let (mut tail, mut with_tail) = (key.tail(), sum);
     while !rest.is_empty() {
         let (component, after) = rest.split_at(component_end(rest, 0));
-        for octets in component.chunks(16) {
-            let words = words(octets.first_chunk().map_or_else(|| read_short(octets), |&all| u128::from_le_bytes(all)));
+        for bytes in component.chunks(16) {
+            let words = words(bytes.first_chunk().map_or_else(|| read_short(bytes), |&all| u128::from_le_bytes(all)));
             if let Some(pair) = key.pairs().get(pairs) {
                 sum = sum.wrapping_add(pair.product(words));
                 pairs += 1;
@@ -264,7 +270,7 @@ fn for_each_prefix_with_tail(
     Some(n)
 }
 
-/// The sum of the products of a component of any length, one key for each 16 octets.
+/// The sum of the products of a component of any length, one key for each 16 bytes.
 #[inline(never)]
 fn long_product(keys: &[PairKey], component: &[u8]) -> u128 {
     let (windows, last) = component.as_chunks::<16>();
@@ -276,43 +282,43 @@ fn long_product(keys: &[PairKey], component: &[u8]) -> u128 {
     }
 }
 
-/// `rest`, the last octets of `name` and fewer than 16, as a little-endian number.
+/// `rest`, the last bytes of `name` and fewer than 16, as a little-endian number.
 #[inline(always)]
 fn read_last(name: &[u8], rest: &[u8]) -> u128 {
     match name.last_chunk::<16>() {
-        // With what comes before them: no branch on how many they are.
+        // With the bytes before them, so that no branch depends on their number.
         Some(&last) => u128::from_le_bytes(last) >> (128 - 8 * rest.len()),
         None => read_short(rest),
     }
 }
 
-/// Fewer than 16 octets as a little-endian number: two reads that overlap.
+/// Fewer than 16 bytes as a little-endian number: two reads that overlap.
 #[inline]
-fn read_short(octets: &[u8]) -> u128 {
-    let n = octets.len();
-    if let (Some(&low), Some(&high)) = (octets.first_chunk::<8>(), octets.last_chunk::<8>()) {
+fn read_short(bytes: &[u8]) -> u128 {
+    let n = bytes.len();
+    if let (Some(&low), Some(&high)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
         u128::from(u64::from_le_bytes(low)) | u128::from(u64::from_le_bytes(high)) << (8 * (n - 8))
-    } else if let (Some(&low), Some(&high)) = (octets.first_chunk::<4>(), octets.last_chunk::<4>()) {
+    } else if let (Some(&low), Some(&high)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         u128::from(u64::from(u32::from_le_bytes(low)) | u64::from(u32::from_le_bytes(high)) << (8 * (n - 4)))
     } else {
-        octets.iter().rev().fold(0, |number, &octet| number << 8 | u64::from(octet)).into()
+        bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)).into()
     }
 }
 
-/// The two words of 16 octets.
+/// The two words of 16 bytes.
 #[inline(always)]
-fn words(octets: u128) -> [u64; 2] {
-    [octets as u64, (octets >> 64) as u64]
+fn words(bytes: u128) -> [u64; 2] {
+    [bytes as u64, (bytes >> 64) as u64]
 }
 
-/// The two words of the first octets of `window`, at most 16, zeros after them.
+/// The two words of the first bytes of `window`, at most 16, zeros after them.
 #[inline(always)]
-fn masked(window: u128, octets: usize) -> [u64; 2] {
+fn masked(window: u128, bytes: usize) -> [u64; 2] {
     let [x, y] = words(window);
-    [x & MASKS[octets + 8], y & MASKS[octets]]
+    [x & MASKS[bytes + 8], y & MASKS[bytes]]
 }
 
-/// Element `n + 8` keeps the first `n` of 8 octets; those before keep none, those after all.
+/// Element `n + 8` keeps the first `n` of 8 bytes; earlier elements keep none, later ones all.
 const MASKS: [u64; 25] = {
     let mut masks = [0; 25];
     let mut n = 1;
@@ -324,7 +330,7 @@ const MASKS: [u64; 25] = {
 };
 
 /// The components of a name one by one, each as its TLV.
-pub(crate) fn components_of(name_value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn components_of(name_value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = name_value;
     std::iter::from_fn(move || {
         let (component, after) = rest.split_at(if rest.is_empty() { return None } else { component_end(rest, 0) });
@@ -336,8 +342,8 @@ pub(crate) fn components_of(name_value: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Where the component that begins at `start` ends; the end of the name if its
 /// header cannot be read or promises more than there is.
 #[inline]
-pub(crate) fn component_end(name_value: &[u8], start: usize) -> usize {
-    // Nearly every component has a one-octet type and a one-octet length.
+pub fn component_end(name_value: &[u8], start: usize) -> usize {
+    // Nearly every component has a one-byte type and a one-byte length.
     if let [0..=252, length @ 0..=252, ..] = name_value[start..] {
         return (start + 2 + length as usize).min(name_value.len());
     }
@@ -352,9 +358,9 @@ fn long_component_end(name_value: &[u8], start: usize) -> Option<usize> {
     (end <= name_value.len()).then_some(end)
 }
 
-/// The TLV number at `start` and the offset after it (NDN packet format 0.3, §1.1).
-pub(crate) fn var_number(octets: &[u8], start: usize) -> Option<(u64, usize)> {
-    let first = *octets.get(start)?;
+/// The TLV number at `start` and the offset after it (NDN packet specification 0.3, §1.1).
+pub fn var_number(bytes: &[u8], start: usize) -> Option<(u64, usize)> {
+    let first = *bytes.get(start)?;
     let size = match first {
         0..=252 => return Some((u64::from(first), start + 1)),
         253 => 2,
@@ -362,8 +368,8 @@ pub(crate) fn var_number(octets: &[u8], start: usize) -> Option<(u64, usize)> {
         255 => 8,
     };
     let end = start + 1 + size;
-    let number = octets.get(start + 1..end)?;
-    Some((number.iter().fold(0, |n, &octet| (n << 8) | u64::from(octet)), end))
+    let number = bytes.get(start + 1..end)?;
+    Some((number.iter().fold(0, |n, &byte| (n << 8) | u64::from(byte)), end))
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Name order: which stored name is the first, in canonical order, under this prefix?
 //!
-//! Source: forwarding §2.2 (NFD's store is ordered by full name, and a prefix finds its first entry that
-//! satisfies); the search tree is Morrison's PATRICIA (1968), as a crit-bit tree. It holds the
-//! [name groups](crate::name_group) that have Data of their own, if the store looks up under all prefixes
-//! ([`PrefixLookup::All`](crate::PrefixLookup)); otherwise there is none.
+//! Source: forwarding §2.2 (NFD's store is ordered by full name, and a look-up by prefix takes the first
+//! entry that satisfies). The search tree is Morrison's PATRICIA (1968), as a crit-bit tree. It holds the
+//! [name groups](crate::name_group) that have Data of their own. There is no tree unless the store looks up
+//! under all prefixes ([`PrefixLookup::All`](crate::PrefixLookup)).
 //!
-//! Canonical order is the order of the Name TLV-VALUEs byte by byte, the shorter first. A name is read as its
-//! bits with zeros behind it for ever: no component begins with a zero byte, so no two names are the same bits,
-//! and the shorter comes first. A *branch* is a bit in which names below it differ, and the first such bit; a
-//! *leaf* is a group. Above a leaf the bits only grow.
+//! Canonical order compares the Name TLV-VALUEs byte by byte, the shorter first. The tree reads a name as
+//! its bits, followed by zeros without end. No component begins with a zero byte, so no two names have the
+//! same bits, and the shorter comes first. A *branch* is the first bit in which the names below it differ;
+//! a *leaf* is a group. From the root to a leaf the bit numbers only grow.
 //!
 //! ```text
 //! branch, 32 bytes, half a line:
@@ -17,28 +17,29 @@
 //!  | branch, or LEAF and a group |                               4 bytes each
 //! ```
 //!
-//! Each side of a branch knows until when something below it is fresh. So the first fresh name under a prefix is
-//! found in one way down, whatever is stale before it.
+//! Each side of a branch knows until when something below it is fresh. So one descent finds the first fresh
+//! name under a prefix, however many stale names come before it.
 //!
-//! Cost, in lines: the way down is one branch (half a line) per bit in which stored names differ on that way: some
-//! 20 to 40 for a million names, of which the upper ones are in cache. A look-up reads the name of one group at
-//! its end. An insertion goes down twice, reads one name, writes one branch and what hangs together with it; a
-//! removal goes no way down. A freshness that changes goes up as far as it is the latest.
+//! Cost, in lines: a descent reads one branch (half a line) per bit in which stored names differ along it:
+//! some 20 to 40 for a million names; the upper branches are in cache. A look-up reads one group's name at
+//! its end. An insertion descends twice, reads one name, and writes one branch and its neighbours. A
+//! removal does not descend. A change of freshness goes up as far as it is the latest.
 //! Bytes: 36 per name (branch and free list), 4 per group; mapped at the start, touched when used.
 //!
-//! Limits: names up to [`MAX_ORDERED_NAME_OCTETS`], so that no way is longer than 8 × that: a neighbour that wants to
-//! make the way to a name long must store a name for each of its bits. As many names as the store may have Data.
-//! Who may write: the worker that owns the tables.
+//! Limits: names up to [`MAX_ORDERED_NAME_BYTES`], so no descent is longer than 8 × that. A neighbour that
+//! wants to make the descent to a name long must store a name for each of its bits. As many names as the
+//! store may have Data.
+//! Writers: the worker that owns the tables.
 
 use crate::name_group::NameGroups;
 use crate::pages::{PageArray, PageSize};
 use crate::slab::{NIL, Slab};
 use std::io;
 
-/// Names above this many bytes are found by their own name and digest only.
-pub const MAX_ORDERED_NAME_OCTETS: usize = 2_048;
+/// Longer names are found by their own name and digest only, not under their prefixes.
+pub const MAX_ORDERED_NAME_BYTES: usize = 2_048;
 
-/// Marks a group among what may be below a branch: groups are fewer.
+/// Marks a leaf among the numbers below a branch; group numbers are smaller.
 const LEAF: u32 = 1 << 31;
 
 #[derive(Clone, Copy)]
@@ -46,7 +47,7 @@ struct Branch {
     below: [u32; 2],
     /// `NIL` = the root.
     above: u32,
-    /// From the front of the name.
+    /// Counted from the front of the name.
     bit: u32,
     fresh_until_ns: [u64; 2],
 }
@@ -59,7 +60,7 @@ impl Default for Branch {
     }
 }
 
-/// What hangs at a place of the tree.
+/// A branch or a leaf of the tree.
 #[derive(Clone, Copy)]
 struct Node {
     /// A branch, a leaf, or `NIL`.
@@ -67,7 +68,7 @@ struct Node {
     fresh_until_ns: u64,
 }
 
-/// Where a node hangs.
+/// Where a node is attached.
 #[derive(Clone, Copy)]
 struct Place {
     /// `NIL` = it is the root.
@@ -79,7 +80,7 @@ const ROOT: Place = Place { above: NIL, side: 0 };
 
 pub(crate) struct NameOrder {
     branches: Slab<Branch>,
-    /// By group; of those that are not in the tree whatever was there.
+    /// By group; meaningless for groups that are not in the tree.
     above_leaf: PageArray<u32>,
     root: Node,
 }
@@ -93,7 +94,7 @@ impl NameOrder {
         })
     }
 
-    /// Room for this number of names, if there is less.
+    /// Makes room for this many names, if there is less.
     pub(crate) fn grow(&mut self, names: u32, groups: u32) -> io::Result<()> {
         self.above_leaf.grow(groups as usize)?;
         self.branches.grow(names)
@@ -104,12 +105,13 @@ impl NameOrder {
         self.branches.bytes() + self.above_leaf.mapped_bytes()
     }
 
-    /// The first group whose name begins with `prefix`; with `fresh_at_ns` the first that has something fresh then.
+    /// The first group whose name begins with `prefix`; with `fresh_at_ns` the first with Data that is
+    /// fresh then.
     pub(crate) fn first_under(&self, groups: &NameGroups, prefix: &[u8], fresh_at_ns: Option<u64>) -> Option<u32> {
         // Freshness 0 is never fresh, not even at 0.
         let least_ns = fresh_at_ns.map_or(0, |at| at.max(1));
         let mut node = self.root;
-        // Below a bit behind the prefix all names agree in it: if one begins with it, all do.
+        // Below a bit after the prefix, all names agree in the prefix: if one begins with it, all do.
         while let Some(branch) = self.branch(node).filter(|branch| (branch.bit as usize) < prefix.len() * 8) {
             node = branch.node(bit_of(prefix, branch.bit));
         }
@@ -120,7 +122,7 @@ impl NameOrder {
         groups.name(group).starts_with(prefix).then_some(group)
     }
 
-    /// Puts a group in that is not there. Its name must be within the limit.
+    /// Adds a group that is not in the tree. Its name must be within the limit.
     pub(crate) fn insert(&mut self, groups: &NameGroups, group: u32, fresh_until_ns: u64) {
         let name = groups.name(group);
         let leaf = Node { id: LEAF | group, fresh_until_ns };
@@ -135,7 +137,7 @@ impl NameOrder {
         }
         let side = bit_of(name, bit);
         let Some(id) = self.branches.allocate() else {
-            // As many branches as Data, and one less is needed.
+            // There are as many branches as Data, and the tree needs one fewer.
             debug_assert!(false, "no branch is free");
             return;
         };
@@ -147,7 +149,7 @@ impl NameOrder {
         self.freshness_changed(id);
     }
 
-    /// Takes a group out that is there.
+    /// Removes a group that is in the tree.
     pub(crate) fn remove(&mut self, group: u32) {
         let above = self.above_leaf[group as usize];
         if above == NIL {
@@ -164,7 +166,7 @@ impl NameOrder {
         }
     }
 
-    /// Notes until when something of a group that is there is fresh.
+    /// Notes until when something of this group, which is in the tree, is fresh.
     pub(crate) fn set_fresh_until(&mut self, group: u32, fresh_until_ns: u64) {
         let above = self.above_leaf[group as usize];
         let place = self.place_of(LEAF | group, above);
@@ -174,7 +176,7 @@ impl NameOrder {
         }
     }
 
-    /// A group whose name has more of its first bits in common with `name` than any other's.
+    /// A group whose name shares the longest run of first bits with `name`.
     fn leaf_like(&self, name: &[u8]) -> Option<u32> {
         let mut node = self.root;
         while let Some(branch) = self.branch(node) {
@@ -192,7 +194,7 @@ impl NameOrder {
         if above == NIL { ROOT } else { Place { above, side: self.branches.get(above).side_of(id) } }
     }
 
-    /// Hangs a node at a place, whatever hung there.
+    /// Attaches a node at a place, in place of the one there.
     fn hang(&mut self, node: Node, place: Place) {
         if node.id & LEAF == 0 {
             self.branches.get_mut(node.id).above = place.above;
@@ -207,7 +209,7 @@ impl NameOrder {
         }
     }
 
-    /// Tells those above `id` until when something below it is fresh.
+    /// Tells the branches above `id` until when something below it is fresh.
     fn freshness_changed(&mut self, mut id: u32) {
         loop {
             let branch = self.branches.get(id);
@@ -244,19 +246,19 @@ impl Node {
     }
 }
 
-/// A bit of a name with zeros behind it.
+/// A bit of a name, with zeros after its end.
 #[inline]
 fn bit_of(name: &[u8], bit: u32) -> usize {
-    let octet = name.get(bit as usize / 8).copied().unwrap_or(0);
-    usize::from(octet >> (7 - bit % 8) & 1)
+    let byte = name.get(bit as usize / 8).copied().unwrap_or(0);
+    usize::from(byte >> (7 - bit % 8) & 1)
 }
 
-/// The first bit in which two names differ, which are not the same.
+/// The first bit in which two different names differ.
 fn first_difference(a: &[u8], b: &[u8]) -> u32 {
     const CHUNK: usize = 8;
     let same = a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK)).take_while(|(a, b)| a == b).count() * CHUNK;
-    let octet = |name: &[u8], at: usize| name.get(at).copied().unwrap_or(0);
+    let byte = |name: &[u8], at: usize| name.get(at).copied().unwrap_or(0);
     let longer = a.len().max(b.len());
-    let at = (same..longer).find(|&at| octet(a, at) != octet(b, at)).unwrap_or(longer);
-    at as u32 * 8 + (octet(a, at) ^ octet(b, at)).leading_zeros()
+    let at = (same..longer).find(|&at| byte(a, at) != byte(b, at)).unwrap_or(longer);
+    at as u32 * 8 + (byte(a, at) ^ byte(b, at)).leading_zeros()
 }

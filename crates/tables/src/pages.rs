@@ -1,9 +1,8 @@
-//! Pages: where do the large arrays of the tables live?
+//! Pages: the memory mappings that hold the large arrays of the tables.
 //!
-//! Source: Yuan15 Fig. 3.6 and Takemasa19 §3.1.1 (tables on huge pages, so that a
-//! random access does not pay for a page walk as well). An array is mapped at
-//! its full length, zeroed by the kernel; what is never touched costs no memory
-//! (with explicit huge pages: all is taken at once).
+//! Source: Yuan15 Fig. 3.6 and Takemasa19 §3.1.1 (tables on huge pages, so that a random access does not
+//! pay for a page walk as well). An array is mapped at its full length, zeroed by the kernel. Memory that
+//! is never touched costs nothing; explicit huge pages are the exception, all are taken at once.
 //!
 //! ```text
 //! PageArray<T>:  | T 0 | T 1 | … | T len-1 | rest of the last page |
@@ -11,11 +10,12 @@
 //! PageVec<T>:    | T 0 | … | T len-1 | room for capacity - len more |
 //! ```
 //!
-//! Cost: none per access. Bytes: the length rounded up to pages. Limits: what the
-//! kernel maps; a refusal is an [`std::io::Error`], at start-up, never a crash later
-//! (but memory that the machine does not have ends the process when it is touched,
-//! as on every system that overcommits). A new array of [`LARGE_BYTES`] is also refused if it
-//! would leave less than the reserve of [`crate::head_room`]. Who may write: the owner.
+//! Cost: none per access. Bytes: the length rounded up to pages.
+//! Limits: what the kernel maps. A refusal is an [`std::io::Error`] at start-up, never a crash later.
+//! (Memory that the machine does not have still ends the process when touched, as on every system that
+//! overcommits.) A new array of [`LARGE_BYTES`] or more is also refused if less than the reserve of
+//! [`crate::head_room`] would be left.
+//! Writers: the owner.
 #![allow(unsafe_code, reason = "leaf: memory from mmap as a slice")]
 
 use crate::head_room;
@@ -27,14 +27,14 @@ use std::num::NonZero;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Transparent: arrays below this stay on base pages. Their page table entries fit the
-/// caches, and the first entry of a table must not cost a whole huge page: a process
-/// with hundreds of small routers (the simulator) would hold gigabytes.
+/// With transparent pages, arrays below this size stay on base pages. Their page table entries fit the
+/// caches, and the first entry of a table must not cost a whole huge page: a process with hundreds of small
+/// routers (the simulator) would hold gigabytes.
 const JOINED_FROM_BYTES: usize = 32 << 20;
 
 const BASE_PAGE_BYTES: usize = 4 << 10;
 
-/// Arrays that are smaller do not ask for head room.
+/// Smaller arrays do not ask for head room.
 pub const LARGE_BYTES: usize = 1 << 20;
 
 /// Which pages an array asks for.
@@ -66,8 +66,8 @@ impl PageSize {
         }
     }
 
-    /// The pages for an array of which perhaps little is ever used: explicit huge pages
-    /// are taken at once, and would be wasted on it.
+    /// The pages for an array that may stay nearly empty: explicit huge pages are taken at once, and would
+    /// be wasted on it.
     pub const fn for_sparse(self) -> Self {
         match self {
             Self::Base => Self::Base,
@@ -75,12 +75,12 @@ impl PageSize {
         }
     }
 
-    /// The pages for an array of so many octets: explicit huge ones if it fills half of one.
+    /// The pages for an array of this many bytes: explicit huge ones if it fills half of one.
     const fn for_bytes(self, bytes: usize) -> Self {
         if bytes < self.bytes() / 2 { self.for_sparse() } else { self }
     }
 
-    /// Octets of one page; of a transparent one if it was joined.
+    /// Bytes of one page; for transparent pages, of a joined one.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Base => BASE_PAGE_BYTES,
@@ -117,17 +117,16 @@ impl<T: Zeroable> PageArray<T> {
         Ok(Self { mapping: Mapping::new(bytes, pages)?, len, holds: PhantomData })
     }
 
-    /// As [`PageArray::zeroed`], of an owner that has asked for head room before and may take it.
+    /// [`PageArray::zeroed`] for an owner that has already asked for head room and may take the reserve.
     ///
     /// # Errors
     /// If the kernel does not map them.
-    pub(crate) fn zeroed_from_reserve(len: usize, pages: PageSize) -> io::Result<Self> {
+    pub fn zeroed_from_reserve(len: usize, pages: PageSize) -> io::Result<Self> {
         Ok(Self { mapping: Mapping::new(bytes_of::<T>(len)?, pages)?, len, holds: PhantomData })
     }
 
-    /// `len` zeroed elements that are going to be used from the front on, most of them
-    /// perhaps never: with transparent pages the first 2 MiB are base pages, so that an
-    /// array that is nearly empty holds some KiB and not a huge page.
+    /// `len` zeroed elements, used from the front on, most perhaps never. With transparent pages the first
+    /// 2 MiB are base pages, so that a nearly empty array holds some KiB and not a huge page.
     ///
     /// # Errors
     /// As [`PageArray::zeroed`].
@@ -137,10 +136,9 @@ impl<T: Zeroable> PageArray<T> {
         Ok(array)
     }
 
-    /// Makes the array longer (never shorter) by zeroed elements; it may move in the
-    /// address space, not in memory: nothing is copied. On explicit huge pages everything
-    /// is copied, and both arrays must be reserved meanwhile: the kernel lengthens no
-    /// mapping of such pages.
+    /// Lengthens the array (never shortens it) by zeroed elements. It may move in the address space, not in
+    /// memory: nothing is copied. On explicit huge pages everything is copied, and both arrays must be
+    /// reserved meanwhile, because the kernel lengthens no mapping of such pages.
     ///
     /// # Errors
     /// If the kernel refuses; the array is then what it was.
@@ -154,23 +152,23 @@ impl<T: Zeroable> PageArray<T> {
 }
 
 impl<T> PageArray<T> {
-    /// Octets of address space taken, padding to whole pages included.
+    /// Bytes of address space, padding to whole pages included.
     pub fn mapped_bytes(&self) -> usize {
         self.mapping.bytes
     }
 
-    /// Octets of memory at most if nothing behind the first `len` elements was ever touched
-    /// in an array of [`PageArray::zeroed_for_growth`].
+    /// The most memory that an array of [`PageArray::zeroed_for_growth`] holds if only its first `len`
+    /// elements were ever touched.
     pub fn touched_bytes(&self, len: usize) -> usize {
-        let octets = len.saturating_mul(size_of::<T>()).min(self.mapping.bytes);
+        let bytes = len.saturating_mul(size_of::<T>()).min(self.mapping.bytes);
         let page_bytes = match self.mapping.pages {
             PageSize::Huge2MiB | PageSize::Huge1GiB => return self.mapping.bytes,
-            PageSize::Transparent if self.mapping.is_joined() && octets > PageSize::Transparent.bytes() => {
+            PageSize::Transparent if self.mapping.is_joined() && bytes > PageSize::Transparent.bytes() => {
                 PageSize::Transparent.bytes()
             }
             PageSize::Base | PageSize::Transparent => BASE_PAGE_BYTES,
         };
-        octets.next_multiple_of(page_bytes)
+        bytes.next_multiple_of(page_bytes)
     }
 }
 
@@ -180,7 +178,7 @@ impl<T> Deref for PageArray<T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         // SAFETY:
-        // - The address is page-aligned (or dangling, aligned to a page, with no octets) and
+        // - The address is page-aligned (or dangling, aligned to a page, with no bytes) and
         //   the mapping holds `len` elements: `zeroed` and `grow`.
         // - Every element was valid as zeros (`Zeroable`) and since then only written as `T`.
         // - The mapping lives until `drop`; `&self` keeps `&mut` slices away.
@@ -224,12 +222,12 @@ impl<T> PageVec<T> {
         Ok(Self { mapping: Mapping::new(bytes, pages)?, len: 0, capacity, holds: PhantomData })
     }
 
-    /// Octets of memory that were mapped for it.
+    /// Bytes of memory mapped for the vector.
     pub fn mapped_bytes(&self) -> usize {
         self.mapping.bytes
     }
 
-    /// Room for `capacity` elements, if there is less; see [`PageArray::grow`].
+    /// Makes room for `capacity` elements, if there is less; see [`PageArray::grow`].
     ///
     /// # Errors
     /// If the kernel refuses; the vector is then what it was.
@@ -283,13 +281,13 @@ impl<T> DerefMut for PageVec<T> {
 impl<T> Drop for PageVec<T> {
     fn drop(&mut self) {
         if std::mem::needs_drop::<T>() {
-            // SAFETY: these elements were pushed and not dropped yet; the mapping still stands.
+            // SAFETY: these elements were pushed and not dropped yet; the mapping still exists.
             unsafe { std::ptr::drop_in_place::<[T]>(&mut **self) };
         }
     }
 }
 
-/// Octets of `len` elements.
+/// Bytes of `len` elements.
 fn bytes_of<T>(len: usize) -> io::Result<usize> {
     len.checked_mul(size_of::<T>()).ok_or_else(too_large)
 }
@@ -302,9 +300,9 @@ fn too_large() -> io::Error {
 struct Mapping {
     address: NonNull<u8>,
     bytes: usize,
-    /// What it lies on.
+    /// The pages that it lies on.
     pages: PageSize,
-    /// What its owner asked for: explicit huge pages, from some size on.
+    /// The pages that its owner asked for; explicit huge ones are used from some size on.
     asked: PageSize,
 }
 
@@ -331,22 +329,22 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// At least `bytes` octets, the new ones zero; unchanged if refused.
+    /// Lengthens the mapping to at least `bytes` bytes, the new ones zero; unchanged if the kernel refuses.
     fn grow(&mut self, bytes: usize) -> io::Result<()> {
         if bytes <= self.bytes {
             return Ok(());
         }
         if self.bytes == 0 || matches!(self.asked.for_bytes(bytes), PageSize::Huge2MiB | PageSize::Huge1GiB) {
             let larger = Self::new(bytes, self.asked)?;
-            // SAFETY: two mappings, both ours alone, of which the second is the longer one; the
-            // octets of the first are initialised, if only by the kernel.
+            // SAFETY: the mappings are different and both ours alone, and the second is longer. The kernel
+            // initialised the bytes of the first, if nothing else did.
             unsafe { larger.address.copy_from_nonoverlapping(self.address, self.bytes) };
             *self = larger;
             return Ok(());
         }
         let bytes = whole_pages(bytes, self.pages)?;
-        // SAFETY: the range is exactly our mapping, and `&mut self` says that nobody points
-        // into it; if it moves, the old addresses are used no more.
+        // SAFETY: the range is exactly our mapping, and `&mut self` excludes every other reference into it.
+        // If it moves, the old addresses are used no more.
         let address = unsafe { mremap(self.address.as_ptr().cast(), self.bytes, bytes, MremapFlags::MAYMOVE) }?;
         (self.address, self.bytes) = (NonNull::new(address.cast()).ok_or_else(too_large)?, bytes);
         self.advise();
@@ -389,13 +387,13 @@ impl Drop for Mapping {
     }
 }
 
-/// Refuses a large array if less than the reserve would be left.
+/// Refuses a large array if it would leave less than the reserve.
 fn leave_reserve(bytes: usize) -> io::Result<()> {
     let is_allowed = bytes < LARGE_BYTES || head_room::is_there(bytes);
     is_allowed.then_some(()).ok_or(rustix::io::Errno::NOMEM.into())
 }
 
-/// Whether the kernel maps this number of bytes now; they are given back at once.
+/// Whether the kernel maps this many bytes now; they are given back at once.
 pub(crate) fn can_map(bytes: usize) -> bool {
     Mapping::new(bytes.max(1), PageSize::Base).is_ok()
 }
@@ -487,7 +485,8 @@ mod tests {
         assert_eq!([(2 << 20) + 1, usize::MAX].map(|len| touched(&base, len)), [(2 << 20) + 4096, JOINED_FROM_BYTES]);
     }
 
-    /// More 2 MiB pages than before while it lives; one test at a time on the whole machine.
+    /// More 2 MiB pages than before while it lives. Only one test at a time on the whole machine may hold
+    /// one.
     struct Reserved {
         setting: std::fs::File,
         before: u64,
@@ -530,7 +529,7 @@ mod tests {
             Err(error) => return eprintln!("SKIPPED, nothing was tested: no huge pages can be reserved: {error}"),
         };
         const PAGE: usize = 2 << 20;
-        // At first too small for such a page.
+        // At first the array is too small for such a page.
         let mut array = PageArray::<u8>::zeroed(1000, PageSize::Huge2MiB).unwrap();
         assert_eq!(array.mapped_bytes(), 4096);
         for len in [PAGE / 2 + 1, PAGE, PAGE + 1, 3 * PAGE] {

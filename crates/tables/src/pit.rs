@@ -1,33 +1,32 @@
-//! PIT: what do we remember of a pending Interest?
+//! PIT: what does the router remember of a pending Interest?
 //!
-//! Source: NFD developer guide (NDN-0021). An entry is keyed by the name
-//! and the two selectors (its [`Variant`]); a ForwardingHint is not part of the
-//! key. Strategies re-send the Interest and Nacks quote it after the frame is gone:
-//! the name is the group's, the entry keeps the *rest* (all that follows the name:
-//! Nonce, lifetime, …), and the state `R` of the forwarder.
+//! Source: NFD developer's guide (NDN-0021). An entry is keyed by the name and the two selectors (its
+//! [`Variant`]); a ForwardingHint is not part of the key. Strategies re-send the Interest, and Nacks quote
+//! it, after its frame is gone. So the group keeps the name, and the entry keeps the *rest* (all that
+//! follows the name: Nonce, lifetime, …) and the forwarder's state `R`.
 //!
 //! ```text
 //! entry, aligned to lines, here with an R of 160 bytes:
 //!  0       4         6         7   8                        168                216     256
-//!  | group | octets  | variant | 0 | R: records, deadlines  | rest (or where   | unused |
+//!  | group | bytes  | variant | 0 | R: records, deadlines  | rest (or where   | unused |
 //!  |       | of rest |         |   |                        | it is), 48 bytes |        |
 //! ```
 //!
-//! Cost: an entry is reached by its id or through its name group; Data needs the lines of
-//! the header and of `R` (3 of 4 in the example), only a re-sent Interest the rest.
-//! Bytes per entry: the size of [`PitEntry`] and 4; a rest above [`INLINE_REST_OCTETS`] stands in
-//! an arena and is counted, with its block's rounding ([`overflow_bytes`]), against the overflow limit,
-//! and so is the name of a group that has PIT entries and does not fit inline.
+//! Cost: an entry is reached by its id or through its name group. Data needs the lines of the header and of
+//! `R` (3 of 4 in the example); only a re-sent Interest needs the rest.
+//! Bytes per entry: the size of [`PitEntry`] and 4. A rest above [`INLINE_REST_BYTES`] lies in an arena and
+//! counts, with its block's rounding ([`overflow_bytes`]), against the overflow limit. So does a name that
+//! does not fit inline, if its group has PIT entries.
 //! Full: [`PitRefusal`], and nothing changes.
 
 use crate::arena::{Arena, block_bytes};
-use crate::name_group::{GroupId, INLINE_NAME_OCTETS};
+use crate::name_group::{GroupId, INLINE_NAME_BYTES};
 use crate::pages::PageSize;
 use crate::slab::Slab;
 use std::io;
 
-/// Rests of Interests up to this many octets are kept inside the entry.
-pub const INLINE_REST_OCTETS: usize = 48;
+/// Rests of Interests up to this many bytes are kept inside the entry.
+pub const INLINE_REST_BYTES: usize = 48;
 
 /// Names a PIT entry while it exists; a small number (good as a timer id), reused after removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,20 +67,20 @@ impl Variant {
     }
 }
 
-/// Why an Interest got no PIT entry, or its octets no room.
+/// Why an Interest got no PIT entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum PitRefusal {
-    /// The PIT has as many entries as it may.
+    /// The PIT has as many entries as allowed.
     #[error("the PIT is full")]
     Full,
-    /// Large Interests and names already take all the octets they may.
+    /// Large Interests and names already take all the bytes set aside for them.
     #[error("the PIT's room for large Interests is used up")]
     OverflowFull,
 }
 
-/// State that is emptied, but keeps its buffers, when another entry begins to use it.
+/// State that is emptied, but keeps its buffers, for the next entry to use.
 pub trait Recycle: Default {
-    /// Makes `self`, new or what a removed entry left, equal to the default for every reader.
+    /// Makes `self` equal to the default for every reader. `self` is new, or is left from a removed entry.
     fn recycle(&mut self);
 }
 
@@ -89,11 +88,11 @@ pub trait Recycle: Default {
 #[repr(C, align(64))]
 pub struct PitEntry<R> {
     group: GroupId,
-    rest_octets: u16,
+    rest_bytes: u16,
     variant: Variant,
     /// What the forwarder keeps: in- and out-records, strategy state.
     pub state: R,
-    rest: [u8; INLINE_REST_OCTETS],
+    rest: [u8; INLINE_REST_BYTES],
 }
 
 const _: () = assert!(size_of::<PitEntry<()>>() == 64);
@@ -115,12 +114,12 @@ impl<R> PitEntry<R> {
 
     fn long_rest_at(&self) -> Option<u32> {
         let [a, b, c, d, ..] = self.rest;
-        (usize::from(self.rest_octets) > INLINE_REST_OCTETS).then_some(u32::from_ne_bytes([a, b, c, d]))
+        (usize::from(self.rest_bytes) > INLINE_REST_BYTES).then_some(u32::from_ne_bytes([a, b, c, d]))
     }
 
-    /// Takes `rest` in, or notes where [`keep`] has put it.
-    fn set_rest(&mut self, rest_octets: u16, rest: &[u8], at: Option<u32>) {
-        self.rest_octets = rest_octets;
+    /// Keeps `rest` inline, or notes where [`keep`] has put it.
+    fn set_rest(&mut self, rest_bytes: u16, rest: &[u8], at: Option<u32>) {
+        self.rest_bytes = rest_bytes;
         match at {
             None => self.rest[..rest.len()].copy_from_slice(rest),
             Some(at) => self.rest[..4].copy_from_slice(&at.to_ne_bytes()),
@@ -132,15 +131,15 @@ impl<R: Default> Default for PitEntry<R> {
     fn default() -> Self {
         Self {
             group: GroupId(u32::MAX),
-            rest_octets: 0,
+            rest_bytes: 0,
             variant: Variant::Exact,
             state: R::default(),
-            rest: [0; INLINE_REST_OCTETS],
+            rest: [0; INLINE_REST_BYTES],
         }
     }
 }
 
-/// The entries and the account of the octets they hold outside themselves; knows no names.
+/// The entries and the account of the bytes they hold outside themselves. It knows no names.
 pub(crate) struct Pit<R> {
     pub(crate) slots: Slab<PitEntry<R>>,
     overflow_bytes: u64,
@@ -156,7 +155,7 @@ impl<R: Recycle> Pit<R> {
         self.overflow_bytes
     }
 
-    /// Whether an entry with `rest` fits, and, if its group has no entry yet, its name.
+    /// Whether an entry with `rest` fits, and its name too if its group has no entry yet.
     pub(crate) fn admits(&self, rest: &[u8], new_name_value: Option<&[u8]>) -> Result<(), PitRefusal> {
         if self.slots.is_full() {
             return Err(PitRefusal::Full);
@@ -168,7 +167,7 @@ impl<R: Recycle> Pit<R> {
         Ok(())
     }
 
-    /// Only after [`Pit::admits`], with the same arguments. If refused, nothing changes.
+    /// Makes an entry. Only after [`Pit::admits`] with the same arguments. If refused, nothing changes.
     pub(crate) fn allocate(
         &mut self,
         overflow: &mut Arena,
@@ -177,56 +176,56 @@ impl<R: Recycle> Pit<R> {
         rest: &[u8],
         new_name_value: Option<&[u8]>,
     ) -> Result<u32, PitRefusal> {
-        let (rest_octets, at) = keep(overflow, rest)?;
+        let (rest_bytes, at) = keep(overflow, rest)?;
         let Some(id) = self.slots.allocate() else { unreachable!("it was admitted") };
         self.overflow_bytes += rest_overflow(rest.len()) + new_name_value.map_or(0, name_overflow);
         let entry = self.slots.get_mut(id);
         entry.state.recycle();
         entry.group = group;
         entry.variant = variant;
-        entry.set_rest(rest_octets, rest, at);
+        entry.set_rest(rest_bytes, rest, at);
         Ok(id)
     }
 
     pub(crate) fn rest<'a>(&'a self, overflow: &'a Arena, id: u32) -> &'a [u8] {
         let entry = self.slots.get(id);
-        let octets = usize::from(entry.rest_octets);
+        let bytes = usize::from(entry.rest_bytes);
         match entry.long_rest_at() {
-            None => &entry.rest[..octets],
-            Some(at) => overflow.get(at, octets),
+            None => &entry.rest[..bytes],
+            Some(at) => overflow.get(at, bytes),
         }
     }
 
-    /// Frees the entry; `last_name` is what its group's name counts if that has no other entry.
+    /// Frees the entry. `last_name` is what its group's name counts, if the group has no other entry.
     pub(crate) fn release(&mut self, overflow: &mut Arena, id: u32, last_name: u64) {
         let entry = self.slots.get_mut(id);
         if let Some(at) = entry.long_rest_at() {
             overflow.free(at);
         }
-        self.overflow_bytes -= rest_overflow(usize::from(entry.rest_octets)) + last_name;
+        self.overflow_bytes -= rest_overflow(usize::from(entry.rest_bytes)) + last_name;
         self.slots.release(id);
     }
 }
 
-/// What octets that do not stand inline count against the overflow limit.
-pub fn overflow_bytes(octets: usize) -> u64 {
-    block_bytes(octets)
+/// What bytes outside the entry count against the overflow limit.
+pub fn overflow_bytes(bytes: usize) -> u64 {
+    block_bytes(bytes)
 }
 
-/// How long the rest is, and where in the arena it is if it does not stand in the entry.
+/// The length of the rest, and its place in the arena if it does not fit the entry.
 fn keep(overflow: &mut Arena, rest: &[u8]) -> Result<(u16, Option<u32>), PitRefusal> {
-    let octets = u16::try_from(rest.len()).map_err(|_| PitRefusal::OverflowFull)?;
-    if rest.len() <= INLINE_REST_OCTETS {
-        return Ok((octets, None));
+    let bytes = u16::try_from(rest.len()).map_err(|_| PitRefusal::OverflowFull)?;
+    if rest.len() <= INLINE_REST_BYTES {
+        return Ok((bytes, None));
     }
     let at = overflow.allocate(rest).ok_or(PitRefusal::OverflowFull)?;
-    Ok((octets, Some(at)))
+    Ok((bytes, Some(at)))
 }
 
-fn rest_overflow(octets: usize) -> u64 {
-    if octets > INLINE_REST_OCTETS { block_bytes(octets) } else { 0 }
+fn rest_overflow(bytes: usize) -> u64 {
+    if bytes > INLINE_REST_BYTES { block_bytes(bytes) } else { 0 }
 }
 
 pub(crate) fn name_overflow(name_value: &[u8]) -> u64 {
-    if name_value.len() > INLINE_NAME_OCTETS { block_bytes(name_value.len()) } else { 0 }
+    if name_value.len() > INLINE_NAME_BYTES { block_bytes(name_value.len()) } else { 0 }
 }

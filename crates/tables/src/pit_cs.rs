@@ -6,41 +6,39 @@
 //! Deviation: PIT entries of all four selector combinations hang off one group,
 //! so that one token satisfies them all.
 //!
-//! Memory: every array is mapped at its full size when the tables are made, and touched
-//! when it is used ([`crate::pages`]); no operation allocates, except
-//! [`PitCs::cs_set_capacity`] beyond the former limits.
+//! Memory: every array is mapped at its full size when the tables are made, and touched when it is used
+//! ([`crate::pages`]). No operation allocates, except [`PitCs::cs_set_capacity`] beyond the former limits.
 //!
-//! Cost, in lines that must come from memory when the tables are much larger than the
-//! caches (names up to 96 octets; the forwarder's state `R` of 160 bytes):
+//! Cost, in lines that must come from memory when the tables are much larger than the caches (names up to
+//! 96 bytes; the forwarder's state `R` has 160 bytes):
 //!
 //! | operation | index | group | PIT entry | Content Store |
 //! | --- | --- | --- | --- | --- |
-//! | Interest that is new | 1 | 2, written | 3, written (4 if the rest is above 24 octets) | – |
+//! | Interest that is new | 1 | 2, written | 3, written (4 if the rest is above 24 bytes) | – |
 //! | Data by name, satisfies | 1 | 2 | 3 | – |
 //! | Data by token, satisfies | 1, to remove the name; 0 if it is stored | 2 | 3 | – |
 //! | Content Store hit | 1 | 2 | – | 1, the Data; LRU: 1 of the queue |
 //! | Data stored, nothing evicted | 0, known from its Interest | 0 | – | 1, the Data, written |
 //! | the Data evicted for it | 1 | 1 | – | 1, 1-2 of the block |
 //!
-//! The timer of an entry is 1 line more. Free slots are handed out last-freed-first, so
-//! that what is written is often still cached. The stages of a batch fetch these lines
-//! ahead: see [`PitCs::prefetch_bucket`] and its neighbours.
+//! The timer of an entry is 1 line more. Free slots are handed out last-freed-first, so the lines written
+//! are often still cached. The stages of a batch fetch these lines ahead: see [`PitCs::prefetch_bucket`]
+//! and its neighbours.
 //!
-//! N.B. A core drops prefetches when too many are under way, without a sign but the time.
-//! A throw-away measurement of these tables alone, of which no record was kept (Zen 4, 2^20
-//! Interests outstanding, a full store), saw the stages of satisfaction lose a part of their
-//! gain when each ran over the whole batch of 64 before the next, against a few packets apart.
+//! N.B. A core drops prefetches when too many are under way; the only sign is the time. A throw-away
+//! measurement of these tables alone left no record (Zen 4, 2^20 Interests outstanding, a full store). The
+//! stages of satisfaction lost a part of their gain when each ran over the whole batch of 64 before the
+//! next, compared with stages a few packets apart.
 //!
-//! Limits: [`PitCsConfig`] bounds entries and octets; groups are ≤ PIT entries + 2 ×
-//! stored Data + 1, clamped so that tokens can name all of them. A table that shrank
-//! keeps its memory.
-//! Who may write: the one worker that owns it.
+//! Limits: [`PitCsConfig`] bounds entries and bytes. Groups are ≤ PIT entries + 2 × stored Data + 1,
+//! clamped so that tokens can name all of them. A table that shrank keeps its memory.
+//! Writers: the worker that owns the tables.
 
+use crate::content_store::policy::CsPolicy;
 use crate::content_store::{
     ContentStore, CsArrival, CsEntry, CsHit, CsId, CsInsert, CsWanted, ENTRY_OVERHEAD_BYTES, IndirectRefusal,
     MAX_CAPACITY_BYTES, PrefixLookup, entries_within,
 };
-use crate::cs_policy::catalogue::CsPolicy;
 use crate::head_room;
 use crate::name_group::{CsLink, GroupHint, GroupId, GroupRefusal, GroupToken, MAX_GROUPS, NameGroups};
 use crate::name_hash::{HashKey, hash_name};
@@ -55,11 +53,11 @@ use std::ops::Range;
 pub const MAX_PIT_ENTRIES: u32 = MAX_GROUPS / 2;
 
 /// The limits of a [`PitCs`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PitCsConfig {
     /// PIT entries, at most [`MAX_PIT_ENTRIES`].
     pub pit_capacity_entries: u32,
-    /// Octets of Interests and names that are too large to be kept inline, with the
+    /// Bytes of Interests and names that are too large to be kept inline, with the
     /// rounding of their blocks ([`crate::pit::overflow_bytes`]).
     pub interest_overflow_bytes: u64,
     /// Content Store, accounted as [`crate::content_store`] says; 0 = store nothing.
@@ -77,9 +75,8 @@ pub struct PitCsConfig {
 
 /// PIT and Content Store; `R` is what the forwarder keeps per PIT entry.
 ///
-/// Ids are good until what they name is removed. Using one after that is a
-/// mistake of the caller: it panics where that costs nothing, always in debug
-/// builds, and gives an unspecified entry otherwise.
+/// An id is valid until its entry or group is removed. Using one after that is a mistake of the caller: it
+/// panics where the check costs nothing, always in debug builds, and else gives an unspecified entry.
 pub struct PitCs<R> {
     key: HashKey,
     groups: NameGroups,
@@ -89,7 +86,7 @@ pub struct PitCs<R> {
 }
 
 impl<R: Recycle> PitCs<R> {
-    /// Empty tables. `key` must be the one that the hashes of calls are made with.
+    /// Empty tables. Every `hash` argument of a call must be made with this `key`.
     ///
     /// # Errors
     /// If the kernel does not map the memory: its address space, or reserved huge pages.
@@ -137,7 +134,7 @@ impl<R: Recycle> PitCs<R> {
         self.groups.get(group.0).pit.map(|id| (id != NIL).then_some(PitId(id)))
     }
 
-    /// The token that names this group, and no later one until its slot was freed 2¹⁴ times.
+    /// The token of this group. It names no later group until the slot was freed 2¹⁴ times.
     pub fn token(&self, group: GroupId) -> GroupToken {
         self.groups.token(group.0)
     }
@@ -148,7 +145,7 @@ impl<R: Recycle> PitCs<R> {
         self.groups.by_token(token).map(GroupId)
     }
 
-    /// How many names are held.
+    /// How many groups there are.
     pub fn group_len(&self) -> usize {
         self.groups.len()
     }
@@ -156,10 +153,13 @@ impl<R: Recycle> PitCs<R> {
 
 /// Pending Interest Table.
 impl<R: Recycle> PitCs<R> {
-    /// The entry of this name and variant, made if it is not there (`true`).
+    /// Finds the entry of this name and variant, or makes it (`true`).
     ///
-    /// `rest` is what follows the Name in the Interest's TLV-VALUE. An entry that is
-    /// there keeps the Interest it has.
+    /// `rest` is the part after the Name in the Interest's TLV-VALUE. An existing entry keeps its Interest.
+    ///
+    /// # Errors
+    /// [`PitRefusal::Full`] if a new entry is needed and the PIT is full; [`PitRefusal::OverflowFull`] if a
+    /// large Interest or name exceeds the bytes set aside for them.
     pub fn pit_insert(
         &mut self,
         hash: u64,
@@ -171,8 +171,11 @@ impl<R: Recycle> PitCs<R> {
         self.pit_insert_known(known, hash, name_value, variant, rest)
     }
 
-    /// [`PitCs::pit_insert`] with what [`PitCs::find`] or [`PitCs::find_hinted`] has just
-    /// given for this name: nothing may have been removed or added in between.
+    /// [`PitCs::pit_insert`] with the result of [`PitCs::find`] or [`PitCs::find_hinted`] for this name: nothing may
+    /// have been removed or added in between.
+    ///
+    /// # Errors
+    /// As [`PitCs::pit_insert`].
     pub fn pit_insert_found(
         &mut self,
         found: Option<GroupId>,
@@ -224,15 +227,15 @@ impl<R: Recycle> PitCs<R> {
         self.pit.rest(&self.groups.overflow, id.0)
     }
 
-    /// Appends the whole Interest of an entry, octet for octet as it came: TLV numbers
-    /// have one form only (packet-format §1).
+    /// Appends the whole Interest of an entry, byte for byte as it came: TLV numbers have one form only
+    /// (packet-format §1; NDN packet specification 0.3, §1.1).
     pub fn pit_interest(&self, id: PitId, out: &mut Vec<u8>) {
         let (name, rest) = (self.group_name(self.pit(id).group()), self.pit_rest(id));
         let mut name_head = TlvHead::default();
         name_head.write(TYPE_NAME, name.len());
         let mut head = TlvHead::default();
-        head.write(TYPE_INTEREST, name_head.octets().len() + name.len() + rest.len());
-        for part in [head.octets(), name_head.octets(), name, rest] {
+        head.write(TYPE_INTEREST, name_head.bytes().len() + name.len() + rest.len());
+        for part in [head.bytes(), name_head.bytes(), name, rest] {
             out.extend_from_slice(part);
         }
     }
@@ -263,7 +266,7 @@ impl<R: Recycle> PitCs<R> {
         let entry = self.pit(id);
         let (group_id, variant) = (entry.group().0, entry.variant());
         let group = self.groups.get_mut(group_id);
-        // N.B. Counted before the store: the four are read as one, which would wait for it.
+        // N.B. Count before the store: the four are read as one, and that read would wait for the store.
         let is_last = group.pit.iter().filter(|&&id| id != NIL).count() == 1;
         group.pit[variant as usize] = NIL;
         let last_name = if is_last { name_overflow(self.groups.name(group_id)) } else { 0 };
@@ -283,12 +286,12 @@ impl<R: Recycle> PitCs<R> {
         self.pit.slots.capacity()
     }
 
-    /// Octets of large Interests and names held now, with the rounding of their blocks.
+    /// Bytes of large Interests and names held now, with the rounding of their blocks.
     pub fn pit_overflow_bytes(&self) -> u64 {
         self.pit.overflow_bytes()
     }
 
-    /// Every entry, in the order of slots; visits all slots ever used, 64 at a time.
+    /// Every entry, in the order of slots. Visits all slots ever used, 64 at a time.
     pub fn pit_iter_ids(&self) -> impl Iterator<Item = PitId> + '_ {
         self.pit.slots.live_ids().map(PitId)
     }
@@ -302,8 +305,8 @@ impl<R: Recycle> PitCs<R> {
         self.cs.insert(&mut self.groups, known, (hash, name_value), data, arrival)
     }
 
-    /// [`PitCs::cs_insert`] with what [`PitCs::find`] or [`PitCs::find_hinted`] has just
-    /// given for this name: nothing may have been removed or added in between.
+    /// [`PitCs::cs_insert`] with the result that [`PitCs::find`] or [`PitCs::find_hinted`] has just given
+    /// for this name: nothing may have been removed or added in between.
     pub fn cs_insert_found(
         &mut self,
         found: Option<GroupId>,
@@ -318,19 +321,19 @@ impl<R: Recycle> PitCs<R> {
 
     /// Lets the Data also be found under the name of an Interest that it answered.
     ///
-    /// An indirect entry of other Data is taken over. At most
-    /// [`MAX_INDIRECT`](crate::content_store::MAX_INDIRECT) per entry, the oldest goes;
-    /// and in all as many as there may be Data.
+    /// An indirect entry of other Data is replaced. A Data has at most
+    /// [`MAX_INDIRECT`](crate::content_store::MAX_INDIRECT) such names; beyond that the oldest goes. In all
+    /// there are at most as many as there may be Data.
     ///
     /// # Errors
-    /// [`IndirectRefusal`] says when not; what was stored stays, except what
-    /// goes for the account of the name, which may be this Data.
+    /// [`IndirectRefusal`] says why not. Stored Data stays, except what is evicted to make room for the
+    /// name, which may be this Data.
     pub fn cs_add_indirect(&mut self, hash: u64, interest_name_value: &[u8], id: CsId) -> Result<(), IndirectRefusal> {
         self.cs.add_indirect(&mut self.groups, (hash, interest_name_value), id)
     }
 
-    /// What is stored under the group's name. The caller checks freshness, and
-    /// for an indirect hit that the Interest matches the Data.
+    /// The Data stored under the group's name. The caller checks freshness and, for an indirect hit, that
+    /// the Interest matches the Data.
     #[inline]
     pub fn cs_lookup(&self, group: GroupId) -> Option<CsHit> {
         match self.groups.get(group.0).cs() {
@@ -340,14 +343,14 @@ impl<R: Recycle> PitCs<R> {
         }
     }
 
-    /// The first stored Data in canonical order whose name begins with `prefix_value`, with `fresh_at_ns` the
-    /// first that is fresh then. `None` as well if stored Data is not found under all prefixes.
+    /// The first stored Data in canonical order whose name begins with `prefix_value`; with `fresh_at_ns`
+    /// the first that is fresh then. Also `None` if the store does not look up under all prefixes.
     #[inline]
     pub fn cs_first_under(&self, prefix_value: &[u8], fresh_at_ns: Option<u64>) -> Option<CsId> {
         self.cs.first_under(&self.groups, prefix_value, fresh_at_ns)
     }
 
-    /// The first Data of exactly the group's name, by digest, that is wanted.
+    /// The first Data, by digest, of exactly the group's name that satisfies `wanted`.
     pub fn cs_version(&self, group: GroupId, wanted: CsWanted<'_>) -> Option<CsId> {
         self.cs.version(&self.groups, group.0, wanted)
     }
@@ -357,17 +360,17 @@ impl<R: Recycle> PitCs<R> {
         if self.cs.has_prefix_index() { PrefixLookup::All } else { PrefixLookup::Own }
     }
 
-    /// Bytes of memory that were mapped for finding Data under all prefixes.
+    /// Bytes of memory mapped for look-ups under all prefixes.
     pub fn cs_prefix_index_bytes(&self) -> usize {
         self.cs.prefix_index_bytes()
     }
 
-    /// How often a name came that is too long to be found under its prefixes.
+    /// How often Data came whose name is too long to be found under its prefixes.
     pub fn cs_unordered_names(&self) -> u64 {
         self.cs.unordered_names()
     }
 
-    /// The stored Data, readable to the end of the batch that evicts it.
+    /// The stored Data. If a batch evicts it, it can be read to the end of that batch.
     ///
     /// # Panics
     /// If there is no such entry.
@@ -393,8 +396,9 @@ impl<R: Recycle> PitCs<R> {
         self.cs.touch(id);
     }
 
-    /// [`PitCs::cs_request`] of the entry's own name, if the Interest that it answers has another (`asked_hash`):
-    /// what is compared when somebody has to go is how often Data was asked for by whatever name.
+    /// [`PitCs::cs_request`] of the entry's own name, if it answers an Interest of another name
+    /// (`asked_hash`). When Data must go, the policy compares how often each was asked for, by whatever
+    /// name.
     #[inline]
     pub fn cs_request_stored(&mut self, id: CsId, asked_hash: u64) {
         self.cs.request_stored(id, asked_hash);
@@ -402,8 +406,8 @@ impl<R: Recycle> PitCs<R> {
 
     /// Changes the limits, clamped as in [`PitCsConfig`], and evicts down to them.
     ///
-    /// Growing maps more memory and may make the index anew, from all names. Shrinking visits
-    /// everything that goes, and frees it at the end of the batch.
+    /// Growing maps more memory and may rebuild the index from all names. Shrinking visits every Data that
+    /// goes, and frees it at the end of the batch.
     ///
     /// # Errors
     /// If the kernel does not map the memory; then the limits grow no further than they were:
@@ -427,7 +431,7 @@ impl<R: Recycle> PitCs<R> {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         let groups = groups_for(self.pit.slots.capacity(), bytes, packets);
-        // First: whatever has a group or an entry has a place in it.
+        // First: every group and entry needs a place in this index.
         self.cs.grow_prefix_index(bytes, packets, groups)?;
         self.groups.grow(groups, overflow_arena_bytes(self.interest_overflow_bytes, bytes))?;
         self.cs.grow(bytes, packets)
@@ -438,7 +442,7 @@ impl<R: Recycle> PitCs<R> {
         self.cs.capacity()
     }
 
-    /// How many names of Interests lead to Data of another name.
+    /// How many Interest names lead to Data of another name.
     pub fn cs_indirect_len(&self) -> usize {
         self.cs.indirect_len() as usize
     }
@@ -448,44 +452,44 @@ impl<R: Recycle> PitCs<R> {
         self.cs.len() as usize
     }
 
-    /// What is stored, in bytes, as accounted.
+    /// Accounted bytes of the stored Data.
     pub fn cs_bytes(&self) -> u64 {
         self.cs.bytes()
     }
 
     /// The policy in force.
-    pub fn cs_policy(&self) -> CsPolicy {
-        self.cs.policy().name()
+    pub fn cs_policy(&self) -> &CsPolicy {
+        self.cs.policy()
     }
 
-    /// Another policy from now on; everything stays stored, in the order in which it would have gone.
-    /// Visits every entry. Does nothing if it is the policy in force, options and all.
+    /// Changes the policy. All Data stays stored, in the order in which it would have gone. Visits every
+    /// entry. Does nothing if this policy, with these options, is in force already.
     ///
     /// # Errors
-    /// If the kernel does not map the memory of the policy; then the former one stays.
+    /// If the kernel does not map the policy's memory; then the former policy stays.
     pub fn cs_set_policy(&mut self, policy: CsPolicy) -> io::Result<()> {
         self.cs.set_policy(policy, policy_seed(&self.key))
     }
 
-    /// Octets of memory that the policy has mapped; its marks stand in the entries.
+    /// Bytes of memory that the policy has mapped; its marks lie in the entries.
     pub fn cs_policy_bytes(&self) -> usize {
-        self.cs.policy().bytes()
+        self.cs.policy_bytes()
     }
 
-    /// How many Data went because of the limits.
+    /// How many Data the limits evicted.
     pub fn cs_evictions(&self) -> u64 {
         self.cs.evictions()
     }
 
-    /// Erases at most `limit` Data whose name starts with the prefix and says how many.
+    /// Erases at most `limit` Data whose name starts with the prefix; returns how many.
     ///
     /// Visits every slot ever used; [`PitCs::cs_erase_prefix_step`] does it in pieces.
     pub fn cs_erase_prefix(&mut self, prefix_value: &[u8], limit: usize) -> usize {
         self.cs.erase_prefix(&mut self.groups, prefix_value, limit, 0, u32::MAX).0
     }
 
-    /// A piece of [`PitCs::cs_erase_prefix`]: at most `visits` slots from `start`
-    /// (first 0) on. Gives how many were erased, and the next `start` if it is not done.
+    /// A piece of [`PitCs::cs_erase_prefix`]: at most `visits` slots from `start` (first 0) on. Returns how
+    /// many were erased, and the next `start` if slots are left.
     pub fn cs_erase_prefix_step(
         &mut self,
         prefix_value: &[u8],
@@ -496,20 +500,18 @@ impl<R: Recycle> PitCs<R> {
         self.cs.erase_prefix(&mut self.groups, prefix_value, limit, start, visits)
     }
 
-    /// Frees what was evicted since the last call: no id of it may be used any more.
+    /// Frees the Data evicted since the last call: its ids may not be used any more.
     pub fn end_of_batch(&mut self) {
         self.cs.end_of_batch();
     }
 }
 
-/// The stages of a batch. Each call begins to fetch lines, and reads only what the call
-/// before it in the list has begun to fetch a stage ago; all are hints that change no
-/// answer, and may be stale when they are used.
+/// The stages of a batch. Each call begins to fetch lines. It reads only lines that the call before it in
+/// the list began to fetch a stage ago. All are hints: they change no answer, and may be stale when used.
 ///
-/// For every packet: [`PitCs::prefetch_bucket`], then [`PitCs::probe`] and
-/// [`PitCs::prefetch_group`], then [`PitCs::prefetch_entries`], then act, with
-/// [`PitCs::find_hinted`]. Once per batch, as far apart as can be:
-/// [`PitCs::prefetch_victims`], [`PitCs::prefetch_victim_groups`],
+/// For every packet: [`PitCs::prefetch_bucket`], then [`PitCs::probe`] and [`PitCs::prefetch_group`], then
+/// [`PitCs::prefetch_entries`], then act, with [`PitCs::find_hinted`]. Once per batch, as far apart as
+/// possible: [`PitCs::prefetch_victims`], [`PitCs::prefetch_victim_groups`],
 /// [`PitCs::prefetch_victim_buckets`].
 impl<R: Recycle> PitCs<R> {
     /// Begins to fetch the index bucket of a name.
@@ -536,8 +538,8 @@ impl<R: Recycle> PitCs<R> {
         self.groups.prefetch(hint.0);
     }
 
-    /// Begins to fetch the PIT entries of a group, the two lines that Data needs, and its Content Store entry.
-    /// Gives the first PIT entry, so that its timer can be fetched too.
+    /// Begins to fetch a group's PIT entries (the two lines that Data needs) and its Content Store entry.
+    /// Returns the first PIT entry, so that its timer can be fetched too.
     #[inline]
     pub fn prefetch_entries(&self, hint: GroupHint) -> Option<PitId> {
         let group = self.groups.peek(hint.0)?;
@@ -552,21 +554,21 @@ impl<R: Recycle> PitCs<R> {
         first
     }
 
-    /// [`PitCs::find`] that looks at the hint before the index; the answer is the same
-    /// whatever the hint.
+    /// [`PitCs::find`] that looks at the hint before the index; the hint does not change the answer.
     #[inline]
     pub fn find_hinted(&self, hash: u64, name_value: &[u8], hint: Option<GroupHint>) -> Option<GroupId> {
         self.groups.find_hinted(hash, name_value, hint).map(GroupId)
     }
 
-    /// Notes the Content Store entries that `count` insertions (64 at most) would evict, none
-    /// if there is room, and begins to fetch them. The eviction queue's lines for the next call too.
+    /// Notes the Content Store entries that `count` insertions (64 at most) would evict, and begins to
+    /// fetch them. Notes none if there is room. Also begins to fetch the eviction queue's lines for the
+    /// next call.
     pub fn prefetch_victims(&mut self, count: usize) {
         self.cs.prefetch_victims(count);
     }
 
-    /// Begins to fetch the groups of noted entries, by their order, and what freeing their
-    /// Data will write.
+    /// Begins to fetch the groups of the noted entries, selected by their order, and the lines that freeing
+    /// their Data will write.
     pub fn prefetch_victim_groups(&self, which: Range<usize>) {
         self.cs.prefetch_victim_groups(&self.groups, which);
     }
@@ -580,58 +582,60 @@ impl<R: Recycle> PitCs<R> {
 const TYPE_INTEREST: u8 = 0x05;
 const TYPE_NAME: u8 = 0x07;
 
-/// TLV-TYPE and TLV-LENGTH, in the shortest form, as all are (packet-format §1).
+/// TLV-TYPE and TLV-LENGTH, in the shortest form, the only one allowed (packet-format §1; NDN packet
+/// specification 0.3, §1.1).
 #[derive(Default)]
 struct TlvHead {
-    octets: [u8; 6],
+    bytes: [u8; 6],
     len: usize,
 }
 
 impl TlvHead {
-    fn write(&mut self, type_number: u8, value_octets: usize) {
-        self.octets[0] = type_number;
-        self.len = match value_octets {
+    fn write(&mut self, type_number: u8, value_bytes: usize) {
+        self.bytes[0] = type_number;
+        self.len = match value_bytes {
             0..=252 => {
-                self.octets[1] = value_octets as u8;
+                self.bytes[1] = value_bytes as u8;
                 2
             }
             253..=0xffff => {
-                self.octets[1] = 253;
-                self.octets[2..4].copy_from_slice(&(value_octets as u16).to_be_bytes());
+                self.bytes[1] = 253;
+                self.bytes[2..4].copy_from_slice(&(value_bytes as u16).to_be_bytes());
                 4
             }
             _ => {
-                self.octets[1] = 254;
-                self.octets[2..6].copy_from_slice(&(value_octets as u32).to_be_bytes());
+                self.bytes[1] = 254;
+                self.bytes[2..6].copy_from_slice(&(value_bytes as u32).to_be_bytes());
                 6
             }
         };
     }
 
-    fn octets(&self) -> &[u8] {
-        &self.octets[..self.len]
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
     }
 }
 
-/// What the policy draws by lot, nobody foresees who does not know the key; and it says nothing of the key.
+/// The seed of the policy's random choices. They cannot be predicted without the key, and reveal nothing of
+/// it.
 fn policy_seed(key: &HashKey) -> u64 {
     let mut hash = SipHash::<2, 4>::new([hash_name(key, &[]), 0]);
     hash.write(b"content store policy");
     hash.finish()
 }
 
-/// Groups must be within what tokens can name, so that the PIT never runs out of them.
+/// Limits the Content Store so that tokens can name all groups, and the PIT never runs out of them.
 fn clamp_capacity(bytes: u64, packets: u64, pit_entries: u32) -> (u64, u64) {
     (bytes.min(MAX_CAPACITY_BYTES), packets.min(u64::from(MAX_GROUPS - 1 - pit_entries) / 2))
 }
 
-/// PIT entries, stored Data, as many indirect names (they are rare: 5 × would be the
-/// worst case, and four fifths of the index empty), and one that takes another's place.
+/// PIT entries, stored Data, as many indirect names, and one for Data that replaces another. Indirect names
+/// are rare: the worst case would be 5 × as many, and leave four fifths of the index empty.
 fn groups_for(pit_entries: u32, cs_bytes: u64, cs_packets: u64) -> u32 {
     pit_entries + 2 * entries_within(cs_bytes, cs_packets) + 1
 }
 
-/// Both accounts count blocks of the arena; an eighth and 1 MiB are to spare for holes.
+/// Both limits count blocks of the arena; an eighth and 1 MiB are to spare for holes.
 fn overflow_arena_bytes(interest_overflow_bytes: u64, cs_bytes: u64) -> u64 {
     let bytes = interest_overflow_bytes.saturating_add(cs_bytes);
     bytes.saturating_add(bytes / 8).saturating_add(1 << 20)

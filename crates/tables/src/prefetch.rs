@@ -1,15 +1,14 @@
 //! Prefetch: begin to fetch a cache line that a later stage will read.
 //!
-//! Source: Takemasa19 §4.3 (fetches overlap with computation that does not depend on
-//! them). A prefetch is a hint: it changes no value and no verdict, and one of an
-//! address that is no longer what the later stage reads costs a line, nothing else.
+//! Source: Takemasa19 §4.3 (fetches overlap with computation that does not depend on them). A prefetch is a
+//! hint: it changes no value and no verdict. A prefetch of a line that the later stage does not read costs
+//! that line, nothing else.
 //!
-//! Cost: one instruction and one of the core's outstanding line fetches. On
-//! processors other than x86-64 the calls do nothing and every schedule is right,
-//! but slow.
+//! Cost: one instruction and one of the core's outstanding line fetches. On processors other than x86-64
+//! the calls do nothing, and batches are right but slow.
 #![allow(unsafe_code, reason = "leaf: the instruction has no safe wrapper in core")]
 
-/// Octets of a cache line.
+/// Bytes of a cache line.
 pub const LINE_BYTES: usize = 64;
 
 /// Begins to fetch the line that `first` starts in.
@@ -32,7 +31,7 @@ pub fn prefetch_whole<T>(value: &T) {
     }
 }
 
-/// Begins to fetch `lines` lines, the first of which `first` starts in.
+/// Begins to fetch `lines` lines, beginning with the line that `first` starts in.
 #[inline(always)]
 pub fn prefetch_lines<T>(first: &T, lines: usize) {
     let address = std::ptr::from_ref(first).cast::<u8>();
@@ -41,10 +40,10 @@ pub fn prefetch_lines<T>(first: &T, lines: usize) {
     }
 }
 
-/// Begins to fetch every line of the `octets` octets that begin at `first`, if there are any.
+/// Begins to fetch every line of the `bytes` bytes that begin at `first`, if there are any.
 #[inline(always)]
-pub(crate) fn prefetch_range(first: *const u8, octets: usize) {
-    let lines = (first.addr() % LINE_BYTES + octets).div_ceil(LINE_BYTES);
+pub fn prefetch_range(first: *const u8, bytes: usize) {
+    let lines = (first.addr() % LINE_BYTES + bytes).div_ceil(LINE_BYTES);
     for line in 0..lines {
         prefetch_address(first.wrapping_add(line * LINE_BYTES));
     }
@@ -71,11 +70,11 @@ mod tests {
 
     #[test]
     fn prefetches_change_nothing() {
-        let octets = [7_u8; 300];
-        prefetch(&octets);
-        prefetch_whole(&octets);
+        let bytes = [7_u8; 300];
+        prefetch(&bytes);
+        prefetch_whole(&bytes);
         prefetch_whole(&());
-        prefetch_lines(&octets[290], 4); // beyond the end: no access, no fault
-        assert_eq!(octets, [7; 300]);
+        prefetch_lines(&bytes[290], 4); // beyond the end: no access, no fault
+        assert_eq!(bytes, [7; 300]);
     }
 }

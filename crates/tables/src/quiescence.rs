@@ -1,9 +1,9 @@
 //! Quiescence: when can no reader hold what was unlinked any more?
 //!
-//! Source: quiescent-state-based reclamation (McKenney and Slingwine, "Read-copy update",
-//! PDCS 1998; the per-thread epochs are those of Hart et al., "Performance of memory
-//! reclamation for lockless synchronization", JPDC 67, 2007). A worker has a natural
-//! quiescent point: between two batches it holds no reference into the shared tables.
+//! Source: quiescent-state-based reclamation (McKenney and Slingwine, "Read-copy update", PDCS 1998), with
+//! the per-thread epochs of Hart et al., "Performance of memory reclamation for lockless synchronization",
+//! JPDC 67, 2007. A worker has a natural quiescent point: between two batches it holds no reference into
+//! the shared tables.
 //!
 //! ```text
 //!  epoch          1        2        3          the writer's, advanced after unlinking
@@ -13,22 +13,23 @@
 //!                                              b for those that saw 2 or less
 //! ```
 //!
-//! Why it is enough: the writer unlinks, advances the epoch and, after a full fence,
-//! reads the slots. A reader stores the epoch into its slot and, after a full fence,
-//! reads the tables. If the writer does not see the reader's slot, its fence came first
-//! and the reader sees the unlinking. If it sees a later epoch than the one in which the
-//! thing was retired, the reader saw that epoch and with it the unlinking. Otherwise
-//! it waits.
+//! Why this is enough: the writer unlinks, advances the epoch and, after a full fence, reads the slots. A
+//! reader stores the epoch into its slot and, after a full fence, reads the tables. There are three cases:
+//! - The writer does not see the reader's slot: the writer's fence came first, so the reader sees the
+//!   unlinking.
+//! - The writer sees a later epoch than the one in which the thing was retired: the reader saw that epoch,
+//!   and with it the unlinking.
+//! - Otherwise the writer waits.
 //!
-//! A reader that sleeps between batches is offline by construction: a [`Pin`] ends with
-//! the batch. Cost for a reader: one load, one store and one fence when a batch begins,
-//! one store when it ends; its slot has a line of its own. Cost for the writer: one
-//! fence and one line per reader for every [`UPDATES_PER_EPOCH`] updates, while anything waits.
+//! A reader that sleeps between batches is offline by construction: a [`Pin`] ends with the batch. Cost for
+//! a reader: one load, one store and one fence when a batch begins, one store when it ends; its slot has a
+//! line of its own. Cost for the writer, while anything waits: one fence and one line per reader for every
+//! [`UPDATES_PER_EPOCH`] updates.
 //!
-//! Limits: none of its own. A pin that is never dropped keeps everything waiting that is
-//! retired after it; the owner looks at [`Retired::len`] and ends what makes it grow.
+//! Limits: none of its own. A pin that is never dropped keeps waiting everything that is retired after it.
+//! The owner looks at [`Retired::len`] and ends what makes it grow.
 //!
-//! Who may write: any number of readers, each its slot; one writer per domain.
+//! Writers: any number of readers, each its slot; one writer per domain.
 //! Checked by the loom models in `crates/tables/loom`.
 
 #[cfg(loom)]
@@ -43,7 +44,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering, fence},
 };
 
-/// Updates before the epoch is advanced and readers are looked at.
+/// Updates before the writer advances the epoch and looks at the readers.
 pub const UPDATES_PER_EPOCH: usize = 64;
 
 /// A slot's value while its reader holds nothing.
@@ -56,7 +57,7 @@ pub struct Domain {
     slots: Mutex<Vec<Arc<Line>>>,
 }
 
-/// A number that shares no line with another (nor the pair of lines that prefetchers fetch).
+/// A number alone in its line, and in the pair of lines that prefetchers fetch.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Line(AtomicU64);
@@ -75,7 +76,7 @@ impl Domain {
         seen.filter(|&epoch| epoch != OFFLINE).min().unwrap_or(u64::MAX)
     }
 
-    /// Whether a reader is pinned, as far as can be seen: it may end or begin meanwhile.
+    /// Whether a reader is pinned. A reader may begin or end while this is asked.
     pub fn is_anyone_online(&self) -> bool {
         self.oldest_seen() != u64::MAX
     }
@@ -106,12 +107,12 @@ impl Reader {
         Self { domain: Arc::clone(domain), slot }
     }
 
-    /// Goes online: what is reachable from now on stays whole until the pin is dropped.
+    /// Goes online: everything reachable from now on stays valid until the pin is dropped.
     #[inline]
     pub fn pin(&mut self) -> Pin<'_> {
         let epoch = self.domain.epoch.0.load(Ordering::Acquire);
-        // Release, for a writer that sees this store and not the one that ended the last pin:
-        // it must still come after that pin's reads. (Relaxed: the loom models failed.)
+        // Release: a writer may see this store and not the one that ended the last pin. This store must
+        // still come after that pin's reads. (Relaxed: the loom models failed.)
         self.slot.0.store(epoch, Ordering::Release);
         // Before any load of the tables; pairs with the fence in `Retired::reclaim`.
         fence(Ordering::SeqCst);
@@ -139,7 +140,7 @@ impl Drop for Pin<'_> {
     }
 }
 
-/// What the writer of a domain unlinked and cannot yet free, oldest first.
+/// Things that the writer of a domain unlinked and cannot yet free, oldest first.
 #[derive(Debug)]
 pub struct Retired<T> {
     domain: Arc<Domain>,
@@ -153,14 +154,14 @@ impl<T> Retired<T> {
         Self { domain: Arc::clone(domain), waiting: VecDeque::new(), updates: 0 }
     }
 
-    /// Takes what no reader that comes online from now on can reach.
+    /// Adds a thing that is unlinked: no reader that comes online from now on can reach it.
     pub fn retire(&mut self, unlinked: T) {
         let epoch = self.domain.epoch.0.load(Ordering::Relaxed);
         self.waiting.push_back((epoch, unlinked));
     }
 
-    /// To be asked after every update, also one that retired nothing: whether something waits
-    /// and there were enough since the last [`Retired::reclaim`] that another one is worth its fence.
+    /// Whether something waits, and enough updates came since the last [`Retired::reclaim`] to be worth its
+    /// fence. To be asked after every update, even one that retired nothing.
     pub fn is_due(&mut self) -> bool {
         self.updates += 1;
         self.updates >= UPDATES_PER_EPOCH && !self.waiting.is_empty()
@@ -176,12 +177,12 @@ impl<T> Retired<T> {
         self.waiting.is_empty()
     }
 
-    /// Octets of memory.
+    /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         self.waiting.capacity() * size_of::<(u64, T)>()
     }
 
-    /// Hands everything that no reader can hold any more to `free`.
+    /// Hands to `free` everything that no reader can hold any more.
     pub fn reclaim(&mut self, mut free: impl FnMut(T)) {
         let epoch = self.domain.epoch.0.load(Ordering::Relaxed);
         self.domain.epoch.0.store(epoch + 1, Ordering::Release);

@@ -1,31 +1,31 @@
-//! SipHash-c-d, incremental: what is the keyed hash of the octets so far?
+//! SipHash-c-d, incremental: what is the keyed hash of the bytes so far?
 //!
 //! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012),
-//! §2: `v` is v0..v3, `C` the compression rounds per 8-octet word, `D` the
-//! finalisation rounds. SipHash-2-4 expands the key of the name hash
-//! ([`crate::hash_key`]). It is also the papers' name hash (So et al. 2013;
-//! Takemasa19 §4.4.4), which the lab measures ours against, and so is SipHash-1-3.
+//! §2: `v` is v0..v3, `C` the compression rounds per 8-byte word, `D` the
+//! finalisation rounds. SipHash-2-4 expands the key of the name hash ([`crate::hash_key`]). The papers hash
+//! names with it (So et al. 2013; Takemasa19 §4.4.4); the lab measures our name hash against it and against
+//! SipHash-1-3.
 //!
 //! Deviation: [`SipHash::finish`] works on a copy of the state, so that one pass
 //! over a name can give the hash of every prefix.
 //!
-//! Cost: 48 octets of state, no memory access beyond the input.
+//! Cost: 48 bytes of state, no memory access beyond the input.
 
 /// Incremental SipHash with `C` compression and `D` finalisation rounds.
 #[derive(Clone, Copy)]
 pub struct SipHash<const C: usize, const D: usize> {
     v: [u64; 4],
-    /// Octets not yet compressed, little-endian in the low `8 * tail_octets` bits.
+    /// Bytes not yet compressed, little-endian in the low `8 * tail_bytes` bits.
     tail: u64,
-    tail_octets: u32,
-    length_octets: u64,
+    tail_bytes: u32,
+    length_bytes: u64,
 }
 
-/// The fastest variant in use elsewhere.
+/// The fastest variant in use.
 pub type SipHash13 = SipHash<1, 3>;
 
 impl<const C: usize, const D: usize> SipHash<C, D> {
-    /// A hash of no octets yet, under the 128-bit key `[k0, k1]`.
+    /// A hash of no bytes yet, under the 128-bit key `[k0, k1]`.
     #[inline]
     pub fn new(key: [u64; 2]) -> Self {
         Self {
@@ -36,22 +36,22 @@ impl<const C: usize, const D: usize> SipHash<C, D> {
                 key[1] ^ 0x7465_6462_7974_6573,
             ],
             tail: 0,
-            tail_octets: 0,
-            length_octets: 0,
+            tail_bytes: 0,
+            length_bytes: 0,
         }
     }
 
-    /// Appends `octets`. How the input is cut into calls does not matter.
+    /// Appends `bytes`. How the input is cut into calls does not matter.
     #[inline]
-    pub fn write(&mut self, octets: &[u8]) {
-        self.length_octets = self.length_octets.wrapping_add(octets.len() as u64);
-        let mut rest = octets;
-        if self.tail_octets > 0 {
-            let wanted = (8 - self.tail_octets) as usize;
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.length_bytes = self.length_bytes.wrapping_add(bytes.len() as u64);
+        let mut rest = bytes;
+        if self.tail_bytes > 0 {
+            let wanted = (8 - self.tail_bytes) as usize;
             let taken = wanted.min(rest.len());
-            self.tail |= load_short(&rest[..taken]) << (8 * self.tail_octets);
+            self.tail |= load_short(&rest[..taken]) << (8 * self.tail_bytes);
             if taken < wanted {
-                self.tail_octets += taken as u32;
+                self.tail_bytes += taken as u32;
                 return;
             }
             self.compress(self.tail);
@@ -62,14 +62,14 @@ impl<const C: usize, const D: usize> SipHash<C, D> {
             self.compress(u64::from_le_bytes(*word));
         }
         self.tail = load_short(short);
-        self.tail_octets = short.len() as u32;
+        self.tail_bytes = short.len() as u32;
     }
 
     /// The hash of everything written so far; writing may go on afterwards.
     #[inline]
     pub fn finish(&self) -> u64 {
         let mut end = *self;
-        end.compress((self.length_octets << 56) | self.tail);
+        end.compress((self.length_bytes << 56) | self.tail);
         end.v[2] ^= 0xff;
         for _ in 0..D {
             end.round();
@@ -102,11 +102,11 @@ impl<const C: usize, const D: usize> SipHash<C, D> {
     }
 }
 
-/// The little-endian number made of at most 7 octets.
+/// The little-endian number made of at most 7 bytes.
 #[inline]
-fn load_short(octets: &[u8]) -> u64 {
-    debug_assert!(octets.len() < 8);
-    octets.iter().rev().fold(0, |word, &octet| (word << 8) | u64::from(octet))
+fn load_short(bytes: &[u8]) -> u64 {
+    debug_assert!(bytes.len() < 8);
+    bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte))
 }
 
 #[cfg(test)]
@@ -116,8 +116,8 @@ mod tests {
 
     const KEY: [u64; 2] = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
 
-    fn input(octets: usize) -> Vec<u8> {
-        (0..octets).map(|i| i as u8).collect()
+    fn input(bytes: usize) -> Vec<u8> {
+        (0..bytes).map(|i| i as u8).collect()
     }
 
     /// The paper's appendix A, and the first of the reference implementation's
@@ -136,22 +136,22 @@ mod tests {
             (8, 0x93f5_f579_9a93_2462),
             (15, 0xa129_ca61_49be_45e5),
         ];
-        for (octets, expected) in published {
+        for (bytes, expected) in published {
             let mut hash = SipHash::<2, 4>::new(KEY);
-            hash.write(&input(octets));
-            assert_eq!(hash.finish(), expected, "{octets} octets");
+            hash.write(&input(bytes));
+            assert_eq!(hash.finish(), expected, "{bytes} bytes");
         }
     }
 
     #[test]
     #[allow(deprecated)] // the standard library's SipHash-2-4, the only other one at hand
     fn siphash_2_4_equals_the_standard_library() {
-        for octets in 0..300 {
+        for bytes in 0..300 {
             let mut ours = SipHash::<2, 4>::new(KEY);
-            ours.write(&input(octets));
+            ours.write(&input(bytes));
             let mut reference = std::hash::SipHasher::new_with_keys(KEY[0], KEY[1]);
-            reference.write(&input(octets));
-            assert_eq!(ours.finish(), reference.finish(), "{octets} octets");
+            reference.write(&input(bytes));
+            assert_eq!(ours.finish(), reference.finish(), "{bytes} bytes");
         }
     }
 
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn siphash_1_3_equals_the_standard_library_however_it_is_cut() {
         let mut random = fastrand::Rng::with_seed(7);
-        for octets in 0..300 {
-            let message: Vec<u8> = (0..octets).map(|_| random.u8(..)).collect();
+        for bytes in 0..300 {
+            let message: Vec<u8> = (0..bytes).map(|_| random.u8(..)).collect();
             let mut reference = std::hash::DefaultHasher::new();
             reference.write(&message);
             let mut ours = SipHash13::new([0, 0]);
@@ -171,7 +171,7 @@ mod tests {
                 ours.finish(); // must not disturb the state
                 rest = after;
             }
-            assert_eq!(ours.finish(), reference.finish(), "{octets} octets");
+            assert_eq!(ours.finish(), reference.finish(), "{bytes} bytes");
         }
     }
 }

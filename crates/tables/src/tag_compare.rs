@@ -1,11 +1,11 @@
 //! Tag comparison: which of the ten tags of a bucket equal this one?
 //!
-//! Source: the one-instruction comparison of a whole group of SwissTable, on 16-bit tags.
-//! Cost: no access to memory. What it saves over comparing words was not measured by itself.
+//! Source: SwissTable compares a whole group with one instruction; here with 16-bit tags.
+//! Cost: no access to memory. What this saves over comparing words was not measured by itself.
 #![allow(unsafe_code, reason = "leaf: vector instructions have no safe wrapper in core")]
 
-/// One bit per tag, in order: four tags in each of the first two words, two in the
-/// lower half of the third, whose upper half holds something else.
+/// Returns one bit per tag, in order. Each of the first two words holds four tags, the lower half of the
+/// third holds two; its upper half holds something else.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn equal_tags(words: [u64; 3], tag: u16) -> u32 {
@@ -24,8 +24,8 @@ pub(crate) fn equal_tags(words: [u64; 3], tag: u16) -> u32 {
     equal.cast_unsigned() & 0x3ff
 }
 
-/// One bit per tag, in order: four tags in each of the first two words, two in the
-/// lower half of the third, whose upper half holds something else.
+/// Returns one bit per tag, in order. Each of the first two words holds four tags, the lower half of the
+/// third holds two; its upper half holds something else.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub(crate) fn equal_tags(words: [u64; 3], tag: u16) -> u32 {

@@ -1,8 +1,8 @@
 //! Tag index: which entry numbers may belong to this hash?
 //!
-//! Source: So et al. 2013 and Yuan15 chapter 3 (a bucket is one cache line and holds
-//! short fingerprints beside pointers); the overflow counter is that of F14 and of
-//! SwissTable-like designs. The index knows no names: whoever asks compares.
+//! Source: So et al. 2013 and Yuan15 chapter 3 (a bucket is one cache line and holds short fingerprints
+//! beside pointers); the overflow counter is from F14 and similar SwissTable-like designs. The index knows
+//! no names: the caller compares them.
 //!
 //! ```text
 //! bucket, 64 bytes, one line:
@@ -10,32 +10,32 @@
 //!  | tags 0-3 | tags 4-7 | tags 8-9 | passed | 0 | values 0-9, 4 bytes each   |
 //! ```
 //!
-//! A hash has a *tag*, its upper 16 bits (0 means an empty slot, so 0 becomes 1), and
-//! a *home* bucket, its lower 48 bits scaled to the number of buckets, which need not
-//! be a power of two. A value goes into the first bucket on its way that has a free slot:
-//! its home, the bucket after it, and so on. Each full bucket on the way counts it in that
-//! one of its eight `passed` counters (4 bits each) that the lowest three bits of its tag
-//! name, so that a search ends at the first bucket that nobody with such a tag had to pass.
-//! A counter that reached 15 stays there. When that has happened to all buckets on a way round
-//! the index, a search in vain ends where it went round from: all were read once. Nothing ever
-//! moves, except when the owner makes a larger index.
+//! A hash has a *tag*, its upper 16 bits (0 means an empty slot, so 0 becomes 1). Its *home* bucket is its
+//! lower 48 bits scaled to the number of buckets, which need not be a power of two. A value goes into the
+//! first bucket on its way with a free slot: its home, the bucket after it, and so on.
 //!
-//! *Keys that begin together* ([`IndexKey`]): the home of another hash may come first on the
-//! way, so that one line tells of several keys (all prefixes of one name, say). Those that
-//! find no slot there go on to their own homes, so a crowd under one first hash costs its
-//! members a line more each and others nothing.
+//! Each bucket has eight `passed` counters of 4 bits; the lowest three bits of a tag choose one. A value
+//! that finds a bucket full raises its counter there. So a search ends at the first bucket that no value
+//! with such a tag had to pass. A counter that reached 15 stays there. If all buckets have such a counter,
+//! a search in vain ends where it began, after one turn through the index. A value never moves, except when
+//! the owner makes a larger index.
 //!
-//! Cost: a search reads 1 line, and one more for each bucket on the way that was
-//! passed by such a tag: at a load of [`MAX_LOAD_PERCENT`] 1.2 in all for what is not there
-//! (measured in the tests; with one counter for all tags 1.6 in a simulation). A tag that is equal by chance:
-//! 10 × load / 65,535 per search. Bytes per value: 6.4 / load = 8 at [`MAX_LOAD_PERCENT`].
+//! *Keys that begin together* ([`IndexKey`]): the home of another hash may come first on the way, so that
+//! one line serves several keys (all prefixes of one name, say). A key that finds no free slot there goes
+//! on to its own home. So a crowd under one first hash costs its members one line more each, and other keys
+//! nothing.
+//!
+//! Cost: a search reads 1 line, and one more for each bucket on the way that a value with such a tag
+//! passed. At a load of [`MAX_LOAD_PERCENT`] a search in vain reads 1.2 in all (measured in the tests; with
+//! one counter for all tags 1.6 in a simulation). A wrong value has an equal tag in 10 × load / 65,535 of
+//! all searches.
+//! Bytes per value: 6.4 / load = 8 at [`MAX_LOAD_PERCENT`].
 //! Full: sized for a number of values; the owner must not insert more.
 //!
-//! Who may write: one thread. Readers may look at the same time: a value that is in
-//! the index throughout a search is found, because it does not move, its tag is
-//! published after it, and `passed` is raised before and lowered after. A reader may
-//! see a value that has just been removed, or a tag with the value of the slot's next
-//! user: it compares names, and entries stay readable until no reader can hold them.
+//! Writers: one thread. Readers may look at the same time. They find every value that is in the index
+//! throughout the search: it does not move, its tag is published after it, and `passed` is raised before
+//! and lowered after. A reader may see a value that was just removed, or a tag with the value of the slot's
+//! next user. So it compares names, and entries stay readable until no reader can hold them.
 //! Checked by the loom models in `crates/tables/loom`.
 
 use crate::pages::{PageArray, PageSize};
@@ -49,10 +49,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Values per bucket.
 const SLOTS: usize = 10;
-/// Share of the slots that are used when the index holds what it was made for, in percent.
-pub(crate) const MAX_LOAD_PERCENT: usize = 80;
+/// Percent of the slots in use when the index is full.
+pub const MAX_LOAD_PERCENT: usize = 80;
 
-/// A `passed` counter that is never lowered again, because it may stand for more.
+/// A `passed` counter at this value is never lowered again: the true count may be higher.
 const MANY: u64 = 0xf;
 
 #[cfg_attr(not(loom), derive(bytemuck::Zeroable))]
@@ -69,11 +69,11 @@ const _: () = assert!(size_of::<Bucket>() == 64 && align_of::<Bucket>() == 64);
 
 /// Where a search begins, and what it looks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct IndexKey {
-    /// The hash that names the first bucket.
-    pub(crate) first: u64,
-    /// The hash that names the tag, and the second bucket if it is another one.
-    pub(crate) own: u64,
+pub struct IndexKey {
+    /// The hash that selects the first bucket.
+    pub first: u64,
+    /// The hash that selects the tag, and the second bucket if that is another one.
+    pub own: u64,
 }
 
 impl From<u64> for IndexKey {
@@ -83,56 +83,56 @@ impl From<u64> for IndexKey {
     }
 }
 
-/// A search that has come to this bucket.
+/// A search, and the bucket that it has come to.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Walk {
+pub struct Walk {
     place: u32,
-    /// Still in the first bucket, and the second is not the one after it.
+    /// The search is still in the first bucket, and the second is not the one after it.
     jumps: bool,
 }
 
 impl Walk {
     /// Whether other keys with the same `first` begin in this bucket too.
     #[inline(always)]
-    pub(crate) fn is_shared(self) -> bool {
+    pub fn is_shared(self) -> bool {
         self.jumps
     }
 
     /// The walk of the key that has its own hash as the first one.
     #[inline(always)]
-    pub(crate) fn of_own_hash(self) -> Self {
+    pub fn of_own_hash(self) -> Self {
         Self { jumps: false, ..self }
     }
 }
 
-/// A bucket that was looked at: its tags and counters as they were then.
+/// A bucket that was looked at, with its tags and counters as they were then.
 #[derive(Clone, Copy)]
-pub(crate) struct Look<'a> {
+pub struct Look<'a> {
     bucket: &'a Bucket,
     words: [u64; 3],
 }
 
 impl Look<'_> {
-    /// Whether the search of a key with the hash `own` does not end here in vain.
+    /// Whether the bucket gives a reason to go on with the search for `own`: a tag, or a value that passed.
     #[inline(always)]
-    pub(crate) fn has_trace(&self, own: u64) -> bool {
+    pub fn has_trace(&self, own: u64) -> bool {
         let tag = tag(own);
         u64::from(equal_tags(self.words, tag as u16)) | passed(self.words, tag) != 0
     }
 }
 
-/// What a bucket said.
-pub(crate) enum Step<V = u32> {
+/// The result of looking at a bucket.
+pub enum Step<V = u32> {
     /// A value with the tag, unverified.
     Found(V),
-    /// Not here, but perhaps in this bucket.
+    /// Not here, but perhaps in this next bucket.
     Next(Walk),
-    /// Nowhere.
+    /// Not in the index.
     Absent,
 }
 
 /// Values found by hash; see the module.
-pub(crate) struct TagIndex {
+pub struct TagIndex {
     buckets: PageArray<Bucket>,
 }
 
@@ -141,46 +141,46 @@ impl TagIndex {
     ///
     /// # Errors
     /// If the kernel does not map the memory.
-    pub(crate) fn new(values: usize, pages: PageSize) -> io::Result<Self> {
+    pub fn new(values: usize, pages: PageSize) -> io::Result<Self> {
         let buckets = (values * 100).div_ceil(SLOTS * MAX_LOAD_PERCENT).max(1);
         Ok(Self { buckets: PageArray::zeroed(buckets, pages)? })
     }
 
-    /// Octets of memory.
-    pub(crate) fn bytes(&self) -> usize {
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
         self.buckets.mapped_bytes()
     }
 
     /// Begins to fetch the first bucket.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, key: impl Into<IndexKey>) {
+    pub fn prefetch(&self, key: impl Into<IndexKey>) {
         prefetch(&self.buckets[self.home(key.into().first)]);
     }
 
-    /// Begins a search bucket by bucket, for whoever does something else between two: this
-    /// one is to be prefetched.
+    /// Begins a search bucket by bucket, for a caller that works between two buckets. The first bucket
+    /// should be prefetched.
     #[inline(always)]
-    pub(crate) fn walk(&self, key: impl Into<IndexKey>) -> Walk {
+    pub fn walk(&self, key: impl Into<IndexKey>) -> Walk {
         let key = key.into();
         Walk { place: self.home(key.first) as u32, jumps: key.first != key.own }
     }
 
     /// Begins to fetch the bucket that [`TagIndex::look`] reads.
     #[inline(always)]
-    pub(crate) fn prefetch_step(&self, walk: Walk) {
+    pub fn prefetch_step(&self, walk: Walk) {
         prefetch(&self.buckets[walk.place as usize]);
     }
 
     /// Looks at one bucket.
     #[inline(always)]
-    pub(crate) fn look(&self, walk: Walk) -> Look<'_> {
+    pub fn look(&self, walk: Walk) -> Look<'_> {
         let bucket = &self.buckets[walk.place as usize];
         Look { bucket, words: bucket.words() }
     }
 
-    /// What this look says to the walk, which is one of a key with the hash `own`.
+    /// What this look tells the walk of a key with the hash `own`.
     #[inline(always)]
-    pub(crate) fn step(&self, look: Look<'_>, walk: Walk, own: u64) -> Step {
+    pub fn step(&self, look: Look<'_>, walk: Walk, own: u64) -> Step {
         let tag = tag(own);
         if let Some(slot) = slots_with(look.words, tag).next() {
             return Step::Found(look.bucket.values[slot].load(Ordering::Acquire));
@@ -191,9 +191,9 @@ impl TagIndex {
         self.after(walk, own).map_or(Step::Absent, Step::Next)
     }
 
-    /// The first value, in the order of the search, that `is_wanted` takes.
+    /// The first value, in the order of the search, that `is_wanted` accepts.
     #[inline]
-    pub(crate) fn find(&self, key: impl Into<IndexKey>, mut is_wanted: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub fn find(&self, key: impl Into<IndexKey>, mut is_wanted: impl FnMut(u32) -> bool) -> Option<u32> {
         let key = key.into();
         let (mut walk, tag) = (self.walk(key), tag(key.own));
         loop {
@@ -212,23 +212,23 @@ impl TagIndex {
         }
     }
 
-    /// The first value with the tag of `key`, unverified: what a search will probably look at.
+    /// The first value with the tag of `key`, unverified: probably the one that a search will find.
     #[inline]
-    pub(crate) fn candidate(&self, key: impl Into<IndexKey>) -> Option<u32> {
+    pub fn candidate(&self, key: impl Into<IndexKey>) -> Option<u32> {
         self.find(key, |_| true)
     }
 
-    /// Every value. While the index is written to, a value that comes or goes may be missing.
-    pub(crate) fn values(&self) -> impl Iterator<Item = u32> {
+    /// Every value. Values added or removed meanwhile may be missing.
+    pub fn values(&self) -> impl Iterator<Item = u32> {
         self.buckets.iter().flat_map(|bucket| {
             let used = |slot: usize| bucket.tags[slot / 4].load(Ordering::Acquire) >> (16 * (slot % 4)) & 0xffff != 0;
             (0..SLOTS).filter(move |&slot| used(slot)).map(|slot| bucket.values[slot].load(Ordering::Acquire))
         })
     }
 
-    /// Adds `value`, which must not be there under this key. One thread only; no more
-    /// values than the index was made for.
-    pub(crate) fn insert(&self, key: impl Into<IndexKey>, value: u32) {
+    /// Adds `value`, which must not be there under this key. One thread only. The index must have room
+    /// left.
+    pub fn insert(&self, key: impl Into<IndexKey>, value: u32) {
         let key = key.into();
         let (mut walk, tag) = (self.walk(key), tag(key.own));
         loop {
@@ -246,8 +246,8 @@ impl TagIndex {
         }
     }
 
-    /// Removes `value`; says whether it was there under this key. One thread only.
-    pub(crate) fn remove(&self, key: impl Into<IndexKey>, value: u32) -> bool {
+    /// Removes `value`; returns whether it was there under this key. One thread only.
+    pub fn remove(&self, key: impl Into<IndexKey>, value: u32) -> bool {
         let key = key.into();
         let Some((end, slot)) = self.slot_of(key, value) else { return false };
         let (mut walk, tag) = (self.walk(key), tag(key.own));
@@ -260,14 +260,14 @@ impl TagIndex {
         true
     }
 
-    /// Puts `new` where `old` is; says whether `old` was there. One thread only.
-    pub(crate) fn replace(&self, key: impl Into<IndexKey>, old: u32, new: u32) -> bool {
+    /// Replaces `old` by `new`; returns whether `old` was there. One thread only.
+    pub fn replace(&self, key: impl Into<IndexKey>, old: u32, new: u32) -> bool {
         let Some((walk, slot)) = self.slot_of(key.into(), old) else { return false };
         self.buckets[walk.place as usize].values[slot].store(new, Ordering::Release);
         true
     }
 
-    /// The bucket and the slot that hold `value`. For the writing thread.
+    /// The bucket and the slot that hold `value`. Only for the writing thread.
     fn slot_of(&self, key: IndexKey, value: u32) -> Option<(Walk, usize)> {
         let (mut walk, tag) = (self.walk(key), tag(key.own));
         loop {
@@ -298,13 +298,14 @@ impl TagIndex {
             false if walk.place as usize + 1 == self.buckets.len() => 0,
             false => walk.place + 1,
         };
-        // It ends when it has come round, or a search in vain would not once every bucket had been passed.
+        // The walk ends after one turn. Otherwise a search in vain would never end once every bucket had
+        // been passed.
         (walk.jumps || place != second).then_some(Walk { place, jumps: false })
     }
 }
 
 impl Bucket {
-    /// Tags and counters. Each word is read once; readers need no more of them to agree.
+    /// Tags and counters. Each word is read once; readers do not need the words to agree.
     #[inline(always)]
     fn words(&self) -> [u64; 3] {
         [0, 1, 2].map(|word| self.tags[word].load(Ordering::Acquire))
@@ -328,7 +329,7 @@ impl Bucket {
     }
 }
 
-/// How many values with a tag like this one had to pass the bucket of these words.
+/// How many values with a tag like this one had to pass the bucket with these words.
 #[inline(always)]
 fn passed(words: [u64; 3], tag: u64) -> u64 {
     words[2] >> passed_shift(tag) & MANY
@@ -436,7 +437,7 @@ mod tests {
         }
     }
 
-    /// More values with one tag pass a bucket than its counter can tell.
+    /// More values with one tag pass a bucket than its counter can count.
     #[test]
     fn a_counter_at_its_end_never_hides_a_value() {
         let index = TagIndex::new(200, PageSize::Base).unwrap();
@@ -446,7 +447,7 @@ mod tests {
         assert_eq!(index.find(5 << 48, |value| value == 59), Some(59));
     }
 
-    /// Counters that stay at their end, in every bucket of the index, sent a search in vain round for ever.
+    /// Saturated counters in every bucket of the index made a search in vain go round for ever.
     #[test]
     fn a_search_ends_when_every_bucket_was_passed() {
         let index = TagIndex::new(32, PageSize::Base).unwrap();

@@ -1,13 +1,13 @@
 //! Timer wheel: which ids are due?
 //!
-//! Source: Varghese and Lauck, "Hashed and hierarchical timing wheels" (1987),
-//! scheme 6: one hashed wheel, each slot an unsorted list; a timer further away
-//! than one turn stays in its slot and is passed over until its turn comes.
+//! Source: Varghese and Lauck, "Hashed and hierarchical timing wheels" (1987), scheme 6: one hashed wheel,
+//! each slot an unsorted list. A timer further away than one turn stays in its slot and is passed over
+//! until its turn comes.
 //!
-//! A timer is due at the first tick boundary at or after its deadline, so it
-//! never fires early and less than one tick late. The lists are intrusive over
-//! the ids, so arming and disarming are O(1) and allocate nothing. A bitmap of
-//! occupied slots makes empty time free: a jump of hours costs at most one turn.
+//! A timer is due at the first tick boundary at or after its deadline, so it never fires early and fires
+//! less than one tick late. The lists are intrusive over the ids, so arming and disarming are O(1) and
+//! allocate nothing. A bitmap of occupied slots makes empty time free: a jump of hours costs at most one
+//! turn.
 //!
 //! ```text
 //! node, 16 bytes, four to a line:
@@ -16,11 +16,11 @@
 //!  |          | list of the past, else 3 + id of the one before| 1 + id after  |
 //! ```
 //!
-//! Cost: arm or disarm 1 line of the node, 1 of the list head, 1 per neighbour; expiry 1
-//! line per timer looked at, those of later turns included: their owner chooses the
-//! deadlines, all timers can share a slot, and so the caller says how many to look at.
+//! Cost: to arm or disarm, 1 line of the node, 1 of the list head, 1 per neighbour. Expiry reads 1 line per
+//! timer looked at, also for timers of later turns. Senders choose the deadlines, so all timers may share a
+//! slot; therefore the caller limits how many to look at.
 //! Bytes: 16 per id, 4 per slot, mapped at the start and touched when used.
-//! Who may write: the owner.
+//! Writers: the owner.
 
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::prefetch;
@@ -37,13 +37,13 @@ pub const MAX_SLOTS: usize = 1 << 20;
 pub struct TimerWheel {
     tick_ns: u64,
     slot_mask: u64,
-    /// First id per slot, and last the list of timers armed for the past.
+    /// First id per slot; the last element begins the list of timers armed for the past.
     heads: Vec<u32>,
     /// One bit per slot; the list of the past has none.
     occupied: Vec<u64>,
     nodes: PageArray<Node>,
     armed: usize,
-    /// The tick whose slot was last begun; all earlier ticks are done.
+    /// The tick whose slot was begun last; all earlier ticks are done.
     current_tick: u64,
     /// The next id to look at in the slot of `current_tick`.
     cursor: u32,
@@ -62,7 +62,7 @@ const _: () = assert!(size_of::<Node>() == 16);
 const NOT_ARMED: u32 = 0;
 const FIRST_OF_SLOT: u32 = 1;
 const FIRST_OF_PAST: u32 = 2;
-/// Ids in `before` are counted from here.
+/// Ids in `before` are stored as id + this number.
 const FIRST_ID: u32 = 3;
 
 impl Node {
@@ -104,8 +104,8 @@ impl TimerWheel {
         assert!((id as usize) < self.nodes.len(), "timer {id} is beyond the capacity of {}", self.nodes.len());
         self.disarm(id);
         let due_tick = deadline_ns.div_ceil(self.tick_ns);
-        // The slot of the current tick may be half walked: what is due by now
-        // goes where the next call looks first.
+        // The slot of the current tick may be half walked. So a timer that is due by now goes to the list
+        // that the next call reads first.
         let is_past = due_tick <= self.current_tick;
         let list = if is_past { self.past() } else { self.slot_of(due_tick) };
         let before = if is_past { FIRST_OF_PAST } else { FIRST_OF_SLOT };
@@ -128,7 +128,7 @@ impl TimerWheel {
         }
     }
 
-    /// Stops the timer of `id`; says whether it was armed.
+    /// Stops the timer of `id`; returns whether it was armed.
     pub fn disarm(&mut self, id: u32) -> bool {
         let armed = self.is_armed(id);
         if armed {
@@ -152,12 +152,12 @@ impl TimerWheel {
         self.armed == 0
     }
 
-    /// Disarms and gives one id that is due, and takes the timers it looked at from `visits`.
+    /// Disarms and returns one id that is due. Subtracts the timers it looked at from `visits`.
     ///
-    /// Call it until `None`: nothing more is due, or `visits` is 0, and then
-    /// [`TimerWheel::next_deadline`] is not after now as long as something may be due.
-    /// `now_ns` must not run backwards. Ids come roughly in the order of their deadlines;
-    /// after a jump of more than a turn, in the order of slots.
+    /// Call it until `None`: nothing more is due, or `visits` is 0. In the second case
+    /// [`TimerWheel::next_deadline`] is not after now as long as something may be due. `now_ns` must not
+    /// run backwards. Ids come roughly in the order of their deadlines; after a jump of more than a turn,
+    /// in the order of slots.
     pub fn pop_expired(&mut self, now_ns: u64, visits: &mut u32) -> Option<u32> {
         let now_tick = now_ns / self.tick_ns;
         let late = self.heads[self.past()];
@@ -199,8 +199,8 @@ impl TimerWheel {
 
     /// When to call [`TimerWheel::pop_expired`] next, in nanoseconds: `None` = nothing armed.
     ///
-    /// Never later than the first timer fires; for timers further away than one
-    /// turn it may be earlier.
+    /// Never later than the first timer fires. May be earlier if the first timer is further away than one
+    /// turn.
     pub fn next_deadline(&self) -> Option<u64> {
         if self.armed == 0 {
             return None;

@@ -3,13 +3,12 @@
 //! Takemasa19 Eq. 5.6: τ is where the objects' probabilities to be in the cache add up to its size, C = Σ p_c(τ). The
 //! sum grows with τ, so bisection finds it.
 
-/// Requests after which nobody waits any longer.
+/// The time, in requests, at which the search gives up.
 const LONGEST: f64 = 1e300;
-/// What the time is multiplied by while the cache is not full.
+/// Factor by which the time grows while the cache is not full.
 const GROWTH: f64 = 64.0;
 
-/// The τ at which `filled`(τ), which grows with τ, is `capacity`; `None` if it never is, because there are not as many
-/// objects as fit.
+/// The τ at which `filled`(τ), which grows with τ, reaches `capacity`; `None` if fewer objects exist than fit.
 pub fn characteristic_time(capacity: f64, filled: impl Fn(f64) -> f64) -> Option<f64> {
     let (mut low, mut high) = (0.0, capacity.max(f64::MIN_POSITIVE));
     while filled(high) < capacity {

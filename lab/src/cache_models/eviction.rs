@@ -1,14 +1,16 @@
 //! Eviction: the hit rates of LRU, FIFO and Random, and the best that any can have.
 //!
-//! LRU: an object is in the cache if it was asked for within τ: p = 1 − e^(−λ'τ) (Che et al. 2002). FIFO and Random: it
-//! enters when it is asked for and absent, and stays for τ (on average, for Random, which makes no difference here):
-//! p = λ'τ / (1 + λ'τ), Takemasa19 Eq. 5.5 with an insertion rate of 1. Optimum: the C most popular objects, which LFU
-//! holds in the long run; no policy has more hits of independent requests without knowing what comes.
+//! LRU: an object is in the cache if it was requested within the last τ requests: p = 1 − e^(−λ'τ) (Che et al. 2002).
+//!
+//! FIFO and Random: an object enters when a request misses it and stays for τ (with Random: τ on average, which gives
+//! the same result): p = λ'τ / (1 + λ'τ), Takemasa19 Eq. 5.5 with an insertion rate of 1.
+//!
+//! Optimum: the C most popular objects, which LFU holds in the long run. If requests are independent, no policy without
+//! knowledge of the future has more hits.
 
 use super::PopularityClasses;
 use super::characteristic_time::characteristic_time;
 
-/// LRU.
 pub fn lru_hit(popularity: &PopularityClasses, capacity: f64) -> f64 {
     hit(popularity, capacity, |load| -(-load).exp_m1())
 }
@@ -18,7 +20,7 @@ pub fn fifo_hit(popularity: &PopularityClasses, capacity: f64) -> f64 {
     hit(popularity, capacity, |load| load / (1.0 + load))
 }
 
-/// The most popular objects.
+/// The hit rate if the cache holds the most popular objects.
 pub fn optimum_hit(popularity: &PopularityClasses, capacity: f64) -> f64 {
     let mut room = capacity;
     let mut hit = 0.0;
@@ -42,7 +44,8 @@ fn hit(popularity: &PopularityClasses, capacity: f64, present: impl Fn(f64) -> f
 mod tests {
     use super::*;
 
-    /// Paper's scale; at an exponent of 0.81 the models are where the paper's own measurements lie (FIFO 0.238, LFU 0.389).
+    /// At the paper's scale and an exponent of 0.81, the models agree with the paper's own measurements (FIFO 0.238,
+    /// LFU 0.389).
     #[test]
     fn hit_rates_of_the_web_workload() {
         for (alpha, fifo, lru, optimum) in [(0.8, 0.2242, 0.2484, 0.3761), (0.81, 0.2390, 0.2641, 0.3915)] {

@@ -1,23 +1,22 @@
 //! Filter: the hit and insertion rates of FIFO behind Takemasa19's admission.
 //!
-//! Source: Takemasa19 §5.3.2, Eqs. 5.3-5.7. Data are inserted if their name has been asked for θ times among the last
-//! q Interests, the present one with them. An absent object is admitted with probability
-//! p^Insertion_c = P[X_c ≥ θ − 1], X_c Poisson of mean q λ'_c (Eq. 5.3); from then on it is FIFO of the rate
+//! Source: Takemasa19 §5.3.2, Eqs. 5.3-5.7. The Filter admits Data whose name was requested at least θ times in the
+//! last q Interests, the present one included. It admits an absent object with probability p^Insertion_c = P[X_c ≥ θ −
+//! 1], where X_c is Poisson with mean q λ'_c (Eq. 5.3). Behind the Filter the object is in a FIFO with request rate
 //! λ'_c p^Insertion_c.
 //!
-//! What the model leaves out: names that share a counter ([`collision_share`], §5.2.3), and that an object that is absent
-//! was probably refused when it was last asked for: it has been asked for less often lately than its popularity says.
+//! The model ignores two effects. Names may share a counter ([`collision_share`], §5.2.3). And an absent object was
+//! probably refused at its last request, so its recent requests are fewer than its popularity predicts.
 
 use super::PopularityClasses;
 use super::characteristic_time::characteristic_time;
 use super::popularity_classes::Class;
 
-/// What the model says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FilterRates {
     /// Share of all requests that hit, Eq. 5.7.
     pub hit: f64,
-    /// Share of the Data that arrive, those of requests that miss, that are inserted, Eq. 5.4.
+    /// Share of arriving Data (one per miss) that the Filter admits, Eq. 5.4.
     pub insertion: f64,
 }
 
@@ -42,7 +41,7 @@ pub fn filter_rates(popularity: &PopularityClasses, capacity: f64, history: f64,
     FilterRates { hit: 1.0 - missed, insertion: inserted / missed }
 }
 
-/// §5.2.3: the share of names whose counter another name of the history also counts in, of `counters`.
+/// §5.2.3: the share of names that share their counter with another name of the history; there are `counters` counters.
 pub fn collision_share(history: f64, counters: f64) -> f64 {
     -(history * (-1.0 / counters).ln_1p()).exp_m1()
 }
@@ -52,7 +51,7 @@ fn at_least(least: u32, mean: f64) -> f64 {
     if mean == 0.0 {
         return f64::from(u8::from(least == 0));
     }
-    // The terms from `least` on are summed where they fall off at once, those below it where they are the fewer.
+    // Sum the terms from `least` on where they decay at once; elsewhere sum the terms below `least`, which are fewer.
     let term = |k: u32| (f64::from(k) * mean.ln() - mean - log_factorial(k)).exp();
     if mean < f64::from(least) {
         let (mut k, mut next, mut sum) = (least, term(least), 0.0);
@@ -110,7 +109,7 @@ mod tests {
                 assert!((at_least(least, mean) - direct(least, mean)).abs() < 1e-12, "{least}, {mean}");
             }
         }
-        // Where 1 minus the rest would have no digits left: X ≥ 3 of mean 10^-6 is 10^-18 / 6.
+        // Here 1 minus the rest would have no digits left: X ≥ 3 with mean 10^-6 is 10^-18 / 6.
         assert!((at_least(3, 1e-6) * 6e18 - 1.0).abs() < 1e-5);
         assert_eq!((at_least(0, 0.0), at_least(1, 0.0)), (1.0, 0.0));
         assert!((collision_share(1e4, f64::from(1 << 24)) - 5.96e-4).abs() < 1e-6, "Takemasa19 §5.2.3: 0.0596 %");

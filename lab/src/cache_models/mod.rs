@@ -1,8 +1,9 @@
-//! Models of caches: what hit rate is to be expected, without a simulation?
+//! Models of caches: the expected hit rate, without a simulation.
 //!
-//! All assume independent requests of constant popularity, and a cache so large that the time an object stays in it
-//! hardly varies (the approximation of Che et al. 2002, Fricker et al. 2012). That time, τ, counted in requests, is
-//! the one at which as many objects as fit are in the cache on average; [`characteristic_time`] finds it.
+//! All models assume independent requests of constant popularity. They also assume a cache so large that the time an
+//! object stays in it hardly varies (the approximation of Che et al. 2002, Fricker et al. 2012). At that time τ,
+//! counted in requests, the expected number of objects in the cache equals its capacity; [`characteristic_time`] finds
+//! it.
 //!
 //! - [`eviction`]: LRU, FIFO and Random, and the optimum (the most popular objects, which LFU keeps in the long run);
 //! - [`filter`]: Takemasa19 Eqs. 5.3-5.7, FIFO behind the admission Filter.

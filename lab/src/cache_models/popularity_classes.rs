@@ -1,11 +1,11 @@
-//! Popularity classes: how many objects are how popular?
+//! Popularity classes: groups of objects with nearly equal popularity.
 //!
-//! A model sums over all objects, and solves for τ by doing so many times. Objects of like popularity are one class:
-//! of Zipf's law the first five hundred each alone, then a five-hundredth of the rank at a time, so that 10⁷ objects are
-//! about 5,700 classes. Within such a class the most and the least popular differ by 0.2 % times the exponent, and what a
-//! model makes of the mean instead of each by a millionth.
+//! A model sums over all objects, and repeats the sum many times to solve for τ. Objects of nearly equal popularity
+//! therefore form one class. With Zipf's law the first 500 objects are a class each; a later class is 1/500 of its rank
+//! wide, so 10⁷ objects are about 5,700 classes. Within such a class, popularity varies by 0.2 % times the exponent.
+//! Using the mean for each object changes the result of a model by about a millionth.
 
-/// Ranks that are a class each; and what part of a rank later classes are as wide as.
+/// This many ranks are a class each; a later class is as wide as its rank divided by this.
 const ALONE: u32 = 500;
 
 /// Objects of one popularity.
@@ -13,7 +13,6 @@ const ALONE: u32 = 500;
 pub struct Class {
     /// Share of all requests that each object has.
     pub share: f64,
-    /// How many objects.
     pub objects: f64,
 }
 
@@ -24,7 +23,7 @@ pub struct PopularityClasses {
 }
 
 impl PopularityClasses {
-    /// Zipf's law.
+    /// Classes of Zipf's law.
     ///
     /// # Panics
     /// If there is no object.
@@ -43,14 +42,8 @@ impl PopularityClasses {
         Self { classes }
     }
 
-    /// The classes.
     pub fn iter(&self) -> impl Iterator<Item = Class> {
         self.classes.iter().copied()
-    }
-
-    /// How many objects.
-    pub fn objects(&self) -> f64 {
-        self.iter().map(|class| class.objects).sum()
     }
 
     /// Σ over all objects of `f`(share).
@@ -59,8 +52,8 @@ impl PopularityClasses {
     }
 }
 
-/// The mean of k^−α over `width` ranks from `rank` on: the integral over half a rank to either side, which is off by
-/// less than one part in 24 `rank`².
+/// The mean of k^−α over `width` ranks from `rank` on. It is the integral over half a rank to either side, with an
+/// error below one part in 24 `rank`².
 fn mean_weight(rank: u32, width: u32, alpha: f64) -> f64 {
     let (low, high) = (f64::from(rank) - 0.5, f64::from(rank + width) - 0.5);
     let integral = if (alpha - 1.0).abs() < 1e-9 {
@@ -79,7 +72,7 @@ mod tests {
     fn classes_are_all_objects_with_their_popularity() {
         for (objects, alpha) in [(1, 0.8), (1_999, 0.0), (100_000, 0.8), (100_000, 1.0), (300_000, 1.3)] {
             let classes = PopularityClasses::zipf(objects, alpha);
-            assert_eq!(classes.objects(), f64::from(objects));
+            assert_eq!(classes.iter().map(|class| class.objects).sum::<f64>(), f64::from(objects));
             assert!((classes.sum(|share| share) - 1.0).abs() < 1e-12);
             let weights = || (1..=objects).map(|rank| f64::from(rank).powf(-alpha));
             let sum: f64 = weights().sum();

@@ -1,18 +1,16 @@
-//! How many accesses to memory does a look-up wait for, and what limits the packet rate?
+//! How many memory accesses does a look-up wait for, and what limits the packet rate?
 //!
-//! Source: Takemasa17 §6.3 and Takemasa19 §4.1 (binary Patricia against hash table),
-//! Takemasa19 §3.2.3 (limits NF/C and B/M). Nothing is measured: the models are computed
-//! again from the papers' parameters, and our table is put into the same terms.
+//! Source: Takemasa17 §6.3 and Takemasa19 §4.1 (binary Patricia trie against hash table), Takemasa19 §3.2.3 (limits
+//! NF/C and B/M). Nothing is measured: the run computes the models again from the papers' parameters and describes our
+//! table in the same terms.
 //!
-//! * A vertex at depth d of a Patricia trie is visited every 2^d look-ups, and r·2^d
-//!   octets pass through the cache meanwhile; if that is more than the cache holds, it is
-//!   fetched again. A look-up visits as many vertices as the mean depth log2(n) + 0.3327
-//!   has whole levels, the root (depth 0) first.
-//! * The longest-first hash table: buckets of all lengths can be fetched side by side,
-//!   the entry only after its bucket: 2 dependent accesses, as many in all as there are
-//!   probes, and the entry.
-//! * Packets per second: at most N·F/C (cores, cycles per second, cycles per packet) and
-//!   at most B/M (octets per second and per packet).
+//! * A vertex at depth d of a Patricia trie is visited every 2^d look-ups; meanwhile r·2^d bytes pass through the
+//!   cache. If they exceed the cache, the vertex must be fetched again. A look-up visits one vertex for each whole
+//!   level of the mean depth log2(n) + 0.3327, the root (depth 0) first.
+//! * The longest-first hash table can fetch the buckets of all lengths in parallel, but an entry only after its bucket.
+//!   So it has 2 dependent accesses; in total it reads one bucket per probe, and the entry.
+//! * Packets per second: at most N·F/C (cores, cycles per second, cycles per packet) and at most B/M (bytes per second
+//!   and per packet).
 
 use std::collections::BTreeMap;
 
@@ -22,7 +20,6 @@ use serde::Deserialize;
 use crate::experiment::{Context, Experiment, Outcome, Samples};
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "dram-model",
     source: "Takemasa17 §6.3, Takemasa19 §3.2.3 and §4.1",
@@ -79,17 +76,17 @@ struct Computer {
     cpu_limit_packets_per_s: f64,
 }
 
-/// Lines of our index that a look-up reads: one for all lengths, and 0.18 times another one
-/// (counted over 13.5 million prefixes: the first bucket was full, or seemed to be for a longer prefix).
+/// Lines of our index that a look-up reads: one for all lengths, and another with a probability of 0.18 (counted over
+/// 13.5 million prefixes: the first bucket was full, or seemed to match a longer prefix).
 const INDEX_LINES: f64 = 1.18;
-/// Octets of a line.
-const LINE_OCTETS: f64 = 64.0;
-/// Octets of our entries before the name, and the octets to which they are aligned.
-const ENTRY_HEADER_OCTETS: f64 = 8.0;
-const ENTRY_ALIGNMENT_OCTETS: f64 = 4.0;
-/// Prefixes that are sampled for means of the population.
+/// Bytes of a line.
+const LINE_BYTES: f64 = 64.0;
+/// Bytes before the name in our entries, and the alignment of entries.
+const ENTRY_HEADER_BYTES: f64 = 8.0;
+const ENTRY_ALIGNMENT_BYTES: f64 = 4.0;
+/// Prefixes sampled for means of the population.
 const SAMPLED_PREFIXES: u64 = 100_000;
-/// The papers round; what is computed again must agree this well.
+/// The papers round their results; our recomputed ones must agree this well.
 const AGREEMENT: f64 = 0.01;
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
@@ -147,8 +144,8 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         ("dram_limit_mpps".to_owned(), dram_limit / 1e6),
     ]);
     let notes = vec![
-        "Everything is computed; the papers' parameters and results are data of this lab.".to_owned(),
-        "A bucket a round reads no bucket in vain and waits more often; the other names of the batch hide the waits."
+        "Everything is computed; the papers' parameters and results are in `lab/papers`.".to_owned(),
+        "With one bucket a round no bucket is read needlessly, but there are more waits; the other names of the batch hide them."
             .to_owned(),
     ];
     Ok(Outcome { rows, headline, notes })
@@ -168,7 +165,7 @@ fn patricia_dram_accesses(mean_depth: f64, bytes_per_packet: f64, cache_bytes: f
     (0..mean_depth.floor() as i32).filter(is_fetched).count() as f64
 }
 
-/// Lines that a look-up of our FIB reads, on average over the population.
+/// Lines that a look-up of our FIB reads, averaged over the population.
 struct OurFib {
     index_lines: f64,
     entry_lines: f64,
@@ -180,9 +177,9 @@ impl OurFib {
         let mut entry_lines = 0.0;
         for number in 0..SAMPLED_PREFIXES {
             names.write_prefix(number, &mut prefix);
-            // An entry begins anywhere in a line, at a multiple of four.
-            let octets = ENTRY_HEADER_OCTETS + prefix.len() as f64;
-            entry_lines += 1.0 + (octets - ENTRY_ALIGNMENT_OCTETS) / LINE_OCTETS;
+            // An entry begins at any multiple of four in a line.
+            let bytes = ENTRY_HEADER_BYTES + prefix.len() as f64;
+            entry_lines += 1.0 + (bytes - ENTRY_ALIGNMENT_BYTES) / LINE_BYTES;
         }
         let sampled = SAMPLED_PREFIXES as f64;
         Self { index_lines: INDEX_LINES, entry_lines: entry_lines / sampled }

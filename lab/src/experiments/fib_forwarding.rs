@@ -1,55 +1,55 @@
-//! How many packets of 256 octets does a forwarder pass with each FIB design?
+//! How many packets of 256 bytes does a forwarder forward with each FIB design?
 //!
-//! Source: Yuan15 §3.4.4 (Table 3.2): a forwarding engine on DPDK that did nothing but longest prefix
-//! match, with rules of up to seven components, four workers and two I/O threads on 10 Gb/s links; CityA and
-//! SipE, with no hash bucket, the first or all of them prefetched. Here the whole engine forwards, in memory:
-//! every Interest goes into the PIT, through a strategy and on, every Data finds it, is
-//! stored and goes back. Both have 257 octets and count as 256. Designs take turns with the default, pass by pass.
+//! Source: Yuan15 §3.4.4 (Table 3.2): a forwarding engine on DPDK that did only longest prefix match, with rules of up
+//! to seven components, four workers and two I/O threads on 10 Gb/s links; CityA and SipE, with no hash bucket, the
+//! first or all of them prefetched. Here the whole engine forwards, in memory: every Interest passes the PIT and a
+//! strategy; every Data matches it, is stored and goes back. Both have 257 bytes and count as 256. Designs take turns
+//! with the default, pass by pass.
 //!
-//! Gb/s are those of Ethernet, 20 octets of preamble and gap with each packet, as in the table
-//! (4.4 Mpps there are 9.7 Gb/s).
+//! Gb/s are those of Ethernet, with 20 bytes of preamble and gap per packet, as in the table (4.4 Mpps there are 9.7
+//! Gb/s).
 //!
-//! What the numbers do not say: there is no network card and no socket (`router-sockets`), the machine is another,
-//! the tables are smaller than the paper's billion of rules, and a look-up is a part of the work only.
+//! Limits: there is no network card and no socket (`router-sockets`), the machine differs, the tables are smaller than
+//! the paper's billion rules, and a look-up is only a part of the work.
 
 use super::prefetch::forwarder::{Finding, Forwarder, PRODUCER, Setup};
 use super::prefetch::traffic::Traffic;
-use super::prefetch::{CYCLES, Table, one_pass, per_packet, thread_counts};
+use super::prefetch::{CYCLES, one_pass, per_packet, thread_counts};
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::fib_measurement::{FibLookup, FibLookups};
+use crate::sample_table::SampleTable;
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 use anyhow::{Context as _, ensure};
+use namewire_designs::fib::FibPrefetch;
+use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
+use namewire_designs::fib::hash_tables::{PrefixHash, StringMatching};
 use namewire_engine::Schedule;
-use namewire_tables::fib::designs::FibPrefetch;
-use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
-use namewire_tables::fib::designs::hash_tables::{PrefixHash, StringMatching};
 use namewire_tables::{Fib, FibConfig, HashKey, NextHop};
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-forwarding",
     source: "Yuan15 Table 3.2",
-    question: "How many packets of 256 octets does a forwarder pass with each FIB design?",
+    question: "How many packets of 256 bytes does a forwarder pass with each FIB design?",
     needs: "quick: 2 min, 2 GiB; full: 30 min, 16 GiB (13.5 million prefixes)",
     takes_names: false,
     takes_trace: false,
     run,
 };
 
-/// Octets of every packet: the least from the paper's 256 on, which no Interest and no Data can have (beyond 254
-/// octets the outer TLV-LENGTH takes three).
-const PACKET_OCTETS: usize = 257;
-/// Octets that count.
-const PAPER_PACKET_OCTETS: usize = 256;
+/// Bytes of every packet: the smallest size above the paper's 256 that is possible. No Interest or Data has 256 bytes,
+/// because beyond 254 the outer TLV-LENGTH takes three bytes.
+const PACKET_BYTES: usize = 257;
+/// Bytes of a packet in the results.
+const PAPER_PACKET_BYTES: usize = 256;
 /// Preamble and gap between frames.
-const ETHERNET_OCTETS: usize = 20;
+const ETHERNET_BYTES: usize = 20;
 
 struct Size {
     prefixes: u64,
     outstanding: u64,
     store_bytes: u64,
     repetitions: usize,
-    /// Slices of names whose answers are checked.
+    /// Slices of names with checked answers.
     checked_slices: usize,
 }
 
@@ -86,7 +86,7 @@ const DEFAULT: &str = "one-bucket (default)";
 const INTEREST: &str = "Interest, 1 worker";
 const OVER_DEFAULT: &str = "cycles over the default's";
 
-/// The cells of Table 3.2, and other designs as they are fastest.
+/// The cells of Table 3.2, and other designs with their fastest options.
 fn subjects() -> Vec<Subject> {
     let binary = |name, hash, matching, prefetch| {
         let (hash, matching, prefetch) = (Some(hash), Some(matching), Some(prefetch));
@@ -126,7 +126,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         forwarder.fill(&default_fib, &|| Ok(crate::interrupt::check()?))?;
     }
     context.end_step();
-    let mut table = Table::default();
+    let mut table = SampleTable::default();
     for subject in &subjects {
         context.begin_step(subject.name)?;
         let fib = populate(context, subject, names, key)?;
@@ -156,7 +156,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     Ok(outcome(&table, &threads, &size))
 }
 
-/// Of the median batch, which others on this machine move no more than any other.
+/// Cycles of the median batch, on which other load of the machine has little effect.
 fn interest_cycles(forwarder: &mut Forwarder, fib: &Fib) -> anyhow::Result<f64> {
     let batches = forwarder.batches_at_once();
     let taken = forwarder.exchange(fib, Schedule::default(), batches, Finding::Name)?;
@@ -164,13 +164,13 @@ fn interest_cycles(forwarder: &mut Forwarder, fib: &Fib) -> anyhow::Result<f64> 
 }
 
 fn gbps(mpps: f64) -> f64 {
-    mpps * ((PAPER_PACKET_OCTETS + ETHERNET_OCTETS) * 8) as f64 / 1e3
+    mpps * ((PAPER_PACKET_BYTES + ETHERNET_BYTES) * 8) as f64 / 1e3
 }
 
 /// Every prefix leads to the producer, by four next-hop sets.
 fn populate(context: &Context, subject: &Subject, names: SyntheticNames, key: HashKey) -> anyhow::Result<Fib> {
     let config = FibConfig::new(names.prefixes() as usize);
-    let mut fib = Fib::with_design(subject.design, &subject.options, config, key)?;
+    let mut fib = subject.design.fib(&subject.options, config, key)?;
     let mut prefix = Vec::new();
     for number in 0..names.prefixes() {
         names.write_prefix(number, &mut prefix);
@@ -184,36 +184,36 @@ fn populate(context: &Context, subject: &Subject, names: SyntheticNames, key: Ha
     Ok(fib)
 }
 
-/// All prefixes lead to one face: that it is the right prefix is seen here.
+/// All prefixes lead to one face, so this checks that look-ups find the right prefix.
 fn check_answers(context: &Context, fib: &Fib, names: SyntheticNames, size: &Size) -> anyhow::Result<()> {
     let mut lookups = FibLookups::new(names, 1 << 44);
     (0..size.checked_slices).try_for_each(|_| lookups.slice(fib.view(), FibLookup::Batch, &context.clock).map(drop))
 }
 
-/// Forwarders whose Interests and Data all have [`PACKET_OCTETS`].
+/// Forwarders whose Interests and Data all have [`PACKET_BYTES`].
 fn make_forwarders(size: &Size, names: SyntheticNames, key: HashKey, count: usize) -> anyhow::Result<Vec<Forwarder>> {
-    let setup = |payload_octets, thread: usize| Setup {
+    let setup = |payload_bytes, thread: usize| Setup {
         names,
-        payload_octets,
+        payload_bytes,
         outstanding: size.outstanding,
         store_bytes: size.store_bytes,
         key,
         first_name: (thread as u64) << 37,
     };
-    let is_fitting = |&payload: &usize| Traffic::new(names, payload).packet_octets().1 == PACKET_OCTETS;
-    let payload_octets = (0..PACKET_OCTETS).find(is_fitting).context("no payload makes such Data")?;
+    let is_fitting = |&payload: &usize| Traffic::new(names, payload).packet_bytes().1 == PACKET_BYTES;
+    let payload_bytes = (0..PACKET_BYTES).find(is_fitting).context("no payload makes such Data")?;
     (0..count)
         .map(|thread| {
-            let mut forwarder = Forwarder::new(setup(payload_octets, thread))?;
-            forwarder.pad_interests(PACKET_OCTETS);
-            let octets = forwarder.packet_octets();
-            ensure!(octets == (PACKET_OCTETS, PACKET_OCTETS), "packets of {octets:?} octets");
+            let mut forwarder = Forwarder::new(setup(payload_bytes, thread))?;
+            forwarder.pad_interests(PACKET_BYTES);
+            let bytes = forwarder.packet_bytes();
+            ensure!(bytes == (PACKET_BYTES, PACKET_BYTES), "packets of {bytes:?} bytes");
             Ok(forwarder)
         })
         .collect()
 }
 
-fn outcome(table: &Table, threads: &[usize], size: &Size) -> Outcome {
+fn outcome(table: &SampleTable, threads: &[usize], size: &Size) -> Outcome {
     let rows = table.rows();
     let most = threads.iter().copied().max().unwrap_or(1);
     let median = |workers: usize, subject: &str, metric: &str| {
@@ -221,7 +221,7 @@ fn outcome(table: &Table, threads: &[usize], size: &Size) -> Outcome {
         let row = rows.iter().find(|row| row.case == case && row.subject == subject && row.metric == metric)?;
         Some(row.value.as_ref()?.median)
     };
-    // Each was taken in turn with the default.
+    // Each design took turns with the default.
     let cycles_over_default = |subject: &str| {
         let row = rows.iter().find(|row| {
             (row.case.as_str(), row.subject.as_str(), row.metric.as_str()) == (INTEREST, subject, OVER_DEFAULT)

@@ -1,10 +1,9 @@
-//! What do larger pages save a FIB look-up, and what do hashes at hand?
+//! What do larger pages save a FIB look-up, and what do precomputed hashes save?
 //!
-//! Source: Yuan15 Fig. 3.6 (4 KiB, 2 MiB, 1 GiB pages; hashes in the time or computed
-//! beforehand); there with binary search over lengths and up to a billion names, here
-//! with the papers' 13.5 million prefixes, one by one and in batches. One table per page
-//! size, all in memory at once, so that slices can take turns. Explicit huge pages are
-//! reserved for the run where the system lets us, and given back.
+//! Source: Yuan15 Fig. 3.6 (4 KiB, 2 MiB, 1 GiB pages; hashes timed or precomputed), there with binary search over
+//! lengths and up to a billion names. Here the papers' 13.5 million prefixes are looked up one by one and in batches.
+//! There is one table per page size, all in memory at once, so that slices can take turns. The run reserves explicit
+//! huge pages where the system allows it, and releases them at the end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,16 +12,14 @@ use std::path::PathBuf;
 use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
 use serde::Deserialize;
 
-use crate::clock::BelowResolution;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::fib_measurement::{FibLookup, FibLookups, SLICE_NAMES, populate};
 use crate::synthetic_names::{NAME_COMPONENTS, PAPER_PREFIXES, SyntheticNames};
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-pages",
     source: "Yuan15 Fig. 3.6",
-    question: "What do larger pages save a FIB look-up, and what do hashes at hand?",
+    question: "What do larger pages save a FIB look-up, and what do precomputed hashes save?",
     needs: "quick: 2 min, 1 GiB per page size; full: 5 min, the same memory; explicit huge pages need root",
     takes_names: false,
     takes_trace: false,
@@ -33,7 +30,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 struct Size {
     prefixes: u64,
     repetitions: usize,
-    /// Slices of each variant and page size in a repetition.
+    /// Slices per variant, page size and repetition.
     slices: usize,
 }
 
@@ -61,11 +58,11 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let names = SyntheticNames::new(context.seed, size.prefixes);
     context.plan_steps(PageSize::ALL.len() + size.repetitions);
     let mut notes = Vec::new();
-    let mut reserved = Vec::new(); // given back after the tables are gone
+    let mut reserved = Vec::new(); // released after the tables
     let mut tables: Vec<(PageSize, Result<Fib, String>)> = Vec::new();
     for pages in PageSize::ALL {
         context.begin_step(&format!("FIB on {} pages", pages.name()))?;
-        let config = FibConfig { pages, entry_octets: entry_octets(names), ..FibConfig::new(size.prefixes as usize) };
+        let config = FibConfig { pages, entry_bytes: entry_bytes(names), ..FibConfig::new(size.prefixes as usize) };
         reserved.push(ReservedPages::reserve(&config));
         let check = || Ok(context.check_interrupt()?);
         let table = populate(names, config, HashKey::from_seed(context.seed), &check);
@@ -90,7 +87,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         for (((_, table), took_ns), samples) in tables.iter().zip(took_ns).zip(&mut samples) {
             for (took_ns, samples) in took_ns.into_iter().zip(samples) {
                 match table {
-                    Ok(_) => samples.add_resolved(median_ns(took_ns, context)),
+                    Ok(_) => samples.add_resolved(context.clock.median_ns(took_ns, SLICE_NAMES)),
                     Err(reason) => samples.refuse(reason.clone()),
                 }
             }
@@ -116,34 +113,26 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         "Yuan15: latency falls by {} to {} % from 4 KiB to 2 MiB pages, by {} to {} % more to 1 GiB.",
         small[0], small[1], large[0], large[1]
     ));
-    notes.push("Transparent pages are those that the kernel joins on request (madvise).".to_owned());
-    notes.push("An array that fills less than half a page of the size asked for lies on transparent ones.".to_owned());
+    notes.push("Transparent pages are huge pages that the kernel assembles on request (madvise).".to_owned());
+    notes.push("An array smaller than half a page of the requested size is on transparent pages.".to_owned());
     Ok(Outcome { rows, headline, notes })
 }
 
-/// Nanoseconds of one look-up in the median slice: a slice in which the thread had to wait
-/// for a processor says nothing.
-fn median_ns(mut slices_ns: Vec<u64>, context: &Context) -> Result<f64, BelowResolution> {
-    slices_ns.sort_unstable();
-    let median_ns = slices_ns.get(slices_ns.len() / 2).copied().unwrap_or(0);
-    context.clock.resolve(median_ns).map(|ns| ns as f64 / SLICE_NAMES as f64)
-}
-
-/// What the entries of these names need: explicit huge pages are taken whole, so not more.
-fn entry_octets(names: SyntheticNames) -> usize {
-    // 8 of header, 11 for each of the 4 components of the mean, 3 of fill at most; a percent to spare.
+/// Bytes for the entries of these names. Explicit huge pages are taken whole, so the estimate is tight.
+fn entry_bytes(names: SyntheticNames) -> usize {
+    // 8 bytes of header, 11 for each of 4 components on average, at most 3 of padding; one percent to spare.
     let mean = 8 + 11 * 4 + 3;
     (names.prefixes() as usize * mean / 100 * 101).max(NAME_COMPONENTS as usize * 11)
 }
 
-/// Huge pages that the kernel was asked to keep ready, given back when dropped.
+/// Huge pages that the kernel reserves for the run; released when dropped.
 struct ReservedPages {
     file: PathBuf,
     before: String,
 }
 
 impl ReservedPages {
-    /// `None` where the pages are none to reserve or the system does not let us.
+    /// `None` if the pages need no reservation or the system refuses.
     fn reserve(config: &FibConfig) -> Option<Self> {
         let (page_bytes, kib) = match config.pages {
             PageSize::Base | PageSize::Transparent => return None,
@@ -151,8 +140,8 @@ impl ReservedPages {
         };
         let file = PathBuf::from(format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB/nr_hugepages"));
         let before = fs::read_to_string(&file).ok()?.trim().to_owned();
-        // Entries and index, at 8 octets an entry, each in whole pages.
-        let pages = config.entry_octets.div_ceil(page_bytes) + (config.capacity_entries * 8 + 64).div_ceil(page_bytes);
+        // Entries and index, at 8 bytes an entry, each in whole pages.
+        let pages = config.entry_bytes.div_ceil(page_bytes) + (config.capacity_entries * 8 + 64).div_ceil(page_bytes);
         let wanted = before.parse::<usize>().ok()? + pages;
         fs::write(&file, wanted.to_string()).ok()?;
         Some(Self { file, before })
@@ -161,7 +150,7 @@ impl ReservedPages {
 
 impl Drop for ReservedPages {
     fn drop(&mut self) {
-        // Nothing more can be done if the kernel keeps them.
+        // If the kernel keeps the pages, nothing more can be done.
         let _ = fs::write(&self.file, &self.before);
     }
 }

@@ -1,17 +1,14 @@
 //! Do look-ups suffer while the FIB is written?
 //!
-//! A reader looks names up in batches, a pin each, as a worker does; a writer inserts,
-//! removes and changes prefixes, a third each, at a steady pace. In the phases to compare
-//! with, it does the same to a small FIB of its own that nobody reads: a machine whose other
-//! processor rests is another machine. Phases come in rounds, in an order that rotates, and
-//! the loss is the median over the rounds. The names looked up lie
-//! under prefixes that are there throughout, so every answer is checked against the one
-//! there must be; changes go to those same prefixes, insertions and removals to others.
+//! A reader looks up names in batches, with one pin per batch, like a worker. A writer inserts, removes and changes
+//! prefixes, a third each, at a constant rate. In the phases of comparison it does the same to a small FIB that no
+//! thread reads, because an idle second processor would change the machine. Phases alternate in rounds with a rotating
+//! order; the loss is the median over the rounds. The names looked up are under prefixes that stay throughout, so every
+//! answer is checked. Changes apply to those prefixes, insertions and removals to others.
 //!
-//! The reader's rate is per second of its own processor time, so that a busy machine does
-//! not count as a loss; interference through caches and memory does. With one processor
-//! reader and writer take turns, and the pace may not be reached.
-//! Unpaced: how many updates there are when the writer does nothing else.
+//! The reader's rate is per second of its own processor time: a busy machine is not a loss, but interference through
+//! caches and memory is. On one processor reader and writer take turns, and the writer may be below its rate. In the
+//! unpaced phases the writer makes as many updates as it can.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -25,13 +22,13 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::fib_measurement::{FibLookups, SLICE_NAMES, next_hop, populate};
 use crate::process;
+use crate::record::Row;
 use crate::statistics::Summary;
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-updates",
-    source: "ours (house plan §4)",
+    source: "ours",
     question: "Do look-ups suffer while the FIB is written 100,000 times a second?",
     needs: "quick: 1 min, 1 GiB; full: 2 min, 1 GiB; two processors",
     takes_names: false,
@@ -54,18 +51,18 @@ const fn size(scale: Scale) -> Size {
     }
 }
 
-/// Updates per second that the writer aims at: the bar and a tenth.
+/// Updates per second that the writer aims at: the required number and a tenth more.
 const PACE_PER_S: f64 = 110_000.0;
-/// Prefixes of the FIB that is written when the one that is read is not.
+/// Prefixes of the small FIB for the phases of comparison.
 const ELSEWHERE_PREFIXES: u64 = 20_000;
-/// Updates between two looks at the clock.
+/// Updates between two readings of the clock.
 const BURST: u64 = 32;
-/// Prefixes beyond the population that are in the FIB at a time: those that come and go.
+/// Number of additional prefixes in the FIB, which are inserted and removed.
 const COMING_AND_GOING: u64 = 4_096;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// Paced updates, of another FIB.
+    /// Paced updates of another FIB.
     Elsewhere,
     Paced,
     Unpaced,
@@ -98,7 +95,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut losses = Vec::new();
     std::thread::scope(|scope| -> anyhow::Result<()> {
         let reading = scope.spawn(|| meter.read_until_stopped(reader, names));
-        // A thread as well: this one's processors are not ours to change.
+        // The writer needs its own thread too: pinning would change the processors of the calling thread.
         let writing = scope.spawn(|| {
             process::run_on_processor(1);
             (0..size.rounds).try_for_each(|round| {
@@ -125,9 +122,21 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     writer.check()?;
     elsewhere.check()?;
 
+    let (rows, mut headline) = rows_and_headline(&table);
+    let loss = Summary::of(&losses).context("no round of phases")?;
+    headline.insert("update_lookup_loss".to_owned(), loss.median);
+    let notes = vec![format!(
+        "{} prefixes; {} rounds of phases of {:?}; {PACE_PER_S} updates per s, of this FIB or of one with \
+         {ELSEWHERE_PREFIXES} prefixes and no reader; a wrong answer would have ended the run.",
+        size.prefixes, size.rounds, size.phase
+    )];
+    Ok(Outcome { rows, headline, notes })
+}
+
+fn rows_and_headline(table: &BTreeMap<(Phase, &'static str), Samples>) -> (Vec<Row>, BTreeMap<String, f64>) {
     let mut rows = Vec::new();
     let mut headline = BTreeMap::new();
-    for ((phase, metric), samples) in &table {
+    for ((phase, metric), samples) in table {
         let unit = if *metric == "updates" { "per s" } else { "M per s of processor time" };
         let row = samples.row(phase.name(), "shared FIB", metric, unit, None);
         let key = match (phase, *metric) {
@@ -141,29 +150,22 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         }
         rows.push(row);
     }
-    let loss = Summary::of(&losses).context("no round of phases")?;
-    headline.insert("update_lookup_loss".to_owned(), loss.median);
-    let notes = vec![format!(
-        "{} prefixes; {} rounds of phases of {:?}; pace {PACE_PER_S} updates per s, of this FIB or of one with \
-         {ELSEWHERE_PREFIXES} prefixes that nobody reads; wrong answers would have ended the run.",
-        size.prefixes, size.rounds, size.phase
-    )];
-    Ok(Outcome { rows, headline, notes })
+    (rows, headline)
 }
 
-/// The control side: inserts, removes and changes in turn.
+/// The writing side: inserts, removes and changes in turn.
 struct Writer {
     fib: Fib,
     names: SyntheticNames,
     rng_state: u64,
-    /// Prefixes with numbers from `first` to `next` − 1, all beyond the population, are in the FIB.
+    /// Prefixes with numbers from `first` to `next` − 1, all outside the population, are in the FIB.
     first: u64,
     next: u64,
     prefix: Vec<u8>,
 }
 
 impl Writer {
-    /// With a FIB of all the prefixes of `names`.
+    /// A writer with a FIB that holds all prefixes of `names`.
     fn new(names: SyntheticNames, context: &Context) -> anyhow::Result<Self> {
         let first = names.prefixes();
         let config = FibConfig::new((first + COMING_AND_GOING) as usize);
@@ -176,7 +178,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Updates for `duration`; says how many updates per second.
+    /// Updates for `duration`; returns updates per second.
     fn write(&mut self, phase: Phase, duration: Duration) -> anyhow::Result<f64> {
         let started = Instant::now();
         let mut updates = 0_u64;
@@ -219,9 +221,9 @@ impl Writer {
         Ok(())
     }
 
-    /// One of the population leads elsewhere.
+    /// Changes the next hop of one prefix of the population.
     fn change(&mut self) -> anyhow::Result<()> {
-        // Xorshift (Marsaglia 2003): any order without pattern will do.
+        // Xorshift (Marsaglia 2003); any irregular order would do.
         self.rng_state ^= self.rng_state << 13;
         self.rng_state ^= self.rng_state >> 7;
         self.rng_state ^= self.rng_state << 17;
@@ -238,26 +240,25 @@ impl Writer {
     }
 }
 
-/// What the reader has done, told phase by phase.
+/// The reader's work, phase by phase.
 #[derive(Default)]
 struct Meter {
     /// Raised for each phase; [`STOPPED`] ends the reader.
     phase: AtomicU32,
-    /// Look-ups and nanoseconds of the phase at hand.
+    /// Look-ups and nanoseconds of the current phase.
     tally: Mutex<(u64, u64)>,
 }
 
 const STOPPED: u32 = u32::MAX;
 
 impl Meter {
-    /// Runs `work` and says how many look-ups per second of the reader's time there were
-    /// meanwhile, and what `work` said.
+    /// Runs `work`; returns the look-ups per second of the reader's time meanwhile, and the result of `work`.
     fn phase(&self, work: impl FnOnce() -> anyhow::Result<f64>) -> anyhow::Result<(f64, f64)> {
         self.phase.fetch_add(1, Ordering::Relaxed);
         *self.tally()? = (0, 0);
         let result = work()?;
         let (lookups, took_ns) = *self.tally()?;
-        ensure!(took_ns > 0, "the reader did nothing: it failed, or the machine has no time for it");
+        ensure!(took_ns > 0, "the reader did nothing: it failed, or it got no processor time");
         Ok((lookups as f64 * 1e9 / took_ns as f64, result))
     }
 
@@ -279,7 +280,7 @@ impl Meter {
             }
             let took_ns = lookups.slice_while_written(&mut reader, thread_time_ns)?;
             let mut tally = self.tally()?;
-            // A slice that began in the phase before belongs to neither.
+            // A slice that began in the previous phase does not count.
             if self.phase.load(Ordering::Relaxed) == phase {
                 tally.0 += SLICE_NAMES as u64;
                 tally.1 += took_ns;
@@ -298,8 +299,8 @@ fn thread_time_ns() -> u64 {
 mod tests {
     use super::*;
 
-    /// The story: the writer was the caller's thread and stayed on its processor, so that the record
-    /// said one processor, and the experiments after it had no other.
+    /// The story: the writer was the caller's thread and stayed pinned. The record then reported one processor, and
+    /// later experiments had no other.
     #[test]
     fn the_callers_processors_are_as_before() -> anyhow::Result<()> {
         let context = Context::new(Scale::Smoke, 1, vec![1], std::path::PathBuf::new());

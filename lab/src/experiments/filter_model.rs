@@ -1,19 +1,19 @@
-//! How often does a cache behind Filter hit, and how much comes in, by the model and in simulation?
+//! How often does a cache behind Filter hit, and how much does it admit, by the model and in simulation?
 //!
 //! Source: Takemasa19 §5.3, Fig. 5.4 (Eqs. 5.3-5.7): hit and insertion rate over the threshold θ = 1 … 30 for histories
-//! of 10⁴, 10⁵ and 10⁶ Interests; 10⁷ objects, Zipf 0.8, a cache of 10⁵. The curves are the model's at that scale,
-//! whatever the run's. The points are simulated with the router's own policy (Filter before FIFO) over a store without
-//! Data, at a scale that the run has time for, and compared with the model at the same scale.
+//! of 10⁴, 10⁵ and 10⁶ Interests; 10⁷ objects, Zipf 0.8, a cache of 10⁵. The curves are the model's at that scale, at
+//! every scale of the run. The points simulate the router's own policy (Filter before FIFO) with a store without Data,
+//! at the scale of the run, and are compared with the model at the same scale.
 //!
-//! Only steady states are simulated: the fewer come in, the longer the cache remembers how it was filled. A point is left
-//! out if [`TURNOVERS`] of the cache would take more requests than the run has.
+//! Only steady states are simulated: the less the Filter admits, the longer the cache depends on its initial content. A
+//! point is left out if [`TURNOVERS`] of the cache would take more requests than the run has.
 //!
-//! What the numbers do not say: what a decision costs (`cache-policies`), or how popularity that changes fares.
+//! Limits: the cost of a decision (`cache-policies`) and changing popularity are not covered.
 
 use anyhow::ensure;
-use namewire_tables::cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName, PolicyOptions};
-use namewire_tables::cs_policy::filter::FilterOptions;
-use namewire_tables::cs_policy::simulated_store::{Outcome as Stored, Request, SimulatedStore};
+use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions};
+use namewire_designs::policies::filter::FilterOptions;
+use namewire_designs::policies::simulated_store::{Outcome as Stored, Request, SimulatedStore};
 
 use crate::cache_models::PopularityClasses;
 use crate::cache_models::eviction::{fifo_hit, lru_hit, optimum_hit};
@@ -22,11 +22,10 @@ use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::requests::web::{PAPER_ALPHA, PAPER_OBJECTS};
 use crate::requests::{Web, object_hash};
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "filter-model",
     source: "Takemasa19 Fig. 5.4, Eqs. 5.3-5.7",
-    question: "How often does a cache behind Filter hit, and how much comes in, by the model and in simulation?",
+    question: "How often does a cache behind Filter hit, and how much does it admit, by the model and in simulation?",
     needs: "quick: 1 min, 100 MB; full: 10 min, 300 MB",
     takes_names: false,
     takes_trace: false,
@@ -34,24 +33,24 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const PAPER_CAPACITY: u32 = 100_000;
-/// θ that the paper chooses; its q is the cache's size.
+/// The paper's choice of θ; its q is the cache's size.
 const PAPER_THRESHOLD: u32 = 2;
 const THRESHOLDS: std::ops::RangeInclusive<u32> = 1..=30;
 /// Histories over cache sizes: the paper's 10⁴, 10⁵ and 10⁶.
 const HISTORIES: [f64; 3] = [0.1, 1.0, 10.0];
-/// Times that the cache is filled anew before anything is counted.
+/// Turnovers of the cache before requests count.
 const TURNOVERS: f64 = 4.0;
-/// Exponent at which the models are where the paper's simulations lie.
+/// Exponent at which the models agree with the paper's simulations.
 const ALPHA_BESIDE: f64 = 0.81;
 
 struct Size {
     objects: u32,
     capacity: u32,
     counters_log2: u8,
-    /// Requests of a point that are counted, and at most before.
+    /// Counted requests of a point; also the most uncounted ones before.
     counted: u32,
     before_max: f64,
-    /// Most that a point's hit rate may be from the model's.
+    /// Largest distance of a point's hit rate from the model's.
     deviation_max: f64,
 }
 
@@ -128,17 +127,16 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     outcome.notes = vec![
         format!(
             "Simulated: {} objects, a cache of {}, 2^{} counters, {} requests counted after {TURNOVERS} turnovers; a point \
-             that would need more than {:.0} requests before is left out.",
+             that would need more than {:.0} requests for warm-up is left out.",
             size.objects, size.capacity, size.counters_log2, size.counted, size.before_max
         ),
         format!(
-            "Everything comes in until the store is full. Of the paper's counters, one a name, {:.2} % would be shared with \
-             another name at its q = C; ours are two a name, and the model has none shared.",
+            "The store admits everything until it is full. The paper has one counter per name; at its q = C, {:.2} % of the names \
+         would share theirs. The router has two per name, and the model assumes that none is shared.",
             100.0 * collision_share(history, f64::from(1 << 24))
         ),
-        "The simulation inserts somewhat less than the model: an object that is absent was probably refused when it was \
-         last asked for, and so has been asked for less often lately than others of its popularity; the model takes \
-         both for independent."
+        "The simulation inserts somewhat less than the model: an absent object was probably refused at its \
+             last request, so its recent requests are fewer than its popularity predicts; the model assumes independence."
             .to_owned(),
         "The values of Fig. 5.4 are not in the paper's text. Its simulated hit rates (§5.4.2: FIFO 0.238, LFU 0.389, \
          Filter 0.341) are the models' at an exponent of 0.81, not of the 0.8 that it states."
@@ -147,7 +145,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// The model at the paper's scale, and what else is to be expected there.
+/// The model at the paper's scale, and other expected values there.
 fn curves(outcome: &mut Outcome) {
     let paper = PopularityClasses::zipf(PAPER_OBJECTS, PAPER_ALPHA);
     for history in HISTORIES.map(|history| history * f64::from(PAPER_CAPACITY)) {
@@ -181,12 +179,12 @@ fn add(outcome: &mut Outcome, case: &str, subject: &str, rates: FilterRates) {
     }
 }
 
-/// What is simulated.
+/// A simulated point.
 struct Point {
     history: u32,
     threshold: u32,
     model: FilterRates,
-    /// Requests until [`TURNOVERS`] are through.
+    /// Requests for [`TURNOVERS`] of the cache.
     before: u32,
 }
 
@@ -200,7 +198,7 @@ impl Point {
     }
 }
 
-/// The points that the run has time for.
+/// The points for which the run has enough requests.
 fn points(popularity: &PopularityClasses, size: &Size) -> Vec<Point> {
     let capacity = f64::from(size.capacity);
     let all = HISTORIES.iter().flat_map(|&history| THRESHOLDS.map(move |threshold| (history * capacity, threshold)));
@@ -223,7 +221,7 @@ fn simulate(context: &Context, web: &Web, size: &Size, point: &Point) -> anyhow:
         counters_log2: Some(size.counters_log2),
         threshold: Some(u16::try_from(point.threshold)?),
     };
-    let policy = CsPolicy {
+    let policy = PolicyChoice {
         eviction: EvictionName::Fifo,
         admission: AdmissionName::Filter,
         options: PolicyOptions { filter, ..PolicyOptions::default() },

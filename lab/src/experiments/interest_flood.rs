@@ -1,55 +1,50 @@
-//! What does a face do to the others that floods the router with Interests that nobody answers?
+//! What happens to other faces when one floods the router with Interests that no producer answers?
 //!
-//! Ours; Yuan15 §5.7.2 leaves it to statistics and countermeasures. One engine in memory: honest faces ask for Data
-//! that come, a window of them outstanding at a time; flooding faces ask for other names all the while, several
-//! Interests to each honest one, and none of theirs is answered or expires. The flood begins first, so that it holds all
-//! that it may when the honest faces begin. Cases:
-//! - no flood: what the honest faces get, and what an exchange costs;
-//! - one face floods, and four and eight do, under the limit per face (`tables.pit_face_share`);
-//! - one face floods where there is no such limit: the control, in which the PIT is the flood's.
+//! Ours; Yuan15 §5.7.2 leaves it to statistics and countermeasures. One engine runs in memory. Honest faces request
+//! Data that come, with a window of outstanding Interests. Flooding faces meanwhile request other names, several
+//! Interests to each honest one; none is answered or expires. The flood begins first, so that it holds all it may when
+//! the honest faces begin. Cases:
+//! - no flood: the results of the honest faces, and the cost of an exchange;
+//! - one face floods, or four, or eight, under the limit per face (`tables.pit_face_share`);
+//! - one face floods without such a limit: the control, in which the flood takes the PIT.
 //!
-//! What the limit does is to keep PIT entries for the others, and to say who was cut. n faces that flood leave
-//! 1 / (1 + n · share / (1 − share)) of the PIT; where that is less than the honest faces ask for, as with eight of them
-//! and 65,536 entries, honest Interests are cut, too. It does not make a flood free: an Interest must be decoded, hashed
-//! and looked up before it can be cut.
+//! The limit keeps PIT entries for the other faces, and counts drops by face. n flooding faces leave 1 / (1 + n · share
+//! / (1 − share)) of the PIT. If that is less than the honest faces need, as with eight flooding faces and 65,536
+//! entries, honest Interests are dropped too. A flood still costs time: the router must decode, hash and look up an
+//! Interest before it can drop it.
 //!
-//! Checked before anything is reported: no honest Interest is dropped under the limit while it leaves room for them;
-//! every Interest is answered, pending or counted as cut; while there is room only those that flood are named;
-//! afterwards the PIT is empty.
+//! Checked: under the limit no honest Interest is dropped while the limit leaves room; every Interest is answered,
+//! pending or counted as dropped; while there is room, drops are counted for flooding faces only; at the end the PIT is
+//! empty.
 //!
-//! *Delivered* is the share of honest Interests that were answered, at whatever speed that takes. *Exchange* is what an
-//! honest Interest costs the engine, with its Data; a flood costs the others the caches, too. *Interest cut* is what one
-//! of the flood costs meanwhile. *Honest throughput* is what a worker at its limit has left, from these three: answers
-//! per cycle, when each honest Interest comes with several of the flood, over those of the same repetition without it.
-//! *Memory* is what the process has resident, when the flood has its share, after ten times the PIT more of it, and when
-//! all has expired.
+//! *Delivered* is the share of honest Interests that were answered, at any speed. *Exchange* is the engine's cost of an
+//! honest Interest and its Data, including the flood's effect on the caches. *Interest cut* is the cost of a dropped
+//! Interest of the flood meanwhile. *Honest throughput* follows from these three: the answers per cycle of a saturated
+//! worker, when each honest Interest comes with several of the flood, over those of the same repetition without a
+//! flood. *Memory* is the resident memory of the process: when the flood has its share, after ten more times the PIT's
+//! capacity, and when all Interests have expired.
 //!
-//! What the numbers do not say: how fair the worker is when it reads sockets, so that a flood's Interests are more or
-//! fewer than stated here when it has no time for all; and what a flood takes of the link.
+//! Limits: a worker that has no time for all packets may read sockets unfairly, so a flood's Interests may be more or
+//! fewer than stated here. The flood's share of the link is not covered.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
-use namewire_engine::dispatch::Dispatcher;
-use namewire_engine::{
-    BATCH_PACKETS, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame, Instant,
-    Output, PacketRef, StrategyTable, View,
-};
+use namewire_engine::{BATCH_PACKETS, DropReason, EngineConfig, FaceId, FaceScope, Frame, Instant, PacketRef};
 use namewire_packet::lp::LpHeaders;
-use namewire_tables::{Fib, HashKey, NextHop};
+use namewire_tables::HashKey;
+use namewire_testbed::Forwarder;
 
-use super::prefetch::traffic::{PAYLOAD_OCTETS, Packets, Traffic};
+use super::prefetch::traffic::{PAYLOAD_BYTES, Packets, Traffic};
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::process;
 use crate::statistics::Summary;
 use crate::synthetic_names::SyntheticNames;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "interest-flood",
     source: "ours; Yuan15 §5.7.2",
-    question: "What does a face do to the others that floods the router with Interests that nobody answers?",
+    question: "What happens to other faces when one floods the router with Interests that no producer answers?",
     needs: "quick: 1 min, 200 MB; full: 5 min, 600 MB",
     takes_names: false,
     takes_trace: false,
@@ -59,11 +54,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const PRODUCER: FaceId = FaceId(299);
 const FIRST_HONEST: u64 = 300;
 const FIRST_FLOOD: u64 = 400;
-/// First number of the names that the flood asks for.
+/// First number of the flood's names.
 const FLOOD_NAMES: u64 = 1 << 40;
-/// Batches of the flood to one of honest Interests.
+/// Batches of the flood per batch of honest Interests.
 const FLOOD_BATCHES: u64 = 4;
-/// Times the PIT's capacity that the flood asks for before the honest faces begin.
+/// Interests of the flood before the honest faces begin, in multiples of the PIT's capacity.
 const FLOODS_BEFORE: u64 = 11;
 /// Virtual time between packets: 5 million per second.
 const NS_PER_PACKET: u64 = 200;
@@ -73,7 +68,7 @@ const EXPIRED_MS: u64 = 61_000;
 struct Size {
     pit_capacity: u32,
     honest_faces: u64,
-    /// Honest batches outstanding at a time.
+    /// Outstanding honest batches.
     window: u64,
     /// Honest batches exchanged in one repetition.
     exchanged: u64,
@@ -103,13 +98,13 @@ const NO_LIMIT: Case = Case { title: "one face floods, no limit", floods: 1, fac
 const CASES: [Case; 5] = [NO_FLOOD, ONE_FLOOD, FOUR_FLOODS, EIGHT_FLOODS, NO_LIMIT];
 
 impl Case {
-    /// What those that flood leave of the PIT, by the rule of `engine::face_share`.
+    /// PIT entries that the flooding faces leave, by the rule of `engine::face_share`.
     fn entries_left(self, size: &Size) -> u64 {
         let (share, rest) = (u64::from(self.face_share_percent), 100 - u64::from(self.face_share_percent));
         u64::from(size.pit_capacity) * rest / (rest + self.floods * share)
     }
 
-    /// Whether that is enough for the honest faces, by the same rule.
+    /// Whether these are enough for the honest faces, by the same rule.
     fn leaves_room(self, size: &Size) -> bool {
         let (share, rest) = (u64::from(self.face_share_percent), 100 - u64::from(self.face_share_percent));
         let asked = size.window * BATCH_PACKETS as u64;
@@ -117,14 +112,14 @@ impl Case {
     }
 }
 
-/// What one repetition of a case came to.
+/// The results of one repetition of a case.
 struct Seen {
     delivered: f64,
-    /// Cycles, or nanoseconds where there is no counter of them.
+    /// Cycles of an exchange; nanoseconds without a cycle counter.
     exchange: f64,
-    /// Of an Interest of the flood, while the honest faces exchange; 0 if there is none.
+    /// Cost of an Interest of the flood while the honest faces exchange; 0 without a flood.
     flood: f64,
-    /// Honest Interests that a worker without time to spare answers in a time, over no flood.
+    /// Rate at which a saturated worker answers honest Interests, over the rate without a flood.
     throughput: f64,
     pending: [u64; 3],
     resident_kib: [u64; 3],
@@ -139,7 +134,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         for (case, seen) in &mut seen {
             context.begin_step(case.title)?;
             let seed = context.seed ^ (repetition as u64) << 32;
-            let mut now = Node::new(*case, &size, seed)?.run(context, &size)?;
+            let mut now = Flooded::new(*case, &size, seed)?.run(context, &size)?;
             let per_cycle = now.delivered / (now.exchange + FLOOD_BATCHES as f64 * now.flood);
             now.throughput = per_cycle / *alone.get_or_insert(per_cycle);
             seen.push(now);
@@ -147,7 +142,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         }
     }
     let mut outcome = Outcome::default();
-    let unit = if context.clock.tsc_hz().is_some() { "TSC cycles" } else { "ns" };
+    let unit = context.clock.tick_unit();
     for (case, seen) in &seen {
         let mut row = |metric: &str, unit: &str, value: &dyn Fn(&Seen) -> Option<f64>| {
             let mut samples = Samples::default();
@@ -175,20 +170,19 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             size.honest_faces,
             size.window * BATCH_PACKETS as u64
         ),
-        "An Interest that is cut is dropped as face-share-used, and the face that sent it is named beside it as \
-         cut.face-N (`namewire status`): the limit says who was cut, and keeps PIT entries for the others."
+        "The limit drops an Interest as face-share-used, and counts it for the face that sent it as cut.face-N \
+         (`namewire status`). It keeps PIT entries for the other faces."
             .to_owned(),
         format!(
-            "The limit does not keep the worker's time for them: an Interest that is cut takes {:.0} {unit}, an honest \
-             exchange {:.0}. A worker at its limit that is sent {FLOOD_BATCHES} Interests of the flood with each honest \
-             one answers {:.2} of what it answers without a flood; `flood_honest_share` is of Interests that the \
-             worker has the time for.",
+            "The limit does not save the worker's time: dropping an Interest takes {:.0} {unit}, an honest exchange {:.0}. A \
+         saturated worker that receives {FLOOD_BATCHES} Interests of the flood with each honest one answers {:.2} of \
+         what it answers without a flood; `flood_honest_share` is the share of Interests for which the worker has time.",
             outcome.headline["flood_cut_cycles"],
             outcome.headline["flood_exchange_cycles"],
             outcome.headline["flood_honest_throughput"],
         ),
         format!(
-            "Eight faces that flood leave {} entries: {} for the honest ones.",
+            "Eight flooding faces leave {} entries: {} for the honest ones.",
             EIGHT_FLOODS.entries_left(&size),
             if EIGHT_FLOODS.leaves_room(&size) { "enough" } else { "too few" }
         ),
@@ -203,7 +197,7 @@ fn headline(seen: &[(Case, Vec<Seen>)], outcome: &mut Outcome) -> anyhow::Result
             .filter(|(known, _)| *known == case)
             .flat_map(|(_, seen)| seen)
             .for_each(|seen| samples.add(value(seen)));
-        samples.median().with_context(|| format!("nothing was seen of {}", case.title))
+        samples.median().with_context(|| format!("no result for {}", case.title))
     };
     let delivered = |case| median(case, &|seen| seen.delivered);
     let exchange = |case| median(case, &|seen| seen.exchange);
@@ -227,27 +221,22 @@ fn headline(seen: &[(Case, Vec<Seen>)], outcome: &mut Outcome) -> anyhow::Result
     let (limited, unlimited) =
         (outcome.headline["flood_honest_share"], outcome.headline["flood_honest_share_without_limit"]);
     ensure!(limited >= 0.9, "under a flood {limited:.3} of the honest Interests were answered");
-    ensure!(unlimited < 0.5, "without the limit {unlimited:.3} were answered: the flood was none");
+    ensure!(unlimited < 0.5, "without the limit {unlimited:.3} were answered: the flood had no effect");
     Ok(())
 }
 
-/// A router's engine and those around it.
-struct Node {
+/// A router under a flood, and its neighbours.
+struct Flooded {
     case: Case,
-    engine: Engine,
-    fib: Fib,
-    faces: FaceTable,
-    strategies: StrategyTable,
+    node: Forwarder,
     traffic: Traffic,
-    now: Instant,
-    out: Output,
     packets: Packets,
     next_flood: u64,
     /// Honest Interests that were not forwarded.
     honest_cut: u64,
 }
 
-impl Node {
+impl Flooded {
     fn new(case: Case, size: &Size, seed: u64) -> anyhow::Result<Self> {
         let key = HashKey::from_seed(seed);
         let config = EngineConfig {
@@ -255,22 +244,17 @@ impl Node {
             face_share_percent: case.face_share_percent,
             ..EngineConfig::default()
         };
-        let mut faces = FaceTable::default();
+        let mut node = Forwarder::with_key(config, 1, key, seed)?;
         let honest = (0..size.honest_faces).map(|face| FIRST_HONEST + face);
         for face in honest.chain((0..case.floods).map(|flood| FIRST_FLOOD + flood)).chain([PRODUCER.0]) {
-            faces.insert(FaceId(face), FaceAttributes::new(FaceScope::NonLocal, 0, false));
+            node.add_face(FaceId(face), FaceScope::NonLocal);
         }
-        let mut fib = Fib::new(1, key);
-        fib.insert(&[], &[NextHop { face: PRODUCER.0, cost: 0 }], 0, false)?;
+        node.route("/", &[PRODUCER]);
+        node.now = Instant(1_000_000_000);
         Ok(Self {
             case,
-            engine: Engine::new(config, 0, Arc::new(Dispatcher::new(1, key)), key, seed)?,
-            fib,
-            faces,
-            strategies: StrategyTable::default(),
-            traffic: Traffic::new(SyntheticNames::new(seed, 1 << 20), PAYLOAD_OCTETS),
-            now: Instant(1_000_000_000),
-            out: Output::default(),
+            node,
+            traffic: Traffic::new(SyntheticNames::new(seed, 1 << 20), PAYLOAD_BYTES),
             packets: Packets::default(),
             next_flood: FLOOD_NAMES,
             honest_cut: 0,
@@ -279,7 +263,7 @@ impl Node {
 
     fn run(mut self, context: &Context, size: &Size) -> anyhow::Result<Seen> {
         let own_process = std::process::id();
-        let resident = || process::resident_kib(own_process).context("the kernel does not say what is resident");
+        let resident = || process::resident_kib(own_process).context("the kernel does not report resident memory");
         let (mut pending, mut resident_kib) = ([0; 3], [0; 3]);
         for part in 0..FLOODS_BEFORE {
             context.check_interrupt()?;
@@ -287,25 +271,22 @@ impl Node {
                 self.flood(context);
             }
             if part == 0 {
-                (pending[0], resident_kib[0]) = (self.engine.pit_len() as u64, resident()?);
+                (pending[0], resident_kib[0]) = (self.node.pit_len() as u64, resident()?);
             }
         }
-        (pending[1], resident_kib[1]) = (self.engine.pit_len() as u64, resident()?);
+        (pending[1], resident_kib[1]) = (self.node.pit_len() as u64, resident()?);
         let (delivered, exchange, flood) = self.exchange(context, size);
         self.check(size)?;
-        self.now = self.now.plus_ms(EXPIRED_MS);
-        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
-        while self.engine.next_deadline().is_some_and(|at| at <= self.now) {
-            self.engine.run_timers(self.now, &view, &mut self.out);
-        }
-        (pending[2], resident_kib[2]) = (self.engine.pit_len() as u64, resident()?);
-        ensure!(pending[2] == 0, "{} Interests outlived their time", pending[2]);
+        self.node.now = self.node.now.plus_ms(EXPIRED_MS);
+        self.node.run_timers();
+        (pending[2], resident_kib[2]) = (self.node.pit_len() as u64, resident()?);
+        ensure!(pending[2] == 0, "{} Interests are pending after their lifetime", pending[2]);
         Ok(Seen { delivered, exchange, flood, throughput: f64::NAN, pending, resident_kib })
     }
 
-    /// A batch of each honest face in turn, Data for what was forwarded of it when as many batches are outstanding as
-    /// may be; the flood goes on. Gives the share that was answered, and what an exchange cost, and an Interest of the
-    /// flood.
+    /// Sends a batch from each honest face in turn while the flood goes on. Data for the forwarded Interests come once
+    /// the window of batches is outstanding. Returns the share that was answered, the cost of an exchange and the cost
+    /// of an Interest of the flood.
     fn exchange(&mut self, context: &Context, size: &Size) -> (f64, f64, f64) {
         let face = |batch: u64| FaceId(FIRST_HONEST + batch % size.honest_faces);
         let (mut answered, mut costs, mut flood_costs) = (0, Vec::new(), Vec::new());
@@ -317,7 +298,7 @@ impl Node {
                 self.packets.clear();
                 numbers(batch).for_each(|number| self.traffic.push_interest(number, &mut self.packets));
                 ticks += self.process(context, |_| face(batch));
-                let forwarded = self.out.transmits.iter().filter_map(|transmit| match transmit.packet {
+                let forwarded = self.node.out.transmits.iter().filter_map(|transmit| match transmit.packet {
                     PacketRef::Frame(place) => Some(numbers(batch).start + u64::from(place)),
                     _ => None,
                 });
@@ -331,8 +312,8 @@ impl Node {
                 outstanding.pop_front().into_iter().flatten().for_each(push);
                 ticks += self.process(context, |_| PRODUCER);
                 let to = face(batch - size.window);
-                answered += self.out.transmits.iter().filter(|transmit| transmit.face == to).count() as u64;
-                // Until then memory is touched for the first time, which a flood has done already.
+                answered += self.node.out.transmits.iter().filter(|transmit| transmit.face == to).count() as u64;
+                // The first half touches memory for the first time; the flood has done so already.
                 if (size.exchanged / 2..size.exchanged).contains(&batch) {
                     costs.push(ticks as f64 / BATCH_PACKETS as f64);
                     flood_costs.push(flood_ticks as f64 / (FLOOD_BATCHES * BATCH_PACKETS as u64) as f64);
@@ -344,7 +325,7 @@ impl Node {
         (delivered, median(&costs), median(&flood_costs))
     }
 
-    /// A batch of those that flood, if there are any.
+    /// Sends a batch from each flooding face, if there are any.
     fn flood(&mut self, context: &Context) -> u64 {
         if self.case.floods == 0 {
             return 0;
@@ -356,36 +337,43 @@ impl Node {
         self.process(context, |place| FaceId(FIRST_FLOOD + place as u64 % floods))
     }
 
-    /// What the engine takes for the packets, each from its face.
+    /// The engine's cost for the packets, each from its face.
     fn process(&mut self, context: &Context, face: impl Fn(usize) -> FaceId) -> u64 {
         let mut frames: Vec<Frame<'_>> = self.packets.frames(PRODUCER);
         frames.iter_mut().enumerate().for_each(|(place, frame)| frame.face = face(place));
-        self.now.0 += NS_PER_PACKET * frames.len() as u64;
-        let view = View { fib: self.fib.view(), strategies: &self.strategies, faces: &self.faces };
-        let ticks = || crate::tsc::read().unwrap_or_else(|| context.clock.now_ns());
-        let before = ticks();
-        self.engine.process(self.now, &view, &mut frames, &mut self.out);
-        ticks().saturating_sub(before)
+        self.node.now.0 += NS_PER_PACKET * frames.len() as u64;
+        let mut worker = self.node.worker(0);
+        let before = context.clock.ticks();
+        worker.process(&mut frames);
+        context.clock.ticks().saturating_sub(before)
     }
 
-    /// Who was cut, and that everything is accounted for.
+    /// Checks the counts of drops by face, and that every Interest is accounted for.
     fn check(&self, size: &Size) -> anyhow::Result<()> {
-        let counters = self.engine.counters();
+        let counters = self.node.counters();
         let cut = counters.dropped(DropReason::FaceShareUsed);
         let by_name: u64 = counters.faces_cut.iter().map(|cut| cut.interests).sum();
         let is_flood = |face: FaceId| (FIRST_FLOOD..FIRST_FLOOD + self.case.floods).contains(&face.0);
         let only_floods = counters.faces_cut.iter().all(|cut| is_flood(cut.face));
         ensure!(
             cut == by_name && (only_floods || !self.case.leaves_room(size)),
-            "others than those that flood were cut: {:?}",
+            "honest faces have drops: {:?}",
             counters.faces_cut
         );
-        let (asked, pending) = (self.next_flood - FLOOD_NAMES, self.engine.pit_len() as u64);
+        let (asked, pending) = (self.next_flood - FLOOD_NAMES, self.node.pit_len() as u64);
         if self.case.face_share_percent < 100 {
             ensure!(counters.dropped(DropReason::PitFull) == 0, "the PIT was full in spite of the limit");
-            let cut_flood = cut.checked_sub(self.honest_cut).context("fewer were cut than did not come out")?;
-            ensure!(asked == pending + cut_flood, "{asked} Interests of the flood: {pending} pending, {cut_flood} cut");
-            ensure!(self.honest_cut == 0 || !self.case.leaves_room(size), "{} honest ones were cut", self.honest_cut);
+            let cut_flood =
+                cut.checked_sub(self.honest_cut).context("fewer drops were counted than Interests were lost")?;
+            ensure!(
+                asked == pending + cut_flood,
+                "{asked} Interests of the flood: {pending} pending, {cut_flood} dropped"
+            );
+            ensure!(
+                self.honest_cut == 0 || !self.case.leaves_room(size),
+                "{} honest ones were dropped",
+                self.honest_cut
+            );
         }
         ensure!(pending <= u64::from(size.pit_capacity), "{pending} Interests are pending");
         Ok(())

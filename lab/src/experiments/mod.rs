@@ -65,10 +65,7 @@ mod tests {
         for (place, experiment) in TABLE.iter().enumerate() {
             assert!(TABLE.iter().skip(place + 1).all(|other| other.id != experiment.id), "{} twice", experiment.id);
             assert!(
-                experiment
-                    .id
-                    .bytes()
-                    .all(|octet| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-')
+                experiment.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
             );
             assert!(find(experiment.id).is_some());
         }

@@ -1,13 +1,12 @@
 //! Where do the cycles of a packet go?
 //!
-//! Source: Takemasa19 §3.2-3.3 (Tables 3.1 and 3.2: cycles of an Interest that misses, one
-//! that the Content Store answers, and a Data), §5.4.3 (Table 5.1: cycles by function
-//! block), Takemasa17 Table 1. Set-up as in `prefetch`: 13,548,815 FIB entries, names that
-//! never repeat, a full FIFO store, Interests outstanding long enough that nothing of them
-//! is in the caches when their Data come.
+//! Source: Takemasa19 §3.2-3.3 (Tables 3.1 and 3.2: cycles of an Interest that misses, of one that the Content Store
+//! answers, and of a Data), §5.4.3 (Table 5.1: cycles by function block), Takemasa17 Table 1. Set-up as in `prefetch`:
+//! 13,548,815 FIB entries, names that never repeat, a full FIFO store. Interests are outstanding long enough that none
+//! of their state is in the caches when their Data come.
 //!
-//! What is measured is the engine itself (`Engine::process_measured`; its two orders and
-//! what a reading of the clock disturbs are described there). Rows:
+//! The engine itself is measured (`Engine::process_measured`; see there for its two orders and for the effect of
+//! reading the clock). Rows:
 //!
 //! | metric | order | read |
 //! | --- | --- | --- |
@@ -18,32 +17,33 @@
 //! | `by batch size` | `vector` | around batches of 1 to 64 |
 //! | `instructions, …` | both | one batch stepped in a copy of the process ([`instruction_count`]) |
 //!
-//! A reading waits until what stands before it was executed, or a wait for memory would
-//! count for a later part; what it costs is measured and taken off. Other names (15 components, Yuan15 Fig.
-//! 3.9) and packets (Data of 1143 octets, Takemasa19 §5.4.4) are cases of their own.
+//! A reading waits until everything before it has executed; otherwise a later part would include an earlier wait for
+//! memory. The cost of a reading is measured and subtracted. Longer names (15 components, Yuan15 Fig. 3.9) and larger
+//! packets (Data of 1143 bytes, Takemasa19 §5.4.4) are cases of their own.
 //!
-//! Instructions do not depend on the machine's load: two runs of one program agree but for
-//! the addresses of its tables. Not here: stalls by cause and loads (Tables 3.2-3.6) need hardware counters, which the
-//! lab does not read; sockets and drivers are `router-sockets`'.
+//! Instruction counts do not depend on the machine's load: two runs of one program agree except for the effect of table
+//! addresses. Stalls by cause and loads (Tables 3.2-3.6) would need hardware counters, which the lab does not read.
+//! `router-sockets` measures sockets and drivers.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hint::black_box;
 
 use anyhow::ensure;
-use namewire_engine::schedule::measured::{MeasuredOrder, Stage, StageCosts};
-use namewire_engine::{BATCH_PACKETS, Engine, Frame, Instant, Output, Schedule, View};
+use namewire_engine::batch::measured::{MeasuredOrder, Stage, StageCosts};
+use namewire_engine::{BATCH_PACKETS, Frame, Schedule};
 use namewire_tables::{Fib, HashKey};
+use namewire_testbed::Worker;
 
 use super::prefetch::forwarder::{Finding, Forwarder, Setup, Taken, cycles_of};
-use super::prefetch::traffic::PAYLOAD_OCTETS;
-use super::prefetch::{Table, populate};
+use super::prefetch::populate;
+use super::prefetch::traffic::PAYLOAD_BYTES;
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::instruction_count;
+use crate::sample_table::SampleTable;
 use crate::statistics::Summary;
 use crate::synthetic_names::{NAME_COMPONENTS, PAPER_PREFIXES, SyntheticNames};
 use crate::tsc;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "packet-costs",
     source: "Takemasa19 Tables 3.1, 3.2 and 5.1, Takemasa17 Table 1",
@@ -60,9 +60,9 @@ struct Size {
     outstanding: u64,
     store_bytes: u64,
     repetitions: usize,
-    /// Slices of each shape in a repetition.
+    /// Slices per shape and repetition.
     slices: usize,
-    /// Shapes whose instructions are counted, and packets of the batch that is stepped.
+    /// Shapes whose instructions are counted; packets of the stepped batch.
     counted_shapes: usize,
     counted_packets: usize,
 }
@@ -78,7 +78,7 @@ const fn size(scale: Scale) -> Size {
             counted_shapes: 1,
             counted_packets: 4,
         },
-        // Half of what `prefetch` has outstanding and stored: far more than caches hold all the same.
+        // Half the outstanding Interests and stored Data of `prefetch`, still far more than the caches hold.
         Scale::Quick => Size {
             prefixes: PAPER_PREFIXES,
             outstanding: 1 << 19,
@@ -100,34 +100,34 @@ const fn size(scale: Scale) -> Size {
     }
 }
 
-/// What the packets look like.
+/// The form of the packets.
 struct Shape {
-    /// What a case of this shape is called beside the first one's.
+    /// Suffix of the names of cases with this shape.
     suffix: &'static str,
     name_components: u64,
-    payload_octets: usize,
+    payload_bytes: usize,
 }
 
 const SHAPES: [Shape; 3] = [
-    Shape { suffix: "", name_components: NAME_COMPONENTS, payload_octets: PAYLOAD_OCTETS },
-    Shape { suffix: "; 15 components", name_components: 15, payload_octets: PAYLOAD_OCTETS },
-    Shape { suffix: "; Data of 1143 octets", name_components: NAME_COMPONENTS, payload_octets: LARGE_PAYLOAD_OCTETS },
+    Shape { suffix: "", name_components: NAME_COMPONENTS, payload_bytes: PAYLOAD_BYTES },
+    Shape { suffix: "; 15 components", name_components: 15, payload_bytes: PAYLOAD_BYTES },
+    Shape { suffix: "; Data of 1143 bytes", name_components: NAME_COMPONENTS, payload_bytes: LARGE_PAYLOAD_BYTES },
 ];
-/// The Content of a Data of [`LARGE_DATA_OCTETS`] with a name of 7 components.
-const LARGE_PAYLOAD_OCTETS: usize = 1017;
+/// The Content of a Data of [`LARGE_DATA_BYTES`] with a name of 7 components.
+const LARGE_PAYLOAD_BYTES: usize = 1017;
 /// Takemasa19 §5.4.4.
-const LARGE_DATA_OCTETS: usize = 1143;
+const LARGE_DATA_BYTES: usize = 1143;
 
 const BATCH_SIZES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// Batches of Interests, and as many of Data by name, between two turns of an order.
+/// Batches of Interests, and of Data by name, in one turn of an order.
 const BATCHES_BY_NAME: usize = 8;
 const BATCHES_BY_TOKEN: usize = 4;
 const BATCHES_OF_HITS: usize = 4;
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
-    ensure!(tsc::read().is_some(), "this processor has no time stamp counter that we can read");
+    tsc::required()?;
     context.plan_steps(2 + SHAPES.len() + size.repetitions);
     context.begin_step("FIB")?;
     let names = SyntheticNames::new(context.seed, size.prefixes);
@@ -140,7 +140,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         context.begin_step("outstanding Interests, full store")?;
         let setup = Setup {
             names: names.with_name_components(shape.name_components),
-            payload_octets: shape.payload_octets,
+            payload_bytes: shape.payload_bytes,
             outstanding: size.outstanding,
             store_bytes: size.store_bytes,
             key,
@@ -151,11 +151,11 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         forwarders.push(forwarder);
         context.end_step();
     }
-    let large_octets = forwarders[2].packet_octets().1;
-    ensure!(large_octets == LARGE_DATA_OCTETS, "the large Data has {large_octets} octets");
+    let large_bytes = forwarders[2].packet_bytes().1;
+    ensure!(large_bytes == LARGE_DATA_BYTES, "the large Data has {large_bytes} bytes");
 
     let reading_cycles = reading_cycles();
-    let mut table = Table::default();
+    let mut table = SampleTable::default();
     for _ in 0..size.repetitions {
         context.begin_step("packets")?;
         for (shape, forwarder) in SHAPES.iter().zip(&mut forwarders) {
@@ -165,7 +165,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         context.end_step();
     }
     forwarders.iter().try_for_each(Forwarder::check)?;
-    // Last: pages that a copy has seen fault once more.
+    // Last: after the copy, each page that it saw faults once more.
     context.begin_step("instructions")?;
     let counted = count_instructions(&mut forwarders[..size.counted_shapes], &fib, size.counted_packets, &mut table);
     crate::interrupt::check()?;
@@ -177,14 +177,14 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// What a batch is decided by, and what is then known.
+/// The data plane path of a batch, and its measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Whole(Schedule),
     Staged(MeasuredOrder),
 }
 
-/// The ways take turns.
+/// All ways, which take turns.
 const WAYS: [Way; 5] = [
     Way::Whole(Schedule::Naive),
     Way::Whole(Schedule::Vector),
@@ -193,28 +193,21 @@ const WAYS: [Way; 5] = [
     Way::Staged(MeasuredOrder::StageByStage { split: true }),
 ];
 
-/// What one batch took.
+/// The measurement of one batch.
 enum Batch {
     Whole(u64),
     Staged(StageCosts),
 }
 
 impl Way {
-    fn decide(
-        self,
-        engine: &mut Engine,
-        now: Instant,
-        view: &View<'_>,
-        frames: &mut [Frame<'_>],
-        out: &mut Output,
-    ) -> anyhow::Result<Batch> {
+    fn decide(self, mut worker: Worker<'_>, frames: &mut [Frame<'_>]) -> anyhow::Result<Batch> {
         Ok(match self {
-            Way::Whole(_) => Batch::Whole(cycles_of(engine, now, view, frames, out)?),
-            Way::Staged(order) => Batch::Staged(engine.process_measured(now, view, frames, out, order, clock)),
+            Way::Whole(_) => Batch::Whole(cycles_of(worker, frames)?),
+            Way::Staged(order) => Batch::Staged(worker.process_measured(frames, order, clock)),
         })
     }
 
-    /// The metric of a row, and which stages it shows.
+    /// The metric of a row, and the stages that it shows.
     fn metric(self) -> (&'static str, fn(Stage) -> bool) {
         match self {
             Way::Whole(_) => ("whole", |_| false),
@@ -228,12 +221,12 @@ impl Way {
     }
 }
 
-/// `run` made sure that there is a counter.
+/// Reads the counter; `run` has checked that it exists.
 fn clock() -> u64 {
     tsc::read_in_order().unwrap_or(0)
 }
 
-/// Cycles between two readings with nothing between them.
+/// Cycles between two consecutive readings.
 fn reading_cycles() -> f64 {
     const READINGS: u32 = 10_000;
     let clock = black_box(clock as fn() -> u64);
@@ -244,14 +237,14 @@ fn reading_cycles() -> f64 {
     (clock() - first) as f64 / f64::from(READINGS)
 }
 
-/// Every way in turn, a slice each, until each has had its share.
+/// Every way in turn, a slice each, until all slices are done.
 fn repetition(
     forwarder: &mut Forwarder,
     fib: &Fib,
     slices: usize,
     suffix: &str,
     reading_cycles: f64,
-    table: &mut Table,
+    table: &mut SampleTable,
 ) -> anyhow::Result<()> {
     let mut by_name: [Taken<Batch>; WAYS.len()] = Default::default();
     let mut by_token: [Taken<Batch>; WAYS.len()] = Default::default();
@@ -261,9 +254,7 @@ fn repetition(
             if let Way::Whole(schedule) = way {
                 forwarder.set_schedule(schedule);
             }
-            let decide = |engine: &mut Engine, now, view: &View<'_>, frames: &mut [Frame<'_>], out: &mut Output| {
-                way.decide(engine, now, view, frames, out)
-            };
+            let decide = |worker: Worker<'_>, frames: &mut [Frame<'_>]| way.decide(worker, frames);
             forwarder.prepare(BATCHES_BY_NAME, Finding::Name);
             by_name[place].append(forwarder.run_prepared_by(fib, BATCH_PACKETS, decide)?);
             forwarder.prepare(BATCHES_BY_TOKEN, Finding::Token);
@@ -285,14 +276,14 @@ fn repetition(
     Ok(())
 }
 
-/// Old enough to be in no cache, young enough to be in the store; another one each `turn`, so that no
-/// name is asked for twice in a row.
+/// The age of Data for hits: out of every cache, but still in the store. It differs for each `turn`, so that no name
+/// repeats in a row.
 fn age_of_hits(forwarder: &Forwarder, turn: usize) -> u64 {
     let age = forwarder.stored() as u64 / 2;
     age + (turn * BATCHES_OF_HITS * BATCH_PACKETS) as u64 % (age / 2).max(1)
 }
 
-fn add(table: &mut Table, case: &str, way: Way, batches: &[Batch], reading_cycles: f64) {
+fn add(table: &mut SampleTable, case: &str, way: Way, batches: &[Batch], reading_cycles: f64) {
     let (metric, shows) = way.metric();
     if let Way::Whole(schedule) = way {
         let cycles = batches.iter().filter_map(|batch| match batch {
@@ -323,8 +314,8 @@ fn per_packet(batches: impl Iterator<Item = f64>, batch_packets: usize) -> f64 {
     Summary::of(&cycles).map_or(f64::NAN, |summary| summary.median / batch_packets as f64)
 }
 
-/// The default schedule over batches of every size, in turn.
-fn batch_sizes(forwarder: &mut Forwarder, fib: &Fib, slices: usize, table: &mut Table) -> anyhow::Result<()> {
+/// The default schedule over batches of each size, in turn.
+fn batch_sizes(forwarder: &mut Forwarder, fib: &Fib, slices: usize, table: &mut SampleTable) -> anyhow::Result<()> {
     let mut by_name: [Taken<u64>; BATCH_SIZES.len()] = Default::default();
     let mut hits: [Vec<u64>; BATCH_SIZES.len()] = Default::default();
     forwarder.set_schedule(Schedule::Vector);
@@ -346,18 +337,18 @@ fn batch_sizes(forwarder: &mut Forwarder, fib: &Fib, slices: usize, table: &mut 
     Ok(())
 }
 
-/// The orders whose instructions are counted, and the metrics of their rows.
+/// The orders in which instructions are counted, and the metrics of their rows.
 const COUNTED: [(MeasuredOrder, &str); 2] = [
     (MeasuredOrder::PacketByPacket, "instructions, naive"),
     (MeasuredOrder::StageByStage { split: true }, "instructions, by stage"),
 ];
 
-/// One batch of every kind in both orders, in a copy of this process.
+/// Counts one batch of each kind in both orders, in a copy of this process.
 fn count_instructions(
     forwarders: &mut [Forwarder],
     fib: &Fib,
     batch_packets: usize,
-    table: &mut Table,
+    table: &mut SampleTable,
 ) -> anyhow::Result<()> {
     let shapes = forwarders.len();
     let counts = instruction_count::in_a_copy(|results| {
@@ -392,16 +383,16 @@ fn count_instructions(
     Ok(())
 }
 
-/// In the copy: what a batch of Interests, of Data by name, of Data by token and of hits takes.
+/// In the copy: the counts of a batch of Interests, of Data by name, of Data by token and of hits.
 fn count_batches(
     forwarder: &mut Forwarder,
     fib: &Fib,
     order: MeasuredOrder,
     batch_packets: usize,
 ) -> anyhow::Result<[StageCosts; 4]> {
-    let decide = |engine: &mut Engine, now, view: &View<'_>, frames: &mut [Frame<'_>], out: &mut Output| {
+    let decide = |mut worker: Worker<'_>, frames: &mut [Frame<'_>]| {
         let clock = instruction_count::clock;
-        Ok(instruction_count::step(|| engine.process_measured(now, view, frames, out, order, clock)))
+        Ok(instruction_count::step(|| worker.process_measured(frames, order, clock)))
     };
     let age = age_of_hits(forwarder, 0);
     // One batch of each kind: the first of those prepared.
@@ -413,7 +404,7 @@ fn count_batches(
     Ok([by_name.interests[0], by_name.data[0], by_token.data[0], hits[0]])
 }
 
-/// In the copy: instructions between two readings with nothing between them.
+/// In the copy: instructions between two consecutive readings.
 fn reading_instructions() -> u64 {
     instruction_count::step(|| {
         let clock = black_box(instruction_count::clock as fn() -> u64);
@@ -431,9 +422,9 @@ const HIT: &str = "Interest, hit";
 const DATA: &str = "Data by name";
 const DATA_BY_TOKEN: &str = "Data by token";
 
-fn outcome(table: &Table, forwarders: &[Forwarder], fib: &Fib, reading_cycles: f64) -> Outcome {
+fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cycles: f64) -> Outcome {
     let mut rows = table.rows();
-    // What belongs to one kind of packet stands together, in the order of the first way.
+    // Rows for one kind of packet stay together, in the order of the first way.
     let mut cases: Vec<String> = rows.iter().map(|row| row.case.clone()).collect();
     let mut seen = HashSet::new();
     cases.retain(|case| seen.insert(case.clone()));
@@ -465,12 +456,12 @@ fn outcome(table: &Table, forwarders: &[Forwarder], fib: &Fib, reading_cycles: f
             headline.insert(key.to_owned(), value);
         }
     }
-    let octets: Vec<String> = SHAPES
+    let bytes: Vec<String> = SHAPES
         .iter()
         .zip(forwarders)
         .map(|(shape, forwarder)| {
-            let (interest, data) = forwarder.packet_octets();
-            format!("names of {} components, Interests of {interest} octets, Data of {data}", shape.name_components)
+            let (interest, data) = forwarder.packet_bytes();
+            format!("names of {} components, Interests of {interest} bytes, Data of {data}", shape.name_components)
         })
         .collect();
     let notes = vec![
@@ -478,12 +469,12 @@ fn outcome(table: &Table, forwarders: &[Forwarder], fib: &Fib, reading_cycles: f
             "{} FIB entries; {} Data in a full FIFO store. {}.",
             fib.len(),
             forwarders[0].stored(),
-            octets.join("; ")
+            bytes.join("; ")
         ),
         format!(
-            "A reading of the clock takes {reading_cycles:.0} cycles, which are taken off; it keeps what stands before it \
-             from overlapping with what follows, and fetches go on in it, so the parts of `by part` and `naive, by \
-             stage` need not add up to those of `by stage` and to `whole`."
+            "A reading of the clock takes {reading_cycles:.0} cycles, which are subtracted. It prevents the code before it from \
+         overlapping with the code after it, and fetches continue during it, so the parts of `by part` and `naive, by \
+         stage` need not add up to those of `by stage` and to `whole`."
         ),
         "Cycles are those of the time stamp counter, which runs at the processor's base rate. Stalls \
          by cause (Takemasa19 Tables 3.2-3.6) would need hardware counters."

@@ -1,25 +1,21 @@
 //! What does a packet cost when its name or its face belongs to another worker?
 //!
-//! Measured with the router's own rings (`namewire_router::mesh`), metadata included.
-//! The sending worker writes metadata and octets and publishes a batch; the receiving
-//! worker lends the batch, decodes the metadata and reads every cache line of every
-//! packet, which is where the transfer between the cores shows: its engine would have
-//! to read the packet anyway, but from its own cache. Time in which a side only waits
-//! for the other is not counted, nor is what lies before and behind (sockets, engine).
+//! The run uses the router's own rings (`namewire_router::mesh`), metadata included. The sending worker writes metadata
+//! and bytes and publishes a batch. The receiving worker borrows the batch, decodes the metadata and reads every cache
+//! line of every packet. This shows the transfer between the cores: the engine would read the packet anyway, but from
+//! its own cache. Time in which a side only waits for the other does not count, nor does the work before and after
+//! (sockets, engine).
 //!
-//! * *two threads*: a processor each; at most [`BATCHES_IN_FLIGHT`] batches between them,
-//!   as between workers that keep up.
-//! * *one thread*: both ends in turn, so that no line moves: what the instructions cost.
+//! * *two threads*: on a processor each; at most [`BATCHES_IN_FLIGHT`] batches between them, as between workers that
+//!   keep up.
+//! * *one thread*: both ends in turn, so that no line moves: the cost of the instructions.
+//! * *line-round-trip*: one cache line, written by the two processors in turn. It shows their distance: some 160 cycles
+//!   on this kind of processor if they share a last-level cache, some 1,000 if not. A host may move a virtual machine's
+//!   processors during the run, and the ring's cost follows.
 //!
-//! * *line-round-trip*: one cache line, written by one processor and then by the other. It
-//!   tells where the two are: some 160 cycles on this kind of processor if they share a
-//!   last-level cache, some 1,000 if they do not. A virtual machine may be moved from
-//!   one to the other while it runs, and the ring's cost follows.
-//!
-//! The headline is the dearer of Interest and Data in full batches: what sender and
-//! receiver spend on one packet together. What it does not say: how the wake-up of a
-//! sleeping worker is paid for (a system call, once per sleep), and cores that share
-//! no last-level cache.
+//! The headline is the more expensive of Interest and Data in full batches: the cost of one packet for sender and
+//! receiver together. Limits: waking a sleeping worker (a system call, once per sleep), and cores that share no
+//! last-level cache.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,13 +29,11 @@ use crate::clock::Clock;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::process;
 use crate::statistics::Summary;
-use crate::tsc;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "ring-crossing",
-    source: "ours (house plan §4)",
-    question: "What does a packet cost that crosses from one worker to another?",
+    source: "ours",
+    question: "What does it cost to pass a packet from one worker to another?",
     needs: "quick: 10 s, 10 MB; full: 1 min, 10 MB; two processors, or only one thread is measured",
     takes_names: false,
     takes_trace: false,
@@ -49,27 +43,27 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// A batch of the router: most records that a worker takes from a ring in one turn.
 const FULL_BATCH_PACKETS: usize = 64;
 
-/// Batches that the sender may be ahead.
+/// Most batches that the sender is ahead.
 const BATCHES_IN_FLIGHT: u64 = 4;
 
-/// Distance of the octets that the receiver reads of each packet: a cache line.
+/// Distance between the bytes that the receiver reads: a cache line.
 const LINE_BYTES: usize = 64;
 
-/// A packet with a size that is typical of its kind.
+/// A packet of a typical size for its kind.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
-    octets: usize,
+    bytes: usize,
 }
 
-const KINDS: [Kind; 2] = [Kind { name: "interest-100", octets: 100 }, Kind { name: "data-250", octets: 250 }];
+const KINDS: [Kind; 2] = [Kind { name: "interest-100", bytes: 100 }, Kind { name: "data-250", bytes: 250 }];
 
-/// What one crossing cost each side, in ticks of [`ticks`].
+/// The cost of one crossing for each side, in ticks of [`ticks`].
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     /// The sender: metadata, copy, publication.
     sender_ticks: f64,
-    /// The receiver: lending, metadata, reading the octets.
+    /// The receiver: borrowing, metadata, reading the bytes.
     receiver_ticks: f64,
 }
 
@@ -80,14 +74,9 @@ impl Crossing {
     }
 }
 
-/// TSC cycles, or nanoseconds where there is no such counter.
-fn ticks(clock: &Clock) -> u64 {
-    tsc::read().unwrap_or_else(|| clock.now_ns())
-}
-
-/// Cycles for one packet that crosses between two processors in full batches, both sides together,
-/// for the dearer of an Interest of 100 octets and a Data of 250; `None` with one processor only,
-/// or without a cycle counter. A single repetition: the caller takes the median of several.
+/// Cycles for one packet that crosses between two processors in full batches, both sides together, for the more
+/// expensive of an Interest of 100 bytes and a Data of 250. `None` with only one processor or without a cycle counter.
+/// It is a single repetition: the caller takes the median of several.
 ///
 /// Cost: some 40 ms for 2,000 batches of each.
 ///
@@ -150,11 +139,9 @@ impl Table<'_> {
     }
 
     fn outcome(self, cpus: Option<(usize, usize)>) -> Outcome {
-        let has_tsc = self.clock.tsc_hz().is_some();
-        let unit = if has_tsc { "TSC cycles per packet" } else { "ns per packet" };
         let row = |((case, subject, metric), samples): (&(String, &'static str, &'static str), &Samples)| {
-            let unit = if case == "line-round-trip" { unit.replace("packet", "round trip") } else { unit.to_owned() };
-            samples.row(case, subject, metric, &unit, None)
+            let per = if case == "line-round-trip" { "round trip" } else { "packet" };
+            samples.row(case, subject, metric, &format!("{} per {per}", self.clock.tick_unit()), None)
         };
         let rows: Vec<_> = self.samples.iter().map(row).collect();
         let full = KINDS.map(|kind| format!("{}-batch-{FULL_BATCH_PACKETS}", kind.name));
@@ -183,29 +170,29 @@ impl Table<'_> {
             "A sample is the median over the batches of one run, divided by the packets of a batch.".to_owned(),
             match cpus {
                 Some((sender, receiver)) => format!("Sender on CPU {sender}, receiver on CPU {receiver}."),
-                None => "Only one CPU: nothing could cross.".to_owned(),
+                None => "Only one CPU: two threads were not measured.".to_owned(),
             },
         ];
         Outcome { rows, headline, notes }
     }
 }
 
-/// Two workers' rings; only the way from the first to the second is used.
+/// The rings of two workers; only the direction from the first to the second is used.
 fn connect() -> anyhow::Result<(Outbox, Inbox)> {
     let bells: Arc<[Bell]> = [Bell::new()?, Bell::new()?].into();
     let mut ends = mesh::connect(&bells).into_iter();
     let (Some((outbox, _)), Some((_, inbox))) = (ends.next(), ends.next()) else {
-        anyhow::bail!("two workers have two ends");
+        anyhow::bail!("two workers need two ends");
     };
     Ok((outbox, inbox))
 }
 
-/// What a worker passes on: a face, a token and an incoming face, as Data on its way has.
+/// The metadata of a packet: a face, a token and an incoming face, as for forwarded Data.
 fn headers() -> LpHeaders {
     LpHeaders { pit_token: PitToken::new(&[7; 6]), incoming_face_id: Some(FaceId(300)), ..LpHeaders::default() }
 }
 
-/// The sender's share of one batch; false if the ring was full.
+/// The sender's part of one batch; false if the ring was full.
 fn send(outbox: &mut Outbox, packets: usize, packet: &[u8], headers: &LpHeaders) -> bool {
     let task = Task::Transmit;
     let is_sent = (0..packets).all(|_| outbox.push(1, task, FaceId(301), headers, packet));
@@ -213,34 +200,34 @@ fn send(outbox: &mut Outbox, packets: usize, packet: &[u8], headers: &LpHeaders)
     is_sent
 }
 
-/// The receiver's share: how many packets came, and a sum over what they hold.
+/// The receiver's part: the number of packets, and a sum over their bytes.
 fn receive(inbox: &mut Inbox) -> (u64, u64) {
     let (mut packets, mut sum) = (0, 0);
     inbox.drain(FULL_BATCH_PACKETS, |records| {
         for record in records {
             packets += 1;
-            let lines: u64 = record.packet.iter().step_by(LINE_BYTES).map(|&octet| u64::from(octet)).sum();
+            let lines: u64 = record.packet.iter().step_by(LINE_BYTES).map(|&byte| u64::from(byte)).sum();
             sum += lines + record.face.0 + u64::from(record.headers.pit_token.is_some());
         }
     });
     (packets, sum)
 }
 
-/// What [`receive`] must have summed up for one packet.
+/// The sum that [`receive`] must return for one packet.
 fn expected_sum(kind: Kind) -> u64 {
-    kind.octets.div_ceil(LINE_BYTES) as u64 + 301 + 1
+    kind.bytes.div_ceil(LINE_BYTES) as u64 + 301 + 1
 }
 
 fn one_thread(clock: &Clock, kind: Kind, batch: usize, batches: u64) -> anyhow::Result<Crossing> {
     let (mut outbox, mut inbox) = connect()?;
-    let (packet, headers) = (vec![1; kind.octets], headers());
+    let (packet, headers) = (vec![1; kind.bytes], headers());
     let (mut sender, mut receiver) = (Vec::new(), Vec::new());
     for _ in 0..batches {
-        let started = ticks(clock);
+        let started = clock.ticks();
         let is_sent = send(&mut outbox, batch, &packet, &headers);
-        let sent = ticks(clock);
+        let sent = clock.ticks();
         let (packets, sum) = receive(&mut inbox);
-        let received = ticks(clock);
+        let received = clock.ticks();
         anyhow::ensure!(is_sent && packets == batch as u64 && sum == packets * expected_sum(kind), "a packet was lost");
         sender.push(per_packet(started, sent, packets));
         receiver.push(per_packet(sent, received, packets));
@@ -262,7 +249,7 @@ fn two_threads(
     let (sender, receiver) = std::thread::scope(|scope| {
         let sending = scope.spawn(|| -> anyhow::Result<Vec<f64>> {
             process::stay_on(sender_cpu).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
-            let (packet, headers) = (vec![1; kind.octets], headers());
+            let (packet, headers) = (vec![1; kind.bytes], headers());
             let mut samples = Vec::new();
             let in_flight = BATCHES_IN_FLIGHT * batch as u64;
             for sent_batches in 0..batches {
@@ -271,9 +258,9 @@ fn two_threads(
                     anyhow::ensure!(!failed.load(Ordering::Relaxed), "the receiver failed");
                     std::hint::spin_loop();
                 }
-                let started = ticks(clock);
+                let started = clock.ticks();
                 let is_sent = send(&mut outbox, batch, &packet, &headers);
-                samples.push(per_packet(started, ticks(clock), batch as u64));
+                samples.push(per_packet(started, clock.ticks(), batch as u64));
                 anyhow::ensure!(is_sent, "the ring was full with {in_flight} packets in flight");
             }
             Ok(samples)
@@ -288,9 +275,9 @@ fn two_threads(
                     std::hint::spin_loop();
                     continue;
                 }
-                let started = ticks(clock);
+                let started = clock.ticks();
                 let (packets, sum) = receive(&mut inbox);
-                samples.push(per_packet(started, ticks(clock), packets));
+                samples.push(per_packet(started, clock.ticks(), packets));
                 received += packets;
                 total_sum += sum;
                 received_total.store(received, Ordering::Relaxed);
@@ -308,17 +295,17 @@ fn two_threads(
     summed_up(&samples(sender)?, &samples(receiver)?)
 }
 
-/// Ticks until a line that the other processor has written is written here and seen there, and back.
+/// Ticks for a round trip: the other processor writes a line, this one reads and writes it, the other one reads it.
 fn line_round_trip(clock: &Clock, cpus: (usize, usize), trains: u64) -> anyhow::Result<f64> {
-    /// Round trips that are timed together.
+    /// Round trips timed together.
     const TRAIN: u64 = 16;
     let line = AtomicU64::new(0);
     let failed = AtomicBool::new(false);
-    // Each side waits for its turn, odd or even, and gives the turn away.
+    // Each side waits for its turn, odd or even, then passes the turn on.
     let play = |cpu: usize, turn: u64| -> anyhow::Result<Vec<f64>> {
         process::stay_on(cpu).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
         let mut samples = Vec::new();
-        let mut started = ticks(clock);
+        let mut started = clock.ticks();
         for round_trip in 1..=trains * TRAIN {
             let expected = 2 * (round_trip - 1) + turn;
             while line.load(Ordering::Acquire) != expected {
@@ -327,7 +314,7 @@ fn line_round_trip(clock: &Clock, cpus: (usize, usize), trains: u64) -> anyhow::
             }
             line.store(expected + 1, Ordering::Release);
             if round_trip % TRAIN == 0 {
-                let now = ticks(clock);
+                let now = clock.ticks();
                 samples.push(per_packet(started, now, TRAIN));
                 started = now;
             }
@@ -347,7 +334,7 @@ fn per_packet(started: u64, ended: u64, packets: u64) -> f64 {
     ended.saturating_sub(started) as f64 / packets.max(1) as f64
 }
 
-/// Medians: a batch during which the machine did something else does not count.
+/// Medians: single disturbed batches have little effect.
 fn summed_up(sender: &[f64], receiver: &[f64]) -> anyhow::Result<Crossing> {
     match (Summary::of(sender), Summary::of(receiver)) {
         (Some(sender), Some(receiver)) => Ok(Crossing { sender_ticks: sender.median, receiver_ticks: receiver.median }),

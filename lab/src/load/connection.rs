@@ -1,10 +1,9 @@
-//! Joins the consumer and the producer to the router (or to a relay) and makes
-//! sure that an Interest gets through before anything is measured.
+//! Connects consumer and producer to the router (or to a relay), and checks that an Interest gets through before the
+//! measurement.
 //!
-//! Over Unix sockets the producer registers its prefix with a signed command on
-//! its own face. Over UDP, which is never local, commands go over the Unix socket:
-//! a face to the producer's socket, then a route to that face; the face is
-//! destroyed again when the load ends.
+//! Over Unix sockets the producer registers its prefix with a signed command on its own face. A UDP face is never
+//! local, so commands use the Unix socket: they create a face to the producer's socket and a route to that face. The
+//! face is destroyed when the load ends.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::net::UnixStream;
@@ -19,22 +18,22 @@ use super::load_face::LoadFace;
 use super::{LoadPlan, Transport};
 use crate::router_control::RouterControl;
 
-/// How long the path may take to come up: the route is applied after the command's answer.
+/// Limit for the path to come up: the router answers the command before it applies the route.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
-/// How often the path is tried.
+/// Time between two probes.
 const PROBE_INTERVAL: Duration = Duration::from_millis(20);
-/// Sequence numbers of the probes, clear of all others.
+/// First sequence number of the probes, above all others.
 const PROBE_BASE: u32 = 0xF000_0000;
-/// An LpPacket without anything in it: tells a relay who is on which side.
+/// An empty LpPacket: a relay takes its sender as the peer of that side.
 pub(super) const HELLO: [u8; 2] = [0x64, 0];
 
-/// Consumer and producer, joined and tried.
+/// Consumer and producer, connected and probed.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) consumer: LoadFace,
     pub(super) producer: LoadFace,
     pub(super) packets: ExchangePackets,
-    /// The UDP face that was made for this load, and the connection that made it.
+    /// The UDP face created for this load, and the connection that created it.
     made_face: Option<(RouterControl, FaceId)>,
 }
 
@@ -42,7 +41,7 @@ impl Connection {
     /// Connects both sides as `plan` says.
     ///
     /// # Errors
-    /// If the router cannot be reached, refuses, or lets no Interest through in [`PROBE_LIMIT`].
+    /// If the router cannot be reached, refuses, or passes no Interest within [`PROBE_LIMIT`].
     pub(super) fn open(plan: &LoadPlan, packets: ExchangePackets) -> anyhow::Result<Self> {
         let prefix = Name::parse_value(packets.prefix_value())?.to_buf();
         match (plan.transport, plan.relay) {
@@ -52,7 +51,7 @@ impl Connection {
         }
     }
 
-    /// Two faces that are joined already.
+    /// Takes two connected faces.
     #[cfg(test)]
     pub(super) fn of_faces(consumer: LoadFace, producer: LoadFace, packets: ExchangePackets) -> Self {
         Self { consumer, producer, packets, made_face: None }
@@ -139,7 +138,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes back what the load made in the router.
+    /// Removes what the load created in the router.
     ///
     /// # Errors
     /// If the router refuses.
@@ -151,8 +150,8 @@ impl Connection {
     }
 }
 
-/// The router may send from another port than the one it listens on: the producer
-/// answers to wherever the first Interest comes from.
+/// The router may send from another port than the one it listens on: the producer answers the source of the first
+/// Interest.
 fn learn_peer(producer: &UdpSocket, consumer: &UdpSocket, packets: &mut ExchangePackets) -> anyhow::Result<()> {
     let deadline = Instant::now() + PROBE_LIMIT;
     producer.set_read_timeout(Some(PROBE_INTERVAL))?;
@@ -172,7 +171,7 @@ fn learn_peer(producer: &UdpSocket, consumer: &UdpSocket, packets: &mut Exchange
     Ok(())
 }
 
-/// Waits until one of `faces` has something to read, or can write what waits.
+/// Waits until one of `faces` can be read, or can send what is waiting.
 pub(super) fn wait_readable(faces: &[&LoadFace; 2], limit: Duration) -> anyhow::Result<[bool; 2]> {
     let interest_in = |face: &LoadFace| {
         if face.outbox.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT }

@@ -1,11 +1,9 @@
-//! The exchange loop: keeps a window of Interests in flight, or a pace, and
-//! accounts for every one of them.
+//! The exchange loop: keeps a window of Interests in flight, or a constant rate, and accounts for every Interest.
 //!
-//! Every Interest ends in exactly one way: satisfied by its own Data, refused by a
-//! Nack, or lost when its lifetime (and [`LIFETIME_SLACK_NS`]) has passed. There is
-//! no retransmission: a loss must show. Latency counts from the instant before the
-//! Interest was handed to the kernel or, with a pace, from the instant it was due,
-//! so that a stall delays every Interest that should have left during it.
+//! Every Interest ends in exactly one way: its own Data satisfies it, a Nack refuses it, or it is lost when its
+//! lifetime (and [`LIFETIME_SLACK_NS`]) has passed. The loop never retransmits, so every loss shows. Latency starts
+//! just before the Interest is handed to the kernel. At a constant rate it starts when the Interest was due, so that a
+//! stall delays every Interest due during it.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -17,9 +15,9 @@ use super::{LoadPlan, LoadReport};
 use crate::process;
 use crate::statistics::percentile;
 
-/// A Data later than the lifetime by less than this still counts.
+/// A Data that comes this long after the lifetime still counts.
 const LIFETIME_SLACK_NS: u64 = 500_000_000;
-/// How often losses are looked for; also the longest wait.
+/// Time between two searches for losses; also the longest wait.
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(50);
 /// First sequence number of the warm-up.
 const WARMUP_BASE: u32 = 0x8000_0000;
@@ -27,9 +25,9 @@ const WARMUP_BASE: u32 = 0x8000_0000;
 const PREFETCH_WINDOW: u32 = 64;
 
 impl Connection {
-    /// Runs warm-up, prefetch and the measured part, and returns what was seen in the last.
+    /// Runs warm-up, prefetch and measured part; reports on the measured part.
     pub(super) fn exchange(mut self, plan: &LoadPlan) -> anyhow::Result<LoadReport> {
-        // Without it the kernel rounds every wait up by 50 µs.
+        // Otherwise the kernel rounds every wait up by 50 µs.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let names = plan.names.unwrap_or(plan.count).clamp(1, plan.count.max(1));
         let measured = Phase {
@@ -72,14 +70,14 @@ struct Phase {
     watch: Option<u32>,
 }
 
-/// What is known of every Interest of a phase.
+/// The state of every Interest of a phase.
 struct Accounts<'a> {
     phase: &'a Phase,
     started: Instant,
     /// Per name: 0 if nothing is outstanding, else the instant it was sent (or due) plus one.
     sent_at: Vec<u64>,
     latencies_ns: Vec<u32>,
-    /// Interests sent so far; the n-th asks for name n modulo the number of names.
+    /// Interests sent so far; the n-th is for name n modulo the number of names.
     next: u32,
     /// All Interests before this one are settled.
     oldest: u32,
@@ -152,7 +150,7 @@ impl<'a> Accounts<'a> {
         }
     }
 
-    /// Fills the window, as far as the pace allows.
+    /// Fills the window, as far as the rate allows.
     fn send_due(&mut self, packets: &mut ExchangePackets, outbox: &mut Outbox) {
         if self.in_flight >= self.phase.window || self.next == self.phase.count {
             return;
@@ -172,7 +170,7 @@ impl<'a> Accounts<'a> {
         }
     }
 
-    /// The producer's side: an Interest came.
+    /// The producer handles a packet.
     fn answer(&mut self, packets: &ExchangePackets, wire: &[u8], outbox: &mut Outbox) {
         match packets.classify(wire) {
             (Received::Interest(sequence), token) => {
@@ -187,7 +185,7 @@ impl<'a> Accounts<'a> {
         }
     }
 
-    /// The consumer's side: something came.
+    /// The consumer handles a packet.
     fn settle(&mut self, packets: &ExchangePackets, wire: &[u8], now_ns: u64) {
         let (received, _) = packets.classify(wire);
         let (Received::Data(sequence) | Received::Nack(sequence)) = received else {
@@ -212,8 +210,7 @@ impl<'a> Accounts<'a> {
         }
     }
 
-    /// Gives Interests up whose lifetime has passed. They were sent in order, so
-    /// only the oldest ones need a look.
+    /// Gives up Interests whose lifetime has passed. They were sent in order, so only the oldest need a look.
     fn expire(&mut self) {
         let now_ns = self.now_ns();
         if now_ns - self.expiry_checked_ns < EXPIRY_INTERVAL.as_nanos() as u64 {
@@ -267,26 +264,25 @@ mod tests {
         watch: None,
     };
 
-    /// Passes elements from one stream to the other, each as often as `copies` says
-    /// and changed as it likes.
+    /// Copies elements from one stream to the other. `copies` may change an element and says how often to send it.
     fn pass(mut from: UnixStream, mut to: UnixStream, mut copies: impl FnMut(usize, &mut Vec<u8>) -> usize) {
         let (mut buffer, mut chunk, mut number) = (Vec::new(), [0; 4096], 0);
-        while let Ok(octets @ 1..) = from.read(&mut chunk) {
-            buffer.extend_from_slice(&chunk[..octets]);
+        while let Ok(bytes @ 1..) = from.read(&mut chunk) {
+            buffer.extend_from_slice(&chunk[..bytes]);
             while let Ok(Some(size)) = element_size(&buffer)
                 && size <= buffer.len()
             {
                 let mut element: Vec<u8> = buffer.drain(..size).collect();
                 number += 1;
                 for _ in 0..copies(number, &mut element) {
-                    // The test ends by closing: what is under way then is of no use.
+                    // The test ends by closing the streams; elements in flight do not matter then.
                     let _ = to.write_all(&element);
                 }
             }
         }
     }
 
-    /// Runs one phase through a false router that treats Interests and Data as told.
+    /// Runs one phase through a fake router, which treats Interests and Data as the closures say.
     fn run_through(
         phase: Phase,
         interests: impl FnMut(usize, &mut Vec<u8>) -> usize + Send + 'static,
@@ -300,7 +296,7 @@ mod tests {
         let shape = ExchangeShape {
             run: "test",
             stream: 0,
-            content_octets: 100,
+            content_bytes: 100,
             can_be_prefix: false,
             lifetime_ms: 100,
             freshness_ms: 1,
@@ -331,10 +327,10 @@ mod tests {
     }
 
     #[test]
-    fn damaged_and_repeated_data_are_told_apart() {
+    fn damaged_and_repeated_data_are_counted_apart() {
         let damage_or_repeat = |number: usize, wire: &mut Vec<u8>| {
             if number == 10 {
-                // The last octets are the signature's; 20 before the end is content.
+                // The last bytes are the signature's; 20 before the end is content.
                 let at = wire.len() - 20;
                 wire[at] ^= 1;
             }

@@ -1,38 +1,36 @@
-//! The packets of the load: pre-built Interests, the Data that answers them, and
-//! the check that a Data is exactly the one that was asked for.
+//! The packets of the load: pre-built Interests, the Data that answer them, and the check that a Data is the right one.
 //!
-//! Names are `/bench/<run>/<stream>/<sequence>`, every component of fixed size, so
-//! that an Interest is a copy of a template with 12 octets patched:
+//! Names are `/bench/<run>/<stream>/<sequence>`. Every component has a fixed size, so an Interest is a copy of a
+//! template with 12 bytes patched:
 //!
 //! ```text
-//! 05 len | 07 len | 08 05 bench | 08 08 <run> | 08 04 <stream> | 08 08 <sequence, hex> | [21 00] | 0A 04 <nonce> | 0C 02 <lifetime>
+//! 05 len | 07 len | 08 05 bench | 08 08 <run> | 08 04 <stream> | 08 08 <sequence, hex>
+//!        | [21 00] | 0A 04 <nonce> | 0C 02 <lifetime>
 //! ```
 //!
-//! The content of a Data is a slice of one pseudo-random pattern that starts at a
-//! place given by the sequence number: a Data under the wrong name, cut, or with
-//! the octets of another one is noticed. Data carry SignatureType 200 (null, with
-//! an empty value): a forwarder never verifies, and hashing 8,000 octets per Data
-//! would measure the generator.
+//! The content of a Data is a slice of one pseudo-random pattern; its start depends on the sequence number. So a Data
+//! with a wrong name, a cut Data, or one with the bytes of another is noticed. Data carry SignatureType 200 (null, with
+//! an empty value): a forwarder never verifies, and hashing 8,000 bytes per Data would measure the generator.
 
 use namewire_packet::tlv::{Reader, read_element, types, write_nested, write_nni, write_tlv};
 
 use super::LoadError;
 
-/// Largest content of a Data, in octets.
-pub(super) const CONTENT_OCTETS_MAX: usize = 8_000;
-/// Octets of the `<run>` component.
-pub(super) const RUN_OCTETS: usize = 8;
+/// Largest content of a Data, in bytes.
+pub(super) const CONTENT_BYTES_MAX: usize = 8_000;
+/// Bytes of the `<run>` component.
+pub(super) const RUN_BYTES: usize = 8;
 
 const SEQUENCE_DIGITS: usize = 8;
 const STREAM_DIGITS: usize = 4;
-const NONCE_OCTETS: usize = 4;
+const NONCE_BYTES: usize = 4;
 const PATTERN_STARTS: usize = 4_096;
-const PATTERN_OCTETS: usize = CONTENT_OCTETS_MAX + PATTERN_STARTS;
+const PATTERN_BYTES: usize = CONTENT_BYTES_MAX + PATTERN_STARTS;
 const SIGNATURE_TYPE_NULL: u64 = 200;
-/// Component that a Data has more than the CanBePrefix Interest it answers.
+/// The last component of a Data's name where the Interest has CanBePrefix.
 const SUFFIX: &[u8] = b"data";
 
-/// Everything about the packets of one run that does not change from one to the next.
+/// What all packets of one run have in common.
 #[derive(Debug)]
 pub(super) struct ExchangePackets {
     interest: Vec<u8>,
@@ -40,37 +38,37 @@ pub(super) struct ExchangePackets {
     nonce_at: usize,
     /// Name TLV-VALUE up to the sequence number's digits.
     name_start: Vec<u8>,
-    content_octets: usize,
+    content_bytes: usize,
     can_be_prefix: bool,
     freshness_ms: u64,
     pattern: Box<[u8]>,
     nonce_state: u64,
 }
 
-/// What a received packet turned out to be.
+/// The kinds of received packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     /// An Interest of this run for this sequence number.
     Interest(u32),
-    /// The Data of this run with this sequence number, every octet as it should be.
+    /// The Data of this run with this sequence number, every byte correct.
     Data(u32),
     /// A Nack for this run's Interest with this sequence number.
     Nack(u32),
-    /// A packet of this run that is damaged, or Data that is not what was asked for.
+    /// A damaged packet of this run, or a Data that does not answer the Interest.
     Wrong,
-    /// Something that is not of this run.
+    /// A packet of another run.
     Foreign,
 }
 
 /// How to build the packets of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExchangeShape<'a> {
-    /// Second name component, at most [`RUN_OCTETS`] octets.
+    /// Second name component, at most [`RUN_BYTES`] bytes.
     pub(super) run: &'a str,
     /// Third name component.
     pub(super) stream: u16,
-    /// Octets of content in each Data.
-    pub(super) content_octets: usize,
+    /// Bytes of content in each Data.
+    pub(super) content_bytes: usize,
     /// Ask with CanBePrefix and answer with a name one component longer.
     pub(super) can_be_prefix: bool,
     /// InterestLifetime.
@@ -87,7 +85,7 @@ impl ExchangePackets {
     /// # Errors
     /// If the run label or the content is too long.
     pub(super) fn new(shape: &ExchangeShape<'_>) -> Result<Self, LoadError> {
-        if shape.run.is_empty() || shape.run.len() > RUN_OCTETS || shape.content_octets > CONTENT_OCTETS_MAX {
+        if shape.run.is_empty() || shape.run.len() > RUN_BYTES || shape.content_bytes > CONTENT_BYTES_MAX {
             return Err(LoadError::Shape);
         }
         let mut name_start = prefix_value(shape.run, shape.stream);
@@ -101,19 +99,19 @@ impl ExchangePackets {
             if shape.can_be_prefix {
                 write_tlv(out, types::CAN_BE_PREFIX, &[]);
             }
-            write_tlv(out, types::NONCE, &[0; NONCE_OCTETS]);
+            write_tlv(out, types::NONCE, &[0; NONCE_BYTES]);
             write_tlv(out, types::INTEREST_LIFETIME, &shape.lifetime_ms.to_be_bytes());
         });
-        // Lifetime (2 + 2 octets) is last, the nonce's value right before it.
-        let nonce_at = interest.len() - 4 - NONCE_OCTETS;
-        // Interest and Name headers take 2 octets each: both are far below 253 octets.
+        // Lifetime (2 + 2 bytes) is last, the nonce's value right before it.
+        let nonce_at = interest.len() - 4 - NONCE_BYTES;
+        // Interest and Name headers take 2 bytes each: both are far below 253 bytes.
         let sequence_at = 4 + name_start.len();
         Ok(Self {
             interest,
             sequence_at,
             nonce_at,
             name_start,
-            content_octets: shape.content_octets,
+            content_bytes: shape.content_bytes,
             can_be_prefix: shape.can_be_prefix,
             freshness_ms: shape.freshness_ms,
             pattern: pattern(),
@@ -126,7 +124,7 @@ impl ExchangePackets {
         &self.name_start[..self.name_start.len() - 2]
     }
 
-    /// Appends the Interest number `sequence` with a nonce never used before in this run.
+    /// Appends Interest number `sequence`, with a nonce that this run has not used before.
     pub(super) fn write_interest(&mut self, sequence: u32, out: &mut Vec<u8>) {
         // A full-period generator: 2^64 steps pass before a state repeats.
         self.nonce_state =
@@ -136,11 +134,10 @@ impl ExchangePackets {
         let sequence_at = start + self.sequence_at;
         out[sequence_at..sequence_at + SEQUENCE_DIGITS].copy_from_slice(&digits(sequence));
         let nonce = ((self.nonce_state >> 32) as u32).to_be_bytes();
-        out[start + self.nonce_at..start + self.nonce_at + NONCE_OCTETS].copy_from_slice(&nonce);
+        out[start + self.nonce_at..start + self.nonce_at + NONCE_BYTES].copy_from_slice(&nonce);
     }
 
-    /// Appends the Data that answers Interest number `sequence`; in an LpPacket with
-    /// `token` if one is given.
+    /// Appends the Data for Interest number `sequence`, in an LpPacket if `token` is given.
     pub(super) fn write_data(&self, sequence: u32, token: Option<&[u8]>, out: &mut Vec<u8>) {
         match token {
             None => self.write_bare_data(sequence, out),
@@ -167,7 +164,7 @@ impl ExchangePackets {
         });
     }
 
-    /// Says what `wire` is; the second value is the PIT token it came with.
+    /// Classifies `wire`; the second value is its PIT token.
     pub(super) fn classify<'a>(&self, wire: &'a [u8]) -> (Received, Option<&'a [u8]>) {
         let Ok(element) = read_element(wire) else { return (Received::Wrong, None) };
         if element.wire.len() != wire.len() {
@@ -238,7 +235,7 @@ impl ExchangePackets {
 
     fn content(&self, sequence: u32) -> &[u8] {
         let start = sequence.wrapping_mul(61) as usize % PATTERN_STARTS;
-        &self.pattern[start..start + self.content_octets]
+        &self.pattern[start..start + self.content_bytes]
     }
 }
 
@@ -257,10 +254,10 @@ fn digits(sequence: u32) -> [u8; SEQUENCE_DIGITS] {
     std::array::from_fn(|i| HEX[(sequence >> (28 - 4 * i)) as usize & 15])
 }
 
-/// The same octets in every run: xorshift from a fixed seed.
+/// The same bytes in every run: xorshift from a fixed seed.
 fn pattern() -> Box<[u8]> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    (0..PATTERN_OCTETS)
+    (0..PATTERN_BYTES)
         .map(|_| {
             state ^= state << 13;
             state ^= state >> 7;
@@ -279,7 +276,7 @@ mod tests {
         ExchangeShape {
             run: "r1",
             stream: 10,
-            content_octets: 100,
+            content_bytes: 100,
             can_be_prefix,
             lifetime_ms: 4_000,
             freshness_ms: 10_000,
@@ -317,24 +314,24 @@ mod tests {
     }
 
     #[test]
-    fn every_damaged_octet_is_noticed() {
+    fn every_damaged_byte_is_noticed() {
         let packets = ExchangePackets::new(&shape(false)).expect("a legal shape");
         let mut data = Vec::new();
         packets.write_data(5, None, &mut data);
-        // MetaInfo and the signature are not looked at; name, content and all lengths are.
+        // MetaInfo and the signature are not checked; name, content and all lengths are.
         let signature_at = data.len() - 7;
         let content_at = signature_at - 100;
         for at in (0..content_at - 8).chain(content_at..signature_at) {
             let mut damaged = data.clone();
             damaged[at] ^= 1;
-            assert_ne!(packets.classify(&damaged).0, Received::Data(5), "octet {at}");
+            assert_ne!(packets.classify(&damaged).0, Received::Data(5), "byte {at}");
         }
         assert_eq!(packets.classify(&data[..data.len() - 1]).0, Received::Wrong);
         assert_eq!(packets.classify(&[]).0, Received::Wrong);
     }
 
     #[test]
-    fn nacks_and_foreign_packets_are_told_apart() {
+    fn nacks_and_foreign_packets_are_distinguished() {
         let mut packets = ExchangePackets::new(&shape(false)).expect("a legal shape");
         let mut interest = Vec::new();
         packets.write_interest(9, &mut interest);
@@ -354,7 +351,7 @@ mod tests {
         for bad in [
             ExchangeShape { run: "", ..shape(false) },
             ExchangeShape { run: "123456789", ..shape(false) },
-            ExchangeShape { content_octets: CONTENT_OCTETS_MAX + 1, ..shape(false) },
+            ExchangeShape { content_bytes: CONTENT_BYTES_MAX + 1, ..shape(false) },
         ] {
             assert!(ExchangePackets::new(&bad).is_err());
         }

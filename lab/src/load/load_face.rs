@@ -1,10 +1,8 @@
-//! One side of the load: a non-blocking Unix stream or UDP socket that moves many
-//! packets per system call.
+//! One side of the load: a non-blocking Unix stream or UDP socket that moves many packets per system call.
 //!
-//! Packets to send are collected in an [`Outbox`] and leave together; received
-//! ones are lent one by one to a visitor, which may answer into the outbox. What
-//! the kernel does not take now is kept and sent when the socket is writable: at
-//! most a window of packets, since the load never has more in flight.
+//! Packets to send collect in an [`Outbox`] and leave together. A visitor sees the received packets one by one and may
+//! answer into the outbox. Packets that the kernel does not take wait until the socket is writable. At most a window of
+//! packets waits, because the load never has more in flight.
 
 use std::io::{self, Read, Write};
 use std::net::UdpSocket;
@@ -15,58 +13,57 @@ use namewire_packet::tlv::element_size;
 
 use super::message_batch::{self, ReceiveBatch};
 
-/// Room for octets of a stream that were read but not handled yet.
-const STREAM_BUFFER_OCTETS: usize = 512 * 1024;
-/// Asked of the kernel for each UDP direction; it may grant less.
-const SOCKET_BUFFER_OCTETS: usize = 4 * 1024 * 1024;
-/// Sent octets that are worth moving the unsent ones to the front for.
-const RECLAIM_OCTETS: usize = 1024 * 1024;
-/// The largest element that a peer may send us: an 8,800-octet packet and its link header.
-const ELEMENT_OCTETS_MAX: usize = message_batch::SLOT_OCTETS;
+/// Room for received bytes of a stream that are not handled yet.
+const STREAM_BUFFER_BYTES: usize = 512 * 1024;
+/// Requested from the kernel for each UDP direction; it may grant less.
+const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+/// The unsent bytes move to the front only after this many sent bytes.
+const RECLAIM_BYTES: usize = 1024 * 1024;
+/// The largest element that a peer may send us: an 8,800-byte packet and its link header.
+const ELEMENT_BYTES_MAX: usize = message_batch::SLOT_BYTES;
 
-/// Packets that wait to be sent, back to back.
+/// Packets waiting to be sent, back to back.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     ends: Vec<usize>,
     /// Packets of `ends` that were sent.
     sent: usize,
-    /// Octets that were sent.
-    sent_octets: usize,
+    /// Bytes that were sent.
+    sent_bytes: usize,
 }
 
 impl Outbox {
     /// Adds the packet that `write` appends.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.octets);
-        self.ends.push(self.octets.len());
+        write(&mut self.bytes);
+        self.ends.push(self.bytes.len());
     }
 
-    /// True if nothing waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.sent_octets == self.octets.len()
+        self.sent_bytes == self.bytes.len()
     }
 
-    /// Forgets what was sent: all at once when nothing waits (the usual case),
-    /// else only once it is worth moving the rest.
+    /// Drops what was sent: at once when nothing is waiting (the usual case), otherwise only when enough was sent to
+    /// justify moving the rest.
     fn reclaim(&mut self) {
         if self.is_empty() {
-            self.octets.clear();
+            self.bytes.clear();
             self.ends.clear();
-        } else if self.sent_octets >= RECLAIM_OCTETS {
-            self.octets.drain(..self.sent_octets);
+        } else if self.sent_bytes >= RECLAIM_BYTES {
+            self.bytes.drain(..self.sent_bytes);
             self.ends.drain(..self.sent);
-            self.ends.iter_mut().for_each(|end| *end -= self.sent_octets);
+            self.ends.iter_mut().for_each(|end| *end -= self.sent_bytes);
         } else {
             return;
         }
-        (self.sent, self.sent_octets) = (0, 0);
+        (self.sent, self.sent_bytes) = (0, 0);
     }
 
-    /// Counts the packets that the first `octets` more octets complete (streams cut anywhere).
-    fn advance_octets(&mut self, octets: usize) {
-        self.sent_octets += octets;
-        while self.ends.get(self.sent).is_some_and(|&end| end <= self.sent_octets) {
+    /// Counts the packets that the next `bytes` sent bytes complete; a stream may stop within a packet.
+    fn advance_bytes(&mut self, bytes: usize) {
+        self.sent_bytes += bytes;
+        while self.ends.get(self.sent).is_some_and(|&end| end <= self.sent_bytes) {
             self.sent += 1;
         }
     }
@@ -76,7 +73,7 @@ impl Outbox {
 #[derive(Debug)]
 pub(super) struct LoadFace {
     socket: Socket,
-    /// Packets that wait to be sent.
+    /// Packets waiting to be sent.
     pub(super) outbox: Outbox,
 }
 
@@ -87,24 +84,24 @@ enum Socket {
 }
 
 impl LoadFace {
-    /// Takes a connected stream over.
+    /// Takes over a connected stream.
     ///
     /// # Errors
     /// If it cannot be made non-blocking.
     pub(super) fn stream(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        let buffer = vec![0; STREAM_BUFFER_OCTETS].into_boxed_slice();
+        let buffer = vec![0; STREAM_BUFFER_BYTES].into_boxed_slice();
         Ok(Self { socket: Socket::Stream { stream, buffer, start: 0, end: 0 }, outbox: Outbox::default() })
     }
 
-    /// Takes a connected UDP socket over.
+    /// Takes over a connected UDP socket.
     ///
     /// # Errors
     /// If it cannot be made non-blocking.
     pub(super) fn datagram(socket: UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        rustix::net::sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_OCTETS)?;
-        rustix::net::sockopt::set_socket_send_buffer_size(&socket, SOCKET_BUFFER_OCTETS)?;
+        rustix::net::sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES)?;
+        rustix::net::sockopt::set_socket_send_buffer_size(&socket, SOCKET_BUFFER_BYTES)?;
         Ok(Self { socket: Socket::Datagram { socket, batch: Box::default() }, outbox: Outbox::default() })
     }
 
@@ -116,7 +113,7 @@ impl LoadFace {
         }
     }
 
-    /// Sends what waits, as far as the kernel takes it.
+    /// Sends waiting packets, as far as the kernel takes them.
     ///
     /// # Errors
     /// If the connection is broken.
@@ -125,14 +122,14 @@ impl LoadFace {
         while !outbox.is_empty() {
             let result = match &mut self.socket {
                 Socket::Stream { stream, .. } => {
-                    stream.write(&outbox.octets[outbox.sent_octets..]).inspect(|&octets| outbox.advance_octets(octets))
+                    stream.write(&outbox.bytes[outbox.sent_bytes..]).inspect(|&bytes| outbox.advance_bytes(bytes))
                 }
                 Socket::Datagram { socket, .. } => {
                     let unsent = &outbox.ends[outbox.sent..];
-                    let sent = message_batch::send(socket.as_fd(), &outbox.octets, outbox.sent_octets, unsent);
+                    let sent = message_batch::send(socket.as_fd(), &outbox.bytes, outbox.sent_bytes, unsent);
                     sent.inspect(|&count| {
                         outbox.sent += count;
-                        outbox.sent_octets = outbox.ends.get(outbox.sent.wrapping_sub(1)).copied().unwrap_or(0);
+                        outbox.sent_bytes = outbox.ends.get(outbox.sent.wrapping_sub(1)).copied().unwrap_or(0);
                     })
                 }
             };
@@ -147,11 +144,10 @@ impl LoadFace {
         Ok(())
     }
 
-    /// Lends every packet that is there to `visit`, with the outbox for answers;
-    /// returns how many there were.
+    /// Shows every available packet to `visit`, with the outbox for answers; returns the number of packets.
     ///
     /// # Errors
-    /// If the connection is broken or closed, or the peer sends what is no TLV stream.
+    /// If the connection is broken or closed, or the peer's bytes are no TLV stream.
     pub(super) fn receive(&mut self, mut visit: impl FnMut(&[u8], &mut Outbox)) -> io::Result<usize> {
         let outbox = &mut self.outbox;
         match &mut self.socket {
@@ -164,13 +160,13 @@ impl LoadFace {
                 Err(error) => Err(error),
             },
             Socket::Stream { stream, buffer, start, end } => {
-                if buffer.len() - *end < ELEMENT_OCTETS_MAX {
+                if buffer.len() - *end < ELEMENT_BYTES_MAX {
                     buffer.copy_within(*start..*end, 0);
                     (*start, *end) = (0, *end - *start);
                 }
                 match stream.read(&mut buffer[*end..]) {
                     Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                    Ok(octets) => *end += octets,
+                    Ok(bytes) => *end += bytes,
                     Err(error) if is_transient(&error) => return Ok(0),
                     Err(error) => return Err(error),
                 }
@@ -189,20 +185,20 @@ impl LoadFace {
     }
 }
 
-/// Size of the first element if the whole of it is there.
-fn next_size(octets: &[u8]) -> io::Result<Option<usize>> {
-    let size = element_size(octets).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+/// The size of the first element, once all of it has arrived.
+fn next_size(bytes: &[u8]) -> io::Result<Option<usize>> {
+    let size = element_size(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     match size {
-        Some(size) if size > ELEMENT_OCTETS_MAX => {
+        Some(size) if size > ELEMENT_BYTES_MAX => {
             Err(io::Error::new(io::ErrorKind::InvalidData, "the router sent an element larger than any packet"))
         }
-        Some(size) if size <= octets.len() => Ok(Some(size)),
+        Some(size) if size <= bytes.len() => Ok(Some(size)),
         _ => Ok(None),
     }
 }
 
-/// Errors that say "not now": full, interrupted, or the echo of an earlier datagram
-/// that nobody received (a router that is being started).
+/// Errors that mean "not now": full, interrupted, or the ICMP error for an earlier datagram that no process received
+/// (while a router starts).
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused)
 }

@@ -1,9 +1,7 @@
 //! Many datagrams in one system call: `recvmmsg` and `sendmmsg`.
 //!
-//! Question answered: none by itself; it keeps the load generator and the relay
-//! from being the bottleneck, since one system call per datagram would be.
-//! Limits: [`BATCH`] datagrams a call, each up to [`SLOT_OCTETS`]; a longer one
-//! is cut by the kernel and reported as cut.
+//! One system call per datagram would make the load generator and the relay the bottleneck. Limits: [`BATCH`] datagrams
+//! a call, each up to [`SLOT_BYTES`]; the kernel cuts a longer one, and it is counted as cut.
 #![allow(unsafe_code, reason = "leaf: the two system calls have no safe wrapper")]
 
 use std::io;
@@ -12,12 +10,12 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Most datagrams moved by one system call.
 pub(super) const BATCH: usize = 64;
 /// Room per received datagram: the largest NDN packet and its link header.
-pub(super) const SLOT_OCTETS: usize = 9_216;
+pub(super) const SLOT_BYTES: usize = 9_216;
 
 /// Buffers for one `recvmmsg` and what the last one received.
 #[derive(Debug)]
 pub(super) struct ReceiveBatch {
-    octets: Box<[u8]>,
+    bytes: Box<[u8]>,
     lengths: [usize; BATCH],
     received: usize,
     /// Datagrams that were longer than a slot, since the batch was made.
@@ -26,12 +24,12 @@ pub(super) struct ReceiveBatch {
 
 impl Default for ReceiveBatch {
     fn default() -> Self {
-        Self { octets: vec![0; BATCH * SLOT_OCTETS].into_boxed_slice(), lengths: [0; BATCH], received: 0, cut: 0 }
+        Self { bytes: vec![0; BATCH * SLOT_BYTES].into_boxed_slice(), lengths: [0; BATCH], received: 0, cut: 0 }
     }
 }
 
 impl ReceiveBatch {
-    /// Receives what is there, without waiting; 0 if nothing is.
+    /// Receives the available datagrams without waiting; returns their number.
     ///
     /// # Errors
     /// Whatever `recvmmsg` reports, except "would block".
@@ -39,13 +37,13 @@ impl ReceiveBatch {
         self.received = 0;
         let mut slices: [libc::iovec; BATCH] = [EMPTY_SLICE; BATCH];
         let mut messages: [libc::mmsghdr; BATCH] = [empty_message(); BATCH];
-        for ((slot, slice), message) in self.octets.chunks_exact_mut(SLOT_OCTETS).zip(&mut slices).zip(&mut messages) {
+        for ((slot, slice), message) in self.bytes.chunks_exact_mut(SLOT_BYTES).zip(&mut slices).zip(&mut messages) {
             *slice = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
             message.msg_hdr.msg_iov = slice;
             message.msg_hdr.msg_iovlen = 1;
         }
         // SAFETY: `messages` holds BATCH headers; each points to one slice of
-        // `slices`, which points to SLOT_OCTETS writable octets of `self.octets`
+        // `slices`, which points to SLOT_BYTES writable bytes of `self.bytes`
         // that no other slice covers (`chunks_exact_mut`). All three outlive the
         // call, names and control data are null with length 0, and the null
         // time-out is allowed.
@@ -63,7 +61,7 @@ impl ReceiveBatch {
         }
         self.received = (count as usize).min(BATCH);
         for (length, message) in self.lengths.iter_mut().zip(&messages).take(self.received) {
-            *length = (message.msg_len as usize).min(SLOT_OCTETS);
+            *length = (message.msg_len as usize).min(SLOT_BYTES);
             self.cut += u64::from(message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0);
         }
         Ok(self.received)
@@ -71,31 +69,30 @@ impl ReceiveBatch {
 
     /// The datagrams of the last [`ReceiveBatch::receive`].
     pub(super) fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
-        self.octets
-            .chunks_exact(SLOT_OCTETS)
+        self.bytes
+            .chunks_exact(SLOT_BYTES)
             .zip(&self.lengths)
             .take(self.received)
             .map(|(slot, &length)| &slot[..length])
     }
 }
 
-/// Sends datagrams that lie back to back in `octets`, the n-th ending at
-/// `ends[n]` and the first starting at `start`; returns how many the kernel took.
+/// Sends datagrams that lie back to back in `bytes`: the first starts at `start`, the n-th ends at `ends[n]`.
 ///
-/// At most [`BATCH`] are tried; 0 means that the socket's buffer is full.
+/// Tries at most [`BATCH`] and returns how many the kernel took; 0 means that the socket's buffer is full.
 ///
 /// # Errors
 /// Whatever `sendmmsg` reports for the first datagram, except "would block".
 ///
 /// # Panics
-/// If the ends are not ascending offsets into `octets`.
-pub(super) fn send(socket: BorrowedFd<'_>, octets: &[u8], start: usize, ends: &[usize]) -> io::Result<usize> {
+/// If the ends are not ascending offsets into `bytes`.
+pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], start: usize, ends: &[usize]) -> io::Result<usize> {
     let mut slices: [libc::iovec; BATCH] = [EMPTY_SLICE; BATCH];
     let mut messages: [libc::mmsghdr; BATCH] = [empty_message(); BATCH];
     let mut from = start;
     let count = ends.len().min(BATCH);
     for ((&end, slice), message) in ends.iter().zip(&mut slices).zip(&mut messages) {
-        let datagram = &octets[from..end];
+        let datagram = &bytes[from..end];
         // The kernel only reads through this pointer: `iovec` has no const form.
         *slice = libc::iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() };
         message.msg_hdr.msg_iov = slice;
@@ -103,7 +100,7 @@ pub(super) fn send(socket: BorrowedFd<'_>, octets: &[u8], start: usize, ends: &[
         from = end;
     }
     // SAFETY: the first `count` headers each point to one slice, which points to
-    // initialized octets inside `octets` (checked by the indexing above); all
+    // initialized bytes inside `bytes` (checked by the indexing above); all
     // outlive the call and the kernel writes nothing but `msg_len`.
     let sent = unsafe {
         libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
@@ -123,7 +120,7 @@ const EMPTY_SLICE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), i
 
 const fn empty_message() -> libc::mmsghdr {
     // SAFETY: `mmsghdr` is a C structure of integers and raw pointers, for all of
-    // which zero octets are a value (padding differs between C libraries, so it
+    // which zero bytes are a value (padding differs between C libraries, so it
     // cannot be written as a literal).
     unsafe { std::mem::zeroed() }
 }
@@ -140,11 +137,11 @@ mod tests {
         left.connect(right.local_addr()?)?;
         let mut batch = ReceiveBatch::default();
         assert_eq!(batch.receive(right.as_fd())?, 0);
-        let octets: Vec<u8> = (0..=255).collect();
-        assert_eq!(send(left.as_fd(), &octets, 0, &[1, 3, 200])?, 3);
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(send(left.as_fd(), &bytes, 0, &[1, 3, 200])?, 3);
         assert_eq!(batch.receive(right.as_fd())?, 3);
         let received: Vec<&[u8]> = batch.datagrams().collect();
-        assert_eq!(received, [&octets[0..1], &octets[1..3], &octets[3..200]]);
+        assert_eq!(received, [&bytes[0..1], &bytes[1..3], &bytes[3..200]]);
         Ok(())
     }
 }

@@ -1,16 +1,15 @@
-//! The load generator: consumer and producer in one process and one thread, on two
-//! faces of the router, exchanging as many Interests and Data as the router allows.
+//! The load generator: consumer and producer in one process and one thread, on two faces of the router. They exchange
+//! as many Interests and Data as the router allows.
 //!
-//! Questions answered: how many exchanges a second, at what latency, at what CPU
-//! time of the router, and was every Data the one that was asked for? Runs as a
-//! process of its own (`namewire-lab load`, `namewire-lab relay`), so that the
-//! router's account holds the router's work alone.
+//! Questions answered: how many exchanges a second, at what latency, for how much CPU time of the router, and was every
+//! Data the right one? The generator runs as a process of its own (`namewire-lab load`, `namewire-lab relay`), so that
+//! the router's CPU account contains only the router's work.
 //!
 //! * `exchange_packets`: what is sent, and the check of what comes back.
 //! * `load_face`, `message_batch`: sockets, many packets a system call.
-//! * `connection`: joining consumer and producer to the router, or to a relay.
+//! * `connection`: connects consumer and producer to the router, or to a relay.
 //! * `exchange`: the loop: window, pace, latencies, losses.
-//! * `relay`: the floor: a process that only copies packets.
+//! * `relay`: the lower bound: a process that only copies packets.
 
 mod connection;
 mod exchange;
@@ -36,9 +35,9 @@ impl std::fmt::Display for LoadError {
         match self {
             Self::Shape => write!(
                 f,
-                "the run label takes 1 to {} octets and a Data at most {} octets of content",
-                exchange_packets::RUN_OCTETS,
-                exchange_packets::CONTENT_OCTETS_MAX
+                "the run label takes 1 to {} bytes and a Data at most {} bytes of content",
+                exchange_packets::RUN_BYTES,
+                exchange_packets::CONTENT_BYTES_MAX
             ),
         }
     }
@@ -68,32 +67,32 @@ pub struct LoadPlan {
     /// UDP address of the router, or the consumer's side of the relay
     #[arg(long)]
     pub udp: Option<SocketAddr>,
-    /// The peer is a relay whose producer's side is at this UDP address, or (Unix)
-    /// takes the second connection for the producer
+    /// The peer is a relay: over UDP its producer's side is at --relay-producer, over Unix sockets it takes the second
+    /// connection for the producer
     #[arg(long)]
     pub relay: bool,
     /// UDP address of the relay's producer's side
     #[arg(long)]
     pub relay_producer: Option<SocketAddr>,
-    /// Interests that are measured
+    /// Number of measured Interests
     #[arg(long)]
     pub count: u32,
-    /// Interests sent before them, under names of their own
+    /// Number of Interests sent before them, under other names
     #[arg(long, default_value_t = 0)]
     pub warmup: u32,
     /// Different names among the measured Interests [default: all different]
     #[arg(long)]
     pub names: Option<u32>,
-    /// Fetch every name once before, then expect every Data from the Content Store
+    /// Fetch every name once first, then expect every Data from the Content Store
     #[arg(long)]
     pub from_store: bool,
-    /// Interests in flight at most
+    /// Most Interests in flight
     #[arg(long, default_value_t = 64)]
     pub window: u32,
     /// Interests per second; latency counts from the instant each was due [default: as the window allows]
     #[arg(long)]
     pub rate: Option<u32>,
-    /// Octets of content per Data
+    /// Bytes of content per Data
     #[arg(long, default_value_t = 100)]
     pub content: usize,
     /// Ask with CanBePrefix; the Data's name is one component longer
@@ -117,12 +116,11 @@ pub struct LoadPlan {
     /// Seed of the nonces [default: from the clock]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Take the CPU time of this process over the measured part
+    /// Measure the CPU time of the process with this id during the measured part
     #[arg(long)]
     pub watch: Option<u32>,
 }
 
-/// What the load saw.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
     /// Interests sent in the measured part.
@@ -133,13 +131,13 @@ pub struct LoadReport {
     pub unsatisfied: u64,
     /// Nacks received (counted in `unsatisfied` too).
     pub nacks: u64,
-    /// Data that were damaged or not what was asked for.
+    /// Data that were damaged, or did not answer their Interest.
     pub wrong: u64,
-    /// Data that answered nothing outstanding: duplicates, or later than the lifetime.
+    /// Data that answered no outstanding Interest: duplicates, or later than the lifetime.
     pub unexpected: u64,
     /// Interests that reached the producer in the measured part.
     pub producer_interests: u64,
-    /// Of these, Interests that carried a PIT token.
+    /// How many of these carried a PIT token.
     pub producer_tokens: u64,
     /// Duration of the measured part.
     pub elapsed_ns: u64,
@@ -164,7 +162,7 @@ impl LoadReport {
     }
 }
 
-/// Makes the load in this process.
+/// Runs the load in this process.
 ///
 /// # Errors
 /// If the router cannot be reached, refuses the route, or breaks a connection.
@@ -175,7 +173,7 @@ pub fn run(plan: &LoadPlan) -> anyhow::Result<LoadReport> {
     let shape = exchange_packets::ExchangeShape {
         run: &plan.run,
         stream: plan.stream,
-        content_octets: plan.content,
+        content_bytes: plan.content,
         can_be_prefix: plan.can_be_prefix,
         lifetime_ms: plan.lifetime_ms,
         freshness_ms: FRESHNESS_MS,
@@ -185,5 +183,5 @@ pub fn run(plan: &LoadPlan) -> anyhow::Result<LoadReport> {
     connection::Connection::open(plan, packets)?.exchange(plan)
 }
 
-/// FreshnessPeriod of every Data: no run lasts that long.
+/// FreshnessPeriod of every Data: longer than any run.
 const FRESHNESS_MS: u64 = 3_600_000;

@@ -1,8 +1,8 @@
 //! The bare relay: a process that only copies packets between two sockets.
 //!
-//! Question answered: what do kernel sockets alone cost for this way of working?
-//! No packet is parsed. Unix: large reads and writes of octets. UDP: `recvmmsg`
-//! and `sendmmsg`, no segmentation offload. Not a router; the floor beside one.
+//! Question answered: what do kernel sockets alone cost for this traffic? The relay parses no packet. Unix: large reads
+//! and writes of bytes. UDP: `recvmmsg` and `sendmmsg`, no segmentation offload. It gives the lower bound for a
+//! router's cost.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -16,10 +16,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::connection::HELLO;
 use super::message_batch::{self, ReceiveBatch};
 
-/// Octets copied by one read and write.
-const COPY_OCTETS: usize = 256 * 1024;
-/// Asked of the kernel for each UDP direction; it may grant less.
-const SOCKET_BUFFER_OCTETS: usize = 4 * 1024 * 1024;
+/// Bytes copied by one read and write.
+const COPY_BYTES: usize = 256 * 1024;
+/// Requested from the kernel for each UDP direction; it may grant less.
+const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// Where the relay listens; also the options of `namewire-lab relay`.
 #[derive(Clone, Debug, clap::Args)]
@@ -32,8 +32,8 @@ pub struct RelayPlan {
     pub udp: bool,
 }
 
-/// Copies until a side closes (Unix) or the process is ended (UDP). Prints one line
-/// when it is ready: `ready`, or `ready ADDRESS ADDRESS` for UDP.
+/// Copies until a side closes (Unix) or the process is ended (UDP). When it is ready it prints one line: `ready`, or
+/// `ready ADDRESS ADDRESS` for UDP.
 ///
 /// # Errors
 /// If a socket breaks.
@@ -53,7 +53,7 @@ pub fn run(plan: &RelayPlan) -> anyhow::Result<()> {
     }
 }
 
-/// Octets read from one side that the other did not take yet.
+/// Bytes read from one side that the other did not take yet.
 struct Pipe {
     buffer: Box<[u8]>,
     start: usize,
@@ -62,7 +62,7 @@ struct Pipe {
 
 impl Pipe {
     fn new() -> Self {
-        Self { buffer: vec![0; COPY_OCTETS].into_boxed_slice(), start: 0, end: 0 }
+        Self { buffer: vec![0; COPY_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
     fn is_empty(&self) -> bool {
@@ -74,13 +74,13 @@ impl Pipe {
         if self.is_empty() {
             match from.read(&mut self.buffer) {
                 Ok(0) => return Ok(false),
-                Ok(octets) => (self.start, self.end) = (0, octets),
+                Ok(bytes) => (self.start, self.end) = (0, bytes),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
                 Err(error) => return Err(error),
             }
         }
         match to.write(&self.buffer[self.start..self.end]) {
-            Ok(octets) => self.start += octets,
+            Ok(bytes) => self.start += bytes,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
@@ -120,11 +120,11 @@ fn relay_datagrams(sides: [UdpSocket; 2]) -> anyhow::Result<()> {
         let peer = wait_for_peer(side)?;
         side.connect(peer)?;
         side.set_nonblocking(true)?;
-        rustix::net::sockopt::set_socket_recv_buffer_size(side, SOCKET_BUFFER_OCTETS)?;
-        rustix::net::sockopt::set_socket_send_buffer_size(side, SOCKET_BUFFER_OCTETS)?;
+        rustix::net::sockopt::set_socket_recv_buffer_size(side, SOCKET_BUFFER_BYTES)?;
+        rustix::net::sockopt::set_socket_send_buffer_size(side, SOCKET_BUFFER_BYTES)?;
     }
     let mut batch = ReceiveBatch::default();
-    let (mut octets, mut ends) = (Vec::new(), Vec::new());
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
     loop {
         let mut descriptors = sides.each_ref().map(|side| PollFd::from_borrowed_fd(side.as_fd(), PollFlags::IN));
         poll(&mut descriptors, None)?;
@@ -133,23 +133,23 @@ fn relay_datagrams(sides: [UdpSocket; 2]) -> anyhow::Result<()> {
             if !ready[from] || batch.receive(sides[from].as_fd()).unwrap_or(0) == 0 {
                 continue;
             }
-            octets.clear();
+            bytes.clear();
             ends.clear();
             for datagram in batch.datagrams() {
-                octets.extend_from_slice(datagram);
-                ends.push(octets.len());
+                bytes.extend_from_slice(datagram);
+                ends.push(bytes.len());
             }
-            send_all(&sides[to], &octets, &ends)?;
+            send_all(&sides[to], &bytes, &ends)?;
         }
     }
 }
 
-/// Sends what the socket takes; the rest is lost, as on any full link.
-fn send_all(socket: &UdpSocket, octets: &[u8], ends: &[usize]) -> anyhow::Result<()> {
+/// Sends as much as the socket takes; the rest is lost, as on any full link.
+fn send_all(socket: &UdpSocket, bytes: &[u8], ends: &[usize]) -> anyhow::Result<()> {
     let mut sent = 0;
     while sent < ends.len() {
         let start = if sent == 0 { 0 } else { ends[sent - 1] };
-        match message_batch::send(socket.as_fd(), octets, start, &ends[sent..]) {
+        match message_batch::send(socket.as_fd(), bytes, start, &ends[sent..]) {
             Ok(0) => return Ok(()),
             Ok(count) => sent += count,
             // The load has ended; so will this process.
@@ -161,10 +161,10 @@ fn send_all(socket: &UdpSocket, octets: &[u8], ends: &[usize]) -> anyhow::Result
 }
 
 fn wait_for_peer(side: &UdpSocket) -> anyhow::Result<SocketAddr> {
-    let mut octets = [0; HELLO.len()];
+    let mut bytes = [0; HELLO.len()];
     loop {
-        let (_, peer) = side.recv_from(&mut octets)?;
-        if octets == HELLO {
+        let (_, peer) = side.recv_from(&mut bytes)?;
+        if bytes == HELLO {
             return Ok(peer);
         }
     }

@@ -1,4 +1,4 @@
-//! Conversions: how does a URL become a name?
+//! Conversions: how a URL becomes a name.
 //!
 //! `http://www.named-data.net/project/`
 //! - [`NameConversion::Tld`], Yuan15 Table 4.1, NameTrie18 Table V method 2: `/net/named-data/www/project`
@@ -7,12 +7,11 @@
 //! - [`NameConversion::Protocol`], NameTrie18 Table V method 1: `/http/net/named-data/www/project`
 //! - [`NameConversion::Domain`], NameTrie18 Table V method 3: `/named-data/www.net/project`
 //!
-//! The *site* is the registered domain: the last two labels of the host, or three where the last is
-//! that of a country and the one before it is a customary category (`co.uk`, `com.br`: [`CATEGORIES`]).
-//! That is the rule without the public suffix list; it takes the sites of a hosting company for one.
-//! A host that is an IPv4 address is one component everywhere. The port, the query and the fragment
-//! are dropped, and so are empty path segments; octets of a segment stay as the URL has them
-//! (`%20` is three octets). The host is in lower case.
+//! The *site* is the registered domain: the last two labels of the host, or three where a customary category precedes
+//! the label of a country (`co.uk`, `com.br`: [`CATEGORIES`]). This rule needs no public suffix list; it takes all
+//! sites of a hosting company for one. A host that is an IPv4 address is always one component. Port, query, fragment
+//! and empty path segments are dropped. The bytes of a segment stay as in the URL (`%20` is three bytes); the host
+//! becomes lower case.
 
 use std::net::Ipv4Addr;
 
@@ -23,12 +22,12 @@ const CATEGORIES: [&[u8]; 22] = [
     b"ac", b"co", b"com", b"edu", b"gen", b"go", b"gob", b"gouv", b"gov", b"govt", b"gv", b"id", b"ltd", b"mil", b"ne",
     b"net", b"nom", b"or", b"org", b"plc", b"sch", b"web",
 ];
-/// Most octets of a host (RFC 1035 §2.3.4).
-const HOST_OCTETS_MAX: usize = 253;
-/// Most octets of a label of it.
-const LABEL_OCTETS_MAX: usize = 63;
+/// Most bytes of a host (RFC 1035 §2.3.4).
+const HOST_BYTES_MAX: usize = 253;
+/// Most bytes of a label (RFC 1035 §2.3.4).
+const LABEL_BYTES_MAX: usize = 63;
 
-/// What a name begins with.
+/// The first components of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameConversion {
     /// The labels of the host in reverse.
@@ -44,9 +43,9 @@ pub enum NameConversion {
 }
 
 impl NameConversion {
-    /// Those of Yuan15 Table 4.1.
+    /// The conversions of Yuan15 Table 4.1.
     pub const YUAN: [Self; 3] = [Self::Tld, Self::Site, Self::Host];
-    /// Those of NameTrie18 Table V, in its order.
+    /// The conversions of NameTrie18 Table V, in its order.
     pub const NAME_TRIE: [Self; 3] = [Self::Protocol, Self::Tld, Self::Domain];
 
     /// The name in records.
@@ -61,7 +60,7 @@ impl NameConversion {
     }
 }
 
-/// A record taken apart.
+/// A record split into its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Url<'r> {
     scheme: &'r [u8],
@@ -70,26 +69,26 @@ pub(super) struct Url<'r> {
 }
 
 impl<'r> Url<'r> {
-    /// The parts of `host/path`, with or without scheme, user and port. `None` if it begins with no host.
+    /// The parts of `host/path`, with or without scheme, user and port; `None` if the record begins with no host.
     pub(super) fn parse(record: &'r [u8]) -> Option<Self> {
         let (scheme, rest) = match find(record, b"://") {
             Some(at) if record[..at].iter().all(u8::is_ascii_alphanumeric) => (&record[..at], &record[at + 3..]),
             _ => (&b"http"[..], record),
         };
         let rest = without_query(rest);
-        let (authority, path) = rest.split_at(rest.iter().position(|&octet| octet == b'/').unwrap_or(rest.len()));
-        let host = authority.rsplit(|&octet| octet == b'@').next().unwrap_or_default();
-        let host = host.split(|&octet| octet == b':').next().unwrap_or_default();
+        let (authority, path) = rest.split_at(rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len()));
+        let host = authority.rsplit(|&byte| byte == b'@').next().unwrap_or_default();
+        let host = host.split(|&byte| byte == b':').next().unwrap_or_default();
         let host = host.strip_suffix(b".").unwrap_or(host);
         is_host(host).then_some(Self { scheme, host, path })
     }
 
-    /// The same, where there is no host: all of it is path.
+    /// The parts of a record without host: all of it is path.
     pub(super) fn path_only(record: &'r [u8]) -> Self {
         Self { scheme: b"", host: b"", path: without_query(record) }
     }
 
-    /// Replaces `out` by the name's TLV-VALUE; says how many components it has.
+    /// Replaces `out` by the name's TLV-VALUE; returns the number of components.
     pub(super) fn write_name(&self, conversion: NameConversion, out: &mut Vec<u8>) -> usize {
         out.clear();
         let mut components = 0;
@@ -114,7 +113,7 @@ impl<'r> Url<'r> {
             }
             NameConversion::Domain => {
                 let (others, site) = split_at_site(&host);
-                let domain_end = site.iter().position(|&octet| octet == b'.').filter(|_| !is_address(site));
+                let domain_end = site.iter().position(|&byte| byte == b'.').filter(|_| !is_address(site));
                 let (domain, suffix) = site.split_at(domain_end.unwrap_or(site.len()));
                 push(domain);
                 let rest = if others.is_empty() {
@@ -125,7 +124,7 @@ impl<'r> Url<'r> {
                 push(&rest);
             }
         }
-        for segment in self.path.split(|&octet| octet == b'/') {
+        for segment in self.path.split(|&byte| byte == b'/') {
             if !segment.is_empty() {
                 write_tlv(out, types::GENERIC_COMPONENT, segment);
                 components += 1;
@@ -135,32 +134,32 @@ impl<'r> Url<'r> {
     }
 }
 
-/// Labels of a host, with letters, digits, `-`, `_` and whatever is not ASCII; two at least.
+/// At least two labels with letters, digits, `-`, `_` and bytes that are not ASCII.
 fn is_host(host: &[u8]) -> bool {
     let is_label = |label: &[u8]| {
-        (1..=LABEL_OCTETS_MAX).contains(&label.len())
-            && label.iter().all(|&octet| octet.is_ascii_alphanumeric() || b"-_".contains(&octet) || !octet.is_ascii())
+        (1..=LABEL_BYTES_MAX).contains(&label.len())
+            && label.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || !byte.is_ascii())
     };
-    host.len() <= HOST_OCTETS_MAX && host.contains(&b'.') && host.split(|&octet| octet == b'.').all(is_label)
+    host.len() <= HOST_BYTES_MAX && host.contains(&b'.') && host.split(|&byte| byte == b'.').all(is_label)
 }
 
-/// The labels from the last to the first; of an address, all of it.
+/// The labels from the last to the first; an address is one label.
 fn labels_reversed(host: &[u8]) -> impl Iterator<Item = &[u8]> {
     let whole = is_address(host);
-    host.rsplit(move |&octet| octet == b'.' && !whole)
+    host.rsplit(move |&byte| byte == b'.' && !whole)
 }
 
-/// What stands before the registered domain, without its last dot; the registered domain.
+/// The host before the registered domain, without its last dot; and the registered domain.
 fn split_at_site(host: &[u8]) -> (&[u8], &[u8]) {
     if is_address(host) {
         return (b"", host);
     }
-    let mut labels = host.rsplit(|&octet| octet == b'.');
+    let mut labels = host.rsplit(|&byte| byte == b'.');
     let (last, second) = (labels.next().unwrap_or_default(), labels.next().unwrap_or_default());
     let with_category = last.len() == 2 && CATEGORIES.contains(&second);
     let taken = if with_category { 3 } else { 2 };
-    let site_octets: usize = host.rsplit(|&octet| octet == b'.').take(taken).map(|label| label.len() + 1).sum();
-    match host.len().checked_sub(site_octets) {
+    let site_bytes: usize = host.rsplit(|&byte| byte == b'.').take(taken).map(|label| label.len() + 1).sum();
+    match host.len().checked_sub(site_bytes) {
         Some(others) => (&host[..others], &host[others + 1..]),
         None => (b"", host),
     }
@@ -171,7 +170,7 @@ fn is_address(host: &[u8]) -> bool {
 }
 
 fn without_query(text: &[u8]) -> &[u8] {
-    text.split(|octet| b"?#".contains(octet)).next().unwrap_or_default()
+    text.split(|byte| b"?#".contains(byte)).next().unwrap_or_default()
 }
 
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {

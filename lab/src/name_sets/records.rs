@@ -1,14 +1,14 @@
-//! Records: what does a list of names say?
+//! Records: the lines of a list of names.
 //!
-//! A list is text, plain or xz (told by its first octets), one record a line:
-//! - a domain: `example.com`; with its rank on either side: `example.com,7`, `7,example.com`;
+//! A list is text, plain or xz (recognized by its first bytes), one record a line:
+//! - a domain: `example.com`; with its rank before or after it: `example.com,7`, `7,example.com`;
 //! - a URL, with or without scheme: `example.com/a/b.html`;
-//! - a path, in a list of paths: `/a/b.html` or `src/main.c`. A list is one of paths if fewer
-//!   than nine in ten of its records begin with a host; then none is looked for.
+//! - a path, in a list of paths: `/a/b.html` or `src/main.c`. A list is one of paths if fewer than nine in ten of its
+//!   records begin with a host; then no record has a host.
 //!
-//! Blank lines and lines that begin with `#` say nothing. A line of more than [`text_lines::LINE_OCTETS_MAX`]
-//! octets, one without host in a list of hosts, and one whose name no table takes are left out
-//! and counted ([`Records::left_out`]). Limits: [`RECORDS_MAX`], [`TEXT_OCTETS_MAX`].
+//! Blank lines and lines that begin with `#` are skipped. Left out and counted ([`Records::left_out`]) are: a line of
+//! more than [`text_lines::LINE_BYTES_MAX`] bytes, one without host in a list of hosts, and one whose name no table
+//! accepts. Limits: [`RECORDS_MAX`], [`TEXT_BYTES_MAX`].
 
 use std::io::BufRead;
 use std::path::Path;
@@ -23,8 +23,8 @@ use crate::text_lines;
 
 /// Most records of a list.
 pub const RECORDS_MAX: usize = 200_000_000;
-/// Most octets of text of a list: what an xz file unpacks to says nothing of its own size.
-pub const TEXT_OCTETS_MAX: usize = 16 << 30;
+/// Most bytes of text of a list: an xz file does not state its unpacked size.
+pub const TEXT_BYTES_MAX: usize = 16 << 30;
 
 /// The records of a list, as its lines have them.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Records {
         Ok(records)
     }
 
-    /// The records of lines that are at hand.
+    /// The records of a text in memory.
     pub(super) fn of_text(title: &str, text: &[u8]) -> Self {
         let lines = Lines::read(text).unwrap_or_default(); // reading memory does not fail, and this text is small
         Self::of_lines(title.to_owned(), lines)
@@ -67,27 +67,15 @@ impl Records {
         records
     }
 
-    /// What the list is called.
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
-    /// How many records.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// How many lines were too long, or had no host where a host belongs.
-    pub fn left_out(&self) -> usize {
-        self.left_out
-    }
-
-    /// False for a list of paths: then every conversion gives the same names.
+    /// False for a list of paths: all conversions then give the same names.
     pub fn begin_with_hosts(&self) -> bool {
         self.begin_with_hosts
     }
@@ -117,11 +105,11 @@ impl Records {
         Ok(NameSet::of_names(self.title.clone(), &names, seed))
     }
 
-    /// What line `place` says, without a rank.
+    /// Line `place`, without its rank.
     fn record(&self, place: usize) -> &[u8] {
         let line = self.lines.get(place);
         let is_rank = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-        match line.iter().position(|&octet| octet == b',').map(|at| (&line[..at], &line[at + 1..])) {
+        match line.iter().position(|&byte| byte == b',').map(|at| (&line[..at], &line[at + 1..])) {
             Some((rank, record)) if is_rank(rank) => record,
             Some((record, rank)) if is_rank(rank) => record,
             _ => line,
@@ -129,7 +117,7 @@ impl Records {
     }
 }
 
-/// Lines without the space around them; those that say nothing left out.
+/// Lines without surrounding space; blank lines and comments are left out.
 #[derive(Default)]
 struct Lines {
     lines: NameArena,
@@ -141,7 +129,7 @@ impl Lines {
         let mut lines = NameArena::default();
         let too_long = text_lines::for_each(text, |line| {
             ensure!(lines.len() < RECORDS_MAX, "more than {RECORDS_MAX} records");
-            ensure!(lines.octets() + line.len() <= TEXT_OCTETS_MAX, "more than {} GiB of text", TEXT_OCTETS_MAX >> 30);
+            ensure!(lines.bytes() + line.len() <= TEXT_BYTES_MAX, "more than {} GiB of text", TEXT_BYTES_MAX >> 30);
             lines.push(line);
             Ok(())
         })?;
@@ -153,7 +141,7 @@ impl Lines {
 mod tests {
     use super::*;
     use crate::name_sets::{one_name_set, record_sets};
-    use crate::text_lines::LINE_OCTETS_MAX;
+    use crate::text_lines::LINE_BYTES_MAX;
     use std::fs;
 
     /// `www.b.example/x`, `a.example`, `www.b.example/x`, as `xz` packs them.
@@ -176,7 +164,7 @@ mod tests {
     fn a_record_is_a_domain_a_ranked_domain_or_a_url() {
         let records =
             Records::of_text("list", b"# comment\n\n a.example \r\nb.example,12\n7,c.example\nd.example/x,3\n");
-        assert!(records.begin_with_hosts() && records.len() == 4 && records.left_out() == 0);
+        assert!(records.begin_with_hosts() && records.len() == 4 && records.left_out == 0);
         let wanted: [&[u8]; 4] =
             [b"\x08\x09a.example", b"\x08\x09b.example", b"\x08\x09c.example", b"\x08\x09d.example\x08\x01x"];
         let wanted: Vec<_> = wanted.into_iter().map(<[u8]>::to_vec).collect();
@@ -189,11 +177,11 @@ mod tests {
     fn lines_that_are_no_names_are_counted_and_left_out() {
         let mut text = b"a.example\n".repeat(20);
         text.extend(b"no host\n");
-        text.extend(vec![b'x'; 3 * LINE_OCTETS_MAX]);
+        text.extend(vec![b'x'; 3 * LINE_BYTES_MAX]);
         text.extend(b"\nlast.example/");
         text.extend(b"y/".repeat(300)); // more components than a name may have
         let records = Records::of_text("list", &text);
-        assert_eq!((records.len(), records.left_out()), (22, 2));
+        assert_eq!((records.len(), records.left_out), (22, 2));
         assert_eq!(names(&records), [b"\x08\x09a.example".to_vec()]);
     }
 
@@ -206,7 +194,7 @@ mod tests {
         fs::write(dir.path().join("README.md"), "no list").expect("written");
         assert_eq!(names(&Records::read(&packed).expect("xz")).len(), 2);
         let sets = record_sets(Some(dir.path()), 0, 1).expect("two lists");
-        assert_eq!(sets.iter().map(Records::title).collect::<Vec<_>>(), ["packed", "plain"]);
+        assert_eq!(sets.iter().map(|records| &*records.title).collect::<Vec<_>>(), ["packed", "plain"]);
         let all = one_name_set(Some(dir.path()), 0, NameConversion::Tld, 1).expect("two lists");
         assert_eq!((all.names.len(), all.title.as_str()), (3, "packed + plain"));
         fs::write(&packed, &XZ[..60]).expect("written");

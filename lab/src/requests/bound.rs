@@ -1,19 +1,17 @@
-//! Bounds: how many hits could any cache have?
+//! Bounds: the largest possible number of hits of any cache.
 //!
-//! *Belady's rule* (1966, "MIN"), with bypass: whoever knows all requests to come keeps those objects whose next
-//! request is nearest, and does not store what will be asked for later than all of them or never. No cache of so many
-//! objects has more hits. It counts objects, not octets: with sizes the best choice is not known to be had in
-//! acceptable time. Requests that are not counted, while the cache fills, are only a chance to store: an object is
-//! judged by its next request that counts.
+//! *Belady's rule* (1966, "MIN"), with bypass, knows all future requests. It keeps the objects whose next request is
+//! nearest. It does not store an object whose next request is later than all of theirs, or never comes. No cache of the
+//! same number of objects has more hits. The rule counts objects, not bytes: with sizes, no fast way to the best choice
+//! is known. Requests that are not counted only fill the cache: an object is judged by its next counted request.
 //!
-//! *Without limit*: every request but the first of an object hits.
+//! *Without limit*: every request hits except the first for each object.
 //!
-//! An object that is kept is known by the place of its next request, so that a heap of places is all there is: the
-//! farthest is on top. A request that hits leaves its own place in the heap as one that is past; such places are below
-//! all others and are cleared away when they are half of the heap.
+//! The place of its next request identifies a kept object, so a heap of places is enough; the farthest is on top. When
+//! a request hits, its own place remains in the heap as a past one. Past places are below all others and are removed
+//! once they fill half of the heap.
 //!
-//! Cost: O(log C) a request. Memory: 4 octets a request, 4 an object, a bit an object, and up to 8 an entry of the
-//! cache.
+//! Cost: O(log C) a request. Memory: 4 bytes a request, 4 bytes and one bit an object, and up to 8 bytes a cache entry.
 
 use std::collections::BinaryHeap;
 
@@ -24,7 +22,7 @@ pub const REQUESTS_MAX: usize = u32::MAX as usize - 1;
 
 const NEVER: u32 = u32::MAX;
 
-/// Every request's next one of the same object that counts.
+/// For every request, the next counted request for the same object.
 #[derive(Clone, Debug)]
 pub struct NextUses<'r> {
     requests: &'r [Request],
@@ -34,7 +32,7 @@ pub struct NextUses<'r> {
 }
 
 impl<'r> NextUses<'r> {
-    /// Of requests whose objects are below `objects`; those before `counted_from` fill the cache.
+    /// All objects are below `objects`; requests before `counted_from` only fill the cache.
     ///
     /// # Panics
     /// If there are more than [`REQUESTS_MAX`] requests, or an object is not below `objects`.
@@ -52,7 +50,7 @@ impl<'r> NextUses<'r> {
         Self { requests, next, objects, counted_from }
     }
 
-    /// Hits by Belady's rule of a cache of `capacity` objects that begins empty.
+    /// Hits by Belady's rule of a cache of `capacity` objects that is empty at first.
     pub fn belady_hits(&self, capacity: usize) -> usize {
         let mut kept = Kept::new(self.objects, capacity);
         let mut hits = 0;
@@ -63,7 +61,7 @@ impl<'r> NextUses<'r> {
         hits
     }
 
-    /// Hits of a cache without limit that begins empty.
+    /// Hits of a cache without limit that is empty at first.
     pub fn hits_without_limit(&self) -> usize {
         let mut is_known = vec![false; self.objects as usize];
         let mut hits = 0;
@@ -75,12 +73,12 @@ impl<'r> NextUses<'r> {
     }
 }
 
-/// What the cache keeps.
+/// The objects in the cache.
 struct Kept {
     is_kept: Vec<bool>,
     objects: usize,
     capacity: usize,
-    /// Places of next requests, the farthest on top; those that are past below.
+    /// Places of next requests: the farthest on top, past ones at the bottom.
     next: BinaryHeap<u32>,
 }
 
@@ -93,7 +91,7 @@ impl Kept {
     fn request(&mut self, (place, counts): (u32, bool), object: u32, next: u32, requests: &[Request]) -> bool {
         let is_kept = &mut self.is_kept[object as usize];
         if *is_kept && !counts {
-            return false; // it waits for the same request as before
+            return false; // the heap has this place already
         }
         let hits = std::mem::replace(is_kept, next != NEVER);
         self.objects -= usize::from(hits);
@@ -121,11 +119,11 @@ mod tests {
     use std::collections::HashMap;
 
     fn requests(objects: &[u32]) -> Vec<Request> {
-        objects.iter().map(|&object| Request { object, octets: 1 }).collect()
+        objects.iter().map(|&object| Request { object, bytes: 1 }).collect()
     }
 
-    /// The most hits of all ways to keep or not to keep, tried out one by one: the states of the cache that can be
-    /// reached, each with its most hits.
+    /// The most hits of all choices to keep an object or not, by exhaustive search over the reachable states of the
+    /// cache.
     fn best_of_all(requests: &[Request], capacity: usize, counted_from: usize) -> usize {
         let mut states = HashMap::from([(0_u32, 0_usize)]);
         for (place, request) in requests.iter().enumerate() {
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_way_to_keep_objects_has_more_hits() {
+    fn no_choice_of_objects_has_more_hits() {
         let mut random = fastrand::Rng::with_seed(1);
         for round in 0..300 {
             let objects: Vec<u32> = (0..random.usize(1..40)).map(|_| random.u32(..8).min(random.u32(..8))).collect();

@@ -1,31 +1,30 @@
-//! Churn: requests of a popularity that changes, for runs without a recorded trace.
+//! Churn: requests of changing popularity, for runs without a recorded trace.
 //!
-//! Ours. Independent draws of a constant popularity ([`super::web`]) favour whoever counts longest; recorded traces
-//! differ from them in three ways, each of which is here with one number:
-//! - objects grow old: of [`SLOTS`] objects in Zipf's order, a random one is replaced by a new object after every
+//! Our own design. Independent requests of constant popularity ([`super::web`]) favour the policy that counts longest.
+//! Recorded traces differ in three ways; one number controls each of them here:
+//! - objects age: of [`SLOTS`] objects in Zipf's order, a new object replaces a random one after every
 //!   [`REQUESTS_PER_RENEWAL`] requests on average;
-//! - objects asked for once: a request is for one of these with probability [`ONCE_SHARE`];
-//! - what was asked for lately is asked for again: with probability [`AGAIN_SHARE`] a request repeats one of the last
-//!   [`LATELY`].
+//! - some objects are requested once: a request is for such an object with probability [`ONCE_SHARE`];
+//! - recent objects are requested again: with probability [`AGAIN_SHARE`] a request repeats one of the last [`LATELY`].
 //!
-//! Sizes: 256 octets to 32 KiB, by the object's hash, each power of two as often.
+//! Sizes: 256 bytes to 32 KiB, by the object's hash; all powers of two are equally frequent.
 
 use super::popularity::Popularity;
 use super::{Request, Trace, object_hash};
 
-/// Objects that are popular at a time.
+/// Number of popular objects.
 pub const SLOTS: u32 = 20_000;
-/// Requests for each object replaced.
+/// Requests per replaced object.
 pub const REQUESTS_PER_RENEWAL: u32 = 100;
-/// Share of requests for objects never asked for again.
+/// Share of requests for objects that are requested once.
 pub const ONCE_SHARE: f64 = 0.15;
-/// Share of requests that repeat one of the last.
+/// Share of requests that repeat a recent one.
 pub const AGAIN_SHARE: f64 = 0.15;
-/// How many of the last may be repeated.
+/// How many recent requests may be repeated.
 pub const LATELY: usize = 500;
 const ALPHA: f64 = 0.9;
 
-/// An invented trace of so many requests.
+/// An invented trace with `requests` requests.
 pub fn invented(requests: usize, seed: u64) -> Trace {
     let popularity = Popularity::zipf(SLOTS, ALPHA);
     let mut random = fastrand::Rng::with_seed(seed);
@@ -48,7 +47,7 @@ pub fn invented(requests: usize, seed: u64) -> Trace {
         } else {
             in_slots[popularity.draw(random.u64(..)) as usize]
         };
-        made.push(Request { object, octets: 256 << (object_hash(object) % 8) });
+        made.push(Request { object, bytes: 256 << (object_hash(object) % 8) });
     }
     Trace { title: "invented".to_owned(), objects, requests: made, left_out: 0 }
 }

@@ -1,11 +1,11 @@
 //! Mixed requests: web and video at once.
 //!
-//! Source: Takemasa19 §5.4.1. Both arrive in their own time, web requests as a Poisson process whose rate makes them
-//! the stated share of the traffic. The paper sets "the ratio of web to video traffic" to 0.7; here seven tenths of
-//! all requests are web requests ([`PAPER_WEB_SHARE`]). As a quotient of the two, 0.7 would be a share of 0.41, which
-//! the share given to [`Mixed::new`] can be, too. Both kinds have Data of the same size.
+//! Source: Takemasa19 §5.4.1. Web requests are a Poisson process, independent of the videos; its rate gives web
+//! requests their share of the traffic. The paper sets "the ratio of web to video traffic" to 0.7; here seven tenths of
+//! all requests are web requests ([`PAPER_WEB_SHARE`]). If the paper means the quotient of the two, the share is 0.41;
+//! [`Mixed::new`] takes any share. Both kinds have Data of the same size.
 //!
-//! Objects: those of the web first, then those of the videos.
+//! Objects: first those of the web, then those of the videos.
 
 use super::video::{VideoRequests, exponential_ns};
 use super::web::WebRequests;
@@ -23,7 +23,7 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// Of both, `web_share` of all requests being the web's.
+    /// A mixture in which `web_share` of all requests are web requests.
     ///
     /// # Panics
     /// If the share is not between 0 and 1, or there are more than 2³² objects.
@@ -33,12 +33,11 @@ impl Mixed {
         Self { web, video, web_per_s: web_share / (1.0 - web_share) * Video::interests_per_s() }
     }
 
-    /// How many objects.
     pub fn objects(&self) -> u32 {
         self.web.objects() + self.video.objects()
     }
 
-    /// Requests without end.
+    /// An endless stream of requests.
     pub fn requests(&self, seed: u64) -> MixedRequests {
         let mut random = fastrand::Rng::with_seed(seed);
         let (web, video) = (self.web.requests(random.u64(..)), self.video.requests(random.u64(..)));
@@ -47,7 +46,6 @@ impl Mixed {
     }
 }
 
-/// Requests of [`Mixed`], without end.
 #[derive(Clone, Debug)]
 pub struct MixedRequests {
     web: WebRequests,

@@ -1,14 +1,13 @@
-//! Requests: which objects are asked for, in what order?
+//! Requests: which objects are requested, in which order.
 //!
-//! A request names an object by a number, from 0 without gaps, and says how many octets its Data has. Where requests
-//! come from:
+//! A request names an object by a number, from 0 without gaps, and states the bytes of its Data. Sources of requests:
 //! - [`web`], [`video`], [`mixed`]: the workloads of Takemasa19 §5.4.1, without end;
 //! - [`trace`]: recorded requests of a file, or invented ones with [`churn`], which end.
 //!
-//! What could be had at best: [`bound`], by Belady's rule and by a cache without limit.
+//! The best possible hit rates: [`bound`], by Belady's rule and by a cache without limit.
 //!
-//! A workload is made once (its popularity table may be large, [`popularity`]) and gives as many independent streams
-//! as there are seeds. The same seed gives the same requests on every machine whose logarithms round alike.
+//! A workload is built once (its popularity table may be large, [`popularity`]) and gives one independent stream of
+//! requests per seed. The same seed gives the same requests on every machine whose logarithms round alike.
 
 pub mod bound;
 pub mod churn;
@@ -25,19 +24,19 @@ pub use trace::Trace;
 pub use video::Video;
 pub use web::Web;
 
-/// Octets of a Data packet's content where a source says no other (Takemasa19 §5.4.1: 1024 octets of payload).
-pub const DATA_OCTETS: u32 = 1024;
+/// Content bytes of a Data packet where a source does not say (Takemasa19 §5.4.1: 1024 bytes of payload).
+pub const DATA_BYTES: u32 = 1024;
 
-/// Somebody asks for an object.
+/// A request for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The object's number.
     pub object: u32,
-    /// Octets of its content: the same for every request of an object.
-    pub octets: u32,
+    /// Bytes of its content; constant for an object.
+    pub bytes: u32,
 }
 
-/// The 64-bit hash of an object, as if of its name; different objects have different ones.
+/// A 64-bit hash of an object, like a hash of its name; different objects have different hashes.
 pub const fn object_hash(object: u32) -> u64 {
     split_mix(object as u64)
 }

@@ -1,14 +1,14 @@
-//! Popularity: which object is asked for, if each has a probability of its own?
+//! Popularity: random objects, each with its own probability.
 //!
 //! Source: the alias method of Walker (1977) in the build order of Vose (1991). n objects are n cells of equal
-//! probability; a cell is shared by its own object and one other, its alias. A draw takes one random number: its upper
-//! part is the cell, the rest decides between the two.
+//! probability; an object shares its cell with one other, its alias. A draw takes one random number: its upper part
+//! selects the cell, the rest selects one of the two.
 //!
-//! Zipf (Takemasa19 §5.4.1, α): object k, from 0, has a probability in proportion to (k + 1)^−α, exactly; only what a
-//! cell's threshold rounds away (2^−32 of a cell) differs.
+//! Zipf (Takemasa19 §5.4.1, α): the probability of object k, from 0, is proportional to (k + 1)^−α. It is exact but for
+//! the rounding of a cell's threshold (2^−32 of a cell).
 //!
-//! Cost of a draw: one cache line. Memory: 8 octets an object, three times that while it is built; 10⁷ objects are
-//! 80 MB. Who may write: nobody, once built.
+//! Cost of a draw: one cache line. Memory: 8 bytes per object, three times that while it is built; 10⁷ objects take 80
+//! MB. A finished table never changes.
 
 /// Most objects: a cell's number and an alias are 32-bit.
 pub const OBJECTS_MAX: u32 = 1 << 30;
@@ -16,7 +16,7 @@ pub const OBJECTS_MAX: u32 = 1 << 30;
 /// One of n equal parts of the probability.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
-    /// The cell is its own object's below this, in 2^−32 of the cell, and its alias's from there on.
+    /// Below this value, in 2^−32 of the cell, a draw means the cell's own object; from there on its alias.
     threshold: u32,
     alias: u32,
 }
@@ -47,7 +47,7 @@ impl Popularity {
         self.cells.len() as u32
     }
 
-    /// The object that a random number means.
+    /// The object for a random number.
     #[inline]
     pub fn draw(&self, random: u64) -> u32 {
         let product = u128::from(random) * self.cells.len() as u128;
@@ -58,7 +58,7 @@ impl Popularity {
 }
 
 /// The cells of objects whose probabilities are `shares`, in cells: their mean is 1. A share below 1 fills its own cell
-/// and what is left of it is taken from a share above 1.
+/// in part; a share above 1 fills the rest.
 fn cells_of(mut shares: Vec<f64>) -> Vec<Cell> {
     let whole = |object: u32| Cell { threshold: 0, alias: object };
     let mut cells: Vec<Cell> = (0..shares.len() as u32).map(whole).collect();

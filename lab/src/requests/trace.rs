@@ -1,17 +1,17 @@
-//! Traces: requests that were recorded, from files.
+//! Traces: requests recorded in files.
 //!
-//! A trace is text ([`text_lines`]), one request a line, in the order of the requests, columns apart by a tab:
+//! A trace is text ([`text_lines`]), one request a line, in the order of the requests, with tabs between columns:
 //! - `object`;
-//! - `object`, `octets`;
-//! - `seconds`, `object`, `octets`; the seconds are not kept.
+//! - `object`, `bytes`;
+//! - `seconds`, `object`, `bytes`; the seconds are not kept.
 //!
-//! The first line's columns hold for all. An object is any text; objects are numbered anew in the order in which they
-//! first come. A Data packet's name stands for one content, so an object has one size: the largest that the trace
-//! states for it, and at least 1; [`DATA_OCTETS`] where it states none.
+//! The first line sets the number of columns. An object is any text; objects get numbers in the order of their first
+//! requests. The name of a Data packet means one content, so an object has one size: the largest in the trace, at least
+//! 1, or [`DATA_BYTES`] if the trace gives none.
 //!
-//! A line of other columns or without a number where one belongs is left out and counted; a trace of which half is so
-//! is refused. Limits: [`REQUESTS_MAX`], [`OBJECTS_MAX`], [`OBJECT_TEXT_MAX`]. Memory: 8 octets a request; while it is
-//! read, an object's text and about 60 octets.
+//! A line with other columns, or without a number where one is required, is left out and counted; a trace is refused if
+//! half of its lines are. Limits: [`REQUESTS_MAX`], [`OBJECTS_MAX`], [`OBJECT_TEXT_MAX`]. Memory: 8 bytes a request;
+//! while it is read, also an object's text and about 60 bytes.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -19,14 +19,14 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 
-use super::{DATA_OCTETS, Request, churn};
+use super::{DATA_BYTES, Request, churn};
 use crate::text_lines;
 
 /// Most requests of a trace.
 pub const REQUESTS_MAX: usize = 400_000_000;
 /// Most objects of a trace.
 pub const OBJECTS_MAX: u32 = 200_000_000;
-/// Most octets of the text of all objects.
+/// Most bytes of the text of all objects.
 pub const OBJECT_TEXT_MAX: usize = 8 << 30;
 
 /// Recorded requests.
@@ -42,8 +42,8 @@ pub struct Trace {
     pub left_out: usize,
 }
 
-/// The traces that an experiment shall use: the file at `given`, or every file of that folder whose name begins with
-/// `trace` and ends in `.txt` or `.tsv`, plain or packed; if nothing is given, an invented one ([`churn`]).
+/// The traces for an experiment: the file at `given`, or every file in that folder whose name begins with `trace` and
+/// ends in `.txt` or `.tsv`, plain or packed. Without `given`, an invented one ([`churn`]).
 ///
 /// # Errors
 /// If a file cannot be read or is no trace.
@@ -52,7 +52,7 @@ pub fn traces(given: Option<&Path>, invented_requests: usize, seed: u64) -> anyh
     trace_files(given)?.iter().map(|file| Trace::read(file)).collect()
 }
 
-/// The files that [`traces`] reads, for whoever wants them one after the other.
+/// The files that [`traces`] reads, for a caller that reads them one by one.
 ///
 /// # Errors
 /// If a folder cannot be read or has no trace.
@@ -83,14 +83,14 @@ impl Trace {
         let left_out = reading.left_out + too_long;
         ensure!(left_out <= reading.objects_of_requests.len(), "half of its lines are no requests");
         ensure!(!reading.objects_of_requests.is_empty(), "it has no requests");
-        let octets = |object: u32| reading.octets[object as usize];
+        let bytes = |object: u32| reading.bytes[object as usize];
         Ok(Self {
             title: title.to_owned(),
-            objects: reading.octets.len() as u32,
+            objects: reading.bytes.len() as u32,
             requests: reading
                 .objects_of_requests
                 .iter()
-                .map(|&object| Request { object, octets: octets(object) })
+                .map(|&object| Request { object, bytes: bytes(object) })
                 .collect(),
             left_out,
         })
@@ -100,25 +100,25 @@ impl Trace {
 /// A trace while it is read.
 #[derive(Default)]
 struct Reading {
-    /// Of the first line; 0 before it.
+    /// Columns of the first line; 0 before it.
     columns: usize,
     numbers: HashMap<Box<[u8]>, u32>,
     object_text: usize,
-    /// Of each object.
-    octets: Vec<u32>,
+    /// The size of each object.
+    bytes: Vec<u32>,
     objects_of_requests: Vec<u32>,
     left_out: usize,
 }
 
 impl Reading {
     fn line(&mut self, line: &[u8]) -> anyhow::Result<()> {
-        let columns = line.split(|&octet| octet == b'\t').count();
+        let columns = line.split(|&byte| byte == b'\t').count();
         if self.columns == 0 {
             ensure!(columns <= 3, "a line of {columns} columns");
             self.columns = columns;
         }
         match parsed(line).filter(|_| columns == self.columns) {
-            Some((object, octets)) => self.request(object, octets),
+            Some((object, bytes)) => self.request(object, bytes),
             None => {
                 self.left_out += 1;
                 Ok(())
@@ -126,22 +126,22 @@ impl Reading {
         }
     }
 
-    fn request(&mut self, object: &[u8], octets: u32) -> anyhow::Result<()> {
+    fn request(&mut self, object: &[u8], bytes: u32) -> anyhow::Result<()> {
         ensure!(self.objects_of_requests.len() < REQUESTS_MAX, "more than {REQUESTS_MAX} requests");
         let number = match self.numbers.get(object) {
             Some(&number) => number,
             None => {
-                let number = self.octets.len() as u32;
+                let number = self.bytes.len() as u32;
                 ensure!(number < OBJECTS_MAX, "more than {OBJECTS_MAX} objects");
                 self.object_text += object.len();
                 ensure!(self.object_text <= OBJECT_TEXT_MAX, "more than {} GiB of objects", OBJECT_TEXT_MAX >> 30);
                 self.numbers.insert(object.into(), number);
-                self.octets.push(1);
+                self.bytes.push(1);
                 number
             }
         };
-        let known = &mut self.octets[number as usize];
-        *known = octets.max(*known);
+        let known = &mut self.bytes[number as usize];
+        *known = bytes.max(*known);
         self.objects_of_requests.push(number);
         Ok(())
     }
@@ -150,16 +150,16 @@ impl Reading {
 /// The object and size of a line.
 fn parsed(line: &[u8]) -> Option<(&[u8], u32)> {
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<u64>().ok();
-    let mut columns = line.split(|&octet| octet == b'\t');
-    let (object, octets) = match (columns.next()?, columns.next(), columns.next()) {
-        (object, None, _) => (object, u64::from(DATA_OCTETS)),
-        (object, Some(octets), None) => (object, number(octets)?),
-        (seconds, Some(object), Some(octets)) => {
+    let mut columns = line.split(|&byte| byte == b'\t');
+    let (object, bytes) = match (columns.next()?, columns.next(), columns.next()) {
+        (object, None, _) => (object, u64::from(DATA_BYTES)),
+        (object, Some(bytes), None) => (object, number(bytes)?),
+        (seconds, Some(object), Some(bytes)) => {
             std::str::from_utf8(seconds).ok()?.parse::<f64>().ok()?;
-            (object, number(octets)?)
+            (object, number(bytes)?)
         }
     };
-    Some((object, u32::try_from(octets).unwrap_or(u32::MAX)))
+    Some((object, u32::try_from(bytes).unwrap_or(u32::MAX)))
 }
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn pairs(trace: &Trace) -> Vec<(u32, u32)> {
-        trace.requests.iter().map(|request| (request.object, request.octets)).collect()
+        trace.requests.iter().map(|request| (request.object, request.bytes)).collect()
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         let mut asked = vec![0_u32; trace.objects as usize];
         trace.requests.iter().for_each(|request| asked[request.object as usize] += 1);
         let once = asked.iter().filter(|&&times| times == 1).count();
-        assert!(once > 5_000, "{once} objects asked for once");
+        assert!(once > 5_000, "{once} objects requested once");
         let newest_in_first_half = trace.requests[..25_000].iter().map(|request| request.object).max();
         let again = trace.requests[25_000..].iter().filter(|request| Some(request.object) > newest_in_first_half);
         assert!(again.clone().count() > 4_000, "{} requests for new objects", again.count());

@@ -1,30 +1,29 @@
-//! Video requests: whoever begins a video asks for all its Data, one after the other.
+//! Video requests: each view requests all Data of a video in order.
 //!
-//! Source: Takemasa19 §5.4.1. 10⁴ videos of 10⁴ Data with 1024 octets; views begin as a Poisson process at 0.5 a
-//! second; the Data of a view are asked for at constant intervals, 625 a second (5 Mbit/s): a view takes 16 s, and 8 go
-//! on at a time on average. The paper does not say how popular each video is: here Zipf with the α = 0.8 of its web
-//! objects, which is our choice.
+//! Source: Takemasa19 §5.4.1. 10⁴ videos of 10⁴ Data with 1024 bytes. Views begin as a Poisson process at 0.5 a second.
+//! A view requests its Data at constant intervals, 625 a second (5 Mbit/s): it takes 16 s, and 8 views are active on
+//! average. The paper does not give the popularity of each video; we choose Zipf with the α = 0.8 of its web objects.
 //!
-//! Object = video × Data of a video + place in the video. All views have the same interval, so whoever was served last
-//! is served last again: views that go on are a queue, not a heap.
+//! Object = video × Data of a video + place in the video. All views have the same interval, so a queue holds the active
+//! views in the order in which they are due; no heap is needed.
 //!
-//! At the beginning nobody watches: a view's time passes before there are as many requests as later.
+//! No view is active at the beginning: the request rate reaches its mean after the time of one view.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::popularity::Popularity;
-use super::{DATA_OCTETS, Request};
+use super::{DATA_BYTES, Request};
 
 /// Videos of the paper.
 pub const PAPER_VIDEOS: u32 = 10_000;
 /// Data of a video of the paper.
 pub const PAPER_DATA_OF_A_VIDEO: u32 = 10_000;
-/// Interests a second of a view.
+/// Interests per second of a view.
 const VIEW_INTERESTS_PER_S: u64 = 625;
-/// Views that go on at a time on average: 0.5 a second, 10⁴ Data each at 625 a second.
+/// Active views on average: 0.5 a second, 10⁴ Data each at 625 a second.
 const VIEWS_AT_A_TIME: f64 = 8.0;
-/// Our choice.
+/// Exponent of the popularity of videos (our choice).
 const ALPHA: f64 = 0.8;
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -36,7 +35,7 @@ pub struct Video {
 }
 
 impl Video {
-    /// So many videos of so many Data; views begin as often as makes 8 go on at a time.
+    /// `videos` videos of `data_of_a_video` Data; views begin often enough that 8 are active on average.
     ///
     /// # Panics
     /// If there are more than 2³² objects, or none.
@@ -55,7 +54,7 @@ impl Video {
         VIEWS_AT_A_TIME * VIEW_INTERESTS_PER_S as f64
     }
 
-    /// Requests without end.
+    /// An endless stream of requests.
     pub fn requests(&self, seed: u64) -> VideoRequests {
         let view_s = f64::from(self.data_of_a_video) / VIEW_INTERESTS_PER_S as f64;
         let mut requests = VideoRequests {
@@ -75,7 +74,7 @@ pub(super) fn exponential_ns(random: &mut fastrand::Rng, per_s: f64) -> u64 {
     (-(1.0 - random.f64()).ln() / per_s * NS_PER_S as f64) as u64
 }
 
-/// Somebody watches: the next Data, the one after the last, and when the next is due.
+/// A view: its next Data, the end of its Data (exclusive), and when the next is due.
 #[derive(Clone, Copy, Debug)]
 struct View {
     object: u32,
@@ -83,14 +82,13 @@ struct View {
     due_ns: u64,
 }
 
-/// Requests of [`Video`], without end.
 #[derive(Clone, Debug)]
 pub struct VideoRequests {
     video: Video,
     random: fastrand::Rng,
     views_per_s: f64,
     next_view_ns: u64,
-    /// In the order in which they are due.
+    /// Active views, in the order in which they are due.
     going_on: VecDeque<View>,
 }
 
@@ -119,7 +117,7 @@ impl Iterator for VideoRequests {
             let due_ns = view.due_ns + NS_PER_S / VIEW_INTERESTS_PER_S;
             self.going_on.push_back(View { object: view.object + 1, due_ns, ..view });
         }
-        Some(Request { object: view.object, octets: DATA_OCTETS })
+        Some(Request { object: view.object, bytes: DATA_BYTES })
     }
 }
 
@@ -138,7 +136,7 @@ mod tests {
             let due_ns = requests.due_ns();
             assert!(due_ns >= last_ns, "time runs backwards");
             last_ns = due_ns;
-            let Some(Request { object, octets: 1024 }) = requests.next() else { unreachable!("without end") };
+            let Some(Request { object, bytes: 1024 }) = requests.next() else { unreachable!("without end") };
             let (video, place) = (object / DATA, object % DATA);
             // A view is known by its video and the instant of its first Data.
             let began_ns = due_ns - u64::from(place) * 1_600_000;

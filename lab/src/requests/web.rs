@@ -1,12 +1,12 @@
-//! Web requests: objects of one Data each, asked for independently of each other.
+//! Web requests: independent requests for objects of one Data each.
 //!
-//! Source: Takemasa19 §5.4.1. 10⁷ objects, Zipf with α = 0.8; arrivals are a Poisson process, so that the sequence of
-//! objects is one of independent draws, and the rate means nothing to a cache. Object 0 is the most popular.
+//! Source: Takemasa19 §5.4.1. 10⁷ objects, Zipf with α = 0.8. Arrivals are a Poisson process, so successive objects are
+//! independent, and the rate does not matter to a cache. Object 0 is the most popular.
 
 use std::sync::Arc;
 
 use super::popularity::Popularity;
-use super::{DATA_OCTETS, Request};
+use super::{DATA_BYTES, Request};
 
 /// Objects of the paper.
 pub const PAPER_OBJECTS: u32 = 10_000_000;
@@ -20,7 +20,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// So many objects with Zipf's `alpha`.
+    /// `objects` objects with Zipf's `alpha`.
     pub fn new(objects: u32, alpha: f64) -> Self {
         Self { popularity: Arc::new(Popularity::zipf(objects, alpha)) }
     }
@@ -30,13 +30,12 @@ impl Web {
         self.popularity.objects()
     }
 
-    /// Requests without end.
+    /// An endless stream of requests.
     pub fn requests(&self, seed: u64) -> WebRequests {
         WebRequests { popularity: Arc::clone(&self.popularity), random: fastrand::Rng::with_seed(seed) }
     }
 }
 
-/// Requests of [`Web`], without end.
 #[derive(Clone, Debug)]
 pub struct WebRequests {
     popularity: Arc<Popularity>,
@@ -48,6 +47,6 @@ impl Iterator for WebRequests {
 
     #[inline]
     fn next(&mut self) -> Option<Request> {
-        Some(Request { object: self.popularity.draw(self.random.u64(..)), octets: DATA_OCTETS })
+        Some(Request { object: self.popularity.draw(self.random.u64(..)), bytes: DATA_BYTES })
     }
 }

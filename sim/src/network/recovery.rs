@@ -1,4 +1,4 @@
-//! Reliability of links: frames that leave without a packet.
+//! Reliability of links: frames that are sent without a new packet.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ impl Network {
         }
     }
 
-    /// Lets reliability send what is due.
+    /// Sends the retransmissions that are due.
     pub(super) fn pump_link(&mut self, end: End) {
         let now_ns = self.now_ns();
         let state = &mut self.links[end.0.0].ends[end.1];

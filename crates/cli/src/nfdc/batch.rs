@@ -12,7 +12,7 @@ use std::{
     io::{self, Read},
 };
 
-/// Largest batch, in octets.
+/// Largest batch, in bytes.
 pub(crate) const BATCH_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Words of one command, and where it stands.
@@ -32,7 +32,7 @@ pub(crate) fn read(path: &str) -> io::Result<String> {
         _ => File::open(path)?.take(BATCH_BYTES_MAX + 1).read_to_string(&mut text)?,
     };
     if length as u64 > BATCH_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {BATCH_BYTES_MAX} octets")));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {BATCH_BYTES_MAX} bytes")));
     }
     Ok(text)
 }

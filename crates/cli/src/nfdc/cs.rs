@@ -3,8 +3,9 @@
 use super::{
     arguments::Arguments,
     context::{Context, FAILED, Stop, required},
-    text::{Attributes, on_off},
+    text::Attributes,
 };
+use crate::output::on_off;
 use namewire_packet::nfd::{ControlParameters, cs_flags};
 
 pub(crate) async fn config(context: &mut Context, arguments: &Arguments) -> Result<(), Stop> {

@@ -4,9 +4,10 @@ use super::{
     arguments::Arguments,
     context::{Context, Refusal, Stop, USAGE, Unanswered, required},
     find_face::{canonize, canonize_if_possible, find_one, query},
-    text::{Attributes, face, face_in_lines, on_off},
+    text::{Attributes, face, face_in_lines},
     value::{FaceReference, parse_unsigned},
 };
+use crate::output::on_off;
 use namewire_packet::nfd::{ControlParameters, FacePersistency, FaceQueryFilter, face_flags};
 
 /// Takes an override of the MTU away.

@@ -150,12 +150,12 @@ impl FaceUriText {
     }
 
     fn canonize_ether(&self) -> Result<FaceUriText, String> {
-        let octets: Vec<u8> = self.host.split(':').map_while(|octet| u8::from_str_radix(octet, 16).ok()).collect();
-        let is_address = octets.len() == 6 && self.host.split(':').count() == 6;
-        if !is_address || octets.iter().all(|octet| *octet == 0) {
+        let bytes: Vec<u8> = self.host.split(':').map_while(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+        let is_address = bytes.len() == 6 && self.host.split(':').count() == 6;
+        if !is_address || bytes.iter().all(|byte| *byte == 0) {
             return Err(format!("invalid ethernet address '{}'", self.host));
         }
-        let host = octets.iter().map(|octet| format!("{octet:02x}")).collect::<Vec<_>>().join(":");
+        let host = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
         Ok(FaceUriText { host, has_brackets: true, port: String::new(), path: String::new(), ..self.clone() })
     }
 

@@ -4,6 +4,7 @@
 //! with the names aligned to the right. Durations are whole units, cut off, not rounded.
 
 use super::value::OriginText;
+use crate::output::on_off;
 use namewire_packet::nfd::{
     ChannelStatus, CsInfo, FaceStatus, FibEntry, ForwarderStatus, RibEntry, Route, StrategyChoice, cs_flags,
     face_flags, route_flags,
@@ -54,10 +55,6 @@ impl Attributes {
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
-}
-
-pub(crate) fn on_off(is_on: bool) -> &'static str {
-    if is_on { "on" } else { "off" }
 }
 
 /// A section: its title, and a line per entry.

@@ -64,9 +64,10 @@ impl Value {
                 Some(id) => Ok(Value::Face(FaceReference::Id(id))),
                 None => parse_face_uri(word).map(|uri| Value::Face(FaceReference::Uri(uri))),
             },
-            Kind::Persistency => match word {
-                "persistent" => Ok(Value::Persistency(FacePersistency::Persistent)),
-                "permanent" => Ok(Value::Persistency(FacePersistency::Permanent)),
+            Kind::Persistency => match word.parse() {
+                Ok(persistency) if FacePersistency::LASTING.contains(&persistency) => {
+                    Ok(Value::Persistency(persistency))
+                }
                 _ => Err(format!("unrecognized FacePersistency '{word}'")),
             },
             Kind::Origin => parse_origin(word).map(Value::Origin),

@@ -4,15 +4,15 @@
 
 use super::{Args, EndSignals, notify, state_writer::StateWriter};
 use crate::{ExitCode, Failure};
+use namewire_configuration::{
+    Configuration, Declarations, Settings, needs_restart,
+    settings::{Choice, StateSection, StateSync},
+    state_file::{self, StateError},
+};
 use namewire_router::{
     RouterHandle,
-    configuration::{
-        Loaded, Settings, needs_restart,
-        settings::{StateSection, StateSync},
-    },
-    declarations::{Declarations, Keeper, Problem},
+    declarations::{Keeper, Problem},
     operator::{CsChange, Operator, OperatorError, StateWritten},
-    state_file::{self, StateError},
 };
 use sd_notify::NotifyState;
 use std::{
@@ -66,7 +66,7 @@ pub(super) struct Keeping {
     /// What the router was started with.
     started: Settings,
     /// What was read last.
-    loaded: Loaded,
+    configuration: Configuration,
     operator: Operator,
     /// What the configuration declares.
     declared: Keeper,
@@ -94,12 +94,12 @@ enum Next {
 }
 
 impl Keeping {
-    pub(super) fn new(args: Args, loaded: Loaded, operator: Operator) -> Self {
-        let state = StateWriter::new(&loaded.settings.state);
+    pub(super) fn new(args: Args, configuration: Configuration, operator: Operator) -> Self {
+        let state = StateWriter::new(&configuration.settings.state);
         Keeping {
             args,
-            started: loaded.settings.clone(),
-            loaded,
+            started: configuration.settings.clone(),
+            configuration,
             declared: Keeper::new(operator.clone()),
             restored: Keeper::new(operator.clone()),
             operator,
@@ -113,17 +113,17 @@ impl Keeping {
     }
 
     pub(super) fn is_quiet(&self) -> bool {
-        self.loaded.settings.router.quiet
+        self.configuration.settings.router.quiet
     }
 
     /// Makes what the state file had and what is declared, in this order, so that the
     /// configuration has the last word.
     pub(super) async fn set_up(&mut self, state: Declarations) -> Result<(), Failure> {
         let failed = |error: OperatorError| Failure::new(ExitCode::Failed, error.to_string());
-        self.operator.hold_answers(holds_answers(&self.loaded.settings.state)).map_err(failed)?;
+        self.operator.hold_answers(holds_answers(&self.configuration.settings.state)).map_err(failed)?;
         let problems = self.restored.apply(state).await.map_err(failed)?;
         self.tell(&problems);
-        let problems = self.declared.apply(Declarations::of(&self.loaded.settings)).await.map_err(failed)?;
+        let problems = self.declared.apply(Declarations::of(&self.configuration.settings)).await.map_err(failed)?;
         if let Some(problem) = problems.iter().find(|problem| !problem.is_postponed) {
             return Err(Failure::new(ExitCode::Failed, problem.message.clone()));
         }
@@ -222,7 +222,7 @@ impl Keeping {
         }
         self.lost_at = Some(Instant::now());
         for uri in lost {
-            eprintln!("namewire: face {} closed; it will be made again", uri.as_str());
+            eprintln!("namewire: face {} closed; it will be made again", uri);
         }
         self.plan_retry();
         Ok(())
@@ -238,7 +238,7 @@ impl Keeping {
         reloading.extend(NotifyState::monotonic_usec_now().ok());
         notify(&reloading);
         let taken = match self.args.load_aside().await {
-            Ok(loaded) => self.take_over(loaded, router).await,
+            Ok(configuration) => self.take_over(configuration, router).await,
             Err(error) => {
                 eprintln!("namewire: SIGHUP: the configuration stays as it was: {error}");
                 Ok(false)
@@ -253,26 +253,26 @@ impl Keeping {
     }
 
     /// False if the configuration cannot be taken over; why not is said.
-    async fn take_over(&mut self, loaded: Loaded, router: &RouterHandle) -> Result<bool, OperatorError> {
+    async fn take_over(&mut self, configuration: Configuration, router: &RouterHandle) -> Result<bool, OperatorError> {
         // Also where the rules stay: there may be other certificates in the files that they name.
-        if let Err(error) = router.set_trust(loaded.trust.clone()) {
+        if let Err(error) = router.set_trust(configuration.trust.clone()) {
             eprintln!("namewire: SIGHUP: the configuration stays as it was: {error}");
             return Ok(false);
         }
-        warn(&self.args, &loaded.warnings);
-        let keys = needs_restart(&self.started, &loaded.settings);
+        warn(&self.args, &configuration.warnings);
+        let keys = needs_restart(&self.started, &configuration.settings);
         if !keys.is_empty() {
             eprintln!("namewire: SIGHUP: not before the next start: {}", keys.join(", "));
         }
-        let change = CsChange::between(&self.loaded.settings, &loaded.settings);
+        let change = CsChange::between(&self.configuration.settings, &configuration.settings);
         if change != CsChange::default() {
             self.operator.configure_cs(change)?;
         }
-        if loaded.settings.state != self.loaded.settings.state {
-            self.keep_state_as(&loaded.settings.state)?;
+        if configuration.settings.state != self.configuration.settings.state {
+            self.keep_state_as(&configuration.settings.state)?;
         }
-        let problems = self.declared.apply(Declarations::of(&loaded.settings)).await?;
-        self.loaded = loaded;
+        let problems = self.declared.apply(Declarations::of(&configuration.settings)).await?;
+        self.configuration = configuration;
         self.told.clear();
         self.tell(&problems);
         self.retry_pause = RETRY_FIRST;
@@ -283,7 +283,7 @@ impl Keeping {
     /// Takes over other settings of the state file.
     fn keep_state_as(&mut self, section: &StateSection) -> Result<(), OperatorError> {
         match &mut self.state {
-            Some(state) if section.file == self.loaded.settings.state.file => state.set_sync(section.sync),
+            Some(state) if section.file == self.configuration.settings.state.file => state.set_sync(section.sync.0),
             state => *state = StateWriter::new(section),
         }
         self.plan_write();
@@ -340,7 +340,7 @@ async fn ended(state: &mut Option<StateWriter>) -> StateWritten {
 
 /// Whether commands are answered when what they changed is on disk.
 fn holds_answers(section: &StateSection) -> bool {
-    section.file.is_some() && section.sync == StateSync::Always
+    section.file.is_some() && section.sync == Choice(StateSync::Always)
 }
 
 /// Comes at an instant, or never.

@@ -3,8 +3,9 @@
 use super::Args;
 use crate::{ExitCode, Failure};
 use namewire_client::discovery::{Environment, make_temporary_directory, temporary_socket_path};
+use namewire_configuration::Configuration;
 use namewire_packet::nfd::FaceUri;
-use namewire_router::{Router, RouterHandle, StartError, configuration::Loaded};
+use namewire_router::{Router, RouterHandle, StartError};
 use std::{
     io,
     net::{Ipv6Addr, SocketAddr},
@@ -16,12 +17,11 @@ const NFD_PERMISSION: ExitCode = ExitCode::NoForwarder;
 /// Starts on the first socket that can be made. A default listener whose address is
 /// taken (another forwarder, no IPv6) is left out with a warning; one that was asked
 /// for is an error. A live forwarder on a socket is always an error.
-pub(super) fn start(loaded: &Loaded, args: &Args) -> Result<RouterHandle, Failure> {
-    let settings = &loaded.settings;
-    let (udp, tcp) = (settings.udp_listeners(), settings.tcp_listeners());
-    let mut config = settings.router_config();
-    config.trust = loaded.trust.clone();
-    let unix = &settings.faces.unix;
+pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<RouterHandle, Failure> {
+    let mut configuration = configuration.clone();
+    let unix = configuration.settings.faces.unix.clone();
+    let [has_udp_addresses, has_tcp_addresses] =
+        [&configuration.settings.faces.udp.listen, &configuration.settings.faces.tcp.listen].map(Option::is_some);
     let mut sockets = match &unix.path {
         _ if !unix.enabled => Vec::new(),
         // Applications take absolute paths only, and this one will be shown to people.
@@ -29,15 +29,16 @@ pub(super) fn start(loaded: &Loaded, args: &Args) -> Result<RouterHandle, Failur
         None => Environment::of_process().sockets_to_make(),
     }
     .into_iter();
-    config.socket = sockets.next();
+    configuration.settings.faces.unix.path = sockets.next();
     let mut tried = Vec::new();
     loop {
-        if unix.path.is_none() && config.socket == Some(temporary_socket_path()) {
+        let faces = &configuration.settings.faces;
+        if unix.path.is_none() && faces.unix.path == Some(temporary_socket_path()) {
             let cannot =
                 |error| Failure::new(ExitCode::Failed, format!("no place for a socket: {}; {error}", tried.join("; ")));
             make_temporary_directory().map_err(cannot)?;
         }
-        let error = match Router::start(config.clone()) {
+        let error = match Router::start(&configuration) {
             Ok(router) => return Ok(router),
             Err(error) => error,
         };
@@ -45,21 +46,25 @@ pub(super) fn start(loaded: &Loaded, args: &Args) -> Result<RouterHandle, Failur
             return Err(Failure::new(ExitCode::Failed, error.to_string()));
         };
         let may_be_left_out = |listeners: &[SocketAddr], uri: fn(SocketAddr) -> FaceUri, is_explicit: bool| {
-            let position = listeners.iter().position(|address| uri(*address).to_string() == *what)?;
+            let position = listeners.iter().position(|address| uri(*address) == *what)?;
             let is_ipv6 = listeners[position].ip() == Ipv6Addr::UNSPECIFIED;
             // An nfd.conf names both families whether or not the host has them.
             let is_missing_family = args.nfd_conf.is_some() && is_ipv6 && source.kind() != io::ErrorKind::AddrInUse;
             (!is_explicit || is_missing_family).then_some(position)
         };
-        if let Some(position) = may_be_left_out(&config.udp, FaceUri::udp, udp.is_explicit) {
-            config.udp.remove(position);
-        } else if let Some(position) = may_be_left_out(&config.tcp, FaceUri::tcp, tcp.is_explicit) {
-            config.tcp.remove(position);
+        let faces = &mut configuration.settings.faces;
+        let (mut udp, mut tcp) = (faces.udp.addresses(), faces.tcp.addresses());
+        if let Some(position) = may_be_left_out(&udp, FaceUri::udp, has_udp_addresses) {
+            udp.remove(position);
+            faces.udp.listen = Some(udp);
+        } else if let Some(position) = may_be_left_out(&tcp, FaceUri::tcp, has_tcp_addresses) {
+            tcp.remove(position);
+            faces.tcp.listen = Some(tcp);
         } else if source.kind() == io::ErrorKind::AddrInUse {
             let hint = "another forwarder is running there; stop it, or choose other addresses and --socket PATH";
             return Err(Failure::new(ExitCode::Failed, format!("{error}: {hint}")));
-        } else if let Some(next) = sockets.next().filter(|_| what.starts_with("unix:")) {
-            config.socket = Some(next);
+        } else if let Some(next) = sockets.next().filter(|_| matches!(what, FaceUri::Unix(_))) {
+            faces.unix.path = Some(next);
             tried.push(error.to_string());
             continue; // a place that may not be written to, which is usual without root
         } else {

@@ -11,12 +11,12 @@
 //! that seconds pass between two); with `"always"` one part in two, and a write for all commands
 //! that came during the one before.
 
-use namewire_router::{
-    configuration::settings::{StateSection, StateSync},
-    declarations::Declarations,
-    operator::{INVENTORY_ROUTES_MAX, Inventory, StateWritten},
+use namewire_configuration::{
+    Declarations,
+    settings::{StateSection, StateSync},
     state_file,
 };
+use namewire_router::operator::{INVENTORY_ROUTES_MAX, Inventory, StateWritten};
 use std::{
     io,
     path::{Path, PathBuf},
@@ -71,7 +71,7 @@ impl StateWriter {
     pub(super) fn new(section: &StateSection) -> Option<Self> {
         Some(StateWriter {
             path: section.file.clone()?,
-            sync: section.sync,
+            sync: section.sync.0,
             written: None,
             due: None,
             rest_until: Instant::now(),
@@ -204,9 +204,10 @@ fn too_many(routes_left_out: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namewire_configuration::settings::Choice;
 
     fn writer(path: PathBuf, sync: StateSync) -> StateWriter {
-        StateWriter::new(&StateSection { file: Some(path), sync }).expect("a file")
+        StateWriter::new(&StateSection { file: Some(path), sync: Choice(sync) }).expect("a file")
     }
 
     async fn write(writer: &mut StateWriter, revision: u64) -> StateWritten {

@@ -1,6 +1,6 @@
 use super::*;
 use clap::Parser;
-use namewire_router::{AdmissionName, CsPolicy, EvictionName, FibDesign, PageSize, PitRole, PrefixLookup, TlsFiles};
+use namewire_configuration::PolicyChoice;
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -17,10 +17,10 @@ fn nothing_needs_to_be_said() {
     let args = parse("run").unwrap();
     let settings = args.load().unwrap().settings;
     assert_eq!(settings, Settings::default());
-    let udp = settings.udp_listeners();
-    assert_eq!(udp.addresses, ["0.0.0.0:6363".parse().unwrap(), "[::]:6363".parse().unwrap()]);
-    assert!(!udp.is_explicit);
-    assert_eq!(parse("run --no-tcp").unwrap().load().unwrap().settings.tcp_listeners().addresses, []);
+    let udp = settings.faces.udp;
+    assert_eq!(udp.addresses(), ["0.0.0.0:6363".parse().unwrap(), "[::]:6363".parse().unwrap()]);
+    assert!(udp.listen.is_none());
+    assert_eq!(parse("run --no-tcp").unwrap().load().unwrap().settings.faces.tcp.addresses(), []);
 }
 
 #[test]
@@ -33,20 +33,18 @@ fn everything_can_be_said() {
     )
     .unwrap();
     let settings = args.load().unwrap().settings;
-    assert_eq!(settings.udp_listeners().addresses.len(), 2);
-    assert!(settings.udp_listeners().is_explicit);
+    assert_eq!(settings.faces.udp.listen.as_ref().map(Vec::len), Some(2));
     assert_eq!((settings.face.len(), settings.route.len(), settings.router.workers), (2, 2, 4));
-    let config = settings.router_config();
-    assert_eq!((config.pin, config.busy_poll.as_micros(), config.udp_offload), (vec![0, 1, 0, 1], 50, false));
-    let CsPolicy { eviction, admission, .. } = config.engine.cs_policy;
+    let Settings { router, cs, .. } = &settings;
+    assert_eq!((&router.pin[..], router.busy_poll.0.as_micros()), (&[0, 1, 0, 1][..], 50));
+    assert!(!settings.faces.udp.offload);
+    let PolicyChoice { eviction, admission, .. } = cs.policy();
     assert_eq!((eviction, admission), (EvictionName::Fifo, AdmissionName::Filter));
-    assert_eq!(config.engine.cs_prefix_lookup, PrefixLookup::All);
-    assert_eq!(config.engine.pages, PageSize::Huge2MiB);
-    assert_eq!((config.fib_design, settings.fib.design.0), (FibDesign::NameTrie, FibDesign::NameTrie));
-    assert!(matches!(config.engine.pit_role, PitRole::Core(_)));
+    assert_eq!((cs.prefix_lookup.0, settings.tables.pages.0), (PrefixLookup::All, PageSize::Huge2MiB));
+    assert_eq!((settings.fib.design.0, settings.pit.role.0), (FibDesign::NameTrie, Role::Core));
     assert_eq!(settings.route[1].prefix.to_string(), "/a/v=1");
-    assert_eq!((config.engine.cs_capacity_bytes, config.engine.max_lifetime_ms), (64 << 20, 60_000));
-    assert_eq!((settings.state.file, settings.state.sync), (Some("/tmp/state".into()), StateSync::Always));
+    assert_eq!((cs.capacity(), settings.tables.max_lifetime.0.as_millis()), ((64 << 20, 100), 60_000));
+    assert_eq!((settings.state.file, settings.state.sync), (Some("/tmp/state".into()), Choice(StateSync::Always)));
     for bad in [
         "--workers 0",
         "--pin a",
@@ -71,28 +69,27 @@ fn everything_can_be_said() {
 
 #[test]
 fn links_are_off_until_asked_for() {
-    let links = |line: &str| {
-        let config = parse(line).unwrap().load().unwrap().settings.router_config();
-        (config.websocket, config.udp_multicast, config.ethernet)
-    };
-    let (websocket, multicast, ethernet) = links("run --interface eth0");
-    assert!(websocket.listeners.is_empty() && multicast.group4.is_none() && multicast.group6.is_none());
-    assert!(!ethernet.listen && ethernet.group.is_none());
-    let (websocket, multicast, ethernet) = links(
+    let links = |line: &str| parse(line).unwrap().load().unwrap().settings.faces;
+    let FacesSection { websocket, multicast, ethernet, .. } = links("run --interface eth0");
+    assert!(!websocket.enabled && multicast.group4().is_none() && multicast.group6().is_none());
+    assert!(!ethernet.listen && ethernet.group().is_none());
+    let FacesSection { websocket, multicast, ethernet, .. } = links(
         "run --listen-ws 127.0.0.1:9696 --listen-wss [::]:443 --tls-cert c.pem --tls-key k.pem --tls-trust t.pem \
          --multicast --ethernet --interface eth*,10.0.0.0/8 --no-interface eth3",
     );
-    let [plain, secure] = websocket.listeners.as_slice() else { panic!("{websocket:?}") };
-    assert_eq!((plain.address.port(), &plain.tls), (9696, &None));
-    let tls = TlsFiles { certificate: "c.pem".into(), key: "k.pem".into() };
-    assert_eq!((secure.address.port(), &secure.tls), (443, &Some(tls)));
+    assert!(websocket.enabled);
+    let [plain, secure] = [&websocket.listen, &websocket.listen_tls].map(|addresses| addresses[0].port());
+    assert_eq!((plain, secure, websocket.listen.len(), websocket.listen_tls.len()), (9696, 443, 1, 1));
+    assert_eq!((websocket.certificate, websocket.key), (Some("c.pem".into()), Some("k.pem".into())));
     assert_eq!(websocket.trusted_certificates, Some("t.pem".into()));
-    assert_eq!(multicast.group4.unwrap().to_string(), "224.0.23.170:56363");
-    assert_eq!(multicast.group6.unwrap().to_string(), "[ff02::1234]:56363");
-    assert_eq!(ethernet.group.unwrap().to_string(), "01:00:5e:00:17:aa");
+    assert_eq!(multicast.group4().unwrap().to_string(), "224.0.23.170:56363");
+    assert_eq!(multicast.group6().unwrap().to_string(), "[ff02::1234]:56363");
+    assert_eq!(ethernet.group().unwrap().to_string(), "01:00:5e:00:17:aa");
     assert!(ethernet.listen);
-    assert_eq!(multicast.interfaces, ethernet.interfaces);
-    assert!(multicast.interfaces.admits("eth0", None, &[]) && !multicast.interfaces.admits("eth3", None, &[]));
+    let texts = |patterns: &[InterfacePattern]| patterns.iter().map(InterfacePattern::to_string).collect::<Vec<_>>();
+    for (interfaces, except) in [(multicast.interfaces, multicast.except), (ethernet.interfaces, ethernet.except)] {
+        assert_eq!((texts(&interfaces).join(" "), texts(&except).join(" ")), ("eth* 10.0.0.0/8".into(), "eth3".into()));
+    }
     for bad in ["--listen-wss [::]:443", "--listen-ws 9696", "--tls-cert c.pem", "--interface a/b"] {
         assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
     }
@@ -112,10 +109,10 @@ fn options_override_the_file_and_add_to_it() {
     let args = parse(&format!("run --config {} {options}", file.display())).unwrap();
     let settings = args.load().unwrap().settings;
     assert_eq!((settings.router.workers, settings.router.busy_poll.to_string()), (3, "7 us".to_owned()));
-    assert_eq!(settings.cs_capacity(), (2000, u64::MAX));
+    assert_eq!(settings.cs.capacity(), (2000, u64::MAX));
     assert!(settings.faces.tcp.enabled);
-    let faces: Vec<_> = settings.face.iter().map(|face| (face.uri.as_str(), face.mtu)).collect();
-    assert_eq!(faces, [("udp://b", None), ("udp://a", None)]);
+    let faces: Vec<_> = settings.face.iter().map(|face| (face.uri.to_string(), face.mtu)).collect();
+    assert_eq!(faces, [("udp://b".to_owned(), None), ("udp://a".to_owned(), None)]);
     assert_eq!(settings.route.len(), 1);
     std::fs::write(&file, "[router]\nworker = 2").unwrap();
     let failure = args.load().unwrap_err().to_string();

@@ -139,8 +139,8 @@ pub(crate) fn namewire(arguments: &[&str]) -> Output {
     Command::new(NAMEWIRE).args(arguments).output().unwrap()
 }
 
-pub(crate) fn text(octets: &[u8]) -> String {
-    String::from_utf8(octets.to_vec()).unwrap()
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// Waits until something is so.
@@ -171,7 +171,7 @@ pub(crate) fn free_port() -> u16 {
 /// A file as NFD has it, with only its paths and ports changed, and the certificate that it trusts.
 pub(crate) fn nfd_conf(directory: &Path, port: u16) -> PathBuf {
     make_identity(directory, "/operator", &directory.join("keys/default.ndncert"));
-    let sample = include_str!("../../../router/tests/nfd.conf");
+    let sample = include_str!("../../../configuration/tests/nfd.conf");
     let socket = directory.join("nfd.sock");
     let text = sample
         .replace("port 6363", &format!("port {port}"))

@@ -180,7 +180,7 @@ fn what_a_crash_left_beside_the_file_goes_at_the_start() {
 fn a_file_of_the_first_format_is_taken_over() {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("state.toml");
-    fs::write(&state, include_str!("../../../router/tests/state_format_1.toml")).unwrap();
+    fs::write(&state, include_str!("../../../configuration/tests/state_format_1.toml")).unwrap();
     let mut router = run(directory.path(), "always");
     let routes = router.ask(&["route", "list"]);
     assert!(["/a/v=1 ", "/b ", "/d "].iter().all(|prefix| routes.contains(prefix)), "{routes}");

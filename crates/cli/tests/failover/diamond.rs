@@ -9,6 +9,7 @@
 //! Applications run outside the namespaces and reach their routers over Unix sockets. Making
 //! namespaces needs root; where they cannot be made, a test says so and passes.
 
+use namewire_packet::nfd::FacePersistency;
 use std::{
     cell::{Cell, RefCell},
     fs,
@@ -37,13 +38,6 @@ const ROUTES: [(char, &str, u32); 4] = [
     ('b', "udp4://10.91.3.2:6363", 1),
     ('c', "udp4://10.91.4.2:6363", 1),
 ];
-
-/// Of the faces that lead to the producer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Persistency {
-    Persistent,
-    Permanent,
-}
 
 /// A process that ends with the test.
 pub(crate) struct Process(RefCell<Child>);
@@ -95,7 +89,7 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 
 impl Diamond {
     /// Four routers whose faces to the producer have this persistency, and a file that is served.
-    pub(crate) fn new(persistency: Persistency) -> Option<Diamond> {
+    pub(crate) fn new(persistency: FacePersistency) -> Option<Diamond> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mut diamond = Diamond {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -126,8 +120,7 @@ impl Diamond {
             diamond.routers.push((host, router));
         }
         for (host, remote, cost) in ROUTES {
-            let persistency = if persistency == Persistency::Permanent { "permanent" } else { "persistent" };
-            diamond.router(host).ask(&["face", "create", remote, "--persistency", persistency]);
+            diamond.router(host).ask(&["face", "create", remote, "--persistency", persistency.word()]);
             diamond.router(host).ask(&["route", "add", "/file", remote, "--cost", &cost.to_string()]);
         }
         diamond.serve();

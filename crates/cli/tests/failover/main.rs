@@ -8,11 +8,13 @@
 //! face; the time that the cut cost is printed, and only a minute is too long.
 //!
 //! Three of the tests run with all others, the rest with `make system`, because each takes some seconds
-//! of both processors of a small machine. `NAMEWIRE_UNDER_TEST` names another binary than the one that was built with the tests.
+//! of both processors of a small machine. `NAMEWIRE_UNDER_TEST` names another binary than the one that was built with
+//! the tests.
 
 mod diamond;
 
-use diamond::{Diamond, Persistency, Router, eventually};
+use diamond::{Diamond, Router, eventually};
+use namewire_packet::nfd::FacePersistency;
 use std::time::{Duration, Instant};
 
 /// How the cheap way dies.
@@ -48,7 +50,7 @@ impl Cut {
 }
 
 /// Fetches the file and cuts the cheap way when a fifth of it has come.
-fn fetch_through(cut: Cut, persistency: Persistency) {
+fn fetch_through(cut: Cut, persistency: FacePersistency) {
     let Some(diamond) = Diamond::new(persistency) else { return };
     let undisturbed = diamond.fetch().wait();
     let fetch = diamond.fetch();
@@ -67,12 +69,12 @@ fn fetch_through(cut: Cut, persistency: Persistency) {
         return;
     }
     match persistency {
-        Persistency::Persistent => {
+        FacePersistency::Persistent | FacePersistency::OnDemand => {
             eventually("the face is closed", || !a.has_face(diamond.cheap()));
             let routes = a.ask(&["route", "list"]);
             assert!(!routes.contains(diamond.cheap()), "{routes}");
         }
-        Persistency::Permanent => {
+        FacePersistency::Permanent => {
             let routes = a.ask(&["route", "list"]);
             assert!(routes.contains(diamond.cheap()), "{routes}");
         }
@@ -87,60 +89,60 @@ fn fetch_through(cut: Cut, persistency: Persistency) {
 
 #[test]
 fn a_persistent_face_whose_link_is_cut() {
-    fetch_through(Cut::Link, Persistency::Persistent);
+    fetch_through(Cut::Link, FacePersistency::Persistent);
 }
 
 #[test]
 #[ignore = "make system"]
 fn a_permanent_face_whose_link_is_cut() {
-    fetch_through(Cut::Link, Persistency::Permanent);
+    fetch_through(Cut::Link, FacePersistency::Permanent);
 }
 
 #[test]
 #[ignore = "make system"]
 fn a_persistent_face_whose_link_is_cut_at_the_far_end() {
-    fetch_through(Cut::FarEnd, Persistency::Persistent);
+    fetch_through(Cut::FarEnd, FacePersistency::Persistent);
 }
 
 #[test]
 #[ignore = "make system"]
 fn a_permanent_face_whose_link_is_cut_at_the_far_end() {
-    fetch_through(Cut::FarEnd, Persistency::Permanent);
+    fetch_through(Cut::FarEnd, FacePersistency::Permanent);
 }
 
 #[test]
 #[ignore = "make system"]
 fn a_persistent_face_whose_neighbour_ends() {
-    fetch_through(Cut::Terminated, Persistency::Persistent);
+    fetch_through(Cut::Terminated, FacePersistency::Persistent);
 }
 
 #[test]
 fn a_permanent_face_whose_neighbour_dies() {
-    fetch_through(Cut::Killed, Persistency::Permanent);
+    fetch_through(Cut::Killed, FacePersistency::Permanent);
 }
 
 #[test]
 #[ignore = "make system"]
 fn a_persistent_face_whose_neighbour_dies() {
-    fetch_through(Cut::Killed, Persistency::Persistent);
+    fetch_through(Cut::Killed, FacePersistency::Persistent);
 }
 
 #[test]
 fn a_persistent_face_whose_neighbour_hangs() {
-    fetch_through(Cut::Hung, Persistency::Persistent);
+    fetch_through(Cut::Hung, FacePersistency::Persistent);
 }
 
 #[test]
 #[ignore = "make system"]
 fn a_permanent_face_whose_neighbour_hangs() {
-    fetch_through(Cut::Hung, Persistency::Permanent);
+    fetch_through(Cut::Hung, FacePersistency::Permanent);
 }
 
 /// Down, up, down: the file comes by whatever way there is, and in the end the cheap one serves again.
 #[test]
 #[ignore = "make system"]
 fn a_permanent_face_whose_link_flaps() {
-    let Some(diamond) = Diamond::new(Persistency::Permanent) else { return };
+    let Some(diamond) = Diamond::new(FacePersistency::Permanent) else { return };
     let a = diamond.router('a');
     let began = Instant::now();
     let fetch = diamond.fetch();

@@ -38,7 +38,7 @@ struct FakeForwarder {
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
-/// Octets of the largest request.
+/// Bytes of the largest request.
 const REQUEST_BYTES_MAX: usize = 8800;
 
 impl FakeForwarder {
@@ -67,7 +67,7 @@ impl FakeForwarder {
             .args(line.split_whitespace())
             .output()
             .unwrap();
-        let text = |octets: Vec<u8>| String::from_utf8(octets).unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     }
 
@@ -80,12 +80,12 @@ impl FakeForwarder {
 fn serve(stream: &mut UnixStream, answer: &mut impl FnMut(&Request) -> Reply, seen: &Mutex<Vec<Request>>) {
     let mut buffer = Vec::new();
     loop {
-        let mut octets = [0; REQUEST_BYTES_MAX];
-        let count = stream.read(&mut octets).unwrap_or(0);
+        let mut bytes = [0; REQUEST_BYTES_MAX];
+        let count = stream.read(&mut bytes).unwrap_or(0);
         if count == 0 {
             return;
         }
-        buffer.extend_from_slice(&octets[..count]);
+        buffer.extend_from_slice(&bytes[..count]);
         while let Ok(element) = tlv::read_element(&buffer) {
             let length = element.wire.len();
             let name = Interest::parse(element.wire).unwrap().name().to_buf();

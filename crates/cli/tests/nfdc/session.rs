@@ -115,8 +115,8 @@ impl Tool {
         // A tool that reads none of it may be gone already.
         let _ = process.stdin.take().unwrap().write_all(batch.as_bytes());
         let output = process.wait_with_output().unwrap();
-        let mut lines = |octets: &[u8]| {
-            let text = String::from_utf8(octets.to_vec()).unwrap().replace(&batch_path, "<BATCH>");
+        let mut lines = |bytes: &[u8]| {
+            let text = String::from_utf8(bytes.to_vec()).unwrap().replace(&batch_path, "<BATCH>");
             normaliser.lines(&step.command, &text)
         };
         Step {

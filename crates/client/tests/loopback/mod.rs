@@ -1,8 +1,7 @@
 //! A forwarder for tests: real packets over streams, and links as bad as wanted.
 //!
-//! It keeps a FIB (filled by `rib/register` commands, whose signature it checks), a PIT
-//! that matches by name, and puts a token of its own on each Interest it passes on. A
-//! producer that fails to echo the token is counted.
+//! It keeps a FIB (filled by `rib/register` commands, whose signature it checks) and a PIT that matches by name. It
+//! puts its own token on each Interest that it forwards, and counts answers without the token.
 
 use namewire_client::Client;
 use namewire_packet::{
@@ -27,11 +26,11 @@ use tokio::{
 pub(crate) struct Weather {
     /// Share of packets lost, in each direction.
     pub loss: f64,
-    /// Packets take between zero and this long, each its own time: so they overtake.
+    /// Each packet takes its own time, at most this, so packets overtake each other.
     pub jitter: Duration,
-    /// Every so many Data carry a CongestionMark; 0 = none.
+    /// One Data in this many carries a CongestionMark; 0 means none.
     pub mark_every: u64,
-    /// Seed of the dice.
+    /// Seed of the random choices.
     pub seed: u64,
 }
 
@@ -79,7 +78,7 @@ impl Forwarder {
         look(&self.0.lock().unwrap().observed)
     }
 
-    /// Sends a packet to every client, as it is, whatever they asked for.
+    /// Sends a packet to every client, unchanged and unrequested.
     #[allow(dead_code, reason = "not every test has a use for it")]
     pub(crate) fn send_to_all(&self, packet: &[u8]) {
         self.0.lock().unwrap().faces.iter().for_each(|face| drop(face.send(packet.to_vec())));

@@ -1,22 +1,22 @@
-//! access: for links to end hosts, where what answered last will answer again (forwarding §4.6).
+//! access: for links to end hosts, where the next hop that answered last will answer again (forwarding §4.6).
 //!
-//! The next hop that answered last under a prefix gets the Interest alone; if it does not answer in
-//! time, or nothing is known, all next hops get it. A prefix here is the name of Data without its last
-//! component. Unlike NFD, the round-trip times belong to the prefix, not to the face: a next hop that is new to a
-//! prefix starts with its first answer.
+//! Under a prefix, the Interest goes to the next hop that answered last, alone. If that does not answer in time, or
+//! none is known, all next hops get the Interest. A prefix here is the name of Data without its last component. Unlike
+//! NFD, round-trip times belong to the prefix, not to the face: a next hop that is new to a prefix starts with its
+//! first answer.
 
 use super::{
     Strategy, StrategyContext, no_route,
-    registry::{Parameters, StrategyError},
+    parameters::{InvalidParameter, Parameters},
     retx_suppression::{RetxSuppression, Suppression},
 };
-use crate::{DropReason, Instant, watched_entry::Answer};
+use crate::{DropReason, Instant, strategy::answer::Answer};
 use namewire_packet::FaceId;
 use std::sync::Arc;
 
 /// How long a prefix is remembered after its last answer, in milliseconds.
 const LIFETIME_MS: u64 = 8000;
-/// An answer is overdue no sooner: links to end hosts are short.
+/// No answer is overdue earlier: links to end hosts are short.
 const MIN_RTO_NS: u64 = 1_000_000;
 /// Kind of these measurements.
 const KIND: u64 = 0x6163_6365_7373;
@@ -28,12 +28,12 @@ pub struct Access {
 }
 
 impl Access {
-    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
+    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, InvalidParameter> {
         parameters.refuse_all("access")?;
         Ok(Arc::new(Access::default()))
     }
 
-    /// Sends to the last working next hop, if there is one that may be used, and sets the timer.
+    /// Sends to the last working next hop, if there is one and it may be used, and sets the timer.
     fn send_to_last_next_hop(context: &mut StrategyContext<'_, '_, '_>) -> bool {
         let Some(id) = context.longest_measured_prefix(KIND) else { return false };
         let measurement = context.measurements().get(id);
@@ -44,7 +44,7 @@ impl Access {
         true
     }
 
-    /// Sends to every next hop, or to those that have no answer pending; how many there were.
+    /// Sends to every next hop, or only to those without a pending answer. Returns to how many.
     fn multicast(context: &mut StrategyContext<'_, '_, '_>, only_unused: bool) -> usize {
         let mut tried = 0;
         for next_hop in context.next_hops() {
@@ -77,12 +77,12 @@ impl Strategy for Access {
         }
     }
 
-    /// The last working next hop has not answered: all others get their chance.
+    /// The last working next hop has not answered: all others are tried.
     fn after_timer(&self, context: &mut StrategyContext<'_, '_, '_>) {
         Self::multicast(context, true);
     }
 
-    /// As if it had not answered in time.
+    /// Treated like an answer that did not come in time.
     fn after_upstream_lost(&self, context: &mut StrategyContext<'_, '_, '_>) {
         Self::multicast(context, true);
     }

@@ -1,31 +1,29 @@
-//! asf: the next hop that answers fastest, and now and then a probe of another one
-//! (forwarding §4.5; Lehman et al., "An Experimental Investigation of Hyperbolic Routing with a Smart
-//! Forwarding Plane in NDN", IWQoS 2016).
+//! asf: the next hop that answers fastest, with an occasional probe of another one (forwarding §4.5; Lehman et al., "An
+//! Experimental Investigation of Hyperbolic Routing with a Smart Forwarding Plane in NDN", IWQoS 2016).
 //!
-//! What is known of next hops stands in the engine's measurements, per FIB prefix. Of each next hop one
-//! Interest at a time is watched; whether its answer is overdue is looked at when the next hop is
-//! considered next, so that no timer runs.
+//! The engine's measurements hold what is known of next hops, per FIB prefix. asf watches one Interest at a time per
+//! next hop. It checks whether the answer is overdue when it next considers the next hop, so it needs no timer.
 
 use super::{
     Strategy, StrategyContext,
     nack_processing::process_nack,
     no_route,
-    registry::{Parameters, StrategyError},
+    parameters::{InvalidParameter, Parameters},
     retx_suppression::{RetxSuppression, Suppression},
 };
 use crate::{
     DropReason, Instant,
-    measurements::{Awaited, NextHopHealth, NextHopMeasurement},
-    watched_entry::Answer,
+    state::measurements::{Awaited, NextHopHealth, NextHopMeasurement},
+    strategy::answer::Answer,
 };
 use namewire_packet::{FaceId, NackReason};
 use std::sync::Arc;
 
-/// An answer is overdue no sooner.
+/// No answer is overdue earlier.
 const MIN_RTO_NS: u64 = 200_000_000;
-/// The first probe under a prefix is sent within so many milliseconds of its first use.
+/// The first probe under a prefix is sent at most this many milliseconds after its first use.
 const FIRST_PROBE_MS_MAX: u64 = 5000;
-/// Shortest interval between probes that can be asked for, in milliseconds.
+/// Shortest interval between probes that a parameter may set, in milliseconds.
 const PROBING_INTERVAL_MS_MIN: u64 = 1000;
 /// How long an answered entry waits for the answers to probes, in milliseconds.
 const WAIT_FOR_PROBES_MS: u64 = 50;
@@ -41,7 +39,7 @@ pub struct Asf {
     measurements_lifetime_ms: u64,
 }
 
-/// How good a next hop is; the least is the best.
+/// The rank of a next hop; the lowest is the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Working { smoothed_ns: u64 },
@@ -50,14 +48,14 @@ enum Rank {
 }
 
 impl Asf {
-    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
+    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, InvalidParameter> {
         let asf = Asf {
             suppression: RetxSuppression::from_parameters(parameters)?,
             probing_interval_ms: parameters.number("probing-interval")?.unwrap_or(60_000),
             max_timeouts: parameters.number("max-timeouts")?.unwrap_or(3),
             measurements_lifetime_ms: parameters.number("measurements-lifetime")?.unwrap_or(300_000),
         };
-        let invalid = |why: String| Err(StrategyError::Invalid(why));
+        let invalid = |why: String| Err(InvalidParameter(why));
         if asf.probing_interval_ms < PROBING_INTERVAL_MS_MIN {
             return invalid(format!("probing-interval must be {PROBING_INTERVAL_MS_MIN} ms or more"));
         }
@@ -93,7 +91,7 @@ impl Asf {
         }
     }
 
-    /// The best next hop: by rank, then cost, then number. `unused`: of those that have no answer pending.
+    /// The best next hop: by rank, then cost, then number. `unused`: only among those without a pending answer.
     fn best(&self, context: &mut StrategyContext<'_, '_, '_>, unused: bool) -> Option<FaceId> {
         let mut best: Option<(Rank, u64, FaceId)> = None;
         for next_hop in context.next_hops() {
@@ -107,7 +105,7 @@ impl Asf {
         best.map(|(_, _, face)| face)
     }
 
-    /// Notes that an Interest went to `face`; if no other is watched there, it is.
+    /// Notes that an Interest went to `face`, and watches it if no other is watched there.
     fn note_sent(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
         if context.upstream(face).is_none_or(|record| record.sent != context.now()) {
             return; // it was refused
@@ -130,7 +128,7 @@ impl Asf {
         self.note_sent(context, face);
     }
 
-    /// Sends a copy to another next hop, if it is time.
+    /// Sends a copy to another next hop, if a probe is due.
     fn probe(&self, context: &mut StrategyContext<'_, '_, '_>, used: FaceId) {
         let (now, key) = (context.now(), context.prefix_key(KIND));
         let Some(id) = context.measurements().find(key, now) else { return };
@@ -149,8 +147,8 @@ impl Asf {
         context.measurements().get_mut(id).next_probe = Some(now.plus_ms(self.probing_interval_ms));
     }
 
-    /// The cheapest next hop that was never measured; if all were, any, better ones more likely: of n
-    /// in the order of their ranks, the j-th with the weight n + 1 − j.
+    /// The cheapest next hop that was never measured. If all were measured, a random one, better ones more likely: of n
+    /// in the order of their ranks, the j-th has the weight n + 1 − j.
     fn face_to_probe(&self, context: &mut StrategyContext<'_, '_, '_>, used: FaceId) -> Option<FaceId> {
         let mut candidates = 0;
         for next_hop in context.next_hops() {
@@ -158,7 +156,7 @@ impl Asf {
             if face == used || !context.is_eligible(face) {
                 continue;
             }
-            // Cheapest first is the order of the FIB.
+            // The FIB's order is cheapest first.
             if self.rank(context, face) == Rank::Unmeasured {
                 return Some(face);
             }
@@ -174,8 +172,8 @@ impl Asf {
         self.nth_in_rank(context, used, place)
     }
 
-    /// The next hop that `place` others come before. Cost: quadratic in their number, which no list to
-    /// sort them in is needed for; probes are rare.
+    /// The next hop with `place` others before it. Cost: quadratic in their number, but no list to sort them in is
+    /// needed, and probes are rare.
     fn nth_in_rank(&self, context: &mut StrategyContext<'_, '_, '_>, used: FaceId, place: u64) -> Option<FaceId> {
         let mut last: Option<(Rank, u64, FaceId)> = None;
         for _ in 0..=place {
@@ -195,8 +193,8 @@ impl Asf {
         last.map(|(_, _, face)| face)
     }
 
-    /// An Interest that is already under way: to a next hop that has not got it, else once more to the
-    /// one that got it longest ago, if its interval is over.
+    /// Sends a retransmission to a next hop that has not got the Interest. If all have, it goes to the one that got it
+    /// longest ago, if that one's suppression interval is over.
     fn retransmit(&self, context: &mut StrategyContext<'_, '_, '_>) {
         if let Some(face) = self.best(context, true) {
             return self.forward(context, face);

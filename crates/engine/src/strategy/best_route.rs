@@ -1,17 +1,16 @@
-//! best-route: the cheapest next hop; a retransmission tries the next one
-//! (forwarding §4.2).
+//! best-route: the cheapest next hop; a retransmission tries the next one (forwarding §4.2).
 //!
-//! Beyond NFD: a next hop that has fallen silent comes after the others until it answers again ([`super::silence`]).
+//! Beyond NFD: a next hop that has fallen silent ranks after the others until it answers again ([`super::silence`]).
 
 use super::{
     Strategy, StrategyContext, WithoutEntry,
     nack_processing::process_nack,
     no_route,
-    registry::{Parameters, StrategyError},
+    parameters::{InvalidParameter, Parameters},
     retx_suppression::{RetxSuppression, Suppression},
     silence,
 };
-use crate::{DropReason, watched_entry::Answer};
+use crate::{DropReason, strategy::answer::Answer};
 use namewire_packet::{FaceId, NackReason};
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ pub struct BestRoute {
 }
 
 impl BestRoute {
-    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
+    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, InvalidParameter> {
         Ok(Arc::new(BestRoute { suppression: RetxSuppression::from_parameters(parameters)? }))
     }
 
@@ -59,7 +58,7 @@ impl Strategy for BestRoute {
             },
             Suppression::Forward => match Self::next_choice(context) {
                 Some(face) => context.send_interest(face),
-                // It came back from the only next hop there is, for an entry that others wait for too.
+                // It came back from the only next hop, for an entry that other downstreams also wait for.
                 None => context.count_drop(DropReason::NoRoute),
             },
             Suppression::Suppress => context.count_drop(DropReason::Suppressed),

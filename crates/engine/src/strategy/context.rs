@@ -1,112 +1,86 @@
 //! What a strategy can see and do.
 
 use crate::{
-    DropReason, Engine, FaceAttributes, FaceTable, Instant, LimitMet,
-    batch::{PacketRef, Pass},
-    face_table::LinkType,
-    incoming_interest::{LeadsOn, MatchedPrefix, NameScope},
-    measurements::{MeasurementId, Measurements},
-    pit_state::{InRecord, OutRecord, PitState, Records},
-    route_request::{ROUTE_REQUESTS_MAX, RouteRequest},
-    watched_entry::Answer,
+    DropReason, FaceAttributes, FaceTable, Instant, LimitMet, LinkType, RouteRequest,
+    batch::output::{Outbound, PacketRef},
+    parts::Parts,
+    pipeline::{
+        next_hops::{MatchedPrefix, NextHops},
+        outgoing::{outgoing_interest, outgoing_nack},
+        scope::NameScope,
+    },
+    state::{
+        measurements::{MeasurementId, Measurements, measurement_key},
+        pit_state::{InRecord, OutRecord, PitState},
+    },
+    strategy::{answer::Answer, trigger::Trigger},
 };
 use namewire_packet::{FaceId, NackReason, Nonce};
 use namewire_tables::{NextHop, PitId, hash_name};
 
-/// Why the strategy is called, and what it would send.
-#[derive(Clone, Copy, Debug)]
-pub struct Trigger {
-    /// The face the packet came from; without a packet, the last downstream.
-    pub ingress: FaceId,
-    /// The Interest to be sent; `None`: the PIT entry's own copy.
-    pub packet: Option<PacketRef>,
-    /// Nonce that goes upstream.
-    pub nonce: Nonce,
-    /// HopLimit after this hop took one.
-    pub hop_limit: Option<u8>,
-    /// Lifetime of an Interest sent now.
-    pub lifetime_ms: u64,
-    /// Mark to hand on.
-    pub congestion_mark: u64,
-    /// The Interest must not be flooded (NonDiscovery).
-    pub non_discovery: bool,
-}
-
-impl Trigger {
-    /// A call without an Interest at hand: the last downstream's nonce is used.
-    pub(crate) fn of_entry(ingress: FaceId, records: &Records, state: &PitState, lifetime_ms: u64) -> Self {
-        let last = records.downstreams(state).last();
-        let (nonce, non_discovery) =
-            last.map_or((Nonce::default(), false), |record| (record.nonce, record.non_discovery));
-        Trigger { ingress, packet: None, nonce, hop_limit: None, lifetime_ms, congestion_mark: 0, non_discovery }
-    }
-}
-
 /// One PIT entry as its strategy sees it.
 pub struct StrategyContext<'e, 'v, 'o> {
-    engine: &'e mut Engine,
-    pass: &'e mut Pass<'v, 'o>,
+    parts: &'e mut Parts,
+    outbound: &'e mut Outbound<'v, 'o>,
     entry: PitId,
     trigger: Trigger,
     next_hops: &'v [NextHop],
     prefix: Option<MatchedPrefix>,
-    /// The scope of the name lets the ingress face's Interest go to non-local faces.
-    may_leave_the_node: bool,
     rejected: bool,
     sent: bool,
-    /// Why the last [`StrategyContext::send_interest`] that sent nothing did not.
+    /// Why the last [`StrategyContext::send_interest`] call failed, if it did.
     refused: Option<DropReason>,
 }
 
 impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
+    #[inline(always)]
     pub(crate) fn new(
-        engine: &'e mut Engine,
-        pass: &'e mut Pass<'v, 'o>,
+        parts: &'e mut Parts,
+        outbound: &'e mut Outbound<'v, 'o>,
         entry: PitId,
         trigger: Trigger,
-        leads_on: Option<LeadsOn<'v>>,
+        found: Option<NextHops<'v>>,
     ) -> Self {
-        let may_leave_the_node = may_leave_the_node(engine, pass, entry, trigger.ingress);
         StrategyContext {
-            engine,
-            pass,
+            parts,
+            outbound,
             entry,
             trigger,
-            next_hops: leads_on.map_or(&[], |leads_on| leads_on.next_hops),
-            prefix: leads_on.map(|leads_on| leads_on.prefix),
-            may_leave_the_node,
+            next_hops: found.map_or(&[], |found| found.next_hops),
+            prefix: found.map(|found| found.prefix),
             rejected: false,
             sent: false,
             refused: None,
         }
     }
 
-    /// Name TLV-VALUE of the FIB's prefix that the next hops are from, if there is one.
+    /// Name TLV-VALUE of the FIB prefix of the next hops, if there is one.
     pub fn prefix(&self) -> Option<&[u8]> {
-        let name = || self.engine.tables.group_name(self.engine.tables.pit(self.entry).group());
         self.prefix.map(|prefix| match prefix {
-            MatchedPrefix::OfName { octets } => &name()[..octets],
-            MatchedPrefix::OfDelegation => &self.engine.hint_prefix,
+            MatchedPrefix::OfName { bytes } => &self.parts.tables.name_of(self.entry)[..bytes],
+            MatchedPrefix::OfDelegation => &self.parts.scratch.hint_prefix,
         })
     }
 
-    /// Carries out what must wait until the strategy has returned. An Interest that was
-    /// refused at one face and left through another is no drop.
+    /// Carries out what must wait until the strategy has returned. An Interest that was refused at one face and sent
+    /// through another is no drop.
     ///
-    /// N.B. Each field is read by itself: moved out as a whole, the flags that a strategy has just
+    /// N.B. Each field is read by itself. Moved out as a whole, flags that a strategy has just written one by one were
+    /// read as one word; that read waits until the stores have left the core.
     /// written one by one were read as one word, which waits until the stores have left the core.
+    #[inline(always)]
     pub(crate) fn finish(&mut self) {
         if let (Some(reason), false) = (self.refused, self.sent) {
-            self.engine.counters.drop(reason);
+            self.parts.counters.drop(reason);
         }
         if self.rejected || self.state().nobody_waits() {
-            self.engine.finalize_unsatisfied(self.pass.now, self.entry);
+            self.parts.tables.finalize_unsatisfied(self.outbound.now, self.entry, &mut self.parts.counters);
         }
     }
 
     /// The time of this batch.
     pub fn now(&self) -> Instant {
-        self.pass.now
+        self.outbound.now
     }
 
     /// The face whose packet caused the call.
@@ -114,30 +88,30 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         self.trigger.ingress
     }
 
-    /// Who asked, in order of arrival.
+    /// The faces that asked, in order of arrival.
     pub fn downstreams(&self) -> impl Iterator<Item = &InRecord> {
-        self.engine.records.downstreams(self.state())
+        self.parts.tables.records.downstreams(self.state())
     }
 
     /// The record of downstream `face`.
     pub fn downstream(&self, face: FaceId) -> Option<&InRecord> {
-        self.engine.records.downstream(self.state(), face)
+        self.parts.tables.records.downstream(self.state(), face)
     }
 
-    /// Who was asked, in order of sending.
+    /// The faces that were asked, in order of sending.
     pub fn upstreams(&self) -> impl Iterator<Item = &OutRecord> {
-        self.engine.records.upstreams(self.state())
+        self.parts.tables.records.upstreams(self.state())
     }
 
     /// The record of upstream `face`.
     pub fn upstream(&self, face: FaceId) -> Option<&OutRecord> {
-        self.engine.records.upstream(self.state(), face)
+        self.parts.tables.records.upstream(self.state(), face)
     }
 
     /// The record of upstream `face`, to be changed.
     pub fn upstream_mut(&mut self, face: FaceId) -> Option<&mut OutRecord> {
-        let Engine { tables, records, .. } = &mut *self.engine;
-        records.upstream_mut(&mut tables.pit_mut(self.entry).state, face)
+        let (state, records) = self.parts.tables.state_mut(self.entry);
+        records.upstream_mut(state, face)
     }
 
     /// True if some upstream may still answer.
@@ -148,12 +122,12 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
 
     /// Times and suppression state of the entry.
     pub fn state(&self) -> &PitState {
-        &self.engine.tables.pit(self.entry).state
+        self.parts.tables.state(self.entry)
     }
 
-    /// The same, to be changed.
+    /// Times and suppression state of the entry, to be changed.
     pub fn state_mut(&mut self) -> &mut PitState {
-        &mut self.engine.tables.pit_mut(self.entry).state
+        self.parts.tables.state_mut(self.entry).0
     }
 
     /// Next hops of the longest matching prefix, cheapest first.
@@ -165,12 +139,17 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
     /// exists, is up, is not where the Interest came from (unless ad hoc), and
     /// neither scope nor HopLimit forbids it.
     pub fn is_eligible(&self, face: FaceId) -> bool {
-        let Trigger { ingress, hop_limit, .. } = self.trigger;
-        is_eligible(self.pass.view.faces, (ingress, self.may_leave_the_node, hop_limit), face)
+        self.journey().is_eligible(face)
     }
 
-    /// Lets a downstream that `face` is eligible for be the one the call is for;
-    /// false if there is none. For calls without a packet.
+    #[inline]
+    fn journey(&self) -> Journey<'v> {
+        let Trigger { ingress, scope, hop_limit, .. } = self.trigger;
+        Journey { faces: self.outbound.faces, ingress, scope, hop_limit }
+    }
+
+    /// Makes a downstream for which `face` is eligible the ingress of this call; false if there is none. For calls
+    /// without a packet.
     pub(crate) fn choose_ingress_for(&mut self, face: FaceId) -> bool {
         let now = self.now();
         let downstreams = self.state().in_records.len();
@@ -180,7 +159,6 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
             self.trigger.ingress = record.face;
             self.trigger.nonce = if has_own_nonce { self.trigger.nonce } else { record.nonce };
             self.trigger.non_discovery = record.non_discovery;
-            self.may_leave_the_node = may_leave_the_node(self.engine, self.pass, self.entry, record.face);
             record.expires > now && self.is_eligible(face)
         })
     }
@@ -190,40 +168,40 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         self.next_hops.iter().map(|hop| FaceId(hop.face)).filter(|&face| self.is_eligible(face))
     }
 
-    /// True if no answer of `face` is waited for: it was not asked, or too long ago, or its link went.
-    /// One that sent a Nack was asked.
+    /// True if no answer of `face` is pending: it was not asked, or too long ago, or its link went down. A face that
+    /// sent a Nack is not unused.
     pub fn is_unused(&self, face: FaceId) -> bool {
         self.upstream(face).is_none_or(|record| record.expires <= self.now())
     }
 
-    /// Lets a downstream that some unused next hop is eligible for be the one the call is for, if
-    /// there is one. For calls without a packet.
+    /// Makes a downstream for which some unused next hop is eligible the ingress of this call, if there is one. For
+    /// calls without a packet.
     pub(crate) fn choose_ingress_for_unused(&mut self) {
         let next_hops = self.next_hops.iter().map(|hop| FaceId(hop.face));
         let _ = { next_hops }.any(|face| self.is_unused(face) && self.choose_ingress_for(face));
     }
 
-    /// True if some eligible next hop was kept back by HopLimit 0 alone.
+    /// True if HopLimit 0 is the only reason that some next hop is not eligible.
     pub(crate) fn hop_limit_forbids(&self) -> bool {
         self.trigger.hop_limit == Some(0) && self.is_any_allowed(|attributes| attributes.is_up)
     }
 
-    /// True if some eligible next hop was kept back only because its link is down.
+    /// True if a link that is down is the only reason that some next hop is not eligible.
     pub(crate) fn waits_for_link(&self) -> bool {
         let hop_limit = self.trigger.hop_limit;
         self.is_any_allowed(|attributes| !attributes.is_up && hop_limit_allows(hop_limit, attributes))
     }
 
     fn is_any_allowed(&self, is_wanted: impl Fn(&FaceAttributes) -> bool) -> bool {
-        let way = (self.trigger.ingress, self.may_leave_the_node);
-        let attributes = |hop: &NextHop| scope_allows(self.pass.view.faces, way, FaceId(hop.face));
+        let journey = self.journey();
+        let attributes = |hop: &NextHop| journey.allowed_by_scope(FaceId(hop.face));
         self.next_hops.iter().filter_map(attributes).any(is_wanted)
     }
 
-    /// Sends the Interest to `face`. If it leaves through no face at all, that is counted
-    /// as a drop once the strategy has returned.
+    /// Sends the Interest to `face`. If the Interest leaves through no face at all, that is counted as a drop once the
+    /// strategy has returned.
     pub fn send_interest(&mut self, face: FaceId) {
-        match self.engine.outgoing_interest(self.pass, self.entry, face, &self.trigger) {
+        match outgoing_interest(self.parts, self.outbound, self.entry, face, &self.trigger) {
             Ok(()) => self.sent = true,
             Err(reason) => self.refused = Some(reason),
         }
@@ -232,79 +210,78 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
     /// Sends a copy of the entry's Interest with a nonce of its own to `face`; a refusal is not counted.
     pub fn send_copy(&mut self, face: FaceId, nonce: Nonce) {
         let copy = Trigger { packet: None, nonce, ..self.trigger };
-        self.sent |= self.engine.outgoing_interest(self.pass, self.entry, face, &copy).is_ok();
+        self.sent |= outgoing_interest(self.parts, self.outbound, self.entry, face, &copy).is_ok();
     }
 
-    /// A nonce by chance.
+    /// A random nonce.
     pub fn new_nonce(&mut self) -> Nonce {
-        Nonce::from_u32(self.engine.rng.u32(..))
+        Nonce::from_u32(self.parts.random.u32(..))
     }
 
-    /// The engine's source of chance.
+    /// The engine's random numbers.
     pub fn random(&mut self) -> &mut fastrand::Rng {
-        &mut self.engine.rng
+        &mut self.parts.random
     }
 
     /// NextHopFaceId: the application chose; no scope check, no strategy (§1).
     pub(crate) fn send_to_chosen_face(&mut self, face: FaceId) {
-        if self.pass.view.faces.get(face).is_some() {
+        if self.outbound.faces.get(face).is_some() {
             self.send_interest(face);
         } else {
-            self.engine.counters.drop(DropReason::NextHopFaceMissing);
+            self.parts.counters.drop(DropReason::NextHopFaceMissing);
         }
     }
 
     /// Sends a Nack to one downstream and forgets it.
     pub fn send_nack(&mut self, face: FaceId, reason: NackReason) {
-        self.engine.outgoing_nack(self.pass, self.entry, face, reason);
+        outgoing_nack(self.parts, self.outbound, self.entry, face, reason);
     }
 
     /// Sends a Nack to every downstream.
     pub fn send_nack_to_all(&mut self, reason: NackReason) {
-        let mut faces = std::mem::take(&mut self.engine.faces_to_tell);
+        let mut faces = std::mem::take(&mut self.parts.scratch.faces_to_nack);
         faces.extend(self.downstreams().map(|record| record.face));
         for &face in &faces {
             self.send_nack(face, reason);
         }
         faces.clear();
-        self.engine.faces_to_tell = faces;
+        self.parts.scratch.faces_to_nack = faces;
     }
 
-    /// Ends the entry: nobody will answer.
+    /// Ends the entry: no upstream will answer.
     pub fn reject(&mut self) {
         self.rejected = true;
     }
 
     /// Counts the Interest as not forwarded for `reason`.
     pub fn count_drop(&mut self, reason: DropReason) {
-        self.engine.counters.drop(reason);
+        self.parts.counters.drop(reason);
     }
 
     /// Asks for [`super::Strategy::after_timer`] at `deadline`.
     pub fn set_timer(&mut self, deadline: Instant) {
         self.state_mut().strategy_deadline = Some(deadline);
-        self.engine.arm(self.entry);
+        self.parts.tables.arm(self.entry);
     }
 }
 
-/// What strategies use that look further than one entry.
+/// For strategies that look further than one entry.
 impl<'v> StrategyContext<'_, 'v, '_> {
-    /// Asks for [`super::Strategy::before_satisfy`] when Data comes for this entry.
+    /// Requests [`super::Strategy::before_satisfy`] when Data comes for this entry.
     pub fn watch(&mut self) {
         self.state_mut().watched = true;
     }
 
-    /// Asks for [`super::Strategy::before_expiry`] if this entry expires unanswered.
+    /// Requests [`super::Strategy::before_expiry`] if this entry expires unanswered.
     pub fn watch_expiry(&mut self) {
         self.state_mut().expiry_watched = true;
     }
 
-    /// An upstream that has not answered for `after_ns` since it was asked and has not been given here before for this
-    /// entry; one that sent a Nack or lost its link has a reason.
+    /// An upstream that has not answered for `after_ns` since it was asked. Each is returned once per entry. Upstreams
+    /// that sent a Nack or lost their link are not returned, since they have a reason.
     pub fn next_unanswered(&mut self, after_ns: u64) -> Option<FaceId> {
         let now = self.now();
-        let Engine { tables, records, .. } = &mut *self.engine;
-        let state = &mut tables.pit_mut(self.entry).state;
+        let (state, records) = self.parts.tables.state_mut(self.entry);
         let is_unanswered = |record: &OutRecord| {
             let has_reason = record.nack.is_some() || record.is_lost();
             !record.silence_counted && !has_reason && now.since_ns(record.sent) >= after_ns
@@ -317,17 +294,17 @@ impl<'v> StrategyContext<'_, 'v, '_> {
     /// Whether strategies suspect any next hop of being silent ([`Measurements::suspect`]).
     #[inline]
     pub(crate) fn has_suspects(&self) -> bool {
-        self.engine.measurements.suspects() > 0
+        self.parts.measurements.suspects() > 0
     }
 
     /// What this worker's strategies have measured.
     pub fn measurements(&mut self) -> &mut Measurements {
-        &mut self.engine.measurements
+        &mut self.parts.measurements
     }
 
-    /// Key of the measurements that strategies of this `kind` keep of the FIB prefix.
+    /// Key of the measurements that strategies of this `kind` keep for the FIB prefix.
     pub fn prefix_key(&self, kind: u64) -> u64 {
-        measurement_key(hash_name(self.engine.tables.key(), self.prefix().unwrap_or_default()), kind)
+        measurement_key(hash_name(self.parts.tables.pit_cs.key(), self.prefix().unwrap_or_default()), kind)
     }
 
     /// Hash of the Interest's name.
@@ -335,20 +312,21 @@ impl<'v> StrategyContext<'_, 'v, '_> {
         self.state().name_hash
     }
 
-    /// What was measured by strategies of this `kind` under the longest prefix of the Interest's name.
+    /// What strategies of this `kind` measured under the longest measured prefix of the Interest's name.
     pub fn longest_measured_prefix(&mut self, kind: u64) -> Option<MeasurementId> {
-        let Engine { tables, name_hashes, measurements, .. } = &mut *self.engine;
+        let Parts { tables, scratch, measurements, .. } = &mut *self.parts;
         if measurements.is_empty() {
             return None;
         }
-        name_hashes.compute(tables.key(), tables.group_name(tables.pit(self.entry).group())).ok()?;
-        let found = |n| measurements.find(measurement_key(name_hashes.prefix_hash(n), kind), self.pass.now);
-        (0..=name_hashes.components()).rev().find_map(found)
+        let hashes = &mut scratch.name_hashes;
+        hashes.compute(tables.pit_cs.key(), tables.name_of(self.entry)).ok()?;
+        let found = |n| measurements.find(measurement_key(hashes.prefix_hash(n), kind), self.outbound.now);
+        (0..=hashes.components()).rev().find_map(found)
     }
 
-    /// All faces, in no order.
+    /// All faces, in arbitrary order.
     pub fn faces(&self) -> impl Iterator<Item = (FaceId, &'v FaceAttributes)> + use<'v> {
-        self.pass.view.faces.iter()
+        self.outbound.faces.iter()
     }
 
     /// The Interest at hand must not be flooded.
@@ -356,19 +334,19 @@ impl<'v> StrategyContext<'_, 'v, '_> {
         self.trigger.non_discovery
     }
 
-    /// Marks what is sent from now on, or does not.
+    /// Sets or clears the NonDiscovery mark of Interests sent from now on.
     pub fn set_non_discovery(&mut self, non_discovery: bool) {
         self.trigger.non_discovery = non_discovery;
     }
 
-    /// Lets the Data carry the announcement that this node has for its longest prefix, if it has one.
+    /// Attaches this node's announcement for the longest prefix of the Data, if it has one.
     pub fn attach_announcement(&mut self, answer: &mut Answer<'_>) {
-        let Some(announcement) = self.pass.view.strategies.announcements().longest_match(answer.name()) else { return };
-        if self.pass.out.is_full_of_rewritten() {
-            return self.engine.counters.meet(LimitMet::AnnouncementNotAttached);
+        let Some(announcement) = self.outbound.announcements.longest_match(answer.name()) else { return };
+        if self.outbound.out.is_full_of_rewritten() {
+            return self.parts.counters.meet(LimitMet::AnnouncementNotAttached);
         }
         let wire = answer.wire();
-        let packet = self.pass.out.rewrite(|out| {
+        let packet = self.outbound.out.rewrite(|out| {
             out.extend_from_slice(announcement);
             out.extend_from_slice(wire);
         });
@@ -380,61 +358,55 @@ impl<'v> StrategyContext<'_, 'v, '_> {
         self.request_route(announcement, |face, announcement| RouteRequest::Learn { face, announcement });
     }
 
-    /// Asks the control side to end the learned route by which the Interest went to the ingress face.
+    /// Asks the control side to end the learned route that led the Interest to the ingress face.
     pub fn forget_route(&mut self) {
-        let mut name = std::mem::take(&mut self.engine.name_copy);
+        let mut name = std::mem::take(&mut self.parts.scratch.name_copy);
         name.clear();
-        name.extend_from_slice(self.engine.tables.group_name(self.engine.tables.pit(self.entry).group()));
+        name.extend_from_slice(self.parts.tables.name_of(self.entry));
         self.request_route(&name, |face, name| RouteRequest::Forget { face, name });
-        self.engine.name_copy = name;
+        self.parts.scratch.name_copy = name;
     }
 
-    fn request_route(&mut self, octets: &[u8], request: impl FnOnce(FaceId, PacketRef) -> RouteRequest) {
-        let out = &mut *self.pass.out;
-        if out.route_requests.len() >= ROUTE_REQUESTS_MAX || out.is_full_of_rewritten() {
-            return self.engine.counters.meet(LimitMet::RouteRequestsFull);
+    fn request_route(&mut self, bytes: &[u8], request: impl FnOnce(FaceId, PacketRef) -> RouteRequest) {
+        let out = &mut *self.outbound.out;
+        if out.is_full_of_route_requests() {
+            return self.parts.counters.meet(LimitMet::RouteRequestsFull);
         }
-        let octets = out.rewrite(|out| out.extend_from_slice(octets));
-        out.route_requests.push(request(self.trigger.ingress, octets));
+        let bytes = out.rewrite(|out| out.extend_from_slice(bytes));
+        out.route_requests.push(request(self.trigger.ingress, bytes));
     }
 }
 
-/// Measurements of different kinds of strategies do not meet.
-pub(crate) fn measurement_key(name_hash: u64, kind: u64) -> u64 {
-    name_hash ^ kind.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+/// Where an Interest came from and how far it may go.
+#[derive(Clone, Copy)]
+pub(crate) struct Journey<'v> {
+    pub(crate) faces: &'v FaceTable,
+    pub(crate) ingress: FaceId,
+    pub(crate) scope: NameScope,
+    /// The HopLimit that it is forwarded with.
+    pub(crate) hop_limit: Option<u8>,
 }
 
-/// §3: the face is up, [`scope_allows`] it, and so does the HopLimit that the Interest goes on with.
-pub(crate) fn is_eligible(
-    faces: &FaceTable,
-    (ingress, may_leave_the_node, hop_limit): (FaceId, bool, Option<u8>),
-    face: FaceId,
-) -> bool {
-    scope_allows(faces, (ingress, may_leave_the_node), face)
-        .is_some_and(|attributes| attributes.is_up && hop_limit_allows(hop_limit, attributes))
+impl<'v> Journey<'v> {
+    /// §3: the face is up, and scope and HopLimit allow it.
+    #[inline]
+    pub(crate) fn is_eligible(&self, face: FaceId) -> bool {
+        let attributes = self.allowed_by_scope(face);
+        attributes.is_some_and(|attributes| attributes.is_up && hop_limit_allows(self.hop_limit, attributes))
+    }
+
+    /// §3 without HopLimit: `face` exists, scope allows it, and the Interest did not come from it (unless it is ad
+    /// hoc).
+    #[inline]
+    fn allowed_by_scope(&self, face: FaceId) -> Option<&'v FaceAttributes> {
+        let attributes = self.faces.get(face)?;
+        let goes_back = face == self.ingress && attributes.link_type != LinkType::AdHoc;
+        let is_from_local = || self.faces.get(self.ingress).is_some_and(FaceAttributes::is_local);
+        let may_go_there = self.scope.may_leave_the_node(is_from_local) || attributes.is_local();
+        (!goes_back && may_go_there).then_some(attributes)
+    }
 }
 
 fn hop_limit_allows(hop_limit: Option<u8>, attributes: &FaceAttributes) -> bool {
     hop_limit != Some(0) || attributes.is_local()
-}
-
-/// §3, but for HopLimit: `face` exists and is not where the Interest came from, unless it is ad hoc,
-/// and the scope of the name lets it go there.
-fn scope_allows(
-    faces: &FaceTable,
-    (ingress, may_leave_the_node): (FaceId, bool),
-    face: FaceId,
-) -> Option<&FaceAttributes> {
-    let attributes = faces.get(face)?;
-    let goes_back = face == ingress && attributes.link_type != LinkType::AdHoc;
-    (!goes_back && (may_leave_the_node || attributes.is_local())).then_some(attributes)
-}
-
-/// `/localhost` never leaves the node, `/localhop` not if it came from outside (§3).
-fn may_leave_the_node(engine: &Engine, pass: &Pass<'_, '_>, entry: PitId, ingress: FaceId) -> bool {
-    match NameScope::of(engine.tables.group_name(engine.tables.pit(entry).group())) {
-        NameScope::Global => true,
-        NameScope::Localhop => pass.view.faces.get(ingress).is_some_and(|face| face.is_local()),
-        NameScope::Localhost => false,
-    }
 }

@@ -1,9 +1,9 @@
-//! multicast: every next hop (forwarding §4.4). Sends no Nacks and rejects
-//! nothing, so an Interest waits for a next hop that may still come.
+//! multicast: every next hop (forwarding §4.4). Sends no Nacks and rejects nothing: an Interest waits for a next hop
+//! that may still appear.
 
 use super::{
     Strategy, StrategyContext, WithoutEntry, no_route,
-    registry::{Parameters, StrategyError},
+    parameters::{InvalidParameter, Parameters},
     retx_suppression::{RetxSuppression, Suppression},
 };
 use crate::DropReason;
@@ -17,11 +17,11 @@ pub struct Multicast {
 }
 
 impl Multicast {
-    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
+    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, InvalidParameter> {
         Ok(Arc::new(Multicast { suppression: RetxSuppression::from_parameters(parameters)? }))
     }
 
-    /// Suppression counts per upstream here.
+    /// Suppression applies per upstream here.
     fn send_unless_suppressed(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) -> Suppression {
         let decision = self.suppression.decide_for_upstream(context, face);
         if decision != Suppression::Suppress {
@@ -44,7 +44,7 @@ impl Strategy for Multicast {
             suppressed |= decision == Suppression::Suppress;
             tried |= decision != Suppression::Suppress;
         }
-        // If it was tried, and not one face took it, the context counts why.
+        // If a face was tried and none took it, the context counts why.
         if !tried {
             // It stays pending until a next hop appears or it expires.
             context.count_drop(match suppressed {
@@ -54,7 +54,7 @@ impl Strategy for Multicast {
         }
     }
 
-    /// All next hops were asked when the Interest came, so there is one left only if it came later or refused a copy.
+    /// All next hops were asked when the Interest came. One is left only if it came later or refused a copy.
     fn after_upstream_lost(&self, context: &mut StrategyContext<'_, '_, '_>) {
         for next_hop in context.next_hops() {
             let face = FaceId(next_hop.face);

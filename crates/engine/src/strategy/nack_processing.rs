@@ -1,7 +1,7 @@
-//! What best-route, asf and random make of a Nack (forwarding §4.3).
+//! How best-route, asf and random process a Nack (forwarding §4.3).
 
 use super::StrategyContext;
-use crate::pit_state::OutRecord;
+use crate::state::pit_state::OutRecord;
 use namewire_packet::FaceId;
 
 /// Passes a Nack on once no upstream can answer any more.
@@ -22,7 +22,7 @@ pub(super) fn process_nack(context: &mut StrategyContext<'_, '_, '_>) {
             context.send_nack_to_all(reason);
             context.reject();
         }
-        // Two routers that ask each other: the one upstream left is also waiting for us.
+        // Two routers that ask each other: the one remaining upstream is also waiting for us.
         Some(face) if context.downstream(face).is_some() => context.send_nack(face, reason),
         Some(_) => {}
     }

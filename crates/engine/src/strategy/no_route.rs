@@ -1,4 +1,4 @@
-//! What a strategy that sends Nacks does without a next hop, and when one comes after all.
+//! What a strategy that sends Nacks does without a next hop, and when one appears later.
 
 use super::StrategyContext;
 use crate::DropReason;
@@ -15,9 +15,9 @@ pub(super) fn reason(context: &StrategyContext<'_, '_, '_>) -> DropReason {
     }
 }
 
-/// Nack NoRoute to the ingress; without a Nack where only HopLimit kept the Interest back. Where a link is
-/// down that may come back, the Interest waits for it: consumers that are sent a Nack give up, and NFD,
-/// which sends the Interest into that link, tells them nothing either.
+/// Sends Nack NoRoute to the ingress, or nothing if only HopLimit kept the Interest back. If a link that is down may
+/// come back, the Interest waits for it: consumers give up on a Nack, and NFD, which sends the Interest into that link,
+/// sends no Nack either.
 pub(super) fn refuse(context: &mut StrategyContext<'_, '_, '_>) {
     let reason = reason(context);
     context.count_drop(reason);
@@ -29,7 +29,7 @@ pub(super) fn refuse(context: &mut StrategyContext<'_, '_, '_>) {
     context.reject();
 }
 
-/// Unlike NFD: a pending Interest that waits for no answer gets its chance as soon as a next hop appears.
+/// Unlike NFD: a pending Interest without a pending answer is sent as soon as a next hop appears.
 pub(super) fn offer(context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
     if !context.is_any_upstream_pending() && context.is_eligible(face) {
         context.send_interest(face);

@@ -1,13 +1,13 @@
-//! random: any of the next hops, all equally likely (forwarding §4.6).
+//! random: one of the next hops, all equally likely (forwarding §4.6).
 //!
-//! Unlike NFD, a retransmission goes to a next hop that has not been asked yet, if there is one: while one of two next
-//! hops is silent, an Interest is answered after two transmissions at most, not with the probability 1/2 each time.
+//! Unlike NFD, a retransmission prefers a next hop that has not been asked yet. If one of two next hops is silent, an
+//! Interest is answered after two transmissions at most, not with probability 1/2 each time.
 
 use super::{
     Strategy, StrategyContext, WithoutEntry,
     nack_processing::process_nack,
     no_route,
-    registry::{Parameters, StrategyError},
+    parameters::{InvalidParameter, Parameters},
 };
 use namewire_packet::{FaceId, NackReason};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 pub struct Random;
 
 impl Random {
-    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
+    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, InvalidParameter> {
         parameters.refuse_all("random")?;
         Ok(Arc::new(Random))
     }
 }
 
 impl Random {
-    /// Sends to one of the eligible next hops, of the unused ones if there are any; false if there are none at all.
+    /// Sends to a random eligible next hop, preferably an unused one; false if none is eligible.
     fn send_to_any(context: &mut StrategyContext<'_, '_, '_>) -> bool {
         let unused = context.eligible().filter(|&face| context.is_unused(face)).count();
         let candidates = if unused > 0 { unused } else { context.eligible().count() };

@@ -1,15 +1,18 @@
 //! Strategies by name: `/localhost/nfd/strategy/<name>/v=<version>[/<key>~<value>…]`
 //! (forwarding §4).
 
-use super::{Access, Asf, BestRoute, Multicast, Random, SelfLearning, Strategy};
-use crate::AnnouncementTable;
+use super::{
+    Access, Asf, BestRoute, Multicast, Random, SelfLearning, Strategy,
+    announcement_table::AnnouncementTable,
+    parameters::{InvalidParameter, Parameters},
+};
 use namewire_packet::{Component, Name, NameBuf, tlv::types};
-use std::{str::FromStr, sync::Arc};
+use std::sync::Arc;
 
 /// Index of a strategy instance in a [`StrategyTable`].
 pub type StrategyId = u32;
 
-/// Most instances (name, version and parameters) that one router keeps.
+/// Most instances (name, version and parameters) of one router.
 pub const MAX_INSTANCES: usize = 4096;
 
 /// Why a strategy name cannot be used.
@@ -18,7 +21,7 @@ pub enum StrategyError {
     /// There is no such strategy, or not in that version or later (status code 404).
     #[error("Unknown strategy; known are {}", known_strategies())]
     Unknown,
-    /// The version or a parameter is refused (status code 409).
+    /// A parameter is refused (status code 409).
     #[error("{0}")]
     Invalid(String),
     /// The table is full.
@@ -36,49 +39,20 @@ const STRATEGIES: &[(&str, u64, Constructor)] = &[
     ("self-learning", 1, SelfLearning::create),
 ];
 
-/// The last two components of all strategies' names, for messages.
+/// The last two components of every strategy's name, for messages.
 pub fn known_strategies() -> String {
     STRATEGIES.iter().map(|(name, version, _)| format!("{name}/v={version}")).collect::<Vec<_>>().join(", ")
 }
 
-type Constructor = fn(&Parameters) -> Result<Arc<dyn Strategy>, StrategyError>;
+type Constructor = fn(&Parameters) -> Result<Arc<dyn Strategy>, InvalidParameter>;
 
-/// The `<key>~<value>` components of a strategy name. Unknown keys are ignored, as NFD does.
-pub struct Parameters(Vec<(String, String)>);
-
-impl Parameters {
-    fn parse<'a>(components: impl Iterator<Item = Component<'a>>) -> Result<Self, StrategyError> {
-        let parse_one = |component: Component<'a>| {
-            let text = std::str::from_utf8(component.value).ok();
-            let (key, value) = text.and_then(|text| text.split_once('~')).ok_or_else(|| {
-                StrategyError::Invalid(format!("Parameter {component} is not of the form <key>~<value>"))
-            })?;
-            Ok((key.to_owned(), value.to_owned()))
-        };
-        components.map(parse_one).collect::<Result<_, _>>().map(Parameters)
-    }
-
-    /// For strategies without parameters, where NFD too refuses any.
-    pub(super) fn refuse_all(&self, strategy: &str) -> Result<(), StrategyError> {
-        match self.0.first() {
-            Some((key, _)) => {
-                Err(StrategyError::Invalid(format!("{strategy} takes no parameters, but {key} is given")))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// The value of `key` as a number, if it is given.
-    pub(super) fn number<T: FromStr>(&self, key: &str) -> Result<Option<T>, StrategyError> {
-        let Some((_, value)) = self.0.iter().find(|(known, _)| known == key) else { return Ok(None) };
-        value
-            .parse()
-            .map(Some)
-            .map_err(|_| StrategyError::Invalid(format!("Value of {key} must be a number: {value:?}")))
+impl From<InvalidParameter> for StrategyError {
+    fn from(InvalidParameter(why): InvalidParameter) -> Self {
+        StrategyError::Invalid(why)
     }
 }
 
-/// All strategy instances of a router. Ids stay valid for ever.
+/// All strategy instances of a router. Ids stay valid for the router's life.
 #[derive(Clone, Debug)]
 pub struct StrategyTable {
     instances: Vec<(NameBuf, Arc<dyn Strategy>)>,
@@ -108,7 +82,7 @@ pub fn instance_name(name: &str, version: u64) -> NameBuf {
 }
 
 impl StrategyTable {
-    /// The instance with this id; the default strategy for an id that was never given.
+    /// The instance with this id; the default strategy for an unknown id.
     pub fn get(&self, id: StrategyId) -> &dyn Strategy {
         let (_, strategy) = self.instances.get(id as usize).unwrap_or(&self.instances[0]);
         &**strategy
@@ -124,7 +98,10 @@ impl StrategyTable {
         self.announcements = announcements;
     }
 
-    /// Adds an instance of a strategy that is not one of this crate's, under a name of its own.
+    /// Adds an instance of a strategy from outside this crate, under a name of its own.
+    ///
+    /// # Errors
+    /// [`StrategyError::TooMany`] if the table holds [`MAX_INSTANCES`] instances.
     pub fn add(&mut self, instance: NameBuf, strategy: Arc<dyn Strategy>) -> Result<StrategyId, StrategyError> {
         if self.instances.len() >= MAX_INSTANCES {
             return Err(StrategyError::TooMany);
@@ -138,9 +115,12 @@ impl StrategyTable {
         self.instances.get(id as usize).map(|(name, _)| name)
     }
 
-    /// Finds or makes the instance that `requested` names. Without a version the
-    /// highest is meant. An older version is taken for the present one (gentler
-    /// than NFD, whose users' scripts still name `asf/v=4`); a newer one is unknown.
+    /// Finds or creates the instance that `requested` names. Without a version it is the highest one. An older version
+    /// means the present one (NFD is stricter, but its users' scripts still name `asf/v=4`); a newer one is unknown.
+    ///
+    /// # Errors
+    /// [`StrategyError::Unknown`] for another strategy or a newer version; [`StrategyError::Invalid`] for a malformed
+    /// or refused parameter; [`StrategyError::TooMany`] if the table holds [`MAX_INSTANCES`] instances.
     pub fn resolve(&mut self, requested: &NameBuf) -> Result<(StrategyId, NameBuf), StrategyError> {
         let (name, version, create, parameters) = parse(requested.as_name())?;
         let mut instance = instance_name(name, version);

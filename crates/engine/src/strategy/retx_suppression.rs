@@ -1,10 +1,9 @@
-//! Exponential retransmission suppression (forwarding §4.1, NFD's
-//! `retx-suppression-exponential`): a repeated Interest goes upstream again only
-//! after an interval, which doubles each time.
+//! Exponential retransmission suppression (forwarding §4.1, NFD's `retx-suppression-exponential`). A repeated Interest
+//! goes upstream again only after an interval, which doubles each time.
 
 use super::{
     StrategyContext,
-    registry::{Parameters, StrategyError},
+    parameters::{InvalidParameter, Parameters},
 };
 use crate::Instant;
 use namewire_packet::FaceId;
@@ -12,11 +11,11 @@ use namewire_packet::FaceId;
 /// What to do with an Interest that is already pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Suppression {
-    /// Nothing is on its way: treat it as new.
+    /// No answer is pending: treat it as new.
     New,
     /// Send it again.
     Forward,
-    /// It is too soon.
+    /// Too early to send it again.
     Suppress,
 }
 
@@ -36,7 +35,7 @@ impl Default for RetxSuppression {
 
 impl RetxSuppression {
     /// Reads `retx-suppression-initial`, `-max` (ms) and `-multiplier`.
-    pub(super) fn from_parameters(parameters: &Parameters) -> Result<Self, StrategyError> {
+    pub(super) fn from_parameters(parameters: &Parameters) -> Result<Self, InvalidParameter> {
         let default = RetxSuppression::default();
         let ms = |key, default_ns| {
             parameters.number::<u64>(key).map(|v| v.map_or(default_ns, |ms| ms.saturating_mul(1_000_000)))
@@ -50,7 +49,7 @@ impl RetxSuppression {
             || read.max_ns < read.initial_ns
             || !(read.multiplier >= 1.0 && read.multiplier.is_finite())
         {
-            return Err(StrategyError::Invalid(
+            return Err(InvalidParameter(
                 "retx-suppression needs 0 < initial <= max and a multiplier of 1 or more".to_owned(),
             ));
         }
@@ -76,7 +75,7 @@ impl RetxSuppression {
         }
     }
 
-    /// Decides, and lengthens the interval if the Interest goes on. `interval_ns` of 0 stands for the initial one.
+    /// Decides, and lengthens the interval if the Interest is sent again. An `interval_ns` of 0 means the initial one.
     pub(super) fn decide(&self, now: Instant, last_sent: Option<Instant>, interval_ns: &mut u64) -> Suppression {
         let Some(last_sent) = last_sent else { return Suppression::New };
         let interval = if *interval_ns == 0 { self.initial_ns } else { *interval_ns };

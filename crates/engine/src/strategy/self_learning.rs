@@ -1,31 +1,34 @@
-//! self-learning: routes are learned from the way back that Data takes (forwarding §4.6; Shi, Newberry
-//! and Zhang, "On Broadcast-based Self-Learning in Named Data Networking", IFIP Networking 2017).
+//! self-learning: routers learn routes from the path that Data takes back (forwarding §4.6; Shi, Newberry and Zhang,
+//! "On Broadcast-based Self-Learning in Named Data Networking", IFIP Networking 2017).
 //!
-//! An Interest for which there is no route goes to all neighbours: it is a *discovery* Interest. Where there is
-//! a route, it goes on marked NonDiscovery and is never flooded again. The Data that comes back to a discovery Interest
-//! carries a PrefixAnnouncement, from which every router on the way learns a route; the router where
-//! discovery ended attaches it. A router without a route answers a NonDiscovery Interest by Nack NoRoute, and who
-//! gets that Nack forgets its route.
+//! An Interest without a route goes to all neighbours: it is a *discovery* Interest. A router with a route forwards it
+//! marked NonDiscovery, and it is never flooded again. The Data that answers a discovery Interest carries a
+//! PrefixAnnouncement, from which every router on the path learns a route. The router where discovery ended attaches
+//! it. A router without a route answers a NonDiscovery Interest by Nack NoRoute, and the downstream that gets the Nack
+//! forgets its route.
 //!
-//! A route that leads to a dead link does not hold an Interest back. When the links of all upstreams are gone, the
-//! Interest goes to all neighbours, as if there were no route. So does a retransmission without the mark when the
-//! upstreams have been silent for [`SILENT_NS`]. NFD keeps to the route until it ends, 10 minutes at most.
+//! A route into a dead link does not hold an Interest back. When the links of all upstreams are down, the Interest goes
+//! to all neighbours, as if there were no route. So does a retransmission without the mark when the upstreams have been
+//! silent for [`SILENT_NS`]. NFD keeps to the route until it ends, 10 minutes at most.
 //!
-//! Unlike NFD, the announcement is attached at once, from the table that the control side publishes, so
-//! that no Data waits for the RIB; it goes only to those downstreams that asked by discovery and are not applications of this
-//! machine; and floods, unlike unicast retransmissions, are held back by retransmission suppression.
+//! Unlike NFD:
+//!
+//! * The announcement is attached at once, from the table that the control side publishes, so that no Data waits for
+//!   the RIB.
+//! * It goes only to downstreams that asked by discovery and are not applications of this machine.
+//! * Retransmission suppression applies to floods, but not to unicast retransmissions.
 
 use super::{
     Strategy, StrategyContext, no_route,
-    registry::{Parameters, StrategyError},
+    parameters::{InvalidParameter, Parameters},
     retx_suppression::{RetxSuppression, Suppression},
 };
-use crate::{DropReason, watched_entry::Answer};
+use crate::{DropReason, strategy::answer::Answer};
 use namewire_packet::{Data, FaceId, NackReason, Name};
 use std::sync::Arc;
 
-/// A learned next hop that has not answered for so long does not keep a retransmission from being flooded: less than the shortest
-/// time after which consumers ask again.
+/// After this silence of the learned next hop, a retransmission is flooded. It is shorter than the time after which any
+/// consumer asks again.
 const SILENT_NS: u64 = 150_000_000;
 
 /// See the module.
@@ -35,12 +38,12 @@ pub struct SelfLearning {
 }
 
 impl SelfLearning {
-    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, StrategyError> {
+    pub(super) fn create(parameters: &Parameters) -> Result<Arc<dyn Strategy>, InvalidParameter> {
         parameters.refuse_all("self-learning")?;
         Ok(Arc::new(SelfLearning::default()))
     }
 
-    /// To every next hop, marked so that nobody floods it.
+    /// Sends to every next hop, marked so that no router floods it.
     fn multicast(context: &mut StrategyContext<'_, '_, '_>) {
         context.set_non_discovery(true);
         let mut is_tried = false;
@@ -65,7 +68,7 @@ impl SelfLearning {
         })
     }
 
-    /// To every neighbour.
+    /// Sends to every neighbour.
     fn discover(&self, context: &mut StrategyContext<'_, '_, '_>) {
         if self.floods.decide_for_entry(context) == Suppression::Suppress {
             return context.count_drop(DropReason::Suppressed);
@@ -83,8 +86,8 @@ impl SelfLearning {
     }
 }
 
-/// Whether the announced prefix, which three components follow in the announcement's name, is one of
-/// `name`: whoever serves one name has nothing to say of others.
+/// Whether the announced prefix is a prefix of `name`. Three components follow it in the announcement's name. A
+/// producer of one name must not announce routes for others.
 fn covers(announcement: &[u8], name: Name<'_>) -> bool {
     let Ok(announcement) = Data::parse(announcement) else { return false };
     let announced = announcement.name();
@@ -111,7 +114,7 @@ impl Strategy for SelfLearning {
                 context.set_non_discovery(false);
                 self.discover(context);
             }
-            // They forget their routes to us, and find another way.
+            // The downstreams forget their routes to us, and find another path.
             (false, false) => {
                 context.send_nack_to_all(NackReason::NoRoute);
                 context.reject();
@@ -122,12 +125,12 @@ impl Strategy for SelfLearning {
     fn before_satisfy(&self, context: &mut StrategyContext<'_, '_, '_>, answer: &mut Answer<'_>) {
         let Some(asked) = context.upstream(context.ingress()).map(|record| record.non_discovery) else { return };
         if asked {
-            // Whoever discovered its way to us is told what for.
+            // Only downstreams that asked by discovery get the announcement.
             let is_wanted = context.downstreams().any(|record| !record.non_discovery);
             if is_wanted {
                 context.attach_announcement(answer);
             }
-        } else if let Some(announcement) = answer.announcement().filter(|&octets| covers(octets, answer.name())) {
+        } else if let Some(announcement) = answer.announcement().filter(|&bytes| covers(bytes, answer.name())) {
             context.learn_route(announcement);
         }
     }
@@ -138,7 +141,7 @@ impl Strategy for SelfLearning {
             if asked {
                 context.forget_route();
             }
-            // Another upstream that was asked may still answer.
+            // Another upstream may still answer.
             if !context.is_any_upstream_pending() {
                 context.send_nack_to_all(NackReason::NoRoute);
                 context.reject();

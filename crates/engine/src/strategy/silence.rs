@@ -1,60 +1,60 @@
-//! Silence: which next hop does not answer any more, although its link takes what is sent?
+//! Silence: which next hop no longer answers, although its link accepts packets?
 //!
-//! best-route's answer, learned from what its users notice. Evidence is an Interest under a FIB prefix with several next
-//! hops that went unanswered for [`OVERDUE_NS`]: a consumer asks again, or the Interest expires. The first
-//! evidence against a next hop opens a suspicion; from then on Data from it is looked at, and one answer ends the
-//! suspicion. A next hop is *silent* when [`SILENT_INTERESTS`] Interests in a row went unanswered, and the first of them
-//! at least [`SILENT_NS`] ago. It then comes after the others, and is probed until it answers: when another next
-//! hop has answered an Interest, a copy goes to the silent one, whose answer is waited for.
+//! best-route learns it from unanswered Interests. Evidence is an Interest under a FIB prefix with several next hops
+//! that was not answered within [`OVERDUE_NS`]: a consumer asks again, or the Interest expires. The first evidence
+//! against a next hop opens a suspicion. From then on the strategy watches its Data, and one answer ends the suspicion.
+//! A next hop is *silent* when [`SILENT_INTERESTS`] Interests in a row were not answered, the first of them at least
+//! [`SILENT_NS`] ago. It then ranks after the others, and is probed until it answers: when another next hop has
+//! answered an Interest, a copy goes to the silent one.
 //!
-//! A consumer that asks for names that do not exist makes evidence against every next hop. So
+//! A consumer that asks for names that do not exist produces evidence against every next hop. Hence:
 //!
-//! * the time counts too: however many go unanswered, one answer a second keeps a next hop in its place;
-//! * what is sent as a probe has been answered: that it exists is known;
-//! * a next hop that was made silent by such names alone gets the first Interest that is answered by another as its
-//!   probe, at the latest [`PROBE_NS_MAX`] after the last one.
+//! * Time counts too: however many Interests are not answered, one answer a second keeps a next hop in its place.
+//! * A probe is a copy of an Interest that was answered, so its name is known to exist.
+//! * A next hop that such names alone made silent is probed with the first Interest that another answers, at most
+//!   [`PROBE_NS_MAX`] after the last probe.
 //!
-//! Cost: nothing where no prefix is under suspicion, but for a look at the number of those, and a flag in entries that
-//! have several next hops; while one is, a look-up of measurements per Interest, and one per Data under that prefix.
-//! Workers learn for themselves.
+//! Cost: without suspicions, a test of their number, and a flag in entries with several next hops. Under a suspected
+//! prefix, a look-up of measurements per Interest and one per Data. Each worker learns for itself.
 
 use super::StrategyContext;
 use crate::{
     Instant,
-    measurements::{NextHopHealth, NextHopMeasurement},
-    watched_entry::Answer,
+    state::measurements::{NextHopHealth, NextHopMeasurement},
+    strategy::answer::Answer,
 };
 use namewire_packet::FaceId;
 
-/// An Interest that went unanswered for so long is evidence: less than the shortest time after which consumers
-/// ask again (200 ms in ndncatchunks and the SegmentFetchers, 1 s in RFC 6298).
+/// An Interest unanswered for this long is evidence. It is shorter than the time after which any consumer asks again
+/// (200 ms in ndncatchunks and the SegmentFetchers, 1 s in RFC 6298).
 const OVERDUE_NS: u64 = 150_000_000;
-/// This number of Interests in a row makes a next hop silent. Where one packet of ten is lost, four in a row are
-/// one case of 10,000, and the next answer mends it; a consumer with one Interest pending has it in four time-outs.
+/// This number of unanswered Interests in a row makes a next hop silent. Where one packet in ten is lost, four in a row
+/// are one case in 10,000, and the next answer corrects it. A consumer with one pending Interest needs four time-outs.
 const SILENT_INTERESTS: u32 = 4;
-/// And so long without an answer: longer than a round trip, a burst of losses, or a route that is being changed.
+/// And the time without an answer: longer than a round trip, a burst of losses, or a route change.
 const SILENT_NS: u64 = 1_000_000_000;
-/// A suspicion that nothing adds to is dropped.
+/// A suspicion without new evidence ends after this.
 const SUSPICION_MS: u64 = 10_000;
-/// What is known of a silent next hop is kept for so long after the last Interest.
+/// What is known of a silent next hop is kept for this long after the last Interest.
 const SILENT_LIFETIME_MS: u64 = 300_000;
 /// Time to the first probe; it doubles with each.
 const PROBE_NS: u64 = 1_000_000_000;
-/// Longest time between probes: how long a way that was mended stays unused.
+/// Longest time between probes: how long a repaired path can stay unused.
 const PROBE_NS_MAX: u64 = 8_000_000_000;
-/// How long an answered entry waits for what others answer. One packet in seconds does so, hence longer than asf's 50 ms: a way
-/// that costs less may be slower.
+/// How long an answered entry waits for other answers. Only one packet in seconds waits, so it may be longer than asf's
+/// 50 ms: a cheaper path may be slower.
 const WAIT_FOR_OTHERS_MS: u64 = 1000;
 /// Kind of these measurements.
 const KIND: u64 = 0x0073_696c_656e_6365;
 
-/// The best next hop of a new Interest, whose Data is looked at.
+/// The best next hop of a new Interest, whose Data the strategy watches.
 #[cold]
 pub(super) fn first_choice(context: &mut StrategyContext<'_, '_, '_>) -> Option<FaceId> {
     best(context, false)
 }
 
-/// The cheapest eligible next hop that is not silent, or else the cheapest. `unused`: of those that were not asked.
+/// The cheapest eligible next hop that is not silent, else the cheapest. `unused`: only among those that were not
+/// asked.
 pub(super) fn best(context: &mut StrategyContext<'_, '_, '_>, unused: bool) -> Option<FaceId> {
     let looks = context.next_hops().len() > 1 && context.has_suspects();
     let suspicion = if looks { find(context) } else { None };
@@ -75,7 +75,7 @@ pub(super) fn best(context: &mut StrategyContext<'_, '_, '_>, unused: bool) -> O
     silent
 }
 
-/// Counts the upstreams that have not answered in time, each once per entry.
+/// Counts the upstreams that did not answer in time, each once per entry.
 #[cold]
 pub(super) fn note_unanswered(context: &mut StrategyContext<'_, '_, '_>) {
     while let Some(face) = context.next_unanswered(OVERDUE_NS) {
@@ -93,7 +93,7 @@ pub(super) fn note_unanswered(context: &mut StrategyContext<'_, '_, '_>) {
     }
 }
 
-/// Data has come: its next hop is not silent. If another one is, it is probed when it is time.
+/// Data has come: its next hop is not silent. If another one is, it is probed when a probe is due.
 #[cold]
 pub(super) fn note_answer(context: &mut StrategyContext<'_, '_, '_>, answer: &mut Answer<'_>) {
     let (now, face, key) = (context.now(), context.ingress(), context.prefix_key(KIND));
@@ -113,13 +113,13 @@ pub(super) fn note_answer(context: &mut StrategyContext<'_, '_, '_>, answer: &mu
     }
 }
 
-/// The key of what is known under the prefix, if anything is.
+/// The key of what is known under the prefix, if there is anything.
 fn find(context: &mut StrategyContext<'_, '_, '_>) -> Option<u64> {
     let (now, key) = (context.now(), context.prefix_key(KIND));
     context.measurements().find(key, now).map(|_| key)
 }
 
-/// Whether `face` is silent; if it is, that is remembered for a while more.
+/// Whether `face` is silent; if so, the engine remembers it for a while longer.
 fn is_silent(context: &mut StrategyContext<'_, '_, '_>, key: u64, face: FaceId) -> bool {
     let now = context.now();
     let measurements = context.measurements();
@@ -132,11 +132,11 @@ fn is_silent(context: &mut StrategyContext<'_, '_, '_>, key: u64, face: FaceId) 
     true
 }
 
-/// Whether the next hop is silent, as of now.
+/// Whether the next hop is silent now.
 fn judge(known: &mut NextHopMeasurement, now: Instant) -> bool {
     let is_suspect = known.health != NextHopHealth::TimedOut;
     if is_suspect && known.timeouts >= SILENT_INTERESTS && known.due <= now {
-        // From here on probes are counted.
+        // From here on, probes are counted.
         (known.health, known.timeouts) = (NextHopHealth::TimedOut, 0);
         known.due = Instant(now.0.saturating_add(PROBE_NS));
     }

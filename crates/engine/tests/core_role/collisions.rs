@@ -1,9 +1,10 @@
-//! Entries that collide, and stay: who gets Data and Nacks by them, and how often?
+//! Entries that collided and stay: which faces get Data and Nacks by them, and how often?
 
-use crate::{by_fingerprint, colliding, core, crowded, harness::*, node, node_with};
+use crate::{by_fingerprint, colliding, core, crowded, node, node_with};
 use namewire_engine::{CoreConfig, DropReason, FaceId};
 use namewire_packet::{Data, NackReason};
 use namewire_tables::fingerprint_pit::FingerprintPitConfig;
+use namewire_testbed::*;
 use std::collections::VecDeque;
 
 #[test]
@@ -20,7 +21,7 @@ fn nothing_is_aggregated_and_a_collided_entry_stays() {
     assert_eq!(node.dropped(DropReason::UnsolicitedData), 1);
 }
 
-/// Else what a peer has once it could have multiplied as often as it likes.
+/// Otherwise a peer could have one Data multiplied as often as it likes.
 #[test]
 fn an_entry_that_stays_passes_data_on_once_for_each_interest() {
     let [a, b] = &colliding();
@@ -39,19 +40,19 @@ fn an_entry_that_stays_passes_data_on_once_for_each_interest() {
         }
     }
     assert_eq!((node.dropped(DropReason::DataSentAlready), node.dropped(DropReason::UnsolicitedData)), (12, 0));
-    // What nobody could be sent does not count.
+    // Data that could be sent to no face does not count.
     let mut node = self::node(core());
     node.receive(A, interest("/p/a", 4));
     assert_eq!(node.receive(A, data("/p/a").collided()), NOTHING);
     assert_eq!(node.receive(D, data("/p/a")), ["A Data /p/a collided"]);
 }
 
-/// Two cores and the node of who asks are on one medium, which hands back what comes by it.
+/// Two cores and the consumer's node share one medium, which repeats what it carries.
 #[test]
 fn cores_on_one_ad_hoc_medium_do_not_hand_data_to_each_other_for_ever() {
     let mut cores = [node(core()), node(core())];
     for core in &mut cores {
-        core.route_with("/air", &[D, H], MULTICAST);
+        core.route_with("/air", &[D, H], "multicast");
     }
     // The producers answer when all Interests are there.
     let asks = |nonce| (2, H, interest("/air/a", nonce));
@@ -76,8 +77,8 @@ fn cores_on_one_ad_hoc_medium_do_not_hand_data_to_each_other_for_ever() {
     assert!((1..=12).contains(&data_on_air), "{data_on_air}: once for an Interest and a core at most");
 }
 
-/// With two segments, the faces are in one each, and neither Interest sees the other's entry: the Data of the first
-/// once took both away.
+/// With two segments, the faces are in different ones, and neither Interest sees the other's entry. The Data of the
+/// first once removed both.
 #[test]
 fn names_with_one_fingerprint_get_their_data_each() {
     let [a, b] = &colliding();
@@ -93,7 +94,7 @@ fn names_with_one_fingerprint_get_their_data_each() {
     }
 }
 
-/// Of the two, the router here knows one only: the other collided with it at a router further on.
+/// The router here knows only one of the two: the other collided with it at a router further on.
 #[test]
 fn the_mark_of_a_router_further_on_keeps_the_entry_and_goes_on() {
     let [asked, stranger] = &colliding();
@@ -121,13 +122,13 @@ fn an_application_cannot_keep_an_entry() {
 
 #[test]
 fn an_edge_sees_no_mark_and_sends_none() {
-    let mut node = Node::routing("/p", &[D]);
+    let mut node = Forwarder::routing("/p", &[D]);
     node.receive(A, interest("/p/a", 1));
     assert_eq!(node.receive(D, data("/p/a").collided()), ["A Data /p/a"]);
     assert_eq!(node.receive(D, data("/p/a").collided()), NOTHING);
 }
 
-/// Both tables know the fingerprint; the Data for the one name must not take the other's entry away.
+/// Both tables know the fingerprint; the Data for one name must not remove the other's entry.
 #[test]
 fn a_name_kept_beside_its_fingerprint_is_answered_too() {
     let [a, b] = &colliding();
@@ -137,7 +138,7 @@ fn a_name_kept_beside_its_fingerprint_is_answered_too() {
     assert_eq!((node.pit_len(), node.engine().fingerprints_len()), (1, 1));
     assert_eq!(node.receive(D, data(a)), [&*format!("L Data {a}"), &format!("B Data {a} collided")]);
     assert_eq!(node.receive(D, data(b)), [&*format!("B Data {b} collided")]);
-    // One who asked in both ways gets one copy.
+    // A face that asked in both ways gets one copy.
     node.receive(B, interest(a, 3).can_be_prefix());
     node.receive(B, interest(a, 4));
     assert_eq!(node.receive(D, data(a)), [&*format!("B Data {a}")]);
@@ -169,7 +170,7 @@ fn a_nack_goes_on_once_for_an_interest_though_the_entry_stays() {
     assert_eq!(node.receive(D, data("/p/a")).len(), 2);
 }
 
-/// What the prefix of it answered at another worker may not have been asked for at its home.
+/// Another worker answered a prefix of the name; its home may not have been asked for it.
 #[test]
 fn a_name_answered_at_another_worker_leaves_fingerprints_of_others() {
     for workers in [2, 3, 5] {

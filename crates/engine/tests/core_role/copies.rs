@@ -1,11 +1,11 @@
-//! Copies of Data: an Interest kept by name, or sent to several, may be answered when its entry is gone. Then the
-//! fingerprint that the answer finds is another name's, and must stay.
+//! Copies of Data: an Interest kept by name, or sent to several next hops, may be answered after its entry has ended.
+//! The fingerprint that the answer then matches is another name's, and must stay.
 //!
 //! Each test is a way in which Data was lost on links that lose nothing (`sim/tests/mixed_cores.rs`).
 
-use crate::{colliding, colliding_under, core, crowded, harness::*, node, node_with};
+use crate::{colliding, colliding_under, core, crowded, node, node_with};
 use namewire_engine::{CoreConfig, DropReason};
-use std::sync::atomic::Ordering;
+use namewire_testbed::*;
 
 /// (a) A neighbour kept the prefix at one of its workers and the fingerprint at another, and sent a copy for each.
 #[test]
@@ -20,7 +20,7 @@ fn the_second_of_two_copies_leaves_the_fingerprint_of_another_name() {
     assert_eq!(node.receive(D, data(other)), [&*format!("B Data {other}")]);
 }
 
-/// The same with workers here too: the first copy is seen by the worker of the prefix, the second perhaps not.
+/// The same with several workers here: the worker of the prefix sees the first copy, perhaps not the second.
 #[test]
 fn the_second_copy_is_known_at_every_worker() {
     for workers in [1, 2, 3, 5] {
@@ -45,7 +45,7 @@ fn adaptive() -> CoreConfig {
     CoreConfig { names_up_to: 2, ..crowded() }
 }
 
-/// (b) The adaptive PIT kept it by name, it was repeated, and both were answered.
+/// (b) The adaptive PIT kept it by name, it was retransmitted, and both were answered.
 #[test]
 fn the_second_answer_to_a_repeated_interest_leaves_the_fingerprint_of_another_name() {
     let [repeated, other] = &colliding();
@@ -61,7 +61,7 @@ fn the_second_answer_to_a_repeated_interest_leaves_the_fingerprint_of_another_na
     assert_eq!(node.receive(D, data(other)), [&*format!("B Data {other}")]);
 }
 
-/// The name is asked for by fingerprint, too, before its second answer: that one satisfies it, and there is a third.
+/// The name is also requested by fingerprint before its second answer. That answer satisfies it, and a third comes.
 #[test]
 fn a_name_that_was_answered_twice_is_answered_again_and_then_remembered() {
     let [repeated, other] = &colliding();
@@ -78,13 +78,13 @@ fn a_name_that_was_answered_twice_is_answered_again_and_then_remembered() {
     assert_eq!(node.receive(D, data(other)), [&*format!("C Data {other}")]);
 }
 
-/// (c) What another asked for by name answered the prefix. The prefix's own answer has another name, so that nothing
-/// here remembers it; but it has a PIT token, as only answers to names have.
+/// (c) Data that another consumer requested by name answered the prefix. The prefix's own answer has another name, so
+/// that no table here remembers it. But it has a PIT token, as only answers to names have.
 #[test]
 fn an_answer_with_a_token_leaves_every_fingerprint() {
     let [first, own, other] = &colliding();
     let mut node = node(crowded());
-    node.faces.get(D).unwrap().tokens.store(true, Ordering::Relaxed);
+    node.send_tokens(D);
     let asked = node.receive(A, interest("/p", 1).can_be_prefix());
     let token = asked[0].headers.pit_token.expect("a token");
     assert_eq!(node.receive(D, data(first)), [&*format!("A Data {first}")]);
@@ -101,7 +101,7 @@ fn an_answer_with_a_token_leaves_every_fingerprint() {
 fn an_answer_keeps_its_token_from_worker_to_worker() {
     for workers in [2, 3, 5] {
         let mut node = node_with(crowded(), workers);
-        node.faces.get(D).unwrap().tokens.store(true, Ordering::Relaxed);
+        node.send_tokens(D);
         for round in 0..300 {
             let [first, own, other] = ["x", "y", "z"].map(|name| format!("/p/{name}/{round}"));
             let asked = node.receive(A, interest("/p", 2 * round).can_be_prefix());
@@ -118,7 +118,7 @@ fn an_answer_keeps_its_token_from_worker_to_worker() {
     }
 }
 
-/// What is left of (c): where neighbours take no tokens it is lost, and counted; who repeats it gets it.
+/// The rest of (c): where neighbours take no tokens the answer is lost, and counted; a retransmission gets it.
 #[test]
 fn an_answer_without_a_token_may_take_a_fingerprint_away_and_is_counted() {
     let [first, own, other] = &colliding();
@@ -131,13 +131,13 @@ fn an_answer_without_a_token_may_take_a_fingerprint_away_and_is_counted() {
     assert_eq!(node.receive(D, data(other)), NOTHING, "lost");
     assert_eq!(node.receive(B, interest(other, 4)).len(), 1);
     assert_eq!(node.receive(D, data(other)), [&*format!("B Data {other}")]);
-    // Of what is asked for by its whole name there is no other answer.
+    // An Interest for a whole name has no other answer.
     node.receive(A, interest(first, 5).can_be_prefix());
     node.receive(D, data(first));
     assert_eq!(node.counters().prefixes_without_token, 1);
 }
 
-/// An Interest that goes to several next hops has an answer of each.
+/// An Interest that goes to several next hops gets an answer from each.
 #[test]
 fn the_answers_of_several_next_hops_leave_the_fingerprint_of_another_name() {
     let [asked, other] = &colliding_under("/all");

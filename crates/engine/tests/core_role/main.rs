@@ -1,19 +1,15 @@
-//! The core role: plain Interests are kept by fingerprint, the others by name, and everybody gets what they asked for.
+//! The core role: plain Interests are kept by fingerprint, the others by name, and all faces get what they asked for.
 
 mod collisions;
 mod copies;
-#[path = "../harness/mod.rs"]
-mod harness;
 mod settings;
 
-use harness::*;
-use namewire_engine::{
-    CoreConfig, Counters, DropReason, EngineConfig, FaceAttributes, FaceId, FaceScope, LimitMet, PitRole,
-};
+use namewire_engine::{CoreConfig, Counters, DropReason, EngineConfig, FaceId, FaceScope, LimitMet, PitRole};
 use namewire_packet::{NackReason, NameBuf};
 use namewire_tables::{HashKey, fingerprint_pit::FingerprintPitConfig, hash_name};
+use namewire_testbed::*;
 
-/// A core with room for any name, of which two share a fingerprint hardly ever.
+/// A core with room for all names; two of them hardly ever share a fingerprint.
 fn core() -> CoreConfig {
     CoreConfig::new(1 << 16)
 }
@@ -24,15 +20,15 @@ fn crowded() -> CoreConfig {
     CoreConfig { fingerprints, ..core() }
 }
 
-fn node_with(config: CoreConfig, workers: usize) -> Node {
+fn node_with(config: CoreConfig, workers: usize) -> Forwarder {
     let config = EngineConfig { pit_role: PitRole::Core(config), cs_admit: false, ..EngineConfig::default() };
-    let mut node = Node::with_workers(config, workers);
+    let mut node = Forwarder::with_workers(config, workers);
     node.route("/p", &[D, C]);
-    node.route_with("/all", &[C, D], MULTICAST);
+    node.route_with("/all", &[C, D], "multicast");
     node
 }
 
-fn node(config: CoreConfig) -> Node {
+fn node(config: CoreConfig) -> Forwarder {
     node_with(config, 1)
 }
 
@@ -63,7 +59,7 @@ fn by_fingerprint(counters: &Counters) -> (u64, u64) {
 #[test]
 fn a_fingerprint_is_enough_for_a_plain_interest_and_its_data() {
     let mut node = node(core());
-    node.faces.get(D).unwrap().tokens.store(true, std::sync::atomic::Ordering::Relaxed);
+    node.send_tokens(D);
     let asked = interest("/p/a", 1).hop_limit(9).mark(1).token(&[7; 6]).must_be_fresh();
     assert_eq!(node.receive(A, asked), ["D Interest /p/a #1 MustBeFresh hop=8 mark=1"], "without any token");
     assert_eq!((node.pit_len(), node.engine().fingerprints_len()), (0, 1));
@@ -77,7 +73,6 @@ fn a_fingerprint_is_enough_for_a_plain_interest_and_its_data() {
 
 #[test]
 fn what_a_fingerprint_cannot_say_is_kept_by_name() {
-    let strategy = "/localhost/nfd/strategy/";
     let plain = || interest("/p/a", 1);
     let digest = full_name(&data("/p/a"));
     let cases = [
@@ -93,14 +88,14 @@ fn what_a_fingerprint_cannot_say_is_kept_by_name() {
     ];
     for (what, face, packet) in cases {
         let mut node = node(core());
-        node.route_with("/asf", &[D], &format!("{strategy}asf"));
-        node.route_with("/wait", &[], MULTICAST);
-        node.route_with("/localhop", &[D, L], MULTICAST);
+        node.route_with("/asf", &[D], "asf");
+        node.route_with("/wait", &[], "multicast");
+        node.route_with("/localhop", &[D, L], "multicast");
         node.receive(face, packet);
         assert_eq!((node.pit_len(), node.engine().fingerprints_len()), (1, 0), "{what}");
     }
     let mut node = node(core());
-    node.route_with("/localhop", &[D, L], MULTICAST);
+    node.route_with("/localhop", &[D, L], "multicast");
     assert_eq!(node.receive(A, interest("/localhop/a", 2)), ["L Interest /localhop/a #2"]);
     assert_eq!(node.receive(L, data("/localhop/a")), ["A Data /localhop/a"]);
     let with_token = node.receive(A, interest("/p/a", 1).token(&[7; 8]));
@@ -123,7 +118,7 @@ fn without_a_next_hop_the_strategy_speaks() {
 fn every_strategy_without_memory_chooses_its_next_hops() {
     let mut node = node(core());
     assert_eq!(node.receive(A, interest("/all/a", 1)), ["C Interest /all/a #1", "D Interest /all/a #1"]);
-    node.route_with("/any", &[B, C, D], "/localhost/nfd/strategy/random");
+    node.route_with("/any", &[B, C, D], "random");
     let mut chosen: Vec<FaceId> = (0..50).map(|n| node.receive(A, interest(&format!("/any/{n}"), n))[0].face).collect();
     chosen.sort_unstable();
     chosen.dedup();
@@ -167,7 +162,7 @@ fn a_nack_goes_to_who_asked_if_it_is_for_an_interest_of_ours() {
     node.remove_face(B);
     assert_eq!(node.receive(D, nack(NackReason::NoRoute, "/p/alone", 6)), NOTHING, "nobody waits there");
     assert_eq!(node.dropped(DropReason::NackNotPassedOn), 2);
-    let mut edge = Node::routing("/p", &[D]);
+    let mut edge = Forwarder::routing("/p", &[D]);
     assert_eq!(edge.receive(D, nack(NackReason::NoRoute, a, 1)), NOTHING);
 }
 
@@ -187,7 +182,7 @@ fn faces_beyond_the_list_are_served_by_name() {
     let mut node = node(core());
     let faces: Vec<FaceId> = (500..520).map(FaceId).collect();
     for (&face, nonce) in faces.iter().zip(1..) {
-        node.faces.insert(face, FaceAttributes::new(FaceScope::NonLocal, 0, false));
+        node.add_face(face, FaceScope::NonLocal);
         assert_eq!(node.receive(face, interest(&format!("/p/{nonce}"), nonce)).len(), 1);
     }
     assert_eq!((node.engine().fingerprints_len(), node.pit_len()), (16, 4));
@@ -213,11 +208,11 @@ fn a_full_table_leaves_the_rest_to_names() {
     }
 }
 
-/// Fingerprints are those of one worker: Data that another sees too must not take away what is not meant there.
+/// Fingerprints belong to one worker: Data that another worker also sees must not remove a fingerprint there.
 #[test]
 fn with_several_workers_fingerprints_are_looked_for_at_the_home_of_the_name() {
-    // Pending prefixes are counted by the low bits of a hash: while this one is, the owner of /p sees what is under
-    // /p, and before its home does.
+    // Pending prefixes are counted by the low bits of a hash. While this one is pending, the owner of /p sees Data
+    // under /p, and sees it before its home does.
     let low_bits = |name: &NameBuf| hash_name(&HashKey::from_seed(8), name.value()) & 0x7fff;
     let mut names = (0..).map(|number| uri(&format!("/q/{number}")));
     let looks_like_p = names.find(|name| low_bits(name) == low_bits(&uri("/p"))).unwrap().to_string();

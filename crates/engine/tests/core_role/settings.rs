@@ -1,13 +1,14 @@
-//! Adaptive PIT, aggregation, expiry by round trips, and what admission is told.
+//! Adaptive PIT, aggregation, expiry by round-trip times, and the number of requests that admission sees.
 
-use crate::{colliding, core, crowded, harness::*, node};
+use crate::{colliding, core, crowded, node};
+use namewire_designs::policies::catalogue::{AdmissionName, PolicyChoice};
 use namewire_engine::{CoreConfig, EngineConfig, PitRole};
-use namewire_tables::{CsPolicy, cs_policy::catalogue::AdmissionName};
+use namewire_testbed::*;
 
 #[test]
 fn under_little_load_names_are_kept_and_aggregated() {
     let mut node = node(CoreConfig { names_up_to: 2, ..core() });
-    let pending = |node: &Node| (node.pit_len(), node.engine().fingerprints_len());
+    let pending = |node: &Forwarder| (node.pit_len(), node.engine().fingerprints_len());
     node.receive(A, interest("/p/a", 1));
     assert_eq!(node.receive(B, interest("/p/a", 2)), NOTHING, "aggregated");
     node.receive(A, interest("/p/b", 3));
@@ -26,13 +27,13 @@ fn under_little_load_names_are_kept_and_aggregated() {
     }
 }
 
-/// A limit above what the PIT holds, or leaves to one face, once had Interests dropped while no fingerprint was there.
+/// A limit above the PIT's capacity, or above a face's share, once dropped Interests although fingerprints had room.
 #[test]
 fn where_names_have_no_room_fingerprints_are_kept() {
     for (share, by_name) in [(100, 10), (80, 8)] {
         let pit_role = PitRole::Core(CoreConfig { names_up_to: 1000, ..core() });
         let limits = EngineConfig { pit_capacity_entries: 10, face_share_percent: share, ..EngineConfig::default() };
-        let mut node = Node::new(EngineConfig { pit_role, ..limits });
+        let mut node = Forwarder::new(EngineConfig { pit_role, ..limits });
         node.route("/p", &[D]);
         for nonce in 0..30 {
             assert_eq!(node.receive(A, interest(&format!("/p/{nonce}"), nonce)).len(), 1);
@@ -59,7 +60,7 @@ fn where_false_positives_are_allowed_a_fingerprint_is_taken_for_the_name() {
     assert_eq!(node.receive(D, data(a)), NOTHING, "and gone");
 }
 
-/// Else a name whose Interest was lost further on could not be had while somebody wants it.
+/// Otherwise a name whose Interest was lost further on stays unavailable while other Interests wait for it.
 #[test]
 fn an_aggregated_interest_is_repeated_and_prolongs_nothing() {
     let config = CoreConfig { aggregate: true, ..core() };
@@ -69,7 +70,7 @@ fn an_aggregated_interest_is_repeated_and_prolongs_nothing() {
     assert_eq!(node.at(2000).receive(B, interest("/p/a", 3)), ["D Interest /p/a #3"], "B asks again");
     assert_eq!(node.at(5000).receive(C, interest("/p/a", 4)), NOTHING, "what B sent may still be answered");
     assert_eq!(node.at(6100).receive(C, interest("/p/a", 5)), ["D Interest /p/a #5"], "C has prolonged nothing");
-    // Data was here for an entry that a mark lets stay: it may not come again by itself.
+    // Data came for an entry that a mark keeps: it may not come again by itself.
     let mut node = self::node(config);
     node.receive(A, interest("/p/a", 1));
     assert_eq!(node.receive(D, data("/p/a").collided()), ["A Data /p/a collided"]);
@@ -77,14 +78,14 @@ fn an_aggregated_interest_is_repeated_and_prolongs_nothing() {
     assert_eq!(node.receive(D, data("/p/a")), ["A Data /p/a collided", "B Data /p/a collided"]);
 }
 
-/// Yuan15 §5.4.4: what was asked for more than once is stored, and its entries are not refreshed for ever.
+/// Yuan15 §5.4.4: Data requested more than once is stored, and its entries are not refreshed for ever.
 #[test]
 fn data_of_a_collided_entry_was_asked_for_more_than_once() {
     for aggregate in [false, true] {
-        let cs_policy = CsPolicy { admission: AdmissionName::RequestCount, ..CsPolicy::default() };
+        let cs_policy = PolicyChoice { admission: AdmissionName::RequestCount, ..PolicyChoice::default() }.into();
         let pit_role = PitRole::Core(CoreConfig { aggregate, ..core() });
         let config = EngineConfig { pit_role, cs_policy, cs_capacity_packets: 1, ..EngineConfig::default() };
-        let mut node = Node::new(config);
+        let mut node = Forwarder::new(config);
         node.route("/p", &[D]);
         for (name, faces, is_stored) in [
             ("/p/first", &[A][..], true), // into a store with room
@@ -95,7 +96,7 @@ fn data_of_a_collided_entry_was_asked_for_more_than_once() {
             for (&face, nonce) in faces.iter().zip(1..) {
                 node.receive(face, interest(name, nonce));
             }
-            // What the mark says was asked for elsewhere.
+            // A mark means that the Data was requested elsewhere.
             let answer = if name == "/p/marked" { data(name).collided() } else { data(name) };
             assert_eq!(node.receive(D, answer).len(), faces.len());
             let again = node.receive(C, interest(name, 9));
@@ -117,7 +118,7 @@ fn interests_expire_after_some_round_trips_of_their_prefix() {
     assert_eq!(node.at(80 + 3900).receive(D, data("/all/c")).len(), 1, "nothing is known of that prefix");
 }
 
-/// Else a peer decides how long entries live.
+/// Otherwise a peer decides how long entries live.
 #[test]
 fn what_a_peer_sends_unasked_measures_nothing() {
     let mut node = node(CoreConfig { expiry_round_trips: Some(3), ..core() });

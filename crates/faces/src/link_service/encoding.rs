@@ -1,25 +1,28 @@
-//! From a network packet to its frames.
+//! Turns a network packet into its frames.
 
 use namewire_packet::MAX_PACKET_BYTES;
 use namewire_packet::lp::{self, LinkFields, LpHeaders};
 use namewire_packet::tlv::types;
 
-use super::{LinkService, RESERVED_OCTETS};
+use super::{LinkService, RESERVED_BYTES};
 use crate::LinkDrop;
 use crate::reliability::FrameOut;
 
-/// Most octets of all link headers but an announcement.
-const HEADER_OCTETS_MAX: usize = 128;
+/// Most bytes of all link headers except an announcement.
+const HEADER_BYTES_MAX: usize = 128;
 
 /// The headers of a packet to be sent, and the announcement that goes with it.
 type Headers<'a> = (&'a LpHeaders, Option<&'a [u8]>);
 
 impl LinkService {
-    /// Hands out the frames of one network packet as (header octets, slice of `packet`);
-    /// an announcement in front of the packet goes into the header octets. Each call of
-    /// `emit` is one frame. A packet that needs no header goes bare.
-    /// IncomingFaceId goes out only with local fields on; NextHopFaceId and CachePolicy,
-    /// which only applications set, never do (NDNLPv2 §4).
+    /// Calls `emit` with each frame of one network packet, as header bytes and a slice of `packet`. An announcement in
+    /// front of the packet goes into the header bytes. A packet that needs no header is sent bare. IncomingFaceId is
+    /// sent only with local fields on; NextHopFaceId and CachePolicy, which only applications set, are never sent
+    /// (NDNLPv2 §4).
+    ///
+    /// # Errors
+    /// [`LinkDrop::PacketTooLarge`] if the packet does not fit the MTU and the link does not fragment, if it has more
+    /// than 8800 bytes, if it needs too many fragments, or if the MTU leaves a fragment no room. The drop is counted.
     pub fn encode(
         &mut self,
         now_ns: u64,
@@ -29,19 +32,19 @@ impl LinkService {
     ) -> Result<(), LinkDrop> {
         let announcement = headers.announcement(packet);
         let packet = headers.packet(packet);
-        // The Data matters more: it goes alone if both do not fit into what the link or a peer takes.
+        // The Data matters more: it goes without the announcement if both do not fit the link or a peer's limit.
         let room = if self.options.fragmentation { MAX_PACKET_BYTES } else { self.options.mtu };
-        let announcement = announcement.filter(|octets| octets.len() + packet.len() + HEADER_OCTETS_MAX <= room);
+        let announcement = announcement.filter(|bytes| bytes.len() + packet.len() + HEADER_BYTES_MAX <= room);
         let mut headers = LpHeaders {
-            announcement_bytes: announcement.map_or(0, |octets| octets.len() as u16),
+            announcement_bytes: announcement.map_or(0, |bytes| bytes.len() as u16),
             ..self.headers_to_send(headers)
         };
         if self.congestion.is_long() {
             self.mark(now_ns, &mut headers, packet.len());
         }
-        let mut out_octets = 0;
+        let mut out_bytes = 0;
         let mut count_and_emit = |header: &[u8], slice: &[u8]| {
-            out_octets += (header.len() + slice.len()) as u64;
+            out_bytes += (header.len() + slice.len()) as u64;
             emit(header, slice);
         };
         let sent = if self.reliability.is_none() {
@@ -49,8 +52,8 @@ impl LinkService {
         } else {
             self.encode_reliable(now_ns, (&headers, announcement), packet, &mut count_and_emit)
         };
-        self.counters.out_octets += out_octets;
-        self.congestion.note_written(out_octets);
+        self.counters.out_bytes += out_bytes;
+        self.congestion.note_written(out_bytes);
         match sent {
             Err(reason) => self.counters.count_drop(reason),
             Ok(()) if headers.nack.is_some() => self.counters.out_nacks += 1,
@@ -62,11 +65,11 @@ impl LinkService {
         sent
     }
 
-    /// Puts a mark on a packet that leaves while the queue is long, if one is due.
+    /// Marks a packet that leaves while the queue is long, if a mark is due.
     #[cold]
-    fn mark(&mut self, now_ns: u64, headers: &mut LpHeaders, packet_octets: usize) {
-        // A mark is not worth a packet that is as large as it may be.
-        let has_room = self.options.fragmentation || packet_octets + HEADER_OCTETS_MAX <= self.options.mtu;
+    fn mark(&mut self, now_ns: u64, headers: &mut LpHeaders, packet_bytes: usize) {
+        // A packet of the largest size is not dropped for the sake of a mark.
+        let has_room = self.options.fragmentation || packet_bytes + HEADER_BYTES_MAX <= self.options.mtu;
         if has_room && self.congestion.marks(now_ns) && headers.congestion_mark == 0 {
             headers.congestion_mark = 1;
             self.counters.congestion_marked += 1;
@@ -111,7 +114,7 @@ impl LinkService {
             if options.fragmentation {
                 return self.encode_fragments(now_ns, (headers, announcement), packet, emit);
             }
-            // A stream: better without protection than not at all.
+            // On a stream, sending without protection is better than not sending.
             return self.encode_plain(now_ns, (headers, announcement), packet, emit);
         }
         let link = LinkFields { sequence: Some(fragmenter.next_sequence()), tx_sequence: None, ..link };
@@ -121,7 +124,7 @@ impl LinkService {
         Ok(())
     }
 
-    /// Emits the fragments of a packet above the MTU, or none.
+    /// Emits all fragments of a packet above the MTU, or none.
     fn encode_fragments(
         &mut self,
         now_ns: u64,
@@ -134,7 +137,7 @@ impl LinkService {
             return Err(LinkDrop::PacketTooLarge);
         }
         let fields = usize::from(options.policy.reliability) + usize::from(options.policy.congestion_marking);
-        let fragment_mtu = options.mtu.saturating_sub(fields * RESERVED_OCTETS);
+        let fragment_mtu = options.mtu.saturating_sub(fields * RESERVED_BYTES);
         let mut number = None;
         fragmenter.split(headers, packet, fragment_mtu, scratch, |count, frame, scratch| match reliability {
             Some(reliability) => {
@@ -149,19 +152,19 @@ impl LinkService {
         })
     }
 
-    /// Emits frames that are due without a packet: lost ones again, if `may_retransmit`, and Acks.
-    /// Nothing without reliability.
+    /// Emits frames that are due without a packet: retransmissions of lost ones, if `may_retransmit`, and Acks. Emits
+    /// nothing without reliability.
     pub fn pump(&mut self, now_ns: u64, may_retransmit: bool, mut emit: impl FnMut(&[u8], &[u8])) {
         let Some(reliability) = &mut self.reliability else { return };
-        let mut out_octets = 0;
+        let mut out_bytes = 0;
         let mut count_and_emit = |header: &[u8], slice: &[u8]| {
-            out_octets += (header.len() + slice.len()) as u64;
+            out_bytes += (header.len() + slice.len()) as u64;
             emit(header, slice);
         };
         let memory = (&mut self.scratch, &mut self.counters);
         reliability.pump(now_ns, self.options.mtu, may_retransmit, memory, &mut count_and_emit);
-        self.counters.out_octets += out_octets;
-        self.congestion.note_written(out_octets);
+        self.counters.out_bytes += out_bytes;
+        self.congestion.note_written(out_bytes);
     }
 
     fn headers_to_send(&self, headers: &LpHeaders) -> LpHeaders {

@@ -1,9 +1,9 @@
-//! The receiving half of reliability: what is to be acknowledged, and which Sequences were there
-//! before (NDNLPv2 §5).
+//! The receiving half of reliability: which frames must be acknowledged, and which Sequences were received before
+//! (NDNLPv2 §5).
 //!
-//! Limits, per link: [`MAX_PENDING_ACKS`] Acks waiting (beyond them a frame is passed on without
-//! one, and its sender sends it again), [`MAX_REMEMBERED`] Sequences (beyond them the oldest is
-//! forgotten early, so that a late duplicate passes).
+//! Limits, per link: [`MAX_PENDING_ACKS`] Acks waiting (beyond them a frame is passed on without one, and its sender
+//! retransmits it); [`MAX_REMEMBERED`] Sequences (beyond them the oldest is forgotten early, so that a late duplicate
+//! passes).
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ use hashbrown::HashSet;
 
 use crate::{LinkCounters, LinkDrop};
 
-/// Most Acks that wait for a frame to go with.
+/// Most Acks that wait for a frame to carry them.
 pub const MAX_PENDING_ACKS: usize = 4096;
 
 /// Most Sequences remembered.
 pub const MAX_REMEMBERED: usize = 8192;
 
-/// Acks wait for a frame to go with for so long: 5 ms.
+/// How long an Ack waits for a frame to carry it: 5 ms.
 pub const ACK_DELAY_NS: u64 = 5_000_000;
 
 #[derive(Default)]
@@ -27,12 +27,12 @@ pub(super) struct Arrivals {
     /// When the oldest of `acks` arrived, or one before it.
     oldest_ack_ns: u64,
     remembered: HashSet<u64>,
-    /// What is in `remembered` and since when, oldest first.
+    /// The content of `remembered` with its times, oldest first.
     order: VecDeque<(u64, u64)>,
 }
 
 impl Arrivals {
-    /// Takes note of one frame. `Err`: its Sequence was there within the last `memory_ns`.
+    /// Notes one frame. `Err`: its Sequence was received within the last `memory_ns`.
     pub(super) fn note(
         &mut self,
         now_ns: u64,
@@ -49,7 +49,7 @@ impl Arrivals {
             }
             self.acks.push_back(tx_sequence);
         }
-        // Without a Sequence it is not reliability's to say whether it came before.
+        // Without a Sequence, reliability cannot tell whether the frame came before.
         let Some(sequence) = sequence else { return Ok(()) };
         while let Some(&(since_ns, oldest)) = self.order.front()
             && (since_ns.saturating_add(memory_ns) <= now_ns || self.order.len() >= MAX_REMEMBERED)
@@ -76,7 +76,7 @@ impl Arrivals {
         self.has_acks().then(|| self.oldest_ack_ns.saturating_add(ACK_DELAY_NS))
     }
 
-    /// Lets `write` have the oldest Acks, at most `limit`, and forgets them.
+    /// Passes the oldest Acks, at most `limit`, to `write`, and forgets them.
     pub(super) fn take_acks(&mut self, limit: usize, write: impl FnOnce(&[u64])) {
         let count = limit.min(self.acks.len());
         write(&self.acks.make_contiguous()[..count]);

@@ -1,53 +1,55 @@
-//! The sending half of reliability: frames that are on their way, and which of them are lost
-//! (NDNLPv2 §5).
+//! The sending half of reliability: which frames are unacknowledged, and which of these are lost (NDNLPv2 §5)?
 //!
-//! Every transmission has a TxSequence of its own, one above the last, so the transmissions under
-//! way are a queue in the order of TxSequence and of time. Both signs of loss, three Acks of later
-//! transmissions and the RTO, are met by the front of the queue before any other. So only the
-//! front is ever looked at:
+//! Every transmission has its own TxSequence, one above the last. So unacknowledged transmissions form a queue ordered
+//! by TxSequence and by time. Both signs of loss, three Acks of later transmissions and the RTO, apply to the front of
+//! the queue first. So only the front is examined:
 //!
 //! ```text
 //!   window   │ t=40 ✓ │ t=41 │ t=42 ✓ │ t=43 ✓ │ t=44 ✓ │ t=45 │      ✓ acknowledged
 //!              popped   lost: 42, 43, 44 are later ─► again as t=46
-//!   octets   │ frame  │ frame│ frame  │ …      one buffer, in the same order
+//!   bytes   │ frame  │ frame│ frame  │ …      one buffer, in the same order
 //! ```
 //!
-//! A frame that was only late is acknowledged under the TxSequence it had before: that ends the
-//! transmission that took its place, which NFD goes on repeating.
+//! A frame that was merely late is acknowledged under its former TxSequence. That also ends the transmission that
+//! replaced it; NFD keeps repeating that one.
 //!
-//! Cost: a copy of each frame when it is sent; constant time per Ack, on average.
+//! Cost: a copy of each frame when it is sent; amortized constant time per Ack.
 //!
-//! Limits, per link: [`MAX_FRAMES`] and [`MAX_OCTETS`] under way. Beyond them the oldest goes
-//! without protection from then on ([`LinkDrop::UnacknowledgedEvicted`]). [`MAX_REPLACED`] late Acks
-//! are understood, of the latest frames. A link with nothing under way keeps [`KEPT_OCTETS`].
+//! Limits, per link: [`MAX_FRAMES`] and [`MAX_BYTES`] unacknowledged. Beyond them the oldest frame loses its protection
+//! ([`LinkDrop::UnacknowledgedEvicted`]). Late Acks are understood for the last [`MAX_REPLACED`] replaced
+//! transmissions. A link without unacknowledged frames keeps [`KEPT_BYTES`].
 
 use std::collections::VecDeque;
 
-use namewire_packet::tlv::{self, Reader, types};
+use namewire_packet::{
+    rtt::RttEstimate,
+    tlv::{self, Reader, types},
+};
 
-use super::rto::Rto;
 use crate::{LinkCounters, LinkDrop};
 
-/// Most transmissions under way.
+/// Least time until an Ack is overdue, as in NFD.
+const LEAST_TIMEOUT_NS: u64 = 200_000_000;
+
+/// Most unacknowledged transmissions.
 pub const MAX_FRAMES: usize = 8192;
 
-/// Most octets of frames kept, in octets. With a round trip of 100 ms that is 40 MB/s; the buffer
-/// may take twice as much.
-pub const MAX_OCTETS: usize = 4 << 20;
+/// Most bytes of frames kept. With a round trip of 100 ms that allows 40 MB/s; the buffer may take twice as much.
+pub const MAX_BYTES: usize = 4 << 20;
 
-/// Memory for frames that a link keeps while nothing is under way, in octets.
-pub const KEPT_OCTETS: usize = 16 << 10;
+/// Memory for frames that a link keeps while no frame is unacknowledged, in bytes.
+pub const KEPT_BYTES: usize = 16 << 10;
 
-/// Places for transmissions that it keeps.
+/// Places for transmissions that it keeps then.
 const KEPT_FRAMES: usize = 256;
 
 /// How often a frame is sent again before its packet is given up.
 pub const MAX_RETRANSMISSIONS: u8 = 3;
 
-/// Most transmissions remembered that another took the place of.
+/// Most replaced transmissions remembered.
 pub const MAX_REPLACED: usize = 1024;
 
-/// Acks of so many later transmissions are a sign of loss.
+/// This number of Acks of later transmissions is a sign of loss.
 const LATER_ACKS: usize = 3;
 
 #[derive(Default)]
@@ -55,18 +57,17 @@ pub(super) struct Unacknowledged {
     next_tx_sequence: u64,
     /// Transmissions `next_tx_sequence - window.len()` and on.
     window: VecDeque<Transmission>,
-    /// Frames of `window`, in its order; behind a part that is no longer needed.
-    octets: Vec<u8>,
-    /// Octets that have left `octets`: positions count from the first ever kept.
-    octets_before: u64,
+    /// Frames of `window`, in its order, after a part that is no longer needed.
+    bytes: Vec<u8>,
+    /// Bytes already removed from `bytes`: positions count from the first byte ever kept.
+    bytes_before: u64,
     packets: Vec<Packet>,
     free_packets: Vec<u32>,
     /// One above the largest TxSequences acknowledged, largest first; 0 for none.
     latest_acks: [u64; LATER_ACKS],
-    /// TxSequences of transmissions that were lost or late, and of those that took their places, in
-    /// ascending order.
+    /// TxSequences of lost or late transmissions, and of those that replaced them, in ascending order.
     replaced: VecDeque<(u64, u64)>,
-    rto: Rto,
+    rtt: RttEstimate,
 }
 
 struct Transmission {
@@ -76,11 +77,11 @@ struct Transmission {
     packet: u32,
     sent_ns: u64,
     retransmissions: u8,
-    /// Acknowledged, sent again or given up.
+    /// Acknowledged, retransmitted or given up.
     is_done: bool,
 }
 
-/// A network packet of which frames are under way.
+/// A network packet with unacknowledged frames.
 struct Packet {
     /// Frames not yet acknowledged.
     frames: u32,
@@ -94,7 +95,7 @@ impl Unacknowledged {
     }
 
     pub(super) fn rto_ns(&self) -> u64 {
-        self.rto.rto_ns()
+        self.rtt.timeout_ns(LEAST_TIMEOUT_NS)
     }
 
     /// Room for a packet of `frames` frames, all of which must be kept next.
@@ -112,7 +113,7 @@ impl Unacknowledged {
         }
     }
 
-    /// Keeps a copy of a frame that leaves now with [`Unacknowledged::next_tx_sequence`].
+    /// Keeps a copy of a frame that is sent now with [`Unacknowledged::next_tx_sequence`].
     pub(super) fn keep(
         &mut self,
         now_ns: u64,
@@ -122,13 +123,13 @@ impl Unacknowledged {
         counters: &mut LinkCounters,
     ) {
         let len = header.len() + payload.len();
-        while self.window.len() >= MAX_FRAMES || self.kept_octets() + len > MAX_OCTETS {
+        while self.window.len() >= MAX_FRAMES || self.kept_bytes() + len > MAX_BYTES {
             self.evict(counters);
         }
         self.forget_done();
-        let position = self.octets_before + self.octets.len() as u64;
-        self.octets.extend_from_slice(header);
-        self.octets.extend_from_slice(payload);
+        let position = self.bytes_before + self.bytes.len() as u64;
+        self.bytes.extend_from_slice(header);
+        self.bytes.extend_from_slice(payload);
         self.push(Transmission {
             position,
             len: len as u32,
@@ -139,7 +140,7 @@ impl Unacknowledged {
         });
     }
 
-    /// Takes an Ack. One for something that is not under way means nothing.
+    /// Processes an Ack. An Ack for an unknown transmission has no effect.
     pub(super) fn acknowledge(&mut self, now_ns: u64, tx_sequence: u64, counters: &mut LinkCounters) {
         if let Ok(index) = self.replaced.binary_search_by_key(&tx_sequence, |(before, _)| *before) {
             let (_, instead) = self.replaced[index];
@@ -153,7 +154,7 @@ impl Unacknowledged {
         }
         transmission.is_done = true;
         if transmission.retransmissions == 0 {
-            self.rto.sample(now_ns.saturating_sub(transmission.sent_ns));
+            self.rtt.add(now_ns.saturating_sub(transmission.sent_ns));
         }
         let packet = transmission.packet;
         self.count_arrived(packet, counters);
@@ -166,7 +167,7 @@ impl Unacknowledged {
         self.forget_done();
     }
 
-    /// A frame has arrived that was sent again meanwhile, as `tx_sequence` and perhaps more often.
+    /// A frame has arrived that was retransmitted meanwhile, as `tx_sequence` and perhaps again.
     fn acknowledge_late(&mut self, mut tx_sequence: u64, counters: &mut LinkCounters) {
         while let Ok(index) = self.replaced.binary_search_by_key(&tx_sequence, |(before, _)| *before) {
             tx_sequence = self.replaced[index].1;
@@ -189,7 +190,7 @@ impl Unacknowledged {
         }
     }
 
-    /// Emits every lost frame again, or gives up its packet.
+    /// Retransmits every lost frame, or gives up its packet.
     pub(super) fn retransmit_lost(
         &mut self,
         now_ns: u64,
@@ -211,17 +212,17 @@ impl Unacknowledged {
             self.replaced.push_back((tx_sequence, self.next_tx_sequence));
             self.packets[lost.packet as usize].was_retransmitted = true;
             counters.frames_retransmitted += 1;
-            let start = (lost.position - self.octets_before) as usize;
-            let copy = self.octets.len();
-            self.octets.extend_from_within(start..start + lost.len as usize);
-            write_tx_sequence(&mut self.octets[copy..], self.next_tx_sequence);
-            emit(&[], &self.octets[copy..]);
-            let position = self.octets_before + copy as u64;
+            let start = (lost.position - self.bytes_before) as usize;
+            let copy = self.bytes.len();
+            self.bytes.extend_from_within(start..start + lost.len as usize);
+            write_tx_sequence(&mut self.bytes[copy..], self.next_tx_sequence);
+            emit(&[], &self.bytes[copy..]);
+            let position = self.bytes_before + copy as u64;
             self.push(Transmission { position, sent_ns: now_ns, retransmissions: lost.retransmissions + 1, ..lost });
         }
     }
 
-    /// When the front of the queue counts as lost; a time that has passed if it does already.
+    /// When the front of the queue counts as lost; a time in the past if it does already.
     pub(super) fn next_loss_ns(&mut self) -> Option<u64> {
         self.forget_done();
         let front = self.window.front()?;
@@ -229,17 +230,17 @@ impl Unacknowledged {
         if tx_sequence + 1 < self.latest_acks[LATER_ACKS - 1] {
             return Some(0);
         }
-        Some(front.sent_ns.saturating_add(self.rto.rto_ns()))
+        Some(front.sent_ns.saturating_add(self.rtt.timeout_ns(LEAST_TIMEOUT_NS)))
     }
 
-    /// Gives memory back if nothing is under way.
+    /// Frees memory if no frame is unacknowledged.
     pub(super) fn rest(&mut self) {
         self.forget_done();
         if self.window.is_empty() {
-            // Of no packet anything is left.
+            // No packet has frames left.
             self.packets.clear();
             self.free_packets.clear();
-            self.octets.shrink_to(KEPT_OCTETS);
+            self.bytes.shrink_to(KEPT_BYTES);
             self.window.shrink_to(KEPT_FRAMES);
             self.packets.shrink_to(KEPT_FRAMES);
             self.free_packets.shrink_to(KEPT_FRAMES);
@@ -251,9 +252,9 @@ impl Unacknowledged {
         self.next_tx_sequence += 1;
     }
 
-    /// Octets from the front's frame to the end.
-    fn kept_octets(&self) -> usize {
-        let end = self.octets_before + self.octets.len() as u64;
+    /// Bytes from the front's frame to the end.
+    fn kept_bytes(&self) -> usize {
+        let end = self.bytes_before + self.bytes.len() as u64;
         self.window.front().map_or(0, |front| (end - front.position) as usize)
     }
 
@@ -268,7 +269,7 @@ impl Unacknowledged {
         }
     }
 
-    /// One frame less of a packet; the packet, if that was the last.
+    /// Removes one frame of a packet; returns the packet if that was its last.
     fn release(&mut self, index: u32) -> Option<Packet> {
         let packet = &mut self.packets[index as usize];
         packet.frames -= 1;
@@ -279,8 +280,8 @@ impl Unacknowledged {
         Some(Packet { ..*packet })
     }
 
-    /// Pops what needs no attention from the front, and moves the rest of the octets down once
-    /// that is the smaller part: each octet moves less than once on average.
+    /// Pops finished transmissions from the front. Moves the rest of the bytes down once that is the smaller part, so
+    /// that each byte moves less than once on average.
     fn forget_done(&mut self) {
         while let Some(front) = self.window.front() {
             if !front.is_done {
@@ -291,10 +292,10 @@ impl Unacknowledged {
             }
             self.window.pop_front();
         }
-        let unneeded = self.octets.len() - self.kept_octets();
-        if unneeded * 2 >= self.octets.len() {
-            self.octets.drain(..unneeded);
-            self.octets_before += unneeded as u64;
+        let unneeded = self.bytes.len() - self.kept_bytes();
+        if unneeded * 2 >= self.bytes.len() {
+            self.bytes.drain(..unneeded);
+            self.bytes_before += unneeded as u64;
         }
     }
 }
@@ -302,11 +303,11 @@ impl Unacknowledged {
 /// Replaces the TxSequence of a frame that has one.
 fn write_tx_sequence(frame: &mut [u8], tx_sequence: u64) {
     let Ok(outer) = tlv::read_element(frame) else { return };
-    let header_octets = outer.wire.len() - outer.value.len();
+    let header_bytes = outer.wire.len() - outer.value.len();
     let mut reader = Reader::new(outer.value);
     while let Ok(Some(element)) = reader.next_element() {
         if element.type_number == types::LP_TX_SEQUENCE {
-            let end = header_octets + reader.offset();
+            let end = header_bytes + reader.offset();
             frame[end - size_of::<u64>()..end].copy_from_slice(&tx_sequence.to_be_bytes());
             return;
         }

@@ -1,15 +1,16 @@
-//! One face of a worker: its link, its way to a socket, its timers.
+//! One face of a worker: its link service, its channel to a socket, its timers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namewire_packet::FaceId;
 
-use super::outages::Outage;
+use super::outage::{NO_TIMER, Outage};
+use super::socket_table::SocketTable;
 use crate::datagram_socket::DatagramSocket;
 use crate::remote::Remote;
 use crate::stream::Stream;
-use crate::{FaceCounters, FaceInfo, LinkService};
+use crate::{FaceCounters, FaceInfo, LinkOptions, LinkService};
 
 pub(super) struct Face {
     pub(super) id: FaceId,
@@ -18,46 +19,64 @@ pub(super) struct Face {
     pub(super) info: FaceInfo,
     pub(super) published: Arc<FaceCounters>,
     pub(super) last_received_ns: u64,
-    /// In `SocketDriver::touched`.
+    /// In the list of faces to publish or flush.
     pub(super) is_touched: bool,
-    /// In `SocketDriver::ready`.
+    /// In the list of sources with a turn to come.
     pub(super) is_ready: bool,
     pub(super) has_idle_timer: bool,
     pub(super) has_reassembly_timer: bool,
     /// When the timer of Acks comes due, or [`NO_TIMER`].
     pub(super) acks_timer_ns: u64,
-    /// The same of retransmissions.
+    /// The same for retransmissions.
     pub(super) retransmission_timer_ns: u64,
     pub(super) spoke_lp: bool,
-    /// When the network first said that the peer cannot be reached; 0: it has not, or we have heard
-    /// from the peer since.
+    /// When the network first reported that the peer cannot be reached; 0: it has not, or the peer has sent something
+    /// since.
     pub(super) reported_ns: u64,
-    /// Of a permanent datagram face that is down.
+    /// For a permanent datagram face that is down.
     pub(super) outage: Option<Box<Outage>>,
 }
 
 impl Face {
-    /// Tells the link service how long the send queue is if it must know.
+    pub(super) fn new(id: FaceId, channel: Channel, link: LinkOptions, info: FaceInfo, now_ns: u64) -> Self {
+        Face {
+            id,
+            channel,
+            link: LinkService::new(link),
+            info,
+            published: Arc::default(),
+            last_received_ns: now_ns,
+            is_touched: false,
+            is_ready: false,
+            has_idle_timer: false,
+            has_reassembly_timer: false,
+            acks_timer_ns: NO_TIMER,
+            retransmission_timer_ns: NO_TIMER,
+            spoke_lp: false,
+            reported_ns: 0,
+            outage: None,
+        }
+    }
+
+    /// Reports the length of the send queue to the link service if it needs it.
     ///
-    /// N.B. in the midst of a batch the queue holds what a flush is going to write, and may look long.
-    /// The next look is at the beginning of a later batch, before the first mark is due.
+    /// N.B. in the middle of a batch, the queue holds what a flush is about to write, and may look long. The next
+    /// measurement is at the beginning of a later batch, before the first mark is due.
     #[inline]
-    pub(super) fn look_at_queue(&mut self, now_ns: u64, sockets: &[Option<DatagramSocket>]) {
+    pub(super) fn look_at_queue(&mut self, now_ns: u64, sockets: &SocketTable) {
         if self.link.wants_queue_length(now_ns) {
             self.measure_queue(now_ns, sockets);
         }
     }
 
     #[cold]
-    fn measure_queue(&mut self, now_ns: u64, sockets: &[Option<DatagramSocket>]) {
-        let octets = match &self.channel {
-            Channel::Stream(stream) => stream.waiting_octets(),
-            Channel::Datagram { socket, .. } => {
-                sockets.get(*socket).and_then(Option::as_ref).map_or(0, DatagramSocket::waiting_octets)
-            }
+    fn measure_queue(&mut self, now_ns: u64, sockets: &SocketTable) {
+        let bytes = match &self.channel {
+            Channel::Stream(stream) => stream.waiting_bytes(),
+            Channel::Datagram { socket, .. } => sockets.get(*socket).map_or(0, DatagramSocket::waiting_bytes),
             Channel::Down => 0,
         };
-        self.link.note_queue_length(now_ns, octets);
+        self.link.note_queue_length(now_ns, bytes);
     }
 
     pub(super) fn publish(&self) {
@@ -66,13 +85,10 @@ impl Face {
     }
 }
 
-/// A timer that is not set.
-pub(super) const NO_TIMER: u64 = u64::MAX;
-
 pub(super) enum Channel {
     /// A connected stream.
     Stream(Stream),
-    /// A permanent stream face between connections.
+    /// A permanent stream face that is not connected.
     Down,
     /// A remote of a datagram socket; `destination` on a shared one, `None` on a connected one.
     Datagram { socket: usize, destination: Option<Remote> },

@@ -1,21 +1,20 @@
-//! Large packets from where they were received to the kernel, without a copy between.
+//! Passes large packets from the receive arena to the kernel without a copy.
 //!
-//! [`SocketDriver::send`] copies a packet into the queue of its face, because it cannot
-//! keep the slice until the next flush. Within one batch it can: [`SocketDriver::lend`]
-//! collects slices of large packets to streams, and [`SocketDriver::finish`] hands those of
-//! each face to the kernel in one vectored write, with what was queued before in front. Only
-//! what the kernel does not take is copied. So an 8000-octet Data is copied into the arena
-//! by the kernel, from it by the kernel, and by whoever stores it.
+//! [`SocketDriver::send`] copies a packet into the queue of its face, because it cannot keep the slice until the next
+//! flush. Within one batch that is possible. [`SocketDriver::lend`] collects slices of large packets to streams.
+//! [`SocketDriver::finish`] passes those of each face to the kernel in one vectored write, after what was queued
+//! before. It copies only what the kernel does not take. So the kernel copies an 8000-byte Data into the arena and from
+//! it, and the only other copy is the Content Store's.
 //!
 //! ```text
 //!   lent     A 8000   B 40   A 8000   C 8000   A 40      in order of lending
-//!            │        └─ small and first of its face: queued
+//!              │        └─ small and first of its face: queued
 //!   writes   A: queue, 8000, 8000, 40     C: queue, 8000
 //! ```
 //!
 //! Datagrams are always queued: they are small, and runs need them back to back.
 //!
-//! Limits: 128 slices to 8 faces at once; with more, `lend` finishes what it has.
+//! Limits: 128 slices to 8 faces at once; beyond that, `lend` first finishes what it has.
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -26,32 +25,30 @@ use namewire_packet::lp::LpHeaders;
 
 use super::{Channel, SocketDriver};
 use crate::LinkDrop;
+use crate::stream::MAX_SLICES;
 
 /// Smaller packets are copied unless they follow a lent one.
-const LEAST_LENT_OCTETS: usize = 2048;
+const LEAST_LENT_BYTES: usize = 2048;
 
-/// Slices lent at once.
-pub(crate) const MAX_SLICES: usize = 128;
-
-/// Slices that one packet takes at most: its link header and itself.
+/// Most slices of one packet: its link header and itself.
 const SLICES_PER_PACKET: usize = 2;
 
 /// Faces lent to at once.
 const MAX_FACES: usize = 8;
 
-/// Packets lent to streams and not yet written. Must be given to [`SocketDriver::finish`].
+/// Packets lent to streams and not yet written. The caller must pass it to [`SocketDriver::finish`].
 #[derive(Default)]
 pub struct Lent<'a> {
     faces: ArrayVec<LentFace, MAX_FACES>,
-    /// With the index of their face.
+    /// Each with the index of its face.
     slices: ArrayVec<(u8, Slice<'a>), MAX_SLICES>,
-    /// Link headers; the driver keeps their memory from one to the next.
+    /// Link headers; the driver keeps their memory for the next batch.
     headers: Vec<u8>,
 }
 
 struct LentFace {
     id: FaceId,
-    octets: usize,
+    bytes: usize,
 }
 
 enum Slice<'a> {
@@ -72,15 +69,18 @@ impl<'a> Lent<'a> {
     fn slices_of(&self, face: usize) -> impl Iterator<Item = IoSlice<'_>> {
         let of_face = self.slices.iter().filter(move |(owner, _)| usize::from(*owner) == face);
         of_face.map(|(_, slice)| match slice {
-            Slice::Packet(octets) => IoSlice::new(octets),
+            Slice::Packet(bytes) => IoSlice::new(bytes),
             Slice::Header(range) => IoSlice::new(&self.headers[range.clone()]),
         })
     }
 }
 
 impl SocketDriver {
-    /// Like [`SocketDriver::send`], but may keep `packet` in `lent` instead of copying it.
-    /// Until [`SocketDriver::finish`] only this sends to faces that `lent` has packets of.
+    /// Like [`SocketDriver::send`], but may keep `packet` in `lent` instead of copying it. Until
+    /// [`SocketDriver::finish`], the caller must use only this function to send to a face in `lent`.
+    ///
+    /// # Errors
+    /// Those of [`SocketDriver::send`].
     pub fn lend<'a>(
         &mut self,
         now_ns: u64,
@@ -90,11 +90,11 @@ impl SocketDriver {
         lent: &mut Lent<'a>,
     ) -> Result<(), LinkDrop> {
         let lent_before = lent.face(face);
-        if packet.len() < LEAST_LENT_OCTETS && lent_before.is_none() {
+        if packet.len() < LEAST_LENT_BYTES && lent_before.is_none() {
             return self.send(now_ns, face, headers, packet);
         }
-        let lent_octets = lent_before.map_or(0, |index| lent.faces[index].octets);
-        if !lent.has_room() || !self.takes_lent(face, lent_octets) {
+        let lent_bytes = lent_before.map_or(0, |index| lent.faces[index].bytes);
+        if !lent.has_room() || !self.takes_lent(face, lent_bytes) {
             self.finish(lent);
         }
         if !self.takes_lent(face, 0) {
@@ -102,63 +102,49 @@ impl SocketDriver {
         }
         self.now_ns = now_ns;
         if lent.headers.capacity() == 0 {
-            lent.headers = std::mem::take(&mut self.lent_headers);
+            lent.headers = std::mem::take(&mut self.outlet.lent_headers);
         }
         let index = lent.face(face).unwrap_or_else(|| {
-            lent.faces.push(LentFace { id: face, octets: 0 });
+            lent.faces.push(LentFace { id: face, bytes: 0 });
             lent.faces.len() - 1
         });
-        let Some(face) = self.faces.get_mut(&face) else { return Err(LinkDrop::NoSuchFace) };
-        if !face.is_touched {
-            face.is_touched = true;
-            self.touched.push(face.id);
-        }
-        let Lent { faces, slices, headers: header_octets } = lent;
+        let Some(face) = self.faces.touch(face) else { return Err(LinkDrop::NoSuchFace) };
+        let Lent { faces, slices, headers: header_bytes } = lent;
         let bare = headers.packet(packet);
-        face.look_at_queue(now_ns, &self.datagram_sockets);
+        face.look_at_queue(now_ns, &self.sockets);
         face.link.encode(now_ns, headers, packet, |header, frame| {
             if !header.is_empty() {
-                let start = header_octets.len();
-                header_octets.extend_from_slice(header);
-                slices.push((index as u8, Slice::Header(start..header_octets.len())));
+                let start = header_bytes.len();
+                header_bytes.extend_from_slice(header);
+                slices.push((index as u8, Slice::Header(start..header_bytes.len())));
             }
-            // A frame of a stream is the whole packet.
+            // A frame of a stream is a whole packet.
             debug_assert_eq!(frame.len(), bare.len());
             slices.push((index as u8, Slice::Packet(bare)));
-            faces[index].octets += header.len() + bare.len();
+            faces[index].bytes += header.len() + bare.len();
         })
     }
 
-    /// Writes what was lent. What the kernel does not take is queued.
+    /// Writes the lent packets. Queues what the kernel does not take.
     pub fn finish(&mut self, lent: &mut Lent<'_>) {
         for index in 0..lent.faces.len() {
             let id = lent.faces[index].id;
-            let Some(face) = self.faces.get_mut(&id) else { continue };
+            let Some(face) = self.faces.get_mut(id) else { continue };
             let Channel::Stream(stream) = &mut face.channel else { continue };
-            let mut outlet = super::sending::Outlet {
-                epoll: &self.epoll,
-                pool: &mut self.pool,
-                queued_octets: &mut self.queued_octets,
-                config: &self.config,
-            };
-            outlet.write_lent(id, stream, lent.slices_of(index));
+            self.outlet.write_lent(&self.poller, id, stream, lent.slices_of(index));
         }
         lent.faces.clear();
         lent.slices.clear();
         lent.headers.clear();
         if lent.headers.capacity() > 0 {
-            self.lent_headers = std::mem::take(&mut lent.headers);
+            self.outlet.lent_headers = std::mem::take(&mut lent.headers);
         }
     }
 
-    /// True for a stream that takes octets now, as far as is known, and could queue
-    /// `lent_octets` and one packet more if it does not.
-    fn takes_lent(&self, face: FaceId, lent_octets: usize) -> bool {
-        let Some(Channel::Stream(stream)) = self.faces.get(&face).map(|face| &face.channel) else { return false };
-        !stream.is_blocked
-            && stream.failure.is_none()
-            && stream.queued_octets() + lent_octets < self.config.stream_queue_octets
-            && self.queued_octets + lent_octets < self.config.total_queue_octets
+    /// True for a stream to which `lent_bytes` and one more packet can be lent.
+    fn takes_lent(&self, face: FaceId, lent_bytes: usize) -> bool {
+        let Some(Channel::Stream(stream)) = self.faces.get(face).map(|face| &face.channel) else { return false };
+        self.outlet.takes_lent(stream, lent_bytes)
     }
 }
 
@@ -179,7 +165,7 @@ mod tests {
         driver.add_stream(FaceId(300), StreamSocket::Unix(ours), info).unwrap();
         let headers = LpHeaders { pit_token: PitToken::new(b"token!"), ..LpHeaders::default() };
         let mut packet = Vec::new();
-        namewire_packet::tlv::write_tlv(&mut packet, 6, &[0; LEAST_LENT_OCTETS]);
+        namewire_packet::tlv::write_tlv(&mut packet, 6, &[0; LEAST_LENT_BYTES]);
         let mut memory = None;
         for _ in 0..3 {
             let mut lent = Lent::default();
@@ -187,7 +173,7 @@ mod tests {
             let of_batch = lent.headers.as_ptr();
             assert_eq!(*memory.get_or_insert(of_batch), of_batch);
             driver.finish(&mut lent);
-            assert_eq!(driver.lent_headers.as_ptr(), of_batch);
+            assert_eq!(driver.outlet.lent_headers.as_ptr(), of_batch);
             theirs.read_exact(&mut vec![0; packet.len() + 14]).unwrap();
         }
     }

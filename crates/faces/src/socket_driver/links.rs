@@ -1,13 +1,14 @@
-//! Faces whose peers are on a link: UDP multicast, and Ethernet, unicast and multicast.
+//! Faces with peers on a link: UDP multicast, and Ethernet, unicast and multicast.
 //!
-//! A UDP multicast face has two sockets of its own. All Ethernet faces of an interface share
-//! one packet socket, which one worker owns: frames to us belong to the face of their sender,
-//! frames to the group to the group's face.
+//! A UDP multicast face has two sockets of its own. All Ethernet faces of an interface share one packet socket, which
+//! one worker owns. Frames to this station belong to their sender's face, frames to the group to the group's face.
 
 use std::io;
 
-use namewire_packet::FaceId;
-use namewire_packet::nfd::MacAddress;
+use namewire_packet::{
+    FaceId,
+    nfd::{FacePersistency, LinkType, MacAddress},
+};
 
 use super::{Channel, SocketDriver};
 use crate::datagram_socket::{LinkPeers, Peers};
@@ -15,12 +16,15 @@ use crate::ethernet::{self, LinkSocket};
 use crate::remote::{LinkAddress, Remote};
 use crate::sys::{self, Addressee};
 use crate::udp_multicast::MulticastSockets;
-use crate::{AddFaceError, CloseReason, FaceInfo, LinkDrop, LinkOptions, LinkType, Persistency};
+use crate::{AddFaceError, CloseReason, FaceInfo, LinkDrop, LinkOptions};
 use std::os::fd::AsFd;
 
 impl SocketDriver {
-    /// Takes over the sockets of a UDP multicast face. Packets above the MTU are refused and
-    /// not fragmented, as NFD does.
+    /// Takes over the sockets of a UDP multicast face. As in NFD, packets above the MTU are refused, not fragmented.
+    ///
+    /// # Errors
+    /// [`AddFaceError::Exists`] if the id is in use; [`AddFaceError::FaceLimit`] if the worker has no room for a face;
+    /// [`AddFaceError::Io`] if a socket cannot be watched.
     pub fn add_multicast_face(
         &mut self,
         face: FaceId,
@@ -42,8 +46,11 @@ impl SocketDriver {
         Ok(())
     }
 
-    /// Takes over the packet socket of an interface. With `listens`, an unknown station that
-    /// sends us something like an NDN packet becomes an on-demand face.
+    /// Takes over the packet socket of an interface. With `listens`, an unknown station that sends this one a frame in
+    /// the shape of an NDN packet becomes an on-demand face.
+    ///
+    /// # Errors
+    /// If the socket cannot be watched.
     pub fn add_link(&mut self, link: LinkSocket, listens: bool) -> io::Result<()> {
         let LinkSocket { socket, interface, name, mtu } = link;
         self.watch_datagrams(socket, Peers::Link(LinkPeers { interface, name, mtu, listens, group: None }))?;
@@ -52,49 +59,54 @@ impl SocketDriver {
 
     /// Closes an interface's packet socket and all its faces ([`CloseReason::InterfaceGone`]).
     pub fn remove_link(&mut self, interface: u32) {
-        let Some((index, _)) = self.link(interface) else { return };
-        for face in self.faces_of_socket(index) {
+        let Some((index, _)) = self.sockets.link(interface) else { return };
+        for face in self.faces.of_socket(index) {
             self.close(face, CloseReason::InterfaceGone);
         }
         self.close_datagrams(index);
     }
 
-    /// The interface has another MTU now. Faces that had the old one follow; one that was
-    /// given a smaller MTU by command keeps it while it fits.
+    /// Sets the new MTU of the interface, in bytes. Faces that had the old one follow; a face whose MTU a command has
+    /// lowered keeps it while it fits.
     pub fn set_link_mtu(&mut self, interface: u32, mtu: usize) {
-        let Some((index, link)) = self.link(interface) else { return };
+        let Some((index, link)) = self.sockets.link(interface) else { return };
         let before = std::mem::replace(&mut link.mtu, mtu);
-        for face in self.faces_of_socket(index) {
+        for face in self.faces.of_socket(index) {
             if self.info(face).is_some_and(|info| ethernet::follows_link(info.mtu, before, mtu)) {
                 self.set_mtu(face, mtu);
             }
         }
     }
 
-    /// From now on, unknown stations of the interface become on-demand faces, or do not.
+    /// Sets whether unknown stations of the interface become on-demand faces from now on.
     pub fn set_link_listens(&mut self, interface: u32, listens: bool) {
-        if let Some((_, link)) = self.link(interface) {
+        if let Some((_, link)) = self.sockets.link(interface) {
             link.listens = listens;
         }
     }
 
-    /// Makes an Ethernet face to a station or a group of an interface that was added before.
-    /// Returns its facts. `mtu` is at most that of the interface, which is the default.
+    /// Creates an Ethernet face to a station or a group of an interface that was added before. Returns its facts.
+    /// `mtu`, in bytes, is at most that of the interface, which is the default.
+    ///
+    /// # Errors
+    /// [`AddFaceError::NoLink`] if the interface was not added; [`AddFaceError::Exists`] if the id is in use, or if the
+    /// station or the group has a face; [`AddFaceError::FaceLimit`] if the worker has no room for a face;
+    /// [`AddFaceError::Io`] if the interface cannot join the group.
     pub fn add_ethernet_face(
         &mut self,
         face: FaceId,
         interface: u32,
         address: MacAddress,
-        persistency: Persistency,
+        persistency: FacePersistency,
         link_type: LinkType,
         mtu: Option<usize>,
     ) -> Result<FaceInfo, AddFaceError> {
         self.check_room(face)?;
-        let (index, link) = self.link(interface).ok_or(AddFaceError::NoLink(interface))?;
+        let (index, link) = self.sockets.link(interface).ok_or(AddFaceError::NoLink(interface))?;
         let mtu = mtu.map_or(link.mtu, |mtu| mtu.min(link.mtu));
         let info = ethernet::face_info(&link.name, address, persistency, link_type, mtu);
         let remote = Remote::Ethernet(LinkAddress { interface, address });
-        if let Some(&other) = self.remotes.get(&(index, remote)) {
+        if let Some(other) = self.faces.of_remote(index, remote) {
             return Err(AddFaceError::Exists(other));
         }
         if address.is_multicast() {
@@ -103,7 +115,6 @@ impl SocketDriver {
         let channel = Channel::Datagram { socket: index, destination: Some(remote) };
         let options = self.datagram_options(&remote, info.mtu);
         self.insert_face(face, channel, options, info.clone());
-        self.remotes.insert((index, remote), face);
         Ok(info)
     }
 
@@ -114,9 +125,7 @@ impl SocketDriver {
         group: MacAddress,
         face: FaceId,
     ) -> Result<(), AddFaceError> {
-        let Some(Some(socket)) = self.datagram_sockets.get_mut(index) else {
-            return Err(AddFaceError::NoLink(interface));
-        };
+        let Some(socket) = self.sockets.get_mut(index) else { return Err(AddFaceError::NoLink(interface)) };
         let Peers::Link(link) = &mut socket.peers else { return Err(AddFaceError::NoLink(interface)) };
         if let Some(other) = link.group {
             return Err(AddFaceError::Exists(other));
@@ -126,53 +135,40 @@ impl SocketDriver {
         Ok(())
     }
 
-    /// The face that an Ethernet frame belongs to, made if need be. `message` is its number
-    /// in the batch.
+    /// The face of an Ethernet frame, created if need be. `message` is its number in the batch.
     pub(super) fn face_of_frame(
         &mut self,
         index: usize,
         message: usize,
         remote: Remote,
-        octets: &[u8],
+        bytes: &[u8],
     ) -> Option<FaceId> {
-        let Peers::Link(link) = &self.datagram_sockets.get(index)?.as_ref()?.peers else { return None };
-        let face = match (self.batch.addressee(message), remote) {
-            // No station has such an address: a face to it would send to all of a group.
+        let Peers::Link(link) = &self.sockets.get(index)?.peers else { return None };
+        let face = match (self.inlet.messages.addressee(message), remote) {
+            // No station has a group address: a face to it would send to the whole group.
             (_, Remote::Ethernet(sender)) if sender.address.is_multicast() => None,
-            (Addressee::Us, Remote::Ethernet(station)) => match self.remotes.get(&(index, remote)) {
-                Some(face) => Some(*face),
+            (Addressee::Us, Remote::Ethernet(station)) => match self.faces.of_remote(index, remote) {
+                Some(face) => Some(face),
                 None if link.listens => {
-                    let (persistency, link_type) = (Persistency::OnDemand, LinkType::PointToPoint);
+                    let (persistency, link_type) = (FacePersistency::OnDemand, LinkType::PointToPoint);
                     let info = ethernet::face_info(&link.name, station.address, persistency, link_type, link.mtu);
-                    return self.create_on_demand(index, remote, octets, info);
+                    return self.create_on_demand(index, remote, bytes, info);
                 }
                 None => None,
             },
             (Addressee::Group, _) => link.group,
             _ => None,
         };
-        face.or_else(|| self.refuse_datagram(octets, LinkDrop::ForeignRemote))
+        face.or_else(|| self.refuse_datagram(bytes, LinkDrop::ForeignRemote))
     }
 
-    /// Largest frame that the interface of an Ethernet face takes, in octets.
+    /// Largest frame that the interface of an Ethernet face takes, in bytes.
     pub(super) fn mtu_of_link(&self, face: FaceId) -> Option<usize> {
-        let Channel::Datagram { socket, .. } = &self.faces.get(&face)?.channel else { return None };
-        match &self.datagram_sockets.get(*socket)?.as_ref()?.peers {
+        let Channel::Datagram { socket, .. } = &self.faces.get(face)?.channel else { return None };
+        match &self.sockets.get(*socket)?.peers {
             Peers::Link(link) => Some(link.mtu),
             _ => None,
         }
-    }
-
-    fn link(&mut self, interface: u32) -> Option<(usize, &mut LinkPeers)> {
-        self.datagram_sockets.iter_mut().enumerate().find_map(|(index, socket)| match &mut socket.as_mut()?.peers {
-            Peers::Link(link) if link.interface == interface => Some((index, link)),
-            _ => None,
-        })
-    }
-
-    fn faces_of_socket(&self, index: usize) -> Vec<FaceId> {
-        let is_of = |channel: &Channel| matches!(channel, Channel::Datagram { socket, .. } if *socket == index);
-        self.faces.iter().filter(|(_, face)| is_of(&face.channel)).map(|(id, _)| *id).collect()
     }
 }
 
@@ -186,7 +182,7 @@ mod tests {
     const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
     const IDLE: [u8; 2] = [100, 0];
 
-    /// A driver with an interface, whose socket is none of Ethernet: that would need a privilege.
+    /// A driver with an interface, whose socket is not an Ethernet one: that would need a privilege.
     fn driver(listens: bool) -> SocketDriver {
         let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap().into();
@@ -197,7 +193,7 @@ mod tests {
 
     /// The face of a frame to us.
     fn face_of(driver: &mut SocketDriver, sender: MacAddress) -> Option<FaceId> {
-        assert_eq!(driver.batch.addressee(0), Addressee::Us, "what zeroes mean");
+        assert_eq!(driver.inlet.messages.addressee(0), Addressee::Us, "what zeroes mean");
         driver.face_of_frame(0, 0, Remote::Ethernet(LinkAddress { interface: INTERFACE, address: sender }), &IDLE)
     }
 
@@ -225,7 +221,7 @@ mod tests {
         for (wanted, expected) in [(9000, 1500), (600, 600), (1501, 1500)] {
             assert!(driver.set_mtu(face, wanted));
             assert_eq!(mtu(&driver), expected);
-            assert_eq!(driver.faces[&face].link.options().mtu, expected);
+            assert_eq!(driver.faces.get(face).unwrap().link.options().mtu, expected);
         }
         driver.set_link_mtu(INTERFACE, 9000);
         assert_eq!(mtu(&driver), 8800, "it follows");

@@ -1,121 +1,92 @@
-//! From readiness to packets in the arena.
+//! Reads ready sockets into the arena and finds the packets.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use namewire_packet::FaceId;
-use rustix::event::{Timespec, epoll};
+use arrayvec::ArrayVec;
+use namewire_packet::{FaceId, nfd::FacePersistency};
 
-use super::{Channel, DATAGRAM_TOKEN, Face, SocketDriver, Source, WAKER_TOKEN};
+use super::SocketDriver;
+use super::face::{Channel, Face};
+use super::poller::{Readiness, Source};
 use crate::datagram_socket::Peers;
 use crate::link_service::check_shape;
 use crate::remote::Remote;
-use crate::rx_arena::MESSAGE_SLOT_OCTETS;
+use crate::rx_arena::{MESSAGE_SLOT_BYTES, RxBatch};
 use crate::stream::{InputRoom, Turn};
 use crate::sys::MAX_BATCH;
-use crate::{FaceEvent, FaceInfo, LinkDrop, Persistency, Received, RxArena, RxPacket, ethernet, udp};
-
-/// Sleeps longer than this end early, harmlessly: epoll counts milliseconds in 31 bits.
-const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
-
-/// Sockets whose readiness is told by one system call; the others have their turn next.
-const EVENTS_PER_WAIT: usize = 256;
+use crate::{FaceEvent, FaceInfo, LinkDrop, Received, RxArena, RxPacket, ethernet, udp};
 
 impl SocketDriver {
-    /// Sleeps until a face is readable, a blocked face is writable, a [`crate::Waker`] wakes
-    /// or `timeout` is over; `None` sleeps without end, zero only looks. Returns at once if
-    /// an earlier batch left something to read. Blocked faces that became writable are flushed.
-    /// True if there was something.
+    /// Sleeps until a face is readable, a blocked face is writable, a [`crate::Waker`] wakes it or `timeout` is over.
+    /// `None` sleeps without limit; zero does not sleep. Returns at once if an earlier batch left something to read.
+    /// Flushes blocked faces that became writable. True if there was an event or something to read.
+    ///
+    /// # Errors
+    /// If epoll fails; an interrupted wait is no error.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        let timeout = if self.ready.is_empty() { timeout } else { Some(Duration::ZERO) };
-        let timeout = timeout.map(|timeout| {
-            let timeout = timeout.min(LONGEST_SLEEP);
-            Timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ }
-        });
-        let mut space = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_PER_WAIT];
-        match epoll::wait(&self.epoll, &mut space, timeout.as_ref()) {
-            Ok((events, _)) => {
-                let was_ready = !self.ready.is_empty() || !events.is_empty();
-                for event in events {
-                    let (flags, data) = (event.flags, event.data);
-                    self.note_event(flags, data.u64());
-                }
-                Ok(was_ready)
-            }
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        let mut ready = ArrayVec::new();
+        let has_something = self.poller.wait(timeout, &mut ready)?;
+        ready.into_iter().for_each(|readiness| self.note_ready(readiness));
+        Ok(has_something)
     }
 
-    /// Reads from ready faces, each in its turn, into `arena`, and lists the network packets
-    /// found in `out`, in the order of their faces. No more than `max_packets`, but that
-    /// datagrams which the kernel had coalesced come together. What the arena and `out` held
-    /// before is gone. Drops are counted; closures and new faces are in [`SocketDriver::events`].
+    /// Reads from ready faces in turn into `arena`, and lists the network packets found in `out`, in the order of their
+    /// faces. Reads no more than `max_packets`; only datagrams that the kernel has coalesced may exceed it, because
+    /// they come together. Discards the earlier contents of the arena and `out`. Counts drops; closures and new faces
+    /// are in [`SocketDriver::events`].
     pub fn receive(&mut self, now_ns: u64, arena: &mut RxArena, out: &mut Vec<RxPacket>, max_packets: usize) {
         self.now_ns = now_ns;
         arena.reset();
         out.clear();
-        for _ in 0..self.ready.len() {
-            if out.len() >= max_packets || !arena.has_room() {
+        let mut batch = RxBatch { arena, packets: out, max_packets };
+        for _ in 0..self.poller.turns() {
+            if !batch.has_room() {
                 break;
             }
-            let Some(source) = self.ready.pop_front() else { break };
+            let Some(source) = self.poller.next_turn() else { break };
             let has_more = match source {
-                Source::Stream(face) => self.receive_stream(face, arena, out, max_packets),
-                Source::Datagrams(socket) => self.receive_datagrams(socket, arena, out, max_packets),
+                Source::Stream(face) => self.receive_stream(face, &mut batch),
+                Source::Datagrams(socket) => self.receive_datagrams(socket, &mut batch),
             };
             if has_more {
-                self.ready.push_back(source);
+                self.poller.queue_turn(source);
             } else {
                 self.clear_ready(source);
             }
         }
     }
 
-    fn note_event(&mut self, flags: epoll::EventFlags, token: u64) {
-        if token == WAKER_TOKEN {
-            self.waker.reset();
-            return;
-        }
-        let readable = flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
-        let writable = flags.contains(epoll::EventFlags::OUT);
-        if token & DATAGRAM_TOKEN != 0 {
-            let index = (token & !DATAGRAM_TOKEN) as usize;
-            if writable {
-                self.flush_datagrams(index);
+    fn note_ready(&mut self, Readiness { source, is_readable, is_writable }: Readiness) {
+        let is_waiting = match source {
+            Source::Stream(id) => {
+                if is_writable {
+                    self.flush_face(id);
+                }
+                self.faces.get_mut(id).map(|face| &mut face.is_ready)
             }
-            if let Some(Some(socket)) = self.datagram_sockets.get_mut(index)
-                && readable
-                && !socket.is_ready
-            {
-                socket.is_ready = true;
-                self.ready.push_back(Source::Datagrams(index));
+            Source::Datagrams(index) => {
+                if is_writable {
+                    self.flush_datagrams(index);
+                }
+                self.sockets.get_mut(index).map(|socket| &mut socket.is_ready)
             }
-            return;
-        }
-        let id = FaceId(token);
-        if writable {
-            self.flush_face(id);
-        }
-        if let Some(face) = self.faces.get_mut(&id)
-            && readable
-            && !face.is_ready
-        {
-            face.is_ready = true;
-            self.ready.push_back(Source::Stream(id));
+        };
+        if let Some(is_waiting @ false) = is_waiting.filter(|_| is_readable) {
+            *is_waiting = true;
+            self.poller.queue_turn(source);
         }
     }
 
     fn clear_ready(&mut self, source: Source) {
         match source {
             Source::Stream(face) => {
-                self.change(face, |face| face.is_ready = false);
+                self.faces.change(face, |face| face.is_ready = false);
             }
             Source::Datagrams(index) => {
-                if let Some(Some(socket)) = self.datagram_sockets.get_mut(index) {
+                if let Some(socket) = self.sockets.get_mut(index) {
                     socket.is_ready = false;
                 }
             }
@@ -123,21 +94,17 @@ impl SocketDriver {
     }
 
     /// One turn of a stream face; true if it wants another.
-    fn receive_stream(&mut self, id: FaceId, arena: &mut RxArena, out: &mut Vec<RxPacket>, max_packets: usize) -> bool {
-        let Some(face) = self.faces.get_mut(&id) else { return false };
+    fn receive_stream(&mut self, id: FaceId, batch: &mut RxBatch<'_>) -> bool {
+        let Some(face) = self.faces.touch(id) else { return false };
         let Channel::Stream(stream) = &mut face.channel else { return false };
-        let batch = (arena, out, max_packets);
-        let kept_before = stream.kept_octets();
-        let room = match self.kept_octets {
-            kept if kept >= self.config.kept_input_octets => InputRoom::None,
-            kept if kept >= self.config.kept_input_octets / 2 => InputRoom::Little,
-            _ => InputRoom::Plenty,
-        };
-        self.short_reads += u64::from(room == InputRoom::None && !stream.has_backlog());
-        let turn = stream.receive(id, &mut face.link, self.now_ns, batch, room, &mut self.pool);
-        self.kept_octets = self.kept_octets - kept_before + stream.kept_octets();
+        let (kept_before, room) = (stream.kept_bytes(), self.inlet.room());
+        if room == InputRoom::None && !stream.has_backlog() {
+            self.inlet.count_short_read();
+        }
+        let turn = stream.receive(id, &mut face.link, self.now_ns, batch, room, &mut self.outlet.pool);
+        self.inlet.note_turn(kept_before, stream.kept_bytes());
         face.last_received_ns = self.now_ns;
-        note_received(face, &mut self.touched, &mut self.events);
+        report_lp(face, &mut self.events);
         match turn {
             Turn::Drained => false,
             Turn::More => true,
@@ -149,20 +116,14 @@ impl SocketDriver {
     }
 
     /// One `recvmmsg` from a UDP socket; true if there may be more.
-    fn receive_datagrams(
-        &mut self,
-        index: usize,
-        arena: &mut RxArena,
-        out: &mut Vec<RxPacket>,
-        max_packets: usize,
-    ) -> bool {
-        let Some(Some(socket)) = self.datagram_sockets.get_mut(index) else { return false };
-        let base = arena.used();
-        let free = arena.free_mut();
-        let wanted = max_packets.saturating_sub(out.len()).div_ceil(socket.datagrams_per_message);
-        let slots = wanted.min(MAX_BATCH).min(free.len() / MESSAGE_SLOT_OCTETS);
-        // A pending error (a peer's port is closed) is told once, instead of datagrams.
-        let received = match self.batch.receive(socket.socket.as_fd(), free, MESSAGE_SLOT_OCTETS, slots) {
+    fn receive_datagrams(&mut self, index: usize, batch: &mut RxBatch<'_>) -> bool {
+        let Some(socket) = self.sockets.get_mut(index) else { return false };
+        let base = batch.arena.used();
+        let free = batch.arena.free_mut();
+        let wanted = batch.max_packets.saturating_sub(batch.packets.len()).div_ceil(socket.datagrams_per_message);
+        let slots = wanted.min(MAX_BATCH).min(free.len() / MESSAGE_SLOT_BYTES);
+        // A pending error (a peer's port is closed) is returned once, instead of datagrams.
+        let received = match self.inlet.messages.receive(socket.socket.as_fd(), free, MESSAGE_SLOT_BYTES, slots) {
             Ok(received) => received,
             Err(error) => {
                 self.note_receive_error(index, &error);
@@ -171,12 +132,12 @@ impl SocketDriver {
         };
         let mut datagrams = 0;
         let mut last = None;
-        for i in 0..received {
-            let start = base + i * MESSAGE_SLOT_OCTETS;
-            datagrams += self.receive_message(index, i, start, &mut last, arena, out);
+        for number in 0..received {
+            let message = Message { socket: index, number, start: base + number * MESSAGE_SLOT_BYTES };
+            datagrams += self.receive_message(message, &mut last, batch);
         }
-        arena.keep_slots(received);
-        if let Some(Some(socket)) = self.datagram_sockets.get_mut(index)
+        batch.arena.keep_slots(received);
+        if let Some(socket) = self.sockets.get_mut(index)
             && received > 0
         {
             socket.datagrams_per_message = datagrams.div_ceil(received);
@@ -184,53 +145,51 @@ impl SocketDriver {
         received == slots
     }
 
-    /// Passes the datagrams of the i-th message of the batch, which lies at `start` of the
-    /// arena, through the link service of their face; returns how many there were. `last` is
-    /// who sent the message before and its face.
+    /// Passes the datagrams of a message through the link service of their face; returns how many there were. `last` is
+    /// the sender of the previous message, and its face.
     fn receive_message(
         &mut self,
-        index: usize,
-        i: usize,
-        start: usize,
+        message: Message,
         last: &mut Option<(Remote, FaceId)>,
-        arena: &mut RxArena,
-        out: &mut Vec<RxPacket>,
+        batch: &mut RxBatch<'_>,
     ) -> usize {
-        let (len, datagram_octets) = (self.batch.len(i), self.batch.segment_octets(i).max(1));
-        let datagrams = len.div_ceil(datagram_octets).max(1); // an empty message is an empty datagram
-        let Some(remote) = self.batch.source(i) else { return datagrams };
+        let Message { socket, number, start } = message;
+        let (len, datagram_bytes) = (self.inlet.messages.len(number), self.inlet.messages.segment_bytes(number).max(1));
+        let datagrams = len.div_ceil(datagram_bytes).max(1); // an empty message is an empty datagram
+        let Some(remote) = self.inlet.messages.source(number) else { return datagrams };
         for nth in 0..datagrams {
-            let start = start + nth * datagram_octets;
-            let octets = arena.octets(start, datagram_octets.min(len - nth * datagram_octets));
-            let (id, octets) = match (*last, remote) {
-                (Some((last_remote, id)), _) if last_remote == remote => (id, octets),
+            let start = start + nth * datagram_bytes;
+            let bytes = batch.arena.bytes(start, datagram_bytes.min(len - nth * datagram_bytes));
+            let (id, bytes) = match (*last, remote) {
+                (Some((last_remote, id)), _) if last_remote == remote => (id, bytes),
                 (_, Remote::Udp(address)) => {
-                    let Some(id) = self.face_of_datagram(index, address, octets) else { continue };
+                    let Some(id) = self.face_of_datagram(socket, address, bytes) else { continue };
                     *last = Some((remote, id));
-                    (id, octets)
+                    (id, bytes)
                 }
                 // Not remembered: the next frame of that station may be to the group.
                 (_, Remote::Ethernet(_)) => {
-                    let octets = ethernet::without_padding(octets);
-                    let Some(id) = self.face_of_frame(index, i, remote, octets) else { continue };
-                    (id, octets)
+                    let bytes = ethernet::without_padding(bytes);
+                    let Some(id) = self.face_of_frame(socket, number, remote, bytes) else { continue };
+                    (id, bytes)
                 }
             };
-            let Some(face) = self.faces.get_mut(&id) else { continue };
+            let Some(face) = self.faces.touch(id) else { continue };
             face.last_received_ns = self.now_ns;
-            let mut is_incomplete = false;
-            match face.link.receive_from(self.now_ns, remote.sender(), octets) {
+            let received = face.link.receive_from(self.now_ns, remote.sender(), bytes);
+            let is_incomplete = matches!(received, Ok(Received::Incomplete));
+            match received {
                 Ok(Received::Packet { headers, start: offset, len }) => {
-                    out.push(RxPacket { face: id, headers, start: (start + offset) as u32, len: len as u32 });
+                    let (start, len) = ((start + offset) as u32, len as u32);
+                    batch.packets.push(RxPacket { face: id, headers, start, len });
                 }
                 Ok(Received::Reassembled { headers, packet }) => {
-                    let (start, len) = (arena.push_reassembled(packet), packet.len());
-                    out.push(RxPacket { face: id, headers, start: start as u32, len: len as u32 });
+                    let (start, len) = (batch.arena.push_reassembled(packet) as u32, packet.len() as u32);
+                    batch.packets.push(RxPacket { face: id, headers, start, len });
                 }
-                Ok(Received::Incomplete) => is_incomplete = true,
-                Ok(Received::Idle) | Err(_) => {}
+                Ok(Received::Incomplete | Received::Idle) | Err(_) => {}
             }
-            note_received(face, &mut self.touched, &mut self.events);
+            report_lp(face, &mut self.events);
             if is_incomplete {
                 self.schedule_reassembly(id);
             }
@@ -238,63 +197,67 @@ impl SocketDriver {
         datagrams
     }
 
-    /// The face that a UDP datagram belongs to, made if need be.
-    fn face_of_datagram(&mut self, index: usize, remote: SocketAddr, octets: &[u8]) -> Option<FaceId> {
-        match &self.datagram_sockets.get(index)?.as_ref()?.peers {
+    /// The face of a UDP datagram, created if need be.
+    fn face_of_datagram(&mut self, index: usize, remote: SocketAddr, bytes: &[u8]) -> Option<FaceId> {
+        match &self.sockets.get(index)?.peers {
             Peers::One { face, remote: expected } if is_same_remote(remote, *expected) => Some(*face),
-            // Arrived between bind and connect, where the kernel cannot be told to give it to a listener.
-            Peers::One { .. } => self.refuse_datagram(octets, LinkDrop::ForeignRemote),
-            &Peers::Anyone { local } => match self.remotes.get(&(index, Remote::Udp(remote))) {
-                Some(face) => Some(*face),
+            // Arrived between bind and connect, on a kernel that cannot steer it to a listener.
+            Peers::One { .. } => self.refuse_datagram(bytes, LinkDrop::ForeignRemote),
+            &Peers::Anyone { local } => match self.faces.of_remote(index, Remote::Udp(remote)) {
+                Some(face) => Some(face),
                 None => {
                     let local = udp::local_address_towards(local, remote);
-                    let info = udp::face_info(local, remote, Persistency::OnDemand, self.config.udp_mtu);
-                    self.create_on_demand(index, Remote::Udp(remote), octets, info)
+                    let info = udp::face_info(local, remote, FacePersistency::OnDemand, self.config.udp_mtu);
+                    self.create_on_demand(index, Remote::Udp(remote), bytes, info)
                 }
             },
-            // The kernel gives each member its copy, us as well.
+            // The kernel gives each member a copy, also the sender.
             Peers::Group { own, .. } if is_same_remote(remote, *own) => None,
             Peers::Group { face, .. } => Some(*face),
             Peers::Nobody { .. } | Peers::Link(_) => None,
         }
     }
 
-    /// Makes a face for a remote that sent something like an NDN packet. A port scan makes none.
+    /// Creates a face for a remote that sent something like an NDN packet. A port scan creates none.
     pub(super) fn create_on_demand(
         &mut self,
         index: usize,
         remote: Remote,
-        octets: &[u8],
+        bytes: &[u8],
         info: FaceInfo,
     ) -> Option<FaceId> {
-        if let Err(reason) = check_shape(octets) {
-            return self.refuse_datagram(octets, reason);
+        if let Err(reason) = check_shape(bytes) {
+            return self.refuse_datagram(bytes, reason);
         }
         if self.faces.len() >= self.config.max_faces {
-            return self.refuse_datagram(octets, LinkDrop::FaceLimit);
+            return self.refuse_datagram(bytes, LinkDrop::FaceLimit);
         }
         let face = self.config.face_ids.allocate();
         let channel = Channel::Datagram { socket: index, destination: Some(remote) };
         let options = self.datagram_options(&remote, info.mtu);
         self.insert_face(face, channel, options, info.clone());
-        self.remotes.insert((index, remote), face);
         self.events.push(FaceEvent::Created { face, info });
         Some(face)
     }
 
-    pub(super) fn refuse_datagram(&mut self, octets: &[u8], reason: LinkDrop) -> Option<FaceId> {
-        self.faceless.in_octets += octets.len() as u64;
-        self.faceless.count_drop(reason);
+    pub(super) fn refuse_datagram(&mut self, bytes: &[u8], reason: LinkDrop) -> Option<FaceId> {
+        self.faceless.refuse(bytes, reason);
         None
     }
 }
 
-/// Marks the face for publishing, and reports the first LpPacket of its peer.
-fn note_received(face: &mut Face, touched: &mut Vec<FaceId>, events: &mut Vec<FaceEvent>) {
-    if !face.is_touched {
-        face.is_touched = true;
-        touched.push(face.id);
-    }
+/// One message of datagrams from the kernel.
+struct Message {
+    /// Index of the socket.
+    socket: usize,
+    /// Its number in the batch of messages.
+    number: usize,
+    /// Its position in the arena.
+    start: usize,
+}
+
+/// Reports the first LpPacket of a peer.
+fn report_lp(face: &mut Face, events: &mut Vec<FaceEvent>) {
     if face.link.peer_speaks_lp() && !face.spoke_lp {
         face.spoke_lp = true;
         events.push(FaceEvent::SpokeLp { face: face.id });

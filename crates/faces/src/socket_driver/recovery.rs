@@ -1,72 +1,58 @@
-//! Reliability on sockets: frames that leave without a packet.
+//! Reliability on sockets: frames that are sent without a packet.
 //!
-//! A reliable face that was used in this turn, or whose timer is due, is asked in
-//! [`SocketDriver::flush`] what it has to send. A face that is not reliable is not asked, and while
-//! there is none nobody looks for one.
-
-use std::cmp::Reverse;
+//! [`SocketDriver::flush`] asks each reliable face that was used in this turn, or whose timer is due, for frames to
+//! send. While no face is reliable, it looks for none.
 
 use namewire_packet::FaceId;
 
-use super::{Channel, Face, NO_TIMER, SocketDriver, Timer};
+use super::SocketDriver;
+use super::face::{Channel, Face};
+use super::outage::NO_TIMER;
+use super::timer_queue::Timer;
 use crate::LinkPolicy;
 
-/// What is lost on a blocked socket waits at least so long for another attempt.
+/// Retransmissions on a blocked socket are retried no sooner than this.
 const BLOCKED_PAUSE_NS: u64 = 5_000_000;
 
 impl SocketDriver {
-    /// Changes reliability and congestion marks of a face. Whether its transport has them is the
-    /// caller's to check. False if there is no such face.
+    /// Changes reliability and congestion marks of a face. The caller checks whether its transport has them. False if
+    /// there is no such face.
     pub fn set_policy(&mut self, face: FaceId, policy: LinkPolicy) -> bool {
-        let Some(face) = self.faces.get_mut(&face) else { return false };
-        self.reliable_faces -= usize::from(face.link.is_reliable());
-        face.link.set_policy(policy);
-        self.reliable_faces += usize::from(face.link.is_reliable());
-        true
+        self.faces.set_policy(face, policy)
     }
 
-    /// Lets the reliable ones among the faces used in this turn send what is due.
+    /// Sends what is due on the reliable faces used in this turn.
     pub(super) fn pump_touched(&mut self) {
-        if self.reliable_faces == 0 {
-            return;
-        }
-        for index in 0..self.touched.len() {
-            let id = self.touched[index];
-            if self.faces.get(&id).is_some_and(|face| face.link.is_reliable()) {
-                self.pump(id);
-            }
+        let mut from = 0;
+        while let Some((place, id)) = self.faces.reliable_touched(from) {
+            self.pump(id);
+            from = place + 1;
         }
     }
 
     fn pump(&mut self, id: FaceId) {
-        let Some(face) = self.faces.get_mut(&id) else { return };
-        let (now_ns, pool) = (self.now_ns, &mut self.pool);
-        let queued_octets = &mut self.queued_octets;
-        // A frame that waits in a queue is not lost; and what is full takes no Acks either.
+        let Some(face) = self.faces.get_mut(id) else { return };
+        let (now_ns, outlet) = (self.now_ns, &mut self.outlet);
+        // A frame that waits in a queue is not lost, and a full queue takes no Acks either.
         let is_blocked = match &mut face.channel {
             Channel::Down => return,
             Channel::Stream(stream) => {
                 let is_blocked = stream.is_blocked;
-                if stream.queued_octets() < self.config.stream_queue_octets {
-                    face.link.pump(now_ns, !is_blocked, |header, slice| {
-                        *queued_octets += header.len() + slice.len();
-                        stream.queue(header, slice, pool);
-                    });
+                if outlet.stream_has_room(stream) {
+                    face.link.pump(now_ns, !is_blocked, |header, slice| outlet.queue_on_stream(stream, header, slice));
                 }
                 is_blocked
             }
             Channel::Datagram { socket: index, destination } => {
-                let Some(Some(socket)) = self.datagram_sockets.get_mut(*index) else { return };
-                let is_blocked = socket.is_blocked;
-                let before = socket.queued_octets();
-                if before < self.config.udp_queue_octets {
+                let Some(socket) = self.sockets.get_mut(*index) else { return };
+                let (is_blocked, before) = (socket.is_blocked, socket.queued_bytes());
+                if outlet.socket_has_room(socket) {
                     face.link.pump(now_ns, !is_blocked, |header, slice| {
-                        *queued_octets += socket.queue(id, *destination, header, slice, pool);
+                        outlet.queue_datagram(socket, id, *destination, header, slice);
                     });
                 }
-                if socket.queued_octets() > before && !socket.is_dirty {
-                    socket.is_dirty = true;
-                    self.dirty_sockets.push(*index);
+                if socket.queued_bytes() > before {
+                    self.sockets.mark_dirty(*index);
                 }
                 is_blocked
             }
@@ -75,25 +61,22 @@ impl SocketDriver {
         let acks_due_ns = face.link.acks_due_ns().map(|at_ns| at_ns.max(earliest_ns));
         if let Some(at_ns) = acks_due_ns.filter(|at_ns| *at_ns < face.acks_timer_ns) {
             face.acks_timer_ns = at_ns;
-            self.timers.push(Reverse((at_ns, Timer::Acks(id))));
+            self.timers.set(at_ns, Timer::Acks(id));
         }
         let retransmission_due_ns = face.link.retransmission_due_ns().map(|at_ns| at_ns.max(earliest_ns));
         if let Some(at_ns) = retransmission_due_ns.filter(|at_ns| *at_ns < face.retransmission_timer_ns) {
             face.retransmission_timer_ns = at_ns;
-            self.timers.push(Reverse((at_ns, Timer::Retransmission(id))));
+            self.timers.set(at_ns, Timer::Retransmission(id));
         }
     }
 
     pub(super) fn run_reliability_timer(&mut self, id: FaceId, at_ns: u64, timer: fn(&mut Face) -> &mut u64) {
-        let Some(face) = self.faces.get_mut(&id) else { return };
+        let Some(face) = self.faces.get_mut(id) else { return };
         let timer = timer(face);
         if *timer != at_ns {
             return; // an earlier one has replaced it
         }
         *timer = NO_TIMER;
-        if !face.is_touched {
-            face.is_touched = true;
-            self.touched.push(id);
-        }
+        self.faces.touch(id);
     }
 }

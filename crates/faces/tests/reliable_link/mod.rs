@@ -1,6 +1,5 @@
-//! Two link services with reliability over a channel that loses, reorders and repeats frames, in
-//! simulated time. What the channel does is drawn from a source of octets, so that a fuzzer can
-//! choose it.
+//! Two link services with reliability over a channel that loses, reorders and repeats frames, in simulated time. A
+//! source of bytes drives the channel, so that a fuzzer can choose it.
 
 use namewire_faces::{LinkOptions, LinkPolicy, LinkService, Received};
 use namewire_packet::lp::{LpHeaders, LpPacket};
@@ -9,18 +8,18 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 const MS: u64 = 1_000_000;
 const DELAY_NS: u64 = 10 * MS;
-/// Time between two frames of one direction: what limits reordering.
+/// Time between two frames of one direction: it limits reordering.
 const SPACING_NS: u64 = MS;
-/// Later than by so much no frame arrives, so that at most two overtake it.
+/// No frame is later than this, so that at most two overtake it.
 const JITTER_NS: u64 = 2 * MS;
 
 pub(crate) struct Scenario {
     /// Packets that each end sends, and when.
     pub(crate) packets: [Vec<(u64, Vec<u8>)>; 2],
     pub(crate) mtu: usize,
-    /// Of 256 frames, how many are lost.
+    /// How many of 256 frames are lost.
     pub(crate) loss: u8,
-    /// Transmissions of one Sequence that may be lost. IDLE packets are lost only if there is no limit.
+    /// Most lost transmissions of one Sequence. IDLE packets are lost only if there is no limit.
     pub(crate) losses_per_sequence: Option<u32>,
 }
 
@@ -77,7 +76,7 @@ impl<R: FnMut() -> u8> Channel<R> {
     }
 }
 
-/// Runs until nothing is left to happen.
+/// Runs until no event is left.
 pub(crate) fn run(scenario: Scenario, random: impl FnMut() -> u8) -> Outcome {
     let Scenario { packets, mtu, loss, losses_per_sequence } = scenario;
     let mut channel = Channel {
@@ -120,7 +119,7 @@ pub(crate) fn run(scenario: Scenario, random: impl FnMut() -> u8) -> Outcome {
         for (from, end) in ends.iter_mut().enumerate() {
             end.pump(now_ns, true, |header, slice| {
                 let frame = [header, slice].concat();
-                assert!(frame.len() <= mtu, "a frame of {} octets", frame.len());
+                assert!(frame.len() <= mtu, "a frame of {} bytes", frame.len());
                 channel.send(now_ns, 1 - from, frame);
             });
             end.expire(now_ns);

@@ -10,16 +10,16 @@ use namewire_packet::{FaceId, lp};
 
 use crate::worker::*;
 
-/// Small ones, which are copied, and large ones, in stretches of random length.
+/// Small packets, which are copied, and large ones, in stretches of random length.
 fn packets(random: &mut fastrand::Rng, count: usize) -> Vec<Vec<u8>> {
     let size = |random: &mut fastrand::Rng| if random.bool() { random.usize(1..300) } else { random.usize(2500..8700) };
     (0..count).map(|i| element(6, size(random), i as u64)).collect()
 }
 
 /// Returns the socket too: closing it would close the face.
-fn read_in_background(mut socket: UnixStream, octets: usize) -> JoinHandle<(Vec<u8>, UnixStream)> {
+fn read_in_background(mut socket: UnixStream, bytes: usize) -> JoinHandle<(Vec<u8>, UnixStream)> {
     std::thread::spawn(move || {
-        let mut read = vec![0; octets];
+        let mut read = vec![0; bytes];
         socket.read_exact(&mut read).unwrap();
         (read, socket)
     })
@@ -50,9 +50,9 @@ fn every_face_receives_its_packets_whole_and_in_order() {
             expected[*index].extend_from_slice(packet);
         }
         let readers: Vec<_> =
-            peers.into_iter().zip(&expected).map(|(peer, octets)| read_in_background(peer, octets.len())).collect();
+            peers.into_iter().zip(&expected).map(|(peer, bytes)| read_in_background(peer, bytes.len())).collect();
         for batch in &batches {
-            // Some are queued before; they must come first.
+            // Some packets are queued before; they must come first.
             let (sent, lent_ones) = batch.split_at(5);
             for (index, has_token, packet) in sent {
                 let headers = if *has_token { token } else { LpHeaders::default() };
@@ -73,10 +73,10 @@ fn every_face_receives_its_packets_whole_and_in_order() {
         for ((read, _), expected) in read.iter().zip(&expected) {
             assert!(read == expected);
         }
-        assert_eq!(worker.driver.queued_octets(), 0);
+        assert_eq!(worker.driver.queued_bytes(), 0);
         for ((face, expected), count) in faces.iter().zip(&expected).zip(counts) {
             let counters = worker.driver.counters(*face).unwrap().snapshot();
-            assert_eq!((counters.out_data, counters.out_octets), (count, expected.len() as u64));
+            assert_eq!((counters.out_data, counters.out_bytes), (count, expected.len() as u64));
         }
     }
 }
@@ -84,7 +84,7 @@ fn every_face_receives_its_packets_whole_and_in_order() {
 #[test]
 fn a_slow_reader_is_lent_no_more_than_its_queue_holds() {
     const PACKET: usize = 8000;
-    let config = DriverConfig { stream_queue_octets: 100_000, ..DriverConfig::default() };
+    let config = DriverConfig { stream_queue_bytes: 100_000, ..DriverConfig::default() };
     let mut worker = Worker::new(config);
     let slow = worker.application(A);
     let packets: Vec<Vec<u8>> = (0..300).map(|seed| element(6, PACKET - 4, seed)).collect();
@@ -100,7 +100,7 @@ fn a_slow_reader_is_lent_no_more_than_its_queue_holds() {
     }
     worker.driver.finish(&mut lent);
     worker.driver.flush();
-    let queued = worker.driver.queued_octets();
+    let queued = worker.driver.queued_bytes();
     assert!(refused > 200 && (100_000..100_000 + PACKET).contains(&queued), "{refused} refused, {queued} queued");
     assert_eq!(worker.dropped(A, LinkDrop::QueueFull), refused);
     let reader = read_in_background(slow, accepted.len());
@@ -130,9 +130,9 @@ fn faces_that_cannot_be_lent_to() {
     worker.driver.lend(0, A, &none, &large, &mut lent).unwrap();
     worker.driver.finish(&mut lent);
     worker.driver.flush();
-    let mut octets = [0; 9000];
-    let len = peer.recv(&mut octets).unwrap();
-    assert!(octets[..len] == large, "a datagram is queued like any other");
+    let mut bytes = [0; 9000];
+    let len = peer.recv(&mut bytes).unwrap();
+    assert!(bytes[..len] == large, "a datagram is queued like any other");
     let event = worker.driver.events().next();
     let event = event.unwrap_or_else(|| worker.event());
     let FaceEvent::Closed { face: A, reason: CloseReason::Io(_) | CloseReason::PeerClosed } = event else {

@@ -25,17 +25,17 @@ fn garbage_on_streams_and_datagrams_never_panics() {
         let mut application = worker.application(face);
         let datagrams = peer();
         for _ in 0..8 {
-            let mut octets: Vec<u8> = (0..random.usize(..300)).map(|_| random.u8(..)).collect();
+            let mut bytes: Vec<u8> = (0..random.usize(..300)).map(|_| random.u8(..)).collect();
             if random.bool() {
-                // Well formed outside, anything inside.
-                octets = element([5, 6, 100, 80][random.usize(..4)], 0, 0);
-                octets[1] = random.u8(..=252);
-                octets.extend(
-                    (0..octets[1]).map(|_| [80, 81, 82, 83, 98, 1, 0, 253, 255, random.u8(..)][random.usize(..10)]),
+                // A well-formed outer element with arbitrary content.
+                bytes = element([5, 6, 100, 80][random.usize(..4)], 0, 0);
+                bytes[1] = random.u8(..=252);
+                bytes.extend(
+                    (0..bytes[1]).map(|_| [80, 81, 82, 83, 98, 1, 0, 253, 255, random.u8(..)][random.usize(..10)]),
                 );
             }
-            let _ = application.write_all(&octets); // the face may have closed
-            datagrams.send_to(&octets, address).unwrap();
+            let _ = application.write_all(&bytes); // the face may have closed
+            datagrams.send_to(&bytes, address).unwrap();
         }
         worker.now_ns += ROUND_NS;
         let now_ns = worker.now_ns;
@@ -49,7 +49,7 @@ fn garbage_on_streams_and_datagrams_never_panics() {
         worker.driver.remove_face(face);
         worker.driver.events().for_each(drop);
     }
-    assert_eq!(worker.driver.queued_octets(), 0);
+    assert_eq!(worker.driver.queued_bytes(), 0);
 }
 
 #[test]

@@ -1,16 +1,17 @@
-//! Datagram faces whose links carry nothing: closed, or down until they do.
+//! Datagram faces whose links carry nothing: closed, or down until they carry packets again.
 
 use std::net::{SocketAddr, UdpSocket};
 
-use namewire_faces::{CloseReason, FaceEvent, Persistency};
-use namewire_packet::FaceId;
+use namewire_faces::{CloseReason, FaceEvent};
+
+use namewire_packet::{FaceId, nfd::FacePersistency};
 
 use crate::worker::*;
 
 const IDLE: [u8; 2] = [100, 0];
 
 /// A worker with a face to a port that was open a moment ago.
-fn face_to_a_closed_port(persistency: Persistency) -> (Worker, SocketAddr) {
+fn face_to_a_closed_port(persistency: FacePersistency) -> (Worker, SocketAddr) {
     let (mut worker, address) = udp_worker(Default::default());
     let closed = peer().local_addr().unwrap();
     worker.driver.add_udp_face(A, address, closed, persistency, MTU).unwrap();
@@ -22,7 +23,7 @@ fn send(worker: &mut Worker, seed: u64) {
     worker.driver.flush();
 }
 
-/// Rounds of the worker's clock, which does not wait for anything.
+/// Rounds of the worker's clock, without waiting.
 fn pass(worker: &mut Worker, ms: u64) -> Vec<FaceEvent> {
     let mut events = Vec::new();
     for _ in 0..ms * 1_000_000 / ROUND_NS {
@@ -36,32 +37,32 @@ fn pass(worker: &mut Worker, ms: u64) -> Vec<FaceEvent> {
 #[test]
 fn a_face_to_a_closed_port_closes_unless_it_is_permanent() {
     for (persistency, expected) in [
-        (Persistency::Persistent, FaceEvent::Closed { face: A, reason: CloseReason::Refused }),
-        (Persistency::Permanent, FaceEvent::Down { face: A, reason: CloseReason::Refused }),
+        (FacePersistency::Persistent, FaceEvent::Closed { face: A, reason: CloseReason::Refused }),
+        (FacePersistency::Permanent, FaceEvent::Down { face: A, reason: CloseReason::Refused }),
     ] {
         let (mut worker, _) = face_to_a_closed_port(persistency);
-        // One Interest is enough: what follows it asks whether the port is closed indeed.
+        // One Interest is enough: the probe after it finds out whether the port is really closed.
         send(&mut worker, 1);
         assert_eq!(worker.event(), expected, "{persistency:?}");
-        assert_eq!(worker.driver.face_count(), usize::from(persistency == Persistency::Permanent));
+        assert_eq!(worker.driver.face_count(), usize::from(persistency == FacePersistency::Permanent));
     }
 }
 
 #[test]
 fn a_permanent_face_is_up_when_its_peer_is_back() {
-    let (mut worker, closed) = face_to_a_closed_port(Persistency::Permanent);
+    let (mut worker, closed) = face_to_a_closed_port(FacePersistency::Permanent);
     send(&mut worker, 1);
     assert_eq!(worker.event(), FaceEvent::Down { face: A, reason: CloseReason::Refused });
     assert_eq!(pass(&mut worker, 3500), [], "probes are refused");
     let back = UdpSocket::bind(closed).unwrap();
     assert_eq!(worker.event(), FaceEvent::Up { face: A }, "a probe was not refused");
-    let mut octets = [0; 100];
-    let len = back.recv(&mut octets).unwrap();
-    assert_eq!(octets[..len], IDLE);
+    let mut bytes = [0; 100];
+    let len = back.recv(&mut bytes).unwrap();
+    assert_eq!(bytes[..len], IDLE);
     send(&mut worker, 2);
-    let len = back.recv(&mut octets).unwrap();
-    assert_eq!(octets[..len], interest(2));
-    // Once more, and this time it is the peer that speaks first.
+    let len = back.recv(&mut bytes).unwrap();
+    assert_eq!(bytes[..len], interest(2));
+    // Once more, but now the peer sends first.
     drop(back);
     let closed_again = loop {
         send(&mut worker, 3);
@@ -78,20 +79,20 @@ fn a_permanent_face_is_up_when_its_peer_is_back() {
 }
 
 fn local_of(worker: &Worker) -> SocketAddr {
-    worker.driver.info(A).unwrap().local_uri.strip_prefix("udp4://").unwrap().parse().unwrap()
+    worker.driver.info(A).unwrap().local.to_string().strip_prefix("udp4://").unwrap().parse().unwrap()
 }
 
-/// One ICMP message can be forged by a host that knows addresses and ports, and those are well known.
+/// One ICMP message can be forged by a host that knows addresses and ports, and these are well known.
 #[test]
 fn one_report_between_packets_of_the_peer_closes_nothing() {
     let (mut worker, address) = udp_worker(Default::default());
     let remote = peer();
     let to = remote.local_addr().unwrap();
-    worker.driver.add_udp_face(A, address, to, Persistency::Persistent, MTU).unwrap();
+    worker.driver.add_udp_face(A, address, to, FacePersistency::Persistent, MTU).unwrap();
     let mut remote = Some(remote);
     for seed in 0..20 {
-        // The port is closed for a moment: the network reports once, and the answer to our question
-        // whether it is closed finds it open.
+        // The port is closed for a moment: the network reports once, and our probe, which asks whether it is closed,
+        // finds it open.
         drop(remote.take());
         send(&mut worker, seed);
         let open = UdpSocket::bind(to).unwrap();
@@ -108,8 +109,8 @@ fn faces_of_an_interface_that_is_down_close_or_wait_for_it() {
     let (mut worker, address) = udp_worker(Default::default());
     let (remote, sender) = (peer(), peer());
     let to = remote.local_addr().unwrap();
-    worker.driver.add_udp_face(A, address, to, Persistency::Permanent, MTU).unwrap();
-    worker.driver.add_udp_face(B, address, sender.local_addr().unwrap(), Persistency::Persistent, MTU).unwrap();
+    worker.driver.add_udp_face(A, address, to, FacePersistency::Permanent, MTU).unwrap();
+    worker.driver.add_udp_face(B, address, sender.local_addr().unwrap(), FacePersistency::Persistent, MTU).unwrap();
     peer().send_to(&interest(1), address).unwrap();
     let on_demand = created(worker.event());
     let faces = [A, B, on_demand, FaceId(9999)];
@@ -133,15 +134,15 @@ fn faces_of_an_interface_that_is_down_close_or_wait_for_it() {
 
 #[test]
 fn a_datagram_face_that_is_down_ends_when_it_is_no_longer_permanent() {
-    let (mut worker, _) = face_to_a_closed_port(Persistency::Permanent);
+    let (mut worker, _) = face_to_a_closed_port(FacePersistency::Permanent);
     send(&mut worker, 1);
     assert_eq!(worker.event(), FaceEvent::Down { face: A, reason: CloseReason::Refused });
-    assert!(worker.driver.set_persistency(A, Persistency::Persistent));
+    assert!(worker.driver.set_persistency(A, FacePersistency::Persistent));
     let events: Vec<FaceEvent> = worker.driver.events().collect();
     assert_eq!(events, [FaceEvent::Closed { face: A, reason: CloseReason::Refused }]);
 }
 
-/// On the socket that all on-demand faces share, the failure of one remote does not touch the others.
+/// On the socket that all on-demand faces share, one remote's failure does not affect the others.
 #[test]
 fn what_one_remote_of_a_listener_meets_closes_no_other_face() {
     let (mut worker, address) = udp_worker(Default::default());
@@ -156,9 +157,9 @@ fn what_one_remote_of_a_listener_meets_closes_no_other_face() {
         worker.send(present_face, &interest(seed)).unwrap();
         worker.driver.flush();
         worker.round();
-        let mut octets = [0; 100];
-        let len = present.recv(&mut octets).unwrap();
-        assert_eq!(octets[..len], interest(seed));
+        let mut bytes = [0; 100];
+        let len = present.recv(&mut bytes).unwrap();
+        assert_eq!(bytes[..len], interest(seed));
     }
     assert_eq!(worker.driver.events().count(), 0, "the kernel tells a shared socket of no report");
 }

@@ -4,11 +4,13 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
-use namewire_faces::{
-    AddFaceError, CloseReason, DriverConfig, FaceEvent, FaceScope, LinkDrop, Persistency, StreamSocket, tcp, unix,
+use namewire_faces::{AddFaceError, CloseReason, DriverConfig, FaceEvent, LinkDrop, StreamSocket, tcp, unix};
+
+use namewire_packet::{
+    FaceId, MAX_PACKET_BYTES,
+    lp::{LpHeaders, PitToken},
+    nfd::{FacePersistency, FaceScope},
 };
-use namewire_packet::lp::{LpHeaders, PitToken};
-use namewire_packet::{FaceId, MAX_PACKET_BYTES};
 
 use crate::worker::*;
 
@@ -25,17 +27,17 @@ fn packets_cross_a_unix_face_both_ways() {
     let headers = LpHeaders { pit_token: PitToken::new(b"token!"), ..LpHeaders::default() };
     worker.driver.send(0, A, &headers, &interest(4)).unwrap();
     worker.driver.flush();
-    let mut octets = vec![0; element(6, 200, 3).len() + 2 + 8 + 2 + interest(4).len()];
-    application.read_exact(&mut octets).unwrap();
-    let (bare, wrapped) = octets.split_at(element(6, 200, 3).len());
+    let mut bytes = vec![0; element(6, 200, 3).len() + 2 + 8 + 2 + interest(4).len()];
+    application.read_exact(&mut bytes).unwrap();
+    let (bare, wrapped) = bytes.split_at(element(6, 200, 3).len());
     assert_eq!(bare, element(6, 200, 3));
     assert_eq!(&wrapped[..10], [&[100, wrapped.len() as u8 - 2, 98, 6][..], b"token!"].concat());
 
     let counters = worker.driver.counters(A).unwrap().snapshot();
     assert_eq!((counters.in_interests, counters.in_data), (1, 1));
     assert_eq!((counters.out_interests, counters.out_data), (1, 1));
-    assert_eq!(counters.out_octets, octets.len() as u64);
-    assert_eq!(worker.driver.queued_octets(), 0);
+    assert_eq!(counters.out_bytes, bytes.len() as u64);
+    assert_eq!(worker.driver.queued_bytes(), 0);
 }
 
 #[test]
@@ -45,12 +47,12 @@ fn elements_arrive_in_any_cut() {
     let packets: Vec<Vec<u8>> = (0..5).map(|i| element(6, 10 + 150 * i as usize, i)).collect();
     let stream = packets.concat();
     let mut received = Vec::new();
-    for octets in stream.chunks(7) {
-        application.write_all(octets).unwrap();
+    for bytes in stream.chunks(7) {
+        application.write_all(bytes).unwrap();
         received.extend(worker.round());
     }
     received.extend(worker.round());
-    let received: Vec<Vec<u8>> = received.into_iter().map(|(_, _, octets)| octets).collect();
+    let received: Vec<Vec<u8>> = received.into_iter().map(|(_, _, bytes)| bytes).collect();
     assert_eq!(received, packets);
 }
 
@@ -62,22 +64,22 @@ fn a_batch_limit_delays_but_loses_nothing() {
     let stream = packets.concat();
     let writer = std::thread::spawn(move || application.write_all(&stream).map(|()| application));
     let received = worker.receive(1500); // `round` checks that no batch exceeds 64
-    assert!(received.iter().map(|(_, _, octets)| octets).eq(packets.iter()));
+    assert!(received.iter().map(|(_, _, bytes)| bytes).eq(packets.iter()));
     writer.join().unwrap().unwrap();
 }
 
-/// The story: a full read that does not fit into the batch is kept, up to 128 KiB for each face;
-/// with thousands of flooding faces nothing bounded the sum.
+/// The story: a full read that does not fit the batch is kept, up to 128 KiB for each face. With thousands of flooding
+/// faces nothing limited the sum.
 #[test]
 fn input_kept_of_many_floods_is_bounded_and_nothing_is_lost() {
     const FACES: usize = 24;
-    let config = DriverConfig { kept_input_octets: 256 << 10, ..DriverConfig::default() };
-    // One full read more, and of each face the start of an element; a growing vector doubles.
-    let most_octets = config.kept_input_octets + 2 * (128 << 10) + FACES * 2 * MAX_PACKET_BYTES;
+    let config = DriverConfig { kept_input_bytes: 256 << 10, ..DriverConfig::default() };
+    // One more full read, and for each face the start of an element; a growing vector doubles.
+    let most_bytes = config.kept_input_bytes + 2 * (128 << 10) + FACES * 2 * MAX_PACKET_BYTES;
     let mut worker = Worker::new(config);
     let packets: Vec<Vec<u8>> = (0..1500).map(|i| element(5, 80 + (i % 17) as usize, i)).collect();
     let stream = packets.concat();
-    assert!(FACES * stream.len() > 3 * most_octets, "too little to be a flood");
+    assert!(FACES * stream.len() > 3 * most_bytes, "too little to be a flood");
     let writers: Vec<_> = (0..FACES)
         .map(|face| {
             let (mut application, stream) = (worker.application(FaceId(300 + face as u64)), stream.clone());
@@ -87,32 +89,32 @@ fn input_kept_of_many_floods_is_bounded_and_nothing_is_lost() {
     let mut received = vec![Vec::new(); FACES];
     let mut most_kept = 0;
     while received.iter().map(Vec::len).sum::<usize>() < FACES * packets.len() {
-        for (face, _, octets) in worker.round() {
-            received[(face.0 - 300) as usize].push(octets);
+        for (face, _, bytes) in worker.round() {
+            received[(face.0 - 300) as usize].push(bytes);
         }
-        most_kept = most_kept.max(worker.driver.kept_octets());
+        most_kept = most_kept.max(worker.driver.kept_bytes());
     }
     assert!(received.iter().all(|received| received == &packets));
-    assert!(most_kept <= most_octets, "{most_kept} octets were kept");
-    assert!(worker.driver.short_reads() > 0, "{most_kept} octets were kept");
-    assert_eq!(worker.driver.kept_octets(), 0);
+    assert!(most_kept <= most_bytes, "{most_kept} bytes were kept");
+    assert!(worker.driver.short_reads() > 0, "{most_kept} bytes were kept");
+    assert_eq!(worker.driver.kept_bytes(), 0);
     writers.into_iter().for_each(|writer| drop(writer.join().unwrap().unwrap()));
 
-    // What a face kept is forgotten with it.
+    // When a face closes, its kept input no longer counts.
     let last = FaceId(300 + FACES as u64);
     let mut application = worker.application(last);
     application.write_all(&packets[0][..40]).unwrap();
     worker.round();
-    assert!(worker.driver.kept_octets() > 0);
+    assert!(worker.driver.kept_bytes() > 0);
     assert!(worker.driver.remove_face(last));
-    assert_eq!(worker.driver.kept_octets(), 0);
+    assert_eq!(worker.driver.kept_bytes(), 0);
 }
 
-/// They leave room for others to be read from in full.
+/// They leave room to read in full from other faces.
 #[test]
 fn peers_that_fall_silent_in_an_element_hold_little() {
     const FACES: usize = 32;
-    let config = DriverConfig { kept_input_octets: 1 << 20, ..DriverConfig::default() };
+    let config = DriverConfig { kept_input_bytes: 1 << 20, ..DriverConfig::default() };
     let mut worker = Worker::new(config);
     let packets: Vec<Vec<u8>> = (0..1200).map(|i| element(5, 80, i)).collect();
     let stream = [packets.concat(), packets[0][..40].to_vec()].concat();
@@ -126,8 +128,8 @@ fn peers_that_fall_silent_in_an_element_hold_little() {
     while received < FACES * packets.len() {
         received += worker.round().len();
     }
-    let kept = worker.driver.kept_octets();
-    assert!(kept < (1 << 20) * 3 / 4, "{kept} octets are kept for {} that are unfinished", FACES * 40);
+    let kept = worker.driver.kept_bytes();
+    assert!(kept < (1 << 20) * 3 / 4, "{kept} bytes are kept for {} that are unfinished", FACES * 40);
     applications.into_iter().for_each(|application| drop(application.join().unwrap().unwrap()));
 }
 
@@ -161,16 +163,16 @@ fn unknown_types_are_dropped_and_the_face_stays() {
 #[test]
 fn oversize_and_malformed_streams_close_their_face() {
     let closing = [
-        (element(6, MAX_PACKET_BYTES - 3, 0), CloseReason::OversizeElement), // 8801 octets
+        (element(6, MAX_PACKET_BYTES - 3, 0), CloseReason::OversizeElement), // 8801 bytes
         (vec![6, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], CloseReason::OversizeElement),
         (vec![6, 0xFD, 0, 5], CloseReason::MalformedElement),
         (vec![0, 0], CloseReason::MalformedElement),
     ];
-    for (octets, reason) in closing {
+    for (bytes, reason) in closing {
         let mut worker = Worker::new(DriverConfig::default());
         let mut application = worker.application(A);
         application.write_all(&interest(1)).unwrap();
-        application.write_all(&octets).unwrap();
+        application.write_all(&bytes).unwrap();
         let (mut packets, mut events) = (0, Vec::new());
         while events.is_empty() {
             packets += worker.round().len();
@@ -184,7 +186,7 @@ fn oversize_and_malformed_streams_close_their_face() {
     let mut worker = Worker::new(DriverConfig::default());
     let mut application = worker.application(A);
     application.write_all(&element(6, MAX_PACKET_BYTES - 4, 0)).unwrap();
-    assert_eq!(worker.receive(1)[0].2.len(), MAX_PACKET_BYTES, "8800 octets are fine");
+    assert_eq!(worker.receive(1)[0].2.len(), MAX_PACKET_BYTES, "8800 bytes are fine");
 }
 
 #[test]
@@ -199,7 +201,7 @@ fn a_peer_that_leaves_closes_its_face_after_its_last_packets() {
 
 #[test]
 fn a_slow_reader_fills_its_queue_and_keeps_its_face() {
-    let config = DriverConfig { stream_queue_octets: 100_000, ..DriverConfig::default() };
+    let config = DriverConfig { stream_queue_bytes: 100_000, ..DriverConfig::default() };
     let mut worker = Worker::new(config);
     let mut slow = worker.application(A);
     let mut other = worker.application(B);
@@ -218,20 +220,20 @@ fn a_slow_reader_fills_its_queue_and_keeps_its_face() {
     worker.driver.flush();
     assert!(refused > 1000 && accepted.len() > 100, "{refused} refused, {} accepted", accepted.len());
     assert_eq!(worker.dropped(A, LinkDrop::QueueFull), refused);
-    assert!(worker.driver.queued_octets() <= 100_000 + 1004, "{}", worker.driver.queued_octets());
+    assert!(worker.driver.queued_bytes() <= 100_000 + 1004, "{}", worker.driver.queued_bytes());
 
     worker.send(B, &interest(7)).unwrap();
     worker.driver.flush();
-    let mut octets = [0; 32];
-    other.read_exact(&mut octets).unwrap();
-    assert_eq!(&octets[..], interest(7), "others are not affected");
+    let mut bytes = [0; 32];
+    other.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes[..], interest(7), "others are not affected");
 
-    // Once it reads, it gets what was accepted, whole and in order.
+    // Once it reads, it gets all accepted packets, whole and in order.
     let reader = std::thread::spawn(move || {
-        let mut octets = vec![0; accepted.len() * 1004];
-        slow.read_exact(&mut octets).unwrap();
-        for (octets, seed) in octets.chunks(1004).zip(accepted) {
-            assert_eq!(octets, element(6, 1000, seed));
+        let mut bytes = vec![0; accepted.len() * 1004];
+        slow.read_exact(&mut bytes).unwrap();
+        for (bytes, seed) in bytes.chunks(1004).zip(accepted) {
+            assert_eq!(bytes, element(6, 1000, seed));
         }
         slow
     });
@@ -239,16 +241,16 @@ fn a_slow_reader_fills_its_queue_and_keeps_its_face() {
         worker.round();
     }
     let mut reader = reader.join().unwrap();
-    assert_eq!(worker.driver.queued_octets(), 0);
+    assert_eq!(worker.driver.queued_bytes(), 0);
     worker.send(A, &interest(8)).unwrap();
     worker.driver.flush();
-    reader.read_exact(&mut octets).unwrap();
-    assert_eq!(&octets[..], interest(8));
+    reader.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes[..], interest(8));
 }
 
 #[test]
 fn all_queues_together_are_limited() {
-    let config = DriverConfig { total_queue_octets: 50_000, ..DriverConfig::default() };
+    let config = DriverConfig { total_queue_bytes: 50_000, ..DriverConfig::default() };
     let mut worker = Worker::new(config);
     let (_silent, mut reading) = (worker.application(A), worker.application(B));
     let mut last = Ok(());
@@ -256,23 +258,23 @@ fn all_queues_together_are_limited() {
         last = worker.send(A, &element(6, 1000, seed));
     }
     assert_eq!(last, Err(LinkDrop::QueuesFull));
-    let full = worker.driver.queued_octets();
-    let mut octets = vec![0; interest(0).len()];
+    let full = worker.driver.queued_bytes();
+    let mut bytes = vec![0; interest(0).len()];
     for seed in 0..100 {
         worker.send(B, &interest(seed)).expect("who reads is served");
-        assert!(worker.driver.queued_octets() <= full + octets.len(), "what others left unread stays bounded");
+        assert!(worker.driver.queued_bytes() <= full + bytes.len(), "what others left unread stays bounded");
         if seed % 2 == 1 {
             worker.driver.flush();
             for seed in [seed - 1, seed] {
-                reading.read_exact(&mut octets).unwrap();
-                assert_eq!(octets, interest(seed));
+                reading.read_exact(&mut bytes).unwrap();
+                assert_eq!(bytes, interest(seed));
             }
         }
     }
     while worker.send(B, &element(6, 1000, 0)).is_ok() {}
     assert_eq!(worker.send(B, &interest(1)), Err(LinkDrop::QueuesFull), "the kernel takes no more");
     assert!(worker.driver.remove_face(A));
-    assert_eq!(worker.driver.queued_octets(), 1004, "the one packet of the other");
+    assert_eq!(worker.driver.queued_bytes(), 1004, "the one packet of the other");
     worker.send(B, &interest(1)).unwrap();
 }
 
@@ -283,9 +285,9 @@ fn removing_a_face_sends_what_is_queued() {
     worker.send(A, &interest(1)).unwrap();
     assert!(worker.driver.remove_face(A));
     assert!(!worker.driver.remove_face(A));
-    let mut octets = Vec::new();
-    application.read_to_end(&mut octets).unwrap();
-    assert_eq!(octets, interest(1));
+    let mut bytes = Vec::new();
+    application.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes, interest(1));
     assert_eq!(worker.driver.events().count(), 0, "the caller knows");
 }
 
@@ -307,7 +309,7 @@ fn a_thousand_half_open_connections_are_held_and_the_limit_holds() {
         applications.push(application);
         let (socket, _) = listener.accept().unwrap();
         let info = unix::face_info(&socket, &path);
-        assert!(info.remote_uri.starts_with("fd://") && info.local_uri.ends_with("/nfd.sock"));
+        assert!(info.remote.scheme() == "fd" && info.local.to_string().ends_with("/nfd.sock"));
         worker.driver.add_stream(FaceId(1000 + i), StreamSocket::Unix(socket), info).unwrap();
     }
     let (socket, _other) = UnixStream::pair().unwrap();
@@ -334,22 +336,22 @@ fn tcp_faces_are_local_over_loopback_and_carry_packets() {
     let address = listener.local_addr().unwrap();
     let mut peer = TcpStream::connect(address).unwrap();
     let (socket, from) = listener.accept().unwrap();
-    let info = tcp::face_info(&socket, Persistency::OnDemand).unwrap();
-    assert_eq!(info.remote_uri, format!("tcp4://{from}"));
-    assert_eq!(info.local_uri, format!("tcp4://{address}"));
+    let info = tcp::face_info(&socket, FacePersistency::OnDemand).unwrap();
+    assert_eq!(info.remote.to_string(), format!("tcp4://{from}"));
+    assert_eq!(info.local.to_string(), format!("tcp4://{address}"));
     assert_eq!(info.scope, FaceScope::Local);
     worker.driver.add_stream(A, StreamSocket::Tcp(socket), info).unwrap();
     peer.write_all(&interest(1)).unwrap();
     assert_eq!(worker.receive(1)[0].2, interest(1));
     worker.send(A, &interest(2)).unwrap();
     worker.driver.flush();
-    let mut octets = [0; 32];
-    peer.read_exact(&mut octets).unwrap();
-    assert_eq!(&octets[..], interest(2));
+    let mut bytes = [0; 32];
+    peer.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes[..], interest(2));
 }
 
-/// What a web page lets a browser send: its first line and its headers read as one element of
-/// unknown type, and a packet follows.
+/// The request that a web page can make a browser send: its first line and its headers read as one element of unknown
+/// type, and a packet follows.
 #[test]
 fn an_http_request_carries_no_packets() {
     let mut worker = Worker::new(DriverConfig::default());
@@ -357,7 +359,7 @@ fn an_http_request_carries_no_packets() {
     listener.set_nonblocking(false).unwrap();
     let mut browser = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (socket, _) = listener.accept().unwrap();
-    let info = tcp::face_info(&socket, Persistency::OnDemand).unwrap();
+    let info = tcp::face_info(&socket, FacePersistency::OnDemand).unwrap();
     worker.driver.add_stream(A, StreamSocket::Tcp(socket), info).unwrap();
     let (line, headers) = ("POST /", " HTTP/1.1\r\nHost: localhost:6363\r\n\r\n");
     let head = format!("{line}{}{headers}", "x".repeat(2 + usize::from(b'O') - line.len() - headers.len()));
@@ -378,7 +380,7 @@ fn a_permanent_stream_goes_down_and_comes_back() {
     let dial = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let socket = dial();
     let (peer, _) = listener.accept().unwrap();
-    let info = tcp::face_info(&socket, Persistency::Permanent).unwrap();
+    let info = tcp::face_info(&socket, FacePersistency::Permanent).unwrap();
     worker.driver.add_stream(A, StreamSocket::Tcp(socket), info).unwrap();
     assert!(matches!(worker.driver.reconnect(A, StreamSocket::Tcp(dial())), Err(AddFaceError::NotDown(A))));
     let _ignored = listener.accept().unwrap();
@@ -391,7 +393,7 @@ fn a_permanent_stream_goes_down_and_comes_back() {
     let (mut peer, _) = listener.accept().unwrap();
     worker.send(A, &interest(2)).unwrap();
     worker.driver.flush();
-    let mut octets = [0; 32];
-    peer.read_exact(&mut octets).unwrap();
-    assert_eq!(&octets[..], interest(2));
+    let mut bytes = [0; 32];
+    peer.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes[..], interest(2));
 }

@@ -1,4 +1,4 @@
-//! UDP faces: on-demand and made by command, sharing one port, fragmentation.
+//! UDP faces: on-demand and created by command, sharing one port, fragmentation.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -6,9 +6,14 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use namewire_faces::{AddFaceError, CloseReason, DriverConfig, FaceEvent, FaceScope, LinkDrop, Persistency, udp};
-use namewire_packet::lp::{LpHeaders, PitToken};
-use namewire_packet::{FaceId, MAX_PACKET_BYTES, tlv};
+use namewire_faces::{AddFaceError, CloseReason, DriverConfig, FaceEvent, LinkDrop, udp};
+
+use namewire_packet::{
+    FaceId, MAX_PACKET_BYTES,
+    lp::{LpHeaders, PitToken},
+    nfd::{FacePersistency, FaceScope},
+    tlv,
+};
 
 use crate::worker::*;
 
@@ -22,14 +27,14 @@ fn datagrams_of_unknown_remotes_make_faces() {
     let FaceEvent::Created { face, info } = &events[0] else { panic!("{events:?}") };
     assert_eq!(received, [(*face, LpHeaders::default(), interest(1))]);
     assert!(*face >= FaceId::FIRST_DYNAMIC);
-    assert_eq!(info.remote_uri, format!("udp4://{}", one.local_addr().unwrap()));
-    assert_eq!(info.local_uri, format!("udp4://{address}"));
-    assert_eq!((info.scope, info.persistency), (FaceScope::NonLocal, Persistency::OnDemand));
+    assert_eq!(info.remote.to_string(), format!("udp4://{}", one.local_addr().unwrap()));
+    assert_eq!(info.local.to_string(), format!("udp4://{address}"));
+    assert_eq!((info.scope, info.persistency), (FaceScope::NonLocal, FacePersistency::OnDemand));
 
     two.send_to(&interest(2), address).unwrap();
     let other = created(worker.event());
     assert_ne!(other, *face);
-    // Several remotes in one batch, each gets its own.
+    // Several remotes in one batch: each gets its own packet.
     for seed in 0..100 {
         worker.send(*face, &interest(1000 + seed)).unwrap();
         worker.send(other, &interest(2000 + seed)).unwrap();
@@ -37,9 +42,9 @@ fn datagrams_of_unknown_remotes_make_faces() {
     worker.driver.flush();
     for (socket, base) in [(&one, 1000), (&two, 2000)] {
         for seed in 0..100 {
-            let mut octets = [0; 100];
-            let (len, from) = socket.recv_from(&mut octets).unwrap();
-            assert_eq!((&octets[..len], from), (&interest(base + seed)[..], address));
+            let mut bytes = [0; 100];
+            let (len, from) = socket.recv_from(&mut bytes).unwrap();
+            assert_eq!((&bytes[..len], from), (&interest(base + seed)[..], address));
         }
     }
     assert!(worker.driver.remove_face(*face));
@@ -53,7 +58,7 @@ fn a_datagram_is_one_element_and_a_port_scan_makes_no_face() {
     let scanner = peer();
     let cases = [
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), LinkDrop::TruncatedElement),
-        ([interest(1), vec![0]].concat(), LinkDrop::TrailingOctets),
+        ([interest(1), vec![0]].concat(), LinkDrop::TrailingBytes),
         (element(7, 20, 0), LinkDrop::UnknownType),
         (element(6, 9000, 0), LinkDrop::OversizeElement),
     ];
@@ -69,7 +74,7 @@ fn a_datagram_is_one_element_and_a_port_scan_makes_no_face() {
     assert_eq!(worker.receive(1)[0].2.len(), MAX_PACKET_BYTES);
     let face = created(worker.driver.events().next().unwrap());
     scanner.send_to(&[interest(1), vec![0]].concat(), address).unwrap();
-    while worker.dropped(face, LinkDrop::TrailingOctets) == 0 {
+    while worker.dropped(face, LinkDrop::TrailingBytes) == 0 {
         assert!(worker.round().is_empty());
     }
     peer().send_to(&interest(1), address).unwrap();
@@ -90,7 +95,7 @@ fn silent_on_demand_faces_close_and_others_do_not() {
     let permanent = FaceId(5000);
     worker
         .driver
-        .add_udp_face(permanent, address, "127.0.0.1:9".parse().unwrap(), Persistency::Permanent, MTU)
+        .add_udp_face(permanent, address, "127.0.0.1:9".parse().unwrap(), FacePersistency::Permanent, MTU)
         .unwrap();
     let mut events = Vec::new();
     for _ in 0..700_000_000 / ROUND_NS {
@@ -101,8 +106,8 @@ fn silent_on_demand_faces_close_and_others_do_not() {
     assert_eq!(events, [FaceEvent::Closed { face: silent_face, reason: CloseReason::Idle }]);
     assert!(worker.driver.next_deadline_ns().is_some());
     // A face that becomes on-demand by command starts its own time-out.
-    assert!(worker.driver.set_persistency(talker_face, Persistency::Persistent));
-    assert!(worker.driver.set_persistency(permanent, Persistency::OnDemand));
+    assert!(worker.driver.set_persistency(talker_face, FacePersistency::Persistent));
+    assert!(worker.driver.set_persistency(permanent, FacePersistency::OnDemand));
     assert_eq!(worker.event(), FaceEvent::Closed { face: permanent, reason: CloseReason::Idle });
     assert_eq!(worker.driver.face_count(), 1);
 }
@@ -112,13 +117,13 @@ fn a_connected_face_shares_the_port_with_its_listener() {
     let (mut worker, address) = udp_worker(DriverConfig::default());
     let (remote, stranger) = (peer(), peer());
     let info =
-        worker.driver.add_udp_face(A, address, remote.local_addr().unwrap(), Persistency::Persistent, MTU).unwrap();
-    assert_eq!(info.local_uri, format!("udp4://{address}"));
+        worker.driver.add_udp_face(A, address, remote.local_addr().unwrap(), FacePersistency::Persistent, MTU).unwrap();
+    assert_eq!(info.local.to_string(), format!("udp4://{address}"));
     worker.send(A, &interest(1)).unwrap();
     worker.driver.flush();
-    let mut octets = [0; 100];
-    let (len, from) = remote.recv_from(&mut octets).unwrap();
-    assert_eq!((&octets[..len], from), (&interest(1)[..], address));
+    let mut bytes = [0; 100];
+    let (len, from) = remote.recv_from(&mut bytes).unwrap();
+    assert_eq!((&bytes[..len], from), (&interest(1)[..], address));
     remote.send_to(&interest(2), address).unwrap();
     assert_eq!(worker.receive(1)[0].0, A, "its datagrams come to its face");
     stranger.send_to(&interest(3), address).unwrap();
@@ -128,13 +133,14 @@ fn a_connected_face_shares_the_port_with_its_listener() {
     assert_ne!(created(worker.event()), A, "after removal they come to the listener");
 }
 
-/// The story: the socket of a new face is one of the listener's port from when it is bound, and hears its remote only from
-/// when it is connected. Between the two the kernel gave it a share of what others sent to the listener, and that was lost.
+/// The story: the socket of a new face belongs to the listener's port as soon as it is bound, but receives from its
+/// remote alone only once it is connected. Between the two the kernel gave it a share of the listener's datagrams, and
+/// these were lost.
 #[test]
 fn nothing_that_comes_to_the_listener_is_lost_while_faces_are_made() {
     const REMOTES: usize = 16;
     const FACES: u64 = 2000;
-    /// Datagrams on their way: what the socket's buffer holds surely.
+    /// Most datagrams sent at once: the socket's buffer surely holds them.
     const WINDOW: u64 = 64;
     let (mut worker, address) = udp_worker(DriverConfig::default());
     let (is_over, received) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -156,7 +162,7 @@ fn nothing_that_comes_to_the_listener_is_lost_while_faces_are_made() {
     let mut by_remote: BTreeMap<String, u64> = BTreeMap::new();
     let mut take = |worker: &mut Worker| {
         for (face, ..) in worker.round() {
-            *by_remote.entry(worker.driver.info(face).unwrap().remote_uri.clone()).or_default() += 1;
+            *by_remote.entry(worker.driver.info(face).unwrap().remote.to_string()).or_default() += 1;
             received.fetch_add(1, Ordering::Relaxed);
         }
     };
@@ -165,7 +171,7 @@ fn nothing_that_comes_to_the_listener_is_lost_while_faces_are_made() {
         for number in 0..FACES {
             let remote = SocketAddr::from(([127, 0, 0, 1], 20_000 + number as u16));
             let face = FaceId(100_000 + number);
-            worker.driver.add_udp_face(face, address, remote, Persistency::Persistent, MTU).unwrap();
+            worker.driver.add_udp_face(face, address, remote, FacePersistency::Persistent, MTU).unwrap();
             take(&mut worker);
             assert!(worker.driver.remove_face(face));
         }
@@ -206,10 +212,10 @@ fn listeners_of_two_workers_share_the_remotes() {
     let (ones, twos) = (one.driver.face_count(), two.driver.face_count());
     assert_eq!(ones + twos, 64, "each remote has one face");
     assert!(ones > 10 && twos > 10, "{ones} and {twos}");
-    // A face made by command hears its remote and nobody else, on either worker.
+    // A face created by command receives from its remote only, on either worker.
     let remote = peer();
     let to = remote.local_addr().unwrap();
-    two.driver.add_udp_face(A, address, to, Persistency::Persistent, MTU).unwrap();
+    two.driver.add_udp_face(A, address, to, FacePersistency::Persistent, MTU).unwrap();
     for peer in &peers {
         peer.send_to(&interest(4), address).unwrap();
     }
@@ -230,7 +236,7 @@ fn an_unusable_remote_makes_no_face() {
     let (mut worker, address) = udp_worker(DriverConfig::default());
     // Broadcast needs a permission that the socket does not have.
     let forbidden = "255.255.255.255:6363".parse().unwrap();
-    let refused = worker.driver.add_udp_face(A, address, forbidden, Persistency::Permanent, MTU);
+    let refused = worker.driver.add_udp_face(A, address, forbidden, FacePersistency::Permanent, MTU);
     assert!(matches!(refused, Err(AddFaceError::Io(error)) if error.kind() == ErrorKind::PermissionDenied));
     assert_eq!(worker.driver.face_count(), 0);
     assert_eq!(worker.send(A, &interest(1)), Err(LinkDrop::NoSuchFace));
@@ -242,7 +248,7 @@ fn an_unusable_remote_makes_no_face() {
 fn large_packets_are_fragmented_between_two_drivers() {
     let (mut left, left_address) = udp_worker(DriverConfig::default());
     let (mut right, right_address) = udp_worker(DriverConfig { udp_mtu: 1400, ..DriverConfig::default() });
-    left.driver.add_udp_face(A, left_address, right_address, Persistency::Persistent, 1200).unwrap();
+    left.driver.add_udp_face(A, left_address, right_address, FacePersistency::Persistent, 1200).unwrap();
     let headers = LpHeaders { pit_token: PitToken::new(b"abcdef"), ..LpHeaders::default() };
     let packets: Vec<Vec<u8>> = (0..20).map(|i| element(6, 8000 + i as usize, i)).collect();
     for packet in &packets {
@@ -250,14 +256,14 @@ fn large_packets_are_fragmented_between_two_drivers() {
     }
     left.driver.flush();
     let received = right.receive(20);
-    for ((face, got, octets), packet) in received.iter().zip(&packets) {
-        assert_eq!((*face, got, octets), (received[0].0, &headers, packet));
+    for ((face, got, bytes), packet) in received.iter().zip(&packets) {
+        assert_eq!((*face, got, bytes), (received[0].0, &headers, packet));
     }
     let back = received[0].0;
     let events: Vec<FaceEvent> = right.driver.events().collect();
     assert_eq!(events[1..], [FaceEvent::SpokeLp { face: back }]);
 
-    // And back over the on-demand face, where the MTU was changed by command.
+    // And back over the on-demand face, whose MTU a command changed.
     assert!(right.driver.set_mtu(back, 500));
     right.send(back, &packets[0]).unwrap();
     right.driver.flush();

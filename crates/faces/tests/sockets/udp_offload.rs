@@ -1,9 +1,10 @@
-//! Segmentation offload changes how datagrams pass the kernel, and nothing that a peer sees.
+//! Segmentation offload changes how datagrams pass through the kernel, and nothing that a peer sees.
 
 use std::net::UdpSocket;
 
-use namewire_faces::{DriverConfig, LinkDrop, Persistency};
-use namewire_packet::lp::LpHeaders;
+use namewire_faces::{DriverConfig, LinkDrop};
+
+use namewire_packet::{lp::LpHeaders, nfd::FacePersistency};
 
 use crate::worker::*;
 
@@ -11,8 +12,8 @@ fn config(udp_offload: bool) -> DriverConfig {
     DriverConfig { udp_offload, ..DriverConfig::default() }
 }
 
-/// Sizes whose runs end for every reason: a shorter one, a longer one, more than 64 of a
-/// size, and more octets than one message holds.
+/// Sizes that end runs for every reason: a shorter one, a longer one, more than 64 of a size, and more bytes than one
+/// message holds.
 fn packets_of_mixed_sizes(seed: u64) -> Vec<Vec<u8>> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut sizes = vec![30; 7];
@@ -26,15 +27,15 @@ fn packets_of_mixed_sizes(seed: u64) -> Vec<Vec<u8>> {
     sizes.iter().enumerate().map(|(i, &size)| element([5, 6][i % 2], size, i as u64)).collect()
 }
 
-/// Parts that fit the receive buffer of an ordinary socket, in which a small datagram takes
-/// 0.8 KiB and a large one twice its size, and yet exceed one message in both its limits.
+/// Parts that fit the receive buffer of an ordinary socket, in which a small datagram takes 0.8 KiB and a large one
+/// twice its size. They still exceed both limits of one message.
 fn parts(packets: &[Vec<u8>]) -> Vec<&[Vec<u8>]> {
     let (mut parts, mut rest) = (Vec::new(), packets);
     while !rest.is_empty() {
-        let mut octets = 0;
+        let mut bytes = 0;
         let fits = rest.iter().take(130).take_while(|packet| {
-            octets += packet.len();
-            octets <= 9 * 8004
+            bytes += packet.len();
+            bytes <= 9 * 8004
         });
         let (part, after) = rest.split_at(fits.count());
         parts.push(part);
@@ -44,10 +45,10 @@ fn parts(packets: &[Vec<u8>]) -> Vec<&[Vec<u8>]> {
 }
 
 fn receive_plainly(socket: &UdpSocket, packets: &[Vec<u8>]) {
-    let mut octets = [0; 9000];
+    let mut bytes = [0; 9000];
     for packet in packets {
-        let len = socket.recv(&mut octets).unwrap();
-        assert!(octets[..len] == packet[..], "{len} octets for {}", packet.len());
+        let len = socket.recv(&mut bytes).unwrap();
+        assert!(bytes[..len] == packet[..], "{len} bytes for {}", packet.len());
     }
 }
 
@@ -58,7 +59,7 @@ fn an_ordinary_peer_receives_the_datagrams_that_were_sent() {
         // One face with a socket of its own, and two that share the listener.
         let (connected, one, two) = (peer(), peer(), peer());
         let remote = connected.local_addr().unwrap();
-        worker.driver.add_udp_face(A, address, remote, Persistency::Persistent, MTU).unwrap();
+        worker.driver.add_udp_face(A, address, remote, FacePersistency::Persistent, MTU).unwrap();
         one.send_to(&interest(1), address).unwrap();
         let first = created(worker.event());
         two.send_to(&interest(2), address).unwrap();
@@ -84,10 +85,10 @@ fn an_ordinary_peer_receives_the_datagrams_that_were_sent() {
         for face in [A, first, second] {
             let counters = worker.driver.counters(face).unwrap().snapshot();
             assert_eq!(counters.out_interests + counters.out_data, packets.len() as u64);
-            assert_eq!(counters.out_octets, packets.iter().map(|packet| packet.len() as u64).sum::<u64>());
+            assert_eq!(counters.out_bytes, packets.iter().map(|packet| packet.len() as u64).sum::<u64>());
             assert_eq!(counters.dropped(LinkDrop::SendFailed), 0);
         }
-        assert_eq!(worker.driver.queued_octets(), 0);
+        assert_eq!(worker.driver.queued_bytes(), 0);
     }
 }
 
@@ -96,7 +97,7 @@ fn drivers_with_and_without_offload_understand_each_other() {
     for (sends, receives) in [(true, true), (true, false), (false, true)] {
         let (mut left, left_address) = udp_worker(config(sends));
         let (mut right, right_address) = udp_worker(config(receives));
-        left.driver.add_udp_face(A, left_address, right_address, Persistency::Persistent, MTU).unwrap();
+        left.driver.add_udp_face(A, left_address, right_address, FacePersistency::Persistent, MTU).unwrap();
         let packets = packets_of_mixed_sizes(2);
         let (mut received, mut adjacent) = (Vec::new(), 0);
         for part in parts(&packets) {
@@ -112,22 +113,22 @@ fn drivers_with_and_without_offload_understand_each_other() {
             }
         }
         assert_eq!(received.len(), packets.len());
-        for ((face, headers, octets), packet) in received.iter().zip(&packets) {
+        for ((face, headers, bytes), packet) in received.iter().zip(&packets) {
             assert_eq!((*face, headers), (received[0].0, &LpHeaders::default()));
-            assert!(octets == packet, "{} octets for {}", octets.len(), packet.len());
+            assert!(bytes == packet, "{} bytes for {}", bytes.len(), packet.len());
         }
-        // Lent where the kernel put them, many to a message, or one to a message.
+        // Lent in place: many to a message, or one to a message.
         assert_eq!(adjacent > packets.len() / 2, sends && receives, "{adjacent} adjacent");
         let counters = right.driver.counters(received[0].0).unwrap().snapshot();
         assert_eq!(counters.in_interests + counters.in_data, packets.len() as u64);
-        assert_eq!(counters.in_octets, packets.iter().map(|packet| packet.len() as u64).sum::<u64>());
+        assert_eq!(counters.in_bytes, packets.iter().map(|packet| packet.len() as u64).sum::<u64>());
 
-        // And back, over the face that the first packet made.
+        // And back, over the face that the first packet created.
         for packet in &packets[..100] {
             right.send(received[0].0, packet).unwrap();
         }
         right.driver.flush();
-        let back: Vec<Vec<u8>> = left.receive(100).into_iter().map(|(_, _, octets)| octets).collect();
+        let back: Vec<Vec<u8>> = left.receive(100).into_iter().map(|(_, _, bytes)| bytes).collect();
         assert!(back == packets[..100]);
     }
 }
@@ -136,14 +137,13 @@ fn drivers_with_and_without_offload_understand_each_other() {
 fn each_datagram_of_a_message_is_checked_alone() {
     let (mut left, left_address) = udp_worker(config(true));
     let (mut right, right_address) = udp_worker(config(true));
-    left.driver.add_udp_face(A, left_address, right_address, Persistency::Persistent, MTU).unwrap();
-    // Elements of a type that nobody knows, of the size of the Interests around them; the
-    // first of them cannot make a face.
+    left.driver.add_udp_face(A, left_address, right_address, FacePersistency::Persistent, MTU).unwrap();
+    // Elements of an unknown type, of the size of the Interests around them; the first of them cannot create a face.
     for packet in [element(7, 30, 0), interest(1), interest(2), element(7, 30, 3), interest(4)] {
         left.send(A, &packet).unwrap();
     }
     left.driver.flush();
-    let received: Vec<Vec<u8>> = right.receive(3).into_iter().map(|(_, _, octets)| octets).collect();
+    let received: Vec<Vec<u8>> = right.receive(3).into_iter().map(|(_, _, bytes)| bytes).collect();
     assert_eq!(received, [interest(1), interest(2), interest(4)]);
     let face = created(right.driver.events().next().unwrap());
     assert_eq!(right.dropped(face, LinkDrop::UnknownType), 1);
@@ -154,7 +154,7 @@ fn each_datagram_of_a_message_is_checked_alone() {
 fn fragments_of_many_packets_in_one_message_are_reassembled() {
     let (mut left, left_address) = udp_worker(config(true));
     let (mut right, right_address) = udp_worker(config(true));
-    left.driver.add_udp_face(A, left_address, right_address, Persistency::Persistent, 500).unwrap();
+    left.driver.add_udp_face(A, left_address, right_address, FacePersistency::Persistent, 500).unwrap();
     let mut packets: Vec<Vec<u8>> = (0..40).map(|i| element(6, 700 + 200 * (i as usize % 20), i)).collect();
     packets.extend((0..40).map(interest)); // whole ones among them
     fastrand::Rng::with_seed(3).shuffle(&mut packets);
@@ -162,6 +162,6 @@ fn fragments_of_many_packets_in_one_message_are_reassembled() {
         left.send(A, packet).unwrap();
     }
     left.driver.flush();
-    let received: Vec<Vec<u8>> = right.receive(packets.len()).into_iter().map(|(_, _, octets)| octets).collect();
+    let received: Vec<Vec<u8>> = right.receive(packets.len()).into_iter().map(|(_, _, bytes)| bytes).collect();
     assert!(received == packets);
 }

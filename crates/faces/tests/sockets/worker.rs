@@ -1,4 +1,4 @@
-//! A worker to test with, and packets and peers for it.
+//! A worker for tests, with packets and peers for it.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
@@ -6,12 +6,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use namewire_faces::{DriverConfig, FaceEvent, LinkDrop, RxArena, RxPacket, SocketDriver, StreamSocket, udp, unix};
-use namewire_packet::lp::LpHeaders;
-use namewire_packet::{FaceId, MAX_PACKET_BYTES, tlv};
+use namewire_packet::{FaceId, MAX_PACKET_BYTES, lp::LpHeaders, tlv};
 
 pub(crate) const MTU: usize = MAX_PACKET_BYTES;
 
-/// How far one round moves a worker's clock.
+/// How far one round advances a worker's clock.
 pub(crate) const ROUND_NS: u64 = 20_000_000;
 
 /// A driver with the buffers and the clock of a worker.
@@ -28,8 +27,8 @@ impl Worker {
         Worker { driver: SocketDriver::new(config).unwrap(), arena: RxArena::default(), packets: Vec::new(), now_ns: 0 }
     }
 
-    /// One round: waits a little, receives a batch of at most 64 (and what the kernel had
-    /// coalesced with them), flushes.
+    /// One round: waits a little, receives a batch of at most 64 packets (and those that the kernel has coalesced with
+    /// them), flushes.
     pub(crate) fn round(&mut self) -> Vec<(FaceId, LpHeaders, Vec<u8>)> {
         self.now_ns += ROUND_NS;
         let now_ns = self.now_ns;
@@ -38,10 +37,10 @@ impl Worker {
         self.driver.receive(now_ns, &mut self.arena, &mut self.packets, 64);
         self.driver.flush();
         let is_stream =
-            |packet: &RxPacket| self.driver.info(packet.face).is_some_and(|info| !info.remote_uri.starts_with("udp"));
+            |packet: &RxPacket| self.driver.info(packet.face).is_some_and(|info| !info.remote.is_datagrams());
         assert!(self.packets.len() <= 64 || !self.packets.iter().all(is_stream));
-        let lent: Vec<Vec<u8>> = self.arena.packets_mut(&self.packets).map(|octets| octets.to_vec()).collect();
-        self.packets.iter().zip(lent).map(|(packet, octets)| (packet.face, packet.headers, octets)).collect()
+        let lent: Vec<Vec<u8>> = self.arena.packets_mut(&self.packets).map(|bytes| bytes.to_vec()).collect();
+        self.packets.iter().zip(lent).map(|(packet, bytes)| (packet.face, packet.headers, bytes)).collect()
     }
 
     /// Rounds until `count` packets were received.
@@ -55,7 +54,7 @@ impl Worker {
         received
     }
 
-    /// Rounds until something happened to a face.
+    /// Rounds until a face has an event.
     pub(crate) fn event(&mut self) -> FaceEvent {
         let deadline = Instant::now() + Duration::from_secs(10);
         let mut events: Vec<FaceEvent>;
@@ -92,10 +91,10 @@ impl Worker {
 pub(crate) const A: FaceId = FaceId(300);
 pub(crate) const B: FaceId = FaceId(301);
 
-/// An element of this type whose value is `value_octets` octets that depend on `seed`.
-pub(crate) fn element(type_number: u32, value_octets: usize, seed: u64) -> Vec<u8> {
+/// An element of this type whose value is `value_bytes` bytes that depend on `seed`.
+pub(crate) fn element(type_number: u32, value_bytes: usize, seed: u64) -> Vec<u8> {
     let mut wire = Vec::new();
-    let value: Vec<u8> = (0..value_octets as u64).map(|i| (i * 7 + seed * 13) as u8).collect();
+    let value: Vec<u8> = (0..value_bytes as u64).map(|i| (i * 7 + seed * 13) as u8).collect();
     tlv::write_tlv(&mut wire, type_number, &value);
     wire
 }
@@ -115,7 +114,7 @@ pub(crate) fn peer() -> UdpSocket {
     socket
 }
 
-/// A worker that listens, and where.
+/// A worker that listens, and its address.
 pub(crate) fn udp_worker(config: DriverConfig) -> (Worker, SocketAddr) {
     let mut worker = Worker::new(config);
     let listener = udp::bind_listeners(loopback(), 1).unwrap().remove(0);

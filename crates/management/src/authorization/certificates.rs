@@ -1,8 +1,7 @@
-//! Certificates at hand: the configured anchors, those read from files, and those
-//! fetched from the network, which prove nothing by being here.
+//! Certificates at hand: the configured anchors, certificates read from files, and certificates fetched from the
+//! network. A fetched certificate proves nothing by being here.
 //!
-//! Limits: [`MAX_FETCHED`] fetched certificates, the oldest goes; as many from files as
-//! the router reads.
+//! Limits: [`MAX_FETCHED`] fetched certificates (the oldest goes); as many from files as the router reads.
 
 use crate::trust_config::{AnchorCertificate, TrustAnchor};
 use namewire_packet::{Name, NameBuf};
@@ -17,13 +16,13 @@ pub(crate) const MAX_FETCHED: usize = 256;
 
 #[derive(Debug, Default)]
 pub(crate) struct Certificates {
-    /// By file or directory, as the configuration names it.
+    /// Certificates by file or directory, as the configuration names it.
     from_files: HashMap<PathBuf, Vec<AnchorCertificate>>,
     fetched: VecDeque<Certificate>,
 }
 
 impl Certificates {
-    /// Replaces what was read from a file or directory.
+    /// Replaces the certificates read from a file or directory.
     pub(crate) fn set_file(&mut self, path: PathBuf, certificates: Vec<AnchorCertificate>) {
         self.from_files.insert(path, certificates);
     }
@@ -59,17 +58,16 @@ impl Certificates {
         self.fetched.push_back(certificate);
     }
 
-    /// Drops the fetched certificates whose issuer's certificate is not to be had. Whoever
-    /// answers for a name once would otherwise shut its owner out for good, by a certificate
-    /// that leads nowhere.
+    /// Drops the fetched certificates whose issuer's certificate is unavailable. Otherwise one forged answer for a
+    /// name, with a certificate that leads nowhere, would shut out the name's owner for good.
     pub(crate) fn forget_issued_by(&mut self, issuer: Name<'_>) {
         self.fetched.retain(|certificate| {
             !matches!(certificate.key_locator(), Some(namewire_packet::KeyLocator::Name(name)) if name == issuer)
         });
     }
 
-    /// Drops the fetched certificates that a chain from this KeyLocator uses: one of
-    /// them did not hold, and a right one may be had next time.
+    /// Drops the fetched certificates in the chain from this KeyLocator. One of them did not hold, and a later fetch
+    /// may bring a valid one.
     pub(crate) fn forget_chain(&mut self, locator: Name<'_>) {
         let mut next: Option<NameBuf> = Some(locator.to_buf());
         while let Some(locator) = next.take() {
@@ -82,16 +80,14 @@ impl Certificates {
     }
 }
 
-/// The name of the key in a KeyLocator: in that of a certificate, of a key, or of a key and
-/// who certified it.
+/// The name of the key in a KeyLocator. The KeyLocator may name a certificate, a key, or a key and its issuer.
 pub(crate) fn key_name_in(locator: Name<'_>) -> Option<Name<'_>> {
     let starts = [4, 2, 3].into_iter().filter_map(|suffix| locator.len().checked_sub(suffix));
     let start = starts.into_iter().find(|&at| locator.get(at) == Some(KEY_COMPONENT))?;
     Some(locator.prefix(start + 2))
 }
 
-/// The certificate, if it is of the key that a KeyLocator (the name of a key or of a
-/// certificate) names.
+/// The certificate, if it belongs to the key that a KeyLocator (the name of a key or of a certificate) names.
 pub(crate) fn of_key<'a>(certificate: &'a AnchorCertificate, locator: Name<'_>) -> Option<&'a Certificate> {
     let certificate = certificate.certificate();
     certificate.key_name().is_prefix_of(&locator).then_some(certificate)

@@ -1,20 +1,20 @@
-//! Why a command is not carried out: the reasons, their words and their numbers.
+//! Denials: the reasons why a command is refused, with their texts and numbers.
 //!
-//! NFD answers `authorization rejected` and no more; whoever has to find out why is
-//! told here. Names in the texts are cut after [`MAX_QUOTED_BYTES`] octets.
+//! NFD answers only `authorization rejected`; the texts here help to find the cause. Names in the texts are cut after
+//! [`MAX_QUOTED_BYTES`] bytes.
 
 use namewire_packet::Name;
 use std::fmt;
 
-/// Most octets of a name's URI that a text repeats.
+/// Most bytes of a name's URI that a text repeats.
 const MAX_QUOTED_BYTES: usize = 256;
 
 /// Why a command, an announcement or a certificate is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denial {
-    /// Nothing says who sent it.
+    /// The packet does not say who sent it.
     NotSigned,
-    /// The signature, or the parameters digest, does not fit.
+    /// The signature, or the parameters digest, is wrong.
     BadSignature(String),
     /// No SignatureTime (or, in the old format, no timestamp).
     NoTimestamp,
@@ -24,25 +24,25 @@ pub enum Denial {
     Expired {
         /// Its age.
         age_ms: u64,
-        /// What is allowed.
+        /// The largest age allowed.
         age_ms_max: u64,
     },
     /// Signed later than now.
     FromTheFuture {
         /// How much later.
         ahead_ms: u64,
-        /// What is allowed.
+        /// The most allowed.
         ahead_ms_max: u64,
     },
-    /// This very command was seen before, or it is older than what is remembered.
+    /// This very command was seen before, or it is older than the commands that are remembered.
     Replayed(&'static str),
     /// The KeyLocator leads to no trusted certificate.
     UnknownSigner(String),
-    /// A certificate on the way to the trust anchor is over.
+    /// A certificate on the way to the trust anchor has expired.
     CertificateExpired(String),
-    /// A certificate on the way to the trust anchor has not begun.
+    /// A certificate on the way to the trust anchor is not valid yet.
     CertificateNotYetValid(String),
-    /// The signer is who it says, and may not do this.
+    /// The signer is genuine, but may not do this.
     NotAllowed(String),
     /// Too many commands wait for certificates.
     TooManyPending,
@@ -115,7 +115,7 @@ impl fmt::Display for Denial {
     }
 }
 
-/// A name as a text shows it.
+/// A name in the form that texts show.
 pub(crate) fn quoted(name: Name<'_>) -> String {
     let mut uri = name.to_string();
     if uri.len() > MAX_QUOTED_BYTES {

@@ -1,5 +1,4 @@
-//! Where commands meet their authorization: pass, be refused, or wait for a certificate.
-//! And where its settings come in.
+//! The gate: a command passes, is refused, or waits for a certificate. The settings of authorization also come in here.
 
 use super::{
     Module, Prefix, Request,
@@ -10,10 +9,11 @@ use super::{
 };
 use crate::{
     command::{Refusal, refusal},
-    dispatcher::{Management, ReplyTo},
     effect::Effect,
     environment::{Environment, Times},
     fib_computation::NextHop,
+    management::Management,
+    replies::ReplyTo,
     trust_config::{AnchorCertificate, TrustConfig},
 };
 use namewire_packet::{Data, FaceId, Interest, Name, lp::PitToken};
@@ -35,31 +35,31 @@ pub(crate) struct Arrival<'a> {
     pub(crate) fetches: usize,
 }
 
-/// What a command that is not refused does.
+/// What happens to a command that is not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// It is carried out.
     Now,
-    /// It comes again when a certificate is there, or its answer is on the way already.
+    /// It comes again when a certificate is there, or its answer is on its way already.
     Later,
-    /// The face that it came from is gone, and with it all that waited for an answer.
+    /// The face that it came from is gone, and no one waits for the answer.
     Orphaned,
 }
 
 impl Management {
-    /// Who may command, from now on. Routes and faces stay as they are.
+    /// Replaces the rules of who may command. Routes and faces stay as they are.
     pub fn set_trust(&mut self, trust: TrustConfig, out: &mut Vec<Effect>) {
         let internal = NextHop { face: FaceId::INTERNAL, cost: 0 };
         if trust.localhop_rib.is_some() {
-            self.manual.insert(self.localhop_prefix.as_name(), internal);
+            self.routes.manual.insert(self.localhop_prefix.as_name(), internal);
         } else {
-            self.manual.remove(self.localhop_prefix.as_name(), FaceId::INTERNAL);
+            self.routes.manual.remove(self.localhop_prefix.as_name(), FaceId::INTERNAL);
         }
         self.authorizer.set_config(trust);
         self.update_fib(vec![self.localhop_prefix.clone()], out);
     }
 
-    /// The certificates that are in an anchor's file or directory now.
+    /// Sets the certificates that are in an anchor's file or directory now.
     pub fn set_anchors(&mut self, path: PathBuf, anchors: Vec<AnchorCertificate>) {
         self.authorizer.set_anchors(path, anchors);
     }
@@ -72,9 +72,9 @@ impl Management {
         self.authorizer.authorize_announcement(data, self.faces.get(incoming), now)
     }
 
-    /// Asks whether a command may be carried out. From [`FaceId::INTERNAL`] it always may: the
-    /// process that runs the router hands it in. No packet has that incoming face, since no link
-    /// has the number and no strategy sends what management expresses back to it.
+    /// Asks whether a command may be carried out. A command from [`FaceId::INTERNAL`] always may, because the process
+    /// that runs the router hands it in. No packet has that incoming face: no link has the number, and no strategy
+    /// sends an Interest of management back to it.
     ///
     /// # Errors
     /// The answer that refuses it.
@@ -88,7 +88,7 @@ impl Management {
             return Ok(Admission::Now);
         }
         let Some(face) = self.faces.get(arrival.incoming) else {
-            self.counters.orphaned += 1;
+            self.replies.counters.orphaned += 1;
             return Ok(Admission::Orphaned);
         };
         let signature = SignedPacket::of_command(arrival.interest, arrival.parameter_components)?;
@@ -104,15 +104,15 @@ impl Management {
         let verdict = digest.map_err(Failure::from).and_then(|()| self.authorizer.authorize(&request));
         let denial = match verdict {
             Ok(()) => return Ok(Admission::Now),
-            // A client that sent it again while the first is worked on gets the first's answer.
-            Err(Failure::Denied(Denial::Replayed(_))) if self.is_in_progress(arrival.interest) => {
+            // The client sent a command again while the first copy is worked on; it gets the first copy's answer.
+            Err(Failure::Denied(Denial::Replayed(_))) if self.pending.will_answer(arrival.interest.name()) => {
                 return Ok(Admission::Later);
             }
             Err(Failure::Denied(Denial::Replayed(_))) if self.answer_again(now, arrival, out) => {
                 return Ok(Admission::Later);
             }
             Err(Failure::Denied(denial)) => {
-                // Or a fetched certificate is over, and there may be a newer one of that key.
+                // If a fetched certificate has expired, there may be a newer one of that key.
                 let is_over = matches!(denial, Denial::CertificateExpired(_));
                 if (arrival.fetches > 0 || is_over)
                     && let Some(namewire_packet::KeyLocator::Name(name)) = signature.and_then(|s| s.key_locator())
@@ -121,7 +121,7 @@ impl Management {
                 }
                 denial
             }
-            // An Interest for it would be a command, from whom everything is allowed.
+            // An Interest for this name would itself be a command, and management's own commands are always allowed.
             Err(Failure::CertificateMissing(certificate)) if self.is_own_name(certificate.as_name()) => {
                 Denial::unknown_signer(certificate.as_name())
             }
@@ -146,31 +146,27 @@ impl Management {
         Err(self.denied(&denial))
     }
 
-    /// True for names that this management serves, or would with other settings.
+    /// True for names that this management serves, or would serve with other settings.
     fn is_own_name(&self, name: Name<'_>) -> bool {
         [&self.prefix, &self.localhop_prefix].into_iter().any(|prefix| prefix.as_name().is_prefix_of(&name))
     }
 
-    /// Counts a denial; its answer.
+    /// Counts a denial and returns its answer.
     pub(crate) fn denied(&mut self, denial: &Denial) -> Refusal {
         self.authorizer.count(denial);
         refusal(403, format!("authorization rejected: {denial}"))
     }
 
-    fn is_in_progress(&self, interest: &Interest<'_>) -> bool {
-        self.face_commands.values().any(|command| command.will_answer(interest.name()))
-    }
-
-    /// Repeats the answer to a command of another host, if it is kept. True if it was.
+    /// Repeats the answer to a command of another host, if it was kept. True if it was.
     fn answer_again(&mut self, now: Times, arrival: &Arrival<'_>, out: &mut Vec<Effect>) -> bool {
         let name = arrival.interest.name();
         let answer = self.authorizer.recent_answers.find(name, arrival.incoming, now.mono_ns);
         let Some(packet) = answer.map(<[u8]>::to_vec) else { return false };
-        self.send(packet, arrival.pit_token, out)
+        self.replies.send(packet, arrival.pit_token, out)
     }
 
-    /// Takes Data that came in answer to [`Effect::Express`]: the commands that waited
-    /// for this certificate are judged again. False if none did.
+    /// Takes Data that answers [`Effect::Express`]: the commands that waited for this certificate are judged again.
+    /// False if none waited.
     pub(crate) fn on_certificate(
         &mut self,
         now: Times,
@@ -182,7 +178,7 @@ impl Management {
         if commands.is_empty() {
             return false;
         }
-        // What is no certificate leaves them without one, and they are refused.
+        // Without a valid certificate, the waiting commands are refused.
         if let Ok(certificate) = Certificate::parse(data.wire()) {
             self.authorizer.certificates.add_fetched(certificate);
         } else {
@@ -208,11 +204,11 @@ impl Management {
         let Ok(interest) = Interest::parse(&command.interest) else { return };
         self.authorizer.certificates.forget_issued_by(command.certificate.as_name());
         if self.faces.get(command.incoming).is_none() {
-            return self.counters.orphaned += 1;
+            return self.replies.counters.orphaned += 1;
         }
         let reply_to = ReplyTo { name: interest.name().to_buf(), pit_token: command.pit_token };
         let denial = Denial::unknown_signer(command.certificate.as_name());
         let refusal = self.denied(&denial);
-        self.refuse(&reply_to, &refusal, out);
+        self.replies.refuse(&reply_to, &refusal, out);
     }
 }

@@ -1,11 +1,11 @@
 //! Commands that wait for a certificate to be fetched.
 //!
-//! Each asks for the certificate that its chain lacks, once; when it comes, the command
-//! is judged again from the start, and may lack the next one.
+//! Each command asks for the certificate that its chain lacks, once. When that comes, the command is judged again from
+//! the start, and may lack the next one.
 //!
-//! Limits: [`MAX_PENDING`] commands, of these [`MAX_PENDING_OF_FACE`] from one face, so that
-//! no neighbour keeps the others out; [`FETCH_LIFETIME_MS`] for each certificate, and as many
-//! certificates per command as a chain may have.
+//! Limits: [`MAX_PENDING`] commands. At most [`MAX_PENDING_OF_FACE`] of them come from one face, so that no neighbour
+//! keeps the others out. [`FETCH_LIFETIME_MS`] for each certificate, and as many certificates per command as a chain
+//! may have.
 
 use super::validator::MAX_CHAIN;
 use namewire_packet::{FaceId, InterestBuilder, Name, NameBuf, lp::PitToken};
@@ -13,13 +13,13 @@ use namewire_packet::{FaceId, InterestBuilder, Name, NameBuf, lp::PitToken};
 /// Most commands that wait.
 pub(crate) const MAX_PENDING: usize = 64;
 
-/// Most of them from one face.
+/// Most waiting commands from one face.
 pub(crate) const MAX_PENDING_OF_FACE: usize = 16;
 
-/// How long a certificate may take.
+/// Longest wait for a certificate.
 pub(crate) const FETCH_LIFETIME_MS: u64 = 2000;
 
-/// A command that waits.
+/// A waiting command.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingCommand {
     pub(crate) interest: Vec<u8>,
@@ -27,7 +27,7 @@ pub(crate) struct PendingCommand {
     pub(crate) pit_token: Option<PitToken>,
     /// The KeyLocator whose certificate is being fetched.
     pub(crate) certificate: NameBuf,
-    /// Certificates fetched for it, this one included.
+    /// Certificates fetched for it, including this one.
     pub(crate) fetches: usize,
     pub(crate) deadline_ns: u64,
 }
@@ -38,8 +38,8 @@ pub(crate) struct PendingCommands {
 }
 
 impl PendingCommands {
-    /// Lets a command wait; `Some` is an Interest to express for it. The command comes
-    /// back as an error if it cannot wait.
+    /// Lets a command wait. `Some` is an Interest to express for it. A command that cannot wait is returned as an
+    /// error.
     pub(crate) fn add(&mut self, command: PendingCommand) -> Result<Option<Vec<u8>>, PendingCommand> {
         let of_face = self.commands.iter().filter(|other| other.incoming == command.incoming).count();
         if self.commands.len() >= MAX_PENDING || of_face >= MAX_PENDING_OF_FACE || command.fetches > MAX_CHAIN {
@@ -54,17 +54,17 @@ impl PendingCommands {
         Ok(interest)
     }
 
-    /// The commands that a certificate of this name lets go on.
+    /// Takes the commands that a certificate of this name lets continue.
     pub(crate) fn take_waiting_for(&mut self, certificate: Name<'_>) -> Vec<PendingCommand> {
         self.commands.extract_if(.., |command| command.certificate.as_name().is_prefix_of(&certificate)).collect()
     }
 
-    /// The commands whose certificate did not come in time.
+    /// Takes the commands whose certificate did not come in time.
     pub(crate) fn take_due(&mut self, now_ns: u64) -> Vec<PendingCommand> {
         self.commands.extract_if(.., |command| command.deadline_ns <= now_ns).collect()
     }
 
-    /// When [`PendingCommands::take_due`] has something.
+    /// When [`PendingCommands::take_due`] has commands.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
         self.commands.iter().map(|command| command.deadline_ns).min()
     }

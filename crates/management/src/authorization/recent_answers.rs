@@ -1,17 +1,16 @@
-//! The last answers to commands from other hosts: the Data may be lost on its way, and
-//! the client then sends the same Interest again, which is a replay and must not be
-//! carried out twice. It gets the same answer again.
+//! The last answers to commands from other hosts. If the Data is lost on its way, the client sends the same Interest
+//! again. That is a replay and must not be carried out twice, so it gets the same answer again.
 //!
-//! (NFD's Content Store does this; here, answers of management are not cached.)
+//! (In NFD the Content Store does this; here, answers of management are not cached.)
 //!
-//! Limits: [`MAX_ANSWERS`], the oldest goes; [`LIFETIME_NS`].
+//! Limits: [`MAX_ANSWERS`] (the oldest goes); [`LIFETIME_NS`].
 
 use namewire_packet::{FaceId, Name, NameBuf};
 use std::collections::VecDeque;
 
 /// Answers kept.
 const MAX_ANSWERS: usize = 64;
-/// How long an answer is of use: the usual InterestLifetime, twice.
+/// How long an answer is useful: twice the usual InterestLifetime.
 const LIFETIME_NS: u64 = 8_000_000_000;
 
 #[derive(Debug)]

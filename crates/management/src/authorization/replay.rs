@@ -1,29 +1,30 @@
-//! Has this signed command been seen before?
+//! Replay protection: has this signed command been seen before?
 //!
-//! Source: management.md §8, NFD's rules and what is wrong with them: one key for all
-//! DigestSha256 clients, and a timestamp that must grow with every command. Here a
-//! record is kept per signer (for a digest, which names nobody: per face), and a burst
-//! within one millisecond passes as long as the nonces differ.
+//! Source: management.md §8, which gives NFD's rules and their defects: one key for all DigestSha256 clients, and a
+//! timestamp that must grow with every command. Here there is a record per signer (for a digest, which names no signer:
+//! per face). A burst within one millisecond passes as long as the nonces differ.
 //!
-//! A command passes if its timestamp is at most [`GRACE_MS`] from the clock (or at most
-//! [`STEP_MS`] after the signer's latest: clients of NFD step their timestamps in a
-//! burst faster than the clock runs; never more than [`MAX_AHEAD_MS`]), its (timestamp, nonce) is not in the record,
-//! and, of a key, it is later than the record's watermark.
+//! A command passes if all of these hold:
 //!
-//! Clocks are set, the router's and those of clients, also back. So timestamps need not grow, and no command is
-//! forgotten because its timestamp is old: only when there is no room for more.
+//! - Its timestamp is at most [`GRACE_MS`] from the clock, or at most [`STEP_MS`] after the signer's latest (but never
+//!   more than [`MAX_AHEAD_MS`] ahead). In a burst, clients of NFD step their timestamps faster than the clock runs.
+//! - Its (timestamp, nonce) is not in the record.
+//! - For a key: it is later than the record's watermark.
 //!
-//! Invariant: whatever the record of a key has forgotten is at or before its watermark, so nothing forgotten passes
-//! again. A watermark holds for [`WATERMARK_LIFETIME_NS`] of the monotonic clock: if the clock was not set back, all
-//! before it is out of the grace by then; if it was, this is how long a busy signer is refused at most.
+//! Users set clocks, the router's and clients' clocks, also back. So timestamps need not grow, and no command is
+//! forgotten because its timestamp is old. A command is forgotten only when there is no room for more.
 //!
-//! A face has no watermark: its commands are signed with a digest, or by a key that no rule verified. Who could send one of
-//! them again through that face could as well sign a new one. What its record still does is to know a command that a
-//! client repeats.
+//! Invariant: every command that a key's record has forgotten is at or before its watermark, so no forgotten command
+//! passes again. A watermark holds for [`WATERMARK_LIFETIME_NS`] of the monotonic clock. If the clock was not set back,
+//! everything before the watermark is out of the grace by then. If it was set back, this is the longest time for which
+//! a busy signer is refused.
 //!
-//! Cost: O(log) of the record's size.
-//! Limits: [`MAX_NONCES`] per record and [`MAX_NONCES_TOTAL`] over all, [`MAX_RECORDS`]
-//! keys and as many faces; a key's record can go [`RECORD_LIFETIME_NS`] after its last use.
+//! A face has no watermark, because its commands are signed with a digest, or by a key that no rule verified. An
+//! application that can repeat such a command through the face could as well sign a new one. The face's record only
+//! recognises a command that a client repeats.
+//!
+//! Cost: O(log) of the record's size. Limits: [`MAX_NONCES`] per record and [`MAX_NONCES_TOTAL`] over all;
+//! [`MAX_RECORDS`] keys and as many faces. A key's record can go [`RECORD_LIFETIME_NS`] after its last use.
 
 use super::denial::Denial;
 use crate::environment::Times;
@@ -33,10 +34,10 @@ use std::{collections::BTreeSet, hash::Hash};
 
 /// How far a timestamp may be from the clock.
 pub(crate) const GRACE_MS: u64 = 120_000;
-/// How far a timestamp may be after the latest of its signer, wherever the clock is.
+/// How far a timestamp may be after the latest one of its signer, whatever the clock says.
 pub(crate) const STEP_MS: u64 = 1000;
-/// How far a burst may run ahead of the clock. What a forgotten key has signed last is refused
-/// from all keys without a record: without this limit one could refuse them for good.
+/// How far a burst may run ahead of the clock. When a key is forgotten, commands up to its last timestamp are refused
+/// from all keys without a record. Without this limit, one key could lock out all of them for good.
 pub(crate) const MAX_AHEAD_MS: u64 = 3_600_000;
 /// Commands remembered per signer.
 pub(crate) const MAX_NONCES: usize = 4096;
@@ -44,36 +45,36 @@ pub(crate) const MAX_NONCES: usize = 4096;
 pub(crate) const MAX_NONCES_TOTAL: usize = 262_144;
 /// Keys remembered, and faces remembered.
 pub(crate) const MAX_RECORDS: usize = 1000;
-/// How long a watermark holds after it has risen last.
+/// How long a watermark holds after it last rose.
 pub(crate) const WATERMARK_LIFETIME_NS: u64 = (MAX_AHEAD_MS + GRACE_MS) * 1_000_000;
 /// How long after its last use a record is kept.
 pub(crate) const RECORD_LIFETIME_NS: u64 = 3_600_000_000_000;
 
-/// Whose record a command is checked against.
+/// The sender against whose record a command is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Sender {
-    /// Whoever is behind this face.
+    /// The unknown sender behind this face.
     Face(FaceId),
-    /// Whoever has this key; only for signatures that were verified.
+    /// The holder of this key; only for signatures that were verified.
     Key(NameBuf),
 }
 
-/// A nonce in a fixed size: as it is up to 16 octets, else half its SHA-256.
+/// A nonce in a fixed size: up to 16 bytes as they are, otherwise half its SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct NonceId([u8; 16], u8);
 
 impl NonceId {
     fn new(nonce: &[u8]) -> Self {
-        let mut octets = [0; 16];
-        match octets.get_mut(..nonce.len()) {
+        let mut bytes = [0; 16];
+        match bytes.get_mut(..nonce.len()) {
             Some(start) => start.copy_from_slice(nonce),
-            None => octets.copy_from_slice(&sha256(&[nonce])[..16]),
+            None => bytes.copy_from_slice(&sha256(&[nonce])[..16]),
         }
-        NonceId(octets, nonce.len().min(17) as u8)
+        NonceId(bytes, nonce.len().min(17) as u8)
     }
 }
 
-/// Timestamps up to one are refused for a while.
+/// For a while, timestamps up to this one are refused.
 #[derive(Clone, Copy, Debug, Default)]
 struct Watermark {
     time_ms: Option<u64>,
@@ -109,7 +110,7 @@ impl Record {
     }
 }
 
-/// What the limits of this module have turned away or made it forget.
+/// What the limits of this module have turned away or made the guard forget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplayLimitsMet {
     /// Commands forgotten before their time.
@@ -124,17 +125,16 @@ pub(crate) struct ReplayGuard {
     records: HashMap<Sender, Record>,
     faces: usize,
     nonces: usize,
-    /// For keys without a record: they may have had one.
+    /// The watermark for keys without a record, because they may have had one.
     forgotten_keys: Watermark,
     pub(crate) limits_met: ReplayLimitsMet,
 }
 
 impl ReplayGuard {
-    /// Takes note of a command that is authorized otherwise. `needs_nonce`: refuse it
-    /// without one.
+    /// Records a command that is authorized otherwise. With `needs_nonce`, refuses it if it has no nonce.
     ///
     /// # Errors
-    /// Why it must not be carried out; then nothing is noted.
+    /// Why it must not be carried out; then nothing is recorded.
     pub(crate) fn check(
         &mut self,
         now: Times,
@@ -230,7 +230,7 @@ impl ReplayGuard {
         self.limits_met.records += 1;
     }
 
-    /// Forgets a record; what a key has signed does not pass again.
+    /// Forgets a record. Commands that its key has signed do not pass again.
     fn forget(&mut self, now: Times, sender: &Sender) {
         if let (Sender::Key(_), Some(record)) = (sender, self.records.get(sender)) {
             self.forgotten_keys.rise(now, record.latest_ms);

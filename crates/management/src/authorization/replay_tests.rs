@@ -28,7 +28,7 @@ fn a_burst_within_one_millisecond_passes_once() {
     for nonce in 0..1000 {
         assert!(matches!(check(&mut guard, START_MS, &FACE, START_MS, nonce), Err(Denial::Replayed(_))));
     }
-    // Another signer has nothing to do with it.
+    // Another signer is not affected.
     assert_eq!(check(&mut guard, START_MS, &key(1), START_MS, 5), Ok(()));
 }
 
@@ -43,8 +43,8 @@ fn timestamps_need_not_grow_but_must_be_near_the_clock() {
     assert_eq!(early, Err(Denial::FromTheFuture { ahead_ms: GRACE_MS + 1, ahead_ms_max: GRACE_MS }));
 }
 
-/// Clients of NFD give each command of a burst the next millisecond: 200,000 in two
-/// seconds run 198 seconds ahead of the clock.
+/// Clients of NFD give each command of a burst the next millisecond. So 200,000 commands in two seconds run 198 seconds
+/// ahead of the clock.
 #[test]
 fn a_burst_may_step_ahead_of_the_clock() {
     let mut guard = ReplayGuard::default();
@@ -61,7 +61,7 @@ fn a_burst_runs_ahead_of_the_clock_for_an_hour_at_most() {
     let steps = (1..).map(|step| START_MS + step * STEP_MS);
     let refused = steps.take(4000).find(|&time_ms| check(&mut guard, START_MS, &key(1), time_ms, 1).is_err());
     assert_eq!(refused, Some(START_MS + MAX_AHEAD_MS + STEP_MS));
-    // So a clock that goes on lets every other key in again, whoever is forgotten.
+    // So a running clock lets every other key in again, whichever key was forgotten.
     let later_ms = START_MS + MAX_AHEAD_MS + 1;
     for number in 2..=MAX_RECORDS + 1 {
         assert_eq!(check(&mut guard, later_ms, &key(number), later_ms, 1), Ok(()), "{number}");
@@ -80,14 +80,14 @@ fn what_was_forgotten_does_not_pass_again() {
     }
 }
 
-/// The story: what an application had signed two minutes ago was forgotten and left a watermark. When the clock was set
-/// back, all that the application signed from then on was before it, and refused with 403 until it connected again, or
-/// until the clock was where it had been.
+/// The story: commands that an application had signed two minutes ago were forgotten and left a watermark. When the
+/// clock was set back, everything that the application signed from then on was before the watermark. It was refused
+/// with 403 until the application connected again, or until the clock had caught up.
 #[test]
 fn a_clock_that_is_set_back_refuses_no_new_command_and_lets_no_old_one_pass() {
     for sender in [FACE, key(1)] {
         let mut guard = ReplayGuard::default();
-        // Ten minutes, a command each second.
+        // Ten minutes, with one command each second.
         let seconds = 600;
         let mut now = at(START_MS);
         let later = |now: Times, unix_ms: u64| Times { mono_ns: now.mono_ns + 1_000_000_000, unix_ms };
@@ -97,7 +97,7 @@ fn a_clock_that_is_set_back_refuses_no_new_command_and_lets_no_old_one_pass() {
             assert_eq!(pass(&mut guard, now, &sender, now.unix_ms, nonce), Ok(()));
             sent.push((now.unix_ms, nonce));
         }
-        // Back by five minutes, forward by an hour, and back again; each is lived through for a while.
+        // Back by five minutes, forward by an hour, and back again. After each step the clock runs for a while.
         for (round, step_ms) in [-300_000_i64, 3_600_000, -3_600_000].into_iter().enumerate() {
             now = later(now, now.unix_ms.saturating_add_signed(step_ms));
             for second in 0..seconds / 2 {
@@ -114,7 +114,7 @@ fn a_clock_that_is_set_back_refuses_no_new_command_and_lets_no_old_one_pass() {
     }
 }
 
-/// A client that was ahead, had signed more than is remembered, and was set right.
+/// A client whose clock was ahead, which had signed more commands than are remembered. Then its clock was set right.
 #[test]
 fn a_client_whose_clock_is_set_back_is_not_refused_on_its_own_face() {
     let mut guard = ReplayGuard::default();
@@ -125,8 +125,8 @@ fn a_client_whose_clock_is_set_back_is_not_refused_on_its_own_face() {
     assert!(check(&mut guard, START_MS, &FACE, START_MS, 1).is_err(), "what is remembered does not pass twice");
 }
 
-/// A key may be used by anybody who has seen its commands: of those that are forgotten none passes, also after the
-/// clock is set back, and its owner waits. Not for longer than the watermark's life.
+/// A replayer who has seen a key's commands may send them. No forgotten command passes, even after the clock is set
+/// back. The key's owner waits, but not longer than the watermark's life.
 #[test]
 fn a_busy_key_waits_for_an_hour_at_most_after_the_clock_is_set_back() {
     let mut guard = ReplayGuard::default();

@@ -1,7 +1,7 @@
-//! What a packet says about its signer: a command in either format, or Data.
+//! A packet's statements about its signer: a command in either format, or Data.
 //!
 //! Source: management.md §2 (two formats of commands); packet-format.md §4.2, §4.3, §5.1
-//! (signed octets).
+//! (signed bytes).
 
 use super::denial::{Denial, quoted};
 use crate::command::{COMMAND_NAME_LEN, Refusal, malformed};
@@ -15,21 +15,21 @@ use namewire_security::{PublicKey, verify_digest_sha256};
 /// A packet and its signature, not verified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SignedPacket<'a> {
-    /// The name that rules look at: without the digest component (v0.3), or without
-    /// SignatureInfo and SignatureValue (old format).
+    /// The name that rules check: without the digest component (v0.3), or without SignatureInfo and SignatureValue (old
+    /// format).
     pub(crate) name: Name<'a>,
     info: SignatureInfo<'a>,
     /// When it was signed, milliseconds since 1970.
     pub(crate) time_ms: Option<u64>,
-    /// Octets that make it unique.
+    /// Bytes that make it unique.
     pub(crate) nonce: Option<&'a [u8]>,
     signed: [&'a [u8]; 2],
     value: &'a [u8],
 }
 
 impl<'a> SignedPacket<'a> {
-    /// The signature of a command whose name has `parameters` components between the
-    /// verb and what belongs to the signature; `None` if it is not signed.
+    /// The signature of a command. In its name, `parameters` components are between the verb and the parts of the
+    /// signature. `None` if it is not signed.
     ///
     /// # Errors
     /// The answer to a command whose name or signature cannot be read.
@@ -42,7 +42,7 @@ impl<'a> SignedPacket<'a> {
                 .map(Some)
                 .ok_or_else(|| malformed("the Interest's signature cannot be read")),
             (None, Some(0)) => Ok(None),
-            // ApplicationParameters without signature add a digest component.
+            // ApplicationParameters without a signature add a digest component.
             (None, Some(1)) if last_type == Some(types::PARAMETERS_SHA256_DIGEST) => Ok(None),
             (None, Some(4)) => {
                 Self::in_name(name).map(Some).ok_or_else(|| malformed("the signature in the name cannot be read"))
@@ -63,8 +63,7 @@ impl<'a> SignedPacket<'a> {
         })
     }
 
-    /// The old format: timestamp, random, SignatureInfo and SignatureValue as the
-    /// last four components.
+    /// The old format: the last four components are timestamp, random, SignatureInfo and SignatureValue.
     fn in_name(name: Name<'a>) -> Option<Self> {
         let info = tlv::read_element(name.get(name.len() - 2)?.value).ok()?;
         let value = tlv::read_element(name.get(name.len() - 1)?.value).ok()?;
@@ -105,39 +104,39 @@ impl<'a> SignedPacket<'a> {
         self.signature_type() == signature_type::DIGEST_SHA256
     }
 
-    /// Where the signer's key is found.
+    /// The place of the signer's key.
     pub(crate) fn key_locator(&self) -> Option<KeyLocator<'a>> {
         self.info.key_locator()
     }
 
-    /// The signer, as texts name it.
+    /// The signer in the form that texts show.
     pub(crate) fn signer(&self) -> String {
         match self.key_locator() {
             _ if self.is_digest() => "DigestSha256".to_owned(),
             Some(KeyLocator::Name(name)) => quoted(name),
             Some(KeyLocator::KeyDigest(digest)) => {
-                let octets = digest.iter().take(32).map(|octet| format!("{octet:02x}"));
-                format!("with key digest {}", octets.collect::<String>())
+                let bytes = digest.iter().take(32).map(|byte| format!("{byte:02x}"));
+                format!("with key digest {}", bytes.collect::<String>())
             }
             None => "without KeyLocator".to_owned(),
         }
     }
 
-    /// Checks a DigestSha256 signature.
+    /// Verifies a DigestSha256 signature.
     pub(crate) fn verify_digest(&self) -> Result<(), Denial> {
         verify_digest_sha256(self.signature_type(), &self.signed, self.value)
             .map_err(|_| Denial::BadSignature("the DigestSha256 signature does not match".to_owned()))
     }
 
-    /// Checks a signature by this key.
+    /// Verifies a signature by this key.
     pub(crate) fn verify(&self, key: &PublicKey) -> Result<(), Denial> {
         key.verify(self.signature_type(), &self.signed, self.value)
             .map_err(|error| Denial::BadSignature(format!("{}: {error}", self.signer())))
     }
 }
 
-/// Checks that the digest component is the SHA-256 of the parameters: otherwise the
-/// name, which the signature covers only without this component, could be varied.
+/// Checks that the digest component is the SHA-256 of the parameters. The signature covers the name only without this
+/// component, so without this check the name could be varied.
 pub(crate) fn check_parameters_digest(interest: &Interest<'_>) -> Result<(), Denial> {
     if interest.parameters_digest_is_valid() {
         Ok(())

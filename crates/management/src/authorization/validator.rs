@@ -1,13 +1,11 @@
-//! Do the rules of a validator section accept a packet, and is its signature that of a
-//! key they lead to?
+//! The validator: do the rules of a validator section accept a packet, and did a key that they lead to sign it?
 //!
-//! Source: ndn-cxx `security-validator-config.rst`: the first rule whose filters catch
-//! the packet decides; one of its checkers must accept the signature type and the
-//! KeyLocator; the certificate that the KeyLocator names is a trust anchor, or Data
-//! that the rules accept in the same way.
+//! Source: ndn-cxx `security-validator-config.rst`. The first rule whose filters catch the packet decides. One of its
+//! checkers must accept the signature type and the KeyLocator. The certificate that the KeyLocator names must be a
+//! trust anchor, or Data that the rules accept in the same way.
 //!
-//! Stricter than ndn-cxx: a trust anchor must be valid now, too.
-//! Limit: [`MAX_CHAIN`] certificates from the packet to the anchor.
+//! Stricter than ndn-cxx: a trust anchor must be valid now, too. Limit: [`MAX_CHAIN`] certificates from the packet to
+//! the anchor.
 
 use super::{
     certificates::{Certificates, key_name_in},
@@ -28,7 +26,7 @@ const DIGEST_SIGNER: &str = "/localhost/identity/digest-sha256";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     Denied(Denial),
-    /// This certificate (or one of this key) is needed, and is not at hand.
+    /// This certificate (or one of this key) is needed and is not at hand.
     CertificateMissing(NameBuf),
 }
 
@@ -38,10 +36,10 @@ impl From<Denial> for Failure {
     }
 }
 
-/// Who a packet is from, as far as was verified.
+/// The verified sender of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Signatory {
-    /// Nobody looked, or a digest was right: it may be anyone.
+    /// The signature was not checked, or only a digest was right: it may be any sender.
     Anyone,
     /// The holder of this key.
     Key(NameBuf),
@@ -78,7 +76,7 @@ impl Judge<'_> {
                 digest_signer = DIGEST_SIGNER.parse::<NameBuf>().expect("a name of the source is well-formed");
                 digest_signer.as_name()
             }
-            // Any other name would be judged as an identity, whosever key is found under it.
+            // Any other name would be judged as an identity, whichever owner the key under it has.
             Some(KeyLocator::Name(name)) if key_name_in(name).is_some() => name,
             _ => return Err(Denial::UnknownSigner(packet.signer()).into()),
         };
@@ -120,7 +118,7 @@ impl Judge<'_> {
     }
 }
 
-/// True if the rule is for this name.
+/// True if the rule applies to this name.
 fn catches(rule: &Rule, name: Name<'_>) -> bool {
     rule.filters.is_empty()
         || rule.filters.iter().any(|filter| match filter {

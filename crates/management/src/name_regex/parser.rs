@@ -1,9 +1,9 @@
-//! From the text of an expression to its tree.
+//! The parser: from the text of an expression to its tree.
 
 use super::{ComponentTest, MAX_DEPTH, MAX_GROUPS, MAX_STEPS, NameRegexError};
 
-/// A part of an expression. Groups are numbered from 0 in the order in which they open,
-/// those inside angle brackets included.
+/// A part of an expression. Groups are numbered from 0 in the order in which they open, including those inside angle
+/// brackets.
 pub(super) enum Node {
     Take { test: ComponentTest, first_group: usize },
     Group { number: usize, nodes: Vec<Node> },
@@ -13,7 +13,7 @@ pub(super) enum Node {
 pub(super) struct Parser<'t> {
     text: &'t str,
     at: usize,
-    /// Octets of the expression before `text`.
+    /// Bytes of the expression before `text`.
     offset: usize,
     groups: usize,
 }
@@ -70,12 +70,12 @@ impl<'t> Parser<'t> {
         Ok(first)
     }
 
-    /// What stands between angle brackets, which may be nested.
+    /// The text between angle brackets, which may be nested.
     fn bracketed(&mut self) -> Result<&'t str, NameRegexError> {
         let from = self.at + 1;
         let mut open = 0;
-        for (index, octet) in self.text.as_bytes()[self.at..].iter().enumerate() {
-            match octet {
+        for (index, byte) in self.text.as_bytes()[self.at..].iter().enumerate() {
+            match byte {
                 b'<' => open += 1,
                 b'>' => open -= 1,
                 _ => {}

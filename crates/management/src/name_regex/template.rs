@@ -1,4 +1,4 @@
-//! A name made of groups and fixed components: `\1<KEY>\2`.
+//! Templates: a name made of groups and fixed components, for example `\1<KEY>\2`.
 //!
 //! Source: ndn-cxx `security-validator-config.rst`, `k-expand` and `p-expand`.
 
@@ -21,10 +21,10 @@ impl NameTemplate {
     /// Reads a template.
     ///
     /// # Errors
-    /// Something that is neither `\<number>` nor `<component>`.
+    /// If a part is neither `\<number>` nor `<component>`.
     pub fn parse(text: &str) -> Result<Self, NameRegexError> {
         if text.len() > MAX_EXPRESSION_BYTES {
-            return Err(NameRegexError::TooLarge { what: "octets", limit: MAX_EXPRESSION_BYTES });
+            return Err(NameRegexError::TooLarge { what: "bytes", limit: MAX_EXPRESSION_BYTES });
         }
         let mut parts = Vec::new();
         let mut rest = text;
@@ -49,7 +49,7 @@ impl NameTemplate {
     /// Checks that every group of this template exists in `regex`.
     ///
     /// # Errors
-    /// The first that does not.
+    /// The first group that does not exist.
     pub fn check(&self, regex: &NameRegex) -> Result<(), NameRegexError> {
         let missing = self.parts.iter().find_map(|part| match part {
             Part::Group(number) if *number > regex.groups() => Some(*number),
@@ -58,7 +58,7 @@ impl NameTemplate {
         missing.map_or(Ok(()), |number| Err(NameRegexError::NoSuchGroup(number)))
     }
 
-    /// The name that a match makes of it. Groups that do not exist add nothing.
+    /// The name that the template makes of a match. Groups that do not exist add nothing.
     pub fn expand(&self, captures: &NameCaptures<'_, '_>) -> NameBuf {
         let mut name = NameBuf::new();
         for part in &self.parts {

@@ -79,7 +79,7 @@ fn groups_take_as_much_as_they_can() {
     expands("^(<>)*$", "\\1", "/a/b/c", "/c");
     expands("^(<x>)?<a>$", "\\1<none>", "/a", "/none");
     expands("^<a>$", "\\0<z>", "/a", "/a/z");
-    // Without ^: first at the start, then as late as possible.
+    // Without ^, the expression is tried first at the start, then as late as possible.
     expands("(<a>)(<>)", "\\2", "/a/1/a/2", "/1");
     expands("(<a>)(<>)", "\\2", "/x/a/1/a/2", "/2");
 }
@@ -105,7 +105,7 @@ fn what_is_refused() {
     assert!(matches!(error("<>{9999999999999999999999}"), NameRegexError::TooLarge { what: "repeats", .. }));
     assert!(matches!(error(&"(".repeat(17)), NameRegexError::TooLarge { .. }));
     assert!(matches!(error(&"(<>)".repeat(17)), NameRegexError::TooLarge { what: "groups", .. }));
-    assert!(matches!(error(&"<a>".repeat(1366)), NameRegexError::TooLarge { what: "octets", .. }));
+    assert!(matches!(error(&"<a>".repeat(1366)), NameRegexError::TooLarge { what: "bytes", .. }));
     let template = NameTemplate::parse("\\2").unwrap();
     assert_eq!(template.check(&NameRegex::parse("^(<>)$").unwrap()), Err(NameRegexError::NoSuchGroup(2)));
     assert!(
@@ -113,7 +113,7 @@ fn what_is_refused() {
     );
 }
 
-/// `(<>*)*` and its like cost backtracking matchers exponential time.
+/// Expressions like `(<>*)*` cost backtracking matchers exponential time.
 #[test]
 fn a_long_name_is_no_burden() {
     let regex = NameRegex::parse("^((<>*)*)*((<>*)*)*<z>$").unwrap();

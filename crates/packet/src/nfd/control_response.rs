@@ -14,7 +14,7 @@ pub struct ControlResponse {
     pub code: u64,
     /// The code in words.
     pub text: String,
-    /// What was done, or what is in the way (409).
+    /// What was done, or what conflicts (409).
     pub body: Option<ControlParameters>,
 }
 
@@ -47,7 +47,7 @@ impl ControlResponse {
         });
     }
 
-    /// The whole element as octets, ready to be a Data's Content.
+    /// The whole element as bytes, ready to be a Data's Content.
     pub fn to_wire(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(&mut out);
@@ -57,7 +57,7 @@ impl ControlResponse {
     /// Reads one whole element.
     ///
     /// # Errors
-    /// If the octets are not exactly one ControlResponse element.
+    /// If the bytes are not exactly one ControlResponse element.
     pub fn decode(wire: &[u8]) -> Result<Self, NfdError> {
         let fields = Fields::of_element(wire, CONTROL_RESPONSE)?;
         let body: Option<Body> = fields.optional(CONTROL_PARAMETERS)?;

@@ -1,11 +1,11 @@
-//! CsUsage: what the Content Store takes in octets, how it chooses what comes in and what goes,
-//! and what it did under each of its policies and for prefixes (dataset `cs/usage`).
+//! CsUsage: the bytes that the Content Store takes, its policies of admission and eviction, and its counters by policy
+//! and by prefix (dataset `cs/usage`).
 //!
-//! This dataset is ours: NFD's `cs/info` counts packets only, and its clients refuse fields
-//! that they do not know.
+//! This dataset is ours: NFD's `cs/info` counts packets only, and its clients refuse unknown fields.
 
 use super::{
     DatasetEntry,
+    element::element,
     field::{Field, Fields, NfdError},
     numbers::types::{
         CAPACITY, CS_ADMISSION, CS_BY_POLICY, CS_BY_PREFIX, CS_BYTES, CS_EVICTIONS, CS_HITS, CS_INSERTIONS, CS_MISSES,
@@ -17,107 +17,67 @@ use crate::{
     tlv::{self, types::NAME},
 };
 
-/// The entry of `cs/usage`: 128 { 128 policy text, 131 limit, 132 octets now, 133 admission text,
+/// The entry of `cs/usage`: 128 { 128 policy text, 131 limit, 132 bytes now, 133 admission text,
 /// 134 bytes of the policy, 138 counts of a policy *, 139 counts of a prefix *, 140 prefixes looked up text,
 /// 141 bytes of the prefix index }.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsUsage {
-    /// Which Data goes first, for example `lru`.
+    /// Eviction policy, for example `lru`.
     pub policy: String,
-    /// Which Data comes in, for example `all`.
+    /// Admission policy, for example `all`.
     pub admission: String,
-    /// Limit in octets.
+    /// Limit in bytes.
     pub capacity_bytes: u64,
-    /// What is stored, in octets as accounted.
+    /// Bytes of stored Data, as accounted.
     pub bytes: u64,
-    /// Octets of memory that the policy has mapped, beside what is accounted.
+    /// Bytes of memory that the policy has mapped, beside the accounted ones.
     pub policy_bytes: u64,
-    /// By policy, in the order in which they were first in force.
+    /// Counters by policy, in the order in which the policies were first in force.
     pub policies: Vec<CsPolicyUsage>,
-    /// By prefix, of those that are to be counted.
+    /// Counters of the prefixes that the configuration names.
     pub prefixes: Vec<CsPrefixUsage>,
-    /// Under which prefixes Data is found: `own` or `all`.
+    /// The prefixes under which the store finds Data: `own` or `all`.
     pub prefix_lookup: String,
-    /// Bytes of memory mapped for that, beside what is accounted.
+    /// Bytes of memory mapped for `prefix_lookup`, beside the accounted ones.
     pub prefix_index_bytes: u64,
 }
 
-/// 138 { 128 policy text, 133 admission text, 129 hits, 130 misses, 135 insertions, 136 not admitted,
-/// 137 evictions }: what happened while a policy was in force.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CsPolicyUsage {
-    /// Which Data went first.
-    pub policy: String,
-    /// Which Data came in.
-    pub admission: String,
-    /// Interests answered.
-    pub hits: u64,
-    /// Interests not answered.
-    pub misses: u64,
-    /// Data stored.
-    pub insertions: u64,
-    /// Data that the policy did not let in.
-    pub not_admitted: u64,
-    /// Data that went for others.
-    pub evictions: u64,
-}
-
-/// 139 { Name, 129 hits, 130 misses, 135 insertions }: what happened to names under a prefix.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CsPrefixUsage {
-    /// The prefix.
-    pub prefix: NameBuf,
-    /// Interests answered.
-    pub hits: u64,
-    /// Interests not answered.
-    pub misses: u64,
-    /// Data stored.
-    pub insertions: u64,
-}
-
-impl Field for CsPolicyUsage {
-    fn write(&self, out: &mut Vec<u8>, type_number: u32) {
-        tlv::write_nested(out, type_number, |out| {
-            self.policy.write(out, CS_POLICY);
-            self.admission.write(out, CS_ADMISSION);
-            self.hits.write(out, CS_HITS);
-            self.misses.write(out, CS_MISSES);
-            self.insertions.write(out, CS_INSERTIONS);
-            self.not_admitted.write(out, CS_NOT_ADMITTED);
-            self.evictions.write(out, CS_EVICTIONS);
-        });
-    }
-    fn read(_: u32, value: &[u8]) -> Result<Self, NfdError> {
-        let fields = Fields::of_value(value)?;
-        Ok(CsPolicyUsage {
-            policy: fields.required(CS_POLICY)?,
-            admission: fields.required(CS_ADMISSION)?,
-            hits: fields.required(CS_HITS)?,
-            misses: fields.required(CS_MISSES)?,
-            insertions: fields.required(CS_INSERTIONS)?,
-            not_admitted: fields.required(CS_NOT_ADMITTED)?,
-            evictions: fields.required(CS_EVICTIONS)?,
-        })
+element! {
+    element:
+    /// 138 { 128 policy text, 133 admission text, 129 hits, 130 misses, 135 insertions, 136 not admitted,
+    /// 137 evictions }: what happened while a policy was in force.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct CsPolicyUsage {
+        /// Eviction policy.
+        pub policy: String = CS_POLICY,
+        /// Admission policy.
+        pub admission: String = CS_ADMISSION,
+        /// Interests answered.
+        pub hits: u64 = CS_HITS,
+        /// Interests not answered.
+        pub misses: u64 = CS_MISSES,
+        /// Data stored.
+        pub insertions: u64 = CS_INSERTIONS,
+        /// Data that the policy did not admit.
+        pub not_admitted: u64 = CS_NOT_ADMITTED,
+        /// Data evicted to make room.
+        pub evictions: u64 = CS_EVICTIONS,
     }
 }
 
-impl Field for CsPrefixUsage {
-    fn write(&self, out: &mut Vec<u8>, type_number: u32) {
-        tlv::write_nested(out, type_number, |out| {
-            self.prefix.write(out, NAME);
-            self.hits.write(out, CS_HITS);
-            self.misses.write(out, CS_MISSES);
-            self.insertions.write(out, CS_INSERTIONS);
-        });
-    }
-    fn read(_: u32, value: &[u8]) -> Result<Self, NfdError> {
-        let fields = Fields::of_value(value)?;
-        Ok(CsPrefixUsage {
-            prefix: fields.required(NAME)?,
-            hits: fields.required(CS_HITS)?,
-            misses: fields.required(CS_MISSES)?,
-            insertions: fields.required(CS_INSERTIONS)?,
-        })
+element! {
+    element:
+    /// 139 { Name, 129 hits, 130 misses, 135 insertions }: what happened to names under a prefix.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct CsPrefixUsage {
+        /// The prefix.
+        pub prefix: NameBuf = NAME,
+        /// Interests answered.
+        pub hits: u64 = CS_HITS,
+        /// Interests not answered.
+        pub misses: u64 = CS_MISSES,
+        /// Data stored.
+        pub insertions: u64 = CS_INSERTIONS,
     }
 }
 

@@ -1,7 +1,6 @@
-//! How one field of a management element is written and read.
+//! Reads and writes one field of a management element.
 //!
-//! Cost: a field look-up scans the element's fields, of which real elements have
-//! fewer than twenty and a packet can hold 4,400.
+//! Cost: a field look-up scans the element's fields. Real elements have fewer than twenty; a packet can hold 4,400.
 
 use crate::{
     FaceId, NameBuf,
@@ -9,7 +8,7 @@ use crate::{
     tlv::{self, Reader, TlvError, types::NAME},
 };
 
-/// Why some octets are not the management element they claim to be.
+/// Why some bytes are not the expected management element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NfdError {
     /// The TLV structure is broken.
@@ -26,16 +25,16 @@ pub enum NfdError {
         /// Type number found.
         found: u32,
     },
-    /// Octets follow the element.
-    #[error("octets follow the element")]
-    TrailingOctets,
-    /// A field that must be there is not.
+    /// Bytes follow the element.
+    #[error("bytes follow the element")]
+    TrailingBytes,
+    /// A required field is absent.
     #[error("field {0} is absent")]
     Missing(u32),
     /// A text field is not UTF-8.
     #[error("a text field is not UTF-8")]
     NotText,
-    /// A field holds a number that has no meaning.
+    /// A field holds a number without a meaning.
     #[error("field {field} has the meaningless value {value}")]
     BadValue {
         /// Type number of the field.
@@ -57,6 +56,16 @@ impl Field for u64 {
     }
     fn read(_: u32, value: &[u8]) -> Result<Self, NfdError> {
         Ok(tlv::read_nni(value)?)
+    }
+}
+
+/// Written as 1 if true. Any number except 0 reads as true.
+impl Field for bool {
+    fn write(&self, out: &mut Vec<u8>, type_number: u32) {
+        u64::from(*self).write(out, type_number);
+    }
+    fn read(type_number: u32, value: &[u8]) -> Result<Self, NfdError> {
+        u64::read(type_number, value).map(|number| number != 0)
     }
 }
 
@@ -93,13 +102,6 @@ impl Field for NameBuf {
     }
 }
 
-/// Writes an optional field, if it is there.
-pub(super) fn write_optional<T: Field>(out: &mut Vec<u8>, type_number: u32, field: &Option<T>) {
-    if let Some(value) = field {
-        value.write(out, type_number);
-    }
-}
-
 /// The fields of one element, in the order found.
 pub(super) struct Fields<'a>(Vec<(u32, &'a [u8])>);
 
@@ -121,7 +123,7 @@ impl<'a> Fields<'a> {
             return Err(NfdError::WrongType { expected, found: element.type_number });
         }
         if element.wire.len() != wire.len() {
-            return Err(NfdError::TrailingOctets);
+            return Err(NfdError::TrailingBytes);
         }
         Fields::of_value(element.value)
     }

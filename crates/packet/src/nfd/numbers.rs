@@ -43,7 +43,7 @@ pub mod types {
     pub const CS_BY_PREFIX: u32 = 139;
     pub const CS_PREFIX_LOOKUP: u32 = 140;
     pub const CS_PREFIX_INDEX_BYTES: u32 = 141;
-    /// In ControlParameters; even and above 31, so ignored where it is not known.
+    /// In ControlParameters; even and above 31, so other programs ignore it.
     pub const CS_POLICY_NAME: u32 = 33_024;
     pub const FIB_DESIGN: u32 = 128;
     pub const FIB_BYTES: u32 = 132;
@@ -76,7 +76,7 @@ pub mod types {
     pub const FACE_EVENT_KIND: u32 = 193;
 }
 
-/// Who registered a route.
+/// The kinds of registrants of a route.
 pub mod origin {
     #![allow(missing_docs)] // the names are the protocol's
     pub const APP: u64 = 0;
@@ -87,7 +87,7 @@ pub mod origin {
     pub const PREFIX_ANNOUNCEMENT: u64 = 129;
     pub const STATIC: u64 = 255;
 
-    /// The words of nfdc for them.
+    /// nfdc's words for them.
     pub const NAMES: [(&str, u64); 7] = [
         ("app", APP),
         ("autoreg", AUTOREG),

@@ -2,7 +2,7 @@
 //!
 //! Source: management.md §5. Data `/<prefix>/32=PA/v=<n>/seg=0` of ContentType 5, whose Content is
 //! { ExpirationPeriod 109, \[ValidityPeriod 253 { NotBefore 254, NotAfter 255 }\] }; other elements of
-//! non-critical type are skipped. The signature is not looked at here: who trusts whom is the reader's question.
+//! non-critical type are skipped. The signature is not checked here: the caller decides which signers it trusts.
 
 use crate::{
     Component, Data, DataBuilder, Name, NameBuf,
@@ -17,7 +17,7 @@ const VALIDITY_PERIOD: u32 = 253;
 const NOT_BEFORE: u32 = 254;
 const NOT_AFTER: u32 = 255;
 
-/// Components behind the prefix.
+/// Components after the prefix.
 const SUFFIX_LEN: usize = 3;
 
 /// Why Data is no prefix announcement.
@@ -26,13 +26,13 @@ pub enum AnnouncementError {
     /// The name does not end as an announcement's does.
     #[error("the name does not end in 32=PA, a version and seg=0")]
     Name,
-    /// It says of itself that it is something else.
+    /// Its ContentType is not a prefix announcement's.
     #[error("ContentType is not 5")]
     ContentType,
     /// The Content cannot be read.
     #[error("the Content is no sequence of TLV elements that are known or may be skipped")]
     Content,
-    /// It does not say for how long.
+    /// It has no ExpirationPeriod.
     #[error("there is no ExpirationPeriod")]
     NoExpiration,
     /// The validity period has no beginning or end, or not in the form YYYYMMDDThhmmss.
@@ -40,24 +40,24 @@ pub enum AnnouncementError {
     Validity,
 }
 
-/// An announcement that was read.
+/// A prefix announcement.
 #[derive(Clone, Copy, Debug)]
 pub struct PrefixAnnouncement<'a> {
-    /// What is announced.
+    /// The announced prefix.
     pub prefix: Name<'a>,
     /// Later statements have higher versions.
     pub version: u64,
-    /// How long a route that follows from it may live, in milliseconds.
+    /// Longest life of a route from it, in milliseconds.
     pub expiration_ms: u64,
     /// First and last second since 1970 at which it is valid.
     pub validity_unix_s: Option<(u64, u64)>,
 }
 
 impl<'a> PrefixAnnouncement<'a> {
-    /// Reads the announcement that `data` is.
+    /// Reads the announcement in `data`. The signature is not checked.
     ///
     /// # Errors
-    /// What is not as it must be.
+    /// If name, ContentType or Content of `data` is not a prefix announcement's.
     pub fn read(data: &Data<'a>) -> Result<Self, AnnouncementError> {
         let name = data.name();
         let prefix_len = name.len().checked_sub(SUFFIX_LEN).ok_or(AnnouncementError::Name)?;
@@ -94,14 +94,13 @@ impl<'a> PrefixAnnouncement<'a> {
         Ok(())
     }
 
-    /// For how long a route that follows from it may live from now on, in milliseconds; 0 if it is not
-    /// valid now.
+    /// The lifetime of a route created from it now, in milliseconds; 0 if it is not valid now.
     pub fn lifetime_ms(&self, now_unix_ms: u64) -> u64 {
         match self.validity_unix_s {
             None => self.expiration_ms,
             Some((not_before, _)) if now_unix_ms < not_before.saturating_mul(1000) => 0,
             Some((_, not_after)) => {
-                // The last second counts as a whole.
+                // The last second counts whole.
                 let end_ms = not_after.saturating_add(1).saturating_mul(1000);
                 self.expiration_ms.min(end_ms.saturating_sub(now_unix_ms))
             }
@@ -109,7 +108,7 @@ impl<'a> PrefixAnnouncement<'a> {
     }
 }
 
-/// An announcement of `prefix` with a digest for a signature, to be trusted by nobody but who knows the sender.
+/// Writes an announcement of `prefix`, signed with a digest: it does not authenticate the sender.
 pub fn announce_with_digest(prefix: Name<'_>, version: u64, expiration_ms: u64) -> Vec<u8> {
     let mut name: NameBuf = prefix.to_buf();
     name.push(Component { type_number: types::KEYWORD_COMPONENT, value: b"PA" });
@@ -135,11 +134,11 @@ fn read_validity(value: &[u8]) -> Result<(u64, u64), AnnouncementError> {
     bounds[0].zip(bounds[1]).ok_or(AnnouncementError::Validity)
 }
 
-/// `YYYYMMDDThhmmss` in UTC as seconds since 1970; times before that count as its beginning.
+/// `YYYYMMDDThhmmss` in UTC as seconds since 1970; earlier times count as 0.
 fn read_timestamp(text: &[u8]) -> Option<u64> {
     let number = |digits: &[u8]| {
-        let digit = |octet: &u8| octet.is_ascii_digit().then(|| u64::from(octet - b'0'));
-        digits.iter().try_fold(0, |number, octet| Some(10 * number + digit(octet)?))
+        let digit = |byte: &u8| byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
+        digits.iter().try_fold(0, |number, byte| Some(10 * number + digit(byte)?))
     };
     if text.len() != 15 || text[8] != b'T' {
         return None;
@@ -166,7 +165,7 @@ mod tests {
     const EXAMPLE: &str = "0643070F08036E646E20025041360101320100140318010515046D02EA60\
                            16031B0100172088B56BBF54EE6AEA2C324CF6D5C2F25BBCF2E02EB2C464B1D035A8C7CE07E2F8";
 
-    fn octets(hex: &str) -> Vec<u8> {
+    fn bytes(hex: &str) -> Vec<u8> {
         let hex: String = hex.split_whitespace().collect();
         (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
     }
@@ -187,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_example_is_read() {
-        assert_eq!(read(&octets(EXAMPLE)), Ok(("/ndn".to_owned(), 1, 60_000, None)));
+        assert_eq!(read(&bytes(EXAMPLE)), Ok(("/ndn".to_owned(), 1, 60_000, None)));
     }
 
     #[test]
@@ -201,9 +200,9 @@ mod tests {
 
     #[test]
     fn a_validity_period_shortens_the_life_of_a_route() {
-        let mut content = octets("6D02EA60 FD00FD26 FD00FE0F");
+        let mut content = bytes("6D02EA60 FD00FD26 FD00FE0F");
         content.extend_from_slice(b"20200229T120000");
-        content.extend_from_slice(&octets("FD00FF0F"));
+        content.extend_from_slice(&bytes("FD00FF0F"));
         content.extend_from_slice(b"20200301T000000");
         let wire = with_content(&content);
         // `date -u -d 2020-02-29T12:00:00 +%s` and so on.
@@ -221,16 +220,16 @@ mod tests {
             let name: NameBuf = name.parse().unwrap();
             DataBuilder::new(&name).content_type(content_type).content(content).sign_digest()
         };
-        let good = octets("6D02EA60");
+        let good = bytes("6D02EA60");
         for name in ["/PA", "/a/PA/v=1/seg=0", "/a/32=PA/seg=0/v=1", "/a/32=PA/v=1/seg=1", "/a/32=PB/v=1/seg=0"] {
             assert_eq!(read(&data(name, 5, &good)), Err(AnnouncementError::Name), "{name}");
         }
         assert_eq!(read(&data("/a/32=PA/v=1/seg=0", 0, &good)), Err(AnnouncementError::ContentType));
         assert_eq!(read(&with_content(&[])), Err(AnnouncementError::NoExpiration));
         for content in ["6D03000001", "6D05", "6B00", "6D02EA606D02EA60"] {
-            assert_eq!(read(&with_content(&octets(content))), Err(AnnouncementError::Content), "{content}");
+            assert_eq!(read(&with_content(&bytes(content))), Err(AnnouncementError::Content), "{content}");
         }
-        assert!(read(&with_content(&octets("6D02EA606A0101"))).is_ok(), "an even type is skipped (NDNts' Cost)");
+        assert!(read(&with_content(&bytes("6D02EA606A0101"))).is_ok(), "an even type is skipped (NDNts' Cost)");
         for validity in ["20200229T12000", "2020022 T120000", "20201301T000000", "20200229 120000", "20200229T240000"] {
             let mut content = good.clone();
             let mut bounds = Vec::new();
@@ -239,7 +238,7 @@ mod tests {
             tlv::write_tlv(&mut content, VALIDITY_PERIOD, &bounds);
             assert_eq!(read(&with_content(&content)), Err(AnnouncementError::Validity), "{validity}");
         }
-        let half = octets("6D02EA60 FD00FD00");
+        let half = bytes("6D02EA60 FD00FD00");
         assert_eq!(read(&with_content(&half)), Err(AnnouncementError::Validity));
         assert_eq!(read_timestamp(b"19600101T000000"), Some(0));
         assert_eq!(read_timestamp(b"00000101T000000"), None);

@@ -1,26 +1,25 @@
-//! Ring: does any interleaving of the two threads lose, tear or repeat a record, touch octets that
-//! the other side owns, or put the consumer to sleep for good?
+//! The ring under loom: no interleaving of the two threads may lose, tear or repeat a record. None may touch bytes that
+//! the other side owns, or leave the consumer asleep for good.
 //!
-//! Each model explores every interleaving and every value that a relaxed load may return. Loom
-//! fails a model that races on the octets (the shadow cells of `ring::Buffer`) or that ends with a
-//! thread parked.
+//! Each model explores every interleaving and every value that a relaxed load may return. Loom fails a model that races
+//! on the bytes (the shadow cells of `ring::Buffer`) or that ends with a thread parked.
 
 use loom::sync::Arc;
 use loom::thread;
 use namewire_router_loom::ring::{self, Consumer, Doorbell, MIN_CAPACITY_BYTES, PushError};
 
-/// Receives what waits and checks that the payloads continue the count; writes into them, so that
-/// loom sees an early reuse by the producer.
+/// Receives the waiting records and checks that the payloads continue the count. It also writes into them, so that loom
+/// sees it if the producer reuses the bytes too early.
 fn receive(consumer: &mut Consumer, next: &mut u8, max_records: usize) {
     let mut batch = consumer.batch(max_records);
     for record in batch.records() {
-        assert!(record.iter().all(|octet| *octet == *next), "{record:?}, expected {next}");
+        assert!(record.iter().all(|byte| *byte == *next), "{record:?}, expected {next}");
         record.fill(0xEE);
         *next += 1;
     }
 }
 
-/// Three records of 16 octets through a ring of 32: full after two, wraps after the second.
+/// Three records of 16 bytes through a ring of 32: full after two, wraps after the second.
 #[test]
 fn full_empty_and_wrap() {
     loom::model(|| {
@@ -49,8 +48,8 @@ fn full_empty_and_wrap() {
     });
 }
 
-/// Records of 16 and 24 octets in a ring of 64: the third does not fit before the end, so that a
-/// padding record is written while the consumer reads and releases.
+/// Records of 16 and 24 bytes in a ring of 64. The third does not fit before the end, so the producer writes a padding
+/// record while the consumer reads and releases.
 #[test]
 fn padding_before_the_wrap() {
     loom::model(|| {
@@ -59,7 +58,7 @@ fn padding_before_the_wrap() {
             producer.try_push(&[&[number; 13]]).unwrap();
         }
         producer.publish();
-        // 48 of 64 octets are taken; the next needs 16 of padding and 24 at offset 0.
+        // 48 of 64 bytes are taken; the next needs 16 of padding and 24 at offset 0.
         let pushing = thread::spawn(move || {
             let taken = producer.try_push(&[&[2; 13]]).is_ok();
             assert_eq!(producer.publish(), taken);
@@ -74,8 +73,8 @@ fn padding_before_the_wrap() {
     });
 }
 
-/// Two batches with a gap between them (under loom, batches of 32 octets have one, of 8), the second
-/// written while the consumer reads the first.
+/// Two batches with a gap between them; the second is written while the consumer reads the first. Under loom, batches
+/// of 32 bytes have a gap of 8.
 #[test]
 fn a_gap_between_batches() {
     loom::model(|| {
@@ -145,8 +144,8 @@ fn no_wake_up_is_lost() {
     });
 }
 
-/// Two producers, two rings, one sleeper: the ringer that loses the race for the flag relies on the
-/// other one's wake-up. Three threads: at most three preemptions are explored (all of them: 4 min).
+/// Two producers, two rings, one sleeper. The ringer that loses the race for the flag relies on the other's wake-up.
+/// With three threads, loom explores at most three preemptions (all of them would take 4 min).
 #[test]
 fn two_ringers_share_one_doorbell() {
     let mut model = loom::model::Builder::new();

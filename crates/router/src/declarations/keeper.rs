@@ -1,12 +1,11 @@
-//! Makes what is declared, and changes it as a difference.
+//! The keeper: makes what is declared, and changes it as a difference.
 
-use super::{Declarations, default_strategies};
-use crate::{
-    configuration::{
-        settings::{FaceEntry, RouteEntry, StrategyEntry},
-        text::{Origin, Prefix, StrategyName, Uri},
-    },
-    operator::{Operator, OperatorError},
+use super::default_strategies;
+use crate::operator::{Operator, OperatorError};
+use namewire_configuration::{
+    Declarations,
+    settings::{FaceEntry, RouteEntry, StrategyEntry},
+    text::{Origin, Prefix, StrategyName, Uri},
 };
 use namewire_packet::{
     FaceId,
@@ -14,10 +13,11 @@ use namewire_packet::{
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
     time::Duration,
 };
 
-/// Longest wait for the addresses of a host.
+/// Longest wait for a host's addresses.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Both ends of a face, as written.
@@ -33,17 +33,25 @@ impl Ends {
     }
 }
 
-/// What names a route.
+/// The key of a route.
 pub(super) type RouteKey = (Prefix, Uri, Origin);
 
 fn route_key(route: &RouteEntry) -> RouteKey {
     (route.prefix.clone(), route.face.clone(), route.origin)
 }
 
+/// The faces by their ends, including those that only routes name.
+fn faces_by_ends(wanted: &Declarations) -> BTreeMap<Ends, FaceEntry> {
+    let declared: BTreeSet<&Uri> = wanted.faces.iter().map(|entry| &entry.uri).collect();
+    let only_named = wanted.routes.iter().map(|route| &route.face).filter(|uri| !declared.contains(uri));
+    let named = only_named.map(|uri| FaceEntry::permanent(uri.clone()));
+    named.chain(wanted.faces.iter().cloned()).map(|entry| (Ends::of(&entry), entry)).collect()
+}
+
 /// Something that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What, and why not.
+    /// What failed, and why.
     pub message: String,
     /// It will be tried again.
     pub is_postponed: bool,
@@ -56,13 +64,13 @@ pub struct Keeper {
     pub(super) faces: BTreeMap<Ends, (FaceEntry, FaceId)>,
     pub(super) routes: BTreeMap<RouteKey, (RouteEntry, FaceId)>,
     pub(super) strategies: BTreeMap<Prefix, StrategyName>,
-    /// Refused by management since the last [`Keeper::apply`], by what a problem calls them.
+    /// What management has refused since the last [`Keeper::apply`], by its name in a problem.
     refused: BTreeSet<String>,
     has_pending: bool,
 }
 
 impl Keeper {
-    /// One that has made nothing yet.
+    /// A keeper that has made nothing yet.
     pub fn new(operator: Operator) -> Self {
         Keeper {
             operator,
@@ -80,7 +88,7 @@ impl Keeper {
         self.has_pending
     }
 
-    /// Makes the node have what is declared instead of what was declared before.
+    /// Changes the node from what was declared before to what is declared now.
     ///
     /// # Errors
     /// If the router has stopped.
@@ -108,8 +116,8 @@ impl Keeper {
         Ok(problems)
     }
 
-    /// Forgets the faces that have closed, with their routes, so that [`Keeper::retry`] makes them
-    /// again; their far ends as declared.
+    /// Forgets the faces that have closed, with their routes, so that [`Keeper::retry`] makes them again. Returns their
+    /// remote ends as declared.
     ///
     /// # Errors
     /// If the router has stopped.
@@ -122,7 +130,7 @@ impl Keeper {
         Ok(lost)
     }
 
-    /// What is declared and not made yet.
+    /// What is declared but not made yet.
     pub fn pending(&self) -> Declarations {
         let is_missing_face = |face: &&FaceEntry| !self.faces.contains_key(&Ends::of(face));
         let is_missing_route = |route: &&RouteEntry| !self.routes.contains_key(&route_key(route));
@@ -151,7 +159,7 @@ impl Keeper {
     }
 
     async fn remove_faces(&mut self, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
-        let wanted = self.wanted.faces_by_ends();
+        let wanted = faces_by_ends(&self.wanted);
         let gone: Vec<Ends> = self.faces.keys().filter(|ends| !wanted.contains_key(ends)).cloned().collect();
         for ends in gone {
             let Some((_, face)) = self.faces.remove(&ends) else { continue };
@@ -179,11 +187,11 @@ impl Keeper {
         Ok(())
     }
 
-    /// Forgets the faces that are gone, because they failed or somebody destroyed them.
+    /// Forgets the faces that are gone, because they failed or a command destroyed them.
     async fn forget_lost(&mut self) -> Result<(), OperatorError> {
         let faces: BTreeSet<FaceId> = self.faces.values().map(|(_, face)| *face).collect();
         for face in faces {
-            // An update that changes nothing is answered by whether the face exists.
+            // The answer to an update that changes nothing tells whether the face exists.
             let parameters = ControlParameters { face_id: Some(face), ..ControlParameters::default() };
             match self.operator.command("faces", "update", &parameters).await {
                 Err(OperatorError::Refused(response)) if response.code == 404 => {
@@ -197,16 +205,16 @@ impl Keeper {
         Ok(())
     }
 
-    /// Makes what is missing or different; with `all`, also the routes and strategies that
-    /// are not known to be missing, because somebody may have taken them away.
+    /// Makes what is missing or different. With `all`, it also makes the routes and strategies that are not known to be
+    /// missing, because another command may have removed them.
     async fn make(&mut self, all: bool, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
-        for (ends, entry) in self.wanted.faces_by_ends() {
+        for (ends, entry) in faces_by_ends(&self.wanted) {
             if self.faces.get(&ends).is_none_or(|(made, _)| *made != entry) {
                 self.make_face(ends, entry, problems).await?;
             }
         }
         for route in self.wanted.routes.clone() {
-            // By the far end alone, as with every route: a face with a near end of its own will do.
+            // The remote end alone decides, as with every route: a face with a local end of its own will do.
             let face = self.faces.iter().find(|(ends, _)| ends.remote == route.face).map(|(_, (_, face))| *face);
             let Some(face) = face else { continue }; // its face is among the problems
             let is_made = self.routes.get(&route_key(&route)).is_some_and(|made| *made == (route.clone(), face));
@@ -247,14 +255,14 @@ impl Keeper {
         if self.refused.contains(&what) {
             return Ok(());
         }
-        let uri = match canonical(&entry.uri).await {
-            Ok(uri) => uri,
+        let uri = match canonical(&entry.uri.0).await {
+            Ok(uri) => uri.to_string(),
             Err(why) => {
                 problems.push(Problem { message: format!("{what}: {why}"), is_postponed: true });
                 return Ok(());
             }
         };
-        let local_uri = entry.local_uri.as_ref().map(|uri| uri.as_str().to_owned());
+        let local_uri = entry.local_uri.as_ref().map(Uri::to_string);
         let create = ControlParameters { uri: Some(uri), local_uri, ..entry.parameters() };
         let (face, exists) = match self.operator.command("faces", "create", &create).await {
             Ok(body) => (body.face_id, false),
@@ -265,7 +273,7 @@ impl Keeper {
         };
         let Some(face) = face else { return self.fail(what, OperatorError::NoAnswer, problems) };
         if exists {
-            // Made by somebody else, or by us with other properties.
+            // The face was made by another command, or by us with other properties.
             let previous = self.faces.get(&ends).map(|(previous, _)| previous);
             let update = ControlParameters { face_id: Some(face), ..entry.parameters_after(previous) };
             let what = format!("face {} is not changed", ends.remote);
@@ -297,7 +305,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Carries out a command unless it was refused before; `what` says what its failure means.
+    /// Carries out a command unless management refused it before; `what` says what its failure means.
     async fn command(
         &mut self,
         module: &str,
@@ -319,7 +327,7 @@ impl Keeper {
         let is_postponed = match &error {
             OperatorError::Stopped => return Err(error),
             OperatorError::NoAnswer => true,
-            // No connection, no room: may be different later.
+            // The cause (no connection, no room) may pass.
             OperatorError::Refused(response) => response.code >= 500,
         };
         problems.push(Problem { message: format!("{what}: {error}"), is_postponed });
@@ -330,15 +338,21 @@ impl Keeper {
     }
 }
 
-/// The URI that `faces/create` takes; a host name is looked up.
-async fn canonical(uri: &Uri) -> Result<String, String> {
-    let face_uri = uri.face_uri();
-    let FaceUri::NonCanonical(named) = &face_uri else { return Ok(uri.as_str().to_owned()) };
-    if let Some(canonical) = face_uri.canonize() {
-        return Ok(canonical.to_string());
+/// The FaceUri that `faces/create` takes and that forwarders list. Looks up a host name.
+///
+/// # Errors
+/// In words: the host name has no address, or none of the family that the scheme demands.
+pub async fn canonical(uri: &FaceUri) -> Result<FaceUri, String> {
+    let FaceUri::NonCanonical(named) = uri else { return Ok(uri.clone()) };
+    if let Some(canonical) = uri.canonize() {
+        return Ok(canonical);
     }
     if !["udp", "udp4", "udp6", "tcp", "tcp4", "tcp6"].contains(&named.scheme.as_str()) {
-        return Ok(uri.as_str().to_owned()); // not ours to resolve; management will say what it thinks of it
+        return Ok(uri.clone()); // not ours to resolve; management will refuse it and say why
+    }
+    let host_without_interface = named.host.split('%').next();
+    if host_without_interface.is_some_and(|host| host.parse::<IpAddr>().is_ok()) {
+        return Ok(uri.clone()); // an address without a canonical form; management will refuse it and say why
     }
     let look_up = tokio::net::lookup_host((named.host.as_str(), 0));
     let addresses = match tokio::time::timeout(RESOLVE_TIMEOUT, look_up).await {
@@ -346,6 +360,5 @@ async fn canonical(uri: &Uri) -> Result<String, String> {
         Err(_) => return Err(format!("cannot resolve {}: no answer", named.host)),
     };
     let mut fitting = addresses.filter_map(|address| named.canonize_with(address.ip()));
-    let first = fitting.next().ok_or_else(|| format!("{} has no address of the wanted family", named.host))?;
-    Ok(first.to_string())
+    fitting.next().ok_or_else(|| format!("{} has no address of the wanted family", named.host))
 }

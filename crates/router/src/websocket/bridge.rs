@@ -1,11 +1,11 @@
-//! One WebSocket connection and the Unix socket of its face: messages to elements and back.
+//! One WebSocket connection and the Unix socket of its face: turns messages into elements and back.
 //!
-//! Both directions run side by side, so that a peer which sends without reading does not stop
-//! what we send, and none of them holds more than one read (64 KiB) or one message (8800
-//! octets) beside the kernel's buffers: who is slow is waited for.
+//! Both directions run side by side, so that a peer which sends without reading does not stop our own sending. Each
+//! direction holds at most one read (64 KiB) or one message (8800 bytes) besides the kernel's buffers. It waits for a
+//! slow receiver.
 //!
-//! A ping goes out every [`PING_INTERVAL`] (NFD: 10 s). A peer of which nothing is heard for
-//! [`SILENCE_MAX`], or which takes nothing for as long, is dead.
+//! A ping goes out every [`PING_INTERVAL`] (NFD: 10 s). A peer is dead if it is silent for [`SILENCE_MAX`], or takes
+//! nothing for as long.
 
 use super::{WebSocketCounters, WebSocketDrop};
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
@@ -27,14 +27,14 @@ use tokio_tungstenite::{
 /// Time between pings.
 pub(super) const PING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Longest silence, in which three pings were not answered.
+/// Longest silence; three pings go unanswered in it.
 const SILENCE_MAX: Duration = Duration::from_secs(35);
 
 /// Time for the closing handshake.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Octets read from the face at once.
-const READ_OCTETS: usize = 64 << 10;
+/// Bytes read from the face at once.
+const READ_BYTES: usize = 64 << 10;
 
 /// Limits of the WebSocket layer.
 pub(super) fn limits() -> WebSocketConfig {
@@ -51,9 +51,9 @@ pub(super) fn limits() -> WebSocketConfig {
 enum End {
     /// The face is gone.
     FaceClosed,
-    /// The peer said goodbye.
+    /// The peer sent a close frame.
     PeerClosed,
-    /// Somebody's fault.
+    /// The connection was refused or failed, for this reason.
     Refused(WebSocketDrop),
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn bridge<S: AsyncRead + AsyncWrite + Unpin>(
     let (code, reason) = match end {
         End::FaceClosed => (CloseCode::Normal, "the face is closed"),
         End::Refused(WebSocketDrop::TextMessage) => (CloseCode::Unsupported, "NDN packets are binary messages"),
-        End::Refused(WebSocketDrop::OversizeMessage) => (CloseCode::Size, "NDN packets have at most 8800 octets"),
+        End::Refused(WebSocketDrop::OversizeMessage) => (CloseCode::Size, "NDN packets have at most 8800 bytes"),
         End::PeerClosed | End::Refused(_) => (CloseCode::Normal, ""),
     };
     if let End::Refused(drop) = end {
@@ -86,7 +86,7 @@ pub(super) async fn bridge<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Messages to elements.
+/// Turns messages into elements.
 async fn receive(
     messages: &mut (impl Stream<Item = Result<Message, Error>> + Unpin),
     to_face: &mut (impl AsyncWrite + Unpin),
@@ -96,11 +96,11 @@ async fn receive(
     while let Some(message) = messages.next().await {
         heard.set(Instant::now());
         match message {
-            Ok(Message::Binary(octets)) => {
-                // One that is cut or has something behind it would shift all that follow.
-                if tlv::element_size(&octets) != Ok(Some(octets.len())) {
+            Ok(Message::Binary(bytes)) => {
+                // A cut element, or one with bytes behind it, would shift all that follow.
+                if tlv::element_size(&bytes) != Ok(Some(bytes.len())) {
                     counters.count(WebSocketDrop::MalformedMessage);
-                } else if to_face.write_all(&octets).await.is_err() {
+                } else if to_face.write_all(&bytes).await.is_err() {
                     return End::FaceClosed;
                 }
             }
@@ -114,22 +114,22 @@ async fn receive(
     End::PeerClosed
 }
 
-/// Elements to messages, and pings.
+/// Turns elements into messages, and sends pings.
 async fn transmit(
     sink: &mut (impl Sink<Message, Error = Error> + Unpin),
     from_face: &mut (impl AsyncRead + Unpin),
     heard: &Cell<Instant>,
 ) -> End {
     let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     loop {
-        octets.reserve(READ_OCTETS);
+        bytes.reserve(READ_BYTES);
         let sent = tokio::select! {
-            read = from_face.read_buf(&mut octets) => {
+            read = from_face.read_buf(&mut bytes) => {
                 if !matches!(read, Ok(1..)) {
                     return End::FaceClosed;
                 }
-                timeout(SILENCE_MAX, send_elements(sink, &mut octets)).await
+                timeout(SILENCE_MAX, send_elements(sink, &mut bytes)).await
             }
             _ = pings.tick() => {
                 if heard.get().elapsed() > SILENCE_MAX {
@@ -147,20 +147,20 @@ async fn transmit(
     }
 }
 
-/// Sends the whole elements at the start of `octets` and leaves the rest there.
+/// Sends the whole elements at the start of `bytes` and leaves the rest there.
 async fn send_elements(
     sink: &mut (impl Sink<Message, Error = Error> + Unpin),
-    octets: &mut Vec<u8>,
+    bytes: &mut Vec<u8>,
 ) -> Result<(), Error> {
     let mut start = 0;
     // The worker sends whole elements only; a read may end within one.
-    while let Ok(Some(size)) = tlv::element_size(&octets[start..])
-        && octets.len() - start >= size
+    while let Ok(Some(size)) = tlv::element_size(&bytes[start..])
+        && bytes.len() - start >= size
     {
-        sink.feed(Message::binary(octets[start..start + size].to_vec())).await?;
+        sink.feed(Message::binary(bytes[start..start + size].to_vec())).await?;
         start += size;
     }
-    octets.drain(..start);
+    bytes.drain(..start);
     sink.flush().await
 }
 
@@ -239,9 +239,9 @@ mod tests {
             bridge(server, far, counters).await;
             assert!(start.elapsed() >= SILENCE_MAX);
             assert_eq!(counted(counters), [("dead-peer", 1)]);
-            let mut octets = Vec::new();
-            let _ = { peer }.read_to_end(&mut octets).await;
-            assert_eq!(octets, [0x89, 0, 0x89, 0, 0x89, 0], "pings, and no goodbye to a dead one");
+            let mut bytes = Vec::new();
+            let _ = { peer }.read_to_end(&mut bytes).await;
+            assert_eq!(bytes, [0x89, 0, 0x89, 0, 0x89, 0], "pings, and no goodbye to a dead one");
         });
     }
 

@@ -1,8 +1,8 @@
-//! Connections to WebSocket servers, made by `faces/create` with a `ws://` or `wss://` FaceUri:
-//! an extension, NFD has servers only.
+//! Connections to WebSocket servers, made by `faces/create` with a `ws://` or `wss://` FaceUri. This is an extension:
+//! NFD has servers only.
 //!
-//! The host name is resolved here, each time, so that a permanent face follows its server. A
-//! `wss` server must have a certificate for that name, of an issuer that we trust.
+//! Each connection resolves the host name again, so that a permanent face follows its server. A `wss` server must have
+//! a certificate for that name, from an issuer that we trust.
 
 use super::{Call, Called, Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge, tls};
 use namewire_faces::StreamSocket;
@@ -40,7 +40,7 @@ impl Caller {
         let patience = Duration::from_secs(HANDSHAKE_SECONDS);
         let timed_out = || io::Error::new(io::ErrorKind::TimedOut, "Connection timed out");
         let result = timeout(patience, self.connect(&url, permit)).await.unwrap_or_else(|_| Err(timed_out()));
-        // Nobody waits for it any more when the router stops.
+        // The requester is gone when the router stops.
         let _ = answer.send(result);
     }
 
@@ -59,7 +59,7 @@ impl Caller {
         Ok(Called { socket: StreamSocket::Unix(socket), local, remote })
     }
 
-    /// Starts to carry packets; the worker's end.
+    /// Starts to carry packets; returns the worker's end.
     fn carry<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         &self,
         socket: WebSocketStream<S>,

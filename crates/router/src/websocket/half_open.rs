@@ -1,9 +1,8 @@
-//! Connections whose handshake is not complete, and how many of them there may be.
+//! Connections whose handshake is not complete, and their limits.
 //!
-//! They cost a descriptor and memory, and their peers have shown nothing yet. So they have limits
-//! of their own: those that never complete take no place from connections that work. When there
-//! are too many, of one address or of all, the one goes that has tried for longest: a handshake
-//! takes a few round trips, and who needs longer than many others is rather stuck than slow.
+//! They cost a descriptor and memory, and their peers have shown nothing yet. Limits of their own keep those that never
+//! complete from taking places of working connections. When there are too many, of one address or of all, the oldest
+//! goes: a handshake takes a few round trips, so the oldest is probably stuck rather than slow.
 //!
 //! Limits: [`HALF_OPEN_MAX`], [`HALF_OPEN_PER_ADDRESS`].
 
@@ -15,10 +14,10 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Half-open connections at once.
+/// Most half-open connections at once.
 pub(super) const HALF_OPEN_MAX: usize = 1024;
 
-/// Half-open connections of one IPv4 address or one IPv6 network of 64 bits, which is what one host has.
+/// Most half-open connections of one IPv4 address or one IPv6 network of 64 bits, which one host usually has.
 pub(super) const HALF_OPEN_PER_ADDRESS: usize = 128;
 
 /// The half-open connections of all listeners.
@@ -28,7 +27,7 @@ pub(super) struct HalfOpen(Rc<RefCell<Places>>);
 #[derive(Debug, Default)]
 struct Places {
     next: u64,
-    /// By age. Dropping the sender ends the handshake.
+    /// The places by age. Dropping the sender ends the handshake.
     by_age: BTreeMap<u64, (IpAddr, oneshot::Sender<()>)>,
     by_address: HashMap<IpAddr, BTreeSet<u64>>,
 }
@@ -54,7 +53,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Comes when the place is taken away for a younger connection.
+    /// Completes when a younger connection takes the place.
     pub(super) async fn taken_away(&mut self) {
         let _ = (&mut self.taken_away).await; // the sender is dropped, never used
     }
@@ -67,7 +66,7 @@ impl Drop for Place {
 }
 
 impl HalfOpen {
-    /// A place for a new connection from `remote`; true if an older one had to go for it.
+    /// Gives a new connection from `remote` a place; true if an older connection lost its place.
     pub(super) fn enter(&self, remote: IpAddr) -> (Place, bool) {
         let mut places = self.0.borrow_mut();
         let address = host(remote);
@@ -89,7 +88,7 @@ impl HalfOpen {
     }
 }
 
-/// What one host can have many of counts as one.
+/// The addresses that one host can have count as one.
 fn host(remote: IpAddr) -> IpAddr {
     match remote.to_canonical() {
         IpAddr::V6(address) => {
@@ -121,7 +120,7 @@ mod tests {
         let half_open = HalfOpen::default();
         let enter = |address: &str| half_open.enter(address.parse().unwrap());
         let (mut other, _) = enter("192.0.2.1");
-        // One network, one host; an IPv4 address written as IPv6 is that address.
+        // An IPv6 network is one host; an IPv4 address written as IPv6 is the same host.
         let mut places: Vec<Place> =
             (0..HALF_OPEN_PER_ADDRESS).map(|number| enter(&format!("2001:db8::{number:x}")).0).collect();
         assert!(places.iter_mut().all(|place| !is_taken_away(place)));
@@ -129,7 +128,7 @@ mod tests {
         assert!(has_displaced && is_taken_away(&mut places[0]) && !is_taken_away(&mut places[1]));
         assert!(!is_taken_away(&mut young) && !is_taken_away(&mut other));
         assert_eq!(half_open.len(), 1 + HALF_OPEN_PER_ADDRESS);
-        // One that is done makes room; its place is free.
+        // A connection that is done makes room: its place is free.
         drop(places.split_off(HALF_OPEN_PER_ADDRESS - 1));
         assert!(!enter("2001:db8::1").1);
         assert_eq!(host("::ffff:192.0.2.1".parse().unwrap()), "192.0.2.1".parse::<IpAddr>().unwrap());

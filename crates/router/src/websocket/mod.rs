@@ -1,17 +1,16 @@
-//! WebSocket faces, `ws` and `wss`: a thread of their own, outside the packet path of others.
+//! WebSocket faces, `ws` and `wss`: a thread of their own, outside the packet path of other faces.
 //!
 //! ```text
 //!   peer ══ TCP (TLS) ══ WebSocket ═ bridge ═ Unix socket pair ══ worker: an ordinary stream face
 //!                        └───────── thread nw-websocket ──────┘
 //! ```
 //!
-//! A binary message is one element, an Interest, a Data or an LpPacket, as in NFD and NDNts
-//! (NFD `websocket-transport.cpp`). The worker sees a stream of elements and nothing of
-//! WebSocket, so that masks, frames, pings and TLS never cost a packet of another face.
+//! A binary message is one element: an Interest, a Data or an LpPacket, as in NFD and NDNts (NFD
+//! `websocket-transport.cpp`). The worker sees a stream of elements and nothing of WebSocket. So masks, frames, pings
+//! and TLS never cost time on packets of other faces.
 //!
-//! Limits: [`CONNECTIONS_MAX`] connections, messages of 8800 octets, handshakes of
-//! [`HANDSHAKE_SECONDS`]; the rest is in [`bridge`] and [`half_open`]. Each refusal is a
-//! [`WebSocketDrop`].
+//! Limits: [`CONNECTIONS_MAX`] connections, messages of 8800 bytes, handshakes of [`HANDSHAKE_SECONDS`]. [`bridge`] and
+//! [`half_open`] have more limits. Each refusal is a [`WebSocketDrop`].
 
 mod bridge;
 mod client;
@@ -20,12 +19,14 @@ mod server;
 mod tls;
 
 use self::half_open::HalfOpen;
-use crate::{StartError, link_config::WebSocketConfig, messages::ToControl};
+use crate::{StartError, messages::ToControl};
+use namewire_configuration::settings::WebSocketSection;
 use namewire_faces::StreamSocket;
 use namewire_packet::nfd::{FaceUri, WebSocketUrl};
 use std::{
     io,
     net::SocketAddr,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -40,60 +41,47 @@ use tokio::{
 };
 
 pub(crate) use server::Listener;
+use tls::TlsFiles;
 
-/// Connections at once, accepted and made, whose handshake is complete or, if made, under way.
+/// Most connections at once. A connection that we make counts from its start, an accepted one from the end of its
+/// handshake.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// Time for TLS and the WebSocket handshake together.
 const HANDSHAKE_SECONDS: u64 = 10;
 
-/// Calls that may wait for the thread.
+/// Most calls that wait for the thread.
 const CALLS_MAX: usize = 256;
 
-/// Why a connection or message was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum WebSocketDrop {
-    /// There are as many connections as may be.
-    TooManyConnections,
-    /// No descriptor or no memory for a connection.
-    AcceptFailed,
-    /// The peer did not complete the handshake, or not in time.
-    HandshakeFailed,
-    /// Too many handshakes were under way, and this one had been for longest.
-    HandshakeDisplaced,
-    /// A text message: NDN packets are binary. Ends the connection.
-    TextMessage,
-    /// A message of more than 8800 octets. Ends the connection.
-    OversizeMessage,
-    /// A message that is not one whole element. Dropped alone, as NFD does.
-    MalformedMessage,
-    /// Frames that violate the WebSocket protocol, or a connection that broke. Ends it.
-    ConnectionFailed,
-    /// The peer answered no ping, or took nothing for too long. Ends the connection.
-    DeadPeer,
-    /// A certificate or key file has changed and cannot be read; the old one stays in use.
-    CertificateUnreadable,
+namewire_packet::reasons! {
+    /// Why a connection or message was refused.
+    pub(crate) enum WebSocketDrop {
+        /// The number of connections has reached its limit.
+        TooManyConnections = "too-many-connections",
+        /// No descriptor or no memory for a connection.
+        AcceptFailed = "accept-failed",
+        /// The peer did not complete the handshake, or not in time.
+        HandshakeFailed = "handshake-failed",
+        /// Too many handshakes were under way, and this was the oldest.
+        HandshakeDisplaced = "handshake-displaced",
+        /// A text message: NDN packets are binary. Ends the connection.
+        TextMessage = "text-message",
+        /// A message of more than 8800 bytes. Ends the connection.
+        OversizeMessage = "oversize-message",
+        /// A message that is not one whole element. Dropped alone, as NFD does.
+        MalformedMessage = "malformed-message",
+        /// Frames that violate the WebSocket protocol, or a connection that broke. Ends it.
+        ConnectionFailed = "connection-failed",
+        /// The peer answered no ping, or took nothing for too long. Ends the connection.
+        DeadPeer = "dead-peer",
+        /// A certificate or key file has changed and cannot be read; the old one stays in use.
+        CertificateUnreadable = "certificate-unreadable",
+    }
 }
 
-impl WebSocketDrop {
-    const ALL: [(WebSocketDrop, &'static str); 10] = [
-        (WebSocketDrop::TooManyConnections, "too-many-connections"),
-        (WebSocketDrop::AcceptFailed, "accept-failed"),
-        (WebSocketDrop::HandshakeFailed, "handshake-failed"),
-        (WebSocketDrop::HandshakeDisplaced, "handshake-displaced"),
-        (WebSocketDrop::TextMessage, "text-message"),
-        (WebSocketDrop::OversizeMessage, "oversize-message"),
-        (WebSocketDrop::MalformedMessage, "malformed-message"),
-        (WebSocketDrop::ConnectionFailed, "connection-failed"),
-        (WebSocketDrop::DeadPeer, "dead-peer"),
-        (WebSocketDrop::CertificateUnreadable, "certificate-unreadable"),
-    ];
-}
-
-/// How often each [`WebSocketDrop`] occurred.
+/// Counts of each [`WebSocketDrop`].
 #[derive(Debug, Default)]
-pub(crate) struct WebSocketCounters([AtomicU64; WebSocketDrop::ALL.len()]);
+pub(crate) struct WebSocketCounters([AtomicU64; WebSocketDrop::COUNT]);
 
 impl WebSocketCounters {
     fn count(&self, drop: WebSocketDrop) {
@@ -101,19 +89,19 @@ impl WebSocketCounters {
     }
 
     /// Names and counts.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        WebSocketDrop::ALL.iter().map(|(drop, name)| (*name, self.0[*drop as usize].load(Ordering::Relaxed)))
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        WebSocketDrop::named(&self.0.each_ref().map(|count| count.load(Ordering::Relaxed)))
     }
 }
 
-/// A connection made: the worker's end, and the addresses of the TCP connection.
+/// The result of a call: the worker's end, and the addresses of the TCP connection.
 pub(crate) struct Called {
     pub(crate) socket: StreamSocket,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
 }
 
-/// A connection to make.
+/// A call: a connection to make.
 struct Call {
     url: WebSocketUrl,
     answer: oneshot::Sender<io::Result<Called>>,
@@ -126,16 +114,17 @@ struct Context {
     events: mpsc::UnboundedSender<ToControl>,
 }
 
-/// The thread, or what it takes to start it with the first connection.
+/// The thread, or the parts to start it with the first connection.
 pub(crate) struct WebSockets {
-    config: WebSocketConfig,
+    /// Certificates that `wss://` servers are checked against; the system's if there are none.
+    trusted_certificates: Option<PathBuf>,
     events: mpsc::UnboundedSender<ToControl>,
-    pub(crate) counters: Arc<WebSocketCounters>,
+    counters: Arc<WebSocketCounters>,
     running: Option<Running>,
     channels: Vec<FaceUri>,
 }
 
-/// Dropping it ends the thread, with all its connections.
+/// The running thread. Dropping it ends the thread and all its connections.
 struct Running {
     calls: Option<mpsc::Sender<Call>>,
     thread: Option<JoinHandle<()>>,
@@ -145,32 +134,38 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.calls = None;
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // fails only if it panicked, which was reported then
+            let _ = thread.join(); // this fails only if the thread panicked, which was reported then
         }
     }
 }
 
 impl WebSockets {
-    /// Serves the listeners. Without any, the thread starts with the first call.
+    /// Serves the listeners. Without listeners, the thread starts with the first call.
     pub(crate) fn start(
-        config: WebSocketConfig,
+        trusted_certificates: Option<PathBuf>,
         listeners: Vec<Listener>,
         events: mpsc::UnboundedSender<ToControl>,
     ) -> io::Result<Self> {
         let channels = listeners.iter().map(Listener::uri).collect();
-        let mut websockets = WebSockets { config, events, counters: Arc::default(), running: None, channels };
+        let mut websockets =
+            WebSockets { trusted_certificates, events, counters: Arc::default(), running: None, channels };
         if !listeners.is_empty() {
             websockets.run(listeners)?;
         }
         Ok(websockets)
     }
 
-    /// As management lists them.
+    /// Reasons of refused connections and messages, with counts.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.counters.counts()
+    }
+
+    /// The channels, as management lists them.
     pub(crate) fn channels(&self) -> &[FaceUri] {
         &self.channels
     }
 
-    /// Connects to a server; the answer comes when it is done.
+    /// Connects to a server. The receiver gets the answer when the call is complete.
     pub(crate) fn call(&mut self, url: WebSocketUrl) -> io::Result<oneshot::Receiver<io::Result<Called>>> {
         if self.running.is_none() {
             self.run(Vec::new())?;
@@ -190,7 +185,7 @@ impl WebSockets {
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             events: self.events.clone(),
         });
-        let caller = client::Caller::new(self.config.trusted_certificates.clone(), Arc::clone(&context));
+        let caller = client::Caller::new(self.trusted_certificates.clone(), Arc::clone(&context));
         let thread = thread::Builder::new().name("nw-websocket".to_owned()).spawn(move || {
             LocalSet::new().block_on(&runtime, async move {
                 let half_open = HalfOpen::default();
@@ -201,7 +196,7 @@ impl WebSockets {
                     spawn_local(caller.clone().call(call));
                 }
             });
-            // A resolver that still waits for a name server must not hold the router up.
+            // A resolver that still waits for a name server must not delay the router's end.
             runtime.shutdown_timeout(Duration::ZERO);
         })?;
         self.running = Some(Running { calls: Some(calls), thread: Some(thread) });
@@ -210,8 +205,15 @@ impl WebSockets {
 }
 
 /// Opens the listeners of a configuration.
-pub(crate) fn open_listeners(config: &WebSocketConfig) -> Result<Vec<Listener>, StartError> {
-    config.listeners.iter().map(Listener::open).collect()
+pub(crate) fn open_listeners(section: &WebSocketSection) -> Result<Vec<Listener>, StartError> {
+    if !section.enabled {
+        return Ok(Vec::new());
+    }
+    let files = section.certificate.clone().zip(section.key.clone());
+    let files = files.map(|(certificate, key)| TlsFiles { certificate, key });
+    let plain = section.listen.iter().map(|&address| Listener::open(address, None));
+    let secure = section.listen_tls.iter().map(|&address| Listener::open(address, files.as_ref()));
+    plain.chain(secure).collect()
 }
 
 #[cfg(test)]
@@ -219,10 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_drop_has_its_place_and_name() {
-        for (index, (drop, _)) in WebSocketDrop::ALL.iter().enumerate() {
-            assert_eq!(*drop as usize, index);
-        }
+    fn a_drop_is_counted_under_its_name() {
         let counters = WebSocketCounters::default();
         counters.count(WebSocketDrop::DeadPeer);
         assert_eq!(counters.counts().filter(|(_, count)| *count > 0).collect::<Vec<_>>(), [("dead-peer", 1)]);

@@ -1,28 +1,26 @@
-//! WebSocket listeners: accept, shake hands, and give the connection to control as a face.
+//! WebSocket listeners: they accept, shake hands, and give the connection to control as a face.
 //!
-//! FaceUris are NFD's: remote `wsclient://` and local `ws://` with the addresses of the TCP
-//! connection (NFD `websocket-transport.cpp`); over TLS the local one says `wss://`.
+//! FaceUris are NFD's: remote `wsclient://` and local `ws://` with the addresses of the TCP connection (NFD
+//! `websocket-transport.cpp`). Over TLS the local FaceUri says `wss://`.
 //!
-//! Scope: NFD takes a connection between two loopback addresses as local (drop-in.md §9), and
-//! so would hand the rights of a local application to every web page that a browser on this
-//! machine shows, and to everybody behind a proxy on it. Here such a connection is not local if
-//! its request comes from a web page of another host (`Origin`) or through a proxy
+//! Scope: NFD takes a connection between two loopback addresses as local (drop-in.md §9). That would give the rights of
+//! a local application to every web page in a browser on this machine, and to every client of a proxy on it. Here a
+//! connection is not local if its request comes from a web page of another host (`Origin`) or through a proxy
 //! (`Forwarded`, `X-Forwarded-For`, `X-Real-Ip`).
 
 use super::{
     Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge,
     half_open::{HalfOpen, Place},
-    tls::ServerTls,
+    tls::{ServerTls, TlsFiles},
 };
 use crate::{
     StartError,
-    link_config::WebSocketListener,
     messages::{AcceptedConnection, ToControl},
 };
-use namewire_faces::{FaceInfo, FaceScope, LinkType, Persistency, StreamSocket, face_uri, tcp};
+use namewire_faces::{FaceInfo, StreamSocket, tcp};
 use namewire_packet::{
     MAX_PACKET_BYTES,
-    nfd::{FaceUri, WebSocketUrl},
+    nfd::{FacePersistency, FaceScope, FaceUri, LinkType, WebSocketUrl},
 };
 use std::{
     io,
@@ -49,7 +47,7 @@ use tokio_tungstenite::{
 /// Connections whose handshake is complete and whose faces control does not know yet.
 const ACCEPTED_AT_ONCE: usize = 64;
 
-/// Pause after a failed accept: it fails when descriptors run out, and trying at once would spin.
+/// Pause after a failed accept. It fails when descriptors run out, and an immediate retry would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// An open listener.
@@ -61,27 +59,22 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Errors: the address is taken or not allowed; a certificate that cannot be read.
-    pub(crate) fn open(config: &WebSocketListener) -> Result<Self, StartError> {
-        let failed =
-            |source| StartError::Listen { what: uri(config.address, config.tls.is_some()).to_string(), source };
-        let tls = config.tls.as_ref().map(ServerTls::read).transpose().map_err(failed)?;
-        let socket = tcp::listen(config.address).map_err(failed)?;
+    pub(crate) fn open(address: SocketAddr, files: Option<&TlsFiles>) -> Result<Self, StartError> {
+        let failed = |source| StartError::Listen { what: uri(address, files.is_some()), source };
+        let tls = files.map(ServerTls::read).transpose().map_err(failed)?;
+        let socket = tcp::listen(address).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         Ok(Listener { socket, address, tls })
     }
 
-    /// With the port that was given for port 0.
+    /// The URI, with the port that the system gave for port 0.
     pub(crate) fn uri(&self) -> FaceUri {
         uri(self.address, self.tls.is_some())
     }
 }
 
 fn uri(address: SocketAddr, is_secure: bool) -> FaceUri {
-    let host = address.ip().to_string();
-    match is_secure {
-        false => FaceUri::WebSocket(address),
-        true => FaceUri::WebSocketUrl(WebSocketUrl { is_secure, host, port: address.port(), path: String::new() }),
-    }
+    WebSocketUrl { is_secure, host: address.ip().to_string(), port: address.port(), path: String::new() }.into()
 }
 
 /// Serves a listener until the thread ends.
@@ -92,7 +85,7 @@ pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: 
     loop {
         let (connection, remote) = match socket.accept().await {
             Ok(accepted) => accepted,
-            // That connection has failed, not the listener.
+            // Only this connection has failed, not the listener.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Err(_) => {
                 context.counters.count(WebSocketDrop::AcceptFailed);
@@ -116,7 +109,7 @@ pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: 
     }
 }
 
-/// One that was accepted, before its handshake.
+/// An accepted connection, before its handshake.
 struct Connection {
     socket: TcpStream,
     remote: SocketAddr,
@@ -124,11 +117,11 @@ struct Connection {
 }
 
 impl Connection {
-    /// From the handshake to the end.
+    /// The whole connection, from the handshake to the end.
     async fn converse(self, tls: Option<TlsAcceptor>, context: &Context, places: Arc<Semaphore>) {
         let Connection { socket, remote, place } = self;
         let _ = socket.set_nodelay(true); // only slower without
-        // Fails for a connection that was reset already.
+        // This fails for a connection that was reset already.
         let Ok(local) = socket.local_addr() else { return context.counters.count(WebSocketDrop::HandshakeFailed) };
         let is_secure = tls.is_some();
         match tls {
@@ -145,12 +138,12 @@ impl Connection {
     }
 }
 
-/// What came of a handshake; `None`, and counted, if it failed, took too long or lost its place.
+/// The result of a handshake. `None`, and counted, if it failed, took too long or lost its place.
 async fn in_time<T>(handshake: impl Future<Output = io::Result<T>>, mut place: Place, context: &Context) -> Option<T> {
     let shaken = tokio::select! {
         biased;
         shaken = timeout(Duration::from_secs(HANDSHAKE_SECONDS), handshake) => shaken.ok().and_then(Result::ok),
-        () = place.taken_away() => return None, // counted when it was
+        () = place.taken_away() => return None, // counted when the place was taken
     };
     if shaken.is_none() {
         context.counters.count(WebSocketDrop::HandshakeFailed);
@@ -158,7 +151,7 @@ async fn in_time<T>(handshake: impl Future<Output = io::Result<T>>, mut place: P
     shaken
 }
 
-/// The WebSocket handshake, and whether the request comes from elsewhere.
+/// Does the WebSocket handshake. Returns whether the request comes from elsewhere.
 async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(socket: S) -> io::Result<(WebSocketStream<S>, bool)> {
     let mut is_from_elsewhere = false;
     #[expect(clippy::result_large_err, reason = "the library's signature")]
@@ -184,7 +177,7 @@ async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
         Ok((UnixStream::from_std(ours)?, theirs))
     });
     let Ok((ours, theirs)) = pair else { return context.counters.count(WebSocketDrop::AcceptFailed) };
-    // Never closed.
+    // The semaphore is never closed.
     let Ok(place) = places.acquire_owned().await else { return };
     let accepted = AcceptedConnection { socket: StreamSocket::Unix(theirs), info, place };
     let _ = context.events.send(ToControl::Accepted(accepted));
@@ -194,25 +187,25 @@ async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
 fn face_info(local: SocketAddr, remote: SocketAddr, is_secure: bool, comes_from_elsewhere: bool) -> FaceInfo {
     let is_on_this_machine = local.ip().to_canonical().is_loopback() && remote.ip().to_canonical().is_loopback();
     FaceInfo {
-        remote_uri: face_uri::web_socket_client(remote),
-        local_uri: uri(local, is_secure).to_string(),
+        remote: FaceUri::WebSocketClient(remote),
+        local: uri(local, is_secure),
         scope: if is_on_this_machine && !comes_from_elsewhere { FaceScope::Local } else { FaceScope::NonLocal },
-        persistency: Persistency::OnDemand,
+        persistency: FacePersistency::OnDemand,
         link_type: LinkType::PointToPoint,
         mtu: MAX_PACKET_BYTES,
         credentials: None,
     }
 }
 
-/// A web page of another host, or a proxy, says so in its request.
+/// True if a web page of another host, or a proxy, made the request. Both say so in a header.
 fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
     let is_proxied = ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| headers.contains_key(*name));
     let is_foreign = |origin: &[u8]| !std::str::from_utf8(origin).is_ok_and(is_origin_of_this_machine);
     is_proxied || headers.get_all("origin").iter().any(|origin| is_foreign(origin.as_bytes()))
 }
 
-/// `scheme://host[:port]` with a loopback host. Also a page from a file (`null`) is foreign:
-/// pages in sandboxes say the same.
+/// True for `scheme://host[:port]` with a loopback host. A page from a file (`null`) is foreign too, because sandboxed
+/// pages say the same.
 fn is_origin_of_this_machine(origin: &str) -> bool {
     let Some((_, authority)) = origin.split_once("://") else { return false };
     let host = match authority.strip_prefix('[') {
@@ -240,7 +233,7 @@ mod tests {
         assert_eq!(face_info(here, there, false, false).scope, FaceScope::NonLocal);
         let info = face_info(here, there, true, false);
         assert_eq!(
-            (info.remote_uri.as_str(), info.local_uri.as_str()),
+            (info.remote.to_string().as_str(), info.local.to_string().as_str()),
             ("wsclient://192.0.2.1:4000", "wss://127.0.0.1:9696")
         );
     }

@@ -1,7 +1,7 @@
-//! Certificates of `wss`: ours from files that may be replaced while the router runs, and those
-//! that servers are checked against.
+//! Certificates of `wss`: our own, from files that may be replaced while the router runs, and those of the issuers we
+//! trust.
 
-use crate::{input_file, link_config::TlsFiles};
+use namewire_configuration::input_file;
 use rustls_native_certs::load_native_certs;
 use std::{
     fs, io,
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
-/// Largest file of certificates or of a key: the system's whole list of issuers has 250 kB.
+/// Largest file of certificates or of a key. The system's whole list of issuers has 250 kB.
 const PEM_BYTES_MAX: u64 = 4 << 20;
 
 fn provider() -> Arc<CryptoProvider> {
@@ -32,8 +32,8 @@ fn read_pem(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
-    let octets = read_pem(path)?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&octets).collect();
+    let bytes = read_pem(path)?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match certificates {
         Ok(certificates) if certificates.is_empty() => Err(invalid(path, "no certificate in PEM")),
         Ok(certificates) => Ok(certificates),
@@ -41,23 +41,32 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     }
 }
 
-/// The certificate that we show, read again when its files have changed.
+/// A certificate and its key, in PEM.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsFiles {
+    /// The certificate chain, the server's own first.
+    pub(super) certificate: PathBuf,
+    /// The private key (PKCS#8, PKCS#1 or SEC1).
+    pub(super) key: PathBuf,
+}
+
+/// The certificate that we show, read again when its files change.
 pub(super) struct ServerTls {
     files: TlsFiles,
-    /// When each file was written, as of the last attempt to read them.
+    /// The times of the files at the last attempt to read them.
     written: [Option<SystemTime>; 2],
     config: Arc<ServerConfig>,
 }
 
 impl ServerTls {
-    /// Reads the files. Errors name the file.
+    /// Reads the files. An error names the file.
     pub(super) fn read(files: &TlsFiles) -> io::Result<Self> {
         let written = written(files);
         Ok(ServerTls { files: files.clone(), written, config: server_config(files)? })
     }
 
-    /// The configuration for the next connection; an error if changed files cannot be read,
-    /// and then the old one stays.
+    /// The configuration for the next connection. If changed files cannot be read, it is an error and the old
+    /// configuration stays.
     pub(super) fn refresh(&mut self) -> io::Result<()> {
         let written = written(&self.files);
         if written != self.written {
@@ -84,7 +93,7 @@ fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
     Ok(Arc::new(config.map_err(|error| invalid(&files.certificate, error))?))
 }
 
-/// How servers are checked: against the certificates in `trusted`, or those of the system.
+/// How servers are checked: against the certificates in `trusted`, or against the system's.
 pub(super) fn client_config(trusted: Option<&PathBuf>) -> io::Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     let found = match trusted {
@@ -116,7 +125,7 @@ mod tests {
             let certificate = if is_whole { made.cert.pem() } else { "nothing".to_owned() };
             fs::write(&files.certificate, certificate).unwrap();
             fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
-            // Files are told apart by time; a test is faster than some file systems' clocks.
+            // The code tells files apart by time, and a test is faster than some file systems' clocks.
             second += 1;
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
             fs::File::open(&files.key).unwrap().set_modified(time).unwrap();

@@ -1,8 +1,9 @@
-//! An application as the router sees it: a blocking Unix or TCP connection that
-//! sends packets, gives commands and reads datasets.
+//! An application as the router sees it: a blocking Unix or TCP connection that sends packets, gives commands and reads
+//! datasets.
 
 #![allow(dead_code)] // each test file uses its part
 
+use namewire_configuration::{Configuration, Settings};
 use namewire_packet::{
     Data, DataBuilder, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     lp::{LinkFields, LpHeaders, LpPacket, write_headers},
@@ -12,7 +13,7 @@ use namewire_packet::{
     },
     tlv,
 };
-use namewire_router::{Router, RouterConfig, RouterHandle};
+use namewire_router::{Router, RouterHandle};
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
@@ -20,8 +21,8 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// How long a test waits for what must come.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a test waits for an expected packet. It is long, so that no test fails on a loaded machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 enum Socket {
     Unix(UnixStream),
@@ -44,10 +45,10 @@ impl Socket {
         }
     }
 
-    fn write_all(&mut self, octets: &[u8]) -> std::io::Result<()> {
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         match self {
-            Socket::Unix(socket) => socket.write_all(octets),
-            Socket::Tcp(socket) => socket.write_all(octets),
+            Socket::Unix(socket) => socket.write_all(bytes),
+            Socket::Tcp(socket) => socket.write_all(bytes),
         }
     }
 }
@@ -59,19 +60,19 @@ pub(crate) struct Application {
     nonce: u32,
 }
 
-/// A packet as it came: link headers, and the Interest or Data.
+/// A packet as it arrived: link headers, and the Interest or Data.
 pub(crate) struct Packet {
     pub(crate) headers: LpHeaders,
-    pub(crate) octets: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Packet {
     pub(crate) fn data(&self) -> Data<'_> {
-        Data::parse(&self.octets).expect("Data")
+        Data::parse(&self.bytes).expect("Data")
     }
 
     pub(crate) fn interest(&self) -> Interest<'_> {
-        Interest::parse(&self.octets).expect("an Interest")
+        Interest::parse(&self.bytes).expect("an Interest")
     }
 }
 
@@ -126,8 +127,8 @@ impl Application {
             {
                 let wire: Vec<u8> = self.buffer.drain(..size).collect();
                 return Some(match LpPacket::parse(&wire) {
-                    Ok(lp) => Packet { headers: lp.headers, octets: lp.fragment.expect("a fragment").to_vec() },
-                    Err(_) => Packet { headers: LpHeaders::default(), octets: wire },
+                    Ok(lp) => Packet { headers: lp.headers, bytes: lp.fragment.expect("a fragment").to_vec() },
+                    Err(_) => Packet { headers: LpHeaders::default(), bytes: wire },
                 });
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -183,7 +184,7 @@ impl Application {
         response.body.expect("a body")
     }
 
-    /// Registers `prefix` for this connection; the face's id.
+    /// Registers `prefix` for this connection; returns the face's id.
     pub(crate) fn register(&mut self, prefix: &str) -> FaceId {
         let parameters = ControlParameters { name: Some(name(prefix)), ..Default::default() };
         self.succeed("/rib/register", parameters).face_id.unwrap()
@@ -197,16 +198,16 @@ impl Application {
 
     /// All entries of `/localhost/nfd` and `dataset`.
     pub(crate) fn dataset<T: DatasetEntry>(&mut self, dataset: &str) -> Vec<T> {
-        decode_dataset(&self.dataset_octets(dataset)).unwrap()
+        decode_dataset(&self.dataset_bytes(dataset)).unwrap()
     }
 
     /// The general status.
     pub(crate) fn status(&mut self) -> ForwarderStatus {
-        ForwarderStatus::decode(&self.dataset_octets("/status/general")).unwrap()
+        ForwarderStatus::decode(&self.dataset_bytes("/status/general")).unwrap()
     }
 
     /// `/localhost/nfd` and `dataset`, fetched segment by segment.
-    fn dataset_octets(&mut self, dataset: &str) -> Vec<u8> {
+    fn dataset_bytes(&mut self, dataset: &str) -> Vec<u8> {
         let mut asked = name("/localhost/nfd");
         asked.append(name(dataset).as_name());
         let mut content = Vec::new();
@@ -233,7 +234,7 @@ impl Application {
         faces
     }
 
-    /// The face event of a number, waited for, or the latest; with its number.
+    /// The face event of this number (waits for it), or the latest event; with its number.
     pub(crate) fn next_event(&mut self, number: Option<u64>) -> (u64, FaceEventNotification) {
         let mut asked = name("/localhost/nfd/faces/events");
         if let Some(number) = number {
@@ -293,17 +294,14 @@ pub(crate) fn start(workers: usize) -> (RouterHandle, tempfile::TempDir) {
     start_with(workers, |_| ())
 }
 
-pub(crate) fn start_with(workers: usize, change: impl FnOnce(&mut RouterConfig)) -> (RouterHandle, tempfile::TempDir) {
+pub(crate) fn start_with(workers: usize, change: impl FnOnce(&mut Configuration)) -> (RouterHandle, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let any_port: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let mut config = RouterConfig {
-        socket: Some(directory.path().join("nfd.sock")),
-        tcp: vec![any_port],
-        udp: vec![any_port],
-        workers,
-        seed: Some(workers as u64),
-        ..RouterConfig::default()
-    };
+    let mut config = Configuration::default();
+    let Settings { router, faces, .. } = &mut config.settings;
+    (router.workers, router.seed) = (workers as u16, Some(workers as u64));
+    faces.unix.path = Some(directory.path().join("nfd.sock"));
+    (faces.tcp.listen, faces.udp.listen) = (Some(vec![any_port]), Some(vec![any_port]));
     change(&mut config);
-    (Router::start(config).unwrap(), directory)
+    (Router::start(&config).unwrap(), directory)
 }

@@ -4,8 +4,9 @@ use crate::{
     application::{Application, eventually, name},
     hosts::{Host, Segment},
 };
+use namewire_configuration::{Configuration, Settings, units::Span};
 use namewire_packet::nfd::{ChannelStatus, ControlParameters, FacePersistency, FaceScope, LinkType};
-use namewire_router::{Router, RouterConfig, link_config::DEFAULT_ETHERNET_GROUP};
+use namewire_router::Router;
 use std::time::Duration;
 
 const GROUP: &str = "ether://[01:00:5e:00:17:aa]";
@@ -26,7 +27,7 @@ fn create(
     if response.code == 200 { Ok(response.body.unwrap()) } else { Err((response.code, response.text)) }
 }
 
-/// Serves Data of 8000 octets and checks that all of it arrives.
+/// Serves Data of 8000 bytes and checks that all of it arrives.
 fn exchange(consumer: &mut Application, mut producer: Application, prefix: &str, count: usize) {
     let content: Vec<u8> = (0..8000).map(|i| (i / 7) as u8).collect();
     let served = content.clone();
@@ -43,7 +44,7 @@ fn exchange(consumer: &mut Application, mut producer: Application, prefix: &str,
 fn a_station_becomes_a_face_and_large_data_comes_in_fragments() {
     let Some(segment) = Segment::new(2) else { return };
     let near = segment.start(0, |_| ());
-    let far = segment.start(1, |config| config.ethernet.listen = true);
+    let far = segment.start(1, |config| config.settings.faces.ethernet.listen = true);
     let created = create(&near, &station(1), Some("dev://eth0"), None).unwrap();
     assert_eq!(created.local_uri.as_deref(), Some("dev://eth0"));
     assert_eq!((created.mtu, created.face_persistency), (Some(1500), Some(0)));
@@ -85,13 +86,13 @@ fn commands_are_refused_with_a_reason() {
     assert_eq!(host.face(&station(1)).mtu, Some(1500));
 }
 
-/// The packet socket was opened for a face made by command, and never listened.
+/// The story: the packet socket was opened for a face made by command, and never listened.
 #[test]
 fn an_interface_that_comes_up_later_is_listened_to() {
     let Some(segment) = Segment::new(2) else { return };
     segment.ip(1, "link set eth0 down");
     let near = segment.start(0, |_| ());
-    let far = segment.start(1, |config| config.ethernet.listen = true);
+    let far = segment.start(1, |config| config.settings.faces.ethernet.listen = true);
     create(&far, &station(8), Some("dev://eth0"), None).unwrap();
     segment.ip(1, "link set eth0 up");
     let created = create(&near, &station(1), Some("dev://eth0"), None).unwrap();
@@ -107,14 +108,14 @@ fn an_interface_that_comes_up_later_is_listened_to() {
 #[test]
 fn three_routers_speak_to_a_group_in_fragments() {
     let Some(segment) = Segment::new(3) else { return };
-    let listening = |config: &mut RouterConfig| config.ethernet.group = Some(DEFAULT_ETHERNET_GROUP);
+    let listening = |config: &mut Configuration| config.settings.faces.ethernet.multicast = true;
     let hosts: Vec<Host> = (0..3).map(|host| segment.start(host, listening)).collect();
     let face = hosts[0].face(GROUP);
     assert_eq!(face.local_uri, "dev://eth0");
     assert_eq!((face.link_type, face.face_persistency), (LinkType::MultiAccess, FacePersistency::Permanent));
     assert_eq!(face.mtu, Some(1500));
     let mut threads = Vec::new();
-    // Two producers answer at the same time: their fragments must not be mixed.
+    // Two producers answer at the same time. Their fragments must not be mixed.
     for (host, prefix) in [(1, "/one"), (2, "/two")] {
         hosts[host].face(GROUP);
         hosts[0].add_route(prefix, face.face_id);
@@ -143,10 +144,10 @@ fn three_routers_speak_to_a_group_in_fragments() {
 #[test]
 fn faces_follow_the_mtu_and_the_end_of_their_interface() {
     let Some(segment) = Segment::new(2) else { return };
-    let listening = |config: &mut RouterConfig| {
-        config.ethernet.listen = true;
-        config.ethernet.group = Some(DEFAULT_ETHERNET_GROUP);
-        config.udp_idle_timeout = Duration::from_millis(700);
+    let listening = |config: &mut Configuration| {
+        config.settings.faces.ethernet.listen = true;
+        config.settings.faces.ethernet.multicast = true;
+        config.settings.faces.udp.idle_timeout = Span(Duration::from_millis(700));
     };
     let (near, far) = (segment.start(0, listening), segment.start(1, listening));
     let created = create(&near, &station(1), Some("dev://eth0"), None).unwrap();
@@ -190,14 +191,15 @@ fn faces_follow_the_mtu_and_the_end_of_their_interface() {
 fn without_the_right_to_it_the_router_says_so_and_runs() {
     let Some(segment) = Segment::new(1) else { return };
     let directory = tempfile::tempdir().unwrap();
-    let mut config = RouterConfig { socket: Some(directory.path().join("nfd.sock")), ..RouterConfig::default() };
-    config.ethernet.listen = true;
+    let mut settings = Settings::listening_nowhere();
+    (settings.faces.unix.enabled, settings.faces.unix.path) = (true, Some(directory.path().join("nfd.sock")));
+    settings.faces.ethernet.listen = true;
     let router = segment.on_host(0, || {
         use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
         let mut sets = capabilities(None).unwrap();
         sets.effective.remove(CapabilitySet::NET_RAW);
         set_capabilities(None, sets).unwrap();
-        Router::start(config).unwrap()
+        Router::start(&settings.into()).unwrap()
     });
     let [warning] = router.warnings() else { panic!("{:?}", router.warnings()) };
     assert!(warning.contains("dev://eth0") && warning.contains("CAP_NET_RAW"), "{warning}");

@@ -1,11 +1,12 @@
 //! Hosts on one Ethernet segment: a namespace each, joined by a bridge in a namespace of its own.
 
 use crate::application::{Application, eventually, name};
+use namewire_configuration::{Configuration, Settings};
 use namewire_packet::{
     FaceId,
     nfd::{ControlParameters, FaceStatus},
 };
-use namewire_router::{Router, RouterConfig, RouterHandle};
+use namewire_router::{Router, RouterHandle};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::{
     fs::File,
@@ -14,7 +15,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// A bridge and what is plugged into it.
+/// A bridge and the hosts plugged into it.
 pub(crate) struct Segment {
     number: u32,
     hosts: usize,
@@ -38,8 +39,8 @@ fn must(command: &str) {
 }
 
 impl Segment {
-    /// `hosts` hosts named 0 and up, with `eth0` at `10.77.0.(number + 1)`; `None`, and a line
-    /// that says so, where namespaces cannot be made.
+    /// A segment of `hosts` hosts, numbered from 0, with `eth0` at `10.77.0.(number + 1)`. Where namespaces cannot be
+    /// made, it prints a line that says so and returns `None`.
     pub(crate) fn new(hosts: usize) -> Option<Segment> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let segment = Segment { number: NEXT.fetch_add(1, Ordering::Relaxed), hosts };
@@ -59,7 +60,7 @@ impl Segment {
             must(&format!("ip -n {hub} link add port{host} type veth peer name eth0 netns {namespace}"));
             must(&format!("ip -n {hub} link set port{host} master br0 up"));
             must(&format!("ip -n {namespace} addr add 10.77.0.{}/24 dev eth0", host + 1));
-            // Without duplicate address detection, or link-local addresses would come late.
+            // Duplicate address detection is off, or link-local addresses would come late.
             must(&format!("ip netns exec {namespace} sysctl -qw net.ipv6.conf.eth0.accept_dad=0"));
             must(&format!("ip -n {namespace} link set eth0 address 02:00:00:00:00:0{} up", host + 1));
         }
@@ -75,7 +76,7 @@ impl Segment {
         must(&format!("ip -n {} {arguments}", self.namespace(&host.to_string())));
     }
 
-    /// Runs `ip` where the bridge is: its end of host `n`'s cable is `port<n>`.
+    /// Runs `ip` in the namespace of the bridge, whose end of host `n`'s cable is `port<n>`.
     pub(crate) fn hub_ip(&self, arguments: &str) {
         must(&format!("ip -n {} {arguments}", self.namespace("hub")));
     }
@@ -92,17 +93,15 @@ impl Segment {
         })
     }
 
-    /// Starts a host's router, with a Unix socket only unless `change` adds to it.
-    pub(crate) fn start(&self, host: usize, change: impl FnOnce(&mut RouterConfig)) -> Host {
+    /// Starts a host's router. It has a Unix socket only, unless `change` adds to it.
+    pub(crate) fn start(&self, host: usize, change: impl FnOnce(&mut Configuration)) -> Host {
         let directory = tempfile::tempdir().unwrap();
-        let mut config = RouterConfig {
-            socket: Some(directory.path().join("nfd.sock")),
-            workers: 2,
-            seed: Some(host as u64),
-            ..RouterConfig::default()
-        };
+        let mut config = Configuration::from(Settings::listening_nowhere());
+        let Settings { router, faces, .. } = &mut config.settings;
+        (router.workers, router.seed) = (2, Some(host as u64));
+        (faces.unix.enabled, faces.unix.path) = (true, Some(directory.path().join("nfd.sock")));
         change(&mut config);
-        let router = self.on_host(host, || Router::start(config).unwrap());
+        let router = self.on_host(host, || Router::start(&config).unwrap());
         assert_eq!(router.warnings(), [] as [String; 0]);
         Host { router, namespace: self.namespace(&host.to_string()), _directory: directory }
     }
@@ -121,7 +120,7 @@ impl Host {
         Application::connect(&self.router)
     }
 
-    /// The face with this remote, once it is there.
+    /// Waits for the face with this remote address, and returns it.
     pub(crate) fn face(&self, remote: &str) -> FaceStatus {
         let mut operator = self.application();
         let mut found = None;

@@ -22,10 +22,12 @@ fn face(host: &Host, persistency: FacePersistency) -> FaceId {
 
 fn listening(segment: &Segment, host: usize) -> Host {
     let address: SocketAddr = format!("10.77.0.{}:6363", host + 1).parse().unwrap();
-    segment.start(host, |config| config.udp = vec![address])
+    segment.start(host, |config| {
+        (config.settings.faces.udp.enabled, config.settings.faces.udp.listen) = (true, Some(vec![address]))
+    })
 }
 
-/// Where the bridge ends it: the host's cable is pulled out, and it sends nothing that could fail.
+/// The bridge pulls the host's cable out. The host sends nothing that could fail.
 #[test]
 fn an_idle_persistent_face_closes_when_its_cable_is_pulled_out() {
     for far_end in [false, true] {
@@ -73,7 +75,7 @@ fn a_permanent_face_goes_down_and_up_with_its_cable() {
     assert_eq!(near.face(REMOTE).face_id, face);
 }
 
-/// It attracted Interests until one was sent and failed; without a carrier none fails.
+/// The story: the face attracted Interests until one was sent and failed; without a carrier none fails.
 #[test]
 fn a_permanent_face_made_while_its_cable_is_out_is_down_from_the_start() {
     let Some(segment) = Segment::new(2) else { return };
@@ -83,7 +85,7 @@ fn a_permanent_face_made_while_its_cable_is_out_is_down_from_the_start() {
     segment.hub_ip("link set port0 down");
     let mut watcher = near.application();
     let mut event = watcher.next_event(None);
-    // What changed an interface is known a little later.
+    // The router learns of the change of an interface a little later.
     std::thread::sleep(Duration::from_secs(1));
     let face = face(&near, FacePersistency::Permanent);
     for kind in [FaceEventKind::Created, FaceEventKind::Down, FaceEventKind::Up] {

@@ -1,8 +1,8 @@
 //! Routers on links: UDP multicast and Ethernet, in network namespaces that the tests make.
 //!
-//! Each namespace is one host. Its router runs in this process, on threads that live in the
-//! namespace; applications reach it over Unix sockets, which namespaces do not separate. Making
-//! namespaces needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN); without, a test says so and passes.
+//! Each namespace is one host. Its router runs in this process, on threads that live in the namespace. Applications
+//! reach it over Unix sockets, which namespaces do not separate. Namespaces need root (CAP_SYS_ADMIN and
+//! CAP_NET_ADMIN). Without it, a test says so and passes.
 
 #[path = "../application/mod.rs"]
 mod application;

@@ -1,17 +1,14 @@
-//! Announcements beside Data that comes through the group of a link: what self-learning is for.
+//! Self-learning over a link: announcements beside Data that comes through the multicast group of the link.
 
 use crate::{
     application::{eventually, name},
     hosts::{Host, Segment},
 };
+use namewire_configuration::Configuration;
 use namewire_management::trust_config::RulesOrAny;
 use namewire_packet::{
     FaceId, Nonce, SignedInterestFields,
     nfd::{ControlParameters, ControlResponse, RibEntry, origin, prefix_announcement::announce_with_digest},
-};
-use namewire_router::{
-    RouterConfig,
-    link_config::{DEFAULT_ETHERNET_GROUP, DEFAULT_UDP4_GROUP},
 };
 use std::time::SystemTime;
 
@@ -24,9 +21,9 @@ fn learned_from(host: &Host) -> Vec<FaceId> {
     routes.filter(|route| route.origin == origin::PREFIX_ANNOUNCEMENT).map(|route| route.face_id).collect()
 }
 
-/// A consumer of one host finds the producer of another by asking the group, with Data of
-/// `content_octets`; the route is learned, and serves.
-fn learn(group: &str, content_octets: usize, change: impl Fn(&mut RouterConfig)) {
+/// A consumer on one host finds the producer on another: it asks the group and gets Data of `content_bytes`. The router
+/// learns the route and uses it.
+fn learn(group: &str, content_bytes: usize, change: impl Fn(&mut Configuration)) {
     let Some(segment) = Segment::new(2) else { return };
     let hosts = [0, 1].map(|host| {
         segment.start(host, |config| {
@@ -50,7 +47,7 @@ fn learn(group: &str, content_octets: usize, change: impl Fn(&mut RouterConfig))
     let reply = producer.receive().expect("a reply");
     assert_eq!(ControlResponse::decode(reply.data().content()).unwrap().code, 200);
 
-    let content: Vec<u8> = (0..content_octets).map(|i| (i / 7) as u8).collect();
+    let content: Vec<u8> = (0..content_bytes).map(|i| (i / 7) as u8).collect();
     let served = content.clone();
     let serving = std::thread::spawn(move || producer.serve(5, &served));
     let mut consumer = near.application();
@@ -65,10 +62,12 @@ fn learn(group: &str, content_octets: usize, change: impl Fn(&mut RouterConfig))
 
 #[test]
 fn a_route_is_learned_from_an_ethernet_group_beside_fragments() {
-    learn("ether://[01:00:5e:00:17:aa]", 4000, |config| config.ethernet.group = Some(DEFAULT_ETHERNET_GROUP));
+    learn("ether://[01:00:5e:00:17:aa]", 4000, |config| config.settings.faces.ethernet.multicast = true);
 }
 
 #[test]
 fn a_route_is_learned_from_a_udp_group() {
-    learn("udp4://224.0.23.170:56363", 1000, |config| config.udp_multicast.group4 = Some(DEFAULT_UDP4_GROUP));
+    learn("udp4://224.0.23.170:56363", 1000, |config| {
+        (config.settings.faces.multicast.enabled, config.settings.faces.multicast.ipv6) = (true, false);
+    });
 }

@@ -4,23 +4,24 @@ use crate::{
     application::{eventually, name},
     hosts::{Host, Segment},
 };
+use namewire_configuration::Configuration;
 use namewire_packet::{
     NackReason,
     lp::{LinkFields, LpHeaders, write_headers},
     nfd::{ControlParameters, FacePersistency, FaceScope, LinkType},
 };
-use namewire_router::{
-    RouterConfig,
-    link_config::{DEFAULT_UDP4_GROUP, DEFAULT_UDP6_GROUP},
+use std::{
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    time::Duration,
 };
-use std::{net::UdpSocket, time::Duration};
+
+const DEFAULT_UDP4_GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(224, 0, 23, 170), 56363);
 
 const GROUP4: &str = "udp4://224.0.23.170:56363";
 const GROUP6: &str = "udp6://[ff02::1234%eth0]:56363";
 
-fn both_groups(config: &mut RouterConfig) {
-    config.udp_multicast.group4 = Some(DEFAULT_UDP4_GROUP);
-    config.udp_multicast.group6 = Some(DEFAULT_UDP6_GROUP);
+fn both_groups(config: &mut Configuration) {
+    config.settings.faces.multicast.enabled = true;
 }
 
 fn multicast_strategy(host: &Host, prefix: &str) {
@@ -42,7 +43,7 @@ fn three_routers_find_data_by_asking_the_group() {
         let local = if group == GROUP4 { "udp4://10.77.0.1:" } else { "udp6://[fe80::ff:fe00:1%eth0]:" };
         assert!(face.local_uri.starts_with(local), "{}", face.local_uri);
         hosts[0].add_route(prefix, face.face_id);
-        // Two who could answer; a third who only hears.
+        // Two hosts could answer; a third only hears.
         let mut producer = hosts[2].application();
         producer.register(prefix);
         hosts[1].face(group);
@@ -55,7 +56,7 @@ fn three_routers_find_data_by_asking_the_group() {
         serving.join().unwrap();
         assert_eq!(hosts[0].face(group).counters.n_in_data, 20);
         assert_eq!(hosts[1].face(group).counters.n_in_interests, 20, "everybody hears");
-        assert_eq!(hosts[0].face(group).counters.n_in_interests, 0, "but nobody himself");
+        assert_eq!(hosts[0].face(group).counters.n_in_interests, 0, "but no host hears itself");
     }
 }
 
@@ -83,12 +84,12 @@ fn nacks_of_a_group_are_not_believed_and_none_are_sent() {
     let mut consumer = asking.application();
     let interest = consumer.interest(name("/nobody/here")).lifetime_ms(500).build();
     consumer.send(&interest);
-    let mut octets = [0; 2000];
-    let len = contradicting.recv(&mut octets).unwrap();
+    let mut bytes = [0; 2000];
+    let len = contradicting.recv(&mut bytes).unwrap();
     let mut nack = Vec::new();
     let headers = LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() };
     write_headers(&mut nack, &headers, &LinkFields::default(), len);
-    nack.extend_from_slice(&octets[..len]);
+    nack.extend_from_slice(&bytes[..len]);
     contradicting.send_to(&nack, DEFAULT_UDP4_GROUP).unwrap();
     assert!(consumer.receive_within(Duration::from_millis(700)).is_none(), "no Nack came");
     assert_eq!(asking.face(GROUP4).counters.n_in_nacks, 1, "though one was received");
@@ -101,7 +102,7 @@ fn other_programs_of_the_host_hear_and_are_heard() {
     let Some(segment) = Segment::new(1) else { return };
     let host = segment.start(0, |config| {
         both_groups(config);
-        config.udp_multicast.ad_hoc = true;
+        config.settings.faces.multicast.ad_hoc = true;
     });
     let face = host.face(GROUP4);
     assert_eq!(face.link_type, LinkType::AdHoc);
@@ -111,9 +112,9 @@ fn other_programs_of_the_host_hear_and_are_heard() {
     let mut consumer = host.application();
     let interest = consumer.interest(name("/app/x")).build();
     consumer.send(&interest);
-    let mut octets = [0; 2000];
-    let len = program.recv(&mut octets).unwrap();
-    let heard = namewire_packet::Interest::parse(&octets[..len]).expect("bare, because who listens is not known");
+    let mut bytes = [0; 2000];
+    let len = program.recv(&mut bytes).unwrap();
+    let heard = namewire_packet::Interest::parse(&bytes[..len]).expect("bare, because who listens is not known");
     assert_eq!(heard.name(), name("/app/x").as_name());
     let data = namewire_packet::DataBuilder::new(heard.name()).content(b"by a program").sign_digest();
     program.send_to(&data, DEFAULT_UDP4_GROUP).unwrap();
@@ -125,7 +126,7 @@ fn faces_follow_their_interfaces() {
     let Some(segment) = Segment::new(1) else { return };
     let host = segment.start(0, |config| {
         both_groups(config);
-        config.udp_multicast.interfaces.deny = vec!["dum1".parse().unwrap()];
+        config.settings.faces.multicast.except = vec!["dum1".parse().unwrap()];
     });
     let first = host.face(GROUP4);
     segment.ip(0, "link set eth0 down");

@@ -5,20 +5,20 @@ use namewire_packet::{DataBuilder, lp::LpHeaders, nfd::ControlParameters, nfd::f
 use namewire_router::RouterHandle;
 use std::time::Duration;
 
-/// The first mark stands on a packet that leaves so long after the queue was first seen long.
+/// The first marked packet leaves at least this long after the queue was first seen long.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Half a megabyte, of which the kernel takes less.
+/// Half a megabyte; the kernel takes less.
 const BURST: usize = 64;
 
-/// Asks for a burst of large Data and reads none.
+/// Asks for a burst of large Data and reads no Data.
 fn ask(consumer: &mut Application, producer: &mut Application, round: usize) {
     for number in 0..BURST {
         let interest = consumer.interest(name(&format!("/example/{round}/{number}"))).lifetime_ms(20_000).build();
         consumer.send(&interest);
     }
     producer.serve(BURST, &[7; 8000]);
-    // The Data has come through the router when something behind it has.
+    // The answer to a later request shows that the router has handled the Data.
     producer.faces();
 }
 
@@ -36,7 +36,7 @@ fn slow_consumer(router: &RouterHandle, before: impl FnOnce(&mut Application)) -
     std::thread::sleep(INTERVAL);
     ask(&mut consumer, &mut producer, 2);
     let marked = marks(&mut consumer, 3 * BURST);
-    // Once it has read all, nothing is marked any more.
+    // A consumer that has read everything gets no more marks.
     ask(&mut consumer, &mut producer, 3);
     let after: usize = (0..BURST).map(|_| marks(&mut consumer, 1)).sum();
     assert_eq!(after, 0);
@@ -61,7 +61,7 @@ fn marks_can_be_turned_off_for_a_face_and_for_all() {
         assert_eq!(body.flags, Some(0));
     };
     assert_eq!(slow_consumer(&router, turn_off), (0, 0));
-    let (router, _directory) = start_with(1, |config| config.congestion_marking = false);
+    let (router, _directory) = start_with(1, |config| config.settings.faces.congestion_marking = false);
     assert_eq!(slow_consumer(&router, |_| ()), (0, 0));
 }
 

@@ -1,9 +1,9 @@
-//! Thousands of connections a second that come, say one thing or nothing, and go.
+//! Thousands of connections a second that come, send one command or nothing, and go.
 //!
-//! The story: what workers had to say of faces and the Interests for management came by two channels. Control read the
-//! first in front of the second, but no more than 256 at a time: in a storm, an application's first command overtook
-//! the news that its face was there, and the answer was 403, "the face is gone". Control took up connections faster than
-//! it could make faces of them, so that the news that an honest newcomer waited for stood behind thousands of others.
+//! The story: workers' events of faces and Interests for management came by two channels. Control read events before
+//! Interests, but at most 256 at a time. In a storm, an application's first command overtook the event that introduced
+//! its face. The answer was 403, "the face is gone". Also, control accepted connections faster than it could make faces
+//! of them, so that the event of an honest newcomer waited behind thousands of others.
 
 use crate::application::{Application, name, start};
 use namewire_packet::{
@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longer than anything takes here, also on a busy machine.
+/// Longer than any step takes here, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Threads that connect, per listener.
@@ -54,7 +54,7 @@ impl Storm {
         storm
     }
 
-    /// `come_and_go` is given a command for every other connection.
+    /// Every other call of `come_and_go` gets a command.
     fn spawn(&mut self, router: &RouterHandle, come_and_go: impl Fn(Option<&[u8]>) + Send + 'static) {
         let (stop, made) = (Arc::clone(&self.stop), Arc::clone(&self.made));
         let mut signer = Application::connect(router);
@@ -69,7 +69,7 @@ impl Storm {
         }));
     }
 
-    /// Ends it; connections a second.
+    /// Ends the storm; returns its connections per second.
     fn end(self) -> f64 {
         self.stop.store(true, Ordering::Relaxed);
         let rate = self.made.load(Ordering::Relaxed) as f64 / self.began.elapsed().as_secs_f64();
@@ -78,7 +78,7 @@ impl Storm {
     }
 }
 
-// Neither a connection that fails nor a command that is not taken matters: the storm goes on.
+// A connection may fail, and a command may be refused: the storm goes on.
 fn come_and_go_unix(path: &Path, command: Option<&[u8]>) {
     if let (Ok(mut socket), Some(command)) = (UnixStream::connect(path), command) {
         let _ = socket.write_all(command);
@@ -90,12 +90,12 @@ fn come_and_go_tcp(address: SocketAddr, command: Option<&[u8]>) {
         if let Some(command) = command {
             let _ = socket.write_all(command);
         }
-        // Closed by a reset, or the ports of the machine would be used up in seconds.
+        // Closed by a reset, or the storm would use up the machine's ports in seconds.
         let _ = socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO));
     }
 }
 
-/// Connects, registers a prefix; how long that took, or what went wrong.
+/// Connects and registers a prefix. Returns how long that took, or what went wrong.
 fn come_and_stay(
     newcomer: &mut Option<Application>,
     connect: impl Fn() -> Application,
@@ -107,7 +107,7 @@ fn come_and_stay(
     let command = newcomer.command_packet("/rib/register", &parameters);
     newcomer.send(&command);
     let reply = newcomer.receive_within(PATIENCE).ok_or("no answer")?;
-    let response = Data::parse(&reply.octets).ok().and_then(|data| ControlResponse::decode(data.content()).ok());
+    let response = Data::parse(&reply.bytes).ok().and_then(|data| ControlResponse::decode(data.content()).ok());
     match response {
         Some(response) if response.code == 200 => Ok(began.elapsed()),
         Some(response) => Err(format!("{} {}", response.code, response.text)),

@@ -1,12 +1,14 @@
-//! The Content Store as its users see it: what is kept, what is served, what a change of policy
-//! or capacity leaves, and what is counted.
+//! The Content Store as its users see it: what it keeps, what it serves, what a change of policy or capacity leaves,
+//! and what is counted.
 
 use crate::application::{Application, eventually, name, start_with};
+use namewire_configuration::{Configuration, text::Prefix};
+use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice};
 use namewire_packet::{
     DataBuilder, FaceId, InterestBuilder,
     nfd::{ControlParameters, CsInfo, CsPolicyUsage, CsUsage},
 };
-use namewire_router::{AdmissionName, CsPolicy, EvictionName, RouterConfig, RouterHandle, operator::CsChange};
+use namewire_router::{RouterHandle, operator::CsChange};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
@@ -15,8 +17,8 @@ use std::time::Duration;
 
 const CAPACITY: u64 = 20;
 
-/// A router, a consumer, and a producer of `/a` that answers whatever comes: with Data that is
-/// fresh for an hour, but for names that end in `stale`; to CanBePrefix with a longer name.
+/// A router, a consumer, and a producer of `/a` that answers every Interest. Its Data is fresh for an hour, except for
+/// names that end in `stale`. It answers CanBePrefix with a longer name.
 struct Bench {
     operator: Application,
     consumer: Application,
@@ -46,9 +48,9 @@ fn produce(mut producer: Application, is_over: &AtomicBool) {
 }
 
 impl Bench {
-    fn new(workers: usize, change: impl FnOnce(&mut RouterConfig)) -> Self {
+    fn new(workers: usize, change: impl FnOnce(&mut Configuration)) -> Self {
         let (router, directory) = start_with(workers, |config| {
-            config.engine.cs_capacity_packets = CAPACITY;
+            config.settings.cs.packets = Some(CAPACITY);
             change(config);
         });
         let connect = || Application::connect(&router);
@@ -61,14 +63,16 @@ impl Bench {
         Self { operator, consumer, is_over, router, _directory: directory }
     }
 
-    fn with_policy(policy: CsPolicy) -> Self {
+    fn with_policy(policy: PolicyChoice) -> Self {
         Self::new(1, |config| {
-            config.engine.cs_policy = policy;
-            config.engine.cs_counted_prefixes = vec![name("/a/x"), name("/a")];
+            let cs = &mut config.settings.cs;
+            (cs.policy.0, cs.admission.0) = (policy.eviction, policy.admission);
+            cs.filter_counters = policy.options.filter.counters_log2.map(|log2| 1 << log2);
+            config.settings.cs.count = vec![Prefix(name("/a/x")), Prefix(name("/a"))];
         })
     }
 
-    /// Whether the store answers, and not the producer.
+    /// True if the store answers, not the producer.
     fn is_stored(&mut self, uri: &str) -> bool {
         self.is_answered_by_store(uri, |interest| interest)
     }
@@ -113,15 +117,15 @@ impl Bench {
     }
 }
 
-/// Few counters, so that a router costs no 32 MiB.
-fn policy(eviction: EvictionName, admission: AdmissionName) -> CsPolicy {
-    let mut policy = CsPolicy { eviction, admission, ..CsPolicy::default() };
+/// A policy with few counters, so that a router does not take 32 MiB for them.
+fn policy(eviction: EvictionName, admission: AdmissionName) -> PolicyChoice {
+    let mut policy = PolicyChoice { eviction, admission, ..PolicyChoice::default() };
     policy.options.filter.counters_log2 = Some(20);
     policy
 }
 
-/// Every Interest is a hit or a miss, and the Data of a miss is stored or not admitted. (What the
-/// whole store counts has the Interests of management in it; what it counts under a prefix has not.)
+/// Every Interest is a hit or a miss, and the Data of a miss is stored or not admitted. (The counts of the whole store
+/// include Interests of management; the counts under a prefix do not.)
 #[test]
 fn every_policy_fills_the_store_and_serves_from_it() {
     const FIRST: u64 = CAPACITY / 2;
@@ -131,10 +135,10 @@ fn every_policy_fills_the_store_and_serves_from_it() {
             let mut bench = Bench::with_policy(policy(eviction, admission));
             assert_eq!(bench.ask_all("x", FIRST), 0, "{what}");
             assert_eq!(bench.ask_all("x", FIRST), FIRST as usize, "{what}: all that fits is kept");
-            assert_eq!(bench.ask_all("y", 30), 0, "{what}: nobody asked before");
+            assert_eq!(bench.ask_all("y", 30), 0, "{what}: not requested before");
             let z = [(); 3].map(|()| bench.is_stored("/a/z"));
             let hits_of_z = z.into_iter().filter(|is_hit| *is_hit).count() as u64;
-            // It compares newcomers with what would go for them, whatever the admission says.
+            // This policy compares newcomers with the Data that would leave for them, whatever the admission says.
             let has_its_own_mind = eviction == EvictionName::AdaptiveWindow;
             let is_admitted_at_once = admission == AdmissionName::All && !has_its_own_mind;
             assert!(z == [false, is_admitted_at_once, true] || has_its_own_mind && !z[0], "{what}: {z:?}");
@@ -155,7 +159,7 @@ fn every_policy_fills_the_store_and_serves_from_it() {
             assert_eq!(counts.insertions - counts.evictions, CAPACITY, "{what}");
             match admission {
                 AdmissionName::All if !has_its_own_mind => assert_eq!(counts.not_admitted, 0, "{what}"),
-                // Until the store was full, everything came in; of the rest nothing but the last.
+                // All Data came in until the store was full; of the rest only the last came in.
                 AdmissionName::Filter => assert!(counts.not_admitted >= 20, "{what}: {counts:?}"),
                 _ => {}
             }
@@ -182,19 +186,19 @@ fn freshness_prefixes_and_erasure_with_every_policy() {
         assert_eq!(bench.operator.succeed("/cs/erase", erase).count, Some(2), "{eviction:?}");
         assert!(!bench.is_stored("/a/x/1") && !bench.is_stored("/a/x/stale"), "{eviction:?}");
         assert!(bench.is_answered_by_store("/a/y", by_prefix), "{eviction:?}");
-        // The store goes on as if nothing had been taken out of its middle.
+        // The store goes on as if no Data had been erased from its middle.
         bench.ask_all("z", 2 * CAPACITY);
         eventually("full", || bench.info().n_cs_entries == CAPACITY);
     }
 }
 
-/// From each policy to the next, and none of the Data is lost; and what each did stands by its name.
+/// A change from each policy to the next loses no Data, and each policy's counts appear under its name.
 #[test]
 fn a_change_of_policy_keeps_what_is_stored() {
     for workers in [1, 3] {
         let mut bench = Bench::new(workers, |config| {
-            config.engine.cs_capacity_packets = CAPACITY * 30;
-            config.engine.cs_counted_prefixes = vec![name("/a")];
+            config.settings.cs.packets = Some(CAPACITY * 30);
+            config.settings.cs.count = vec![Prefix(name("/a"))];
         });
         bench.ask_all("x", CAPACITY);
         let mut rounds = 0;
@@ -226,7 +230,7 @@ fn a_change_of_capacity_keeps_what_fits() {
     assert_eq!(newest, 5, "the least recently used went");
     assert_eq!(bench.ask_all("y", 95), 0);
     assert_eq!(bench.ask_all("y", 95), 95);
-    // As a configuration that is read again does it.
+    // A configuration that is read again makes this change.
     let change = CsChange {
         capacity_bytes: Some(3_000),
         admission: Some(AdmissionName::Filter),
@@ -235,7 +239,7 @@ fn a_change_of_capacity_keeps_what_fits() {
         ..CsChange::default()
     };
     bench.router.operator().configure_cs(change).unwrap();
-    eventually("smaller in octets", || bench.usage().capacity_bytes == 3_000 && bench.usage().bytes <= 3_000);
+    eventually("smaller in bytes", || bench.usage().capacity_bytes == 3_000 && bench.usage().bytes <= 3_000);
     eventually("another policy", || bench.usage().admission == "filter");
     let usage = bench.usage();
     assert_eq!((usage.policy.as_str(), bench.info().capacity), ("lru", 100), "what is not said stays");
@@ -245,7 +249,7 @@ fn a_change_of_capacity_keeps_what_fits() {
     eventually("other prefixes", || bench.usage().prefixes.iter().map(|prefix| prefix.misses).eq([4]));
 }
 
-/// NFD's order: what is stale goes before what came earlier and is fresh.
+/// NFD's order: stale Data goes before Data that came earlier and is fresh.
 #[test]
 fn priority_fifo_lets_the_stale_go_first() {
     let mut bench = Bench::with_policy(EvictionName::PriorityFifo.into());

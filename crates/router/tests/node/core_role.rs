@@ -1,16 +1,18 @@
-//! Edge and core routers over UDP, with real applications: names are made to collide, and everybody gets their Data.
+//! Edge and core routers over UDP, with real applications. The names are made to collide, and every consumer gets its
+//! Data.
 //!
 //! ```text
 //!   near ──── core 1 ──── core 2 ──── far
 //!     └──────────────────────┘
 //! ```
 //!
-//! /west goes all the way, /south from near to core 2 at once: there their names collide, and core 1 gets Data of
-//! /south that it never asked for. All routers have the same seed, and so the same fingerprints.
+//! /west uses the whole path, /south goes from near to core 2 directly. Their names collide at core 2, and core 1 gets
+//! Data of /south that it never asked for. All routers have the same seed, and so the same fingerprints.
 
 use crate::application::{Application, name, start_with};
+use namewire_configuration::settings::{Choice, FaceListChoice, PitSection, Role};
 use namewire_packet::{FaceId, nfd::ControlParameters};
-use namewire_router::{CoreConfig, FaceList, FingerprintPitConfig, PitRole, RouterHandle};
+use namewire_router::RouterHandle;
 use std::{
     collections::BTreeSet,
     sync::atomic::{AtomicBool, Ordering},
@@ -19,7 +21,7 @@ use std::{
 
 /// Names that each consumer asks for.
 const NAMES: usize = 600;
-/// Of which so many at once.
+/// Names that a consumer asks for at once.
 const WINDOW: usize = 24;
 
 struct Nodes {
@@ -29,26 +31,26 @@ struct Nodes {
     _directories: Vec<tempfile::TempDir>,
 }
 
-/// `faces`: how the cores keep them. Nobody stores Data, which would hide what is lost.
-fn start_nodes(workers: usize, faces: FaceList) -> Nodes {
+/// `faces`: how the cores keep the faces. No router stores Data, which would hide losses.
+fn start_nodes(workers: usize, faces: FaceListChoice) -> Nodes {
     let mut directories = Vec::new();
-    let mut start = |pit_role: PitRole| {
+    let mut start = |pit: &PitSection| {
         let (router, directory) = start_with(workers, |config| {
-            config.engine.pit_role = pit_role;
-            config.engine.cs_admit = false;
-            config.seed = Some(1);
+            config.settings.pit = pit.clone();
+            config.settings.cs.admit = false;
+            config.settings.router.seed = Some(1);
         });
         directories.push(directory);
         router
     };
-    let fingerprints = FingerprintPitConfig { fingerprint_bits: 1, faces, ..FingerprintPitConfig::new(256) };
-    let core = PitRole::Core(CoreConfig { fingerprints, ..CoreConfig::new(256) });
-    let [near, far] = [(); 2].map(|()| start(PitRole::Edge));
-    let cores = [(); 2].map(|()| start(core.clone()));
+    let (role, face_sets) = (Choice(Role::Core), 64);
+    let core = PitSection { role, fingerprints: 256, fingerprint_bits: 1, faces, face_sets, ..PitSection::default() };
+    let [near, far] = [(); 2].map(|()| start(&PitSection::default()));
+    let cores = [(); 2].map(|()| start(&core));
     Nodes { near, cores, far, _directories: directories }
 }
 
-/// A face from one router to another, and routes that lead there. The way back comes with the first packet.
+/// Makes a face from one router to another, and routes to it. The first packet makes the way back.
 fn link(from: &RouterHandle, to: &RouterHandle, prefixes: &[&str]) -> FaceId {
     let mut operator = Application::connect(from);
     let uri = Some(format!("udp4://{}", to.udp()[0]));
@@ -79,7 +81,7 @@ fn ask_for_all(consumer: &mut Application, prefix: &str) {
     }
 }
 
-fn everything_is_delivered(workers: usize, faces: FaceList) {
+fn everything_is_delivered(workers: usize, faces: FaceListChoice) {
     let nodes = start_nodes(workers, faces);
     let Nodes { near, cores, far, .. } = &nodes;
     let mut producer = Application::connect(far);
@@ -116,14 +118,17 @@ fn everything_is_delivered(workers: usize, faces: FaceList) {
 
 #[test]
 fn edges_and_cores_deliver_everything_though_names_collide() {
-    everything_is_delivered(1, FaceList::Bits);
-    everything_is_delivered(2, FaceList::Sets { max_sets: 64 });
+    everything_is_delivered(1, FaceListChoice::Bits);
+    everything_is_delivered(2, FaceListChoice::Sets);
 }
 
-/// What a core's own management and applications ask is kept by name, and a core can be a router's only one.
+/// A core keeps what its own management and applications ask by name. So a core can be the only router of an
+/// application.
 #[test]
 fn a_core_serves_its_own_applications_too() {
-    let (core, _directory) = start_with(2, |config| config.engine.pit_role = PitRole::Core(CoreConfig::new(4096)));
+    let (core, _directory) = start_with(2, |config| {
+        (config.settings.pit.role, config.settings.pit.fingerprints) = (Choice(Role::Core), 4096);
+    });
     let mut producer = Application::connect(&core);
     producer.register("/own");
     let mut consumer = Application::connect(&core);

@@ -1,4 +1,4 @@
-//! `cs/erase`: what it says is erased is not served any more, whichever worker had it.
+//! `cs/erase`: Data reported as erased is not served any more, whichever worker had it.
 
 use crate::application::{Application, eventually, name, start};
 use namewire_packet::{
@@ -6,7 +6,7 @@ use namewire_packet::{
     nfd::{ControlParameters, CsInfo},
 };
 
-/// Has `count` Data put into the store: `/a/<group>/<number>`.
+/// Puts `count` Data into the store: `/a/<group>/<number>`.
 fn fill(consumer: &mut Application, producer: &mut Application, group: &str, count: usize) {
     for number in 0..count {
         let interest = consumer.interest(name(&format!("/a/{group}/{number}"))).build();
@@ -36,7 +36,7 @@ fn what_was_erased_comes_from_the_producer_again() {
         producer.register("/a");
         fill(&mut consumer, &mut producer, "x", 20);
         fill(&mut consumer, &mut producer, "y", 5);
-        // Found by a prefix from then on: the store keeps in mind what answered it.
+        // From now on they are found by a prefix: the store remembers the Data that answered it.
         let by_prefix = |consumer: &mut Application| {
             let interest = consumer.interest(name("/a/y")).can_be_prefix(true).build();
             consumer.send(&interest);
@@ -47,8 +47,7 @@ fn what_was_erased_comes_from_the_producer_again() {
         assert_eq!((asked, consumer.receive().expect("Data").data().content()), (name("/a/y"), &b"kept"[..]));
         by_prefix(&mut consumer);
         assert_eq!(consumer.receive().expect("from the store").data().name().to_buf(), name("/a/y/first"));
-        // A worker publishes its numbers some milliseconds late, and Data found by a prefix may be
-        // kept by two workers.
+        // A worker publishes its numbers some milliseconds late. Two workers may keep Data found by a prefix.
         eventually("all are counted", || entries(&mut operator) >= 26);
 
         assert_eq!(erase(&mut operator, "/a/x", Some(3)), (3, None), "{workers} workers");

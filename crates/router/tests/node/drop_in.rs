@@ -1,5 +1,5 @@
-//! What programs written for NFD take for granted and no other test asks of a running router:
-//! the numbers and addresses of faces, and the outside of replies. Source: `docs/drop-in.md`.
+//! What programs written for NFD expect and no other test checks on a running router: the numbers and addresses of
+//! faces, and the form of replies. Source: `docs/drop-in.md`.
 
 use crate::application::{Application, PATIENCE, name, start};
 use namewire_packet::{
@@ -15,7 +15,7 @@ use std::{net::UdpSocket, time::Duration};
 fn the_forwarder_s_own_faces_are_listed_and_nobody_can_change_them() {
     let (router, _directory) = start(2);
     let mut operator = Application::connect(&router);
-    // Under two names: one list is shared for a second.
+    // Two names are used, because a list under one name is shared for a second.
     let internal = |operator: &mut Application, dataset| {
         let faces: Vec<FaceStatus> = operator.dataset(dataset);
         assert_eq!(faces.iter().map(|face| face.face_id.0).collect::<Vec<_>>(), [1, 254, 255, 256]);
@@ -115,7 +115,7 @@ fn replies_are_signed_and_datasets_versioned_and_segmented() {
 }
 
 #[test]
-fn tokens_have_up_to_32_octets_and_bare_packets_stay_bare() {
+fn tokens_have_up_to_32_bytes_and_bare_packets_stay_bare() {
     let (router, _directory) = start(2);
     let mut application = Application::connect(&router);
     application.register("/a");

@@ -6,7 +6,6 @@ use namewire_packet::{
     lp::LpHeaders,
     nfd::{ControlParameters, FacePersistency, RibEntry, face_flags},
 };
-use namewire_router::WebSocketListener;
 use std::net::{TcpListener, UdpSocket};
 
 fn create(application: &mut Application, uri: &str) -> (u64, Option<FaceId>) {
@@ -39,15 +38,15 @@ fn faces_are_made_once_and_refused_with_a_reason() {
     assert_eq!(operator.command("/faces/create", parameters).code, 406, "what cannot be had is refused");
 
     drop(listener);
-    assert_eq!(create(&mut operator, &tcp).0, 409, "the first connection stands");
+    assert_eq!(create(&mut operator, &tcp).0, 409, "the first connection remains");
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assert_eq!(create(&mut operator, &format!("tcp4://{closed}")).0, 504);
     let faces = operator.faces();
     assert_eq!(faces.len(), 3, "two faces made, and the operator's own: {faces:#?}");
 }
 
-/// An address that no route leads to was answered with 500, as if the router were at fault, and the text had the system's
-/// error number. NFD answers 504, for TCP and for UDP.
+/// The story: an address without a route was answered with 500, as if the router were at fault, and the text had the
+/// system's error number. NFD answers 504, for TCP and for UDP.
 #[test]
 fn an_address_that_no_route_leads_to_is_504() {
     let (router, _directory) = start(2);
@@ -63,14 +62,15 @@ fn an_address_that_no_route_leads_to_is_504() {
     assert_eq!(operator.faces().len(), 1, "the operator's own");
 }
 
-/// The story: a face to the router's own listener was a loop. Whatever it sent came in again, by another face.
+/// The story: a face to the router's own listener was a loop. Whatever the router sent came in again, by another face.
 #[test]
 fn a_face_to_this_router_itself_is_refused_and_one_to_another_router_of_this_machine_is_made() {
     let listeners = |text: [&str; 3]| text.map(|one| one.parse().unwrap()).to_vec();
     let (router, _directory) = start_with(2, |config| {
-        config.udp = listeners(["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"]);
-        config.tcp = listeners(["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"]);
-        config.websocket.listeners = vec![WebSocketListener { address: "127.0.0.1:0".parse().unwrap(), tls: None }];
+        config.settings.faces.udp.listen = Some(listeners(["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"]));
+        config.settings.faces.tcp.listen = Some(listeners(["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"]));
+        config.settings.faces.websocket.enabled = true;
+        config.settings.faces.websocket.listen = vec!["127.0.0.1:0".parse().unwrap()];
     });
     let (other, _other_directory) = start(2);
     let mut operator = Application::connect(&router);
@@ -79,7 +79,7 @@ fn a_face_to_this_router_itself_is_refused_and_one_to_another_router_of_this_mac
         let [v4, v6, everywhere] = addresses else { panic!("three listeners") };
         let port = everywhere.port();
         own.extend([format!("{scheme}4://{v4}"), format!("{scheme}6://{v6}")]);
-        // Any address of this machine leads to what listens on all of them; IPv4 in the words of IPv6 as well.
+        // Any address of this machine leads to a listener on all addresses. So does an IPv4 address written as IPv6.
         own.extend([format!("{scheme}4://127.0.0.1:{port}"), format!("{scheme}4://127.8.9.10:{port}")]);
         own.push(format!("{scheme}6://[::ffff:127.0.0.1]:{port}"));
         match own_address() {
@@ -97,7 +97,7 @@ fn a_face_to_this_router_itself_is_refused_and_one_to_another_router_of_this_mac
     for uri in [format!("udp4://{}", other.udp()[0]), format!("tcp4://{}", other.tcp()[0])] {
         assert_eq!(create(&mut operator, &uri).0, 200, "{uri}");
     }
-    // The same port at another address of this machine, where nothing of ours listens.
+    // The same port at another address of this machine, where this router does not listen.
     let beside = format!("udp4://127.0.0.2:{}", router.udp()[0].port());
     assert_eq!(create(&mut operator, &beside).0, 200, "{beside}");
 }
@@ -111,7 +111,7 @@ fn own_address() -> Option<std::net::IpAddr> {
 
 #[test]
 fn a_face_that_a_worker_has_no_room_for_leaves_nothing_behind() {
-    let (router, _directory) = start_with(2, |config| config.max_faces = 1);
+    let (router, _directory) = start_with(2, |config| config.settings.faces.max_per_worker = 1);
     let mut operator = Application::connect(&router);
     operator.faces();
     assert_eq!(create(&mut operator, "udp4://127.0.0.1:9").0, 200);
@@ -125,8 +125,9 @@ fn a_face_that_a_worker_has_no_room_for_leaves_nothing_behind() {
 
 #[test]
 fn a_udp_face_leaves_from_the_listener_that_the_route_uses() {
-    let (router, _directory) =
-        start_with(4, |config| config.udp = vec!["127.0.0.2:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()]);
+    let (router, _directory) = start_with(4, |config| {
+        config.settings.faces.udp.listen = Some(vec!["127.0.0.2:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()])
+    });
     let mut operator = Application::connect(&router);
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri = format!("udp4://{}", peer.local_addr().unwrap());
@@ -150,7 +151,7 @@ fn local_fields_are_honoured_once_the_reply_is_there() {
         let reply = consumer.receive().expect("Data");
         assert_eq!(reply.data().content(), b"b");
         assert_eq!(reply.headers.incoming_face_id, Some(ids[1]));
-        // Off again: no header comes any more.
+        // Reliability is off again: no header comes any more.
         let parameters =
             ControlParameters { flags: Some(0), mask: Some(face_flags::LOCAL_FIELDS), ..Default::default() };
         assert_eq!(consumer.succeed("/faces/update", parameters).face_id, Some(own));
@@ -269,7 +270,7 @@ fn what_a_face_cannot_have_is_refused_and_changes_nothing() {
     let shown = operator.faces().into_iter().find(|shown| Some(shown.face_id) == face).unwrap();
     assert_eq!((shown.flags, shown.mtu), (face_flags::CONGESTION_MARKING, Some(8800)));
 
-    // An application's own connection loses nothing, and cannot be made to outlive it.
+    // An application's own connection loses no packets, and no command can make it outlive the application.
     let reliability = Some(face_flags::LP_RELIABILITY);
     let permanent = Some(FacePersistency::Permanent.code());
     let update =

@@ -1,6 +1,7 @@
 //! Faces that come and go by themselves.
 
-use crate::application::{Application, eventually, name, start, start_with};
+use crate::application::{Application, PATIENCE, eventually, name, start, start_with};
+use namewire_configuration::units::Span;
 use namewire_packet::{
     DataBuilder, FaceId,
     nfd::{ControlParameters, ControlResponse, FaceEventKind, FacePersistency, FibEntry, RibEntry},
@@ -31,10 +32,11 @@ fn two_hundred_applications_vanish_without_a_trace() {
         }
     }
     eventually("one face is left", || operator.faces().len() == 1);
-    // Commands of the last to leave may have been waiting.
+    // Commands of the last connections may still have been waiting.
     std::thread::sleep(Duration::from_millis(50));
-    assert!(operator.dataset::<RibEntry>("/rib/list").is_empty());
-    assert_eq!(operator.dataset::<FibEntry>("/fib/list"), fib_before);
+    eventually("no route is left", || {
+        operator.dataset::<RibEntry>("/rib/list").is_empty() && operator.dataset::<FibEntry>("/fib/list") == fib_before
+    });
 }
 
 #[test]
@@ -43,13 +45,13 @@ fn the_last_words_of_an_application_are_heard() {
     let mut consumer = Application::connect(&router);
     for round in 0..300 {
         let mut producer = Application::connect(&router);
-        // Each its own prefix: the face before may still be closing.
+        // A prefix for each connection, because the face before may still be closing.
         producer.register(&format!("/example/{round}"));
-        let interest = consumer.interest(name(&format!("/example/{round}/a"))).build();
+        let interest = consumer.interest(name(&format!("/example/{round}/a"))).lifetime_ms(60_000).build();
         consumer.send(&interest);
         producer.serve(1, b"last words");
         drop(producer);
-        let reply = consumer.receive_within(Duration::from_secs(2));
+        let reply = consumer.receive();
         assert!(reply.is_some_and(|reply| reply.headers.nack.is_none()), "lost the Data of round {round}");
     }
 }
@@ -65,12 +67,14 @@ fn connections_that_fail_at_once_do_not_hold_up_others() {
     let began = Instant::now();
     let mut client = Application::connect_tcp(address);
     client.register("/example");
-    assert!(began.elapsed() < Duration::from_secs(2), "took {:?}", began.elapsed());
+    // A failed accept pauses a listener for 100 ms: 200 of them would take twice as long.
+    assert!(began.elapsed() < Duration::from_secs(10), "took {:?}", began.elapsed());
 }
 
 #[test]
 fn on_demand_udp_faces_serve_their_remote_and_go_when_idle() {
-    let (router, _directory) = start_with(4, |config| config.udp_idle_timeout = Duration::from_millis(500));
+    let (router, _directory) =
+        start_with(4, |config| config.settings.faces.udp.idle_timeout = Span(Duration::from_secs(2)));
     let mut producer = Application::connect(&router);
     producer.register("/example");
     let remotes: Vec<UdpSocket> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
@@ -80,7 +84,7 @@ fn on_demand_udp_faces_serve_their_remote_and_go_when_idle() {
     }
     producer.serve(remotes.len(), b"hello");
     for remote in &remotes {
-        remote.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        remote.set_read_timeout(Some(PATIENCE)).unwrap();
         let (size, _) = remote.recv_from(&mut [0; 9000]).expect("Data");
         assert!(size > 0);
     }
@@ -89,32 +93,38 @@ fn on_demand_udp_faces_serve_their_remote_and_go_when_idle() {
         let faces = operator.faces();
         faces.iter().filter(|face| face.uri.starts_with("udp4")).map(|face| face.face_persistency).collect::<Vec<_>>()
     };
-    assert_eq!(on_demand(&mut operator), vec![FacePersistency::OnDemand; remotes.len()]);
+    eventually("every remote has its face", || {
+        // Every peer sends an IDLE packet, so its face lasts however long the others took.
+        remotes.iter().for_each(|remote| drop(remote.send_to(&[100, 0], router.udp()[0])));
+        on_demand(&mut operator) == vec![FacePersistency::OnDemand; remotes.len()]
+    });
     for status in operator.faces().iter().filter(|face| face.uri.starts_with("udp4")) {
         let left_ms = status.expiration_period_ms.expect("on-demand");
-        assert!(left_ms <= 500, "{left_ms} ms left of 500");
+        assert!(left_ms <= 2000, "{left_ms} ms left of 2 s");
     }
     eventually("idle faces are gone", || on_demand(&mut operator).is_empty());
 }
 
 #[test]
 fn a_datagram_puts_off_the_end_of_an_on_demand_face() {
-    let (router, _directory) = start_with(1, |config| config.udp_idle_timeout = Duration::from_secs(1));
+    // The pause between two datagrams is a tenth of this: a loaded machine may make it much longer.
+    const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
+    let (router, _directory) = start_with(1, |config| config.settings.faces.udp.idle_timeout = Span(IDLE_TIMEOUT));
     let mut operator = Application::connect(&router);
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri = format!("udp4://{}", peer.local_addr().unwrap());
-    for _ in 0..4 {
+    for _ in 0..13 {
         peer.send_to(&[100, 0], router.udp()[0]).unwrap(); // an IDLE packet
         std::thread::sleep(Duration::from_millis(300));
         let faces = operator.faces();
         let face = faces.iter().find(|face| face.uri == uri).expect("the face stays");
         let left_ms = face.expiration_period_ms.expect("on-demand");
-        assert!((1..1000).contains(&left_ms), "{left_ms} ms left of a second");
+        assert!((1..3000).contains(&left_ms), "{left_ms} ms left of 3 s");
     }
 }
 
-/// A face of this persistency to a port that was open a moment ago, with a route for `/far`; a route
-/// of higher cost leads to an application, which is returned.
+/// Makes a face of this persistency to a port that was open a moment ago, with a route for `/far`. A route of higher
+/// cost leads to an application, which is returned.
 fn far_behind_a_closed_port(router: &RouterHandle, persistency: FacePersistency) -> (FaceId, SocketAddr, Application) {
     let mut operator = Application::connect(router);
     let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -129,8 +139,8 @@ fn far_behind_a_closed_port(router: &RouterHandle, persistency: FacePersistency)
     (face, closed, other_way)
 }
 
-/// A neighbour's forwarder stopped, and for ever after each new Interest went to it first: its face
-/// stayed, and so did its route.
+/// The story: a neighbour's forwarder stopped, and from then on each new Interest went to it first. Its face stayed,
+/// and so did its route.
 #[test]
 fn a_persistent_udp_face_to_a_closed_port_closes_with_its_routes() {
     let (router, _directory) = start(2);
@@ -140,7 +150,7 @@ fn a_persistent_udp_face_to_a_closed_port_closes_with_its_routes() {
     let mut consumer = Application::connect(&router);
     let interest = consumer.interest(name("/far/1")).build();
     consumer.send(&interest);
-    // What routing daemons go by.
+    // Routing daemons follow these events.
     while (next_event.1.face_id, next_event.1.kind) != (face, FaceEventKind::Destroyed) {
         next_event = watcher.next_event(Some(next_event.0 + 1));
     }
@@ -149,7 +159,7 @@ fn a_persistent_udp_face_to_a_closed_port_closes_with_its_routes() {
     let rib = operator.dataset::<RibEntry>("/rib/list");
     assert!(rib.iter().all(|entry| entry.routes.iter().all(|route| route.face_id != face)), "{rib:?}");
     assert_eq!(operator.drops("face-closed.refused"), 1);
-    // Nothing goes there any longer, not even at first.
+    // No Interest goes there any longer, not even at first.
     for number in 2..20 {
         let interest = consumer.interest(name(&format!("/far/{number}"))).build();
         consumer.send(&interest);
@@ -158,7 +168,7 @@ fn a_persistent_udp_face_to_a_closed_port_closes_with_its_routes() {
     }
 }
 
-/// The same of a permanent face: it keeps its routes, and is left out until its neighbour is back.
+/// The same for a permanent face: it keeps its routes, and strategies leave it out until its neighbour is back.
 #[test]
 fn a_permanent_udp_face_is_down_while_its_port_is_closed() {
     let (router, _directory) = start(2);
@@ -189,9 +199,9 @@ fn a_permanent_udp_face_is_down_while_its_port_is_closed() {
     let interest = consumer.interest(name("/far/again")).build();
     eventually("Interests go there again", || {
         consumer.send(&interest);
-        let mut octets = [0; 9000];
-        // Probes come as well.
-        peer.recv_from(&mut octets).is_ok_and(|(size, _)| size > 2)
+        let mut bytes = [0; 9000];
+        // Probes arrive here too.
+        peer.recv_from(&mut bytes).is_ok_and(|(size, _)| size > 2)
     });
     assert_eq!(operator.drops("face-closed.refused"), 1);
 }
@@ -208,7 +218,7 @@ fn a_permanent_tcp_face_comes_back_with_its_routes() {
     let route = ControlParameters { name: Some(name("/far")), face_id: face, ..Default::default() };
     operator.succeed("/rib/register", route);
     let mut watcher = Application::connect(&router);
-    // Of the watcher's own face, so that what follows has the next numbers.
+    // The event of the watcher's own face, so that later events have the next numbers.
     let mut next_event = watcher.next_event(None);
     for round in 0..2 {
         let mut far = Application::from_tcp(listener.accept().unwrap().0);
@@ -233,7 +243,7 @@ fn a_permanent_tcp_face_comes_back_with_its_routes() {
     assert!(!is_there(&mut operator));
 }
 
-/// While a connection was being made again, which may take minutes, every Interest went to it first.
+/// The story: while a connection was being made again, which may take minutes, every Interest went to it first.
 #[test]
 fn a_permanent_tcp_face_that_is_down_is_left_out_by_strategies() {
     let (router, _directory) = start(2);
@@ -255,7 +265,7 @@ fn a_permanent_tcp_face_that_is_down_is_left_out_by_strategies() {
     while (next_event.1.face_id, next_event.1.kind) != (face, FaceEventKind::Down) {
         next_event = watcher.next_event(Some(next_event.0 + 1));
     }
-    // A client that has an answer to this command finds engines told of the face.
+    // When a client has the answer to this command, the engines know the face.
     operator.faces();
     for number in 0..20 {
         let interest = operator.interest(name(&format!("/far/{number}"))).build();
@@ -296,7 +306,7 @@ fn stopping_ends_the_threads_and_removes_the_socket() {
     router.stop();
     assert!(!path.exists());
     assert!(application.receive().is_none(), "the connection is closed");
-    // All sockets are free again, so nobody holds them.
+    // All sockets are free again: the router has closed them.
     TcpListener::bind(tcp).unwrap();
     UdpSocket::bind(udp).unwrap();
     drop(directory);

@@ -1,8 +1,13 @@
 //! Every FIB design in a running router: packets find the longest prefix while routes come and go.
 
 use crate::application::{Application, PATIENCE, name, start_with};
+use namewire_configuration::settings::Choice;
+use namewire_designs::fib::{
+    catalogue::{FibDesign, FibDesignOptions},
+    string_differentiation::DefaultRoute,
+};
 use namewire_packet::nfd::{ControlParameters, ControlResponse, FibUsage};
-use namewire_router::{DefaultRoute, FibDesign, FibDesignOptions, RouterHandle};
+use namewire_router::RouterHandle;
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
@@ -10,19 +15,19 @@ use std::{
 
 /// Components of the longest of the nested prefixes; the shortest is the root.
 const DEEPEST: usize = 8;
-/// Prefixes that come and go in one round, beside the nested ones.
+/// Prefixes that come and go in one round, besides the nested ones.
 const CHURN: usize = 1_000;
-/// Rounds of them that look-ups go on for at least.
+/// Fewest rounds of them during which look-ups go on.
 const ROUNDS: usize = 3;
 /// Interests under way at once.
 const WINDOW: usize = 50;
 
-/// `/a/a/…`, of so many components.
+/// `/a/a/…` with `depth` components.
 fn nested(depth: usize) -> String {
     if depth == 0 { "/".to_owned() } else { "/a".repeat(depth) }
 }
 
-/// A prefix that comes and goes, under a nested one and on no name that is looked up.
+/// A prefix that comes and goes. It lies under a nested prefix, and no look-up uses it.
 fn churned(number: usize) -> String {
     format!("{}/churn/{number}{}", "/a".repeat(number % (DEEPEST + 1)), "/below".repeat(number / 7 % 3))
 }
@@ -35,7 +40,7 @@ fn every_design_forwards_by_the_longest_prefix_while_routes_come_and_go() {
     }
 }
 
-/// Where the root prefix is not kept exactly, rules are not all below one, and a design guesses.
+/// Some lossy designs do not keep the root prefix exactly. Then not all rules are below one, and the design guesses.
 #[test]
 fn a_lossy_design_forwards_beside_a_default_route() {
     for design in FibDesign::ALL.into_iter().filter(|design| !design.is_lossless()) {
@@ -50,12 +55,12 @@ fn a_lossy_design_forwards_beside_a_default_route() {
 }
 
 fn forwards(design: FibDesign, options: &FibDesignOptions) {
-    // A name that lies under no other prefix than the root may then go astray.
+    // Then a name under no prefix but the root may go astray.
     let shallowest = usize::from(options.default_route.is_some());
     let (router, _directory) = start_with(2, |config| {
-        config.fib_design = design;
-        config.fib_options = *options;
-        config.fib_capacity_entries = 4 * CHURN;
+        config.settings.fib.design.0 = design;
+        config.settings.fib.default_route = options.default_route.map(Choice);
+        config.settings.tables.fib_capacity = 4 * CHURN as u32;
     });
     let mut operator = Application::connect(&router);
     let usage: Vec<FibUsage> = operator.dataset("/fib/usage");
@@ -80,7 +85,7 @@ fn forwards(design: FibDesign, options: &FibDesignOptions) {
                 }
             });
         }
-        // Stops the others also when an assertion fails.
+        // Stops the other threads also when an assertion fails.
         let _stop = StopAtEnd(&stop);
         let (mut churner, stop, rounds) = (Application::connect(&router), &stop, &rounds);
         let churning = scope.spawn(move || {
@@ -109,7 +114,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// The command for every churned prefix, a window of them at a time.
+/// Gives the command for every churned prefix, a window of them at a time.
 fn command_all(application: &mut Application, verb: &str) {
     for first in (0..CHURN).step_by(WINDOW) {
         for number in first..CHURN.min(first + WINDOW) {
@@ -124,7 +129,7 @@ fn command_all(application: &mut Application, verb: &str) {
     }
 }
 
-/// Names below every nested prefix: each is answered, and by whom it belongs to.
+/// Looks up names below every nested prefix. Each is answered by the application of that prefix.
 fn look_up(router: &RouterHandle, rounds: &AtomicUsize, shallowest: usize) {
     let mut consumer = Application::connect(router);
     let mut asked = 0;
@@ -146,8 +151,8 @@ fn look_up(router: &RouterHandle, rounds: &AtomicUsize, shallowest: usize) {
     }
 }
 
-/// A route leads to its face as soon as it is registered, to another as soon as that is cheaper, and
-/// nowhere once it is gone.
+/// A route leads to its face as soon as it is registered. It leads to another face as soon as that one is cheaper, and
+/// nowhere once it is removed.
 fn changes_take_effect(router: &RouterHandle, shallowest: usize) {
     let [mut first, mut second, mut consumer] = [(); 3].map(|()| Application::connect(router));
     for number in 0..20 {

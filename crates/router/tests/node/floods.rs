@@ -1,4 +1,4 @@
-//! What one client can do to the others.
+//! The harm that one client can do to the others.
 
 use crate::application::{Application, PATIENCE, eventually, name, start, start_with};
 use namewire_packet::{
@@ -44,7 +44,7 @@ fn routes_expire_and_others_are_served_while_management_is_flooded() {
     producer.succeed("/rib/register", parameters);
     let stop = Arc::new(AtomicBool::new(false));
     let floods: Vec<_> = (0..4).map(|_| flood(Application::connect(&router), Arc::clone(&stop))).collect();
-    // Seen from the data plane, for commands may be refused now.
+    // The data plane shows it, because commands may be refused now.
     let (mut rounds, mut expired) = (0, false);
     while !expired && rounds < 100 {
         let interest = operator.interest(name(&format!("/brief/{rounds}"))).lifetime_ms(50).build();
@@ -66,11 +66,11 @@ fn routes_expire_and_others_are_served_while_management_is_flooded() {
     });
 }
 
-/// The story: one queue for all was full of the flood's requests, and other senders of commands got no answer.
+/// The story: the flood's requests filled the one queue for all, and other senders of commands got no answer.
 #[test]
 fn commands_are_answered_the_first_time_while_others_flood_and_the_floods_are_named() {
     const PATIENTLY: Duration = Duration::from_secs(60);
-    // One worker: between several, where there are fewer processors, the rings lose some of everything.
+    // One worker, because the rings between several lose packets where there are fewer processors.
     let (router, _directory) = start(1);
     let mut honest = Application::connect(&router);
     let mut operator = Application::connect(&router);
@@ -80,7 +80,7 @@ fn commands_are_answered_the_first_time_while_others_flood_and_the_floods_are_na
     let mut unanswered = None;
     let began = Instant::now();
     let mut commands = 0;
-    // A few dozen while the floods find no place, which is what they come to.
+    // A few dozen commands, while the floods find no place.
     while unanswered.is_none() && (commands < 40 || !is_cut && began.elapsed() < PATIENTLY) {
         let prefix = format!("/honest/{commands}");
         let command = honest
@@ -128,11 +128,11 @@ fn a_burst_of_management_interests_is_answered_or_counted() {
     assert_eq!(answered + lost, BURST, "some vanished uncounted");
 }
 
-/// Interests that nobody answers: whoever sends them is cut at its share of every worker's PIT, and named; others
-/// exchange as before.
+/// A client that sends Interests without an answer is cut at its share of every worker's PIT, and is named. Other
+/// clients exchange as before.
 #[test]
 fn who_floods_with_interests_is_cut_and_named_and_others_are_served() {
-    let (router, _directory) = start_with(4, |config| config.engine.pit_capacity_entries = 1000);
+    let (router, _directory) = start_with(4, |config| config.settings.tables.pit_capacity = 1000);
     let [mut operator, mut silent, mut producer, mut consumer, mut flooder] =
         [(); 5].map(|()| Application::connect(&router));
     silent.register("/nobody");
@@ -158,7 +158,7 @@ fn who_floods_with_interests_is_cut_and_named_and_others_are_served() {
 
 #[test]
 fn connections_beyond_the_limit_are_closed_and_counted() {
-    let (router, _directory) = start_with(2, |config| config.max_faces = 5);
+    let (router, _directory) = start_with(2, |config| config.settings.faces.max_per_worker = 5);
     let mut kept: Vec<_> = (0..10).map(|_| Application::connect(&router)).collect();
     eventually("all have a face", || kept[0].faces().len() == 10);
     for _ in 0..5 {
@@ -172,10 +172,10 @@ fn connections_beyond_the_limit_are_closed_and_counted() {
     Application::connect(&router).faces();
 }
 
-/// What a limit turned away without dropping a packet can be read where drops are.
+/// A limit that turns something away without dropping a packet is shown beside the drops.
 #[test]
 fn an_evicting_store_says_so() {
-    let (router, _directory) = start_with(1, |config| config.engine.cs_capacity_packets = 1);
+    let (router, _directory) = start_with(1, |config| config.settings.cs.packets = Some(1));
     let [mut operator, mut producer, mut consumer] = [(); 3].map(|()| Application::connect(&router));
     producer.register("/a");
     for number in 0..5 {
@@ -191,8 +191,8 @@ fn an_evicting_store_says_so() {
 
 #[test]
 fn an_event_for_one_worker_is_no_unsolicited_data_at_another() {
-    // With each seed another worker keeps the request, and another is home to the event.
-    let routers: Vec<_> = (0..6).map(|seed| start_with(4, |config| config.seed = Some(seed))).collect();
+    // With each seed, a different worker keeps the request and a different worker owns the event.
+    let routers: Vec<_> = (0..6).map(|seed| start_with(4, |config| config.settings.router.seed = Some(seed))).collect();
     let mut watchers: Vec<_> = routers.iter().map(|(router, _)| Application::connect(router)).collect();
     std::thread::sleep(Duration::from_millis(1100)); // until the event of the watcher's face is stale
     for ((router, _), watcher) in routers.iter().zip(&mut watchers) {
@@ -205,8 +205,8 @@ fn an_event_for_one_worker_is_no_unsolicited_data_at_another() {
     }
 }
 
-/// How long an application waits for an answer at most while the routes of another one leave, to be read:
-/// `ROUTES=990000 cargo test --release … -- --ignored --nocapture longest_silence`.
+/// The longest time that an application waits for an answer while another one's routes leave. The result is for
+/// reading: `ROUTES=990000 cargo test --release … -- --ignored --nocapture longest_silence`.
 #[test]
 #[ignore = "a measurement"]
 fn longest_silence_while_many_routes_leave() {

@@ -10,7 +10,7 @@ fn two_routers_fragment_large_data_over_udp() {
     let mut producer = Application::connect(&far);
     producer.register("/far");
     let mut consumer = Application::connect(&near);
-    // Both ends by command, each with an MTU of 1400.
+    // Commands make both ends, each with an MTU of 1400.
     let link = |application: &mut Application, remote: std::net::SocketAddr| {
         let parameters =
             ControlParameters { uri: Some(format!("udp4://{remote}")), mtu: Some(1400), ..Default::default() };
@@ -39,7 +39,7 @@ fn a_pending_interest_reaches_a_next_hop_that_registers_later() {
     let strategy = Some(name("/localhost/nfd/strategy/multicast"));
     let choice = ControlParameters { name: Some(name("/example")), strategy, ..Default::default() };
     operator.succeed("/strategy-choice/set", choice);
-    // Somebody who never answers, or there would be no route at all.
+    // An application that never answers; without it there would be no route at all.
     let mut silent = Application::connect(&router);
     silent.register("/example");
     let mut consumer = Application::connect(&router);
@@ -57,7 +57,7 @@ fn a_pending_interest_reaches_a_next_hop_that_registers_later() {
     let mut answered = 0;
     while answered < 8 {
         let packet = late.receive().expect("an Interest, or the reply");
-        if packet.octets[0] == 5 {
+        if packet.bytes[0] == 5 {
             late.send(&DataBuilder::new(packet.interest().name()).content(b"late").sign_digest());
             answered += 1;
         }

@@ -1,5 +1,4 @@
-//! Reliability between routers: what it brings over links that lose and reorder datagrams, and that
-//! it works over TCP too.
+//! Reliability between routers: its effect over links that lose and reorder datagrams. It also works over TCP.
 
 use crate::application::{Application, eventually, name, start_with};
 use namewire_packet::{
@@ -18,12 +17,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Of a hundred datagrams, how many are lost, and how many are overtaken by the next few.
+/// Per cent of the datagrams that are lost, and that the next few overtake.
 const LOST: u32 = 5;
 const OVERTAKEN: u32 = 5;
 
-/// A wire between two UDP addresses that loses and reorders: each end sees the other as the address
-/// of one of its sockets.
+/// After this long without any Data a consumer asks again. Links take less time to send a frame four times, even where
+/// routers wait for a processor.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// A wire between two UDP addresses that loses and reorders datagrams. Each end sees the other as the address of one of
+/// the wire's sockets.
 struct LossyWire {
     ends: [SocketAddr; 2],
     lost: Arc<AtomicU64>,
@@ -36,7 +39,7 @@ impl LossyWire {
         let sockets = [(); 2].map(|()| {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             let options = socket2::SockRef::from(&socket);
-            // A burst is to wait here, not to be lost beyond what is meant to be.
+            // A burst must wait here; only the intended datagrams may be lost.
             options.set_recv_buffer_size(4 << 20).unwrap();
             options.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
             socket
@@ -49,10 +52,10 @@ impl LossyWire {
             let (lost, is_over) = (Arc::clone(&lost), Arc::clone(&is_over));
             let mut random = fastrand::Rng::with_seed(seed + from as u64);
             threads.push(std::thread::spawn(move || {
-                let mut octets = [0; 9000];
+                let mut bytes = [0; 9000];
                 let mut held: Vec<(u32, Vec<u8>)> = Vec::new();
                 while !is_over.load(Ordering::Relaxed) {
-                    let Ok(size) = source.recv(&mut octets) else {
+                    let Ok(size) = source.recv(&mut bytes) else {
                         held.drain(..).for_each(|(_, late)| drop(exit.send_to(&late, routers[1 - from])));
                         continue;
                     };
@@ -60,8 +63,8 @@ impl LossyWire {
                         0..LOST => {
                             lost.fetch_add(1, Ordering::Relaxed);
                         }
-                        number if number < LOST + OVERTAKEN => held.push((random.u32(1..6), octets[..size].to_vec())),
-                        _ => drop(exit.send_to(&octets[..size], routers[1 - from])),
+                        number if number < LOST + OVERTAKEN => held.push((random.u32(1..6), bytes[..size].to_vec())),
+                        _ => drop(exit.send_to(&bytes[..size], routers[1 - from])),
                     }
                     held.retain_mut(|(overtakers, late)| {
                         *overtakers -= 1;
@@ -98,12 +101,12 @@ fn route(operator: &mut Application, prefix: &str, face: FaceId) {
     operator.succeed("/rib/register", route);
 }
 
-/// Asks for `segments` Data, `window` at once; how many Interests had to be sent again.
+/// Asks for `segments` Data, `window` at once. Returns how many Interests had to be sent again.
 fn fetch(consumer: &mut Application, prefix: &str, segments: usize, window: usize, content: &[u8]) -> usize {
     let mut missing: BTreeSet<usize> = (0..segments).collect();
     let (mut next, mut asked_again) = (0, 0);
     let ask = |consumer: &mut Application, segment: usize| {
-        let interest = consumer.interest(name(&format!("{prefix}/{segment}"))).lifetime_ms(4000).build();
+        let interest = consumer.interest(name(&format!("{prefix}/{segment}"))).lifetime_ms(60_000).build();
         consumer.send(&interest);
     };
     while !missing.is_empty() {
@@ -111,7 +114,7 @@ fn fetch(consumer: &mut Application, prefix: &str, segments: usize, window: usiz
             ask(consumer, next);
             next += 1;
         }
-        let Some(packet) = consumer.receive_within(Duration::from_secs(1)) else {
+        let Some(packet) = consumer.receive_within(SILENCE) else {
             for &segment in missing.iter().take_while(|segment| **segment < next) {
                 ask(consumer, segment);
                 asked_again += 1;
@@ -128,10 +131,10 @@ fn fetch(consumer: &mut Application, prefix: &str, segments: usize, window: usiz
 }
 
 fn start_plain() -> (RouterHandle, tempfile::TempDir) {
-    start_with(1, |config| config.engine.cs_admit = false)
+    start_with(1, |config| config.settings.cs.admit = false)
 }
 
-/// Lets `producer` answer whatever comes until it has answered `count` names.
+/// Lets `producer` answer every Interest until it has answered `count` names.
 fn serve_in_background(producer: Application, content: Vec<u8>) -> Arc<AtomicBool> {
     let is_over = Arc::<AtomicBool>::default();
     let until = Arc::clone(&is_over);
@@ -146,8 +149,8 @@ fn serve_in_background(producer: Application, content: Vec<u8>) -> Arc<AtomicBoo
 
 #[test]
 fn twenty_megabytes_cross_a_line_of_three_routers_over_lossy_links() {
-    const SEGMENT_OCTETS: usize = 8000;
-    const SEGMENTS: usize = 20_000_000 / SEGMENT_OCTETS;
+    const SEGMENT_BYTES: usize = 8000;
+    const SEGMENTS: usize = 20_000_000 / SEGMENT_BYTES;
     let routers = [start_plain(), start_plain(), start_plain()];
     let mut operators: Vec<Application> = routers.iter().map(|(router, _)| Application::connect(router)).collect();
     let mut wires = Vec::new();
@@ -161,7 +164,7 @@ fn twenty_megabytes_cross_a_line_of_three_routers_over_lossy_links() {
     }
     let mut producer = Application::connect(&routers[2].0);
     producer.register("/far");
-    let content: Vec<u8> = (0..SEGMENT_OCTETS).map(|i| (i * i) as u8).collect();
+    let content: Vec<u8> = (0..SEGMENT_BYTES).map(|i| (i * i) as u8).collect();
     let is_over = serve_in_background(producer, content.clone());
 
     let mut consumer = Application::connect(&routers[0].0);
@@ -177,8 +180,8 @@ fn twenty_megabytes_cross_a_line_of_three_routers_over_lossy_links() {
     assert!(lost > 1000, "{lost} datagrams lost of more than 30,000");
     assert!(again >= lost / 2, "most of them were frames with a packet: {again} sent again");
     assert!(asked_again <= 24, "reliability leaves next to nothing to the consumer: {asked_again}");
-    // Four times in a row a frame or its Ack is lost, of one frame in 10,000. If it was the Ack, the
-    // packet has arrived all the same.
+    // For one frame in 10,000, the frame or its Ack is lost four times in a row. If it was the Ack, the packet has
+    // arrived all the same.
     let mut sum = |counter: &str| operators.iter_mut().map(|operator| count(operator, counter)).sum::<u64>();
     let (given_up, unfinished) = (sum("link.retransmissions-exhausted"), sum("link.reassembly-timeout"));
     assert!(given_up <= 50 && unfinished <= given_up, "{given_up} packets given up, {unfinished} unfinished");

@@ -1,4 +1,4 @@
-//! Data that no router may take, at the sockets: it is dropped, counted, and answers no Interest.
+//! Data that no router may accept, at the sockets: it is dropped, counted, and answers no Interest.
 
 use crate::application::{Application, eventually, name, start};
 use namewire_packet::{
@@ -7,7 +7,7 @@ use namewire_packet::{
 };
 use std::{net::UdpSocket, time::Duration};
 
-/// Enough for each of four workers to be the home of some.
+/// Enough names for each of four workers to own some.
 const NAMES: u64 = 16;
 
 fn honest(prefix: &str, number: u64) -> Vec<u8> {
@@ -25,8 +25,8 @@ fn claims(wire: &[u8]) -> Vec<u8> {
     DataBuilder::new(full_name(wire)).content(b"poison").sign_digest()
 }
 
-/// The defect: an application, or a neighbour over UDP, could answer an Interest for a digest with any Data, if it
-/// wrote that digest in the name; and the router kept it for those that asked later.
+/// The defect: an application, or a neighbour over UDP, could answer an Interest for a digest with any Data that had
+/// this digest in its name. The router kept that Data for later consumers.
 #[test]
 fn data_that_claims_a_digest_answers_nobody() {
     for workers in [1, 4] {
@@ -49,7 +49,7 @@ fn data_that_claims_a_digest_answers_nobody() {
             assert_eq!(producer.receive().expect("the Interest").interest().name(), full_name(&wire).as_name());
             producer.send(&claims(&wire));
             producer.send(&wire);
-            assert_eq!(consumer.receive().expect("the answer").octets, wire);
+            assert_eq!(consumer.receive().expect("the answer").bytes, wire);
         }
         for number in 0..NAMES {
             let wire = honest("/udp", number);
@@ -61,7 +61,7 @@ fn data_that_claims_a_digest_answers_nobody() {
             assert_eq!(Interest::parse(asked).unwrap().name(), full_name(&wire).as_name());
             neighbour.send_to(&claims(&wire), from).unwrap();
             neighbour.send_to(&wire, from).unwrap();
-            assert_eq!(consumer.receive().expect("the answer").octets, wire);
+            assert_eq!(consumer.receive().expect("the answer").bytes, wire);
         }
         eventually("all were counted", || operator.drops("engine.malformed") == 2 * NAMES);
     }

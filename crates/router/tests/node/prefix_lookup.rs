@@ -1,4 +1,4 @@
-//! Stored Data under every prefix of its name, over real sockets, with one worker and with four.
+//! The store answers under every prefix of a stored Data's name, over real sockets, with one worker and with four.
 
 use crate::application::{Application, eventually, name, start_with};
 use namewire_packet::{Component, Data, DataBuilder, FaceId, NackReason, NameBuf, tlv::types::IMPLICIT_SHA256_DIGEST};
@@ -13,17 +13,17 @@ fn full_name(wire: &[u8]) -> NameBuf {
     data.name().to_buf().join(Component { type_number: IMPLICIT_SHA256_DIGEST, value: &data.implicit_digest() })
 }
 
-/// Enough for each of four workers to be the home of some.
+/// Enough objects for each of four workers to own some.
 const OBJECTS: u64 = 12;
 
-/// One application puts Data, in two versions under each name, and goes; another asks by shorter prefixes and by the
-/// digest of the older.
+/// One application stores Data, two versions under each name, and goes. Another asks by shorter prefixes, and by the
+/// digest of the older version.
 #[test]
 fn what_an_application_left_is_found_under_every_prefix() {
     for (workers, lookup) in
         [(1, PrefixLookup::Own), (1, PrefixLookup::All), (4, PrefixLookup::Own), (4, PrefixLookup::All)]
     {
-        let (router, _directory) = start_with(workers, |config| config.engine.cs_prefix_lookup = lookup);
+        let (router, _directory) = start_with(workers, |config| config.settings.cs.prefix_lookup.0 = lookup);
         let mut consumer = Application::connect(&router);
         consumer.turn_on_local_fields();
         let mut producer = Application::connect(&router);
@@ -34,7 +34,7 @@ fn what_an_application_left_is_found_under_every_prefix() {
             consumer.send(&interest);
             producer.receive().expect("the Interest");
             producer.send(&wire);
-            assert_eq!(consumer.receive().expect("its Data").octets, wire);
+            assert_eq!(consumer.receive().expect("its Data").bytes, wire);
         }
         drop(producer);
         let mut operator = Application::connect(&router);
@@ -49,7 +49,7 @@ fn what_an_application_left_is_found_under_every_prefix() {
             match answer.headers.nack {
                 None => {
                     assert_eq!(answer.headers.incoming_face_id, Some(FaceId::CONTENT_STORE));
-                    Some(answer.octets)
+                    Some(answer.bytes)
                 }
                 Some(reason) => {
                     assert_eq!(reason, NackReason::NoRoute);

@@ -6,9 +6,8 @@ use namewire_packet::{
     lp::LpHeaders,
     nfd::{ControlParameters, ControlResponse, origin},
 };
-use namewire_router::ReadvertiseConfig;
 
-/// Takes one command as the routing daemon: verb and prefix.
+/// Takes one command as the routing daemon; returns its verb and prefix.
 fn take_command(daemon: &mut Application) -> String {
     let packet = daemon.receive().expect("a command");
     let interest = packet.interest();
@@ -30,8 +29,7 @@ fn take_command(daemon: &mut Application) -> String {
 #[test]
 fn a_routing_daemon_is_told_of_client_routes() {
     for workers in [1, 3] {
-        let (router, _directory) =
-            start_with(workers, |config| config.readvertise = ReadvertiseConfig { nlsr: true, ..Default::default() });
+        let (router, _directory) = start_with(workers, |config| config.settings.rib.readvertise_nlsr = true);
         let (mut client, mut daemon) = (Application::connect(&router), Application::connect(&router));
         let register = |client: &mut Application, prefix: &str| {
             let origin = Some(origin::CLIENT);
@@ -44,14 +42,14 @@ fn a_routing_daemon_is_told_of_client_routes() {
             face_id: Some(daemon.register("/daemon")),
             ..Default::default()
         };
-        // By another connection: the daemon's own may bring commands before the answer.
+        // Another connection, because commands may reach the daemon's own before the answer.
         Application::connect(&router).succeed("/rib/register", parameters);
         assert_eq!(take_command(&mut daemon), "/localhost/nlsr/rib/register /early", "{workers} workers");
         for number in 0..70 {
             register(&mut client, &format!("/late/{number}"));
             assert_eq!(take_command(&mut daemon), format!("/localhost/nlsr/rib/register /late/{number}"));
         }
-        // All of them go with the client.
+        // All routes go with the client.
         drop(client);
         let mut withdrawn: Vec<String> = (0..71).map(|_| take_command(&mut daemon)).collect();
         withdrawn.sort();

@@ -1,5 +1,5 @@
-//! A routing daemon as NLSR is one: it follows the router's face events and gives
-//! every neighbour a route (drop-in.md §12, management.md §6.4).
+//! A routing daemon like NLSR: it follows the router's face events and gives every neighbour a route (drop-in.md §12,
+//! management.md §6.4).
 
 use crate::application::{Application, PATIENCE, eventually, name, start};
 use namewire_packet::{
@@ -9,8 +9,8 @@ use namewire_packet::{
 };
 use std::{collections::BTreeMap, net::UdpSocket};
 
-/// Follows `faces/events` the way ndn-cxx's notification subscriber does: whatever is the
-/// latest first, and from then on each notification by its number.
+/// Follows `faces/events` as ndn-cxx's notification subscriber does: it takes the latest notification first, and then
+/// each next one by its number.
 struct FaceMonitor {
     connection: Application,
     next: Option<NameBuf>,
@@ -56,7 +56,7 @@ fn a_routing_daemon_follows_faces_and_keeps_a_route_to_each_neighbour() {
     daemon.faces();
     monitor.ask();
 
-    // All at once: events come closer together than the second for which the latest is fresh.
+    // All at once: events come closer together than the second for which the latest stays fresh.
     let sockets: Vec<UdpSocket> = (0..NEIGHBOURS).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
     let remotes: Vec<String> =
         sockets.iter().map(|socket| format!("udp4://{}", socket.local_addr().unwrap())).collect();
@@ -93,7 +93,7 @@ fn a_routing_daemon_follows_faces_and_keeps_a_route_to_each_neighbour() {
         assert_eq!((route.face_id, route.origin, route.cost), (made[remote], origin::NLSR, 25));
     }
 
-    // A neighbour that goes is reported, and its route has gone with it.
+    // A neighbour that goes is reported, and its route goes with it.
     let gone = &remotes[NEIGHBOURS / 2];
     operator.succeed("/faces/destroy", ControlParameters { face_id: Some(made[gone]), ..Default::default() });
     let event = loop {

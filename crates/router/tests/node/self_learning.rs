@@ -1,4 +1,4 @@
-//! Self-learning between two routers on sockets: announce, discover, learn, hand on, forget.
+//! Self-learning between two routers on sockets: announce, discover, learn, pass on, forget.
 
 use crate::application::{Application, eventually, name, start, start_with};
 use namewire_management::trust_config::RulesOrAny;
@@ -12,12 +12,12 @@ use std::time::SystemTime;
 const PREFIX: &str = "/learned";
 const STRATEGY: &str = "/localhost/nfd/strategy/self-learning";
 
-/// A router that believes everybody's announcements.
+/// A router that believes every announcement.
 fn believing(workers: usize) -> (RouterHandle, tempfile::TempDir) {
     start_with(workers, |config| config.trust.prefix_announcement = Some(RulesOrAny::Any))
 }
 
-/// Gives a router its strategy and a face to the other; the face.
+/// Gives a router its strategy and a face to the other router; returns the face.
 fn prepare(operator: &mut Application, other: &RouterHandle) -> ControlParameters {
     let choice = ControlParameters { name: Some(name(PREFIX)), strategy: Some(name(STRATEGY)), ..Default::default() };
     operator.succeed("/strategy-choice/set", choice);
@@ -47,7 +47,7 @@ fn origins(operator: &mut Application) -> Vec<u64> {
     routes.map(|route| route.origin).collect()
 }
 
-/// Expresses a name and lets the producer answer with more than fits into a frame.
+/// Expresses a name. The producer answers with more than fits into a frame.
 fn exchange(consumer: &mut Application, producer: &mut Application, uri: &str) {
     let interest = consumer.interest(name(uri)).build();
     consumer.send(&interest);
@@ -78,7 +78,7 @@ fn a_route_is_learned_over_udp_and_lost_with_its_producer() {
         assert!(route.expiration_period_ms.is_some_and(|ms| (500_000..=600_000).contains(&ms)), "{route:?}");
         (2..10).for_each(|number| exchange(&mut consumer, &mut producer, &format!("/learned/{number}")));
 
-        // The producer goes: its router answers NoRoute, and the route that led there ends.
+        // The producer goes. Its router answers NoRoute, and the other router removes the route to it.
         drop(producer);
         eventually("the far route is gone", || origins(&mut far_operator).is_empty());
         let nack = consumer.express("/learned/gone").expect("a Nack");
@@ -87,7 +87,7 @@ fn a_route_is_learned_over_udp_and_lost_with_its_producer() {
     }
 }
 
-/// Secure by default: what the network announces is not believed, but Data flows.
+/// Secure by default: Data flows, but the router does not believe announcements from the network.
 #[test]
 fn without_configuration_nothing_is_learned() {
     let (near, _near_directory) = start(2);

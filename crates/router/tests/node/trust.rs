@@ -1,4 +1,4 @@
-//! Who may command a running router: users as the kernel knows them, keys, and nobody.
+//! Who may command a running router: users that the kernel names, and holders of keys; no one else.
 
 use crate::application::{Application, name, start, start_with};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -26,17 +26,17 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// A user that is neither root nor whoever runs the tests.
+/// A user that is neither root nor the user that runs the tests.
 const NOBODY: u32 = 65_534;
-/// A group for one test, of which the stranger is made a member.
+/// A group for one test; the stranger becomes a member of it.
 const OPERATORS: u32 = 47_011;
 
 fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64
 }
 
-/// A connection of another user. `None`, with the reason printed, if the tests do not
-/// run as root, who alone can become somebody else.
+/// A connection of another user. `None`, with the reason printed, if the tests do not run as root: only root can become
+/// another user.
 fn connect_as_nobody(router: &RouterHandle, directory: &Path, groups: &[u32]) -> Option<Application> {
     if !geteuid().is_root() {
         eprintln!("skipped: only root can connect as another user");
@@ -45,7 +45,7 @@ fn connect_as_nobody(router: &RouterHandle, directory: &Path, groups: &[u32]) ->
     fs::set_permissions(directory, Permissions::from_mode(0o755)).expect("our own directory");
     let groups: Vec<Gid> = groups.iter().map(|&gid| Gid::from_raw(gid)).collect();
     std::thread::scope(|scope| {
-        // Linux keeps users and groups per thread; this one ends when it has connected.
+        // Linux keeps users and groups per thread. This thread ends when it has connected.
         let stranger = scope.spawn(|| {
             rustix::thread::set_thread_groups(&groups).expect("root may");
             rustix::thread::set_thread_res_gid(Gid::from_raw(NOBODY), Gid::from_raw(NOBODY), Gid::from_raw(NOBODY))
@@ -65,7 +65,7 @@ struct Identity {
 
 impl Identity {
     fn new(uri: &str, issuer: Option<&Identity>) -> Self {
-        let key = PrivateKey::generate_ecdsa().expect("random octets");
+        let key = PrivateKey::generate_ecdsa().expect("random bytes");
         let mut key_name = name(uri);
         key_name.push_generic(b"KEY").push_generic(b"1");
         let spki = key.public_key().spki().to_vec();
@@ -159,7 +159,7 @@ fn another_user_registers_its_routes_and_nothing_else() {
     assert_eq!(stranger.command("/rib/register", of_other).code, 403);
     assert_eq!(own.command("/faces/create", create_face()).code, 200);
     assert_eq!(own.drops("denied.not-allowed"), 2);
-    // What was registered works: the packet goes from one user to the other.
+    // The registration works: the packet goes from one user to the other.
     let interest = own.interest(name("/stranger/x")).build();
     own.send(&interest);
     stranger.serve(1, b"from nobody");
@@ -243,7 +243,7 @@ fn localhop_is_not_served_unless_it_is_configured() {
     let mut own = Application::connect(&router);
     let fib: Vec<namewire_packet::nfd::FibEntry> = own.dataset("/fib/list");
     assert!(fib.iter().all(|entry| entry.name != name("/localhop/nfd")), "{fib:?}");
-    // Settings may come later, and go.
+    // Settings may be added later, and removed.
     let anchor = Identity::new("/ndn", None);
     let remote = Remote::new(&router);
     router.set_trust(localhop(TrustAnchor::Certificate(anchor.anchor()))).expect("no files");
@@ -252,8 +252,8 @@ fn localhop_is_not_served_unless_it_is_configured() {
     assert_eq!(remote.command(&command).code, 200);
 }
 
-/// What management expresses has the face of the router's own operator. Were it sent back to
-/// management, the name of a key would be a command that nobody has to be allowed.
+/// Interests that management expresses have the face of the router's own operator. If one came back to management, the
+/// name of a key could be a command that needs no permission.
 #[test]
 fn the_name_of_a_key_that_is_a_command_is_not_carried_out() {
     let trust = localhop(TrustAnchor::Certificate(Identity::new("/ndn", None).anchor()));
@@ -266,7 +266,7 @@ fn the_name_of_a_key_that_is_a_command_is_not_carried_out() {
         let mut key_name = name("/localhost/nfd/strategy-choice/set");
         let parameters = ControlParameters { strategy: strategy("multicast"), ..for_prefix("/taken/over") };
         key_name.push_generic(&parameters.to_wire()).push_generic(b"KEY").push_generic(forwarding.as_bytes());
-        let signer = Signer::private_key(PrivateKey::generate_ecdsa().expect("random octets"), key_name);
+        let signer = Signer::private_key(PrivateKey::generate_ecdsa().expect("random bytes"), key_name);
         let stranger = Identity { signer, certificate: Identity::new("/x", None).certificate };
         let remote = Remote::new(&router);
         remote.0.send(&stranger.command("/localhop/nfd/rib/register", &for_prefix("/far"))).expect("sent");
@@ -304,7 +304,7 @@ fn anchors_in_files_are_read_at_the_start_and_again() {
     assert_eq!(register(&second), 200, "the old settings stay");
 }
 
-/// Whatever else lies in a directory of anchors does not keep the router from starting.
+/// Other files in a directory of anchors do not keep the router from starting.
 #[test]
 fn a_directory_of_anchors_may_hold_other_things() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,8 +1,8 @@
-//! Does a router on sockets count the same however many workers it has?
+//! A router on sockets counts the same with any number of workers.
 //!
-//! The same exchanges over two routers joined by UDP (tokens on that link) and at one of them alone
-//! (none): exact names, CanBePrefix, both for one Data that comes once and without a token, no route,
-//! Nacks, loops, silence, Data that nobody asked for. The Content Store is off.
+//! The same exchanges run over two routers joined by UDP (with tokens on that link) and at one of them alone (without).
+//! They are: exact names, CanBePrefix, both for one Data that comes once and without a token, no route, Nacks, loops,
+//! silence, unsolicited Data. The Content Store is off.
 
 use crate::application::{Application, PATIENCE, name, start_with};
 use namewire_packet::{
@@ -21,7 +21,7 @@ const PUBLISHED: Duration = Duration::from_millis(50);
 
 const SILENCE_MS: u64 = 300;
 
-/// What a router came to, its management traffic left out.
+/// The totals of a router, without its management traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Totals {
     satisfied: u64,
@@ -31,7 +31,7 @@ struct Totals {
     drops: BTreeMap<String, u64>,
 }
 
-/// Reads the counters of one router over a connection of its own. Every request is an Interest that is satisfied.
+/// Reads the counters of one router over its own connection. Every request is a satisfied Interest.
 struct Observer {
     connection: Application,
     before: ForwarderStatus,
@@ -50,7 +50,7 @@ impl Observer {
         self.connection.status()
     }
 
-    /// Waits until nothing is pending any more but the request itself.
+    /// Waits until only the request itself is pending.
     fn end(mut self) -> Totals {
         let deadline = Instant::now() + PATIENCE;
         while self.status().n_pit_entries > 1 {
@@ -88,8 +88,8 @@ fn data(uri: &str) -> Vec<u8> {
 }
 
 impl Exchanges {
-    /// Asks for all numbers of `kind`, lets the producer answer each with what `answer` makes of the URI, and
-    /// returns how many Data and Nacks came back.
+    /// Asks for all numbers of `kind` and lets the producer answer each with what `answer` makes of the URI. Returns
+    /// how many Data and Nacks came back.
     fn exchange(&mut self, kind: &str, can_be_prefix: bool, answer: impl Fn(&str) -> Option<String>) -> (usize, usize) {
         for number in 0..COUNT {
             let interest = self.consumer.interest(name(&uri(self.prefix, kind, number)));
@@ -101,7 +101,7 @@ impl Exchanges {
                 Some(uri) => self.producer.send(&data(&uri)),
                 None => {
                     let nack = LpHeaders { nack: Some(NackReason::Congestion), ..LpHeaders::default() };
-                    self.producer.send_with(&nack, &packet.octets);
+                    self.producer.send_with(&nack, &packet.bytes);
                 }
             }
         }
@@ -115,7 +115,7 @@ impl Exchanges {
         (COUNT - nacks, nacks)
     }
 
-    /// What every path can do.
+    /// The exchanges that work on every path.
     fn common(&mut self) {
         assert_eq!(self.exchange("exact", false, |uri| Some(uri.to_owned())), (COUNT, 0));
         assert_eq!(self.exchange("prefix", true, |uri| Some(format!("{uri}/below/it"))), (COUNT, 0));
@@ -123,7 +123,7 @@ impl Exchanges {
         self.silence(false);
     }
 
-    /// Interests that nobody answers, until their lifetime is over.
+    /// Interests without an answer, until their lifetime is over.
     fn silence(&mut self, can_be_prefix: bool) {
         for number in 0..COUNT {
             let interest = self.consumer.interest(name(&uri(self.prefix, "silence", number)));
@@ -167,7 +167,7 @@ impl Exchanges {
         }
     }
 
-    /// Data out of the blue while CanBePrefix Interests wait for something else, and Interests that may go nowhere.
+    /// Unsolicited Data while CanBePrefix Interests wait for other Data, and Interests that may go nowhere.
     fn unwanted(&mut self) {
         self.silence(true);
         for number in 0..COUNT {
@@ -177,7 +177,7 @@ impl Exchanges {
         }
     }
 
-    /// Names under `prefix`, where some router on the way has no route.
+    /// Names under `prefix`, for which a router on the way has no route.
     fn no_route(&mut self, prefix: &str) {
         for number in 0..COUNT {
             let interest = self.consumer.interest(name(&uri(prefix, "lost", number))).build();
@@ -188,7 +188,7 @@ impl Exchanges {
 }
 
 fn run(workers: usize) -> [Totals; 2] {
-    let start = || start_with(workers, |config| config.engine.cs_admit = false);
+    let start = || start_with(workers, |config| config.settings.cs.admit = false);
     let ((near, _near_directory), (far, _far_directory)) = (start(), start());
     let (mut near_operator, mut far_operator) = (Application::connect(&near), Application::connect(&far));
     let link = |operator: &mut Application, remote: std::net::SocketAddr| {

@@ -1,7 +1,7 @@
 //! Connections that never complete their handshake.
 //!
-//! The story: each had one of the 4096 places of all connections for the 10 s that a handshake may take, so that as many
-//! from one machine, which said nothing or a byte now and then, shut all others out.
+//! The story: each held one of the 4096 places of all connections for the 10 s that a handshake may take. So that many
+//! connections from one machine, which sent nothing or a byte now and then, shut all others out.
 
 use crate::{
     application::{Application, name},
@@ -19,13 +19,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// More than all connections that the router has.
+/// More connections than the router has places.
 const PILE: usize = 4200;
 
 /// Half-open connections that one address may have.
 const PER_ADDRESS: u64 = 128;
 
-/// Longer than anything takes here, also on a busy machine.
+/// Longer than any step takes here, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection from another address of this machine.
@@ -37,7 +37,7 @@ fn connect_from(address: Ipv4Addr, server: SocketAddr) -> std::io::Result<TcpStr
     Ok(socket.into())
 }
 
-/// True if this process may have as many open files; it holds both ends of all connections.
+/// True if this process may open this many files. It holds both ends of all connections.
 fn may_open(files: u64) -> bool {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -58,7 +58,7 @@ fn dribble(server: SocketAddr, address: Ipv4Addr, stop: &AtomicBool) -> Vec<TcpS
         }
         let count = kept.len();
         if let Some(socket) = kept.get_mut(turn % count.max(1)) {
-            let _ = socket.write_all(&request[turn % request.len()..][..1]); // closed meanwhile, perhaps
+            let _ = socket.write_all(&request[turn % request.len()..][..1]); // the router may have closed it meanwhile
         }
         if count >= PILE / 4 {
             std::thread::sleep(Duration::from_millis(1));
@@ -110,7 +110,7 @@ fn who_completes_a_handshake_is_served_among_many_who_do_not() {
 fn the_oldest_half_open_connection_of_an_address_goes_first() {
     let (router, server, _directory) = listening();
     let mut operator = Application::connect(&router);
-    // Complete ones are not half-open.
+    // Connections with a complete handshake are not half-open.
     let _complete: Vec<Peer> = (0..5).map(|_| Peer::connect(server, &[])).collect();
     let count = PER_ADDRESS + 5;
     let mut half_open: Vec<TcpStream> = (0..count).map(|_| TcpStream::connect(server).unwrap()).collect();
@@ -121,7 +121,7 @@ fn the_oldest_half_open_connection_of_an_address_goes_first() {
         }
     }
     assert_eq!(operator.drops("websocket.handshake-displaced"), 5);
-    // The others may go on.
+    // The other connections may go on.
     let last = half_open.pop().unwrap();
     drop(half_open);
     let request =

@@ -1,4 +1,4 @@
-//! WebSocket faces of real routers, from peers that speak the protocol and from such as do not.
+//! WebSocket faces of real routers, with peers that follow the protocol and peers that do not.
 
 #[path = "../application/mod.rs"]
 mod application;

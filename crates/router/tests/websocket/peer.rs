@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::{
 pub(crate) struct Peer(pub(crate) WebSocket<TcpStream>);
 
 impl Peer {
-    /// Connects with these further headers.
+    /// Connects with these additional headers.
     pub(crate) fn connect(server: SocketAddr, headers: &[(&'static str, &str)]) -> Peer {
         let socket = TcpStream::connect(server).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -37,14 +37,14 @@ impl Peer {
     pub(crate) fn receive(&mut self) -> Vec<u8> {
         loop {
             match self.0.read().unwrap() {
-                Message::Binary(octets) => return octets.to_vec(),
+                Message::Binary(bytes) => return bytes.to_vec(),
                 Message::Ping(_) => {}
                 other => panic!("{other:?}"),
             }
         }
     }
 
-    /// How the router says goodbye; `None` without a word.
+    /// The code of the router's close frame; `None` if it sends no such frame.
     pub(crate) fn goodbye(&mut self) -> Option<CloseCode> {
         loop {
             match self.0.read() {

@@ -5,13 +5,34 @@ use namewire_packet::{
     FaceId,
     nfd::{ControlParameters, ControlResponse, FaceUri},
 };
-use namewire_router::{RouterHandle, TlsFiles, WebSocketListener};
-use std::{net::SocketAddr, path::Path, thread};
+use namewire_router::RouterHandle;
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    thread,
+};
+
+/// A certificate and its key.
+#[derive(Clone)]
+struct TlsFiles {
+    certificate: PathBuf,
+    key: PathBuf,
+}
 
 fn listening(address: &str, tls: Option<TlsFiles>) -> (RouterHandle, tempfile::TempDir, String) {
     let address: SocketAddr = address.parse().unwrap();
-    let (router, directory) =
-        start_with(2, |config| config.websocket.listeners = vec![WebSocketListener { address, tls }]);
+    let (router, directory) = start_with(2, |config| {
+        let websocket = &mut config.settings.faces.websocket;
+        websocket.enabled = true;
+        (websocket.listen, websocket.listen_tls) = (Vec::new(), Vec::new());
+        match tls {
+            None => websocket.listen.push(address),
+            Some(files) => {
+                websocket.listen_tls.push(address);
+                (websocket.certificate, websocket.key) = (Some(files.certificate), Some(files.key));
+            }
+        }
+    });
     let uri = router.websocket()[0].to_string();
     (router, directory, uri)
 }
@@ -36,7 +57,7 @@ fn exchange(consumer: &mut Application, producer: &RouterHandle, prefix: &str) {
     serving.join().unwrap();
 }
 
-/// A certificate for `localhost`, its own issuer.
+/// A certificate for `localhost` that is its own issuer.
 fn certificate(directory: &Path) -> TlsFiles {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let files = TlsFiles { certificate: directory.join("certificate.pem"), key: directory.join("key.pem") };
@@ -77,7 +98,7 @@ fn over_tls_the_server_must_be_who_it_says() {
     let FaceUri::WebSocketUrl(url) = uri.parse().unwrap() else { panic!("{uri}") };
     let by_name = format!("wss://localhost:{}/ndn", url.port);
     let (near, _near_directory) =
-        start_with(2, |config| config.websocket.trusted_certificates = Some(files.certificate));
+        start_with(2, |config| config.settings.faces.websocket.trusted_certificates = Some(files.certificate));
     let mut operator = Application::connect(&near);
     let created = create(&mut operator, &by_name, 0);
     assert_eq!(created.code, 200, "{}", created.text);
@@ -96,9 +117,9 @@ fn over_tls_the_server_must_be_who_it_says() {
     let strangers = tempfile::tempdir().unwrap();
     let others = certificate(strangers.path()).certificate;
     let (suspicious, _suspicious_directory) =
-        start_with(1, |config| config.websocket.trusted_certificates = Some(others));
+        start_with(1, |config| config.settings.faces.websocket.trusted_certificates = Some(others));
     assert_eq!(create(&mut Application::connect(&suspicious), &by_name, 0).code, 504);
-    // Plain to a TLS port.
+    // A plain connection to a TLS port.
     assert_eq!(create(&mut operator, &format!("ws://localhost:{}", url.port), 0).code, 504);
 }
 

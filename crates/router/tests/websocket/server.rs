@@ -1,4 +1,4 @@
-//! A router that listens, and its peers.
+//! A router that listens for WebSocket connections, and its peers.
 
 use crate::{
     application::{Application, eventually, name, start_with},
@@ -8,7 +8,7 @@ use namewire_packet::{
     DataBuilder, Interest, InterestBuilder,
     nfd::{ChannelStatus, ControlParameters, FacePersistency, FaceScope, FaceStatus, FaceUri},
 };
-use namewire_router::{RouterHandle, WebSocketListener};
+use namewire_router::RouterHandle;
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
@@ -18,8 +18,8 @@ use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode
 
 pub(crate) fn listening() -> (RouterHandle, SocketAddr, tempfile::TempDir) {
     let (router, directory) = start_with(2, |config| {
-        let address = "127.0.0.1:0".parse().unwrap();
-        config.websocket.listeners = vec![WebSocketListener { address, tls: None }];
+        config.settings.faces.websocket.enabled = true;
+        config.settings.faces.websocket.listen = vec!["127.0.0.1:0".parse().unwrap()];
     });
     let [FaceUri::WebSocket(address)] = router.websocket() else { panic!("{:?}", router.websocket()) };
     let address = *address;
@@ -77,7 +77,7 @@ fn a_page_of_another_host_and_a_proxy_are_not_local() {
         let mut peer = Peer::connect(address, &[headers]);
         eventually("it has a face", || websocket_faces(&mut operator).len() == 1);
         assert_eq!(websocket_faces(&mut operator)[0].face_scope, FaceScope::NonLocal);
-        // Nothing under /localhost for it, and everything else.
+        // The peer gets nothing under /localhost, and everything else.
         peer.send(InterestBuilder::new(name("/localhost/nfd/status/general")).can_be_prefix(true).build());
         operator.register(&open);
         peer.send(InterestBuilder::new(name(&open)).build());
@@ -114,7 +114,7 @@ fn who_breaks_the_rules_is_told_and_counted_and_nobody_else_notices() {
     malformed.0.send(Message::Ping(vec![1].into())).unwrap();
     assert_eq!(malformed.0.read().unwrap(), Message::Pong(vec![1].into()), "still connected");
 
-    // No WebSocket at all, one that stops half-way, and one whose frames are not masked.
+    // A peer without WebSocket, one that stops half-way, and one whose frames are not masked.
     let mut http = TcpStream::connect(address).unwrap();
     http.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut garbage = TcpStream::connect(address).unwrap();

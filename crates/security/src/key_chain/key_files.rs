@@ -1,6 +1,6 @@
-//! Private keys as files (drop-in §3): `<SHA-256 of the key's Name element, in hex>.privkey` holds the key's
-//! traditional DER in Base64, lines of 64 characters. The file is readable by its owner alone (0400), the directory
-//! too (0700), whatever the umask.
+//! Private keys as files (drop-in §3; as ndn-cxx's `tpm-file`). `<SHA-256 of the key's Name element, in hex>.privkey`
+//! holds the key's traditional DER in Base64, in lines of 64 characters. Only the owner can read the file (0400) and
+//! its directory (0700), whatever the umask.
 
 use crate::{PRIVATE_KEY_BYTES_MAX, PrivateKey, PrivateKeyError};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -14,10 +14,10 @@ use std::{
 use zeroize::Zeroizing;
 
 const LINE_CHARACTERS: usize = 64;
-/// Base64 of the largest key, with line ends and to spare.
+/// Base64 of the largest key and its line ends fits into this.
 const FILE_BYTES_MAX: u64 = PRIVATE_KEY_BYTES_MAX as u64 * 3 / 2;
 
-/// Why a private key cannot be had from its file, or not put there.
+/// Why a private key cannot be read from or written to its file.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// There is no file for this key.
@@ -26,7 +26,7 @@ pub enum KeyFileError {
     /// There is a file for this key already.
     #[error("there is a private key at {} already", .0.display())]
     Exists(PathBuf),
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("{}: {error}", path.display())]
     Io {
         /// The file.
@@ -34,10 +34,10 @@ pub enum KeyFileError {
         /// Why.
         error: io::Error,
     },
-    /// Not Base64, or longer than any key.
+    /// The file is not Base64, or longer than any key.
     #[error("{} is not a key in Base64", .0.display())]
     NotBase64(PathBuf),
-    /// The key itself is not usable.
+    /// The key itself cannot be used.
     #[error("{}: {error}", path.display())]
     BadKey {
         /// The file.
@@ -54,25 +54,28 @@ pub struct KeyFiles {
 }
 
 impl KeyFiles {
-    /// The keys in that directory, which need not exist.
+    /// The keys in this directory, which need not exist.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         KeyFiles { directory: directory.into() }
     }
 
-    /// The file of that key.
+    /// The file of a key.
     pub fn path(&self, key_name: Name<'_>) -> PathBuf {
         let mut wire = Vec::with_capacity(key_name.tlv_size());
         key_name.write_tlv(&mut wire);
-        let digest: String = sha256(&[&wire]).iter().map(|octet| format!("{octet:02x}")).collect();
+        let digest: String = sha256(&[&wire]).iter().map(|byte| format!("{byte:02x}")).collect();
         self.directory.join(digest + ".privkey")
     }
 
-    /// True if there is a file for that key.
+    /// True if a key has a file.
     pub fn has(&self, key_name: Name<'_>) -> bool {
         self.path(key_name).exists()
     }
 
-    /// Reads a key.
+    /// Reads a key from its file.
+    ///
+    /// # Errors
+    /// If the key has no file, or if the file cannot be read, is not Base64, or holds no supported private key.
     pub fn load(&self, key_name: Name<'_>) -> Result<PrivateKey, KeyFileError> {
         let path = self.path(key_name);
         let mut text = Zeroizing::new(Vec::new());
@@ -87,14 +90,17 @@ impl KeyFiles {
         if text.len() as u64 > FILE_BYTES_MAX {
             return Err(KeyFileError::NotBase64(path));
         }
-        text.retain(|octet| !octet.is_ascii_whitespace());
+        text.retain(|byte| !byte.is_ascii_whitespace());
         let Ok(der) = BASE64_STANDARD.decode(&*text).map(Zeroizing::new) else {
             return Err(KeyFileError::NotBase64(path));
         };
         PrivateKey::from_der(&der).map_err(|error| KeyFileError::BadKey { path, error })
     }
 
-    /// Writes a key that has no file yet.
+    /// Writes a key that has no file yet; makes the directory if it is missing.
+    ///
+    /// # Errors
+    /// [`KeyFileError::Exists`] if the key has a file; [`KeyFileError::Io`] if directory or file cannot be written.
     pub fn save(&self, key_name: Name<'_>, key: &PrivateKey) -> Result<(), KeyFileError> {
         let path = self.path(key_name);
         make_private_directory(&self.directory)
@@ -113,7 +119,10 @@ impl KeyFiles {
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(|error| KeyFileError::Io { path, error })
     }
 
-    /// Removes a key's file. Errors: there is none, or it cannot be removed.
+    /// Removes a key's file.
+    ///
+    /// # Errors
+    /// [`KeyFileError::Missing`] if the key has no file; [`KeyFileError::Io`] if the file cannot be removed.
     pub fn remove(&self, key_name: Name<'_>) -> Result<(), KeyFileError> {
         let path = self.path(key_name);
         match fs::remove_file(&path) {
@@ -124,7 +133,7 @@ impl KeyFiles {
     }
 }
 
-/// Makes a directory, and those above it, that nobody but its owner may look into; one that exists stays as it is.
+/// Makes a directory that only its owner may read, and missing parents; an existing one keeps its mode.
 pub(super) fn make_private_directory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }

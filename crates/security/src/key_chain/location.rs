@@ -1,43 +1,46 @@
-//! Where the key chain of this user is (drop-in §3).
+//! The location of the user's key chain (drop-in §3).
 //!
-//! ndn-cxx names it by two locators of the form `<scheme>:<directory>`, `pib-sqlite3:` for names and certificates and
-//! `tpm-file:` for private keys, an empty directory meaning `$HOME/.ndn`. They come from the caller, who has looked at
-//! NDN_CLIENT_PIB, NDN_CLIENT_TPM and client.conf. Private keys are in the directory `ndnsec-key-file` below the one named;
-//! python-ndn writes that last directory into the locator too, which is understood here.
+//! ndn-cxx names it by two locators `<scheme>:<directory>`: `pib-sqlite3:` for names and certificates, `tpm-file:` for
+//! private keys. An empty directory means `$HOME/.ndn`. The caller takes the locators from NDN_CLIENT_PIB,
+//! NDN_CLIENT_TPM and client.conf. Private keys are in the subdirectory `ndnsec-key-file`; python-ndn writes that
+//! subdirectory into the locator too, and this code understands both.
 
 use std::path::{Path, PathBuf};
 
-/// Directory of the private keys, below the one that a `tpm-file:` locator names.
+/// Directory of the private keys within the directory of a `tpm-file:` locator.
 const KEY_FILE_DIRECTORY: &str = "ndnsec-key-file";
-/// Longest locator, in octets.
+/// Longest locator, in bytes.
 const LOCATOR_BYTES_MAX: usize = 4096;
 
-/// Why a locator leads nowhere.
+/// Why a locator cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocatorError {
-    /// A kind of PIB or TPM that is not files: a key chain in memory, or that of macOS.
+    /// A PIB or TPM that is not files: a key chain in memory, or the one of macOS.
     #[error("{0}: only pib-sqlite3: and tpm-file: can be used")]
     UnsupportedScheme(String),
     /// Longer than a path can be.
-    #[error("a locator of {0} octets is too long")]
+    #[error("a locator of {0} bytes is too long")]
     TooLong(usize),
 }
 
-/// Where a key chain is.
+/// The location of a key chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyChainLocation {
     /// Directory of `pib.db`.
     pub pib_directory: PathBuf,
     /// Directory of the private keys.
     pub key_directory: PathBuf,
-    /// How the PIB names its TPM, written into a new one.
+    /// The TPM's locator, as written into a new PIB.
     pub(super) tpm_locator: String,
-    /// The TPM was named, so a PIB that names another one is a mistake.
+    /// The user named the TPM, so a PIB with another TPM is an error.
     pub(super) tpm_is_explicit: bool,
 }
 
 impl KeyChainLocation {
-    /// From the locators of environment or client.conf, if they say something; `home` is `$HOME`.
+    /// Finds the directories from the locators of environment or client.conf, if set; `home` is `$HOME`.
+    ///
+    /// # Errors
+    /// If a locator is longer than 4096 bytes or has a scheme other than `pib-sqlite3:` or `tpm-file:`.
     pub fn new(pib: Option<&str>, tpm: Option<&str>, home: &Path) -> Result<Self, LocatorError> {
         let own = home.join(".ndn");
         let pib_directory = directory_of(pib.unwrap_or_default(), "pib-sqlite3", &own)?;
@@ -46,13 +49,13 @@ impl KeyChainLocation {
             None => ("tpm-file", false),
         };
         let key_directory = key_directory_of(tpm_locator, home)?;
-        // ndn-cxx compares the text, and empties the default PIB if it finds another: the colon is always there.
+        // ndn-cxx compares the text, and empties the default PIB if it differs: so write the colon always.
         let tpm_locator = if tpm_locator.contains(':') { tpm_locator.to_owned() } else { format!("{tpm_locator}:") };
         Ok(KeyChainLocation { pib_directory, key_directory, tpm_locator, tpm_is_explicit })
     }
 }
 
-/// The directory of the private keys that a `tpm-file:` locator means.
+/// The directory of private keys for a `tpm-file:` locator.
 pub(super) fn key_directory_of(locator: &str, home: &Path) -> Result<PathBuf, LocatorError> {
     let directory = directory_of(locator, "tpm-file", &home.join(".ndn"))?;
     if directory.ends_with(KEY_FILE_DIRECTORY) { Ok(directory) } else { Ok(directory.join(KEY_FILE_DIRECTORY)) }

@@ -1,7 +1,7 @@
-//! The keys of one user: names and certificates in the [`Pib`], private keys in [`KeyFiles`], the layout that ndn-cxx
-//! and python-ndn share (drop-in §3).
+//! The keys of one user: names and certificates in the [`Pib`], private keys in [`KeyFiles`], in the layout of ndn-cxx
+//! and python-ndn (drop-in §3).
 //!
-//! A private key is written before its row and removed after it, so that what breaks off half-way never leaves a row
+//! A private key is written before its row and removed after it, so that an interrupted change never leaves a row
 //! without its key.
 
 mod key_files;
@@ -20,22 +20,22 @@ use crate::{
 use namewire_packet::{Component, Name, NameBuf};
 use std::path::Path;
 
-/// Octets of a key id, drawn at random.
+/// Bytes of a random key id.
 const KEY_ID_BYTES: usize = 8;
-/// Issuer id of a certificate that a key makes for itself.
+/// Issuer id of a self-signed certificate.
 const SELF: Component<'static> = Component::generic(b"self");
-/// How long a self-signed certificate holds: twenty years, as in ndn-cxx.
+/// Validity of a self-signed certificate: twenty years, as in ndn-cxx.
 const SELF_SIGNED_MS: u64 = 20 * 365 * 24 * 3600 * 1000;
-/// Clocks that are a little behind accept a new certificate too.
+/// A new certificate is valid this long before its creation, for clocks that are slow.
 const CLOCK_SLACK_MS: u64 = 1000;
 
-/// Why the key chain did not do it.
+/// Why an operation of the key chain failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyChainError {
-    /// A locator leads nowhere.
+    /// A locator cannot be used.
     #[error(transparent)]
     Locator(#[from] LocatorError),
-    /// The PIB does not answer.
+    /// The PIB failed.
     #[error(transparent)]
     Pib(#[from] PibError),
     /// A private key cannot be read or written.
@@ -44,13 +44,13 @@ pub enum KeyChainError {
     /// No certificate could be made.
     #[error(transparent)]
     Issue(#[from] IssueError),
-    /// A safe bag does not open or cannot be made.
+    /// A safe bag cannot be opened or made.
     #[error(transparent)]
     SafeBag(#[from] SafeBagError),
-    /// The system gives no random numbers.
-    #[error("the system gives no random numbers")]
+    /// The system provides no random numbers.
+    #[error("the system provides no random numbers")]
     NoRandomness,
-    /// The PIB says that its private keys are in another place than the one configured.
+    /// The PIB names another location of the private keys than the configured one.
     #[error("pib.db has its private keys in {in_pib}, but {configured} is configured")]
     OtherTpm {
         /// Locator in the PIB.
@@ -64,15 +64,15 @@ pub enum KeyChainError {
     /// An identity without keys.
     #[error("{0} has no key")]
     NoKey(NameBuf),
-    /// The private key in the file is not the one that the PIB knows.
+    /// The private key in the file does not match the public key in the PIB.
     #[error("the private key of {0} does not belong to its public key")]
     OtherKey(NameBuf),
-    /// There is a key of that name.
+    /// The key exists already.
     #[error("{0} is in the key chain already")]
     Exists(NameBuf),
 }
 
-/// What a name in the key chain is, by its form.
+/// The kind of a name in the key chain, by its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Identity,
@@ -98,13 +98,20 @@ pub struct KeyChain {
 }
 
 impl KeyChain {
-    /// Opens a key chain to be read. `home` is `$HOME`, for a PIB that names no directory of keys.
+    /// Opens a key chain for reading. `home` is `$HOME`, for a PIB whose locator names no directory.
+    ///
+    /// # Errors
+    /// If there is no PIB or it cannot be read, or if its locator of the private keys is unusable.
+    /// [`KeyChainError::OtherTpm`] if that locator differs from the one that the user configured.
     pub fn open(location: &KeyChainLocation, home: &Path) -> Result<Self, KeyChainError> {
         let pib = Pib::open(&location.pib_directory)?;
         Self::with_pib(pib, location, home)
     }
 
-    /// Opens a key chain to be changed, and makes it if there is none.
+    /// Opens a key chain for changes; creates it if it does not exist.
+    ///
+    /// # Errors
+    /// If the PIB can be neither opened nor created; also those of [`KeyChain::open`] for its locator.
     pub fn open_or_create(location: &KeyChainLocation, home: &Path) -> Result<Self, KeyChainError> {
         let pib = Pib::open_or_create(&location.pib_directory)?;
         if pib.tpm_locator()?.is_none_or(|locator| locator.is_empty()) {
@@ -135,8 +142,12 @@ impl KeyChain {
         &self.key_files
     }
 
-    /// Adds a key of `identity` with a self-signed certificate. Where the identity is new it gets this key as default;
-    /// where it has one, that stays.
+    /// Adds a key of `identity` with a self-signed certificate. It becomes the default key of an identity that has
+    /// none. `now_ms` is the time in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// If the system provides no random numbers, if the certificate cannot be signed or is too long, or if the PIB or
+    /// the key's file cannot be written.
     pub fn add_identity_key(
         &self,
         identity: Name<'_>,
@@ -149,7 +160,7 @@ impl KeyChain {
         key_name.push(KEY_COMPONENT).push_generic(&key_id);
         self.key_files.save(key_name.as_name(), &key)?;
         let spki = key.public_key().spki().to_vec();
-        // A certificate can be named only by one that exists: this one names its key.
+        // A KeyLocator can only name an existing certificate, so this one names its key.
         let signer = Signer::private_key(key, key_name.clone());
         let validity = ValidityPeriod {
             not_before_ms: now_ms.saturating_sub(CLOCK_SLACK_MS),
@@ -161,7 +172,11 @@ impl KeyChain {
         Ok(certificate)
     }
 
-    /// The name of the key that `name` means: itself, the key of a certificate, or the default key of an identity.
+    /// Finds the key named by `name`: a key, the key of a certificate, or the default key of an identity.
+    ///
+    /// # Errors
+    /// [`KeyChainError::NotFound`] for an unknown name; [`KeyChainError::NoKey`] if the identity has no key;
+    /// [`KeyChainError::Pib`] if the PIB cannot be read.
     pub fn key_of(&self, name: Name<'_>) -> Result<Entry, KeyChainError> {
         let not_found = || KeyChainError::NotFound(name.to_buf());
         match kind_of(name) {
@@ -180,7 +195,11 @@ impl KeyChain {
         }
     }
 
-    /// The certificate that `name` means: itself, or the default one of a key or identity; none if that key has none.
+    /// Finds the certificate named by `name`: itself, or the default one of a key or identity; `None` if that key has
+    /// none.
+    ///
+    /// # Errors
+    /// Those of [`KeyChain::key_of`]; also [`KeyChainError::NotFound`] if `name` is an unknown certificate.
     pub fn certificate_of(&self, name: Name<'_>) -> Result<Option<Entry>, KeyChainError> {
         let key = self.key_of(name)?;
         let certificates = self.pib.certificates(key.name.as_name())?;
@@ -191,18 +210,24 @@ impl KeyChain {
         Ok(certificates.into_iter().find(|entry| entry.is_default))
     }
 
-    /// The private key that `name` means, which is the one the PIB knows.
+    /// Reads the private key named by `name`, and compares it with the PIB's public key.
+    ///
+    /// # Errors
+    /// Those of [`KeyChain::key_of`] and [`KeyFiles::load`]; [`KeyChainError::OtherKey`] if the two keys do not match.
     pub fn private_key_of(&self, name: Name<'_>) -> Result<PrivateKey, KeyChainError> {
         let entry = self.key_of(name)?;
         let key = self.key_files.load(entry.name.as_name())?;
-        if crate::PublicKey::from_spki(&entry.octets).as_ref() != Ok(key.public_key()) {
+        if crate::PublicKey::from_spki(&entry.bytes).as_ref() != Ok(key.public_key()) {
             return Err(KeyChainError::OtherKey(entry.name));
         }
         Ok(key)
     }
 
-    /// A signer by the name of an identity, a key or a certificate. Its KeyLocator names the certificate, or the key if
-    /// there is none.
+    /// Makes a signer for an identity, a key or a certificate. Its KeyLocator names the certificate, or the key if it
+    /// has none.
+    ///
+    /// # Errors
+    /// Those of [`KeyChain::private_key_of`] and [`KeyChain::certificate_of`].
     pub fn signer(&self, name: Name<'_>) -> Result<Signer, KeyChainError> {
         let key = self.private_key_of(name)?;
         let key_locator = match self.certificate_of(name)? {
@@ -212,7 +237,10 @@ impl KeyChain {
         Ok(Signer::private_key(key, key_locator))
     }
 
-    /// Makes the identity, key or certificate of that name the default among its owner's.
+    /// Makes an identity, key or certificate the default of its owner.
+    ///
+    /// # Errors
+    /// [`KeyChainError::NotFound`] for an unknown name; [`KeyChainError::Pib`] if the PIB cannot be written.
     pub fn set_default(&self, name: Name<'_>) -> Result<(), KeyChainError> {
         let found = match kind_of(name) {
             Kind::Identity => self.pib.set_default_identity(name)?,
@@ -222,8 +250,11 @@ impl KeyChain {
         if found { Ok(()) } else { Err(KeyChainError::NotFound(name.to_buf())) }
     }
 
-    /// Removes the identity, key or certificate of that name, with everything below it. A private key whose file is
-    /// gone already does not stop it.
+    /// Removes an identity, key or certificate, with everything below it. Missing files of private keys are ignored.
+    ///
+    /// # Errors
+    /// [`KeyChainError::NotFound`] for an unknown name; otherwise if the PIB cannot be written or a file of a private
+    /// key cannot be removed. The rows are gone already if a file remains.
     pub fn remove(&self, name: Name<'_>) -> Result<(), KeyChainError> {
         let (found, keys) = match kind_of(name) {
             Kind::Identity => {
@@ -245,10 +276,14 @@ impl KeyChain {
         Ok(())
     }
 
-    /// Adds a certificate for a key that is here, from whoever issued it.
+    /// Adds a certificate by another issuer for a key of this key chain. Its signature is not checked.
+    ///
+    /// # Errors
+    /// [`KeyChainError::NotFound`] if the key is unknown; [`KeyChainError::OtherKey`] if the certificate holds another
+    /// public key; [`KeyChainError::Pib`] if the PIB cannot be written.
     pub fn import_certificate(&self, certificate: &Certificate) -> Result<(), KeyChainError> {
         let key = self.key_of(certificate.key_name())?;
-        if crate::PublicKey::from_spki(&key.octets) != certificate.public_key() {
+        if crate::PublicKey::from_spki(&key.bytes) != certificate.public_key() {
             return Err(KeyChainError::OtherKey(key.name));
         }
         self.pib.add_certificate(key.name.as_name(), certificate.name(), certificate.wire())?;
@@ -256,6 +291,10 @@ impl KeyChain {
     }
 
     /// Adds the key and the certificate of a safe bag.
+    ///
+    /// # Errors
+    /// [`KeyChainError::Exists`] if the key has a file; those of [`SafeBag::open`]; otherwise if the key's file or the
+    /// PIB cannot be written.
     pub fn import_safe_bag(&self, bag: &SafeBag, passphrase: &[u8]) -> Result<(), KeyChainError> {
         let certificate = bag.certificate();
         let key_name = certificate.key_name();
@@ -269,10 +308,14 @@ impl KeyChain {
         Ok(())
     }
 
-    /// Locks the key that `name` means, and its certificate, into a safe bag.
+    /// Encrypts the key named by `name` into a safe bag, together with its certificate.
+    ///
+    /// # Errors
+    /// Those of [`KeyChain::private_key_of`] and [`SafeBag::lock`]; [`KeyChainError::NotFound`] if the key has no
+    /// certificate; [`KeyChainError::Issue`] if the certificate in the PIB is malformed.
     pub fn export_safe_bag(&self, name: Name<'_>, passphrase: &[u8]) -> Result<SafeBag, KeyChainError> {
         let entry = self.certificate_of(name)?.ok_or_else(|| KeyChainError::NotFound(name.to_buf()))?;
-        let certificate = Certificate::parse(&entry.octets).map_err(IssueError::from)?;
+        let certificate = Certificate::parse(&entry.bytes).map_err(IssueError::from)?;
         Ok(SafeBag::lock(certificate, &self.private_key_of(name)?, passphrase)?)
     }
 }

@@ -1,11 +1,12 @@
-//! The public information base: identities, keys and certificates in SQLite (drop-in §3), the tables of ndn-cxx.
+//! The public information base: identities, keys and certificates in SQLite (drop-in §3), in the tables of ndn-cxx (its
+//! `security/pib/impl/pib-sqlite3.cpp`).
 //!
-//! Every name is a whole Name element; every row points to the one above it; triggers keep exactly one default among
-//! the rows of one owner, and foreign keys delete what belongs to a row with it. The tables, columns and triggers are
-//! what ndn-cxx and python-ndn make, because all of them open the same file.
+//! Every name is a whole Name element; every row points to its owner's row. Triggers keep exactly one default among the
+//! rows of one owner; foreign keys delete dependent rows. Tables, columns and triggers equal those of ndn-cxx and
+//! python-ndn, because all programs open the same file.
 //!
-//! Limits: [`ROWS_MAX`] rows of one list, names and certificates of at most one packet; a lock that another program holds
-//! is waited for five seconds.
+//! Limits: [`ROWS_MAX`] rows of one list; names and certificates of at most one packet; five seconds of waiting for a
+//! lock that another program holds. After that wait an operation fails with [`PibError::Sql`].
 
 use super::key_files::make_private_directory;
 use namewire_packet::{MAX_PACKET_BYTES, Name, NameBuf};
@@ -18,17 +19,17 @@ use std::{
     time::Duration,
 };
 
-/// Rows that are read of one list.
+/// Most rows read of one list.
 pub const ROWS_MAX: usize = 10_000;
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// Why the PIB does not answer.
+/// Why an operation of the PIB failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PibError {
-    /// There is none, and it was to be read only.
+    /// The PIB does not exist, and was opened for reading only.
     #[error("there is no key chain at {}", .0.display())]
     Missing(PathBuf),
-    /// It cannot be made.
+    /// The file or directory cannot be created.
     #[error("{}: {error}", path.display())]
     Io {
         /// The file or directory.
@@ -36,23 +37,23 @@ pub enum PibError {
         /// Why.
         error: io::Error,
     },
-    /// SQLite refuses.
+    /// SQLite reports an error.
     #[error("pib.db: {0}")]
     Sql(#[from] rusqlite::Error),
-    /// A row holds something that is not what its column is for.
+    /// A row has an unexpected content.
     #[error("pib.db: a row of {0} is damaged")]
     Damaged(&'static str),
 }
 
-/// One row of identities or keys or certificates.
+/// A row of an identity, key or certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its name.
     pub name: NameBuf,
-    /// It is the default among its owner's.
+    /// Whether it is the default of its owner.
     pub is_default: bool,
     /// The SubjectPublicKeyInfo of a key, the packet of a certificate, empty for an identity.
-    pub octets: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 /// An open PIB.
@@ -62,8 +63,11 @@ pub struct Pib {
 }
 
 impl Pib {
-    /// Opens the PIB in that directory to be read. A file without tables is none: python-ndn leaves one where it finds no
-    /// key chain.
+    /// Opens the PIB in this directory for reading. A file without tables counts as missing: python-ndn leaves one
+    /// where it finds no key chain.
+    ///
+    /// # Errors
+    /// [`PibError::Missing`] if there is no PIB; [`PibError::Sql`] if SQLite cannot open or read the file.
     pub fn open(directory: &Path) -> Result<Self, PibError> {
         let path = directory.join("pib.db");
         if !path.exists() {
@@ -77,11 +81,15 @@ impl Pib {
         }
     }
 
-    /// Opens the PIB in that directory to be changed, and makes it, or the tables it lacks, if there is none.
+    /// Opens the PIB in this directory for changes; creates missing files and tables.
+    ///
+    /// # Errors
+    /// [`PibError::Io`] if directory or file cannot be created; [`PibError::Sql`] if SQLite cannot open the file or
+    /// create the tables.
     pub fn open_or_create(directory: &Path) -> Result<Self, PibError> {
         let path = directory.join("pib.db");
         make_private_directory(directory).map_err(|error| PibError::Io { path: directory.to_owned(), error })?;
-        // SQLite would make the file by the umask.
+        // SQLite would create the file with the umask's mode.
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(PibError::Io { path, error }),
             _ => {}
@@ -98,9 +106,12 @@ impl Pib {
         Ok(Pib { connection })
     }
 
-    /// The locator of the TPM that has the private keys, if one was written.
+    /// Reads the locator of the TPM with the private keys, if there is one.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot read the file.
     pub fn tpm_locator(&self) -> Result<Option<String>, PibError> {
-        // ndn-cxx binds it as text, python-ndn as a blob.
+        // ndn-cxx stores it as text, python-ndn as a blob.
         let locator = self
             .connection
             .query_row("SELECT CAST(tpm_locator AS TEXT) FROM tpmInfo", [], |row| row.get::<_, Option<String>>(0))
@@ -109,6 +120,9 @@ impl Pib {
     }
 
     /// Writes the locator of the TPM.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot write the file.
     pub fn set_tpm_locator(&self, locator: &str) -> Result<(), PibError> {
         if self.connection.execute("UPDATE tpmInfo SET tpm_locator = ?1", [locator])? == 0 {
             self.connection.execute("INSERT INTO tpmInfo (tpm_locator) VALUES (?1)", [locator])?;
@@ -116,7 +130,10 @@ impl Pib {
         Ok(())
     }
 
-    /// All identities.
+    /// Lists all identities, in the order of their encoded names.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot read the file; [`PibError::Damaged`] if a row holds no name.
     pub fn identities(&self) -> Result<Vec<Entry>, PibError> {
         self.list(
             "identities",
@@ -125,14 +142,22 @@ impl Pib {
         )
     }
 
-    /// The keys of one identity.
+    /// Lists the keys of one identity; none if it is unknown.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot read the file; [`PibError::Damaged`] if a row holds no name, or a key longer
+    /// than a packet.
     pub fn keys(&self, identity: Name<'_>) -> Result<Vec<Entry>, PibError> {
         let sql = "SELECT key_name, keys.is_default, key_bits FROM keys
                    JOIN identities ON identities.id = identity_id WHERE identity = ?1 ORDER BY key_name LIMIT ?2";
         self.list("keys", sql, params![wire(identity), ROWS_MAX as i64])
     }
 
-    /// The certificates of one key.
+    /// Lists the certificates of one key; none if it is unknown.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot read the file; [`PibError::Damaged`] if a row holds no name, or a certificate
+    /// longer than a packet.
     pub fn certificates(&self, key_name: Name<'_>) -> Result<Vec<Entry>, PibError> {
         let sql = "SELECT certificate_name, certificates.is_default, certificate_data FROM certificates
                    JOIN keys ON keys.id = key_id WHERE key_name = ?1 ORDER BY certificate_name LIMIT ?2";
@@ -145,17 +170,20 @@ impl Pib {
             |row: &Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, bool>(1)?, row.get::<_, Vec<u8>>(2)?));
         let rows = statement.query_map(parameters, columns)?;
         rows.map(|row| {
-            let (name, is_default, octets) = row?;
+            let (name, is_default, bytes) = row?;
             let name = Name::parse_tlv(&name).map_err(|_| PibError::Damaged(table))?.to_buf();
-            if octets.len() > MAX_PACKET_BYTES {
+            if bytes.len() > MAX_PACKET_BYTES {
                 return Err(PibError::Damaged(table));
             }
-            Ok(Entry { name, is_default, octets })
+            Ok(Entry { name, is_default, bytes })
         })
         .collect()
     }
 
-    /// Adds a key and its identity, unless they are there.
+    /// Adds a key and its identity, unless they exist.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot write the file; then nothing has changed.
     pub fn add_key(&self, identity: Name<'_>, key_name: Name<'_>, spki: &[u8]) -> Result<(), PibError> {
         self.in_transaction(|pib| {
             pib.connection.execute("INSERT OR IGNORE INTO identities (identity) VALUES (?1)", [wire(identity)])?;
@@ -168,7 +196,10 @@ impl Pib {
         })
     }
 
-    /// Adds a certificate of a key that is there; one of the same name is replaced.
+    /// Adds a certificate of an existing key; replaces one with the same name, and does nothing if the key is unknown.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot write the file; then nothing has changed.
     pub fn add_certificate(&self, key_name: Name<'_>, name: Name<'_>, packet: &[u8]) -> Result<(), PibError> {
         self.in_transaction(|pib| {
             pib.connection.execute(
@@ -181,32 +212,50 @@ impl Pib {
         })
     }
 
-    /// Makes an identity the default; false if there is none of that name.
+    /// Makes an identity the default; false if it does not exist.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot write the file.
     pub fn set_default_identity(&self, identity: Name<'_>) -> Result<bool, PibError> {
         self.change_one("UPDATE identities SET is_default = 1 WHERE identity = ?1", identity)
     }
 
-    /// Makes a key the default of its identity; false if there is none of that name.
+    /// Makes a key the default of its identity; false if it does not exist.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot write the file.
     pub fn set_default_key(&self, key_name: Name<'_>) -> Result<bool, PibError> {
         self.change_one("UPDATE keys SET is_default = 1 WHERE key_name = ?1", key_name)
     }
 
-    /// Makes a certificate the default of its key; false if there is none of that name.
+    /// Makes a certificate the default of its key; false if it does not exist.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot write the file.
     pub fn set_default_certificate(&self, name: Name<'_>) -> Result<bool, PibError> {
         self.change_one("UPDATE certificates SET is_default = 1 WHERE certificate_name = ?1", name)
     }
 
-    /// Removes an identity with its keys and certificates; false if there is none of that name.
+    /// Removes an identity with its keys and certificates; false if it does not exist.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot write the file.
     pub fn remove_identity(&self, identity: Name<'_>) -> Result<bool, PibError> {
         self.change_one("DELETE FROM identities WHERE identity = ?1", identity)
     }
 
-    /// Removes a key with its certificates; false if there is none of that name.
+    /// Removes a key with its certificates; false if it does not exist.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot write the file.
     pub fn remove_key(&self, key_name: Name<'_>) -> Result<bool, PibError> {
         self.change_one("DELETE FROM keys WHERE key_name = ?1", key_name)
     }
 
-    /// Removes a certificate; false if there is none of that name.
+    /// Removes a certificate; false if it does not exist.
+    ///
+    /// # Errors
+    /// [`PibError::Sql`] if SQLite cannot write the file.
     pub fn remove_certificate(&self, name: Name<'_>) -> Result<bool, PibError> {
         self.change_one("DELETE FROM certificates WHERE certificate_name = ?1", name)
     }
@@ -228,30 +277,30 @@ fn wire(name: Name<'_>) -> Vec<u8> {
     out
 }
 
-/// A table of the schema: its own name, what its objects are called after, its columns, and its owner.
+/// A table of the schema: its name, the base of its objects' names, its columns, and its owner.
 struct Table {
     name: &'static str,
     prefix: &'static str,
     name_column: &'static str,
-    octets_column: Option<&'static str>,
+    bytes_column: Option<&'static str>,
     /// The column that holds the owner's row, and the owner's table.
     owner: Option<(&'static str, &'static str)>,
 }
 
 const TABLES: [Table; 3] = [
-    Table { name: "identities", prefix: "identity", name_column: "identity", octets_column: None, owner: None },
+    Table { name: "identities", prefix: "identity", name_column: "identity", bytes_column: None, owner: None },
     Table {
         name: "keys",
         prefix: "key",
         name_column: "key_name",
-        octets_column: Some("key_bits"),
+        bytes_column: Some("key_bits"),
         owner: Some(("identity_id", "identities")),
     },
     Table {
         name: "certificates",
         prefix: "cert",
         name_column: "certificate_name",
-        octets_column: Some("certificate_data"),
+        bytes_column: Some("certificate_data"),
         owner: Some(("key_id", "keys")),
     },
 ];
@@ -260,7 +309,7 @@ fn schema() -> String {
     let mut sql = "CREATE TABLE IF NOT EXISTS tpmInfo (tpm_locator BLOB);".to_owned();
     for table in &TABLES {
         let Table { name, prefix, name_column, .. } = table;
-        let octets = table.octets_column.map_or(String::new(), |column| format!("{column} BLOB NOT NULL,"));
+        let bytes = table.bytes_column.map_or(String::new(), |column| format!("{column} BLOB NOT NULL,"));
         let owner_column = table.owner.map_or(String::new(), |(column, _)| format!("{column} INTEGER NOT NULL,"));
         let owner_rule = table.owner.map_or(String::new(), |(column, owner)| {
             format!(", FOREIGN KEY ({column}) REFERENCES {owner} (id) ON DELETE CASCADE ON UPDATE CASCADE")
@@ -268,7 +317,7 @@ fn schema() -> String {
         let same_owner = table.owner.map_or("1".to_owned(), |(column, _)| format!("{column} = NEW.{column}"));
         sql += &format!(
             "CREATE TABLE IF NOT EXISTS {name} (id INTEGER PRIMARY KEY, {owner_column}
-                 {name_column} BLOB NOT NULL, {octets} is_default INTEGER DEFAULT 0 {owner_rule});
+                 {name_column} BLOB NOT NULL, {bytes} is_default INTEGER DEFAULT 0 {owner_rule});
              CREATE UNIQUE INDEX IF NOT EXISTS {prefix}Index ON {name} ({name_column});
              CREATE TRIGGER IF NOT EXISTS {prefix}_default_before_insert_trigger BEFORE INSERT ON {name}
                  WHEN NEW.is_default = 1 BEGIN UPDATE {name} SET is_default = 0 WHERE {same_owner}; END;

@@ -1,6 +1,5 @@
-//! The concurrent parts of `namewire_tables`, compiled with loom's atomics. Models of the
-//! quiescence are in `tests/quiescence.rs`; those of what is not public, in [`tag_index_models`]
-//! and [`mirrored_models`].
+//! The concurrent parts of `namewire_tables`, compiled with loom's atomics. The models of quiescence are in
+//! `tests/quiescence.rs`; models of what is not public are in [`tag_index_models`] and [`mirrored_models`].
 
 #[path = "../../src/quiescence.rs"]
 pub mod quiescence;

@@ -1,13 +1,13 @@
-//! Mirrored: does any interleaving let a reader see a copy while it is changed, an older state after
-//! a newer one, or one that misses an operation?
+//! Mirrored: does any interleaving let a reader see a copy while it is changed, an older state after a
+//! newer one, or a state that misses an operation?
 
 use crate::left_right::LeftRight;
 use crate::mirrored::{Mirror, Mirrored, NotDone};
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-/// Plain memory, of which loom fails a model in which one thread writes while another may read.
-/// The words are equal unless it is half made.
+/// Plain memory. Loom fails a model in which one thread writes it while another may read it. The words are
+/// equal unless a write is half done.
 struct Watched(UnsafeCell<[u32; 2]>);
 
 // SAFETY: loom watches the cell: a race on it fails the model.
@@ -28,7 +28,7 @@ impl Watched {
         });
     }
 
-    /// Read twice, as a look-up does: once to compare, once to use.
+    /// Reads twice, as a look-up does: once to compare, once to use.
     fn read(&self) -> u32 {
         // SAFETY: loom fails the model if another thread may write.
         let read = || self.0.with(|words| unsafe { *words });
@@ -74,7 +74,7 @@ fn a_copy_is_changed_only_when_no_reader_looks_at_it() {
     });
 }
 
-/// Both copies one after the other under one pin: neither may change before it ends.
+/// Changes both copies one after the other under one pin: neither may change before the pin ends.
 #[test]
 fn what_a_pin_saw_stays_although_it_looks_again() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! Arrays on the heap in place of those on pages: loom's atomics are not valid as zeros.
+//! Arrays on the heap instead of on pages: loom's atomics are not valid as zeros.
 
 use std::io;
 use std::ops::Deref;

@@ -1,5 +1,5 @@
-//! Tag index: does any interleaving show a reader a value that nobody put there, or hide one
-//! that is there throughout?
+//! Tag index: does any interleaving show a reader a value that was never added, or hide a value that is
+//! there throughout?
 
 use crate::pages::PageSize;
 use crate::tag_index::{IndexKey, Step, TagIndex};
@@ -16,7 +16,7 @@ fn key(tag: u64) -> IndexKey {
     IndexKey { first: hash(1), own: hash(tag) | 1 << 47 }
 }
 
-/// What the search for a key finds, one bucket after the other, if the first has a trace of it.
+/// Searches for a key one bucket after the other, if the first has a trace of it; returns what it finds.
 fn walk(index: &TagIndex, key: IndexKey) -> Option<u32> {
     let mut walk = index.walk(key);
     let mut look = index.look(walk);
@@ -33,8 +33,8 @@ fn walk(index: &TagIndex, key: IndexKey) -> Option<u32> {
     }
 }
 
-/// A slot is used again. A reader that comes after its former user went (and whose pin
-/// therefore holds nothing of it) finds nothing or the new value, never the former one.
+/// A slot is used again. A reader that begins after the former value was removed holds nothing of it. So it
+/// finds nothing or the new value, never the former one.
 #[test]
 fn a_tag_never_leads_to_the_value_of_the_slots_former_user() {
     loom::model(|| {
@@ -50,8 +50,8 @@ fn a_tag_never_leads_to_the_value_of_the_slots_former_user() {
     });
 }
 
-/// A value behind a full bucket, while others with the same counter come and go before it
-/// and behind it.
+/// A value behind a full bucket, while other values with the same counter come and go in front of it and
+/// behind it.
 #[test]
 fn a_value_that_had_to_pass_a_bucket_is_found() {
     let mut model = loom::model::Builder::new();
@@ -71,8 +71,8 @@ fn a_value_that_had_to_pass_a_bucket_is_found() {
     });
 }
 
-/// The same with keys whose own homes are not where they begin: one is gone on from the bucket
-/// they share, and another comes back to it.
+/// The same with keys whose own homes are not where they begin: the search for one goes on from the bucket
+/// they share, the search for another comes back to it.
 #[test]
 fn a_value_that_had_to_pass_a_shared_bucket_is_found() {
     let mut model = loom::model::Builder::new();
@@ -94,8 +94,8 @@ fn a_value_that_had_to_pass_a_shared_bucket_is_found() {
     });
 }
 
-/// A longer key comes and goes while a shorter one that begins with it stays: a reader finds
-/// one of them.
+/// A longer key comes and goes while a shorter one that begins with it stays: a reader finds one of the
+/// two.
 #[test]
 fn what_comes_and_goes_hides_nothing_that_begins_with_it() {
     let mut model = loom::model::Builder::new();

@@ -1,9 +1,9 @@
-//! Quiescence: does any interleaving let a pinned reader see an entry half made, or find that
-//! an entry it holds was overwritten?
+//! Quiescence: does any interleaving let a pinned reader see a half-made entry, or find that an entry it
+//! holds was overwritten?
 //!
-//! The table of these models is the FIB's in small: an index slot with the number of an entry,
-//! and entries whose words are plain memory. Loom fails a model in which a thread writes an
-//! entry while another may read it, or reads one whose writing did not happen before.
+//! The table of these models is a small FIB: an index slot with the number of an entry, and entries whose
+//! words are plain memory. Loom fails a model in which a thread writes an entry while another may read it.
+//! It also fails one that reads an entry before its writing has happened.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -16,11 +16,11 @@ const NONE: usize = usize::MAX;
 
 struct Table {
     index: AtomicUsize,
-    /// The two words of an entry are equal unless it is half made.
+    /// The two words of an entry are equal unless a write is half done.
     entries: [UnsafeCell<[u32; 2]>; 2],
 }
 
-// The cells are what loom watches: a race on them fails the model.
+// Loom watches the cells: a race on them fails the model.
 unsafe impl Sync for Table {}
 unsafe impl Send for Table {}
 
@@ -37,7 +37,7 @@ impl Table {
         self.index.store(entry, Ordering::Release);
     }
 
-    /// The value found, read twice as a look-up does: once to compare, once to use.
+    /// The value found. Reads twice, as a look-up does: once to compare, once to use.
     fn read(&self) -> Option<u32> {
         let entry = self.index.load(Ordering::Acquire);
         (entry != NONE).then(|| {
@@ -55,7 +55,7 @@ fn table_and_reader() -> (Arc<Table>, Reader, Retired<usize>) {
     (Arc::new(Table::new()), reader, Retired::new(&domain))
 }
 
-/// Remove, reclaim, and use the place for another entry if it is free.
+/// Removes an entry, reclaims, and uses the place for another entry if it is free.
 #[test]
 fn a_place_is_used_again_only_when_no_reader_holds_it() {
     loom::model(|| {
@@ -85,8 +85,8 @@ fn a_place_is_used_again_only_when_no_reader_holds_it() {
     });
 }
 
-/// Change: the new entry is published in the place of the old one, which is retired and used for
-/// a third value; whoever looks finds one of the values, never nothing.
+/// Changes an entry: the new one is published in place of the old one, which is retired and used for a
+/// third value. Every reader finds one of the values, never nothing.
 #[test]
 fn what_is_there_throughout_is_never_missed() {
     loom::model(|| {
@@ -117,7 +117,7 @@ fn what_is_there_throughout_is_never_missed() {
     });
 }
 
-/// Two readers: the slower one alone holds the place.
+/// Two readers: only the slower one still holds the place.
 #[test]
 fn every_reader_is_waited_for() {
     let mut model = loom::model::Builder::new();

@@ -55,12 +55,12 @@ impl ContentStore {
         let hash = slot.hash;
         self.bytes += more_bytes;
         self.indirect_len += 1;
-        // This entry may itself be what goes.
+        // This eviction may remove the entry itself.
         self.evict_until_fits(groups, 0, &Newcomer { hash, ..self.nobody() });
         if self.contains(id) { Ok(()) } else { Err(IndirectRefusal::NotStored) }
     }
 
-    /// Takes `group` off the indirect names of entry `id`; the caller disposes of the group.
+    /// Removes `group` from the indirect names of entry `id`; the caller disposes of the group.
     pub(super) fn forget_indirect(&mut self, groups: &mut NameGroups, id: u32, group: u32) {
         let slot = self.slots.get_mut(id);
         let Some(place) = slot.indirect.iter().position(|&other| other == group) else {

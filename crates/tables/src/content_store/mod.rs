@@ -1,40 +1,38 @@
-//! Content Store: do we have this Data already?
+//! Content Store: is this Data stored already?
 //!
-//! Source: NDN-DPDK's CS (direct and indirect entries in the name groups). Data is
-//! found under its own name
-//! (*direct*) and under the names of at most [`MAX_INDIRECT`] Interests that it
-//! answered (*indirect*: a prefix, or the name with the implicit digest).
-//! Deviation from NFD: no ordered search, one Data per name (the latest). A store that is to have both
-//! keeps a prefix index (`prefix_index.rs`), and no indirect names: [`PrefixLookup::All`].
+//! Source: NDN-DPDK's CS (direct and indirect entries in the name groups). Data is found under its own name
+//! (*direct*) and under the names of at most [`MAX_INDIRECT`] Interests that it answered (*indirect*: a
+//! prefix, or the name with the implicit digest). Deviation from NFD: no ordered search, and one Data per
+//! name (the latest). With [`PrefixLookup::All`] the store has both, and no indirect names: it keeps a
+//! prefix index (`prefix_index.rs`).
 //!
-//! A Data is copied into an arena, in one piece, because verdicts lend it out. Its
-//! account is what it really takes: its block ([`stored_bytes`]), [`ENTRY_OVERHEAD_BYTES`],
-//! the block of its name if that is long, and per indirect name [`INDIRECT_OVERHEAD_BYTES`]
-//! and again the block of a long one; their sum is kept within the capacity.
+//! A Data is copied into an arena, in one piece, because verdicts lend it out. Its account is what it
+//! really takes: its block ([`stored_bytes`]), [`ENTRY_OVERHEAD_BYTES`], and the block of its name if that
+//! is long. Each indirect name adds [`INDIRECT_OVERHEAD_BYTES`], and its block if it is long. The sum of
+//! all accounts is kept within the capacity.
 //!
-//! Which Data comes in and which goes is its [policy's](crate::cs_policy) to say: any admission
-//! with any eviction, by the order of calls that
-//! [`simulated_store`](crate::cs_policy::simulated_store) shows. The policy's mark stands in the
-//! entry, beside the name's hash (the picture is in `slot.rs`). Admission is asked only if the
-//! Data would not fit, and not of Data whose name is stored already: the newest takes its place.
+//! The [policy](crate::cs_policy) decides which Data comes in and which goes: any admission with any
+//! eviction, by the order of calls of its trait. The policy's mark lies in the entry, beside the name's
+//! hash (drawn in `slot.rs`). Admission is asked only if the Data would not fit. It is not asked about Data
+//! whose name is stored already: the newest replaces it.
 //!
-//! What is evicted stays readable by its [`CsId`] until the batch ends, because
-//! verdicts of the batch may refer to it; so the memory really held is the
-//! capacity plus what one batch evicts, of which there are at most
-//! [`MAX_EVICTED_PER_BATCH`] when a new Data is admitted. The arena has an eighth of the
-//! capacity and 2 MiB to spare for that and for scattered holes; when that does not
-//! do, older Data go until the end of the batch makes room, and the new one is refused.
+//! Evicted Data can be read by its [`CsId`] until the batch ends, because verdicts of the batch may refer
+//! to it. So the memory really held is the capacity plus what one batch evicts, at most
+//! [`MAX_EVICTED_PER_BATCH`] Data when a new one is admitted. The arena has an eighth of the capacity and 2
+//! MiB to spare for that and for scattered holes. If that is not enough, older Data is evicted, and new
+//! Data is refused until the end of the batch makes room.
 //!
-//! Cost: a hit is the group, 1 line of the entry, the Data, and what the policy writes. An
-//! insertion that evicts: 1 line of the entry and those of the new Data, written;
-//! of the victim 1 line of the entry, 1-2 of its block, 1 of its group and 1 of the index. A Data
-//! that is not admitted is not copied, and costs what its admission reads.
-//! Bytes: [`ENTRY_OVERHEAD_BYTES`] counts an eviction queue; what another policy has beyond that
-//! stands in no account, only in [`PitCs::cs_policy_bytes`](crate::PitCs::cs_policy_bytes).
-//! Full: as the policy says; a Data larger than the whole capacity is refused.
+//! Cost: a hit reads the group, 1 line of the entry and the Data, and writes what the policy writes. An
+//! insertion that evicts writes 1 line of the entry and the lines of the new Data; of the victim 1 line of
+//! the entry, 1-2 of its block, 1 of its group and 1 of the index. Data that is not admitted is not copied,
+//! and costs what its admission reads.
+//! Bytes: [`ENTRY_OVERHEAD_BYTES`] counts an eviction queue. What another policy needs beyond that is in no
+//! account, only in [`PitCs::cs_policy_bytes`](crate::PitCs::cs_policy_bytes).
+//! Full: the policy decides; Data larger than the whole capacity is refused.
 
 mod indirect;
 mod outcome;
+pub mod policy;
 mod policy_change;
 mod prefix_index;
 mod slot;
@@ -42,12 +40,12 @@ mod stages;
 mod versions;
 
 use crate::arena::{Arena, block_bytes};
-use crate::cs_policy::catalogue::{CachePolicy, CsPolicy};
-use crate::cs_policy::{HASH_STEP, Leaving, Newcomer, PolicyMark};
+use crate::cs_policy::{HASH_STEP, Newcomer, PolicyMark, RemovalReason};
 use crate::name_group::{CsLink, GROUP_BYTES, NameGroups};
 use crate::pages::PageSize;
 use crate::pit::name_overflow;
 use crate::slab::{NIL, Slab};
+use policy::{CsPolicy, PolicyInForce};
 use prefix_index::PrefixIndex;
 use slot::CsSlot;
 use stages::MAX_NOTED_VICTIMS;
@@ -59,38 +57,38 @@ pub use versions::{CsWanted, MAX_VERSIONS};
 
 /// Other names that one Data can be found under.
 pub const MAX_INDIRECT: usize = 4;
-/// Accounted per Data, beside its octets: entry, group, index, queue.
+/// Accounted per Data, beside its bytes: entry, group, index, queue.
 pub const ENTRY_OVERHEAD_BYTES: u64 = 224;
 /// Accounted per indirect name: group and index.
 pub const INDIRECT_OVERHEAD_BYTES: u64 = 144;
-/// Evicted entries waiting for the end of the batch, above which nothing is admitted.
+/// The most evicted entries that may wait for the end of the batch; with more, nothing is admitted.
 pub const MAX_EVICTED_PER_BATCH: u32 = 16_384;
-/// The most octets of a Content Store: what an arena can hold, less its room to spare.
+/// The most bytes of a Content Store: the most that an arena can hold, less its room to spare.
 pub const MAX_CAPACITY_BYTES: u64 = 28 << 30;
 /// The most that one Data may add to the account: its field has 32 bits.
 const MAX_ACCOUNT_BYTES: u64 = u32::MAX as u64;
 
-/// Slab slots take 4 octets and a bit each; an entry has a share of 5 in the queue, and
-/// the index has two values of 8 for it; an indirect name is the second of them.
+/// Slab slots take 4 bytes and a bit each. An entry has a share of 5 in the queue, and two values of 8 in
+/// the index; the second of them is for an indirect name.
 const _: () = assert!(size_of::<CsSlot>() + 5 + GROUP_BYTES + 5 + 5 + 2 * 8 <= ENTRY_OVERHEAD_BYTES as usize);
 const _: () = assert!(GROUP_BYTES + 5 + 8 <= INDIRECT_OVERHEAD_BYTES as usize);
 
-/// What the octets of a Data take.
-pub fn stored_bytes(octets: usize) -> u64 {
-    block_bytes(octets)
+/// What the account counts for Data of this many bytes.
+pub fn stored_bytes(bytes: usize) -> u64 {
+    block_bytes(bytes)
 }
 
 pub(crate) struct ContentStore {
     slots: Slab<CsSlot>,
     data: Arena,
-    policy: CachePolicy,
+    policy: PolicyInForce,
     /// Entries that are not evicted.
     len: u64,
     indirect_len: u64,
     bytes: u64,
     capacity_bytes: u64,
     capacity_packets: u64,
-    /// The most entries that the limits let in, and the most indirect names.
+    /// The most entries that the limits allow, and the most indirect names.
     entries_max: u64,
     evictions: u64,
     /// The last entry evicted in this batch; `NIL` = none.
@@ -99,15 +97,15 @@ pub(crate) struct ContentStore {
     /// When the last Data came.
     now_ns: u64,
     pages: PageSize,
-    /// What [`ContentStore::prefetch_victims`] has noted; perhaps stale.
+    /// The entries that [`ContentStore::prefetch_victims`] has noted; perhaps stale.
     victims: Vec<u32>,
-    /// Only if Data is found under every prefix.
+    /// Only if the store looks up under every prefix.
     prefix_index: Option<Box<PrefixIndex>>,
     unordered_names: u64,
 }
 
 impl ContentStore {
-    /// The limits must be at most [`MAX_CAPACITY_BYTES`] and a slab's.
+    /// The limits must be at most [`MAX_CAPACITY_BYTES`] and the most slots of a slab.
     pub(crate) fn new(
         capacity_bytes: u64,
         capacity_packets: u64,
@@ -119,7 +117,7 @@ impl ContentStore {
         Ok(Self {
             slots: Slab::new(slots_for(entries), pages)?,
             data: Arena::new(arena_bytes(capacity_bytes), pages)?,
-            policy: CachePolicy::new(policy, entries, seed, pages)?,
+            policy: PolicyInForce::new(policy, entries, seed, pages)?,
             len: 0,
             indirect_len: 0,
             bytes: 0,
@@ -157,11 +155,15 @@ impl ContentStore {
         self.evictions
     }
 
-    pub(crate) fn policy(&self) -> &CachePolicy {
-        &self.policy
+    pub(crate) fn policy(&self) -> &CsPolicy {
+        self.policy.choice()
     }
 
-    /// An Interest looks into the store.
+    pub(crate) fn policy_bytes(&self) -> usize {
+        self.policy.bytes()
+    }
+
+    /// An Interest looks into the store: the policy counts it.
     #[inline]
     pub(crate) fn request(&mut self, hash: u64) {
         self.policy.request(hash);
@@ -183,7 +185,7 @@ impl ContentStore {
         assert!(self.slots.is_live(id.0), "Content Store entry {} does not exist", id.0);
         let slot = self.slots.get(id.0);
         CsEntry {
-            data: self.data.get(slot.data_at, slot.data_octets as usize),
+            data: self.data.get(slot.data_at, slot.data_bytes as usize),
             name_value: (slot.group != NIL).then(|| groups.name(slot.group)),
             fresh_until_ns: slot.fresh_until_ns,
             unsolicited: slot.unsolicited,
@@ -239,7 +241,7 @@ impl ContentStore {
         // From here on the group is in use, and no eviction can take it away.
         groups.get_mut(group).set_cs(CsLink::Direct(id));
         if let CsLink::Direct(former) = former {
-            self.detach(groups, former, Leaving::Erased);
+            self.detach(groups, former, RemovalReason::Erased);
         }
         self.policy.arriving(&newcomer);
         self.evict_until_fits(groups, 1, &newcomer);
@@ -249,7 +251,7 @@ impl ContentStore {
             fresh_until_ns,
             account_bytes: account_bytes as u32,
             data_at,
-            data_octets: data.len() as u32,
+            data_bytes: data.len() as u32,
             group,
             indirect: [NIL; MAX_INDIRECT],
             evicted_before: NIL,
@@ -265,7 +267,7 @@ impl ContentStore {
         if is_replacement { CsInsert::Replaced(CsId(id)) } else { CsInsert::Stored(CsId(id)) }
     }
 
-    /// Freshness starts anew if the entry holds the same octets; says whether it does.
+    /// If the entry holds the same bytes, begins its freshness anew; returns whether it does.
     fn refresh(&mut self, groups: &NameGroups, id: u32, data: &[u8], again: &Newcomer) -> bool {
         if !self.holds(id, data) {
             return false;
@@ -284,7 +286,7 @@ impl ContentStore {
     #[inline]
     fn holds(&self, id: u32, data: &[u8]) -> bool {
         let slot = self.slots.get(id);
-        slot.data_octets as usize == data.len() && self.data.get(slot.data_at, data.len()) == data
+        slot.data_bytes as usize == data.len() && self.data.get(slot.data_at, data.len()) == data
     }
 
     #[inline]
@@ -294,16 +296,16 @@ impl ContentStore {
         }
     }
 
-    /// Room for these limits, if there is less; they are not in force yet.
+    /// Makes room for these limits, if there is less; they are not in force yet.
     pub(crate) fn grow(&mut self, capacity_bytes: u64, capacity_packets: u64) -> io::Result<()> {
         let entries = entries_within(capacity_bytes, capacity_packets);
         self.slots.grow(slots_for(entries))?;
         self.data.grow(arena_bytes(capacity_bytes))?;
-        // Last: a policy that grows may forget what it counted.
+        // Last: growing may make a policy forget what it counted.
         self.policy.grow(entries)
     }
 
-    /// Puts limits in force that there is room for.
+    /// Puts limits in force; there must be room for them.
     pub(crate) fn set_capacity(&mut self, groups: &mut NameGroups, bytes: u64, packets: u64) {
         self.capacity_bytes = bytes;
         self.capacity_packets = packets;
@@ -314,9 +316,8 @@ impl ContentStore {
         }
     }
 
-    /// Erases entries under `prefix_value`, at most `limit`, looking at the slots
-    /// from `start` on, at most `visits` of them. Gives how many were erased and
-    /// where to go on, `None` = all slots were seen.
+    /// Erases at most `limit` entries under `prefix_value`. Looks at the slots from `start` on, at most
+    /// `visits` of them. Returns how many were erased and where to go on, `None` = all slots were seen.
     pub(crate) fn erase_prefix(
         &mut self,
         groups: &mut NameGroups,
@@ -334,10 +335,10 @@ impl ContentStore {
             if !self.contains(CsId(id)) {
                 continue;
             }
-            // Both are whole components back to back, so a prefix of the octets
+            // Both are whole components back to back, so a prefix of the bytes
             // is a prefix of the name.
             if groups.name(self.slots.get(id).group).starts_with(prefix_value) {
-                self.detach(groups, id, Leaving::Erased);
+                self.detach(groups, id, RemovalReason::Erased);
                 erased += 1;
             }
         }
@@ -359,23 +360,22 @@ impl ContentStore {
         self.bytes + more_bytes <= self.capacity_bytes && self.len + more_packets <= self.capacity_packets
     }
 
-    /// Whether the store could hold one Data of that account.
+    /// Whether the store could hold one Data of this account.
     fn may_hold(&self, account_bytes: u64) -> bool {
         account_bytes <= self.capacity_bytes.min(MAX_ACCOUNT_BYTES)
     }
 
-    /// In place of a newcomer where nobody comes.
+    /// The newcomer to pass where none comes.
     fn nobody(&self) -> Newcomer {
         Newcomer { now_ns: self.now_ns, ..Newcomer::default() }
     }
 
-    /// Makes room for the account of `newcomer` and so many entries.
+    /// Makes room for the account of `newcomer` and `more_packets` entries.
     fn evict_until_fits(&mut self, groups: &mut NameGroups, more_packets: u64, newcomer: &Newcomer) {
         while !self.fits(newcomer.account_bytes, more_packets) && self.evict(groups, newcomer) {}
     }
 
-    /// Evicts entries of at least as many octets as `newcomer` has, so that holes come about
-    /// where none are.
+    /// Evicts entries of at least as many bytes as `newcomer` has, to make a hole large enough.
     fn evict_bytes(&mut self, groups: &mut NameGroups, newcomer: &Newcomer) {
         let aim = self.bytes.saturating_sub(newcomer.account_bytes);
         while self.bytes > aim && self.evict(groups, newcomer) {}
@@ -384,13 +384,13 @@ impl ContentStore {
     /// Evicts the entry that goes next; false if there is none.
     fn evict(&mut self, groups: &mut NameGroups, newcomer: &Newcomer) -> bool {
         let Some(victim) = self.policy.victim(&mut self.slots, newcomer) else { return false };
-        self.detach(groups, victim, Leaving::Evicted);
+        self.detach(groups, victim, RemovalReason::Evicted);
         self.evictions += 1;
         true
     }
 
-    /// Takes the entry out of every group and list; its octets stay until the batch ends.
-    fn detach(&mut self, groups: &mut NameGroups, id: u32, why: Leaving) {
+    /// Takes the entry out of every group and list; its bytes stay until the batch ends.
+    fn detach(&mut self, groups: &mut NameGroups, id: u32, why: RemovalReason) {
         self.policy.remove(&mut self.slots, id, why);
         let slot = self.slots.get_mut(id);
         self.bytes -= u64::from(slot.account_bytes);
@@ -404,7 +404,7 @@ impl ContentStore {
             self.unlink_version(groups, own, id);
         }
         for group in indirect.into_iter().chain([own]).filter(|&group| group != NIL) {
-            // Other Data may have taken the name over.
+            // Other Data may have replaced this one under the name.
             if matches!(groups.get(group).cs(), CsLink::Direct(other) | CsLink::Indirect(other) if other == id) {
                 groups.get_mut(group).set_cs(CsLink::None);
                 groups.release_if_empty(group);
@@ -413,12 +413,12 @@ impl ContentStore {
     }
 }
 
-/// How many entries the limits let in.
+/// How many entries the limits allow.
 pub(crate) fn entries_within(capacity_bytes: u64, capacity_packets: u64) -> u32 {
     capacity_packets.min(capacity_bytes / ENTRY_OVERHEAD_BYTES).min(u64::from(NIL / 4)) as u32
 }
 
-/// The entries, what waits for the end of the batch, and one that takes another's place.
+/// The entries, those that wait for the end of the batch, and one for Data that replaces another.
 fn slots_for(entries: u32) -> u32 {
     entries + MAX_EVICTED_PER_BATCH + 1
 }
@@ -432,7 +432,7 @@ fn arena_bytes(capacity_bytes: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// A long name that there was no room for took a slot all the same, and nobody gave it back.
+    /// A long name that did not fit took a slot all the same, and the slot was never given back.
     #[test]
     fn a_name_without_room_takes_no_slot() {
         let mut groups = NameGroups::new(8, 0, PageSize::Base).unwrap();

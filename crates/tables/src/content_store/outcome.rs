@@ -1,26 +1,26 @@
-//! What the Content Store says: what was found, what became of a Data, and why not.
+//! The results of Content Store calls: what was found, what happened to a Data, and why not.
 
 /// Names a stored Data, from insertion to the end of the batch that evicts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CsId(pub u32);
 
-/// What was found under a name.
+/// The Data found under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CsHit {
     /// The Data.
     pub id: CsId,
-    /// The name is the Data's own, not that of an Interest it once answered.
+    /// The name is the Data's own, not the name of an Interest that it once answered.
     pub direct: bool,
 }
 
-/// What became of a Data.
+/// What happened to a Data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CsInsert {
-    /// It is new.
+    /// The Data is new.
     Stored(CsId),
-    /// The same octets were there: their freshness starts anew.
+    /// The same bytes were there; their freshness begins anew.
     Refreshed(CsId),
-    /// Other Data of the same name was there and went, with its indirect names.
+    /// Other Data of the same name was there; it is removed, with its indirect names.
     Replaced(CsId),
     /// It was not stored.
     Refused(CsRefusal),
@@ -39,19 +39,19 @@ impl CsInsert {
 /// Why a Data was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CsRefusal {
-    /// The store is full, and its policy does not let the Data in. Not a limit that was met.
+    /// The store is full, and its policy does not admit the Data. Not the fault of a limit.
     #[error("the policy did not admit the Data")]
     NotAdmitted,
-    /// It alone is larger than the capacity (which may be zero).
+    /// The Data alone is larger than the capacity (which may be zero).
     #[error("the Data is larger than the Content Store")]
     LargerThanCapacity,
-    /// No hole is large enough before the batch ends; older Data was evicted to make one.
+    /// No hole will be large enough before the batch ends; older Data was evicted to make one.
     #[error("no room in one piece before the batch ends")]
     NoRoomInBatch,
     /// [`MAX_EVICTED_PER_BATCH`](super::MAX_EVICTED_PER_BATCH) entries wait for `end_of_batch`.
     #[error("too many evictions in one batch")]
     TooManyEvictions,
-    /// There is no room for another name, or none for a long one.
+    /// There is no room for another name, or no room for a long one.
     #[error("no room for another name")]
     NamesFull,
 }
@@ -71,22 +71,22 @@ pub enum IndirectRefusal {
     /// [`MAX_EVICTED_PER_BATCH`](super::MAX_EVICTED_PER_BATCH) entries wait for `end_of_batch`.
     #[error("too many evictions in one batch")]
     TooManyEvictions,
-    /// There are as many indirect names as the store may have Data, or there is no
-    /// room for a long one. They are rare: a consumer that asks by prefix once goes on by full names.
+    /// There are as many indirect names as the store may have Data, or there is no room for a long one.
+    /// Indirect names are rare: a consumer that asks once by prefix goes on with full names.
     #[error("no room for another indirect name")]
     NamesFull,
 }
 
-/// What is said of a Data that comes, beside its name and its octets.
+/// What the store must know about arriving Data, beside its name and its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CsArrival {
     /// It is fresh up to and including this time; 0 = never.
     pub fresh_until_ns: u64,
-    /// When it comes.
+    /// When it arrived.
     pub now_ns: u64,
     /// Interests that it answers: see [`Newcomer::requests`](crate::cs_policy::Newcomer::requests).
     pub requests: u32,
-    /// Nobody had asked for it.
+    /// It is unsolicited: no pending Interest asked for it.
     pub unsolicited: bool,
 }
 
@@ -122,7 +122,7 @@ impl<'a> CsEntry<'a> {
         self.fresh_until_ns
     }
 
-    /// Nobody had asked for it when it came.
+    /// It was unsolicited when it came.
     pub fn is_unsolicited(&self) -> bool {
         self.unsolicited
     }

@@ -1,6 +1,6 @@
-//! Prefix index: what a store has beside its entries if it answers under every prefix, as NFD's does.
+//! Prefix index: what a store keeps beside its entries to answer under every prefix, as NFD's does.
 //!
-//! It is the [order](crate::name_order) of the names that have Data, and for each entry what its
+//! It holds the [order](crate::name_order) of the names that have Data and, for each entry, what its
 //! [versions](super::versions) need. A store that looks up under its own names only has none.
 //!
 //! ```text
@@ -9,11 +9,11 @@
 //!  | digest | next version, or 0 | digest is known |
 //! ```
 //!
-//! Bytes: 36 per Data and 4 per name group for the order, and 40 per Data; of these, only those of names with
-//! several versions are touched. None is in the account of the store; `cs info` shows what is mapped.
+//! Bytes: 36 per Data and 4 per name group for the order, and 40 per Data for versions; only those of names
+//! with several versions are touched. None is in the account of the store; `cs info` shows what is mapped.
 
 use crate::name_group::NameGroups;
-use crate::name_order::{MAX_ORDERED_NAME_OCTETS, NameOrder};
+use crate::name_order::{MAX_ORDERED_NAME_BYTES, NameOrder};
 use crate::pages::{PageArray, PageSize};
 use bytemuck::Zeroable;
 use std::io;
@@ -21,10 +21,10 @@ use std::io;
 /// Under which prefixes of its name a stored Data is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PrefixLookup {
-    /// Those that have fetched it.
+    /// The prefixes that Interests for it used.
     #[default]
     Own,
-    /// All of them, the first Data in canonical order; and a name may have several Data.
+    /// All of them: the first Data in canonical order answers. A name may have several Data.
     All,
 }
 
@@ -46,7 +46,7 @@ impl PrefixLookup {
 #[repr(C)]
 struct Version {
     digest: [u8; 32],
-    /// The entry with the next higher digest, and one; 0 = there is none.
+    /// 1 + the entry with the next higher digest; 0 = there is none.
     next: u32,
     digest_is_known: u32,
 }
@@ -55,7 +55,7 @@ const _: () = assert!(size_of::<Version>() == 40);
 
 pub(super) struct PrefixIndex {
     names: NameOrder,
-    /// By entry. Zero unless its name has several.
+    /// By entry. Zero unless its name has several Data.
     versions: PageArray<Version>,
 }
 
@@ -91,17 +91,17 @@ impl PrefixIndex {
         (version.digest, version.digest_is_known) = (digest, 1);
     }
 
-    /// The entry leaves the list of its name's Data; says what came after it.
+    /// Removes the entry from the list of its name's Data; returns the entry after it.
     pub(super) fn forget_version(&mut self, id: u32) -> Option<u32> {
         let next = self.next(id);
-        // Most are zero, on pages that were never touched: they stay so.
+        // Most elements are zero, on pages that were never touched; keep them so.
         if next.is_some() || self.versions[id as usize].digest_is_known != 0 {
             self.versions[id as usize] = Version::zeroed();
         }
         next
     }
 
-    /// A name that had no Data has some; false if it is too long to be found under a prefix.
+    /// Adds a name that gets its first Data; false if it is too long to be found under a prefix.
     pub(super) fn insert_name(&mut self, groups: &NameGroups, group: u32, fresh_until_ns: u64) -> bool {
         let is_ordered = is_ordered(groups, group);
         if is_ordered {
@@ -110,7 +110,7 @@ impl PrefixIndex {
         is_ordered
     }
 
-    /// A name has no Data any more; its group is still there.
+    /// Removes a name that lost its last Data; its group is still there.
     pub(super) fn remove_name(&mut self, groups: &NameGroups, group: u32) {
         if is_ordered(groups, group) {
             self.names.remove(group);
@@ -129,5 +129,5 @@ impl PrefixIndex {
 }
 
 fn is_ordered(groups: &NameGroups, group: u32) -> bool {
-    groups.name(group).len() <= MAX_ORDERED_NAME_OCTETS
+    groups.name(group).len() <= MAX_ORDERED_NAME_BYTES
 }

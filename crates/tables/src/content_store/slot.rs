@@ -1,35 +1,36 @@
-//! What the store keeps of one Data, beside its octets: one line.
+//! What the store keeps of one Data, beside its bytes: one line.
 //!
 //! ```text
 //! slot, 64 bytes, one line:
 //!  0      8      16            24        28        32       36      40            56        60            61 64
-//!  | hash | mark | fresh until | account | Data at | octets | group | indirect ×4 | evicted | unsolicited | 0 |
+//!  | hash | mark | fresh until | account | Data at | bytes | group | indirect ×4 | evicted | unsolicited | 0 |
 //! ```
 //!
-//! `hash` and `mark` are what a [policy](crate::cs_policy) knows of the entry: a hit, a
-//! comparison of victims, and an eviction find both in the line that they read anyway.
+//! `hash` and `mark` are what a [policy](crate::cs_policy) knows of the entry. A hit, a comparison of
+//! victims and an eviction find both in the line that they read anyway.
 
 use super::MAX_INDIRECT;
 use crate::cs_policy::{Marks, PolicyMark};
 use crate::slab::{NIL, Slab};
 use std::mem::offset_of;
 
+/// What the store keeps of one Data.
 #[repr(C, align(64))]
-pub(super) struct CsSlot {
-    /// Of its own name.
+pub struct CsSlot {
+    /// The hash of its own name.
     pub(super) hash: u64,
-    /// The policy's.
+    /// What the policy keeps of it.
     pub(super) mark: PolicyMark,
     pub(super) fresh_until_ns: u64,
     /// What this entry adds to the account.
     pub(super) account_bytes: u32,
     pub(super) data_at: u32,
-    pub(super) data_octets: u32,
+    pub(super) data_bytes: u32,
     /// The group of its own name; `NIL` = evicted or not in use.
     pub(super) group: u32,
     /// Groups of indirect names, oldest first, then `NIL`.
     pub(super) indirect: [u32; MAX_INDIRECT],
-    /// Of an evicted entry: the one evicted before it in this batch.
+    /// If evicted: the entry evicted before it in this batch.
     pub(super) evicted_before: u32,
     pub(super) unsolicited: bool,
 }
@@ -46,7 +47,7 @@ impl Default for CsSlot {
             fresh_until_ns: 0,
             account_bytes: 0,
             data_at: 0,
-            data_octets: 0,
+            data_bytes: 0,
             group: NIL,
             indirect: [NIL; MAX_INDIRECT],
             evicted_before: NIL,

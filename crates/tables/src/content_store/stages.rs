@@ -1,14 +1,14 @@
-//! What a batch fetches ahead of the store: see [`crate::pit_cs`].
+//! The stages in which a batch prefetches lines of the store: see [`crate::pit_cs`].
 
 use super::ContentStore;
 use super::slot::CsSlot;
 use crate::name_group::NameGroups;
 use std::ops::Range;
 
-/// Victims that are noted for prefetching: a batch.
+/// The most victims noted for prefetching: one batch.
 pub(super) const MAX_NOTED_VICTIMS: usize = 64;
 
-/// A store with less room than this for each Data of a batch is taken as full.
+/// A store with less room than this for each Data of a batch counts as full.
 const LARGE_DATA_BYTES: u64 = 9_000;
 
 impl ContentStore {
@@ -17,13 +17,13 @@ impl ContentStore {
         self.slots.prefetch(id);
     }
 
-    /// Begins to fetch what a request for this name will write, and its admission read.
+    /// Begins to fetch what a request for this name will write, and what its admission will read.
     #[inline]
     pub(crate) fn prefetch_request(&self, hash: u64) {
         self.policy.prefetch_request(hash);
     }
 
-    /// Notes the entries that `count` Data would evict now, none if there is room.
+    /// Notes the entries that `count` Data would evict now; none if there is room.
     pub(crate) fn prefetch_victims(&mut self, count: usize) {
         self.victims.clear();
         if !self.fits(count as u64 * LARGE_DATA_BYTES, count as u64) {
@@ -37,7 +37,7 @@ impl ContentStore {
             groups.prefetch_header(slot.group);
             self.policy.prefetch_victim(slot.hash);
             self.data.prefetch(slot.data_at, 1);
-            self.data.prefetch_following(slot.data_at, slot.data_octets as usize);
+            self.data.prefetch_following(slot.data_at, slot.data_bytes as usize);
         }
     }
 

@@ -1,16 +1,17 @@
 //! Versions: Data of one name with different bytes, if the store answers under every prefix.
 //!
-//! They are a list in the order of their implicit digests, as NFD's store has them; the name's group leads to
-//! the first. Digests are computed when a second version comes, and of a single one when an Interest asks by
-//! digest. What admission, eviction and the account say of an entry, they say of a version.
+//! They form a list in the order of their implicit digests, as in NFD's store; the name's group leads to
+//! the first. A digest is computed when a second version comes; the digest of a single version, when an
+//! Interest asks by digest. Admission, eviction and the account treat each version as an entry.
 //!
-//! Cost: one SHA-256 for each version that is stored, one more for the first; a look-up visits the list up to
-//! what satisfies it. Limit: [`MAX_VERSIONS`]; then the one whose freshness ends first goes for the newcomer.
+//! Cost: one SHA-256 for each version that is stored, and one more for the first. A look-up visits the list
+//! up to the version that satisfies it. Limit: [`MAX_VERSIONS`]; beyond it the version whose freshness ends
+//! first is replaced.
 
 use super::prefix_index::PrefixIndex;
 use super::slot::CsSlot;
 use super::{ContentStore, CsId, CsInsert, CsRefusal, MAX_EVICTED_PER_BATCH, MAX_INDIRECT, entries_within, slots_for};
-use crate::cs_policy::{Leaving, Newcomer, PolicyMark};
+use crate::cs_policy::{Newcomer, PolicyMark, RemovalReason};
 use crate::name_group::{CsLink, NameGroups};
 use crate::slab::NIL;
 use namewire_packet::digest::sha256;
@@ -19,24 +20,25 @@ use std::io;
 /// The most Data of one name.
 pub const MAX_VERSIONS: usize = 16;
 
-/// What is asked for beside a name.
+/// What an Interest asks for beside a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsWanted<'a> {
-    /// Fresh at this time.
+    /// The Data must be fresh at this time.
     pub fresh_at_ns: Option<u64>,
-    /// With this implicit digest.
+    /// The Data must have this implicit digest.
     pub digest: Option<&'a [u8; 32]>,
 }
 
 impl ContentStore {
-    /// Answers under every prefix from now on. It must be empty.
+    /// Makes the store answer under every prefix. It must be empty.
     pub(crate) fn with_prefix_index(mut self, groups: u32) -> io::Result<Self> {
         let entries = self.entries_max as u32;
         self.prefix_index = Some(Box::new(PrefixIndex::new(entries, self.slots.capacity(), groups, self.pages)?));
         Ok(self)
     }
 
-    /// Room in the index for these limits and this number of names, if there is less: before there is room for them elsewhere.
+    /// Makes room in the index for these limits and this number of names, if there is less. To be called
+    /// before there is room for them elsewhere.
     pub(crate) fn grow_prefix_index(&mut self, bytes: u64, packets: u64, groups: u32) -> io::Result<()> {
         let entries = entries_within(bytes, packets);
         self.prefix_index.as_mut().map_or(Ok(()), |index| index.grow(entries, slots_for(entries), groups))
@@ -51,18 +53,18 @@ impl ContentStore {
         self.prefix_index.as_ref().map_or(0, |index| index.bytes())
     }
 
-    /// Names with Data that are too long to be found under a prefix, counted when they came.
+    /// Names that got Data and are too long to be found under a prefix, counted when they came.
     pub(crate) fn unordered_names(&self) -> u64 {
         self.unordered_names
     }
 
-    /// The first Data under a prefix that is wanted, in the order of full names.
+    /// The first Data under a prefix that satisfies, in the order of full names.
     pub(crate) fn first_under(&self, groups: &NameGroups, prefix: &[u8], fresh_at_ns: Option<u64>) -> Option<CsId> {
         let group = self.prefix_index.as_ref()?.first_under(groups, prefix, fresh_at_ns)?;
         self.version(groups, group, CsWanted { fresh_at_ns, digest: None })
     }
 
-    /// The first Data of exactly this name that is wanted.
+    /// The first Data of exactly this name that satisfies `wanted`.
     pub(crate) fn version(&self, groups: &NameGroups, group: u32, wanted: CsWanted<'_>) -> Option<CsId> {
         let CsLink::Direct(first) = groups.get(group).cs() else { return None };
         let is_wanted = |&id: &u32| {
@@ -82,10 +84,10 @@ impl ContentStore {
     fn digest_of(&self, id: u32) -> [u8; 32] {
         let known = self.prefix_index.as_ref().and_then(|index| index.digest(id));
         let slot = self.slots.get(id);
-        known.copied().unwrap_or_else(|| sha256(&[self.data.get(slot.data_at, slot.data_octets as usize)]))
+        known.copied().unwrap_or_else(|| sha256(&[self.data.get(slot.data_at, slot.data_bytes as usize)]))
     }
 
-    /// Data of a name that has other Data, and whose bytes `first` does not hold.
+    /// Stores Data whose name has other Data already; `first` does not hold these bytes.
     #[cold]
     pub(super) fn insert_version(
         &mut self,
@@ -120,16 +122,16 @@ impl ContentStore {
             fresh_until_ns: newcomer.fresh_until_ns,
             account_bytes: newcomer.account_bytes as u32,
             data_at,
-            data_octets: data.len() as u32,
+            data_bytes: data.len() as u32,
             group,
             indirect: [NIL; MAX_INDIRECT],
             evicted_before: NIL,
             unsolicited: newcomer.unsolicited,
         };
         self.link_version(groups, id);
-        // From here on the name has this Data, whatever else of it goes.
+        // From here on the name has this Data, whatever happens to its other Data.
         if let Some(goes) = goes {
-            self.detach(groups, goes, Leaving::Erased);
+            self.detach(groups, goes, RemovalReason::Erased);
         }
         self.policy.arriving(newcomer);
         self.evict_until_fits(groups, 1, newcomer);
@@ -140,13 +142,13 @@ impl ContentStore {
         if goes.is_some() { CsInsert::Replaced(CsId(id)) } else { CsInsert::Stored(CsId(id)) }
     }
 
-    /// The version that goes for another, if there are as many as there may be.
+    /// The version to replace, if the name has [`MAX_VERSIONS`] already.
     fn version_that_goes(&self, first: u32) -> Option<u32> {
         let is_full = self.versions(first).count() >= MAX_VERSIONS;
         self.versions(first).filter(|_| is_full).min_by_key(|&id| self.slots.get(id).fresh_until_ns)
     }
 
-    /// Puts an entry into the list of its name's Data.
+    /// Adds an entry to the list of its name's Data.
     fn link_version(&mut self, groups: &mut NameGroups, id: u32) {
         let group = self.slots.get(id).group;
         let CsLink::Direct(first) = groups.get(group).cs() else { return };
@@ -170,7 +172,8 @@ impl ContentStore {
         }
     }
 
-    /// A name that had no Data has some. Out of the way of stores without an index, as all that is cold here.
+    /// A name got its first Data. Cold, as all of this file, to stay out of the way of stores without an
+    /// index.
     #[cold]
     pub(super) fn index_name(&mut self, groups: &NameGroups, group: u32, fresh_until_ns: u64) {
         if let Some(index) = &mut self.prefix_index {
@@ -178,7 +181,7 @@ impl ContentStore {
         }
     }
 
-    /// An entry goes: what is left of its name's Data closes up, or the name goes too.
+    /// Unlinks an entry from its name's Data; the name goes with its last one.
     #[cold]
     pub(super) fn unlink_version(&mut self, groups: &mut NameGroups, group: u32, id: u32) {
         let CsLink::Direct(first) = groups.get(group).cs() else { return };
@@ -193,7 +196,7 @@ impl ContentStore {
         self.freshness_changed(groups, group);
     }
 
-    /// Something of a name became fresh or went.
+    /// The freshness of a name's Data changed.
     #[cold]
     pub(super) fn freshness_changed(&mut self, groups: &NameGroups, group: u32) {
         let CsLink::Direct(first) = groups.get(group).cs() else { return };

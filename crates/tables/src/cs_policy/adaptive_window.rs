@@ -1,35 +1,37 @@
-//! Adaptive window: window and SIEVE, the window as large as did best in miniature.
+//! Adaptive window: window and SIEVE, with the window size that did best in miniature.
 //!
-//! Source: ours, of parts that are not: [`WindowSieve`] for what comes in and goes, and three
-//! [`Miniature`]s of it which differ in their windows ([`WINDOW_PERCENTS`]). No fixed
-//! window does well everywhere: names that are asked for independently (the web workloads of Takemasa19
-//! §5.4.1) want none, and then hardly anything is stored; bursts want that every newcomer stays for a while.
+//! Source: ours, of parts that are not: [`WindowSieve`] decides what comes in and goes, and three
+//! [`Miniature`]s of it try different windows ([`WINDOW_PERCENTS`]). No fixed window does well everywhere.
+//! Names that are asked for independently (the web workloads of Takemasa19 §5.4.1) want none, and then
+//! hardly anything is stored. Bursts want every newcomer to stay for a while.
 //!
-//! Every request is counted in the sketch, whose window is that of [`w_tiny_lfu`](super::w_tiny_lfu). A
-//! part of all names, as many as the miniatures have their share of entries, goes to the miniatures too.
-//! Once in an epoch of [`EPOCH_PER_ENTRY`] requests for each entry, each of them adds its hits to its
-//! score, of which a tenth is forgotten; the store takes the window of the best, if that is
-//! better by more than 1 in [`BETTER_BY`] than that of its own.
+//! Every request is counted in the sketch; its window W is as in W-TinyLFU. The
+//! miniatures see the same share of all names as they have of the entries. An epoch has [`EPOCH_PER_ENTRY`]
+//! requests for each entry. At its end each miniature forgets a tenth of its score and adds its hits. The
+//! store takes the window of the best miniature if that is better by more than 1 in [`BETTER_BY`] than the
+//! miniature of its own window.
 //!
-//! Cost: B2 1 line of the sketch, and for the names of the miniatures some that are in cache: of a store of
-//! 10⁵ entries 1 name in 400, of one of 1,024 or fewer 1 in 4. A hit writes the entry's own
-//! line at most; for the others see [`WindowSieve`]. Bytes per entry: 8 of the sketch and 5; and 3 × some 30 KiB.
-//! Limits: Interests that nobody answers are counted as if Data had come. Who may write: the one worker that owns
-//! the store.
+//! Cost: B2 1 line of the sketch, and for the names of the miniatures some lines that are in cache. In a
+//! store of 10⁵ entries 1 name in 400 is theirs, in one of 1,024 or fewer 1 in 4. A hit writes the entry's
+//! own line at most; for the other calls see [`WindowSieve`].
+//! Bytes per entry: 8 of the sketch and 5; and 3 × some 30 KiB.
+//! Limits: Interests that are never answered are counted as if Data had come.
+//! Writers: the worker that owns the store.
 //!
-//! N.B. What else was tried, each trace of the lab in halves, of which one chose and the other confirmed, at 0.1, 1
-//! and 10 % of the objects: a window that is moved by hits of the names that it gave up last, against
-//! those of the main part (as ARC does) or the frequency of its victims: as good on the
-//! traces, up to 12 points behind on video; against hits of entries that a comparison had spared: worse. To climb
-//! by the hit ratio (W-TinyLFU): up to 6 points behind, for no two epochs are alike. No window: 21
-//! points behind on orm. Epochs of 2 and 10 requests for each entry, W = 30 C: within 0.4 points on average.
-//! To begin without a window: 4 points behind on traces of few epochs.
+//! N.B. What else was tried, on the lab's traces, at 0.1, 1 and 10 % of the objects. One half of each trace
+//! chose, the other half confirmed.
+//! - A window moved by hits of the names that it gave up last. Weighed against such hits of the main part
+//!   (as ARC does) or against the frequency of its victims, it was as good on the traces and up to 12
+//!   points behind on video. Weighed against hits of entries that a comparison had spared, it was worse.
+//! - To climb by the hit ratio (W-TinyLFU): up to 6 points behind, because no two epochs are alike.
+//! - No window: 21 points behind on orm.
+//! - Epochs of 2 and 10 requests for each entry, W = 30 C: within 0.4 points on average.
+//! - To begin without a window: 4 points behind on traces of few epochs.
 
-use super::frequency_sketch::FrequencySketch;
+use super::frequency_sketch::{FEWEST_COUNTED, FrequencySketch, window};
 use super::miniature::{MOST_ENTRIES, Miniature};
-use super::w_tiny_lfu::{FEWEST_COUNTED, window};
 use super::window_sieve::WindowSieve;
-use super::{Eviction, Leaving, Marks, Newcomer};
+use super::{Eviction, Marks, Newcomer, RemovalReason};
 use crate::pages::PageSize;
 use std::io;
 
@@ -37,26 +39,26 @@ use std::io;
 pub const WINDOW_PERCENTS: [u32; 3] = [20, 0, 100];
 /// Requests until the windows are compared again, for each entry.
 pub const EPOCH_PER_ENTRY: u64 = 4;
-/// Another window must be better by one part in so many.
+/// Another window must be better by one part in this number.
 pub const BETTER_BY: u64 = 200;
 
-/// A score forgets one part in so many of itself in an epoch.
+/// In an epoch a score forgets one part in this number.
 const FORGETS: u64 = 10;
-/// What one hit adds to it, so that divisions lose little.
+/// What one hit adds to a score: large, so that divisions lose little.
 const SCORE_OF_HIT: u64 = 256;
-/// Miniatures have at most one entry for so many of the store, so that most requests are not theirs.
-/// (Every one for stores of 1,024 and fewer: 0.02 points better, and five times as slow there.)
+/// The store has at least this many times the entries of a miniature, so that most requests are not for a
+/// miniature. (With 1 for stores of 1,024 and fewer: 0.02 points better, and five times as slow there.)
 const SMALLEST_SCALE: u32 = 4;
 /// The shortest epoch, in requests.
 const SHORTEST_EPOCH: u64 = 500;
 
-/// The store's own windows, and those in miniature.
+/// The store's own window, and the miniatures.
 pub struct AdaptiveWindow {
     sketch: FrequencySketch,
     policy: WindowSieve,
     miniatures: [Miniature; WINDOW_PERCENTS.len()],
     scores: [u64; WINDOW_PERCENTS.len()],
-    /// Names are for the miniatures whose number, see [`number`], is below this; 0 until the store is full.
+    /// The miniatures see a name if its [`number`] is below this; 0 until the store is full.
     sampled_below: u64,
     /// Entries of each miniature.
     miniature_entries: u32,
@@ -64,7 +66,7 @@ pub struct AdaptiveWindow {
 }
 
 impl AdaptiveWindow {
-    /// For so many entries at once.
+    /// A policy for this many entries.
     ///
     /// # Errors
     /// If the kernel does not map the memory.
@@ -81,7 +83,7 @@ impl AdaptiveWindow {
         })
     }
 
-    /// The window that the store has now, in percent of its entries.
+    /// The store's present window, in percent of its entries.
     pub fn window_percent(&self) -> u32 {
         self.policy.window_percent()
     }
@@ -100,7 +102,7 @@ impl AdaptiveWindow {
         }
     }
 
-    /// Octets may limit the store, so what counts is how many entries it holds.
+    /// Bytes may limit the store, so the epoch depends on how many entries it holds.
     #[cold]
     fn begin_epoch(&mut self) {
         let held = self.policy.len();
@@ -171,7 +173,7 @@ impl Eviction for AdaptiveWindow {
     }
 
     #[inline]
-    fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: Leaving) {
+    fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: RemovalReason) {
         self.policy.remove(marks, slot);
     }
 
@@ -190,7 +192,7 @@ impl Eviction for AdaptiveWindow {
     }
 }
 
-/// A number below 2³² that shares nothing with where the hash stands in a table.
+/// A number below 2³², independent of the bits that place the hash in a table.
 #[inline]
 fn number(hash: u64) -> u64 {
     hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32

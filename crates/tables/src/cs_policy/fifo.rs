@@ -1,12 +1,12 @@
 //! FIFO: the entry that was stored first goes first.
 //!
-//! Source: Takemasa19 §5.2.3 puts it behind its admission. The queue is the unrolled one of
-//! [`Lru`](super::lru::Lru), whose lines stay in the order of memory here.
+//! Source: Takemasa19 §5.2.3 puts it behind its admission. The queue is unrolled, as for
+//! [`Lru`](super::lru::Lru); here its lines stay in the order of memory.
 //!
-//! Cost: a hit writes nothing; an insertion 1 line that is in cache. Bytes: 5 per entry, more
-//! only where entries are erased.
+//! Cost: a hit writes nothing; an insertion writes 1 line that is in cache. Bytes: 5 per entry, more only
+//! where entries are erased.
 
-use super::{Eviction, Leaving, Marks, Newcomer};
+use super::{Eviction, Marks, Newcomer, RemovalReason};
 use crate::eviction_queue::EvictionQueue;
 use crate::pages::PageSize;
 use std::io;
@@ -17,7 +17,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// For so many entries at once.
+    /// A policy for this many entries.
     ///
     /// # Errors
     /// If the kernel does not map the memory.
@@ -41,7 +41,7 @@ impl Eviction for Fifo {
     }
 
     #[inline]
-    fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: Leaving) {
+    fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: RemovalReason) {
         self.queue.remove(marks.mark(slot).place);
     }
 

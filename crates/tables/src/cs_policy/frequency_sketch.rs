@@ -1,39 +1,42 @@
-//! Frequency sketch: about how often was this name asked for lately?
+//! Frequency sketch: about how often was this name requested lately?
 //!
-//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy"
-//! (2017), §3: a count-min sketch of small counters with conservative update (§3.3, "minimal
-//! increment"), all halved once in a window W (§3.2, "reset"); Takemasa19 §4.2.3 has it as a
-//! counting Bloom filter.
+//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy" (2017), §3: a
+//! count-min sketch of small counters with conservative update (§3.3, "minimal increment"), all halved once
+//! in a window W (§3.2, "reset"). Takemasa19 §4.2.3 has it as a counting Bloom filter.
 //!
-//! A name has one line, and in it one counter in each of four rows; the smallest of them is its
-//! frequency, and a request adds one to those that are as small as that.
+//! A name has one line, and in it one counter in each of four rows. The smallest counter is its frequency.
+//! A request adds one to the counters that equal the smallest.
 //!
 //! ```text
 //! line, 64 bytes: nibbles 0-30    31-61   62-92   93-123   124-127
 //!                 | row 0       | row 1 | row 2 | row 3  | epoch u16 |
-//! hash:           line = upper 32 bits scaled to the lines; counter of row r = octet r scaled to 31
+//! hash:           line = upper 32 bits scaled to the lines; counter of row r = byte r scaled to 31
 //! ```
 //!
-//! *Ageing*: to halve all counters at once would hold up a packet for as long as a walk
-//! through the table takes. Here the sketch has an epoch, which moves on where all would be halved, and
-//! a line is halved as often as it is behind when it is next written; a look at it sees
-//! the halved value. What is counted is the same. (A line that nobody wrote for 65,536 epochs
-//! is taken for a fresh one: it says at most 15 too much, once.)
+//! *Ageing*: to halve all counters at once would hold up a packet for a walk through the table. Instead the
+//! sketch has an epoch, which advances when all would be halved. A line is halved as often as it is behind
+//! when it is next written; a read computes the halved value. The counts are the same. (A line that was not
+//! written for 65,536 epochs counts as current: it is at most 15 too high, once.)
 //!
-//! Deviations: counters end at 15, the paper's at W/C: what is beyond has the same fate.
-//! One line for all rows, so that neighbours in a line share their luck: a name costs one line, not four.
+//! Deviations: counters end at 15, the paper's at W/C; all higher frequencies count as equal. All rows lie
+//! in one line, so that a name costs one line, not four; neighbours in a line share their collisions.
 //!
-//! Cost: 1 line per request or look. Bytes: [`BYTES_PER_ENTRY`] per entry of the store. Full: counters
-//! run into each other and say too much, never too little. Who may write: the owner.
+//! Cost: 1 line per request or read. Bytes: [`BYTES_PER_ENTRY`] per entry of the store. Full: names share
+//! counters, whose counts are then too high, never too low. Writers: the owner.
 
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::prefetch;
 use bytemuck::Zeroable;
 use std::io;
 
-/// Octets of sketch for each entry that the store may hold.
+/// A smaller store gets the sketch and the window of this many entries: fewer requests say too little.
+pub const FEWEST_COUNTED: u32 = 512;
+/// W, the requests in one window, for each entry.
+pub const WINDOW_PER_ENTRY: u64 = 10;
+
+/// Bytes of sketch for each entry that the store may hold.
 pub const BYTES_PER_ENTRY: usize = 8;
-/// The highest frequency that is told apart.
+/// The highest frequency that is counted.
 pub const MAX_FREQUENCY: u8 = 15;
 
 const ROWS: u32 = 4;
@@ -56,7 +59,7 @@ const _: () = assert!(ROWS * COUNTERS_PER_ROW * 4 + u16::BITS == 8 * u64::BITS);
 pub struct FrequencySketch {
     lines: PageArray<Line>,
     epoch: u16,
-    /// Requests until all are halved.
+    /// Requests until all counters are halved.
     until_ageing: u64,
     /// W, in requests.
     window: u64,
@@ -64,7 +67,7 @@ pub struct FrequencySketch {
 }
 
 impl FrequencySketch {
-    /// For a store of at most `entries`, that looks back over `window` requests.
+    /// For a store of at most `entries`, with a window of `window` requests.
     ///
     /// # Errors
     /// If the kernel does not map the memory.
@@ -90,7 +93,7 @@ impl FrequencySketch {
         frequency
     }
 
-    /// About how often it was asked for, never too little.
+    /// About how often the name was requested, never too low.
     #[inline]
     pub fn frequency(&self, hash: u64) -> u8 {
         let line = &self.lines[self.line(hash)];
@@ -103,9 +106,9 @@ impl FrequencySketch {
         prefetch(&self.lines[self.line(hash)]);
     }
 
-    /// For a store of so many entries and another window. A sketch that becomes larger forgets what
-    /// it counted. A store that packets limit is not full then, and nothing is asked until it is; one that octets
-    /// limit may be full again at once, and decides by what has been counted since.
+    /// Adapts to a store of `entries` and another window. A sketch that becomes larger forgets its counts.
+    /// A store limited by packets is not full then, and asks nothing until it is. A store limited by bytes
+    /// may be full again at once, and decides by what has been counted since.
     ///
     /// # Errors
     /// If the kernel does not map the memory; the sketch is then what it was.
@@ -117,13 +120,13 @@ impl FrequencySketch {
         Ok(())
     }
 
-    /// Looks back over `window` requests from now on.
+    /// Uses a window of `window` requests from now on.
     pub fn set_window(&mut self, window: u64) {
         self.window = window.max(2);
         self.until_ageing = self.until_ageing.min(self.window);
     }
 
-    /// Octets of memory that were mapped for it.
+    /// Bytes of memory mapped for the sketch.
     pub fn bytes(&self) -> usize {
         self.lines.mapped_bytes()
     }
@@ -135,7 +138,7 @@ impl FrequencySketch {
 }
 
 impl Line {
-    /// Epochs since this line was written, 8 at most: more halve nothing that is left.
+    /// Epochs since this line was written, 8 at most: that many halvings leave nothing.
     #[inline]
     fn behind(&self, epoch: u16) -> u32 {
         u32::from(epoch.wrapping_sub((self.words[7] >> EPOCH_SHIFT) as u16)).min(u8::BITS)
@@ -147,7 +150,7 @@ impl Line {
         if behind == 0 {
             return;
         }
-        // A nibble that is shifted keeps its upper bits; those that came from its neighbour go.
+        // The shift moves bits of each nibble into its neighbour; the mask removes them.
         let kept = ONES * (u64::from(MAX_FREQUENCY) >> behind);
         for word in &mut self.words {
             *word = *word >> behind & kept;
@@ -161,7 +164,7 @@ impl Line {
         places(hash).map(|place| self.counter(place)).into_iter().fold(MAX_FREQUENCY, u8::min)
     }
 
-    /// Adds one to the smallest counters of the name; returns what they are then.
+    /// Adds one to the smallest counters of the name; returns their new value.
     #[inline]
     fn increment(&mut self, hash: u64) -> u8 {
         let smallest = self.smallest(hash);
@@ -182,17 +185,22 @@ impl Line {
     }
 }
 
-/// Where in its line a name is counted, one place for each row.
+/// The counters of a name in its line, one for each row.
 #[inline]
 fn places(hash: u64) -> [u32; ROWS as usize] {
     std::array::from_fn(|row| {
-        let octet = (hash >> (8 * row)) as u32 & 0xff;
-        row as u32 * COUNTERS_PER_ROW + ((octet * COUNTERS_PER_ROW) >> 8)
+        let byte = (hash >> (8 * row)) as u32 & 0xff;
+        row as u32 * COUNTERS_PER_ROW + ((byte * COUNTERS_PER_ROW) >> 8)
     })
 }
 
 fn lines_for(entries: u32) -> usize {
     (entries as usize * BYTES_PER_ENTRY).div_ceil(size_of::<Line>()).max(1)
+}
+
+/// W of a store of this many entries.
+pub fn window(entries: u32) -> u64 {
+    WINDOW_PER_ENTRY * u64::from(entries.max(FEWEST_COUNTED))
 }
 
 #[cfg(test)]
@@ -249,7 +257,7 @@ mod tests {
                 let hash = (draw % names).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 for _ in 0..times {
                     plain.increment(hash);
-                    // (What it returns is the frequency before the halving that it may cause.)
+                    // (It returns the frequency before the halving that it may cause.)
                     prop_assert!(sketch.increment(hash) >= sketch.frequency(hash));
                 }
                 for other in 0..names {
@@ -269,7 +277,8 @@ mod tests {
         assert_eq!((sketch.frequency(u64::MAX), sketch.frequency(5)), (MAX_FREQUENCY, 0));
     }
 
-    /// Neighbouring counters, one full and one empty, over all epochs that leave something and many that do not.
+    /// Neighbouring counters, one full and one empty, over all epochs that leave something and many that
+    /// leave nothing.
     #[test]
     fn a_line_that_is_far_behind_is_empty() {
         for behind in [0_u16, 1, 2, 3, 4, 5, 8, 63, 64, 65, 1000, u16::MAX] {

@@ -1,13 +1,12 @@
 //! LRU: the entry that was stored or used longest ago goes first.
 //!
-//! Source: Yuan15 §6.1.3 (a doubly linked list beside the hash table); here the list is
-//! unrolled ([`crate::eviction_queue`]), and an entry's mark has its place there.
+//! Source: Yuan15 §6.1.3 (a doubly linked list beside the hash table). Here the list is unrolled
+//! ([`crate::eviction_queue`]), and an entry's mark has its place there.
 //!
-//! Cost: a hit writes 1 line of the queue, and none if the entry is the newest already; an
-//! insertion 1 line that is in cache. Bytes: 5 per entry if nothing leaves from the middle,
-//! at worst 64.
+//! Cost: a hit writes 1 line of the queue, or none if the entry is the newest already; an insertion writes
+//! 1 line that is in cache. Bytes: 5 per entry if nothing leaves from the middle, at worst 64.
 
-use super::{Eviction, Leaving, Marks, Newcomer};
+use super::{Eviction, Marks, Newcomer, RemovalReason};
 use crate::eviction_queue::EvictionQueue;
 use crate::pages::PageSize;
 use std::io;
@@ -18,7 +17,7 @@ pub struct Lru {
 }
 
 impl Lru {
-    /// For so many entries at once.
+    /// A policy for this many entries.
     ///
     /// # Errors
     /// If the kernel does not map the memory.
@@ -48,7 +47,7 @@ impl Eviction for Lru {
     }
 
     #[inline]
-    fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: Leaving) {
+    fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: RemovalReason) {
         self.queue.remove(marks.mark(slot).place);
     }
 

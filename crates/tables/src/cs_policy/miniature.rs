@@ -1,15 +1,16 @@
-//! Miniature: how often would a small store hit, if its window were so large?
+//! Miniature: the hits that a store would have with another window, estimated on a small store without
+//! Data.
 //!
 //! Source: Waldspurger et al., USENIX ATC 2017, "Cache modeling and optimization using miniature
-//! simulations": a store that is scaled down together with its requests, which are those for names
-//! whose hash is below a limit, hits about as often as the large one. Einziger et al., Middleware 2018,
-//! "Adaptive software cache management", choose a window so ("mini-sim").
+//! simulations". A store is scaled down, and sees only the requests for names whose hash is below a limit;
+//! it hits about as often as the large store. Einziger et al., Middleware 2018, "Adaptive software cache
+//! management", choose a window in this way ("mini-sim").
 //!
-//! A miniature is a [`WindowSieve`] over names without Data, which come at once when they are asked
-//! for. It has its own index and marks, and the frequencies of its owner.
+//! A miniature is a [`WindowSieve`] over names without Data: a name comes in as soon as it is requested. It
+//! has its own index and marks, and uses the frequencies of its owner.
 //!
-//! Cost: 1 line of the index and those of the policy, per request that it is told of; all of them
-//! stay in cache. Bytes: some 30 KiB. Full: its policy says what goes. Who may write: the owner.
+//! Cost: per request that it sees, 1 line of the index and the lines of the policy, all in cache. Bytes:
+//! some 30 KiB. Full: its policy evicts. Writers: the owner.
 
 use super::frequency_sketch::FrequencySketch;
 use super::named_entry::NamedEntry;
@@ -19,9 +20,9 @@ use crate::pages::PageSize;
 use crate::tag_index::TagIndex;
 use std::io;
 
-/// Entries of a miniature of a store that is large enough.
+/// Entries of a miniature, if the store is large enough.
 pub(super) const MOST_ENTRIES: u32 = 256;
-/// Entries that go at most for one that comes, when a miniature has to become smaller.
+/// The most entries that go for one that comes, when a miniature must shrink.
 const MOST_EVICTED: u32 = 4;
 
 /// A small store without Data.
@@ -34,7 +35,7 @@ pub(super) struct Miniature {
 }
 
 impl Miniature {
-    /// Whose window has so many percent of its entries.
+    /// A miniature with a window of this percentage of its entries.
     pub(super) fn new(window_percent: u32, pages: PageSize) -> io::Result<Self> {
         Ok(Self {
             index: TagIndex::new(MOST_ENTRIES as usize, pages)?,
@@ -49,7 +50,7 @@ impl Miniature {
         self.policy.window_percent()
     }
 
-    /// An Interest for a name, in a store of at most `capacity` entries, itself at most [`MOST_ENTRIES`].
+    /// Handles an Interest for a name, in a store of at most `capacity` entries (at most [`MOST_ENTRIES`]).
     pub(super) fn request(&mut self, hash: u64, capacity: u32, sketch: &FrequencySketch) {
         let Self { index, entries, free, policy, hits } = self;
         if let Some(slot) = index.find(hash, |slot| entries.hash(slot) == hash) {
@@ -74,7 +75,7 @@ impl Miniature {
         policy.insert(entries, slot);
     }
 
-    /// Forgets names that are no longer among those that it is told of: nobody would ask for them.
+    /// Forgets names that it no longer sees: they would never be requested again.
     pub(super) fn retain(&mut self, is_sampled: impl Fn(u64) -> bool) {
         let mut is_free = [false; MOST_ENTRIES as usize];
         self.free.iter().for_each(|&slot| is_free[slot as usize] = true);
@@ -88,7 +89,7 @@ impl Miniature {
         }
     }
 
-    /// Hits since this was last asked.
+    /// Hits since the last call.
     pub(super) fn take_hits(&mut self) -> u64 {
         std::mem::take(&mut self.hits)
     }
@@ -112,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Requests, under a capacity that now and then is another, and names that nobody asks for any more.
+    /// Requests, a capacity that changes now and then, and names that are no longer requested.
     #[test]
     fn it_equals_two_lists() {
         for (seed, percent) in (0..30).zip([20, 0, 100].into_iter().cycle()) {

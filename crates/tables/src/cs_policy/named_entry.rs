@@ -1,13 +1,13 @@
-//! Named entry: what does a policy see of a store that keeps no Data?
+//! Named entry: an entry, as a policy sees it, of a store that keeps no Data.
 //!
-//! The [Content Store](crate::content_store) keeps marks and hashes in its own slots. Whoever runs a
-//! policy over names alone (the [store without Data](super::simulated_store), the miniatures of
-//! [`AdaptiveWindow`](super::adaptive_window), experiments, tests) keeps a vector of these, by slot.
+//! The [Content Store](crate::content_store) keeps marks and hashes in its own slots. Code that runs a
+//! policy over names alone keeps a vector of these, by slot: the store without Data of `namewire_designs`,
+//! the miniatures of [`AdaptiveWindow`](super::adaptive_window), experiments and tests.
 
 use super::{Marks, PolicyMark};
 use crate::prefetch::prefetch;
 
-/// One entry, and what else its owner knows of it.
+/// One entry, and what its owner keeps of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NamedEntry<T = ()> {
     /// The hash of its name.
@@ -19,7 +19,7 @@ pub struct NamedEntry<T = ()> {
 }
 
 impl<T> NamedEntry<T> {
-    /// An entry that is new to the policy.
+    /// An entry that the policy has not seen yet.
     pub fn new(hash: u64, owners: T) -> Self {
         Self { hash, mark: PolicyMark::default(), owners }
     }

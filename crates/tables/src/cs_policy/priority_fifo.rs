@@ -1,23 +1,26 @@
-//! Priority FIFO: what nobody asked for goes first, then what is stale, then what came first.
+//! Priority FIFO: unsolicited Data goes first, then stale Data, then the oldest.
 //!
-//! Source: NFD's `priority_fifo`. Its three queues: unsolicited Data in the order of arrival;
-//! stale Data in the order in which they became stale; the others in the order of arrival. A
-//! hit changes nothing; Data that comes again goes to the end of the queue that it belongs to
-//! now. Deviation: no timer moves an entry from one queue to the next. Whatever was asked for
-//! stands in the order of arrival *and* in a [heap](super::stale_heap) by the time from which
-//! it is stale, and the victim is the first of the heap if its time has come.
+//! Source: NFD's `priority_fifo`. Its three queues: unsolicited Data in the order of arrival; stale Data in
+//! the order in which they became stale; the others in the order of arrival. A hit changes nothing. Data
+//! that comes again goes to the end of the queue that it then belongs to.
+//!
+//! Deviation: no timer moves an entry from one queue to the next. Solicited Data is in the order of arrival
+//! *and* in a [heap](super::stale_heap) by the time from which it is stale. The victim is the first of the
+//! heap if its time has come.
 //!
 //! ```text
 //! node, 16 bytes, four to a line: | slot 4 | place in the heap, NIL = unsolicited 4 | older 4 | newer 4 |
 //! ```
 //!
-//! The mark's `place` is the number of the node. Cost: a hit nothing; an insertion 1 line of
-//! the node, 1 of its neighbour, 1-2 of the heap while Data become stale in the order in which
-//! they come; an eviction those and log₄ of the entries lines of the heap and of nodes.
+//! The mark's `place` is the number of the node.
+//!
+//! Cost: a hit nothing. An insertion 1 line of the node, 1 of its neighbour, and 1-2 of the heap while Data
+//! become stale in the order in which they come. An eviction the same lines, and log₄ of the entries lines
+//! of the heap and of nodes.
 //! Bytes: 36 per entry. Full: made for a number of entries.
 
 use super::stale_heap::{StaleFrom, StaleHeap};
-use super::{Eviction, Leaving, Marks, Newcomer};
+use super::{Eviction, Marks, Newcomer, RemovalReason};
 use crate::pages::PageSize;
 use crate::slab::{NIL, Slab};
 use std::io;
@@ -80,7 +83,7 @@ impl Queue {
     }
 }
 
-/// NFD's order: see the module.
+/// The policy in NFD's order: see the module.
 pub struct PriorityFifo {
     nodes: Slab<Node>,
     unsolicited: Queue,
@@ -93,7 +96,7 @@ pub struct PriorityFifo {
 }
 
 impl PriorityFifo {
-    /// For so many entries at once.
+    /// A policy for this many entries.
     ///
     /// # Errors
     /// If the kernel does not map the memory.
@@ -129,7 +132,7 @@ impl PriorityFifo {
         number
     }
 
-    /// Says whether it was unsolicited.
+    /// Removes an entry's node; returns whether it was unsolicited.
     fn leave(&mut self, number: u32) -> bool {
         let Self { stale, nodes, .. } = self;
         let heap_place = nodes.get(number).heap_place;
@@ -174,11 +177,11 @@ impl Eviction for PriorityFifo {
         marks.mark_mut(slot).place = self.enter(slot, newcomer);
     }
 
-    fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: Leaving) {
+    fn remove(&mut self, marks: &mut impl Marks, slot: u32, _: RemovalReason) {
         self.leave(marks.mark(slot).place);
     }
 
-    /// Of the stale ones those that stand first in the heap: nearly the first to go.
+    /// Of the stale entries it returns the first in the heap: nearly the first to go.
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
         let stale = self.stale_at(self.now_ns).filter_map(|number| self.slot(number));
         let unsolicited = self.unsolicited.slots(&self.nodes);
@@ -223,7 +226,7 @@ mod tests {
         ]
     }
 
-    /// What the model knows: (slot, unsolicited, stale from). In the order of arrival.
+    /// What the model knows, in the order of arrival: (slot, unsolicited, stale from).
     type Known = (u32, bool, u64);
 
     fn goes_next(list: &[Known], now_ns: u64) -> Option<u32> {
@@ -263,12 +266,12 @@ mod tests {
                     }
                     Operation::Remove(entry) if !list.is_empty() => {
                         let (slot, ..) = list.remove(entry.index(list.len()));
-                        policy.remove(&mut marks, slot, Leaving::Erased);
+                        policy.remove(&mut marks, slot, RemovalReason::Erased);
                     }
                     Operation::Evict if !list.is_empty() => {
                         let slot = goes_next(&list, now_ns).unwrap();
                         list.retain(|known| known.0 != slot);
-                        policy.remove(&mut marks, slot, Leaving::Evicted);
+                        policy.remove(&mut marks, slot, RemovalReason::Evicted);
                     }
                     Operation::Wait(ns) => now_ns += ns,
                     _ => {}

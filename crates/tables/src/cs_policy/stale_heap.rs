@@ -1,17 +1,17 @@
 //! Stale heap: which entry became stale first?
 //!
-//! A heap with four children to a node (Johnson 1975), that knows where each member stands, so
-//! that one can leave from the middle. Members are numbers of the owner; whenever one moves, the
-//! owner is told where to.
+//! A heap with four children to a node (Johnson 1975). It knows the place of each member, so that one can
+//! leave from the middle. Members are numbers of the owner; when one moves, the owner is told its new
+//! place.
 //!
 //! ```text
 //! entry, 16 bytes, four to a line: | stale from (ns) 8 | order 4 | member 4 |
 //! children of i: 4i + 1 … 4i + 4
 //! ```
 //!
-//! Cost: what is added last and becomes stale last, 1-2 lines; else, and to leave, at most
-//! log₄ of the entries times 1-2 lines, and what the owner writes for each that moves. Bytes: 16 per entry.
-//! Full: made for a number of entries; the owner adds no more.
+//! Cost: to add the member that becomes stale last, 1-2 lines. Any other addition, and a removal, at most
+//! log₄ of the entries times 1-2 lines, and what the owner writes for each member that moves.
+//! Bytes: 16 per entry. Full: made for a number of entries; the owner adds no more.
 
 use crate::pages::{PageArray, PageSize};
 use bytemuck::Zeroable;
@@ -19,12 +19,12 @@ use std::io;
 
 const CHILDREN: usize = 4;
 
-/// A member, and what it is sorted by.
+/// A member, and the keys that it is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Zeroable)]
 #[repr(C)]
 pub(super) struct StaleFrom {
     pub(super) stale_from_ns: u64,
-    /// Counts up, and round: among those that become stale in the same nanosecond the earlier first.
+    /// Counts up and wraps: of members that become stale in the same nanosecond the earlier is first.
     pub(super) order: u32,
     pub(super) member: u32,
 }
@@ -61,13 +61,13 @@ impl StaleHeap {
         &self.entries[..self.len]
     }
 
-    /// `placed` is told the place of every member that gets a new one.
+    /// Adds a member. `placed` is told the place of every member that gets a new one.
     pub(super) fn push(&mut self, entry: StaleFrom, placed: impl FnMut(u32, u32)) {
         self.len += 1;
         self.rise(self.len - 1, entry, placed);
     }
 
-    /// Takes out the member at `place`.
+    /// Removes the member at `place`.
     pub(super) fn remove(&mut self, place: u32, placed: impl FnMut(u32, u32)) {
         let hole = place as usize;
         self.len -= 1;

@@ -1,8 +1,8 @@
-//! Window and SIEVE: newcomers pass a window, and what is asked for often goes on to SIEVE.
+//! Window and SIEVE: newcomers pass a window; those that are requested often go on to SIEVE.
 //!
-//! Source: the frame is that of W-TinyLFU (Einziger et al. 2017, §4): a window in front of a main
-//! part, TinyLFU between them. Instead of lists in the order of use there are queues, so that a hit moves
-//! nothing: the window is CLOCK ([`clock`](super::clock)), the main part SIEVE ([`sieve`](super::sieve)).
+//! Source: the frame of W-TinyLFU (Einziger et al. 2017, §4): a window in front of a main part, TinyLFU
+//! between them. Queues replace the lists in the order of use, so that a hit moves nothing: the window is
+//! CLOCK, the main part SIEVE (both are in `namewire_designs`).
 //!
 //! ```text
 //! newcomer ──> window ── used since it came ──> once more through the window
@@ -11,49 +11,48 @@
 //! main:  | passed by the hand | ahead of it |  <- from the window
 //! ```
 //!
-//! The window's share of the entries is said from outside. At 0 there is none: a newcomer is compared
-//! with SIEVE's victim itself, and if it is not asked for more often, nothing is stored at all. At 100
-//! there is no main part, and all is CLOCK. A window that is too large gives its oldest to the main part, one
-//! with each insertion; one that is too small grows at the cost of the main part.
+//! The owner sets the window's share of the entries. At 0 there is no window: a newcomer is compared with
+//! SIEVE's victim itself, and is not stored unless it is requested more often. At 100 there is no main
+//! part, and all is CLOCK. A window that is too large gives its oldest entry to the main part, one with
+//! each insertion. A window that is too small grows at the cost of the main part.
 //!
-//! *The hand goes on* also when its victim was asked for at least [`SPARED_FROM`] times more often than
-//! what it was compared with. Otherwise one popular entry that is not used for a while would stand for all
-//! of the main part, and what is less popular behind it would stay.
+//! *The hand also goes on* when its victim was requested at least [`SPARED_FROM`] times more than the entry
+//! it was compared with. Otherwise one popular entry that is not used for a while would protect the whole
+//! main part, and less popular entries behind it would stay.
 //!
-//! Frequencies are the owner's ([`FrequencySketch`]), for there may be several such policies over one
+//! The owner keeps the frequencies ([`FrequencySketch`]), because several such policies may share one
 //! sketch. Deviations from SIEVE and CLOCK: [`MAX_SECOND_CHANCES`].
 //!
-//! Cost: a hit writes the entry's own line, and only the first since the hand passed. To refuse a
-//! newcomer: the victim's line and its line of the sketch, both in cache while it is the same victim. To
-//! store one: those of one or two victims. Bytes: 5 per entry. Who may write: the owner.
+//! Cost: a hit writes the entry's own line, and only the first hit since the hand passed does. To refuse a
+//! newcomer reads the victim's line and its line of the sketch, both in cache while the victim is the same.
+//! To store one costs the lines of one or two victims. Bytes: 5 per entry. Writers: the owner.
 
-use super::clock::MAX_SECOND_CHANCES;
 use super::frequency_sketch::FrequencySketch;
-use super::{Marks, Newcomer};
+use super::{MAX_SECOND_CHANCES, Marks, Newcomer};
 use crate::eviction_queue::EvictionQueues;
 use crate::pages::PageSize;
 use crate::slab::NIL;
 use std::io;
 
-/// A victim that is asked for so much more often than a newcomer stays, and the hand goes on.
+/// A victim with this many more requests than the newcomer stays, and the hand goes on.
 const SPARED_FROM: u8 = 2;
 
 const WINDOW: u8 = 0;
-/// The main part is two queues, of which one is ahead of the hand.
+/// The two queues of the main part; one is ahead of the hand.
 const MAIN: [u8; 2] = [1, 2];
 
 /// The queues, and what goes next.
 pub(super) struct WindowSieve {
     queues: EvictionQueues<3>,
-    /// Which queue of the main part the hand has not passed; it is empty only if both are.
+    /// The queue of the main part that the hand has not passed; it is empty only if both are.
     ahead: u8,
     window_percent: u32,
-    /// The victim, from when it was asked for until something changes; `NIL` = not known.
+    /// The victim, once it was asked for and until something changes; `NIL` = not known.
     chosen: u32,
 }
 
 impl WindowSieve {
-    /// For so many entries at once, of which the window has `window_percent`.
+    /// A policy for this many entries; the window has `window_percent` of them.
     pub(super) fn new(entries: u32, window_percent: u32, pages: PageSize) -> io::Result<Self> {
         let queues = EvictionQueues::new(entries, pages)?;
         Ok(Self { queues, ahead: MAIN[0], window_percent, chosen: NIL })
@@ -82,7 +81,7 @@ impl WindowSieve {
         }
     }
 
-    /// Whether a newcomer comes into a store that is full.
+    /// Whether a newcomer comes into a full store.
     #[inline]
     pub(super) fn admits(&mut self, marks: &mut impl Marks, newcomer: &Newcomer, sketch: &FrequencySketch) -> bool {
         if self.window_percent > 0 {
@@ -113,8 +112,8 @@ impl WindowSieve {
         }
     }
 
-    /// Past the window: nobody has counted it yet, and from the window it would go before those that should
-    /// go first.
+    /// Adds the entry to the main part, not to the window. It has no count yet, and from the window it
+    /// would go before entries that should go first.
     pub(super) fn take_over(&mut self, marks: &mut impl Marks, slot: u32) {
         self.chosen = NIL;
         self.add(self.ahead, marks, slot);
@@ -143,7 +142,7 @@ impl WindowSieve {
         self.queues.bytes()
     }
 
-    /// How many entries are the window's, of those that are held: octets may limit the store.
+    /// The window's share of the entries held now: bytes may limit the store.
     #[inline]
     fn window_entries(&self) -> u32 {
         match self.window_percent {
@@ -164,20 +163,20 @@ impl WindowSieve {
         Some(victim)
     }
 
-    /// CLOCK's.
+    /// The window's victim, by CLOCK.
     #[inline]
     fn window_victim(&mut self, marks: &mut impl Marks) -> Option<u32> {
         self.pass(marks, |_| (WINDOW, WINDOW))
     }
 
-    /// SIEVE's.
+    /// The main part's victim, by SIEVE.
     #[inline]
     fn main_victim(&mut self, marks: &mut impl Marks) -> Option<u32> {
         self.pass(marks, |ahead| (ahead, other(ahead)))
     }
 
-    /// The first entry of a queue that was not used; those before it go to another. `queues`
-    /// says which two, and is told which is ahead of the hand.
+    /// The first entry of a queue that was not used; used ones before it move to another queue. `queues`
+    /// gets the queue ahead of the hand, and returns these two.
     #[inline]
     fn pass(&mut self, marks: &mut impl Marks, queues: impl Fn(u8) -> (u8, u8)) -> Option<u32> {
         for _ in 0..MAX_SECOND_CHANCES {
@@ -194,7 +193,7 @@ impl WindowSieve {
         Some(slot)
     }
 
-    /// Whether a newcomer is asked for more often than the main part's victim. If it is asked for much less
+    /// Whether a newcomer is requested more often than the main part's victim. If it is requested much less
     /// often, the hand goes on, as if the victim had been used.
     #[inline]
     fn defeats(&mut self, marks: &mut impl Marks, newcomer: u64, victim: u32, sketch: &FrequencySketch) -> bool {
@@ -208,14 +207,14 @@ impl WindowSieve {
         asked > victim_asked
     }
 
-    /// From the window to the main part.
+    /// Moves an entry from the window to the main part.
     #[inline]
     fn move_on(&mut self, marks: &mut impl Marks, slot: u32) {
         self.take(WINDOW, marks.mark(slot).place);
         self.add(self.ahead, marks, slot);
     }
 
-    /// As the newest of a queue, not used yet.
+    /// Adds an entry as the newest of a queue, not used yet.
     #[inline]
     fn add(&mut self, queue: u8, marks: &mut impl Marks, slot: u32) {
         let place = self.queues.push_newest_of(queue.into(), slot);
@@ -248,7 +247,7 @@ mod tests {
 
     const ENTRIES: usize = 30;
 
-    /// Requests, names erased, and now and then a window of another size.
+    /// Requests, erased names, and now and then a window of another size.
     #[test]
     fn it_equals_two_lists() {
         for seed in 0..20 {

@@ -1,45 +1,46 @@
-//! Entries: the octets of every FIB entry, its name inline.
+//! Entries: the bytes of every FIB entry, its name inline.
 //!
 //! ```text
-//! unit (4 octets)  u            u+1                u+2 …
-//! plain          | set number | octets           | name, filled to 4 |
+//! unit (4 bytes)  u            u+1                u+2 …
+//! plain          | set number | bytes           | name, filled to 4 |
 //! encoded        | set number | code of the name, zeros up to 4 …    |
 //! ```
 //!
-//! An entry is named by its first unit. Its name never changes; `set number` does, by one
-//! store, while readers look. `octets` is stored highest first and below 2²⁰, so that unit u+1 begins
-//! with the 12 zero bits that no code begins with ([`super::name_code`]): an entry itself
-//! tells its form. With [`NameStorage::Encoded`] a name has the form that takes fewer units.
+//! An entry is named by its first unit. Its name never changes; its `set number` changes by one store while
+//! readers look. `bytes` is stored highest first and is below 2²⁰, so unit u+1 begins with 12 zero bits. No
+//! code begins with these ([`super::name_code`]), so an entry shows its own form. With
+//! [`NameStorage::Encoded`] a name has the form that takes fewer units.
 //!
-//! Cost of a read: 1 line for names up to 56 octets if the entry does not straddle lines;
-//! 1.75 for 44 octets, on average over the 16 places where an entry may begin. Bytes per
-//! entry: plain 8 + name + 0 to 3 of fill; encoded 4 + code + 0 to 3 of fill, where the code has 53 % of the
-//! octets of domain names and 59 % of those of addresses.
-//! Limit: 2³² units, 16 GiB; which units are whose: [`super::space`].
-//! Who may write: the FIB's writer, and only units that no reader can reach.
-#![allow(unsafe_code, reason = "leaf: octets of an array of words as a slice")]
+//! Cost of a read: 1 line for names up to 56 bytes if the entry does not straddle lines; 1.75 for 44 bytes,
+//! on average over the 16 places where an entry may begin.
+//! Bytes per entry: plain 8 + name + 0 to 3 of fill; encoded 4 + code + 0 to 3 of fill. The code takes 53 %
+//! of the bytes of domain names and 59 % of the bytes of addresses.
+//! Limit: 2³² units, 16 GiB; [`super::space`] allocates the units.
+//! Writers: the FIB's writer, and only units that no reader can reach.
+#![allow(unsafe_code, reason = "leaf: bytes of an array of words as a slice")]
 
+use super::config::NameStorage;
+use super::entry::MAX_PREFIX_BYTES;
 use super::name_code::{self, Uncoded};
 #[cfg(doc)]
 use super::space::Space;
-use super::{MAX_PREFIX_OCTETS, NameStorage};
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::{LINE_BYTES, prefetch, prefetch_range};
 use std::borrow::Cow;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Octets of a unit.
-pub(super) const UNIT_OCTETS: usize = 4;
+/// Bytes of a unit.
+pub(super) const UNIT_BYTES: usize = 4;
 /// Units before a plain name.
 pub(super) const HEADER_UNITS: usize = 2;
 /// Units before a code.
 const CODE_UNIT: usize = 1;
 
-const _: () = assert!(MAX_PREFIX_OCTETS < 1 << (32 - name_code::PLAIN_BITS));
+const _: () = assert!(MAX_PREFIX_BYTES < 1 << (32 - name_code::PLAIN_BITS));
 
-/// Octets of a code that is compared without much ado.
-const SHORT_CODE_OCTETS: usize = 136;
+/// Codes up to this many bytes are compared inline.
+const SHORT_CODE_BYTES: usize = 136;
 
 /// All entries.
 pub(super) struct Entries {
@@ -47,11 +48,11 @@ pub(super) struct Entries {
     names: NameStorage,
 }
 
-/// A name in the form in which it is stored.
+/// A name in its stored form.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StoredName<'n> {
     Plain(&'n [u8]),
-    /// Whole units.
+    /// The code, in whole units.
     Encoded(&'n [u8]),
 }
 
@@ -59,15 +60,15 @@ impl StoredName<'_> {
     /// Units of an entry with this name.
     pub(super) fn units(self) -> usize {
         match self {
-            Self::Plain(octets) => HEADER_UNITS + octets.len().div_ceil(UNIT_OCTETS),
-            Self::Encoded(code) => CODE_UNIT + code.len() / UNIT_OCTETS,
+            Self::Plain(bytes) => HEADER_UNITS + bytes.len().div_ceil(UNIT_BYTES),
+            Self::Encoded(code) => CODE_UNIT + code.len() / UNIT_BYTES,
         }
     }
 }
 
-/// An entry that stays whole as long as `'a`: the FIB is not written, or the reader is pinned.
+/// An entry that stays valid during `'a`: the FIB is not written, or the reader is pinned.
 ///
-/// Says nothing about names: whoever got it as a candidate compares.
+/// It proves nothing about the name: code that got it as a candidate must compare.
 #[derive(Clone, Copy)]
 pub(super) struct FibEntryRef<'a> {
     /// From the entry's first unit to the end of the array.
@@ -84,56 +85,56 @@ impl Entries {
         self.words.len()
     }
 
-    /// Octets of memory if only the first `units` units were ever used.
+    /// Bytes of memory if only the first `units` units were ever used.
     pub(super) fn touched_bytes(&self, units: usize) -> usize {
         self.words.touched_bytes(units)
     }
 
-    /// The form of this name, always the same. `buffer` needs [`name_code::CODE_BUFFER_OCTETS`]
-    /// if names are encoded.
+    /// The stored form of this name, always the same. `buffer` needs [`name_code::CODE_BUFFER_BYTES`] if
+    /// names are encoded.
     pub(super) fn stored_name<'n>(&self, name_value: &'n [u8], buffer: &'n mut [u8]) -> StoredName<'n> {
         let plain = StoredName::Plain(name_value);
         if self.names == NameStorage::Inline {
             return plain;
         }
         match name_code::encode(name_value, buffer) {
-            Ok(units) if CODE_UNIT + units < plain.units() => StoredName::Encoded(&buffer[..units * UNIT_OCTETS]),
+            Ok(units) if CODE_UNIT + units < plain.units() => StoredName::Encoded(&buffer[..units * UNIT_BYTES]),
             Ok(_) | Err(_) => plain,
         }
     }
 
-    /// How many octets of a stored name are worth fetching early.
+    /// How many bytes of a stored name are worth fetching early.
     #[inline(always)]
-    pub(super) fn expected_octets(&self, name_octets: usize) -> usize {
+    pub(super) fn expected_bytes(&self, name_bytes: usize) -> usize {
         match self.names {
-            NameStorage::Inline => name_octets,
-            NameStorage::Encoded => name_octets / 2,
+            NameStorage::Inline => name_bytes,
+            NameStorage::Encoded => name_bytes / 2,
         }
     }
 
-    /// Writes a whole entry. It is published by whatever leads readers to its number.
+    /// Writes a whole entry. Later its number is put in the index, which publishes it.
     ///
     /// # Safety
-    /// No [`FibEntryRef`] to any of these units is left, and none is made before this
-    /// returned: [`Space`] gave them.
+    /// No [`FibEntryRef`] to any of these units is left, and none is made before this returns: [`Space`]
+    /// allocated them.
     pub(super) unsafe fn write(&self, unit: u32, name: StoredName<'_>, set: u32) {
         let words = &self.words[unit as usize..];
         words[0].store(set, Ordering::Relaxed);
-        let (first_unit, octets) = match name {
-            StoredName::Plain(octets) => {
-                words[CODE_UNIT].store((octets.len() as u32).to_be(), Ordering::Relaxed);
-                (HEADER_UNITS, octets)
+        let (first_unit, bytes) = match name {
+            StoredName::Plain(bytes) => {
+                words[CODE_UNIT].store((bytes.len() as u32).to_be(), Ordering::Relaxed);
+                (HEADER_UNITS, bytes)
             }
             StoredName::Encoded(code) => (CODE_UNIT, code),
         };
-        for (word, octets) in words[first_unit..].iter().zip(octets.chunks(UNIT_OCTETS)) {
-            let mut whole = [0; UNIT_OCTETS];
-            whole[..octets.len()].copy_from_slice(octets);
+        for (word, bytes) in words[first_unit..].iter().zip(bytes.chunks(UNIT_BYTES)) {
+            let mut whole = [0; UNIT_BYTES];
+            whole[..bytes.len()].copy_from_slice(bytes);
             word.store(u32::from_ne_bytes(whole), Ordering::Relaxed);
         }
     }
 
-    /// Lets a published entry lead elsewhere.
+    /// Changes the set that a published entry leads to.
     ///
     /// # Safety
     /// An entry begins at `unit`.
@@ -144,8 +145,8 @@ impl Entries {
     /// The entry with this number.
     ///
     /// # Safety
-    /// An entry was written at `unit` before, as the calling thread sees it, and as long as
-    /// the entry is borrowed, its units are not written again.
+    /// The calling thread sees that an entry was written at `unit` before. While the entry is borrowed, its
+    /// units are not written again.
     #[inline(always)]
     pub(super) unsafe fn entry(&self, unit: u32) -> FibEntryRef<'_> {
         FibEntryRef { words: &self.words[unit as usize..] }
@@ -172,7 +173,7 @@ impl Entries {
 }
 
 impl<'a> FibEntryRef<'a> {
-    /// Whether the prefix is this one.
+    /// Whether the entry is for this prefix.
     #[inline(always)]
     pub(super) fn is(&self, name_value: &[u8]) -> bool {
         match self.plain_name() {
@@ -181,7 +182,7 @@ impl<'a> FibEntryRef<'a> {
         }
     }
 
-    /// The prefix: octets of a Name TLV-VALUE.
+    /// The prefix: bytes of a Name TLV-VALUE.
     pub(super) fn name_value(&self) -> Cow<'a, [u8]> {
         self.plain_name().map_or_else(
             || {
@@ -193,7 +194,7 @@ impl<'a> FibEntryRef<'a> {
         )
     }
 
-    /// The same without an allocation for each: `buffer` is used if need be.
+    /// The same without an allocation for each name: uses `buffer` if needed.
     pub(super) fn name_in<'n>(&self, buffer: &'n mut Vec<u8>) -> &'n [u8]
     where
         'a: 'n,
@@ -212,12 +213,12 @@ impl<'a> FibEntryRef<'a> {
         name_code::decode(unit, out);
     }
 
-    // N.B. Not inlined: it would take registers from who compares plain names.
+    // N.B. Not inlined: it would take registers from callers that compare plain names.
     #[inline(never)]
     fn has_code_of(&self, name_value: &[u8]) -> bool {
-        let mut buffer = [0; SHORT_CODE_OCTETS];
+        let mut buffer = [0; SHORT_CODE_BYTES];
         match name_code::encode(name_value, &mut buffer) {
-            Ok(units) => self.has_code(&buffer[..units * UNIT_OCTETS]),
+            Ok(units) => self.has_code(&buffer[..units * UNIT_BYTES]),
             Err(Uncoded::NoCode) => false,
             Err(Uncoded::NoRoom) => self.has_long_code_of(name_value),
         }
@@ -226,43 +227,43 @@ impl<'a> FibEntryRef<'a> {
     #[cold]
     #[inline(never)]
     fn has_long_code_of(&self, name_value: &[u8]) -> bool {
-        let mut buffer = [0; name_code::CODE_BUFFER_OCTETS];
-        name_code::encode(name_value, &mut buffer).is_ok_and(|units| self.has_code(&buffer[..units * UNIT_OCTETS]))
+        let mut buffer = [0; name_code::CODE_BUFFER_BYTES];
+        name_code::encode(name_value, &mut buffer).is_ok_and(|units| self.has_code(&buffer[..units * UNIT_BYTES]))
     }
 
-    /// Whether the stored code is this one. If it is shorter it ends differently, no code being
-    /// the beginning of another, and what comes after it does not matter.
+    /// Whether the stored code is this one. A shorter stored code ends differently, because no code is the
+    /// beginning of another; so what comes after it does not matter.
     #[inline(always)]
     fn has_code(&self, code: &[u8]) -> bool {
-        let units = code.as_chunks::<UNIT_OCTETS>().0;
+        let units = code.as_chunks::<UNIT_BYTES>().0;
         self.words[CODE_UNIT..].get(..units.len()).is_some_and(|words| {
             words.iter().zip(units).all(|(word, unit)| word.load(Ordering::Relaxed) == u32::from_ne_bytes(*unit))
         })
     }
 
-    /// The octets of the name if they are stored as they are.
+    /// The bytes of the name if it is stored as it is.
     #[inline(always)]
     fn plain_name(&self) -> Option<&'a [u8]> {
-        let octets = u32::from_be(self.words[CODE_UNIT].load(Ordering::Acquire));
-        if octets >> (32 - name_code::PLAIN_BITS) != 0 {
+        let bytes = u32::from_be(self.words[CODE_UNIT].load(Ordering::Acquire));
+        if bytes >> (32 - name_code::PLAIN_BITS) != 0 {
             return None;
         }
-        let octets = octets as usize;
-        let words = &self.words[HEADER_UNITS..][..octets.div_ceil(UNIT_OCTETS)];
+        let bytes = bytes as usize;
+        let words = &self.words[HEADER_UNITS..][..bytes.div_ceil(UNIT_BYTES)];
         // SAFETY:
-        // - `words` are at least `octets` octets of one live allocation, initialised (zeroed
-        //   by the kernel or stored), and any octet is a valid `u8`.
-        // - The stores of `write` happened before, and nobody writes them during `'a`: promised
-        //   by the callers of `Entries::entry`, of `write`, `change` (whose word is not one of
-        //   a name) and `set_link`.
-        Some(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), octets) })
+        // - `words` are at least `bytes` bytes of one live allocation, initialised (zeroed
+        //   by the kernel or stored), and any byte is a valid `u8`.
+        // - The stores of `write` happened before, and nothing writes the bytes during `'a`: promised by
+        //   the callers of `Entries::entry`, `write`, `change` (its word is not part of a name) and
+        //   `set_link`.
+        Some(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), bytes) })
     }
 
-    /// Begins to fetch the header and `name_octets` octets of name.
+    /// Begins to fetch the header and `name_bytes` bytes of name.
     #[inline(always)]
-    pub(super) fn prefetch(&self, name_octets: usize) {
+    pub(super) fn prefetch(&self, name_bytes: usize) {
         self.prefetch_first();
-        self.prefetch_rest(name_octets);
+        self.prefetch_rest(name_bytes);
     }
 
     /// Begins to fetch the first line.
@@ -271,18 +272,18 @@ impl<'a> FibEntryRef<'a> {
         prefetch(&self.words[0]);
     }
 
-    /// Begins to fetch the lines after the first. Of an entry that lies in one line that line
-    /// again: a quarter of those with names of 44 octets do, and no branch would foresee which.
+    /// Begins to fetch the lines after the first. If the entry lies in one line, that line again: a quarter
+    /// of the entries with names of 44 bytes do, and a branch could not be predicted.
     #[inline(always)]
-    pub(super) fn prefetch_rest(&self, name_octets: usize) {
-        let (first, octets) = (self.words.as_ptr().cast::<u8>(), HEADER_UNITS * UNIT_OCTETS + name_octets);
-        prefetch_range(first.wrapping_add(octets - 1), 1);
-        if octets > LINE_BYTES {
-            prefetch_range(first.wrapping_add(LINE_BYTES), octets - LINE_BYTES);
+    pub(super) fn prefetch_rest(&self, name_bytes: usize) {
+        let (first, bytes) = (self.words.as_ptr().cast::<u8>(), HEADER_UNITS * UNIT_BYTES + name_bytes);
+        prefetch_range(first.wrapping_add(bytes - 1), 1);
+        if bytes > LINE_BYTES {
+            prefetch_range(first.wrapping_add(LINE_BYTES), bytes - LINE_BYTES);
         }
     }
 
-    /// The number of the set it leads to.
+    /// The number of the set that the entry leads to.
     #[inline(always)]
     pub(super) fn set(&self) -> u32 {
         self.words[0].load(Ordering::Acquire)

@@ -1,18 +1,18 @@
-//! Left-right: how does a structure that knows nothing of readers change while they look at it?
+//! Left-right: changes a structure that knows nothing of readers while they look at it.
 //!
-//! Source: Ramalhete and Correia, "Left-right: a concurrency control technique with wait-free
-//! population oblivious reads" (2015). There are two copies. Readers look at the published one; the
-//! writer changes the standby, publishes it, and changes the other once nobody looks at that
-//! any more. Deviation: the paper counts arriving and departing readers in two indicators;
-//! here [`crate::quiescence`] tells when everybody who was there has left.
+//! Source: Ramalhete and Correia, "Left-right: a concurrency control technique with wait-free population
+//! oblivious reads" (2015). There are two copies. Readers look at the published one. The writer changes the
+//! standby, publishes it, and changes the other copy once no reader looks at it any more. Deviation: the
+//! paper counts arriving and departing readers in two indicators; here [`crate::quiescence`] tells when all
+//! earlier readers have left.
 //!
 //! ```text
 //!  published ─► left    readers          left  ◄ the last of those who came before
 //!               right   writer    ─►     right ◄ published, new readers      ─►  left  writer …
 //! ```
 //!
-//! Cost for a reader: a pin and one load. For the writer: [`crate::quiescence`]'s. Bytes: both copies.
-//! Who may write: the one owner of the [`LeftRight`]. Checked by the loom models in `crates/tables/loom`.
+//! Cost for a reader: a pin and one load. For the writer: see [`crate::quiescence`]. Bytes: both copies.
+//! Writers: the one owner of the [`LeftRight`]. Checked by the loom models in `crates/tables/loom`.
 #![allow(unsafe_code, reason = "leaf: a copy that readers could look at is changed after quiescence")]
 
 use crate::quiescence::{Domain, Pin, Reader, Retired};
@@ -30,21 +30,21 @@ use std::sync::{
 
 struct Copies<T> {
     copies: [UnsafeCell<T>; 2],
-    /// The place of the one that readers look at.
+    /// The place of the copy that readers look at.
     published: AtomicUsize,
     domain: Arc<Domain>,
 }
 
-// SAFETY: threads that share it get `&T` from `LeftRightPin::get`, and the one that has the
-// `LeftRight`, wherever it was sent, gets `&T` and `&mut T`: hence both bounds. That the two never
-// meet on one copy is argued where they are made.
+// SAFETY: threads that share it get `&T` from `LeftRightPin::get`. The thread that has the `LeftRight`,
+// wherever it was sent, gets `&T` and `&mut T`. Hence both bounds. The comments where these references are
+// made show that the two never meet on one copy.
 unsafe impl<T: Send + Sync> Sync for Copies<T> {}
 
 impl<T> Copies<T> {
     /// # Safety
-    /// During `'_` nobody has or gets a `&mut` to this copy.
+    /// During `'_` no `&mut` to this copy exists.
     unsafe fn get(&self, copy: usize) -> &T {
-        // SAFETY: the caller's promise; the pointer is that of a live cell.
+        // SAFETY: the caller's promise; the pointer is to a live cell.
         unsafe { &*self.copies[copy].get() }
     }
 }
@@ -52,12 +52,12 @@ impl<T> Copies<T> {
 /// Two copies and the right to change them.
 pub(super) struct LeftRight<T> {
     shared: Arc<Copies<T>>,
-    /// Holds something as long as a reader may look at the standby.
+    /// Not empty as long as a reader may look at the standby.
     standby_held: Retired<()>,
 }
 
 impl<T> LeftRight<T> {
-    /// Readers see `published`; `standby` is free to be changed.
+    /// Readers see `published`; `standby` is free to change.
     pub(super) fn new(published: T, standby: T) -> Self {
         let domain = Arc::new(Domain::new());
         let standby_held = Retired::new(&domain);
@@ -82,7 +82,7 @@ impl<T> LeftRight<T> {
         unsafe { self.shared.get(1 - self.place_published()) }
     }
 
-    /// The other copy, to be changed, if no reader can look at it any more.
+    /// The other copy, to change, if no reader can look at it any more.
     pub(super) fn standby_mut(&mut self) -> Option<&mut T> {
         if !self.standby_held.is_empty() {
             self.standby_held.reclaim(|()| {});
@@ -91,20 +91,20 @@ impl<T> LeftRight<T> {
             return None;
         }
         let standby = 1 - self.place_published();
-        // SAFETY: nobody else has a reference to this copy or gets one during the borrow.
+        // SAFETY: no other reference to this copy exists during the borrow.
         // - The owner's references borrow from `self`, which is `&mut`.
-        // - A reader has one while it is pinned, to the copy that it found published. `publish`
-        //   stored the other place and then retired this copy; `Retired::reclaim` told that every
-        //   reader that was pinned before is gone, and who is pinned later sees that store
-        //   (`crate::quiescence`). Before the first `publish` this copy was never published.
-        // - It is published again by `publish` alone, which needs `&mut self`.
+        // - A reader has one while it is pinned, to the copy that it found published. `publish` stored the
+        //   other place and then retired this copy. `Retired::reclaim` showed that every reader that was
+        //   pinned before is gone; a reader pinned later sees that store (`crate::quiescence`). Before the
+        //   first `publish` this copy was never published.
+        // - Only `publish` publishes it again, and that needs `&mut self`.
         Some(unsafe { &mut *self.shared.copies[standby].get() })
     }
 
-    /// Lets new readers see the standby; the other copy becomes it.
+    /// Publishes the standby; the other copy becomes the standby.
     ///
     /// # Panics
-    /// If readers may still look at the standby since it was published before.
+    /// If readers may still look at the standby from when it was published before.
     pub(super) fn publish(&mut self) {
         assert!(self.standby_held.is_empty(), "readers left the standby before it was changed");
         // Released, with every change of the copy.
@@ -137,19 +137,19 @@ impl<T> LeftRightReader<T> {
     }
 }
 
-/// A reader that may look.
+/// A pinned reader.
 pub(super) struct LeftRightPin<'a, T> {
     shared: &'a Copies<T>,
     _pin: Pin<'a>,
 }
 
 impl<T> LeftRightPin<'_, T> {
-    /// The copy that is published now: the same as before, or a later one.
+    /// The copy that is published now: the same as at the last call, or a later one.
     #[inline]
     pub(super) fn get(&self) -> &T {
         let published = self.shared.published.load(Ordering::Acquire);
-        // SAFETY: this reader is pinned during the borrow, in the domain of these copies, and found
-        // this one published; `LeftRight::standby_mut` gives it to nobody before the pin ends.
+        // SAFETY: during the borrow this reader is pinned, in the domain of these copies, and found this
+        // one published. `LeftRight::standby_mut` does not lend it out before the pin ends.
         unsafe { self.shared.get(published) }
     }
 }

@@ -1,9 +1,8 @@
 //! Lengths: which prefix lengths, in components, does any entry have?
 //!
-//! A search leaves the others out. The writer counts; readers see one bit per length,
-//! which is set before the first entry of the length is published and cleared after the
-//! last one is unlinked, so that a prefix that is there throughout a search is never
-//! left out.
+//! A search leaves the other lengths out. The writer counts entries per length; readers see one bit per
+//! length. The bit is set before the first entry of the length is published and cleared after the last one
+//! is unlinked. So a prefix that is there throughout a search is never left out.
 
 use crate::name_hash::MAX_NAME_COMPONENTS;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +16,7 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// The lengths that exist and are at most `longest`, longest first.
+    /// The lengths in use that are at most `longest`, longest first.
     #[inline(always)]
     pub(super) fn descending_from(&self, longest: usize) -> impl Iterator<Item = usize> + '_ {
         let longest = longest.min(MAX_NAME_COMPONENTS);
@@ -34,18 +33,18 @@ impl Lengths {
         })
     }
 
-    /// The longest length that exists and is at most `longest`.
+    /// The longest length in use that is at most `longest`.
     #[inline(always)]
     pub(super) fn longest_up_to(&self, longest: usize) -> Option<usize> {
         if longest < 64 {
-            // Nearly every name.
+            // True for nearly every name.
             let bits = self.bits(0, longest);
             return (bits != 0).then(|| bits.ilog2() as usize);
         }
         self.descending_from(longest).next()
     }
 
-    /// One bit for each length from `shortest` to `longest`, which is below 64, that exists.
+    /// One bit for each length in use from `shortest` to `longest`, which is below 64.
     #[inline(always)]
     pub(super) fn bits(&self, shortest: usize, longest: usize) -> u64 {
         self.present[0].load(Ordering::Acquire) & (u64::MAX >> (63 - longest)) & (u64::MAX << shortest)
@@ -59,7 +58,7 @@ impl Lengths {
     }
 }
 
-/// How many prefixes each length has; the writer's.
+/// How many prefixes each length has; only the writer has it.
 pub(super) struct LengthCounts(Box<[u32; MAX_NAME_COMPONENTS + 1]>);
 
 impl LengthCounts {
@@ -67,7 +66,7 @@ impl LengthCounts {
         Self(Box::new([0; MAX_NAME_COMPONENTS + 1]))
     }
 
-    /// To be called before the entry is published.
+    /// Must be called before the entry is published.
     pub(super) fn add(&mut self, lengths: &Lengths, components: usize) {
         self.0[components] += 1;
         if self.0[components] == 1 {
@@ -75,7 +74,7 @@ impl LengthCounts {
         }
     }
 
-    /// To be called after the entry is unlinked.
+    /// Must be called after the entry is unlinked.
     pub(super) fn subtract(&mut self, lengths: &Lengths, components: usize) {
         self.0[components] -= 1;
         if self.0[components] == 0 {

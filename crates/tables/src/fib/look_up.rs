@@ -1,63 +1,24 @@
-//! Look-up: what does who forwards see of the FIB, whichever table it has?
+//! Look-up: the FIB as the forwarding path sees it, whichever table it has.
 //!
-//! A [`FibView`] is the FIB during one batch: the house's table (`super::view`) or a design of
-//! the literature (`super::mirrored_design`). Both answer with a [`FibMatch`], which says how much
-//! of the name matched and not what the table has stored: some have no names.
+//! A [`FibView`] is the FIB during one batch: the router's own table (`super::bucket_view`) or a design of
+//! the literature (`super::mirrored_design`). Both answer with a [`FibMatch`]. It says how much of the name
+//! matched, not what the table has stored, because some tables store no names.
 //!
-//! | stage | house's table | designs |
+//! | stage | own table | designs |
 //! | --- | --- | --- |
 //! | [`FibView::prefetch_buckets`] | begins to fetch | nothing |
 //! | [`FibView::candidate`] | looks at tags | nothing |
-//! | [`FibView::candidates`] | looks at tags of all names | looks all names up in one call |
-//! | [`FibView::longest_prefix_match_hinted`] | compares names | takes what was found, or looks up |
+//! | [`FibView::batch_look_up`] | looks at tags of all names, step by step | looks all names up in one call |
+//!  [`FibView::longest_prefix_match_hinted`] | compares names | takes the answer found before, or looks up |
 //!
-//! Cost: a branch per stage, always the same way. Who may write: nobody; see [`super`].
+//! Cost: a branch per stage, always taken the same way. Writers: none; see [`super`].
 
-use super::NextHop;
-use super::entries::FibEntryRef;
+use super::bucket_view::BucketView;
+use super::bucket_writer::{BucketPin, BucketReader};
+use super::hint::{FibHint, FibMatch, Hint};
 use super::mirrored_design::{DesignPin, DesignReader, DesignView};
-use super::next_hop_sets::NextHopSet;
-use super::shared::{HousePin, HouseReader};
-use super::view::HouseView;
+use super::stepped_search::{self, SteppedSearch};
 use crate::name_hash::{HashKey, NameHashes};
-use std::ops::Range;
-
-/// The names that go through [`FibView::candidates`] together. They are made ready as it comes
-/// to them, so that the work on some hides the fetches of others.
-pub trait NameBatch {
-    /// Called once for every name, in order, a group at a time and two groups before the names
-    /// are asked for: to hash them, and to begin to fetch what [`NameBatch::is_wanted`] reads.
-    fn make_ready(&mut self, names: Range<usize>);
-
-    /// Whether the name is to be looked up. Called once for every name, in order.
-    fn is_wanted(&mut self, name: usize) -> bool;
-
-    /// The hashes of a name that is ready.
-    fn hashes(&self, name: usize) -> &NameHashes;
-
-    /// The octets of the TLV-VALUE of a name that is ready and wanted.
-    fn name_value(&self, name: usize) -> &[u8];
-}
-
-/// What the longest prefix of a name leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FibMatch<'a> {
-    /// How many octets of the name's TLV-VALUE the prefix has; 0 is the root.
-    pub prefix_octets: usize,
-    /// Cheapest first; equal costs in the order given at insertion.
-    pub nexthops: &'a [NextHop],
-    /// An opaque number of the strategy that applies here.
-    pub strategy: u32,
-    /// Not to be shown in datasets.
-    pub hidden: bool,
-}
-
-impl<'a> FibMatch<'a> {
-    #[inline]
-    pub(super) fn new(prefix_octets: usize, set: &'a NextHopSet) -> Self {
-        Self { prefix_octets, nexthops: &set.nexthops, strategy: set.strategy, hidden: set.hidden }
-    }
-}
 
 /// The FIB while nothing that it shows can go away: its owner does not write, or a reader is pinned.
 #[derive(Clone, Copy)]
@@ -65,97 +26,111 @@ pub struct FibView<'a>(pub(super) View<'a>);
 
 #[derive(Clone, Copy)]
 pub(super) enum View<'a> {
-    House(HouseView<'a>),
+    Bucket(BucketView<'a>),
     Design(DesignView<'a>),
 }
 
-/// What is known of a name's longest match before it is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct FibHint<'a>(pub(super) Hint<'a>);
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Hint<'a> {
-    /// An entry whose tag is that of a prefix of the name: very probably its longest match.
-    Entry { entry: FibEntryRef<'a>, components: u16, prefix_octets: u16 },
-    /// What a design answered; `None`: it has no prefix of the name.
-    Resolved { set: Option<&'a NextHopSet>, prefix_octets: u16 },
+/// How a FIB looks a batch of names up.
+pub enum BatchLookUp<'a> {
+    /// The router's own table: the caller steps through a search.
+    Stepped(SteppedTable<'a>),
+    /// A design of the literature: one call for all names.
+    AtOnce(WholeBatchTable<'a>),
 }
 
-// A batch has one for each packet; the FIB's kinds share the place.
-const _: () = assert!(size_of::<Option<FibHint<'_>>>() == 24);
+/// A table that the caller searches step by step.
+pub struct SteppedTable<'a>(BucketView<'a>);
+
+impl<'a> SteppedTable<'a> {
+    /// A new search.
+    #[inline(always)]
+    pub fn search(&self) -> SteppedSearch<'a> {
+        SteppedSearch::new(self.0)
+    }
+}
+
+/// A table that looks all names of a batch up in one call.
+pub struct WholeBatchTable<'a>(DesignView<'a>);
+
+impl<'a> WholeBatchTable<'a> {
+    /// Looks the names up; a name without a prefix gets a hint that says so.
+    ///
+    /// # Panics
+    /// If `out` is shorter than `names`, or there are more than 64.
+    pub fn look_up(&self, names: &[&[u8]], out: &mut [Option<FibHint<'a>>]) {
+        self.0.hints(names, out);
+    }
+}
 
 impl<'a> FibView<'a> {
     /// The key for [`NameHashes::compute`].
     pub fn key(&self) -> &'a HashKey {
         match self.0 {
-            View::House(view) => view.key(),
+            View::Bucket(view) => view.key(),
             View::Design(view) => view.key(),
         }
     }
 
     /// What the longest prefix of `name_value` leads to, the root included.
     ///
-    /// `hashes` must be those of `name_value` under [`FibView::key`].
+    /// `hashes` must be made of `name_value` under [`FibView::key`].
     #[inline]
     pub fn longest_prefix_match(&self, name_value: &[u8], hashes: &NameHashes) -> Option<FibMatch<'a>> {
         match self.0 {
-            View::House(view) => view.longest_prefix_match(name_value, hashes),
+            View::Bucket(view) => view.longest_prefix_match(name_value, hashes),
             View::Design(view) => view.longest_prefix_match(name_value),
         }
     }
 
-    /// [`FibView::longest_prefix_match`] of every name of a batch, with the fetches of one
-    /// name behind those of the others.
+    /// [`FibView::longest_prefix_match`] of every name of a batch; the fetches of one name hide behind the
+    /// work on the others.
     ///
     /// # Panics
-    /// If `out` is shorter than `names`.
-    pub fn longest_prefix_match_batch(&self, names: &[(&[u8], &NameHashes)], out: &mut [Option<FibMatch<'a>>]) {
+    /// If `hashes` or `out` are shorter than `names`.
+    pub fn longest_prefix_match_batch(&self, names: &[&[u8]], hashes: &[NameHashes], out: &mut [Option<FibMatch<'a>>]) {
         match self.0 {
-            View::House(view) => view.longest_prefix_match_batch(names, out),
+            View::Bucket(view) => stepped_search::longest_prefix_match_batch(view, names, hashes, out),
             View::Design(view) => view.longest_prefix_match_batch(names, out),
         }
     }
 
-    /// Stage 1: begins to fetch the bucket of every length that exists.
+    /// Stage 1: begins to fetch the bucket of every prefix length in the FIB.
     #[inline]
     pub fn prefetch_buckets(&self, hashes: &NameHashes) {
-        if let View::House(view) = self.0 {
+        if let View::Bucket(view) = self.0 {
             view.prefetch_buckets(hashes);
         }
     }
 
-    /// Stage 2: the entry that the longest prefix with an equal tag leads to, none touched
-    /// and none compared. `None`: nothing is known, or no prefix of the name is in the FIB.
+    /// Stage 2: the entry of the longest prefix with an equal tag. Touches and compares no entry. `None`:
+    /// nothing is known, or no prefix of the name is in the FIB.
     #[inline]
     pub fn candidate(&self, hashes: &NameHashes) -> Option<FibHint<'a>> {
         match self.0 {
-            View::House(view) => view.candidate(hashes),
+            View::Bucket(view) => view.candidate(hashes),
             View::Design(_) => None,
         }
     }
 
-    /// What is known of `count` names beforehand, with the fetches of one name behind those of
-    /// the others. `None`: the name is not wanted, or no prefix of it is in the FIB.
-    ///
-    /// # Panics
-    /// If there are more names than `out` has places, or more than 64.
-    pub fn candidates(&self, count: usize, names: &mut impl NameBatch, out: &mut [Option<FibHint<'a>>]) {
+    /// How this FIB looks a batch of names up: it depends on the kind of its table.
+    #[inline(always)]
+    pub fn batch_look_up(&self) -> BatchLookUp<'a> {
         match self.0 {
-            View::House(view) => view.candidates(count, names, out),
-            View::Design(view) => view.candidates(count, names, out),
+            View::Bucket(view) => BatchLookUp::Stepped(SteppedTable(view)),
+            View::Design(view) => BatchLookUp::AtOnce(WholeBatchTable(view)),
         }
     }
 
     /// Begins to fetch the lines that [`FibView::longest_prefix_match_hinted`] will compare.
     #[inline]
     pub fn prefetch_entry(&self, hint: FibHint<'a>) {
-        if let View::House(view) = self.0 {
+        if let View::Bucket(view) = self.0 {
             view.prefetch_entry(hint);
         }
     }
 
-    /// Stage 3: [`FibView::longest_prefix_match`], which it equals, beginning with what
-    /// [`FibView::candidate`] or [`FibView::candidates`] found in this view for this name, if anything.
+    /// Stage 3: the same result as [`FibView::longest_prefix_match`]. Begins with what
+    /// [`FibView::candidate`] or [`FibView::batch_look_up`] found in this view for this name, if anything.
     #[inline]
     pub fn longest_prefix_match_hinted(
         &self,
@@ -164,9 +139,9 @@ impl<'a> FibView<'a> {
         hint: Option<FibHint<'a>>,
     ) -> Option<FibMatch<'a>> {
         match (self.0, hint) {
-            (View::House(view), hint) => view.longest_prefix_match_hinted(name_value, hashes, hint),
-            (View::Design(_), Some(FibHint(Hint::Resolved { set, prefix_octets }))) => {
-                set.map(|set| FibMatch::new(usize::from(prefix_octets), set))
+            (View::Bucket(view), hint) => view.longest_prefix_match_hinted(name_value, hashes, hint),
+            (View::Design(_), Some(FibHint(Hint::Resolved { set, prefix_bytes }))) => {
+                set.map(|set| FibMatch::new(usize::from(prefix_bytes), set))
             }
             (View::Design(view), _) => view.longest_prefix_match(name_value),
         }
@@ -183,17 +158,17 @@ impl std::fmt::Debug for FibView<'_> {
 pub struct FibReader(pub(super) Reader);
 
 pub(super) enum Reader {
-    House(HouseReader),
+    Bucket(BucketReader),
     Design(DesignReader),
 }
 
 impl FibReader {
-    /// Begins a batch: what is in the FIB now stays whole until the pin is dropped. To be
-    /// kept short; what is removed meanwhile cannot be used again.
+    /// Begins a batch: what is in the FIB now stays valid until the pin is dropped. Keep it short: what is
+    /// removed meanwhile cannot be reused.
     #[inline]
     pub fn pin(&mut self) -> FibPin<'_> {
         FibPin(match &mut self.0 {
-            Reader::House(reader) => Pinned::House(reader.pin()),
+            Reader::Bucket(reader) => Pinned::Bucket(reader.pin()),
             Reader::Design(reader) => Pinned::Design(reader.pin()),
         })
     }
@@ -201,17 +176,17 @@ impl FibReader {
     /// The key for [`NameHashes::compute`].
     pub fn key(&self) -> &HashKey {
         match &self.0 {
-            Reader::House(reader) => reader.key(),
+            Reader::Bucket(reader) => reader.key(),
             Reader::Design(reader) => reader.key(),
         }
     }
 }
 
-/// A batch in which the FIB may be looked at.
+/// A batch during which the FIB can be searched.
 pub struct FibPin<'a>(Pinned<'a>);
 
 enum Pinned<'a> {
-    House(HousePin<'a>),
+    Bucket(BucketPin<'a>),
     Design(DesignPin<'a>),
 }
 
@@ -220,7 +195,7 @@ impl FibPin<'_> {
     #[inline]
     pub fn view(&self) -> FibView<'_> {
         FibView(match &self.0 {
-            Pinned::House(pin) => View::House(pin.view()),
+            Pinned::Bucket(pin) => View::Bucket(pin.view()),
             Pinned::Design(pin) => View::Design(DesignView::new(pin.get())),
         })
     }

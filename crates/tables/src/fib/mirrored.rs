@@ -1,9 +1,9 @@
-//! Mirrored: how do two copies of a structure stay the same while one of them is always read?
+//! Mirrored: keeps two copies of a structure the same while readers always look at one.
 //!
-//! Operations are applied to the standby ([`super::left_right`]), so that their result is known at
-//! the call, and logged. The standby is published when that is asked for, at once if nobody
-//! reads, or when the log has [`MAX_UNPUBLISHED`] operations; the log is then replayed on the other
-//! copy once its last reader has left.
+//! Operations are applied to the standby ([`super::left_right`]), so that their result is known at the
+//! call, and logged. The standby is published when the owner asks; at once if there is no reader; or when
+//! the log has [`MAX_UNPUBLISHED`] operations. Then the log is replayed on the other copy once its last
+//! reader has left.
 //!
 //! ```text
 //!  ahead    standby = published + log       changes go on at once
@@ -11,11 +11,11 @@
 //!                                           readers, but no more than WAIT_PAUSES
 //! ```
 //!
-//! An operation that succeeded on one copy may find no memory on the other: it stays in the log,
-//! nothing is changed before it could be replayed, and readers go on with the copy that has it.
+//! An operation that succeeded on one copy may find no memory on the other. It then stays in the log, and
+//! nothing else is changed before it could be replayed. Readers go on with the copy that has it.
 //!
-//! Cost: each operation twice. Bytes: both copies and the log. Limit: [`MAX_UNPUBLISHED`]
-//! operations in the log. Who may write: the owner. Checked by a loom model.
+//! Cost: each operation twice. Bytes: both copies and the log. Limit: [`MAX_UNPUBLISHED`] operations in the
+//! log. Writers: the owner. Checked by a loom model.
 
 use super::left_right::{LeftRight, LeftRightReader};
 use std::collections::VecDeque;
@@ -23,9 +23,10 @@ use std::collections::VecDeque;
 /// Operations that readers do not see yet, or that one copy lacks.
 pub(super) const MAX_UNPUBLISHED: usize = 1024;
 
-/// How often a change lets others run before it is refused because of readers. A batch takes less than
-/// the first of them; a reader that the kernel took off its processor, less than all: some 50 ms of sleep, and
-/// more where each pause that only yields lets another thread have its whole turn.
+/// How often a change lets other threads run before it is refused because of readers. A batch takes less
+/// time than the first of these pauses. A reader that the kernel took off its processor takes less than
+/// all: some 50 ms of sleep, and more where a pause that only yields gives another thread its whole time
+/// slice.
 #[cfg(not(loom))]
 const WAIT_PAUSES: usize = YIELDS + 400;
 /// Pauses that only yield; later ones sleep.
@@ -34,28 +35,29 @@ const YIELDS: usize = 400;
 #[cfg(loom)]
 const WAIT_PAUSES: usize = 1;
 
-/// What can be kept twice.
+/// A structure that can be kept twice.
 pub(super) trait Mirror {
-    /// A change, to be done on both copies.
+    /// A change, to apply to both copies.
     type Operation;
     /// What a change did.
     type Effect;
-    /// Why it did nothing.
+    /// Why it changed nothing.
     type Refusal;
 
-    /// Does it. Copies to which the same was done must answer alike, but for want of memory.
+    /// Applies the operation. Copies that had the same operations must answer alike, except when memory is
+    /// short.
     ///
     /// # Errors
     /// Then nothing changed.
     fn apply(&mut self, operation: &Self::Operation) -> Result<Self::Effect, Self::Refusal>;
 }
 
-/// Why an operation was not done.
+/// Why an operation was not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotDone<R> {
-    /// A reader looks at the copy that has to be changed.
+    /// A reader looks at the copy that must change.
     ReadersBehind,
-    /// The structure refused, this operation or an earlier one on the other copy.
+    /// The structure refused: this operation, or an earlier one on the other copy.
     Refused(R),
 }
 
@@ -64,9 +66,9 @@ pub(super) struct Mirrored<T: Mirror> {
     copies: LeftRight<T>,
     /// Oldest first.
     log: VecDeque<T::Operation>,
-    /// Whether the log is what the standby has and the published copy has not, or the reverse.
+    /// True: the standby has the log and the published copy lacks it. False: the reverse.
     is_ahead: bool,
-    /// Until readers have left, waiting for them again would be in vain.
+    /// A wait for readers failed; it is not repeated until they have left.
     waited_in_vain: bool,
 }
 
@@ -86,7 +88,7 @@ impl<T: Mirror> Mirrored<T> {
         if self.is_ahead { self.copies.standby() } else { self.copies.published() }
     }
 
-    /// Both copies, in no order.
+    /// Both copies, in no particular order.
     pub(super) fn both(&self) -> [&T; 2] {
         [self.copies.published(), self.copies.standby()]
     }
@@ -96,18 +98,19 @@ impl<T: Mirror> Mirrored<T> {
         &self.log
     }
 
-    /// Waits for readers if need be, so that the next [`Mirrored::change`] is not refused because of them.
+    /// Waits for readers if necessary, so that the next [`Mirrored::change`] is not refused because of
+    /// them.
     ///
     /// # Errors
-    /// As of a change.
+    /// As for a change.
     pub(super) fn make_ready(&mut self) -> Result<(), NotDone<T::Refusal>> {
         self.caught_up(WAIT_PAUSES).map(drop)
     }
 
-    /// Does `operation`.
+    /// Applies `operation`.
     ///
     /// # Errors
-    /// Then it was done on neither copy.
+    /// Then neither copy has it.
     pub(super) fn change(&mut self, operation: T::Operation) -> Result<T::Effect, NotDone<T::Refusal>> {
         let standby = self.caught_up(WAIT_PAUSES)?;
         let effect = standby.apply(&operation).map_err(NotDone::Refused)?;
@@ -118,17 +121,17 @@ impl<T: Mirror> Mirrored<T> {
         Ok(effect)
     }
 
-    /// Lets readers see every operation from now on.
+    /// Makes every operation visible to readers from now on.
     pub(super) fn publish(&mut self) {
         if self.is_ahead && !self.log.is_empty() {
             self.copies.publish();
             self.is_ahead = false;
         }
-        // Without waiting; what stands in the way is told to the next change.
+        // Does not wait; if readers or memory prevent it, the next change reports that.
         let _ = self.caught_up(0);
     }
 
-    /// The standby once it has every operation.
+    /// The standby, after it has got every operation.
     fn caught_up(&mut self, pauses: usize) -> Result<&mut T, NotDone<T::Refusal>> {
         self.wait_for_readers(pauses)?;
         let Some(standby) = self.copies.standby_mut() else { return Err(NotDone::ReadersBehind) };
@@ -173,7 +176,7 @@ fn pause(_: usize) {
 mod tests {
     use super::*;
 
-    /// Refuses what is greater than its limit.
+    /// Refuses values above its limit.
     struct Sum {
         values: Vec<u32>,
         most: u32,

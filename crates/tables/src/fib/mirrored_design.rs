@@ -1,34 +1,32 @@
 //! Mirrored design: a design of the literature as the FIB of a router.
 //!
-//! The designs are structures for one thread that lead prefixes to numbers ([`super::designs`]).
-//! Two copies of one make a FIB ([`super::mirrored`]); a number is that of a next-hop set
-//! ([`super::next_hop_sets`]), and each copy has the sets of its numbers, so that a set lives
-//! exactly as long as that copy leads there.
+//! The designs are structures for one thread that map prefixes to numbers ([`PrefixTable`]). Two copies of
+//! a design make a FIB ([`super::mirrored`]). A number names a next-hop set ([`super::next_hop_sets`]).
+//! Each copy has the sets of its own numbers, so a set lives exactly as long as that copy leads there.
 //!
-//! A lossy design keeps its names in a route controller (Yuan15 §4.3.6): one for both copies, which
-//! are told its instructions. It counts the sets as they do, so that its numbers are theirs.
+//! A lossy design keeps its names in a route controller (Yuan15 §4.3.6). One controller serves both copies
+//! and sends them its instructions. It numbers the sets as the copies do, so that their numbers agree.
 //!
-//! Cost of a look-up: the design's, and a cell and a set, both hot. Bytes: twice those of the
-//! design. Limits: the design's, [`MAX_PREFIX_OCTETS`], [`super::MAX_NEXT_HOPS`].
-//! Who may write: the one owner; a change waits for readers no longer than
-//! [`super::mirrored`] says, and is refused then.
+//! Cost of a look-up: the design's, and a cell and a set, both hot. Bytes: twice the design's. Limits: the
+//! design's, [`MAX_PREFIX_BYTES`], [`super::MAX_NEXT_HOPS`].
+//! Writers: the owner. A change waits for readers as long as [`super::mirrored`] says, then it is refused.
 
-use super::designs::string_differentiation::split::{Split, SplitController, SplitInstructions, SplitTable};
-use super::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+use super::entry::{FibRefusal, MAX_PREFIX_BYTES};
+use super::hint::{FibHint, FibMatch, Hint};
 use super::left_right::{LeftRightPin, LeftRightReader};
-use super::look_up::{FibHint, FibMatch, Hint, NameBatch};
 use super::mirrored::{Mirror, Mirrored, NotDone};
 use super::next_hop_sets::{NextHopSet, OwnedSets};
-use super::{FibRefusal, MAX_PREFIX_OCTETS};
+use super::prefix_table::{
+    DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable, Split, SplitController, SplitInstructions, SplitTable, SplitUpdate,
+};
 use crate::head_room;
-use crate::name_hash::{HashKey, NameHashes};
-use arrayvec::ArrayVec;
+use crate::name_hash::HashKey;
 use std::sync::Arc;
 
-/// A change that moves fewer rules takes its memory from the reserve.
+/// A change that moves fewer rules than this takes its memory from the reserve.
 const FEW_RULES: usize = 1000;
 
-/// Most that a rule takes that comes from the differentiator to the suffixes or back: its instructions
+/// The most that a rule takes when it moves between the differentiator and the suffixes: its instructions
 /// with the bytes of a usual name, and its places in both tables while these double.
 const BYTES_PER_MOVED_RULE: usize = 2048;
 
@@ -39,12 +37,12 @@ pub(super) struct DesignCopy {
     sets: OwnedSets,
 }
 
-/// What finds numbers.
+/// The structure that finds numbers.
 enum Held {
     /// A whole design.
     Whole(Box<dyn PrefixTable>),
     /// A forwarding table of a controller.
-    Forwarding(SplitTable),
+    Forwarding(Box<dyn SplitTable>),
 }
 
 impl Held {
@@ -73,9 +71,9 @@ pub(super) enum DesignChange {
     Remove {
         prefix: Box<[u8]>,
     },
-    /// Of a controller: its instructions, the set of an insertion, the number that the prefix had.
-    Told {
-        instructions: SplitInstructions,
+    /// For a controller: its instructions, the set of an insertion, the number that the prefix had.
+    Instructed {
+        instructions: Box<dyn SplitInstructions>,
         set: Option<NextHopSet>,
         before: Option<u32>,
     },
@@ -85,7 +83,7 @@ impl DesignChange {
     fn bytes(&self) -> usize {
         match self {
             Self::Insert { prefix, .. } | Self::Remove { prefix } => prefix.len(),
-            Self::Told { instructions, .. } => instructions.bytes(),
+            Self::Instructed { instructions, .. } => instructions.bytes(),
         }
     }
 }
@@ -109,11 +107,11 @@ impl Mirror for DesignCopy {
                 table.insert(prefix, number).inspect_err(|_| self.sets.release(number))?
             }
             (DesignChange::Remove { prefix }, Held::Whole(table)) => table.remove(prefix),
-            (DesignChange::Told { instructions, set, before }, Held::Forwarding(table)) => {
+            (DesignChange::Instructed { instructions, set, before }, Held::Forwarding(table)) => {
                 if let Some(set) = set {
                     self.sets.acquire(set.clone());
                 }
-                table.apply(instructions);
+                table.apply(&**instructions);
                 *before
             }
             _ => unreachable!("a change is made for the kind of the copies"),
@@ -128,25 +126,25 @@ impl Mirror for DesignCopy {
 /// The owner's side.
 pub(super) struct MirroredDesign {
     copies: Mirrored<DesignCopy>,
-    /// Of a lossy design: who knows the names, and the sets as the copies number them.
-    controller: Option<(SplitController, OwnedSets)>,
+    /// For a lossy design: the controller, which knows the names, and the sets as the copies number them.
+    controller: Option<(Box<dyn SplitController>, OwnedSets)>,
     len: usize,
-    prefix_octets: usize,
+    prefix_bytes: usize,
 }
 
 pub(super) type DesignPin<'a> = LeftRightPin<'a, DesignCopy>;
 
 impl MirroredDesign {
-    /// Of two empty tables, made alike.
+    /// A FIB of two empty tables, made alike.
     pub(super) fn new(tables: [Box<dyn PrefixTable>; 2], key: HashKey) -> Self {
-        Self { copies: copies(tables.map(Held::Whole), key), controller: None, len: 0, prefix_octets: 0 }
+        Self { copies: copies(tables.map(Held::Whole), key), controller: None, len: 0, prefix_bytes: 0 }
     }
 
-    /// Of a controller and its tables, all empty.
+    /// A FIB of a controller and its tables, all empty.
     pub(super) fn of_split(split: Split, key: HashKey) -> Self {
         let Split { controller, tables } = split;
         let controller = Some((controller, OwnedSets::new()));
-        Self { copies: copies(tables.map(Held::Forwarding), key), controller, len: 0, prefix_octets: 0 }
+        Self { copies: copies(tables.map(Held::Forwarding), key), controller, len: 0, prefix_bytes: 0 }
     }
 
     pub(super) fn reader(&self) -> DesignReader {
@@ -165,11 +163,11 @@ impl MirroredDesign {
         self.len
     }
 
-    pub(super) fn prefix_octets(&self) -> usize {
-        self.prefix_octets
+    pub(super) fn prefix_bytes(&self) -> usize {
+        self.prefix_bytes
     }
 
-    /// Octets of memory of both copies, the log, and the controller.
+    /// Bytes of memory of both copies, the log, and the controller.
     pub(super) fn bytes(&self) -> usize {
         let log = self.copies.log();
         let log_bytes = log.capacity() * size_of::<DesignChange>() + log.iter().map(DesignChange::bytes).sum::<usize>();
@@ -186,7 +184,7 @@ impl MirroredDesign {
         self.copies.publish();
     }
 
-    /// Says whether the prefix was there before.
+    /// Adds the prefix or replaces what it leads to; returns whether it was there before.
     pub(super) fn insert(&mut self, prefix: &[u8], set: NextHopSet) -> Result<bool, FibRefusal> {
         self.copies.make_ready().map_err(refusal)?;
         let change = match &mut self.controller {
@@ -194,16 +192,16 @@ impl MirroredDesign {
             Some((controller, sets)) => {
                 has_room_to_move(controller.moved_by_insertion(prefix))?;
                 let number = sets.acquire(set.clone());
-                let told = controller.insert(prefix, number).inspect_err(|_| sets.release(number))?;
-                let (before, instructions) = told;
+                let update = controller.insert(prefix, number).inspect_err(|_| sets.release(number))?;
+                let SplitUpdate { before, instructions } = update;
                 before.into_iter().for_each(|before| sets.release(before));
-                DesignChange::Told { instructions, set: Some(set), before }
+                DesignChange::Instructed { instructions, set: Some(set), before }
             }
         };
         let replaced = self.copies.change(change).map_err(refusal)?;
         if !replaced {
             self.len += 1;
-            self.prefix_octets += prefix.len();
+            self.prefix_bytes += prefix.len();
         }
         Ok(replaced)
     }
@@ -214,16 +212,16 @@ impl MirroredDesign {
             Some((controller, _)) => controller.contains(prefix),
             None => {
                 let found = self.view().longest_prefix_match(prefix);
-                found.is_some_and(|found| found.prefix_octets == prefix.len())
+                found.is_some_and(|found| found.prefix_bytes == prefix.len())
             }
         }
     }
 
-    /// Says whether it was there.
+    /// Removes the prefix; returns whether it was there.
     pub(super) fn remove(&mut self, prefix: &[u8]) -> Result<bool, FibRefusal> {
-        // No insertion allowed what is too long; and nobody need wait for readers, or try again, for what is
-        // not there.
-        if prefix.len() > MAX_PREFIX_OCTETS || !self.has(prefix) {
+        // Insertion refuses prefixes that are too long. For an absent prefix the caller need not wait for
+        // readers, nor try again.
+        if prefix.len() > MAX_PREFIX_BYTES || !self.has(prefix) {
             return Ok(false);
         }
         self.copies.make_ready().map_err(refusal)?;
@@ -231,15 +229,15 @@ impl MirroredDesign {
             None => DesignChange::Remove { prefix: prefix.into() },
             Some((controller, sets)) => {
                 has_room_to_move(controller.moved_by_removal(prefix))?;
-                let Some((before, instructions)) = controller.remove(prefix) else { return Ok(false) };
-                sets.release(before);
-                DesignChange::Told { instructions, set: None, before: Some(before) }
+                let Some(SplitUpdate { before, instructions }) = controller.remove(prefix) else { return Ok(false) };
+                before.into_iter().for_each(|before| sets.release(before));
+                DesignChange::Instructed { instructions, set: None, before }
             }
         };
         let was_there = self.copies.change(change).map_err(refusal)?;
         if was_there {
             self.len -= 1;
-            self.prefix_octets -= prefix.len();
+            self.prefix_bytes -= prefix.len();
         }
         Ok(was_there)
     }
@@ -251,7 +249,7 @@ fn copies(tables: [Held; 2], key: HashKey) -> Mirrored<DesignCopy> {
     Mirrored::new(left, right)
 }
 
-/// Refuses a change of this number of rules if there is no memory for their places.
+/// Refuses a change of this many rules if there is no memory for their places.
 fn has_room_to_move(rules: usize) -> Result<(), FibRefusal> {
     let has_room = rules < FEW_RULES || head_room::is_there(rules.saturating_mul(BYTES_PER_MOVED_RULE));
     has_room.then_some(()).ok_or(FibRefusal::NoMemory)
@@ -264,7 +262,7 @@ fn refusal(not_done: NotDone<FibRefusal>) -> FibRefusal {
     }
 }
 
-/// One thread's access.
+/// One thread's access to the design.
 pub(super) struct DesignReader {
     key: Arc<HashKey>,
     reader: LeftRightReader<DesignCopy>,
@@ -299,39 +297,33 @@ impl<'a> DesignView<'a> {
     pub(super) fn longest_prefix_match(self, name_value: &[u8]) -> Option<FibMatch<'a>> {
         let mut found = [None];
         self.copy.table.longest_prefix_match_batch(&[name_value], &mut found);
-        self.resolve(found[0]).map(|(set, prefix_octets)| FibMatch::new(usize::from(prefix_octets), set))
+        self.resolve(found[0]).map(|(set, prefix_bytes)| FibMatch::new(usize::from(prefix_bytes), set))
     }
 
-    pub(super) fn longest_prefix_match_batch(self, names: &[(&[u8], &NameHashes)], out: &mut [Option<FibMatch<'a>>]) {
+    pub(super) fn longest_prefix_match_batch(self, names: &[&[u8]], out: &mut [Option<FibMatch<'a>>]) {
         assert!(out.len() >= names.len(), "one result per name");
         for (names, out) in names.chunks(DESIGN_BATCH_NAMES).zip(out.chunks_mut(DESIGN_BATCH_NAMES)) {
-            let octets: ArrayVec<&[u8], DESIGN_BATCH_NAMES> = names.iter().map(|&(octets, _)| octets).collect();
             let mut found = [None; DESIGN_BATCH_NAMES];
-            self.copy.table.longest_prefix_match_batch(&octets, &mut found);
+            self.copy.table.longest_prefix_match_batch(names, &mut found);
             for (out, found) in out[..names.len()].iter_mut().zip(found) {
                 let resolved = self.resolve(found);
-                *out = resolved.map(|(set, prefix_octets)| FibMatch::new(usize::from(prefix_octets), set));
+                *out = resolved.map(|(set, prefix_bytes)| FibMatch::new(usize::from(prefix_bytes), set));
             }
         }
     }
 
-    /// Looks all wanted names up in one call. What is not wanted gets `None`, and what has no
-    /// prefix a hint that says so.
-    pub(super) fn candidates(self, count: usize, names: &mut impl NameBatch, out: &mut [Option<FibHint<'a>>]) {
-        names.make_ready(0..count);
-        let wanted: ArrayVec<usize, DESIGN_BATCH_NAMES> = (0..count).filter(|&name| names.is_wanted(name)).collect();
-        let octets: ArrayVec<&[u8], DESIGN_BATCH_NAMES> = wanted.iter().map(|&name| names.name_value(name)).collect();
+    /// Looks the names up in one call; a name without a prefix gets a hint that says so.
+    pub(super) fn hints(self, names: &[&[u8]], out: &mut [Option<FibHint<'a>>]) {
         let mut found = [None; DESIGN_BATCH_NAMES];
-        self.copy.table.longest_prefix_match_batch(&octets, &mut found);
-        out[..count].fill(None);
-        for (name, found) in wanted.into_iter().zip(found) {
-            let (set, prefix_octets) = self.resolve(found).unzip();
-            out[name] = Some(FibHint(Hint::Resolved { set, prefix_octets: prefix_octets.unwrap_or_default() }));
+        self.copy.table.longest_prefix_match_batch(names, &mut found);
+        for (out, found) in out[..names.len()].iter_mut().zip(found) {
+            let (set, prefix_bytes) = self.resolve(found).unzip();
+            *out = Some(FibHint(Hint::Resolved { set, prefix_bytes: prefix_bytes.unwrap_or_default() }));
         }
     }
 
     fn resolve(self, found: Option<PrefixMatch>) -> Option<(&'a NextHopSet, u16)> {
-        let PrefixMatch { number, prefix_octets } = found?;
-        Some((self.copy.sets.get(number)?, prefix_octets))
+        let PrefixMatch { number, prefix_bytes } = found?;
+        Some((self.copy.sets.get(number)?, prefix_bytes))
     }
 }

@@ -1,15 +1,15 @@
-//! Name code: how are names written in fewer octets?
+//! Name code: writes names in fewer bytes.
 //!
-//! A static prefix code over the octets of Name TLV-VALUEs (Huffman 1952, lengths limited to
-//! [`LONGEST_CODE`] bits by Larmore and Hirschberg's package-merge, canonical). What an octet costs
-//! depends on the *context*: what comes before it. Nothing is learnt, so that equal names
-//! have equal codes for ever, readers share a constant, and nobody can spoil the code for others.
+//! A static prefix code over the bytes of Name TLV-VALUEs (Huffman 1952; lengths limited to
+//! [`LONGEST_CODE`] bits by Larmore and Hirschberg's package-merge; canonical). The code of a byte depends
+//! on its *context*, the bytes before it. The code never adapts: equal names always have equal codes,
+//! readers share a constant, and no sender can spoil the code for others.
 //!
 //! ```text
 //! name       = *component NAME-END
-//! component  = *octet COMPONENT-END              generic (type 8), all octets printable ASCII
-//!            / RAW type length octets            any other: 16 bits, 16 bits, 8 bits each
-//! not a code = PLAIN                             12 zero bits: the entry has the octets themselves
+//! component  = *byte COMPONENT-END              generic (type 8), all bytes printable ASCII
+//!            / RAW type length bytes            any other: 16 bits, 16 bits, 8 bits each
+//! not a code = PLAIN                             12 zero bits: the entry has the bytes themselves
 //! ```
 //!
 //! | context | after | has in addition |
@@ -17,44 +17,45 @@
 //! | 0 | the beginning, a component | NAME-END, RAW, PLAIN |
 //! | 1 | a vowel | |
 //! | 2 | another letter | |
-//! | 3 | any other octet | |
+//! | 3 | any other byte | |
 //!
-//! The code of a prefix without its NAME-END is the beginning of the code of the name, and no
-//! code is the beginning of another one: to compare an entry is to write the prefix down in code
-//! and to compare so many bits; an entry needs no length.
+//! The code of a prefix without its NAME-END is the beginning of the code of the name, and no code is the
+//! beginning of another. To compare an entry, a look-up encodes the prefix and compares that many bits; an
+//! entry needs no length.
 //!
-//! The lengths below are those for three public lists in equal parts: registered domains (Tranco),
-//! addresses of software (Scoop) and paths of a source tree (Node.js). Octets per name, code against
-//! TLV, lists that had no part in it: domains (UT1) 12.4 of 23.4, their addresses 33.1 of 56.2; lengths
-//! made for those lists alone would give 12.0 and 31.9.
+//! The lengths below were made for three public lists in equal parts: registered domains (Tranco),
+//! addresses of software (Scoop) and paths of a source tree (Node.js). Bytes per name, code against TLV,
+//! for lists that had no part in it: domains (UT1) 12.4 of 23.4, their addresses 33.1 of 56.2. Lengths made
+//! for those lists alone would give 12.0 and 31.9.
 //!
-//! N.B. Octets per name of those domains and addresses with one context 13.4 and 35.1, with three
-//! (vowels are letters) 12.7 and 33.7, with digits, or digits and capitals, beside them 12.4 and
-//! 33.2, 12.4 and 32.6; with lengths up to 14 bits the same. With every octet a context of its own
-//! 12.3 and 32.4 (entropy), for 24 times the table.
+//! N.B. Bytes per name of those domains and addresses with other contexts: one context 13.4 and 35.1; three
+//! (vowels are letters) 12.7 and 33.7; digits as another context 12.4 and 33.2; digits and capitals 12.4
+//! and 32.6. Lengths up to 14 bits give the same. With every byte a context of its own 12.3 and 32.4
+//! (entropy), for 24 times the table.
 //!
-//! Cost: to encode, three loads of 3 KiB in all per octet; nothing on the heap. To decode, one
-//! load of 32 KiB per octet; nobody who looks names up does. Limits: names whose TLV numbers are not in
-//! their shortest form, or of types above 65,535, have no code. Who may write: nobody.
+//! Cost: to encode, three loads from 3 KiB in all per byte; nothing on the heap. To decode, one load from
+//! 32 KiB per byte; look-ups never decode. Limits: names whose TLV numbers are not in their shortest form,
+//! or of types above 65,535, have no code. Writers: none.
 
-use super::MAX_PREFIX_OCTETS;
-use super::entries::UNIT_OCTETS;
+use super::entries::UNIT_BYTES;
+use super::entry::MAX_PREFIX_BYTES;
 
 const LONGEST_CODE: usize = 12;
 const CONTEXTS: usize = 4;
 
-/// Room for every code that an entry may hold, which is not longer than the plain form, and what
+/// Room for every code that an entry may hold (none is longer than the plain form), and for what
 /// [`BitWriter`] writes beyond it.
-pub(super) const CODE_BUFFER_OCTETS: usize = MAX_PREFIX_OCTETS + 24;
+pub(super) const CODE_BUFFER_BYTES: usize = MAX_PREFIX_BYTES + 24;
 
-/// The first bits of what is not a code.
+/// The first bits of a name that is not in code.
 pub(super) const PLAIN_BITS: u32 = 12;
 
-/// Length of the codes of a context: of the octets from space to `~` as hexadecimal digits, and of the rest.
+/// Code lengths of a context: of the bytes from space to `~` as hexadecimal digits, and of the other
+/// symbols.
 struct Lengths {
     printable: &'static [u8; 95],
     component_end: u8,
-    /// Of NAME-END, RAW and PLAIN.
+    /// The lengths of NAME-END, RAW and PLAIN.
     only_first: [u8; 3],
 }
 
@@ -81,22 +82,22 @@ const LENGTHS: [Lengths; CONTEXTS] = [
     },
 ];
 
-/// Symbols are octets, and these.
+/// The symbols are the bytes and these.
 const COMPONENT_END: usize = 0x100;
 const NAME_END: usize = 0x101;
 const RAW: usize = 0x102;
 const PLAIN: usize = 0x103;
 const SYMBOLS: usize = 0x104;
 
-/// The code of a symbol: bits, then their number in the lowest four. 0: it has none.
+/// The code of a symbol: its bits, then their number in the lowest four bits. 0: the symbol has none.
 type Code = u16;
 
-/// By context and symbol. Octets that are not printable have none.
+/// By context and symbol. Bytes that are not printable have none.
 static CODES: [[Code; SYMBOLS]; CONTEXTS] = {
     let mut codes = [[0; SYMBOLS]; CONTEXTS];
     let mut context = 0;
     while context < CONTEXTS {
-        // Canonical, longest first: the first of the longest is all zeros.
+        // Canonical, longest codes first: the first of the longest is all zeros.
         let (mut next, mut length) = (0_u32, LONGEST_CODE);
         while length > 0 {
             let mut symbol = SYMBOLS;
@@ -141,15 +142,15 @@ static SYMBOLS_OF: [[u16; 1 << LONGEST_CODE]; CONTEXTS] = {
     symbols
 };
 
-/// The context after an octet.
+/// The context after a byte.
 static CONTEXT_AFTER: [u8; 256] = {
     let mut contexts = [3; 256];
-    let mut octet = 0;
-    while octet < 256 {
-        if (octet as u8).is_ascii_alphabetic() {
-            contexts[octet] = 2;
+    let mut byte = 0;
+    while byte < 256 {
+        if (byte as u8).is_ascii_alphabetic() {
+            contexts[byte] = 2;
         }
-        octet += 1;
+        byte += 1;
     }
     let vowels = b"AEIOUYaeiouy";
     let mut vowel = 0;
@@ -183,16 +184,16 @@ pub(super) enum Uncoded {
     NoRoom,
 }
 
-/// Writes the code of a name to the front of `out`, and zeros up to the next whole unit: says how many
-/// units. It needs 8 octets of room beyond the code.
+/// Writes the code of a name to the front of `out`, and zeros up to the next whole unit; returns how many
+/// units. It needs 8 bytes of room beyond the code.
 ///
-// N.B. One loop over all octets, with marks in place of the headers of components so that it knows no
-// lengths, was slower: 1357 cycles per look-up of 88 octets where this has 1223.
+// N.B. One loop over all bytes, with marks instead of component headers so that it needs no lengths, was
+// slower: 1357 cycles per look-up of 88 bytes, 1223 here.
 #[inline]
 pub(super) fn encode(name_value: &[u8], out: &mut [u8]) -> Result<usize, Uncoded> {
-    let (mut bits, mut rest) = (BitWriter { out, octets: 0, pending: 0, pending_bits: 0 }, name_value);
+    let (mut bits, mut rest) = (BitWriter { out, bytes: 0, pending: 0, pending_bits: 0 }, name_value);
     while !rest.is_empty() {
-        let before = (bits.octets, bits.pending, bits.pending_bits);
+        let before = (bits.bytes, bits.pending, bits.pending_bits);
         let text = match *rest {
             [8, length @ 0..=252, ..] => rest.get(2..2 + usize::from(length)),
             _ => None,
@@ -202,12 +203,12 @@ pub(super) fn encode(name_value: &[u8], out: &mut [u8]) -> Result<usize, Uncoded
         {
             rest = &rest[2 + text.len()..];
         } else {
-            (bits.octets, bits.pending, bits.pending_bits) = before;
+            (bits.bytes, bits.pending, bits.pending_bits) = before;
             rest = bits.put_raw(rest)?;
         }
     }
     bits.put(join(NOTHING, CODES[0][NAME_END]))?;
-    Ok((bits.octets + bits.pending_bits.div_ceil(8) as usize).div_ceil(UNIT_OCTETS))
+    Ok((bits.bytes + bits.pending_bits.div_ceil(8) as usize).div_ceil(UNIT_BYTES))
 }
 
 /// Bits in a row and their number.
@@ -227,9 +228,9 @@ fn join_all((bits, length): Bits, (more_bits, more): Bits) -> Bits {
 
 struct BitWriter<'o> {
     out: &'o mut [u8],
-    /// Whole octets so far.
-    octets: usize,
-    /// The bits after them, highest first, zeros after those; fewer than 8.
+    /// Whole bytes so far.
+    bytes: usize,
+    /// The bits after them, highest first, then zeros; fewer than 8.
     pending: u64,
     pending_bits: u32,
 }
@@ -240,17 +241,17 @@ impl BitWriter<'_> {
     fn put(&mut self, (bits, length): Bits) -> Result<(), Uncoded> {
         let filled = self.pending_bits + length;
         let pending = self.pending | bits << (64 - filled);
-        let place = self.out.get_mut(self.octets..).and_then(<[u8]>::first_chunk_mut).ok_or(Uncoded::NoRoom)?;
+        let place = self.out.get_mut(self.bytes..).and_then(<[u8]>::first_chunk_mut).ok_or(Uncoded::NoRoom)?;
         *place = pending.to_be_bytes();
-        self.octets += filled as usize / 8;
+        self.bytes += filled as usize / 8;
         self.pending = pending << (filled & !7);
         self.pending_bits = filled % 8;
         Ok(())
     }
 
-    /// Adds a component of text; false, and something, if an octet has no code.
+    /// Adds a component of text. Returns false, after adding something, if a byte has no code.
     ///
-    // N.B. Four octets at a time, because the chain from one to the next is long: their codes are
+    // N.B. Four bytes at a time, because each byte's code depends on the byte before: their codes are
     // looked up side by side, and joined in pairs.
     #[inline(always)]
     fn put_text(&mut self, text: &[u8]) -> Result<bool, Uncoded> {
@@ -270,17 +271,17 @@ impl BitWriter<'_> {
             self.put(join_all(front, back))?;
         }
         let mut last = NOTHING;
-        for &octet in rest {
-            let code = codes[usize::from(octet)];
+        for &byte in rest {
+            let code = codes[usize::from(byte)];
             coded &= code != 0;
             last = join(last, code);
-            codes = codes_after(octet);
+            codes = codes_after(byte);
         }
         self.put(join(last, codes[COMPONENT_END]))?;
         Ok(coded)
     }
 
-    /// Adds the first component of `rest` octet by octet; gives what comes after it.
+    /// Adds the first component of `rest` byte by byte; returns what comes after it.
     #[cold]
     fn put_raw<'n>(&mut self, rest: &'n [u8]) -> Result<&'n [u8], Uncoded> {
         let (ty, after_type) = number(rest).ok_or(Uncoded::NoCode)?;
@@ -288,19 +289,20 @@ impl BitWriter<'_> {
         let (value, after) = value.split_at_checked(usize::from(length)).ok_or(Uncoded::NoCode)?;
         let (bits, filled) = join(NOTHING, CODES[0][RAW]);
         self.put((bits << 32 | u64::from(ty) << 16 | u64::from(length), filled + 32))?;
-        value.iter().try_for_each(|&octet| self.put((octet.into(), 8)))?;
+        value.iter().try_for_each(|&byte| self.put((byte.into(), 8)))?;
         Ok(after)
     }
 }
 
 #[inline(always)]
-fn codes_after(octet: u8) -> &'static [Code; SYMBOLS] {
-    &CODES[usize::from(CONTEXT_AFTER[usize::from(octet)]) % CONTEXTS]
+fn codes_after(byte: u8) -> &'static [Code; SYMBOLS] {
+    &CODES[usize::from(CONTEXT_AFTER[usize::from(byte)]) % CONTEXTS]
 }
 
-/// A TLV number of at most 16 bits in its shortest form (NDN packet format 0.3, §1.1), and what comes after it.
-fn number(octets: &[u8]) -> Option<(u16, &[u8])> {
-    match *octets {
+/// A TLV number of at most 16 bits in its shortest form (NDN packet specification 0.3, §1.1), and what
+/// comes after it.
+fn number(bytes: &[u8]) -> Option<(u16, &[u8])> {
+    match *bytes {
         [number @ 0..=252, ref rest @ ..] => Some((number.into(), rest)),
         [253, high, low, ref rest @ ..] => {
             let number = u16::from_be_bytes([high, low]);
@@ -320,8 +322,8 @@ fn push_number(number: u16, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the name to `out` that a code says. `unit` gives the units of the code, first bits
-/// highest, and anything after them.
+/// Decodes a name and appends it to `out`. `unit` gives the units of the code, first bits highest, and
+/// anything after them.
 pub(super) fn decode(unit: impl Fn(usize) -> u32, out: &mut Vec<u8>) {
     let mut bits = BitReader { unit, at: 0 };
     loop {
@@ -339,9 +341,9 @@ pub(super) fn decode(unit: impl Fn(usize) -> u32, out: &mut Vec<u8>) {
                     push_number(length, out);
                     break out.extend((0..length).map(|_| bits.take(8) as u8));
                 }
-                octet => {
-                    out.push(octet as u8);
-                    context = usize::from(CONTEXT_AFTER[octet]);
+                byte => {
+                    out.push(byte as u8);
+                    context = usize::from(CONTEXT_AFTER[byte]);
                 }
             }
         }
@@ -410,9 +412,9 @@ mod tests {
         prop_oneof![
             4 => "[a-z0-9.-]{0,12}".prop_map(|text| component(8, text.as_bytes())),
             2 => "[ -~]{0,300}".prop_map(|text| component(8, text.as_bytes())),
-            1 => prop::collection::vec(any::<u8>(), 0..20).prop_map(|octets| component(8, &octets)),
+            1 => prop::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| component(8, &bytes)),
             1 => (any::<u16>(), prop::collection::vec(any::<u8>(), 0..300))
-                .prop_map(|(ty, octets)| component(ty, &octets)),
+                .prop_map(|(ty, bytes)| component(ty, &bytes)),
         ]
     }
 
@@ -422,7 +424,7 @@ mod tests {
         /// A prefix's code without its end begins the name's code, and no code begins another.
         #[test]
         fn codes_are_those_of_names(components in prop::collection::vec(any_component(), 0..8),
-                                    octets in prop::collection::vec(any::<u8>(), 0..20)) {
+                                    bytes in prop::collection::vec(any::<u8>(), 0..20)) {
             let prefixes = (0..=components.len()).map(|count| components[..count].concat());
             let codes: Vec<Vec<bool>> = prefixes.map(|prefix| code_of(&prefix).expect("shortest form")).collect();
             let end = usize::from(CODES[0][NAME_END] % 16);
@@ -430,8 +432,8 @@ mod tests {
                 prop_assert!(pair[1].starts_with(&pair[0][..pair[0].len() - end]));
                 prop_assert!(!pair[1].starts_with(&pair[0]));
             }
-            // Whatever the octets: a code that gives them back, or none.
-            code_of(&octets);
+            // Any bytes: they have a code that decodes to them, or none.
+            code_of(&bytes);
         }
     }
 
@@ -464,7 +466,7 @@ mod tests {
             encode(name, &mut out).expect("it has one");
             u16::from_be_bytes([out[0], out[1]]) >> 4
         };
-        let firsts = (0..=255).map(|octet| first_bits(&component(8, &[octet])));
+        let firsts = (0..=255).map(|byte| first_bits(&component(8, &[byte])));
         assert!(firsts.chain([first_bits(b""), first_bits(&[8, 0]), first_bits(&[1, 0])]).all(|bits| bits != 0));
     }
 }

@@ -1,24 +1,22 @@
-//! Next-hop sets: what does a FIB entry lead to?
+//! Next-hop sets: what FIB entries lead to, each set stored once.
 //!
-//! Entries with the same next hops, strategy and visibility share one immutable set and
-//! name it by number: a table of millions of prefixes has some thousand different sets
-//! (as many as combinations of faces and costs in use), which therefore stay in the
-//! caches. To change an entry is to store another number.
+//! Entries with the same next hops, strategy and visibility share one immutable set and name it by number.
+//! A table of millions of prefixes has some thousand different sets (as many as combinations of faces and
+//! costs in use), so they stay in the caches. To change an entry, the writer stores another number in it.
 //!
 //! ```text
 //! number n: segment ⌊log2(n + 64)⌋ − 6 of 64, 128, 256, … cells, never moved; a cell
 //! points to a set: | next hops, up to 4 inline | strategy | hidden |
 //! ```
 //!
-//! Cost of a read: the cell (8 octets) and the set (1-2 lines), hot when shared. Bytes
-//! per set: 8 to 16 of cells, 80 of the set, 16 for each next hop if there are more than
-//! four, about 14 for the writer. If every entry had a set of its own, an entry would
-//! cost some 110 octets more than the FIB's header says.
+//! Cost of a read: the cell (8 bytes) and the set (1-2 lines), hot when shared. Bytes per set: 8 to 16 of
+//! cells, 80 of the set, 16 for each next hop if there are more than four, about 14 for the writer. If
+//! every entry had a set of its own, an entry would cost some 110 bytes more than the FIB's header says.
 //! Limit: 2³² sets; the FIB has no more than it has entries and waiting removals.
-//! Who may write: the FIB's writer; a set is freed after quiescence.
+//! Writers: the FIB's writer; a set is freed after quiescence.
 #![allow(unsafe_code, reason = "leaf: frees what readers could reach")]
 
-use super::NextHop;
+use super::entry::NextHop;
 use super::published::Published;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use smallvec::SmallVec;
@@ -52,7 +50,7 @@ impl NextHopSets {
         Self { segments: [const { OnceLock::new() }; SEGMENTS] }
     }
 
-    /// The set with this number: that of an entry that the caller may read.
+    /// The set with this number, taken from an entry that the caller may read.
     #[inline(always)]
     pub(super) fn get(&self, number: u32) -> Option<&NextHopSet> {
         let (segment, offset) = place(number);
@@ -78,7 +76,7 @@ fn place(number: u32) -> (usize, usize) {
     (segment, shifted - (FIRST_SEGMENT << segment))
 }
 
-/// The writer's side: which number has this set, and how many entries name it.
+/// The writer's side: the number of each set, and how many entries name it.
 pub(super) struct Interner {
     by_content: HashTable<u32>,
     hasher: DefaultHashBuilder,
@@ -118,7 +116,7 @@ impl Interner {
         number
     }
 
-    /// One entry names it no longer; true if it was the last, and the set is to be retired.
+    /// An entry no longer names the set. True if it was the last; the set must then be retired.
     pub(super) fn release(&mut self, sets: &NextHopSets, number: u32) -> bool {
         let references = &mut self.references[number as usize];
         *references -= 1;
@@ -135,8 +133,8 @@ impl Interner {
     /// Frees a retired set.
     ///
     /// # Safety
-    /// [`Interner::release`] said that no entry names it any more, and no reader is left that
-    /// found it through one.
+    /// [`Interner::release`] said that no entry names the set any more, and no reader is left that found it
+    /// through one.
     pub(super) unsafe fn free(&mut self, sets: &NextHopSets, number: u32) {
         self.set_bytes -= sets.get(number).map_or(0, bytes_of);
         // SAFETY: the caller's promise; the reference above is gone.
@@ -144,14 +142,15 @@ impl Interner {
         self.free.push(number);
     }
 
-    /// Octets of memory: the sets, their cells and this.
+    /// Bytes of memory: the sets, their cells and this.
     pub(super) fn bytes(&self, sets: &NextHopSets) -> usize {
         let numbers = (self.references.capacity() + self.free.capacity()) * size_of::<u32>();
         sets.bytes() + self.set_bytes + numbers + self.by_content.allocation_size()
     }
 }
 
-/// Sets that nobody sees who did not borrow them: freed with the last entry that names them.
+/// Sets that are reached only by borrowing their owner. A set is freed with the last entry that names it,
+/// without waiting for readers.
 pub(super) struct OwnedSets {
     sets: NextHopSets,
     interner: Interner,
@@ -173,16 +172,15 @@ impl OwnedSets {
         self.interner.acquire(&self.sets, content)
     }
 
-    /// One entry names it no longer.
+    /// An entry no longer names the set.
     pub(super) fn release(&mut self, number: u32) {
         if self.interner.release(&self.sets, number) {
-            // SAFETY: `release` said so; whoever got the set from `get` borrowed `self`, which
-            // is `&mut` here.
+            // SAFETY: `release` said so; every caller of `get` borrowed `self`, which is `&mut` here.
             unsafe { self.interner.free(&self.sets, number) };
         }
     }
 
-    /// Octets of memory.
+    /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         self.interner.bytes(&self.sets)
     }

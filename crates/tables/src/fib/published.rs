@@ -1,7 +1,7 @@
-//! Published: one value that readers follow a pointer to while the writer makes the next.
+//! Published: a value that readers reach by a pointer while the writer makes the next one.
 //!
-//! A cell that is set once, read by anybody, and cleared when nobody can hold the value
-//! any more. Cost of a read: one load. Who may write: the FIB's writer.
+//! A cell that the writer sets once, any reader reads, and the writer clears when no reader can hold the
+//! value any more. Cost of a read: one load. Writers: the FIB's writer.
 #![allow(unsafe_code, reason = "leaf: a pointer whose target is freed after quiescence")]
 
 use std::ptr::null_mut;
@@ -12,11 +12,11 @@ pub(super) struct Published<T> {
     value: AtomicPtr<T>,
 }
 
-// `AtomicPtr<T>` is `Send` and `Sync` for every `T`; a shared `Published<T>` hands out `&T` and
-// lets its writer drop a `T`, so only such `T` are put in one.
+// `AtomicPtr<T>` is `Send` and `Sync` for every `T`. A shared `Published<T>` hands out `&T` and lets its
+// writer drop a `T`, so `T` must be both.
 const _: () = {
     const fn is_send_and_sync<T: Send + Sync>() {}
-    is_send_and_sync::<super::shared::IndexTables>();
+    is_send_and_sync::<crate::tag_index::TagIndex>();
     is_send_and_sync::<super::next_hop_sets::NextHopSet>();
 };
 
@@ -26,15 +26,15 @@ impl<T> Published<T> {
         Self { value: AtomicPtr::new(null_mut()) }
     }
 
-    /// The value, whole. It stays until [`Published::clear`].
+    /// The value. It stays until [`Published::clear`].
     #[inline(always)]
     pub(super) fn get(&self) -> Option<&T> {
         let value = self.value.load(Ordering::Acquire);
         // SAFETY:
         // - `value` is null or came from `Box::into_raw` in `set`, whose release store this
         //   load saw, so the value is whole.
-        // - It is freed by `clear`, whose caller promises that no reference of a reader is
-        //   left, and by `drop`, which nothing can outlive that borrows from `self`.
+        // - It is freed by `clear`, whose caller promises that no reader has a reference left, and by
+        //   `drop`, which no borrow from `self` outlives.
         unsafe { value.as_ref() }
     }
 
@@ -47,13 +47,13 @@ impl<T> Published<T> {
     /// Drops the value.
     ///
     /// # Safety
-    /// No reference from [`Published::get`] is left, and none is asked for meanwhile: whatever
-    /// leads readers to this cell was unlinked, and [`crate::quiescence`] told that nobody is
-    /// left who followed it.
+    /// No reference from [`Published::get`] is left, and no reader asks for one meanwhile: whatever leads
+    /// readers to this cell was unlinked, and [`crate::quiescence`] told that no reader is left that
+    /// followed it.
     pub(super) unsafe fn clear(&self) {
         let value = self.value.swap(null_mut(), Ordering::AcqRel);
         if !value.is_null() {
-            // SAFETY: from `Box::into_raw`, taken out of the cell by this call alone; no
+            // SAFETY: the value is from `Box::into_raw`, and this call alone took it out of the cell. No
             // reference is left, as the caller promised.
             drop(unsafe { Box::from_raw(value) });
         }

@@ -6,21 +6,20 @@
 //!              └─ list of blocks of 7 units, linked in their first unit
 //! ```
 //!
-//! A block of the wanted size is taken from its list, else cut from the units never used,
-//! else split from a larger block; only when all that fails are neighbouring free blocks
-//! joined and the search repeated. Entries of a stable population therefore find exact
-//! fits, and the array grows no further.
+//! `allocate` takes a block of the wanted size from its list; else it cuts one from the units never used;
+//! else it splits a larger block. Only if all that fails, it joins neighbouring free blocks and searches
+//! again. So the entries of a stable population find exact fits, and the array grows no further.
 //!
-//! Cost: a line of the free block, and of the lists. Joining sorts all free blocks; it is
-//! tried only after a sixteenth of the units has been freed since the last time.
-//! Bytes: 9 KiB. Who may write: the FIB's writer.
+//! Cost: a line of the free block, and a line of the lists. Joining sorts all free blocks; it is tried only
+//! after a sixteenth of the units was freed since the last time.
+//! Bytes: 9 KiB. Writers: the FIB's writer.
 #![allow(unsafe_code, reason = "leaf: lists inside units that readers could reach before")]
 
-use super::MAX_PREFIX_OCTETS;
-use super::entries::{Entries, HEADER_UNITS, UNIT_OCTETS};
+use super::entries::{Entries, HEADER_UNITS, UNIT_BYTES};
+use super::entry::MAX_PREFIX_BYTES;
 
 /// The largest entry, and the largest block that has a list.
-const MAX_UNITS: usize = HEADER_UNITS + MAX_PREFIX_OCTETS.div_ceil(UNIT_OCTETS);
+const MAX_UNITS: usize = HEADER_UNITS + MAX_PREFIX_BYTES.div_ceil(UNIT_BYTES);
 /// The end of a list.
 const NIL: u32 = u32::MAX;
 
@@ -46,12 +45,12 @@ impl Space {
         }
     }
 
-    /// Units from the first to the last that was ever used.
+    /// Units from the first to the last ever used.
     pub(super) fn used_units(&self) -> usize {
         self.fresh
     }
 
-    /// Octets of memory.
+    /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         self.first_free.len() * size_of::<u32>() + self.large.capacity() * size_of::<(u32, u32)>()
     }
@@ -73,8 +72,8 @@ impl Space {
     /// Gives a block back.
     ///
     /// # Safety
-    /// It is one that [`Space::allocate`] gave and nobody gave back since, and no reader is left
-    /// that could reach it.
+    /// [`Space::allocate`] gave the block, it was not released since, and no reader is left that could
+    /// reach it.
     pub(super) unsafe fn release(&mut self, entries: &Entries, unit: u32, units: usize) {
         self.freed_since_join += units;
         self.push(entries, unit, units);
@@ -84,8 +83,8 @@ impl Space {
         if units > MAX_UNITS {
             self.large.push((unit, units as u32));
         } else {
-            // SAFETY: the block is free: `release` was promised so, and whoever else calls this
-            // took it off a list.
+            // SAFETY: the block is free: `release` was promised so, and the other callers took it off a
+            // list.
             unsafe { entries.set_link(unit, self.first_free[units]) };
             self.first_free[units] = unit;
         }
@@ -104,7 +103,7 @@ impl Space {
         (end <= self.limit).then(|| std::mem::replace(&mut self.fresh, end) as u32)
     }
 
-    /// Cuts `units` off a larger block; the smallest there is.
+    /// Cuts `units` off the smallest larger block.
     fn split(&mut self, entries: &Entries, units: usize) -> Option<u32> {
         let listed = (units + 1..=MAX_UNITS).find(|&larger| self.first_free[larger] != NIL);
         let (unit, larger) = match listed {
@@ -115,7 +114,7 @@ impl Space {
         Some(unit)
     }
 
-    /// Joins neighbouring free blocks, the last one with the units never used.
+    /// Joins neighbouring free blocks; the last one may join the units never used.
     fn join(&mut self, entries: &Entries) {
         self.freed_since_join = 0;
         let mut blocks = std::mem::take(&mut self.large);
@@ -154,7 +153,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Blocks never overlap, and what was freed can be had again.
+        /// Blocks never overlap, and freed units can be allocated again.
         #[test]
         fn blocks_are_disjoint(operations in prop::collection::vec((2_usize..40, any::<prop::sample::Index>(), any::<bool>()), 0..300)) {
             const UNITS: usize = 1000;

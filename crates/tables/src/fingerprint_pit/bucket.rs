@@ -4,22 +4,24 @@
 //! expiration (t = 10 bits), face list (n = 16 bits).
 //!
 //! ```text
-//!  octet 0             16           32                 40                  42         43
+//!  byte 0             16           32                 40                  42         43
 //!      │ fingerprint × 8 │ faces × 8 │ expiry, lower 8 × 8 │ expiry, upper 2 × 8 │ occupied × 8 │ collided × 8 │
-//!  octet 44              48                       52               60
+//!  byte 44              48                       52               60
 //!      │ earliest_expiry │ fingerprint, upper 4 × 8 │ overflowed × 8 │ spare
 //! ```
 //!
-//! The first 44 octets are the paper's 8 × 44 bits. What stands behind them is ours: a tick before which
-//! nothing expires (see [`super::ticks`]), the bits by which segments lengthen a fingerprint (§5.4.3), and how many classes of this
-//! bucket are in the overflow table, counted by their lowest three bits: at 75 % and d = 2 an eighth of all
-//! buckets have one there, and without the counts every eighth Interest would ask, most of them in vain.
+//! The first 44 bytes are the paper's 8 × 44 bits. The rest is ours: a tick before which nothing expires
+//! (see [`super::ticks`]), the bits by which segments lengthen a fingerprint (§5.4.3), and counts of this
+//! bucket's classes in the overflow table, by their lowest three bits. At 75 % and d = 2 an eighth of all
+//! buckets have a class there. Without the counts every eighth Interest would search the overflow table,
+//! mostly in vain.
 //!
-//! N.B. buckets back to back would take a quarter to a third less memory, but five of eight would cross a line.
-//! Tried at 48 octets (44 and the tick), 16 M entries, d = 4, on a busy machine: 140 to 147 ns an operation in
-//! batches against 130 to 139 in lines of their own; one by one 155 to 169 against 171 to 181. Batches decide.
+//! N.B. Buckets without gaps would take a quarter to a third less memory, but five of eight would cross a
+//! line. Tried at 48 bytes (44 and the tick), 16 M entries, d = 4, on a busy machine. In batches: 140 to
+//! 147 ns an operation, against 130 to 139 in lines of their own. One by one: 155 to 169 against 171 to
+//! 181. Batches decide.
 //!
-//! Cost: 1 line. Who may write: the owner of the table.
+//! Cost: 1 line. Writers: the owner of the table.
 
 use super::class::Class;
 use super::ticks::MAX_LIFETIME_TICKS;
@@ -30,9 +32,9 @@ use std::mem::offset_of;
 /// E of the paper.
 pub(super) const BUCKET_ENTRIES: usize = 8;
 const ENTRY_BITS: usize = 44;
-/// Counts of what is in the overflow table.
+/// Counts of classes in the overflow table.
 const OVERFLOW_COUNTS: usize = 8;
-/// Fig. 5.3.
+/// The bucket of Fig. 5.3.
 #[derive(Clone, Copy, Zeroable)]
 #[repr(C, align(64))]
 pub(super) struct Bucket {
@@ -51,7 +53,7 @@ const _: () = assert!(size_of::<Bucket>() == 64 && align_of::<Bucket>() == 64);
 const _: () = assert!(offset_of!(Bucket, earliest_expiry) == BUCKET_ENTRIES * ENTRY_BITS / 8);
 
 impl Bucket {
-    /// Whether an entry may be expired: no more often than one could be, and not by much less.
+    /// Whether an entry may be expired; if false, none is.
     #[inline(always)]
     pub(super) fn is_due(&self, now_tick: u32) -> bool {
         now_tick.wrapping_sub(self.earliest_expiry).cast_signed() >= 0
@@ -63,7 +65,8 @@ impl Bucket {
         occupied.filter(|&entry| !self.is_live(entry, now_tick)).map(|entry| 1 << entry).sum()
     }
 
-    /// Makes vacant what [`Bucket::expired`] says, so that the bucket is not due until what is left expires.
+    /// Vacates the entries that [`Bucket::expired`] names. The bucket is then not due until one of the
+    /// others expires.
     pub(super) fn reset(&mut self, expired: u8, now_tick: u32) {
         self.occupied &= !expired;
         let occupied = (0..BUCKET_ENTRIES).filter(|entry| self.occupied >> entry & 1 != 0);
@@ -77,13 +80,13 @@ impl Bucket {
         !self.is_due(now_tick) || self.expiry_after_earliest(entry) > now_tick.wrapping_sub(self.earliest_expiry)
     }
 
-    /// One bit for the occupied entry with this fingerprint, expired or not; of all subtables one has it at most.
+    /// One bit for the occupied entry with this fingerprint, expired or not; at most one subtable has it.
     #[inline(always)]
     pub(super) fn find(&self, fingerprint: u32) -> u8 {
         let [first, second]: [u64; 2] = bytemuck::cast(self.fingerprints);
         let equal = equal_tags([first, second, 0], fingerprint as u16) as u8 & self.occupied;
         let high = fingerprint >> 16;
-        // One segment has no upper bits, and is spared the comparison.
+        // With one segment there are no upper bits, and no comparison of them.
         if self.fingerprints_high | high == 0 { equal } else { equal & self.equal_high(high) }
     }
 
@@ -119,7 +122,7 @@ impl Bucket {
         self.set_expiry(entry, expiry);
     }
 
-    /// Lets an entry of a bucket that is not due live for `lifetime_ticks` from now at least.
+    /// Lets an entry of a bucket that is not due live for at least `lifetime_ticks` from now.
     #[inline(always)]
     pub(super) fn prolong(&mut self, entry: usize, now_tick: u32, lifetime_ticks: u16) {
         let left = self.earliest_expiry.wrapping_sub(now_tick) + self.expiry_after_earliest(entry);
@@ -128,7 +131,7 @@ impl Bucket {
         }
     }
 
-    /// Deletion: the bit alone (§5.4.2).
+    /// Deletion: clears only the occupied bit (§5.4.2).
     #[inline(always)]
     pub(super) fn vacate(&mut self, entry: usize) {
         self.occupied &= !(1 << entry);
@@ -162,13 +165,13 @@ impl Bucket {
         }
     }
 
-    /// Whether a class whose bucket in the first subtable this is may be in the overflow table.
+    /// Whether `class` may be in the overflow table; this is its bucket in the first subtable.
     #[inline(always)]
     pub(super) fn may_have_overflowed(&self, class: Class) -> bool {
         self.overflowed[overflow_count(class)] != 0
     }
 
-    /// Counts one more there; false if there are 255 like it already.
+    /// Counts one more class there; false if the count is 255 already.
     pub(super) fn count_overflowed(&mut self, class: Class) -> bool {
         let count = &mut self.overflowed[overflow_count(class)];
         let counted = count.checked_add(1);
@@ -176,7 +179,7 @@ impl Bucket {
         counted.is_some()
     }
 
-    /// Counts one fewer.
+    /// Counts one class fewer there.
     pub(super) fn uncount_overflowed(&mut self, class: Class) {
         self.overflowed[overflow_count(class)] -= 1;
     }

@@ -1,37 +1,38 @@
-//! Class: in which bucket of each subtable is a name, and under which fingerprint?
+//! Class: the bucket of a name in each subtable, and its fingerprint there.
 //!
 //! Source: Yuan15 §5.4.2 with its reference [7], Bonomi et al., "An improved construction for counting Bloom
 //! filters" (2006). Symbols: B = buckets of a subtable, w = fingerprint bits, d = subtables, s = segments.
 //!
-//! A name's *class* is the upper log₂ B + w bits of its hash. Subtable i permutes it, class·aᵢ mod 2^(log₂ B + w)
-//! with aᵢ odd; the upper log₂ B bits of that are the bucket, the lower w the fingerprint. Two names that agree
-//! in bucket and fingerprint in *one* subtable therefore are of one class and agree in all. With independent
-//! hashes that would be false, and then Data for one name could find, in some subtable, the entry of a name that
-//! it did not collide with when both were inserted, and remove it: a request forgotten, which no mark tells of.
-//! Names of two segments do not see each other either; of them [`super::FingerprintPit::satisfy`] takes care.
+//! A name's *class* is the upper log₂ B + w bits of its hash. Subtable i permutes it: class·aᵢ mod 2^(log₂
+//! B + w), with aᵢ odd. The upper log₂ B bits of the result are the bucket, the lower w the fingerprint. So
+//! two names that agree in bucket and fingerprint in *one* subtable have one class and agree in all. With
+//! independent hashes that would be false. Then Data for one name could find, in some subtable, the entry
+//! of a name that it did not collide with when both were inserted. It would remove that entry: a lost
+//! request that no mark shows. Names of two segments do not see each other either;
+//! [`super::FingerprintPit::satisfy`] deals with them.
 //!
-//! n names pending, the next one is of a class that is taken with the chance n/(B·2^w), which at n = ld·E·d·B
-//! is the paper's E·d·ld/2^w.
+//! With n names pending, the class of the next one is taken with probability n/(B·2^w). At n = ld·E·d·B
+//! that is the paper's E·d·ld/2^w.
 
 use super::bucket::BUCKET_ENTRIES;
 
-/// Odd, and as different in their upper and lower bits as digits of irrational numbers are.
+/// Odd, and as irregular in their upper and lower bits as the digits of irrational numbers.
 const MULTIPLIERS: [u64; MAX_SUBTABLES] =
     [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9, 0xd6e8_feb8_6659_fd93];
 /// The largest d.
 pub(super) const MAX_SUBTABLES: usize = 4;
-/// The largest log₂ B: with w = 20 a class then has 48 bits, and the segment stands above them.
+/// The largest log₂ B: with w = 20 a class then has 48 bits, and the segment lies above them.
 pub(super) const MAX_BUCKET_BITS: u32 = 28;
 /// The largest w.
 pub(super) const MAX_FINGERPRINT_BITS: u32 = 20;
 
 const _: () = assert!(MAX_BUCKET_BITS + MAX_FINGERPRINT_BITS <= 56, "a segment's number needs room above a class");
 
-/// What a table knows of a name: names of one class are the same to it.
+/// What a table knows of a name: it cannot tell names of one class apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Class(pub(super) u64);
 
-/// Where a class is in one subtable.
+/// The place of a class in one subtable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Its place in the array of all buckets.
@@ -52,8 +53,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// At least `capacity_entries` in s·d subtables of equal size, which is a power of two of buckets. Which
-    /// permutations they have depends on `seed`. `None` if that is too much or nothing.
+    /// At least `capacity_entries` in s·d subtables of equal size, a power of two of buckets. `seed`
+    /// chooses their permutations. `None` if that is zero or too much.
     pub(super) fn new(
         capacity_entries: u32,
         subtables: usize,
@@ -87,7 +88,7 @@ impl Shape {
         self.bucket_bits + self.fingerprint_bits
     }
 
-    /// Where the class is in this subtable of this segment.
+    /// The place of the class in this subtable of this segment.
     #[inline(always)]
     pub(super) fn place(&self, class: Class, segment: usize, subtable: usize) -> Place {
         let permuted = class.0.wrapping_mul(self.multipliers[subtable]) & self.class_mask;
@@ -110,7 +111,7 @@ impl Shape {
         self.segments
     }
 
-    /// The segment that this port's Interests are in.
+    /// The segment of this port's Interests.
     #[inline(always)]
     pub(super) fn segment_of(&self, port: u16) -> usize {
         if self.segments == 1 { 0 } else { usize::from(port) % self.segments }

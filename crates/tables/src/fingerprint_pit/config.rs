@@ -12,10 +12,10 @@ pub const MAX_OVERFLOW_ENTRIES: u32 = 1 << 30;
 pub enum FaceList {
     /// A vector of 16 bits: 16 ports, or 16 for each segment.
     Bits,
-    /// The number of one of so many (1 to 65,535) sets of [`super::MAX_PORTS`] ports. As many as four times the
-    /// ports is plenty unless much is requested by many.
+    /// The number of one of `max_sets` (1 to 65,535) sets of [`super::MAX_PORTS`] ports. Four times the
+    /// number of ports is plenty, unless many ports request many of the same names.
     Sets {
-        /// How many different sets pending entries have at most.
+        /// The most different sets that pending entries may have.
         max_sets: u16,
     },
 }
@@ -23,8 +23,8 @@ pub enum FaceList {
 /// Sizes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FingerprintPitConfig {
-    /// N, the entries of all subtables of all segments together; what is built is the next larger number for
-    /// which a subtable has a power of two of buckets. At 75 % of it, overflow is rare.
+    /// N, the entries of all subtables of all segments together. It is rounded up so that a subtable has a
+    /// power of two of buckets. Up to 75 % of the rounded number, overflow is rare.
     pub capacity_entries: u32,
     /// d: 2 or 4.
     pub subtables: u8,
@@ -36,13 +36,13 @@ pub struct FingerprintPitConfig {
     pub overflow_entries: u32,
     /// How an entry keeps its faces.
     pub faces: FaceList,
-    /// What the arrays lie on.
+    /// The pages of the arrays.
     pub pages: PageSize,
 }
 
 impl FingerprintPitConfig {
-    /// The paper's: d = 2, one segment, fingerprints of 16 bits, 16 ports. The overflow table has a
-    /// thirty-second of the entries, four times what the paper saw used at 75 %.
+    /// The paper's sizes: d = 2, one segment, fingerprints of 16 bits, 16 ports. The overflow table has a
+    /// thirty-second of the entries, four times the most that the paper saw in use at 75 %.
     pub const fn new(capacity_entries: u32) -> Self {
         let overflow_entries = if capacity_entries < 1024 { 32 } else { capacity_entries / 32 };
         Self {
@@ -57,7 +57,7 @@ impl FingerprintPitConfig {
     }
 }
 
-/// Why an Interest was not recorded. Nothing was changed then.
+/// Why an Interest was not recorded. Then nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FingerprintPitRefusal {
     /// All buckets of the name are full, and so is the overflow table.
@@ -66,7 +66,7 @@ pub enum FingerprintPitRefusal {
     /// No entry can have this port: a mistake of the caller.
     #[error("the fingerprint-only PIT has no such port")]
     UnknownPort,
-    /// The port's last owner is gone, and not every entry was cleared of it yet.
+    /// The port's last owner is gone, and some entries may still name it.
     #[error("the port of the fingerprint-only PIT is still being cleared")]
     PortLeaving,
     /// There is no room for another set of faces.
@@ -77,12 +77,12 @@ pub enum FingerprintPitRefusal {
 /// What happened in a table since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FingerprintPitCounters {
-    /// Interests that found an entry: of their own name or of another of the same class.
+    /// Interests that found an entry of their own name or of another name of the same class.
     pub collisions: u64,
     /// Entries that were made in the overflow table.
     pub overflows: u64,
-    /// Interests refused, for whatever reason.
+    /// Interests refused, for any reason.
     pub refused: u64,
-    /// Entries that ended by expiry, noticed when something else came by.
+    /// Entries that expired and were noticed by a visit to their bucket.
     pub expired_lazily: u64,
 }

@@ -1,8 +1,8 @@
-//! Face list: what do the 16 bits of an entry's face list stand for?
+//! Face list: the ports that the 16 bits of an entry's face list mean.
 //!
-//! Source: Yuan15 §5.4.2 (a bit vector, bit i = face i), §5.4.3 (a segment has the faces of 1/s of the ports).
-//! *Bits*: port p is bit ⌊p/s⌋ of the entries of segment p mod s, so that s segments serve 16·s ports. *Sets*: the
-//! number of an interned set, see [`super::face_sets`].
+//! Source: Yuan15 §5.4.2 (a bit vector, bit i = face i), §5.4.3 (a segment has the faces of 1/s of the
+//! ports). *Bits*: port p is bit ⌊p/s⌋ of the entries of segment p mod s, so that s segments serve 16·s
+//! ports. *Sets*: the number of an interned set; see [`super::face_sets`].
 
 use super::class::Shape;
 use super::config::{FaceList, FingerprintPitRefusal};
@@ -18,7 +18,7 @@ const FACE_LIST_BITS: u16 = 16;
 pub(super) enum FaceLists {
     Bits {
         segments: u16,
-        /// For each segment the bits of ports that are gone, but perhaps not from all entries.
+        /// For each segment the bits of ports that are gone, but that some entries may still name.
         leaving: [u16; (MAX_PORTS / FACE_LIST_BITS) as usize],
     },
     Sets(FaceSets),
@@ -41,7 +41,7 @@ impl FaceLists {
         }
     }
 
-    /// The list of an entry that had `list`, and now this port too.
+    /// The face list of an entry that had `list` and gains this port.
     #[inline(always)]
     pub(super) fn with(&mut self, list: u16, port: u16) -> Result<u16, FingerprintPitRefusal> {
         match self {
@@ -54,7 +54,7 @@ impl FaceLists {
         }
     }
 
-    /// Whether an entry with this list, of the segment of the port, has that port.
+    /// Whether an entry with this list, in the segment of the port, names that port.
     #[inline]
     pub(super) fn contains(&self, list: u16, port: u16) -> bool {
         match self {
@@ -63,7 +63,7 @@ impl FaceLists {
         }
     }
 
-    /// An entry that had this list is no more.
+    /// Tells that an entry with this list was removed.
     #[inline(always)]
     pub(super) fn release(&mut self, list: u16) {
         if let Self::Sets(sets) = self {
@@ -89,7 +89,8 @@ impl FaceLists {
         }
     }
 
-    /// The faces of these ports are gone. True if entries must be cleared of them, by [`FaceLists::leaving`].
+    /// The faces of these ports are gone. True if entries must still be cleared of them, by
+    /// [`FaceLists::leaving`].
     pub(super) fn begin_removal(&mut self, ports: &PortSet) -> bool {
         match self {
             Self::Bits { segments, leaving } => {
@@ -119,7 +120,7 @@ impl FaceLists {
         }
     }
 
-    /// Octets of memory, as allocated.
+    /// Bytes of memory, as allocated.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Bits { .. } => 0,

@@ -1,16 +1,17 @@
-//! Face sets: how does a field of 16 bits name a set of more than 16 faces?
+//! Face sets: lets a field of 16 bits name a set of more than 16 faces.
 //!
-//! Source: ours. Yuan15 §5.4.2 says that above 16 ports other representations than a bit vector are needed, and
-//! leaves them open. Entries with the same faces share one *interned* set, and the field is the set's number; 0
-//! stands for no face. Most entries have one face, so that a router with n of them uses little more than n sets.
+//! Source: ours. Yuan15 §5.4.2 says that more than 16 ports need another representation than a bit vector,
+//! and leaves it open. Entries with the same faces share one *interned* set, and the field is the set's
+//! number; 0 means no face. Most entries have one face, so a router with n faces uses little more than n
+//! sets.
 //!
-//! A set counts the entries that name it and is free when none does. When a face goes, it is taken out of the
-//! sets, not of the entries; two sets may then be equal, of which one answers to new entries and the other is
-//! used up by the old.
+//! A set counts the entries that name it and is free when none does. When a face goes, it is removed from
+//! the sets, not from the entries. Two sets may then be equal: new entries use one of them, and the other
+//! ends with its old entries.
 //!
-//! Cost: 1 line of the index and 1 or 2 of sets for an entry that comes or gains a face, 1 for one that goes.
-//! Bytes: 40 per set and 2 to 4 of index. Limits: [`FaceSets::new`]'s; full: refused. Who may write: the table's
-//! owner.
+//! Cost: 1 line of the index and 1 or 2 of sets for an entry that comes or gains a face; 1 line for one
+//! that goes. Bytes: 40 per set and 2 to 4 of index. Limits: see [`FaceSets::new`]; full: refused. Writers:
+//! the table's owner.
 
 use super::port_set::PortSet;
 use crate::pages::{PageArray, PageSize};
@@ -25,9 +26,9 @@ struct FaceSet {
     ports: PortSet,
     /// Entries that name it; 0 if it is free.
     references: u32,
-    /// The next one of its chain, or of the free ones.
+    /// The next set of its chain, or the next free one.
     next: u16,
-    /// 1 if a chain leads to it: not if it is free or has an equal that does answer.
+    /// 1 if a chain leads to it: not if it is free, or if a chain leads to an equal set.
     indexed: u16,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct FaceSets {
 }
 
 impl FaceSets {
-    /// At most `max_sets` of them, 1 or more.
+    /// Room for at most `max_sets` sets, 1 or more.
     pub(super) fn new(max_sets: u16, pages: PageSize) -> io::Result<Self> {
         let chains = usize::from(max_sets).next_power_of_two();
         Ok(Self {
@@ -56,8 +57,8 @@ impl FaceSets {
         })
     }
 
-    /// The set with the ports of set `field` and `port`, for one more entry; `None` if there is no room for it.
-    /// The entry's hold on `field` is the caller's to release.
+    /// The set with the ports of set `field` and `port`, for one more entry; `None` if there is no room for
+    /// it. The caller releases the entry's hold on `field`.
     pub(super) fn hold_with(&mut self, field: u16, port: u16) -> Option<u16> {
         let mut ports = self.ports(field);
         ports.insert(port);
@@ -66,7 +67,7 @@ impl FaceSets {
         Some(number)
     }
 
-    /// An entry names this set no more.
+    /// An entry no longer names this set.
     pub(super) fn release(&mut self, field: u16) {
         if field == NONE {
             return;
@@ -89,7 +90,7 @@ impl FaceSets {
         self.sets[usize::from(field)].ports
     }
 
-    /// Takes the ports out of every set: one pass over all sets, not over the entries.
+    /// Removes the ports from every set: one pass over all sets, not over the entries.
     pub(super) fn remove_ports(&mut self, gone: &PortSet) {
         for number in 1..=self.used {
             let set = self.sets[usize::from(number)];
@@ -108,7 +109,7 @@ impl FaceSets {
         }
     }
 
-    /// Octets of memory, as allocated.
+    /// Bytes of memory, as allocated.
     pub(super) fn bytes(&self) -> usize {
         self.sets.mapped_bytes() + self.heads.mapped_bytes()
     }

@@ -1,7 +1,8 @@
-//! Insertion: which entry does an Interest get?
+//! Insertion: gives an Interest an entry.
 //!
-//! Source: Yuan15 Algorithm 1, in all d subtables (§5.4.2): what is expired in a bucket that is visited is reset; the
-//! entry of the class gains the port, or the least loaded bucket a new one, or, if all are full, the overflow table.
+//! Source: Yuan15 Algorithm 1, in all d subtables (§5.4.2). It vacates expired entries of each bucket that
+//! it visits. If the class has an entry, that gains the port. Else the least loaded bucket gets a new
+//! entry, or the overflow table if all buckets are full.
 
 use super::bucket::BUCKET_ENTRIES;
 use super::class::{Class, Place};

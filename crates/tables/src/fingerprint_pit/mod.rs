@@ -1,4 +1,4 @@
-//! Fingerprint-only PIT: which ports asked for a name of this fingerprint?
+//! Fingerprint-only PIT: which ports have an Interest pending for a name of this fingerprint?
 //!
 //! Source: Yuan15 ch. 5 (Fig. 5.3, Algorithm 1), the PIT of core routers. Symbols: N =
 //! [`FingerprintPitConfig::capacity_entries`], d = *subtables*, B = buckets of a subtable, E = 8 = entries of a
@@ -11,26 +11,28 @@
 //!                    overflow table, if bucket b₀ says that it may be there
 //! ```
 //!
-//! No name is stored. An Interest whose class is taken may be for the same name or for another, which nobody can
-//! tell, so it is never aggregated: the entry is marked *collided*, keeps the ports of both and stays to its
-//! expiry, however much Data comes, that each requester may get its own. Data that is not for an entry marked
-//! so takes the entry away. Whoever allows false positives aggregates all the same
-//! ([`FingerprintPit::insert_aggregating`], §5.7.1).
+//! No name is stored. If an Interest's class has an entry, its name may be the entry's or another one, and
+//! the table cannot tell. So the Interest is never aggregated: the entry is marked *collided* and keeps the
+//! ports of both. It stays until it expires, however much Data comes, so that each requester may get its
+//! own. Data removes an entry that is not marked. A caller that allows false positives aggregates all the
+//! same ([`FingerprintPit::insert_aggregating`], §5.7.1).
 //!
-//! Where a class is: [`class`]. What a bucket looks like: [`bucket`]. How 10 bits tell the time: [`ticks`].
-//! Ports above 16: [`face_list`], [`face_sets`]. Names without room: [`overflow`]. What is done in the
-//! background: [`sweep`]. Algorithm 1: [`insertion`].
+//! Parts: the place of a class [`class`]; the layout of a bucket [`bucket`]; times in 10 bits [`ticks`];
+//! more than 16 ports [`face_list`], [`face_sets`]; names without room [`overflow`]; background work
+//! [`sweep`]; Algorithm 1 [`insertion`].
 //!
-//! Cost: d lines an operation, for Data d·s, that do not depend on each other and can be fetched ahead
-//! ([`FingerprintPit::prefetch`]). Bytes: 8 per entry of N, and the overflow table. Limits: N, the overflow table,
-//! 16·s or 256 ports, lives of [`MAX_LIFETIME_NS`]. Full: refused by name. Who may write: the owner.
+//! Cost: d lines an operation, for Data d·s. They do not depend on each other and can be fetched ahead
+//! ([`FingerprintPit::prefetch`]). Bytes: 8 per entry of N, and the overflow table. Limits: N, the overflow
+//! table, 16·s or 256 ports, lifetimes up to [`MAX_LIFETIME_NS`]. Full: a named refusal. Writers: the
+//! owner.
 //!
-//! Deviations: a bucket is a line of 64 octets, not 44 octets back to back (N.B. at [`bucket`]); N is rounded
-//! up so that a subtable has a power of two of buckets, as permutations of bits want it; an Interest with a
-//! shorter life than its entry's does not shorten that. An Interest looks for its class in the segment of its
-//! port alone, Data in all (§5.4.3), so that names of two segments collide unseen, and the paper's Data takes
-//! the entries of both. Here entries of one class in more than one segment are marked when Data finds them, and
-//! stay.
+//! Deviations:
+//! - A bucket is a line of 64 bytes, not 44 bytes without a gap (N.B. at [`bucket`]).
+//! - N is rounded up so that a subtable has a power of two of buckets, as permutations of bits need it.
+//! - An Interest with a shorter lifetime than its entry's does not shorten that.
+//! - An Interest looks for its class in the segment of its port alone, Data in all (§5.4.3). So names of
+//!   two segments collide unseen, and the paper's Data takes the entries of both. Here Data that finds
+//!   entries of its class in more than one segment marks them, and they stay.
 
 mod bucket;
 mod class;
@@ -59,24 +61,25 @@ use std::io;
 use sweep::Sweep;
 use ticks::tick_at;
 
-/// What became of an Interest.
+/// What happened to an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It has a new entry.
+    /// It got a new entry.
     New,
-    /// Its class had an entry, which now has its port too. It is to be forwarded all the same.
+    /// Its class had an entry, which now has its port too. The Interest must be forwarded all the same.
     Collided,
-    /// The same, and it is taken for the same name: only by [`FingerprintPit::insert_aggregating`].
+    /// Its class had an entry, and it is taken for the same name: only by
+    /// [`FingerprintPit::insert_aggregating`].
     Aggregated,
 }
 
-/// What Data finds.
+/// What Data found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Satisfied {
-    /// Where it was asked for; ports whose face is gone are left out.
+    /// The ports that asked for the name; ports whose face is gone are left out.
     pub ports: PortSet,
-    /// Whether an entry was or now is marked collided: then it is still there, and the Data must say so to the
-    /// next router (§5.5.1).
+    /// Whether an entry was or now is marked collided. Then it is still there, and the Data must say so to
+    /// the next router (§5.5.1).
     pub collided: bool,
     /// Whether an entry was marked before: then more than one Interest came, as far as this router knows.
     pub was_collided: bool,
@@ -88,7 +91,7 @@ pub struct FingerprintPit {
     shape: Shape,
     faces: FaceLists,
     overflow: Overflow,
-    /// The latest time that was heard of: time never runs backwards in here.
+    /// The latest time that a call gave: time never runs backwards in here.
     latest_tick: u64,
     /// Entries of buckets that are occupied.
     occupied: u64,
@@ -96,15 +99,15 @@ pub struct FingerprintPit {
     counters: FingerprintPitCounters,
 }
 
-/// Where a live entry is.
+/// The place of a live entry.
 enum Found {
     Bucket { bucket: usize, entry: usize },
     Overflow { place: usize },
 }
 
 impl FingerprintPit {
-    /// An empty table; `seed` chooses among permutations, which must not be known to whoever chooses names if
-    /// the hash is not keyed.
+    /// An empty table. `seed` chooses the permutations. If the hash is not keyed, `seed` must be unknown to
+    /// anyone who chooses names.
     ///
     /// # Errors
     /// If a size is outside of its range, or the kernel does not map the memory.
@@ -131,7 +134,8 @@ impl FingerprintPit {
         })
     }
 
-    /// Begins to fetch what Data of this hash reads: the bucket of every subtable of every segment.
+    /// Begins to fetch the lines that Data of this hash reads: the bucket of every subtable of every
+    /// segment.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         for segment in 0..self.shape.segments() {
@@ -139,7 +143,7 @@ impl FingerprintPit {
         }
     }
 
-    /// Begins to fetch what an Interest of this hash from this port reads.
+    /// Begins to fetch the lines that an Interest of this hash from this port reads.
     #[inline]
     pub fn prefetch_for_port(&self, hash: u64, port: u16) {
         self.prefetch_segment(hash, self.shape.segment_of(port));
@@ -153,9 +157,9 @@ impl FingerprintPit {
         }
     }
 
-    /// Records an Interest from `port` that lives until `expires_ns`, at least and at most as [`MAX_LIFETIME_NS`]
-    /// allows. It is to be forwarded whatever the answer, which is never [`Inserted::Aggregated`]; on a refusal
-    /// nobody would get the Data.
+    /// Records an Interest from `port` that lives until `expires_ns`; the lifetime is kept within
+    /// [`MAX_LIFETIME_NS`]. Whatever the answer, which is never [`Inserted::Aggregated`], it must be
+    /// forwarded. After a refusal it must not: its Data would go to no port.
     ///
     /// # Errors
     /// The refusal's name. Nothing was recorded.
@@ -170,11 +174,15 @@ impl FingerprintPit {
         self.request(hash, port, now_ns, expires_ns, true)
     }
 
-    /// The same where false positives are allowed (§5.7.1): an Interest whose class has an entry joins that as
-    /// [`Inserted::Aggregated`], is not to be forwarded, and does not prolong its life, which is that of what was
-    /// forwarded: else the entry of an Interest that was lost could outlive all who ask again. No entry is marked
-    /// collided by this. [`Inserted::Collided`], to be forwarded, is an Interest of a port that the entry has already:
-    /// a repeated one; or for an entry that is marked, as its Data may have been here before.
+    /// [`FingerprintPit::insert`] for a caller that allows false positives (§5.7.1). If the Interest's
+    /// class has an entry, the Interest joins it as [`Inserted::Aggregated`] and must not be forwarded. It
+    /// does not prolong the entry, which lives as long as the Interest that was forwarded. Otherwise the
+    /// entry of a lost Interest could outlive every consumer that asks again. This call marks no entry
+    /// collided.
+    ///
+    /// [`Inserted::Collided`], which must be forwarded, means one of two things. The entry has the port
+    /// already: the Interest is a repeated one. Or the entry is marked, and its Data may have been here
+    /// before.
     ///
     /// # Errors
     /// As [`FingerprintPit::insert`].
@@ -189,15 +197,15 @@ impl FingerprintPit {
         self.request(hash, port, now_ns, expires_ns, false)
     }
 
-    /// Data came: the ports that it goes to, if any asked. The entry is gone then, unless it is marked collided, or
-    /// the Data says that it was `collided_upstream`, or another segment has an entry too, by which they are marked
-    /// now.
+    /// Data came: returns the ports that it goes to, if any asked. Its entry is removed unless one of three
+    /// holds: it is marked collided; the Data says that it was `collided_upstream`; another segment has an
+    /// entry too. The second and third mark the entries.
     #[inline]
     pub fn satisfy(&mut self, hash: u64, now_ns: u64, collided_upstream: bool) -> Option<Satisfied> {
         self.latest_tick = self.latest_tick.max(tick_at(now_ns));
         let class = self.shape.class(hash);
         let (mut ports, mut stays, mut was_collided) = (PortSet::EMPTY, collided_upstream, false);
-        // Taken when it is known whether another segment has one too.
+        // Taken last, when it is known whether another segment has one too.
         let mut found_last = None;
         for segment in 0..self.shape.segments() {
             let Some(found) = self.find(segment, class, self.latest_tick) else { continue };
@@ -211,7 +219,7 @@ impl FingerprintPit {
         Some(Satisfied { ports, collided: stays || was_collided, was_collided })
     }
 
-    /// What [`FingerprintPit::satisfy`] would find, and nothing is changed.
+    /// What [`FingerprintPit::satisfy`] would find. Changes nothing.
     #[inline]
     pub fn lookup(&self, hash: u64, now_ns: u64) -> Option<Satisfied> {
         let now_tick = self.latest_tick.max(tick_at(now_ns));
@@ -236,7 +244,7 @@ impl FingerprintPit {
         (entries > 0).then_some(Satisfied { ports, collided: was_collided || entries > 1, was_collided })
     }
 
-    /// Entries, those in the overflow table and expired ones that were not yet noticed included.
+    /// Entries, including those in the overflow table and expired ones that were not yet noticed.
     pub fn occupied(&self) -> u64 {
         self.occupied + self.overflow.len() as u64
     }
@@ -256,25 +264,25 @@ impl FingerprintPit {
         self.faces.ports()
     }
 
-    /// How many of the upper bits of a hash the table reads: names that agree in them are the same to it.
+    /// How many upper bits of a hash the table reads: it cannot tell apart names that agree in them.
     pub fn class_bits(&self) -> u32 {
         self.shape.class_bits()
     }
 
-    /// What happened so far.
+    /// The counters since the table was made.
     pub fn counters(&self) -> FingerprintPitCounters {
         self.counters
     }
 
-    /// Octets of memory, as allocated.
+    /// Bytes of memory, as allocated.
     pub fn bytes(&self) -> usize {
         self.buckets.mapped_bytes() + self.overflow.bytes() + self.faces.bytes()
     }
 
-    /// The entry of this class that is not expired.
+    /// The live entry of this class.
     #[inline(always)]
     fn find(&self, segment: usize, class: Class, now_tick: u64) -> Option<Found> {
-        // No end at the first that has it: which subtable that is, no branch predictor knows.
+        // Does not stop at the first subtable that has it: a branch on that could not be predicted.
         let mut found = (0, 0);
         for subtable in 0..self.shape.subtables() {
             let place = self.shape.place(class, segment, subtable);
@@ -295,7 +303,8 @@ impl FingerprintPit {
         (self.overflow.entry(place).expires_tick > now_tick).then_some(Found::Overflow { place })
     }
 
-    /// Adds the ports of an entry, which stays if it is or is to be marked collided. Returns whether it was.
+    /// Adds the ports of an entry. The entry stays if it is marked collided or gets marked. Returns whether
+    /// it was.
     #[inline(always)]
     fn take(&mut self, segment: usize, found: Found, mark_collided: bool, ports: &mut PortSet) -> bool {
         match found {
@@ -326,7 +335,7 @@ impl FingerprintPit {
         false
     }
 
-    /// Makes vacant what is expired in this bucket.
+    /// Vacates the expired entries of this bucket.
     #[inline(always)]
     fn reset_expired(&mut self, at: usize, now_tick: u32) {
         if self.buckets[at].is_due(now_tick) {
@@ -352,7 +361,7 @@ impl FingerprintPit {
         self.remove_overflowed(place);
     }
 
-    /// Removes an entry of the overflow table, and it is not counted in its bucket any more.
+    /// Removes an entry of the overflow table, and its count in its bucket.
     fn remove_overflowed(&mut self, place: usize) {
         let entry = *self.overflow.entry(place);
         let (segment, class) = entry.class();

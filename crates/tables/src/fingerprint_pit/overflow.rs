@@ -1,25 +1,25 @@
 //! Overflow table: the names whose buckets were full in all subtables.
 //!
-//! Source: Yuan15 §5.4.2, §5.6.2 ("can be stored on SRAM or TCAM"). There it is searched at once for every name;
-//! here a bucket of the first subtable counts which of its classes are in it, and only then it is asked. Entries
-//! are chained by class. A name that came here stays until it is satisfied or expires, whatever room there is
-//! in its buckets later.
+//! Source: Yuan15 §5.4.2, §5.6.2 ("can be stored on SRAM or TCAM"). There it is searched at once for every
+//! name. Here a bucket of the first subtable counts its classes in the table, and the table is searched
+//! only if the count is not zero. Entries are chained by class. A name that came here stays until it is
+//! satisfied or expires, even if its buckets have room later.
 //!
 //! ```text
-//!  octet 0        8            16      20      22         23
+//!  byte 0        8            16      20      22         23
 //!      │ class, segment above │ expires_tick │ next │ faces │ collided │ occupied
 //! ```
 //!
-//! Deviation: 24 octets, not the 44 bits of a bucket's entry: what a place says there, the class must say here.
-//! Cost: 2 lines. Limits: [`Overflow::new`]'s; full: refused, once what is expired was looked for in
-//! [`RECLAIMED_PER_INSERT`] places. Who may write: the table's owner.
+//! Deviation: 24 bytes, not the 44 bits of a bucket's entry: there the place implies the class, here the
+//! entry holds it. Cost: 2 lines. Limits: see [`Overflow::new`]. Full: refused, after a search for expired
+//! entries in [`RECLAIMED_PER_INSERT`] places. Writers: the table's owner.
 
 use super::class::Class;
 use crate::pages::{PageArray, PageSize};
 use bytemuck::Zeroable;
 use std::io;
 
-/// The end of a chain. Entry n is number n + 1.
+/// The end of a chain. Entry n has the number n + 1.
 const NONE: u32 = 0;
 /// Places that one insertion into a full table looks at for an expired entry.
 pub(super) const RECLAIMED_PER_INSERT: usize = 64;
@@ -56,14 +56,14 @@ impl OverflowEntry {
         ((self.key >> SEGMENT_AT) as usize, Class(self.key & ((1 << SEGMENT_AT) - 1)))
     }
 
-    /// Whether it is there.
+    /// Whether it is in use.
     pub(super) fn is_occupied(&self) -> bool {
         self.occupied != 0
     }
 }
 
 impl Overflow {
-    /// At most so many entries.
+    /// Room for at most `capacity_entries` entries.
     pub(super) fn new(capacity_entries: u32, pages: PageSize) -> io::Result<Self> {
         let chains = (capacity_entries as usize).max(1).next_power_of_two();
         Ok(Self {
@@ -75,7 +75,7 @@ impl Overflow {
         })
     }
 
-    /// How many entries there are, expired ones that were not yet removed included.
+    /// How many entries there are, expired ones included until they are removed.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -104,17 +104,17 @@ impl Overflow {
         None
     }
 
-    /// What stands at this place, below the capacity.
+    /// The entry at this place, below the capacity.
     pub(super) fn entry(&self, place: usize) -> &OverflowEntry {
         &self.entries[place]
     }
 
-    /// The same, to be changed.
+    /// The entry at this place, to change.
     pub(super) fn entry_mut(&mut self, place: usize) -> &mut OverflowEntry {
         &mut self.entries[place]
     }
 
-    /// Adds an entry for a class that has none, to a table that is not full.
+    /// Adds an entry for a class that has none. The table must not be full.
     pub(super) fn insert(&mut self, segment: usize, class: Class, faces: u16, expires_tick: u64) {
         let number = if self.free != NONE {
             let number = self.free;
@@ -132,7 +132,7 @@ impl Overflow {
         self.len += 1;
     }
 
-    /// Removes the entry at this place, which is occupied.
+    /// Removes the entry at this place, which must be occupied.
     pub(super) fn remove(&mut self, place: usize) {
         let number = place as u32 + 1;
         let OverflowEntry { key, next, .. } = self.entries[place];
@@ -151,7 +151,7 @@ impl Overflow {
         self.len -= 1;
     }
 
-    /// Octets of memory, as allocated.
+    /// Bytes of memory, as allocated.
     pub(super) fn bytes(&self) -> usize {
         self.entries.mapped_bytes() + self.heads.mapped_bytes()
     }

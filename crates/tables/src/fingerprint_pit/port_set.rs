@@ -1,4 +1,4 @@
-//! Port set: which of 256 ports? A value of four words, handed out by the table.
+//! Port set: a set of ports below 256, as a value of four words.
 
 use bytemuck::Zeroable;
 
@@ -29,7 +29,7 @@ impl PortSet {
         }
     }
 
-    /// Whether one of them is in the other too.
+    /// Whether the two sets share a port.
     #[inline]
     pub fn intersects(&self, other: &Self) -> bool {
         self.0.iter().zip(other.0).any(|(word, other)| word & other != 0)
@@ -43,19 +43,19 @@ impl PortSet {
         }
     }
 
-    /// Whether the port is in it.
+    /// Whether the port is in the set.
     #[inline]
     pub fn contains(&self, port: u16) -> bool {
         self.0.get(usize::from(port) / 64).is_some_and(|word| word >> (port % 64) & 1 != 0)
     }
 
-    /// Whether no port is.
+    /// Whether the set has no port.
     #[inline]
     pub fn is_empty(&self) -> bool {
         *self == Self::EMPTY
     }
 
-    /// How many ports are.
+    /// How many ports the set has.
     #[inline]
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
@@ -80,13 +80,13 @@ impl PortSet {
         })
     }
 
-    /// The first 16 ports at once, one bit each.
+    /// Adds ports of the first 16, one bit each.
     #[inline(always)]
     pub(super) fn insert_first_sixteen(&mut self, bits: u16) {
         self.0[0] |= u64::from(bits);
     }
 
-    /// What an index of sets is looked up by.
+    /// The key by which an index of sets finds it.
     #[inline]
     pub(super) fn digest(&self) -> u64 {
         let fold = |digest: u64, word: &u64| (digest.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);

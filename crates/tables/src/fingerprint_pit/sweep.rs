@@ -1,40 +1,40 @@
-//! Sweep: what is done in the background, a few buckets at a time?
+//! Sweep: background work on the table, a few buckets at a time.
 //!
-//! Source: ours; Yuan15 has lazy expiry only. Answers do not depend on it (see [`super::ticks`]): an entry that is
-//! expired is not found, and its place is taken when it is needed. The sweep does two things. It makes expired
-//! entries vacant where nothing comes by, so that [`FingerprintPit::occupied`] means something and the face sets
-//! and the overflow table come free. And it clears entries of ports whose face is gone.
+//! Source: ours; Yuan15 has lazy expiry only. Answers do not depend on it (see [`super::ticks`]): an
+//! expired entry is not found, and its place is taken when needed. The sweep does two things. It vacates
+//! expired entries that no packet visits, so that [`FingerprintPit::occupied`] is meaningful and face sets
+//! and overflow entries become free. And it clears entries of ports whose face is gone.
 //!
-//! It goes round all buckets, then the overflow table, once in [`TURN_NS`], faster while ports are being cleared:
-//! 2²¹ buckets (16 M entries) in 16.384 s are 128 a millisecond. At [`SWEPT_PER_CALL`] a call, that is enough if
-//! there are 128 calls a second, and 2,048 for a turn in [`PORT_TURN_NS`]; with fewer, turns take longer and nothing
-//! else. A bucket's own clock tells what is ahead from what is over within 2³¹ ticks, 1.09 years, in which one visit or
-//! sweep must have come by.
+//! It goes round all buckets, then the overflow table, once in [`TURN_NS`], and faster while ports are
+//! being cleared. 2²¹ buckets (16 M entries) in 16.384 s are 128 a millisecond. With [`SWEPT_PER_CALL`] a
+//! call, that needs 128 calls a second, and 2,048 for a turn in [`PORT_TURN_NS`]. With fewer calls, turns
+//! take longer and nothing else changes. A bucket's own clock tells future from past within 2³¹ ticks, 1.09
+//! years; one visit or sweep must happen in that time.
 //!
-//! A port that leaves must wait for a whole turn to pass, which begins after the one in progress: 1 to 2 turns,
-//! 2.048 s. Until then no answer names it and no Interest of it is taken. With face sets it is done at once: one
-//! pass over the sets, 2.6 MB at most.
+//! A port that leaves must wait for a whole turn, which begins after the one in progress: 1 to 2 turns,
+//! 2.048 s. Until then no answer names it and its Interests are refused. With face sets it is done at once:
+//! one pass over the sets, 2.6 MB at most.
 
 use super::FingerprintPit;
 use super::config::FingerprintPitRefusal;
 use super::port_set::PortSet;
 use super::ticks::tick_at;
 
-/// A turn: as long as the timer of 10 bits.
+/// The time of a turn: as long as the timer of 10 bits.
 const TURN_NS: u64 = 16_384_000_000;
-/// A turn while ports are being cleared.
+/// The time of a turn while ports are being cleared.
 const PORT_TURN_NS: u64 = 1_024_000_000;
-/// Buckets, or entries of the overflow table, that one call visits at most: 64 KiB in order.
+/// The most buckets, or entries of the overflow table, that one call visits: 64 KiB in order.
 const SWEPT_PER_CALL: usize = 1024;
 
-/// How far it is.
+/// The progress of the sweep.
 #[derive(Default)]
 pub(super) struct Sweep {
     /// The next place: first the buckets, then the overflow table.
     position: usize,
-    /// Up to when what was due is done.
+    /// The work due up to this time is done.
     done_ns: u64,
-    /// Where expired entries are looked for when the overflow table is full.
+    /// The next place to search for expired entries when the overflow table is full.
     reclaim_position: usize,
     /// Ports that this turn clears.
     leaving: PortSet,
@@ -43,7 +43,7 @@ pub(super) struct Sweep {
 }
 
 impl FingerprintPit {
-    /// Visits the places that are due at `now_ns`, 1024 at most. To be called at every batch or every few
+    /// Visits the places that are due at `now_ns`, 1024 at most. Call it with every batch or every few
     /// milliseconds.
     pub fn sweep(&mut self, now_ns: u64) {
         self.latest_tick = self.latest_tick.max(tick_at(now_ns));
@@ -53,7 +53,7 @@ impl FingerprintPit {
         let elapsed_ns = now_ns.saturating_sub(self.sweep.done_ns);
         let due = u128::from(elapsed_ns) * places as u128 / u128::from(turn_ns);
         if due <= SWEPT_PER_CALL as u128 {
-            // What a place takes more than elapsed is paid for by the next call.
+            // The next call makes up for the fraction of a place that was rounded off.
             self.sweep.done_ns += (due * u128::from(turn_ns) / places as u128) as u64;
         } else {
             self.sweep.done_ns = now_ns;
@@ -68,9 +68,10 @@ impl FingerprintPit {
         }
     }
 
-    /// The faces of these ports are gone: no entry names them any more, as far as answers go. A number can be used
-    /// again when [`FingerprintPit::is_port_leaving`] says so. Cost, whatever the number of ports: with face sets a
-    /// pass over the sets; else nothing now, and one turn of the sweep. Ports that the table does not have are ignored.
+    /// The faces of these ports are gone: from now on no answer names the ports. A port number can be used
+    /// again once [`FingerprintPit::is_port_leaving`] is false. Cost, whatever the number of ports: with
+    /// face sets a pass over the sets; else nothing now, and one turn of the sweep. Ports that the table
+    /// does not have are ignored.
     pub fn remove_ports(&mut self, ports: impl IntoIterator<Item = u16>) {
         let ports: PortSet = ports.into_iter().filter(|&port| port < self.faces.ports()).collect();
         if !ports.is_empty() && self.faces.begin_removal(&ports) {
@@ -95,7 +96,7 @@ impl FingerprintPit {
         Ok(())
     }
 
-    /// Looks for expired entries in so many places of the overflow table.
+    /// Looks for expired entries in `places` places of the overflow table.
     pub(super) fn reclaim_overflowed(&mut self, places: usize) {
         for _ in 0..places.min(self.overflow.capacity()) {
             let place = self.sweep.reclaim_position;
@@ -127,7 +128,7 @@ impl FingerprintPit {
         entry.faces &= !self.faces.leaving(segment);
     }
 
-    /// What left before this turn began is in no entry now.
+    /// No entry names the ports that left before this turn began.
     fn end_turn(&mut self) {
         for port in self.sweep.leaving.iter() {
             self.faces.end_removal(port);

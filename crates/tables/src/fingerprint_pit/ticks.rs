@@ -1,23 +1,23 @@
-//! Ticks: how is a time of expiry kept in 10 bits?
+//! Ticks: times of expiry in 10 bits.
 //!
-//! Source: Yuan15 §5.4.2 (t = [`EXPIRY_BITS`], units of 16 ms, "the timer counts up to 16 seconds"). How the timer
-//! rolls over is not in the paper; this is ours. A bucket carries, in 32 bits, a tick before which none of its
-//! entries expires. An entry that comes while that tick is ahead expires 1 to [`MAX_LIFETIME_TICKS`] ticks from
-//! now, so less than 1024 ticks after it, and in that span a time modulo 1024 has one meaning. When the tick is
-//! reached, the next visit makes vacant what is expired, and it moves to the first expiry of what is left. So a
-//! bucket can be left alone for a year, which [`super::sweep`] sees to, and most visits make one comparison and read
-//! no expiry at all.
+//! Source: Yuan15 §5.4.2 (t = [`EXPIRY_BITS`], units of 16 ms, "the timer counts up to 16 seconds"). The
+//! paper does not say how the timer rolls over; this way is ours. A bucket has, in 32 bits, a tick before
+//! which none of its entries expires. An entry that comes before that tick expires 1 to
+//! [`MAX_LIFETIME_TICKS`] ticks from now. That is less than 1024 ticks after the bucket's tick, so a time
+//! modulo 1024 has one meaning. Once the tick is reached, the next visit vacates expired entries and moves
+//! the tick to the first expiry of the others. So a bucket can be left alone for a year, and
+//! [`super::sweep`] comes earlier. Most visits make one comparison and read no expiry at all.
 //!
-//! A time of expiry is rounded up to a tick and the present down: an entry lives at least as long as it was
-//! asked to, and less than a tick longer.
+//! A time of expiry is rounded up to a tick and the present down. So an entry lives at least as long as
+//! requested, and less than a tick longer.
 
 /// t of the paper.
 pub(super) const EXPIRY_BITS: u32 = 10;
 /// The unit of the paper: 16 ms.
 pub(super) const TICK_NS: u64 = 16_000_000;
-/// The longest life that 10 bits tell from none.
+/// The longest lifetime that 10 bits can hold.
 pub(super) const MAX_LIFETIME_TICKS: u16 = (1 << EXPIRY_BITS) - 1;
-/// The longest life that is kept whole: one tick of the above is for rounding.
+/// The longest lifetime that is kept in full: one tick less, for rounding.
 pub const MAX_LIFETIME_NS: u64 = (MAX_LIFETIME_TICKS as u64 - 1) * TICK_NS;
 
 /// The tick that a time lies in.
@@ -26,7 +26,7 @@ pub(super) const fn tick_at(now_ns: u64) -> u64 {
     now_ns / TICK_NS
 }
 
-/// Ticks from `now_tick` until the entry is expired: at least one, and no more than 10 bits can say.
+/// Ticks from `now_tick` until the entry is expired: at least one, at most what 10 bits can hold.
 #[inline(always)]
 pub(super) fn lifetime_ticks(now_tick: u64, expires_ns: u64) -> u16 {
     expires_ns.div_ceil(TICK_NS).saturating_sub(now_tick).clamp(1, MAX_LIFETIME_TICKS.into()) as u16

@@ -1,5 +1,5 @@
 //! Names that try to confuse a table: shared prefixes, empty components, long
-//! ones, every octet value, all forms of TLV numbers, 0 to 32 components.
+//! ones, every byte value, all forms of TLV numbers, 0 to 32 components.
 
 use proptest::prelude::*;
 
@@ -12,9 +12,9 @@ pub(crate) fn value(components: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// One component TLV; type and length in the shortest form.
-pub(crate) fn component(ty: u16, octets: &[u8]) -> Vec<u8> {
+pub(crate) fn component(ty: u16, bytes: &[u8]) -> Vec<u8> {
     let mut tlv = Vec::new();
-    for number in [usize::from(ty), octets.len()] {
+    for number in [usize::from(ty), bytes.len()] {
         match number {
             0..=252 => tlv.push(number as u8),
             _ => {
@@ -23,7 +23,7 @@ pub(crate) fn component(ty: u16, octets: &[u8]) -> Vec<u8> {
             }
         }
     }
-    tlv.extend_from_slice(octets);
+    tlv.extend_from_slice(bytes);
     tlv
 }
 
@@ -32,7 +32,7 @@ fn any_component() -> impl Strategy<Value = Vec<u8>> {
         // From a small pool, so that names share prefixes.
         8 => (0..3_u8).prop_map(|letter| component(8, &[b'a' + letter])),
         2 => Just(component(8, b"")),
-        // A component whose value looks like more components.
+        // A component with a value that looks like more components.
         1 => Just(component(8, &component(8, b"a"))),
         1 => (0..2_u8).prop_map(|last| {
             let mut long = vec![0x08; 250];
@@ -41,8 +41,8 @@ fn any_component() -> impl Strategy<Value = Vec<u8>> {
         }),
         1 => (prop_oneof![Just(1_u16), Just(50), Just(252), Just(253), Just(65535)],
               prop::collection::vec(any::<u8>(), 0..9))
-            .prop_map(|(ty, octets)| component(ty, &octets)),
-        1 => prop::collection::vec(any::<u8>(), 253..300).prop_map(|octets| component(8, &octets)),
+            .prop_map(|(ty, bytes)| component(ty, &bytes)),
+        1 => prop::collection::vec(any::<u8>(), 253..300).prop_map(|bytes| component(8, &bytes)),
     ]
 }
 
@@ -55,6 +55,7 @@ pub(crate) fn any_name() -> impl Strategy<Value = Components> {
 }
 
 /// A few names and prefixes of them, for operations to choose from.
+#[allow(dead_code, reason = "tests of other crates include this file")]
 pub(crate) fn pool() -> impl Strategy<Value = Vec<Components>> {
     prop::collection::vec((any_name(), any::<prop::sample::Index>()), 1..8).prop_map(|names| {
         let mut pool = Vec::new();

@@ -49,7 +49,7 @@ impl Naive {
         self.entries.retain(|entry| entry.expires_tick > now_ns / TICK_NS);
     }
 
-    /// Refusals are the table's own; whoever was refused is not told of here.
+    /// Only the table refuses; refused Interests do not reach this model.
     fn insert(&mut self, hash: u64, port: u16, now_ns: u64, expires_ns: u64, marks_collided: bool) -> Inserted {
         self.expire(now_ns);
         let now_tick = now_ns / TICK_NS;
@@ -72,8 +72,8 @@ impl Naive {
         Inserted::New
     }
 
-    /// Several entries of the class are as one that is collided: Interests of different segments do not see each
-    /// other, and the names may be two, each with Data to come.
+    /// Several entries of a class count as one collided entry. Interests of different segments do not see
+    /// each other, and the names may be two, each with Data to come.
     fn lookup(&mut self, hash: u64, now_ns: u64) -> Option<Satisfied> {
         self.expire(now_ns);
         let class = self.class(hash);
@@ -133,7 +133,7 @@ fn hash(name: usize, class_bits: u32) -> u64 {
     ((number | ((number % 4) << 16)) << (64 - class_bits)) | (name as u64 % 2)
 }
 
-/// Plays the operations on both; every answer, and what is found for every name, must be the same.
+/// Plays the operations on both. Every answer, and what is found for every name, must be the same.
 fn both_agree(config: FingerprintPitConfig, operations: Vec<Operation>) -> Result<(), TestCaseError> {
     let mut pit = FingerprintPit::new(config, 7).unwrap();
     let mut naive = Naive::of(&pit, config.segments);
@@ -179,7 +179,7 @@ fn both_agree(config: FingerprintPitConfig, operations: Vec<Operation>) -> Resul
         }
         prop_assert!(pit.occupied() >= naive.entries.len() as u64);
     }
-    // Swept twice round, nothing is left of what is expired.
+    // After two turns of the sweep no expired entry is left.
     for _ in 0..4 {
         now_ns += 20 * SECOND_NS;
         pit.sweep(now_ns);
@@ -205,7 +205,7 @@ proptest! {
         both_agree(FingerprintPitConfig { segments, ..CONFIG }, operations)?;
     }
 
-    /// Two buckets: most names are in the overflow table, and that is full at times.
+    /// Two buckets: most names are in the overflow table, which is full at times.
     #[test]
     fn an_overflowing_table_does(operations in prop::collection::vec(operation(), 1..250)) {
         let config = FingerprintPitConfig { capacity_entries: 1, overflow_entries: 8, ..CONFIG };

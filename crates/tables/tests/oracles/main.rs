@@ -1,28 +1,7 @@
 //! Every table against a naive twin, driven by lists of random operations.
 
 mod adversarial_names;
-mod cs_adaptive_window;
-mod cs_admission;
-mod cs_arc;
-mod cs_content_table;
-mod cs_lfu;
-mod cs_policy;
-mod cs_prefix_index;
-mod cs_second_chances;
-mod cs_w_tiny_lfu;
 mod dead_nonce_list;
-mod fib;
-mod fib_designs;
 mod fingerprint_pit;
-mod hash_tables;
-mod house_table;
-mod level_pulling;
 mod name_hash;
-mod name_tree_hash_table;
-mod name_trie;
-mod nfd_store;
-mod patricia_tries;
-mod pit_cs;
-mod string_differentiation;
 mod timer_wheel;
-mod trie_designs;

@@ -1,4 +1,4 @@
-//! Does every prefix get the hash of its octets, and do hashes spread?
+//! Does every prefix get the hash of its bytes, and do hashes spread?
 
 use crate::adversarial_names::{any_name, component, value};
 use namewire_tables::sip_hash::SipHash;
@@ -7,29 +7,29 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn every_prefix_has_the_hash_of_its_octets(names in prop::collection::vec(any_name(), 1..4), seed: u64) {
+    fn every_prefix_has_the_hash_of_its_bytes(names in prop::collection::vec(any_name(), 1..4), seed: u64) {
         let key = HashKey::from_seed(seed);
         let mut hashes = NameHashes::default(); // reused: a longer name before must not show
         for name in names {
-            let octets = value(&name);
-            hashes.compute(&key, &octets).unwrap();
+            let bytes = value(&name);
+            hashes.compute(&key, &bytes).unwrap();
             prop_assert_eq!(hashes.components(), name.len());
             for n in 0..=name.len() {
                 let prefix = value(&name[..n]);
-                prop_assert_eq!(hashes.prefix_octets(n), prefix.len());
+                prop_assert_eq!(hashes.prefix_bytes(n), prefix.len());
                 prop_assert_eq!(hashes.prefix_hash(n), hash_name(&key, &prefix));
             }
-            prop_assert_eq!(hashes.full_hash(), hash_name(&key, &octets));
-            prop_assert!(hashes.describes(&octets));
+            prop_assert_eq!(hashes.full_hash(), hash_name(&key, &bytes));
+            prop_assert!(hashes.describes(&bytes));
         }
     }
 
-    /// The contract asks for valid names; anything else must still end, within the octets.
+    /// The contract asks for valid names; any other input must still end, within the bytes.
     #[test]
-    fn octets_that_are_no_name_do_no_harm(octets in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn bytes_that_are_no_name_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut hashes = NameHashes::default();
-        if hashes.compute(&HashKey::from_seed(1), &octets).is_ok() {
-            prop_assert_eq!(hashes.prefix_octets(hashes.components()), octets.len());
+        if hashes.compute(&HashKey::from_seed(1), &bytes).is_ok() {
+            prop_assert_eq!(hashes.prefix_bytes(hashes.components()), bytes.len());
         }
     }
 }
@@ -60,7 +60,7 @@ fn another_key_gives_other_hashes_and_stays_secret() {
     assert_eq!(format!("{:?}", HashKey::new([0x41; 16])), "HashKey(secret)");
 }
 
-/// The definition, word by word, from the 16 octets of the key: slow and with no special case.
+/// The definition, word by word, from the 16 bytes of the key: slow and with no special case.
 fn hash_by_definition(secret: [u8; 16], components: &[Vec<u8>]) -> u64 {
     let secret = u128::from_le_bytes(secret);
     let word = |counter: u64| {
@@ -73,9 +73,9 @@ fn hash_by_definition(secret: [u8; 16], components: &[Vec<u8>]) -> u64 {
     let (point, spread, c, t) = (u128::from(word(0)) & prime, word(1) | 1, double(3), double(5));
     let (mut sum, mut tail) = (c, 1);
     let pairs = components.iter().flat_map(|component| component.chunks(16));
-    for (i, octets) in pairs.clone().enumerate() {
+    for (i, bytes) in pairs.clone().enumerate() {
         let mut padded = [0; 16];
-        padded[..octets.len()].copy_from_slice(octets);
+        padded[..bytes.len()].copy_from_slice(bytes);
         let number = u128::from_le_bytes(padded);
         if i < 32 {
             let (a, b) = (double(7 + 4 * i as u64), double(9 + 4 * i as u64));
@@ -105,8 +105,8 @@ proptest! {
         }
     }
 
-    /// Around the 16th component the prefixes leave the inline array, around the
-    /// 32nd 16 octets the keys, around the 256th component names are refused.
+    /// Around the 16th component the prefixes leave the inline array; around the 32nd 16 bytes the keys
+    /// end; around the 256th component names are refused.
     #[test]
     fn nothing_happens_at_the_limits(
         length in 0..40_usize,
@@ -114,17 +114,17 @@ proptest! {
         secret: [u8; 16],
     ) {
         let name: Vec<Vec<u8>> = (0..components).map(|n| component(8, &vec![n as u8; (n + length) % 40])).collect();
-        let octets = value(&name);
+        let bytes = value(&name);
         let mut hashes = NameHashes::default();
-        hashes.compute(&HashKey::new(secret), &octets).unwrap();
+        hashes.compute(&HashKey::new(secret), &bytes).unwrap();
         prop_assert_eq!(hashes.components(), components);
         for n in [14, 15, 16, 17, 18, components] {
             let n = n.min(components);
             prop_assert_eq!(hashes.prefix_hash(n), hash_by_definition(secret, &name[..n]), "prefix {}", n);
-            prop_assert_eq!(hashes.prefix_octets(n), value(&name[..n]).len());
+            prop_assert_eq!(hashes.prefix_bytes(n), value(&name[..n]).len());
         }
         hashes.compute(&HashKey::new(secret), b"").unwrap();
-        prop_assert_eq!((hashes.components(), hashes.prefix_octets(0)), (0, 0));
+        prop_assert_eq!((hashes.components(), hashes.prefix_bytes(0)), (0, 0));
     }
 }
 
@@ -137,15 +137,15 @@ fn a_prefix_that_an_earlier_name_had_is_not_there() {
     hashes.prefix_hash(3);
 }
 
-/// Names that differ in one octet, wherever it is: also after the last 16 octets that have a key.
+/// Names that differ in one byte, at any place: even after the last 16 bytes that have a key.
 #[test]
-fn every_octet_counts() {
+fn every_byte_counts() {
     let (key, mut seen) = (HashKey::from_seed(7), std::collections::HashSet::new());
     let mut name = component(8, &[0; 2000]);
     seen.insert(hash_name(&key, &name));
     for place in 4..name.len() {
         name[place] = 1;
-        assert!(seen.insert(hash_name(&key, &name)), "octet {place}");
+        assert!(seen.insert(hash_name(&key, &name)), "byte {place}");
         name[place] = 0;
     }
     for zeros in 0..2000 {
@@ -153,11 +153,10 @@ fn every_octet_counts() {
     }
 }
 
-/// Pearson's χ² over 1024 cells has mean 1023 and standard deviation 45; six of
-/// those either way is a chance of one in a thousand million for a good hash. The
-/// cells are of the parts that tables use, alone and together: the upper 16 bits as
-/// a tag, the 48 below multiplied as a bucket, the lowest as a place.
-/// (A sum that is only multiplied, or only folded, fails this for some keys.)
+/// Pearson's χ² over 1024 cells has mean 1023 and standard deviation 45. For a good hash, six of those
+/// either way has a probability of one in a thousand million. The cells are the parts of the hash that
+/// tables use, alone and together: the upper 16 bits as a tag, the 48 below multiplied as a bucket, the
+/// lowest as a place. (A sum that is only multiplied, or only folded, fails this for some keys.)
 #[test]
 fn numbered_names_spread_evenly_in_every_part_of_the_hash() {
     let samples = 1 << 15;
@@ -192,11 +191,11 @@ fn one_bit_changes_half_of_the_hash() {
     let mut random = fastrand::Rng::with_seed(44);
     let (rounds, mut changed) = (4000, [0_u32; 64]);
     for _ in 0..rounds {
-        let mut octets: Vec<u8> = (0..random.usize(1..40)).map(|_| random.u8(..)).collect();
-        let before = hash_name(&key, &octets);
-        let place = random.usize(..octets.len());
-        octets[place] ^= 1 << random.u32(..8);
-        let difference = before ^ hash_name(&key, &octets);
+        let mut bytes: Vec<u8> = (0..random.usize(1..40)).map(|_| random.u8(..)).collect();
+        let before = hash_name(&key, &bytes);
+        let place = random.usize(..bytes.len());
+        bytes[place] ^= 1 << random.u32(..8);
+        let difference = before ^ hash_name(&key, &bytes);
         for (bit, count) in changed.iter_mut().enumerate() {
             *count += (difference >> bit) as u32 & 1;
         }

@@ -30,7 +30,8 @@ enum Operation {
     Disarm {
         id: u32,
     },
-    /// Takes at most this many due timers and looks at so many, so that the wheel stops in the middle of a slot.
+    /// Takes at most `most` due timers and looks at most at `visits`, so that the wheel stops in the middle
+    /// of a slot.
     Pop {
         step_ns: u64,
         most: usize,
@@ -83,11 +84,12 @@ proptest! {
                     now += step_ns;
                     for _ in 0..most {
                         let Some(id) = wheel.pop_expired(now, &mut visits) else {
-                            // Who gives up with something due is told to come again.
+                            // A caller that stops early is told to come again if a timer is due.
                             if visits == 0 && wheel.next_deadline().is_some_and(|next| next <= now) {
                                 break;
                             }
-                            // Late by less than a tick: what remains has its boundary ahead.
+                            // Late by less than a tick: the boundary of every timer that remains is in the
+                            // future.
                             for (id, deadline) in &naive {
                                 prop_assert!(deadline + TICK_NS > now, "timer {} is late", id);
                             }
@@ -135,8 +137,8 @@ fn a_sleeper_fires_every_timer_in_its_tick() {
     assert!(wakings <= 10_001, "no more than one waking per tick: {wakings}");
 }
 
-/// Whoever chooses lifetimes can put all timers in one slot, turns away. One call once
-/// walked them all, 65,536 with the default PIT, while packets waited.
+/// A sender that chooses lifetimes can put all timers in one slot, turns away. One call once walked them
+/// all, 65,536 with the default PIT, while packets waited.
 #[test]
 fn a_slot_of_far_off_timers_is_walked_in_pieces() {
     let mut wheel = wheel(TICK_NS, 1000);

@@ -1,39 +1,36 @@
-//! A router in memory that answers what it can from its store: an engine under requests for names that come again.
+//! A router in memory that answers from its Content Store when it can: an engine that forwards requests for repeating
+//! names.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use anyhow::ensure;
-use namewire_engine::dispatch::Dispatcher;
-use namewire_engine::{
-    BATCH_PACKETS, Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceScope, FaceTable, Instant, Output,
-    PacketRef, Schedule, StrategyTable, View,
-};
+use namewire_designs::policies::catalogue::PolicyChoice;
+use namewire_engine::{BATCH_PACKETS, Counters, DropReason, EngineConfig, PacketRef, Schedule};
 use namewire_packet::lp::LpHeaders;
 use namewire_tables::content_store::{ENTRY_OVERHEAD_BYTES, stored_bytes};
-use namewire_tables::cs_policy::catalogue::CsPolicy;
 use namewire_tables::{Fib, HashKey, PrefixLookup};
+use namewire_testbed::Forwarder;
 
-use crate::experiments::prefetch::forwarder::{CONSUMER, PRODUCER, cycles_of};
+use crate::experiments::prefetch::forwarder::{CONSUMER, PRODUCER, between_consumer_and_producer, cycles_of};
 use crate::experiments::prefetch::traffic::{Packets, Traffic};
 use crate::requests::Request;
 use crate::synthetic_names::SyntheticNames;
 
-/// Interests that wait for their Data.
+/// Interests waiting for their Data.
 pub(super) const OUTSTANDING: usize = 4_096;
-/// Octets of an Interest and of a Data (Takemasa19 §5.4.1), and of the Content in such a Data.
-pub(super) const INTEREST_OCTETS: usize = 121;
-pub(super) const DATA_OCTETS: usize = 1143;
-const PAYLOAD_OCTETS: usize = 1017;
+/// Bytes of an Interest and of a Data (Takemasa19 §5.4.1), and of the Content in such a Data.
+pub(super) const INTEREST_BYTES: usize = 121;
+pub(super) const DATA_BYTES: usize = 1143;
+const PAYLOAD_BYTES: usize = 1017;
 /// Virtual time between packets: 5 million per second.
 const NS_PER_PACKET: u64 = 200;
 
-/// What was done, in which time.
+/// Results of a run, and their time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Done {
     pub(super) interests: u64,
     pub(super) data: u64,
-    /// Interests and Data that went out.
+    /// Interests and Data sent.
     pub(super) forwarded: u64,
     pub(super) hits: u64,
     /// Cycles of each batch of Interests, and of Data.
@@ -42,7 +39,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Adds what was done later.
+    /// Adds the results of a later run.
     pub(super) fn append(&mut self, mut later: Self) {
         self.interests += later.interests;
         self.data += later.data;
@@ -54,13 +51,9 @@ impl Done {
 }
 
 pub(super) struct CachingRouter {
-    engine: Engine,
-    faces: FaceTable,
-    strategies: StrategyTable,
+    node: Forwarder,
     traffic: Traffic,
-    now: Instant,
-    out: Output,
-    /// Objects whose Data has not come, the one that was asked for first in front.
+    /// Objects whose Data has not come, the oldest request in front.
     outstanding: VecDeque<u32>,
     is_outstanding: Vec<bool>,
     nonce: u32,
@@ -69,37 +62,29 @@ pub(super) struct CachingRouter {
 
 impl CachingRouter {
     pub(super) fn new(
-        (policy, prefix_lookup): (CsPolicy, PrefixLookup),
+        (policy, prefix_lookup): (PolicyChoice, PrefixLookup),
         capacity: u32,
         objects: u32,
         names: SyntheticNames,
         key: HashKey,
     ) -> anyhow::Result<Self> {
-        let mut traffic = Traffic::new(names, PAYLOAD_OCTETS);
-        traffic.pad_interests(INTEREST_OCTETS);
-        let octets = traffic.packet_octets();
-        ensure!(octets == (INTEREST_OCTETS, DATA_OCTETS), "packets of {octets:?} octets");
+        let mut traffic = Traffic::new(names, PAYLOAD_BYTES);
+        traffic.pad_interests(INTEREST_BYTES);
+        let bytes = traffic.packet_bytes();
+        ensure!(bytes == (INTEREST_BYTES, DATA_BYTES), "packets of {bytes:?} bytes");
         let config = EngineConfig {
             pit_capacity_entries: 4 * OUTSTANDING as u32,
             interest_overflow_bytes: 4 * OUTSTANDING as u64 * 1024,
-            // Packets are the limit.
-            cs_capacity_bytes: (u64::from(capacity) + 64) * (ENTRY_OVERHEAD_BYTES + stored_bytes(DATA_OCTETS)),
+            // The capacity in packets is the limit, not the bytes.
+            cs_capacity_bytes: (u64::from(capacity) + 64) * (ENTRY_OVERHEAD_BYTES + stored_bytes(DATA_BYTES)),
             cs_capacity_packets: capacity.into(),
-            cs_policy: policy,
+            cs_policy: policy.into(),
             cs_prefix_lookup: prefix_lookup,
             ..EngineConfig::default()
         };
-        let engine = Engine::new(config, 0, Arc::new(Dispatcher::new(1, key)), key, 1)?;
-        let mut faces = FaceTable::default();
-        faces.insert(CONSUMER, FaceAttributes::new(FaceScope::NonLocal, 0, false));
-        faces.insert(PRODUCER, FaceAttributes::new(FaceScope::NonLocal, 0, true));
         Ok(Self {
-            engine,
-            faces,
-            strategies: StrategyTable::default(),
+            node: between_consumer_and_producer(config, key, 1)?,
             traffic,
-            now: Instant(1_000_000_000),
-            out: Output::default(),
             outstanding: VecDeque::new(),
             is_outstanding: vec![false; objects as usize],
             nonce: 0,
@@ -107,10 +92,10 @@ impl CachingRouter {
         })
     }
 
-    /// Takes these requests in batches; Data come when more than [`OUTSTANDING`] Interests wait.
+    /// Processes these requests in batches; Data come when more than [`OUTSTANDING`] Interests wait.
     pub(super) fn run(&mut self, fib: &Fib, schedule: Schedule, requests: &[Request]) -> anyhow::Result<Done> {
-        self.engine.set_schedule(schedule);
-        let before = self.engine.counters();
+        self.node.engines[0].set_schedule(schedule);
+        let before = self.node.counters();
         let mut done = Done::default();
         for batch in requests.chunks(BATCH_PACKETS) {
             self.interests(fib, batch, &mut done)?;
@@ -118,8 +103,8 @@ impl CachingRouter {
                 self.data(fib, &mut done)?;
             }
         }
-        let after = self.engine.counters();
-        // A second Interest for a name that waits is suppressed; nothing else may be dropped.
+        let after = self.node.counters();
+        // A second Interest for a pending name is suppressed; nothing else may be dropped.
         let dropped = |counters: &Counters| counters.dropped_total() - counters.dropped(DropReason::Suppressed);
         ensure!(dropped(&after) == dropped(&before), "the engine dropped packets: {after:?}");
         done.hits = after.cs_hits - before.cs_hits;
@@ -130,20 +115,19 @@ impl CachingRouter {
     fn interests(&mut self, fib: &Fib, batch: &[Request], done: &mut Done) -> anyhow::Result<()> {
         self.packets.clear();
         for request in batch {
-            self.nonce = self.nonce.wrapping_add(0x9e37_79b9); // odd: all 2³² before one comes again
+            self.nonce = self.nonce.wrapping_add(0x9e37_79b9); // odd: a nonce repeats after 2³² steps
             self.traffic.push_interest_with(request.object.into(), self.nonce, &mut self.packets);
         }
-        let view = View { fib: fib.view(), strategies: &self.strategies, faces: &self.faces };
-        self.now.0 += NS_PER_PACKET * batch.len() as u64;
+        self.node.now.0 += NS_PER_PACKET * batch.len() as u64;
         let mut frames = self.packets.frames(CONSUMER);
-        let cycles = cycles_of(&mut self.engine, self.now, &view, &mut frames, &mut self.out)?;
+        let cycles = cycles_of(self.node.worker(0).with_fib(fib), &mut frames)?;
         done.interest_batches.push(cycles as f64);
         done.interests += batch.len() as u64;
-        for transmit in &self.out.transmits {
+        for transmit in &self.node.out.transmits {
             match transmit.packet {
-                PacketRef::Stored(_) => ensure!(transmit.face == CONSUMER, "a stored Data went astray"),
+                PacketRef::Stored(_) => ensure!(transmit.face == CONSUMER, "a stored Data left on another face"),
                 PacketRef::Frame(place) => {
-                    ensure!(transmit.face == PRODUCER, "an Interest went astray");
+                    ensure!(transmit.face == PRODUCER, "an Interest left on another face");
                     let object = batch[usize::from(place)].object;
                     if !std::mem::replace(&mut self.is_outstanding[object as usize], true) {
                         self.outstanding.push_back(object);
@@ -161,13 +145,12 @@ impl CachingRouter {
             self.is_outstanding[object as usize] = false;
             self.traffic.push_data(object.into(), LpHeaders::default(), &mut self.packets);
         }
-        let view = View { fib: fib.view(), strategies: &self.strategies, faces: &self.faces };
-        self.now.0 += NS_PER_PACKET * BATCH_PACKETS as u64;
+        self.node.now.0 += NS_PER_PACKET * BATCH_PACKETS as u64;
         let mut frames = self.packets.frames(PRODUCER);
-        let cycles = cycles_of(&mut self.engine, self.now, &view, &mut frames, &mut self.out)?;
+        let cycles = cycles_of(self.node.worker(0).with_fib(fib), &mut frames)?;
         done.data_batches.push(cycles as f64);
         done.data += BATCH_PACKETS as u64;
-        let sent = &self.out.transmits;
+        let sent = &self.node.out.transmits;
         let went_back = sent.len() == BATCH_PACKETS && sent.iter().all(|transmit| transmit.face == CONSUMER);
         ensure!(went_back, "{} of {BATCH_PACKETS} Data went on", sent.len());
         Ok(())

@@ -1,33 +1,34 @@
 //! How fast does a router forward under each policy of its Content Store?
 //!
 //! Source: Takemasa19 §5.4.4, Fig. 5.8: one thread, web requests (10⁷ objects, Zipf 0.8), a store of 1 % of them,
-//! Interests of 121 octets and Data of 1143; the paper has Filter 1.3 times as fast as ARC and 1.1 times as fast as
-//! FIFO. What is counted is its sum: Interests and Data that went out, per second.
+//! Interests of 121 bytes and Data of 1143. In the paper Filter is 1.3 times as fast as ARC and 1.1 times as fast as
+//! FIFO. As in the paper, the result counts Interests and Data sent per second.
 //!
-//! The whole engine of the router, over memory: no sockets. Each policy has an engine of its own with a store that its
-//! requests have filled; they take turns, a slice of requests of its own each (with the same one for all, the first
-//! would fetch for the others what all read, the FIB's lines above all), in the scalar schedule (`naive`, which is what the
-//! paper's figure has) and in the router's own (`vector`). Only due timers and `Engine::process` are timed. Data come
-//! when 4,096 Interests wait. A second Interest for a name that waits is none that goes out.
+//! The whole engine of the router runs over memory, without sockets. Each policy has its own engine with a store that
+//! its requests have filled. Policies take turns, each with its own slice of requests: with the same slice for all, the
+//! first policy would load shared data, such as the FIB's lines, into the caches for the others. Two schedules run: the
+//! scalar one (`naive`, as in the paper's figure) and the router's own (`vector`). Only due timers and
+//! `Engine::process` are timed. Data come when 4,096 Interests wait. A second Interest for a pending name is not sent,
+//! and does not count.
 //!
-//! LRU runs twice: with a store that finds Data under the prefixes that fetched it, and with one that finds it under
-//! every prefix (`cs.prefix_lookup = "all"`), as NFD's LRU does. No request is for a prefix: what differs is the order of
-//! names, in which each Data that is stored takes a place and gives it back.
+//! LRU runs twice: with a store that finds Data only under the prefixes that fetched it, and with one that finds it
+//! under every prefix (`cs.prefix_lookup = "all"`), as NFD's LRU does. No request is for a prefix; the difference is
+//! the index of names in order, to which every insertion adds and from which every eviction removes.
 //!
-//! TinyLFU has the paper's window (§5.4.2: 50 C), not the 10 C that a router has if nothing is said.
+//! TinyLFU has the paper's window (§5.4.2: 50 C), not the router's default of 10 C.
 //!
-//! Checked, except at smoke scale: the hit ratios of FIFO and Filter are within [`TOLERANCE`] of what the models say
-//! ([`crate::cache_models`]), which stands beside them. The models know nothing of a Data's way: while one is awaited,
-//! requests for it do not hit.
+//! Checked, except at smoke scale: the hit ratios of FIFO and Filter are within [`TOLERANCE`] of the models'
+//! ([`crate::cache_models`]), which the record shows beside them. The models ignore the time until Data arrive:
+//! requests for pending Data do not hit.
 //!
-//! What the numbers do not say: the paper's router counts packets of a network card, with what its driver costs.
+//! Limits: the paper's router counts packets of a network card, including the cost of its driver.
 
 mod caching_router;
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, ensure};
-use caching_router::{CachingRouter, DATA_OCTETS, Done, INTEREST_OCTETS, OUTSTANDING};
+use caching_router::{CachingRouter, DATA_BYTES, Done, INTEREST_BYTES, OUTSTANDING};
 use namewire_engine::{BATCH_PACKETS, Schedule};
 use namewire_tables::{Fib, HashKey, PrefixLookup};
 use serde::Deserialize;
@@ -42,7 +43,6 @@ use crate::statistics::Summary;
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 use crate::tsc;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "cache-forwarding",
     source: "Takemasa19 Fig. 5.8",
@@ -53,15 +53,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Compared with the first; the default is added.
+/// Policies compared with the first one; the default policy is added.
 const CONTESTANTS: [&str; 5] = ["filter/fifo", "fifo", "arc", "lru", "tiny-lfu/random"];
 /// LRU whose Data is found under every prefix.
 const LRU_ALL_PREFIXES: &str = "lru-all-prefixes";
-/// First of them.
+/// The first of them.
 const FILTER: &str = CONTESTANTS[0];
-/// Of a hit ratio, from that of the model. In a plain simulation with 4,096 Interests outstanding FIFO lies 0.0061 below
-/// its model (0.2181, not 0.2242). Filter lies 0.0028 below without outstanding Interests too. What remains is for chance:
-/// the standard error is 0.5 / √n at most for the n requests of a repetition, 0.0014 at quick.
+/// Largest distance of a hit ratio from the model's. In a plain simulation with 4,096 Interests outstanding, FIFO is
+/// 0.0061 below its model (0.2181, not 0.2242); Filter is 0.0028 below even without outstanding Interests. The
+/// remainder allows for chance: the standard error is at most 0.5 / √n for the n requests of a repetition, 0.0014 at
+/// quick.
 const TOLERANCE: f64 = 0.012;
 const SCHEDULES: [Schedule; 2] = [Schedule::Naive, Schedule::Vector];
 
@@ -109,7 +110,7 @@ const fn size(scale: Scale) -> Size {
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
-    ensure!(tsc::read().is_some(), "this processor has no time stamp counter that we can read");
+    tsc::required()?;
     let mut contestants = CONTESTANTS
         .iter()
         .map(|name| Ok(Contestant::named(name)?.with_papers_window(size.capacity)))
@@ -169,11 +170,11 @@ struct Measured {
     schedule: Schedule,
     interest_cycles: Samples,
     data_cycles: Samples,
-    /// Of a request with all that it entails.
+    /// Cycles of a request and everything it causes.
     request_cycles: Samples,
-    /// Packets that went out, per second.
+    /// Packets sent per second.
     throughput: Samples,
-    /// Of that, over Filter's of the same repetition.
+    /// This throughput over Filter's of the same repetition.
     over_filter: Samples,
     hit_ratio: Samples,
 }
@@ -192,8 +193,8 @@ impl Measured {
         }
     }
 
-    /// A packet's cycles are those of the median batch of its kind: one that the machine interrupted counts no more
-    /// than any other. A request entails as many Data as it did on average. Gives the packets per second.
+    /// Uses the median batch of each kind, so that one interrupted batch has no weight. A request causes the average
+    /// number of Data. Returns packets per second.
     fn add(&mut self, done: &Done, tsc_hz: f64) -> f64 {
         let per_packet =
             |batches: &[f64]| Summary::of(batches).map_or(f64::NAN, |summary| summary.median / BATCH_PACKETS as f64);
@@ -209,7 +210,7 @@ impl Measured {
         throughput
     }
 
-    /// That the hit ratio is the model's, where there is one.
+    /// Compares the hit ratio with the model's, if there is a model.
     fn check(&self, models: &BTreeMap<&str, f64>) -> anyhow::Result<()> {
         let name = self.contestant.name.as_str();
         if let (Some(model), Some(ours)) = (models.get(name), self.hit_ratio.median()) {
@@ -219,7 +220,6 @@ impl Measured {
     }
 }
 
-/// Hit ratios by the models.
 fn models(size: &Size) -> BTreeMap<&'static str, f64> {
     let popularity = PopularityClasses::zipf(size.objects, web::PAPER_ALPHA);
     let capacity = f64::from(size.capacity);
@@ -227,7 +227,7 @@ fn models(size: &Size) -> BTreeMap<&'static str, f64> {
     BTreeMap::from([("fifo", eviction::fifo_hit(&popularity, capacity)), (FILTER, filter)])
 }
 
-/// Every contestant under every schedule in turn, a slice of requests each.
+/// Every contestant under every schedule takes a turn, with a slice of requests each.
 fn repetition(
     fib: &Fib,
     size: &Size,
@@ -302,7 +302,7 @@ fn outcome(
         paper.section_5_4.figure_5_8.iter().map(|(what, value)| format!("{what} {value}")).collect();
     outcome.notes.push(format!("Takemasa19 Fig. 5.8: {}.", says.join(", ")));
     outcome.notes.push(format!(
-        "Interests of {INTEREST_OCTETS} octets, Data of {DATA_OCTETS}; a store of {} of {} objects; {OUTSTANDING} \
+        "Interests of {INTEREST_BYTES} bytes, Data of {DATA_BYTES}; a store of {} of {} objects; {OUTSTANDING} \
          Interests outstanding; {} FIB entries.",
         size.capacity, size.objects, size.prefixes
     ));
@@ -310,7 +310,7 @@ fn outcome(
     Ok(outcome)
 }
 
-/// What a request takes if Data is found under every prefix, over what it takes if not.
+/// The cost of a request when Data is found under every prefix, over its cost when not.
 fn prefix_lookup_cost(of_schedule: &[Measured]) -> Option<f64> {
     let cycles = |name: &str| {
         let one = of_schedule.iter().find(|one| one.contestant.name == name)?;
@@ -319,7 +319,7 @@ fn prefix_lookup_cost(of_schedule: &[Measured]) -> Option<f64> {
     Some(cycles(LRU_ALL_PREFIXES)? / cycles("lru")?)
 }
 
-/// What each schedule makes of the policies, in cycles.
+/// The cycles of each policy under each schedule, as a note.
 fn hidden(measured: &[Measured], contestants: usize) -> String {
     let of_schedule = |of: &[Measured]| {
         let cycles: Vec<String> = of
@@ -334,7 +334,7 @@ fn hidden(measured: &[Measured], contestants: usize) -> String {
     };
     let schedules: Vec<String> = measured.chunks(contestants).map(of_schedule).collect();
     format!(
-        "Cycles of an Interest (hits and misses as they come) and of a Data. {}. A policy's blocks are a part of these; \
+        "Cycles of an Interest (hits and misses mixed) and of a Data. {}. A policy's blocks are a part of these; \
          what the rest of the engine takes is the same for all, and the more it is, the less a policy shows.",
         schedules.join(". ")
     )

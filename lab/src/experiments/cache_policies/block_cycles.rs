@@ -1,24 +1,22 @@
-//! Block cycles: what does each of a policy's blocks take?
+//! Block cycles: the cost of each of a policy's blocks.
 //!
 //! Source: Takemasa19 §5.2.4 and Table 5.2: B2 (history), B12 (eviction), B13 (admission), under the web requests of
 //! §5.4.1 and a store of 1 % of the objects.
 //!
-//! Three schedules. *Scalar*: a packet at a time, nothing fetched ahead, Data right after its Interest, as in the
-//! paper's simulator: what B2 wrote of a name is near when B13 reads it. *Scalar, Data late*: 4,096 other Interests
-//! that miss come before it, as over a link with a round trip. *Batched*: 64 Interests, then the Data of those that
-//! missed; what they will touch is fetched ahead as the engine's schedule does, the entries that will go and their
-//! history too.
+//! Three schedules. *Scalar*: one packet at a time without prefetching, each Data right after its Interest, as in the
+//! paper's simulator; what B2 wrote is still in the caches when B13 reads it. *Scalar, Data late*: 4,096 other
+//! Interests that miss come before the Data, as on a link with a round trip. *Batched*: 64 Interests, then the Data of
+//! those that missed; prefetching follows the engine's schedule and includes the next victims and their history.
 //!
-//! A policy alone would have the processor's caches to itself, and does not in a router. So before every packet a dozen
-//! random lines of a large array are read: Takemasa19 §3.2.3 counts 800.7 octets of memory a packet.
+//! A policy alone would have the processor's caches to itself, unlike in a router. So before every packet the run reads
+//! a dozen random lines of a large array: Takemasa19 §3.2.3 counts 800.7 bytes of memory a packet.
 //!
-//! Every block is between two readings of the time stamp counter that wait until all before them was executed; what a
-//! reading takes is measured and taken off. All policies take turns, a slice of requests each; a repetition's figure is
+//! Two readings of the time stamp counter enclose every block; a reading waits until everything before it has executed.
+//! The cost of a reading is measured and subtracted. All policies take turns, a slice of requests each; the result of a
+//! repetition is its median slice.
 //! its median slice.
 
 use std::collections::VecDeque;
-
-use anyhow::Context as _;
 
 use super::case::Case;
 use super::contestant::Contestant;
@@ -29,11 +27,11 @@ use crate::split_mix::split_mix;
 use crate::statistics::Summary;
 use crate::tsc;
 
-/// Takemasa19 §3.2.3: 800.7 octets of memory a packet.
+/// Takemasa19 §3.2.3: 800.7 bytes of memory a packet.
 const LINES_PER_PACKET: usize = 12;
 const BATCH: usize = 64;
 
-/// In what order packets are worked on.
+/// The order in which packets are processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Scalar,
@@ -44,7 +42,7 @@ pub(super) enum Order {
 impl Order {
     pub(super) const ALL: [Self; 3] = [Self::Scalar, Self::Late, Self::Batched];
 
-    /// As it stands in records.
+    /// The name in records.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -60,7 +58,7 @@ pub(super) struct Size {
     pub(super) repetitions: usize,
     pub(super) slices: usize,
     pub(super) requests_per_slice: usize,
-    /// Interests on their way where Data come late.
+    /// Outstanding Interests where Data come late.
     pub(super) outstanding: usize,
     pub(super) other_lines: usize,
 }
@@ -70,20 +68,20 @@ pub(super) struct Size {
 pub(super) struct BlockCycles {
     pub(super) contestant: Contestant,
     pub(super) order: Order,
-    /// Of a call, by [`Block`].
+    /// Per call, by [`Block`].
     pub(super) per_call: [Samples; BLOCKS.len()],
-    /// Of all blocks together, per request.
+    /// All blocks together, per request.
     pub(super) per_request: Samples,
 }
 
 impl BlockCycles {
-    /// The median; 0 for a block that is never reached.
+    /// The median; 0 for a block that never runs.
     pub(super) fn of(&self, block: Block) -> f64 {
         self.per_call[place_of(block)].median().unwrap_or(0.0)
     }
 }
 
-/// The blocks, and what they are called in records.
+/// The blocks and their names in records.
 pub(super) const BLOCKS: [(Block, &str); 5] = [
     (Block::Request, "B2, history"),
     (Block::Hit, "B4, hit"),
@@ -99,14 +97,14 @@ fn place_of(block: Block) -> usize {
 /// Measures all contestants.
 ///
 /// # Errors
-/// If there is no counter, memory is not to be had, or the user interrupted.
+/// If there is no counter, memory is unavailable, or the user interrupted.
 pub(super) fn measure(
     context: &Context,
     case: &Case,
     contestants: &[Contestant],
     size: &Size,
 ) -> anyhow::Result<Vec<BlockCycles>> {
-    tsc::read().context("this processor has no time stamp counter that we can read")?;
+    tsc::required()?;
     let mut turns = Vec::new();
     for contestant in contestants {
         context.begin_step(&format!("a store under {}", contestant.name))?;
@@ -138,7 +136,7 @@ pub(super) fn measure(
         for slice in 0..size.slices {
             for (place, (measured, slices)) in all.iter().zip(&mut slices).enumerate() {
                 if place % contestants.len() == 0 {
-                    // Other requests for each order, or its stores would know them.
+                    // Each order gets its own requests; its store would know repeated ones.
                     let draw = (repetition * size.slices + slice) * all.len() + place + 1;
                     requests.clear();
                     let seed = split_mix(context.seed ^ split_mix(draw as u64));
@@ -159,7 +157,7 @@ pub(super) fn measure(
         }
         context.end_step();
     }
-    anyhow::ensure!(router.sum != 1, "the sum of nothing"); // what was read must be used
+    anyhow::ensure!(router.sum != 1, "the sum of nothing"); // keeps the reads from being optimized away
     Ok(all)
 }
 
@@ -185,10 +183,10 @@ impl BlockCycles {
     }
 }
 
-/// A contestant's store, and what it waits for.
+/// A contestant's store and its outstanding Interests.
 struct Turn {
     store: ObjectStore,
-    /// Interests whose Data come late, and how many of them.
+    /// Interests whose Data come late.
     outstanding: VecDeque<Request>,
     outstanding_max: usize,
 }
@@ -239,7 +237,7 @@ impl Turn {
         }
     }
 
-    /// Asked for twice before it came, it comes once.
+    /// If an object was requested twice before its Data came, the Data comes once.
     fn data(&mut self, request: Request, watch: &mut Stopwatch<'_>) {
         if !self.store.contains(request.object) {
             let _: Outcome = self.store.data(request, 1, watch);
@@ -247,7 +245,7 @@ impl Turn {
     }
 }
 
-/// What a slice took.
+/// The cost of a slice.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     cycles: [u64; BLOCKS.len()],
@@ -275,7 +273,7 @@ impl Watch for Stopwatch<'_> {
     }
 }
 
-/// What a router does beside its policy, as far as the processor's caches can tell.
+/// The memory accesses of a router beside its policy.
 struct RestOfARouter {
     lines: Vec<[u64; 8]>,
     random: fastrand::Rng,
@@ -295,7 +293,7 @@ impl RestOfARouter {
     }
 }
 
-/// Cycles between two readings with nothing between them.
+/// Cycles between two consecutive readings.
 fn reading_cycles() -> f64 {
     let readings: Vec<f64> = (0..1_001)
         .map(|_| {

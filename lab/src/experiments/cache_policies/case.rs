@@ -1,13 +1,13 @@
-//! Cases: which requests, and how large a store?
+//! Cases: the requests and the sizes of the store.
 //!
-//! Source: Takemasa19 §5.4.1 and Fig. 5.6: web, video and mixed requests, stores of 1 to 10 % of the objects; ours: a
-//! thousandth of them too, and traces. Requests of a popularity that does not change are drawn for as long as needed, a
-//! trace is run through once from an empty store.
+//! Source: Takemasa19 §5.4.1 and Fig. 5.6: web, video and mixed requests, stores of 1 to 10 % of the objects. Ours:
+//! stores of a thousandth, and traces. Requests of constant popularity are generated as long as needed; a trace runs
+//! once, from an empty store.
 //!
-//! How long: the statistical error of a hit ratio of n independent requests is at most 0.5 / √n, so 4·10⁶ measured
-//! requests have one below 0.00025. Before that come [`Case::warm_up`] requests: what a policy holds then must not
-//! depend on its empty start any more. Slowest are those that admit little: at an insertion rate of 0.02 a request the
-//! store has turned over after 50 C requests.
+//! Length: the standard error of a hit ratio over n independent requests is at most 0.5 / √n, below 0.00025 for 4·10⁶
+//! measured requests. [`Case::warm_up`] requests come before, so that the content of the store no longer depends on its
+//! empty start. Policies that admit little are the slowest: at an insertion rate of 0.02 a request, the store has
+//! turned over after 50 C requests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Workload {
         }
     }
 
-    /// Calls `each` with every request in turn, `count` at most.
+    /// Calls `each` with at most `count` requests in order.
     pub(super) fn for_each(&self, count: usize, seed: u64, mut each: impl FnMut(Request)) {
         match self {
             Self::Web(web) => web.requests(seed).take(count).for_each(each),
@@ -51,11 +51,11 @@ pub(super) struct Case {
     /// The workload's name.
     pub(super) title: String,
     pub(super) workload: Workload,
-    /// Zipf's exponent where objects are asked for independently.
+    /// Zipf's exponent, if requests are independent.
     pub(super) alpha: Option<f64>,
     /// Entries of the store.
     pub(super) capacity: u32,
-    /// In thousandths of the objects.
+    /// The same in thousandths of the objects.
     pub(super) thousandths: u32,
     /// Requests before the first that is counted.
     pub(super) warm_up: usize,
@@ -77,7 +77,7 @@ impl Case {
         Self { title: title.to_owned(), workload: workload.clone(), alpha, capacity, thousandths, warm_up, counted }
     }
 
-    /// As it stands in records.
+    /// The name in records.
     pub(super) fn name(&self) -> String {
         let percent = f64::from(self.thousandths) / 10.0;
         format!("{}, {percent} % = {} Data", self.title, self.capacity)
@@ -98,7 +98,7 @@ pub(super) struct Size {
     counted: usize,
 }
 
-/// The sizes that the choice of the default looks at.
+/// The store sizes on which the choice of the default is based.
 pub(super) const THOUSANDTHS: [u32; 3] = [1, 10, 100];
 
 pub(super) const fn size(scale: Scale) -> Size {

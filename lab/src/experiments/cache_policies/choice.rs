@@ -1,21 +1,21 @@
-//! The choice of the default: who is near the best everywhere?
+//! The choice of the default policy: which policy is near the best everywhere?
 //!
-//! A router's owner does not know its requests beforehand. So the default is not who is best somewhere, but whose worst
-//! place is least bad: over all workloads and traces, at stores of 0.1, 1 and 10 % of the objects, its hit ratio's
-//! distance to the best contestant's of that case, and the mean of all cases beside ARC's. What it costs is measured
-//! elsewhere ([`super::packet_cycles`]).
+//! The owner of a router does not know its requests beforehand. So the default is not the best policy of some case, but
+//! the one whose worst case is least bad. A case's gap is the distance to the hit ratio of the best contestant; cases
+//! are all workloads and traces with stores of 0.1, 1 and 10 % of the objects. The mean over all cases is compared with
+//! ARC's. [`super::packet_cycles`] measures the costs.
 
 use super::case::{Case, THOUSANDTHS};
 use super::hit_ratio::Tally;
 
-/// How a contestant stands over all cases.
+/// A contestant's result over all cases.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Standing {
     /// Mean hit ratio over all cases.
     pub(super) mean_hit: f64,
-    /// The largest distance to the best of a case.
+    /// The largest distance to the best contestant of a case.
     pub(super) worst_gap: f64,
-    /// Where that is.
+    /// The case of the worst gap.
     pub(super) worst_case: String,
 }
 

@@ -1,19 +1,19 @@
-//! Contestants: which policies are compared, and what are they called?
+//! Contestants: the policies that are compared, and their names.
 //!
-//! A contestant is an admission before an eviction, written `admission/eviction`; an eviction that takes everything in
-//! is written alone. Every eviction of the catalogue is one; admissions stand before those evictions that their
-//! sources put behind them (Takemasa19 §5.4.1 and §5.4.2: Filter before FIFO and Random, TinyLFU before Random), and
-//! before modern ones.
+//! A contestant is an admission before an eviction, written `admission/eviction`; an eviction that admits everything is
+//! written alone. Every eviction of the catalogue is a contestant. Admissions are combined with the evictions of their
+//! sources (Takemasa19 §5.4.1 and §5.4.2: Filter before FIFO and Random, TinyLFU before Random), and with modern
+//! evictions.
 
 use anyhow::Context as _;
-use namewire_tables::cs_policy::catalogue::{AdmissionName, CsPolicy, EvictionName, PolicyOptions};
+use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions};
 
 /// A policy and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::experiments) struct Contestant {
-    /// As it stands in records.
+    /// The name in records.
     pub(in crate::experiments) name: String,
-    pub(in crate::experiments) policy: CsPolicy,
+    pub(in crate::experiments) policy: PolicyChoice,
 }
 
 /// Admissions and the evictions behind them.
@@ -23,11 +23,11 @@ const BEHIND: &[(&str, &[&str])] = &[
     ("request-count", &["lru"]),
 ];
 
-/// W of TinyLFU in Takemasa19 §5.4.2, for each entry.
+/// Window of TinyLFU per entry in Takemasa19 §5.4.2.
 pub(super) const PAPERS_WINDOW_PER_ENTRY: u64 = 50;
 
 impl Contestant {
-    /// The one with this name.
+    /// The contestant with this name.
     ///
     /// # Errors
     /// If there is no such policy.
@@ -37,10 +37,13 @@ impl Contestant {
             None => (AdmissionName::All, name),
         };
         let eviction = eviction.parse::<EvictionName>().with_context(|| format!("in '{name}'"))?;
-        Ok(Self { name: name.to_owned(), policy: CsPolicy { eviction, admission, options: PolicyOptions::default() } })
+        Ok(Self {
+            name: name.to_owned(),
+            policy: PolicyChoice { eviction, admission, options: PolicyOptions::default() },
+        })
     }
 
-    /// The same with the paper's window: Takemasa19 §5.4.2 halves TinyLFU's counts after 50 C requests.
+    /// The same with the window of Takemasa19 §5.4.2, which halves TinyLFU's counts after 50 C requests.
     pub(in crate::experiments) fn with_papers_window(mut self, capacity: u32) -> Self {
         if self.policy.admission == AdmissionName::TinyLfu {
             self.policy.options.tiny_lfu.window = Some(PAPERS_WINDOW_PER_ENTRY * u64::from(capacity));
@@ -48,14 +51,14 @@ impl Contestant {
         self
     }
 
-    /// What it does depends on how many Interests wait for a Data.
+    /// Whether the admission depends on the number of Interests that wait for a Data.
     pub(super) fn counts_waiting(&self) -> bool {
         self.policy.admission == AdmissionName::RequestCount
     }
 
-    /// What a router has if nothing is said.
+    /// The router's default policy.
     pub(in crate::experiments) fn default_one() -> Self {
-        let policy = CsPolicy::default();
+        let policy = PolicyChoice::default();
         let eviction = policy.eviction.as_str();
         let name = match policy.admission {
             AdmissionName::All => eviction.to_owned(),
@@ -64,10 +67,10 @@ impl Contestant {
         Self { name, policy }
     }
 
-    /// All of them, evictions first.
+    /// All contestants, evictions first.
     ///
     /// # Errors
-    /// If the catalogue lacks one of the table's.
+    /// If the catalogue lacks a policy of the table.
     pub(super) fn all() -> anyhow::Result<Vec<Self>> {
         let mut names: Vec<String> = EvictionName::ALL.iter().map(|eviction| eviction.as_str().to_owned()).collect();
         for (admission, evictions) in BEHIND {

@@ -8,12 +8,12 @@
 //! | B12, B13 | of the policy |
 //! | B10 | `insertion`; of all Data that misses (Eq. 5.1), or of p^Insertion of it (Eq. 5.2) |
 //!
-//! The blocks that are not the policy's are those of Table 5.1, so that what differs is the policies: their hit ratio
-//! and insertion rate, simulated here, and their blocks, measured here or as in Table 5.2.
+//! Blocks outside the policy are those of Table 5.1, so that only the policies differ: in hit ratio and insertion rate,
+//! which are simulated here, and in their blocks, which are measured here or taken from Table 5.2.
 
 use serde::Deserialize;
 
-/// Table 5.1, in the file of the paper's figures.
+/// Table 5.1, from the file of the paper's figures.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Table51 {
     b1: f64,
@@ -37,8 +37,8 @@ pub(super) struct PolicyBlocks {
 }
 
 impl Table51 {
-    /// Cycles of an Interest and its Data. The two equations are one with p^Insertion = 1 where everything comes in:
-    /// a policy without admission has a B13 of 0, one of the paper's with admission a B12 of 0.
+    /// Cycles of an Interest and its Data. The two equations are one if p^Insertion = 1 for policies without admission:
+    /// those have a B13 of 0, and the paper's policies with admission have a B12 of 0.
     pub(super) fn cycles(&self, policy: PolicyBlocks, hit: f64, insertion: f64) -> f64 {
         let always = self.b1 + policy.b2 + self.b3 + self.b11;
         let miss = self.b5 + self.b6 + self.b7 + self.b8 + self.b9;
@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn both_equations_are_the_papers() {
-        // §5.1.2 takes ARC and TinyLFU at a hit rate of 0.3 and an insertion rate of 0.1, and says 1,817 and 1,705
-        // cycles. Its Tables 5.1 and 5.2 do not give that: by hand they are these.
+        // §5.1.2 evaluates ARC and TinyLFU at a hit rate of 0.3 and an insertion rate of 0.1, and gives 1,817 and 1,705
+        // cycles. Tables 5.1 and 5.2 give other values; these were computed by hand.
         let table = Table51 {
             b1: 571.0,
             b3: 148.0,

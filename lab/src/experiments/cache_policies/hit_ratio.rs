@@ -1,11 +1,10 @@
-//! Hit ratios: how many requests does each policy answer, and how many Data does it store?
+//! Hit ratios: how many requests each policy answers, and how many Data it stores.
 //!
-//! Every contestant has every case, one job each, the jobs shared out among as many threads as there are processors:
-//! nothing is timed. Requests of a case are the same for all.
+//! Every contestant in every case is one job. As many threads as processors share the jobs, because nothing is timed.
+//! All contestants of a case get the same requests.
 //!
-//! Data come at once, except where an admission looks at how many Interests wait for a
-//! Data: there it comes [`ROUND_TRIP_REQUESTS`] requests after its Interest, and whoever asks meanwhile is not answered
-//! from the store and waits too.
+//! Data come at once, with one exception: an admission that counts waiting Interests. There, Data come
+//! [`ROUND_TRIP_REQUESTS`] requests after their Interest; requests meanwhile miss and wait too.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -22,16 +21,16 @@ use crate::requests::{Request, object_hash};
 
 /// 80 ms (Yuan15 §5.2) at a million Interests a second.
 pub(super) const ROUND_TRIP_REQUESTS: usize = 80_000;
-/// What Belady's rule is given to see at most.
+/// Most requests that Belady's rule sees.
 const BOUND_REQUESTS_MAX: usize = 40_000_000;
 
-/// What became of the counted requests.
+/// Outcomes of the counted requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) hits: usize,
     pub(super) stored: usize,
     pub(super) not_admitted: usize,
-    /// Requests for Data that was on its way.
+    /// Requests for Data that is still outstanding.
     pub(super) waited: usize,
 }
 
@@ -59,11 +58,11 @@ impl Tally {
     }
 }
 
-/// Does `count` jobs on as many threads as there are processors; results in the order of the jobs. The last jobs begin
-/// first: the longest had better stand last.
+/// Runs `count` jobs on as many threads as processors; returns results in the order of the jobs. The last job begins
+/// first, so put the longest last.
 ///
 /// # Errors
-/// The first of a job.
+/// The first error of a job.
 pub(super) fn share_out<T: Send>(
     count: usize,
     job: impl Fn(usize) -> anyhow::Result<T> + Sync,
@@ -91,7 +90,7 @@ pub(super) fn share_out<T: Send>(
 /// Runs every contestant in every case; by case, then contestant.
 ///
 /// # Errors
-/// If the user interrupted or memory is not to be had.
+/// If the user interrupted or memory is unavailable.
 pub(super) fn run_all(
     context: &Context,
     cases: &[Case],
@@ -107,10 +106,10 @@ pub(super) fn run_all(
     Ok(tallies.chunks(contestants.len()).map(<[Tally]>::to_vec).collect())
 }
 
-/// One contestant in one case.
+/// Runs one contestant in one case.
 ///
 /// # Errors
-/// If memory is not to be had.
+/// If memory is unavailable.
 pub(super) fn run(case: &Case, contestant: &Contestant, seed: u64) -> anyhow::Result<Tally> {
     let mut store = ObjectStore::new(contestant.policy, case.workload.objects(), case.capacity, object_hash(1))?;
     let (mut tally, mut place) = (Tally::default(), 0);
@@ -128,7 +127,7 @@ pub(super) fn run(case: &Case, contestant: &Contestant, seed: u64) -> anyhow::Re
     Ok(tally)
 }
 
-/// Data that was asked for and has not come.
+/// Data that was requested and has not come.
 #[derive(Default)]
 struct OnTheWay {
     due: VecDeque<(usize, Request)>,
@@ -160,18 +159,18 @@ impl OnTheWay {
     }
 }
 
-/// The most hits that any cache can have, and those of a cache without limit, as ratios.
+/// The largest hit ratios: of any cache, and of a cache without limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) belady: f64,
     pub(super) without_limit: f64,
-    /// What whoever knows the popularity, but not the requests, can have: the most popular objects.
+    /// The bound for a cache that knows the popularity but not the requests: it holds the most popular objects.
     pub(super) most_popular: Option<f64>,
-    /// Requests that were looked at, and how many of them counted.
+    /// Requests seen, and how many of them were counted.
     pub(super) requests: (usize, usize),
 }
 
-/// The bounds of a case. Of requests without end, those that come first, half of them counted.
+/// The bounds of a case. Of endless requests, the first ones are used, and half of them count.
 pub(super) fn bounds(case: &Case, seed: u64) -> Bounds {
     let requests = (case.warm_up + case.counted).min(BOUND_REQUESTS_MAX);
     let is_trace = matches!(case.workload, Workload::Trace(_));
@@ -233,13 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn data_on_its_way_answers_nobody_and_counts_who_waits() -> anyhow::Result<()> {
+    fn outstanding_data_answers_no_request_and_waiting_requests_are_counted() -> anyhow::Result<()> {
         let policy = Contestant::named("request-count/lru")?.policy;
         let mut store = ObjectStore::new(policy, 10, 2, 1)?;
         let (mut late, mut tally) = (OnTheWay::default(), Tally::default());
         let mut ask = |object: u32, times: usize| {
             for _ in 0..times {
-                late.request(Request { object, octets: 1 }, &mut store, &mut tally);
+                late.request(Request { object, bytes: 1 }, &mut store, &mut tally);
             }
             tally
         };

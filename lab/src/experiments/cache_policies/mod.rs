@@ -1,22 +1,22 @@
 //! Which Data should a Content Store keep, and what does it cost to decide?
 //!
-//! Source: Takemasa19 §5.4.1-5.4.3 (Figs. 5.5-5.7, Tables 5.1 and 5.2), Yuan15 §6.1.3. Every eviction of the catalogue,
-//! and admissions before those evictions that their sources put behind them, over the paper's web, video and mixed
-//! requests and over traces.
+//! Source: Takemasa19 §5.4.1-5.4.3 (Figs. 5.5-5.7, Tables 5.1 and 5.2), Yuan15 §6.1.3. The run covers every eviction of
+//! the catalogue, and admissions before the evictions of their sources, with the paper's web, video and mixed requests
+//! and with traces.
 //!
-//! What is reported:
+//! Results:
 //! - hit ratios and insertion rates ([`hit_ratio`]), beside the analytic values, Belady's bound, a cache without limit
-//!   and, of independent requests, the most popular objects (which is what LFU tends to);
-//! - the cycles of each policy's blocks ([`block_cycles`]), and of an Interest and its Data by the paper's equations
+//!   and, for independent requests, the most popular objects (the limit of LFU);
+//! - cycles of each policy's blocks ([`block_cycles`]), and of an Interest and its Data by the paper's equations
 //!   ([`equations`]);
-//! - the cycles of a request in the router's own Content Store, Data of 1,024 octets copied in ([`packet_cycles`]);
-//! - how far each policy is from the best, over all cases ([`choice`]): from this the default was chosen.
+//! - cycles of a request in the router's own Content Store, which copies Data of 1,024 bytes ([`packet_cycles`]);
+//! - the distance of each policy from the best, over all cases ([`choice`]), which chose the default.
 //!
-//! The paper's hit ratios lie 0.014 above its own analysis throughout; Zipf's exponent 0.81 has them where they are. So
-//! the web point is run with both. There TinyLFU has the paper's window of 50 C, elsewhere the router's of 10 C.
+//! The paper's hit ratios are 0.014 above its own analysis throughout; a Zipf exponent of 0.81 would explain them. So
+//! the web case of the paper runs with both exponents. In it TinyLFU has the paper's window of 50 C, elsewhere the
+//! router's of 10 C.
 //!
-//! What the numbers do not say: stores count packets, not octets; all of a trace's objects are one Data; nothing grows
-//! stale.
+//! Limits: stores count packets, not bytes; every object of a trace is one Data; no Data becomes stale.
 
 mod block_cycles;
 mod case;
@@ -39,7 +39,6 @@ use crate::cache_models::popularity_classes::PopularityClasses;
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::requests::web::PAPER_ALPHA;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "cache-policies",
     source: "Takemasa19 Fig. 5.5-5.7, Tables 5.1 and 5.2; Yuan15 §6.1.3",
@@ -50,17 +49,19 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Contestants of the paper's Fig. 5.6, in its order. Its LFU reaches the optimum, so it counts what is not stored too.
+/// Contestants of the paper's Fig. 5.6, in its order. Its LFU reaches the optimum, so it must count objects outside the
+/// store too.
 const PAPERS: [&str; 6] = ["perfect-lfu", "tiny-lfu/random", "arc", "filter/fifo", "random", "fifo"];
 /// θ of Filter.
 pub(super) const THRESHOLD: u32 = 2;
-/// A hit ratio this far from the model's is a mistake of one of them, or a store that is not warm. (Filter lies 0.010 below it
-/// at 10 %, 0.004 at 1 %: the model takes what was refused for as popular as others, and no names share counters.)
+/// A hit ratio farther from the model's means an error in one of them, or a cold store. (Filter is 0.010 below its
+/// model at 10 %, 0.004 at 1 %: the model gives refused objects their full popularity, and lets no names share
+/// counters.)
 const MODEL_TOLERANCE: f64 = 0.015;
-/// Exponent that has the paper's measurements where they are.
+/// Exponent that explains the paper's measurements.
 const OTHER_ALPHA: f64 = 0.81;
 
-/// All that was found.
+/// All results.
 struct Found {
     contestants: Vec<Contestant>,
     cases: Vec<Case>,
@@ -68,9 +69,9 @@ struct Found {
     tallies: Vec<Vec<Tally>>,
     bounds: Vec<Bounds>,
     papers: Vec<Contestant>,
-    /// With its exponent, and with the other one.
+    /// The web case of the paper, with its exponent and with the other one.
     papers_points: [Case; 2],
-    /// By point, then contestant of the paper.
+    /// By case of `papers_points`, then contestant of the paper.
     papers_tallies: Vec<Vec<Tally>>,
     blocks: Vec<block_cycles::BlockCycles>,
     packets: Vec<packet_cycles::PacketCycles>,

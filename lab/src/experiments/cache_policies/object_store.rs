@@ -1,49 +1,49 @@
-//! A store of numbered objects under a policy: what became of a request, and what did each block take?
+//! A store of numbered objects under a policy: the outcome of each request and the time of each block.
 //!
-//! The calls of the policy are those of the tables' own store without Data (`cs_policy::simulated_store`), in its
-//! order, and a test holds the two together. Two things differ. Objects are numbers without gaps, so that an array
-//! finds them; and whoever looks on is told where each block of Takemasa19 (Figs. 5.1 and 5.2) begins and ends.
+//! It calls the policy in the same order as the store without Data in the tables crate (`cs_policy::simulated_store`);
+//! a test compares the two. It differs in two ways. Objects are numbers without gaps, so an array finds them. And a
+//! watcher sees where each block of Takemasa19 (Figs. 5.1 and 5.2) begins and ends.
 //!
-//! Cost: a line of the array and one of the entry for a request that hits. Memory: 4 octets an object of the workload,
-//! 28 an entry, and the policy's own.
+//! Cost of a hit: one line of the array and one of the entry. Memory: 4 bytes per object of the workload, 28 per entry,
+//! and the policy's own.
 
 use std::io;
 
+use namewire_designs::policies::catalogue::{CachePolicy, PolicyChoice};
 use namewire_tables::PageSize;
-use namewire_tables::cs_policy::catalogue::{CachePolicy, CsPolicy};
 use namewire_tables::cs_policy::named_entry::NamedEntry;
-use namewire_tables::cs_policy::{Leaving, Marks, Newcomer};
+use namewire_tables::cs_policy::{Marks, Newcomer, RemovalReason};
 use namewire_tables::prefetch::prefetch;
 
 use crate::requests::{Request, object_hash};
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was stored.
+    /// The object was in the store.
     Hit,
-    /// It was not, and is now.
+    /// The object is in the store now.
     Stored,
-    /// It was not, and is not.
+    /// The policy refused the object.
     NotAdmitted,
 }
 
-/// A function block of Takemasa19 that is the policy's.
+/// A function block of Takemasa19 that belongs to the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Block {
     /// B2: the history of requests.
     Request,
-    /// B4's share: the entry answered.
+    /// B4, the policy's part: an entry was hit.
     Hit,
-    /// B13: may it come in?
+    /// B13: may the object enter?
     Admission,
-    /// B12: who goes, and its leaving.
+    /// B12: selects and removes the victim.
     Eviction,
-    /// B10's share: the newcomer among the entries.
+    /// B10, the policy's part: adds the new entry.
     Insertion,
 }
 
-/// Somebody who looks on.
+/// A watcher of the blocks.
 pub(super) trait Watch {
     /// Before a block.
     fn begin(&mut self);
@@ -51,7 +51,7 @@ pub(super) trait Watch {
     fn end(&mut self, block: Block);
 }
 
-/// Nobody does.
+/// Watches nothing.
 pub(super) struct Unwatched;
 
 impl Watch for Unwatched {
@@ -63,14 +63,14 @@ impl Watch for Unwatched {
 
 const ABSENT: u32 = u32::MAX;
 
-/// The store. It counts packets, not octets.
+/// The store. It counts packets, not bytes.
 pub(super) struct ObjectStore {
     slot_of: Vec<u32>,
-    /// With the object that each is.
+    /// The policy's view of the entries, each with its object.
     entries: Vec<NamedEntry<u32>>,
     free: Vec<u32>,
     policy: CachePolicy,
-    /// Of the last call of [`ObjectStore::prefetch_victims`].
+    /// The result of the last call of [`ObjectStore::prefetch_victims`].
     upcoming: Vec<u32>,
 }
 
@@ -79,7 +79,7 @@ impl ObjectStore {
     ///
     /// # Errors
     /// If the kernel does not map the memory of the policy.
-    pub(super) fn new(policy: CsPolicy, objects: u32, capacity: u32, seed: u64) -> io::Result<Self> {
+    pub(super) fn new(policy: PolicyChoice, objects: u32, capacity: u32, seed: u64) -> io::Result<Self> {
         Ok(Self {
             slot_of: vec![ABSENT; objects as usize],
             entries: vec![NamedEntry::default(); capacity as usize],
@@ -89,7 +89,7 @@ impl ObjectStore {
         })
     }
 
-    /// An Interest, and unless it hits, its Data.
+    /// An Interest and, unless it hits, its Data.
     #[inline]
     pub(super) fn request(&mut self, request: Request, watch: &mut impl Watch) -> Outcome {
         if self.interest(request, watch) {
@@ -98,7 +98,7 @@ impl ObjectStore {
         self.data(request, 1, watch)
     }
 
-    /// An Interest: whether its Data is here.
+    /// An Interest; returns whether it hit.
     #[inline]
     pub(super) fn interest(&mut self, request: Request, watch: &mut impl Watch) -> bool {
         watch.begin();
@@ -114,11 +114,11 @@ impl ObjectStore {
         true
     }
 
-    /// Data that is not here, and that so many Interests had asked for.
+    /// Data that is not in the store; `requests` Interests requested it.
     pub(super) fn data(&mut self, request: Request, requests: u32, watch: &mut impl Watch) -> Outcome {
-        let Request { object, octets } = request;
+        let Request { object, bytes } = request;
         let newcomer =
-            Newcomer { hash: object_hash(object), account_bytes: octets.into(), requests, ..Newcomer::default() };
+            Newcomer { hash: object_hash(object), account_bytes: bytes.into(), requests, ..Newcomer::default() };
         if self.is_full() {
             watch.begin();
             let admitted = self.policy.admits(&mut self.entries, &newcomer);
@@ -132,7 +132,7 @@ impl ObjectStore {
             self.policy.arriving(&newcomer);
             let victim = self.policy.victim(&mut self.entries, &newcomer);
             if let Some(victim) = victim {
-                self.policy.remove(&mut self.entries, victim, Leaving::Evicted);
+                self.policy.remove(&mut self.entries, victim, RemovalReason::Evicted);
             }
             watch.end(Block::Eviction);
             if let Some(victim) = victim {
@@ -157,19 +157,19 @@ impl ObjectStore {
         self.slot_of[object as usize] != ABSENT
     }
 
-    /// Whether there is no room.
+    /// Whether the store is full.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// Begins to fetch what an Interest for this object will touch, and its Data.
+    /// Prefetches what an Interest for this object, and its Data, will touch.
     pub(super) fn prefetch_request(&self, object: u32) {
         self.policy.prefetch_request(object_hash(object));
         prefetch(&self.slot_of[object as usize]);
     }
 
-    /// Begins to fetch the entry of an object that is stored.
+    /// Prefetches the entry of an object in the store.
     pub(super) fn prefetch_entry(&self, object: u32) {
         let slot = self.slot_of[object as usize];
         if slot != ABSENT {
@@ -177,14 +177,14 @@ impl ObjectStore {
         }
     }
 
-    /// Begins to fetch the entries that `count` Data will probably evict.
+    /// Prefetches the entries that the next `count` Data will probably evict.
     pub(super) fn prefetch_victims(&mut self, count: usize) {
         self.upcoming.clear();
         self.policy.upcoming(count, &mut self.upcoming);
         self.upcoming.iter().for_each(|&slot| self.entries.prefetch(slot));
     }
 
-    /// Begins to fetch what the policy knows of them.
+    /// Prefetches the policy's history of these victims.
     pub(super) fn prefetch_victims_history(&self) {
         for &slot in &self.upcoming {
             if let Some(entry) = self.entries.get(slot as usize) {
@@ -197,20 +197,20 @@ impl ObjectStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_tables::cs_policy::catalogue::{AdmissionName, EvictionName};
-    use namewire_tables::cs_policy::simulated_store::{self, SimulatedStore};
+    use namewire_designs::policies::catalogue::{AdmissionName, EvictionName};
+    use namewire_designs::policies::simulated_store::{self, SimulatedStore};
 
     #[test]
     fn every_policy_keeps_what_the_tables_own_store_keeps() -> io::Result<()> {
         for &eviction in EvictionName::ALL {
             for &admission in AdmissionName::ALL {
-                let policy = CsPolicy { eviction, admission, ..CsPolicy::default() };
+                let policy = PolicyChoice { eviction, admission, ..PolicyChoice::default() };
                 let mut ours = ObjectStore::new(policy, 500, 40, 7)?;
                 let mut reference = SimulatedStore::new(policy, 40, u64::MAX, 7)?;
                 let mut random = fastrand::Rng::with_seed(1);
                 for step in 0..20_000 {
                     let object = random.u32(..500).min(random.u32(..500));
-                    let request = Request { object, octets: 1 };
+                    let request = Request { object, bytes: 1 };
                     let expected = reference.request(&simulated_store::Request {
                         hash: object_hash(object),
                         account_bytes: 1,

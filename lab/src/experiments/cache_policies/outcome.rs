@@ -35,7 +35,7 @@ struct Section54 {
     filter_saves_cycles: BTreeMap<String, f64>,
 }
 
-/// The record's part.
+/// The record of the experiment.
 ///
 /// # Errors
 /// If the paper's figures are malformed.
@@ -87,7 +87,7 @@ fn hit_rows(found: &Found, outcome: &mut Outcome) {
     }
 }
 
-/// Takemasa19's analysis of independent requests, and Che's.
+/// Takemasa19's and Che's analysis of independent requests.
 fn models(case: &Case, metric: &str) -> Vec<Row> {
     let Some(alpha) = case.alpha else { return Vec::new() };
     let popularity = PopularityClasses::zipf(case.workload.objects(), alpha);
@@ -105,7 +105,7 @@ fn models(case: &Case, metric: &str) -> Vec<Row> {
     ]
 }
 
-/// The point that the paper gives figures for.
+/// The web case for which the paper gives figures.
 fn paper_point(found: &Found, outcome: &mut Outcome) {
     let is_point = |case: &Case| case.alpha == Some(PAPER_ALPHA) && case.thousandths == 10;
     let Some(place) = found.cases.iter().position(is_point) else { return };
@@ -184,7 +184,7 @@ fn block_rows(found: &Found, outcome: &mut Outcome) {
     }
 }
 
-/// Fig. 5.7: by the paper's equations, with the blocks that were measured and with the paper's.
+/// Fig. 5.7: cycles by the paper's equations, with measured blocks and with the paper's.
 fn equation_rows(found: &Found, paper: &Section54, outcome: &mut Outcome) {
     let web = found.cases.iter().zip(&found.tallies).filter(|(case, _)| case.alpha == Some(PAPER_ALPHA));
     for (case, tallies) in web {
@@ -211,7 +211,7 @@ fn equation_rows(found: &Found, paper: &Section54, outcome: &mut Outcome) {
 }
 
 fn packet_rows(found: &Found, outcome: &mut Outcome) {
-    const CASE: &str = "Content Store, Data of 1024 octets";
+    const CASE: &str = "Content Store, Data of 1024 bytes";
     for packets in &found.packets {
         let name = &packets.contestant.name;
         outcome.rows.push(packets.per_request.row(CASE, name, "cost per packet", CYCLES, None));
@@ -223,7 +223,7 @@ fn packet_rows(found: &Found, outcome: &mut Outcome) {
     for packets in &found.packets {
         let name = &packets.contestant.name;
         outcome.rows.push(row(CASE, name, HIT, SHARE, packets.hit_ratio));
-        outcome.rows.push(row(CASE, name, "memory of the policy", "octets", packets.policy_bytes as f64));
+        outcome.rows.push(row(CASE, name, "memory of the policy", "bytes", packets.policy_bytes as f64));
     }
 }
 
@@ -256,8 +256,8 @@ fn choice_rows(found: &Found, outcome: &mut Outcome) {
 fn notes(found: &Found, paper: &Section54, outcome: &mut Outcome) {
     if let Some(case) = found.cases.iter().find(|case| case.alpha == Some(PAPER_ALPHA) && case.thousandths == 10) {
         outcome.notes.push(format!(
-            "Requests of a constant popularity: {} are counted after {} that are not (web, 1 %). Traces are run through \
-             once, from an empty store, every request counted.",
+            "Requests of constant popularity: {} are counted after {} for warm-up (web, 1 %). Traces run once, from an empty \
+             store, and every request counts.",
             case.counted, case.warm_up
         ));
     }
@@ -270,27 +270,27 @@ fn notes(found: &Found, paper: &Section54, outcome: &mut Outcome) {
         }
     }
     outcome.notes.push(format!(
-        "TinyLFU halves its counts after {PAPERS_WINDOW_PER_ENTRY} C requests at the paper's point, as there, and elsewhere after the \
-         router's 10 C."
+        "TinyLFU halves its counts after {PAPERS_WINDOW_PER_ENTRY} C requests in the paper's own case, and elsewhere after \
+         10 C, the router's default."
     ));
     outcome.notes.push(format!(
-        "Takemasa19 states an exponent of 0.8; its measured hit ratios lie about 0.014 above its own analysis \
-         throughout, and are where {OTHER_ALPHA} has them."
+        "Takemasa19 states an exponent of 0.8; its measured hit ratios are about 0.014 above its own analysis \
+         throughout; an exponent of {OTHER_ALPHA} would explain them."
     ));
     let saved: Vec<String> =
         paper.filter_saves_cycles.iter().map(|(name, share)| format!("{name} {:.0} %", share * 100.0)).collect();
     outcome.notes.push(format!(
-        "Takemasa19 Fig. 5.7 at 1 %: Filter saves cycles against {}. Its Tables 5.1 and 5.2 in its own equations do not \
-         give exactly that, nor the example of §5.1.2.",
+        "Takemasa19 Fig. 5.7 at 1 %: Filter saves cycles against {}. Its own equations do not give exactly that \
+         from its Tables 5.1 and 5.2, nor do they give the example of §5.1.2.",
         saved.join(", ")
     ));
     outcome.notes.push(format!(
-        "Data come at once, but for the admission by requests: {ROUND_TRIP_REQUESTS} requests after their Interest. That one \
-         is not timed."
+        "Data come at once, except under admission by requests: there they come {ROUND_TRIP_REQUESTS} requests after their \
+         Interest. That admission is not timed."
     ));
     outcome.notes.push(
-        "blocks: cycles of a call, the wait for memory in them; a router's other lines are read before every packet. \
-         Content Store: a whole request, packet by packet."
+        "blocks: cycles of a call, including waits for memory; before every packet the run reads as many other lines as a \
+         router does. Content Store: a whole request, packet by packet."
             .to_owned(),
     );
 }

@@ -1,13 +1,14 @@
-//! Packet cycles: what does a request cost in the router's own Content Store?
+//! Packet cycles: the cost of a request in the router's own Content Store.
 //!
-//! The tables of an engine ([`PitCs`]) under the web requests of Takemasa19 §5.4.1, names of 7 components of 9
-//! characters, Data of 1,024 octets. A request is: the history is told (B2), the name is found; a hit touches its entry
-//! (B4), a miss admits its Data (B13), evicts (B12) and copies it in (B10). Neither PIT, FIB nor any other part of a
-//! packet's way is in it: that is `cache-forwarding`'s.
+//! The tables of an engine ([`PitCs`]) process the web requests of Takemasa19 §5.4.1: names of 7 components of 9
+//! characters, Data of 1,024 bytes. A request updates the history (B2) and looks up the name. A hit touches its entry
+//! (B4); a miss admits its Data (B13), evicts (B12) and copies the Data in (B10). PIT, FIB and the rest of forwarding
+//! are excluded; `cache-forwarding` measures them.
 //!
-//! *Cost per packet* is the time of the median batch of 64 requests, hits and misses as they come, by their number: a
-//! policy that hits more copies in less, and one that admits less still less. Packet by packet, nothing fetched ahead.
-//! While the stores are filled every answer is checked: it is the Data asked for, and no more are stored than may be.
+//! *Cost per packet* is the time of the median batch of 64 requests, hits and misses mixed, divided by 64. A policy
+//! with more hits copies less, and one that admits less copies even less. Packets are processed one by one, without
+//! prefetching. While the stores fill, every answer is checked: it must be the requested Data, and the store must
+//! respect its capacity.
 
 use std::hint::black_box;
 
@@ -26,9 +27,9 @@ use crate::statistics::Summary;
 use crate::synthetic_names::SyntheticNames;
 use crate::tsc;
 
-/// Octets of a Data.
-const DATA_OCTETS: usize = 1024;
-/// Packets between two ends of a batch.
+/// Bytes of a Data.
+const DATA_BYTES: usize = 1024;
+/// Packets of a batch.
 const BATCH: usize = 64;
 
 /// Sizes of the measurement.
@@ -39,20 +40,20 @@ pub(super) struct Size {
     pub(super) requests_per_slice: usize,
 }
 
-/// What a request cost.
+/// The cost of a request.
 #[derive(Clone, Debug)]
 pub(super) struct PacketCycles {
     pub(super) contestant: Contestant,
     pub(super) per_request: Samples,
-    /// Over those of LRU of the same repetition.
+    /// Cycles over those of LRU in the same repetition.
     pub(super) over_lru: Samples,
-    /// Of what was measured.
+    /// Hit ratio of the measured requests.
     pub(super) hit_ratio: f64,
-    /// Octets of the policy, beside the entries' marks.
+    /// Bytes of the policy, without its marks in the entries.
     pub(super) policy_bytes: usize,
 }
 
-/// Nothing is kept of Interests.
+/// Records of Interests: none.
 #[derive(Default)]
 struct NoRecord;
 
@@ -60,17 +61,17 @@ impl Recycle for NoRecord {
     fn recycle(&mut self) {}
 }
 
-/// Measures all contestants; they take turns.
+/// Measures all contestants in turn.
 ///
 /// # Errors
-/// If there is no counter, memory is not to be had, a store does something else than asked, or the user interrupted.
+/// If there is no counter, memory is unavailable, a store behaves unexpectedly, or the user interrupted.
 pub(super) fn measure(
     context: &Context,
     case: &Case,
     contestants: &[Contestant],
     size: &Size,
 ) -> anyhow::Result<Vec<PacketCycles>> {
-    tsc::read().context("this processor has no time stamp counter that we can read")?;
+    tsc::required()?;
     let key = HashKey::from_seed(context.seed);
     let names = SyntheticNames::new(context.seed, u64::from(case.workload.objects()));
     let mut stores = Vec::new();
@@ -87,7 +88,10 @@ pub(super) fn measure(
         stores.push(store);
         context.end_step();
     }
-    let lru = contestants.iter().position(|contestant| contestant.name == "lru").context("LRU is compared with")?;
+    let lru = contestants
+        .iter()
+        .position(|contestant| contestant.name == "lru")
+        .context("LRU is not among the contestants")?;
     let mut measured = vec![(Samples::default(), Samples::default()); contestants.len()];
     let mut requests = Vec::with_capacity(size.requests_per_slice);
     for repetition in 0..size.repetitions {
@@ -123,7 +127,7 @@ struct RealStore {
     key: HashKey,
     name: Vec<u8>,
     data: Vec<u8>,
-    /// Names of a slice, one after the other, where each ends, and their hashes.
+    /// The names of a slice back to back, their ends, and their hashes.
     prepared: (Vec<u8>, Vec<usize>, Vec<u64>),
     in_batch: usize,
     hits: usize,
@@ -132,14 +136,14 @@ struct RealStore {
 
 impl RealStore {
     fn new(contestant: &Contestant, capacity: u32, key: HashKey, names: SyntheticNames) -> anyhow::Result<Self> {
-        let bytes_per_data = ENTRY_OVERHEAD_BYTES + stored_bytes(DATA_OCTETS);
+        let bytes_per_data = ENTRY_OVERHEAD_BYTES + stored_bytes(DATA_BYTES);
         let config = PitCsConfig {
             pit_capacity_entries: 64,
             interest_overflow_bytes: 0,
-            // Packets are the limit.
+            // The capacity in packets is the limit, not the bytes.
             cs_capacity_bytes: (u64::from(capacity) + 64) * bytes_per_data,
             cs_capacity_packets: capacity.into(),
-            cs_policy: contestant.policy,
+            cs_policy: contestant.policy.into(),
             cs_prefix_lookup: PrefixLookup::Own,
             pages: PageSize::default(),
         };
@@ -148,7 +152,7 @@ impl RealStore {
             names,
             key,
             name: Vec::new(),
-            data: vec![0x5a; DATA_OCTETS],
+            data: vec![0x5a; DATA_BYTES],
             prepared: Default::default(),
             in_batch: 0,
             hits: 0,
@@ -163,40 +167,40 @@ impl RealStore {
         let found = self.tables.find(hash, &name).and_then(|group| self.tables.cs_lookup(group));
         let is_right = found.is_none_or(|hit| self.tables.cs(hit.id).name_value() == Some(name.as_slice()));
         let hit = self.request(hash, &name)?;
-        ensure!(is_right && hit == found.is_some(), "the store answers with other Data");
-        ensure!(self.tables.cs_len() as u64 <= self.tables.cs_capacity().1, "more is stored than may be");
+        ensure!(is_right && hit == found.is_some(), "the store answers with the wrong Data");
+        ensure!(self.tables.cs_len() as u64 <= self.tables.cs_capacity().1, "the store exceeds its capacity");
         self.name = name;
         Ok(())
     }
 
-    /// Adds the cycles of a request, batch by batch of these.
+    /// Adds the cycles of a request for each batch of `requests`.
     fn slice(&mut self, requests: &[Request], batches: &mut Vec<f64>) -> anyhow::Result<()> {
-        let (mut octets, mut ends, mut hashes) = std::mem::take(&mut self.prepared);
-        octets.clear();
+        let (mut bytes, mut ends, mut hashes) = std::mem::take(&mut self.prepared);
+        bytes.clear();
         ends.clear();
         hashes.clear();
         for request in requests {
             self.names.write_name(request.object.into(), &mut self.name);
             hashes.push(hash_name(&self.key, &self.name));
-            octets.extend_from_slice(&self.name);
-            ends.push(octets.len());
+            bytes.extend_from_slice(&self.name);
+            ends.push(bytes.len());
         }
         let mut start = 0;
         for (ends, hashes) in ends.chunks(BATCH).zip(hashes.chunks(BATCH)) {
             let before = tsc::read_in_order().unwrap_or(0);
             for (&end, &hash) in ends.iter().zip(hashes) {
-                self.hits += usize::from(self.request(hash, &octets[start..end])?);
+                self.hits += usize::from(self.request(hash, &bytes[start..end])?);
                 start = end;
             }
             let cycles = tsc::read_in_order().unwrap_or(before) - before;
             batches.push(cycles as f64 / ends.len() as f64);
         }
         self.requests += requests.len();
-        self.prepared = (octets, ends, hashes);
+        self.prepared = (bytes, ends, hashes);
         Ok(())
     }
 
-    /// An Interest and its Data: whether it hit.
+    /// An Interest and its Data; returns whether it hit.
     #[inline]
     fn request(&mut self, hash: u64, name: &[u8]) -> anyhow::Result<bool> {
         self.in_batch += 1;
@@ -214,7 +218,7 @@ impl RealStore {
         let inserted = self.tables.cs_insert_found(found, (hash, name), &self.data, CsArrival::default());
         ensure!(
             matches!(inserted, CsInsert::Stored(_) | CsInsert::Refused(CsRefusal::NotAdmitted)),
-            "the store did something else: {inserted:?}"
+            "unexpected result of an insertion: {inserted:?}"
         );
         Ok(false)
     }

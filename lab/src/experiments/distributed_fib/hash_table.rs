@@ -1,22 +1,22 @@
 //! Table 4.5: a fingerprint hash table that stores a part of the names and recognises the others.
 //!
-//! In two phases as in the paper: the stored names are inserted, then every other name is looked up,
-//! and those that find a fingerprint of theirs go to the collision table. M counts slots and
-//! collision table, Mp is its share of the same for a table that stores every name.
+//! Two phases as in the paper: the stored names are inserted, then every other name is looked up, and each one that
+//! matches a stored fingerprint goes to the collision table. M is the memory of slots and collision table; Mp is M as a
+//! share of the memory of a table that stores every name.
 
 use anyhow::ensure;
-use namewire_tables::fib::designs::DESIGN_BATCH_NAMES;
-use namewire_tables::fib::designs::string_differentiation::bulk_load::BulkLoad;
-use namewire_tables::fib::designs::string_differentiation::{FhtOptions, FhtTable, ForwardingTable};
+use namewire_designs::fib::string_differentiation::bulk_load::BulkLoad;
+use namewire_designs::fib::string_differentiation::{FhtOptions, FhtTable, ForwardingTable};
+use namewire_tables::fib::DESIGN_BATCH_NAMES;
 use namewire_tables::{HashKey, PageSize};
 use serde::Deserialize;
 
 use crate::experiment::{Context, Outcome, Samples};
-use crate::numbered_names::{NUMBERED_NAME_OCTETS, NumberedNames};
+use crate::numbered_names::{NUMBERED_NAME_BYTES, NumberedNames, names_at_paper_load};
 
-/// N of the paper's columns, as a part of the slots for all names: 1/16 to 1/2.
+/// N of the paper's columns, as a divisor of the slots for all names: 1/16 to 1/2.
 const PARTS: [u64; 4] = [16, 8, 4, 2];
-/// What names of the default table lead to: no stored name does.
+/// The port of default names; no stored name has it.
 const DEFAULT: u32 = 255;
 
 /// The steps that [`shares`] takes.
@@ -39,15 +39,10 @@ struct Column {
     memory_percent: f64,
 }
 
-/// Names at the paper's load of 93 %.
-const fn names_of(slots: u64) -> u64 {
-    (slots * 1_000_000_000) >> 30
-}
-
-/// Table 4.5 for a billion names or a power of two fewer.
+/// Table 4.5 for a billion names, or a billion divided by a power of two.
 pub(super) fn shares(context: &Context, slots: u64, outcome: &mut Outcome) -> anyhow::Result<()> {
     let paper: Paper = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
-    let names = names_of(slots);
+    let names = names_at_paper_load(slots);
     let case = format!("Table 4.5, {names} names");
     context.begin_step(&format!("{case}, all of them"))?;
     let whole = Loaded::fill(context, names, names)?;
@@ -57,7 +52,7 @@ pub(super) fn shares(context: &Context, slots: u64, outcome: &mut Outcome) -> an
     drop(whole);
     context.end_step();
     for (part, paper) in PARTS.into_iter().zip(&paper.table_4_5.columns) {
-        let stored = names_of(slots / part);
+        let stored = names_at_paper_load(slots / part);
         let percent = 100.0 * stored as f64 / names as f64;
         let subject = format!("Sp = {percent:.2} %");
         context.begin_step(&format!("{case}, {subject}"))?;
@@ -83,7 +78,7 @@ pub(super) fn shares(context: &Context, slots: u64, outcome: &mut Outcome) -> an
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// A table with the first names stored and the others in its default table.
+/// A table that stores the first names; all others are default names.
 struct Loaded {
     load: BulkLoad,
     names: NumberedNames,
@@ -117,34 +112,34 @@ impl Loaded {
         self.load.table().bytes() as f64
     }
 
-    /// Looks every name up.
+    /// Looks up every name.
     fn check(&self, context: &Context) -> anyhow::Result<()> {
         in_batches(context, 0..self.all, self.names, |numbers, names| {
             let mut found = [None; DESIGN_BATCH_NAMES];
             self.load.longest_prefix_match_batch(names, &mut found);
             for (number, found) in numbers.zip(found) {
                 let expected = if number < self.stored { self.names.port(number) } else { DEFAULT };
-                ensure!(found.is_some_and(|found| found.number == expected), "name {number} was taken for another");
+                ensure!(found.is_some_and(|found| found.number == expected), "name {number} was confused with another");
             }
             Ok(())
         })
     }
 }
 
-/// Hands names over by the batch.
+/// Passes names on in batches.
 fn in_batches(
     context: &Context,
     numbers: std::ops::Range<u64>,
     names: NumberedNames,
     mut take: impl FnMut(std::ops::Range<u64>, &[&[u8]]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut octets = [[0; NUMBERED_NAME_OCTETS]; DESIGN_BATCH_NAMES];
+    let mut bytes = [[0; NUMBERED_NAME_BYTES]; DESIGN_BATCH_NAMES];
     for first in numbers.clone().step_by(DESIGN_BATCH_NAMES) {
         let batch = first..numbers.end.min(first + DESIGN_BATCH_NAMES as u64);
         let mut slices: [&[u8]; DESIGN_BATCH_NAMES] = [b""; DESIGN_BATCH_NAMES];
-        for ((number, octets), slice) in batch.clone().zip(&mut octets).zip(&mut slices) {
-            names.write(number, octets);
-            *slice = octets;
+        for ((number, bytes), slice) in batch.clone().zip(&mut bytes).zip(&mut slices) {
+            names.write(number, bytes);
+            *slice = bytes;
         }
         let count = (batch.end - batch.start) as usize;
         take(batch, &slices[..count])?;

@@ -1,19 +1,17 @@
 //! Fig. 4.10: bits of local fingerprint at the leaves of a fingerprint Patricia trie.
 
 use anyhow::ensure;
-use namewire_tables::fib::designs::DESIGN_BATCH_NAMES;
-use namewire_tables::fib::designs::string_differentiation::differentiator::{Differentiator, Leads, RootMatch};
-use namewire_tables::fib::designs::string_differentiation::local_fingerprint::{least_local_fingerprint, local_hashes};
-use namewire_tables::fib::designs::string_differentiation::{
-    LeafLayout, PatriciaController, PatriciaOptions, PatriciaTable,
-};
+use namewire_designs::fib::string_differentiation::differentiator::{Differentiator, Leads, RootMatch};
+use namewire_designs::fib::string_differentiation::local_fingerprint::{least_local_fingerprint, local_hashes};
+use namewire_designs::fib::string_differentiation::{LeafLayout, PatriciaController, PatriciaOptions, PatriciaTable};
+use namewire_tables::fib::DESIGN_BATCH_NAMES;
 
 use crate::experiment::{Context, Outcome, Samples};
 use crate::name_arena::port;
 use crate::name_sets::{NameConversion, one_name_set};
 use crate::root_rules::{Rules, root_rules};
 
-/// m/n: names that come to a leaf, its owner included, on average.
+/// m/n: average number of names that reach a leaf, its owner included.
 const NAMES_PER_LEAF: [usize; 6] = [2, 4, 8, 16, 32, 64];
 /// k of the threshold log₂(m/n) + k.
 const SPARE_BITS: [u32; 3] = [1, 2, 3];
@@ -23,13 +21,13 @@ const HEADLINE_NAMES_PER_LEAF: usize = 16;
 /// The steps that [`leaves`] takes.
 pub(super) const STEPS: usize = NAMES_PER_LEAF.len() * (1 + SPARE_BITS.len());
 
-/// Bits by leaf: on average and at most.
+/// Bits per leaf: mean and maximum.
 struct Bits {
     mean: f64,
     max: u32,
 }
 
-/// Fig. 4.10 and what follows from a threshold.
+/// Fig. 4.10, and the effect of a threshold.
 pub(super) fn leaves(context: &Context, invented: usize, outcome: &mut Outcome) -> anyhow::Result<()> {
     let set = one_name_set(context.names.as_deref(), invented, NameConversion::Host, context.seed)?;
     let rules = root_rules(&set, Some(1), context.seed);
@@ -65,7 +63,7 @@ pub(super) fn leaves(context: &Context, invented: usize, outcome: &mut Outcome) 
     Ok(())
 }
 
-/// With one and with two hashes, however many bits it takes.
+/// The bits needed with one and with two hashes, without limit.
 fn bits_to_tell(context: &Context, rules: &Rules, stored: usize) -> anyhow::Result<[Bits; 2]> {
     let names = &rules.names;
     let mut controller = PatriciaController::new(options(rules, stored, 0), true)?;
@@ -92,7 +90,7 @@ fn bits_to_tell(context: &Context, rules: &Rules, stored: usize) -> anyhow::Resu
     Ok(sums.map(|(sum, max)| Bits { mean: sum as f64 / stored as f64, max }))
 }
 
-/// The table as a router would have it: leaves with room for so many bits; every name is looked up.
+/// The table as in a router: leaves have room for the threshold's bits; every name is looked up.
 fn with_threshold(
     context: &Context,
     rules: &Rules,
@@ -120,13 +118,13 @@ fn with_threshold(
         let mut found = [None; DESIGN_BATCH_NAMES];
         table.find_root_rules(&slices, &[], &mut found);
         for (number, found) in numbers.zip(found) {
-            let prefix_octets = names.get(number).len() as u16;
-            let expected = leads(number).map(|leads| RootMatch { leads, prefix_octets });
-            ensure!(found == expected, "{case}, {subject}: name {number} was taken for another");
+            let prefix_bytes = names.get(number).len() as u16;
+            let expected = leads(number).map(|leads| RootMatch { leads, prefix_bytes });
+            ensure!(found == expected, "{case}, {subject}: name {number} was confused with another");
         }
     }
     let in_trie = table.trie().leaf_depths().leaves as usize - stored;
-    let bytes = table.trie().layout().node_octets(stored + in_trie) as f64 / stored as f64;
+    let bytes = table.trie().layout().node_bytes(stored + in_trie) as f64 / stored as f64;
     let share = 100.0 * in_trie as f64 / (names.len() - stored) as f64;
     let remark = Some(format!("{in_trie} names"));
     outcome.rows.push(Samples::one(share).row(case, subject, "default names in the trie", "%", remark));
@@ -139,7 +137,7 @@ fn with_threshold(
 }
 
 fn options(rules: &Rules, capacity: usize, local_bits_max: u32) -> PatriciaOptions {
-    let rule_octets_max = rules.names.iter().map(<[u8]>::len).max().unwrap_or(0);
+    let rule_bytes_max = rules.names.iter().map(<[u8]>::len).max().unwrap_or(0);
     let leaves = LeafLayout { number_bits: 8, components: 1, local_bits_max };
-    PatriciaOptions { leaves, rule_octets_max, ..PatriciaOptions::fpt(capacity) }
+    PatriciaOptions { leaves, rule_bytes_max, ..PatriciaOptions::fpt(capacity) }
 }

@@ -1,23 +1,22 @@
-//! A router that stores a part of the FIB: what does it cost to know the names that it does not store?
+//! A router that stores a part of the FIB: what does it cost to recognise the names that it does not store?
 //!
-//! Source: Yuan15 §4.3.5. The default-free table of m rules is split: n of them are *stored*, the others are the
-//! *default* table, whose names must be recognised and sent to the default port. Fig. 4.10: bits of local
-//! fingerprint that tell a leaf's owner from the m/n − 1 others that come to its leaf, on average and at most,
-//! with one and with two hashes; beyond the figure, what the threshold log₂(m/n) + k leaves to the
-//! trie. Table 4.5: memory of a fingerprint hash table that stores 6.25 to 50 % of the names.
+//! Source: Yuan15 §4.3.5. The default-free table of m rules is split. The router *stores* n of them; the others are the
+//! *default* table, whose names it must recognise and send to the default port. Fig. 4.10: bits of local fingerprint
+//! that distinguish a leaf's owner from the m/n − 1 other names that reach the leaf, mean and maximum, with one and
+//! with two hashes. Beyond the figure: the cost in the trie of the threshold log₂(m/n) + k. Table 4.5: memory of a
+//! fingerprint hash table that stores 6.25 to 50 % of the names.
 //!
-//! Every name, stored or not, is looked up in every table: no stored name may find the default, no
-//! name of the default table a stored port. Names: hosts of the user's set or invented ones for
-//! the trie; numbered names, of which a billion need no memory, for the hash table.
+//! Every name, stored or not, is looked up in every table: a stored name must never give the default port, a default
+//! name never a stored port. Names for the trie: hosts of the user's set or invented ones. Names for the hash table:
+//! numbered names, because a billion of them take no memory.
 //!
-//! What the numbers do not say: the controller must know all m names in either case.
+//! Limits: in both cases the route controller must know all m names.
 
 mod hash_table;
 mod local_bits;
 
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "distributed-fib",
     source: "Yuan15 Fig. 4.10, Table 4.5",

@@ -1,21 +1,19 @@
 //! Which FIB design is the fastest, which is the smallest, and how do they take updates?
 //!
-//! Source: none of the papers; every design of them is here behind one call, with the best
-//! prefetching that it allows, beside the house's own, on real and on synthetic names. Each
-//! design is measured in turn with the default, slice by slice, so that the ratio of the two does
-//! not depend on what else the machine does, and two tables at a time are enough memory.
+//! Source: ours. The run calls every design of the papers, and our own, through one interface, with the best
+//! prefetching that each allows, on real and on synthetic names. Each design takes turns with the default, slice by
+//! slice, so that their ratio does not depend on other load of the machine. Two tables at a time need memory.
 //!
-//! *Updates*: random removals and insertions, many times over, then the look-ups again: a design
-//! that suffers from its past is seen.
+//! *Updates*: many random removals and insertions, then the look-ups again, which shows whether a design degrades.
 //!
-//! What the numbers do not say: a router spends time elsewhere too (`prefetch`, `router-sockets`),
-//! holds a design of the papers twice, and updates it while it forwards.
+//! Limits: a router spends time elsewhere too (`prefetch`, `router-sockets`), holds a design of the papers twice, and
+//! updates it while it forwards.
 
 mod populations;
 
 use std::collections::BTreeMap;
 
-use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
+use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};
 
 use crate::design_measurement::{Subject, look_up_in_turn};
@@ -23,7 +21,6 @@ use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::record::Row;
 use populations::Population;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-all",
     source: "ours",
@@ -39,9 +36,9 @@ struct Size {
     real_names: usize,
     synthetic_names: usize,
     repetitions: usize,
-    /// Slices of each design and repetition.
+    /// Slices per design and repetition.
     slices: usize,
-    /// Random removals and insertions, each.
+    /// Number of random removals, and of insertions.
     updates: usize,
 }
 
@@ -57,11 +54,11 @@ const fn size(scale: Scale) -> Size {
     }
 }
 
-/// One design's figures with one population.
+/// The figures of one design with one population.
 struct Comparison {
     population: &'static str,
     design: FibDesign,
-    /// Look-ups per second of the default ÷ those of the design, taken in turn.
+    /// Look-ups per second of the default ÷ those of the design; the two take turns.
     default_over: Option<f64>,
     /// Bytes of memory per prefix ÷ those of the default.
     memory_over_default: f64,
@@ -84,19 +81,19 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     }
     outcome.headline = headline(&comparisons);
     outcome.notes.push(
-        "`default_over_best_other` is over the lossless designs of the literature, `…_variant_of_ours` over the \
-         house's table under another search or with coded names: where index and entries fit into the last-level \
-         cache, one bucket per length can be as fast or faster than one bucket for all."
+        "`default_over_best_other` compares with the lossless designs of the literature, `…_variant_of_ours` with our own \
+         table under another search or with coded names. Where index and entries fit into the last-level cache, one \
+         bucket per length can be as fast as one bucket for all, or faster."
             .to_owned(),
     );
     outcome.notes.push(
-        "The prefix code of `compact` was made from Tranco domains and paths of packages; UT1 lists had no part in it."
+        "The prefix code of `compact` was made from Tranco domains and paths of packages, without UT1 lists."
             .to_owned(),
     );
     Ok(outcome)
 }
 
-/// Every other design in turn with the default.
+/// Measures every other design in turn with the default.
 fn compare(
     context: &Context,
     size: &Size,
@@ -129,13 +126,12 @@ fn compare(
 
 /// A table with every prefix.
 fn build(design: FibDesign, context: &Context, population: &Population) -> anyhow::Result<Subject> {
-    let size = FibConfig::for_prefixes(population.prefixes.len(), population.prefixes.octets());
+    let size = FibConfig::for_prefixes(population.prefixes.len(), population.prefixes.bytes());
     let table = design.build(&FibDesignOptions::default(), &size, HashKey::from_seed(context.seed))?;
     Subject::fill(design.name(), table, &population.prefixes, context)
 }
 
-/// Random removals and insertions; then what they left behind: how much longer a look-up takes,
-/// and how much larger the table is.
+/// Random removals and insertions; then their effect on the time of a look-up and on the size of the table.
 fn update(context: &Context, size: &Size, population: &Population, subject: &mut Subject) -> anyhow::Result<Vec<Row>> {
     let taken = (std::mem::take(&mut subject.lookup_ns), std::mem::take(&mut subject.warm_lookup_ns));
     let look_up = |subject: &mut Subject| {
@@ -162,7 +158,7 @@ fn update(context: &Context, size: &Size, population: &Population, subject: &mut
     ])
 }
 
-/// Prefixes that are away at a time.
+/// Prefixes that are removed at the same time.
 const UPDATES_AT_ONCE: usize = 250_000;
 
 fn headline(comparisons: &[Comparison]) -> BTreeMap<String, f64> {
@@ -192,10 +188,10 @@ fn headline(comparisons: &[Comparison]) -> BTreeMap<String, f64> {
     headline
 }
 
-/// Whose design it is, and what it promises.
+/// Origin of a design, and whether it is lossless.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The house's table under another search, or with its names in code.
+    /// Our own table under another search, or with coded names.
     Ours,
     /// Of the literature.
     Lossless,

@@ -1,13 +1,13 @@
-//! Populations: which prefixes the designs hold, and which names they are asked for.
+//! Populations: the prefixes of the designs, and the names that are looked up.
 //!
-//! *Real* names are those of `--names` (else the invented ones, which resemble domains and URLs),
-//! *synthetic* ones those of the papers ([`SyntheticNames`]). Asked is every prefix, in an order without
-//! pattern: two in four extended by one to three components, as most names of packets are, one
-//! as it is, one cut in half; and one name in sixteen is a stranger's.
+//! *Real* names come from `--names` (or are invented, and resemble domains and URLs); *synthetic* ones are the papers'
+//! ([`SyntheticNames`]). Every prefix is looked up, in shuffled order. Two in four are extended by one to three
+//! components, like most names of packets; one is unchanged; one is cut in half. One name in sixteen lies under no
+//! prefix of the table.
 
 use crate::design_measurement::Queries;
 use crate::experiment::Context;
-use crate::name_arena::{NameArena, ReferenceModel, component_octets};
+use crate::name_arena::{NameArena, ReferenceModel, component_bytes};
 use crate::name_sets::{NameConversion, one_name_set};
 use crate::synthetic_names::SyntheticNames;
 
@@ -15,17 +15,17 @@ use crate::synthetic_names::SyntheticNames;
 pub(super) struct Population {
     /// `real` or `synthetic`.
     pub(super) name: &'static str,
-    /// What it is made of.
+    /// Its source.
     pub(super) title: String,
     pub(super) prefixes: NameArena,
     pub(super) queries: Queries,
 }
 
-/// Names whose look-up the model is asked for beforehand, at most.
+/// Most names that are looked up, each with the model's answer.
 const QUERIES_MAX: usize = 1 << 20;
 
 impl Population {
-    /// Real names, at most so many, domains read from the top-level domain down.
+    /// At most `names` real names; domains begin with the top-level domain.
     pub(super) fn real(context: &Context, names: usize) -> anyhow::Result<Self> {
         let set = one_name_set(context.names.as_deref(), names, NameConversion::Tld, context.seed)?;
         let prefixes = set.names.iter().take(names).collect();
@@ -59,14 +59,14 @@ impl Population {
         Self { name, title, prefixes, queries }
     }
 
-    /// What a reader of the record must know.
+    /// The note for the record.
     pub(super) fn note(&self) -> String {
         format!(
-            "{}: {}; {} prefixes of {:.1} octets on average; {} of {} names asked have one.",
+            "{}: {}; {} prefixes of {:.1} bytes on average; {} of {} names looked up have one.",
             self.name,
             self.title,
             self.prefixes.len(),
-            self.prefixes.octets() as f64 / self.prefixes.len().max(1) as f64,
+            self.prefixes.bytes() as f64 / self.prefixes.len().max(1) as f64,
             self.queries.answered(),
             self.queries.len(),
         )
@@ -88,7 +88,7 @@ fn write_asked(prefix: &[u8], rng: &mut fastrand::Rng, out: &mut Vec<u8>) {
     }
 }
 
-/// Components of random letters: none that a prefix goes on with, but for chance.
+/// Components of random letters; they almost never continue a prefix.
 fn append_components(count: usize, rng: &mut fastrand::Rng, out: &mut Vec<u8>) {
     for _ in 0..count {
         let characters = rng.u8(6..=10);
@@ -97,11 +97,11 @@ fn append_components(count: usize, rng: &mut fastrand::Rng, out: &mut Vec<u8>) {
     }
 }
 
-/// Octets of the first half of a name's components, rounded up.
+/// Bytes of the first half of a name's components, rounded up.
 fn half(name_value: &[u8]) -> usize {
     let mut ends = vec![0];
-    while let Some(octets) = component_octets(&name_value[ends[ends.len() - 1]..]) {
-        ends.push(ends[ends.len() - 1] + octets);
+    while let Some(bytes) = component_bytes(&name_value[ends[ends.len() - 1]..]) {
+        ends.push(ends[ends.len() - 1] + bytes);
     }
     ends[ends.len() / 2]
 }

@@ -1,14 +1,12 @@
-//! What does binary search of hash tables cost, and what do matching, prefetching and linear
-//! search make of it?
+//! What does binary search of hash tables cost, and what do matching, prefetching and linear search change?
 //!
-//! Source: Yuan15 §3.4: Fig. 3.7 (prefetch none, first, all), 3.8 and 3.9 (sizes, 7 and 15
-//! components, precomputed hashes), 3.10 (linear search, shortest first), 3.11 (threads), in the
-//! paper's worst case ([`worst_case`]). CityA compares names at every match and hashes with CityHash,
-//! SipE at the end with SipHash. Beside the paper's variants: the other two pairs, and batches.
+//! Source: Yuan15 §3.4: Fig. 3.7 (prefetch none, first, all), 3.8 and 3.9 (sizes, 7 and 15 components, precomputed
+//! hashes), 3.10 (linear search, shortest first), 3.11 (threads), in the paper's worst case ([`worst_case`]). CityA
+//! compares names at every match and hashes with CityHash; SipE compares at the end and hashes with SipHash. The run
+//! adds the other two combinations, and batches.
 //!
-//! All variants of a size take turns by slices of 256 names, which are written shortly before
-//! they are timed; every answer is checked. What the numbers do not say: names repeat after
-//! n / log₂(k + 1), and a router has other work for the lines of its caches.
+//! All variants of a size take turns by slices of 256 names, which are written shortly before they are timed; every
+//! answer is checked. Limits: names repeat after n / log₂(k + 1), and a router uses cache lines for other work too.
 
 mod paper;
 mod slice;
@@ -17,17 +15,16 @@ mod worst_case;
 
 use std::collections::BTreeMap;
 
-use namewire_tables::fib::designs::hash_tables::{
+use namewire_designs::fib::FibPrefetch;
+use namewire_designs::fib::hash_tables::{
     HashSearch, HashTableOptions, HashTables, MarkerMaintenance, PrefixHash, PrefixHashes, StringMatching,
 };
-use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, FibPrefetch, PrefixTable as _};
+use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixTable as _};
 
-use crate::clock::BelowResolution;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use slice::{SLICE_NAMES, Slice};
 use worst_case::WorstCase;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-binary",
     source: "Yuan15 Fig. 3.7-3.11",
@@ -38,11 +35,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// One population and the tables that are made of it.
+/// One population and its tables.
 struct Case {
     components: u64,
     names: u64,
-    /// Linear search as well: twice the memory of binary search.
+    /// Includes linear search, which takes twice the memory of binary search.
     with_linear: bool,
     with_threads: bool,
 }
@@ -51,7 +48,7 @@ struct Case {
 struct Size {
     cases: Vec<Case>,
     repetitions: usize,
-    /// Slices of each variant in a repetition.
+    /// Slices per variant and repetition.
     slices: usize,
 }
 
@@ -59,7 +56,7 @@ const fn case(components: u64, names: u64, with_linear: bool, with_threads: bool
     Case { components, names, with_linear, with_threads }
 }
 
-/// The headline is of the first case.
+/// The first case gives the headline.
 fn size(scale: Scale) -> Size {
     match scale {
         Scale::Smoke => {
@@ -90,7 +87,7 @@ fn size(scale: Scale) -> Size {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LookUp {
     FibPrefetch(FibPrefetch),
-    /// Hashes computed before the time begins; nothing is prefetched.
+    /// Hashes are computed before the timed part; nothing is prefetched.
     Precomputed,
 }
 
@@ -111,7 +108,7 @@ impl LookUp {
     }
 }
 
-/// A table with the variants of looking up that are timed on it.
+/// A table and the look-up variants that are timed on it.
 struct Subject {
     search: HashSearch,
     hash: PrefixHash,
@@ -126,7 +123,7 @@ struct Variant {
 }
 
 impl Variant {
-    /// As in the paper, "A" for always and "E" for at the end.
+    /// The paper's name for the variant: "A" for matching always, "E" for matching at the end.
     fn subject(&self, subject: &Subject) -> String {
         let hash = if subject.hash == PrefixHash::City { "City" } else { "Sip" };
         let matching = if self.matching == StringMatching::Always { "A" } else { "E" };
@@ -171,7 +168,7 @@ fn subjects(case: &Case, worst_case: WorstCase, context: &Context) -> anyhow::Re
     for &search in searches {
         for options in [HashTableOptions::CITY_A, HashTableOptions::SIP_E] {
             let longest_components = case.components as usize;
-            // No prefix is below another: no marker ever changes, and no memory is spent on that.
+            // No prefix is below another, so no marker ever changes, and none needs memory for changes.
             let options =
                 HashTableOptions { search, longest_components, maintenance: MarkerMaintenance::Enumerate, ..options };
             let table = worst_case.populate(options, context)?;
@@ -189,7 +186,7 @@ fn subjects(case: &Case, worst_case: WorstCase, context: &Context) -> anyhow::Re
     Ok(subjects)
 }
 
-/// Looks names up, slice by slice.
+/// Looks up names slice by slice.
 struct Lookups {
     worst_case: WorstCase,
     next: u64,
@@ -203,7 +200,7 @@ impl Lookups {
         Self { worst_case, next: 0, names: Slice::default(), hashes }
     }
 
-    /// One repetition of every variant, in turn.
+    /// One repetition of all variants in turn.
     fn repetition(&mut self, subjects: &mut [Subject], slices: usize, context: &Context) -> anyhow::Result<()> {
         let mut took_ns: Vec<Vec<Vec<u64>>> =
             subjects.iter().map(|subject| vec![Vec::new(); subject.variants.len()]).collect();
@@ -217,7 +214,7 @@ impl Lookups {
         }
         for (subject, took_ns) in subjects.iter_mut().zip(took_ns) {
             for (variant, took_ns) in subject.variants.iter_mut().zip(took_ns) {
-                variant.nanoseconds.add_resolved(median_ns(took_ns, context));
+                variant.nanoseconds.add_resolved(context.clock.median_ns(took_ns, SLICE_NAMES));
             }
         }
         Ok(())
@@ -248,14 +245,6 @@ impl Lookups {
         self.names.check(self.worst_case)?;
         Ok(took_ns)
     }
-}
-
-/// Nanoseconds of one look-up in the median slice: a slice in which the thread had to wait
-/// for a processor says nothing.
-fn median_ns(mut slices_ns: Vec<u64>, context: &Context) -> Result<f64, BelowResolution> {
-    slices_ns.sort_unstable();
-    let median_ns = slices_ns.get(slices_ns.len() / 2).copied().unwrap_or(0);
-    context.clock.resolve(median_ns).map(|ns| ns as f64 / SLICE_NAMES as f64)
 }
 
 fn rows(subjects: &[Subject], case: &str, outcome: &mut Outcome) {

@@ -1,4 +1,4 @@
-//! What Yuan15 measured, to stand beside our numbers.
+//! Yuan15's measurements, shown beside ours.
 
 use serde::Deserialize;
 
@@ -37,7 +37,7 @@ struct Memory {
     memory_gb: [f64; 2],
 }
 
-/// The paper's figures in words.
+/// The paper's figures as notes.
 pub(super) fn notes() -> anyhow::Result<Vec<String>> {
     let yuan: Yuan15 = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
     let (prefetch, hashes, expected) = (yuan.figure_3_7, yuan.figure_3_6, yuan.figure_3_9);
@@ -60,10 +60,10 @@ pub(super) fn notes() -> anyhow::Result<Vec<String>> {
              hashing made it more, unless computed beforehand.",
             expected.expected_15_over_7_city_always_percent, expected.expected_15_over_7_sip_end_percent
         ),
-        "Yuan15 Fig. 3.10: binary search is faster than linear search, more so with CityA, less if all is prefetched."
+        "Yuan15 Fig. 3.10: binary search is faster than linear search; the gain is larger with CityA and smaller if all is prefetched."
             .to_owned(),
         format!(
-            "Yuan15 needs {bytes:.0} bytes per name and stores strings for a third of them; here all names have theirs."
+            "Yuan15 needs {bytes:.0} bytes per name and stores strings for a third of them; here all names have strings."
         ),
         "Binary over linear, all over none and so on are ratios of look-ups per second on the first case.".to_owned(),
     ])

@@ -1,36 +1,36 @@
-//! Names of the worst case to be looked up, a slice of them at a time.
+//! Names of the worst case to look up, one slice at a time.
 
 use anyhow::ensure;
-use namewire_tables::fib::designs::hash_tables::{HashTables, PrefixHashes};
-use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable as _};
+use namewire_designs::fib::hash_tables::{HashTables, PrefixHashes};
+use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable as _};
 
 use super::worst_case::WorstCase;
 use crate::split_mix::split_mix;
 
-/// Names of a slice. N.B. With 1,024 of them a slice takes a millisecond, and on a machine with other work
-/// (2 cores, load 17) more than half of the slices were interrupted, so that their median said nothing.
+/// Names of a slice. N.B. With 1,024 names a slice takes a millisecond. On a machine with other work (2 cores, load
+/// 17), more than half of such slices were interrupted, so their median meant nothing.
 pub(super) const SLICE_NAMES: usize = 256;
 const _: () = assert!(SLICE_NAMES.is_multiple_of(DESIGN_BATCH_NAMES));
 
-/// A slice of names, side by side in memory that was just written, and what was found.
+/// A slice of names in one buffer that was just written, and the results.
 #[derive(Default)]
 pub(super) struct Slice {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     ends: Vec<u32>,
     numbers: Vec<u64>,
     found: Vec<Option<PrefixMatch>>,
 }
 
 impl Slice {
-    /// Names `first` and following of an endless random sequence of those to be looked up.
+    /// Writes names from place `first` on of an endless random sequence of the names to look up.
     pub(super) fn write(&mut self, worst_case: WorstCase, first: u64) {
-        self.octets.clear();
+        self.bytes.clear();
         self.ends.clear();
         self.numbers.clear();
         for place in first..first + SLICE_NAMES as u64 {
             let number = split_mix(worst_case.seed.rotate_left(17) ^ place) % worst_case.looked_up();
-            worst_case.push_name(number, &mut self.octets);
-            self.ends.push(self.octets.len() as u32);
+            worst_case.push_name(number, &mut self.bytes);
+            self.ends.push(self.bytes.len() as u32);
             self.numbers.push(number);
         }
         self.found.clear();
@@ -41,7 +41,7 @@ impl Slice {
         std::array::from_fn(|place| {
             let name = batch * DESIGN_BATCH_NAMES + place;
             let start = if name == 0 { 0 } else { self.ends[name - 1] };
-            &self.octets[start as usize..self.ends[name] as usize]
+            &self.bytes[start as usize..self.ends[name] as usize]
         })
     }
 

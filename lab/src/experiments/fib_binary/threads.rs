@@ -2,8 +2,8 @@
 
 use std::sync::Barrier;
 
-use namewire_tables::fib::designs::FibPrefetch;
-use namewire_tables::fib::designs::hash_tables::{HashSearch, HashTables, StringMatching};
+use namewire_designs::fib::FibPrefetch;
+use namewire_designs::fib::hash_tables::{HashSearch, HashTables, StringMatching};
 
 use super::Subject;
 use super::slice::{SLICE_NAMES, Slice};
@@ -11,10 +11,10 @@ use super::worst_case::WorstCase;
 use crate::clock::BelowResolution;
 use crate::experiment::{Context, Outcome, Samples};
 
-/// Slices that a thread looks up between two meetings of all threads.
+/// Slices that a thread looks up between two barriers.
 const THREAD_SLICES: usize = 32;
 
-/// Fig. 3.11: all buckets prefetched, as many threads as the user has workers.
+/// Fig. 3.11: all buckets prefetched; the user's worker counts are the thread counts.
 pub(super) fn measure(
     subjects: &mut [Subject],
     worst_case: WorstCase,
@@ -50,8 +50,8 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Every thread writes some slices of names, waits for the others, and looks them up: as often as there
-/// are rounds. A round lasts from the first thread's start to the last one's end.
+/// In every round each thread writes some slices of names, waits for the others, and looks the names up. A round lasts
+/// from the first thread's start to the last one's end.
 fn million_look_ups_per_second(
     table: &HashTables,
     worst_case: WorstCase,
@@ -73,7 +73,7 @@ fn million_look_ups_per_second(
             let started_ns = context.clock.now_ns();
             slices.iter_mut().for_each(|names| names.look_up(table));
             times.push((started_ns, context.clock.now_ns()));
-            // Nobody stays away from a meeting: errors are told at the end.
+            // Every thread must reach every barrier: errors are reported at the end.
             for names in &slices {
                 result = result.and_then(|()| names.check(worst_case));
             }

@@ -1,17 +1,17 @@
-//! The worst case of Yuan15 §3.4.1: names, and tables in which every length that a search
-//! visits costs a bucket and another name prefix entry.
+//! The worst case of Yuan15 §3.4.1: names and tables in which every length that a search visits costs a bucket and
+//! another name prefix entry.
 //!
-//! n names of k components of 6 to 10 random characters. Phase 1 inserts all but the first
-//! n / log₂(k + 1); their markers share their entries. Phase 2 inserts the first ones, whose
-//! markers have entries of their own, stored by length, so that those of one name are far apart.
-//! Look-ups ask for the first ones in random order: every one ends at a leaf of k components.
+//! n names of k components of 6 to 10 random characters. Phase 1 inserts all but the first n / log₂(k + 1); their
+//! markers share their entries. Phase 2 inserts the first ones, whose markers have entries of their own; entries are
+//! stored by length, so those of one name are far apart. Look-ups are for these names in random order: every search
+//! ends at a leaf of k components.
 //!
-//! Deviation: the paper's phase 1 stores fingerprints and no strings, which would make a table
-//! that cannot tell its names apart; here it is a table like any other, and larger.
+//! Deviation: the paper's phase 1 stores fingerprints without strings; such a table could not distinguish its names.
+//! Here the table stores strings too, and is larger.
 
 use anyhow::ensure;
-use namewire_tables::fib::designs::hash_tables::{HashTableOptions, HashTables};
-use namewire_tables::fib::designs::{PrefixMatch, PrefixTable};
+use namewire_designs::fib::hash_tables::{HashTableOptions, HashTables};
+use namewire_tables::fib::{PrefixMatch, PrefixTable};
 
 use crate::experiment::Context;
 use crate::split_mix::split_mix;
@@ -34,7 +34,7 @@ pub(super) struct WorstCase {
 }
 
 impl WorstCase {
-    /// n / log₂(k + 1), the names of phase 2, which are those looked up.
+    /// n / log₂(k + 1), the names of phase 2 and of the look-ups.
     pub(super) const fn looked_up(&self) -> u64 {
         self.names / (self.components + 1).ilog2() as u64
     }
@@ -51,12 +51,12 @@ impl WorstCase {
         }
     }
 
-    /// What name `number`, of so many octets, leads to.
-    pub(super) fn answer(&self, number: u64, octets: usize) -> PrefixMatch {
-        PrefixMatch { number: (number % PORTS) as u32, prefix_octets: octets as u16 }
+    /// The right answer for name `number` of `bytes` bytes.
+    pub(super) fn answer(&self, number: u64, bytes: usize) -> PrefixMatch {
+        PrefixMatch { number: (number % PORTS) as u32, prefix_bytes: bytes as u16 }
     }
 
-    /// A table with all names, each table of a length made for as many as it gets.
+    /// A table with all names; the table of each length is sized for its names.
     pub(super) fn populate(&self, options: HashTableOptions, context: &Context) -> anyhow::Result<HashTables> {
         let mut table = HashTables::with_table_sizes(
             self.names as usize,
@@ -93,7 +93,7 @@ impl WorstCase {
         Ok(table)
     }
 
-    /// How many fingerprints each length gets: those that one name has, n times.
+    /// The number of fingerprints per length: those of one name, n times.
     fn table_sizes(&self, options: HashTableOptions) -> anyhow::Result<Vec<usize>> {
         let mut one = HashTables::new(1, [0, 0], options)?;
         let mut name = Vec::new();
@@ -108,7 +108,7 @@ impl WorstCase {
 mod tests {
     use super::*;
     use crate::experiment::Scale;
-    use namewire_tables::fib::designs::hash_tables::HashSearch;
+    use namewire_designs::fib::hash_tables::HashSearch;
 
     #[test]
     fn the_population_is_the_paper_s() -> anyhow::Result<()> {
@@ -123,16 +123,16 @@ mod tests {
         assert_eq!(table.table_bytes(), 3 * usize::next_multiple_of(lines * 64, 4096), "n / 4 and 10 %, none doubled");
         let linear = HashTableOptions { search: HashSearch::ShortestFirst, ..options };
         assert_eq!(worst_case.populate(linear, &context)?.fingerprints(), 42_000);
-        let mut octets = 0;
+        let mut bytes = 0;
         for number in 0..6_000 {
             let mut name = Vec::new();
             worst_case.push_name(number, &mut name);
-            octets += name.len() - 14;
+            bytes += name.len() - 14;
             let mut found = [None];
             table.longest_prefix_match_batch(&[&name], &mut found);
             assert_eq!(found, [Some(worst_case.answer(number, name.len()))]);
         }
-        let characters = octets as f64 / 42_000.0;
+        let characters = bytes as f64 / 42_000.0;
         assert!((characters - 8.0).abs() < 0.1, "6 to 10 characters, {characters} on average");
         Ok(())
     }

@@ -1,45 +1,44 @@
-//! Hashes that could have been the tables' name hash, each giving all prefixes in one pass.
+//! Candidates for the tables' name hash; each hashes all prefixes in one pass.
 //!
-//! They are written for the comparison: names come with 16 octets of slack, so that
-//! no candidate has to treat the end of a name specially, as the tables' own must;
-//! components have one octet of type and one of length. Where a candidate is
-//! cheaper than it would be in earnest it wins unduly, and that is the safe side here.
+//! They are simplified for the comparison. Names have 16 bytes of slack, so no candidate treats the end of a name
+//! specially, as the tables' hash must. Components have one byte of type and one of length. So a candidate may seem
+//! cheaper than it would be in production, never dearer: the comparison favours the alternatives.
 
 use namewire_tables::sip_hash::SipHash;
 use namewire_tables::{HashKey, NameHashes};
 
 use super::collisions::KnownKey;
 
-/// Most components of a name that is compared.
+/// Most components of a compared name.
 pub(super) const MAX_COMPONENTS: usize = 16;
 const SLACK: usize = 16;
 const PRIME: u64 = (1 << 61) - 1;
 
 /// A name with slack behind it.
 pub(super) struct Padded {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Padded {
     pub(super) fn new(name_value: &[u8]) -> Self {
-        Self { octets: [name_value, &[0; SLACK]].concat() }
+        Self { bytes: [name_value, &[0; SLACK]].concat() }
     }
 
     /// The Name TLV-VALUE.
     #[inline]
     pub(super) fn name_value(&self) -> &[u8] {
-        &self.octets[..self.octets.len() - SLACK]
+        &self.bytes[..self.bytes.len() - SLACK]
     }
 
-    /// Calls `visit` with each component and the 16 octets at its beginning, what follows it included.
+    /// Calls `visit` with each component and with the 16 bytes from its beginning, which may include following bytes.
     #[inline(always)]
     fn for_each_component(&self, mut visit: impl FnMut(&[u8], u128)) {
-        let (end, mut start) = (self.octets.len() - SLACK, 0);
+        let (end, mut start) = (self.bytes.len() - SLACK, 0);
         while start < end {
-            let rest = &self.octets[start..];
-            let octets = usize::from(rest[1]) + 2;
-            visit(&rest[..octets], rest.first_chunk().map_or(0, |&first| u128::from_le_bytes(first)));
-            start += octets;
+            let rest = &self.bytes[start..];
+            let bytes = usize::from(rest[1]) + 2;
+            visit(&rest[..bytes], rest.first_chunk().map_or(0, |&first| u128::from_le_bytes(first)));
+            start += bytes;
         }
     }
 }
@@ -47,17 +46,17 @@ impl Padded {
 /// Hashes of prefixes 1, 2, …
 pub(super) type Hashes = [u64; MAX_COMPONENTS];
 
-/// A hash of all prefixes; returns how many there are.
+/// A hash of all prefixes.
 pub(super) trait Candidate {
-    /// Its row.
+    /// The name in records.
     const NAME: &'static str;
     /// With a key that is a function of `seed`.
     fn with_seed(seed: u64) -> Self;
-    /// Writes the hash of every prefix but the root.
+    /// Writes the hash of every prefix but the root; returns their number.
     fn hash_prefixes(&mut self, name: &Padded, out: &mut Hashes) -> usize;
 }
 
-/// The tables' own.
+/// The tables' own hash.
 pub(super) struct Tables {
     key: HashKey,
     hashes: NameHashes,
@@ -75,13 +74,13 @@ impl Candidate for Tables {
         if self.hashes.compute(&self.key, name.name_value()).is_err() {
             return 0;
         }
-        // The experiment reads one of them; all are in `hashes`.
+        // The experiment reads one hash only; `hashes` has them all.
         out[self.hashes.components() - 1] = self.hashes.full_hash();
         self.hashes.components()
     }
 }
 
-/// The same sums as they are, without what the tables do to them at the end.
+/// The tables' sums without the final mixing.
 pub(super) struct NotSpread {
     start: u128,
     pairs: [(u128, u128); MAX_COMPONENTS],
@@ -109,7 +108,7 @@ impl Candidate for NotSpread {
     }
 }
 
-/// SipHash of the octets, finished after every component: the papers' choice.
+/// SipHash of the bytes, finished after every component: the papers' choice.
 pub(super) struct Sip<const C: usize, const D: usize> {
     key: [u64; 2],
 }
@@ -133,7 +132,7 @@ impl<const C: usize, const D: usize> Candidate for Sip<C, D> {
     }
 }
 
-/// A polynomial over the prime field of 2⁶¹ − 1 in words of 7 octets, then a linear function there.
+/// A polynomial over the prime field of 2⁶¹ − 1 in words of 7 bytes, then a linear function there.
 pub(super) struct Polynomial {
     point: u64,
     factor: u64,
@@ -165,7 +164,7 @@ impl Candidate for Polynomial {
     }
 }
 
-/// Products of 64 by 64 bits folded to 64: fast, and nobody has proved anything.
+/// Products of 64 by 64 bits folded to 64: fast, but without any proof.
 pub(super) struct MultiplyFold {
     keys: [u64; 3],
 }
@@ -191,24 +190,24 @@ impl Candidate for MultiplyFold {
     }
 }
 
-/// The first octets of `window`, at most 16, zeros after them.
+/// The first `bytes` bytes of `window`, at most 16, padded with zeros.
 #[inline(always)]
-fn words(window: u128, octets: usize) -> [u64; 2] {
-    let kept = window & MASKS[octets.min(16)];
+fn words(window: u128, bytes: usize) -> [u64; 2] {
+    let kept = window & MASKS[bytes.min(16)];
     [kept as u64, (kept >> 64) as u64]
 }
 
 const MASKS: [u128; 17] = {
     let mut masks = [0; 17];
-    let mut octets = 1;
-    while octets <= 16 {
-        masks[octets] = u128::MAX >> (128 - 8 * octets);
-        octets += 1;
+    let mut bytes = 1;
+    while bytes <= 16 {
+        masks[bytes] = u128::MAX >> (128 - 8 * bytes);
+        bytes += 1;
     }
     masks
 };
 
-/// `a · b + c` modulo 2⁶¹ − 1; the result may exceed it a little, which the next step takes.
+/// `a · b + c` modulo 2⁶¹ − 1; the result may exceed the modulus a little, which the next step tolerates.
 #[inline(always)]
 fn multiply_add(a: u64, b: u64, c: u64) -> u64 {
     let number = u128::from(a) * u128::from(b) + u128::from(c);

@@ -1,25 +1,20 @@
-//! Can whoever chooses names slow the tables down by collisions, and what does the
-//! hash cost that prevents it?
+//! Can an attacker who chooses names slow down the tables by collisions, and what does the hash that prevents it cost?
 //!
-//! *Flood*: names `/flood/X` are computed so that all have one 64-bit hash under a key
-//! that the attacker knows ([`collisions`]). Under that key tables that hold them must
-//! be slow (the control: without it the other figure would say nothing). Then the same
-//! names go into tables with a key that the attacker does not know, and the cost of a
-//! look-up is compared with that of random names of the same form in other tables with
-//! the same key. The tables are the FIB, and the index of PIT and Content Store with the
-//! names pending. Every name of the table is looked up, in an order without pattern;
-//! hashing is not counted. Each repetition has a fresh secret key.
+//! *Flood*: [`collisions`] computes names `/flood/X` that all have one 64-bit hash under a key that the attacker knows.
+//! Tables with that key must be slow; this is the control, without which the result would prove nothing. Then the same
+//! names go into tables with a secret key. The cost of a look-up is compared with that of random names of the same form
+//! in other tables with the same key. The tables are the FIB, and the index of PIT and Content Store with the names
+//! pending. Every name of the table is looked up, in shuffled order; hashing does not count. Each repetition has a
+//! fresh secret key.
 //!
-//! *Cost*: all prefixes of a name of 7 components of 9 characters, names one after the
-//! other as in a batch, and again so that each name waits for the hash of the last
-//! one: what instructions cost, and what their order costs.
+//! *Cost*: all prefixes of a name of 7 components of 9 characters. First, names are independent, as in a batch; then
+//! each name waits for the hash of the last one. The two show the cost of the instructions and of their dependencies.
 //!
-//! *Spread*: χ² of numbered names over 1024 cells of the hash, in standard deviations
-//! from its mean, the worst of several parts and forms for each key. A random function
-//! has 2 to 3. This is where a hash with a proof for two names may still be bad.
+//! *Spread*: χ² of numbered names over 1024 cells of the hash, in standard deviations from its mean: the worst of
+//! several parts and forms for each key. A random function has 2 to 3. A hash with a proof for pairs of names can still
+//! fail here.
 //!
-//! What the numbers do not say: whether an attacker who can time single look-ups
-//! learns the key; the decision record argues that.
+//! Limits: whether an attacker who can time single look-ups learns the key; the decision record discusses that.
 
 mod candidates;
 mod collisions;
@@ -28,9 +23,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::hint::black_box;
 
 use anyhow::{Context as _, ensure};
+use namewire_designs::policies::catalogue::EvictionName;
 use namewire_tables::{
-    EvictionName, Fib, HashKey, NameHashes, NextHop, PageSize, PitCs, PitCsConfig, PrefixLookup, Recycle, Variant,
-    hash_name,
+    Fib, HashKey, NameHashes, NextHop, PageSize, PitCs, PitCsConfig, PrefixLookup, Recycle, Variant, hash_name,
 };
 
 use self::candidates::{Candidate, Hashes, MAX_COMPONENTS, MultiplyFold, NotSpread, Padded, Polynomial, Sip, Tables};
@@ -41,9 +36,7 @@ use crate::record::Row;
 use crate::split_mix::split_mix;
 use crate::statistics::Summary;
 use crate::synthetic_names::SyntheticNames;
-use crate::tsc;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "hash-flood",
     source: "ours; hashes of So et al. 2013 and Takemasa19 §4.4.4",
@@ -56,22 +49,22 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// Look-ups that are timed together, as a batch of the engine.
 const BATCH: usize = 64;
-/// Names whose prefixes are hashed in one timing: they stay in the processor's caches, as packets just received do.
+/// Names whose prefixes are hashed in one timing; they stay in the processor's caches, like packets just received.
 const HASHED_NAMES: u64 = 512;
-/// Times that they are hashed in one repetition.
+/// Rounds of hashing in one repetition.
 const ROUNDS: usize = 20;
-/// Names of one χ².
+/// Names in one χ² test.
 const NUMBERED_NAMES: u32 = 1 << 15;
 const CELLS: usize = 1024;
-/// Times that every name is looked up in one repetition under the known key: a look-up walks over all names.
+/// Look-ups of every name in one repetition under the known key; each walks over all names.
 const CONTROL_PASSES: usize = 3;
-/// A known key that does not slow look-ups down by this means that the control failed.
+/// The control failed if the known key slows look-ups down by less than this.
 const LEAST_CONTROL_FACTOR: f64 = 4.0;
 
 struct Size {
     repetitions: u64,
     flood_names: usize,
-    /// The same under the secret key.
+    /// Look-ups of every name under the secret key.
     passes: usize,
     spread_keys: u64,
 }
@@ -89,9 +82,9 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     context.plan_steps(2 * size.repetitions as usize + size.spread_keys as usize);
     let mut outcome = Outcome {
         notes: vec![
-            "Look-ups: hashes are made before, the answer is checked after. A factor is flood names over random names."
+            "Look-ups: hashes are computed before and answers checked after the timed part. A factor is flood names over random names."
                 .to_owned(),
-            "Candidates other than the tables' own may read beyond the end of a name, which spares them work."
+            "Candidates other than the tables' own may read beyond the end of a name, which saves them work."
                 .to_owned(),
         ],
         ..Outcome::default()
@@ -100,15 +93,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     hash_costs(context, &size, &mut outcome)?;
     spread(context, &size, &mut outcome)?;
     Ok(outcome)
-}
-
-/// TSC cycles, or nanoseconds where there is no such counter.
-fn ticks(clock: &Clock) -> u64 {
-    tsc::read().unwrap_or_else(|| clock.now_ns())
-}
-
-fn unit(clock: &Clock, per: &str) -> String {
-    format!("{} per {per}", if clock.tsc_hz().is_some() { "TSC cycles" } else { "ns" })
 }
 
 fn median(rows: &[Row], subject: &str, metric: &str) -> anyhow::Result<f64> {
@@ -125,18 +109,18 @@ const SECRET_FIB: &str = "secret-key";
 const KNOWN_PIT_CS: &str = "known-key, PIT and CS";
 const SECRET_PIT_CS: &str = "secret-key, PIT and CS";
 
-/// What is looked into.
+/// The index under test.
 #[derive(Clone, Copy)]
 enum Index {
     Fib,
     PitCs,
 }
 
-/// Pending entries of the flood are of nobody.
+/// Records of the flood's pending entries: none.
 #[derive(Default)]
-struct Nobody;
+struct NoRecord;
 
-impl Recycle for Nobody {
+impl Recycle for NoRecord {
     fn recycle(&mut self) {}
 }
 
@@ -145,10 +129,10 @@ fn flood(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Resul
     let colliding = KnownKey::new(known).colliding_names(size.flood_names, context.seed);
     let distinct: HashSet<&Vec<u8>> = colliding.iter().collect();
     let hashes: HashSet<u64> = colliding.iter().map(|name| hash_name(&HashKey::new(known), name)).collect();
-    ensure!(distinct.len() == size.flood_names && hashes.len() == 1, "the attack on the known key failed");
+    ensure!(distinct.len() == size.flood_names && hashes.len() == 1, "the attack with the known key failed");
     let random: Vec<Vec<u8>> = (0..size.flood_names).map(|n| random_name(context.seed, n as u64)).collect();
 
-    let unit = unit(&context.clock, "look-up");
+    let unit = format!("{} per look-up", context.clock.tick_unit());
     let mut samples: BTreeMap<(&str, &str), Samples> = BTreeMap::new();
     for repetition in 0..size.repetitions {
         context.begin_step("flood")?;
@@ -163,7 +147,7 @@ fn flood(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Resul
             let mut costs = [Vec::new(), Vec::new()];
             for _ in 0..passes {
                 for (table, costs) in tables.iter().zip(&mut costs) {
-                    table.look_up_all(context, index, &mut Vec::new())?; // the other table had the caches
+                    table.look_up_all(context, index, &mut Vec::new())?; // refills the caches after the other table
                     table.look_up_all(context, index, costs)?;
                 }
             }
@@ -195,7 +179,7 @@ fn flood(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Resul
     Ok(())
 }
 
-/// A name of the form of those that collide.
+/// A random name of the same form as the colliding ones.
 fn random_name(seed: u64, number: u64) -> Vec<u8> {
     let mut random = [0; 14];
     let words = [1, 2].map(|n| split_mix(seed ^ split_mix(number * 4 + n)));
@@ -204,10 +188,10 @@ fn random_name(seed: u64, number: u64) -> Vec<u8> {
     [b"\x08\x05flood\x08\x0e".as_slice(), &random].concat()
 }
 
-/// A FIB and a PIT that hold the names, and the order in which they are looked up.
+/// A FIB and a PIT with the names, and the order of the look-ups.
 struct Table<'a> {
     fib: Fib,
-    pit_cs: PitCs<Nobody>,
+    pit_cs: PitCs<NoRecord>,
     order: Vec<&'a [u8]>,
 }
 
@@ -228,7 +212,7 @@ impl<'a> Table<'a> {
             fib.insert(name, &[NextHop { face: 300, cost: 0 }], 0, false)?;
             let hash = hash_name(pit_cs.key(), name);
             let pending = pit_cs.pit_insert(hash, name, Variant::new(false, false), &[]);
-            ensure!(pending.is_ok_and(|(_, is_new)| is_new), "a name is not taken as pending");
+            ensure!(pending.is_ok_and(|(_, is_new)| is_new), "the PIT does not accept a name");
         }
         let mut order: Vec<(u64, &[u8])> =
             names.iter().enumerate().map(|(n, name)| (split_mix(n as u64), &name[..])).collect();
@@ -236,7 +220,7 @@ impl<'a> Table<'a> {
         Ok(Self { fib, pit_cs, order: order.into_iter().map(|(_, name)| name).collect() })
     }
 
-    /// Looks every name up; adds the cost of one look-up of each batch to `costs`.
+    /// Looks up every name; adds the cost of one look-up of each batch to `costs`.
     fn look_up_all(&self, context: &Context, index: Index, costs: &mut Vec<f64>) -> anyhow::Result<()> {
         let fib = self.fib.view();
         let mut hashes = vec![NameHashes::default(); BATCH];
@@ -244,17 +228,17 @@ impl<'a> Table<'a> {
         for names in self.order.chunks(BATCH) {
             context.check_interrupt()?;
             ensure!(NameHashes::compute_batch(fib.key(), names, &mut hashes) == 0, "a name was refused");
-            let started = ticks(&context.clock);
+            let started = context.clock.ticks();
             for ((name, hashes), found) in names.iter().zip(&hashes).zip(&mut found) {
                 *found = match index {
-                    Index::Fib => fib.longest_prefix_match(name, hashes).map_or(0, |found| found.prefix_octets),
+                    Index::Fib => fib.longest_prefix_match(name, hashes).map_or(0, |found| found.prefix_bytes),
                     Index::PitCs => {
                         let group = self.pit_cs.find(hashes.full_hash(), name);
                         group.map_or(0, |group| self.pit_cs.group_name(group).len())
                     }
                 };
             }
-            let ended = ticks(&context.clock);
+            let ended = context.clock.ticks();
             ensure!(names.iter().zip(&found).all(|(name, &found)| found == name.len()), "a name was not found");
             costs.push(ended.saturating_sub(started) as f64 / names.len() as f64);
         }
@@ -284,7 +268,7 @@ fn hash_costs(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::
         costs.measure::<MultiplyFold>();
         context.end_step();
     }
-    let unit = unit(&context.clock, "name");
+    let unit = format!("{} per name", context.clock.tick_unit());
     for (candidate, metric, samples) in costs.samples {
         outcome.rows.push(samples.row("seven-by-nine", candidate, metric, &unit, None));
     }
@@ -325,20 +309,20 @@ impl Costs<'_> {
         }
     }
 
-    /// Ticks per name; with `WAITS` a name is not known before the last one's hash.
+    /// Ticks per name; with `WAITS` each name depends on the hash of the previous one.
     fn cost<C: Candidate, const WAITS: bool>(&self, candidate: &mut C) -> Option<f64> {
-        // Zero, but only we know.
+        // Zero, which the compiler does not know.
         let mask = black_box(0_usize);
         let (mut rounds, mut out) = (Vec::new(), [0; MAX_COMPONENTS]);
         for _ in 0..ROUNDS {
-            let (started, mut last) = (ticks(self.clock), 0);
+            let (started, mut last) = (self.clock.ticks(), 0);
             for number in 0..self.names.len() {
                 let place = if WAITS { number + (last as usize & mask) } else { number };
                 let components = candidate.hash_prefixes(&self.names[place], &mut out);
                 last = out[components - 1];
                 black_box((&mut *candidate, &mut out));
             }
-            rounds.push(ticks(self.clock).saturating_sub(started) as f64 / self.names.len() as f64);
+            rounds.push(self.clock.ticks().saturating_sub(started) as f64 / self.names.len() as f64);
         }
         Summary::of(&rounds).map(|summary| summary.median)
     }
@@ -369,15 +353,14 @@ fn spread(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Resu
     }
     let ours = outcome.rows.iter().find(|row| row.case == "numbered-names" && row.subject == Tables::NAME);
     let ours = ours.and_then(|row| row.value.as_ref()).context("no spread")?;
-    // 15 draws for each of at most 100 keys: a random function stays below this but for one run in thousands.
+    // 15 draws for each of at most 100 keys: a random function stays below this in all but one of some thousand runs.
     ensure!(ours.high < 7.0, "numbered names are {} standard deviations from random", ours.high);
     outcome.headline.insert("worst_chi_squared_deviations".to_owned(), ours.high);
     Ok(())
 }
 
-/// How far χ² is from its mean, in standard deviations, for that part of the hash and that form of name where it is
-/// farthest. Parts: the tag of 10 bits alone, above and below, the bucket in the 48 bits below the tag, both, the
-/// lowest bits.
+/// The largest distance of χ² from its mean, in standard deviations, over parts of the hash and forms of names. Parts:
+/// the 10-bit tag alone, the bits above and below it, the bucket in the 48 bits below the tag, both, the lowest bits.
 fn worst_chi_squared<C: Candidate>(seed: u64, shapes: &[Vec<Padded>]) -> f64 {
     let parts: [fn(u64) -> u64; 5] = [
         |hash| hash >> 54,

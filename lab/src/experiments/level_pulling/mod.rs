@@ -1,38 +1,38 @@
 //! How many hash look-ups does level pulling save, and how much time?
 //!
-//! Source: Yuan15 §4.1, Table 4.2: for each list of URLs in three conversions the FIB is all names of
-//! the list, each is looked up once with three random components behind it, and α is the share of
-//! hash look-ups saved. Two counts: the paper's ([`paper_count`], binary search without leaf bits)
-//! and that of the tables as they are, for three searches; both with T = 64 first and then with
-//! others. Look-ups are timed with and without, by slices whose variants take turns.
+//! Source: Yuan15 §4.1, Table 4.2. For each list of URLs in three conversions, the FIB holds all names of the list.
+//! Each is looked up once, extended by three random components; α is the share of hash look-ups saved. There are two
+//! counts: the paper's ([`paper_count`], binary search without leaf bits) and that of our tables, for three searches;
+//! both with T = 64 first and then with other values. Look-ups with and without level pulling are timed in slices; the
+//! variants take turns.
 //!
-//! Every name counted or timed must be found as the prefix that it was made of.
+//! Every counted or timed look-up must find the prefix from which its name was made.
 //!
-//! What the numbers do not say: a router's names repeat; lists have no popularity.
+//! Limits: a router's names repeat; lists have no popularity.
 
 mod paper_count;
 
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
+use namewire_designs::fib::hash_tables::{HashSearch, HashTableOptions, HashTables};
+use namewire_designs::fib::level_pulling::{LevelPulling, LevelPullingOptions};
 use namewire_packet::Name;
 use namewire_tables::HashKey;
-use namewire_tables::fib::designs::hash_tables::{HashSearch, HashTableOptions, HashTables};
-use namewire_tables::fib::designs::level_pulling::{LevelPulling, LevelPullingOptions};
-use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+use namewire_tables::fib::{PrefixMatch, PrefixTable};
 use serde::Deserialize;
 
 use self::paper_count::PaperCount;
+use crate::design_measurement::{SLICE_NAMES, Slice};
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::name_arena::{NameArena, port};
 use crate::name_sets::{NameConversion, NameSet, Records, record_sets};
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "level-pulling",
     source: "Yuan15 §4.1, Table 4.2",
     question: "How many hash look-ups does level pulling save, and how much time?",
-    needs: "quick: 1 min, 1 GiB; full: 20 min, 3 GiB; --names FOLDER with several lists: so much for each",
+    needs: "quick: 1 min, 1 GiB; full: 20 min, 3 GiB; --names FOLDER with several lists: this much for each",
     takes_names: true,
     takes_trace: false,
     run,
@@ -40,25 +40,22 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// T of Table 4.2.
 const PAPER_THRESHOLD: u32 = 64;
-/// Others, and that one.
+/// The thresholds measured, including the paper's.
 const THRESHOLDS: [u32; 5] = [16, PAPER_THRESHOLD, 256, 1024, 4096];
-/// Components behind a prefix, and their characters.
+/// Random components behind a prefix, and their characters.
 const RANDOM_COMPONENTS: usize = 3;
 const RANDOM_CHARACTERS: usize = 9;
-/// Names timed together.
-const SLICE_NAMES: usize = 1024;
-const _: () = assert!(SLICE_NAMES.is_multiple_of(DESIGN_BATCH_NAMES));
 
 /// Sizes of a run.
 struct Size {
-    /// Names invented if no list is given.
+    /// Invented names, if no list is given.
     invented: usize,
-    /// Names of a list, at most.
+    /// Most names used of a list.
     names_max: usize,
     repetitions: usize,
-    /// Slices of each variant in a repetition.
+    /// Slices per variant and repetition.
     slices: usize,
-    /// Names counted, at most, where it is not Table 4.2 itself.
+    /// Most names counted, except for Table 4.2 itself.
     sample: usize,
 }
 
@@ -111,7 +108,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
 /// The orders in which the hash tables are searched.
 const SEARCHES: [HashSearch; 3] = [HashSearch::Binary, HashSearch::LongestFirst, HashSearch::ShortestFirst];
 
-/// Those that make a difference.
+/// The conversions that differ for these records.
 fn conversions(records: &Records) -> &'static [NameConversion] {
     if records.begin_with_hosts() { &NameConversion::YUAN } else { &[NameConversion::Host] }
 }
@@ -122,8 +119,8 @@ fn conversion_name(records: &Records, conversion: NameConversion) -> &'static st
 
 fn paper_notes(table: &Table42) -> Vec<String> {
     let mut notes = vec![
-        "alpha as the paper counts: binary search, no leaf bits. alpha as built: all that the tables do, leaf bits \
-         with and without level pulling, and no search to the left."
+        "alpha as the paper counts: binary search, no leaf bits. alpha as built: our tables, which use leaf bits with and \
+         without level pulling, and never search to the left."
             .to_owned(),
     ];
     for (set, alpha) in &table.alpha_percent {
@@ -146,7 +143,7 @@ struct Case<'s> {
     size: &'s Size,
 }
 
-/// A way to look up: `None` is without level pulling.
+/// A look-up variant: `None` is without level pulling.
 type Variant = Option<LevelPullingOptions>;
 
 /// Hash look-ups of all names.
@@ -199,7 +196,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// All names of the list in the tables.
+    /// Puts all names of the list into the tables.
     fn fill(&self, search: HashSearch, context: &Context) -> anyhow::Result<LevelPulling<HashTables>> {
         let options = HashTableOptions { search, ..HashTableOptions::SIP_E };
         let below = HashTables::new(self.names.len(), [context.seed, !context.seed], options)?;
@@ -214,7 +211,7 @@ impl Case<'_> {
         Ok(table)
     }
 
-    /// Nanoseconds per look-up of every variant; variants take turns by repetitions.
+    /// Nanoseconds per look-up of every variant; the variants take turns.
     fn time(
         &self,
         table: &mut LevelPulling<HashTables>,
@@ -222,7 +219,7 @@ impl Case<'_> {
         context: &Context,
     ) -> anyhow::Result<Vec<Samples>> {
         let mut latencies = vec![Samples::default(); variants.len()];
-        let mut slice = Slice::new(context.seed);
+        let mut queries = Queries::new(context.seed);
         for repetition in 0..self.size.repetitions {
             for (variant, latency) in variants.iter().zip(&mut latencies) {
                 context.check_interrupt()?;
@@ -232,21 +229,17 @@ impl Case<'_> {
                 let searched: &dyn PrefixTable = if variant.is_some() { &*table } else { table.below() };
                 let mut took_ns = Vec::with_capacity(self.size.slices);
                 for number in 0..self.size.slices {
-                    slice.make(&self.names, (repetition * self.size.slices + number) * SLICE_NAMES);
-                    let started_ns = context.clock.now_ns();
-                    slice.look_up(searched);
-                    took_ns.push(context.clock.now_ns() - started_ns);
-                    slice.check(&self.names, &self.title)?;
+                    queries.make(&self.names, (repetition * self.size.slices + number) * SLICE_NAMES);
+                    took_ns.push(queries.slice.look_up(searched, &context.clock));
+                    queries.check(&self.names, &self.title)?;
                 }
-                took_ns.sort_unstable();
-                let resolved = context.clock.resolve(took_ns[took_ns.len() / 2]);
-                latency.add_resolved(resolved.map(|ns| ns as f64 / SLICE_NAMES as f64));
+                latency.add_resolved(context.clock.median_ns(took_ns, SLICE_NAMES));
             }
         }
         Ok(latencies)
     }
 
-    /// Table 4.2 for the T that is set: every name once.
+    /// Counts every name once: Table 4.2 for the current T.
     fn count(
         &self,
         table: &LevelPulling<HashTables>,
@@ -333,7 +326,7 @@ fn subject(search: HashSearch, variant: Variant) -> String {
     }
 }
 
-/// `name` with random components behind it.
+/// Appends random components to `name`.
 fn write_query(name: &[u8], rng: &mut fastrand::Rng, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(name);
@@ -343,47 +336,35 @@ fn write_query(name: &[u8], rng: &mut fastrand::Rng, out: &mut Vec<u8>) {
     }
 }
 
-/// Names in memory that was just written, as those of received packets are.
-struct Slice {
+/// Names to look up, made from the prefixes from number `first` on.
+struct Queries {
     rng: fastrand::Rng,
     query: Vec<u8>,
-    queries: NameArena,
+    slice: Slice,
     first: usize,
-    found: Vec<Option<PrefixMatch>>,
 }
 
-impl Slice {
+impl Queries {
     fn new(seed: u64) -> Self {
-        let rng = fastrand::Rng::with_seed(seed);
-        Self { rng, query: Vec::new(), queries: NameArena::default(), first: 0, found: vec![None; SLICE_NAMES] }
+        Self { rng: fastrand::Rng::with_seed(seed), query: Vec::new(), slice: Slice::default(), first: 0 }
     }
 
-    /// The names from number `first` on, and from the beginning again after the last.
+    /// Makes the names from number `first` on, wrapping around after the last.
     fn make(&mut self, names: &NameArena, first: usize) {
         self.first = first;
-        self.queries.clear();
+        self.slice.names.clear();
         for number in first..first + SLICE_NAMES {
             write_query(names.get(number % names.len()), &mut self.rng, &mut self.query);
-            self.queries.push(&self.query);
+            self.slice.names.push(&self.query);
         }
     }
 
-    fn look_up(&mut self, table: &dyn PrefixTable) {
-        let mut batch = [&[][..]; DESIGN_BATCH_NAMES];
-        for (number, found) in self.found.chunks_mut(DESIGN_BATCH_NAMES).enumerate() {
-            for (place, name) in batch.iter_mut().enumerate() {
-                *name = self.queries.get(number * DESIGN_BATCH_NAMES + place);
-            }
-            table.longest_prefix_match_batch(&batch, found);
-        }
-    }
-
-    /// The prefix that a name was made of is its longest.
+    /// Checks that the longest prefix of each name is the one from which it was made.
     fn check(&self, names: &NameArena, title: &str) -> anyhow::Result<()> {
-        for (number, found) in (self.first..).zip(&self.found) {
+        for (number, found) in (self.first..).zip(&self.slice.found) {
             let number = number % names.len();
-            let prefix_octets = names.get(number).len() as u16;
-            let right = PrefixMatch { number: port(number), prefix_octets };
+            let prefix_bytes = names.get(number).len() as u16;
+            let right = PrefixMatch { number: port(number), prefix_bytes };
             ensure!(*found == Some(right), "{title}: name {number}: {found:?} instead of {right:?}");
         }
         Ok(())

@@ -1,12 +1,11 @@
-//! minASCII: what does a name cost that has to be escaped, and what do frequent groups save?
+//! minASCII: the cost of names that need escapes, and the savings of frequent groups.
 //!
-//! The paper leaves codes 4 to 31 as future work. Here the same names are in three NameTries:
-//! without groups (the paper's), with a list of groups that URLs are full of, and with groups learned
-//! from the first names.
+//! The paper leaves codes 4 to 31 as future work. Here the same names are in three NameTries: without groups (as in the
+//! paper), with a list of groups that are frequent in URLs, and with groups learned from the first names.
 
-use namewire_tables::fib::designs::BatchPrefetch;
-use namewire_tables::fib::designs::min_ascii::{CodedNames, FrequentGroups, MinAscii};
-use namewire_tables::fib::designs::name_trie::{NameTrie, NameTrieOptions};
+use namewire_designs::fib::BatchPrefetch;
+use namewire_designs::fib::min_ascii::{CodedNames, FrequentGroups, MinAscii};
+use namewire_designs::fib::name_trie::{NameTrie, NameTrieOptions};
 
 use super::{Population, Size, note_ratio, ratio_row};
 use crate::design_measurement::{Subject, look_up_in_turn};
@@ -16,8 +15,8 @@ use crate::name_arena::NameArena;
 /// Steps of the progress bar.
 pub(super) const STEPS: usize = 2;
 const CASE: &str = "minASCII";
-/// Names of two components of random octets.
-const RANDOM_COMPONENT_OCTETS: usize = 16;
+/// Names of two components of random bytes.
+const RANDOM_COMPONENT_BYTES: usize = 16;
 
 pub(super) fn run(
     context: &Context,
@@ -36,8 +35,8 @@ pub(super) fn run(
     outcome.notes.push(format!("Learned groups: {}.", groups.join(" ")));
     let mut subjects = Vec::new();
     for (name, coding) in &codings {
-        let codes = codes_per_octet(coding, &population.prefixes);
-        outcome.add_value(CASE, name, ("codes per octet of the names", "codes"), codes);
+        let codes = codes_per_byte(coding, &population.prefixes);
+        outcome.add_value(CASE, name, ("codes per byte of the names", "codes"), codes);
         subjects.push(fill(name, coding, &population.prefixes, context)?);
     }
     for repetition in 0..size.repetitions {
@@ -55,13 +54,13 @@ pub(super) fn run(
     }
     context.end_step();
 
-    context.begin_step("random octets")?;
+    context.begin_step("random bytes")?;
     let random = random_names(size.side_names, context.seed);
-    let codes = codes_per_octet(&MinAscii::plain(), &random);
-    outcome.add_value(CASE, "random octets", ("codes per octet of the names", "codes"), codes);
-    outcome.headline.insert("minascii_codes_per_random_octet".to_owned(), codes);
-    let subject = fill("random octets", &MinAscii::plain(), &random, context)?;
-    outcome.add_value(CASE, "random octets", ("memory per name", "bytes"), subject.bytes_per_name());
+    let codes = codes_per_byte(&MinAscii::plain(), &random);
+    outcome.add_value(CASE, "random bytes", ("codes per byte of the names", "codes"), codes);
+    outcome.headline.insert("minascii_codes_per_random_byte".to_owned(), codes);
+    let subject = fill("random bytes", &MinAscii::plain(), &random, context)?;
+    outcome.add_value(CASE, "random bytes", ("memory per name", "bytes"), subject.bytes_per_name());
     context.end_step();
     Ok(())
 }
@@ -71,8 +70,8 @@ fn fill(name: &str, coding: &MinAscii, prefixes: &NameArena, context: &Context) 
     Subject::fill(name, Box::new(NameTrie::new(prefixes.len(), context.seed, options)?), prefixes, context)
 }
 
-/// Codes, slashes included, for each octet of the components' values and one for each component.
-fn codes_per_octet(coding: &MinAscii, names: &NameArena) -> f64 {
+/// Codes, slashes included, per byte of the components' values, with one byte more per component.
+fn codes_per_byte(coding: &MinAscii, names: &NameArena) -> f64 {
     let mut coded = CodedNames::default();
     let codes: usize = names
         .iter()
@@ -82,29 +81,29 @@ fn codes_per_octet(coding: &MinAscii, names: &NameArena) -> f64 {
             coded.codes(name).len() + 1
         })
         .sum();
-    // The octets of the URI, its slashes included: a TLV has one octet more than a value and its slash.
-    let uri_octets: usize = names.iter().map(|name| name.len() - components(name)).sum();
-    codes as f64 / uri_octets.max(1) as f64
+    // Bytes of the URI, slashes included: a component has one byte more in TLV than its value and a slash.
+    let uri_bytes: usize = names.iter().map(|name| name.len() - components(name)).sum();
+    codes as f64 / uri_bytes.max(1) as f64
 }
 
 fn components(name: &[u8]) -> usize {
     let (mut components, mut at) = (0, 0);
-    while let Some(octets) = crate::name_arena::component_octets(&name[at..]) {
-        at += octets;
+    while let Some(bytes) = crate::name_arena::component_bytes(&name[at..]) {
+        at += bytes;
         components += 1;
     }
     components
 }
 
-/// Names of two generic components of random octets.
+/// Names of two generic components of random bytes.
 fn random_names(names: usize, seed: u64) -> NameArena {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut arena = NameArena::default();
     for _ in 0..names {
         let mut name = Vec::new();
         for _ in 0..2 {
-            name.extend([8, RANDOM_COMPONENT_OCTETS as u8]);
-            name.extend((0..RANDOM_COMPONENT_OCTETS).map(|_| rng.u8(..)));
+            name.extend([8, RANDOM_COMPONENT_BYTES as u8]);
+            name.extend((0..RANDOM_COMPONENT_BYTES).map(|_| rng.u8(..)));
         }
         arena.push(&name);
     }

@@ -1,17 +1,16 @@
-//! Tables III and IV, Figs. 10 and 11: memory and speed of NameTrie and of what it is compared with.
+//! Tables III and IV, Figs. 10 and 11: memory and speed of NameTrie and of the designs that the paper compares.
 //!
-//! All tables are there at the same time and take turns. Insertion is timed while a table is
-//! filled, removal in the full table, names in random order. The ratios of the paper are
-//! between designs that look one name up after the other; *batch* is ours.
+//! All tables exist at the same time and take turns. Insertion is timed while a table fills, removal in the full table,
+//! with names in random order. The paper's ratios are between designs that look up one name after the other; *batch* is
+//! ours.
 //!
-//! HT here is leaner than the paper's: hashes of all prefixes in one pass, entries of 40 octets, no
-//! more lengths asked for than there are. It has 183 bytes per name where Table III has 262 (NFD's
-//! own class has more), and answered four times as fast as Table IV says for one of 8 threads,
-//! NameTrie about as fast as there. So NameTrie does not come out ahead of it in look-ups, only in
-//! memory: its path is 2 d dependent accesses for d pieces, HT's at most 3 for each length
-//! from the longest down, and real names have two to five.
+//! Our HT is leaner than the paper's: one pass hashes all prefixes, entries have 40 bytes, and it visits existing
+//! lengths only. It takes 183 bytes per name where Table III has 262 (NFD's own class takes more). It answered four
+//! times as fast as Table IV says for one of 8 threads; NameTrie answered about as fast as in the paper. So NameTrie
+//! beats HT in memory only, not in look-ups. Its path is 2 d dependent accesses for d pieces; HT's is at most 3 for
+//! each length from the longest down, and real names have two to five.
 
-use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
+use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};
 
 use super::{Population, Size, ensure_full, fill, naive, note_ratio, ratio_row};
@@ -22,7 +21,7 @@ use crate::name_arena::port;
 /// Steps of the progress bar.
 pub(super) const STEPS: usize = 9 + GROWTH.len();
 const CASE: &str = "speed and memory";
-/// Designs whose memory is followed while they are filled.
+/// Designs whose memory is recorded while they fill.
 const GROWTH: [FibDesign; 6] = [
     FibDesign::NameTrie,
     FibDesign::NameTree,
@@ -83,7 +82,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The ratios of the paper, and ours.
+/// The paper's ratios, and ours.
 fn compare(subjects: &[Subject], outcome: &mut Outcome) {
     let [trie, hash_table, npt, nce, batched, batched_hash_table, default, compact] = subjects else { return };
     let others = [(hash_table, "hash_table"), (npt, "npt"), (nce, "nce")];
@@ -133,7 +132,7 @@ fn follow_memory(
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
     let prefixes = &population.prefixes;
-    let config = FibConfig::for_prefixes(prefixes.len(), prefixes.octets());
+    let config = FibConfig::for_prefixes(prefixes.len(), prefixes.bytes());
     let mut table = design.build(&FibDesignOptions::default(), &config, HashKey::from_seed(context.seed))?;
     for tenth in 1..=TENTHS {
         for number in prefixes.len() * (tenth - 1) / TENTHS..prefixes.len() * tenth / TENTHS {

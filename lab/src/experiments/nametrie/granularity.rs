@@ -1,6 +1,6 @@
 //! Fig. 2: tries of bits, of characters and of components, as ratios to the trie of bits.
 
-use namewire_tables::fib::designs::catalogue::FibDesign;
+use namewire_designs::fib::catalogue::FibDesign;
 
 use super::{Population, Size, fill, naive, note_ratio, ratio_row};
 use crate::design_measurement::{Subject, look_up_in_turn};

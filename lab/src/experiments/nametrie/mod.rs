@@ -1,18 +1,18 @@
-//! Is NameTrie faster and smaller than what it was compared with, and than our table?
+//! Is NameTrie faster and smaller than the designs in its paper, and than our table?
 //!
-//! Source: NameTrie18 §III (Fig. 2), §V (Tables III to V, Figs. 10 to 12). Names are those of the files
-//! given, or invented ones; as in the paper each is once in the table, in random order, and those
-//! looked up are names of the table, whole, a part of them, or longer ([`workload`]).
+//! Source: NameTrie18 §III (Fig. 2), §V (Tables III to V, Figs. 10 to 12). Names come from the given files or are
+//! invented. As in the paper, the table holds each name once, inserted in random order; look-ups are for names of the
+//! table, whole, cut or extended ([`workload`]).
 //!
-//! - [`comparison`]: NameTrie, HT (NFD's name tree), NPT, NCE, each one name after the other as
-//!   in the paper; beside them NameTrie with batches in turns, and the house's table.
+//! - [`comparison`]: NameTrie, HT (NFD's name tree), NPT and NCE, each one name after the other as in the paper; beside
+//!   them NameTrie with interleaved batches, and our own table.
 //! - [`granularity`]: tries of bits, characters, components.
 //! - [`threads`]: look-ups by several threads in one table.
-//! - [`parsing`]: what names begin with (three ways to make names of URLs).
-//! - [`coding`]: what minASCII costs, and what frequent groups save, which the paper leaves open.
+//! - [`parsing`]: the first components of names (three ways to make names of URLs).
+//! - [`coding`]: the cost of minASCII, and the savings of frequent groups, which the paper leaves open.
 //!
-//! What the numbers do not say: the paper's speeds are those of 8 threads (§V-B.3) on another
-//! machine, and its names are not to be had any more. Compare ratios.
+//! Limits: the paper's speeds are those of 8 threads (§V-B.3) on another machine, and its names are no longer
+//! available. Compare ratios.
 
 mod coding;
 mod comparison;
@@ -22,8 +22,8 @@ mod threads;
 mod workload;
 
 use anyhow::ensure;
-use namewire_tables::fib::designs::FibPrefetch;
-use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
+use namewire_designs::fib::FibPrefetch;
+use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};
 
 use crate::design_measurement::{Queries, Subject};
@@ -32,11 +32,10 @@ use crate::name_arena::{NameArena, ReferenceModel};
 use crate::name_sets::{NameConversion, NameSet, one_name_set};
 use crate::record::Row;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "nametrie",
     source: "NameTrie18 Fig. 2, Tables III-V, Fig. 10-12",
-    question: "Is NameTrie faster and smaller than what it was compared with, and than our table?",
+    question: "Is NameTrie faster and smaller than the designs in its paper, and than our table?",
     needs: "quick: 2 min, 1 GiB; full: 15 min, 8 GiB (all names of the files given, 4 million at most)",
     takes_names: true,
     takes_trace: false,
@@ -46,12 +45,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Sizes of a run.
 struct Size {
     names: usize,
-    /// Of the tries that are compared by granularity, and of each way to make names.
+    /// Names for the tries compared by granularity, and for each way to make names.
     side_names: usize,
     repetitions: usize,
-    /// Slices of each design and repetition.
+    /// Slices per design and repetition.
     slices: usize,
-    /// Removals, and insertions after them, of a repetition.
+    /// Removals in a repetition; as many insertions follow.
     updates: usize,
 }
 
@@ -79,10 +78,10 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     }
     parsing::run(context, &size, &mut outcome)?;
     outcome.notes.push(
-        "NameTrie over the hash table (paper: 2.14 to 2.36) is not found again in look-ups, only in memory: our hash \
-         table is leaner than the paper's (all prefixes hashed in one pass, entries of 40 octets, no more lengths asked \
-         for than there are), and a look-up in NameTrie is 2 d dependent accesses for d pieces, in the hash table at \
-         most 3 for each length from the longest down, of which real names have two to five."
+        "The advantage of NameTrie over the hash table (paper: 2.14 to 2.36) is confirmed for memory, not for look-ups. Our \
+         hash table is leaner than the paper's (one pass hashes all prefixes, entries have 40 bytes, only existing \
+         lengths are visited). A look-up in NameTrie is 2 d dependent accesses for d pieces; in the hash table it is \
+         at most 3 for each length from the longest down, and real names have two to five lengths."
             .to_owned(),
     );
     outcome.notes.push(
@@ -101,7 +100,7 @@ struct Population {
 }
 
 impl Population {
-    /// The first `names` of a set, which is in random order.
+    /// A population of the first `names` of a set, which is shuffled.
     fn new(set: NameSet, names: usize, context: &Context) -> Self {
         Self::of(set.title, set.names.iter().take(names).collect(), context)
     }
@@ -111,16 +110,16 @@ impl Population {
         Self { title, prefixes, queries }
     }
 
-    /// A smaller one.
+    /// The first `names` of this population.
     fn first(&self, names: usize, context: &Context) -> Self {
         Self::of(self.title.clone(), self.prefixes.iter().take(names).collect(), context)
     }
 
     fn note(&self) -> String {
         format!(
-            "{} names of {:.1} octets ({}); {} of {} names looked up have a prefix.",
+            "{} names of {:.1} bytes ({}); {} of {} names looked up have a prefix.",
             self.prefixes.len(),
-            self.prefixes.octets() as f64 / self.prefixes.len().max(1) as f64,
+            self.prefixes.bytes() as f64 / self.prefixes.len().max(1) as f64,
             self.title,
             self.queries.answered(),
             self.queries.len(),
@@ -128,7 +127,7 @@ impl Population {
     }
 }
 
-/// A design as the paper has it: one name after the other.
+/// The options for the paper's way: one name after the other.
 fn naive() -> FibDesignOptions {
     FibDesignOptions { prefetch: Some(FibPrefetch::None), ..FibDesignOptions::default() }
 }
@@ -140,14 +139,13 @@ fn fill(
     prefixes: &NameArena,
     context: &Context,
 ) -> anyhow::Result<Subject> {
-    let size = FibConfig::for_prefixes(prefixes.len(), prefixes.octets());
+    let size = FibConfig::for_prefixes(prefixes.len(), prefixes.bytes());
     let table = design.build(options, &size, HashKey::from_seed(context.seed))?;
     let prefetch = options.prefetch.map_or(String::new(), |prefetch| format!(", prefetch {}", prefetch.name()));
     Subject::fill(&format!("{}{prefetch}", design.name()), table, prefixes, context)
 }
 
-/// A row with median ÷ median, which is also what it gives; neither if a time was below the clock's
-/// resolution.
+/// Median ÷ median as a row and as a number; without a number if a time was below the clock's resolution.
 fn ratio_row(case: &str, subject: &str, metric: &str, dividend: &Samples, divisor: &Samples) -> (Row, Option<f64>) {
     let ratio = dividend.median().zip(divisor.median()).map(|(dividend, divisor)| dividend / divisor);
     let mut samples = Samples::default();
@@ -159,19 +157,19 @@ fn ratio_row(case: &str, subject: &str, metric: &str, dividend: &Samples, diviso
 }
 
 impl Size {
-    /// The slice that a repetition begins with.
+    /// The first slice of a repetition.
     fn first_slice(&self, repetition: usize) -> usize {
         repetition * self.slices
     }
 }
 
-/// Notes a ratio among the numbers that matter, if there is one.
+/// Puts a ratio into the headline, if there is one.
 fn note_ratio(outcome: &mut Outcome, key: &str, (row, ratio): (Row, Option<f64>)) {
     outcome.rows.push(row);
     outcome.headline.extend(ratio.map(|ratio| (key.to_owned(), ratio)));
 }
 
-/// The same names in every table.
+/// Checks that the table holds all names.
 fn ensure_full(subject: &Subject, population: &Population) -> anyhow::Result<()> {
     ensure!(subject.table.len() == population.prefixes.len(), "{} has lost names", subject.name);
     Ok(())

@@ -1,12 +1,12 @@
-//! Table V: what names begin with changes speed and memory.
+//! Table V: the first components of names change speed and memory.
 //!
-//! The same records as names that begin with the protocol (method 1), the top-level label (method
-//! 2) or the domain (method 3). The starter pairs are the different first two codes of the names.
+//! The same records become names that begin with the protocol (method 1), the top-level label (method 2) or the domain
+//! (method 3). The starter pairs are the distinct pairs of first codes.
 
 use std::collections::HashSet;
 
-use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
-use namewire_tables::fib::designs::min_ascii::{CodedNames, MinAscii};
+use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
+use namewire_designs::fib::min_ascii::{CodedNames, MinAscii};
 
 use super::{Population, Size, fill, naive, note_ratio, ratio_row};
 use crate::design_measurement::{Subject, look_up_in_turn};
@@ -54,7 +54,7 @@ pub(super) fn run(context: &Context, size: &Size, outcome: &mut Outcome) -> anyh
     Ok(())
 }
 
-/// Different beginnings of names.
+/// Number of distinct beginnings of names.
 fn starter_pairs(names: &NameArena) -> usize {
     let (coding, mut coded) = (MinAscii::plain(), CodedNames::default());
     let pairs = names.iter().map(|name| {

@@ -1,12 +1,12 @@
 //! Fig. 12: look-ups per second by several threads in one NameTrie.
 //!
-//! A table is not changed while it is looked at, so threads share nothing that is written. (The
-//! paper's threads insert as well, in different sub-tries; our tables have one writer.)
+//! Look-ups do not change a table, so threads share no written data. (The paper's threads insert as well, in different
+//! sub-tries; our tables have one writer.)
 
 use std::sync::Barrier;
 
-use namewire_tables::fib::designs::PrefixTable;
-use namewire_tables::fib::designs::catalogue::{FibDesign, FibDesignOptions};
+use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
+use namewire_tables::fib::PrefixTable;
 
 use super::{Population, Size, fill};
 use crate::design_measurement::{SLICE_NAMES, Subject, look_up_in_turn};
@@ -27,7 +27,7 @@ pub(super) fn run(
 ) -> anyhow::Result<()> {
     context.begin_step("threads")?;
     let mut subject = fill(FibDesign::NameTrie, &FibDesignOptions::default(), &population.prefixes, context)?;
-    // Every answer is checked here, before any time is taken.
+    // Check every answer before the timed part.
     look_up_in_turn(&mut [&mut subject], &population.queries, 0, population.queries.slices(), context)?;
     let names = super::workload::names(&population.prefixes, context.seed);
     let threads_max = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(THREADS_MAX));
@@ -53,7 +53,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Nanoseconds from the first thread's start to the last one's end, `slices` slices each, each others.
+/// Nanoseconds from the first thread's start to the last one's end; each thread looks up `slices` slices of its own.
 fn look_up_by(threads: usize, subject: &Subject, names: &NameArena, slices: usize, context: &Context) -> u64 {
     let ready = Barrier::new(threads);
     let table: &dyn PrefixTable = &*subject.table;

@@ -1,17 +1,16 @@
-//! Names to look up: those inserted, in random order, whole, in part, or longer.
+//! Names to look up: inserted names in random order, whole, cut or extended.
 //!
-//! Source: NameTrie18 §V-B.2: names are chosen at random among those inserted, and the whole name, a
-//! part of it, or an extended version is looked up; here each of the three in a third of the
-//! look-ups. A part has at least one component less where there are two; a longer name
-//! has up to three components more.
+//! Source: NameTrie18 §V-B.2: a look-up takes a random inserted name, whole, cut or extended. Here each kind is a third
+//! of the look-ups. A cut name has at least one component less, if there are two; an extended name has up to three
+//! components more.
 
 use crate::design_measurement::SLICE_NAMES;
-use crate::name_arena::{NameArena, component_octets};
+use crate::name_arena::{NameArena, component_bytes};
 
-/// Names at most: 256 slices.
+/// Most names: 256 slices.
 const NAMES_MAX: usize = 256 * SLICE_NAMES;
 
-/// Names to look up among these prefixes; whole slices of them.
+/// Names to look up among these prefixes, in whole slices.
 pub(super) fn names(prefixes: &NameArena, seed: u64) -> NameArena {
     let mut rng = fastrand::Rng::with_seed(seed ^ 0x6c6f_6f6b);
     let wanted = prefixes.len().clamp(SLICE_NAMES, NAMES_MAX) / SLICE_NAMES * SLICE_NAMES;
@@ -29,9 +28,9 @@ pub(super) fn names(prefixes: &NameArena, seed: u64) -> NameArena {
                 longer.clear();
                 longer.extend_from_slice(name);
                 for _ in 0..=rng.usize(..3) {
-                    let octets = rng.usize(1..9);
-                    longer.extend([8, octets as u8]);
-                    longer.extend((0..octets).map(|_| rng.u8(b'a'..=b'z')));
+                    let bytes = rng.usize(1..9);
+                    longer.extend([8, bytes as u8]);
+                    longer.extend((0..bytes).map(|_| rng.u8(b'a'..=b'z')));
                 }
                 names.push(&longer);
             }
@@ -43,8 +42,8 @@ pub(super) fn names(prefixes: &NameArena, seed: u64) -> NameArena {
 /// Where the components of a valid name end.
 fn component_ends(name: &[u8]) -> Vec<usize> {
     let (mut ends, mut at) = (Vec::new(), 0);
-    while let Some(octets) = component_octets(&name[at..]) {
-        at += octets;
+    while let Some(bytes) = component_bytes(&name[at..]) {
+        at += bytes;
         ends.push(at);
     }
     ends

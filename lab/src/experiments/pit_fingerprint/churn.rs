@@ -1,12 +1,11 @@
 //! Churn: names come and go in a fingerprint-only PIT at a steady load.
 //!
-//! Source: Yuan15 §5.6.2. N entries, filled to ld = 75 %; m names are pending at a time, of which the share d_p is
-//! requested twice. In the first phase m names are inserted; in the second name i is deleted (its Data comes) and
-//! name i + m inserted. Time is the index of the latest name: m names are T_rtt = 80 ms, and an entry lives
-//! T_life = k·T_rtt, which is 50 ticks of the table. What is requested twice stays that long, so that
-//! m = ld·N / (1 + (k − 1)·d_p).
+//! Source: Yuan15 §5.6.2. The table has N entries, filled to ld = 75 %. m names are pending at a time, and a share d_p
+//! of them is requested twice. Phase one inserts m names. Phase two deletes name i (its Data comes) and inserts name
+//! i + m. Time is the index of the latest name: m names take T_rtt = 80 ms, and an entry lives T_life = k·T_rtt,
+//! which is 50 ticks of the table. Names requested twice stay for T_life, so m = ld·N / (1 + (k − 1)·d_p).
 //!
-//! Every Data must find the port that asked for it.
+//! Every Data must find the port of its request.
 
 use anyhow::ensure;
 use namewire_tables::fingerprint_pit::{FingerprintPit, FingerprintPitConfig, Inserted};
@@ -23,7 +22,7 @@ const ROUND_TRIP_NS: u64 = 80_000_000;
 /// n of the paper.
 const PORTS: u64 = 16;
 
-/// The table and what is pending in it.
+/// The table and its pending names.
 pub(super) struct Churn<'n> {
     pub(super) pit: FingerprintPit,
     names: &'n RequestedNames,
@@ -32,11 +31,11 @@ pub(super) struct Churn<'n> {
     duplicate_percent: u64,
     /// m.
     pending: u64,
-    /// i: the oldest name that is pending.
+    /// i: the oldest pending name.
     oldest: u64,
-    /// The next name to be inserted.
+    /// The next name to insert.
     next: u64,
-    /// Names that found another's entry when they were first inserted.
+    /// Names that found the entry of another name at their first insertion.
     fingerprint_collisions: u64,
     overflowed_max: usize,
     name: Vec<u8>,
@@ -72,7 +71,7 @@ impl<'n> Churn<'n> {
         self.pending
     }
 
-    /// The first phase. `check` is called now and then.
+    /// Phase one. `check` is called regularly.
     pub(super) fn fill(&mut self, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<()> {
         ensure!(self.pending <= self.names.len(), "{} names are too few", self.names.len());
         while self.next < self.pending {
@@ -84,7 +83,7 @@ impl<'n> Churn<'n> {
         Ok(())
     }
 
-    /// The second phase: so many names go and as many come.
+    /// Phase two, for `names` deletions and as many insertions.
     pub(super) fn turn_over(&mut self, names: u64, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<()> {
         ensure!(self.next + names <= self.names.len(), "{} names are too few", self.names.len());
         for _ in 0..names {
@@ -99,35 +98,34 @@ impl<'n> Churn<'n> {
         Ok(())
     }
 
-    /// Names that were inserted so far.
+    /// Names inserted so far.
     pub(super) const fn inserted(&self) -> u64 {
         self.next
     }
 
-    /// Of those, how many found another name's entry.
+    /// How many of these found the entry of another name.
     pub(super) const fn fingerprint_collisions(&self) -> u64 {
         self.fingerprint_collisions
     }
 
-    /// The most names that were in the overflow table at a time.
+    /// The most names in the overflow table at a time.
     pub(super) const fn overflowed_max(&self) -> usize {
         self.overflowed_max
     }
 
-    /// The hash of the name with this index.
+    /// The hash of name `index`.
     #[inline]
     pub(super) fn hash_of(&mut self, index: u64) -> u64 {
         self.names.write(index, &mut self.name);
         self.hash.of(&self.name)
     }
 
-    /// By what names are hashed.
+    /// The hash function of the names.
     pub(super) const fn hash(&self) -> NameHash {
         self.hash
     }
 
-    /// Writes the names that go next and those that come next, in turn, and leaves them to the caller: see
-    /// [`Turn`].
+    /// Writes the next names to delete and to insert, in turn; the caller applies them: see [`Turn`].
     pub(super) fn next_turns(&mut self, turns: &mut [Turn]) -> anyhow::Result<()> {
         ensure!(self.next + turns.len() as u64 <= self.names.len(), "{} names are too few", self.names.len());
         for turn in turns {
@@ -175,7 +173,7 @@ impl<'n> Churn<'n> {
     }
 }
 
-/// A name that goes and one that comes.
+/// A name to delete and a name to insert.
 #[derive(Clone, Default)]
 pub(super) struct Turn {
     pub(super) gone: Vec<u8>,
@@ -188,7 +186,7 @@ pub(super) struct Turn {
     pub(super) expires_ns: u64,
 }
 
-/// Where a name is asked for.
+/// The port that requests a name.
 const fn port(index: u64) -> u16 {
     (split_mix(index ^ 0x5eed) % PORTS) as u16
 }

@@ -1,9 +1,9 @@
-//! Table 5.4: how often do fingerprints collide, and how many names find no room?
+//! Table 5.4: how often fingerprints collide, and how many names overflow.
 //!
-//! f'_p is taken over all names inserted, both phases. The table fills not in the first phase alone: what is requested
-//! twice stays for k times all pending names, so that the load is ld only [`FILLING_ROUNDS`] into the second phase,
-//! unless nothing is (d_p = 0). From there on every d_p must have E·d·ld/2^w of §5.4.5; that rate is printed too. M is
-//! the most that was in the overflow table at a time.
+//! f'_p counts all inserted names, in both phases. Phase one does not fill the table: names requested twice stay k
+//! times as long as all pending names take. So, unless d_p = 0, the load reaches ld only [`FILLING_ROUNDS`] into phase
+//! two. From then on every d_p must have the rate E·d·ld/2^w of §5.4.5, which is printed too. M is the most names in
+//! the overflow table at a time.
 
 use anyhow::ensure;
 use namewire_tables::HashKey;
@@ -17,11 +17,11 @@ use crate::experiment::{Context, Outcome};
 const DUPLICATE_PERCENTS: [u64; 6] = [0, 20, 40, 60, 80, 100];
 /// d of the paper.
 pub(super) const SUBTABLES: [u8; 2] = [2, 4];
-/// E·ld/2^w of the paper: times d that is the rate to expect of a table at ld.
+/// E·ld/2^w of the paper; times d, it is the expected rate at load ld.
 const EXPECTED_RATE: f64 = 8.0 * 0.75 / 65_536.0;
-/// Of the second phase, until as much of what is requested twice goes as comes: k, less the first phase.
+/// Rounds of phase two until as many names requested twice leave as enter: k, less phase one.
 const FILLING_ROUNDS: u64 = LIFETIME_FACTOR - 1;
-/// What the rate may be off beside its chance: lives are rounded up to a tick, which is a fiftieth of one.
+/// Tolerance of the rate beyond chance: lives are rounded up to a tick, which is a fiftieth of a life.
 const TOLERANCE: f64 = 0.03;
 
 /// The steps that [`table_5_4`] takes.
@@ -29,7 +29,7 @@ pub(super) const fn steps(size: &Size) -> usize {
     (size.collision_tables.len() + 1) * SUBTABLES.len()
 }
 
-/// What one table of one number of subtables shows, for one d_p or at most over all.
+/// The result of one table, for one d_p or the maximum over all.
 #[derive(Default)]
 struct Shown {
     per_10_000: f64,
@@ -81,7 +81,7 @@ fn nothing_twice(
     Ok(shown)
 }
 
-/// All d_p for one size and number of subtables, and a row for each.
+/// All d_p for one size and number of subtables, with a row each.
 fn largest(
     context: &Context,
     names: &RequestedNames,
@@ -124,7 +124,7 @@ fn run(
     let expected = EXPECTED_RATE * f64::from(table.1) * at_load as f64;
     let off = (collided_at_load as f64 - expected).abs();
     ensure!(
-        off < TOLERANCE * expected + 4.0 * (expected + 1.0).sqrt(), // beyond four deviations: once in 16,000 runs
+        off < TOLERANCE * expected + 4.0 * (expected + 1.0).sqrt(), // chance exceeds four deviations in one of 16,000 runs
         "{} entries, d = {}, dp = {duplicate_percent} %: {collided_at_load} collisions in {at_load} names, \
          expected {expected:.1}",
         table.0,

@@ -1,11 +1,11 @@
-//! Fig. 5.7: how long does an insertion or a deletion take?
+//! Fig. 5.7: how long an insertion or a deletion takes.
 //!
-//! Tables filled to 75 % that were turned over once; nothing is requested twice (d_p = 0). A slice of names that go
-//! and names that come is written, and hashed, shortly before it is timed, as packets that were received and
-//! parsed would be. *Scalar*: one after the other. *Batch*: 64 operations, the buckets of each prefetched
-//! [`AHEAD_TURNS`] turns before it is done. Both also with hashing as part of the time. *Engine's order*: what the
-//! router does with its names of a batch, with hashing. All variants take turns by slices on the same table, and every
-//! Data of every slice must find its port.
+//! Tables are filled to 75 % and turned over once; no name is requested twice (d_p = 0). A slice of names to delete and
+//! to insert is written, and hashed, shortly before it is timed, as if packets had just been received and parsed.
+//! *Scalar*: one operation after the other. *Batch*: 64 operations, with the buckets of each prefetched [`AHEAD_TURNS`]
+//! turns before. Both also run with hashing in the timed part. *Engine's order*: the router's order for the names of a
+//! batch, with hashing. All variants take turns by slices on the same table, and every Data of every slice must find
+//! its port.
 
 use std::collections::BTreeMap;
 
@@ -21,23 +21,23 @@ use super::{Size, size_name};
 use crate::clock::Clock;
 use crate::experiment::{Context, Outcome, Samples};
 
-/// Names that go, and as many come, in a slice.
+/// Deletions in a slice; there are as many insertions.
 const SLICE_TURNS: usize = 1024;
 /// Turns of a batch: 64 operations.
 const BATCH_TURNS: usize = 32;
-/// Turns between the prefetch of a bucket and the look at it.
+/// Turns between the prefetch of a bucket and its use.
 ///
-/// N.B. Not all of the batch at once: with nothing between them the processor (Zen 4) drops many prefetches. N = 1 M,
-/// d = 2, 5 µs of rest after them: the operations took 69 ns each after 64 together, 51 after 32, 37 after 16, 26
-/// after 8; after 64 with hashing between, 25. Hence 71 ns for 64 together, 55 with hashing, which should be the
-/// longer. So many turns ahead: 2 52, 4 33, 8 27, 16 30; d = 4: 57, 46, 48, 50 (in a busier run all longer, in the
-/// same order).
+/// N.B. Do not prefetch the whole batch at once: without work in between, the processor (Zen 4) drops many prefetches.
+/// N = 1 M, d = 2, 5 µs of pause after the prefetches: an operation took 69 ns after 64 prefetches at once, 51 after
+/// 32, 37 after 16, 26 after 8, and 25 after 64 with hashing in between. Hence 71 ns for 64 at once but 55 with
+/// hashing, which should take longer. By distance in turns: 2 52, 4 33, 8 27, 16 30 ns; d = 4: 57, 46, 48, 50 (longer
+/// in a busier run, in the same order).
 const AHEAD_TURNS: usize = 4;
 /// Turns whose names the engine hashes before it prefetches their buckets: 8 operations.
 const GROUP_TURNS: usize = 4;
 const OPERATIONS_PER_TURN: f64 = 2.0;
 
-/// How a slice is worked off.
+/// How a slice is processed.
 #[derive(Clone, Copy, PartialEq)]
 enum Variant {
     Batch,
@@ -126,7 +126,7 @@ fn headline(outcome: &mut Outcome, entries: u32, size: &Size, medians: &BTreeMap
     }
 }
 
-/// Rows for one table, and the median of each variant that has one.
+/// Adds rows for one table; returns the median of each variant that has one.
 fn measure(
     context: &Context,
     churn: &mut Churn<'_>,
@@ -169,7 +169,7 @@ fn measure(
     Ok(medians)
 }
 
-/// Works the slice off, and says how long it took.
+/// Processes the slice; returns its time.
 fn slice_ns(churn: &mut Churn<'_>, turns: &[Turn], variant: Variant, clock: &Clock) -> anyhow::Result<u64> {
     let hash = churn.hash();
     let pit = &mut churn.pit;
@@ -216,7 +216,7 @@ fn batches(pit: &mut FingerprintPit, turns: &[Turn], hashes_of: impl Fn(&Turn) -
     Ok(answered)
 }
 
-/// As `namewire_engine` takes the names of a batch: groups are hashed, then prefetched; all are acted on after.
+/// The order of `namewire_engine`: hashes a group of names, then prefetches; the operations follow all groups.
 #[inline]
 fn engine_batches(pit: &mut FingerprintPit, turns: &[Turn], hash: NameHash) -> anyhow::Result<usize> {
     let mut answered = 0;
@@ -235,14 +235,14 @@ fn engine_batches(pit: &mut FingerprintPit, turns: &[Turn], hash: NameHash) -> a
     Ok(answered)
 }
 
-/// Begins to fetch what the turn reads.
+/// Prefetches what the turn reads.
 #[inline(always)]
 fn prefetch(pit: &FingerprintPit, turn: &Turn, [gone_hash, come_hash]: [u64; 2]) {
     pit.prefetch(gone_hash);
     pit.prefetch_for_port(come_hash, turn.come_port);
 }
 
-/// One name goes, another comes. Returns whether the Data found its port.
+/// Deletes one name and inserts another; returns 1 if the Data found its port.
 #[inline]
 fn operate(pit: &mut FingerprintPit, turn: &Turn, [gone_hash, come_hash]: [u64; 2]) -> anyhow::Result<usize> {
     let satisfied = pit.satisfy(gone_hash, turn.now_ns, false);

@@ -1,11 +1,11 @@
-//! The fingerprint-only PIT: how often do fingerprints collide, how many names find no room, how long does an
-//! operation take?
+//! The fingerprint-only PIT: how often do fingerprints collide, how many names overflow, how long does an operation
+//! take?
 //!
-//! Source: Yuan15 §5.6. Table 5.4 is [`collisions`], Fig. 5.7 [`latency`]; both are made of the same [`churn`] of
-//! names ([`requested_names`]). The table is `namewire_tables::fingerprint_pit`.
+//! Source: Yuan15 §5.6. Table 5.4 is [`collisions`], Fig. 5.7 [`latency`]; both use the same [`churn`] of names
+//! ([`requested_names`]). The table is `namewire_tables::fingerprint_pit`.
 //!
-//! What the numbers do not say: what becomes of the Data that collisions deliver to who did not ask, and what a
-//! router does beside; `pit-network` and `prefetch` do.
+//! Limits: the Data that collisions deliver to faces without a request (`pit-network`), and the other work of a router
+//! (`prefetch`).
 
 mod churn;
 mod collisions;
@@ -18,7 +18,6 @@ use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 use self::requested_names::RequestedNames;
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "pit-fingerprint",
     source: "Yuan15 Table 5.4, Fig. 5.7",
@@ -33,12 +32,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 struct Size {
     /// N of Table 5.4.
     collision_tables: &'static [u32],
-    /// The second phase turns all names over so many times, in the first 9 of which the table may still fill.
+    /// Times that phase two turns all names over; the table may still fill in the first 9.
     rounds: u64,
     /// N of Fig. 5.7.
     latency_tables: &'static [u32],
     repetitions: usize,
-    /// Slices of each variant in a repetition.
+    /// Slices per variant and repetition.
     slices: usize,
 }
 
@@ -66,7 +65,7 @@ const fn size(scale: Scale) -> Size {
     }
 }
 
-/// As the paper writes sizes: 1M is 2²⁰.
+/// A size as the paper writes it: 1M is 2²⁰.
 fn size_name(entries: u32) -> String {
     if entries.is_multiple_of(MI) { format!("{}m", entries / MI) } else { entries.to_string() }
 }
@@ -82,16 +81,16 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     outcome.notes = vec![
         format!("Names: a number appended to {}.", names.describe()),
         format!(
-            "Second phase: {} times all pending names (Yuan15: 25). 80 ms are as long as all pending names take to \
-             come; entries live 10 times that.",
+            "Second phase: {} times all pending names (Yuan15: 25). All pending names arrive in 80 ms; entries live 10 times \
+         that.",
             size.rounds
         ),
-        "f'p is the largest of all shares of names requested twice, over all names inserted: that of dp = 0 %, where \
-         the first phase fills the table. What is requested twice stays 10 rounds, so that with dp > 0 % the first 9 of \
-         the second phase still do; f'p is lower then. From the 10th on, at 75 % load, all have E d ld / 2^w: the run \
-         fails if one has not. Yuan15 does not say what its rate is over."
+        "f'p is the rate over all inserted names, and the largest over all dp: that of dp = 0 %, where the first phase fills \
+         the table. Names requested twice stay 10 rounds, so with dp > 0 % the table fills during 9 rounds of the second \
+         phase, and f'p is lower. From the 10th round on, at 75 % load, the rate is E d ld / 2^w for every dp; otherwise \
+         the run fails. Yuan15 does not state the base of its rate."
             .to_owned(),
-        "M is the most in the overflow table at a time, largest of all shares.".to_owned(),
+        "M is the most names in the overflow table at a time, the largest over all dp.".to_owned(),
         "An operation is the insertion of an Interest or its deletion by Data. Batch (pit_op_ns, with the hash \
          pit_op_with_hash_ns): of 64 operations each has its buckets prefetched 8 before it is done. Batch in the \
          engine's order (pit_op_engine_ns): 8 names are hashed, then their buckets prefetched, then the next 8; the first \
@@ -103,7 +102,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// What the tables of Table 5.4 take: the paper's entries have 44 bits, ours 64 with their share of a line.
+/// Memory of the tables of Table 5.4: the paper's entries have 44 bits, ours 64 with their share of a line.
 fn memory(size: &Size, outcome: &mut Outcome) -> anyhow::Result<()> {
     for &entries in size.collision_tables {
         let config = FingerprintPitConfig::new(entries);

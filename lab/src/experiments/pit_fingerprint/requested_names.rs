@@ -1,20 +1,20 @@
 //! Requested names: a domain and a number, as many as wanted.
 //!
-//! Source: Yuan15 §5.6.1: a number from 0 to 999 appended to every domain name of a list. Which comes first is not
-//! said; here every domain has its number 0 before any has its number 1. Without `--names` the domains are numbered
-//! names of one component, 28 octets.
+//! Source: Yuan15 §5.6.1: a number from 0 to 999 appended to every domain name of a list. The paper does not state the
+//! order; here all domains with number 0 come first, then all with number 1. Without `--names` the domains are numbered
+//! names of one component, 28 bytes.
 
 use anyhow::ensure;
-use namewire_tables::city_hash::city_hash_64;
+use namewire_designs::city_hash::city_hash_64;
 use namewire_tables::{HashKey, hash_name};
 
 use crate::experiment::Context;
 use crate::name_sets::{NameConversion, NameSet, one_name_set};
-use crate::numbered_names::{NUMBERED_NAME_OCTETS, NumberedNames};
+use crate::numbered_names::{NUMBERED_NAME_BYTES, NumberedNames};
 
-/// Numbers that a domain is given.
+/// Numbers per domain.
 const NUMBERS_PER_DOMAIN: u64 = 1000;
-/// Domains where the user gives none: the paper's list.
+/// Domains without `--names`: as many as in the paper's list.
 const INVENTED_DOMAINS: u64 = 1_000_000;
 
 /// The names, by index.
@@ -29,7 +29,7 @@ enum Domains {
 }
 
 impl RequestedNames {
-    /// Those of the user's list of domains, or of numbered ones.
+    /// The names from the user's list of domains, or from numbered domains.
     pub(super) fn new(context: &Context) -> anyhow::Result<Self> {
         let (domains, count) = if context.names.is_some() {
             let set = one_name_set(context.names.as_deref(), 0, NameConversion::Host, context.seed)?;
@@ -42,12 +42,12 @@ impl RequestedNames {
         Ok(Self { domains, count })
     }
 
-    /// How many different names there are.
+    /// Number of distinct names.
     pub(super) const fn len(&self) -> u64 {
         self.count * NUMBERS_PER_DOMAIN
     }
 
-    /// What the domains are.
+    /// A description of the domains.
     pub(super) fn describe(&self) -> String {
         match &self.domains {
             Domains::Given(set) => format!("{} domains of {}", self.count, set.title),
@@ -55,7 +55,7 @@ impl RequestedNames {
         }
     }
 
-    /// Writes the TLV-VALUE of the name with this index over what is there.
+    /// Replaces `out` by the TLV-VALUE of name `index`.
     #[inline]
     pub(super) fn write(&self, index: u64, out: &mut Vec<u8>) {
         out.clear();
@@ -63,7 +63,7 @@ impl RequestedNames {
         match &self.domains {
             Domains::Given(set) => out.extend_from_slice(set.names.get(domain as usize)),
             Domains::Numbered(names) => {
-                let mut name = [0; NUMBERED_NAME_OCTETS];
+                let mut name = [0; NUMBERED_NAME_BYTES];
                 names.write(domain, &mut name);
                 out.extend_from_slice(&name);
             }
@@ -80,9 +80,9 @@ impl RequestedNames {
     }
 }
 
-/// By what names are hashed.
+/// The hash function of names.
 #[derive(Clone, Copy)]
-#[expect(clippy::large_enum_variant, reason = "a handful, and a look at the key costs no pointer")]
+#[expect(clippy::large_enum_variant, reason = "only a few exist, and reading the key costs no pointer")]
 pub(super) enum NameHash {
     /// The router's, with a key.
     Keyed(HashKey),
@@ -99,7 +99,6 @@ impl NameHash {
         }
     }
 
-    /// The hash of a name.
     #[inline]
     pub(super) fn of(&self, name_value: &[u8]) -> u64 {
         match self {

@@ -1,22 +1,22 @@
-//! Memory of the fingerprint-only PIT: how many entries for how long?
+//! Memory of the fingerprint-only PIT: how many entries, and for how long?
 //!
 //! Source: Yuan15 §5.4.5, Eqs. 5.1-5.4. P_total = [`interests`], f₁ = `unique`, F₁ = `unique_names`, k =
 //! `lifetime_factor`, d = `subtables`, E = [`BUCKET_ENTRIES`], ld = [`LOAD`], w = [`FINGERPRINT_BITS`], M_bucket =
 //! [`ENTRY_BITS`] (2 + 10 + 16 + 16: the paper's name for what one entry takes).
 //!
-//! What the text leaves to be found out, and what its figures say:
-//! - P_total is not all packets of the link: of the 10⁷ packets of 100 octets that 100 Gb/s carry in 80 ms, as many are
-//!   Interests as each Data has requests to one Data, half of them where nothing is asked for twice, two thirds where
-//!   everything is.
-//! - The hash table that stores names, 688.3 MB, is one of 5 · 10⁶ names of 100 octets with 26 bits each, at the same
-//!   load: 26 bits are the expiry and the faces, without fingerprint and flags.
-//! - Table 5.2 leaves out fingerprint collisions (with them, 47.48 MB would be 47.5 at S = 4 where 47.4 is printed).
-//! - Where false positives are allowed, names that collide share an entry: 36.67 MB less one collision rate.
+//! Facts that the text leaves out, and that its figures imply:
+//! - P_total is not all packets of the link. A 100 Gb/s link carries 10⁷ packets of 100 bytes in 80 ms. The share of
+//!   Interests is that of a name's requests to one Data: half of the packets if no name is requested twice, two thirds
+//!   if every name is.
+//! - The hash table that stores names, 688.3 MB, holds 5 · 10⁶ names of 100 bytes with 26 bits each, at the same load:
+//!   26 bits are the expiry and the faces, without fingerprint and flags.
+//! - Table 5.2 leaves out fingerprint collisions (with them, 47.48 MB would be 47.5 at S = 4, where 47.4 is printed).
+//! - Where false positives are allowed, colliding names share an entry: 36.67 MB less one collision rate.
 
 /// Bits a second of the link.
 const LINK_BITS_PER_S: f64 = 100e9;
-/// S_I and S_D: octets of a packet.
-pub(super) const PACKET_OCTETS: f64 = 100.0;
+/// S_I and S_D: bytes of a packet.
+pub(super) const PACKET_BYTES: f64 = 100.0;
 /// T_rtt.
 const ROUND_TRIP_S: f64 = 0.08;
 /// E.
@@ -27,7 +27,7 @@ const LOAD: f64 = 0.75;
 const FINGERPRINT_BITS: i32 = 16;
 /// M_bucket.
 const ENTRY_BITS: f64 = 44.0;
-/// What the table with names keeps of an entry beside the name.
+/// Bits of an entry in the table that stores names, besides the name.
 const NAMED_ENTRY_BITS: f64 = 26.0;
 /// n, and the most requests that a name has in the Zipf-like distributions.
 const FACES: u32 = 16;
@@ -35,40 +35,40 @@ const FACES: u32 = 16;
 pub(super) const LIFETIME_FACTOR: f64 = 10.0;
 /// d of the tables.
 pub(super) const SUBTABLES: u32 = 4;
-const OCTETS_PER_MB: f64 = 1e6;
+const BYTES_PER_MB: f64 = 1e6;
 
-/// Table 5.1: packets a second of a link, one Data for each Interest, Data of `data_octets`.
-pub(super) fn packets_per_s(link_bits_per_s: f64, data_octets: f64) -> f64 {
-    link_bits_per_s / 8.0 / (PACKET_OCTETS + data_octets) * 2.0
+/// Table 5.1: packets per second on a link with one Data per Interest and Data of `data_bytes`.
+pub(super) fn packets_per_s(link_bits_per_s: f64, data_bytes: f64) -> f64 {
+    link_bits_per_s / 8.0 / (PACKET_BYTES + data_bytes) * 2.0
 }
 
-/// Table 5.1: the names of the Interests among them that wait, without a table around them.
-pub(super) fn waiting_names_mb(link_bits_per_s: f64, data_octets: f64) -> f64 {
-    packets_per_s(link_bits_per_s, data_octets) / 2.0 * ROUND_TRIP_S * PACKET_OCTETS / OCTETS_PER_MB
+/// Table 5.1: the names of the pending Interests among these packets, without a table around them.
+pub(super) fn waiting_names_mb(link_bits_per_s: f64, data_bytes: f64) -> f64 {
+    packets_per_s(link_bits_per_s, data_bytes) / 2.0 * ROUND_TRIP_S * PACKET_BYTES / BYTES_PER_MB
 }
 
-/// P_total: Interests that wait at a time, if each name has so many requests.
+/// P_total: pending Interests, if each name has `requests_per_name` requests.
 pub(super) fn interests(requests_per_name: f64) -> f64 {
-    let packets = LINK_BITS_PER_S / 8.0 / PACKET_OCTETS * ROUND_TRIP_S;
+    let packets = LINK_BITS_PER_S / 8.0 / PACKET_BYTES * ROUND_TRIP_S;
     packets * requests_per_name / (1.0 + requests_per_name)
 }
 
-/// The memory of a table with so many fingerprints.
+/// The memory of a table with `entries` fingerprints.
 fn memory_mb(entries: f64) -> f64 {
-    entries * ENTRY_BITS / 8.0 / LOAD / OCTETS_PER_MB
+    entries * ENTRY_BITS / 8.0 / LOAD / BYTES_PER_MB
 }
 
-/// The memory of the table that stores names, of Interests each for another name.
+/// The memory of the table that stores names, if no name is requested twice.
 pub(super) fn named_mb() -> f64 {
-    interests(1.0) * (PACKET_OCTETS + NAMED_ENTRY_BITS / 8.0) / LOAD / OCTETS_PER_MB
+    interests(1.0) * (PACKET_BYTES + NAMED_ENTRY_BITS / 8.0) / LOAD / BYTES_PER_MB
 }
 
-/// The share of names whose fingerprint another has, at most: E d ld / 2^w.
+/// The largest share of names that share their fingerprint with another: E d ld / 2^w.
 pub(super) fn collision_rate(subtables: u32) -> f64 {
     BUCKET_ENTRIES * f64::from(subtables) * LOAD / f64::from(FINGERPRINT_BITS).exp2()
 }
 
-/// Eq. 5.4 for a share of the Interests that have one duplicate each.
+/// Eq. 5.4 for the share of Interests that have one duplicate each.
 pub(super) fn duplicates_mb(subtables: u32, lifetime_factor: f64, duplicate_share: f64) -> f64 {
     let interests = interests(1.0 / (1.0 - duplicate_share / 2.0));
     let unique_names = interests * (1.0 - duplicate_share);
@@ -76,12 +76,12 @@ pub(super) fn duplicates_mb(subtables: u32, lifetime_factor: f64, duplicate_shar
     memory_mb(unique + (interests - unique) / 2.0 * lifetime_factor)
 }
 
-/// §5.7.1: names that collide are one entry, which stays no longer than others.
+/// §5.7.1: colliding names share one entry, which stays no longer than others.
 pub(super) fn false_positives_allowed_mb() -> f64 {
     memory_mb(interests(1.0) * (1.0 - collision_rate(SUBTABLES)))
 }
 
-/// Bits that an entry is smaller by if the PIT is segregated: shorter face lists, longer fingerprints (§5.4.5).
+/// Bits saved per entry if the PIT is segregated: face lists get shorter, fingerprints longer (§5.4.5).
 pub(super) fn segregated_entry_saves_bits(parts: u32) -> u32 {
     FACES - (parts.next_power_of_two().ilog2() + FACES.div_ceil(parts))
 }
@@ -93,7 +93,7 @@ pub(super) struct ZipfLike {
     pub(super) unique_share: f64,
     /// P_total / N_total.
     pub(super) requests_per_name: f64,
-    /// Eq. 5.3, every fingerprint asked for more than once staying T_life.
+    /// Eq. 5.3: every fingerprint requested more than once stays for T_life.
     pub(super) memory_mb: f64,
 }
 

@@ -1,11 +1,11 @@
-//! What would the fingerprint-only PIT take of memory and of the link at 100 Gb/s?
+//! How much memory and link capacity would the fingerprint-only PIT take at 100 Gb/s?
 //!
-//! Source: Yuan15 §5.4.5 and §5.7.1: Tables 5.1-5.3, Figs. 5.4 and 5.5. Arithmetic, the same at every scale:
-//! [`memory`] and [`traffic`]. Every figure that the text or a table prints stands in `papers/yuan15.json` beside ours,
-//! and the run fails if one of ours, rounded as the paper rounds, is another.
+//! Source: Yuan15 §5.4.5 and §5.7.1: Tables 5.1-5.3, Figs. 5.4 and 5.5. Pure arithmetic, the same at every scale:
+//! [`memory`] and [`traffic`]. `papers/yuan15.json` has every figure that the text or a table prints, beside ours. The
+//! run fails if one of ours, rounded as in the paper, differs.
 //!
-//! What the numbers do not say: how full a table of the paper's buckets can be in fact, and how often fingerprints
-//! collide in it; `pit-fingerprint` measures that.
+//! Limits: how full the paper's buckets can be in practice, and how often fingerprints collide in them;
+//! `pit-fingerprint` measures that.
 
 mod memory;
 mod traffic;
@@ -17,11 +17,10 @@ use self::traffic::Traffic;
 use crate::experiment::{Context, Experiment, Outcome};
 use crate::peers;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "pit-model",
     source: "Yuan15 Tables 5.1-5.3, Figs. 5.4-5.5, Eqs. 5.1-5.5",
-    question: "What would the fingerprint-only PIT take of memory and of the link at 100 Gb/s?",
+    question: "How much memory and link capacity would the fingerprint-only PIT take at 100 Gb/s?",
     needs: "no time, no memory",
     takes_names: false,
     takes_trace: false,
@@ -29,8 +28,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const EXPONENTS: [f64; 4] = [1.0, 2.0, 3.0, 4.0];
-const DATA_OCTETS: [f64; 4] = [100.0, 200.0, 300.0, 1500.0];
-/// Of the report: what the paper prints has this after its subject.
+const DATA_BYTES: [f64; 4] = [100.0, 200.0, 300.0, 1500.0];
+/// Suffix of the subject in rows with the paper's figures.
 const OF_THE_PAPER: &str = ", Yuan15";
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
@@ -53,12 +52,12 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         outcome.headline.insert(key.to_owned(), value);
     }
     outcome.notes = vec![
-        format!("All {printed} figures that the paper prints come out as printed, rounded as it rounds."),
-        "The text does not say how many of the link's packets are Interests, nor what the table with names keeps beside \
-         a name; both follow from its figures: one Data for each name's requests, and 26 bits."
+        format!("All {printed} figures that the paper prints are reproduced, with its rounding."),
+        "The text states neither the share of Interests among the link's packets, nor what the table with names stores \
+         beside a name. Both follow from its figures: one Data for each name's requests, and 26 bits."
             .to_owned(),
-        "Table 5.2 has no collisions, Fig. 5.4 has: with them its last column would be 47.5 MB. Its last row, against \
-         the ideal, is over 36.77 MB, which has collisions."
+        "Table 5.2 leaves out collisions, Fig. 5.4 includes them; with them the last column of the table would be 47.5 MB. \
+         Its last row, relative to the ideal, uses 36.77 MB, which includes collisions."
             .to_owned(),
         "Several core routers in line (§5.5.2) need twice the worst case at most: every entry is marked collided.".to_owned(),
     ];
@@ -68,11 +67,11 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
 
 fn table_5_1(outcome: &mut Outcome) {
     for (link, link_bits_per_s) in [("edge, 1 Gb/s", 1e9), ("core, 10 Gb/s", 1e10), ("core, 100 Gb/s", 1e11)] {
-        for (kind, data_octets) in [("best", 1500.0), ("worst", 100.0)] {
+        for (kind, data_bytes) in [("best", 1500.0), ("worst", 100.0)] {
             let subject = format!("{link}, {kind}");
             let (packets_per_s, names_mb) = (
-                memory::packets_per_s(link_bits_per_s, data_octets),
-                memory::waiting_names_mb(link_bits_per_s, data_octets),
+                memory::packets_per_s(link_bits_per_s, data_bytes),
+                memory::waiting_names_mb(link_bits_per_s, data_bytes),
             );
             outcome.add_value("Table 5.1", &subject, ("packets", "million per s"), packets_per_s / 1e6);
             outcome.add_value("Table 5.1", &subject, ("memory", "MB"), names_mb);
@@ -108,10 +107,10 @@ fn table_5_2(outcome: &mut Outcome) {
 }
 
 fn figure_5_5(outcome: &mut Outcome) {
-    for data_octets in DATA_OCTETS {
-        let case = format!("Fig. 5.5, Data of {data_octets} octets");
+    for data_bytes in DATA_BYTES {
+        let case = format!("Fig. 5.5, Data of {data_bytes} bytes");
         for requests in [1, 2, 4, 8, 16] {
-            let traffic = Traffic::new(f64::from(requests), data_octets);
+            let traffic = Traffic::new(f64::from(requests), data_bytes);
             for (subject, metric, value) in [
                 ("fingerprints", ("traffic", "% of no aggregation"), 100.0 * traffic.fingerprints / traffic.internet),
                 ("ideal", ("traffic", "% of no aggregation"), 100.0 * traffic.ideal / traffic.internet),
@@ -125,9 +124,9 @@ fn figure_5_5(outcome: &mut Outcome) {
 }
 
 fn table_5_3(outcome: &mut Outcome) {
-    for data_octets in DATA_OCTETS {
-        let case = format!("Table 5.3, Data of {data_octets} octets");
-        let traffic = EXPONENTS.map(|exponent| Traffic::new(ZipfLike::new(exponent).requests_per_name, data_octets));
+    for data_bytes in DATA_BYTES {
+        let case = format!("Table 5.3, Data of {data_bytes} bytes");
+        let traffic = EXPONENTS.map(|exponent| Traffic::new(ZipfLike::new(exponent).requests_per_name, data_bytes));
         for (exponent, traffic) in EXPONENTS.iter().zip(&traffic) {
             outcome.add_value(&case, &format!("S = {exponent}"), ("overhead", "%"), 100.0 * traffic.overhead());
         }
@@ -136,7 +135,7 @@ fn table_5_3(outcome: &mut Outcome) {
     }
 }
 
-/// What stands in no table.
+/// Figures of the text that are in no table.
 fn text(outcome: &mut Outcome) {
     let ideal_mb = memory::duplicates_mb(SUBTABLES, LIFETIME_FACTOR, 0.0);
     let worst_mb = memory::duplicates_mb(SUBTABLES, LIFETIME_FACTOR, 1.0);
@@ -155,22 +154,22 @@ fn text(outcome: &mut Outcome) {
     }
 }
 
-/// How many figures of the paper come out as printed.
+/// Counts the paper's figures that we reproduce.
 ///
 /// # Errors
-/// If one does not.
+/// If one differs.
 fn compare(outcome: &Outcome) -> anyhow::Result<usize> {
     let mut compared = 0;
     for figure in peers::for_experiment(EXPERIMENT.id)?.into_iter().flat_map(|peers| peers.figures) {
         for (label, printed) in &figure.values {
-            let subject = label.strip_suffix(OF_THE_PAPER).with_context(|| format!("whose is {label}?"))?;
+            let subject = label.strip_suffix(OF_THE_PAPER).with_context(|| format!("{label} has no known subject"))?;
             let same = |row: &&crate::record::Row| {
                 (&row.case, &row.metric, &row.unit) == (&figure.case, &figure.metric, &figure.unit)
                     && row.subject == subject
             };
             let ours = outcome.rows.iter().find(same).and_then(|row| row.value.as_ref());
             let ours =
-                ours.with_context(|| format!("we have no {}, {subject}: {}", figure.case, figure.metric))?.median;
+                ours.with_context(|| format!("our rows lack {}, {subject}: {}", figure.case, figure.metric))?.median;
             ensure!(
                 rounds_to(ours, *printed),
                 "{}, {subject}: {} is {ours}, not {printed}",
@@ -183,7 +182,7 @@ fn compare(outcome: &Outcome) -> anyhow::Result<usize> {
     Ok(compared)
 }
 
-/// Whether `ours` is the printed figure before it was rounded to as many digits as it has.
+/// Whether `ours` rounds to the printed figure, with its number of digits.
 fn rounds_to(ours: f64, printed: f64) -> bool {
     let text = printed.to_string();
     let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());

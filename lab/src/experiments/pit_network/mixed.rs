@@ -1,15 +1,15 @@
-//! Chains of cores that keep some Interests by name and others by fingerprint: what is lost?
+//! Chains of cores that store some Interests by name and others by fingerprint: what is lost?
 //!
-//! The networks are [`namewire_sim::MixedCores`]: 2 to 4 cores, Interests both ways, 1 to 3 workers, fingerprints of 1
-//! to 7 bits and of 16, CanBePrefix, repeated Interests, the adaptive PIT. Each seed draws another. There are three
-//! ways to lose Data, (a) to (c) of `sim/tests/mixed_cores.rs`:
+//! The networks are [`namewire_sim::MixedCores`]: 2 to 4 cores, Interests in both directions, 1 to 3 workers,
+//! fingerprints of 1 to 7 bits and of 16, CanBePrefix, repeated Interests, the adaptive PIT. Each seed generates
+//! another network. Data can be lost in three ways, (a) to (c) of `sim/tests/mixed_cores.rs`:
 //!
 //! | case | what can be lost |
 //! | --- | --- |
-//! | answers of prefixes are asked for by name | (a) two copies of workers, (b) a repeated Interest |
-//! | others answer prefixes first | (a), (b) and (c) the prefix's own answer comes late |
-//! | the same without PIT tokens | (c) is not told from other Data: the remainder |
-//! | the same with fingerprints of 16 bits | the remainder as it would be in a network that is no test |
+//! | answers to prefixes are requested by name | (a) two copies from workers, (b) a repeated Interest |
+//! | other Data answer prefixes first | (a), (b) and (c) the prefix's own answer comes late |
+//! | the same without PIT tokens | (c) cannot be distinguished from other Data: the remainder |
+//! | the same with fingerprints of 16 bits | the remainder as in a real network |
 
 use crate::experiment::{Context, Outcome, Scale};
 use anyhow::ensure;
@@ -17,14 +17,14 @@ use namewire_sim::{MixedCores, PrefixAnswers};
 
 /// Cases.
 pub(super) const STEPS: usize = 4;
-/// Names that each consumer of a network asks for; a network has 21.
+/// Names that each consumer requests; a network has 21 consumers.
 const NAMES: usize = 100;
 
 struct Case {
     name: &'static str,
     prefix_answers: PrefixAnswers,
     without_tokens: bool,
-    /// `None`: as drawn.
+    /// `None`: as generated from the seed.
     fingerprint_bits: Option<u8>,
 }
 
@@ -55,7 +55,7 @@ const CASES: [Case; STEPS] = [
     },
 ];
 
-/// What the networks of a case did.
+/// Sums over the networks of a case.
 #[derive(Default)]
 struct Total {
     asked: u64,
@@ -64,7 +64,7 @@ struct Total {
     possible: u64,
 }
 
-/// Runs all cases and puts rows and headline.
+/// Runs all cases; adds rows and headline.
 pub(super) fn run(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
     let interests = match context.scale {
         Scale::Smoke => 4_000,
@@ -92,15 +92,15 @@ pub(super) fn run(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()
     outcome.headline.insert("pit_network_mixed_lost".to_owned(), lost as f64);
     outcome.headline.insert("pit_network_mixed_asked".to_owned(), asked as f64);
     outcome.notes.push(
-        "Mixed: lost is a number of Interests out of asked, of (a), (b) and (c) together. Without PIT tokens it is the \
-         part of all Interests that (c) cost, in networks with one CanBePrefix Interest in five, each with another \
-         Interest beside it whose Data answers it, too."
+        "Mixed: of the requested Interests (asked), lost is the number that (a), (b) and (c) cost together. Without PIT \
+         tokens it is what (c) cost, in networks with one CanBePrefix Interest in five, each beside another Interest \
+         whose Data answers it too."
             .to_owned(),
     );
     Ok(())
 }
 
-/// Draws networks until enough was asked for.
+/// Simulates networks until enough Interests were sent.
 fn simulate(context: &Context, case: &Case, interests: u64) -> anyhow::Result<Total> {
     let mut total = Total::default();
     for number in 0.. {
@@ -108,9 +108,9 @@ fn simulate(context: &Context, case: &Case, interests: u64) -> anyhow::Result<To
             break;
         }
         context.check_interrupt()?;
-        let drawn = MixedCores::drawn((context.seed << 32) + number, case.prefix_answers, NAMES);
-        let fingerprint_bits = case.fingerprint_bits.unwrap_or(drawn.fingerprint_bits);
-        let plan = MixedCores { fingerprint_bits, without_tokens: case.without_tokens, ..drawn };
+        let network = MixedCores::random((context.seed << 32) + number, case.prefix_answers, NAMES);
+        let fingerprint_bits = case.fingerprint_bits.unwrap_or(network.fingerprint_bits);
+        let plan = MixedCores { fingerprint_bits, without_tokens: case.without_tokens, ..network };
         let seen = plan.run();
         ensure!(seen.broken.is_empty(), "{plan:?}: {:?}", seen.broken);
         total.asked += seen.asked as u64;

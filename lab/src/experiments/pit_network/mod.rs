@@ -1,6 +1,7 @@
 //! Several core routers: does every Interest get its own Data, and what do collisions cost?
 //!
-//! Source: Yuan15 §5.5, Fig. 5.6, which has no figures: a guarantee, and that entries may double in the worst case.
+//! Source: Yuan15 §5.5, Fig. 5.6, which gives no numbers: it guarantees delivery, and says that entries may double in
+//! the worst case.
 //!
 //! ```text
 //!   consumers of /west ─┐
@@ -8,20 +9,20 @@
 //!   consumers of /south ┘    └───────────────────┘
 //! ```
 //!
-//! Real engines, link services and dispatchers in the simulator. The near edge asks for /west through both cores and
-//! for /south through the second alone. Where names of both collide there, the first core gets Data that it never
-//! asked for, which may be for a fingerprint of its own: the case of Fig. 5.6. Each network runs with links that let
-//! the mark *collided* through and with links that take it off. No router stores Data: a cache would hide a loss.
-//! Beside them the same network of routers that keep names: what should be, and what it takes.
+//! Real engines, link services and dispatchers run in the simulator. The near edge requests /west through both cores
+//! and /south through the second alone. Where names of both collide at the second core, the first core gets Data that
+//! it never requested. Such Data may match a fingerprint of its own: the case of Fig. 5.6. Each network runs with links
+//! that pass the mark *collided* and with links that remove it. No router stores Data, because a cache would hide a
+//! loss. For comparison, the same network runs with routers that store names.
 //!
-//! The chains of [`mixed`] have Interests by name and by fingerprint; there the question is what second copies of Data
-//! take away.
+//! The chains of [`mixed`] have Interests by name and by fingerprint; there the question is which Data the second
+//! copies take away.
 //!
-//! Checked: with the mark, and with names, all Data comes, intact, none twice; the network's numbers add up. Without the
-//! mark something is lost: else the collisions that it is for did not happen.
+//! Checked: with the mark, and with names, all Data come, intact and once, and the network's counters add up. Without
+//! the mark some are lost; otherwise the collisions for which it exists did not happen.
 //!
-//! What the numbers do not say: with fingerprints of 16 bits and a table of some size next to nothing collides;
-//! the short ones here are to force it.
+//! Limits: with fingerprints of 16 bits and a table of some size, almost no names collide; the short fingerprints here
+//! force collisions.
 
 mod mixed;
 
@@ -31,11 +32,10 @@ use namewire_engine::{CoreConfig, DropReason, EngineConfig, PitRole};
 use namewire_sim::{AppId, Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Producer, RunEnd};
 use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "pit-network",
     source: "Yuan15 Fig. 5.6, §5.5",
-    question: "Do several core routers that keep fingerprints deliver everything, with the mark and without, and mixed \
+    question: "Do several core routers that store fingerprints deliver everything, with the mark and without, and mixed \
                with names?",
     needs: "quick: 2 min, 1 GiB; full: 15 min, 1 GiB",
     takes_names: false,
@@ -49,31 +49,31 @@ const FINGERPRINT_BITS: [u8; 6] = [1, 2, 4, 6, 8, 16];
 const TABLE_ENTRIES: u32 = 512;
 /// Consumers of each prefix.
 const CONSUMERS: usize = 4;
-/// Names that one has pending.
+/// Pending names per consumer.
 const WINDOW: usize = 24;
-/// Virtual time between two looks at the tables.
+/// Virtual time between two checks of the tables.
 const LOOK_NS: u64 = 5_000_000;
-/// Virtual time that no run comes near.
+/// Virtual time far beyond the end of any run.
 const END_NS: u64 = 3_600_000_000_000;
 
-/// How the routers in the middle keep Interests.
+/// How the routers in the middle store Interests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Middle {
     Names,
     Fingerprints { bits: u8, mark: bool },
 }
 
-/// What one network did.
+/// Results of one network.
 struct Seen {
     asked: usize,
     answered: usize,
-    /// Data that the edges dropped, since nobody there had asked.
+    /// Data that the edges dropped for lack of a request.
     extra: u64,
-    /// Interests that found their fingerprint pending, at both cores.
+    /// Interests that matched a pending fingerprint, at both cores.
     collided: u64,
-    /// Data that both cores were given to forward.
+    /// Data that reached both cores for forwarding.
     core_data: u64,
-    /// The most entries at once of both cores, of names or of fingerprints.
+    /// The most entries of both cores at once, names or fingerprints.
     entries_max: u64,
 }
 
@@ -108,7 +108,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     outcome.headline.insert("pit_network_delivered".to_owned(), least_with);
     outcome.headline.insert("pit_network_delivered_without_mark".to_owned(), least_without);
     outcome.notes = vec![
-        "Yuan15 §5.5 has no figures; it promises that nothing is lost, and says that entries may double.".to_owned(),
+        "Yuan15 §5.5 has no figures; it guarantees that nothing is lost, and says that entries may double.".to_owned(),
         "Counts of one seeded run each; the headline is the least over all lengths of fingerprints.".to_owned(),
     ];
     mixed::run(context, &mut outcome)?;
@@ -191,7 +191,7 @@ fn simulate(context: &Context, middle: Middle, names: usize) -> anyhow::Result<S
         let entries: u64 = cores.map(of_core).into_iter().sum();
         entries_max = entries_max.max(entries);
     }
-    ensure!(end == RunEnd::Idle, "the network does not come to rest");
+    ensure!(end == RunEnd::Idle, "the network does not become idle");
     ensure!(net.audit().is_empty(), "{:?}", net.audit());
     let asked: Vec<&Consumer> = consumers.iter().map(|app| net.application::<Consumer>(*app)).collect();
     for consumer in &asked {

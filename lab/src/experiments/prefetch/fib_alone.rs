@@ -1,8 +1,7 @@
-//! The FIB of the experiment alone: look-ups with nothing else in between, hashing included.
+//! The FIB of the experiment alone: look-ups without other work in between, hashing included.
 //!
-//! One table per search ([`FibSearch`]); the one that the engines use is that of the default
-//! search. They take turns by many slices, for each turn begins with page tables that are
-//! in no cache; see [`crate::fib_measurement`].
+//! There is one table per search ([`FibSearch`]); the engines use that of the default search. The searches take turns
+//! of many slices each, because at the start of a turn the page tables are in no cache; see [`crate::fib_measurement`].
 
 use crate::clock::Clock;
 use crate::experiment::Samples;
@@ -15,9 +14,9 @@ use std::collections::BTreeMap;
 
 /// The case of the rows.
 const CASE: &str = "FIB alone";
-/// Far from the names of the first forwarders.
+/// First number of the names, far from those of the forwarders.
 const FIRST_NAME: u64 = 255 << 37;
-/// Slices of a search and a way of looking up, one after the other: 20 ms and more.
+/// Slices in one turn of a search and a look-up: at least 20 ms.
 const SLICES_IN_TURN: usize = 200;
 const LOOKUPS: &str = "look-ups";
 const CYCLES: &str = "cycles";
@@ -25,12 +24,12 @@ const CYCLES: &str = "cycles";
 pub(super) struct FibAlone {
     others: Vec<(FibSearch, Fib)>,
     lookups: FibLookups,
-    /// By search, way of looking up, and metric.
+    /// By search, look-up and metric.
     samples: BTreeMap<(&'static str, &'static str, &'static str), Samples>,
 }
 
 impl FibAlone {
-    /// Makes the tables of the searches that are not the default.
+    /// Makes the tables of the searches other than the default.
     pub(super) fn new(
         names: SyntheticNames,
         key: HashKey,
@@ -57,7 +56,7 @@ impl FibAlone {
             }
         }
         for ((search, lookup), took_ns) in took_ns {
-            // The median slice: one during which the thread waited for a processor says nothing.
+            // The median ignores slices in which the thread waited for a processor.
             let Some(slice) = Summary::of(&took_ns) else { continue };
             let lookup_ns = slice.median / SLICE_NAMES as f64;
             self.samples.entry((search, lookup, LOOKUPS)).or_default().add(1e3 / lookup_ns);
@@ -82,7 +81,7 @@ impl FibAlone {
         rows
     }
 
-    /// Of the default search: `fib_mlps` and `fib_overhead_bytes`.
+    /// `fib_mlps` and `fib_overhead_bytes`, of the default search.
     pub(super) fn headline(&self, fib: &Fib) -> [(&'static str, Option<f64>); 2] {
         let samples = self.samples.get(&(FibSearch::default().name(), FibLookup::Batch.name(), LOOKUPS));
         let mlps = samples.and_then(|samples| samples.row(CASE, "", LOOKUPS, "", None).value);
@@ -90,7 +89,7 @@ impl FibAlone {
     }
 }
 
-/// The default one first.
+/// All tables, the default first.
 fn tables<'f>(fib: &'f Fib, others: &'f [(FibSearch, Fib)]) -> impl Iterator<Item = (FibSearch, &'f Fib)> {
     std::iter::once((FibSearch::default(), fib)).chain(others.iter().map(|(search, fib)| (*search, fib)))
 }

@@ -1,28 +1,26 @@
-//! One forwarder in memory: an engine under a stream of exchanges that never repeats a
-//! name, with a fixed number of Interests outstanding (for `prefetch` and `packet-costs`).
+//! One forwarder in memory: an engine with a stream of exchanges that never repeats a name, and a fixed number of
+//! outstanding Interests (for `prefetch` and `packet-costs`).
 
 use super::traffic::{Packets, Traffic};
 use crate::synthetic_names::SyntheticNames;
 use crate::tsc;
-use anyhow::{Context as _, ensure};
-use namewire_engine::dispatch::Dispatcher;
+use anyhow::ensure;
 use namewire_engine::{
-    BATCH_PACKETS, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame, Instant, Output,
-    PacketRef, Schedule, StrategyTable, Transmit, View,
+    BATCH_PACKETS, EngineConfig, FaceAttributes, FaceId, FaceScope, Frame, Instant, PacketRef, Schedule, Transmit,
 };
 use namewire_packet::lp::{LpHeaders, PitToken};
-use namewire_tables::{EvictionName, Fib, HashKey};
-use std::sync::Arc;
+use namewire_tables::{Fib, HashKey};
+use namewire_testbed::Worker;
 
 pub(in crate::experiments) const CONSUMER: FaceId = FaceId(300);
 pub(in crate::experiments) const PRODUCER: FaceId = FaceId(301);
 
-/// What the forwarder is made of.
+/// Parameters of a forwarder.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::experiments) struct Setup {
     pub(in crate::experiments) names: SyntheticNames,
-    /// Octets of a Data's Content.
-    pub(in crate::experiments) payload_octets: usize,
+    /// Bytes of a Data's Content.
+    pub(in crate::experiments) payload_bytes: usize,
     /// Interests outstanding before their Data come.
     pub(in crate::experiments) outstanding: u64,
     pub(in crate::experiments) store_bytes: u64,
@@ -31,7 +29,7 @@ pub(in crate::experiments) struct Setup {
     pub(in crate::experiments) first_name: u64,
 }
 
-/// What each batch took, in the order run: cycles, or more than that.
+/// The results of each batch in order: cycles, or more.
 #[derive(Clone, Debug)]
 pub(in crate::experiments) struct Taken<T> {
     pub(in crate::experiments) interests: Vec<T>,
@@ -55,13 +53,9 @@ impl<T> Taken<T> {
 }
 
 pub(in crate::experiments) struct Forwarder {
-    engine: Engine,
-    faces: FaceTable,
-    strategies: StrategyTable,
+    node: namewire_testbed::Forwarder,
     traffic: Traffic,
     setup: Setup,
-    now: Instant,
-    out: Output,
     next_interest: u64,
     next_data: u64,
     hits: u64,
@@ -71,34 +65,40 @@ pub(in crate::experiments) struct Forwarder {
     data: Packets,
 }
 
-/// How Data finds the Interests that wait for it.
+/// How Data finds its pending Interests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::experiments) enum Finding {
     /// By its name alone.
     Name,
-    /// By the PIT token that went out with the Interest.
+    /// By the PIT token that left with the Interest.
     Token,
 }
 
 /// Most batches of each kind that are prepared at once.
 const MAX_BATCHES: usize = 512;
 
-/// One turn of a worker, as far as the engine has a part in it: due timers, and a batch under the engine's
-/// schedule; gives the cycles of the time stamp counter that it takes. What a timer sends is not looked at;
-/// [`Forwarder::check`] finds that nothing was sent so.
-pub(in crate::experiments) fn cycles_of(
-    engine: &mut Engine,
-    now: Instant,
-    view: &View<'_>,
-    frames: &mut [Frame<'_>],
-    out: &mut Output,
-) -> anyhow::Result<u64> {
-    let before = tsc::read().context("this processor has no time stamp counter that we can read")?;
-    if engine.next_deadline().is_some_and(|at| at <= now) {
-        engine.run_timers(now, view, out);
+/// One turn of a worker, as far as it concerns the engine: due timers, and a batch under the engine's schedule. Returns
+/// TSC cycles. Packets that timers send are ignored here; [`Forwarder::check`] checks that there were none.
+pub(in crate::experiments) fn cycles_of(mut worker: Worker<'_>, frames: &mut [Frame<'_>]) -> anyhow::Result<u64> {
+    let before = tsc::required()?;
+    if worker.engine.next_deadline().is_some_and(|at| at <= worker.now) {
+        worker.engine.run_timers(worker.now, &worker.view, worker.out);
     }
-    engine.process(now, view, frames, out);
+    worker.process(frames);
     Ok(tsc::read().unwrap_or(before) - before)
+}
+
+/// The only worker of its own router, between the consumer and the producer.
+pub(in crate::experiments) fn between_consumer_and_producer(
+    config: EngineConfig,
+    key: HashKey,
+    seed: u64,
+) -> anyhow::Result<namewire_testbed::Forwarder> {
+    let mut node = namewire_testbed::Forwarder::with_key(config, 1, key, seed)?;
+    node.faces.insert(CONSUMER, FaceAttributes::new(FaceScope::NonLocal, 0, false));
+    node.faces.insert(PRODUCER, FaceAttributes::new(FaceScope::NonLocal, 0, true));
+    node.now = Instant(1_000_000_000);
+    Ok(node)
 }
 
 /// Virtual time between packets: 5 million per second.
@@ -108,28 +108,18 @@ impl Forwarder {
     pub(in crate::experiments) fn new(setup: Setup) -> anyhow::Result<Self> {
         let config = EngineConfig {
             pit_capacity_entries: u32::try_from(setup.outstanding + setup.outstanding / 8 + 4096)?,
-            face_share_percent: 100, // one consumer is all there is
-            // Long names do not stand inline.
+            face_share_percent: 100, // there is only one consumer
+            // Long names are not stored inline.
             interest_overflow_bytes: setup.outstanding * 1024,
             cs_capacity_bytes: setup.store_bytes,
-            // Octets are the limit: no Data takes fewer than this.
+            // The capacity in bytes is the limit: every Data takes more than this.
             cs_capacity_packets: setup.store_bytes / 256,
-            cs_policy: EvictionName::Fifo.into(),
+            cs_policy: namewire_tables::CsPolicy::Fifo,
             ..EngineConfig::default()
         };
-        // The only worker of a router of its own, whatever thread it runs on.
-        let dispatcher = Arc::new(Dispatcher::new(1, setup.key));
-        let engine = Engine::new(config, 0, dispatcher, setup.key, setup.first_name)?;
-        let mut faces = FaceTable::default();
-        faces.insert(CONSUMER, FaceAttributes::new(FaceScope::NonLocal, 0, false));
-        faces.insert(PRODUCER, FaceAttributes::new(FaceScope::NonLocal, 0, true));
         Ok(Self {
-            engine,
-            faces,
-            strategies: StrategyTable::default(),
-            traffic: Traffic::new(setup.names, setup.payload_octets),
-            now: Instant(1_000_000_000),
-            out: Output::default(),
+            node: between_consumer_and_producer(config, setup.key, setup.first_name)?,
+            traffic: Traffic::new(setup.names, setup.payload_bytes),
             next_interest: setup.first_name,
             next_data: setup.first_name,
             hits: 0,
@@ -140,26 +130,25 @@ impl Forwarder {
         })
     }
 
-    /// Octets of an Interest and of a Data.
-    pub(in crate::experiments) fn packet_octets(&self) -> (usize, usize) {
-        self.traffic.packet_octets()
+    /// Bytes of an Interest and of a Data.
+    pub(in crate::experiments) fn packet_bytes(&self) -> (usize, usize) {
+        self.traffic.packet_bytes()
     }
 
-    /// Lets every Interest have so many octets.
-    pub(in crate::experiments) fn pad_interests(&mut self, octets: usize) {
-        self.traffic.pad_interests(octets);
+    /// Pads every Interest to `bytes` bytes.
+    pub(in crate::experiments) fn pad_interests(&mut self, bytes: usize) {
+        self.traffic.pad_interests(bytes);
     }
 
     pub(in crate::experiments) fn set_schedule(&mut self, schedule: Schedule) {
-        self.engine.set_schedule(schedule);
+        self.node.engines[0].set_schedule(schedule);
     }
 
     pub(in crate::experiments) fn stored(&self) -> usize {
-        self.engine.cs_len()
+        self.node.engine().cs_len()
     }
 
-    /// Sends Interests until as many are outstanding as asked, then exchanges until the
-    /// store is full and evicts.
+    /// Sends Interests until enough are outstanding, then exchanges until the store is full and evicts.
     pub(in crate::experiments) fn fill(
         &mut self,
         fib: &Fib,
@@ -173,28 +162,28 @@ impl Forwarder {
             check()?;
         }
         loop {
-            let stored = self.engine.cs_len();
+            let stored = self.node.engine().cs_len();
             let batches = self.batches_at_once();
             self.exchange(fib, Schedule::default(), batches, Finding::Name)?;
             check()?;
-            if self.engine.cs_len() < stored + batches * BATCH_PACKETS {
+            if self.node.engine().cs_len() < stored + batches * BATCH_PACKETS {
                 return Ok(());
             }
         }
     }
 
-    /// How many batches may be prepared at once: their Data must be outstanding already.
+    /// Most batches that may be prepared at once: their Data must answer outstanding Interests.
     pub(in crate::experiments) fn batches_at_once(&self) -> usize {
         MAX_BATCHES.min(self.setup.outstanding as usize / BATCH_PACKETS)
     }
 
-    /// Makes the packets of an exchange: `batches` batches of new Interests, and as many of Data for the oldest outstanding ones.
+    /// Prepares `batches` batches of new Interests, and as many of Data for the oldest outstanding ones.
     pub(in crate::experiments) fn prepare(&mut self, batches: usize, finding: Finding) {
         assert!(batches <= self.batches_at_once());
         self.prepare_packets(batches * BATCH_PACKETS, finding);
     }
 
-    /// The same, by the number of packets.
+    /// The same for a number of packets.
     pub(in crate::experiments) fn prepare_packets(&mut self, packets: usize, finding: Finding) {
         self.interests.clear();
         self.data.clear();
@@ -209,7 +198,7 @@ impl Forwarder {
         }
     }
 
-    /// Prepares and runs: the packets are made before the clock starts.
+    /// Prepares the packets, then starts the clock and runs them.
     pub(in crate::experiments) fn exchange(
         &mut self,
         fib: &Fib,
@@ -221,8 +210,7 @@ impl Forwarder {
         self.run_prepared(fib, schedule)
     }
 
-    /// Asks again for names whose Data came `age` Data ago and is still stored; gives
-    /// the cycles of each batch.
+    /// Requests names again whose Data came `age` Data ago and is still stored; returns the cycles of each batch.
     pub(in crate::experiments) fn hits(
         &mut self,
         fib: &Fib,
@@ -230,30 +218,29 @@ impl Forwarder {
         batches: usize,
         age: u64,
     ) -> anyhow::Result<Vec<u64>> {
-        self.engine.set_schedule(schedule);
+        self.node.engines[0].set_schedule(schedule);
         self.hits_by(fib, BATCH_PACKETS, batches, age, cycles_of)
     }
 
-    /// The same in batches of `batch_packets`, each decided by `decide`.
+    /// The same in batches of `batch_packets`; `decide` processes each.
     pub(in crate::experiments) fn hits_by<T>(
         &mut self,
         fib: &Fib,
         batch_packets: usize,
         batches: usize,
         age: u64,
-        mut decide: impl FnMut(&mut Engine, Instant, &View<'_>, &mut [Frame<'_>], &mut Output) -> anyhow::Result<T>,
+        mut decide: impl FnMut(Worker<'_>, &mut [Frame<'_>]) -> anyhow::Result<T>,
     ) -> anyhow::Result<Vec<T>> {
         self.interests.clear();
         let first = self.next_data - age;
         for number in first..first + (batches * batch_packets) as u64 {
             self.traffic.push_interest(number, &mut self.interests);
         }
-        let view = View { fib: fib.view(), strategies: &self.strategies, faces: &self.faces };
         let mut taken = Vec::with_capacity(batches);
         for frames in self.interests.frames(CONSUMER).chunks_mut(batch_packets) {
-            self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            taken.push(decide(&mut self.engine, self.now, &view, frames, &mut self.out)?);
-            let sent = &self.out.transmits;
+            self.node.now.0 += NS_PER_PACKET * frames.len() as u64;
+            taken.push(decide(self.node.worker(0).with_fib(fib), frames)?);
+            let sent = &self.node.out.transmits;
             let is_stored = |transmit: &Transmit| matches!(transmit.packet, PacketRef::Stored(_));
             ensure!(sent.len() == frames.len() && sent.iter().all(is_stored), "the store lacks what it should hold");
             self.hits += frames.len() as u64;
@@ -271,49 +258,51 @@ impl Forwarder {
         (number % self.tokens.len() as u64) as usize
     }
 
-    /// Processes what was prepared, a batch of Interests and a batch of Data in turn.
+    /// Processes the prepared packets, a batch of Interests and a batch of Data in turn.
     pub(in crate::experiments) fn run_prepared(&mut self, fib: &Fib, schedule: Schedule) -> anyhow::Result<Cycles> {
-        self.engine.set_schedule(schedule);
+        self.node.engines[0].set_schedule(schedule);
         self.run_prepared_by(fib, BATCH_PACKETS, cycles_of)
     }
 
-    /// The same in batches of `batch_packets`, each decided by `decide`.
+    /// The same in batches of `batch_packets`; `decide` processes each.
     pub(in crate::experiments) fn run_prepared_by<T>(
         &mut self,
         fib: &Fib,
         batch_packets: usize,
-        mut decide: impl FnMut(&mut Engine, Instant, &View<'_>, &mut [Frame<'_>], &mut Output) -> anyhow::Result<T>,
+        mut decide: impl FnMut(Worker<'_>, &mut [Frame<'_>]) -> anyhow::Result<T>,
     ) -> anyhow::Result<Taken<T>> {
         let mut taken = Taken::default();
-        let view = View { fib: fib.view(), strategies: &self.strategies, faces: &self.faces };
         let mut interest_frames = self.interests.frames(CONSUMER);
         let mut data_frames = self.data.frames(PRODUCER);
         let mut data_batches = data_frames.chunks_mut(batch_packets);
         for frames in interest_frames.chunks_mut(batch_packets) {
-            self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            taken.interests.push(decide(&mut self.engine, self.now, &view, frames, &mut self.out)?);
-            let sent = &self.out.transmits;
+            self.node.now.0 += NS_PER_PACKET * frames.len() as u64;
+            taken.interests.push(decide(self.node.worker(0).with_fib(fib), frames)?);
+            let sent = &self.node.out.transmits;
             ensure!(sent.len() == frames.len(), "{} of {} Interests went on", sent.len(), frames.len());
             for transmit in sent {
-                ensure!(transmit.face == PRODUCER && transmit.headers.nack.is_none(), "an Interest went astray");
+                ensure!(
+                    transmit.face == PRODUCER && transmit.headers.nack.is_none(),
+                    "an Interest left on another face"
+                );
                 let place = (self.next_interest % self.tokens.len() as u64) as usize;
                 self.tokens[place] = transmit.headers.pit_token;
                 self.next_interest += 1;
             }
             let Some(frames) = data_batches.next() else { continue };
-            self.now.0 += NS_PER_PACKET * frames.len() as u64;
-            taken.data.push(decide(&mut self.engine, self.now, &view, frames, &mut self.out)?);
-            let sent = &self.out.transmits;
+            self.node.now.0 += NS_PER_PACKET * frames.len() as u64;
+            taken.data.push(decide(self.node.worker(0).with_fib(fib), frames)?);
+            let sent = &self.node.out.transmits;
             ensure!(sent.len() == frames.len(), "{} of {} Data went on", sent.len(), frames.len());
-            ensure!(sent.iter().all(|transmit| transmit.face == CONSUMER), "a Data went astray");
+            ensure!(sent.iter().all(|transmit| transmit.face == CONSUMER), "a Data left on another face");
             self.next_data += frames.len() as u64;
         }
         Ok(taken)
     }
 
-    /// Every exchange so far was a miss, a hop and a return, and nothing was dropped.
+    /// Checks that every exchange was a miss, a forwarded Interest and a returned Data, without drops.
     pub(in crate::experiments) fn check(&self) -> anyhow::Result<()> {
-        let counters = self.engine.counters();
+        let counters = self.node.counters();
         let interests = self.next_interest - self.setup.first_name;
         let data = self.next_data - self.setup.first_name;
         ensure!(
@@ -321,7 +310,7 @@ impl Forwarder {
                 == (interests + self.hits, interests, data, data + self.hits)
                 && counters.dropped_total() == 0
                 && counters.cs_hits == self.hits,
-            "the engine did something else than forward: {counters:?}"
+            "the engine did not only forward: {counters:?}"
         );
         Ok(())
     }

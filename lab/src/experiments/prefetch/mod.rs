@@ -1,30 +1,25 @@
-//! How much of the wait for memory does each schedule hide, when every packet misses
-//! every cache?
+//! How much of the wait for memory does each schedule hide, if every packet misses every cache?
 //!
-//! Source: Takemasa17 §5, Takemasa19 §3.2.2 and §4.4 (Fig. 4.5-4.7): 13,548,815 FIB
-//! entries of 4 components on average, names of 7 components of 9 characters that never
-//! repeat, 128-octet payloads, a FIFO Content Store that is full, so that every Data
-//! evicts one. Deviation: here 2^20 Interests are outstanding before their Data come
-//! (in the thesis Data come back at once and find their entries in the cache), and the
-//! whole engine is measured (strategy, suppression, nonces, timers, records, counters),
-//! where the thesis has a prototype of the tables.
+//! Source: Takemasa17 §5, Takemasa19 §3.2.2 and §4.4 (Fig. 4.5-4.7): 13,548,815 FIB entries of 4 components on average,
+//! names of 7 components of 9 characters that never repeat, 128-byte payloads, and a full FIFO Content Store, so that
+//! every Data evicts one. Two deviations: here 2^20 Interests are outstanding before their Data come (in the thesis
+//! Data come back at once and find their entries in the cache). And the whole engine is measured (strategy,
+//! suppression, nonces, timers, records, counters), where the thesis has a prototype of the tables.
 //!
-//! The same engine runs every schedule in turn over the same tables, a slice of packets
-//! each; only due timers and `Engine::process` are timed, by the time stamp counter, and the packets
-//! are written into memory shortly before, as a network card would. A repetition's
-//! figure is its median batch. Every batch's verdicts are checked, and all counters at
-//! the end.
+//! The same engine runs all schedules in turn over the same tables, a slice of packets each. Only due timers and
+//! `Engine::process` are timed, by the time stamp counter. Packets are written into memory shortly before, as a network
+//! card would do. The result of a repetition is its median batch. The verdicts of every batch are checked, and all
+//! counters at the end.
 //!
-//! Threads: each has an engine with tables of its own, the only worker of its router, and
-//! the FIB is one: no dispatch, no rings, no names that belong to another. They start
-//! together over packets written beforehand and are timed by the wall clock from the first
-//! start to the last end, so that `scaling` is what the memory they share leaves.
+//! Threads: each has an engine with its own tables, as the only worker of its router, and all share one FIB; there is
+//! no dispatch and no ring. The threads start together over prepared packets. The wall clock runs from the first start
+//! to the last end, so `scaling` shows the effect of the shared memory.
 //!
-//! Beside it, in the same run: look-ups in the FIB alone, by every search ([`fib_alone`]),
-//! and what a packet costs that crosses from one worker to another ([`ring_crossing`]).
+//! The same run measures look-ups in the FIB alone, by every search ([`fib_alone`]), and the cost of a packet that
+//! crosses from one worker to another ([`ring_crossing`]).
 //!
-//! What the numbers do not say: nothing about sockets or drivers (see `router-sockets`),
-//! nor about names that repeat (see the policies of the Content Store).
+//! Limits: sockets and drivers (see `router-sockets`) and repeating names (see the policies of the Content Store) are
+//! not covered.
 
 mod fib_alone;
 pub(super) mod forwarder;
@@ -39,16 +34,15 @@ use fib_alone::FibAlone;
 use forwarder::{Cycles, Finding, Forwarder, PRODUCER, Setup};
 use namewire_engine::{BATCH_PACKETS, Schedule};
 use namewire_tables::{Fib, HashKey, NextHop};
-use traffic::PAYLOAD_OCTETS;
+use traffic::PAYLOAD_BYTES;
 
 use super::ring_crossing;
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::process;
-use crate::record::Row;
+use crate::sample_table::SampleTable;
 use crate::statistics::Summary;
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "prefetch",
     source: "Takemasa17 §5, Takemasa19 Fig. 4.5-4.7",
@@ -65,17 +59,17 @@ struct Size {
     outstanding: u64,
     store_bytes: u64,
     repetitions: usize,
-    /// Slices of [`BATCHES_PER_SLICE`] per schedule in a repetition.
+    /// Slices of [`BATCHES_PER_SLICE`] per schedule and repetition.
     slices: usize,
 }
 
-/// Batches of a crossing of the rings, of each kind of packet; see [`ring_crossing`].
+/// Batches per ring crossing and kind of packet; see [`ring_crossing`].
 const RING_BATCHES: u64 = 2_000;
 
 /// Passes of all threads in a repetition.
 const PASSES: usize = 7;
 
-/// Batches of Interests, and as many of Data, that a schedule gets before the next one's turn.
+/// Batches of Interests, and of Data, in one turn of a schedule.
 const BATCHES_PER_SLICE: usize = 16;
 
 const fn size(scale: Scale) -> Size {
@@ -84,7 +78,7 @@ const fn size(scale: Scale) -> Size {
         Scale::Quick => {
             Size { prefixes: PAPER_PREFIXES, outstanding: 1 << 20, store_bytes: 512 << 20, repetitions: 9, slices: 40 }
         }
-        // 80 million names: the thesis' number.
+        // 80 million names, as in the thesis.
         Scale::Full => Size {
             prefixes: PAPER_PREFIXES,
             outstanding: 1 << 20,
@@ -111,11 +105,11 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         .map(|thread| {
             Forwarder::new(Setup {
                 names,
-                payload_octets: PAYLOAD_OCTETS,
+                payload_bytes: PAYLOAD_BYTES,
                 outstanding: size.outstanding,
                 store_bytes: size.store_bytes,
                 key,
-                // Names are distinct below 2^45: this leaves room for 256 threads.
+                // Names are distinct below 2^45, which leaves room for 256 threads.
                 first_name: (thread as u64) << 37,
             })
         })
@@ -128,7 +122,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut fib_alone = FibAlone::new(names, key, &check)?;
     context.end_step();
 
-    let mut table = Table::default();
+    let mut table = SampleTable::default();
     for repetition in 0..size.repetitions {
         context.begin_step("one thread")?;
         one_thread(&mut forwarders[0], &fib, &size, &mut table)?;
@@ -148,7 +142,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             }
         }
         context.end_step();
-        // Every slice advances the names; the check covers all of them so far.
+        // Every slice uses new names; the last check covers all of them.
         if repetition + 1 == size.repetitions {
             forwarders.iter().try_for_each(Forwarder::check)?;
         }
@@ -162,7 +156,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Thread counts: those asked for, if several are, else doubled up to the processors there are.
+/// Thread counts: the user's, if there are several, otherwise doubled up to the number of processors.
 pub(super) fn thread_counts(context: &Context) -> Vec<usize> {
     if context.workers.len() > 1 {
         return context.workers.clone();
@@ -189,18 +183,18 @@ pub(super) fn populate(context: &Context, names: SyntheticNames, key: HashKey) -
     Ok(fib)
 }
 
-/// Every schedule in turn, a slice each, until each has had its share.
-fn one_thread(forwarder: &mut Forwarder, fib: &Fib, size: &Size, table: &mut Table) -> anyhow::Result<()> {
+/// Every schedule in turn, a slice each, until all slices are done.
+fn one_thread(forwarder: &mut Forwarder, fib: &Fib, size: &Size, table: &mut SampleTable) -> anyhow::Result<()> {
     let mut by_name: [Cycles; Schedule::ALL.len()] = Default::default();
     let mut by_token: [Cycles; Schedule::ALL.len()] = Default::default();
     let mut hits: [Vec<u64>; Schedule::ALL.len()] = Default::default();
-    // Old enough to be in no cache, young enough to be in the store.
+    // Out of every cache, but still in the store.
     let age = forwarder.stored() as u64 / 2;
     for slice in 0..size.slices {
         for (place, schedule) in Schedule::ALL.into_iter().enumerate() {
             by_name[place].append(forwarder.exchange(fib, schedule, BATCHES_PER_SLICE, Finding::Name)?);
             by_token[place].append(forwarder.exchange(fib, schedule, BATCHES_PER_SLICE / 4, Finding::Token)?);
-            // Later slices reach for older Data, so that no name is asked for twice in a row.
+            // Later slices request older Data, so that no name repeats in a row.
             let offset = ((slice * Schedule::ALL.len() + place) * 256) as u64 % (age / 2).max(1);
             hits[place].append(&mut forwarder.hits(fib, schedule, 4, age + offset)?);
         }
@@ -214,7 +208,7 @@ fn one_thread(forwarder: &mut Forwarder, fib: &Fib, size: &Size, table: &mut Tab
         table.add("Data by token", name, "cycles", CYCLES, per_packet(&by_token[place].data));
         table.add(EXCHANGE, name, "cycles", CYCLES, f64::midpoint(interest, data));
     }
-    // As the papers put it.
+    // As in the papers: relative to naive.
     let naive = 0;
     for (place, schedule) in Schedule::ALL.into_iter().enumerate().skip(naive + 1) {
         for (case, batches) in [
@@ -229,8 +223,7 @@ fn one_thread(forwarder: &mut Forwarder, fib: &Fib, size: &Size, table: &mut Tab
     Ok(())
 }
 
-/// Cycles per packet of the median batch: one that the machine interrupted, for another
-/// process or a page, moves it no more than any other.
+/// Cycles per packet of the median batch, on which single interruptions have little effect.
 pub(super) fn per_packet(batches: &[u64]) -> f64 {
     let cycles: Vec<f64> = batches.iter().map(|&cycles| cycles as f64).collect();
     Summary::of(&cycles).map_or(f64::NAN, |summary| summary.median / BATCH_PACKETS as f64)
@@ -261,7 +254,7 @@ pub(super) fn one_pass(forwarders: &mut [Forwarder], fib: &Fib, schedule: Schedu
     Ok(packets as f64 / (last_end - first_start).as_secs_f64() / 1e6)
 }
 
-/// Runs `work` on every forwarder, a thread each, on a processor each while there are enough.
+/// Runs `work` on every forwarder in its own thread, each on its own processor while there are enough.
 fn at_once<T: Send>(
     forwarders: &mut [Forwarder],
     work: impl Fn(&mut Forwarder, usize) -> anyhow::Result<T> + Sync,
@@ -289,41 +282,7 @@ pub(super) const CYCLES: &str = "TSC cycles per packet";
 const EXCHANGE: &str = "Interest and Data";
 const RING_CROSSING: &str = "ring crossing";
 
-/// Repetitions by (case, subject, metric, unit), in the order first seen.
-#[derive(Default)]
-pub(super) struct Table {
-    rows: Vec<(String, &'static str, &'static str, &'static str, Samples)>,
-}
-
-impl Table {
-    pub(super) fn add(
-        &mut self,
-        case: &str,
-        subject: &'static str,
-        metric: &'static str,
-        unit: &'static str,
-        value: f64,
-    ) {
-        let known = self.rows.iter_mut().find(|row| (row.0.as_str(), row.1, row.2) == (case, subject, metric));
-        match known {
-            Some(row) => row.4.add(value),
-            None => {
-                let mut samples = Samples::default();
-                samples.add(value);
-                self.rows.push((case.to_owned(), subject, metric, unit, samples));
-            }
-        }
-    }
-
-    pub(super) fn rows(&self) -> Vec<Row> {
-        self.rows
-            .iter()
-            .map(|(case, subject, metric, unit, samples)| samples.row(case, subject, metric, unit, None))
-            .collect()
-    }
-}
-
-fn outcome(table: &Table, forwarder: &Forwarder, fib: &Fib, names: SyntheticNames, tsc_hz: f64) -> Outcome {
+fn outcome(table: &SampleTable, forwarder: &Forwarder, fib: &Fib, names: SyntheticNames, tsc_hz: f64) -> Outcome {
     let rows = table.rows();
     let median = |case: &str, subject: &str| {
         let row = rows.iter().find(|row| row.case == case && row.subject == subject)?;
@@ -355,18 +314,18 @@ fn outcome(table: &Table, forwarder: &Forwarder, fib: &Fib, names: SyntheticName
         let several = median(&format!("{threads} threads"), "vector");
         put(&format!("scaling_{threads}"), several.zip(one).map(|(several, one)| several / one));
     }
-    let (interest_octets, data_octets) = forwarder.packet_octets();
+    let (interest_bytes, data_bytes) = forwarder.packet_bytes();
     let notes = vec![
         format!(
-            "{} FIB entries; names of 7 components, never repeated; Interests of {interest_octets} octets, Data of \
-             {data_octets}; {} Data in a full FIFO store.",
+            "{} FIB entries; names of 7 components, never repeated; Interests of {interest_bytes} bytes, Data of \
+             {data_bytes}; {} Data in a full FIFO store.",
             fib.len(),
             forwarder.stored()
         ),
         format!("The papers' figures: {} prefixes, a Xeon E5-2699 v4 at 2.2 GHz.", names.prefixes()),
         "Cycles are those of the time stamp counter, which runs at the processor's base rate.".to_owned(),
-        "Threads are independent engines over one FIB, without dispatch and rings; their throughput is over the time \
-         from the first start to the last end."
+        "Threads are independent engines over one FIB, without dispatch and rings; throughput is measured from the first \
+         start to the last end."
             .to_owned(),
     ];
     Outcome { rows, headline, notes }

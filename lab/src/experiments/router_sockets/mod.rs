@@ -1,25 +1,21 @@
 //! What does one router cost per packet over kernel sockets?
 //!
-//! Workload: one process is consumer and producer on two faces; distinct names
-//! `/bench/<run>/<stream>/<sequence>`, 64 Interests in flight: the pattern of bulk
-//! transfer, and the worst one for the Content Store (which is on, as by default).
-//! Beside it hits from the Content Store, one Interest in flight, and a pace far
-//! below saturation; and what routes cost ([`routes`]). Every Data is compared octet by octet; losses are counted,
-//! not retried.
+//! Workload: one process is consumer and producer on two faces. It requests distinct names
+//! `/bench/<run>/<stream>/<sequence>` with 64 Interests in flight. This is the pattern of bulk transfer, and the worst
+//! one for the Content Store (which is on, as by default). Other cases: hits from the Content Store, one Interest in
+//! flight, a constant rate far below saturation, and the cost of routes ([`routes`]). Every Data is compared byte by
+//! byte; losses are counted, never retried.
 //!
-//! Each repetition of each case has a fresh router, repetitions are interleaved
-//! (all cases once, then all again), and next to the router runs a bare relay that
-//! only copies: the floor that the sockets themselves set. CPU time is the
-//! process's own, user and system, per packet: an exchange is an Interest and a
-//! Data, so two packets.
+//! Each repetition of each case has a fresh router. Repetitions are interleaved: all cases once, then all again.
+//! Besides the router, a bare relay runs that only copies packets: the lower bound of kernel sockets. CPU time is the
+//! process's own, user and system, per packet; an exchange is an Interest and a Data, so two packets.
 //!
-//! The router uses UDP segmentation offload, the relay and the load do not: their
-//! datagrams reach the router one by one, and only what it sends is joined.
+//! The router uses UDP segmentation offload; the relay and the load do not. So their datagrams reach the router one by
+//! one, and only the router's own packets are joined.
 //!
-//! What the numbers do not say: nothing about a network card, about many faces, or
-//! about more processors than two. Loopback UDP does half of its work in the
-//! sender's system call, so the router pays for the delivery of what it sends and
-//! the generator for the delivery of what it receives.
+//! Limits: a network card, many faces, or more than two processors are not covered. Loopback UDP does half of its work
+//! in the sender's system call, so the router pays for delivering the packets it sends, and the generator for those
+//! that the router receives.
 
 mod outcome;
 mod routes;
@@ -31,17 +27,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 
 use crate::clock::resolve_cpu_account;
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::load::{LoadReport, Transport};
 use crate::process;
 use crate::router_process::{RelayProcess, RouterProcess, find_program};
+use crate::sample_table::SampleTable;
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "router-sockets",
     source: "ours",
     question: "What does one router cost per packet over kernel sockets?",
-    needs: "quick: 1 to 2 min, 1 GiB; full: 10 min, 4 GiB; builds on `namewire` (see NAMEWIRE)",
+    needs: "quick: 1 to 2 min, 1 GiB; full: 10 min, 4 GiB; needs the program `namewire` (see NAMEWIRE)",
     takes_names: false,
     takes_trace: false,
     run,
@@ -51,9 +47,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const WINDOW: u32 = 64;
 /// Interests per second in the paced cases.
 const PACE_PER_S: u32 = 10_000;
-/// Interests in flight at most in the paced cases: a stall of 0.4 s.
+/// Most Interests in flight in the paced cases: a stall of 0.4 s.
 const PACED_WINDOW: u32 = 4_096;
-/// How long a router settles before it counts as idle.
+/// Time for a router to settle before it counts as idle.
 const SETTLE: Duration = Duration::from_millis(300);
 /// A load generator busier than this may itself be the limit.
 const GENERATOR_BUSY_PERCENT: f64 = 90.0;
@@ -66,29 +62,29 @@ enum Mode {
     Store,
     /// One Interest in flight.
     One,
-    /// A steady pace.
+    /// A constant rate.
     Paced,
 }
 
 struct Case {
     id: &'static str,
     transport: Transport,
-    content_octets: u32,
+    content_bytes: u32,
     mode: Mode,
-    /// Beside [`Size::routes`] other routes.
+    /// With [`Size::routes`] other routes in the router.
     among_routes: bool,
 }
 
 impl Case {
-    const fn new(id: &'static str, transport: Transport, content_octets: u32, mode: Mode) -> Self {
-        Self { id, transport, content_octets, mode, among_routes: false }
+    const fn new(id: &'static str, transport: Transport, content_bytes: u32, mode: Mode) -> Self {
+        Self { id, transport, content_bytes, mode, among_routes: false }
     }
 
-    const fn among_routes(id: &'static str, transport: Transport, content_octets: u32, mode: Mode) -> Self {
-        Self { id, transport, content_octets, mode, among_routes: true }
+    const fn among_routes(id: &'static str, transport: Transport, content_bytes: u32, mode: Mode) -> Self {
+        Self { id, transport, content_bytes, mode, among_routes: true }
     }
 
-    /// A relay has no store and no routes.
+    /// Whether the subject can run the case: a relay has no store and no routes.
     fn suits(&self, subject: Subject) -> bool {
         subject != Subject::Relay || !(self.mode == Mode::Store || self.among_routes)
     }
@@ -114,9 +110,9 @@ struct Size {
     saturating: u32,
     store_names: u32,
     timed: u32,
-    /// Routes of the cases among routes.
+    /// Routes in the cases with other routes.
     routes: u64,
-    /// Routes registered once, to see that so many work.
+    /// Routes registered once, to show that this many work.
     many_routes: Option<u64>,
     idle: Duration,
 }
@@ -169,35 +165,15 @@ impl Subject {
     }
 }
 
-/// Repetitions by (case, subject, metric, unit), in the order first seen.
-#[derive(Default)]
-struct Table {
-    keys: Vec<(String, String, &'static str, &'static str)>,
-    samples: BTreeMap<(String, String, &'static str, &'static str), Samples>,
-    remarks: BTreeMap<(String, String), String>,
-}
-
-impl Table {
-    fn samples(&mut self, case: &str, subject: Subject, metric: &'static str, unit: &'static str) -> &mut Samples {
-        let key = (case.to_owned(), subject.label(), metric, unit);
-        if !self.samples.contains_key(&key) {
-            self.keys.push(key.clone());
-        }
-        self.samples.entry(key).or_default()
-    }
-
-    fn remark(&mut self, case: &str, subject: Subject, remark: String) {
-        self.remarks.insert((case.to_owned(), subject.label()), remark);
-    }
-}
-
 struct Run<'a> {
     context: &'a Context,
     size: Size,
     router: PathBuf,
-    /// For the process under test and for the load.
+    /// The processors for the process under test and for the load.
     cpus: Option<(usize, usize)>,
-    table: Table,
+    table: SampleTable,
+    /// By case and subject.
+    remarks: BTreeMap<(String, String), String>,
     lost: u64,
 }
 
@@ -207,7 +183,8 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         size: size(context.scale),
         router: find_program(&context.program)?,
         cpus: process::processors_to_pin(),
-        table: Table::default(),
+        table: SampleTable::default(),
+        remarks: BTreeMap::new(),
         lost: 0,
     };
     let mut subjects: Vec<Subject> = context.workers.iter().map(|&workers| Subject::Namewire { workers }).collect();
@@ -247,7 +224,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
 }
 
 impl Run<'_> {
-    /// Start-up, memory and CPU time of a router that has nothing to do.
+    /// Start-up time, memory and CPU time of an idle router.
     fn idle(&mut self, subject: Subject, workers: usize) -> anyhow::Result<()> {
         let router = self.start_router(workers)?;
         std::thread::sleep(SETTLE);
@@ -257,12 +234,12 @@ impl Run<'_> {
         std::thread::sleep(self.size.idle);
         let (elapsed, after_ns) = (started.elapsed(), account()?);
         let start_ms = router.start_to_answer().as_secs_f64() * 1e3;
-        let table = &mut self.table;
-        table.samples("idle", subject, "start to first answer", "ms").add(start_ms);
-        table.samples("idle", subject, "resident idle", "MiB").add(resident_kib as f64 / 1024.0);
-        // Exact although small: a sleeping thread's account was closed when it went to sleep.
+        let (subject, table) = (subject.label(), &mut self.table);
+        table.samples("idle", &subject, "start to first answer", "ms").add(start_ms);
+        table.samples("idle", &subject, "resident idle", "MiB").add(resident_kib as f64 / 1024.0);
+        // Exact although small: the account of a sleeping thread was updated when it went to sleep.
         let idle_ms = after_ns.saturating_sub(before_ns) as f64 / 1e6;
-        table.samples("idle", subject, "cpu while idle", "ms per s").add(idle_ms / elapsed.as_secs_f64());
+        table.samples("idle", &subject, "cpu while idle", "ms per s").add(idle_ms / elapsed.as_secs_f64());
         Ok(())
     }
 
@@ -276,11 +253,7 @@ impl Run<'_> {
             }
             Subject::Namewire { workers } => self.load_router(case, subject, workers, &options)?,
         };
-        ensure!(
-            report.wrong == 0,
-            "{} packets were not what was asked for: no time of this run means anything",
-            report.wrong
-        );
+        ensure!(report.wrong == 0, "{} packets were wrong, so no time of this run is valid", report.wrong);
         self.add(case, subject, &report);
         Ok(())
     }
@@ -293,7 +266,7 @@ impl Run<'_> {
         options: &[String],
     ) -> anyhow::Result<LoadReport> {
         let mut router = self.start_router(workers)?;
-        // Kept while the load runs: the routes go with it.
+        // Kept while the load runs: dropping it removes the routes.
         let _routes = match case.among_routes {
             true => Some(self.register_routes("routes", subject, &router, self.size.routes)?),
             false => None,
@@ -310,7 +283,7 @@ impl Run<'_> {
     fn options(&self, case: &Case, repetition: u16) -> Vec<String> {
         let mut options = Vec::new();
         let mut option = |name: &str, value: u32| options.extend([format!("--{name}"), value.to_string()]);
-        option("content", case.content_octets);
+        option("content", case.content_bytes);
         option("stream", u32::from(repetition));
         let (count, warmup) = match case.mode {
             Mode::Saturate | Mode::Store => (self.size.saturating, self.size.saturating / 10),
@@ -339,13 +312,13 @@ impl Run<'_> {
 
     fn add(&mut self, case: &Case, subject: Subject, report: &LoadReport) {
         let elapsed_ns = self.context.clock.resolve(report.elapsed_ns);
-        let table = &mut self.table;
+        let (subject, table) = (subject.label(), &mut self.table);
         match case.mode {
             Mode::Saturate | Mode::Store => {
                 let per_s = elapsed_ns.map(|ns| report.satisfied as f64 * 1e9 / ns as f64);
-                table.samples(case.id, subject, "exchanges", "per s").add_resolved(per_s);
+                table.samples(case.id, &subject, "exchanges", "per s").add_resolved(per_s);
                 let packets = (report.satisfied * 2).max(1) as f64;
-                let cpu_samples = table.samples(case.id, subject, "cpu", "µs per packet");
+                let cpu_samples = table.samples(case.id, &subject, "cpu", "µs per packet");
                 match report.watched_cpu_ns {
                     Some(cpu_ns) => {
                         cpu_samples.add_resolved(resolve_cpu_account(cpu_ns).map(|ns| ns as f64 / 1e3 / packets))
@@ -353,7 +326,7 @@ impl Run<'_> {
                     None => cpu_samples.refuse("the kernel gives no CPU time of other processes".to_owned()),
                 }
                 if let (Mode::Saturate, Some(kib)) = (case.mode, report.watched_resident_kib) {
-                    table.samples(case.id, subject, "resident after", "MiB").add(kib as f64 / 1024.0);
+                    table.samples(case.id, &subject, "resident after", "MiB").add(kib as f64 / 1024.0);
                 }
             }
             Mode::One | Mode::Paced => {
@@ -361,26 +334,26 @@ impl Run<'_> {
                     [("latency p50", report.latency_ns_p50), ("latency p99", report.latency_ns_p99)]
                 {
                     let latency_us = self.context.clock.resolve(u64::from(latency_ns)).map(|ns| ns as f64 / 1e3);
-                    table.samples(case.id, subject, metric, "µs").add_resolved(latency_us);
+                    table.samples(case.id, &subject, metric, "µs").add_resolved(latency_us);
                 }
             }
         }
-        table.samples(case.id, subject, "lost", "Interests").add(report.unsatisfied as f64);
+        table.samples(case.id, &subject, "lost", "Interests").add(report.unsatisfied as f64);
         self.lost += report.unsatisfied;
         if let Some(remark) = remark_on(case, report) {
-            self.table.remark(case.id, subject, remark);
+            self.remarks.insert((case.id.to_owned(), subject), remark);
         }
     }
 }
 
-/// What a reader must know about one measurement.
+/// The remark for one measurement.
 fn remark_on(case: &Case, report: &LoadReport) -> Option<String> {
     let mut remarks = Vec::new();
     if report.unsatisfied > 0 {
         remarks.push(format!("{} Interests lost ({} by Nack)", report.unsatisfied, report.nacks));
     }
     if report.unexpected > 0 {
-        remarks.push(format!("{} Data nobody waited for", report.unexpected));
+        remarks.push(format!("{} Data without an outstanding Interest", report.unexpected));
     }
     if case.mode == Mode::Store && report.producer_interests > 0 {
         remarks.push(format!("{} of {} were not from the store", report.producer_interests, report.sent));

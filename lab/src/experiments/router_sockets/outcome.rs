@@ -1,4 +1,4 @@
-//! From repetitions to rows and the numbers that matter.
+//! Turns repetitions into rows and headline.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::{Run, Subject};
 use crate::experiment::Outcome;
 
 impl Run<'_> {
-    /// What the run has shown.
+    /// The results of the run.
     pub(super) fn outcome(self) -> Outcome {
         let mut notes = vec![
             "Latency counts from the instant an Interest was handed to the kernel, or (paced) was due.".to_owned(),
@@ -18,15 +18,10 @@ impl Run<'_> {
             }
             None => "Only one CPU: router and load generator share it, so rates mean little.".to_owned(),
         });
-        let rows: Vec<_> = self
-            .table
-            .keys
-            .iter()
-            .map(|key @ (case, subject, metric, unit)| {
-                let remark = self.table.remarks.get(&(case.clone(), subject.clone())).cloned();
-                self.table.samples[key].row(case, subject, metric, unit, remark)
-            })
-            .collect();
+        let mut rows = self.table.rows();
+        for row in &mut rows {
+            row.remark = self.remarks.get(&(row.case.clone(), row.subject.clone())).cloned();
+        }
         let median = |case: &str, subject: &str, metric: &str| {
             let row = rows.iter().find(|row| row.case == case && row.subject == subject && row.metric == metric)?;
             Some(row.value.as_ref()?.median)
@@ -48,14 +43,14 @@ impl Run<'_> {
                 headline.insert(over_relay.replace('-', "_"), value.median / floor);
             }
         }
-        // The bars: small Data, whose cost is all per packet.
+        // The targets use small Data, where all cost is per packet.
         for (key, of) in [("unix_over_relay", "unix_100_cpu_over_relay"), ("udp_over_relay", "udp_100_cpu_over_relay")]
         {
             headline.get(of).copied().map(|ratio| headline.insert(key.to_owned(), ratio));
         }
         for (key, of) in [
             ("routes_per_s", "routes_registered_per_s"),
-            ("bytes_per_route", "routes_resident_octets_per_route"),
+            ("bytes_per_route", "routes_resident_bytes_per_route"),
             ("idle_cpu_ms_per_s", "idle_cpu_while_idle_ms_per_s"),
         ] {
             headline.get(of).copied().map(|value| headline.insert(key.to_owned(), value));

@@ -1,9 +1,9 @@
-//! What do routes cost: time to register, memory, and time when packets are forwarded?
+//! The cost of routes: time to register, memory, and time of forwarding.
 //!
-//! Routes go through `rib/register` with [`WINDOW`] commands in flight, to the face of
-//! the connection that registers them: synthetic prefixes of 2 to 6 components, 44 octets on average
-//! ([`crate::synthetic_names`]). Memory is what the whole process grew by, from before the
-//! first command to after the last answer: RIB, FIB and whatever else commands left behind.
+//! Routes go through `rib/register` with [`WINDOW`] commands in flight, to the face of the registering connection. They
+//! are synthetic prefixes of 2 to 6 components, 44 bytes on average ([`crate::synthetic_names`]). Memory is the growth
+//! of the whole process from before the first command to after the last answer: RIB, FIB and everything else that
+//! commands leave behind.
 
 use anyhow::{Context as _, ensure};
 
@@ -15,7 +15,7 @@ use crate::router_process::RouterProcess;
 use crate::synthetic_names::SyntheticNames;
 
 impl Run<'_> {
-    /// Registers `routes` routes at `router` and notes what they cost as case `case`.
+    /// Registers `routes` routes at `router` and records their cost as case `case`.
     pub(super) fn register_routes(
         &mut self,
         case: &'static str,
@@ -29,7 +29,7 @@ impl Run<'_> {
         let (kib_before, cpu_before_ns) = (resident_kib()?, account_ns()?);
         let names = SyntheticNames::new(self.context.seed, routes);
         let cpu = self.cpus.map(|cpus| cpus.1);
-        // A thread of its own, because it is kept on one processor.
+        // A thread of its own, because it is pinned to a processor.
         let worker = std::thread::scope(|scope| {
             scope
                 .spawn(|| {
@@ -47,12 +47,12 @@ impl Run<'_> {
         let entries = router.control()?.status()?.n_fib_entries;
         ensure!(entries >= routes, "{routes} routes were answered 200, the FIB has {entries} entries");
         let elapsed_ns = self.context.clock.resolve(elapsed.as_nanos() as u64);
-        let table = &mut self.table;
+        let (subject, table) = (subject.label(), &mut self.table);
         let per_s = elapsed_ns.map(|ns| routes as f64 * 1e9 / ns as f64);
-        table.samples(case, subject, "registered", "per s").add_resolved(per_s);
+        table.samples(case, &subject, "registered", "per s").add_resolved(per_s);
         let cpu_us = resolve_cpu_account(cpu_ns).map(|ns| ns as f64 / 1e3 / routes as f64);
-        table.samples(case, subject, "cpu", "µs per route").add_resolved(cpu_us);
-        table.samples(case, subject, "resident", "octets per route").add(grown_kib as f64 * 1024.0 / routes as f64);
+        table.samples(case, &subject, "cpu", "µs per route").add_resolved(cpu_us);
+        table.samples(case, &subject, "resident", "bytes per route").add(grown_kib as f64 * 1024.0 / routes as f64);
         Ok(load)
     }
 }

@@ -3,29 +3,22 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
-use namewire_tables::fib::designs::PrefixTable;
-use namewire_tables::fib::designs::string_differentiation::fht_forwarding::{expected_collisions, expected_overflows};
-use namewire_tables::fib::designs::string_differentiation::{
-    DefaultRoute, FhtOptions, SlotFormat, StringDifferentiation,
-};
+use namewire_designs::fib::string_differentiation::fht_forwarding::{expected_collisions, expected_overflows};
+use namewire_designs::fib::string_differentiation::{DefaultRoute, FhtOptions, SlotFormat, StringDifferentiation};
+use namewire_tables::fib::PrefixTable;
 use namewire_tables::{HashKey, PageSize};
 
 use super::Paper;
 use super::fht_load::{LoadedTable, LookUps, SLICE_NAMES};
 use crate::experiment::{Context, Outcome, Samples};
-use crate::numbered_names::{NUMBERED_NAME_OCTETS, NumberedNames};
+use crate::numbered_names::{NUMBERED_NAME_BYTES, NumberedNames, names_at_paper_load};
 
-/// What the paper's figures are of.
+/// The number of names in the paper's figures.
 const BILLION: u64 = 1_000_000_000;
 
-/// Slots at the load of the paper, 93 %.
-fn names_of(slots: u64) -> u64 {
-    (slots * BILLION) >> 30
-}
-
-/// Table 4.4: the collision table and the bytes by fingerprint length.
+/// Table 4.4: collision table and bytes by fingerprint length.
 pub(super) fn memory(context: &Context, slots: u64, paper: &Paper, outcome: &mut Outcome) -> anyhow::Result<()> {
-    let names = names_of(slots);
+    let names = names_at_paper_load(slots);
     let to_billion = BILLION as f64 / names as f64;
     for column in &paper.table_4_4.columns {
         let bits = column.fingerprint_bits;
@@ -67,7 +60,7 @@ pub(super) fn sizes(
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
     for &slots in slots {
-        let names = names_of(slots);
+        let names = names_at_paper_load(slots);
         let mut tables = Vec::new();
         for pages in [PageSize::Transparent, PageSize::Base] {
             context.begin_step(&format!("FHT of {names} names on {} pages", pages.name()))?;
@@ -109,7 +102,7 @@ pub(super) fn sizes(
             }
         }
         for (metric, ns) in [("look-up of all", all_ns.median), ("look-up of all, mean", all_ns.mean)] {
-            let remark = "every name, in the order of their numbers; each led where it should".to_owned();
+            let remark = "every name, in the order of their numbers; every answer was right".to_owned();
             outcome.rows.push(Samples::one(ns).row(&case, "FHT, w = 16", metric, "ns", Some(remark)));
         }
     }
@@ -140,7 +133,7 @@ fn headline(table: &LoadedTable) -> BTreeMap<String, f64> {
     values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// §4.3.6: routes through the controller, which keeps the names in full; a table applies each at once.
+/// §4.3.6: routes through the controller, which keeps the full names; a table applies each at once.
 pub(super) fn controller(context: &Context, routes: u64, outcome: &mut Outcome) -> anyhow::Result<()> {
     context.begin_step(&format!("{routes} routes through the controller"))?;
     let (names, key, options) =
@@ -154,7 +147,7 @@ pub(super) fn controller(context: &Context, routes: u64, outcome: &mut Outcome) 
         Ok(())
     })?;
     ensure!(fib.len() == routes_at_most, "{} routes of {routes}", fib.len());
-    // Every third, from the full table.
+    // Removes every third from the full table.
     let remove_ns = updates(context, 0..routes, 3, |number, name| {
         ensure!(fib.remove(name) == Some(names.port(number)), "route {number} is not there");
         Ok(())
@@ -177,7 +170,7 @@ pub(super) fn controller(context: &Context, routes: u64, outcome: &mut Outcome) 
     Ok(())
 }
 
-/// Nanoseconds of an update, mean of all; names are made beforehand.
+/// Nanoseconds of an update, the mean of all; names are made beforehand.
 fn updates(
     context: &Context,
     numbers: std::ops::Range<u64>,
@@ -186,7 +179,7 @@ fn updates(
 ) -> anyhow::Result<f64> {
     let names = NumberedNames::new(context.seed);
     let numbers: Vec<u64> = numbers.step_by(step).collect();
-    let mut made = [[0; NUMBERED_NAME_OCTETS]; SLICE_NAMES];
+    let mut made = [[0; NUMBERED_NAME_BYTES]; SLICE_NAMES];
     let mut took_ns = 0;
     for numbers in numbers.chunks(SLICE_NAMES) {
         for (&number, name) in numbers.iter().zip(&mut made) {

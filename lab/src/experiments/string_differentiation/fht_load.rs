@@ -1,23 +1,23 @@
 //! A fingerprint hash table full of numbered names, and look-ups in it.
 //!
-//! Names are made in slices, shortly before a slice is timed, as the names of received packets would
-//! be written; making them is not part of any time. What is looked up must lead where the name's
-//! number says; without the collision table, names that are only there may be missed.
+//! Names are made in slices shortly before a slice is timed, like names of received packets; making them does not
+//! count. Every look-up must give the port that belongs to the name's number. Without the collision table, look-ups may
+//! miss the names that only it holds.
 
 use anyhow::ensure;
-use namewire_tables::fib::designs::string_differentiation::bulk_load::BulkLoad;
-use namewire_tables::fib::designs::string_differentiation::{FhtOptions, FhtTable, ForwardingTable, SlotFormat};
-use namewire_tables::fib::designs::{DESIGN_BATCH_NAMES, PrefixMatch};
+use namewire_designs::fib::string_differentiation::bulk_load::BulkLoad;
+use namewire_designs::fib::string_differentiation::{FhtOptions, FhtTable, ForwardingTable, SlotFormat};
+use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixMatch};
 use namewire_tables::{HashKey, PageSize};
 
 use crate::experiment::Context;
-use crate::numbered_names::{NUMBERED_NAME_OCTETS, NumberedNames};
+use crate::numbered_names::{NUMBERED_NAME_BYTES, NumberedNames};
 
 /// Names of a slice.
 pub(super) const SLICE_NAMES: usize = 1024;
 const _: () = assert!(SLICE_NAMES.is_multiple_of(DESIGN_BATCH_NAMES));
 
-/// How look-ups are done (Fig. 4.14).
+/// Variants of look-ups (Fig. 4.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LookUps {
     pub(super) prefetch: bool,
@@ -42,55 +42,53 @@ impl LookUps {
     }
 }
 
-/// Names of a slice, side by side, and what they lead to.
+/// Names of a slice, back to back, and their ports.
 struct Slice {
-    octets: Vec<[u8; NUMBERED_NAME_OCTETS]>,
+    bytes: Vec<[u8; NUMBERED_NAME_BYTES]>,
     ports: Vec<u32>,
 }
 
 impl Slice {
     fn new() -> Self {
-        Self { octets: Vec::with_capacity(SLICE_NAMES), ports: Vec::with_capacity(SLICE_NAMES) }
+        Self { bytes: Vec::with_capacity(SLICE_NAMES), ports: Vec::with_capacity(SLICE_NAMES) }
     }
 
     fn fill(&mut self, names: NumberedNames, numbers: impl Iterator<Item = u64>) {
-        self.octets.clear();
+        self.bytes.clear();
         self.ports.clear();
         for number in numbers {
-            let mut name = [0; NUMBERED_NAME_OCTETS];
+            let mut name = [0; NUMBERED_NAME_BYTES];
             names.write(number, &mut name);
-            self.octets.push(name);
+            self.bytes.push(name);
             self.ports.push(names.port(number));
         }
     }
 
-    /// Hands the names and their ports over in batches.
+    /// Passes names and ports on in batches.
     fn batches(&self, mut take: impl FnMut(&[&[u8]], &[u32])) {
         let mut batch = [&[][..]; DESIGN_BATCH_NAMES];
-        for (octets, ports) in self.octets.chunks(DESIGN_BATCH_NAMES).zip(self.ports.chunks(DESIGN_BATCH_NAMES)) {
-            for (name, octets) in batch.iter_mut().zip(octets) {
-                *name = octets;
+        for (bytes, ports) in self.bytes.chunks(DESIGN_BATCH_NAMES).zip(self.ports.chunks(DESIGN_BATCH_NAMES)) {
+            for (name, bytes) in batch.iter_mut().zip(bytes) {
+                *name = bytes;
             }
-            take(&batch[..octets.len()], ports);
+            take(&batch[..bytes.len()], ports);
         }
     }
 }
 
-/// Nanoseconds for each of many names, of which slices were timed.
+/// Nanoseconds per name, measured in slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EachNs {
-    /// Of all slices.
+    /// Over all slices.
     pub(super) mean: f64,
-    /// Of the median slice: one in which the thread had to wait for a processor says nothing.
+    /// Of the median slice, which ignores slices in which the thread waited for a processor.
     pub(super) median: f64,
 }
 
 impl EachNs {
-    fn of(mut slices_ns: Vec<u64>, names: u64, context: &Context) -> anyhow::Result<Self> {
+    fn of(slices_ns: Vec<u64>, names: u64, context: &Context) -> anyhow::Result<Self> {
         let mean = context.clock.resolve(slices_ns.iter().sum())? as f64 / names as f64;
-        slices_ns.sort_unstable();
-        let median_ns = context.clock.resolve(slices_ns[slices_ns.len() / 2])?;
-        Ok(Self { mean, median: median_ns as f64 / (names as f64).min(SLICE_NAMES as f64) })
+        Ok(Self { mean, median: context.clock.median_ns(slices_ns, SLICE_NAMES.min(names as usize))? })
     }
 }
 
@@ -106,7 +104,7 @@ pub(super) struct LoadedTable {
 }
 
 impl LoadedTable {
-    /// Makes and fills it.
+    /// Makes and fills a table.
     ///
     /// # Errors
     /// If the kernel has no memory for it, or on an interrupt.
@@ -134,20 +132,19 @@ impl LoadedTable {
         Ok(loaded)
     }
 
-    /// How many names there are.
     pub(super) fn names(&self) -> u64 {
         self.load.names()
     }
 
-    /// How many of them the collision table has.
+    /// Number of names in the collision table.
     pub(super) fn collision_table_names(&self) -> u64 {
         self.load.table().differentiator().collisions().len() as u64
     }
 
-    /// Looks every name up, and says how many nanoseconds each took.
+    /// Looks up every name; returns the nanoseconds of each.
     ///
     /// # Errors
-    /// If one does not lead where it should, or on an interrupt.
+    /// If an answer is wrong, or on an interrupt.
     pub(super) fn look_all_up(&mut self, context: &Context) -> anyhow::Result<EachNs> {
         self.set(LookUps { prefetch: true, collision_table: true });
         let names = self.names();
@@ -155,26 +152,26 @@ impl LoadedTable {
         for first in (0..names).step_by(SLICE_NAMES) {
             self.slice.fill(self.names, first..names.min(first + SLICE_NAMES as u64));
             let (slice_ns, missed) = self.look_slice_up(context);
-            ensure!(missed == 0, "{missed} of the names from {first} on lead elsewhere");
+            ensure!(missed == 0, "{missed} of the names from {first} on have wrong answers");
             slices_ns.push(slice_ns);
             context.check_interrupt()?;
         }
         EachNs::of(slices_ns, names, context)
     }
 
-    /// Looks a slice of names drawn at random up, and says how many nanoseconds that took.
+    /// Looks up a slice of random names; returns its nanoseconds.
     ///
     /// # Errors
-    /// If one does not lead where it should.
+    /// If an answer is wrong.
     pub(super) fn look_some_up(&mut self, way: LookUps, context: &Context) -> anyhow::Result<u64> {
         self.set(way);
         let (names, names_there, first) = (self.names, self.names(), self.asked);
         self.slice.fill(names, (first..first + SLICE_NAMES as u64).map(|place| names.at_random(place, names_there)));
         self.asked += SLICE_NAMES as u64;
         let (took_ns, missed) = self.look_slice_up(context);
-        // Those in the collision table are 1 of 3,000 with 16 bits, 1 of 270 with 12.
+        // The collision table holds 1 of 3,000 names with 16 bits, 1 of 270 with 12.
         let most = if way.collision_table { 0 } else { SLICE_NAMES / 16 };
-        ensure!(missed <= most, "{missed} names of a slice lead elsewhere, {}", way.name());
+        ensure!(missed <= most, "{missed} names of a slice have wrong answers, {}", way.name());
         Ok(took_ns)
     }
 
@@ -184,7 +181,7 @@ impl LoadedTable {
         table.set_query_of_collisions(way.collision_table);
     }
 
-    /// Nanoseconds of the look-ups, and how many did not lead where they should.
+    /// Nanoseconds of the look-ups, and the number of wrong answers.
     fn look_slice_up(&self, context: &Context) -> (u64, usize) {
         let mut found = [None::<PrefixMatch>; SLICE_NAMES];
         let mut places = found.chunks_mut(DESIGN_BATCH_NAMES);
@@ -198,7 +195,7 @@ impl LoadedTable {
             .slice
             .ports
             .iter()
-            .map(|&number| Some(PrefixMatch { number, prefix_octets: NUMBERED_NAME_OCTETS as u16 }));
+            .map(|&number| Some(PrefixMatch { number, prefix_bytes: NUMBERED_NAME_BYTES as u16 }));
         (took_ns, expected.zip(found).filter(|(expected, found)| expected != found).count())
     }
 }

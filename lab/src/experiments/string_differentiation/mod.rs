@@ -1,20 +1,18 @@
-//! How small and how fast is a FIB that only tells names apart?
+//! How small and how fast is a FIB that stores only what distinguishes its names?
 //!
-//! Source: Yuan15 §4.3.4 to §4.3.7: Table 4.4 (bytes and collision table of the fingerprint hash table by
-//! fingerprint length), Fig. 4.12 (insertions), Fig. 4.14 (look-ups by size, with and without prefetching, large
-//! pages and the collision table), up to 10⁹ names of one component.
+//! Source: Yuan15 §4.3.4 to §4.3.7: Table 4.4 (bytes and collision table of the fingerprint hash table by fingerprint
+//! length), Fig. 4.12 (insertions), Fig. 4.14 (look-ups by size, with and without prefetching, large pages and the
+//! collision table), up to 10⁹ names of one component.
 //!
-//! How a collision table fills depends on load and fingerprint length only, so Table 4.4 is measured at a
-//! size that every machine has, and given for a billion as many of each as there are; the largest size of
-//! Fig. 4.12 and 4.14 is a billion itself at full scale. A billion full names, which a route controller would
-//! keep, do not fit into the memory of this class of machines (30 octets each and an index: 100 GB): tables of those
-//! sizes are filled by a bulk load that makes names from their numbers, and the controller is measured at
-//! smaller ones.
+//! The collision table depends only on load and fingerprint length. So Table 4.4 is measured at a size that fits every
+//! machine, and scaled to a billion names. The largest size of Fig. 4.12 and 4.14 is a billion at full scale. A route
+//! controller would keep a billion full names, which exceed the memory of such machines (30 bytes each and an index:
+//! 100 GB). So a bulk load makes names from their numbers and fills tables of those sizes, and the controller is
+//! measured at smaller sizes.
 //!
 //! Patricia tries without and with fingerprints are in [`patricia`]: Fig. 4.4 (depth), Fig. 4.5 (look-ups).
 //!
-//! What the numbers do not say: look-ups are of names that are there, one after the other in batches; a
-//! router spends time elsewhere too.
+//! Limits: look-ups are for names in the table, in batches; a router spends time elsewhere too.
 
 mod fht;
 mod fht_load;
@@ -24,11 +22,10 @@ use serde::Deserialize;
 
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 
-/// Its line in the table.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "string-differentiation",
     source: "Yuan15 Table 4.4, Fig. 4.4, 4.5, 4.12, 4.14",
-    question: "How small and how fast is a FIB that only tells names apart?",
+    question: "How small and how fast is a FIB that stores only what distinguishes its names?",
     needs: "quick: 1 min, 1 GiB; full: 30 min, 8 GiB (a billion names)",
     takes_names: true,
     takes_trace: false,
@@ -41,7 +38,7 @@ struct Size {
     memory_slots: u64,
     /// Slots of the tables of Fig. 4.12 and 4.14, ascending.
     slots: &'static [u64],
-    /// Slices of each variant.
+    /// Slices per variant.
     slices: usize,
     /// Routes through a controller.
     routes: u64,

@@ -1,21 +1,19 @@
-//! Patricia tries over domain names: how deep without fingerprints, how deep and how fast with them?
+//! Patricia tries over domain names: how deep are they without fingerprints, how deep and how fast with them?
 //!
 //! Source: Yuan15 Fig. 4.4 (mean depth of the leaves by fingerprint length), Fig. 4.5 (look-ups of the first 1,024,
-//! 2,048, … names of the set), §4.2 (bytes), §4.3.7 (prefetching is ours: the paper has it for hash tables only).
-//! Names are the hosts of the set, one component each, as in the paper; and the same in TLD order,
-//! less those that lie below another, where a fingerprint of the first component alone does not help.
+//! 2,048, … names of the set), §4.2 (bytes), §4.3.7 (prefetching is ours: the paper has it for hash tables only). Names
+//! are the hosts of the set, one component each, as in the paper. A second set has them in TLD order without those
+//! below another; there a fingerprint of the first component alone does not help.
 //!
-//! Every name is looked up in every trie, both ways, before anything is timed.
+//! Every name is looked up in every trie, both ways, before the timed part.
 
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
-use namewire_tables::fib::designs::DESIGN_BATCH_NAMES;
-use namewire_tables::fib::designs::string_differentiation::differentiator::{Differentiator, Leads, RootMatch};
-use namewire_tables::fib::designs::string_differentiation::patricia_trie::LeafDepths;
-use namewire_tables::fib::designs::string_differentiation::{
-    Fingerprints, PatriciaController, PatriciaOptions, PatriciaTable,
-};
+use namewire_designs::fib::string_differentiation::differentiator::{Differentiator, Leads, RootMatch};
+use namewire_designs::fib::string_differentiation::patricia_trie::LeafDepths;
+use namewire_designs::fib::string_differentiation::{Fingerprints, PatriciaController, PatriciaOptions, PatriciaTable};
+use namewire_tables::fib::DESIGN_BATCH_NAMES;
 use serde::Deserialize;
 
 use crate::experiment::{Context, Outcome, Samples, Scale};
@@ -25,7 +23,7 @@ use crate::root_rules::{Rules, root_rules};
 
 /// Fingerprint lengths (Fig. 4.4).
 const FINGERPRINT_BITS: [u32; 9] = [0, 4, 8, 12, 16, 20, 24, 28, 32];
-/// That of the headline.
+/// Fingerprint length of the headline.
 const HEADLINE_BITS: u32 = 24;
 
 struct Size {
@@ -74,9 +72,8 @@ struct Trie {
 impl Trie {
     fn fill(context: &Context, title: String, rules: &Rules, fingerprints: Fingerprints) -> anyhow::Result<Self> {
         let names = &rules.names;
-        let octets_max = names.iter().map(<[u8]>::len).max().unwrap_or(0);
-        let options =
-            PatriciaOptions { fingerprints, rule_octets_max: octets_max, ..PatriciaOptions::fpt(names.len()) };
+        let bytes_max = names.iter().map(<[u8]>::len).max().unwrap_or(0);
+        let options = PatriciaOptions { fingerprints, rule_bytes_max: bytes_max, ..PatriciaOptions::fpt(names.len()) };
         let mut controller = PatriciaController::new(options, false)?;
         let mut batched = PatriciaTable::new(options)?;
         let mut one_by_one = PatriciaTable::new(PatriciaOptions { is_batched: false, ..options })?;
@@ -109,18 +106,18 @@ impl Trie {
                 let mut found = [None; DESIGN_BATCH_NAMES];
                 table.find_root_rules(&slices, &[], &mut found);
                 for (number, found) in numbers.clone().zip(found) {
-                    let prefix_octets = names.get(number).len() as u16;
-                    let expected = RootMatch { leads: Leads::to_number(port(number)), prefix_octets };
-                    ensure!(found == Some(expected), "{}: name {number} was taken for another", self.title);
+                    let prefix_bytes = names.get(number).len() as u16;
+                    let expected = RootMatch { leads: Leads::to_number(port(number)), prefix_bytes };
+                    ensure!(found == Some(expected), "{}: name {number} was confused with another", self.title);
                 }
             }
         }
         Ok(())
     }
 
-    fn nodes_octets_per_name(&self) -> f64 {
+    fn nodes_bytes_per_name(&self) -> f64 {
         let trie = self.batched.trie();
-        trie.layout().node_octets(self.depths.leaves as usize) as f64 / self.depths.leaves as f64
+        trie.layout().node_bytes(self.depths.leaves as usize) as f64 / self.depths.leaves as f64
     }
 
     /// Nanoseconds per look-up of the first `count` names, one after the other in batches.
@@ -142,7 +139,7 @@ impl Trie {
     }
 }
 
-/// Fig. 4.4 and 4.5, over the names that the user gave or invented ones.
+/// Fig. 4.4 and 4.5, over the user's names or invented ones.
 pub(super) fn tries(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
     let size = size(context.scale);
     let paper: Paper = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
@@ -200,13 +197,13 @@ fn rows_of_shape(trie: &Trie, case: &str, outcome: &mut Outcome) {
     row("deepest leaf", "levels", trie.depths.max as f64, None);
     row("nodes", "nodes", trie.depths.nodes as f64, None);
     if trie.depths.wide_leaves == 0 {
-        row("nodes of a name", "bytes", trie.nodes_octets_per_name(), None);
+        row("nodes of a name", "bytes", trie.nodes_bytes_per_name(), None);
     }
     row("forwarding memory per name", "bytes", in_use, Some("as allocated, free pairs included".to_owned()));
     row("insert", "ns", trie.insert_ns, Some("controller and two tables".to_owned()));
 }
 
-/// Fig. 4.5: the first names of the set, twice as many each time; tries and ways in turn.
+/// Fig. 4.5: the first names of the set, doubled each time; tries and variants take turns.
 fn look_ups(
     context: &Context,
     tries: &[Trie],
@@ -262,7 +259,7 @@ fn headline(tries: &[Trie], names: usize, outcome: &mut Outcome) {
         ("fpt_20_bits_mean_depth", fpt_20.depths.mean),
         ("fpt_mean_depth_over_log2", fpt.depths.mean / log2),
         ("sbpt_over_fpt_depth", sbpt.depths.mean / fpt.depths.mean),
-        ("fpt_node_bytes_per_name", fpt.nodes_octets_per_name()),
+        ("fpt_node_bytes_per_name", fpt.nodes_bytes_per_name()),
         ("fpt_insert_ns", fpt.insert_ns),
     ]);
     outcome.headline.extend(values.into_iter().map(|(key, value)| (key.to_owned(), value)));

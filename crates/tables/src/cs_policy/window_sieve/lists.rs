@@ -2,7 +2,7 @@
 
 use crate::cs_policy::frequency_sketch::FrequencySketch;
 
-/// Lists of names, oldest first, with one bit of use each, and the place of the hand in the second.
+/// Lists of names, oldest first, each with one bit of use, and the place of the hand in the second list.
 #[derive(Default)]
 pub(in crate::cs_policy) struct Lists {
     pub(super) window: Vec<(u64, bool)>,
@@ -17,7 +17,7 @@ impl Lists {
         names
     }
 
-    /// Uses a name; false if it is not there.
+    /// Uses a name; false if it is not stored.
     pub(in crate::cs_policy) fn hit(&mut self, name: u64) -> bool {
         let found = self.window.iter_mut().chain(&mut self.main).find(|entry| entry.0 == name);
         found.map(|entry| entry.1 = true).is_some()
@@ -32,7 +32,8 @@ impl Lists {
         }
     }
 
-    /// Makes room in a store of so many and stores, or refuses; at most so many go.
+    /// Makes room in a store of this capacity and stores the name, or refuses it; a limited number of names
+    /// go.
     pub(in crate::cs_policy) fn miss(
         &mut self,
         name: u64,

@@ -1,0 +1,275 @@
+//! All settings of a node, typed, with their defaults: the contents of a configuration file.
+//!
+//! There is one type per table of the file. `default.toml` beside this file is the text that users see; tests keep the
+//! two consistent.
+
+mod choice;
+mod cs;
+mod engine;
+mod entries;
+mod faces;
+mod fib;
+mod pit;
+mod ranges;
+
+use crate::{
+    text::{Origin, Prefix},
+    units::{Bytes, Span},
+};
+pub use choice::{Choice, Named};
+pub use cs::CsSection;
+pub use entries::{FaceEntry, RouteEntry, StrategyEntry};
+pub use faces::{
+    DEFAULT_WEBSOCKET_PORT, EthernetSection, FacesSection, MulticastSection, TcpSection, UdpSection, UnixSection,
+    WebSocketSection,
+};
+pub use fib::FibSection;
+use namewire_engine::EngineConfig;
+use namewire_management::ReadvertiseConfig;
+use namewire_tables::PageSize;
+pub use pit::{FaceListChoice, PitSection, Role};
+use ranges::{
+    busy_poll, dead_nonces, fib_capacity, max_lifetime, measurement_capacity, pit_capacity, pit_face_share, workers,
+};
+use serde::{Deserialize, Serialize};
+use std::{path::PathBuf, time::Duration};
+
+/// Settings of a node. What a file omits has its default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// The process.
+    pub router: RouterSection,
+    /// All tables but the Content Store.
+    pub tables: TablesSection,
+    /// How pending Interests are kept.
+    pub pit: PitSection,
+    /// The FIB's design.
+    pub fib: FibSection,
+    /// The Content Store and its policy.
+    pub cs: CsSection,
+    /// Where faces come from.
+    pub faces: FacesSection,
+    /// Routes.
+    pub rib: RibSection,
+    /// The rules of who may command.
+    pub trust: TrustSection,
+    /// What survives a restart.
+    pub state: StateSection,
+    /// The declared faces.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub face: Vec<FaceEntry>,
+    /// The declared routes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub route: Vec<RouteEntry>,
+    /// The declared strategies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub strategy: Vec<StrategyEntry>,
+}
+
+impl Settings {
+    /// Defaults for a router that another program starts inside its own process: it listens nowhere.
+    pub fn listening_nowhere() -> Self {
+        let mut settings = Settings::default();
+        settings.faces.unix.enabled = false;
+        settings.faces.tcp.enabled = false;
+        settings.faces.udp.enabled = false;
+        settings
+    }
+}
+
+/// `[router]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RouterSection {
+    /// Worker threads.
+    #[serde(deserialize_with = "workers")]
+    pub workers: u16,
+    /// The processors of the workers, one each. If empty, the kernel chooses.
+    pub pin: Vec<usize>,
+    /// How long an idle worker looks for packets before it sleeps.
+    #[serde(deserialize_with = "busy_poll")]
+    pub busy_poll: Span,
+    /// Print nothing but errors and warnings.
+    pub quiet: bool,
+    /// Seed of all random choices, for tests. An option may give one that no file can hold.
+    #[serde(skip_serializing_if = "is_no_number_of_a_file")]
+    pub seed: Option<u64>,
+}
+
+/// `[tables]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TablesSection {
+    /// Memory pages.
+    pub pages: Choice<PageSize>,
+    /// Most pending Interests.
+    #[serde(deserialize_with = "pit_capacity")]
+    pub pit_capacity: u32,
+    /// The share of the PIT that one face may hold if no other face holds any, in percent; 100 is no limit.
+    #[serde(deserialize_with = "pit_face_share")]
+    pub pit_face_share: u32,
+    /// Longest time an Interest stays pending.
+    #[serde(deserialize_with = "max_lifetime")]
+    pub max_lifetime: Span,
+    /// Most bytes of Interests and names that are too large for the entry itself.
+    pub interest_overflow: Bytes,
+    /// Most FIB entries.
+    #[serde(deserialize_with = "fib_capacity")]
+    pub fib_capacity: u32,
+    /// Most entries of the dead nonce list.
+    #[serde(deserialize_with = "dead_nonces")]
+    pub dead_nonces: u32,
+    /// Most prefixes that strategies measure.
+    #[serde(deserialize_with = "measurement_capacity")]
+    pub measurement_capacity: u32,
+    /// A ForwardingHint that names a prefix of one of these is removed here.
+    pub regions: Vec<Prefix>,
+}
+
+/// `[rib]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RibSection {
+    /// Tell a routing daemon (NLSR) about routes that applications register.
+    pub readvertise_nlsr: bool,
+    /// The origins of these routes.
+    pub readvertise_origins: Vec<Origin>,
+}
+
+/// `[trust]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrustSection {
+    /// The router's own user and root may do everything over the Unix socket.
+    pub peer_credentials: bool,
+    /// Groups, by number, whose members may do the same.
+    pub groups: Vec<u32>,
+    /// Who may use `/localhost/nfd/rib`: `any`, or a file of rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub localhost_rib: Option<String>,
+    /// Who may use `/localhop/nfd/rib`: `any`, or a file of rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub localhop_rib: Option<String>,
+    /// Who may announce prefixes: `any`, or a file of rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_announcement: Option<String>,
+    /// The signers and what they may do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub authorize: Vec<AuthorizeEntry>,
+}
+
+/// `[[trust.authorize]]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthorizeEntry {
+    /// File of the signer's certificate, or `any`.
+    pub certificate: String,
+    /// Modules that the signer may command.
+    pub privileges: Vec<Privilege>,
+}
+
+/// A module of management.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Privilege {
+    /// `faces`.
+    Faces,
+    /// `fib`.
+    Fib,
+    /// `cs`.
+    Cs,
+    /// `strategy-choice`.
+    StrategyChoice,
+    /// `rib`.
+    Rib,
+}
+
+/// `[state]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StateSection {
+    /// File for what management commands made; without it, nothing is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// When a command that changed something is answered.
+    pub sync: Choice<StateSync>,
+}
+
+/// When to answer a command whose change the state file keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StateSync {
+    /// Once the change is on disk.
+    Always,
+    /// At once; the change is on disk about a second later.
+    #[default]
+    OneSecond,
+}
+
+impl Named for StateSync {
+    const ALL: &'static [Self] = &[Self::Always, Self::OneSecond];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::OneSecond => "1s",
+        }
+    }
+}
+
+impl Default for RouterSection {
+    fn default() -> Self {
+        RouterSection { workers: 1, pin: Vec::new(), busy_poll: Span::default(), quiet: false, seed: None }
+    }
+}
+
+impl Default for TablesSection {
+    fn default() -> Self {
+        let engine = EngineConfig::default();
+        TablesSection {
+            pages: Choice(engine.pages),
+            pit_capacity: engine.pit_capacity_entries,
+            pit_face_share: engine.face_share_percent,
+            max_lifetime: Span(Duration::from_millis(engine.max_lifetime_ms)),
+            interest_overflow: Bytes(engine.interest_overflow_bytes),
+            // A full RIB (1,000,000 routes), next hops added by hand, and strategy choices.
+            fib_capacity: 1_200_000,
+            dead_nonces: engine.dead_nonce_capacity as u32,
+            measurement_capacity: engine.measurement_capacity,
+            regions: engine.region_names.into_iter().map(Prefix).collect(),
+        }
+    }
+}
+
+impl RibSection {
+    /// What a routing daemon on this node is told.
+    pub fn readvertise(&self) -> ReadvertiseConfig {
+        ReadvertiseConfig {
+            nlsr: self.readvertise_nlsr,
+            origins: self.readvertise_origins.iter().map(|origin| origin.0).collect(),
+        }
+    }
+}
+
+impl Default for RibSection {
+    fn default() -> Self {
+        RibSection { readvertise_nlsr: false, readvertise_origins: vec![Origin(namewire_packet::nfd::origin::CLIENT)] }
+    }
+}
+
+impl Default for TrustSection {
+    fn default() -> Self {
+        TrustSection {
+            peer_credentials: true,
+            groups: Vec::new(),
+            localhost_rib: None,
+            localhop_rib: None,
+            prefix_announcement: None,
+            authorize: Vec::new(),
+        }
+    }
+}
+
+fn is_no_number_of_a_file(number: &Option<u64>) -> bool {
+    number.is_none_or(|number| i64::try_from(number).is_err())
+}

@@ -1,0 +1,250 @@
+//! The rules of who may command this node: from a configuration file to [`TrustConfig`].
+//!
+//! Source: management.md §8; the validator configuration format of ndn-cxx (`security-validator-config.rst`). That
+//! format is always INFO: in sections of an `nfd.conf`, or in a separate file that our own configuration names. Paths
+//! are relative to the directory of the file that names them.
+
+use super::{
+    SettingsError,
+    info::{self, Entry},
+    read_text,
+    settings::{Privilege, TrustSection},
+    text::{Prefix, parse_name},
+};
+use crate::trust_anchors::{certificate_in_base64, read_certificate};
+use namewire_management::{
+    name_regex::{NameRegex, NameTemplate},
+    trust_config::{
+        Authorization, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Privileges, Rule,
+        RulesOrAny, Signer, TrustAnchor, TrustConfig, ValidatorConfig,
+    },
+};
+use std::{fmt::Display, path::Path, time::Duration};
+
+/// The word that means every signer, in place of a certificate or rules.
+const ANY: &str = "any";
+
+/// Units of a `refresh`.
+const REFRESH_UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
+
+/// How often anchors are read again by default (ndn-cxx: one hour).
+const REFRESH_DEFAULT: Duration = Duration::from_secs(3600);
+
+type Read<T> = Result<T, SettingsError>;
+
+fn wrong(entry: &Entry, message: impl Display) -> SettingsError {
+    SettingsError::new(Some(entry.line), format!("{}: {message}", entry.key))
+}
+
+/// The signer for `any` or for the file of a certificate.
+pub(super) fn signer(text: &str, directory: &Path) -> Result<Signer, String> {
+    if text == ANY {
+        return Ok(Signer::Any);
+    }
+    let certificate = read_certificate(&directory.join(text));
+    certificate.map(Signer::Certificate).map_err(|error| format!("{}: {}", error.path.display(), error.why))
+}
+
+impl TrustSection {
+    /// Reads the certificates and rules that the section names.
+    ///
+    /// # Errors
+    /// The first error.
+    pub(super) fn read(&self, directory: &Path) -> Result<TrustConfig, SettingsError> {
+        let wrong = |message: String| SettingsError::new(None, message);
+        let mut trust = TrustConfig {
+            peer_credentials: self.peer_credentials,
+            allowed_gids: self.groups.clone(),
+            ..TrustConfig::default()
+        };
+        for entry in &self.authorize {
+            let signer = signer(&entry.certificate, directory)
+                .map_err(|error| wrong(format!("[[trust.authorize]] certificate: {error}")))?;
+            trust.authorizations.push(Authorization { signer, privileges: privileges(&entry.privileges) });
+        }
+        let rules = |key: &str, value: &Option<String>| match value.as_deref() {
+            None => Ok(None),
+            Some(ANY) => Ok(Some(RulesOrAny::Any)),
+            Some(file) => rules_in_file(&directory.join(file))
+                .map(Some)
+                .map_err(|error| wrong(format!("[trust] {key}: {file}: {error}"))),
+        };
+        trust.localhost_rib = rules("localhost_rib", &self.localhost_rib)?;
+        trust.localhop_rib = rules("localhop_rib", &self.localhop_rib)?;
+        trust.prefix_announcement = rules("prefix_announcement", &self.prefix_announcement)?;
+        Ok(trust)
+    }
+}
+
+fn privileges(given: &[Privilege]) -> Privileges {
+    let has = |privilege: Privilege| given.contains(&privilege);
+    Privileges {
+        faces: has(Privilege::Faces),
+        fib: has(Privilege::Fib),
+        cs: has(Privilege::Cs),
+        strategy_choice: has(Privilege::StrategyChoice),
+        rib: has(Privilege::Rib),
+    }
+}
+
+fn rules_in_file(path: &Path) -> Read<RulesOrAny> {
+    let text = read_text(path).map_err(|error| SettingsError::new(None, error.to_string()))?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let mut include = |name: &str| read_text(&directory.join(name)).map_err(|error| error.to_string());
+    let entries =
+        info::parse(&text, &mut include).map_err(|error| SettingsError::new(Some(error.line), error.message))?;
+    validator(&entries, directory)
+}
+
+/// The rules and trust anchors of a validator section.
+pub(super) fn validator(entries: &[Entry], directory: &Path) -> Read<RulesOrAny> {
+    let mut config = ValidatorConfig::default();
+    let mut is_any = false;
+    for entry in entries {
+        match entry.key.as_str() {
+            "rule" => config.rules.push(rule(entry)?),
+            "trust-anchor" => match anchor(entry, directory)? {
+                Some(anchor) => config.anchors.push(anchor),
+                None => is_any = true,
+            },
+            _ => return Err(wrong(entry, "expected rule or trust-anchor")),
+        }
+    }
+    Ok(if is_any { RulesOrAny::Any } else { RulesOrAny::Rules(config) })
+}
+
+/// The value of a required key.
+fn required<'a>(entry: &'a Entry, key: &str) -> Read<&'a Entry> {
+    entry.child(key).ok_or_else(|| wrong(entry, format!("{key} is missing")))
+}
+
+/// `None`: `type any`.
+fn anchor(entry: &Entry, directory: &Path) -> Read<Option<TrustAnchor>> {
+    let kind = required(entry, "type")?;
+    Ok(Some(match kind.value.as_str() {
+        ANY => return Ok(None),
+        "file" => {
+            let name = required(entry, "file-name")?;
+            TrustAnchor::File { path: directory.join(&name.value), refresh: refresh(entry)? }
+        }
+        "dir" => {
+            let name = required(entry, "dir")?;
+            TrustAnchor::Directory { path: directory.join(&name.value), refresh: refresh(entry)? }
+        }
+        "base64" => {
+            let text = required(entry, "base64-string")?;
+            let certificate =
+                certificate_in_base64(text.value.clone().into_bytes()).map_err(|error| wrong(text, error))?;
+            TrustAnchor::Certificate(certificate)
+        }
+        other => return Err(wrong(kind, format!("\"{other}\" is none of file, base64, dir and any"))),
+    }))
+}
+
+/// `refresh 1h`: hours, minutes, seconds, or seconds without unit; 0 is never.
+fn refresh(entry: &Entry) -> Read<Option<Duration>> {
+    let Some(child) = entry.child("refresh") else { return Ok(Some(REFRESH_DEFAULT)) };
+    let text = child.value.as_str();
+    let unit = REFRESH_UNITS.iter().find(|(unit, _)| text.ends_with(*unit));
+    let (digits, scale) = unit.map_or((text, 1), |(unit, scale)| (text.trim_end_matches(*unit), *scale));
+    let seconds = digits.parse::<u32>().map_err(|_| wrong(child, format!("\"{text}\" is not a time such as 1h")))?;
+    Ok((seconds > 0).then(|| Duration::from_secs(u64::from(seconds) * scale)))
+}
+
+fn rule(entry: &Entry) -> Read<Rule> {
+    let packet = required(entry, "for")?;
+    let packet = match packet.value.as_str() {
+        "data" => PacketKind::Data,
+        "interest" => PacketKind::Interest,
+        other => return Err(wrong(packet, format!("\"{other}\" is neither data nor interest"))),
+    };
+    let children = |key: &str| entry.children.iter().filter(move |child| child.key == key).collect::<Vec<_>>();
+    let filters = children("filter").into_iter().map(filter).collect::<Read<_>>()?;
+    let checkers: Vec<Checker> = children("checker").into_iter().map(checker).collect::<Read<_>>()?;
+    if checkers.is_empty() {
+        return Err(wrong(entry, "checker is missing"));
+    }
+    if let Some(other) = entry.children.iter().find(|c| !["id", "for", "filter", "checker"].contains(&c.key.as_str())) {
+        return Err(wrong(other, "expected id, for, filter or checker"));
+    }
+    Ok(Rule { id: required(entry, "id")?.value.clone(), packet, filters, checkers })
+}
+
+fn filter(entry: &Entry) -> Read<NameFilter> {
+    let kind = required(entry, "type")?;
+    if kind.value != "name" {
+        return Err(wrong(kind, format!("\"{}\" is not name", kind.value)));
+    }
+    match entry.child("regex") {
+        Some(text) => regex(text).map(NameFilter::Regex),
+        None => {
+            let name: Prefix = name(required(entry, "name")?)?;
+            Ok(NameFilter::Relation(relation(required(entry, "relation")?)?, name.0))
+        }
+    }
+}
+
+fn checker(entry: &Entry) -> Read<Checker> {
+    let signature_type = match entry.child("sig-type") {
+        None => "ecdsa-sha256",
+        Some(text) => &text.value,
+    };
+    let Some(signature_type) = Checker::signature_type_named(signature_type) else {
+        return Err(wrong(entry, format!("unknown sig-type \"{signature_type}\"")));
+    };
+    let kind = required(entry, "type")?;
+    match kind.value.as_str() {
+        "hierarchical" => Ok(Checker::hierarchical(signature_type)),
+        "customized" => Ok(Checker { signature_type, key_locator: key_locator(entry)? }),
+        other => Err(wrong(kind, format!("\"{other}\" is neither hierarchical nor customized"))),
+    }
+}
+
+fn key_locator(checker: &Entry) -> Read<KeyLocatorRule> {
+    let Some(entry) = checker.child("key-locator") else {
+        let is_digest = checker.child("sig-type").is_some_and(|text| text.value == "sha256");
+        return if is_digest { Ok(KeyLocatorRule::Any) } else { Err(wrong(checker, "key-locator is missing")) };
+    };
+    let kind = required(entry, "type")?;
+    if kind.value != "name" {
+        return Err(wrong(kind, format!("\"{}\" is not name", kind.value)));
+    }
+    if let Some(text) = entry.child("regex") {
+        return regex(text).map(KeyLocatorRule::Regex);
+    }
+    if let Some(hyper) = entry.child("hyper-relation") {
+        let (key, packet) = (regex(required(hyper, "k-regex")?)?, regex(required(hyper, "p-regex")?)?);
+        return Ok(KeyLocatorRule::Hyper(Box::new(HyperRelation {
+            key_expand: template(required(hyper, "k-expand")?, &key)?,
+            relation: relation(required(hyper, "h-relation")?)?,
+            packet_expand: template(required(hyper, "p-expand")?, &packet)?,
+            key,
+            packet,
+        })));
+    }
+    let name = name(required(entry, "name")?)?;
+    Ok(KeyLocatorRule::Relation(relation(required(entry, "relation")?)?, name.0))
+}
+
+fn name(entry: &Entry) -> Read<Prefix> {
+    parse_name(&entry.value).map(Prefix).map_err(|error| wrong(entry, error))
+}
+
+fn regex(entry: &Entry) -> Read<NameRegex> {
+    NameRegex::parse(&entry.value).map_err(|error| wrong(entry, error))
+}
+
+fn template(entry: &Entry, regex: &NameRegex) -> Read<NameTemplate> {
+    let template = NameTemplate::parse(&entry.value).map_err(|error| wrong(entry, error))?;
+    template.check(regex).map_err(|error| wrong(entry, error))?;
+    Ok(template)
+}
+
+fn relation(entry: &Entry) -> Read<NameRelation> {
+    Ok(match entry.value.as_str() {
+        "equal" => NameRelation::Equal,
+        "is-prefix-of" => NameRelation::IsPrefixOf,
+        "is-strict-prefix-of" => NameRelation::IsStrictPrefixOf,
+        other => return Err(wrong(entry, format!("\"{other}\" is none of equal, is-prefix-of, is-strict-prefix-of"))),
+    })
+}

@@ -1,0 +1,84 @@
+//! Settings that are allowed but are most likely mistakes.
+
+use super::Settings;
+use std::path::PathBuf;
+
+/// One line for each such setting.
+pub(super) fn of(settings: &Settings) -> Vec<String> {
+    let faces = &settings.faces;
+    let mut doubts = Vec::new();
+    let listeners: [(&str, bool, usize); 3] = [
+        ("tcp", faces.tcp.enabled, faces.tcp.listen.as_ref().map_or(1, Vec::len)),
+        ("udp", faces.udp.enabled, faces.udp.listen.as_ref().map_or(1, Vec::len)),
+        ("websocket", faces.websocket.enabled, faces.websocket.listen.len() + faces.websocket.listen_tls.len()),
+    ];
+    for (section, _, _) in listeners.iter().filter(|(_, is_enabled, addresses)| *is_enabled && *addresses == 0) {
+        doubts.push(format!("[faces.{section}] is enabled, but listens nowhere"));
+    }
+    if faces.multicast.enabled && !faces.multicast.ipv4 && !faces.multicast.ipv6 {
+        doubts.push("[faces.multicast] is enabled, but neither ipv4 nor ipv6 is".to_owned());
+    }
+    let websocket = &faces.websocket;
+    let files: [(&str, &Option<PathBuf>); 3] = [
+        ("certificate", &websocket.certificate),
+        ("key", &websocket.key),
+        ("trusted_certificates", &websocket.trusted_certificates),
+    ];
+    for (key, path) in files {
+        if let Some(path) = path.as_ref().filter(|path| !path.exists()) {
+            doubts.push(format!("[faces.websocket] {key}: {} does not exist", path.display()));
+        }
+    }
+    let declared = settings.face.iter().map(|face| &face.uri);
+    for uri in declared.chain(settings.route.iter().map(|route| &route.face)) {
+        let scheme = uri.0.scheme();
+        let off = match scheme.trim_end_matches(['4', '6']) {
+            "tcp" if !faces.tcp.outgoing => "tcp",
+            "udp" if !faces.udp.outgoing => "udp",
+            _ => continue,
+        };
+        doubts.push(format!("face {uri} cannot be made: outgoing of [faces.{off}] is false"));
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Configuration, DEFAULT_TOML, from_toml};
+    use std::path::Path;
+
+    fn warnings(text: &str) -> Vec<String> {
+        Configuration::new(from_toml(text).expect(text), Path::new("/nowhere")).expect(text).warnings
+    }
+
+    #[test]
+    fn the_defaults_leave_no_doubt() {
+        assert_eq!(warnings(DEFAULT_TOML), <[&str; 0]>::default());
+    }
+
+    #[test]
+    fn every_doubt_is_said_once() {
+        for (text, doubt) in [
+            ("[faces.tcp]\nlisten = []", "[faces.tcp] is enabled, but listens nowhere"),
+            ("[faces.websocket]\nenabled = true\nlisten = []", "[faces.websocket] is enabled, but listens nowhere"),
+            ("[faces.multicast]\nenabled = true\nipv4 = false\nipv6 = false", "neither ipv4 nor ipv6"),
+            ("[faces.websocket]\ntrusted_certificates = \"x.pem\"", "/nowhere/x.pem does not exist"),
+            ("[faces.udp]\noutgoing = false\n[[face]]\nuri = \"udp4://192.0.2.1:1\"", "face udp4://192.0.2.1:1 cannot"),
+            ("[faces.tcp]\noutgoing = false\n[[route]]\nprefix = \"/\"\nface = \"tcp://a\"", "face tcp://a cannot"),
+        ] {
+            let warnings = warnings(text);
+            assert!(matches!(&warnings[..], [one] if one.contains(doubt)), "{text}: {warnings:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_looked_for_beside_the_configuration() {
+        let text = "[state]\nfile = \"s.toml\"\n[faces.unix]\npath = \"/run/x.sock\"";
+        let settings = Configuration::new(from_toml(text).unwrap(), Path::new("/etc/namewire")).unwrap().settings;
+        assert_eq!(settings.state.file.as_deref(), Some(Path::new("/etc/namewire/s.toml")));
+        assert_eq!(settings.faces.unix.path.as_deref(), Some(Path::new("/run/x.sock")));
+        let text = "[trust]\nlocalhop_rib = \"missing.conf\"";
+        let error = Configuration::new(from_toml(text).unwrap(), Path::new("/nowhere")).unwrap_err().to_string();
+        assert!(error.contains("localhop_rib: missing.conf"), "{error}");
+    }
+}

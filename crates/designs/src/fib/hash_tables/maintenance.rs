@@ -1,0 +1,179 @@
+//! Maintenance: which markers inherit from a prefix that comes, changes or goes?
+//!
+//! Source: Yuan15 §3.3.1, "FIB Updates", after Waldvogel et al.: all longer entries are enumerated;
+//! each prefix keeps a list of its markers ([`super::marker_lists`]); markers that inherit from one
+//! prefix share partitions ([`super::marker_partitions`]). Deviation: what markers inherit from
+//! the root is not written into them, so that a default route costs nothing.
+//!
+//! | | memory | a change, m markers inherit from the prefix | a new prefix, its parent's markers M |
+//! | --- | --- | --- | --- |
+//! | enumerate | none | every longer entry | every longer entry |
+//! | lists | 28 bytes per marker, 4 per slot | m | M |
+//! | partitions | 10 to 20 bytes per marker | the partitions below it, m / 64 at best | the same, and 64 |
+//!
+//! Writers: the owner.
+
+use super::fingerprint_table::FingerprintTable;
+use super::marker_lists::MarkerLists;
+use super::marker_partitions::MarkerPartitions;
+use super::name_entries::{Forwarding, IN_PARTITION, NOTHING, NameEntries, SlotRef};
+use super::search_order::SearchOrder;
+use std::io;
+
+/// How markers follow the prefixes that they inherit from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MarkerMaintenance {
+    /// All longer entries are looked through at every update.
+    Enumerate,
+    /// Every prefix has a list of its markers.
+    Lists,
+    /// Markers that inherit from the same prefix share an indirection, 64 at most.
+    #[default]
+    Partitions,
+}
+
+impl MarkerMaintenance {
+    /// Every method.
+    pub const ALL: [Self; 3] = [Self::Enumerate, Self::Lists, Self::Partitions];
+
+    /// The name in records and configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enumerate => "enumerate",
+            Self::Lists => "lists",
+            Self::Partitions => "partitions",
+        }
+    }
+}
+
+/// A marker: its slot, and how many bytes it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Marker {
+    pub(super) name_entry: u32,
+    pub(super) bytes: u16,
+    pub(super) slot: u8,
+}
+
+impl Marker {
+    pub(super) fn at(self) -> SlotRef {
+        SlotRef { name_entry: self.name_entry, slot: self.slot }
+    }
+}
+
+/// The longest prefix of a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) at: SlotRef,
+    pub(super) forwarding: Forwarding,
+}
+
+/// What a marker inherits from this prefix, or from none.
+pub(super) fn inherited(owner: Option<Owner>) -> Forwarding {
+    owner.map_or(Forwarding::NOTHING, |owner| owner.forwarding)
+}
+
+/// The tables, for who looks through all of them.
+pub(super) struct Everything<'t> {
+    pub(super) tables: &'t [FingerprintTable],
+    pub(super) order: &'t SearchOrder,
+}
+
+/// The method and its data.
+pub(super) enum MarkerKeeper {
+    Enumerate,
+    Lists(MarkerLists),
+    Partitions(MarkerPartitions),
+}
+
+impl MarkerKeeper {
+    pub(super) fn new(maintenance: MarkerMaintenance) -> io::Result<Self> {
+        Ok(match maintenance {
+            MarkerMaintenance::Enumerate => Self::Enumerate,
+            MarkerMaintenance::Lists => Self::Lists(MarkerLists::default()),
+            MarkerMaintenance::Partitions => Self::Partitions(MarkerPartitions::new()?),
+        })
+    }
+
+    /// Makes sure that there can be so many more markers.
+    ///
+    /// # Errors
+    /// If the kernel has no memory for them; nothing changed.
+    pub(super) fn reserve(&mut self, more: usize) -> io::Result<()> {
+        match self {
+            Self::Enumerate | Self::Lists(_) => Ok(()),
+            Self::Partitions(partitions) => partitions.reserve(more),
+        }
+    }
+
+    /// A marker is there from now on and inherits from `owner`, its longest prefix.
+    pub(super) fn enter(&mut self, names: &mut NameEntries, marker: Marker, owner: Option<Owner>) {
+        match self {
+            Self::Enumerate => names.set(marker.at(), inherited(owner)),
+            Self::Lists(lists) => lists.enter(names, marker, owner),
+            Self::Partitions(partitions) => partitions.enter(names, marker, inherited(owner)),
+        }
+    }
+
+    /// A marker goes, or is a prefix from now on.
+    pub(super) fn leave(&mut self, names: &mut NameEntries, marker: Marker) {
+        match self {
+            Self::Enumerate => {}
+            Self::Lists(lists) => lists.leave(names, marker),
+            Self::Partitions(partitions) => partitions.leave(names, marker),
+        }
+    }
+
+    /// Markers below `prefix` that inherit from `from` do so from `to` now. One of both is
+    /// `prefix` or both are, the other its own longest prefix.
+    pub(super) fn hand_over(
+        &mut self,
+        names: &mut NameEntries,
+        everything: Everything<'_>,
+        prefix: &[u8],
+        components: usize,
+        from: Option<Owner>,
+        to: Option<Owner>,
+    ) {
+        match self {
+            Self::Enumerate => {
+                let Everything { tables, order } = everything;
+                let from = inherited(from).matched_bytes;
+                for (components, table) in tables.iter().enumerate().skip(components + 1) {
+                    let slot = order.slot(components) as u8;
+                    for name_entry in table.name_entries() {
+                        let at = SlotRef { name_entry, slot };
+                        // No prefix below `prefix` has so few bytes: it is a marker.
+                        if names.forwarding(at).matched_bytes == from && names.begins_with(name_entry, prefix) {
+                            names.set(at, inherited(to));
+                        }
+                    }
+                }
+            }
+            Self::Lists(lists) => lists.hand_over(names, prefix, from, to),
+            Self::Partitions(partitions) => {
+                partitions.hand_over(names, prefix, inherited(from).matched_bytes, inherited(to));
+            }
+        }
+    }
+
+    /// What a slot means.
+    #[inline(always)]
+    pub(super) fn resolve(&self, forwarding: Forwarding) -> Forwarding {
+        match self {
+            Self::Partitions(partitions) if forwarding.matched_bytes == IN_PARTITION => {
+                partitions.forwarding(forwarding.number)
+            }
+            _ => forwarding,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Enumerate => 0,
+            Self::Lists(lists) => lists.bytes(),
+            Self::Partitions(partitions) => partitions.bytes(),
+        }
+    }
+}
+
+const _: () = assert!(namewire_tables::fib::MAX_PREFIX_BYTES < NOTHING as usize - 2, "the special lengths are none");

@@ -1,0 +1,319 @@
+//! Hash tables: a fingerprint table per number of components, searched in four orders.
+//!
+//! Source: Yuan15 chapter 3. | paper | here |: binary search of hash tables (§3.3.1), longest and
+//! shortest first (§3.4.2), two stages (So et al. 2013, §3.2.1) | [`HashSearch`]; "always" and
+//! "only at the end" (§3.3.2) | [`StringMatching`]; CityHash, SipHash | [`PrefixHash`]; prefetch none,
+//! first, all (§3.4.1) | [`FibPrefetch`]; CityA, SipE | [`HashTableOptions::CITY_A`], [`HashTableOptions::SIP_E`];
+//! FIB updates (§3.3.1) | [`MarkerMaintenance`]; k | [`HashTableOptions::longest_components`].
+//!
+//! ```text
+//!  name ─► hash of every prefix ─► length to look up ─► bucket, 1 line ─► name prefix entry, 1-2 lines
+//!          `prefix_hashes`         `search_order`       `bucket`,         `name_entries`
+//!                                  `search`             `fingerprint_table`
+//! ```
+//!
+//! Deviations: a search looks at no length that no entry has; the root is no table but a number;
+//! `maintenance` says what the paper leaves open; the parts say their own. Everything else is the
+//! paper's: bucket, load, shared entries, markers, leaf bit, matching, prefetching.
+//!
+//! Cost of a look-up: for prefixes of up to k components ⌈log₂(k + 1)⌉ lines of buckets at most (binary), and
+//! two of entries for each of them (always) or for the last (at the end). Bytes per prefix of 7
+//! components of 8 characters: 53 of fingerprints (3 · 17.6), 128 of its entry, 20 to 40 for two
+//! markers in partitions. Limits: the capacity; k components; 32 GiB of entries. Beyond them
+//! `insert` refuses and nothing changes. Writers: the owner, while there are no readers.
+
+mod bucket;
+mod fingerprint_table;
+mod maintenance;
+mod marker_lists;
+mod marker_partitions;
+mod name_entries;
+mod prefix_hashes;
+mod search;
+mod search_order;
+mod update;
+
+pub use maintenance::MarkerMaintenance;
+pub use prefix_hashes::{PrefixHash, PrefixHashes};
+pub use search_order::HashSearch;
+
+use super::FibPrefetch;
+use super::level_pulling::SearchFromLength;
+use fingerprint_table::FingerprintTable;
+use maintenance::MarkerKeeper;
+use name_entries::NameEntries;
+use namewire_tables::fib::FibRefusal;
+use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+use namewire_tables::name_hash::MAX_NAME_COMPONENTS;
+use prefix_hashes::Hasher;
+use search_order::SearchOrder;
+use std::cell::RefCell;
+use std::io;
+
+/// When a name is compared with the string of a name prefix entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StringMatching {
+    /// At every fingerprint that matches.
+    Always,
+    /// At the last one, and at collided ones. Made for [`PrefixHash::Sip`]: with a hash that can be
+    /// computed without a key, names can be made that are searched for twice.
+    AtEnd,
+}
+
+impl StringMatching {
+    /// The name in records and configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::AtEnd => "at-end",
+        }
+    }
+}
+
+impl PrefixHash {
+    /// The name in records and configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::City => "city",
+            Self::Sip => "sip",
+        }
+    }
+}
+
+/// What can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HashTableOptions {
+    /// In which order lengths are looked up.
+    pub search: HashSearch,
+    /// The hash of prefixes.
+    pub hash: PrefixHash,
+    /// When names are compared.
+    pub matching: StringMatching,
+    /// What is fetched early.
+    pub prefetch: FibPrefetch,
+    /// How markers are kept right.
+    pub maintenance: MarkerMaintenance,
+    /// k: no prefix has more components; 1 to [`MAX_NAME_COMPONENTS`].
+    pub longest_components: usize,
+}
+
+impl HashTableOptions {
+    /// The paper's CityA, with the best prefetching, for all names.
+    pub const CITY_A: Self = Self {
+        search: HashSearch::Binary,
+        hash: PrefixHash::City,
+        matching: StringMatching::Always,
+        prefetch: FibPrefetch::Batch,
+        maintenance: MarkerMaintenance::Partitions,
+        longest_components: MAX_NAME_COMPONENTS,
+    };
+    /// The paper's SipE, with the best prefetching, for all names.
+    pub const SIP_E: Self = Self { hash: PrefixHash::Sip, matching: StringMatching::AtEnd, ..Self::CITY_A };
+}
+
+/// A FIB of fingerprint tables.
+pub struct HashTables {
+    options: HashTableOptions,
+    order: SearchOrder,
+    hasher: Hasher,
+    /// Element `n`: the table of prefixes and markers of `n` components; that of 0 is not used.
+    tables: Vec<FingerprintTable>,
+    names: NameEntries,
+    keeper: MarkerKeeper,
+    root: Option<u32>,
+    len: usize,
+    capacity: usize,
+    longest_in_use: usize,
+    /// No sizes were asked for.
+    tables_begin_small: bool,
+}
+
+impl HashTables {
+    /// An empty table for `capacity` prefixes, hashed under `key` (CityHash takes the first half
+    /// as its seed). Tables begin small and are doubled.
+    ///
+    /// # Errors
+    /// If the kernel does not map its arrays.
+    ///
+    /// # Panics
+    /// If k is 0 or more than [`MAX_NAME_COMPONENTS`], or M is 0.
+    pub fn new(capacity: usize, key: [u64; 2], options: HashTableOptions) -> io::Result<Self> {
+        Self::with_table_sizes(capacity, key, options, &[])
+    }
+
+    /// The same; element `n` of `table_prefixes` is for how many prefixes and markers the table of
+    /// length `n` is made (§3.3.2: n/4 buckets and 10 %), so that none is doubled while it fills.
+    ///
+    /// # Errors
+    /// As of [`HashTables::new`].
+    ///
+    /// # Panics
+    /// As [`HashTables::new`].
+    pub fn with_table_sizes(
+        capacity: usize,
+        key: [u64; 2],
+        options: HashTableOptions,
+        table_prefixes: &[usize],
+    ) -> io::Result<Self> {
+        let longest = options.longest_components;
+        assert!((1..=MAX_NAME_COMPONENTS).contains(&longest), "k is {longest}");
+        if let HashSearch::TwoStage { first_components } = options.search {
+            assert!(first_components > 0, "the root has no table");
+        }
+        let size = |length: usize| table_prefixes.get(length).copied().unwrap_or(0);
+        Ok(Self {
+            options,
+            order: SearchOrder::new(options.search, longest),
+            hasher: Hasher { function: options.hash, key },
+            tables: (0..=longest).map(|length| FingerprintTable::new(size(length))).collect::<io::Result<_>>()?,
+            names: NameEntries::new(options.maintenance == MarkerMaintenance::Lists)?,
+            keeper: MarkerKeeper::new(options.maintenance)?,
+            root: None,
+            len: 0,
+            capacity,
+            longest_in_use: 0,
+            tables_begin_small: table_prefixes.is_empty(),
+        })
+    }
+
+    /// What was chosen.
+    pub fn options(&self) -> HashTableOptions {
+        self.options
+    }
+
+    /// Chooses other prefetching, or matching: that is a matter of the search alone.
+    pub fn set_look_up(&mut self, prefetch: FibPrefetch, matching: StringMatching) {
+        (self.options.prefetch, self.options.matching) = (prefetch, matching);
+    }
+
+    /// Prefixes and markers: the fingerprints of all tables.
+    pub fn fingerprints(&self) -> usize {
+        self.tables.iter().map(FingerprintTable::len).sum()
+    }
+
+    /// Prefixes and markers of `length` components; the root is not among them.
+    pub fn fingerprints_of(&self, length: usize) -> usize {
+        self.tables.get(length).map_or(0, FingerprintTable::len)
+    }
+
+    /// Bytes of the tables of fingerprints alone.
+    pub fn table_bytes(&self) -> usize {
+        self.tables.iter().map(FingerprintTable::bytes).sum()
+    }
+
+    /// Hashes the prefixes of these names, for [`HashTables::longest_prefix_match_hashed`]; they hold
+    /// until the table is changed.
+    ///
+    /// # Panics
+    /// If there are more than [`DESIGN_BATCH_NAMES`].
+    pub fn hash_names(&self, names: &[&[u8]], hashes: &mut PrefixHashes) {
+        hashes.clear();
+        for name in names {
+            hashes.add(&self.hasher, name, self.longest_in_use, |_, _, _| ());
+        }
+    }
+
+    /// The longest prefix of every name, one after the other, whose hashes are at hand: nothing
+    /// is prefetched (§3.4.1, precomputed hash values).
+    ///
+    /// # Panics
+    /// If `hashes` are not those of these names, or `out` is shorter.
+    pub fn longest_prefix_match_hashed(&self, names: &[&[u8]], hashes: &PrefixHashes, out: &mut [Option<PrefixMatch>]) {
+        assert!(names.len() == hashes.names() && out.len() >= names.len());
+        for (number, (name, out)) in names.iter().zip(out).enumerate() {
+            *out = self.longest_prefix(name, hashes.of(number), 0);
+        }
+    }
+
+    /// Lengths up to `known(i)` of name `i` are left out.
+    #[inline(always)]
+    fn search_batch(&self, names: &[&[u8]], known: impl Fn(usize) -> usize, out: &mut [Option<PrefixMatch>]) {
+        assert!(names.len() <= DESIGN_BATCH_NAMES && out.len() >= names.len());
+        HASHES.with_borrow_mut(|hashes| {
+            hashes.clear();
+            if self.options.prefetch == FibPrefetch::Batch {
+                for (number, name) in names.iter().enumerate() {
+                    self.hash(name, hashes, FibPrefetch::Batch, known(number));
+                }
+                return self.search_in_turn(names, hashes, known, out);
+            }
+            for (number, (name, out)) in names.iter().zip(out).enumerate() {
+                hashes.clear();
+                self.hash(name, hashes, self.options.prefetch, known(number));
+                *out = self.longest_prefix(name, hashes.of(0), known(number));
+            }
+        });
+    }
+
+    /// Hashes one name's prefixes and fetches buckets as soon as their hashes are known.
+    #[inline(always)]
+    fn hash(&self, name: &[u8], hashes: &mut PrefixHashes, prefetch: FibPrefetch, known: usize) {
+        let longest = self.longest_in_use;
+        match prefetch {
+            FibPrefetch::None => hashes.add(&self.hasher, name, longest, |_, _, _| ()),
+            FibPrefetch::All => {
+                hashes.add(&self.hasher, name, longest, |_, length, hash| self.tables[length].prefetch(hash))
+            }
+            FibPrefetch::First | FibPrefetch::Batch => {
+                let (mut first, mut of_components) = (0, 0);
+                hashes.add(&self.hasher, name, longest, |components, length, hash| {
+                    if of_components != components {
+                        (first, of_components) = (self.begin(components, known).next, components);
+                    }
+                    if length == first {
+                        self.tables[length].prefetch(hash);
+                    }
+                });
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// Kept from batch to batch.
+    static HASHES: RefCell<PrefixHashes> = RefCell::default();
+}
+
+impl PrefixTable for HashTables {
+    fn insert(&mut self, prefix: &[u8], number: u32) -> Result<Option<u32>, FibRefusal> {
+        self.insert_prefix(prefix, number)
+    }
+
+    fn remove(&mut self, prefix: &[u8]) -> Option<u32> {
+        self.remove_prefix(prefix)
+    }
+
+    fn longest_prefix_match_batch(&self, names: &[&[u8]], out: &mut [Option<PrefixMatch>]) {
+        self.search_batch(names, |_| 0, out);
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn bytes(&self) -> usize {
+        self.table_bytes()
+            + self.names.bytes()
+            + self.keeper.bytes()
+            + self.order.bytes()
+            + size_of::<Self>()
+            + self.tables.capacity() * size_of::<FingerprintTable>()
+    }
+}
+
+impl SearchFromLength for HashTables {
+    fn longest_prefix_match_batch_from(
+        &self,
+        names: &[&[u8]],
+        least_components: &[u16],
+        out: &mut [Option<PrefixMatch>],
+    ) {
+        self.search_batch(names, |name| usize::from(least_components[name]).saturating_sub(1), out);
+    }
+
+    fn hash_lookups_from(&self, name: &[u8], least_components: u16) -> usize {
+        let mut hashes = PrefixHashes::default();
+        self.hash(name, &mut hashes, FibPrefetch::None, 0);
+        self.count_look_ups(name, hashes.of(0), usize::from(least_components).saturating_sub(1))
+    }
+}

@@ -1,0 +1,64 @@
+//! Growing index: a [`TagIndex`] that is made anew, twice as large, when it is full.
+//!
+//! Cost of an insertion: the index's, and once in a while all of it again. Bytes per value: 8 to
+//! 16. Writers: the owner.
+
+use namewire_tables::pages::PageSize;
+use namewire_tables::tag_index::TagIndex;
+use std::io;
+
+/// Values for which room is made at first: a page.
+const FIRST_VALUES: usize = 512;
+
+pub(super) struct GrowingIndex {
+    index: TagIndex,
+    len: usize,
+    capacity: usize,
+}
+
+impl GrowingIndex {
+    pub(super) fn new() -> io::Result<Self> {
+        let index = TagIndex::new(FIRST_VALUES, PageSize::Transparent)?;
+        Ok(Self { index, len: 0, capacity: FIRST_VALUES })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.index.bytes()
+    }
+
+    #[inline(always)]
+    pub(super) fn index(&self) -> &TagIndex {
+        &self.index
+    }
+
+    /// Makes room for `more` values; `hash_of` tells the hash of one that is there.
+    ///
+    /// # Errors
+    /// If the kernel has no memory for it; nothing changed then.
+    pub(super) fn reserve(&mut self, more: usize, hash_of: impl Fn(u32) -> u64) -> io::Result<()> {
+        if self.len + more <= self.capacity {
+            return Ok(());
+        }
+        let capacity = (2 * self.capacity).max(self.len + more);
+        let larger = TagIndex::new(capacity, PageSize::Transparent)?;
+        self.index.values().for_each(|value| larger.insert(hash_of(value), value));
+        (self.index, self.capacity) = (larger, capacity);
+        Ok(())
+    }
+
+    /// Adds a value for which room was made.
+    pub(super) fn insert(&mut self, hash: u64, value: u32) {
+        self.index.insert(hash, value);
+        self.len += 1;
+    }
+
+    pub(super) fn remove(&mut self, hash: u64, value: u32) {
+        if self.index.remove(hash, value) {
+            self.len -= 1;
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! Catalogue: the Content Store policies, their names, and how each is made.
+//!
+//! The names are those of configuration (`cs.policy`, `cs.admission`) and of the lab's records.
+//! [`CachePolicy`] is one admission and one eviction, chosen at run time: each call is a branch that is
+//! always taken the same way.
+
+use super::admission::{Admission, AdmitAll};
+use super::arc::Arc;
+use super::clock::Clock;
+use super::content_table::{ContentTable, LastUse, Uses};
+use super::filter::{Filter, FilterOptions};
+use super::lfu::{Lfu, WhileStored};
+use super::random::Random;
+use super::request_count::{RequestCount, RequestCountOptions};
+use super::request_history::RequestHistory;
+use super::s3_fifo::S3Fifo;
+use super::sieve::Sieve;
+use super::tiny_lfu::{TinyLfu, TinyLfuOptions};
+use super::w_tiny_lfu::{WTinyLfu, WTinyLfuOptions};
+use namewire_tables::content_store::policy::{BoxedPolicy, CsPolicy, PolicyDesign, PolicyName, StoreMarks};
+use namewire_tables::cs_policy::adaptive_window::AdaptiveWindow;
+use namewire_tables::cs_policy::fifo::Fifo;
+use namewire_tables::cs_policy::lru::Lru;
+use namewire_tables::cs_policy::priority_fifo::PriorityFifo;
+use namewire_tables::cs_policy::{Eviction, HASH_STEP, Marks, Newcomer, PolicyMark, RemovalReason};
+use namewire_tables::pages::PageSize;
+use std::any::Any;
+use std::io;
+use std::str::FromStr;
+
+/// Which Data goes when the Content Store is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EvictionName {
+    /// The first that was stored.
+    Fifo,
+    /// The least recently used.
+    Lru,
+    /// A random one.
+    Random,
+    /// The first that was stored, unless it was used since the hand last passed it.
+    Clock,
+    /// Data used less than twice while it was new; of the others, as CLOCK with counts.
+    S3Fifo,
+    /// As CLOCK, but entries that the hand passes keep their place.
+    Sieve,
+    /// The less frequent of a window's victim and the main part's; the window adapts by climbing.
+    WTinyLfu,
+    /// A window and SIEVE; the window has the size that does best. It may refuse a newcomer itself.
+    #[default]
+    AdaptiveWindow,
+    /// NFD's `priority_fifo`: unsolicited Data, then stale Data, then the oldest.
+    PriorityFifo,
+    /// The least frequently used while stored.
+    Lfu,
+    /// The least frequently requested, stored or not.
+    PerfectLfu,
+    /// From entries used once or entries used again; names that come back set the proportion.
+    Arc,
+    /// The least recently used in a newcomer's buckets.
+    ContentTableLru,
+    /// The least frequently used in a newcomer's buckets.
+    ContentTableLfu,
+}
+
+impl EvictionName {
+    /// All of them.
+    pub const ALL: &[EvictionName] = &[
+        Self::Fifo,
+        Self::Lru,
+        Self::Random,
+        Self::Clock,
+        Self::S3Fifo,
+        Self::Sieve,
+        Self::WTinyLfu,
+        Self::AdaptiveWindow,
+        Self::PriorityFifo,
+        Self::Lfu,
+        Self::PerfectLfu,
+        Self::Arc,
+        Self::ContentTableLru,
+        Self::ContentTableLfu,
+    ];
+
+    /// Its name in configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::Lru => "lru",
+            Self::Random => "random",
+            Self::Clock => "clock",
+            Self::S3Fifo => "s3-fifo",
+            Self::Sieve => "sieve",
+            Self::WTinyLfu => "w-tiny-lfu",
+            Self::AdaptiveWindow => "adaptive-window",
+            Self::PriorityFifo => "priority-fifo",
+            Self::Lfu => "lfu",
+            Self::PerfectLfu => "perfect-lfu",
+            Self::Arc => "arc",
+            Self::ContentTableLru => "content-table-lru",
+            Self::ContentTableLfu => "content-table-lfu",
+        }
+    }
+}
+
+/// Which Data comes in when the Content Store is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AdmissionName {
+    /// Everything.
+    #[default]
+    All,
+    /// Data requested often enough among the last Interests.
+    Filter,
+    /// Data requested more often than the entry that would go for it.
+    TinyLfu,
+    /// Data that several Interests waited for.
+    RequestCount,
+}
+
+impl AdmissionName {
+    /// All of them.
+    pub const ALL: &[AdmissionName] = &[Self::All, Self::Filter, Self::TinyLfu, Self::RequestCount];
+
+    /// Its name in configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Filter => "filter",
+            Self::TinyLfu => "tiny-lfu",
+            Self::RequestCount => "request-count",
+        }
+    }
+}
+
+/// There is no policy of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no policy is called {0:?}")]
+pub struct UnknownPolicy(pub String);
+
+impl FromStr for EvictionName {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        let found = Self::ALL.iter().find(|eviction| eviction.as_str() == name);
+        found.copied().ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
+
+impl FromStr for AdmissionName {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        let found = Self::ALL.iter().find(|admission| admission.as_str() == name);
+        found.copied().ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
+
+/// The options of a policy; defaults are in the policy's module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PolicyOptions {
+    /// For [`AdmissionName::Filter`].
+    pub filter: FilterOptions,
+    /// For [`AdmissionName::TinyLfu`].
+    pub tiny_lfu: TinyLfuOptions,
+    /// For [`AdmissionName::RequestCount`].
+    pub request_count: RequestCountOptions,
+    /// For [`EvictionName::WTinyLfu`].
+    pub w_tiny_lfu: WTinyLfuOptions,
+}
+
+/// A policy by name: an eviction and an admission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PolicyChoice {
+    /// The eviction.
+    pub eviction: EvictionName,
+    /// The admission.
+    pub admission: AdmissionName,
+    /// The options of both.
+    pub options: PolicyOptions,
+}
+
+impl PolicyChoice {
+    /// The same choice without the options of policies that are not chosen.
+    pub fn in_effect(self) -> Self {
+        let Self { eviction, admission, options } = self;
+        let mut used = PolicyOptions::default();
+        match admission {
+            AdmissionName::Filter => used.filter = options.filter,
+            AdmissionName::TinyLfu => used.tiny_lfu = options.tiny_lfu,
+            AdmissionName::RequestCount => used.request_count = options.request_count,
+            AdmissionName::All => {}
+        }
+        if eviction == EvictionName::WTinyLfu {
+            used.w_tiny_lfu = options.w_tiny_lfu;
+        }
+        Self { eviction, admission, options: used }
+    }
+}
+
+/// This eviction, with an admission that admits everything.
+impl From<EvictionName> for PolicyChoice {
+    fn from(eviction: EvictionName) -> Self {
+        Self { eviction, ..Self::default() }
+    }
+}
+
+/// For the policies that `namewire_tables` has itself, this gives their names, so that no call is dynamic.
+impl From<PolicyChoice> for CsPolicy {
+    fn from(choice: PolicyChoice) -> Self {
+        match (choice.eviction, choice.admission) {
+            (EvictionName::Fifo, AdmissionName::All) => Self::Fifo,
+            (EvictionName::Lru, AdmissionName::All) => Self::Lru,
+            (EvictionName::PriorityFifo, AdmissionName::All) => Self::PriorityFifo,
+            (EvictionName::AdaptiveWindow, AdmissionName::All) => Self::AdaptiveWindow,
+            _ => Self::Other(std::sync::Arc::new(choice)),
+        }
+    }
+}
+
+impl From<EvictionName> for CsPolicy {
+    fn from(eviction: EvictionName) -> Self {
+        PolicyChoice::from(eviction).into()
+    }
+}
+
+impl PolicyDesign for PolicyChoice {
+    fn name(&self) -> PolicyName {
+        PolicyName { eviction: self.eviction.as_str(), admission: self.admission.as_str() }
+    }
+
+    fn build(&self, entries: u32, seed: u64, pages: PageSize) -> io::Result<Box<dyn BoxedPolicy>> {
+        Ok(Box::new(CachePolicy::new(*self, entries, seed, pages)?))
+    }
+
+    fn is_same(&self, other: &dyn PolicyDesign) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref::<Self>().is_some_and(|other| other.in_effect() == self.in_effect())
+    }
+}
+
+enum AnyEviction {
+    Fifo(Fifo),
+    Lru(Lru),
+    Random(Random),
+    Clock(Clock),
+    S3Fifo(S3Fifo),
+    Sieve(Sieve),
+    WTinyLfu(WTinyLfu),
+    AdaptiveWindow(Box<AdaptiveWindow>),
+    PriorityFifo(PriorityFifo),
+    Lfu(Lfu<WhileStored>),
+    PerfectLfu(Lfu<RequestHistory>),
+    Arc(Arc),
+    ContentTableLru(ContentTable<LastUse>),
+    ContentTableLfu(ContentTable<Uses>),
+}
+
+enum AnyAdmission {
+    All(AdmitAll),
+    Filter(Filter),
+    TinyLfu(TinyLfu),
+    RequestCount(RequestCount),
+}
+
+macro_rules! eviction {
+    ($any:expr, $policy:ident => $call:expr) => {
+        match $any {
+            AnyEviction::Fifo($policy) => $call,
+            AnyEviction::Lru($policy) => $call,
+            AnyEviction::Random($policy) => $call,
+            AnyEviction::Clock($policy) => $call,
+            AnyEviction::S3Fifo($policy) => $call,
+            AnyEviction::Sieve($policy) => $call,
+            AnyEviction::WTinyLfu($policy) => $call,
+            AnyEviction::AdaptiveWindow($policy) => $call,
+            AnyEviction::PriorityFifo($policy) => $call,
+            AnyEviction::Lfu($policy) => $call,
+            AnyEviction::PerfectLfu($policy) => $call,
+            AnyEviction::Arc($policy) => $call,
+            AnyEviction::ContentTableLru($policy) => $call,
+            AnyEviction::ContentTableLfu($policy) => $call,
+        }
+    };
+}
+
+macro_rules! admission {
+    ($any:expr, $policy:ident => $call:expr) => {
+        match $any {
+            AnyAdmission::All($policy) => $call,
+            AnyAdmission::Filter($policy) => $call,
+            AnyAdmission::TinyLfu($policy) => $call,
+            AnyAdmission::RequestCount($policy) => $call,
+        }
+    };
+}
+
+/// One admission and one eviction at work.
+pub struct CachePolicy {
+    name: PolicyChoice,
+    eviction: AnyEviction,
+    admission: AnyAdmission,
+    /// Entries that were inserted and not removed.
+    held: u32,
+}
+
+impl CachePolicy {
+    /// A policy for this many entries; `seed` is for random choices.
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory.
+    pub fn new(name: PolicyChoice, entries: u32, seed: u64, pages: PageSize) -> io::Result<Self> {
+        let eviction = match name.eviction {
+            EvictionName::Fifo => AnyEviction::Fifo(Fifo::new(entries, pages)?),
+            EvictionName::Lru => AnyEviction::Lru(Lru::new(entries, pages)?),
+            EvictionName::Random => AnyEviction::Random(Random::new(entries, seed, pages)?),
+            EvictionName::Clock => AnyEviction::Clock(Clock::new(entries, pages)?),
+            EvictionName::S3Fifo => AnyEviction::S3Fifo(S3Fifo::new(entries, pages)?),
+            EvictionName::Sieve => AnyEviction::Sieve(Sieve::new(entries, pages)?),
+            EvictionName::WTinyLfu => AnyEviction::WTinyLfu(WTinyLfu::new(entries, name.options.w_tiny_lfu, pages)?),
+            EvictionName::AdaptiveWindow => AnyEviction::AdaptiveWindow(Box::new(AdaptiveWindow::new(entries, pages)?)),
+            EvictionName::PriorityFifo => AnyEviction::PriorityFifo(PriorityFifo::new(entries, pages)?),
+            EvictionName::Lfu => AnyEviction::Lfu(Lfu::new(entries, pages)?),
+            EvictionName::PerfectLfu => AnyEviction::PerfectLfu(Lfu::new(entries, pages)?),
+            EvictionName::Arc => AnyEviction::Arc(Arc::new(entries, pages)?),
+            EvictionName::ContentTableLru => AnyEviction::ContentTableLru(ContentTable::new(entries, pages)?),
+            EvictionName::ContentTableLfu => AnyEviction::ContentTableLfu(ContentTable::new(entries, pages)?),
+        };
+        let admission = match name.admission {
+            AdmissionName::All => AnyAdmission::All(AdmitAll),
+            AdmissionName::Filter => AnyAdmission::Filter(Filter::new(entries, name.options.filter, pages)?),
+            AdmissionName::TinyLfu => AnyAdmission::TinyLfu(TinyLfu::new(entries, name.options.tiny_lfu, pages)?),
+            AdmissionName::RequestCount => AnyAdmission::RequestCount(RequestCount::new(name.options.request_count)),
+        };
+        Ok(Self { name, eviction, admission, held: 0 })
+    }
+
+    /// The choice it was made from.
+    pub fn name(&self) -> PolicyChoice {
+        self.name
+    }
+
+    /// See [`Eviction::request`], [`Admission::request`].
+    #[inline]
+    pub fn request(&mut self, hash: u64) {
+        eviction!(&mut self.eviction, policy => policy.request(hash));
+        admission!(&mut self.admission, policy => policy.request(hash));
+    }
+
+    /// See [`Eviction::prefetch_request`], [`Admission::prefetch_request`].
+    #[inline]
+    pub fn prefetch_request(&self, hash: u64) {
+        eviction!(&self.eviction, policy => policy.prefetch_request(hash));
+        admission!(&self.admission, policy => policy.prefetch_request(hash));
+    }
+
+    /// See [`Eviction::prefetch_victim`], [`Admission::prefetch_victim`].
+    #[inline]
+    pub fn prefetch_victim(&self, hash: u64) {
+        eviction!(&self.eviction, policy => policy.prefetch_victim(hash));
+        admission!(&self.admission, policy => policy.prefetch_victim(hash));
+    }
+
+    /// See [`Eviction::hit`].
+    #[inline(always)]
+    pub fn hit(&mut self, marks: &mut impl Marks, slot: u32) {
+        eviction!(&mut self.eviction, policy => policy.hit(marks, slot));
+    }
+
+    /// See [`Eviction::refresh`].
+    #[inline]
+    pub fn refresh(&mut self, marks: &mut impl Marks, slot: u32, again: &Newcomer) {
+        eviction!(&mut self.eviction, policy => policy.refresh(marks, slot, again));
+    }
+
+    /// See [`Eviction::admits`] and [`Admission::admits`]: both must agree. The victim is found by
+    /// [`Eviction::victim`].
+    #[inline(always)]
+    pub fn admits(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> bool {
+        let Self { eviction, admission, held, .. } = self;
+        if !eviction!(eviction, policy => policy.admits(marks, newcomer)) {
+            return false;
+        }
+        let victim_hash = || {
+            let victim = eviction!(eviction, policy => policy.victim(marks, newcomer))?;
+            Some(marks.hash(victim))
+        };
+        admission!(admission, policy => {
+            policy.full_with(*held);
+            policy.admits(newcomer, victim_hash)
+        })
+    }
+
+    /// See [`Eviction::arriving`].
+    #[inline]
+    pub fn arriving(&mut self, newcomer: &Newcomer) {
+        eviction!(&mut self.eviction, policy => policy.arriving(newcomer));
+    }
+
+    /// See [`Eviction::victim`].
+    #[inline]
+    pub fn victim(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> Option<u32> {
+        eviction!(&mut self.eviction, policy => policy.victim(marks, newcomer))
+    }
+
+    /// See [`Eviction::insert`].
+    #[inline(always)]
+    pub fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer) {
+        self.held += 1;
+        eviction!(&mut self.eviction, policy => policy.insert(marks, slot, newcomer));
+    }
+
+    /// See [`Eviction::remove`].
+    #[inline]
+    pub fn remove(&mut self, marks: &mut impl Marks, slot: u32, why: RemovalReason) {
+        self.held -= 1;
+        eviction!(&mut self.eviction, policy => policy.remove(marks, slot, why));
+    }
+
+    /// Takes over all entries of a former policy, in the order in which they would have gone at `now_ns`.
+    /// `stored` gives what is known of an entry.
+    pub fn take_over<M: Marks>(
+        &mut self,
+        mut former: Self,
+        marks: &mut M,
+        now_ns: u64,
+        stored: impl Fn(&M, u32) -> Newcomer,
+    ) {
+        let mut nobody = Newcomer { now_ns, ..Newcomer::default() };
+        while let Some(slot) = former.victim(marks, &nobody) {
+            former.remove(marks, slot, RemovalReason::Erased);
+            *marks.mark_mut(slot) = PolicyMark::default();
+            let stored = stored(marks, slot);
+            self.take_over_one(marks, slot, &stored);
+            nobody.hash = nobody.hash.wrapping_add(HASH_STEP);
+        }
+    }
+
+    /// See [`Eviction::take_over`].
+    pub fn take_over_one(&mut self, marks: &mut impl Marks, slot: u32, stored: &Newcomer) {
+        self.held += 1;
+        eviction!(&mut self.eviction, policy => policy.take_over(marks, slot, stored));
+    }
+
+    /// See [`Eviction::upcoming`].
+    pub fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
+        eviction!(&self.eviction, policy => policy.upcoming(count, slots));
+    }
+
+    /// See [`Eviction::grow`], [`Admission::grow`].
+    ///
+    /// # Errors
+    /// If the kernel does not map the memory; then the policy works as before, but the part that got its
+    /// memory may have forgotten its counts.
+    pub fn grow(&mut self, entries: u32) -> io::Result<()> {
+        eviction!(&mut self.eviction, policy => policy.grow(entries))?;
+        admission!(&mut self.admission, policy => policy.grow(entries))
+    }
+
+    /// Bytes of memory mapped for the policy.
+    pub fn bytes(&self) -> usize {
+        eviction!(&self.eviction, policy => policy.bytes()) + admission!(&self.admission, policy => policy.bytes())
+    }
+}
+
+/// The policy in a router's Content Store; the store's entries are [`StoreMarks`].
+impl BoxedPolicy for CachePolicy {
+    fn request(&mut self, hash: u64) {
+        Self::request(self, hash);
+    }
+
+    fn prefetch_request(&self, hash: u64) {
+        Self::prefetch_request(self, hash);
+    }
+
+    fn prefetch_victim(&self, hash: u64) {
+        Self::prefetch_victim(self, hash);
+    }
+
+    fn hit(&mut self, marks: &mut StoreMarks, slot: u32) {
+        Self::hit(self, marks, slot);
+    }
+
+    fn refresh(&mut self, marks: &mut StoreMarks, slot: u32, again: &Newcomer) {
+        Self::refresh(self, marks, slot, again);
+    }
+
+    fn admits(&mut self, marks: &mut StoreMarks, newcomer: &Newcomer) -> bool {
+        Self::admits(self, marks, newcomer)
+    }
+
+    fn arriving(&mut self, newcomer: &Newcomer) {
+        Self::arriving(self, newcomer);
+    }
+
+    fn victim(&mut self, marks: &mut StoreMarks, newcomer: &Newcomer) -> Option<u32> {
+        Self::victim(self, marks, newcomer)
+    }
+
+    fn insert(&mut self, marks: &mut StoreMarks, slot: u32, newcomer: &Newcomer) {
+        Self::insert(self, marks, slot, newcomer);
+    }
+
+    fn take_over(&mut self, marks: &mut StoreMarks, slot: u32, stored: &Newcomer) {
+        self.take_over_one(marks, slot, stored);
+    }
+
+    fn remove(&mut self, marks: &mut StoreMarks, slot: u32, why: RemovalReason) {
+        Self::remove(self, marks, slot, why);
+    }
+
+    fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
+        Self::upcoming(self, count, slots);
+    }
+
+    fn grow(&mut self, entries: u32) -> io::Result<()> {
+        Self::grow(self, entries)
+    }
+
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}

@@ -1,0 +1,24 @@
+//! Policies of the Content Store: which Data comes in, and which goes?
+//!
+//! The interface is [`namewire_tables::cs_policy`]; four policies are there too. Here are those of the
+//! literature, one module each: an [`Eviction`](namewire_tables::cs_policy::Eviction) or an
+//! [`Admission`](admission::Admission). Any admission works with any eviction; [`catalogue`] joins them.
+
+pub mod admission;
+pub mod arc;
+pub mod catalogue;
+pub mod clock;
+pub mod content_table;
+pub mod filter;
+pub mod ghost_queue;
+pub mod ghost_table;
+pub mod lfu;
+mod number_set;
+pub mod random;
+pub mod request_count;
+pub mod request_history;
+pub mod s3_fifo;
+pub mod sieve;
+pub mod simulated_store;
+pub mod tiny_lfu;
+pub mod w_tiny_lfu;

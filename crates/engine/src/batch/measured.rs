@@ -1,0 +1,169 @@
+//! What does each stage of a batch cost?
+//!
+//! Question answered: how many of a packet's cycles go to decoding, hashing, look-ups and records? Source: Takemasa19
+//! §3.3 and Tables 5.1-5.2 (cycles by function block). Every schedule runs these stages. Two orders separate their
+//! costs:
+//!
+//! | order | clock readings | what it shows |
+//! | --- | --- | --- |
+//! | [`MeasuredOrder::PacketByPacket`] | after every part of every packet | as *Naive*: each part pays for its own cache misses |
+//! | [`MeasuredOrder::StageByStage`] | after every stage of the batch | as *vector*: cache misses overlap across the batch |
+//!
+//! In the second order, the first and the last stage can be one figure each ([`Stage::Act`]) or split into their parts.
+//! Splitting needs readings in every packet again.
+//!
+//! N.B. A reading takes some tens of cycles, during which fetches continue. A reading that waits for earlier
+//! instructions also keeps packets from overlapping. So show the undisturbed total beside the split figures.
+//!
+//! Cost without measuring: nothing. The clock is a type parameter ([`PartClock`]). The engine has two copies of the
+//! pipelines; only [`Engine::process_measured`](crate::Engine::process_measured) calls the one with readings.
+
+/// A part of the work on a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// The two stages below together, where they are not measured separately.
+    DecodeAndHash,
+    /// A checked view of the packet.
+    Decode,
+    /// The hash of every prefix of the name.
+    Hash,
+    /// Prefetch of the name's bucket, and of the entries that Data will evict.
+    PrefetchBuckets,
+    /// Finds the FIB's candidates of new Interests, one bucket per name and round.
+    ProbeFib,
+    /// Reads the tags of the name's bucket and prefetches what they point at.
+    Probe,
+    /// Prefetches the entries that the name group links to.
+    PrefetchEntries,
+    /// The whole pipeline, where it is not split into the parts below.
+    Act,
+    /// Checks the packet and looks its name up in PIT and Content Store. For Data: all that it satisfies.
+    Verdict,
+    /// The PIT entry of a new Interest, its downstream and timer; the Content Store entry of Data.
+    Insert,
+    /// Longest prefix match.
+    Fib,
+    /// The strategy's decision, the records and the packets sent. For Data: the end of the PIT entry.
+    Emit,
+}
+
+impl Stage {
+    /// Every stage, in the order in which a packet passes them.
+    pub const ALL: [Self; 12] = [
+        Self::DecodeAndHash,
+        Self::Decode,
+        Self::Hash,
+        Self::PrefetchBuckets,
+        Self::ProbeFib,
+        Self::Probe,
+        Self::PrefetchEntries,
+        Self::Act,
+        Self::Verdict,
+        Self::Insert,
+        Self::Fib,
+        Self::Emit,
+    ];
+
+    /// The name in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DecodeAndHash => "decode and hash",
+            Self::Decode => "decode",
+            Self::Hash => "hash",
+            Self::PrefetchBuckets => "prefetch buckets",
+            Self::ProbeFib => "probe FIB",
+            Self::Probe => "probe",
+            Self::PrefetchEntries => "prefetch entries",
+            Self::Act => "act",
+            Self::Verdict => "verdict",
+            Self::Insert => "insert",
+            Self::Fib => "FIB",
+            Self::Emit => "emit",
+        }
+    }
+}
+
+/// The order in which [`Engine::process_measured`](crate::Engine::process_measured) runs the stages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeasuredOrder {
+    /// Each packet through all stages, without prefetch.
+    PacketByPacket,
+    /// Each stage over the whole batch, with prefetches.
+    StageByStage {
+        /// Read the clock in every packet: decoding apart from hashing, and inside the pipelines.
+        split: bool,
+    },
+}
+
+/// Receives the end of each stage. It is a type parameter of the pipelines: an engine without measurement has a copy of
+/// its own, in which these calls compile to nothing.
+pub(crate) trait PartClock {
+    /// Where stages are measured part by part: the time since the last reading belongs to `stage`.
+    fn end_of_part(&mut self, stage: Stage);
+}
+
+/// No measurement.
+pub(crate) struct Unmeasured;
+
+impl PartClock for Unmeasured {
+    #[inline(always)]
+    fn end_of_part(&mut self, _: Stage) {}
+}
+
+/// What the stages of one batch took, in ticks of the clock that was handed in.
+#[derive(Clone, Copy, Debug)]
+pub struct StageCosts {
+    clock: fn() -> u64,
+    last: u64,
+    ticks: [u64; Stage::ALL.len()],
+    readings: [u32; Stage::ALL.len()],
+    /// The clock is read after each part.
+    is_split: bool,
+}
+
+impl StageCosts {
+    /// Nothing yet; `clock` gives ticks that only grow.
+    pub(crate) fn new(order: MeasuredOrder, clock: fn() -> u64) -> Self {
+        let is_split = order != MeasuredOrder::StageByStage { split: false };
+        Self { clock, last: 0, ticks: [0; Stage::ALL.len()], readings: [0; Stage::ALL.len()], is_split }
+    }
+
+    /// Ticks of `stage` over the batch, readings included.
+    pub fn ticks(&self, stage: Stage) -> u64 {
+        self.ticks[stage as usize]
+    }
+
+    /// How many clock readings the ticks of this stage include.
+    pub fn readings(&self, stage: Stage) -> u32 {
+        self.readings[stage as usize]
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.last = (self.clock)();
+    }
+
+    /// The time since the last reading belongs to `stage`.
+    #[cold]
+    pub(crate) fn end(&mut self, stage: Stage) {
+        let now = (self.clock)();
+        self.ticks[stage as usize] += now.saturating_sub(self.last);
+        self.readings[stage as usize] += 1;
+        self.last = now;
+    }
+
+    /// The same for a stage that is not split.
+    pub(crate) fn end_of_whole(&mut self, stage: Stage) {
+        if !self.is_split {
+            self.end(stage);
+        }
+    }
+}
+
+impl PartClock for StageCosts {
+    #[inline(always)]
+    fn end_of_part(&mut self, stage: Stage) {
+        if self.is_split {
+            self.end(stage);
+        }
+    }
+}

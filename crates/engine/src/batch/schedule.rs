@@ -1,0 +1,386 @@
+//! In which order do the stages of a batch run, and what do they prefetch?
+//!
+//! Source: Takemasa19 §4.3-4.4.1 (the four schedules of the thesis) and our own. Every schedule runs the same stages.
+//! Only their order, and the prefetches between them, differ, and with them the wait for memory. No schedule can change
+//! a verdict: the prefetching stages find hints only. The acting stage takes the packets in arrival order and verifies
+//! each hint (`tests/random_packets.rs` compares all schedules with a scalar twin).
+//!
+//! | stage | per packet | then prefetches |
+//! | --- | --- | --- |
+//! | `decode_and_hash` (d) | the view of the packet, the hash of every prefix | |
+//! | `prefetch_bucket` (b) | | the PIT/CS bucket, the name's state in the store's policy |
+//! | `prefetch_fib_buckets` (f) | | for an Interest, all buckets of the FIB |
+//! | `probe` (p) | tags in the PIT/CS bucket | name group |
+//! | `probe_fib` (l) | for a new Interest, tags in the FIB's buckets | the longest candidate |
+//! | `probe_fib_together` (L) | d, b and l of the whole batch, in groups of packets: see `SteppedSearch` | the bucket, or the candidate |
+//! | `prefetch_entries` (e) | the group's links | PIT entry, stored Data, timer |
+//! | `victims` (v) | what the batch's Data will evict, one link a call | Content Store entry; group and block; index bucket |
+//! | `act` (a) | the pipeline: everything else | |
+//!
+//! | schedule | order | paper |
+//! | --- | --- | --- |
+//! | `naive` | d0 a0 d1 a1 … | *Naive* |
+//! | `bucket-prefetch` | d0 b0 f0 a0 d1 b1 f1 a1 … | *Bucket Prefetch* (So et al. 2013) |
+//! | `pre-hash` | d0 b0 f0 d1 b1 f1 a0 a1, … | *Pre-Hash*: two packets at a time |
+//! | `shtl` | d0 b0 f0 d1 b1 f1 v p0 l0 p1 l1 v v a0 a1, … | *SHTL*: the same, with short-circuit evaluation |
+//! | `vector` | L, v, then p8 v8 e4 v4 a0 p9 v9 e5 v5 a1 … | ours |
+//!
+//! The thesis handles two consecutive packets (§4.3.2): hashing and bucket checks of one overlap with the fetches of
+//! the other. Short-circuit: only the longest FIB candidate is fetched, since it is nearly always the match.
+
+use crate::{
+    DropReason, Schedule,
+    batch::{
+        frame::{Decoded, Frame, decode},
+        measured::{MeasuredOrder, PartClock, Stage, StageCosts},
+        order::BATCH_PACKETS,
+    },
+    parts::Parts,
+    pipeline::{
+        call::{Call, Hints, Received},
+        data::incoming_data,
+        interest::incoming_interest,
+        nack::incoming_nack,
+    },
+};
+use arrayvec::ArrayVec;
+use namewire_tables::{
+    NameHashes,
+    fib::{BatchLookUp, MAX_SEARCHED_NAMES, SteppedTable, WholeBatchTable, steps},
+};
+use std::ops::Range;
+
+/// One packet on its way through the stages.
+struct Packet<'f, 'v> {
+    decoded: Decoded<'f>,
+    hints: Hints<'v>,
+    /// The PIT/CS bucket has been looked at.
+    is_probed: bool,
+}
+
+const _: () = assert!(BATCH_PACKETS <= MAX_SEARCHED_NAMES);
+
+impl<'f> Packet<'f, '_> {
+    /// The bytes of an Interest's name.
+    fn interest_name(&self) -> Option<&'f [u8]> {
+        match &self.decoded {
+            Decoded::Interest(interest) => Some(interest.name().value()),
+            _ => None,
+        }
+    }
+}
+
+/// The packets of one call, in the order of arrival, and what their stages work on.
+pub(crate) struct Stages<'e, 'f, 'b, 'v, 'o, C: PartClock> {
+    parts: &'e mut Parts,
+    call: Call<'v, 'o, C>,
+    frames: &'f [Frame<'b>],
+    packets: ArrayVec<Packet<'f, 'v>, BATCH_PACKETS>,
+    /// One per packet; these buffers outlive the batch.
+    hashes: &'e mut [NameHashes],
+}
+
+/// Packets between two stages of [`Schedule::Vector`].
+///
+/// N.B. Cycles per packet at quick scale, alternating runs on a shared machine: 4 apart 673 and 696, 3 apart 690, 2
+/// apart 681. Every stage over 16, 32 or 64 packets before the next: 737, 749, 747. PIT and Content Store buckets
+/// fetched one by one during decoding: 710; in groups of eight: 647 to 679; all after decoding: 734. Prefetching the
+/// frames themselves gained nothing.
+const AHEAD: usize = 4;
+
+impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
+    /// No stage has run yet. `hashes` has an element per frame.
+    pub(crate) fn new(
+        parts: &'e mut Parts,
+        call: Call<'v, 'o, C>,
+        frames: &'f [Frame<'b>],
+        hashes: &'e mut [NameHashes],
+    ) -> Self {
+        Stages { parts, call, frames, packets: ArrayVec::new(), hashes }
+    }
+
+    /// Runs all stages in the order of the schedule.
+    pub(crate) fn run(&mut self) {
+        let count = self.frames.len();
+        match self.parts.config.schedule {
+            Schedule::Naive => self.run_naive(),
+            Schedule::BucketPrefetch => {
+                for packet in 0..count {
+                    self.decode_and_hash();
+                    self.prefetch_bucket(packet);
+                    self.prefetch_fib_buckets(packet);
+                    self.act(packet);
+                }
+            }
+            Schedule::PreHash => self.run_in_pairs(false),
+            Schedule::SpeculativeLookup => self.run_in_pairs(true),
+            Schedule::Vector => self.run_vector(),
+        }
+    }
+
+    fn run_naive(&mut self) {
+        for packet in 0..self.frames.len() {
+            self.decode_and_hash();
+            self.act(packet);
+        }
+    }
+
+    fn run_in_pairs(&mut self, is_speculative: bool) {
+        let count = self.frames.len();
+        for first in (0..count).step_by(2) {
+            let pair = first..(first + 2).min(count);
+            for packet in pair.clone() {
+                self.decode_and_hash();
+                self.prefetch_bucket(packet);
+                self.prefetch_fib_buckets(packet);
+            }
+            if is_speculative {
+                self.prefetch_victims(pair.clone());
+                for packet in pair.clone() {
+                    self.probe(packet);
+                    self.probe_fib(packet);
+                }
+                self.parts.tables.pit_cs.prefetch_victim_groups(0..pair.len());
+                self.parts.tables.pit_cs.prefetch_victim_buckets(0..pair.len());
+            }
+            for packet in pair {
+                self.act(packet);
+            }
+        }
+    }
+
+    /// Decoding, hashing and the FIB's buckets run in groups, so that the fetches of one group overlap with the work on
+    /// the next. The later stages run [`AHEAD`] packets apart: their fetches overlap with the work on other packets,
+    /// and the core can hold all fetches under way.
+    fn run_vector(&mut self) {
+        let count = self.frames.len();
+        self.probe_fib_together();
+        self.prefetch_victims(0..count);
+        for step in 0..count + 2 * AHEAD {
+            if step < count {
+                self.probe(step);
+                self.parts.tables.pit_cs.prefetch_victim_groups(step..step + 1);
+            }
+            if let Some(packet) = step.checked_sub(AHEAD).filter(|&packet| packet < count) {
+                self.prefetch_entries(packet);
+                self.parts.tables.pit_cs.prefetch_victim_buckets(packet..packet + 1);
+            }
+            if let Some(packet) = step.checked_sub(2 * AHEAD) {
+                self.act(packet);
+            }
+        }
+    }
+
+    /// A view of the next frame, and the hash of every prefix of its name.
+    fn decode_and_hash(&mut self) {
+        let place = self.packets.len();
+        let decoded = decode(&self.frames[place]);
+        self.packets.push(Packet { decoded, hints: Hints::default(), is_probed: false });
+        self.call.clock.end_of_part(Stage::Decode);
+        let decoded = &mut self.packets[place].decoded;
+        let name = match decoded {
+            Decoded::Interest(interest) | Decoded::Nack(_, interest) => interest.name(),
+            Decoded::Data(data) => data.name(),
+            Decoded::Refused(_) => return self.call.clock.end_of_part(Stage::Hash),
+        };
+        if self.hashes[place].compute(self.parts.tables.pit_cs.key(), name.value()).is_err() {
+            *decoded = Decoded::Refused(DropReason::NameTooLong);
+        }
+        self.call.clock.end_of_part(Stage::Hash);
+    }
+
+    /// Prefetches the bucket of the packet's name and the name's state in the store's policy. In the core role also the
+    /// fingerprint's buckets, and for an Interest those in its face's segment and the place of its nonce.
+    fn prefetch_bucket(&self, packet: usize) {
+        let decoded = &self.packets[packet].decoded;
+        if matches!(decoded, Decoded::Refused(_)) {
+            return;
+        }
+        let name_hash = self.hashes[packet].full_hash();
+        let Parts { tables, core, .. } = &*self.parts;
+        tables.pit_cs.prefetch_bucket(name_hash);
+        tables.pit_cs.prefetch_cs_request(name_hash);
+        let Some(core) = core else { return };
+        core.sent_names.prefetch(name_hash);
+        let Decoded::Interest(interest) = decoded else { return core.fingerprints.prefetch(name_hash) };
+        if let Some(port) = core.ports.known(self.frames[packet].face) {
+            core.fingerprints.prefetch_for_port(name_hash, port);
+        }
+        if let Some(nonce) = interest.nonce() {
+            tables.dead_nonces.prefetch(name_hash, nonce.to_u32());
+        }
+    }
+
+    /// Prefetches every bucket of the FIB for an Interest's name.
+    fn prefetch_fib_buckets(&self, packet: usize) {
+        if matches!(self.packets[packet].decoded, Decoded::Interest(_)) {
+            self.call.fib.prefetch_buckets(&self.hashes[packet]);
+        }
+    }
+
+    /// Notes what the Data among `packets` will evict, and prefetches it.
+    fn prefetch_victims(&mut self, packets: Range<usize>) {
+        let is_data = |packet: &&Packet<'_, '_>| matches!(packet.decoded, Decoded::Data(_));
+        let data = if self.parts.config.cs_admit { self.packets[packets].iter().filter(is_data).count() } else { 0 };
+        self.parts.tables.pit_cs.prefetch_victims(data);
+    }
+
+    /// Reads the tags of the bucket, and prefetches the group that one of them points at.
+    fn probe(&mut self, packet: usize) {
+        let Packet { decoded, hints, is_probed } = &mut self.packets[packet];
+        if matches!(decoded, Decoded::Refused(_)) {
+            return;
+        }
+        let pit_cs = &self.parts.tables.pit_cs;
+        if !*is_probed {
+            hints.group = pit_cs.probe(self.hashes[packet].full_hash());
+        }
+        if let Some(group) = hints.group {
+            pit_cs.prefetch_group(group);
+        }
+    }
+
+    /// Finds the FIB's candidate of an Interest. An Interest whose name seems known probably needs none.
+    fn probe_fib(&mut self, packet: usize) {
+        let Packet { decoded, hints, .. } = &mut self.packets[packet];
+        if hints.group.is_none() && matches!(decoded, Decoded::Interest(_)) {
+            hints.fib = self.call.fib.candidate(&self.hashes[packet]);
+            if let Some(entry) = hints.fib {
+                self.call.fib.prefetch_entry(entry);
+            }
+        }
+    }
+
+    /// Decodes and hashes the rest of the batch, finds the FIB's candidates of the new Interests, and prefetches them.
+    fn probe_fib_together(&mut self) {
+        match self.call.fib.batch_look_up() {
+            BatchLookUp::Stepped(table) => self.step_through_fib(&table),
+            BatchLookUp::AtOnce(table) => self.look_up_at_once(&table),
+        }
+    }
+
+    /// Searches the router's own table: the work on one group of packets overlaps with the fetches of others.
+    ///
+    /// N.B. A batch without Interests makes no search: otherwise 16 Data paid 143 instructions each for steps without a
+    /// look-up. Creating the search at the first Interest cost 40 instructions per Interest: it was copied into its
+    /// `Option`.
+    fn step_through_fib(&mut self, table: &SteppedTable<'v>) {
+        let count = self.frames.len();
+        if !self.frames.iter().any(Frame::seems_interest) {
+            return steps(count).for_each(|step| self.make_ready(step.ready));
+        }
+        let mut search = table.search();
+        for step in steps(count) {
+            self.make_ready(step.ready);
+            let wanted = self.new_interests(step.begin.clone());
+            search.begin(step.begin, wanted, self.hashes);
+            search.look(step.look, self.hashes);
+        }
+        search.finish(self.hashes);
+        for (packet, candidate) in self.packets.iter_mut().zip(search.found()) {
+            packet.hints.fib = *candidate;
+        }
+    }
+
+    /// Searches a design of the literature.
+    #[cold]
+    fn look_up_at_once(&mut self, table: &WholeBatchTable<'v>) {
+        let count = self.frames.len();
+        self.make_ready(0..count);
+        let wanted = self.new_interests(0..count);
+        let is_wanted = |packet: &usize| wanted >> packet & 1 != 0;
+        let names: ArrayVec<&[u8], BATCH_PACKETS> =
+            (0..count).filter(is_wanted).filter_map(|packet| self.packets[packet].interest_name()).collect();
+        let mut found = [None; BATCH_PACKETS];
+        table.look_up(&names, &mut found);
+        for (packet, found) in (0..count).filter(is_wanted).zip(found) {
+            self.packets[packet].hints.fib = found;
+        }
+    }
+
+    /// Decodes and hashes those of these packets that are not decoded yet, and prefetches their buckets.
+    #[inline(always)]
+    fn make_ready(&mut self, packets: Range<usize>) {
+        let decoded = self.packets.len();
+        (decoded..packets.end).for_each(|_| self.decode_and_hash());
+        (packets.start.max(decoded)..packets.end).for_each(|packet| self.prefetch_bucket(packet));
+    }
+
+    /// One bit per packet: whether it is an Interest whose name seems new. For other packets the FIB is probably not
+    /// needed.
+    #[inline(always)]
+    fn new_interests(&mut self, packets: Range<usize>) -> u64 {
+        let mut wanted = 0;
+        for packet in packets {
+            let Packet { decoded, hints, is_probed } = &mut self.packets[packet];
+            if matches!(decoded, Decoded::Interest(_)) {
+                hints.group = self.parts.tables.pit_cs.probe(self.hashes[packet].full_hash());
+                *is_probed = true;
+                wanted |= u64::from(hints.group.is_none()) << packet;
+            }
+        }
+        wanted
+    }
+
+    /// Prefetches the entries that the name group links to.
+    fn prefetch_entries(&self, packet: usize) {
+        let Parts { tables, .. } = &*self.parts;
+        if let Some(group) = self.packets[packet].hints.group
+            && let Some(entry) = tables.pit_cs.prefetch_entries(group)
+        {
+            tables.timers.prefetch(entry.0);
+        }
+    }
+
+    /// The packet's pipeline.
+    fn act(&mut self, packet: usize) {
+        let Stages { parts, call, frames, packets, hashes } = self;
+        let Packet { decoded, hints, .. } = &packets[packet];
+        let Frame { face, headers, packet: carried, visits } = &frames[packet];
+        let (frame, hashes) = (packet as u16, &hashes[packet]);
+        macro_rules! received {
+            ($view:ident) => {
+                &Received { frame, face: *face, headers, carried, visits: *visits, packet: $view, hashes, hints }
+            };
+        }
+        match decoded {
+            Decoded::Interest(interest) => incoming_interest(parts, call, received!(interest)),
+            Decoded::Data(data) => incoming_data(parts, call, received!(data)),
+            Decoded::Nack(reason, interest) => incoming_nack(parts, call, received!(interest), *reason),
+            Decoded::Refused(reason) => parts.counters.drop(*reason),
+        }
+        call.clock.end_of_part(Stage::Emit);
+    }
+}
+
+/// The orders used for measuring.
+impl Stages<'_, '_, '_, '_, '_, StageCosts> {
+    /// Runs all stages in that order; returns the cost of each.
+    pub(crate) fn run_measured(mut self, order: MeasuredOrder) -> StageCosts {
+        self.call.clock.start();
+        match order {
+            MeasuredOrder::PacketByPacket => self.run_naive(),
+            MeasuredOrder::StageByStage { .. } => self.run_stage_by_stage(),
+        }
+        self.call.clock
+    }
+
+    fn run_stage_by_stage(&mut self) {
+        let count = self.frames.len();
+        (0..count).for_each(|_| self.decode_and_hash());
+        self.call.clock.end_of_whole(Stage::DecodeAndHash);
+        (0..count).for_each(|packet| self.prefetch_bucket(packet));
+        self.prefetch_victims(0..count);
+        self.call.clock.end(Stage::PrefetchBuckets);
+        self.probe_fib_together();
+        self.call.clock.end(Stage::ProbeFib);
+        (0..count).for_each(|packet| self.probe(packet));
+        self.parts.tables.pit_cs.prefetch_victim_groups(0..count);
+        self.call.clock.end(Stage::Probe);
+        (0..count).for_each(|packet| self.prefetch_entries(packet));
+        self.parts.tables.pit_cs.prefetch_victim_buckets(0..count);
+        self.call.clock.end(Stage::PrefetchEntries);
+        (0..count).for_each(|packet| self.act(packet));
+        self.call.clock.end_of_whole(Stage::Act);
+    }
+}

@@ -1,0 +1,154 @@
+//! The Incoming Interest pipeline of the core role: handles Interests that are kept as a fingerprint (Yuan15 §5.4.1).
+//! [`crate::core`] says which these are, and why.
+//!
+//! Read [`core_interest`]. It begins after a Content Store miss. Until the fingerprint is inserted nothing has changed,
+//! and the Interest can still be kept by name.
+
+use crate::{
+    LimitMet,
+    batch::{
+        measured::{PartClock, Stage},
+        output::Transmit,
+    },
+    core::CoreRole,
+    dispatch::token::TOKEN_BYTES,
+    parts::Parts,
+    pipeline::{
+        call::{Call, InterestAtHand},
+        interest::where_to,
+        next_hops::{MatchedPrefix, NextHops},
+        scope::NameScope,
+    },
+    state::scratch::Scratch,
+    strategy::{WithoutEntry, context::Journey},
+};
+use namewire_packet::{FaceId, lp::LpHeaders};
+use namewire_tables::{
+    HashKey,
+    fingerprint_pit::{FingerprintPit, FingerprintPitRefusal, Inserted, MAX_LIFETIME_NS},
+    hash_name,
+};
+
+/// Keeps a fingerprint of the Interest and sends it on. False if it must be kept by name.
+pub(crate) fn core_interest<'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    at: &InterestAtHand<'_, 'v>,
+) -> bool {
+    if !may_go_by_fingerprint(parts, at) {
+        return false;
+    }
+    let InterestAtHand { received, onward, .. } = *at;
+    let (strategy, next_hops) = where_to(parts, call, at);
+    let (Some(choice), Some(next_hops)) = (strategy.without_entry(), next_hops) else { return false };
+    let (faces, name_hash) = (call.outbound.faces, received.hashes.full_hash());
+    let journey = Journey { faces, ingress: received.face, scope: NameScope::Global, hop_limit: onward.hop_limit };
+    let eligible = || {
+        let next_hops = next_hops.next_hops.iter().map(|hop| FaceId(hop.face));
+        next_hops.filter(|&face| journey.is_eligible(face))
+    };
+    let count = eligible().count();
+    if count == 0 {
+        return false; // its strategy says what becomes of it
+    }
+    let (first, copies) = match choice {
+        WithoutEntry::Cheapest => (0, 1),
+        WithoutEntry::All => (0, count),
+        WithoutEntry::AnyOne => (parts.random.usize(..count), 1),
+    };
+    let Some(inserted) = insert_fingerprint(parts, call.outbound.now.0, at, &next_hops) else { return false };
+    call.clock.end_of_part(Stage::Insert);
+    parts.counters.by_fingerprint += 1;
+    parts.counters.fingerprints_collided += u64::from(inserted != Inserted::New);
+    if inserted == Inserted::Aggregated {
+        parts.counters.aggregated += 1;
+        return true;
+    }
+    if let Some(core) = parts.core.as_deref_mut().filter(|_| copies > 1) {
+        core.sent_names.ask_several(name_hash);
+    }
+    parts.tables.dead_nonces.insert(name_hash, onward.nonce.to_u32(), call.outbound.now.0);
+    let headers = LpHeaders {
+        incoming_face_id: Some(received.face),
+        congestion_mark: received.headers.congestion_mark,
+        non_discovery: received.headers.non_discovery,
+        ..LpHeaders::default()
+    };
+    parts.counters.out_interests += copies as u64;
+    let to = eligible().skip(first).take(copies);
+    call.outbound.out.transmits.extend(to.map(|face| Transmit { face, headers, packet: onward.packet }));
+    true
+}
+
+/// Whether a fingerprint is enough for this Interest, and the adaptive PIT does not keep it by name. The adaptive PIT
+/// keeps no Interest by name that the PIT would drop.
+fn may_go_by_fingerprint(parts: &mut Parts, at: &InterestAtHand<'_, '_>) -> bool {
+    let (interest, headers) = (at.received.packet, at.received.headers);
+    // Tokens of ours and ndnd's have that length, and both work without them. Other peers may need theirs back.
+    let does_without_token = headers.pit_token.is_none_or(|token| token.as_bytes().len() == TOKEN_BYTES);
+    let is_plain = !at.ingress.is_local()
+        && does_without_token
+        && at.scope == NameScope::Global
+        && !interest.can_be_prefix()
+        && interest.implicit_digest().is_none()
+        && headers.next_hop_face_id.is_none();
+    if !is_plain {
+        return false;
+    }
+    let pending_by_name = parts.tables.pit_cs.pit_len();
+    let has_room = parts.tables.free_entries() > 0 && parts.may_ask(at.received.face);
+    parts.core.as_deref_mut().is_some_and(|core| !(core.keeps_name(pending_by_name) && has_room))
+}
+
+/// Notes which port asked. `None` if there is no room, or the lifetime is too long.
+fn insert_fingerprint(
+    parts: &mut Parts,
+    now_ns: u64,
+    at: &InterestAtHand<'_, '_>,
+    next_hops: &NextHops<'_>,
+) -> Option<Inserted> {
+    let Parts { tables, scratch, counters, config, core, .. } = parts;
+    let (interest, name_hash) = (at.received.packet, at.received.hashes.full_hash());
+    let CoreRole { fingerprints, ports, sent_names, expiry, aggregates, .. } = core.as_deref_mut()?;
+    let lifetime_ms = interest.lifetime_ms().min(config.max_lifetime_ms);
+    let mut lifetime_ns = lifetime_ms.saturating_mul(1_000_000);
+    let mut prefix_hash = 0;
+    if let Some(expiry) = expiry {
+        prefix_hash = hash_prefix(tables.pit_cs.key(), scratch, interest.name().value(), next_hops);
+        lifetime_ns = expiry.lifetime_ns(prefix_hash, lifetime_ns);
+    }
+    if lifetime_ns > MAX_LIFETIME_NS {
+        return None;
+    }
+    let Some(port) = ports.number(at.received.face, fingerprints) else {
+        counters.meet(LimitMet::PortsFull);
+        return None;
+    };
+    let insert = if *aggregates { FingerprintPit::insert_aggregating } else { FingerprintPit::insert };
+    match insert(fingerprints, name_hash, port, now_ns, now_ns.saturating_add(lifetime_ns)) {
+        Ok(inserted) => {
+            sent_names.ask(name_hash);
+            match (expiry, inserted) {
+                (None, _) | (_, Inserted::Aggregated) => {}
+                (Some(expiry), Inserted::New) => expiry.sent_new(name_hash, prefix_hash, now_ns),
+                (Some(expiry), Inserted::Collided) => expiry.sent_again(name_hash),
+            }
+            Some(inserted)
+        }
+        Err(refusal) => {
+            counters.meet(match refusal {
+                FingerprintPitRefusal::FaceSetsFull => LimitMet::FaceSetsFull,
+                _ => LimitMet::FingerprintsFull,
+            });
+            None
+        }
+    }
+}
+
+/// The hash of the prefix that the next hops belong to.
+fn hash_prefix(key: &HashKey, scratch: &Scratch, name_value: &[u8], next_hops: &NextHops<'_>) -> u64 {
+    match next_hops.prefix {
+        MatchedPrefix::OfName { bytes } => hash_name(key, &name_value[..bytes]),
+        MatchedPrefix::OfDelegation => hash_name(key, &scratch.hint_prefix),
+    }
+}

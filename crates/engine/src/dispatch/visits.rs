@@ -1,0 +1,160 @@
+//! Visits: which workers does a packet still have to visit, and in which order?
+
+/// A set of workers, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers(pub u64);
+
+impl Workers {
+    /// Just one worker.
+    pub const fn only(worker: u8) -> Self {
+        Workers(1 << worker)
+    }
+
+    /// True if `worker` is among them.
+    pub const fn contains(self, worker: u8) -> bool {
+        self.0 & 1 << worker != 0
+    }
+
+    /// These without `worker`.
+    const fn without(self, worker: u8) -> Self {
+        Workers(self.0 & !Workers::only(worker).0)
+    }
+
+    /// The workers, in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let worker = left.trailing_zeros() as u8;
+            left &= left.wrapping_sub(1);
+            (worker < 64).then_some(worker)
+        })
+    }
+}
+
+/// The workers that a packet still has to visit. An Interest visits one, and may look for stored Data at the others
+/// first. Data visits every worker where an Interest may be pending for it.
+///
+/// ```text
+///  bytes  0..8   8      9
+///          left   last   flags: 1 first, 2 answered
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visits {
+    /// Workers still to visit.
+    left: Workers,
+    /// The one of them that comes last: the home of the name.
+    last: u8,
+    /// No worker was visited before.
+    pub(crate) is_first: bool,
+    /// An Interest was pending for it at an earlier worker.
+    pub(crate) answered: bool,
+}
+
+impl Default for Visits {
+    /// This worker, and no other.
+    fn default() -> Self {
+        Visits::new(Workers(0), 0)
+    }
+}
+
+impl Visits {
+    /// Bytes of the encoded form.
+    pub const BYTES: usize = 10;
+
+    const FIRST: u8 = 1;
+    const ANSWERED: u8 = 2;
+
+    pub(super) const fn new(left: Workers, last: u8) -> Self {
+        Visits { left, last, is_first: true, answered: false }
+    }
+
+    pub(super) const fn only(worker: u8) -> Self {
+        Visits::new(Workers::only(worker), worker)
+    }
+
+    /// Workers still to visit.
+    pub const fn left(&self) -> Workers {
+        self.left
+    }
+
+    /// True if none is left.
+    pub const fn is_over(&self) -> bool {
+        self.left.0 == 0
+    }
+
+    /// Takes the next worker off the list: `here` if it may come now, else another. There must be one.
+    pub fn take(&mut self, here: u8) -> u8 {
+        debug_assert!(!self.is_over());
+        let before_last = self.left.without(self.last);
+        let next = match before_last.contains(here) {
+            true => here,
+            false => before_last.iter().next().unwrap_or(self.last),
+        };
+        self.left = self.left.without(next);
+        next
+    }
+
+    /// Takes `here` off the list if it may come now.
+    pub(crate) fn take_only(&mut self, here: u8) -> bool {
+        let mut after = *self;
+        let is_next = !self.is_over() && after.take(here) == here;
+        if is_next {
+            *self = after;
+        }
+        is_next
+    }
+
+    /// True if no other worker was or will be visited.
+    pub const fn is_alone(&self) -> bool {
+        self.is_first && !self.answered && self.is_over()
+    }
+
+    /// The remaining visits, for the next worker.
+    pub(crate) const fn going_on(self) -> Self {
+        Visits { is_first: false, ..self }
+    }
+
+    /// The encoded form, for a ring.
+    pub fn to_bytes(self) -> [u8; Visits::BYTES] {
+        let mut bytes = [0; Visits::BYTES];
+        bytes[..8].copy_from_slice(&self.left.0.to_le_bytes());
+        bytes[8] = self.last;
+        bytes[9] = u8::from(self.is_first) * Visits::FIRST + u8::from(self.answered) * Visits::ANSWERED;
+        bytes
+    }
+
+    /// Reads what [`Visits::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8; Visits::BYTES]) -> Self {
+        let [left @ .., last, flags] = *bytes;
+        Visits {
+            left: Workers(u64::from_le_bytes(left)),
+            last,
+            is_first: flags & Visits::FIRST != 0,
+            answered: flags & Visits::ANSWERED != 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_worker_is_visited_once_and_the_home_last() {
+        let whole = Visits::new(Workers(0b1101_0010), 4);
+        for here in [0, 1, 4, 6, 63] {
+            let mut visits = Visits::from_bytes(&whole.to_bytes());
+            assert_eq!(visits, whole);
+            let asked: Vec<u8> = std::iter::from_fn(|| (!visits.is_over()).then(|| visits.take(here))).collect();
+            let mut sorted = asked.clone();
+            sorted.sort();
+            assert_eq!((sorted, asked.last()), (vec![1, 4, 6, 7], Some(&4)), "seen from {here}");
+            assert!(asked[0] == here || ![1, 6].contains(&here), "its own share comes first: {asked:?}");
+        }
+        let mut visits = whole;
+        assert!(!visits.take_only(4) && !visits.take_only(0) && visits.take_only(6) && !visits.take_only(6));
+        let flags = Visits { answered: true, ..whole.going_on() };
+        assert_eq!(Visits::from_bytes(&flags.to_bytes()), flags);
+        assert!(Visits::default().is_over() && Visits::default().is_first);
+    }
+}

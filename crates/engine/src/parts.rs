@@ -1,0 +1,34 @@
+//! The parts of an engine, each with its own owner.
+//!
+//! Pipelines get all parts. The functions that they call get only the part that they need.
+
+use crate::{
+    Counters, EngineConfig,
+    core::CoreRole,
+    counters::cs_counts::CsCounting,
+    state::{face_share, measurements::Measurements, scratch::Scratch, tables::Tables},
+};
+use namewire_packet::FaceId;
+
+/// See the module.
+pub(crate) struct Parts {
+    pub(crate) config: EngineConfig,
+    pub(crate) tables: Tables,
+    /// Only in the core role.
+    pub(crate) core: Option<Box<CoreRole>>,
+    /// What strategies remember beyond one PIT entry.
+    pub(crate) measurements: Measurements,
+    pub(crate) counters: Counters,
+    pub(crate) cs_counting: CsCounting,
+    pub(crate) random: fastrand::Rng,
+    pub(crate) scratch: Scratch,
+}
+
+impl Parts {
+    /// Whether the face may have another PIT entry.
+    #[inline]
+    pub(crate) fn may_ask(&self, face: FaceId) -> bool {
+        let (waiting, free) = (self.tables.records.waiting(face), self.tables.free_entries());
+        face_share::may_ask(waiting, free, self.config.face_share_percent)
+    }
+}

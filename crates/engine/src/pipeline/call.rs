@@ -1,0 +1,84 @@
+//! What a pipeline gets: the call's tables, room for verdicts, and the packet at hand.
+
+use crate::{
+    FaceAttributes, LinkType, StrategyTable,
+    batch::{
+        measured::PartClock,
+        output::{Outbound, PacketRef},
+    },
+    dispatch::visits::Visits,
+    pipeline::scope::NameScope,
+};
+use namewire_packet::{Data, FaceId, Interest, Nonce, lp::LpHeaders};
+use namewire_tables::{FibHint, FibView, GroupHint, GroupId, NameHashes, PitId, Variant};
+
+/// One call of the engine.
+pub(crate) struct Call<'v, 'o, C: PartClock> {
+    pub(crate) fib: FibView<'v>,
+    pub(crate) strategies: &'v StrategyTable,
+    pub(crate) outbound: Outbound<'v, 'o>,
+    /// Receives the end of each part of a packet's work.
+    pub(crate) clock: C,
+}
+
+/// The packet at hand, a view of type `P`.
+pub(crate) struct Received<'a, 'v, P> {
+    /// Its frame, by index.
+    pub(crate) frame: u16,
+    pub(crate) face: FaceId,
+    pub(crate) headers: &'a LpHeaders,
+    /// The bytes that carried it: see [`LpHeaders::packet`].
+    pub(crate) carried: &'a [u8],
+    pub(crate) visits: Visits,
+    pub(crate) packet: &'a P,
+    pub(crate) hashes: &'a NameHashes,
+    pub(crate) hints: &'a Hints<'v>,
+}
+
+/// Hints from the prefetching stages; the pipelines verify them.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Hints<'v> {
+    /// The name group whose tag fits.
+    pub(crate) group: Option<GroupHint>,
+    /// The FIB entry of the longest prefix whose tag fits.
+    pub(crate) fib: Option<FibHint<'v>>,
+}
+
+/// An Interest that passed the checks, and what the PIT knows of its name.
+pub(crate) struct InterestAtHand<'a, 'v> {
+    pub(crate) received: &'a Received<'a, 'v, Interest<'a>>,
+    pub(crate) ingress: &'v FaceAttributes,
+    pub(crate) scope: NameScope,
+    pub(crate) onward: OutgoingInterest,
+    pub(crate) group: Option<GroupId>,
+    pub(crate) variant: Variant,
+    pub(crate) entry: Option<PitId>,
+}
+
+/// An Interest as it is forwarded: with a nonce, HopLimit decremented, and a hint that led here removed.
+#[derive(Clone, Copy)]
+pub(crate) struct OutgoingInterest {
+    pub(crate) packet: PacketRef,
+    pub(crate) nonce: Nonce,
+    pub(crate) hop_limit: Option<u8>,
+    pub(crate) hint_removed: bool,
+}
+
+/// Data, and the pending Interests that it answers here.
+pub(crate) struct DataAtHand<'a, 'v> {
+    pub(crate) received: &'a Received<'a, 'v, Data<'a>>,
+    pub(crate) ingress: &'v FaceAttributes,
+    /// The visits that remain after this worker.
+    pub(crate) visits: Visits,
+    /// The name group of its own name.
+    pub(crate) own_name: Option<GroupId>,
+    pub(crate) matches: &'a [PitId],
+}
+
+impl DataAtHand<'_, '_> {
+    /// Whether it came from `face` and must not be sent back there.
+    #[inline]
+    pub(crate) fn goes_back_to(&self, face: FaceId) -> bool {
+        face == self.received.face && self.ingress.link_type != LinkType::AdHoc
+    }
+}

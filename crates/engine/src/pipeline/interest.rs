@@ -1,0 +1,318 @@
+//! The Incoming Interest pipeline (forwarding §1; NFD's developer guide §4.2.1).
+//!
+//! Read [`incoming_interest`] and [`interest_at_home`] from top to bottom to learn what happens when an
+//! Interest arrives.
+
+use crate::{
+    DropReason, LimitMet, LinkType,
+    batch::{
+        measured::{PartClock, Stage},
+        output::{PacketRef, Transmit},
+    },
+    core,
+    parts::Parts,
+    pipeline::{
+        call::{Call, InterestAtHand, OutgoingInterest, Received},
+        content_store::content_store_match,
+        next_hops::{MAX_DELEGATIONS, NextHops, has_delegation, hint_reaches_region, strategy_of},
+        prefix_lookup::visiting_interest,
+        scope::NameScope,
+    },
+    state::{pit_state::InRecord, tables::Tables},
+    strategy::{Strategy, StrategyContext, trigger::Trigger},
+};
+use namewire_packet::{
+    FaceId, Interest, MAX_PACKET_BYTES, NackReason, Nonce,
+    interest::{write_with_nonce, write_without_forwarding_hint},
+    lp::LpHeaders,
+};
+use namewire_tables::{CsId, PitId, PitRefusal, Variant};
+
+/// Processes an Interest.
+pub(crate) fn incoming_interest<'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    received: &Received<'_, 'v, Interest<'_>>,
+) {
+    let stored = match received.visits.is_over() {
+        true => interest_at_home(parts, call, received),
+        false => visiting_interest(parts, call, received),
+    };
+    // The only call: with a second one, the compiler would no longer inline the hit path.
+    if let Some(stored) = stored {
+        content_store_hit(parts, call, received, stored);
+    }
+}
+
+/// Processes an Interest whose name belongs to this worker. Returns the stored Data that answers it.
+#[inline(always)]
+fn interest_at_home<'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    received: &Received<'_, 'v, Interest<'_>>,
+) -> Option<CsId> {
+    parts.counters.in_interests += 1;
+    let at = match check(parts, call, received) {
+        Ok(at) => at,
+        Err(reason) => {
+            parts.counters.drop(reason);
+            return None;
+        }
+    };
+    let (now, name_hash) = (call.outbound.now, received.hashes.full_hash());
+    let is_dead = parts.tables.dead_nonces.contains(name_hash, at.onward.nonce.to_u32(), now.0);
+    let pending = at.entry.map(|entry| (entry, parts.tables.state(entry)));
+    if pending.is_some_and(|(entry, _)| is_duplicate(&parts.tables, &at, entry)) {
+        interest_loop(parts, call, &at);
+        return None;
+    }
+    // An entry ends with its last downstream. So an entry means that an answer is pending, unless the entry only waits
+    // for further answers.
+    let is_new = pending.is_none_or(|(_, state)| state.satisfied);
+    let looks_up = is_new && parts.config.cs_serve;
+    let stored = if looks_up { content_store_match(&parts.tables, now, &at) } else { None };
+    call.clock.end_of_part(Stage::Verdict);
+    // A looped copy that ends here asks for nothing: counting it would count one Interest twice.
+    if stored.is_some() || !is_dead {
+        parts.tables.pit_cs.cs_request(name_hash);
+        if looks_up {
+            parts.cs_counting.count_look_up(&mut parts.counters, received.hashes, stored.is_some());
+        } else if is_new {
+            parts.counters.cs_not_asked += 1;
+        }
+    }
+    if stored.is_some() {
+        return stored;
+    }
+    // NFD checks the dead nonce list first. Here the list keeps more nonces (see `satisfy` in `data.rs`), and a copy
+    // that took another path must still get Data that is in the store: it may be the only copy whose return path is
+    // intact (sim/tests/ring.rs).
+    if is_dead {
+        interest_loop(parts, call, &at);
+    } else if at.entry.is_some() || parts.core.is_none() || !core::interest::core_interest(parts, call, &at) {
+        content_store_miss(parts, call, &at);
+    }
+    None
+}
+
+/// Why the Interest is dropped, or the Interest to forward and the pending entries of its name.
+#[inline(always)]
+fn check<'a, 'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    received: &'a Received<'a, 'v, Interest<'a>>,
+) -> Result<InterestAtHand<'a, 'v>, DropReason> {
+    let interest = received.packet;
+    let name = interest.name().value();
+    let ingress = call.outbound.faces.get(received.face).ok_or(DropReason::UnknownFace)?;
+    if interest.hop_limit() == Some(0) {
+        return Err(DropReason::HopLimitZero);
+    }
+    let scope = NameScope::of(name);
+    if scope.forbids(ingress) {
+        return Err(DropReason::ScopeViolation);
+    }
+    let onward = prepare_onward(parts, call, received);
+    if call.outbound.out.rewritten(onward.packet).is_some_and(|bytes| bytes.len() > MAX_PACKET_BYTES) {
+        return Err(DropReason::TooLargeWithNonce);
+    }
+    let cs = &parts.tables.pit_cs;
+    let variant = Variant::new(interest.can_be_prefix(), interest.must_be_fresh());
+    let group = cs.find_hinted(received.hashes.full_hash(), name, received.hints.group);
+    let entry = group.and_then(|group| cs.pit_of_group(group)[variant as usize]);
+    Ok(InterestAtHand { received, ingress, scope, onward, group, variant, entry })
+}
+
+/// Decrements HopLimit, adds a nonce if there is none, and removes a hint that led here. If only HopLimit changes, the
+/// frame itself is forwarded.
+#[inline(always)]
+fn prepare_onward<C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'_, '_, C>,
+    received: &Received<'_, '_, Interest<'_>>,
+) -> OutgoingInterest {
+    let interest = received.packet;
+    let hop_limit = interest.hop_limit().map(|limit| limit - 1);
+    let has_hint = interest.has_forwarding_hint();
+    if has_hint && interest.forwarding_hint().nth(MAX_DELEGATIONS).is_some() {
+        parts.counters.meet(LimitMet::DelegationsIgnored);
+    }
+    let hint_removed = has_hint && hint_reaches_region(&parts.config, interest);
+    if let Some(nonce) = interest.nonce().filter(|_| !hint_removed) {
+        if let (Some(limit), Some(offset)) = (hop_limit, interest.hop_limit_offset()) {
+            parts.scratch.hop_limits.push((received.frame, offset as u32, limit));
+        }
+        return OutgoingInterest { packet: PacketRef::Frame(received.frame), nonce, hop_limit, hint_removed };
+    }
+    let nonce = interest.nonce().unwrap_or_else(|| Nonce::from_u32(parts.random.u32(..)));
+    let copy = &mut parts.scratch.interest_copy;
+    copy.clear();
+    if hint_removed {
+        write_without_forwarding_hint(interest, copy);
+    } else {
+        copy.extend_from_slice(interest.wire());
+    }
+    let packet = call.outbound.out.rewrite(|out| {
+        let start = out.len();
+        if let Ok(rewritten) = Interest::parse(copy) {
+            write_with_nonce(&rewritten, nonce, out);
+        }
+        patch_hop_limit(&mut out[start..], hop_limit);
+    });
+    OutgoingInterest { packet, nonce, hop_limit, hint_removed }
+}
+
+/// Writes `hop_limit` into an Interest that is known to be well-formed.
+fn patch_hop_limit(wire: &mut [u8], hop_limit: Option<u8>) {
+    if let Some(limit) = hop_limit
+        && let Some(offset) = Interest::parse(wire).ok().and_then(|interest| interest.hop_limit_offset())
+    {
+        wire[offset] = limit;
+    }
+}
+
+/// Whether the nonce is in a record of this entry. From the same point-to-point face it is a retransmission, not a
+/// loop.
+fn is_duplicate(tables: &Tables, at: &InterestAtHand<'_, '_>, entry: PitId) -> bool {
+    let (state, records, nonce) = (tables.state(entry), &tables.records, at.onward.nonce);
+    let is_retransmission = records.downstream(state, at.received.face).is_some_and(|record| record.nonce == nonce);
+    if is_retransmission && at.ingress.link_type == LinkType::PointToPoint {
+        return false;
+    }
+    records.downstreams(state).any(|record| record.nonce == nonce)
+        || records.upstreams(state).any(|record| record.nonce == nonce)
+}
+
+/// Interest loop: Nack Duplicate on a point-to-point face, unless the strategy sends no Nack.
+#[cold]
+fn interest_loop<C: PartClock>(parts: &mut Parts, call: &mut Call<'_, '_, C>, at: &InterestAtHand<'_, '_>) {
+    let InterestAtHand { received, ingress, .. } = *at;
+    parts.counters.drop(DropReason::DuplicateNonce);
+    let found = call.fib.longest_prefix_match(received.packet.name().value(), received.hashes);
+    let strategy = call.strategies.get(strategy_of(found));
+    let tells = ingress.link_type == LinkType::PointToPoint && strategy.nacks_loops();
+    let name_hash = received.hashes.full_hash();
+    if tells && !core::data::is_doubled(parts, call.outbound.now, received.face, name_hash) {
+        parts.counters.out_nacks += 1;
+        let headers = LpHeaders {
+            nack: Some(NackReason::Duplicate),
+            pit_token: received.headers.pit_token,
+            ..LpHeaders::default()
+        };
+        let packet = PacketRef::Frame(received.frame);
+        call.outbound.out.transmits.push(Transmit { face: received.face, headers, packet });
+    }
+}
+
+/// CS hit: the Data goes back with the Interest's token.
+#[inline(always)]
+fn content_store_hit<C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'_, '_, C>,
+    received: &Received<'_, '_, Interest<'_>>,
+    stored: CsId,
+) {
+    parts.counters.out_data += 1;
+    parts.tables.pit_cs.cs_request_stored(stored, received.hashes.full_hash());
+    parts.tables.pit_cs.cs_touch(stored);
+    let headers = LpHeaders {
+        pit_token: received.headers.pit_token,
+        incoming_face_id: Some(FaceId::CONTENT_STORE),
+        ..LpHeaders::default()
+    };
+    call.outbound.out.transmits.push(Transmit { face: received.face, headers, packet: PacketRef::Stored(stored) });
+}
+
+/// CS miss: in-record, expiry timer, then NextHopFaceId or the strategy.
+fn content_store_miss<'v, C: PartClock>(parts: &mut Parts, call: &mut Call<'v, '_, C>, at: &InterestAtHand<'_, 'v>) {
+    let InterestAtHand { received, onward, .. } = *at;
+    if at.entry.is_none() && !parts.may_ask(received.face) {
+        return parts.counters.cut(received.face);
+    }
+    let entry = match at.entry.map_or_else(|| insert_entry(parts, call, at), Ok) {
+        Ok(entry) => entry,
+        Err(PitRefusal::Full) => return parts.counters.drop(DropReason::PitFull),
+        Err(PitRefusal::OverflowFull) => return parts.counters.drop(DropReason::PitOverflowFull),
+    };
+    let (headers, lifetime_ms) = (received.headers, received.packet.lifetime_ms());
+    let expires = call.outbound.now.plus_ms(lifetime_ms.min(parts.config.max_lifetime_ms));
+    let (state, records) = parts.tables.state_mut(entry);
+    let is_new = std::mem::take(&mut state.satisfied) || at.entry.is_none();
+    let is_retransmission = at.entry.is_some() && records.downstream(state, received.face).is_some();
+    let Some(record) = records.downstream_or_insert(state, received.face) else {
+        return parts.counters.drop(DropReason::InRecordsFull);
+    };
+    let (face, nonce, token, non_discovery) = (received.face, onward.nonce, headers.pit_token, headers.non_discovery);
+    *record = InRecord { face, nonce, expires, token, non_discovery };
+    records.note_expiry(state, expires, is_retransmission);
+    parts.counters.retransmitted += u64::from(is_retransmission);
+    parts.counters.aggregated += u64::from(!is_new && !is_retransmission);
+    parts.tables.arm(entry);
+    call.clock.end_of_part(Stage::Insert);
+
+    let trigger = Trigger {
+        ingress: received.face,
+        scope: at.scope,
+        packet: Some(onward.packet),
+        nonce: onward.nonce,
+        hop_limit: onward.hop_limit,
+        lifetime_ms,
+        congestion_mark: headers.congestion_mark,
+        non_discovery: headers.non_discovery,
+    };
+    let (strategy, next_hops) = where_to(parts, call, at);
+    let mut context = StrategyContext::new(parts, &mut call.outbound, entry, trigger, next_hops);
+    match headers.next_hop_face_id {
+        Some(face) => context.send_to_chosen_face(face),
+        None => strategy.after_receive_interest(&mut context),
+    }
+    context.finish();
+}
+
+/// The strategy of its name, and its next hops: by the ForwardingHint, unless that led here.
+pub(crate) fn where_to<'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    at: &InterestAtHand<'_, 'v>,
+) -> (&'v dyn Strategy, Option<NextHops<'v>>) {
+    let Received { packet: interest, hashes, hints, .. } = at.received;
+    let found = call.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
+    let next_hops = match at.onward.hint_removed {
+        true => found.map(NextHops::by_name),
+        false => NextHops::of(interest, found, call.fib, &mut parts.scratch),
+    };
+    call.clock.end_of_part(Stage::Fib);
+    (call.strategies.get(strategy_of(found)), next_hops)
+}
+
+/// A new PIT entry, with what follows the name in the forwarded Interest.
+#[inline(always)]
+fn insert_entry<C: PartClock>(
+    parts: &mut Parts,
+    call: &Call<'_, '_, C>,
+    at: &InterestAtHand<'_, '_>,
+) -> Result<PitId, PitRefusal> {
+    let (interest, onward) = (at.received.packet, &at.onward);
+    let name = interest.name();
+    let rest = interest.after_name();
+    let copy = &mut parts.scratch.interest_copy;
+    let rest = match (call.outbound.out.rewritten(onward.packet), onward.hop_limit, interest.hop_limit_offset()) {
+        (Some(rewritten), ..) => Interest::parse(rewritten).map_or(&[][..], |interest| interest.after_name()),
+        (_, Some(limit), Some(offset)) => {
+            copy.clear();
+            copy.extend_from_slice(rest);
+            copy[offset - (interest.wire().len() - rest.len())] = limit;
+            copy
+        }
+        _ => rest,
+    };
+    let name_hash = at.received.hashes.full_hash();
+    let (entry, _) = parts.tables.pit_cs.pit_insert_found(at.group, name_hash, name.value(), at.variant, rest)?;
+    let (state, _) = parts.tables.state_mut(entry);
+    state.name_hash = name_hash;
+    state.components = name.len() as u16;
+    state.by_digest = interest.implicit_digest().is_some();
+    state.by_hint = has_delegation(interest) && !onward.hint_removed;
+    parts.tables.note_pending(entry);
+    Ok(entry)
+}

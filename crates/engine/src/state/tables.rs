@@ -1,0 +1,178 @@
+//! Tables: PIT and Content Store, and what belongs to a PIT entry: its records, its timer, its dead nonces.
+//!
+//! PIT entries get their timer and end here (NFD's developer guide §4.2, "Interest Finalize"). Writer: the engine's
+//! worker.
+
+use crate::{
+    Counters, EngineConfig, Instant,
+    dispatch::{Dispatcher, token::WorkerToken},
+    state::pit_state::{PitState, Records},
+};
+use namewire_packet::lp::PitToken;
+use namewire_tables::{
+    DeadNonceList, GroupId, HashKey, MAX_NAME_COMPONENTS, PitCs, PitCsConfig, PitId, TimerWheel,
+    dead_nonce_list::DEFAULT_LIFETIME_NS,
+};
+use std::{io, sync::Arc};
+
+/// Tick of the timers: Interests expire at most this much late.
+const TIMER_TICK_NS: u64 = 4_000_000;
+/// Slots of the timer wheel: one turn is 8 s, twice the default InterestLifetime.
+const TIMER_SLOTS: usize = 2048;
+
+/// See the module.
+pub(crate) struct Tables {
+    pub(crate) pit_cs: PitCs<PitState>,
+    pub(crate) records: Records,
+    pub(crate) timers: TimerWheel,
+    pub(crate) dead_nonces: DeadNonceList,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    /// Our number among the dispatcher's workers.
+    pub(crate) worker: u8,
+    pending: PendingNames,
+}
+
+/// How many pending names of each length need a look-up of their own when Data comes: those that CanBePrefix or an
+/// implicit digest makes match Data of another name.
+#[derive(Debug)]
+struct PendingNames {
+    prefixes: Vec<u32>,
+    /// The sum of `prefixes`.
+    prefixes_total: u32,
+    digests: Vec<u32>,
+}
+
+impl Tables {
+    /// # Errors
+    /// If the kernel does not map the memory that the tables may need.
+    pub(crate) fn new(
+        config: &EngineConfig,
+        worker: u8,
+        dispatcher: Arc<Dispatcher>,
+        key: HashKey,
+    ) -> io::Result<Self> {
+        let pit_cs = PitCs::new(
+            PitCsConfig {
+                pit_capacity_entries: config.pit_capacity_entries,
+                interest_overflow_bytes: config.interest_overflow_bytes,
+                cs_capacity_bytes: config.cs_capacity_bytes,
+                cs_capacity_packets: config.cs_capacity_packets,
+                cs_policy: config.cs_policy.clone(),
+                cs_prefix_lookup: config.cs_prefix_lookup,
+                pages: config.pages,
+            },
+            key,
+        )?;
+        let by_length = || vec![0; MAX_NAME_COMPONENTS + 1];
+        Ok(Tables {
+            records: Records::new(config.record_capacity, config.pages)?,
+            timers: TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, pit_cs.pit_capacity_entries(), config.pages)?,
+            dead_nonces: DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key, config.pages)?,
+            pit_cs,
+            dispatcher,
+            worker,
+            pending: PendingNames { prefixes: by_length(), prefixes_total: 0, digests: by_length() },
+        })
+    }
+
+    /// The engine's part of a PIT entry.
+    #[inline]
+    pub(crate) fn state(&self, entry: PitId) -> &PitState {
+        &self.pit_cs.pit(entry).state
+    }
+
+    /// The engine's part of a PIT entry, to be changed, and the records that it leads to.
+    #[inline]
+    pub(crate) fn state_mut(&mut self, entry: PitId) -> (&mut PitState, &mut Records) {
+        (&mut self.pit_cs.pit_mut(entry).state, &mut self.records)
+    }
+
+    /// The name of a PIT entry.
+    #[inline]
+    pub(crate) fn name_of(&self, entry: PitId) -> &[u8] {
+        self.pit_cs.group_name(self.pit_cs.pit(entry).group())
+    }
+
+    /// The token by which Data finds this group.
+    #[inline]
+    pub(crate) fn token(&self, group: GroupId) -> Option<PitToken> {
+        WorkerToken { worker: self.worker, group: self.pit_cs.token(group) }.encode()
+    }
+
+    /// How many entries the PIT still has room for.
+    pub(crate) fn free_entries(&self) -> usize {
+        (self.pit_cs.pit_capacity_entries() as usize).saturating_sub(self.pit_cs.pit_len())
+    }
+
+    /// Sets the timer of an entry to its next deadline.
+    #[inline]
+    pub(crate) fn arm(&mut self, entry: PitId) {
+        let deadline = self.state(entry).deadline();
+        self.timers.arm(entry.0, deadline.0);
+    }
+
+    /// Whether CanBePrefix Interests are pending; with `components`, for names of this length.
+    #[inline]
+    pub(crate) fn has_pending_prefixes(&self, components: Option<usize>) -> bool {
+        match components {
+            Some(components) => self.pending.prefixes[components] > 0,
+            None => self.pending.prefixes_total > 0,
+        }
+    }
+
+    /// Whether Interests are pending whose names have this length and end in an implicit digest.
+    #[inline]
+    pub(crate) fn has_pending_digests(&self, components: usize) -> bool {
+        self.pending.digests.get(components).is_some_and(|&pending| pending > 0)
+    }
+
+    /// Counts the entry among those that Data of another name can satisfy, before the Interest is sent.
+    #[inline(always)]
+    pub(crate) fn note_pending(&mut self, entry: PitId) {
+        let pit = self.pit_cs.pit(entry);
+        let components = usize::from(pit.state.components);
+        if pit.variant().can_be_prefix() {
+            self.pending.prefixes[components] += 1;
+            self.pending.prefixes_total += 1;
+            self.dispatcher.raise(self.pit_cs.group_name(pit.group()));
+        }
+        if pit.state.by_digest {
+            self.pending.digests[components] += 1;
+        }
+    }
+
+    /// Interest finalize without Data, or after the last pending answer.
+    pub(crate) fn finalize_unsatisfied(&mut self, now: Instant, entry: PitId, counters: &mut Counters) {
+        counters.unsatisfied += u64::from(!self.state(entry).satisfied);
+        self.remove_entry(now, entry, true);
+    }
+
+    /// Removes an entry from PIT, timers and pending counters. `keep_nonces`: the Interests sent upstream may still
+    /// loop back.
+    pub(crate) fn remove_entry(&mut self, now: Instant, entry: PitId, keep_nonces: bool) {
+        let pit = self.pit_cs.pit(entry);
+        let components = usize::from(pit.state.components);
+        if keep_nonces {
+            for record in self.records.upstreams(&pit.state) {
+                self.dead_nonces.insert(pit.state.name_hash, record.nonce.to_u32(), now.0);
+            }
+        }
+        if pit.variant().can_be_prefix() {
+            self.pending.prefixes[components] -= 1;
+            self.pending.prefixes_total -= 1;
+            self.dispatcher.lower(self.pit_cs.group_name(pit.group()));
+        }
+        if pit.state.by_digest {
+            self.pending.digests[components] -= 1;
+        }
+        self.timers.disarm(entry.0);
+        self.records.clear(&mut self.pit_cs.pit_mut(entry).state);
+        self.pit_cs.pit_remove(entry);
+    }
+
+    /// Whether all pending counters are zero.
+    #[cfg(test)]
+    pub(crate) fn is_nothing_pending(&self) -> bool {
+        self.pending.prefixes.iter().chain(&self.pending.digests).all(|&count| count == 0)
+    }
+}

@@ -1,0 +1,181 @@
+//! The send queues: how much may wait, and how it gets to the kernel.
+
+use std::io::IoSlice;
+
+use namewire_packet::FaceId;
+
+use super::poller::{Poller, Source};
+use crate::buffer_pool::BufferPool;
+use crate::datagram_socket::{DatagramSocket, Failure};
+use crate::remote::Remote;
+use crate::stream::Stream;
+use crate::{DriverConfig, LinkDrop};
+
+/// The queues of all sockets of a worker.
+pub(super) struct Outlet {
+    /// Buffers for queues, and for kept input.
+    pub(super) pool: BufferPool,
+    queued_bytes: usize,
+    /// Refused datagrams, and reports, to be counted on their faces.
+    failed: Vec<(FaceId, Failure)>,
+    /// Link headers of the last [`super::Lent`], whose memory the next one reuses.
+    pub(super) lent_headers: Vec<u8>,
+    stream_limit_bytes: usize,
+    socket_limit_bytes: usize,
+    total_limit_bytes: usize,
+}
+
+impl Outlet {
+    pub(super) fn new(config: &DriverConfig) -> Self {
+        Outlet {
+            pool: BufferPool::default(),
+            queued_bytes: 0,
+            failed: Vec::new(),
+            lent_headers: Vec::new(),
+            stream_limit_bytes: config.stream_queue_bytes,
+            socket_limit_bytes: config.udp_queue_bytes,
+            total_limit_bytes: config.total_queue_bytes,
+        }
+    }
+
+    /// Bytes that wait in all queues.
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    /// Stops counting a queue of this length, which was removed.
+    pub(super) fn forget_queued(&mut self, bytes: usize) {
+        self.queued_bytes -= bytes;
+    }
+
+    /// Queues a frame on a stream.
+    #[inline]
+    pub(super) fn queue_on_stream(&mut self, stream: &mut Stream, header: &[u8], slice: &[u8]) {
+        self.queued_bytes += header.len() + slice.len();
+        stream.queue(header, slice, &mut self.pool);
+    }
+
+    /// Queues a datagram of `face`. The caller marks the socket dirty.
+    #[inline]
+    pub(super) fn queue_datagram(
+        &mut self,
+        socket: &mut DatagramSocket,
+        face: FaceId,
+        destination: Option<Remote>,
+        header: &[u8],
+        slice: &[u8],
+    ) {
+        self.queued_bytes += socket.queue(face, destination, header, slice, &mut self.pool);
+    }
+
+    /// Makes room for a frame on a stream, or returns why there is none.
+    pub(super) fn make_room_on_stream(
+        &mut self,
+        poller: &Poller,
+        id: FaceId,
+        stream: &mut Stream,
+    ) -> Result<(), LinkDrop> {
+        if self.is_full(stream.queued_bytes(), self.stream_limit_bytes).is_err() && !stream.is_blocked {
+            self.flush_stream(poller, id, stream);
+        }
+        if stream.failure.is_some() {
+            return Err(LinkDrop::FaceDown);
+        }
+        self.is_full(stream.queued_bytes(), self.stream_limit_bytes)
+    }
+
+    /// Makes room for a datagram, or returns why there is none.
+    pub(super) fn make_room_for_datagrams(
+        &mut self,
+        poller: &Poller,
+        index: usize,
+        socket: &mut DatagramSocket,
+    ) -> Result<(), LinkDrop> {
+        if self.is_full(socket.queued_bytes(), self.socket_limit_bytes).is_err() && !socket.is_blocked {
+            self.flush_datagrams(poller, index, socket);
+        }
+        self.is_full(socket.queued_bytes(), self.socket_limit_bytes)
+    }
+
+    /// Whether a stream has room for frames that no caller requested: Acks and retransmissions.
+    pub(super) fn stream_has_room(&self, stream: &Stream) -> bool {
+        stream.queued_bytes() < self.stream_limit_bytes
+    }
+
+    /// The same for a datagram socket.
+    pub(super) fn socket_has_room(&self, socket: &DatagramSocket) -> bool {
+        socket.queued_bytes() < self.socket_limit_bytes
+    }
+
+    /// True for a stream that probably takes bytes now, and could queue `lent_bytes` and one more packet if it does
+    /// not.
+    pub(super) fn takes_lent(&self, stream: &Stream, lent_bytes: usize) -> bool {
+        !stream.is_blocked
+            && stream.failure.is_none()
+            && stream.queued_bytes() + lent_bytes < self.stream_limit_bytes
+            && self.queued_bytes + lent_bytes < self.total_limit_bytes
+    }
+
+    /// Why nothing more may wait in a queue of `queued` bytes. A face that does not read must not block another one: an
+    /// empty queue takes a packet even if all queues together are full.
+    fn is_full(&self, queued: usize, limit: usize) -> Result<(), LinkDrop> {
+        if queued >= limit {
+            Err(LinkDrop::QueueFull)
+        } else if self.queued_bytes >= self.total_limit_bytes && queued > 0 {
+            Err(LinkDrop::QueuesFull)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes a stream's queue.
+    pub(super) fn flush_stream(&mut self, poller: &Poller, id: FaceId, stream: &mut Stream) {
+        self.change_stream(poller, id, stream, |stream, pool| stream.flush(pool));
+    }
+
+    /// Writes a stream's queue and then `slices`.
+    pub(super) fn write_lent<'s>(
+        &mut self,
+        poller: &Poller,
+        id: FaceId,
+        stream: &mut Stream,
+        slices: impl Iterator<Item = IoSlice<'s>>,
+    ) {
+        self.change_stream(poller, id, stream, |stream, pool| stream.write_lent(slices, pool));
+    }
+
+    fn change_stream(
+        &mut self,
+        poller: &Poller,
+        id: FaceId,
+        stream: &mut Stream,
+        change: impl FnOnce(&mut Stream, &mut BufferPool),
+    ) {
+        let (was_blocked, before) = (stream.is_blocked, stream.queued_bytes());
+        change(stream, &mut self.pool);
+        self.queued_bytes = self.queued_bytes - before + stream.queued_bytes();
+        if stream.is_blocked != was_blocked {
+            poller.watch_room(&stream.socket, Source::Stream(id), stream.is_blocked);
+        }
+    }
+
+    /// Sends a socket's queue. [`Outlet::take_failed`] returns what was given up.
+    pub(super) fn flush_datagrams(&mut self, poller: &Poller, index: usize, socket: &mut DatagramSocket) {
+        let (was_blocked, before) = (socket.is_blocked, socket.queued_bytes());
+        socket.flush(&mut self.pool, |face, failure| self.failed.push((face, failure)));
+        self.queued_bytes -= before - socket.queued_bytes();
+        if socket.is_blocked != was_blocked {
+            poller.watch_room(&socket.socket, Source::Datagrams(index), socket.is_blocked);
+        }
+    }
+
+    /// What sockets gave up since the last call. [`Outlet::keep_list`] takes the list's memory back.
+    pub(super) fn take_failed(&mut self) -> Vec<(FaceId, Failure)> {
+        std::mem::take(&mut self.failed)
+    }
+
+    /// Keeps the memory of an empty list.
+    pub(super) fn keep_list(&mut self, empty: Vec<(FaceId, Failure)>) {
+        self.failed = empty;
+    }
+}

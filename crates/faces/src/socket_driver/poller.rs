@@ -1,0 +1,142 @@
+//! Which sockets are ready: one epoll instance, and the sources with a turn to come.
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use namewire_packet::FaceId;
+use rustix::event::{Timespec, epoll};
+
+use crate::Waker;
+
+/// A longer sleep ends early, which does no harm: epoll counts milliseconds in 31 bits.
+const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// Sockets reported as ready by one system call; the others follow with the next.
+pub(super) const EVENTS_PER_WAIT: usize = 256;
+
+/// epoll data: a face id, or one of these.
+const WAKER_TOKEN: u64 = u64::MAX;
+const DATAGRAM_TOKEN: u64 = 1 << 63;
+
+/// A watched socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The socket of a stream face.
+    Stream(FaceId),
+    /// A datagram socket by its index.
+    Datagrams(usize),
+}
+
+impl Source {
+    fn token(self) -> epoll::EventData {
+        epoll::EventData::new_u64(match self {
+            Source::Stream(face) => face.0,
+            Source::Datagrams(index) => DATAGRAM_TOKEN | index as u64,
+        })
+    }
+}
+
+/// What a source can do now.
+#[derive(Clone, Copy)]
+pub(super) struct Readiness {
+    pub(super) source: Source,
+    pub(super) is_readable: bool,
+    pub(super) is_writable: bool,
+}
+
+/// The epoll instance of a worker.
+pub(super) struct Poller {
+    epoll: OwnedFd,
+    waker: Waker,
+    /// The sources with something to read, in order of turns.
+    ready: VecDeque<Source>,
+}
+
+impl Poller {
+    pub(super) fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let waker = Waker::new()?;
+        let token = epoll::EventData::new_u64(WAKER_TOKEN);
+        epoll::add(&epoll, waker.descriptor(), token, epoll::EventFlags::IN)?;
+        Ok(Poller { epoll, waker, ready: VecDeque::new() })
+    }
+
+    pub(super) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Watches a socket for input.
+    pub(super) fn watch(&self, socket: impl AsFd, source: Source) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, source.token(), epoll::EventFlags::IN)?)
+    }
+
+    /// Watches a socket for input, and for room to write while it is blocked.
+    pub(super) fn watch_room(&self, socket: impl AsFd, source: Source, is_blocked: bool) {
+        let mut flags = epoll::EventFlags::IN;
+        if is_blocked {
+            flags |= epoll::EventFlags::OUT;
+        }
+        // Can fail only for lack of memory, and an existing watch needs none.
+        let _ = epoll::modify(&self.epoll, socket, source.token(), flags);
+    }
+
+    /// Stops watching a socket. Fails only if epoll no longer watches it, which is the aim.
+    pub(super) fn forget(&self, socket: impl AsFd) {
+        let _ = epoll::delete(&self.epoll, socket);
+    }
+
+    /// Sleeps until a source is ready, the waker wakes it or `timeout` is over, and passes what is ready to `note`.
+    /// Does not sleep if sources have turns to come. True if something was ready.
+    pub(super) fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        ready: &mut arrayvec::ArrayVec<Readiness, EVENTS_PER_WAIT>,
+    ) -> io::Result<bool> {
+        let timeout = if self.ready.is_empty() { timeout } else { Some(Duration::ZERO) };
+        let timeout = timeout.map(|timeout| {
+            let timeout = timeout.min(LONGEST_SLEEP);
+            Timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ }
+        });
+        let mut space = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_PER_WAIT];
+        let events = match epoll::wait(&self.epoll, &mut space, timeout.as_ref()) {
+            Ok((events, _)) => events,
+            Err(rustix::io::Errno::INTR) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        for event in &*events {
+            let (flags, data) = (event.flags, event.data);
+            let source = match data.u64() {
+                WAKER_TOKEN => {
+                    self.waker.reset();
+                    continue;
+                }
+                token if token & DATAGRAM_TOKEN != 0 => Source::Datagrams((token & !DATAGRAM_TOKEN) as usize),
+                token => Source::Stream(FaceId(token)),
+            };
+            ready.push(Readiness {
+                source,
+                is_readable: flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR),
+                is_writable: flags.contains(epoll::EventFlags::OUT),
+            });
+        }
+        Ok(!self.ready.is_empty() || !events.is_empty())
+    }
+
+    /// Number of sources with a turn to come.
+    pub(super) fn turns(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// The source that has the next turn.
+    pub(super) fn next_turn(&mut self) -> Option<Source> {
+        self.ready.pop_front()
+    }
+
+    /// Gives a source another turn, after the others.
+    pub(super) fn queue_turn(&mut self, source: Source) {
+        self.ready.push_back(source);
+    }
+}

@@ -1,0 +1,73 @@
+//! The datagram sockets of a worker, by index.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use super::poller::{Poller, Source};
+use crate::datagram_socket::{DatagramSocket, LinkPeers, Peers};
+
+#[derive(Default)]
+pub(super) struct SocketTable {
+    /// `None`: closed; the index is free.
+    sockets: Vec<Option<DatagramSocket>>,
+    /// Sockets with datagrams to flush.
+    dirty: Vec<usize>,
+}
+
+impl SocketTable {
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&DatagramSocket> {
+        self.sockets.get(index)?.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut DatagramSocket> {
+        self.sockets.get_mut(index)?.as_mut()
+    }
+
+    /// Takes over a socket and watches it; returns its index.
+    pub(super) fn add(&mut self, poller: &Poller, socket: OwnedFd, peers: Peers, offload: bool) -> io::Result<usize> {
+        let free = self.sockets.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.sockets.len());
+        poller.watch(&socket, Source::Datagrams(index))?;
+        let socket = Some(DatagramSocket::new(socket, peers, offload));
+        match free {
+            Some(index) => self.sockets[index] = socket,
+            None => self.sockets.push(socket),
+        }
+        Ok(index)
+    }
+
+    pub(super) fn remove(&mut self, index: usize) -> Option<DatagramSocket> {
+        self.sockets.get_mut(index)?.take()
+    }
+
+    /// Sends the socket's queue with the next flush.
+    #[inline]
+    pub(super) fn mark_dirty(&mut self, index: usize) {
+        if let Some(Some(socket)) = self.sockets.get_mut(index)
+            && !socket.is_dirty
+        {
+            socket.is_dirty = true;
+            self.dirty.push(index);
+        }
+    }
+
+    /// Takes the list of sockets to flush, leaving it empty. [`SocketTable::keep_list`] takes its memory back.
+    pub(super) fn take_dirty(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// Keeps the memory of an empty list.
+    pub(super) fn keep_list(&mut self, empty: Vec<usize>) {
+        self.dirty = empty;
+    }
+
+    /// The packet socket of an interface, with its index.
+    pub(super) fn link(&mut self, interface: u32) -> Option<(usize, &mut LinkPeers)> {
+        self.sockets.iter_mut().enumerate().find_map(|(index, socket)| match &mut socket.as_mut()?.peers {
+            Peers::Link(link) if link.interface == interface => Some((index, link)),
+            _ => None,
+        })
+    }
+}

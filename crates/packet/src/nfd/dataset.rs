@@ -1,0 +1,38 @@
+//! Datasets: elements one after the other.
+
+use super::field::NfdError;
+use crate::tlv::Reader;
+
+/// An element of a dataset.
+pub trait DatasetEntry: Sized {
+    /// Appends the element with type and length.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Reads one whole element, type and length included.
+    ///
+    /// # Errors
+    /// If the bytes are not exactly one element of this kind.
+    fn decode(wire: &[u8]) -> Result<Self, NfdError>;
+}
+
+/// Reads a dataset: the Contents of all its segments joined in order.
+///
+/// # Errors
+/// If an element is malformed, of another type, or cut off at the end.
+pub fn decode_dataset<T: DatasetEntry>(content: &[u8]) -> Result<Vec<T>, NfdError> {
+    let mut reader = Reader::new(content);
+    let mut entries = Vec::new();
+    while let Some(element) = reader.next_element()? {
+        entries.push(T::decode(element.wire)?);
+    }
+    Ok(entries)
+}
+
+/// Joins the elements of a dataset, ready to be cut into segments.
+pub fn encode_dataset<T: DatasetEntry>(entries: &[T]) -> Vec<u8> {
+    let mut content = Vec::new();
+    for entry in entries {
+        entry.encode(&mut content);
+    }
+    content
+}

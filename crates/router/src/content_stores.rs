@@ -1,0 +1,104 @@
+//! The Content Stores of all workers as control sees them: their settings, and the erasures under way.
+
+use crate::{
+    cs_settings::CsSettings,
+    messages::{CsErasure, ToWorker},
+    senders::WorkerSender,
+};
+use namewire_engine::CsReport;
+use namewire_management::Ticket;
+use namewire_packet::NameBuf;
+use namewire_tables::content_store::ENTRY_OVERHEAD_BYTES;
+use std::{collections::HashMap, sync::Arc};
+
+/// See the module documentation.
+pub(crate) struct ContentStores {
+    workers: Arc<[WorkerSender]>,
+    settings: CsSettings,
+    erasures: Erasures,
+}
+
+impl ContentStores {
+    pub(crate) fn new(workers: Arc<[WorkerSender]>, settings: CsSettings) -> Self {
+        ContentStores { workers, settings, erasures: Erasures::default() }
+    }
+
+    pub(crate) fn settings(&self) -> &CsSettings {
+        &self.settings
+    }
+
+    /// Changes settings and tells the workers.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut CsSettings)) {
+        change(&mut self.settings);
+        let share = self.settings.share(self.workers.len() as u64);
+        for worker in self.workers.iter() {
+            worker.send(ToWorker::ConfigureCs(share.clone()));
+        }
+    }
+
+    /// Begins an erasure.
+    pub(crate) fn erase(&mut self, ticket: Ticket, prefix: NameBuf, limit: u64) {
+        self.erasures.start(&self.workers, ticket, prefix, limit);
+    }
+
+    /// A worker has erased its part. Returns the sum over all workers when the erasure is complete.
+    pub(crate) fn erased(&mut self, ticket: Ticket, erased: u64) -> Option<u64> {
+        self.erasures.report(&self.workers, ticket, erased)
+    }
+
+    /// The bytes and packets that the Content Store may hold, as its workers report them. They are fewer than
+    /// configured if the system gave no memory for them. A worker's share is rounded up. A packet limit that the byte
+    /// limit does not let a worker reach is reported as configured. A change is reported once the workers have made it.
+    pub(crate) fn capacity(&self, report: &CsReport) -> (u64, u64) {
+        let CsSettings { capacity_bytes: bytes, capacity_packets: packets, .. } = self.settings;
+        if report.policy.is_none() {
+            return (bytes, packets);
+        }
+        let bytes = bytes.min(report.capacity_bytes);
+        let is_limit = report.capacity_packets < bytes / ENTRY_OVERHEAD_BYTES;
+        (bytes, if is_limit { packets.min(report.capacity_packets) } else { packets })
+    }
+}
+
+/// Erasures under way: control asks the workers one after the other to erase what is left of the limit.
+#[derive(Default)]
+struct Erasures {
+    running: HashMap<Ticket, Running>,
+}
+
+struct Running {
+    prefix: Arc<NameBuf>,
+    worker: usize,
+    left: u64,
+    erased: u64,
+}
+
+impl Erasures {
+    /// Asks the first worker.
+    fn start(&mut self, workers: &[WorkerSender], ticket: Ticket, prefix: NameBuf, limit: u64) {
+        let running = Running { prefix: Arc::new(prefix), worker: 0, left: limit, erased: 0 };
+        running.ask(workers, ticket);
+        self.running.insert(ticket, running);
+    }
+
+    /// Takes a worker's report and asks the next worker. Returns the sum when no worker is left to ask, or the limit is
+    /// used up.
+    fn report(&mut self, workers: &[WorkerSender], ticket: Ticket, erased: u64) -> Option<u64> {
+        let running = self.running.get_mut(&ticket)?;
+        running.erased += erased;
+        running.left = running.left.saturating_sub(erased);
+        running.worker += 1;
+        if running.left > 0 && running.worker < workers.len() {
+            running.ask(workers, ticket);
+            return None;
+        }
+        self.running.remove(&ticket).map(|running| running.erased)
+    }
+}
+
+impl Running {
+    fn ask(&self, workers: &[WorkerSender], ticket: Ticket) {
+        let erasure = CsErasure { ticket, prefix: Arc::clone(&self.prefix), limit: self.left };
+        workers[self.worker].send(ToWorker::EraseCs(erasure));
+    }
+}

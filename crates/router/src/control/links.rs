@@ -1,0 +1,414 @@
+//! Faces that follow the network interfaces: multicast over UDP and Ethernet, and the packet sockets behind all
+//! Ethernet faces.
+//!
+//! [`LinkFaces::follow`] compares the configuration with the interfaces, at the start and whenever the kernel reports a
+//! change. A multicast face lives while its interface is up and has the address that it was made for. A packet socket
+//! lives while its interface exists, so that permanent unicast faces outlast a cable that is pulled out and put back
+//! (`link_state.rs`).
+//!
+//! Source: drop-in.md §2, forwarding.md §5. An interface qualifies by NFD's rule: up, not loopback, multicast, allowed
+//! by the lists.
+//!
+//! A socket that cannot be opened (no CAP_NET_RAW for Ethernet) is reported once at the start, counted, and tried again
+//! with the next change.
+
+use super::{
+    faces::Faces,
+    interfaces::{self, Interface, News},
+};
+use crate::messages::{ToControl, ToWorker};
+use namewire_configuration::{
+    InterfacePattern,
+    settings::{EthernetSection, MulticastSection},
+};
+use namewire_faces::{LinkPolicy, ethernet, udp_multicast};
+use namewire_packet::{
+    FaceId,
+    nfd::{FacePersistency, FaceScope, FaceUri, LinkType},
+};
+use std::{
+    collections::BTreeMap,
+    io,
+    net::{IpAddr, SocketAddr},
+};
+use tokio::{sync::mpsc::UnboundedSender, task::spawn_local};
+
+/// What control knows of links.
+pub(crate) struct LinkFaces {
+    udp: MulticastSection,
+    ethernet: EthernetSection,
+    /// Multicast faces.
+    groups: BTreeMap<(u32, Group), GroupFace>,
+    /// Interfaces with an open packet socket, by number.
+    links: BTreeMap<u32, Link>,
+    /// A subscription to which no task listens yet.
+    news: Option<News>,
+    is_subscribed: bool,
+    /// Sockets that could not be opened, and interface lists that the kernel did not give.
+    failures: u64,
+}
+
+/// A multicast face of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Udp4,
+    Udp6,
+    Ethernet,
+}
+
+struct GroupFace {
+    face: FaceId,
+    worker: u8,
+    /// What the face was made with. When this changes, control makes the face anew.
+    made_for: MadeFor,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct MadeFor {
+    interface: String,
+    local: Option<IpAddr>,
+    link_type: LinkType,
+}
+
+/// The result of a look at the interfaces.
+#[derive(Default)]
+pub(crate) struct Followed {
+    /// Multicast faces that were closed.
+    pub(crate) closed: Vec<FaceId>,
+    /// Faces whose MTU changed.
+    pub(crate) changed: Vec<FaceId>,
+    /// The sockets that could not be opened, in words.
+    pub(crate) problems: Vec<String>,
+}
+
+struct Link {
+    worker: u8,
+    name: String,
+    mtu: usize,
+    /// Unknown stations get faces.
+    listens: bool,
+}
+
+impl LinkFaces {
+    pub(crate) fn new(udp: MulticastSection, ethernet: EthernetSection) -> Self {
+        LinkFaces {
+            udp,
+            ethernet,
+            groups: BTreeMap::new(),
+            links: BTreeMap::new(),
+            news: None,
+            is_subscribed: false,
+            failures: 0,
+        }
+    }
+
+    /// The channels, as management lists them.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = FaceUri> + '_ {
+        self.links.values().map(|link| FaceUri::Dev(link.name.clone()))
+    }
+
+    /// The MTU of the interface that is the local end of an Ethernet face.
+    pub(crate) fn mtu_of(&self, local: &FaceUri) -> Option<usize> {
+        let FaceUri::Dev(name) = local else { return None };
+        self.links.values().find(|link| link.name == *name).map(|link| link.mtu)
+    }
+
+    /// The face is gone, or was never made.
+    pub(crate) fn forget_face(&mut self, face: FaceId) {
+        self.groups.retain(|_, group| group.face != face);
+    }
+
+    /// The worker could not watch the packet socket.
+    pub(crate) fn forget_link(&mut self, interface: u32) {
+        self.failures += 1;
+        self.links.remove(&interface);
+    }
+
+    fn wants_any(&self) -> bool {
+        self.udp.group4().is_some()
+            || self.udp.group6().is_some()
+            || self.ethernet.listen
+            || self.ethernet.group().is_some()
+    }
+
+    /// The multicast faces that an interface should have.
+    fn wanted_groups(&self, interface: &Interface) -> BTreeMap<Group, MadeFor> {
+        let mut wanted = BTreeMap::new();
+        let Interface { name, addresses, .. } = interface;
+        if !interface.is_up || interface.is_loopback || !interface.can_multicast {
+            return wanted;
+        }
+        let link_type = |ad_hoc| if ad_hoc { LinkType::AdHoc } else { LinkType::MultiAccess };
+        let made_for = |local, ad_hoc| MadeFor { interface: name.clone(), local, link_type: link_type(ad_hoc) };
+        if admits(&self.udp.interfaces, &self.udp.except, interface) {
+            let first = |is_family: fn(&IpAddr) -> bool| addresses.iter().copied().find(is_family);
+            if let (Some(_), Some(local)) = (self.udp.group4(), first(IpAddr::is_ipv4)) {
+                wanted.insert(Group::Udp4, made_for(Some(local), self.udp.ad_hoc));
+            }
+            // The link-local address if there is one: every link has one, and it does not change.
+            let link_local =
+                first(|ip| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())).or(first(IpAddr::is_ipv6));
+            if let (Some(_), Some(local)) = (self.udp.group6(), link_local) {
+                wanted.insert(Group::Udp6, made_for(Some(local), self.udp.ad_hoc));
+            }
+        }
+        if self.ethernet.group().is_some() && admits_ethernet(&self.ethernet, interface) {
+            wanted.insert(Group::Ethernet, made_for(None, self.ethernet.ad_hoc));
+        }
+        wanted
+    }
+}
+
+fn admits_ethernet(config: &EthernetSection, interface: &Interface) -> bool {
+    interface.is_up && interface.ethernet.is_some() && admits(&config.interfaces, &config.except, interface)
+}
+
+/// True if one of `allow` and none of `deny` matches.
+fn admits(allow: &[InterfacePattern], deny: &[InterfacePattern], interface: &Interface) -> bool {
+    let Interface { name, ethernet, addresses, .. } = interface;
+    let matches = |pattern: &InterfacePattern| pattern.matches(name, *ethernet, addresses);
+    allow.iter().any(matches) && !deny.iter().any(matches)
+}
+
+impl LinkFaces {
+    /// Sockets that could not be opened, and lists of interfaces that the kernel did not give.
+    pub(super) fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// The kernel gave no list of interfaces. Returns, in words, what does not work then.
+    pub(super) fn unlisted(&mut self, error: &io::Error) -> String {
+        self.failures += 1;
+        let missing =
+            if self.wants_any() { "no multicast and no Ethernet" } else { "links that go down are noticed late" };
+        format!("{missing}, because interfaces cannot be listed: {error}")
+    }
+
+    pub(super) fn subscribe(&mut self) -> io::Result<()> {
+        if !self.is_subscribed {
+            self.news = Some(News::subscribe()?);
+            self.is_subscribed = true;
+        }
+        Ok(())
+    }
+
+    /// Starts to listen to a new subscription, on the control thread.
+    pub(super) fn watch(&mut self, events: &UnboundedSender<ToControl>) {
+        if let Some(news) = self.news.take() {
+            spawn_local(news.pass_on(events.clone()));
+        }
+    }
+
+    /// Closes and opens faces to match the interfaces.
+    pub(super) fn follow(&mut self, faces: &mut Faces, interfaces: &BTreeMap<u32, Interface>) -> Followed {
+        let mut wanted: BTreeMap<(u32, Group), MadeFor> = BTreeMap::new();
+        for interface in interfaces.values() {
+            let groups = self.wanted_groups(interface);
+            wanted.extend(groups.into_iter().map(|(group, made_for)| ((interface.index, group), made_for)));
+        }
+        let mut closed = Vec::new();
+        self.groups.retain(|key, group| {
+            let stays = wanted.get(key) == Some(&group.made_for);
+            if !stays {
+                faces.send(group.worker, ToWorker::RemoveFace { face: group.face });
+                closed.push(group.face);
+            }
+            stays
+        });
+        let changed = self.follow_links(faces, interfaces);
+        let mut problems = Vec::new();
+        for interface in interfaces.values() {
+            if self.listens(interface) {
+                let opened = self.open_link(faces, interface).map(drop);
+                self.note(opened, &FaceUri::Dev(interface.name.clone()).to_string(), &mut problems);
+            }
+        }
+        for ((index, group), made_for) in wanted {
+            let (false, Some(interface)) = (self.groups.contains_key(&(index, group)), interfaces.get(&index)) else {
+                continue;
+            };
+            let what = match group {
+                Group::Udp4 | Group::Udp6 => format!("UDP multicast on {}", interface.name),
+                Group::Ethernet => format!("Ethernet multicast on {}", interface.name),
+            };
+            let opened = self.open_group(faces, interface, group, made_for);
+            self.note(opened, &what, &mut problems);
+        }
+        Followed { closed, changed, problems }
+    }
+
+    /// Closes packet sockets whose interface is gone or has another MTU. Returns the faces whose MTU changed.
+    fn follow_links(&mut self, faces: &mut Faces, interfaces: &BTreeMap<u32, Interface>) -> Vec<FaceId> {
+        let mut changed = Vec::new();
+        let ethernet = &self.ethernet;
+        self.links.retain(|&index, link| {
+            let Some(interface) = interfaces.get(&index).filter(|interface| interface.name == link.name) else {
+                faces.send(link.worker, ToWorker::RemoveLink { interface: index });
+                return false;
+            };
+            if interface.mtu != link.mtu {
+                faces.send(link.worker, ToWorker::SetLinkMtu { interface: index, mtu: interface.mtu });
+                let before = std::mem::replace(&mut link.mtu, interface.mtu);
+                changed.push((link.name.clone(), before, interface.mtu));
+            }
+            let listens = ethernet.listen && admits_ethernet(ethernet, interface);
+            if listens != link.listens {
+                faces.send(link.worker, ToWorker::SetLinkListens { interface: index, listens });
+                link.listens = listens;
+            }
+            true
+        });
+        changed.into_iter().flat_map(|(device, before, now)| faces.follow_mtu(&device, before, now)).collect()
+    }
+
+    fn note(&mut self, opened: io::Result<()>, what: &str, problems: &mut Vec<String>) {
+        if let Err(error) = opened {
+            self.failures += 1;
+            problems.push(format!("cannot open {what}: {}", explain(&error)));
+        }
+    }
+
+    fn open_group(
+        &mut self,
+        faces: &mut Faces,
+        interface: &Interface,
+        group: Group,
+        made_for: MadeFor,
+    ) -> io::Result<()> {
+        let (index, link_type) = (interface.index, made_for.link_type);
+        let (face, worker) = match (group, made_for.local) {
+            (Group::Ethernet, _) => {
+                let Some(address) = self.ethernet.group() else { return Ok(()) };
+                let worker = self.open_link(faces, interface)?;
+                let face = faces.reserve(worker, FaceScope::NonLocal, link_type, false);
+                faces.send(
+                    worker,
+                    ToWorker::AddEthernet {
+                        face,
+                        interface: index,
+                        address,
+                        persistency: FacePersistency::Permanent,
+                        link_type,
+                        mtu: None,
+                        policy: LinkPolicy::default(),
+                        ticket: None,
+                    },
+                );
+                (face, worker)
+            }
+            (_, Some(local)) => {
+                let group = match group {
+                    Group::Udp6 => self.udp.group6().map(SocketAddr::V6),
+                    _ => self.udp.group4().map(SocketAddr::V4),
+                };
+                let Some(group) = group else { return Ok(()) };
+                let (sockets, info) = udp_multicast::open(group, index, &interface.name, local, link_type)?;
+                let worker = faces.choose_worker();
+                let face = faces.reserve(worker, FaceScope::NonLocal, link_type, false);
+                let policy = faces.default_policy(&info.remote);
+                faces.send(worker, ToWorker::AddMulticast { face, sockets, info, policy });
+                (face, worker)
+            }
+            (_, None) => return Ok(()),
+        };
+        self.groups.insert((index, group), GroupFace { face, worker, made_for });
+        Ok(())
+    }
+
+    /// The worker that has the packet socket of an interface. Opens the socket if necessary.
+    fn open_link(&mut self, faces: &mut Faces, interface: &Interface) -> io::Result<u8> {
+        if let Some(link) = self.links.get(&interface.index) {
+            return Ok(link.worker);
+        }
+        let socket = ethernet::open(interface.index, &interface.name, interface.mtu)?;
+        let worker = faces.choose_worker();
+        let listens = self.listens(interface);
+        faces.send(worker, ToWorker::AddLink { interface: interface.index, socket, listens });
+        let link = Link { worker, name: interface.name.clone(), mtu: interface.mtu, listens };
+        self.links.insert(interface.index, link);
+        Ok(worker)
+    }
+
+    /// The number and the worker of an Ethernet device; `None` if there is no such device. Opens its packet socket if
+    /// necessary.
+    pub(super) fn open_device(&mut self, faces: &mut Faces, name: &str) -> io::Result<Option<(u32, u8)>> {
+        self.subscribe()?;
+        let interfaces = interfaces::list()?;
+        let is_it = |interface: &&Interface| interface.name == name && interface.ethernet.is_some();
+        let Some(interface) = interfaces.values().find(is_it) else { return Ok(None) };
+        Ok(Some((interface.index, self.open_link(faces, interface)?)))
+    }
+
+    /// True if unknown stations of an interface become faces.
+    fn listens(&self, interface: &Interface) -> bool {
+        self.ethernet.listen && admits_ethernet(&self.ethernet, interface)
+    }
+}
+
+/// What the administrator can do, where the system's own words do not say it.
+pub(super) fn explain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            format!("{error}; NDN over Ethernet needs the capability CAP_NET_RAW (for example `setcap cap_net_raw+ep`)")
+        }
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namewire_packet::nfd::MacAddress;
+
+    fn interface(addresses: &[&str]) -> Interface {
+        Interface {
+            index: 7,
+            name: "eth0".to_owned(),
+            ethernet: Some(MacAddress([2, 0, 0, 0, 0, 1])),
+            mtu: 1500,
+            is_up: true,
+            is_loopback: false,
+            can_multicast: true,
+            addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        }
+    }
+
+    fn links(except: &[&str]) -> LinkFaces {
+        let except: Vec<InterfacePattern> = except.iter().map(|text| text.parse().unwrap()).collect();
+        let udp =
+            MulticastSection { enabled: true, ad_hoc: true, except: except.clone(), ..MulticastSection::default() };
+        LinkFaces::new(udp, EthernetSection { multicast: true, except, ..EthernetSection::default() })
+    }
+
+    #[test]
+    fn an_interface_gets_a_face_for_each_group_that_it_can_reach() {
+        let links = links(&[]);
+        let locals = |interface: &Interface| -> Vec<(Group, Option<String>)> {
+            let wanted = links.wanted_groups(interface).into_iter();
+            wanted.map(|(group, made_for)| (group, made_for.local.map(|ip| ip.to_string()))).collect()
+        };
+        let ip = |text: &str| Some(text.to_owned());
+        let both = interface(&["192.0.2.1", "198.51.100.1", "2001:db8::1", "fe80::1"]);
+        let expected = [(Group::Udp4, ip("192.0.2.1")), (Group::Udp6, ip("fe80::1")), (Group::Ethernet, None)];
+        assert_eq!(locals(&both), expected);
+        assert_eq!(links.wanted_groups(&both)[&Group::Udp4].link_type, LinkType::AdHoc);
+        assert_eq!(links.wanted_groups(&both)[&Group::Ethernet].link_type, LinkType::MultiAccess);
+        assert_eq!(locals(&interface(&[])), [(Group::Ethernet, None)]);
+        assert_eq!(locals(&Interface { ethernet: None, ..interface(&["192.0.2.1"]) }).len(), 1, "a tunnel");
+        for unfit in [
+            Interface { is_up: false, ..both.clone() },
+            Interface { is_loopback: true, ..both.clone() },
+            Interface { can_multicast: false, ..both.clone() },
+        ] {
+            assert_eq!(locals(&unfit), []);
+        }
+    }
+
+    #[test]
+    fn lists_decide_and_nothing_is_on_by_itself() {
+        assert_eq!(links(&["eth*"]).wanted_groups(&interface(&["192.0.2.1"])), BTreeMap::new());
+        let nothing = LinkFaces::new(MulticastSection::default(), EthernetSection::default());
+        assert!(!nothing.wants_any());
+        assert_eq!(nothing.wanted_groups(&interface(&["192.0.2.1"])), BTreeMap::new());
+    }
+}

@@ -1,0 +1,103 @@
+//! The node apart from its management: one part for each thing that control looks after.
+
+use super::{
+    faces::Faces,
+    fib_writer::FibWriter,
+    held_answers::HeldAnswers,
+    interfaces,
+    link_state::LinkStates,
+    links::{Followed, LinkFaces},
+};
+use crate::{
+    content_stores::ContentStores,
+    listeners::AcceptCounters,
+    senders::{ControlSender, WorkerSender},
+    shared::{Shared, unix_ms},
+    websocket::WebSockets,
+};
+use namewire_designs::fib::catalogue::FibDesign;
+use namewire_management::Times;
+use namewire_packet::{
+    FaceId,
+    nfd::{FaceCounters, FaceUri},
+};
+use std::{net::SocketAddr, sync::Arc};
+
+/// See the module documentation.
+pub(crate) struct Node {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) workers: Arc<[WorkerSender]>,
+    pub(crate) sender: ControlSender,
+    pub(crate) faces: Faces,
+    /// The links that are up and down.
+    pub(crate) link_states: LinkStates,
+    /// Faces that follow the network interfaces.
+    pub(crate) links: LinkFaces,
+    pub(crate) listening: Listening,
+    pub(crate) websockets: WebSockets,
+    pub(crate) cs: ContentStores,
+    pub(crate) fib_design: FibDesign,
+    pub(crate) fib_writer: FibWriter,
+    pub(crate) held_answers: HeldAnswers,
+    pub(crate) counts: NodeCounts,
+}
+
+/// Where the node listens, and whether it may make connections of the same kind.
+pub(crate) struct Listening {
+    pub(crate) udp: Vec<SocketAddr>,
+    /// Unix, TCP and UDP listeners.
+    pub(crate) channels: Vec<FaceUri>,
+    /// Management may make TCP faces.
+    pub(crate) outgoing_tcp: bool,
+    /// Management may make UDP faces.
+    pub(crate) outgoing_udp: bool,
+}
+
+/// Control's own counts.
+#[derive(Default)]
+pub(crate) struct NodeCounts {
+    pub(crate) start_unix_ms: u64,
+    /// Times that a listener could not accept.
+    pub(crate) accept_failures: u64,
+    pub(crate) accepts: Arc<AcceptCounters>,
+    /// Times that a trust anchor's file could not be read again.
+    pub(crate) unreadable_anchors: u64,
+    /// Packets through the internal face: out to management, in from it.
+    pub(crate) internal: FaceCounters,
+}
+
+impl Node {
+    pub(crate) fn times(&self) -> Times {
+        Times { mono_ns: self.shared.now_ns(), unix_ms: unix_ms() }
+    }
+
+    /// Opens the links that the configuration wants. Returns those that could not be opened, in words.
+    pub(crate) fn start_links(&mut self) -> Vec<String> {
+        match self.links.subscribe().and_then(|()| interfaces::list()) {
+            Ok(interfaces) => {
+                self.link_states.follow(&self.faces, &interfaces);
+                self.links.follow(&mut self.faces, &interfaces).problems
+            }
+            Err(error) => vec![self.links.unlisted(&error)],
+        }
+    }
+
+    /// The interfaces have changed: closes and opens faces, and tells workers about links that are down or up.
+    pub(crate) fn interfaces_changed(&mut self) -> Followed {
+        match interfaces::list() {
+            Ok(interfaces) => {
+                self.link_states.follow(&self.faces, &interfaces);
+                self.links.follow(&mut self.faces, &interfaces)
+            }
+            Err(error) => {
+                self.links.unlisted(&error);
+                Followed::default()
+            }
+        }
+    }
+
+    /// Records that the link of a face carries packets, or does not.
+    pub(crate) fn note_link(&mut self, face: FaceId, is_up: bool) {
+        self.link_states.note(self.shared.now_ns(), face, is_up);
+    }
+}

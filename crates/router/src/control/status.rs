@@ -1,0 +1,167 @@
+//! What management asks the node for: counters, datasets, strategies.
+
+use super::node::Node;
+use crate::{
+    cs_settings::{parse_policy, policy_text},
+    drop_report::DropReport,
+    shared::unix_ms,
+};
+use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
+use namewire_management::{Environment, ResolvedStrategy, StrategyError, StrategyRegistry};
+use namewire_packet::{
+    FaceId, NameBuf,
+    nfd::{
+        self, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, FaceUri, FibUsage, ForwarderStatus, cs_flags,
+    },
+};
+use namewire_tables::CsPolicy;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// `bit` if it is set.
+fn flag(is_set: bool, bit: u64) -> u64 {
+    if is_set { bit } else { 0 }
+}
+
+impl StrategyRegistry for Node {
+    fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError> {
+        let resolved = self.shared.strategies.change(|strategies| strategies.resolve(requested));
+        match resolved {
+            Ok((id, instance)) => Ok(ResolvedStrategy { id, instance }),
+            Err(namewire_engine::StrategyError::Unknown) => {
+                Err(StrategyError::Unknown(namewire_engine::strategy::registry::known_strategies()))
+            }
+            Err(namewire_engine::StrategyError::Invalid(why)) => Err(StrategyError::Invalid(why)),
+            Err(namewire_engine::StrategyError::TooMany) => Err(StrategyError::Full),
+        }
+    }
+}
+
+impl Environment for Node {
+    fn face_counters(&self, face: FaceId) -> nfd::FaceCounters {
+        if face == FaceId::INTERNAL {
+            return self.counts.internal;
+        }
+        let Some(record) = self.faces.get(face) else { return nfd::FaceCounters::default() };
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &record.counters;
+        nfd::FaceCounters {
+            n_in_interests: read(&counters.in_interests),
+            n_in_data: read(&counters.in_data),
+            n_in_nacks: read(&counters.in_nacks),
+            n_out_interests: read(&counters.out_interests),
+            n_out_data: read(&counters.out_data),
+            n_out_nacks: read(&counters.out_nacks),
+            n_in_bytes: read(&counters.in_bytes),
+            n_out_bytes: read(&counters.out_bytes),
+        }
+    }
+
+    fn face_expiration_ms(&self, face: FaceId) -> Option<u64> {
+        self.faces.expiration(face).map(|left| left.as_millis() as u64)
+    }
+
+    fn forwarder_status(&self) -> ForwarderStatus {
+        let status = self.shared.total_status();
+        let counters = status.counters;
+        ForwarderStatus {
+            nfd_version: concat!("namewire-", env!("CARGO_PKG_VERSION")).to_owned(),
+            start_timestamp_ms: self.counts.start_unix_ms,
+            current_timestamp_ms: unix_ms(),
+            n_name_tree_entries: status.name_groups,
+            n_fib_entries: 0, // management fills it in: it knows the hidden entries
+            n_pit_entries: status.pit_entries,
+            n_measurements_entries: status.measurement_entries,
+            n_cs_entries: status.cs_entries,
+            n_in_interests: counters.in_interests,
+            n_in_data: counters.in_data,
+            n_in_nacks: counters.in_nacks,
+            n_out_interests: counters.out_interests,
+            n_out_data: counters.out_data,
+            n_out_nacks: counters.out_nacks,
+            n_satisfied_interests: counters.satisfied + counters.fingerprints_satisfied,
+            n_unsatisfied_interests: counters.unsatisfied,
+        }
+    }
+
+    /// Reasons that never occurred are left out.
+    fn drop_counters(&self) -> Vec<DropCounter> {
+        let (status, counts) = (self.shared.total_status(), &self.counts);
+        let mut report = DropReport::default();
+        report.add_engine(&status);
+        report.add("limit.accepts-held", counts.accepts.held.load(Ordering::Relaxed));
+        report.add("router.connection-left", counts.accepts.left.load(Ordering::Relaxed));
+        report.add("router.connection-left-unheard", counts.accepts.left_unheard.load(Ordering::Relaxed));
+        report.add_links(&status, &self.faces.link_counters());
+        report.add_cuts("management-cut", &self.sender.interests.cut());
+        report.add_all("router", self.fib_writer.refusals());
+        report.add("router.accept-failed", counts.accept_failures);
+        report.add("router.anchor-unreadable", counts.unreadable_anchors);
+        report.add("router.connection-refused", self.faces.counts().refused_connections);
+        report.add("router.link-face-failed", self.links.failures());
+        report.add_all("state", self.held_answers.counts());
+        report.add_all("websocket", self.websockets.counts());
+        report.add_all("face-closed", self.faces.counts().by_reason.iter().map(|(reason, count)| (*reason, *count)));
+        report.into_counters()
+    }
+
+    fn cs_info(&self) -> CsInfo {
+        let status = self.shared.total_status();
+        CsInfo {
+            capacity: self.cs.capacity(&self.shared.total_cs_report()).1,
+            flags: flag(self.cs.settings().admit, cs_flags::ADMIT) | flag(self.cs.settings().serve, cs_flags::SERVE),
+            n_cs_entries: status.cs_entries,
+            n_hits: status.counters.cs_hits,
+            n_misses: status.counters.cs_misses,
+        }
+    }
+
+    fn fib_usage(&self) -> FibUsage {
+        let fib = self.shared.fib();
+        FibUsage {
+            design: self.fib_design.name().to_owned(),
+            capacity_entries: fib.capacity_entries() as u64,
+            bytes: fib.bytes() as u64,
+            is_lossy: !self.fib_design.is_lossless(),
+        }
+    }
+
+    fn cs_usage(&self) -> CsUsage {
+        let report = self.shared.total_cs_report();
+        let policy = report.policy.unwrap_or_else(|| CsPolicy::from(self.cs.settings().policy).name());
+        let (capacity_bytes, _) = self.cs.capacity(&report);
+        let by_policy = report.policies.into_iter().map(|CsPolicyCounts { policy, counts }| CsPolicyUsage {
+            policy: policy.eviction.to_owned(),
+            admission: policy.admission.to_owned(),
+            hits: counts.hits,
+            misses: counts.misses,
+            insertions: counts.insertions,
+            not_admitted: counts.not_admitted,
+            evictions: counts.evictions,
+        });
+        let by_prefix = report.prefixes.into_iter().map(|CsPrefixCounts { prefix, counts }| CsPrefixUsage {
+            prefix,
+            hits: counts.hits,
+            misses: counts.misses,
+            insertions: counts.insertions,
+        });
+        CsUsage {
+            policy: policy.eviction.to_owned(),
+            admission: policy.admission.to_owned(),
+            capacity_bytes,
+            bytes: self.shared.total_status().cs_bytes,
+            policy_bytes: report.policy_bytes,
+            policies: by_policy.collect(),
+            prefixes: by_prefix.collect(),
+            prefix_lookup: report.prefix_lookup.as_str().to_owned(),
+            prefix_index_bytes: report.prefix_index_bytes,
+        }
+    }
+
+    fn resolve_cs_policy(&self, text: &str) -> Result<String, String> {
+        parse_policy(text, self.cs.settings().policy).map(policy_text).map_err(|error| error.to_string())
+    }
+
+    fn channels(&self) -> Vec<FaceUri> {
+        self.listening.channels.iter().chain(self.websockets.channels()).cloned().chain(self.links.channels()).collect()
+    }
+}

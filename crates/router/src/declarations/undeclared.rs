@@ -1,0 +1,94 @@
+//! The undeclared faces, routes and strategies of a node, which a state file keeps.
+
+use super::{Keeper, default_strategies};
+use crate::operator::Inventory;
+use namewire_configuration::{
+    Declarations,
+    settings::{FaceEntry, RouteEntry, StrategyEntry},
+    text::{Origin, Prefix, StrategyName, Uri},
+    units::{Bytes, Span},
+};
+use namewire_management::FaceProperties;
+use namewire_packet::{
+    FaceId, NameBuf,
+    nfd::{FacePersistency, FaceUri, face_flags, route_flags},
+};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+/// Largest number that a file can hold; commands take larger ones.
+const FILE_NUMBER_MAX: u64 = i64::MAX as u64;
+
+impl Keeper {
+    /// The part of an inventory that this keeper did not make. Leaves out names that are too long to be read again as
+    /// text.
+    pub fn others(&self, inventory: &Inventory) -> Declarations {
+        let uris: HashMap<FaceId, &FaceProperties> = inventory.faces.iter().map(|face| (face.face, face)).collect();
+        let own_faces: BTreeSet<FaceId> = self.faces.values().map(|(_, face)| *face).collect();
+        let own_routes: BTreeSet<(&NameBuf, FaceId, u64)> =
+            self.routes.values().map(|(route, face)| (&route.prefix.0, *face, route.origin.0)).collect();
+        let faces = inventory.faces.iter().filter(|face| !own_faces.contains(&face.face));
+        let routes = inventory.routes.iter().filter(|route| {
+            let is_own = own_routes.contains(&(&route.prefix, route.face, route.origin));
+            !is_own && uris.contains_key(&route.face) && is_writable(&route.prefix)
+        });
+        let routes = routes.filter_map(|route| {
+            Some(RouteEntry {
+                prefix: Prefix(route.prefix.clone()),
+                face: Uri(uris.get(&route.face)?.remote.clone()),
+                cost: route.cost.min(FILE_NUMBER_MAX),
+                origin: Origin(route.origin),
+                inherit: route.flags & route_flags::CHILD_INHERIT != 0,
+                capture: route.flags & route_flags::CAPTURE != 0,
+            })
+        });
+        let defaults = default_strategies();
+        let is_own = |prefix: &NameBuf| self.strategies.contains_key(&Prefix(prefix.clone()));
+        let strategies = inventory
+            .strategies
+            .iter()
+            .filter(|choice| !is_own(&choice.name) && defaults.get(&choice.name) != Some(&choice.strategy));
+        let chosen: BTreeSet<&NameBuf> = inventory.strategies.iter().map(|choice| &choice.name).collect();
+        let unset = defaults.keys().filter(|prefix| !chosen.contains(prefix) && !is_own(prefix));
+        Declarations {
+            faces: faces.filter_map(face_entry).collect(),
+            routes: routes.collect(),
+            strategies: strategies
+                .map(|choice| StrategyEntry {
+                    prefix: Prefix(choice.name.clone()),
+                    strategy: StrategyName(choice.strategy.clone()),
+                })
+                .collect(),
+            unset: unset.map(|prefix| Prefix(prefix.clone())).collect(),
+        }
+    }
+}
+
+/// True if the text of the name reads as the same name again.
+fn is_writable(name: &NameBuf) -> bool {
+    let prefix = Prefix(name.clone());
+    prefix.to_string().parse() == Ok(prefix)
+}
+
+fn face_entry(face: &FaceProperties) -> Option<FaceEntry> {
+    let flag = |bit: u64| Some(face.flags & bit != 0);
+    let has_mtu = face.remote.is_datagrams();
+    Some(FaceEntry {
+        uri: Uri(face.remote.clone()),
+        local_uri: match &face.local {
+            local @ FaceUri::Dev(_) => Some(Uri(local.clone())),
+            _ => None,
+        },
+        persistency: match face.persistency {
+            FacePersistency::OnDemand => FacePersistency::Persistent,
+            lasting => lasting,
+        },
+        mtu: face.mtu.filter(|mtu| has_mtu && *mtu < namewire_packet::MAX_PACKET_BYTES as u64),
+        reliability: flag(face_flags::LP_RELIABILITY),
+        congestion_marking: flag(face_flags::CONGESTION_MARKING),
+        congestion_marking_interval: face.base_congestion_marking_interval_ns.map(|ns| Span(Duration::from_nanos(ns))),
+        congestion_threshold: face.default_congestion_threshold_bytes.map(|bytes| Bytes(bytes.min(FILE_NUMBER_MAX))),
+    })
+}

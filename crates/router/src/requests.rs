@@ -1,0 +1,110 @@
+//! What the process that runs a router asks its control thread for, and what it gets.
+
+use crate::cs_settings::CsChange;
+use namewire_management::{FaceProperties, Management};
+use namewire_packet::{
+    FaceId, NameBuf,
+    nfd::{ControlResponse, FacePersistency, StrategyChoice, origin},
+};
+use std::collections::{HashMap, HashSet};
+use tokio::sync::oneshot;
+
+/// Most routes of an [`Inventory`].
+pub const INVENTORY_ROUTES_MAX: usize = 100_000;
+
+/// Origins of routes that a daemon registers again by itself.
+const ORIGINS_OF_DAEMONS: [u64; 4] = [origin::AUTOREG, origin::AUTOCONF, origin::NLSR, origin::PREFIX_ANNOUNCEMENT];
+
+/// A route by the number of its face.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InventoryRoute {
+    /// The names that it is for.
+    pub prefix: NameBuf,
+    /// Next hop.
+    pub face: FaceId,
+    /// The component that registered it.
+    pub origin: u64,
+    /// Lower is better.
+    pub cost: u64,
+    /// [`namewire_packet::nfd::route_flags`].
+    pub flags: u64,
+}
+
+/// What management commands can make again: faces to other hosts; routes to them that do not expire and that no daemon
+/// looks after; all strategy choices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inventory {
+    /// Permanent faces, and those that a route leads to.
+    pub faces: Vec<FaceProperties>,
+    /// In canonical order of their prefixes.
+    pub routes: Vec<InventoryRoute>,
+    /// Routes beyond [`INVENTORY_ROUTES_MAX`].
+    pub routes_left_out: u64,
+    /// With whole names.
+    pub strategies: Vec<StrategyChoice>,
+    /// How often management had changed something when this was taken.
+    pub revision: u64,
+}
+
+impl Inventory {
+    /// The inventory, from all faces that there are.
+    pub(crate) fn of(management: &Management, faces: impl Iterator<Item = FaceId>) -> Self {
+        let is_made_by_command = |face: &&FaceProperties| {
+            face.persistency != FacePersistency::OnDemand && face.remote.is_canonical() && !face.remote.is_multicast()
+        };
+        let faces: HashMap<FaceId, &FaceProperties> =
+            faces.filter_map(|face| management.face(face)).filter(is_made_by_command).map(|p| (p.face, p)).collect();
+        let mut inventory = Inventory::default();
+        let mut used = HashSet::new();
+        for entry in management.rib().dataset(0) {
+            for route in entry.routes {
+                let lasts = route.expiration_period_ms.is_none() && !ORIGINS_OF_DAEMONS.contains(&route.origin);
+                if !lasts || !faces.contains_key(&route.face_id) {
+                    continue;
+                }
+                if inventory.routes.len() >= INVENTORY_ROUTES_MAX {
+                    inventory.routes_left_out += 1;
+                    continue;
+                }
+                used.insert(route.face_id);
+                inventory.routes.push(InventoryRoute {
+                    prefix: entry.name.clone(),
+                    face: route.face_id,
+                    origin: route.origin,
+                    cost: route.cost,
+                    flags: route.flags,
+                });
+            }
+        }
+        let is_kept =
+            |face: &&&FaceProperties| face.persistency == FacePersistency::Permanent || used.contains(&face.face);
+        inventory.faces = faces.values().filter(is_kept).map(|face| (*face).clone()).collect();
+        inventory.faces.sort_by_key(|face| face.face);
+        inventory.strategies = management.strategies().dataset().collect();
+        inventory.revision = management.revision();
+        inventory
+    }
+}
+
+/// A request of an operator to the control thread.
+pub(crate) enum Request {
+    /// Carry out a command. The answer's Data has the name of the Interest.
+    Command { name: NameBuf, packet: Vec<u8>, reply: oneshot::Sender<ControlResponse> },
+    /// Return the inventory.
+    Inventory(oneshot::Sender<Inventory>),
+    /// Change the Content Store.
+    ConfigureCs(CsChange),
+    /// From now on, let answers to commands wait for the state file, or no longer.
+    HoldAnswers(bool),
+    /// Record an attempt to write the state file.
+    StateWritten(StateWritten),
+}
+
+/// The result of an attempt to write the state file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateWritten {
+    /// Revision of the [`Inventory`] to be written.
+    pub revision: u64,
+    /// Why it is not on disk; `None` if it is.
+    pub failure: Option<String>,
+}

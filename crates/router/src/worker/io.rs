@@ -1,0 +1,96 @@
+//! A worker's input and output: its sockets, its rings to the other workers, and its way to control.
+//!
+//! A decided packet leaves through a face of this worker, over a ring to the worker that owns the face, or to
+//! management.
+
+use super::mesh::{Outbox, Task};
+use crate::{messages::ToControl, router_drop::RouterDrop, senders::ControlSender};
+use namewire_engine::{Engine, FaceId, Frame, Output, RouteRequest, View};
+use namewire_faces::{Lent, SocketDriver};
+use namewire_packet::{lp::LpHeaders, tlv};
+
+/// The first byte of every Data: type numbers below 253 take one byte.
+const DATA_TYPE_BYTE: u8 = tlv::types::DATA as u8;
+
+/// See the module documentation.
+pub(crate) struct WorkerIo {
+    /// The worker's number.
+    pub(crate) index: u8,
+    /// Time of this turn, monotonic.
+    pub(crate) now_ns: u64,
+    pub(crate) driver: SocketDriver,
+    pub(crate) outbox: Outbox,
+    pub(crate) control: ControlSender,
+    pub(crate) drops: [u64; RouterDrop::COUNT],
+}
+
+impl WorkerIo {
+    /// Sends all verdicts; `frames` is the batch that they belong to.
+    pub(crate) fn transmit_all(&mut self, engine: &Engine, view: &View<'_>, frames: &[Frame<'_>], output: &Output) {
+        let mut lent = Lent::default();
+        for transmit in &output.transmits {
+            let packet = engine.packet(frames, output, transmit.packet);
+            if transmit.face == FaceId::INTERNAL {
+                self.transmit_to_management(&transmit.headers, packet);
+                continue;
+            }
+            match view.faces.get(transmit.face) {
+                Some(face) if face.owner != self.index => {
+                    self.push(face.owner, Task::Transmit, transmit.face, &transmit.headers, packet);
+                }
+                _ => {
+                    // The driver counts a refusal under its own name.
+                    let _ = self.driver.lend(self.now_ns, transmit.face, &transmit.headers, packet, &mut lent);
+                }
+            }
+        }
+        self.driver.finish(&mut lent);
+        if !output.route_requests.is_empty() {
+            self.hand_on_route_requests(engine, frames, output);
+        }
+    }
+
+    /// Sends what strategies learned about routes to control, through the queue for Interests.
+    #[cold]
+    fn hand_on_route_requests(&mut self, engine: &Engine, frames: &[Frame<'_>], output: &Output) {
+        for &request in &output.route_requests {
+            let bytes = |of| engine.packet(frames, output, of).to_vec();
+            let (face, message) = match request {
+                RouteRequest::Learn { face, announcement } => {
+                    (face, ToControl::RouteLearned { face, announcement: bytes(announcement) })
+                }
+                RouteRequest::Forget { face, name } => (face, ToControl::RouteLost { face, name: bytes(name) }),
+            };
+            self.hand_to_management(face, message);
+        }
+    }
+
+    /// Sends through a face of this worker.
+    pub(crate) fn transmit_here(&mut self, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+        // The driver counts a refusal under its own name.
+        let _ = self.driver.send(self.now_ns, face, headers, packet);
+    }
+
+    /// Sends over a ring.
+    pub(crate) fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+        if !self.outbox.push(to, task, face, headers, packet) {
+            self.drops[RouterDrop::RingFull as usize] += 1;
+        }
+    }
+
+    fn transmit_to_management(&mut self, headers: &LpHeaders, packet: &[u8]) {
+        let packet = packet.to_vec();
+        let is_data = packet.first() == Some(&DATA_TYPE_BYTE);
+        if is_data || headers.nack.is_some() {
+            return self.hand_to_management(FaceId::INTERNAL, ToControl::Answer { packet, nack: headers.nack });
+        }
+        let incoming = headers.incoming_face_id.unwrap_or_default();
+        self.hand_to_management(incoming, ToControl::Interest { incoming, pit_token: headers.pit_token, packet });
+    }
+
+    fn hand_to_management(&mut self, from: FaceId, message: ToControl) {
+        if !self.control.interests.push(from, message) {
+            self.drops[RouterDrop::ManagementQueueFull as usize] += 1;
+        }
+    }
+}

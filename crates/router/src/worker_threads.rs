@@ -1,0 +1,233 @@
+//! The threads of the workers, with their secrets, their shares of the tables and their processors.
+
+use crate::{
+    StartError,
+    cs_settings::share_of_policy,
+    mesh::{self, Bell},
+    ring::Doorbell,
+    senders::{ControlSender, WORKER_QUEUE, WorkerSender},
+    shared::Shared,
+    worker::{CsErasureQueue, PitLooks, Worker, WorkerIo},
+};
+use namewire_configuration::Settings;
+use namewire_engine::{Engine, EngineConfig, PitRole};
+use namewire_faces::{DriverConfig, FaceCounters, FaceIdAllocator, LinkPolicy, SocketDriver};
+use namewire_tables::HashKey;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::{
+    io,
+    net::UdpSocket,
+    sync::{Arc, mpsc::sync_channel},
+    thread::{self, JoinHandle},
+};
+
+/// Secrets of one start: keys of tables and shards, seeds of the engines.
+pub(crate) struct Secrets {
+    pub(crate) tables: HashKey,
+    pub(crate) shards: HashKey,
+    seed: u64,
+}
+
+impl Secrets {
+    pub(crate) fn new(seed: Option<u64>) -> io::Result<Self> {
+        if let Some(seed) = seed {
+            let shards = HashKey::from_seed(seed ^ 0x5851_F42D_4C95_7F2D);
+            return Ok(Secrets { tables: HashKey::from_seed(seed), shards, seed });
+        }
+        let mut bytes = [0; 40];
+        getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+        let part = |at: usize| {
+            let mut part = [0; 16];
+            part.copy_from_slice(&bytes[at..at + 16]);
+            part
+        };
+        let mut seed = [0; 8];
+        seed.copy_from_slice(&bytes[32..]);
+        Ok(Secrets { tables: HashKey::new(part(0)), shards: HashKey::new(part(16)), seed: u64::from_ne_bytes(seed) })
+    }
+}
+
+/// One worker's share of the tables.
+fn engine_share(settings: &Settings) -> EngineConfig {
+    let (whole, workers) = (settings.engine_config(), u32::from(settings.router.workers));
+    let share = |total: u64| total.div_ceil(workers.into());
+    EngineConfig {
+        pit_capacity_entries: whole.pit_capacity_entries.div_ceil(workers),
+        pit_role: match &whole.pit_role {
+            PitRole::Edge => PitRole::Edge,
+            PitRole::Core(core) => PitRole::Core(core.share_of(workers)),
+        },
+        record_capacity: whole.record_capacity.div_ceil(workers),
+        interest_overflow_bytes: share(whole.interest_overflow_bytes),
+        cs_capacity_bytes: share(whole.cs_capacity_bytes),
+        cs_capacity_packets: share(whole.cs_capacity_packets),
+        cs_policy: share_of_policy(settings.cs.policy(), workers.into()).into(),
+        measurement_capacity: whole.measurement_capacity.div_ceil(workers),
+        dead_nonce_capacity: whole.dead_nonce_capacity.div_ceil(workers as usize),
+        ..whole
+    }
+}
+
+/// The worker threads. Dropping it waits for them to end; they end when their [`WorkerSender`]s are dropped.
+#[derive(Default)]
+pub(crate) struct WorkerThreads(Vec<JoinHandle<()>>);
+
+impl Drop for WorkerThreads {
+    fn drop(&mut self) {
+        for thread in self.0.drain(..) {
+            let _ = thread.join(); // fails only if it panicked, which was reported then
+        }
+    }
+}
+
+/// The result of starting them.
+pub(crate) struct Started {
+    pub(crate) threads: WorkerThreads,
+    pub(crate) senders: Arc<[WorkerSender]>,
+    /// For each worker, the counters that belong to no face.
+    pub(crate) faceless: Vec<Arc<FaceCounters>>,
+}
+
+/// Starts the threads, each with its share of the tables and its sockets.
+pub(crate) fn start(
+    settings: &Settings,
+    secrets: &Secrets,
+    shared: &Arc<Shared>,
+    sender: &ControlSender,
+    face_ids: &FaceIdAllocator,
+    udp_sockets: Vec<Vec<UdpSocket>>,
+) -> Result<Started, StartError> {
+    let (engine_config, pages) = (engine_share(settings), settings.tables.pages.0);
+    let drivers = drivers(settings, face_ids, udp_sockets)?;
+    let bells: Arc<[Bell]> =
+        drivers.iter().map(|driver| Bell { doorbell: Doorbell::new(), waker: driver.waker() }).collect();
+    // Declared before the senders: on failure the senders are dropped first, which ends the threads.
+    let mut threads = WorkerThreads::default();
+    let (mut senders, mut faceless) = (Vec::new(), Vec::new());
+    for (index, (driver, (outbox, inbox))) in drivers.into_iter().zip(mesh::connect(&bells)).enumerate() {
+        let (messages, queue) = sync_channel(WORKER_QUEUE);
+        senders.push(WorkerSender::new(messages, driver.waker()));
+        faceless.push(driver.faceless_counters());
+        let seed = secrets.seed.wrapping_add(index as u64);
+        let dispatcher = Arc::clone(&shared.dispatcher);
+        let worker = Worker {
+            shared: Arc::clone(shared),
+            engine: Engine::new(engine_config.clone(), index as u8, dispatcher, secrets.tables, seed)
+                .map_err(|error| StartError::unmapped(pages, error))?,
+            messages: queue,
+            inbox,
+            busy_poll: settings.router.busy_poll.0,
+            cs_erasures: CsErasureQueue::default(),
+            pit_looks: PitLooks::default(),
+            io: WorkerIo {
+                index: index as u8,
+                now_ns: shared.now_ns(),
+                driver,
+                outbox,
+                control: sender.clone(),
+                drops: Default::default(),
+            },
+        };
+        spawn(worker, settings.router.pin.get(index).copied(), &mut threads)?;
+    }
+    Ok(Started { threads, senders: senders.into(), faceless })
+}
+
+/// A driver for each worker, with the UDP sockets that it reads.
+fn drivers(
+    settings: &Settings,
+    face_ids: &FaceIdAllocator,
+    udp_sockets: Vec<Vec<UdpSocket>>,
+) -> io::Result<Vec<SocketDriver>> {
+    let faces = &settings.faces;
+    let driver_with = |sockets: Vec<UdpSocket>| {
+        let mut driver = SocketDriver::new(DriverConfig {
+            udp_idle_timeout: faces.udp.idle_timeout.0,
+            max_faces: faces.max_per_worker as usize,
+            face_ids: face_ids.clone(),
+            udp_offload: faces.udp.offload,
+            link_policy: LinkPolicy { congestion_marking: faces.congestion_marking, ..LinkPolicy::default() },
+            ..DriverConfig::default()
+        })?;
+        sockets.into_iter().try_for_each(|socket| driver.add_udp_listener(socket))?;
+        Ok(driver)
+    };
+    udp_sockets.into_iter().map(driver_with).collect()
+}
+
+/// Starts a worker's thread, on `processor` if there is one.
+fn spawn(worker: Worker, processor: Option<usize>, threads: &mut WorkerThreads) -> Result<(), StartError> {
+    let builder = thread::Builder::new().name(format!("nw-worker-{}", worker.io.index));
+    let Some(processor) = processor else {
+        threads.0.push(builder.spawn(move || worker.run()).map_err(StartError::Thread)?);
+        return Ok(());
+    };
+    // A thread can pin only itself, or a thread whose id it knows.
+    let (report, pinned) = sync_channel(1);
+    let thread = builder.spawn(move || {
+        let result = pin_to(processor);
+        let is_pinned = result.is_ok();
+        let _ = report.send(result); // the receiver waits for it
+        if is_pinned {
+            worker.run();
+        }
+    });
+    threads.0.push(thread.map_err(StartError::Thread)?);
+    let ended = || io::Error::other("the worker ended");
+    let refused = |source| StartError::Pin { processor, usable: usable_processors(), source };
+    pinned.recv().map_err(|_| ended())?.map_err(refused)?;
+    Ok(())
+}
+
+/// Lets the calling thread run on one processor only.
+fn pin_to(processor: usize) -> io::Result<()> {
+    if processor >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut only = CpuSet::new();
+    only.set(processor);
+    Ok(sched_setaffinity(None, &only)?)
+}
+
+/// The processors that a thread of this process may use, as the kernel writes them: `0-3,8`.
+fn usable_processors() -> String {
+    // A thread that lets itself run anywhere asks. The set that this process was started with is narrower after
+    // `taskset`. The kernel leaves out processors that are absent or not allowed here.
+    let anywhere = || {
+        let mut all = CpuSet::new();
+        (0..CpuSet::MAX_CPU).for_each(|processor| all.set(processor));
+        sched_setaffinity(None, &all)?;
+        sched_getaffinity(None)
+    };
+    match thread::spawn(anywhere).join() {
+        Ok(Ok(usable)) => ranges((0..CpuSet::MAX_CPU).filter(|&processor| usable.is_set(processor))),
+        _ => "unknown ones".to_owned(),
+    }
+}
+
+/// Ascending numbers as `0-3,8`.
+fn ranges(numbers: impl Iterator<Item = usize>) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let text = |&(first, last): &(usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_told_as_ranges() {
+        assert_eq!(ranges([0, 1, 2, 3, 8, 10, 11].into_iter()), "0-3,8,10-11");
+        assert_eq!(ranges([5].into_iter()), "5");
+        assert_eq!(ranges([].into_iter()), "");
+    }
+}

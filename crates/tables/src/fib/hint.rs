@@ -1,0 +1,40 @@
+//! Hint: the result of a look-up, and what is known of it beforehand.
+
+use super::entries::FibEntryRef;
+use super::entry::NextHop;
+use super::next_hop_sets::NextHopSet;
+
+/// What the longest prefix of a name leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FibMatch<'a> {
+    /// How many bytes of the name's TLV-VALUE the prefix has; 0 is the root.
+    pub prefix_bytes: usize,
+    /// Cheapest first; equal costs in the order given at insertion.
+    pub nexthops: &'a [NextHop],
+    /// The number of the strategy that applies here; opaque here.
+    pub strategy: u32,
+    /// Not shown in datasets.
+    pub hidden: bool,
+}
+
+impl<'a> FibMatch<'a> {
+    #[inline]
+    pub(super) fn new(prefix_bytes: usize, set: &'a NextHopSet) -> Self {
+        Self { prefix_bytes, nexthops: &set.nexthops, strategy: set.strategy, hidden: set.hidden }
+    }
+}
+
+/// What is known of a name's longest match before the look-up.
+#[derive(Clone, Copy, Debug)]
+pub struct FibHint<'a>(pub(super) Hint<'a>);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Hint<'a> {
+    /// An entry with the tag of a prefix of the name: very probably its longest match.
+    Entry { entry: FibEntryRef<'a>, components: u16, prefix_bytes: u16 },
+    /// A design's answer; `None`: it has no prefix of the name.
+    Resolved { set: Option<&'a NextHopSet>, prefix_bytes: u16 },
+}
+
+// A batch has one hint for each packet, so the kinds of FIB share its bytes.
+const _: () = assert!(size_of::<Option<FibHint<'_>>>() == 24);

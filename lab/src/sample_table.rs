@@ -1,0 +1,46 @@
+//! The repetitions of many quantities, and the rows of a record that they become.
+
+use crate::experiment::Samples;
+use crate::record::Row;
+
+/// Repetitions by case, subject and metric, in the order in which these first come.
+#[derive(Default)]
+pub struct SampleTable {
+    quantities: Vec<Quantity>,
+}
+
+struct Quantity {
+    case: String,
+    subject: String,
+    metric: &'static str,
+    unit: &'static str,
+    samples: Samples,
+}
+
+impl SampleTable {
+    /// The repetitions of a quantity; none if it is new.
+    pub fn samples(&mut self, case: &str, subject: &str, metric: &'static str, unit: &'static str) -> &mut Samples {
+        let is_it = |known: &Quantity| (&*known.case, &*known.subject, known.metric) == (case, subject, metric);
+        let place = self.quantities.iter().position(is_it).unwrap_or_else(|| {
+            let (case, subject) = (case.to_owned(), subject.to_owned());
+            self.quantities.push(Quantity { case, subject, metric, unit, samples: Samples::default() });
+            self.quantities.len() - 1
+        });
+        &mut self.quantities[place].samples
+    }
+
+    /// Adds one repetition.
+    pub fn add(&mut self, case: &str, subject: &str, metric: &'static str, unit: &'static str, value: f64) {
+        self.samples(case, subject, metric, unit).add(value);
+    }
+
+    /// A row for each quantity.
+    pub fn rows(&self) -> Vec<Row> {
+        self.quantities
+            .iter()
+            .map(|quantity| {
+                quantity.samples.row(&quantity.case, &quantity.subject, quantity.metric, quantity.unit, None)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,316 @@
+//! Router: one router of the simulated network.
+//!
+//! A forwarder in a box, with an inbox for each worker. An inbox is what a ring is between real workers:
+//! what arrives while a worker is busy is its next batch.
+
+use crate::routing::{NewNextHop, RouteNews, Routing};
+use crate::trace::{Trace, TraceEvent, TraceKind};
+use fastrand::Rng;
+use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
+use namewire_engine::{
+    BATCH_PACKETS, Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Instant,
+    RouteRequest,
+};
+use namewire_management::announcements::MAX_LEARNED_LIFETIME_MS;
+use namewire_management::strategy_choice::ResolvedStrategy;
+use namewire_packet::lp::LpHeaders;
+use namewire_packet::nfd::prefix_announcement::announce_with_digest;
+use namewire_packet::{Name, NameBuf, tlv};
+use namewire_tables::{FibConfig, HashKey};
+use namewire_testbed::{Arrival, Decided, Forwarder, Sent};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Identifies a node of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub usize);
+
+/// Settings of one router.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// Number of workers, 1 to 64.
+    pub workers: u8,
+    /// Settings of each worker's engine.
+    pub engine: EngineConfig,
+    /// Most packets of one batch, at most [`BATCH_PACKETS`]. With 1, every drop is traced by name.
+    pub batch_packets: usize,
+    /// Time from the arrival of a packet to its batch.
+    pub processing_ns: u64,
+    /// Additional time, uniform from 0 to this, which mixes the batches of several workers.
+    pub processing_jitter_ns: u64,
+    /// Most FIB entries.
+    pub fib_capacity_entries: usize,
+    /// The design that holds the FIB.
+    pub fib_design: FibDesign,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        NodeOptions {
+            workers: 1,
+            engine: EngineConfig::default(),
+            batch_packets: BATCH_PACKETS,
+            processing_ns: 1_000,
+            processing_jitter_ns: 0,
+            fib_capacity_entries: 4096,
+            fib_design: FibDesign::default(),
+        }
+    }
+}
+
+pub(crate) struct Router {
+    id: NodeId,
+    options: NodeOptions,
+    forwarder: Forwarder,
+    queues: Vec<WorkerQueue>,
+    next_face: u64,
+    routing: Routing,
+    rng: Rng,
+}
+
+/// What waits for a worker.
+struct WorkerQueue {
+    inbox: VecDeque<Arrival>,
+    /// A batch is scheduled; packets that arrive before it join it.
+    batch_scheduled: bool,
+    /// When the earliest scheduled timer event fires.
+    timer_at_ns: u64,
+}
+
+impl Router {
+    pub(crate) fn new(id: NodeId, options: NodeOptions, seed: u64) -> Self {
+        assert!((1..=BATCH_PACKETS).contains(&options.batch_packets), "batch of {}", options.batch_packets);
+        let mut rng = Rng::with_seed(seed);
+        let key = HashKey::from_seed(rng.u64(..));
+        let mut forwarder = Forwarder::with_key(options.engine.clone(), options.workers.into(), key, rng.u64(..))
+            .expect("address space for the tables");
+        let (design, settings) = (options.fib_design, FibDesignOptions::default());
+        forwarder.fib =
+            design.fib(&settings, FibConfig::new(options.fib_capacity_entries), key).expect("memory for the FIB");
+        let queue = || WorkerQueue { inbox: VecDeque::new(), batch_scheduled: false, timer_at_ns: u64::MAX };
+        let best_route = resolve(&mut forwarder, "best-route");
+        Router {
+            id,
+            forwarder,
+            queues: (0..options.workers).map(|_| queue()).collect(),
+            next_face: FaceId::FIRST_DYNAMIC.0,
+            routing: Routing::new(best_route),
+            rng,
+            options,
+        }
+    }
+
+    /// Adds a face; its owner workers alternate.
+    pub(crate) fn add_face(&mut self, scope: FaceScope, tokens: bool) -> FaceId {
+        let face = FaceId(self.next_face);
+        self.next_face += 1;
+        let owner = (face.0 % self.queues.len() as u64) as u8;
+        self.forwarder.faces.insert(face, FaceAttributes::new(scope, owner, tokens));
+        face
+    }
+
+    /// Adds a route and offers its new next hops to pending Interests.
+    pub(crate) fn add_route(&mut self, now_ns: u64, prefix: &NameBuf, face: FaceId, cost: u64) -> Consequences {
+        let new_next_hops = self.routing.add_route(prefix, face, cost, &mut self.forwarder.fib);
+        self.show_next_hops(now_ns, new_next_hops)
+    }
+
+    /// An application at `face` announces a prefix, as by `rib/announce`.
+    pub(crate) fn announce(&mut self, now_ns: u64, prefix: &NameBuf, face: FaceId, expiration_ms: u64) -> Consequences {
+        let announcement = announce_with_digest(prefix.as_name(), now_ns, expiration_ms);
+        self.take_route_news(now_ns, vec![RouteNews::Learned { face, announcement, lifetime_ms_max: u64::MAX }])
+    }
+
+    /// Applies what self-learning found, in order: changes of routes and their announcements.
+    fn take_route_news(&mut self, now_ns: u64, news: Vec<RouteNews>) -> Consequences {
+        let Router { routing, forwarder, .. } = self;
+        let new_next_hops = news.into_iter().flat_map(|news| routing.take_news(now_ns, news, &mut forwarder.fib));
+        let new_next_hops = new_next_hops.collect();
+        forwarder.strategies.set_announcements(Arc::new(routing.announcements()));
+        self.show_next_hops(now_ns, new_next_hops)
+    }
+
+    /// Offers new next hops to pending Interests.
+    fn show_next_hops(&mut self, now_ns: u64, mut new_next_hops: Vec<NewNextHop>) -> Consequences {
+        new_next_hops.sort_unstable();
+        let sent = self.at(now_ns).new_next_hops(&new_next_hops);
+        self.consequences(sent)
+    }
+
+    pub(crate) fn set_strategy(&mut self, prefix: &NameBuf, strategy: &str) {
+        let strategy = resolve(&mut self.forwarder, strategy);
+        self.routing.set_strategy(prefix, strategy, &mut self.forwarder.fib);
+    }
+
+    /// Removes a face with its routes and records. An Interest from other faces too may now expire earlier; an Interest
+    /// that only this face could satisfy goes to another next hop.
+    pub(crate) fn remove_face(&mut self, now_ns: u64, face: FaceId) -> Consequences {
+        self.routing.remove_face(face, &mut self.forwarder.fib);
+        let sent = self.at(now_ns).remove_face(face);
+        self.consequences(sent)
+    }
+
+    /// Sets the link of a face up or down. Routes stay.
+    pub(crate) fn set_face_up(&mut self, now_ns: u64, face: FaceId, is_up: bool) -> Consequences {
+        let forwarder = self.at(now_ns);
+        let sent = match forwarder.faces.get(face) {
+            None => Vec::new(),
+            Some(_) if is_up => forwarder.face_up(face),
+            Some(_) => forwarder.face_down(face),
+        };
+        self.consequences(sent)
+    }
+
+    /// Gives a packet to the first worker that decides it. `takes_tokens`: the peer has shown that it takes PIT tokens.
+    pub(crate) fn accept(
+        &mut self,
+        now_ns: u64,
+        face: FaceId,
+        headers: LpHeaders,
+        packet: Vec<u8>,
+        takes_tokens: bool,
+    ) -> Consequences {
+        let owner = self.faces().get(face).map(|attributes| attributes.owner);
+        if owner.is_some() && takes_tokens {
+            self.forwarder.send_tokens(face);
+        }
+        let arrival = self.forwarder.dispatch(owner.unwrap_or(0), face, headers, packet);
+        Consequences { batches: self.enqueue(now_ns, arrival).into_iter().collect(), ..Consequences::default() }
+    }
+
+    /// Puts a packet into the inbox of its worker; returns when its batch is due, if it has none scheduled yet.
+    fn enqueue(&mut self, now_ns: u64, arrival: Arrival) -> Option<(u8, u64)> {
+        let jitter_ns = self.rng.u64(0..=self.options.processing_jitter_ns);
+        let worker = arrival.worker;
+        let queue = &mut self.queues[usize::from(worker)];
+        queue.inbox.push_back(arrival);
+        let is_scheduled = std::mem::replace(&mut queue.batch_scheduled, true);
+        (!is_scheduled).then_some((worker, now_ns + self.options.processing_ns + jitter_ns))
+    }
+
+    /// Processes the next batch of `worker`.
+    pub(crate) fn run_batch(&mut self, worker: u8, now_ns: u64, trace: &mut Trace) -> Consequences {
+        let queue = &mut self.queues[usize::from(worker)];
+        let count = queue.inbox.len().min(self.options.batch_packets);
+        let mut batch: Vec<Arrival> = queue.inbox.drain(..count).collect();
+        queue.batch_scheduled = !queue.inbox.is_empty();
+        let mut batches = Vec::new();
+        batches.extend(queue.batch_scheduled.then_some((worker, now_ns + self.options.processing_ns)));
+        let mut only_name = None;
+        for Arrival { face, headers, wire, .. } in &batch {
+            let name = packet_name(headers.packet(wire)).map(|name| Rc::new(name.to_buf()));
+            only_name = name.clone().filter(|_| count == 1);
+            trace.record(TraceEvent { at_ns: now_ns, node: self.id, face: *face, kind: TraceKind::Received, name });
+        }
+        let before = self.forwarder.engines[usize::from(worker)].counters();
+        let Decided { sent, handed_over } = self.at(now_ns).decide(worker, &mut batch);
+        self.record_drops(worker, &before, only_name, trace);
+        let news: Vec<RouteNews> = self.forwarder.route_requests.drain(..).map(route_news).collect();
+        batches.extend(handed_over.into_iter().filter_map(|arrival| self.enqueue(now_ns, arrival)));
+        let mut consequences = Consequences { batches, ..self.consequences(sent) };
+        if !news.is_empty() || self.routing.is_expiry_due(now_ns) {
+            self.routing.expire(now_ns, &mut self.forwarder.fib);
+            consequences.append(self.take_route_news(now_ns, news));
+        }
+        consequences
+    }
+
+    /// Runs what is due at `worker`, unless an earlier timer event has done it.
+    pub(crate) fn run_timers(&mut self, worker: u8, now_ns: u64, trace: &mut Trace) -> Consequences {
+        let queue = &mut self.queues[usize::from(worker)];
+        if queue.timer_at_ns != now_ns {
+            return Consequences::default();
+        }
+        queue.timer_at_ns = u64::MAX;
+        let before = self.forwarder.engines[usize::from(worker)].counters();
+        let sent = self.at(now_ns).worker(worker).run_timers();
+        self.record_drops(worker, &before, None, trace);
+        self.consequences(sent)
+    }
+
+    /// The forwarder, and what time it is.
+    fn at(&mut self, now_ns: u64) -> &mut Forwarder {
+        self.forwarder.now = Instant(now_ns);
+        &mut self.forwarder
+    }
+
+    /// What left, and the timer events that are needed earlier than those scheduled.
+    fn consequences(&mut self, sent: Vec<Sent>) -> Consequences {
+        let mut timers = Vec::new();
+        for (worker, queue) in self.queues.iter_mut().enumerate() {
+            let Some(deadline) = self.forwarder.engines[worker].next_deadline() else { continue };
+            let deadline_ns = deadline.max(self.forwarder.now).0;
+            if deadline_ns < queue.timer_at_ns {
+                queue.timer_at_ns = deadline_ns;
+                timers.push((worker as u8, deadline_ns));
+            }
+        }
+        Consequences { sent, batches: Vec::new(), timers }
+    }
+
+    fn record_drops(&self, worker: u8, before: &Counters, name: Option<Rc<NameBuf>>, trace: &mut Trace) {
+        let after = self.forwarder.engines[usize::from(worker)].counters();
+        let (at_ns, node, face) = (self.forwarder.now.0, self.id, FaceId::INVALID);
+        for &reason in DropReason::ALL {
+            for _ in before.dropped(reason)..after.dropped(reason) {
+                let kind = TraceKind::EngineDropped(reason);
+                trace.record(TraceEvent { at_ns, node, face, kind, name: name.clone() });
+            }
+        }
+    }
+
+    pub(crate) fn faces(&self) -> &FaceTable {
+        &self.forwarder.faces
+    }
+
+    /// Counters of all workers together.
+    pub(crate) fn counters(&self) -> Counters {
+        self.forwarder.counters()
+    }
+
+    pub(crate) fn engines(&self) -> impl Iterator<Item = &Engine> {
+        self.forwarder.engines.iter()
+    }
+}
+
+/// The results of a batch or a timer run.
+#[derive(Default)]
+pub(crate) struct Consequences {
+    pub(crate) sent: Vec<Sent>,
+    /// Batches to schedule: worker and time.
+    pub(crate) batches: Vec<(u8, u64)>,
+    /// Timer events to schedule: worker and time.
+    pub(crate) timers: Vec<(u8, u64)>,
+}
+
+impl Consequences {
+    fn append(&mut self, other: Consequences) {
+        self.sent.extend(other.sent);
+        self.batches.extend(other.batches);
+        self.timers.extend(other.timers);
+    }
+}
+
+/// What a strategy found out of a route.
+fn route_news((request, bytes): (RouteRequest, Vec<u8>)) -> RouteNews {
+    match request {
+        RouteRequest::Learn { face, .. } => {
+            RouteNews::Learned { face, announcement: bytes, lifetime_ms_max: MAX_LEARNED_LIFETIME_MS }
+        }
+        RouteRequest::Forget { face, .. } => RouteNews::Lost { face, name: bytes },
+    }
+}
+
+/// The name of an Interest or Data; the rest of the packet is not checked.
+pub(crate) fn packet_name(packet: &[u8]) -> Option<Name<'_>> {
+    let outer = tlv::read_element(packet).ok()?;
+    let name = tlv::read_element(outer.value).ok()?;
+    (name.type_number == tlv::types::NAME).then(|| Name::parse_value(name.value).ok()).flatten()
+}
+
+/// A strategy by its short name, or by its whole name with parameters.
+fn resolve(forwarder: &mut Forwarder, name: &str) -> ResolvedStrategy {
+    let (id, instance) = forwarder.strategy(name);
+    ResolvedStrategy { id, instance }
+}
