@@ -4,8 +4,8 @@
 #   application -- Unix -- router B -- UDP -- router A -- Unix -- application
 #   (get)                                                        (put)
 #
-# Everything runs as this user, on loopback, in a temporary directory. Nothing is
-# left behind, however it ends. Exit status 0 only if the file came back whole.
+# Everything runs as this user, on loopback, in a temporary directory, which is always
+# removed. Exit status 0 only if the fetched file equals the published one.
 #
 # Environment: NAMEWIRE        the binary (default target/release/namewire)
 #              DEMO_BYTES      size of the file (default 20,000,000)
@@ -28,7 +28,7 @@ fail() {
     exit 1
 }
 
-# Ends only what this script started: first asked, then killed, and waited for.
+# Ends only processes of this script: SIGTERM, then SIGKILL, then wait.
 clean_up() {
     status=$?
     trap - EXIT
@@ -55,7 +55,7 @@ wait_until() {
     return 1
 }
 
-# Starts one router on UDP ports chosen at random until one is free: sets `pid` and `port`.
+# Starts one router on random ports, until one is free: sets `pid` and `port`.
 start_router() {
     local name=$1
     for _ in 1 2 3 4 5 6 7 8; do
@@ -94,7 +94,7 @@ children+=("$put_pid")
 is_published() { at a route list | grep -qF "$object"; }
 wait_until 30 is_published || fail "$object was not published at router A"
 kill -0 "$put_pid" 2>/dev/null || fail "the publisher ended"
-say "$bytes octets published at router A as $object"
+say "$bytes bytes published at router A as $object"
 
 began=$(date +%s%N)
 at b get "$object" -o "$scratch/fetched" >"$scratch/get.log" 2>&1 || fail "the fetch through router B did not succeed"
@@ -110,14 +110,14 @@ say "goodput $(( bytes * 8 / elapsed_ms / 1000 )) Mbit/s ($(( bytes / elapsed_ms
 
 for router in a b; do
     say "counters of router ${router^^}:"
-    at "$router" status || fail "router $router does not answer any more"
+    at "$router" status || fail "router $router no longer answers"
     at "$router" face list || fail "router $router does not list its faces"
 done
 
 kill -TERM "$put_pid" || fail "the publisher ended early"
-wait "$put_pid" || true # its status after a signal says nothing
+wait "$put_pid" || true # its status after a signal has no meaning
 for pid in "$pid_a" "$pid_b"; do
     kill -TERM "$pid" || fail "a router ended early"
-    wait "$pid" || fail "a router ended with status $? when asked to stop"
+    wait "$pid" || fail "a router ended with status $? after SIGTERM"
 done
 say "everything stopped; done"

@@ -1,25 +1,25 @@
 #!/bin/sh
-# Puts what a step needs inside the checkout; touches nothing outside it, except that missing system
-# packages are installed by the package manager when we are root.
+# Installs the needs of a build step inside the checkout. It changes nothing outside, except that root
+# installs missing system packages by the package manager.
 #
-#   tools/setup.sh estimate   says how long the first build takes
+#   tools/setup.sh estimate   prints the time of the first build
 #   tools/setup.sh rust       a Rust toolchain and a C compiler
 #   tools/setup.sh cxx        a C++ compiler, for the fuzzing engine
 #   tools/setup.sh python     Python 3.11 or newer
 #   tools/setup.sh system     ip, for network namespaces
-#   tools/setup.sh demo       what tools/demo.sh is written in
+#   tools/setup.sh demo       the shell of tools/demo.sh
 #   tools/setup.sh interop    python-ndn in interop/.venv, NDNts in interop/node_modules
 #
-# Where cargo is missing, or older than the sources allow, .toolchain gets the toolchain of rust-toolchain.toml:
+# If cargo is missing, or too old for the sources, .toolchain gets the toolchain of rust-toolchain.toml:
 #
-#   .toolchain/rust           the toolchain, or a link to it; one that is copied there is used as it is
-#   .toolchain/bin            cargo and rustc for the steps of the Makefile, which has it first in PATH
+#   .toolchain/rust           the toolchain, or a link to it; you may copy a toolchain there
+#   .toolchain/bin            cargo and rustc, first in the Makefile's PATH
 #   .toolchain/rustup, cargo  RUSTUP_HOME and CARGO_HOME
 #
-# It comes by the distribution's rustup where there is one (installed if we are root), else by the official
-# installer, whose SHA-256 is below. RUSTUP_UPDATE_ROOT and RUSTUP_DIST_SERVER name other servers, as for rustup.
+# The distribution's rustup installs it, if there is one (root installs rustup first); otherwise the official
+# installer does, whose SHA-256 is below. RUSTUP_UPDATE_ROOT and RUSTUP_DIST_SERVER name other servers, as for rustup.
 #
-# Running it again costs a second: each part is skipped when nothing changed. tools/setup_test.py tests it.
+# A second run takes a second, because unchanged parts are skipped. tools/setup_test.py tests this script.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -31,7 +31,7 @@ rustup_sha256_aarch64=e3853c5a252fca15252d07cb23a1bdd9377a8c6f3efa01531109281ae4
 build_cpu_seconds=540
 
 toolchain=$PWD/.toolchain
-# As in the Makefile: what rustup has just put into the home directory is found without a new login.
+# As in the Makefile: finds a toolchain that rustup has just installed in the home directory, without a new login.
 PATH=$toolchain/bin:$PATH:${HOME:-/}/.cargo/bin
 export PATH
 
@@ -49,7 +49,7 @@ package_manager() {
     return 1
 }
 
-# packages_of MANAGER NEED... : what the needs are called there.
+# packages_of MANAGER NEED... : the names of the needs' packages.
 packages_of() {
     manager=$1; shift
     for need in "$@"; do
@@ -72,7 +72,7 @@ packages_of() {
     done | tr '\n' ' ' | sed 's/ $//'
 }
 
-# install_command MANAGER PACKAGE... : the line to type.
+# install_command MANAGER PACKAGE... : the command line that installs them.
 install_command() {
     manager=$1; shift
     case $manager in
@@ -93,7 +93,7 @@ is_there() {
     esac
 }
 
-# compiles COMPILER LANGUAGE : it makes a program; without the C library's own files it does not.
+# compiles COMPILER LANGUAGE : true if it can make a program, which also needs the C library's files.
 compiles() {
     program=$(mktemp)
     status=0
@@ -102,19 +102,19 @@ compiles() {
     return "$status"
 }
 
-# need NEED... : all are there; or the package manager brings them; or we say the one line that does.
+# need NEED... : checks that all exist; root installs the missing ones; other users get the command to type.
 need() {
     missing=
     for need in "$@"; do is_there "$need" || missing="$missing $need"; done
     [ -n "$missing" ] || return 0
-    manager=$(package_manager) || fail "missing:$missing. Install that and run this again."
+    manager=$(package_manager) || fail "missing:$missing. Install them and run this again."
     line=$(install_command "$manager" $(packages_of "$manager" $missing))
     become_root=su
     if has sudo; then become_root="sudo sh"; fi
     is_root || fail "missing:$missing. Type this, then run this again:
     $become_root -c '$line'"
     say "missing:$missing. Running: $line"
-    sh -c "$line" >&2 || fail "this did not work: $line"
+    sh -c "$line" >&2 || fail "this failed: $line"
     for need in $missing; do is_there "$need" || fail "$need is still missing after: $line"; done
 }
 
@@ -124,7 +124,7 @@ wanted_version() { sed -n 's/^channel *= *"\(.*\)"/\1/p' rust-toolchain.toml; }
 oldest_version() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml; }
 components() { sed -n 's/^components *= *\[\(.*\)\]/\1/p' rust-toolchain.toml | tr -d '",'; }
 
-# at_least VERSION OLDEST : by the first two numbers.
+# at_least VERSION OLDEST : compares the first two numbers.
 at_least() {
     major=${1%%.*}; minor=${1#*.}; minor=${minor%%.*}
     [ "$major" -gt "${2%%.*}" ] && return 0
@@ -132,11 +132,11 @@ at_least() {
     [ "$major" -eq "${2%%.*}" ] && [ "$minor" -ge "$oldest_minor" ]
 }
 
-# cargo_version CARGO : its version on standard output. A rustup may install the toolchain first, and says so.
+# cargo_version CARGO : prints its version. A rustup proxy may install the toolchain first, with messages.
 cargo_version() { "$1" --version | sed -n 's/^cargo \([0-9][0-9.]*\).*/\1/p'; }
 
 part_rust() {
-    # Nothing is left of a toolchain that was removed.
+    # Remove what is left of a removed toolchain.
     [ -x "$toolchain/rust/bin/cargo" ] || rm -f "$toolchain/bin/cargo" "$toolchain/bin/rustc"
     if ! has cargo; then
         say "cargo is missing"
@@ -147,7 +147,7 @@ part_rust() {
             say "$(command -v cargo) is $version; the sources need $(oldest_version)"
             install_rust
         elif [ "$version" != "$(wanted_version)" ]; then
-            say "this is cargo $version, the project is tested with $(wanted_version) (rust-toolchain.toml)"
+            say "this is cargo $version; the project is tested with $(wanted_version) (rust-toolchain.toml)"
         fi
     fi
     need cc
@@ -167,7 +167,7 @@ install_rust() {
         for directory in "$toolchain/rustup/toolchains/$wanted"-*; do ln -s "$directory" "$toolchain/rust"; done
         [ -x "$toolchain/rust/bin/cargo" ] || fail "rustup left no toolchain in $toolchain/rustup/toolchains"
     fi
-    # Last, so that an installation that was cut off is not taken for one.
+    # Last, so that an interrupted installation does not pass for a complete one.
     mkdir -p "$toolchain/bin"
     for program in cargo rustc; do
         cat >"$toolchain/bin/$program" <<'EOF'
@@ -182,7 +182,7 @@ EOF
     say "cargo $(cargo_version "$toolchain/bin/cargo") is in .toolchain; in a shell: export PATH=\"$toolchain/bin:\$PATH\""
 }
 
-# True if somebody put a toolchain that will do in the place of ours.
+# True if the user copied a suitable toolchain to .toolchain/rust.
 copied_toolchain() {
     [ -x "$toolchain/rust/bin/cargo" ] && [ -x "$toolchain/rust/bin/rustc" ] || return 1
     at_least "$(cargo_version "$toolchain/rust/bin/cargo")" "$(oldest_version)"
@@ -192,16 +192,16 @@ install_by_rustup() {
     selected=; for component in $(components); do selected="$selected -c $component"; done
     into="Rust $wanted into .toolchain (some 700 MB)"
     if is_root && ! has rustup && ! has rustup-init; then
-        need cc # and with it, on a bare machine, the package manager's lists
+        need cc # also updates the package manager's lists on a new machine
         if distribution_has_rustup; then
             line=$(install_command "$(package_manager)" rustup)
             say "Running: $line"
-            sh -c "$line" >&2 || say "this did not work: $line"
+            sh -c "$line" >&2 || say "this failed: $line"
         fi
     fi
-    # All that is missing in one line, before the long download.
+    # Name all missing needs at once, before the long download.
     if has rustup || has rustup-init; then need cc; else need cc curl; fi
-    # Distributions have either the one program or the other.
+    # Distributions have one of the two programs.
     if has rustup; then
         say "$into, by $(command -v rustup)"
         # shellcheck disable=SC2086
@@ -238,21 +238,21 @@ fetch_installer() {
     case $(uname -s)-$machine in
         Linux-x86_64) sum=$rustup_sha256_x86_64 ;;
         Linux-aarch64) sum=$rustup_sha256_aarch64 ;;
-        *) fail "no installer of Rust for $(uname -s) on $machine is known here. Install rustup (rust-lang.org) and run this again." ;;
+        *) fail "this script knows no installer of Rust for $(uname -s) on $machine. Install rustup (rust-lang.org) and run this again." ;;
     esac
     [ ! -e "/lib/ld-musl-$machine.so.1" ] || [ -e /lib64 ] ||
-        fail "the installer of Rust that is known here needs glibc. Install rustup by the package manager and run this again."
+        fail "the installer of Rust known to this script needs glibc. Install rustup by the package manager and run this again."
     url=${RUSTUP_UPDATE_ROOT:-https://static.rust-lang.org/rustup}/archive/$rustup_version/$machine-unknown-linux-gnu/rustup-init
     installer=$toolchain/rustup-init
     say "fetching Rust's official installer: $url"
     rm -f "$installer"
-    download "$url" "$installer" || { rm -f "$installer"; say "$url cannot be had"; cannot_install; }
+    download "$url" "$installer" || { rm -f "$installer"; say "cannot fetch $url"; cannot_install; }
     found=$(sha256sum "$installer" | cut -d ' ' -f 1)
     if [ "$found" != "$sum" ]; then
         rm -f "$installer"
-        fail "$url has SHA-256 $found, not $sum: it was not run"
+        fail "$url has SHA-256 $found, not $sum, so it was not run"
     fi
-    say "its SHA-256 is $sum, as it should be"
+    say "its SHA-256 is right: $sum"
     chmod +x "$installer"
 }
 
@@ -261,9 +261,9 @@ download() {
 }
 
 cannot_install() {
-    fail "Rust could not be installed. Where its servers cannot be reached, name others in RUSTUP_UPDATE_ROOT and
-RUSTUP_DIST_SERVER, or copy the folder of a toolchain to .toolchain/rust (it has bin/cargo and bin/rustc; where rustup
-is, it is ~/.rustup/toolchains/$wanted-$(uname -m)-unknown-linux-gnu). Then run this again."
+    fail "Rust could not be installed. If its servers cannot be reached, name others in RUSTUP_UPDATE_ROOT and
+RUSTUP_DIST_SERVER, or copy the folder of a toolchain to .toolchain/rust (it has bin/cargo and bin/rustc; rustup keeps
+it in ~/.rustup/toolchains/$wanted-$(uname -m)-unknown-linux-gnu). Then run this again."
 }
 
 part_estimate() {
@@ -282,10 +282,10 @@ part_demo() { need bash; }
 
 part_system() {
     need ip
-    is_root || say "network namespaces need root; tests that make some will say so and pass"
+    is_root || say "network namespaces need root; without root, tests that use them are skipped with a message"
 }
 
-# The newest Python we can find, on standard output. python-ndn needs 3.11.
+# Prints the first suitable Python. python-ndn needs 3.11.
 find_python() {
     for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
         if has "$candidate" &&
@@ -314,11 +314,11 @@ part_interop() {
     if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
         say "python-ndn into interop/.venv"
         rm -rf interop/.venv
-        need venv # Debian splits it off
+        need venv # a separate package in Debian
         "$python" -m venv interop/.venv || fail "no virtual environment could be made in interop/.venv"
         pip() { interop/.venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
         pip -r interop/requirements.txt || fail "pip could not install interop/requirements.txt"
-        # NDNts asks for Node.js 22; a wheel carries it where the machine has none.
+        # NDNts needs Node.js 22; if the machine has none, a Python wheel provides it.
         if ! has_node_22; then
             say "Node.js 22 into interop/.venv (found: $(node --version 2>/dev/null || echo none))"
             pip -r interop/requirements-node.txt || fail "pip could not install interop/requirements-node.txt"
@@ -339,7 +339,7 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "say what to set up: estimate, rust, cxx, python, system, demo, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, demo, interop"
 for part in "$@"; do
     case $part in
         estimate|rust|cxx|python|system|demo|interop) "part_$part" ;;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Tests tools/setup.sh on machines made of fake commands: what does it install, run and say where something is missing?
+"""Tests tools/setup.sh on machines made of fake commands: what does it install, run and print if something is missing?
 
-A machine is a directory that is all of PATH: links to the real small tools (sed, mkdir, …), and scripts in the place of
-id, uname, curl, apt-get, rustup, cc and the rest, which write down how they were called. The checkout is a copy of what
-setup.sh reads. Nothing is fetched, installed or changed outside of a temporary directory.
+A machine is a directory, the only one in PATH. It has links to small real tools (sed, mkdir, …), and scripts in place of
+id, uname, curl, apt-get, rustup, cc and others, which record their calls. The checkout is a copy of the files that
+setup.sh reads. Nothing is fetched, installed or changed outside a temporary directory.
 
 `tools/setup_test.py --self-test` tests these tests: each of MUTATIONS breaks setup.sh in one place, and a test must fail.
-Without an option both are done. Exit status 1 if a test fails, or a mutation passes.
+Without an option both run. Exit status 1 if a test fails or a mutation passes.
 """
 import hashlib
 import io
@@ -26,7 +26,7 @@ WANTED = re.search(r'channel = "(.*)"', (ROOT / "rust-toolchain.toml").read_text
 TRIPLE = "x86_64-unknown-linux-gnu"
 VERSION = re.search(r"rustup_version=(.*)", SETUP)[1]
 
-# What a rustup leaves behind, by either of its programs.
+# The toolchain that rustup installs, by either of its programs.
 MAKE_TOOLCHAIN = f"""
 bin=$RUSTUP_HOME/toolchains/{WANTED}-{TRIPLE}/bin
 mkdir -p "$bin"
@@ -37,7 +37,7 @@ done
 """
 INSTALLER = "#!/bin/sh\necho \"rustup-init $*\" >>\"$CALLS\"\n" + MAKE_TOOLCHAIN
 
-# Each is a text of setup.sh and what it becomes; some test must notice.
+# Each is a text of setup.sh and its replacement; a test must notice the change.
 MUTATIONS = [
     ('if [ "$found" != "$sum" ]; then', "if false; then"),
     ('is_root || fail "missing', 'true || fail "missing'),
@@ -60,7 +60,7 @@ MUTATIONS = [
 
 
 class Machine:
-    """A checkout, and a PATH on which only what a test put there exists."""
+    """A checkout, and a PATH with only the commands that a test put there."""
 
     def __init__(self, directory: str, setup: str, is_root: bool):
         self.checkout, self.bin, self.calls = (Path(directory) / name for name in ("checkout", "bin", "calls"))
@@ -71,7 +71,7 @@ class Machine:
             shutil.copy(ROOT / name, self.checkout)
         for name in REAL_TOOLS:
             (self.bin / name).symlink_to(shutil.which(name))
-        # The installer that is served has the sum that is asked for.
+        # The fake installer has the expected sum.
         self.installer = INSTALLER
         for sum_name in ("rustup_sha256_x86_64", "rustup_sha256_aarch64"):
             digest = hashlib.sha256((INSTALLER if "x86" in sum_name else "other").encode()).hexdigest()
@@ -83,7 +83,7 @@ class Machine:
         self.has("uname", f'[ "$1" = -m ] && echo {TRIPLE.split("-")[0]} || echo Linux')
 
     def has(self, command: str, does: str = ":", note: bool = False):
-        """Puts a command on the machine; `note`: with a line of `calls` for each call."""
+        """Puts a command on the machine; with `note`, each call adds a line to `calls`."""
         record = f'echo "{command} $*" >>"$CALLS"\n' if note else ""
         path = self.bin / command
         path.write_text(f"#!/bin/sh\n{record}{does}\n")
@@ -113,7 +113,7 @@ class Machine:
         return self.calls.read_text().splitlines()
 
     def cargo(self, **environment: str) -> str:
-        """What the checkout's cargo says, as a step of the Makefile runs it."""
+        """The output of the checkout's cargo, run like a step of the Makefile."""
         env = {"PATH": str(self.bin), "CALLS": str(self.calls)} | environment
         return subprocess.run([self.checkout / ".toolchain/bin/cargo"], env=env, capture_output=True, text=True).stdout
 
@@ -152,12 +152,12 @@ class SetUp(unittest.TestCase):
         self.assertIn(url, machine.said)
         self.assertIn(hashlib.sha256(INSTALLER.encode()).hexdigest(), machine.said)
         self.assertEqual(list((machine.bin.parent / "home").iterdir()), [], "nothing in the home directory")
-        # The second time nothing is left to do.
+        # A second run has nothing to do.
         machine.calls.write_text("")
         self.assertEqual(machine.setup("rust").status, 0, machine.said)
         self.assertEqual(machine.called(), [])
 
-    def test_what_runs_under_the_checkout_s_cargo_keeps_its_files_there_too(self):
+    def test_programs_under_the_checkouts_cargo_keep_their_files_there_too(self):
         machine = self.machine()
         machine.has("cc")
         machine.has_curl()
@@ -179,14 +179,14 @@ class SetUp(unittest.TestCase):
         self.assertFalse((machine.checkout / ".toolchain/rustup-init").exists())
         self.assertFalse((machine.checkout / ".toolchain/bin").exists())
 
-    def test_another_server_is_asked_where_one_is_named(self):
+    def test_a_named_server_is_used(self):
         machine = self.machine()
         machine.has("cc")
         machine.has_curl()
         self.assert_installed(machine.setup("rust", RUSTUP_UPDATE_ROOT="https://mirror.example/r"))
         self.assertTrue(machine.called()[0].startswith("curl https://mirror.example/r/archive/"), machine.called())
 
-    def test_where_no_server_is_reached_a_copied_toolchain_is_used(self):
+    def test_without_a_server_a_copied_toolchain_is_used(self):
         machine = self.machine()
         machine.has("cc")
         machine.has_curl(status=7)
@@ -201,7 +201,7 @@ class SetUp(unittest.TestCase):
         machine.calls.write_text("")
         self.assert_installed(machine.setup("rust"))
         self.assertEqual(machine.called(), [])
-        # Removed again, its shims do not pass for a cargo.
+        # After its removal, the shims do not pass for a cargo.
         shutil.rmtree(copy.parent)
         self.assertEqual(machine.setup("rust").status, 1)
         self.assertIn("cargo is missing", machine.said)
@@ -257,9 +257,9 @@ class SetUp(unittest.TestCase):
                 self.assertEqual(machine.called(), [], "nothing was run")
         machine = self.machine()
         self.assertEqual(machine.setup("rust").status, 1)
-        self.assertIn("missing: cc curl. Install that", machine.said)
+        self.assertIn("missing: cc curl. Install them", machine.said)
 
-    def test_a_compiler_that_cannot_link_is_none(self):
+    def test_a_compiler_that_cannot_link_counts_as_missing(self):
         machine = self.machine()
         machine.has("cargo", f"echo 'cargo {WANTED}'")
         machine.has("apt-get", note=True)
@@ -267,7 +267,7 @@ class SetUp(unittest.TestCase):
         self.assertEqual(machine.setup("rust").status, 1)
         self.assertIn("apt-get install -y gcc libc6-dev'", machine.said)
 
-    def test_root_is_told_if_a_package_did_not_bring_the_command(self):
+    def test_root_gets_a_message_if_a_package_lacks_the_command(self):
         machine = self.machine(is_root=True)
         machine.has("dnf", note=True)
         self.assertEqual(machine.setup("cxx").status, 1)

@@ -4,12 +4,17 @@
 1. Documents: every relative link and every path in backticks exists; a backticked
    `crate::item` or `Type::item` names something that is defined in the sources;
    a backticked `path/file.rs::name` names a test of that file.
-2. `unsafe` stands only in the files listed in ARCHITECTURE.md, and every file
+2. `unsafe` stands only in the files listed in docs/unsafe.md, and every file
    listed there has some.
 3. Crates use each other only along the arrows in ARROWS.
 4. No file has a name that says nothing (BANNED_NAMES).
 5. Nothing in the repository names the machine it was written on.
-6. A source file over LINES_WARN lines is mentioned, without failing.
+6. A function has at most 60 lines of code, or a reason in LONG_FUNCTIONS.
+7. A parameter is no tuple of more than two parts.
+8. No more than five files of a crate use each other in a circle, directly or by way of others.
+9. A comment ends at column 120.
+10. Every arrow in ARROWS is used (an arrow that nobody uses is stale).
+11. A source file over LINES_WARN lines is mentioned, without failing.
 
 Only files that git tracks or would add are looked at. Exit status 1 if a rule is broken.
 """
@@ -21,6 +26,8 @@ import tomllib
 import unittest
 from pathlib import Path
 
+import rust_shape
+
 LINES_WARN = 700
 BANNED_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 UNSAFE_HEADING = "Files that may contain `unsafe`"
@@ -31,20 +38,28 @@ DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/**/*.md"]
 ARROWS = {
     "packet": set(),
     "tables": {"packet"},
+    "designs": {"packet", "tables"},
     "engine": {"packet", "tables"},
-    "faces": {"packet", "afxdp", "dpdk"},
-    "afxdp": set(),
-    "dpdk": set(),
+    "faces": {"packet"},
     "security": {"packet"},
-    "management": {"packet", "tables", "engine", "security"},
+    "management": {"packet", "security"},
     "client": {"packet", "security"},
-    "tagnet": {"packet"},
-    "repo": {"packet", "client"},
-    "router": {"packet", "tables", "engine", "faces", "management", "security", "tagnet"},
-    "cli": {"packet", "router", "client", "repo", "security", "tagnet"},
-    "sim": {"packet", "tables", "engine", "management", "faces"},
+    "configuration": {"packet", "tables", "designs", "engine", "management"},
+    "router": {"packet", "configuration", "tables", "designs", "engine", "faces", "management"},
+    "cli": {"packet", "configuration", "router", "client", "security"},
+    "testbed": {"packet", "tables", "engine", "management"},
+    "sim": {"packet", "tables", "designs", "engine", "management", "faces", "testbed"},
 }
 MAY_USE_EVERYTHING = {"lab", "fuzz", "router-loom", "tables-loom"}
+# Functions with more than 60 lines of code, and why.
+LONG_FUNCTIONS = {
+    "crates/faces/tests/link_service.rs::header_vectors_are_read": "a table of vectors",
+    "crates/management/tests/commands.rs::face_creation_refusals": "a table of refusals",
+    "crates/tables/src/content_store/mod.rs::insert": "one insertion: its refusals in order, then its steps",
+}
+# Circles of more files than the limit, by folder; each is to go.
+CIRCLES_TODAY = {
+}
 NOTHING_USES = {"lab", "fuzz", "router-loom", "tables-loom", "cli"}
 
 
@@ -140,24 +155,24 @@ def without_comments_and_text(source: str) -> str:
     return pattern.sub(lambda match: '""' if match.group(0)[0] in "\"r" else " ", source)
 
 
-def unsafe_allow_list(architecture: str) -> set[Path] | None:
+def unsafe_allow_list(document: str) -> set[Path] | None:
     """The backticked .rs paths in the section with UNSAFE_HEADING; None if there is no such section."""
     section = re.search(rf"^(#+)\s*(?:[\d.]+\s*)?{re.escape(UNSAFE_HEADING)}\s*$(.*?)(?=^#{{1,6}}\s|\Z)",
-                        architecture, re.MULTILINE | re.DOTALL)
+                        document, re.MULTILINE | re.DOTALL)
     if section is None:
         return None
     return {Path(quoted) for quoted in BACKTICKED.findall(section.group(2)) if quoted.endswith(".rs")}
 
 
 def check_unsafe(root: Path, files: list[Path]) -> list[str]:
-    architecture = root / "ARCHITECTURE.md"
-    allowed = unsafe_allow_list(architecture.read_text()) if architecture.exists() else None
+    document = root / "docs/unsafe.md"
+    allowed = unsafe_allow_list(document.read_text()) if document.exists() else None
     if allowed is None:
-        return [f"ARCHITECTURE.md: has no section \"{UNSAFE_HEADING}\""]
+        return [f"docs/unsafe.md: has no section \"{UNSAFE_HEADING}\""]
     found = {path for path in files if path.suffix == ".rs"
              and UNSAFE_CODE.search(without_comments_and_text((root / path).read_text(errors="replace")))}
-    problems = [f"{path}: contains `unsafe` but is not listed in ARCHITECTURE.md" for path in sorted(found - allowed)]
-    return problems + [f"ARCHITECTURE.md: lists {path}, which contains no `unsafe`" for path in sorted(allowed - found)]
+    problems = [f"{path}: contains `unsafe` but is not listed in docs/unsafe.md" for path in sorted(found - allowed)]
+    return problems + [f"docs/unsafe.md: lists {path}, which contains no `unsafe`" for path in sorted(allowed - found)]
 
 
 # --- 3. crate arrows ------------------------------------------------------------------------
@@ -166,8 +181,8 @@ def ours(dependencies: dict) -> set[str]:
     return {name.removeprefix("namewire-") for name in dependencies if name.startswith("namewire-")}
 
 
-def check_arrows(root: Path, files: list[Path]) -> list[str]:
-    problems = []
+def manifests(root: Path, files: list[Path]):
+    """Every crate of ours: its manifest's path, its name, what it uses, and what its tests use."""
     for path in files:
         if path.name != "Cargo.toml":
             continue
@@ -175,11 +190,16 @@ def check_arrows(root: Path, files: list[Path]) -> list[str]:
         package = manifest.get("package", {}).get("name", "")
         if not package.startswith("namewire-"):
             continue
-        crate = package.removeprefix("namewire-")
         tables = [manifest] + list(manifest.get("target", {}).values())
         used = set().union(*(ours(table.get(kind, {})) for table in tables
                              for kind in ("dependencies", "build-dependencies")))
         tested_with = set().union(*(ours(table.get("dev-dependencies", {})) for table in tables))
+        yield path, package.removeprefix("namewire-"), used, tested_with
+
+
+def check_arrows(root: Path, files: list[Path]) -> list[str]:
+    problems = []
+    for path, crate, used, tested_with in manifests(root, files):
         if crate in MAY_USE_EVERYTHING:
             allowed = used
         elif crate in ARROWS:
@@ -190,6 +210,12 @@ def check_arrows(root: Path, files: list[Path]) -> list[str]:
         problems += [f"{path}: {crate} may not use {other}" for other in sorted(used - allowed)]
         problems += [f"{path}: nothing uses {other}" for other in sorted((used | tested_with) & NOTHING_USES)]
     return problems
+
+
+def stale_arrows(arrows: dict[str, set[str]], used: dict[str, set[str]]) -> list[str]:
+    gone = [f"tools/tidy.py: ARROWS has {crate}, which is no crate" for crate in sorted(arrows.keys() - used.keys())]
+    return gone + [f"tools/tidy.py: ARROWS lets {crate} use {other}, but it does not"
+                   for crate in sorted(arrows.keys() & used.keys()) for other in sorted(arrows[crate] - used[crate])]
 
 
 # --- 4., 5., 6. files -----------------------------------------------------------------------
@@ -225,7 +251,47 @@ def long_files(root: Path, files: list[Path]) -> list[str]:
 def check_all(root: Path) -> list[str]:
     files = repository_files(root)
     return (check_documents(root, files) + check_unsafe(root, files)
-            + check_arrows(root, files) + check_files(root, files))
+            + check_arrows(root, files) + check_files(root, files) + check_shape(root, files))
+
+
+# --- 6. to 9. the shape of Rust sources ---------------------------------------------------------
+
+def check_shape(root: Path, files: list[Path]) -> list[str]:
+    problems, long_ones = [], set()
+    sources = {path: (root / path).read_text(errors="replace") for path in files if path.suffix == ".rs"}
+    for path, source in sources.items():
+        for function in rust_shape.functions(source):
+            place = f"{path}::{function.name}"
+            if function.body_lines > rust_shape.FUNCTION_LINES_MAX:
+                long_ones.add(place)
+                if place not in LONG_FUNCTIONS:
+                    problems.append(f"{path}:{function.line}: {function.name} has {function.body_lines} lines of code, "
+                                    f"more than {rust_shape.FUNCTION_LINES_MAX}")
+            tuple_parts = rust_shape.widest_tuple(function.parameters)
+            if tuple_parts > rust_shape.TUPLE_PARTS_MAX:
+                problems.append(f"{path}:{function.line}: a parameter of {function.name} is a tuple of {tuple_parts} parts")
+        problems += [f"{path}:{line}: the comment goes beyond column {rust_shape.COMMENT_COLUMNS_MAX}"
+                     for line in rust_shape.wide_comments(source)]
+    problems += [f"tools/tidy.py: LONG_FUNCTIONS lists {place}, which is short or gone"
+                 for place in sorted(set(LONG_FUNCTIONS) - long_ones) if (root / "tools").exists() or path_of(place) in sources]
+    return problems + [problem for crate in sorted(crates_of(sources)) for problem in check_circles(crate, sources)]
+
+
+def path_of(place: str) -> Path:
+    return Path(place.split("::")[0])
+
+
+def crates_of(sources: dict[Path, str]) -> set[Path]:
+    """The `src` folders."""
+    return {Path(*path.parts[:path.parts.index("src") + 1]) for path in sources if "src" in path.parts}
+
+
+def check_circles(folder: Path, sources: dict[Path, str]) -> list[str]:
+    crate = rust_shape.Crate({path.relative_to(folder): source for path, source in sources.items()
+                              if path.is_relative_to(folder)})
+    allowed = CIRCLES_TODAY.get(str(folder), rust_shape.CIRCLE_FILES_MAX)
+    return [f"{folder}: {len(circle)} files use each other in a circle: {', '.join(map(str, circle))}"
+            for circle in crate.circles() if len(circle) > allowed]
 
 
 # --- tests of the checks --------------------------------------------------------------------
@@ -236,7 +302,8 @@ class Checks(unittest.TestCase):
     def problems(self, change: dict[str, str]) -> list[str]:
         tidy = {
             "README.md": "See [the plan](ARCHITECTURE.md#rooms), `crates/engine/src/pit.rs` and `pit::Entry`.\n",
-            "ARCHITECTURE.md": f"# Rooms\n\n## {UNSAFE_HEADING}\n\n- `crates/engine/src/ring.rs`\n\n## Next\n",
+            "ARCHITECTURE.md": "# Rooms\n",
+            "docs/unsafe.md": f"# Unsafe\n\n## {UNSAFE_HEADING}\n\n- `crates/engine/src/ring.rs`\n\n## Next\n",
             "crates/engine/src/pit.rs": "//! No unsafe { here }.\npub struct Entry; const A: &str = \"unsafe { }\";\n",
             "crates/engine/src/ring.rs": "fn f() { unsafe { g() } }\n",
             "crates/engine/Cargo.toml": '[package]\nname = "namewire-engine"\n[dependencies]\nnamewire-packet = {}\n',
@@ -290,7 +357,7 @@ class Checks(unittest.TestCase):
         self.caught({"crates/engine/src/ring.rs": "fn f() {}\n"}, "ring.rs", "no `unsafe`")
 
     def test_missing_list(self):
-        self.caught({"ARCHITECTURE.md": "# Rooms\n"}, UNSAFE_HEADING)
+        self.caught({"docs/unsafe.md": "# Unsafe\n"}, UNSAFE_HEADING)
 
     def test_arrow_against_the_plan(self):
         manifest = '[package]\nname = "namewire-engine"\n[dependencies]\nnamewire-faces = {}\n'
@@ -312,6 +379,47 @@ class Checks(unittest.TestCase):
     def test_place_outside_the_repository(self):
         self.caught({"crates/engine/src/fib.rs": "// see /" + "work/plan.md\n"}, "fib.rs:1")
 
+    def test_long_function(self):
+        text = "fn short() {\n" + "// why\n\n    f();\n" * 60 + "}\nfn long<F: Fn(u8) -> u8>(_: F) {\n" + "    f();\n" * 61 + "}\n"
+        self.caught({"crates/engine/src/fib.rs": text}, "fib.rs:183", "long has 61 lines")
+
+    def test_listed_function_that_is_short(self):
+        LONG_FUNCTIONS["crates/engine/src/pit.rs::find"] = "a test"
+        try:
+            self.caught({}, "pit.rs::find", "short or gone")
+        finally:
+            del LONG_FUNCTIONS["crates/engine/src/pit.rs::find"]
+
+    def test_wide_tuple(self):
+        allowed = "fn f(a: (u8, u8), b: impl Fn(u8, u8, u8), c: [(u8, Vec<(u8, u8)>); 2]) {}\n"
+        self.assertEqual(self.problems({"crates/engine/src/fib.rs": allowed}), [])
+        self.caught({"crates/engine/src/fib.rs": "fn f(a: Option<&(u8, u8, u8)>) {}\n"}, "fib.rs:1", "tuple of 3")
+
+    def test_circle_of_files(self):
+        lib = {"crates/engine/src/lib.rs": "mod a;\nmod b;\npub use a::f;\n" + "".join(f"mod c{n};\n" for n in range(6))}
+        circle = {f"crates/engine/src/c{n}.rs": f"use crate::c{(n + 1) % 6}::{{self, f}};\nfn f() {{}}\n" for n in range(6)}
+        row = circle | {"crates/engine/src/c0.rs": "fn f() {}\n"}
+        self.caught(lib | circle, "6 files", "c0.rs, c1.rs")
+        self.assertEqual(self.problems(lib | row), [])
+        # By way of a re-export, and as a path without `use`.
+        shut = row | {"crates/engine/src/a.rs": "fn f() { crate::c1::f() }\n", "crates/engine/src/c0.rs": "fn f() { crate::f() }\n"}
+        self.caught(lib | shut, "7 files", "a.rs")
+
+    def test_tests_may_look_up(self):
+        test = "#[cfg(test)]\nmod tests {\n    use crate::c1::f;\n}\nfn f() {}\n"
+        circle = {f"crates/engine/src/c{n}.rs": f"use crate::c{(n + 1) % 6}::f;\nfn f() {{}}\n" for n in range(1, 6)}
+        self.assertEqual(self.problems(circle | {"crates/engine/src/c0.rs": test}), [])
+
+    def test_wide_comment(self):
+        self.caught({"crates/engine/src/fib.rs": "    // " + "word " * 23 + "\n"}, "fib.rs:1", "column 120")
+        self.assertEqual(self.problems({"crates/engine/src/fib.rs": "// see https://example.org/" + "a" * 120 + "\n"}), [])
+
+    def test_stale_arrow(self):
+        problems = stale_arrows({"engine": {"packet", "tables"}, "packet": set()}, {"engine": {"packet"}, "packet": set()})
+        self.assertEqual(problems, ["tools/tidy.py: ARROWS lets engine use tables, but it does not"])
+        problems = stale_arrows({"gone": set()}, {})
+        self.assertEqual(problems, ["tools/tidy.py: ARROWS has gone, which is no crate"])
+
     def test_long_files_are_counted(self):
         with tempfile.TemporaryDirectory() as directory:
             root = Path(directory)
@@ -329,9 +437,10 @@ def main() -> int:
         print("usage: tools/tidy.py [--self-test]", file=sys.stderr)
         return 2
     root = Path(__file__).resolve().parent.parent
-    for line in long_files(root, repository_files(root)):
+    files = repository_files(root)
+    for line in long_files(root, files):
         print(f"long   {line}")
-    problems = check_all(root)
+    problems = check_all(root) + stale_arrows(ARROWS, {crate: used for _, crate, used, _ in manifests(root, files)})
     for problem in problems:
         print(f"FAILED {problem}")
     print(f"tidy: {len(problems)} problems" if problems else "tidy: all rules hold")
