@@ -20,8 +20,7 @@ pub use choice::{Choice, Named};
 pub use cs::CsSection;
 pub use entries::{FaceEntry, RouteEntry, StrategyEntry};
 pub use faces::{
-    DEFAULT_WEBSOCKET_PORT, EthernetSection, FacesSection, MulticastSection, TcpSection, UdpSection, UnixSection,
-    WebSocketSection,
+    EthernetSection, FacesSection, MulticastSection, TcpSection, UdpSection, UnixSection, WebSocketSection,
 };
 pub use fib::FibSection;
 use namewire_engine::EngineConfig;

@@ -202,6 +202,7 @@ fn run_on(mut node: Forwarder, batches: &Batches, one_by_one: bool) -> (Vec<Sent
         packets.chunks(size).for_each(|chunk| log.extend(node.receive_batch(chunk)));
     }
     nothing_is_left(&mut node);
+    check_form(&log);
     (log, node.counters())
 }
 
@@ -264,6 +265,7 @@ fn receive_and_account(node: &mut Forwarder, config: &EngineConfig, face: FaceId
     let zero_hops = Interest::parse(&packet.wire).is_ok_and(|interest| interest.hop_limit() == Some(0));
     let ends_before = interest_ends(node, zero_hops);
     let sent = node.receive(face, packet.clone());
+    check_form(&sent);
     let after = node.counters();
 
     let out = |counters: &Counters| counters.out_interests + counters.out_data + counters.out_nacks;
@@ -304,7 +306,12 @@ fn receive_and_account(node: &mut Forwarder, config: &EngineConfig, face: FaceId
     }
 }
 
-/// What must hold for every packet sent.
+/// Everything that leaves is an Interest with a nonce, or Data.
+fn check_form(sent: &[Sent]) {
+    sent.iter().for_each(|sent| drop(sent.line()));
+}
+
+/// What must hold for every packet that leaves under the rules of scope.
 fn check_sent(node: &Forwarder, sent: &Sent) {
     let attributes = node.faces.get(sent.face).expect("the face exists");
     // The whole first component, not one that merely begins with it.
@@ -365,7 +372,9 @@ proptest! {
             ms += wait;
             node.at(ms).run_timers();
             change_face(&mut node, *change);
-            for sent in node.receive_batch(packets) {
+            let left = node.receive_batch(packets);
+            check_form(&left);
+            for sent in left {
                 // Scope does not bind NextHopFaceId (§1).
                 if !packets.iter().any(|(_, packet)| packet.headers.next_hop_face_id.is_some()) {
                     check_sent(&node, &sent);
@@ -392,7 +401,7 @@ proptest! {
                 (face, packet)
             })
             .collect();
-        node.receive_batch(&batch);
+        check_form(&node.receive_batch(&batch));
         let counters = node.counters();
         let read = counters.in_interests + counters.in_data + counters.in_nacks;
         prop_assert_eq!(read + counters.dropped(DropReason::Malformed) + counters.dropped(DropReason::NameTooLong), batch.len() as u64);

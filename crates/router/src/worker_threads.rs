@@ -225,9 +225,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_told_as_ranges() {
-        assert_eq!(ranges([0, 1, 2, 3, 8, 10, 11].into_iter()), "0-3,8,10-11");
-        assert_eq!(ranges([5].into_iter()), "5");
-        assert_eq!(ranges([].into_iter()), "");
+    fn a_worker_has_its_share_of_every_table() {
+        let toml = r#"
+            router.workers = 3
+            [tables]
+            pit_capacity = 3_000
+            dead_nonces = 100
+            measurement_capacity = 31
+            interest_overflow = "3 MiB"
+            [pit]
+            role = "core"
+            fingerprints = 3_000
+            overflow = 10
+            names_up_to = 100
+            [cs]
+            capacity = "30 MiB"
+            packets = 301
+            admission = "filter"
+            filter_history = 9_000
+        "#;
+        let settings: Settings = toml::from_str(toml).expect("a configuration");
+        let share = engine_share(&settings);
+        let of_whole = settings.engine_config();
+        assert_eq!(share.pit_capacity_entries, 1_000);
+        assert_eq!(share.dead_nonce_capacity, 34);
+        assert_eq!(share.measurement_capacity, 11);
+        assert_eq!(share.record_capacity, of_whole.record_capacity.div_ceil(3));
+        assert_eq!((share.interest_overflow_bytes, share.cs_capacity_bytes), (1 << 20, 10 << 20));
+        assert_eq!(share.cs_capacity_packets, 101);
+        let PitRole::Core(core) = &share.pit_role else { panic!("{:?}", share.pit_role) };
+        let fingerprints = &core.fingerprints;
+        assert_eq!((fingerprints.capacity_entries, fingerprints.overflow_entries, core.names_up_to), (1_000, 4, 34));
+        let filter_history = share_of_policy(settings.cs.policy(), 3).options.filter.history.map(u64::from);
+        assert_eq!(filter_history, Some(3_000));
+        assert_eq!(share.schedule, of_whole.schedule, "what is not a size stays");
     }
 }

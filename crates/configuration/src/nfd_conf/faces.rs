@@ -1,7 +1,8 @@
 //! The section `face_system`: its listeners and multicast faces.
 
 use super::{Read, Reader, SettingsError, flag, number, value, wrong};
-use crate::{InterfacePattern, info::Entry, settings::DEFAULT_WEBSOCKET_PORT, text::Mac, units::Span};
+use crate::{InterfacePattern, info::Entry, text::Mac, units::Span};
+use namewire_packet::nfd::face_uri::DEFAULT_WEBSOCKET_PORT;
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,

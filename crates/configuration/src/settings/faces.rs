@@ -2,7 +2,10 @@
 
 use super::ranges::{idle_timeout, max_per_worker};
 use crate::{InterfacePattern, text::Mac, units::Span};
-use namewire_packet::nfd::{MacAddress, face_uri::DEFAULT_PORT};
+use namewire_packet::nfd::{
+    MacAddress,
+    face_uri::{DEFAULT_MULTICAST_PORT, DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
@@ -141,15 +144,12 @@ const DEFAULT_LISTENERS: [SocketAddr; 2] = [
     SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, DEFAULT_PORT, 0, 0)),
 ];
 
-/// WebSocket port of NDN.
-pub const DEFAULT_WEBSOCKET_PORT: u16 = 9696;
-
 /// The IPv4 multicast group of NDN.
-const DEFAULT_UDP4_GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(224, 0, 23, 170), 56363);
+const DEFAULT_UDP4_GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(224, 0, 23, 170), DEFAULT_MULTICAST_PORT);
 
 /// The IPv6 multicast group of NDN, on each link.
 const DEFAULT_UDP6_GROUP: SocketAddrV6 =
-    SocketAddrV6::new(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1234), 56363, 0, 0);
+    SocketAddrV6::new(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1234), DEFAULT_MULTICAST_PORT, 0, 0);
 
 /// The Ethernet multicast group of NDN.
 const DEFAULT_ETHERNET_GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x17, 0xaa]);

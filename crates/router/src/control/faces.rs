@@ -300,9 +300,9 @@ impl Faces {
         self.shared.faces.change(|faces| faces.remove(face));
     }
 
-    /// Changes a face, whose MTU may be `mtu_max` at most. False if no face has this number.
-    pub(super) fn update(&mut self, update: &UpdateFace, mtu_max: usize) -> bool {
-        let Some(record) = self.records.get_mut(&update.face) else { return false };
+    /// Changes a face, whose MTU may be `mtu_max` at most. Does nothing if no face has this number.
+    pub(super) fn update(&mut self, update: &UpdateFace, mtu_max: usize) {
+        let Some(record) = self.records.get_mut(&update.face) else { return };
         let persistency = update.persistency;
         let mtu = update.mtu.map(|mtu| mtu.min(mtu_max as u64) as usize);
         let sets_local_fields = update.mask & face_flags::LOCAL_FIELDS != 0;
@@ -320,7 +320,6 @@ impl Faces {
         let change = FaceChange { persistency, mtu, local_fields, policy: Some(record.policy) };
         let worker = record.worker;
         self.send(worker, ToWorker::UpdateFace { face: update.face, change });
-        true
     }
 
     /// Gives a face its new connection, which has another local port.
@@ -443,6 +442,6 @@ impl PolicyChange {
 }
 
 /// `bit` if it is set.
-fn flag(is_set: bool, bit: u64) -> u64 {
+pub(super) fn flag(is_set: bool, bit: u64) -> u64 {
     if is_set { bit } else { 0 }
 }

@@ -405,6 +405,26 @@ mod tests {
     }
 
     #[test]
+    fn one_pattern_allows_and_any_denies() {
+        let eth0 = interface(&["192.0.2.9", "2001:db8::9"]);
+        let parse =
+            |texts: &[&str]| -> Vec<InterfacePattern> { texts.iter().map(|text| text.parse().unwrap()).collect() };
+        for (allow, deny, is_admitted) in [
+            (&[][..], &[][..], false),
+            (&["wlan*", "eth*"], &[], true),
+            (&["*"], &["eth0"], false),
+            (&["02:00:00:00:00:01"], &["02:00:00:00:00:02"], true),
+            (&["192.0.2.0/24"], &["198.51.100.0/24"], true),
+            (&["2001:db8::/32"], &[], true),
+            (&["0.0.0.0/0"], &[], true),
+            (&["192.0.2.8/32"], &[], false),
+            (&["*"], &["::/0"], false),
+        ] {
+            assert_eq!(admits(&parse(allow), &parse(deny), &eth0), is_admitted, "{allow:?} but {deny:?}");
+        }
+    }
+
+    #[test]
     fn lists_decide_and_nothing_is_on_by_itself() {
         assert_eq!(links(&["eth*"]).wanted_groups(&interface(&["192.0.2.1"])), BTreeMap::new());
         let nothing = LinkFaces::new(MulticastSection::default(), EthernetSection::default());

@@ -1,6 +1,6 @@
 //! What management asks the node for: counters, datasets, strategies.
 
-use super::node::Node;
+use super::{faces::flag, node::Node};
 use crate::{
     cs_settings::{parse_policy, policy_text},
     drop_report::DropReport,
@@ -16,11 +16,6 @@ use namewire_packet::{
 };
 use namewire_tables::CsPolicy;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// `bit` if it is set.
-fn flag(is_set: bool, bit: u64) -> u64 {
-    if is_set { bit } else { 0 }
-}
 
 impl StrategyRegistry for Node {
     fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError> {

@@ -22,8 +22,8 @@ use std::{
 const FILE_NUMBER_MAX: u64 = i64::MAX as u64;
 
 impl Keeper {
-    /// The part of an inventory that this keeper did not make. Leaves out names that are too long to be read again as
-    /// text.
+    /// The part of an inventory that this keeper did not make. Leaves out names and FaceUris whose text would
+    /// not read as the same again.
     pub fn others(&self, inventory: &Inventory) -> Declarations {
         let uris: HashMap<FaceId, &FaceProperties> = inventory.faces.iter().map(|face| (face.face, face)).collect();
         let own_faces: BTreeSet<FaceId> = self.faces.values().map(|(_, face)| *face).collect();
@@ -37,7 +37,7 @@ impl Keeper {
         let routes = routes.filter_map(|route| {
             Some(RouteEntry {
                 prefix: Prefix(route.prefix.clone()),
-                face: Uri(uris.get(&route.face)?.remote.clone()),
+                face: writable(&uris.get(&route.face)?.remote)?,
                 cost: route.cost.min(FILE_NUMBER_MAX),
                 origin: Origin(route.origin),
                 inherit: route.flags & route_flags::CHILD_INHERIT != 0,
@@ -72,13 +72,18 @@ fn is_writable(name: &NameBuf) -> bool {
     prefix.to_string().parse() == Ok(prefix)
 }
 
+/// The FaceUri, if its text reads as the same FaceUri again. A device may have a name that no FaceUri can hold.
+fn writable(uri: &FaceUri) -> Option<Uri> {
+    (uri.to_string().parse().as_ref() == Ok(uri)).then(|| Uri(uri.clone()))
+}
+
 fn face_entry(face: &FaceProperties) -> Option<FaceEntry> {
     let flag = |bit: u64| Some(face.flags & bit != 0);
     let has_mtu = face.remote.is_datagrams();
     Some(FaceEntry {
-        uri: Uri(face.remote.clone()),
+        uri: writable(&face.remote)?,
         local_uri: match &face.local {
-            local @ FaceUri::Dev(_) => Some(Uri(local.clone())),
+            local @ FaceUri::Dev(_) => Some(writable(local)?),
             _ => None,
         },
         persistency: match face.persistency {
@@ -91,4 +96,20 @@ fn face_entry(face: &FaceProperties) -> Option<FaceEntry> {
         congestion_marking_interval: face.base_congestion_marking_interval_ns.map(|ns| Span(Duration::from_nanos(ns))),
         congestion_threshold: face.default_congestion_threshold_bytes.map(|bytes| Bytes(bytes.min(FILE_NUMBER_MAX))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_face_uri_that_reads_back_is_written() {
+        for text in
+            ["udp4://192.0.2.1:6363", "dev://eth0", "ws://router.example:9696/ndn", "tcp6://[fe80::1%eth0]:6363"]
+        {
+            let uri: FaceUri = text.parse().unwrap();
+            assert_eq!(writable(&uri), Some(Uri(uri.clone())), "{text}");
+        }
+        assert_eq!(writable(&FaceUri::Dev("lan#1".to_owned())), None);
+    }
 }

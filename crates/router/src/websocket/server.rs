@@ -74,7 +74,15 @@ impl Listener {
 }
 
 fn uri(address: SocketAddr, is_secure: bool) -> FaceUri {
-    WebSocketUrl { is_secure, host: address.ip().to_string(), port: address.port(), path: String::new() }.into()
+    if !is_secure {
+        return FaceUri::WebSocket(address); // with the scope of an IPv6 address
+    }
+    FaceUri::WebSocketUrl(WebSocketUrl {
+        is_secure,
+        host: address.ip().to_string(),
+        port: address.port(),
+        path: String::new(),
+    })
 }
 
 /// Serves a listener until the thread ends.
