@@ -32,12 +32,12 @@ REGRESSIONS = [
 ]
 
 
-def write(target: str, name: str, bytes: bytes) -> int:
-    if not 0 < len(bytes) <= SEED_BYTES_MAX:
+def write(target: str, name: str, wire: bytes) -> int:
+    if not 0 < len(wire) <= SEED_BYTES_MAX:
         return 0
     directory = HERE / "corpus" / target
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / re.sub(r"[^A-Za-z0-9_.-]", "_", name)).write_bytes(bytes)
+    (directory / re.sub(r"[^A-Za-z0-9_.-]", "_", name)).write_bytes(wire)
     return 1
 
 
@@ -62,15 +62,15 @@ def main() -> int:
     packets = {}
     for vector in vectors["packets"] + vectors["captured_commands"] + vectors["captured_repo"]:
         packets[vector["id"]] = bytes.fromhex(vector["hex"])
-    for name, bytes in packets.items():
-        target = "lp_packet" if bytes[:1] == b"\x64" else "packet_parse"
-        made += write(target, name, bytes)
-        made += write("engine_frames", name, b"\0" + frames([bytes], 0) + frames([bytes], 0x85))
+    for name, wire in packets.items():
+        target = "lp_packet" if wire[:1] == b"\x64" else "packet_parse"
+        made += write(target, name, wire)
+        made += write("engine_frames", name, b"\0" + frames([wire], 0) + frames([wire], 0x85))
         if "prefix-announcement" in name:
-            made += write("nfd_tlv", name, bytes)
+            made += write("nfd_tlv", name, wire)
         if "prefixann" in name:  # to self-learning
-            made += write("engine_frames", f"learned-{name}", b"\x40" + frames([bytes], 1))
-        made += write("link_service", name, MTU + frames([bytes]))
+            made += write("engine_frames", f"learned-{name}", b"\x40" + frames([wire], 1))
+        made += write("link_service", name, MTU + frames([wire]))
     for index, vector in enumerate(vectors["names"]):
         made += write("name_uri", f"uri-{index}", vector["uri"].encode())
         if vector.get("name_tlv"):
@@ -101,9 +101,9 @@ def main() -> int:
     for vector in vectors["captured_commands"]:
         made += write("management_interest", vector["id"], frames([packets[vector["id"]]], RAW_INTEREST))
     for vector in vectors["management_tlvs"]:
-        bytes = bytes.fromhex(vector["hex"])
-        if bytes[:1] == b"\x68":  # ControlParameters: for every command
-            requests = b"".join(frames([bytes], verb) for verb in range(VERBS))
+        wire = bytes.fromhex(vector["hex"])
+        if wire[:1] == b"\x68":  # ControlParameters: for every command
+            requests = b"".join(frames([wire], verb) for verb in range(VERBS))
             made += write("management_interest", vector["id"], requests)
     # A routing daemon appears, gets a route, and accepts it: ControlResponse 200.
     routes = [b"localhost nlsr", b"client"]
@@ -153,8 +153,8 @@ def main() -> int:
         made += write("configuration", f"nfd-conf-{index}", b"\1" + section)
         made += write("configuration", f"info-{index}", b"\2" + section)
     made += write("configuration", "info-include", b'\2a { "b c" "d"\\\n"e" ; f\n#include "g"\n}')
-    for target, name, bytes in REGRESSIONS:
-        made += write(target, f"regression-{name}", bytes.fromhex(bytes))
+    for target, name, digits in REGRESSIONS:
+        made += write(target, f"regression-{name}", bytes.fromhex(digits))
     print(f"{made} seeds")
     return 0
 

@@ -6,8 +6,8 @@
 //!
 //! | question | module |
 //! | --- | --- |
-//!  which FIB designs are there, and how is each made? | [`fib::catalogue`] |
-//!  which policies are there, and how is each made? | [`policies::catalogue`] |
+//! | which FIB designs are there, and how is each made? | [`fib::catalogue`] |
+//! | which policies are there, and how is each made? | [`policies::catalogue`] |
 //!
 //! A FIB design is a [`PrefixTable`](namewire_tables::fib::PrefixTable), or a route controller and its tables
 //! ([`Split`](namewire_tables::fib::Split)); a policy is a [`BoxedPolicy`](namewire_tables::cs_policy::BoxedPolicy).
