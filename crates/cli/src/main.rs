@@ -43,7 +43,7 @@ struct Cli {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 face or route not found, \
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 face, route or key not found, \
 4 no connection to a forwarder, 5 time-out, 6 Nack, 7 application Nack (the producer has no such Data).";
 
 /// Options of every subcommand.
