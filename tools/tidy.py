@@ -33,7 +33,7 @@ BANNED_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc
 UNSAFE_HEADING = "Files that may contain `unsafe`"
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/**/*.md"]
 
-# Who may use whom (ARCHITECTURE.md, the rooms). Tests and benches (dev-dependencies) may use more,
+# Who may use whom (ARCHITECTURE.md, "Crates"). Tests and benches (dev-dependencies) may use more,
 # but nothing may use what stands at the top of the house.
 ARROWS = {
     "packet": set(),

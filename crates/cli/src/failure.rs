@@ -10,7 +10,7 @@ pub(crate) enum ExitCode {
     Failed = 1,
     /// The command line makes no sense.
     Usage = 2,
-    /// No such face or route.
+    /// No such face, route or key.
     NotFound = 3,
     /// There is no forwarder to talk to.
     NoForwarder = 4,
