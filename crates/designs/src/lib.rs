@@ -1,4 +1,4 @@
-//! FIB designs and cache policies of the literature, behind the router's own interfaces.
+//! FIB designs and cache policies behind the router's own interfaces: those of the literature, and any others.
 //!
 //! `namewire_tables` has what every router runs: one FIB, and four policies of the Content Store. This
 //! crate has the others, each selected by its name in the configuration. A router that names none of them
@@ -11,6 +11,8 @@
 //!
 //! A FIB design is a [`PrefixTable`](namewire_tables::fib::PrefixTable), or a route controller and its tables
 //! ([`Split`](namewire_tables::fib::Split)); a policy is a [`BoxedPolicy`](namewire_tables::cs_policy::BoxedPolicy).
+//!
+//! Trivial ones and our own belong here too. The header of each catalogue lists every place that a new one needs.
 #![forbid(unsafe_code)]
 
 pub mod city_hash;

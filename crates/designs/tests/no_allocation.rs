@@ -277,6 +277,9 @@ fn policies_allocate_nothing_after_the_start() {
                     policy.insert(&mut entries, slot, &newcomer);
                 }
             });
+            // Guards against an idle test: a policy that refuses almost every newcomer would run no eviction here. If a
+            // new policy fails this, let the requests above (up to 4 before an arrival, 2 that waited for it)
+            // suffice for its default options, or ask more often; do not lower the number.
             assert!(admitted > 100, "{name:?}");
         }
     }

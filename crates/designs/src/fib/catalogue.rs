@@ -3,6 +3,25 @@
 //! The names are those of configuration (`fib.design`) and of the lab's records. A design
 //! that is made without options has those under which it is fastest; the papers' own ways are
 //! options ([`FibDesignOptions`]).
+//!
+//! To add a design, be it of a paper, trivial or our own:
+//!
+//! 1. its module: a file in this folder, which implements [`PrefixTable`], and `pub mod` in `mod.rs`;
+//! 2. a variant of [`FibDesign`], its entry in [`FibDesign::ALL`] and the array's length, and its name in
+//!    [`FibDesign::name`];
+//! 3. an arm of [`FibDesign::build`]; for a route controller with tables of its own also one of
+//!    [`FibDesign::build_split`], for a lossy design its variant in [`FibDesign::is_lossless`];
+//! 4. for a new option, a field of [`FibDesignOptions`], a line of `check_options`, and the settings in
+//!    `crates/configuration/src/settings/fib.rs`;
+//! 5. a test module in `crates/designs/tests/oracles`, with its `mod` line in `main.rs` there: it calls
+//!    `equals_the_model` and `survives_churn` of `fib_designs.rs` with each way to make the design. A trie needs only
+//!    a line in `trie_designs.rs`;
+//! 6. a row in the table of `docs/fib-designs.md`, and a line in `CHANGELOG.md`.
+//!
+//! Through [`FibDesign::ALL`] a design without further lines takes part in the test below, the FIB's oracle
+//! (`tests/oracles/fib.rs`), the tests without memory (`tests/fib_designs_no_memory.rs` and
+//! `crates/cli/tests/memory_limit.rs`), the routers of `crates/router/tests/node/fib_designs.rs`, the fuzz target
+//! `fib_designs` and the lab's experiment `fib-all`.
 
 use super::bit_trie::BitTrie;
 use super::character_trie::CharacterTrie;

@@ -1,14 +1,16 @@
 //! Designs: how do the papers look the longest prefix of a name up?
 //!
-//! Each module is one design of the literature, written as its paper has it; all answer the same
-//! question behind one call, [`PrefixTable`](namewire_tables::fib::PrefixTable), which tells the limits: they
-//! map prefixes to *numbers* (the papers' outgoing port; the FIB's next-hop set).
+//! Each module is one design of the literature, written as its paper has it. All answer the same question behind
+//! one call, [`PrefixTable`](namewire_tables::fib::PrefixTable), which also states the limits. They map prefixes to
+//! *numbers*: a number is the papers' outgoing port, and in the FIB a next-hop set.
 //!
-//! Names are bytes of validated Name TLV-VALUEs, components of any type and content, the
-//! root included. A design whose paper knows only printable names says how it carries the others.
+//! A trivial design, for comparison, or one of our own belongs here as well; [`catalogue`] says how to add it.
 //!
-//! Writers: the owner, while there are no readers. A router keeps two copies and lets readers look
-//! at one while it changes the other.
+//! Names are the bytes of validated Name TLV-VALUEs. Components have any type and content, and the root is a
+//! prefix too. A design whose paper knows only printable names says how it carries the others.
+//!
+//! Writers: the owner, while there are no readers. A router keeps two copies: readers look at one while it changes
+//! the other.
 
 pub mod bit_trie;
 pub mod catalogue;

@@ -3,6 +3,26 @@
 //! The names are those of configuration (`cs.policy`, `cs.admission`) and of the lab's records.
 //! [`CachePolicy`] is one admission and one eviction, chosen at run time: each call is a branch that is
 //! always taken the same way.
+//!
+//! To add a policy, be it of a paper, trivial or our own (an admission has the same places under its own names):
+//!
+//! 1. its module: a file in this folder, which implements [`Eviction`] or [`Admission`], and `pub mod` in `mod.rs`;
+//! 2. a variant of [`EvictionName`], its entry in [`EvictionName::ALL`], and its name in [`EvictionName::as_str`];
+//! 3. a variant of `AnyEviction`, an arm of the macro `eviction!` and an arm of [`CachePolicy::new`];
+//! 4. for options, a field of [`PolicyOptions`] and a line of [`PolicyChoice::in_effect`], and the settings in
+//!    `crates/configuration/src/settings/cs.rs`;
+//! 5. a test module `cs_….rs` in `crates/designs/tests/oracles`, with its `mod` line in `main.rs` there: it gives
+//!    `equals_the_model` of `cs_policy.rs` a naive model of the policy;
+//! 6. rows in the tables of `docs/content-store.md`, and a line in `CHANGELOG.md`.
+//!
+//! Through `ALL` a policy without further lines takes part in the rules of `tests/oracles/cs_policy.rs`, the oracles
+//! `pit_cs.rs` and `cs_prefix_index.rs` there, the tests of `tests/no_allocation.rs`, and the fuzz targets
+//! `prefix_index_operations` and `pit_cs_operations`; an eviction also in the lab's experiment `cache-policies`.
+//! These need a line:
+//!
+//! - an eviction that itself refuses newcomers: `may_refuse` of `cs_policy.rs`;
+//! - an eviction that keeps the order of entries it takes over: `what_goes_first_goes_first_after_a_change` there;
+//! - an admission that the lab is to measure: `BEHIND` in `lab/src/experiments/cache_policies/contestant.rs`.
 
 use super::admission::{Admission, AdmitAll};
 use super::arc::Arc;

@@ -1,8 +1,10 @@
-//! Policies of the Content Store: which Data comes in, and which goes?
+//! Policies of the Content Store: which Data comes in, and which is evicted?
 //!
-//! The interface is [`namewire_tables::cs_policy`]; four policies are there too. Here are those of the
+//! The interface is [`namewire_tables::cs_policy`]; four policies are there too. This folder has those of the
 //! literature, one module each: an [`Eviction`](namewire_tables::cs_policy::Eviction) or an
 //! [`Admission`](admission::Admission). Any admission works with any eviction; [`catalogue`] joins them.
+//!
+//! A trivial policy, for comparison, or one of our own belongs here as well; [`catalogue`] says how to add it.
 
 pub mod admission;
 pub mod arc;
