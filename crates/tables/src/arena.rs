@@ -5,8 +5,8 @@
 //! constant time.
 //!
 //! Deviations: blocks are multiples of [`UNIT_BYTES`], named by a 32-bit number of units. A block's size is
-//! rounded up to its class, so that the hole it leaves fits the next block of its class. The unused end of
-//! the arena is no block; a block freed next to it joins it.
+//! rounded up to its class, so the hole of a freed block fits the next block of that class. The unused end
+//! of the arena is not a block. A block that is freed next to this end becomes part of it.
 //!
 //! ```text
 //! block in use:  | units | units before, if free | bytes …                  |
@@ -14,17 +14,18 @@
 //!                0       4                       8       12     16
 //! ```
 //!
-//! A block knows the size of the block before it if that is free (0 = it is in use). Two free blocks are
-//! never neighbours. The uppermost bit of `units` says whether the block itself is free. The free blocks of
-//! a class form a list, newest first.
+//! A block stores the size of the block before it, if that one is free (0 = it is in use). Two free blocks
+//! are never neighbours. The uppermost bit of `units` says whether the block itself is free. The free
+//! blocks of a class form a list, newest first.
 //!
-//! Cost: to allocate reads 1 line, the block's first, which is written anyway. It also writes the head of
-//! the following block, most often in the block's last line. To free costs the same, and 2 lines of list
-//! neighbours for each free block it joins.
-//! Bytes: 8 per block, and rounding: to 16 bytes below 256, to at most 1/16 above.
+//! Cost: an allocation reads 1 line: the block's first, which the owner writes anyway. It also writes the
+//! head of the following block, most often in the block's last line. Freeing a block costs the same, and 2
+//! lines of list neighbours for each free block that it is joined with.
+//! Bytes: a block takes 8 bytes of header. Rounding adds less than 16 bytes to a block below 256 bytes, and
+//! at most 1/16 to a larger one.
 //! Full: [`Arena::allocate`] returns `None` if there is no room at the end and no hole of the class or a
-//! larger one. Scattered holes can cause that although their sum would be enough, so the owner leaves some
-//! room to spare.
+//! larger one. Scattered holes can cause that even if their sum would be enough. So the owner makes the
+//! arena a little larger than it needs.
 //! Writers: the owner.
 
 use crate::pages::{PageArray, PageSize};

@@ -1,4 +1,4 @@
-//! Dead nonce list: was this (name, Nonce) forwarded a short while ago, although the PIT has forgotten it?
+//! Dead nonce list: was this (name, Nonce) forwarded a short while ago, by a PIT entry that is gone?
 //!
 //! Source: NFD developer's guide (NDN-0021). Without the list, an Interest that loops longer than its PIT
 //! entry lives would be forwarded again and again. The forwarder decides what to insert, and when.
@@ -8,18 +8,18 @@
 //!
 //! The digest is one step of the name hash ([`crate::hash_key`]) over two words, the name hash and the
 //! Nonce, under a key that nothing else uses. A sender that does not see hashes cannot make digests
-//! collide: two different pairs share a digest with probability 2⁻⁶⁴. Nor can it crowd one place of the
-//! index. If digests do collide, an Interest counts as a loop. Two names with one hash are one name to this
-//! list, which is 2⁻⁶⁴ again.
+//! collide: two different pairs share a digest with probability 2⁻⁶⁴. Such a sender cannot crowd one place
+//! of the index either. If digests do collide, the list takes an Interest for a loop. The list also takes
+//! two names with one hash for one name; that too has probability 2⁻⁶⁴.
 //!
 //! Deviation: NFD estimates the capacity with marks in the queue. Here entries carry their end of life and
 //! the capacity is a limit.
 //!
-//! Cost: `contains` costs nothing while the list is empty, else 1 line of the index, and 1 of the ring on a
-//! match.
-//! Bytes per entry: 16 (of the capacity rounded up to a power of two) and 8 of index, mapped at the start
-//! and touched when used; no operation allocates.
-//! Full: the oldest entry goes early and [`DeadNonceList::evicted_early`] counts it.
+//! Cost: `contains` costs nothing while the list is empty. Otherwise it reads 1 line of the index, and on a
+//! match 1 of the ring.
+//! Bytes per entry: 16 in the ring, whose length is the capacity rounded up to a power of two, and 8 in the
+//! index. Both are mapped at the start and touched when used; no operation allocates.
+//! Full: the oldest entry is evicted early, and [`DeadNonceList::evicted_early`] counts it.
 //! Writers: the owner.
 
 use crate::hash_key::{HashKey, PairHash};

@@ -1,9 +1,12 @@
-//! Eviction queue: which stored entry goes next, and which after that?
+//! Eviction queue: which stored entry is evicted next?
+//!
+//! An owner adds entries at the newest end, and removes any entry by its place. It can ask a queue only for
+//! its oldest entry, or walk the queue from there.
 //!
 //! Source: the list of least recent use, unrolled (Shao et al. 1994, "Unrolling lists"): a node is one
-//! cache line of values. The values that go next lie side by side, so a batch can prefetch all its victims
-//! without following one pointer per victim. To move an entry to the newest end touches one line instead of
-//! two neighbours.
+//! cache line of values. The values that are evicted next lie side by side, so a batch can prefetch all its
+//! victims without following one pointer per victim. Moving an entry to the newest end touches one line
+//! instead of two neighbours.
 //!
 //! ```text
 //! block, 64 bytes, one line:
@@ -13,16 +16,16 @@
 //!  | values 0-5, 8 bytes     | newer | older | live | end | 0 |       of hashes
 //! ```
 //!
-//! An entry knows its *place*: block × 16 + index. `live` has a bit for each value still in the queue. A
-//! block is freed when its last value has gone. Free blocks are used again in the order in which they were
-//! freed, so a queue that is only pushed and popped stays in the order of memory. Several queues share one
-//! pool of blocks ([`EvictionQueues`]).
+//! The owner stores an entry's *place*: block × 16 + index. `live` has a bit for each value still in the
+//! queue. A block is freed when its last value is removed. Free blocks are used again in the order in which
+//! they were freed. So a queue stays in the order of memory if entries are only added at the newest end and
+//! removed at the oldest. Several queues share one pool of blocks ([`EvictionQueues`]).
 //!
-//! Cost: to add an entry or take the oldest, 1 line that is in cache; to remove from the middle 1 line, and
-//! in 1 of 13 cases its 2 neighbours.
-//! Bytes per entry: 5 for slots and 11 for hashes if nothing leaves from the middle; at worst 64 (every
-//! block but the newest holds at least one value).
-//! Full: made for a number of entries; the owner adds no more.
+//! Cost: adding an entry or taking the oldest writes 1 line that is in cache. Removing an entry from the
+//! middle writes 1 line, and in 1 of 13 cases the 2 neighbours of this line.
+//! Bytes per entry: 5 for slots and 11 for hashes if no entry is removed from the middle; at worst 64,
+//! because every block but the newest holds at least one value.
+//! Full: the queue is made for a number of entries; the owner adds no more.
 
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::prefetch;

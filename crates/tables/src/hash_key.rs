@@ -1,4 +1,4 @@
-//! Hash key: chooses the function of the family that this router hashes names with.
+//! Hash key: chooses, from a family of functions, the one with which this router hashes names.
 //!
 //! Source: multilinear hashing in pairs, Lemire and Kaser, "Strongly universal string hashing is fast"
 //! (2014). The lemma on products is from Thorup, "High speed hashing for integers and strings" (2015). Keys
@@ -13,30 +13,31 @@
 //!
 //! All letters but x and y are secret. *The hashes of any two different names, chosen without seeing
 //! hashes, are independent and uniform over 2⁶⁴, up to 2⁻⁶⁴.* So any bits of two hashes agree with the
-//! probability of random bits: with B buckets and a tag, `1/B` for the bucket, independently of the tag.
+//! probability of random bits. For example, two names share one of B buckets with probability `1/B`,
+//! whether their tags agree or not.
 //!
-//! Why, if both names have equally many pairs: their sums differ by `aᵢ · (xᵢ − xᵢ′) + …`, a nonzero number
-//! below 2⁶⁴ times a uniform one. That product is uniform over the multiples of some 2ʲ, j < 64, so uniform
-//! in its upper 64 bits. `c` makes it independent of the first hash. If one name has more pairs, its last
-//! pair adds a product of two uniform numbers. That product is uniform over the multiples of 2ʲ, with j >
-//! 64 in 2⁻⁶⁵ of all cases.
+//! Proof, if both names have equally many pairs: their sums differ by `aᵢ · (xᵢ − xᵢ′) + …`, a nonzero
+//! number below 2⁶⁴ times a uniform one. That product is uniform over the multiples of some 2ʲ, j < 64, so
+//! it is uniform in its upper 64 bits. `c` makes the difference independent of the first hash. If one name
+//! has more pairs, its last pair adds a product of two uniform numbers. That product is uniform over the
+//! multiples of 2ʲ, with j > 64 in 2⁻⁶⁵ of all cases.
 //!
-//! `spread` is a bijection, so all of this holds with it too. It is there because sums keep differences.
-//! Without it, two names in neighbouring places would have all their continuations in neighbouring places
-//! too. For a few keys, numbered names would lie in rows (the lab's `hash-flood` has the numbers).
+//! `spread` is a bijection, so all of this holds with it too. It is needed because sums keep differences.
+//! Without it, if two names had neighbouring places, so would all longer names that continue them in the
+//! same way. For a few keys, numbered names would lie in rows (the lab's `hash-flood` has the numbers).
 //!
 //! Pairs after the first [`KEYED_PAIRS`] have no key of their own. They are cut in words of 7 bytes, the
 //! coefficients of a polynomial over the prime field of 2⁶¹ − 1. Its value at a secret point is `T`, one
-//! more word of the sum. Names of m words that differ only there collide with a probability higher by m /
-//! 2⁶¹: 2⁻⁴⁹ for a packet that is all name.
+//! more word of the sum. If two names differ only after the keyed pairs, m words in all, they collide with
+//! a probability higher by m / 2⁶¹. That is 2⁻⁴⁹ for a packet that consists of one name.
 //!
-//! SipHash-2-4 of a counter expands 128 secret bits into the key. The bounds hold as far as that is a
-//! pseudorandom function, and only against a sender that cannot see hashes: each known hash helps to solve
-//! for the key.
+//! SipHash-2-4 of a counter expands 128 secret bits into the key. The bounds hold as far as SipHash-2-4 is
+//! a pseudorandom function. They hold only against a sender that cannot see hashes: each known hash helps
+//! to solve for the key.
 //!
-//! Cost: per 16 bytes, 3 multiplications that do not wait for each other and half a line of key; per prefix
-//! 1 multiplication more.
-//! Bytes: 1136. Writers: none.
+//! Cost: 16 bytes of name take 3 multiplications that do not wait for each other, and half a line of key.
+//! Each prefix takes 1 multiplication more.
+//! Bytes: a key takes 1136. Writers: none.
 
 use crate::sip_hash::SipHash;
 

@@ -1,15 +1,16 @@
-//! Head room: is there memory for the allocations that cannot fail cleanly?
+//! Head room: is there memory for allocations that would otherwise end the process?
 //!
 //! Much of a router uses an allocator that ends the process when the system has no memory: hash tables that
-//! double, lists of changes, answers, thread stacks. So tables that grow with routes ask here first, while
-//! a refusal is still possible, and leave a reserve of [`RESERVE_BYTES`] for the rest. The test is a trial
-//! mapping: would the kernel map this many bytes?
+//! double, lists of changes, answers, thread stacks. So tables that grow with routes ask this module first,
+//! while a refusal is still possible. They leave a reserve of [`RESERVE_BYTES`] for everything else. The
+//! test is a trial mapping: would the kernel map this many bytes?
 //!
-//! The kernel says no under a limit of address space (`ulimit -v`) and where memory is not overcommitted.
-//! With overcommit, the default, it says yes, and ends a process when memory runs out.
+//! The kernel refuses a mapping under a limit of address space (`ulimit -v`), and where memory is not
+//! overcommitted. With overcommit, the default, it maps the memory, and ends a process when memory runs
+//! out.
 //!
-//! Cost: two or three system calls. The memory is not held: another thread may take it before the caller
-//! does.
+//! Cost: the test takes two or three system calls. It does not hold the memory: another thread may take it
+//! before the caller does.
 
 use crate::pages::can_map;
 

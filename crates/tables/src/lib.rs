@@ -1,25 +1,25 @@
 //! Name tables of an NDN router: keyed prefix hash, FIB, PIT, Content Store,
 //! dead nonce list, timers.
 //!
-//! Names come in as the bytes of a *validated* Name TLV-VALUE: component TLVs
-//! back to back. Faces are integers. Nothing here reads a packet, a clock or a
-//! random source; time is an argument, in nanoseconds of a monotonic clock.
+//! Callers pass a name as the bytes of a *validated* Name TLV-VALUE: component TLVs back to back. Faces are
+//! integers. Nothing here reads a packet, a clock or a random source; time is an argument, in nanoseconds
+//! of a monotonic clock.
 //!
 //! | question | module |
 //! | --- | --- |
 //! | what is the hash of every prefix of this name? | [`name_hash`] |
-//! | which next hops has the longest prefix of this name? | [`fib`] |
+//! | which next hops does the longest prefix of this name have? | [`fib`] |
 //! | when can no reader hold what was unlinked any more? | [`quiescence`] |
 //! | is this Interest pending, is this Data stored? (one probe) | [`pit_cs`], made of [`name_group`], [`pit`], [`content_store`] |
-//! | which Data comes into the Content Store, and which goes? | [`cs_policy`] |
+//! | which Data is stored in the Content Store, and which is evicted? | [`cs_policy`] |
 //! | which stored name is the first under a prefix? | [`name_order`] |
 //! | which ports asked for a name of this fingerprint? | [`fingerprint_pit`] |
-//! | was this (name, Nonce) seen and forgotten by the PIT? | [`dead_nonce_list`] |
+//! | was this (name, Nonce) forwarded by a PIT entry that is gone? | [`dead_nonce_list`] |
 //! | which entries are due? | [`timer_wheel`] |
-//!  is there memory for allocations that cannot fail cleanly? | [`head_room`] |
+//! | is there memory for allocations that would otherwise end the process? | [`head_room`] |
 //!
-//! Every table has a capacity. PIT, Content Store, dead nonce list and timers map their memory at the start
-//! and touch it when it is used: their operations allocate nothing.
+//! Every table has a capacity. PIT, Content Store, dead nonce list and timers map their memory at the
+//! start, and touch it only when they use it. Their operations allocate nothing.
 
 pub mod arena;
 pub mod content_store;

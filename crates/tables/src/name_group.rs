@@ -1,9 +1,8 @@
 //! Name group: which pending Interests and which stored Data have exactly this name?
 //!
-//! Source: So et al. 2013 (one probe answers for PIT and CS) and NDN-DPDK's
-//! PIT-CS composite table. A group is one name with its pending Interests, one
-//! per [`Variant`](crate::pit::Variant), and its link to the Content Store. It
-//! exists as long as one of them does.
+//! Source: So et al. 2013 (one probe answers for PIT and CS) and NDN-DPDK's PIT-CS composite table. A group
+//! is one name with its pending Interests, one per [`Variant`](crate::pit::Variant), and its link to the
+//! Content Store. It exists as long as it has a pending Interest or that link.
 //!
 //! ```text
 //! group, 128 bytes, two lines:
@@ -13,18 +12,20 @@
 //! ```
 //!
 //! The uppermost bit of the CS entry's number says that the Data has another name (*indirect*). A name
-//! above [`INLINE_NAME_BYTES`] lies in an arena; the first four bytes of its place here say where.
+//! above [`INLINE_NAME_BYTES`] lies in an arena; the first four bytes of `name` then say where.
 //!
 //! A group's slot has a 14-bit generation that grows each time the slot is freed. (slot, generation) is the
-//! [`GroupToken`] that travels to upstream routers as PIT token. A token of a freed group resolves again
-//! only after the slot was freed 2¹⁴ times more. The caller that resolves a token compares the name as
-//! well.
+//! [`GroupToken`], which the router sends to upstream routers as PIT token. A token of a freed group
+//! resolves again only after the slot was freed 2¹⁴ times more. So the caller that resolves a token also
+//! compares the name.
 //!
-//! Cost: 1 line of the index (1.2 when it is full; none when found by token). Of the group 1 line for names
-//! up to 32 bytes, 2 up to 96; longer names cost their own lines as well.
-//! Bytes per group: 128, 4 for the list of free slots, 8 of index. A long name also takes its block,
-//! counted against the limit of the PIT or of the Content Store, whichever holds the group.
-//! Full: made for PIT entries + 2 × Content Store entries; those limits come first.
+//! Cost: finding a group by name reads 1 line of the index (1.2 when the index is full); finding it by
+//! token reads none. Of the group it reads 1 line for names up to 32 bytes, and 2 for names up to 96.
+//! Longer names cost their own lines as well.
+//! Bytes: a group takes 128, 4 for the list of free slots, and 8 of index. A long name also takes a block.
+//! The block counts against the limit of the PIT or of the Content Store, depending on which one holds the
+//! group.
+//! Full: there is room for PIT entries + 2 × Content Store entries, so those two tables are full earlier.
 
 use crate::arena::Arena;
 use crate::pages::PageSize;

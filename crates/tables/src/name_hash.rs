@@ -14,9 +14,9 @@
 //!            0                4                72               208          232
 //! ```
 //!
-//! Cost: the name's own lines; 12 bytes written per component, in two places.
-//! Components after the 16th go to `spilled`, the one allocation: it grows by doubling
-//! to at most [`MAX_NAME_COMPONENTS`] and is reused.
+//! Cost: hashing reads the name's own lines, and writes 12 bytes per component, in two places. Components
+//! after the 16th are stored in `spilled`, the only allocation: it grows by doubling to at most
+//! [`MAX_NAME_COMPONENTS`] and is reused.
 //! Limit: [`MAX_NAME_COMPONENTS`]; longer names are refused. Writers: the owner.
 
 pub use crate::hash_key::HashKey;

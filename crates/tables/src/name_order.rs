@@ -2,13 +2,14 @@
 //!
 //! Source: forwarding §2.2 (NFD's store is ordered by full name, and a look-up by prefix takes the first
 //! entry that satisfies). The search tree is Morrison's PATRICIA (1968), as a crit-bit tree. It holds the
-//! [name groups](crate::name_group) that have Data of their own. There is no tree unless the store looks up
+//! [name groups](crate::name_group) that have Data of their own. The tree exists only if the store looks up
 //! under all prefixes ([`PrefixLookup::All`](crate::PrefixLookup)).
 //!
-//! Canonical order compares the Name TLV-VALUEs byte by byte, the shorter first. The tree reads a name as
-//! its bits, followed by zeros without end. No component begins with a zero byte, so no two names have the
-//! same bits, and the shorter comes first. A *branch* is the first bit in which the names below it differ;
-//! a *leaf* is a group. From the root to a leaf the bit numbers only grow.
+//! Canonical order compares the Name TLV-VALUEs byte by byte; if one name begins with the other, the
+//! shorter is first. The tree reads a name as its bits, followed by zeros without end. No component begins
+//! with a zero byte. So no two names have the same bits, and the shorter is first here too. A *branch* is
+//! the first bit in which the names below it differ; a *leaf* is a group. From the root to a leaf the bit
+//! numbers only grow.
 //!
 //! ```text
 //! branch, 32 bytes, half a line:
@@ -17,18 +18,20 @@
 //!  | branch, or LEAF and a group |                               4 bytes each
 //! ```
 //!
-//! Each side of a branch knows until when something below it is fresh. So one descent finds the first fresh
-//! name under a prefix, however many stale names come before it.
+//! For each of its two sides, a branch stores until when some Data below is fresh. So one descent finds the
+//! first fresh name under a prefix, however many stale names come before it.
 //!
-//! Cost, in lines: a descent reads one branch (half a line) per bit in which stored names differ along it:
-//! some 20 to 40 for a million names; the upper branches are in cache. A look-up reads one group's name at
-//! its end. An insertion descends twice, reads one name, and writes one branch and its neighbours. A
-//! removal does not descend. A change of freshness goes up as far as it is the latest.
-//! Bytes: 36 per name (branch and free list), 4 per group; mapped at the start, touched when used.
+//! Cost: a descent reads one branch (half a line) for each bit in which stored names differ on its way. For
+//! a million names it reads some 20 to 40; the upper branches are in cache. At its end, a look-up reads one
+//! group's name. An insertion descends twice, reads one name, and writes one branch and its neighbours. A
+//! removal does not descend. A change of freshness is passed up as long as it is the latest below the
+//! branch.
+//! Bytes: a name takes 36 (branch and free list), a group 4. They are mapped at the start and touched when
+//! used.
 //!
-//! Limits: names up to [`MAX_ORDERED_NAME_BYTES`], so no descent is longer than 8 × that. A neighbour that
-//! wants to make the descent to a name long must store a name for each of its bits. As many names as the
-//! store may have Data.
+//! Limits: a name has at most [`MAX_ORDERED_NAME_BYTES`], so no descent has more than 8 × that many steps.
+//! A neighbour router that wants to make the descent to a name long must store another name for each bit of
+//! it. The tree holds as many names as the store may have Data.
 //! Writers: the worker that owns the tables.
 
 use crate::name_group::NameGroups;

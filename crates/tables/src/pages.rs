@@ -2,7 +2,7 @@
 //!
 //! Source: Yuan15 Fig. 3.6 and Takemasa19 §3.1.1 (tables on huge pages, so that a random access does not
 //! pay for a page walk as well). An array is mapped at its full length, zeroed by the kernel. Memory that
-//! is never touched costs nothing; explicit huge pages are the exception, all are taken at once.
+//! is never touched costs nothing, except with explicit huge pages: these are all taken at once.
 //!
 //! ```text
 //! PageArray<T>:  | T 0 | T 1 | … | T len-1 | rest of the last page |
@@ -10,11 +10,11 @@
 //! PageVec<T>:    | T 0 | … | T len-1 | room for capacity - len more |
 //! ```
 //!
-//! Cost: none per access. Bytes: the length rounded up to pages.
-//! Limits: what the kernel maps. A refusal is an [`std::io::Error`] at start-up, never a crash later.
-//! (Memory that the machine does not have still ends the process when touched, as on every system that
-//! overcommits.) A new array of [`LARGE_BYTES`] or more is also refused if less than the reserve of
-//! [`crate::head_room`] would be left.
+//! Cost: an access costs nothing extra. Bytes: an array takes its length rounded up to pages. Limits: the
+//! kernel decides how much it maps. A refusal is an [`std::io::Error`] at start-up. A system that
+//! overcommits may map memory that the machine does not have; touching it then ends the process. A new
+//! array of [`LARGE_BYTES`] or more is also refused if less than the reserve of [`crate::head_room`] would
+//! be left.
 //! Writers: the owner.
 #![allow(unsafe_code, reason = "leaf: memory from mmap as a slice")]
 

@@ -2,7 +2,7 @@
 //!
 //! Source: NFD developer's guide (NDN-0021). An entry is keyed by the name and the two selectors (its
 //! [`Variant`]); a ForwardingHint is not part of the key. Strategies re-send the Interest, and Nacks quote
-//! it, after its frame is gone. So the group keeps the name, and the entry keeps the *rest* (all that
+//! it, when its frame no longer exists. So the group keeps the name. The entry keeps the *rest* (all that
 //! follows the name: Nonce, lifetime, …) and the forwarder's state `R`.
 //!
 //! ```text
@@ -14,10 +14,10 @@
 //!
 //! Cost: an entry is reached by its id or through its name group. Data needs the lines of the header and of
 //! `R` (3 of 4 in the example); only a re-sent Interest needs the rest.
-//! Bytes per entry: the size of [`PitEntry`] and 4. A rest above [`INLINE_REST_BYTES`] lies in an arena and
-//! counts, with its block's rounding ([`overflow_bytes`]), against the overflow limit. So does a name that
-//! does not fit inline, if its group has PIT entries.
-//! Full: [`PitRefusal`], and nothing changes.
+//! Bytes: an entry takes the size of [`PitEntry`] and 4. A rest above [`INLINE_REST_BYTES`] lies in an
+//! arena. Its rounded block ([`overflow_bytes`]) counts against the overflow limit. So does the block of a
+//! name that does not fit inline, if its group has PIT entries.
+//! Full: the caller gets a [`PitRefusal`], and nothing changes.
 
 use crate::arena::{Arena, block_bytes};
 use crate::name_group::{GroupId, INLINE_NAME_BYTES};

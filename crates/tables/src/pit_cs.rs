@@ -3,8 +3,8 @@
 //! Source: So et al. 2013; NDN-DPDK's PIT-CS composite table. One hash probe
 //! finds the [name group](crate::name_group), which leads to the
 //! [PIT entries](crate::pit) and the [Content Store](crate::content_store) entry.
-//! Deviation: PIT entries of all four selector combinations hang off one group,
-//! so that one token satisfies them all.
+//! Deviation: PIT entries of all four selector combinations belong to one group, so that one token
+//! satisfies them all.
 //!
 //! Memory: every array is mapped at its full size when the tables are made, and touched when it is used
 //! ([`crate::pages`]). No operation allocates, except [`PitCs::cs_set_capacity`] beyond the former limits.
@@ -21,14 +21,14 @@
 //! | Data stored, nothing evicted | 0, known from its Interest | 0 | – | 1, the Data, written |
 //! | the Data evicted for it | 1 | 1 | – | 1, 1-2 of the block |
 //!
-//! The timer of an entry is 1 line more. Free slots are handed out last-freed-first, so the lines written
-//! are often still cached. The stages of a batch fetch these lines ahead: see [`PitCs::prefetch_bucket`]
-//! and its neighbours.
+//! The timer of an entry costs 1 line more. The slot freed last is reused first, so the lines written are
+//! often still cached. The stages of a batch fetch these lines ahead: see [`PitCs::prefetch_bucket`] and
+//! its neighbours.
 //!
-//! N.B. A core drops prefetches when too many are under way; the only sign is the time. A throw-away
-//! measurement of these tables alone left no record (Zen 4, 2^20 Interests outstanding, a full store). The
-//! stages of satisfaction lost a part of their gain when each ran over the whole batch of 64 before the
-//! next, compared with stages a few packets apart.
+//! N.B. A core drops prefetches when too many are in progress; only the time shows it. This was measured on
+//! these tables alone (Zen 4, 2^20 Interests outstanding, a full store); no record was kept. If each stage
+//! of satisfaction ran over the whole batch of 64 before the next stage began, the stages gained less than
+//! with stages a few packets apart.
 //!
 //! Limits: [`PitCsConfig`] bounds entries and bytes. Groups are ≤ PIT entries + 2 × stored Data + 1,
 //! clamped so that tokens can name all of them. A table that shrank keeps its memory.

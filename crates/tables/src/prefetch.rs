@@ -1,11 +1,11 @@
-//! Prefetch: begin to fetch a cache line that a later stage will read.
+//! Prefetch: begins to fetch a cache line that a later stage will read.
 //!
 //! Source: Takemasa19 §4.3 (fetches overlap with computation that does not depend on them). A prefetch is a
-//! hint: it changes no value and no verdict. A prefetch of a line that the later stage does not read costs
-//! that line, nothing else.
+//! hint: it changes no value and no verdict. If no later stage reads the line, the prefetch has cost one
+//! fetch and nothing else.
 //!
-//! Cost: one instruction and one of the core's outstanding line fetches. On processors other than x86-64
-//! the calls do nothing, and batches are right but slow.
+//! Cost: a prefetch takes one instruction and one of the core's outstanding line fetches. On processors
+//! other than x86-64 the calls do nothing: batches are then right but slow.
 #![allow(unsafe_code, reason = "leaf: the instruction has no safe wrapper in core")]
 
 /// Bytes of a cache line.

@@ -21,16 +21,16 @@
 //!   and with it the unlinking.
 //! - Otherwise the writer waits.
 //!
-//! A reader that sleeps between batches is offline by construction: a [`Pin`] ends with the batch. Cost for
-//! a reader: one load, one store and one fence when a batch begins, one store when it ends; its slot has a
-//! line of its own. Cost for the writer, while anything waits: one fence and one line per reader for every
-//! [`UPDATES_PER_EPOCH`] updates.
+//! A reader that sleeps between batches is always offline, because a [`Pin`] ends with the batch. Cost: a
+//! reader makes one load, one store and one fence when a batch begins, and one store when it ends. Its slot
+//! has a line of its own. While anything waits, the writer makes one fence and reads one line per reader
+//! for every [`UPDATES_PER_EPOCH`] updates.
 //!
-//! Limits: none of its own. A pin that is never dropped keeps waiting everything that is retired after it.
-//! The owner looks at [`Retired::len`] and ends what makes it grow.
+//! Limits: this module has none. If a pin is never dropped, everything retired after it waits for ever. So
+//! the owner checks [`Retired::len`], and refuses changes when it is too large.
 //!
-//! Writers: any number of readers, each its slot; one writer per domain.
-//! Checked by the loom models in `crates/tables/loom`.
+//! Writers: any number of readers, each of which writes its own slot; one writer per domain. The loom
+//! models in `crates/tables/loom` check this file.
 
 #[cfg(loom)]
 use loom::sync::{

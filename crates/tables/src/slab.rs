@@ -5,13 +5,13 @@
 //! free:  | 7 | 3 | 9 |                  ids, the last one is handed out next
 //! ```
 //!
-//! Slots are handed out last-freed-first: their lines are the most likely to be in cache. A released slot
+//! The slot freed last is handed out first: its lines are the most likely to be in cache. A released slot
 //! keeps its value, so that buffers inside it can be reused; the code that allocates a slot overwrites it.
 //! All memory is mapped at the start and touched when it is used.
 //!
-//! Cost: 1 line of the slot, and 1 word each of `free` and `live`, which are mostly
-//! cached. Bytes per slot beyond the value: 4 (free) and 1 bit (live). Full:
-//! [`Slab::allocate`] gives `None`.
+//! Cost: an operation touches 1 line of the slot, and 1 word each of `free` and `live`, which are mostly
+//! cached. Bytes: beyond its value, a slot takes 4 (free) and 1 bit (live). Full: [`Slab::allocate`]
+//! returns `None`.
 
 use crate::pages::{PageArray, PageSize, PageVec};
 use crate::prefetch::{prefetch_lines, prefetch_whole};

@@ -1,7 +1,8 @@
 //! Tag comparison: which of the ten tags of a bucket equal this one?
 //!
-//! Source: SwissTable compares a whole group with one instruction; here with 16-bit tags.
-//! Cost: no access to memory. What this saves over comparing words was not measured by itself.
+//! Source: SwissTable compares a whole group with one instruction. Here tags have 16 bits.
+//! Cost: a comparison does not access memory. How much this saves over comparing words was not measured
+//! separately.
 #![allow(unsafe_code, reason = "leaf: vector instructions have no safe wrapper in core")]
 
 /// Returns one bit per tag, in order. Each of the first two words holds four tags, the lower half of the

@@ -11,32 +11,34 @@
 //! ```
 //!
 //! A hash has a *tag*, its upper 16 bits (0 means an empty slot, so 0 becomes 1). Its *home* bucket is its
-//! lower 48 bits scaled to the number of buckets, which need not be a power of two. A value goes into the
-//! first bucket on its way with a free slot: its home, the bucket after it, and so on.
+//! lower 48 bits scaled to the number of buckets, which need not be a power of two. The *way* of a value is
+//! its home, the bucket after it, and so on. The value is put into the first bucket on its way with a free
+//! slot.
 //!
 //! Each bucket has eight `passed` counters of 4 bits; the lowest three bits of a tag choose one. A value
-//! that finds a bucket full raises its counter there. So a search ends at the first bucket that no value
-//! with such a tag had to pass. A counter that reached 15 stays there. If all buckets have such a counter,
-//! a search in vain ends where it began, after one turn through the index. A value never moves, except when
-//! the owner makes a larger index.
+//! that passes a full bucket raises its counter in that bucket. So a search ends at the first bucket that
+//! no value with such a tag had to pass. A counter that has reached 15 stays at 15. If all buckets have
+//! such a counter, an unsuccessful search ends where it began, after one turn through the index. A value
+//! never moves, except when the owner makes a larger index.
 //!
-//! *Keys that begin together* ([`IndexKey`]): the home of another hash may come first on the way, so that
-//! one line serves several keys (all prefixes of one name, say). A key that finds no free slot there goes
-//! on to its own home. So a crowd under one first hash costs its members one line more each, and other keys
-//! nothing.
+//! *Keys that begin together* ([`IndexKey`]): the way of a key may begin at the home of another hash, its
+//! *first* hash. So one line can serve several keys, for example all prefixes of one name. If that bucket
+//! is full, the key's way continues at its own home. So if many keys have one first hash, each of them
+//! costs one line more, and other keys cost nothing more.
 //!
 //! Cost: a search reads 1 line, and one more for each bucket on the way that a value with such a tag
-//! passed. At a load of [`MAX_LOAD_PERCENT`] a search in vain reads 1.2 in all (measured in the tests; with
-//! one counter for all tags 1.6 in a simulation). A wrong value has an equal tag in 10 × load / 65,535 of
-//! all searches.
-//! Bytes per value: 6.4 / load = 8 at [`MAX_LOAD_PERCENT`].
-//! Full: sized for a number of values; the owner must not insert more.
+//! passed. At a load of [`MAX_LOAD_PERCENT`] an unsuccessful search reads 1.2 lines in all, as measured in
+//! the tests. With one counter for all tags, it read 1.6 in a simulation. In 10 × load / 65,535 of all
+//! searches, a wrong value has an equal tag.
+//! Bytes: a value takes 6.4 / load, which is 8 at [`MAX_LOAD_PERCENT`].
+//! Full: the index is made for a number of values; the owner must not insert more.
 //!
 //! Writers: one thread. Readers may look at the same time. They find every value that is in the index
-//! throughout the search: it does not move, its tag is published after it, and `passed` is raised before
-//! and lowered after. A reader may see a value that was just removed, or a tag with the value of the slot's
-//! next user. So it compares names, and entries stay readable until no reader can hold them.
-//! Checked by the loom models in `crates/tables/loom`.
+//! throughout the search, for three reasons. The value does not move. Its tag is published after it. The
+//! writer raises `passed` before it adds the value and lowers `passed` after it removes the value. A reader
+//! may see a value that was just removed, or a tag with the value of the slot's next user. So it compares
+//! names, and entries stay readable until no reader can hold them. The loom models in `crates/tables/loom`
+//! check this file.
 
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::prefetch;

@@ -1,13 +1,13 @@
 //! Timer wheel: which ids are due?
 //!
 //! Source: Varghese and Lauck, "Hashed and hierarchical timing wheels" (1987), scheme 6: one hashed wheel,
-//! each slot an unsorted list. A timer further away than one turn stays in its slot and is passed over
-//! until its turn comes.
+//! each slot an unsorted list. A timer that is more than one turn away stays in its slot; the wheel skips
+//! it until the turn in which it is due.
 //!
 //! A timer is due at the first tick boundary at or after its deadline, so it never fires early and fires
-//! less than one tick late. The lists are intrusive over the ids, so arming and disarming are O(1) and
-//! allocate nothing. A bitmap of occupied slots makes empty time free: a jump of hours costs at most one
-//! turn.
+//! less than one tick late. The links of the lists are in the nodes of the ids, so arming and disarming are
+//! O(1) and allocate nothing. A bitmap of occupied slots makes empty time free: a jump of hours costs at
+//! most one turn.
 //!
 //! ```text
 //! node, 16 bytes, four to a line:
@@ -16,10 +16,11 @@
 //!  |          | list of the past, else 3 + id of the one before| 1 + id after  |
 //! ```
 //!
-//! Cost: to arm or disarm, 1 line of the node, 1 of the list head, 1 per neighbour. Expiry reads 1 line per
-//! timer looked at, also for timers of later turns. Senders choose the deadlines, so all timers may share a
-//! slot; therefore the caller limits how many to look at.
-//! Bytes: 16 per id, 4 per slot, mapped at the start and touched when used.
+//! Cost: arming or disarming a timer touches 1 line of the node, 1 of the list head, and 1 per neighbour.
+//! Expiry reads 1 line for each timer that it examines, even if the timer is due in a later turn. Senders
+//! choose the deadlines, so all timers may share a slot. Therefore the caller limits how many timers a call
+//! examines.
+//! Bytes: an id takes 16, a slot 4. They are mapped at the start and touched when used.
 //! Writers: the owner.
 
 use crate::pages::{PageArray, PageSize};

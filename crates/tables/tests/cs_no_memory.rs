@@ -1,4 +1,5 @@
-//! The kernel refuses memory for a larger Content Store. Alone in its process: the limit is the process's.
+//! The kernel refuses memory for a larger Content Store. The test has a process of its own, because the
+//! limit holds for the whole process.
 
 use namewire_tables::{CsArrival, CsPolicy, HashKey, PageSize, PitCs, PitCsConfig, PrefixLookup, Recycle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

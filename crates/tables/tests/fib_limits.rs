@@ -1,4 +1,5 @@
-//! FIB at its limits: what is refused, what a pinned reader costs, and what is free again afterwards.
+//! FIB at its limits: what it refuses, how much memory a pinned reader keeps, and how much is free
+//! afterwards.
 
 use namewire_tables::fib::MAX_WAITING;
 use namewire_tables::quiescence::UPDATES_PER_EPOCH;

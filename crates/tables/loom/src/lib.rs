@@ -1,5 +1,5 @@
 //! The concurrent parts of `namewire_tables`, compiled with loom's atomics. The models of quiescence are in
-//! `tests/quiescence.rs`; models of what is not public are in [`tag_index_models`] and [`mirrored_models`].
+//! `tests/quiescence.rs`; models of private items are in [`tag_index_models`] and [`mirrored_models`].
 
 #[path = "../../src/quiescence.rs"]
 pub mod quiescence;

@@ -1,5 +1,5 @@
-//! Mirrored: does any interleaving let a reader see a copy while it is changed, an older state after a
-//! newer one, or a state that misses an operation?
+//! Mirrored: no interleaving lets a reader see a copy while it is changed, an older state after a newer
+//! one, or a state that misses an operation.
 
 use crate::left_right::LeftRight;
 use crate::mirrored::{Mirror, Mirrored, NotDone};

@@ -1,5 +1,5 @@
-//! Tag index: does any interleaving show a reader a value that was never added, or hide a value that is
-//! there throughout?
+//! Tag index: no interleaving shows a reader a value that was never added, or hides a value that is in the
+//! index throughout the search.
 
 use crate::pages::PageSize;
 use crate::tag_index::{IndexKey, Step, TagIndex};

@@ -1,9 +1,9 @@
-//! Quiescence: does any interleaving let a pinned reader see a half-made entry, or find that an entry it
-//! holds was overwritten?
+//! Quiescence: no interleaving lets a pinned reader see a half-made entry, or overwrites an entry that the
+//! reader holds.
 //!
 //! The table of these models is a small FIB: an index slot with the number of an entry, and entries whose
 //! words are plain memory. Loom fails a model in which a thread writes an entry while another may read it.
-//! It also fails one that reads an entry before its writing has happened.
+//! It also fails a model in which a thread reads an entry before that entry is written.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;

@@ -2,33 +2,33 @@
 //!
 //! Source: NDN-DPDK's CS (direct and indirect entries in the name groups). Data is found under its own name
 //! (*direct*) and under the names of at most [`MAX_INDIRECT`] Interests that it answered (*indirect*: a
-//! prefix, or the name with the implicit digest). Deviation from NFD: no ordered search, and one Data per
-//! name (the latest). With [`PrefixLookup::All`] the store has both, and no indirect names: it keeps a
-//! prefix index (`prefix_index.rs`).
+//! prefix, or the name with the implicit digest). Deviations from NFD: the store has no ordered search, and
+//! keeps one Data per name (the latest). With [`PrefixLookup::All`] it deviates in neither: it then keeps a
+//! prefix index (`prefix_index.rs`) instead of indirect names.
 //!
-//! A Data is copied into an arena, in one piece, because verdicts lend it out. Its account is what it
-//! really takes: its block ([`stored_bytes`]), [`ENTRY_OVERHEAD_BYTES`], and the block of its name if that
-//! is long. Each indirect name adds [`INDIRECT_OVERHEAD_BYTES`], and its block if it is long. The sum of
-//! all accounts is kept within the capacity.
+//! A Data is copied into an arena, in one piece, because verdicts lend it out. The *account* of a Data is
+//! the memory that it takes: its block ([`stored_bytes`]), [`ENTRY_OVERHEAD_BYTES`], and the block of its
+//! name if the name is long. Each indirect name adds [`INDIRECT_OVERHEAD_BYTES`], and a block if that name
+//! is long. The store keeps the sum of all accounts within its capacity.
 //!
-//! The [policy](crate::cs_policy) decides which Data comes in and which goes: any admission with any
-//! eviction, by the order of calls of its trait. The policy's mark lies in the entry, beside the name's
-//! hash (drawn in `slot.rs`). Admission is asked only if the Data would not fit. It is not asked about Data
-//! whose name is stored already: the newest replaces it.
+//! The [policy](crate::cs_policy) decides which Data is stored and which is evicted. It combines any
+//! admission with any eviction; its trait gives the order of the calls. The policy's mark lies in the
+//! entry, beside the name's hash (drawn in `slot.rs`). The store asks the admission only if the Data would
+//! not fit. It does not ask about Data whose name is stored already: the new Data replaces the old.
 //!
 //! Evicted Data can be read by its [`CsId`] until the batch ends, because verdicts of the batch may refer
-//! to it. So the memory really held is the capacity plus what one batch evicts, at most
-//! [`MAX_EVICTED_PER_BATCH`] Data when a new one is admitted. The arena has an eighth of the capacity and 2
-//! MiB to spare for that and for scattered holes. If that is not enough, older Data is evicted, and new
-//! Data is refused until the end of the batch makes room.
+//! to it. So the store holds its capacity plus what one batch evicts: at most [`MAX_EVICTED_PER_BATCH`]
+//! Data when a new one is admitted. For evicted Data and scattered holes, the arena is larger than the
+//! capacity by an eighth and 2 MiB. If that is not enough, the store evicts older Data, and refuses new
+//! Data until the end of the batch makes room.
 //!
 //! Cost: a hit reads the group, 1 line of the entry and the Data, and writes what the policy writes. An
-//! insertion that evicts writes 1 line of the entry and the lines of the new Data; of the victim 1 line of
-//! the entry, 1-2 of its block, 1 of its group and 1 of the index. Data that is not admitted is not copied,
-//! and costs what its admission reads.
-//! Bytes: [`ENTRY_OVERHEAD_BYTES`] counts an eviction queue. What another policy needs beyond that is in no
-//! account, only in [`PitCs::cs_policy_bytes`](crate::PitCs::cs_policy_bytes).
-//! Full: the policy decides; Data larger than the whole capacity is refused.
+//! insertion that evicts writes 1 line of the new entry and the lines of the new Data. For the victim, it
+//! writes 1 line of the entry, 1-2 of its block, 1 of its group and 1 of the index. Data that is not
+//! admitted is not copied: it costs only what the admission reads.
+//! Bytes: [`ENTRY_OVERHEAD_BYTES`] counts an eviction queue. If a policy needs more, no account contains
+//! the difference; [`PitCs::cs_policy_bytes`](crate::PitCs::cs_policy_bytes) reports it.
+//! Full: the policy decides what is evicted. Data larger than the whole capacity is refused.
 
 mod indirect;
 mod outcome;

@@ -1,4 +1,4 @@
-//! The results of Content Store calls: what was found, what happened to a Data, and why not.
+//! The results of Content Store calls: what was found, whether a Data was stored, and if not, why.
 
 /// Names a stored Data, from insertion to the end of the batch that evicts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

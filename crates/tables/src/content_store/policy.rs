@@ -1,8 +1,9 @@
 //! The store's policy: which one is in force, and how a call reaches it.
 //!
-//! The four policies of this crate are called by static code: one branch, always taken the same way. Any
-//! other is a [`BoxedPolicy`], made by a [`PolicyDesign`], with one dynamic call per call of the policy's
-//! trait. It sees the entries directly ([`StoreMarks`]), so its own calls for their marks are static again.
+//! The four policies of this crate are called statically: each call costs one branch, always taken the same
+//! way. Any other policy is a [`BoxedPolicy`] that a [`PolicyDesign`] makes. Each call of its trait is one
+//! dynamic call. It sees the entries directly ([`StoreMarks`]), so the policy reads and writes marks
+//! without dynamic calls.
 
 use super::slot::CsSlot;
 use crate::cs_policy::adaptive_window::AdaptiveWindow;

@@ -1,11 +1,13 @@
 //! Changes the policy of a store that is in use.
 //!
-//! All Data stays. The former policy names its victims one after the other, and the new policy takes them
-//! in that order. So what would have gone first goes first, as far as the new policy keeps an order. What
-//! the former policy knew of uses, and of names that are not stored, is lost.
+//! All Data stays stored. The former policy names its victims one after the other, and the new policy takes
+//! them over in that order. So the Data that the former policy would have evicted first is evicted first,
+//! if the new policy keeps an order. The new policy does not learn how often entries were used, nor
+//! anything about names that are not stored.
 //!
-//! Cost: a few lines per entry, at once: some 100 ns each, in which the worker does nothing else. If the
-//! kernel does not map the new policy's memory, the former one stays.
+//! Cost: the change reads and writes a few lines per entry. It takes some 100 ns per entry, and the worker
+//! does nothing else meanwhile. If the kernel does not map the new policy's memory, the former policy
+//! stays.
 
 use super::ContentStore;
 use super::policy::{CsPolicy, PolicyInForce};

@@ -1,7 +1,8 @@
-//! Prefix index: what a store keeps beside its entries to answer under every prefix, as NFD's does.
+//! Prefix index: kept beside the entries, so that stored Data is found under every prefix of its name, as
+//! in NFD.
 //!
-//! It holds the [order](crate::name_order) of the names that have Data and, for each entry, what its
-//! [versions](super::versions) need. A store that looks up under its own names only has none.
+//! It holds the [order](crate::name_order) of the names that have Data. For each entry it also holds what
+//! the [versions](super::versions) need. A store that looks up full names only needs no index.
 //!
 //! ```text
 //! version, 40 bytes, by entry:
@@ -9,8 +10,9 @@
 //!  | digest | next version, or 0 | digest is known |
 //! ```
 //!
-//! Bytes: 36 per Data and 4 per name group for the order, and 40 per Data for versions; only those of names
-//! with several versions are touched. None is in the account of the store; `cs info` shows what is mapped.
+//! Bytes: the order takes 36 per Data and 4 per name group. Versions take 40 per Data; these bytes are
+//! touched only for names with several versions. All these bytes do not count against `cs.capacity`; `cs
+//! info` shows them.
 
 use crate::name_group::NameGroups;
 use crate::name_order::{MAX_ORDERED_NAME_BYTES, NameOrder};

@@ -1,4 +1,4 @@
-//! What the store keeps of one Data, beside its bytes: one line.
+//! Slot: what the store keeps of one Data in addition to its bytes, in one cache line.
 //!
 //! ```text
 //! slot, 64 bytes, one line:
@@ -6,8 +6,8 @@
 //!  | hash | mark | fresh until | account | Data at | bytes | group | indirect ×4 | evicted | unsolicited | 0 |
 //! ```
 //!
-//! `hash` and `mark` are what a [policy](crate::cs_policy) knows of the entry. A hit, a comparison of
-//! victims and an eviction find both in the line that they read anyway.
+//! A [policy](crate::cs_policy) knows an entry by `hash` and `mark`. A hit, a comparison of victims and an
+//! eviction find both in the line that they read anyway.
 
 use super::MAX_INDIRECT;
 use crate::cs_policy::{Marks, PolicyMark};

@@ -1,12 +1,14 @@
-//! Versions: Data of one name with different bytes, if the store answers under every prefix.
+//! Versions: Data with the same name but different bytes. Only a store that answers under every prefix
+//! keeps them.
 //!
-//! They form a list in the order of their implicit digests, as in NFD's store; the name's group leads to
-//! the first. A digest is computed when a second version comes; the digest of a single version, when an
-//! Interest asks by digest. Admission, eviction and the account treat each version as an entry.
+//! The versions of a name form a list in the order of their implicit digests, as in NFD's store; the name's
+//! group leads to the first. Digests are computed when a second version arrives. The digest of a single
+//! version is computed when an Interest asks by digest. Admission, eviction and the account treat each
+//! version as an entry.
 //!
-//! Cost: one SHA-256 for each version that is stored, and one more for the first. A look-up visits the list
-//! up to the version that satisfies it. Limit: [`MAX_VERSIONS`]; beyond it the version whose freshness ends
-//! first is replaced.
+//! Cost: storing the second version takes two SHA-256, one of them for the first version; each later one
+//! takes one. A look-up visits the list up to the version that satisfies it. Limit: a name has at most
+//! [`MAX_VERSIONS`]; a further one replaces the version whose freshness ends first.
 
 use super::prefix_index::PrefixIndex;
 use super::slot::CsSlot;

@@ -1,32 +1,33 @@
 //! Adaptive window: window and SIEVE, with the window size that did best in miniature.
 //!
-//! Source: ours, of parts that are not: [`WindowSieve`] decides what comes in and goes, and three
-//! [`Miniature`]s of it try different windows ([`WINDOW_PERCENTS`]). No fixed window does well everywhere.
-//! Names that are asked for independently (the web workloads of Takemasa19 §5.4.1) want none, and then
-//! hardly anything is stored. Bursts want every newcomer to stay for a while.
+//! Source: ours; the parts are from the literature. [`WindowSieve`] decides which Data is stored and
+//! evicted. Three [`Miniature`]s of it try different windows ([`WINDOW_PERCENTS`]). No fixed window does
+//! well everywhere. Independent requests (the web workloads of Takemasa19 §5.4.1) do best without a window;
+//! then little is stored. Bursts do best if every newcomer stays for a while.
 //!
-//! Every request is counted in the sketch; its window W is as in W-TinyLFU. The
-//! miniatures see the same share of all names as they have of the entries. An epoch has [`EPOCH_PER_ENTRY`]
-//! requests for each entry. At its end each miniature forgets a tenth of its score and adds its hits. The
-//! store takes the window of the best miniature if that is better by more than 1 in [`BETTER_BY`] than the
-//! miniature of its own window.
+//! The sketch counts every request, and halves its counts every W requests, as in W-TinyLFU. A miniature
+//! with 1/n of the entries sees 1/n of the names. An epoch has [`EPOCH_PER_ENTRY`] requests for each entry.
+//! At its end each miniature loses a tenth of its score and adds its hits. Then the store takes the window
+//! of the miniature with the best score, but only if this score beats the score of the present window's
+//! miniature by more than 1/[`BETTER_BY`].
 //!
-//! Cost: B2 1 line of the sketch, and for the names of the miniatures some lines that are in cache. In a
-//! store of 10⁵ entries 1 name in 400 is theirs, in one of 1,024 or fewer 1 in 4. A hit writes the entry's
-//! own line at most; for the other calls see [`WindowSieve`].
-//! Bytes per entry: 8 of the sketch and 5; and 3 × some 30 KiB.
-//! Limits: Interests that are never answered are counted as if Data had come.
+//! Cost: a request (B2) writes 1 line of the sketch and, if the miniatures see its name, some lines that
+//! are in cache. They see 1 name in 400 at 10⁵ entries, and 1 in 4 at 1,024 or fewer. A hit writes at most
+//! the entry's own line. For the other calls see [`WindowSieve`].
+//! Bytes: an entry takes 8 for the sketch and 5 for the queue. The three miniatures take some 30 KiB each.
+//! Limits: Interests that are never answered are counted as if Data had arrived.
 //! Writers: the worker that owns the store.
 //!
-//! N.B. What else was tried, on the lab's traces, at 0.1, 1 and 10 % of the objects. One half of each trace
-//! chose, the other half confirmed.
-//! - A window moved by hits of the names that it gave up last. Weighed against such hits of the main part
-//!   (as ARC does) or against the frequency of its victims, it was as good on the traces and up to 12
-//!   points behind on video. Weighed against hits of entries that a comparison had spared, it was worse.
-//! - To climb by the hit ratio (W-TinyLFU): up to 6 points behind, because no two epochs are alike.
-//! - No window: 21 points behind on orm.
-//! - Epochs of 2 and 10 requests for each entry, W = 30 C: within 0.4 points on average.
-//! - To begin without a window: 4 points behind on traces of few epochs.
+//! N.B. Other ways were tried on the lab's traces, with stores of 0.1, 1 and 10 % of the objects. One half
+//! of each trace served to choose, the other half to confirm.
+//! - A window that grows when names it just evicted are requested again. Three counterweights were tried.
+//!   With such requests for names of the main part (as in ARC), or with the frequency of its victims, the
+//!   policy was as good on the traces, and up to 12 points behind on video. With hits of entries that a
+//!   comparison had spared, it was worse.
+//! - Hill climbing by the hit ratio (W-TinyLFU): up to 6 points behind, because no two epochs are alike.
+//! - No window: 21 points behind on the trace `orm` (`lab/record`).
+//! - Epochs of 2 and 10 requests for each entry, and W = 30 × the entries: within 0.4 points on average.
+//! - Beginning without a window: 4 points behind on traces of few epochs.
 
 use super::frequency_sketch::{FEWEST_COUNTED, FrequencySketch, window};
 use super::miniature::{MOST_ENTRIES, Miniature};

@@ -1,10 +1,10 @@
-//! FIFO: the entry that was stored first goes first.
+//! FIFO: the entry that was stored first is evicted first.
 //!
-//! Source: Takemasa19 §5.2.3 puts it behind its admission. The queue is unrolled, as for
-//! [`Lru`](super::lru::Lru); here its lines stay in the order of memory.
+//! Source: Takemasa19 §5.2.3 combines FIFO with its admission. The queue is unrolled, as for
+//! [`Lru`](super::lru::Lru). Unlike LRU's, the lines of this queue stay in the order of memory.
 //!
-//! Cost: a hit writes nothing; an insertion writes 1 line that is in cache. Bytes: 5 per entry, more only
-//! where entries are erased.
+//! Cost: a hit writes nothing; an insertion writes 1 line that is in cache. Bytes: an entry takes 5; it
+//! takes more only where other entries were erased.
 
 use super::{Eviction, Marks, Newcomer, RemovalReason};
 use crate::eviction_queue::EvictionQueue;

@@ -1,11 +1,12 @@
 //! Frequency sketch: about how often was this name requested lately?
 //!
 //! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy" (2017), §3: a
-//! count-min sketch of small counters with conservative update (§3.3, "minimal increment"), all halved once
-//! in a window W (§3.2, "reset"). Takemasa19 §4.2.3 has it as a counting Bloom filter.
+//! count-min sketch of small counters with conservative update (§3.3, "minimal increment"), all halved
+//! after every window of W requests (§3.2, "reset"). Takemasa19 §4.2.3 describes it as a counting Bloom
+//! filter.
 //!
-//! A name has one line, and in it one counter in each of four rows. The smallest counter is its frequency.
-//! A request adds one to the counters that equal the smallest.
+//! A name has one line, and in this line one counter in each of four rows. The smallest of its four
+//! counters is its frequency. A request adds one to those of the four that equal the smallest.
 //!
 //! ```text
 //! line, 64 bytes: nibbles 0-30    31-61   62-92   93-123   124-127
@@ -13,16 +14,18 @@
 //! hash:           line = upper 32 bits scaled to the lines; counter of row r = byte r scaled to 31
 //! ```
 //!
-//! *Ageing*: to halve all counters at once would hold up a packet for a walk through the table. Instead the
-//! sketch has an epoch, which advances when all would be halved. A line is halved as often as it is behind
-//! when it is next written; a read computes the halved value. The counts are the same. (A line that was not
-//! written for 65,536 epochs counts as current: it is at most 15 too high, once.)
+//! *Ageing*: halving all counters at once would delay a packet by a walk through the table. Instead the
+//! sketch has an epoch number, which grows by one when all counters should be halved. At the next write, a
+//! line is halved once per epoch missed; a read computes the halved value. The counts are the same. One
+//! exception: a line that was not written for 65,536 epochs counts as current. Its counts are then at most
+//! 15 too high, once.
 //!
-//! Deviations: counters end at 15, the paper's at W/C; all higher frequencies count as equal. All rows lie
-//! in one line, so that a name costs one line, not four; neighbours in a line share their collisions.
+//! Deviations: counters end at 15, the paper's at W/C (C: entries of the store); all higher frequencies
+//! count as equal. All rows lie in one line, so that a name costs one line, not four. Two names of one line
+//! are therefore more likely to share several counters.
 //!
-//! Cost: 1 line per request or read. Bytes: [`BYTES_PER_ENTRY`] per entry of the store. Full: names share
-//! counters, whose counts are then too high, never too low. Writers: the owner.
+//! Cost: a request or a read touches 1 line. Bytes: the sketch takes [`BYTES_PER_ENTRY`] per entry of the
+//! store. Full: names share counters; then counts are too high, never too low. Writers: the owner.
 
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::prefetch;

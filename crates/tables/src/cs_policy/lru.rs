@@ -1,10 +1,11 @@
-//! LRU: the entry that was stored or used longest ago goes first.
+//! LRU: the entry that was stored or used longest ago is evicted first.
 //!
 //! Source: Yuan15 §6.1.3 (a doubly linked list beside the hash table). Here the list is unrolled
-//! ([`crate::eviction_queue`]), and an entry's mark has its place there.
+//! ([`crate::eviction_queue`]), and an entry's mark stores its place in the queue.
 //!
 //! Cost: a hit writes 1 line of the queue, or none if the entry is the newest already; an insertion writes
-//! 1 line that is in cache. Bytes: 5 per entry if nothing leaves from the middle, at worst 64.
+//! 1 line that is in cache. Bytes: an entry takes 5 if no entry is removed from the middle of the queue,
+//! and 64 at worst.
 
 use super::{Eviction, Marks, Newcomer, RemovalReason};
 use crate::eviction_queue::EvictionQueue;

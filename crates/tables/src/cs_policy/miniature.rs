@@ -2,15 +2,15 @@
 //! Data.
 //!
 //! Source: Waldspurger et al., USENIX ATC 2017, "Cache modeling and optimization using miniature
-//! simulations". A store is scaled down, and sees only the requests for names whose hash is below a limit;
-//! it hits about as often as the large store. Einziger et al., Middleware 2018, "Adaptive software cache
+//! simulations". A scaled-down store sees only the requests for names whose hash is below a limit. It hits
+//! about as often as the large store. Einziger et al., Middleware 2018, "Adaptive software cache
 //! management", choose a window in this way ("mini-sim").
 //!
-//! A miniature is a [`WindowSieve`] over names without Data: a name comes in as soon as it is requested. It
-//! has its own index and marks, and uses the frequencies of its owner.
+//! A miniature is a [`WindowSieve`] over names without Data: a name is offered to the policy as soon as it
+//! is requested. The miniature has its own index and marks, and uses the frequencies of its owner.
 //!
-//! Cost: per request that it sees, 1 line of the index and the lines of the policy, all in cache. Bytes:
-//! some 30 KiB. Full: its policy evicts. Writers: the owner.
+//! Cost: a request that it sees touches 1 line of the index and the lines of the policy, all in cache.
+//! Bytes: a miniature takes some 30 KiB. Full: its policy evicts. Writers: the owner.
 
 use super::frequency_sketch::FrequencySketch;
 use super::named_entry::NamedEntry;

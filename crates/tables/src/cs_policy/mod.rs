@@ -1,8 +1,8 @@
-//! Content Store policies: which Data comes in, and which goes?
+//! Content Store policies: which Data is stored, and which is evicted?
 //!
-//! Source: Takemasa19 §5.1 divides a cache algorithm into *eviction*, which decides what goes when Data
-//! comes in, and *admission*, which decides what may come in. Its blocks are the calls of the traits here.
-//! Any admission works with any eviction.
+//! Source: Takemasa19 §5.1 divides a cache algorithm into two parts. *Admission* decides which Data may be
+//! stored. *Eviction* decides which Data is then evicted. The paper's blocks are the calls of the traits in
+//! this module. Any admission works with any eviction.
 //!
 //! | Takemasa19, Figs. 5.1 and 5.2 | here |
 //! | --- | --- |
@@ -14,18 +14,23 @@
 //!
 //! A policy knows an entry by its *slot* and by the hash of its name; it never sees a name or a Data. Slot
 //! numbers can exceed the number of entries that a policy is made for, because evicted Data keeps its slot
-//! until the batch ends. So no table of that length may be indexed by slot. What a policy keeps of an entry
-//! should be that entry's [`PolicyMark`]: eight bytes of a line that a hit reads anyway. A policy that
+//! until the batch ends. So do not index a table of that length by slot. A policy should keep what it knows
+//! of an entry in the entry's [`PolicyMark`]: eight bytes of a line that a hit reads anyway. A policy that
 //! writes nothing else costs no line of its own.
 //!
-//! The store owns the marks ([`Marks`]). The same policies run over the [Content
-//! Store](crate::content_store) of the router and over the store without Data of tests and experiments
-//! (`designs/policies/simulated_store`).
+//! The store owns the marks ([`Marks`]). The same policies run over the router's [Content
+//! Store](crate::content_store), and over the store without Data that tests and experiments use
+//! (`crates/designs/src/policies/simulated_store.rs`).
 //!
-//! Admission is asked only once the store is full: before that, everything comes in.
+//! The store asks the admission only once it is full: before that, it stores everything. A policy that
+//! overrides [`Eviction::admits`] must be listed in `may_refuse` of
+//! `crates/designs/tests/oracles/cs_policy.rs`.
 //!
 //! Limits: a policy is made for a number of entries. After that it allocates only to grow
-//! ([`Eviction::grow`]). Writers: the worker that owns the store.
+//! ([`Eviction::grow`]). `crates/designs/tests/no_allocation.rs` checks this for every policy. In that test
+//! a policy must admit more than 100 of 19,000 newcomers, each requested up to four times just before. In a
+//! whole store it must also evict more than 100 Data, and more than 10,000 where the admission is `all`.
+//! Writers: the worker that owns the store.
 
 pub mod adaptive_window;
 pub mod fifo;

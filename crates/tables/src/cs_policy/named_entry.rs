@@ -1,8 +1,9 @@
 //! Named entry: an entry, as a policy sees it, of a store that keeps no Data.
 //!
 //! The [Content Store](crate::content_store) keeps marks and hashes in its own slots. Code that runs a
-//! policy over names alone keeps a vector of these, by slot: the store without Data of `namewire_designs`,
-//! the miniatures of [`AdaptiveWindow`](super::adaptive_window), experiments and tests.
+//! policy over names alone keeps a vector of named entries, indexed by slot. Such code is the simulated
+//! store of `namewire_designs`, the miniatures of [`AdaptiveWindow`](super::adaptive_window), experiments
+//! and tests.
 
 use super::{Marks, PolicyMark};
 use crate::prefetch::prefetch;

@@ -1,12 +1,12 @@
-//! Priority FIFO: unsolicited Data goes first, then stale Data, then the oldest.
+//! Priority FIFO: unsolicited Data is evicted first, then stale Data, then the oldest.
 //!
-//! Source: NFD's `priority_fifo`. Its three queues: unsolicited Data in the order of arrival; stale Data in
-//! the order in which they became stale; the others in the order of arrival. A hit changes nothing. Data
-//! that comes again goes to the end of the queue that it then belongs to.
+//! Source: NFD's `priority_fifo`. It has three queues: unsolicited Data in the order of arrival; stale Data
+//! in the order in which they became stale; all other Data in the order of arrival. A hit changes nothing.
+//! Data that arrives again is moved to the end of the queue to which it then belongs.
 //!
-//! Deviation: no timer moves an entry from one queue to the next. Solicited Data is in the order of arrival
-//! *and* in a [heap](super::stale_heap) by the time from which it is stale. The victim is the first of the
-//! heap if its time has come.
+//! Deviation: no timer moves an entry from one queue to the next. Solicited Data is kept both in the order
+//! of arrival and in a [heap](super::stale_heap) by the time from which it is stale. If the first of the
+//! heap is stale, it is the victim.
 //!
 //! ```text
 //! node, 16 bytes, four to a line: | slot 4 | place in the heap, NIL = unsolicited 4 | older 4 | newer 4 |
@@ -14,10 +14,10 @@
 //!
 //! The mark's `place` is the number of the node.
 //!
-//! Cost: a hit nothing. An insertion 1 line of the node, 1 of its neighbour, and 1-2 of the heap while Data
-//! become stale in the order in which they come. An eviction the same lines, and log₄ of the entries lines
-//! of the heap and of nodes.
-//! Bytes: 36 per entry. Full: made for a number of entries.
+//! Cost: a hit costs nothing. An insertion writes 1 line of the node, 1 of its neighbour, and 1-2 of the
+//! heap if Data become stale in the order of arrival. An eviction writes the same lines, and also
+//! log₄(entries) lines of the heap and as many of nodes.
+//! Bytes: an entry takes 36. Full: the policy is made for a number of entries; the store inserts no more.
 
 use super::stale_heap::{StaleFrom, StaleHeap};
 use super::{Eviction, Marks, Newcomer, RemovalReason};

@@ -1,17 +1,16 @@
 //! Stale heap: which entry became stale first?
 //!
-//! A heap with four children to a node (Johnson 1975). It knows the place of each member, so that one can
-//! leave from the middle. Members are numbers of the owner; when one moves, the owner is told its new
-//! place.
+//! This is a heap with four children to a node (Johnson 1975). Members are numbers of the owner. When a
+//! member moves, the heap tells the owner its new place. So the owner can remove a member from the middle.
 //!
 //! ```text
 //! entry, 16 bytes, four to a line: | stale from (ns) 8 | order 4 | member 4 |
 //! children of i: 4i + 1 … 4i + 4
 //! ```
 //!
-//! Cost: to add the member that becomes stale last, 1-2 lines. Any other addition, and a removal, at most
-//! log₄ of the entries times 1-2 lines, and what the owner writes for each member that moves.
-//! Bytes: 16 per entry. Full: made for a number of entries; the owner adds no more.
+//! Cost: adding the member that becomes stale last writes 1-2 lines. Another addition or a removal costs at
+//! most log₄(entries) × 1-2 lines, plus the owner's write per moved member. Bytes: an entry takes 16. Full:
+//! the heap is made for a number of entries; the owner adds no more.
 
 use crate::pages::{PageArray, PageSize};
 use bytemuck::Zeroable;

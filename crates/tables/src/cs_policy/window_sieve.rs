@@ -1,8 +1,8 @@
-//! Window and SIEVE: newcomers pass a window; those that are requested often go on to SIEVE.
+//! Window and SIEVE: newcomers pass through a window; those that are requested often move on to SIEVE.
 //!
-//! Source: the frame of W-TinyLFU (Einziger et al. 2017, §4): a window in front of a main part, TinyLFU
-//! between them. Queues replace the lists in the order of use, so that a hit moves nothing: the window is
-//! CLOCK, the main part SIEVE (both are in `namewire_designs`).
+//! Source: the structure of W-TinyLFU (Einziger et al. 2017, §4): a window in front of a main part, with
+//! TinyLFU between them. W-TinyLFU keeps both parts in the order of use. Here both are queues, so that a
+//! hit moves nothing: the window is CLOCK, the main part SIEVE (both are in `namewire_designs`).
 //!
 //! ```text
 //! newcomer ──> window ── used since it came ──> once more through the window
@@ -11,21 +11,22 @@
 //! main:  | passed by the hand | ahead of it |  <- from the window
 //! ```
 //!
-//! The owner sets the window's share of the entries. At 0 there is no window: a newcomer is compared with
-//! SIEVE's victim itself, and is not stored unless it is requested more often. At 100 there is no main
-//! part, and all is CLOCK. A window that is too large gives its oldest entry to the main part, one with
-//! each insertion. A window that is too small grows at the cost of the main part.
+//! The owner sets the window's share of the entries. At 0 there is no window: the newcomer itself is
+//! compared with SIEVE's victim, and is stored only if it is requested more often. At 100 there is no main
+//! part, and the whole store is CLOCK. A window that is too large gives its oldest entry to the main part
+//! at each insertion. A window that is too small grows while the main part shrinks.
 //!
-//! *The hand also goes on* when its victim was requested at least [`SPARED_FROM`] times more than the entry
-//! it was compared with. Otherwise one popular entry that is not used for a while would protect the whole
-//! main part, and less popular entries behind it would stay.
+//! *The hand also moves on* when its victim was requested at least [`SPARED_FROM`] times more often than
+//! the entry compared with it. Otherwise one popular entry that is not used for a while would protect the
+//! whole main part, and less popular entries behind it would stay.
 //!
 //! The owner keeps the frequencies ([`FrequencySketch`]), because several such policies may share one
 //! sketch. Deviations from SIEVE and CLOCK: [`MAX_SECOND_CHANCES`].
 //!
-//! Cost: a hit writes the entry's own line, and only the first hit since the hand passed does. To refuse a
-//! newcomer reads the victim's line and its line of the sketch, both in cache while the victim is the same.
-//! To store one costs the lines of one or two victims. Bytes: 5 per entry. Writers: the owner.
+//! Cost: the first hit since the hand passed an entry writes the entry's own line; later hits write
+//! nothing. Refusing a newcomer reads the victim's line and the victim's line of the sketch; both are in
+//! cache while the victim stays the same. Storing a newcomer costs the lines of one or two victims. Bytes:
+//! an entry takes 5. Writers: the owner.
 
 use super::frequency_sketch::FrequencySketch;
 use super::{MAX_SECOND_CHANCES, Marks, Newcomer};

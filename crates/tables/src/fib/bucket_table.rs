@@ -1,9 +1,9 @@
-//! Bucket table: the owner's side of the router's own table.
+//! Bucket table: the router's own FIB table, as its owner sees it.
 //!
 //! Its name comes from its index: buckets of one cache line, with tags beside the numbers of entries.
 //!
-//! This file orders the steps of an update; [`super::bucket_writer`] has the steps that readers may watch.
-//! Cost, bytes, limits: see [`super`]. Writers: the owner.
+//! This file orders the steps of an update; [`super::bucket_writer`] has the steps that readers may
+//! observe. For cost, bytes and limits see [`super`]. Writers: the owner.
 
 use super::bucket_view::BucketView;
 use super::bucket_writer::{BucketReader, Writer};

@@ -1,15 +1,15 @@
 //! Bucket view: the router's own table as one batch sees it, and the search for the longest prefix.
 //!
 //! [`BucketView::longest_prefix_match`] is the papers' "Naive" (Takemasa19 §4.4.1): one probe per length,
-//! longest first. The other calls are its stages, for schedules that hide the fetches of one name behind
-//! the work on others (Takemasa19 §4.3). [`super::stepped_search`] takes a whole batch through them instead
-//! of a pair of packets:
+//! longest first. The other calls are the stages of this search. Schedules use them to hide the fetches of
+//! one name behind the work on others (Takemasa19 §4.3). [`super::stepped_search`] takes a whole batch
+//! through the stages instead of a pair of packets:
 //!
 //! | stage | reads | call |
 //! | --- | --- | --- |
 //! | 1 | nothing | [`BucketView::prefetch_buckets`]: the bucket of all lengths, or one per length |
 //! | 2 | buckets | [`BucketView::candidate`]: the longest length with an equal tag; [`BucketView::prefetch_entry`] |
-//!  3 | the entry | [`BucketView::longest_prefix_match_hinted`]: compares, goes on if only the tag was equal |
+//! | 3 | the entry | [`BucketView::longest_prefix_match_hinted`]: compares names; searches on if only the tag was equal |
 
 use super::bucket_writer::{Index, IndexLook, Shared, key_hash};
 use super::entries::FibEntryRef;

@@ -1,5 +1,5 @@
-//! Bucket writer: what readers and writer of the bucket table share, and the steps by which the table
-//! changes while readers look.
+//! Bucket writer: what readers and the writer of the bucket table share, and the steps that change the
+//! table while readers look.
 //!
 //! ```text
 //!  entry   units given by `space` ─► written ─► linked in the index ─► unlinked ─► retired ─► given back
@@ -7,12 +7,13 @@
 //!  index   made and filled ─► the present one ─► replaced ─► retired ─► freed
 //! ```
 //!
-//! From *linked*, *named* and *present* on, readers find the thing. Between *retired* and the last step,
-//! [`crate::quiescence`] waits for readers. Only this file takes these steps. A thing is found only through
-//! [`Index`] and its [`IndexLook`]s, which exist only while a pin or a borrow of the writer does. The
-//! promises of `unsafe` in this folder rest on that.
+//! Readers find an entry once it is *linked*, a set once it is *named*, and an index once it is *present*.
+//! Between *retired* and the last step, [`crate::quiescence`] waits for readers. Only this file takes these
+//! steps. Entries and sets are found only through [`Index`] and its [`IndexLook`]s. An `IndexLook` exists
+//! only during a pin, or during a borrow of the writer. The promises of `unsafe` in this folder rest on
+//! these facts.
 //!
-//! Cost, limits: see [`super::Fib`]. Writers: the owner of the [`Writer`].
+//! For cost and limits see [`super::Fib`]. Writers: the owner of the [`Writer`].
 #![allow(unsafe_code, reason = "leaf: gives memory that readers could reach back, after quiescence")]
 
 use super::bucket_view::BucketView;

@@ -25,11 +25,11 @@ pub struct FibConfig {
 /// Measured in turn on a busy machine (Zen 4, counter of 2.6 GHz), batches with hashing, names requested
 /// with two more components. Cycles per look-up and bytes per name, everything counted:
 ///
-///  prefixes | inline | encoded | NameTrie18's trie |
-///  --- | --- | --- | --- |
-///  3,054,593 domain names (Tranco, UT1) | 565 and 40.3 | 683 and 25.9 | 1386 and 53.9 |
-///  509,774 addresses (UT1) | 689 and 73.9 | 1023 and 49.2 | 1506 and 66.7 |
-///  111,122 addresses of software, tables in the caches | 797 and 105.9 | 1193 and 61.1 | 1081 and 72.8 |
+/// | prefixes | inline | encoded | NameTrie18's trie |
+/// | --- | --- | --- | --- |
+/// | 3,054,593 domain names (Tranco, UT1) | 565 and 40.3 | 683 and 25.9 | 1386 and 53.9 |
+/// | 509,774 addresses (UT1) | 689 and 73.9 | 1023 and 49.2 | 1506 and 66.7 |
+/// | 111,122 addresses of software, tables in the caches | 797 and 105.9 | 1193 and 61.1 | 1081 and 72.8 |
 ///
 /// N.B. Two other ways to need less memory were tried. An index 88 or 92 % full instead of 80: 25.1 and
 /// 24.8 bytes per domain name for 5 and 23 % more time. Entries that refer to the entry of their longest

@@ -6,15 +6,15 @@
 //! encoded        | set number | code of the name, zeros up to 4 …    |
 //! ```
 //!
-//! An entry is named by its first unit. Its name never changes; its `set number` changes by one store while
-//! readers look. `bytes` is stored highest first and is below 2²⁰, so unit u+1 begins with 12 zero bits. No
-//! code begins with these ([`super::name_code`]), so an entry shows its own form. With
-//! [`NameStorage::Encoded`] a name has the form that takes fewer units.
+//! The number of an entry is the number of its first unit. Its name never changes; one store changes its
+//! `set number` while readers look. `bytes` is stored highest byte first and is below 2²⁰, so unit u+1 of a
+//! plain entry begins with 12 zero bits. No code begins with 12 zero bits ([`super::name_code`]), so these
+//! bits tell the two forms apart. With [`NameStorage::Encoded`] a name has the form that takes fewer units.
 //!
-//! Cost of a read: 1 line for names up to 56 bytes if the entry does not straddle lines; 1.75 for 44 bytes,
-//! on average over the 16 places where an entry may begin.
-//! Bytes per entry: plain 8 + name + 0 to 3 of fill; encoded 4 + code + 0 to 3 of fill. The code takes 53 %
-//! of the bytes of domain names and 59 % of the bytes of addresses.
+//! Cost: reading an entry with a name of up to 56 bytes takes 1 line if the entry does not straddle lines.
+//! For 44 bytes it takes 1.75 lines, on average over the 16 places where an entry may begin.
+//! Bytes: a plain entry takes 8 + name + 0 to 3 of fill, an encoded one 4 + code + 0 to 3 of fill. The code
+//! takes 53 % of the bytes of domain names and 59 % of the bytes of addresses.
 //! Limit: 2³² units, 16 GiB; [`super::space`] allocates the units.
 //! Writers: the FIB's writer, and only units that no reader can reach.
 #![allow(unsafe_code, reason = "leaf: bytes of an array of words as a slice")]

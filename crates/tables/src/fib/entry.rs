@@ -1,4 +1,4 @@
-//! Entry: what the FIB holds for one prefix, its limits, and why it refuses one.
+//! Entry: what the FIB holds for one prefix, the limits of an entry, and the reasons to refuse one.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Hint: the result of a look-up, and what is known of it beforehand.
+//! Hint: the result of a look-up, and what earlier stages already know of it.
 
 use super::entries::FibEntryRef;
 use super::entry::NextHop;

@@ -1,18 +1,20 @@
-//! Left-right: changes a structure that knows nothing of readers while they look at it.
+//! Left-right: lets a writer change a structure while readers look at it, although the structure knows
+//! nothing of readers.
 //!
 //! Source: Ramalhete and Correia, "Left-right: a concurrency control technique with wait-free population
-//! oblivious reads" (2015). There are two copies. Readers look at the published one. The writer changes the
-//! standby, publishes it, and changes the other copy once no reader looks at it any more. Deviation: the
-//! paper counts arriving and departing readers in two indicators; here [`crate::quiescence`] tells when all
-//! earlier readers have left.
+//! oblivious reads" (2015). There are two copies. Readers look at the published copy. The writer changes
+//! the standby and publishes it. Once no reader looks at the former copy any more, the writer changes that
+//! one too. Deviation: the paper counts arriving and departing readers in two indicators. Here
+//! [`crate::quiescence`] tells when all earlier readers have left.
 //!
 //! ```text
 //!  published ─► left    readers          left  ◄ the last of those who came before
 //!               right   writer    ─►     right ◄ published, new readers      ─►  left  writer …
 //! ```
 //!
-//! Cost for a reader: a pin and one load. For the writer: see [`crate::quiescence`]. Bytes: both copies.
-//! Writers: the one owner of the [`LeftRight`]. Checked by the loom models in `crates/tables/loom`.
+//! Cost: a reader pays for a pin and one load; for the writer see [`crate::quiescence`]. Bytes: those of
+//! both copies. Writers: the one owner of the [`LeftRight`]. The loom models in `crates/tables/loom` check
+//! this file.
 #![allow(unsafe_code, reason = "leaf: a copy that readers could look at is changed after quiescence")]
 
 use crate::quiescence::{Domain, Pin, Reader, Retired};

@@ -1,8 +1,8 @@
 //! Lengths: which prefix lengths, in components, does any entry have?
 //!
-//! A search leaves the other lengths out. The writer counts entries per length; readers see one bit per
-//! length. The bit is set before the first entry of the length is published and cleared after the last one
-//! is unlinked. So a prefix that is there throughout a search is never left out.
+//! A search skips the other lengths. The writer counts entries per length; readers see one bit per length.
+//! The writer sets the bit before it publishes the first entry of the length, and clears it after it
+//! unlinks the last one. So a prefix that is in the FIB throughout a search is never skipped.
 
 use crate::name_hash::MAX_NAME_COMPONENTS;
 use std::sync::atomic::{AtomicU64, Ordering};

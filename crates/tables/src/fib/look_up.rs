@@ -1,17 +1,17 @@
-//! Look-up: the FIB as the forwarding path sees it, whichever table it has.
+//! Look-up: the FIB as the forwarding path sees it, with either kind of table.
 //!
 //! A [`FibView`] is the FIB during one batch: the router's own table (`super::bucket_view`) or a design of
-//! the literature (`super::mirrored_design`). Both answer with a [`FibMatch`]. It says how much of the name
-//! matched, not what the table has stored, because some tables store no names.
+//! the literature (`super::mirrored_design`). Both answer with a [`FibMatch`]. A match says how many bytes
+//! of the name matched. It does not give the stored prefix, because some tables store no names.
 //!
 //! | stage | own table | designs |
 //! | --- | --- | --- |
 //! | [`FibView::prefetch_buckets`] | begins to fetch | nothing |
 //! | [`FibView::candidate`] | looks at tags | nothing |
 //! | [`FibView::batch_look_up`] | looks at tags of all names, step by step | looks all names up in one call |
-//!  [`FibView::longest_prefix_match_hinted`] | compares names | takes the answer found before, or looks up |
+//! | [`FibView::longest_prefix_match_hinted`] | compares names | takes the answer found before, or looks up |
 //!
-//! Cost: a branch per stage, always taken the same way. Writers: none; see [`super`].
+//! Cost: each stage takes one branch, always the same way. Writers: none; see [`super`].
 
 use super::bucket_view::BucketView;
 use super::bucket_writer::{BucketPin, BucketReader};

@@ -1,9 +1,9 @@
-//! Mirrored: keeps two copies of a structure the same while readers always look at one.
+//! Mirrored: keeps two copies of a structure alike, while readers look at one of them all the time.
 //!
-//! Operations are applied to the standby ([`super::left_right`]), so that their result is known at the
-//! call, and logged. The standby is published when the owner asks; at once if there is no reader; or when
-//! the log has [`MAX_UNPUBLISHED`] operations. Then the log is replayed on the other copy once its last
-//! reader has left.
+//! Each operation is applied to the standby ([`super::left_right`]), so that the call can return its
+//! result, and logged. The standby is published when the owner asks for it, at once if there is no reader,
+//! or when the log has [`MAX_UNPUBLISHED`] operations. When the last reader has left the former copy, the
+//! log is replayed there.
 //!
 //! ```text
 //!  ahead    standby = published + log       changes go on at once
@@ -12,10 +12,11 @@
 //! ```
 //!
 //! An operation that succeeded on one copy may find no memory on the other. It then stays in the log, and
-//! nothing else is changed before it could be replayed. Readers go on with the copy that has it.
+//! no other operation is accepted until it is replayed. Readers continue with the copy on which it
+//! succeeded.
 //!
-//! Cost: each operation twice. Bytes: both copies and the log. Limit: [`MAX_UNPUBLISHED`] operations in the
-//! log. Writers: the owner. Checked by a loom model.
+//! Cost: each operation is done twice. Bytes: those of both copies and of the log. Limit: the log has at
+//! most [`MAX_UNPUBLISHED`] operations. Writers: the owner. A loom model checks this file.
 
 use super::left_right::{LeftRight, LeftRightReader};
 use std::collections::VecDeque;

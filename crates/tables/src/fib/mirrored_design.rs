@@ -2,14 +2,16 @@
 //!
 //! The designs are structures for one thread that map prefixes to numbers ([`PrefixTable`]). Two copies of
 //! a design make a FIB ([`super::mirrored`]). A number names a next-hop set ([`super::next_hop_sets`]).
-//! Each copy has the sets of its own numbers, so a set lives exactly as long as that copy leads there.
+//! Each copy has the sets of its own numbers, so a set lives exactly as long as a prefix of that copy leads
+//! to it.
 //!
 //! A lossy design keeps its names in a route controller (Yuan15 §4.3.6). One controller serves both copies
-//! and sends them its instructions. It numbers the sets as the copies do, so that their numbers agree.
+//! and sends them its instructions. The controller numbers the sets in the same way as the copies, so that
+//! all numbers agree.
 //!
-//! Cost of a look-up: the design's, and a cell and a set, both hot. Bytes: twice the design's. Limits: the
-//! design's, [`MAX_PREFIX_BYTES`], [`super::MAX_NEXT_HOPS`].
-//! Writers: the owner. A change waits for readers as long as [`super::mirrored`] says, then it is refused.
+//! Cost: a look-up costs what the design needs, and reads a cell and a set, both hot. Bytes: twice those of
+//! the design. Limits: those of the design, [`MAX_PREFIX_BYTES`], [`super::MAX_NEXT_HOPS`]. Writers: the
+//! owner. A change waits for readers as long as [`super::mirrored`] says; then it is refused.
 
 use super::entry::{FibRefusal, MAX_PREFIX_BYTES};
 use super::hint::{FibHint, FibMatch, Hint};

@@ -1,8 +1,8 @@
 //! FIB: which next hops does the longest prefix of this name have?
 //!
-//! Source: NFD developer's guide (NDN-0021) for the content; Takemasa17 §3.3.1 for the search, longest
-//! first with one hash probe per length; So et al. 2013 for buckets of one cache line that hold
-//! fingerprints beside pointers.
+//! Source: the content of entries is from the NFD developer's guide (NDN-0021). The search, longest prefix
+//! first with one hash probe per length, is from Takemasa17 §3.3.1. Buckets of one cache line that hold
+//! fingerprints beside pointers are from So et al. 2013.
 //!
 //! Deviations:
 //! - Lengths that no prefix has are skipped.
@@ -17,32 +17,34 @@
 //!                      `tag_index`                   `entries`                        `next_hop_sets`
 //! ```
 //!
-//! One entry = one prefix with its next hops (cheapest first), the strategy that applies there and whether
-//! the entry is *hidden*: made only for a strategy choice, and not shown in datasets.
+//! An entry is one prefix with its next hops (cheapest first) and the strategy that applies to it. A
+//! *hidden* entry was made only for a strategy choice, and datasets do not show it.
 //!
-//! Cost of a look-up (`bucket_view`): one line of index, and 0.18 of another (the bucket was full, or
-//! seemed so for a longer prefix); one more per length below two components that exists; 1.75 lines of the
-//! entry for names of 44 bytes. A crowd under one name of two components has only 10 prefixes in its
-//! bucket. Each search there reads that line, which stays in the cache if the crowd is large, and then one
-//! line per length that the crowd has.
+//! Cost: a look-up (`bucket_view`) reads one line of the index. On average it reads 0.18 of another line,
+//! because the bucket was full, or seemed full for a longer prefix. It reads one more line for each
+//! existing length below two components. For names of 44 bytes it reads 1.75 lines of the entry. If many
+//! prefixes share a name of two components, their bucket has only 10 of them. Each search for one of them
+//! reads the line of this bucket, and then one line per length that these prefixes have. If they are many,
+//! the bucket's line stays in the cache.
 //!
-//! Bytes per entry beyond its name: 8 of index at the full capacity (up to 16 before, because the index
-//! doubles), 8 of header, 0 to 3 of fill, the next-hop set if it is not shared, and what removals have left
-//! free. With names in code, everything counted, 25.9 per domain name of 22 bytes, and 4 of header.
+//! Bytes: beyond its name, an entry takes 8 of index at the full capacity (up to 16 before, because the
+//! index doubles), 8 of header and 0 to 3 of fill. To that come the next-hop set if it is not shared, and
+//! the room that removals have left free. With names in code, the header takes 4; a domain name of 22 bytes
+//! then takes 25.9 in all.
 //!
-//! Limits: [`FibConfig`], [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_BYTES`], [`MAX_NEXT_HOPS`],
-//! [`MAX_WAITING`]; beyond them `insert` refuses and nothing changes.
+//! Limits: [`FibConfig`], [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_BYTES`], [`MAX_NEXT_HOPS`] and
+//! [`MAX_WAITING`]. Beyond any of them `insert` refuses, and nothing changes.
 //!
-//! Writers: the owner of the [`Fib`]. Readers have a [`FibReader`] each and never wait: they pin it for a
-//! batch and look at a [`FibView`]. If a prefix is in the FIB throughout a look-up, the look-up finds it or
-//! a longer one. An entry is seen whole or not at all: it is written before the index leads to it, and its
-//! change is one store. What was unlinked (entries, sets, an index that became too small) stays until
-//! [`crate::quiescence`] tells that no reader can hold it. A reader may still see a prefix that was removed
-//! after the reader was pinned.
+//! Writers: the owner of the [`Fib`]. Each reader has a [`FibReader`] and never waits: it pins the
+//! `FibReader` for a batch and looks at a [`FibView`]. If a prefix is in the FIB throughout a look-up, the
+//! look-up finds it or a longer one. A reader sees an entry whole or not at all: the owner writes it before
+//! the index leads to it, and changes it by one store. Unlinked entries, sets and former indices stay until
+//! [`crate::quiescence`] tells that no reader can hold them. A reader may still see a prefix that was
+//! removed after the reader was pinned.
 //!
 //! All of this holds for the router's own table. A FIB may instead be two copies of a design of the
-//! literature ([`PrefixTable`], [`Fib::of_design`]). Its costs and limits are the design's; readers never
-//! wait either; changes may have to wait for readers (`mirrored`).
+//! literature ([`PrefixTable`], [`Fib::of_design`]). Such a FIB has the costs and limits of the design. Its
+//! readers never wait either, but a change may have to wait for readers (`mirrored`).
 
 mod bucket_table;
 mod bucket_view;

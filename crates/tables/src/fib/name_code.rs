@@ -1,9 +1,9 @@
 //! Name code: writes names in fewer bytes.
 //!
-//! A static prefix code over the bytes of Name TLV-VALUEs (Huffman 1952; lengths limited to
-//! [`LONGEST_CODE`] bits by Larmore and Hirschberg's package-merge; canonical). The code of a byte depends
-//! on its *context*, the bytes before it. The code never adapts: equal names always have equal codes,
-//! readers share a constant, and no sender can spoil the code for others.
+//! This is a static prefix code over the bytes of Name TLV-VALUEs (Huffman 1952), in canonical form.
+//! Larmore and Hirschberg's package-merge limits the lengths to [`LONGEST_CODE`] bits. The code of a byte
+//! depends on its *context*, the byte before it. The code never adapts: equal names always have equal
+//! codes, readers share a constant, and no sender can spoil the code for others.
 //!
 //! ```text
 //! name       = *component NAME-END
@@ -19,23 +19,23 @@
 //! | 2 | another letter | |
 //! | 3 | any other byte | |
 //!
-//! The code of a prefix without its NAME-END is the beginning of the code of the name, and no code is the
-//! beginning of another. To compare an entry, a look-up encodes the prefix and compares that many bits; an
-//! entry needs no length.
+//! If a prefix is encoded without its NAME-END, the code of the name begins with the result; and no whole
+//! code is the beginning of another. To compare an entry, a look-up encodes the prefix and compares that
+//! many bits. So an entry needs no length.
 //!
 //! The lengths below were made for three public lists in equal parts: registered domains (Tranco),
-//! addresses of software (Scoop) and paths of a source tree (Node.js). Bytes per name, code against TLV,
-//! for lists that had no part in it: domains (UT1) 12.4 of 23.4, their addresses 33.1 of 56.2. Lengths made
-//! for those lists alone would give 12.0 and 31.9.
+//! addresses of software (Scoop) and paths of a source tree (Node.js). For two lists that were not used, a
+//! name in code takes on average: domains (UT1) 12.4 bytes instead of 23.4 as TLV, their addresses 33.1
+//! instead of 56.2. Lengths made for these two lists alone would give 12.0 and 31.9.
 //!
-//! N.B. Bytes per name of those domains and addresses with other contexts: one context 13.4 and 35.1; three
-//! (vowels are letters) 12.7 and 33.7; digits as another context 12.4 and 33.2; digits and capitals 12.4
-//! and 32.6. Lengths up to 14 bits give the same. With every byte a context of its own 12.3 and 32.4
-//! (entropy), for 24 times the table.
+//! N.B. Other contexts were tried; these are the bytes per name of the same domains and addresses. One
+//! context: 13.4 and 35.1. Three, with vowels as letters: 12.7 and 33.7. Digits as another context: 12.4
+//! and 33.2. Digits and capitals: 12.4 and 32.6. Every byte as a context of its own: 12.3 and 32.4
+//! (entropy), for 24 times the table. Lengths up to 14 bits change nothing.
 //!
-//! Cost: to encode, three loads from 3 KiB in all per byte; nothing on the heap. To decode, one load from
-//! 32 KiB per byte; look-ups never decode. Limits: names whose TLV numbers are not in their shortest form,
-//! or of types above 65,535, have no code. Writers: none.
+//! Cost: encoding a byte takes three loads from tables of 3 KiB in all, and nothing on the heap. Decoding a
+//! byte takes one load from 32 KiB; look-ups never decode. Limits: a name has no code if a TLV number of it
+//! is not in the shortest form, or a type of it is above 65,535. Writers: none.
 
 use super::entries::UNIT_BYTES;
 use super::entry::MAX_PREFIX_BYTES;

@@ -1,18 +1,19 @@
-//! Next-hop sets: what FIB entries lead to, each set stored once.
+//! Next-hop sets: FIB entries lead to them, and each set is stored once.
 //!
-//! Entries with the same next hops, strategy and visibility share one immutable set and name it by number.
-//! A table of millions of prefixes has some thousand different sets (as many as combinations of faces and
-//! costs in use), so they stay in the caches. To change an entry, the writer stores another number in it.
+//! Entries with the same next hops, strategy and visibility share one immutable set and refer to it by
+//! number. A table of millions of prefixes has some thousand different sets, one for each combination of
+//! faces and costs in use. So the sets stay in the caches. To change an entry, the writer stores another
+//! number in it.
 //!
 //! ```text
 //! number n: segment ⌊log2(n + 64)⌋ − 6 of 64, 128, 256, … cells, never moved; a cell
 //! points to a set: | next hops, up to 4 inline | strategy | hidden |
 //! ```
 //!
-//! Cost of a read: the cell (8 bytes) and the set (1-2 lines), hot when shared. Bytes per set: 8 to 16 of
-//! cells, 80 of the set, 16 for each next hop if there are more than four, about 14 for the writer. If
-//! every entry had a set of its own, an entry would cost some 110 bytes more than the FIB's header says.
-//! Limit: 2³² sets; the FIB has no more than it has entries and waiting removals.
+//! Cost: a read takes the cell (8 bytes) and the set (1-2 lines), which are hot when shared. Bytes: a set
+//! takes 8 to 16 of cells, 80 for itself, 16 for each next hop if there are more than four, and about 14
+//! for the writer. If every entry had a set of its own, an entry would cost some 110 bytes more than the
+//! FIB's header says. Limit: 2³² sets; the FIB has no more than it has entries and waiting removals.
 //! Writers: the FIB's writer; a set is freed after quiescence.
 #![allow(unsafe_code, reason = "leaf: frees what readers could reach")]
 

@@ -1,15 +1,25 @@
 //! Prefix table: the interface of a FIB design of another crate.
 //!
 //! A design maps prefixes to *numbers* (the papers' outgoing port; here a next-hop set). It need not know
-//! of readers: a router keeps two copies, and readers look at one while it changes the other
-//! (`mirrored_design`). The router's own table does not use this interface: it changes while readers look.
+//! of readers: a router keeps two copies, and readers look at one copy while the router changes the other
+//! (`mirrored_design`). The router's own table does not use this interface, because it is changed while
+//! readers look.
 //!
 //! Names are bytes of validated Name TLV-VALUEs, with components of any type and content, the root
 //! included. Limits: [`super::MAX_PREFIX_BYTES`], [`crate::MAX_NAME_COMPONENTS`], the capacity that a
-//! design is made with; beyond them `insert` refuses and nothing changes.
+//! design is made with. Beyond them `insert` refuses ([`FibRefusal::PrefixTooLong`], [`FibRefusal::Full`])
+//! and nothing changes. An `insert` of a prefix that the table has only changes the number, so it succeeds
+//! even in a full table. A name to look up or to remove may exceed the limits: a look-up then considers
+//! only the components within them, and a removal finds nothing.
 //!
-//! A design that keeps its names in a route controller (Yuan15 §4.3.6) comes as a [`Split`]: one
-//! controller, and two tables that follow its instructions. Writers: the owner, while no reader looks.
+//! Memory: a design may use the standard allocator, which ends the process when the system has no memory.
+//! So [`super::Fib::insert`] asks a [`GrowthGuard`](crate::head_room::GrowthGuard) first and refuses with
+//! [`FibRefusal::NoMemory`]; a known prefix passes all the same. The guard assumes that one change at most
+//! doubles what `bytes()` says. So `bytes()` must not underestimate. A design that can itself find too
+//! little memory refuses with `NoMemory` too, before it changes anything.
+//!
+//! A design that keeps its names in a route controller (Yuan15 §4.3.6) is a [`Split`]: one controller, and
+//! two tables that follow its instructions. Writers: the owner, while no reader looks.
 
 use super::entry::FibRefusal;
 use std::any::Any;

@@ -1,7 +1,7 @@
 //! Published: a value that readers reach by a pointer while the writer makes the next one.
 //!
-//! A cell that the writer sets once, any reader reads, and the writer clears when no reader can hold the
-//! value any more. Cost of a read: one load. Writers: the FIB's writer.
+//! The pointer is in a cell. The writer sets the cell once, and clears it when no reader can hold the value
+//! any more. Cost: a read takes one load. Writers: the FIB's writer.
 #![allow(unsafe_code, reason = "leaf: a pointer whose target is freed after quiescence")]
 
 use std::ptr::null_mut;

@@ -6,13 +6,14 @@
 //!              └─ list of blocks of 7 units, linked in their first unit
 //! ```
 //!
-//! `allocate` takes a block of the wanted size from its list; else it cuts one from the units never used;
-//! else it splits a larger block. Only if all that fails, it joins neighbouring free blocks and searches
-//! again. So the entries of a stable population find exact fits, and the array grows no further.
+//! `allocate` takes a block of the wanted size from the list of that size. If the list is empty, it cuts a
+//! block from the units never used. If these do not suffice, it splits a larger block. Only if all three
+//! fail, it joins neighbouring free blocks and tries the three again. So the entries of a stable population
+//! find exact fits, and the array grows no further.
 //!
-//! Cost: a line of the free block, and a line of the lists. Joining sorts all free blocks; it is tried only
-//! after a sixteenth of the units was freed since the last time.
-//! Bytes: 9 KiB. Writers: the FIB's writer.
+//! Cost: an allocation touches a line of the free block, and a line of the lists. Joining sorts all free
+//! blocks; it happens only if more than a sixteenth of the units was freed since the last time. Bytes: the
+//! lists take 9 KiB. Writers: the FIB's writer.
 #![allow(unsafe_code, reason = "leaf: lists inside units that readers could reach before")]
 
 use super::entries::{Entries, HEADER_UNITS, UNIT_BYTES};

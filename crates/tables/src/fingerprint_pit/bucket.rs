@@ -11,17 +11,17 @@
 //! ```
 //!
 //! The first 44 bytes are the paper's 8 × 44 bits. The rest is ours: a tick before which nothing expires
-//! (see [`super::ticks`]), the bits by which segments lengthen a fingerprint (§5.4.3), and counts of this
-//! bucket's classes in the overflow table, by their lowest three bits. At 75 % and d = 2 an eighth of all
-//! buckets have a class there. Without the counts every eighth Interest would search the overflow table,
-//! mostly in vain.
+//! (see [`super::ticks`]), the bits by which segments lengthen a fingerprint (§5.4.3), and counts of
+//! overflow entries. A count tells how many entries of the overflow table belong to classes of this bucket
+//! with the same lowest three bits. At 75 % and d = 2 an eighth of all buckets have a class in the overflow
+//! table. Without the counts every eighth Interest would search that table, mostly in vain.
 //!
 //! N.B. Buckets without gaps would take a quarter to a third less memory, but five of eight would cross a
-//! line. Tried at 48 bytes (44 and the tick), 16 M entries, d = 4, on a busy machine. In batches: 140 to
-//! 147 ns an operation, against 130 to 139 in lines of their own. One by one: 155 to 169 against 171 to
-//! 181. Batches decide.
+//! line. They were tried at 48 bytes (44 and the tick), 16 M entries, d = 4, on a busy machine. In batches
+//! an operation took 140 to 147 ns, against 130 to 139 with buckets in lines of their own. One by one it
+//! took 155 to 169 against 171 to 181. The result in batches decided.
 //!
-//! Cost: 1 line. Writers: the owner of the table.
+//! Cost: a bucket is 1 line. Writers: the owner of the table.
 
 use super::class::Class;
 use super::ticks::MAX_LIFETIME_TICKS;

@@ -5,11 +5,12 @@
 //!
 //! A name's *class* is the upper log₂ B + w bits of its hash. Subtable i permutes it: class·aᵢ mod 2^(log₂
 //! B + w), with aᵢ odd. The upper log₂ B bits of the result are the bucket, the lower w the fingerprint. So
-//! two names that agree in bucket and fingerprint in *one* subtable have one class and agree in all. With
-//! independent hashes that would be false. Then Data for one name could find, in some subtable, the entry
-//! of a name that it did not collide with when both were inserted. It would remove that entry: a lost
-//! request that no mark shows. Names of two segments do not see each other either;
-//! [`super::FingerprintPit::satisfy`] deals with them.
+//! two names that agree in bucket and fingerprint in *one* subtable have one class, and agree in all
+//! subtables. With an independent hash per subtable they need not agree in the others. Then Data for one
+//! name could find, in some subtable, the entry of another name, although the two did not collide when they
+//! were inserted. The Data would remove that entry: a request would be lost, and no mark would show it. An
+//! Interest does not see entries of other segments either; [`super::FingerprintPit::satisfy`] handles that
+//! case.
 //!
 //! With n names pending, the class of the next one is taken with probability n/(B·2^w). At n = ld·E·d·B
 //! that is the paper's E·d·ld/2^w.

@@ -1,4 +1,4 @@
-//! Sizes of a fingerprint-only PIT, and what it refuses.
+//! Config: the sizes of a fingerprint-only PIT, and its reasons to refuse.
 
 use crate::pages::PageSize;
 

@@ -1,4 +1,4 @@
-//! Face list: the ports that the 16 bits of an entry's face list mean.
+//! Face list: which ports do the 16 bits of an entry's face list stand for?
 //!
 //! Source: Yuan15 §5.4.2 (a bit vector, bit i = face i), §5.4.3 (a segment has the faces of 1/s of the
 //! ports). *Bits*: port p is bit ⌊p/s⌋ of the entries of segment p mod s, so that s segments serve 16·s

@@ -5,13 +5,13 @@
 //! number; 0 means no face. Most entries have one face, so a router with n faces uses little more than n
 //! sets.
 //!
-//! A set counts the entries that name it and is free when none does. When a face goes, it is removed from
-//! the sets, not from the entries. Two sets may then be equal: new entries use one of them, and the other
-//! ends with its old entries.
+//! A set counts the entries that refer to it, and is freed when there is none. When a face is closed, it is
+//! removed from the sets, not from the entries. Two sets may then be equal: new entries use one of them,
+//! and the other is freed with its last old entry.
 //!
-//! Cost: 1 line of the index and 1 or 2 of sets for an entry that comes or gains a face; 1 line for one
-//! that goes. Bytes: 40 per set and 2 to 4 of index. Limits: see [`FaceSets::new`]; full: refused. Writers:
-//! the table's owner.
+//! Cost: a new entry, or an entry that gains a face, touches 1 line of the index and 1 or 2 of sets.
+//! Removing an entry touches 1 line. Bytes: a set takes 40, and 2 to 4 of index. Limits: see
+//! [`FaceSets::new`]. Full: a new set is refused. Writers: the table's owner.
 
 use super::port_set::PortSet;
 use crate::pages::{PageArray, PageSize};

@@ -1,8 +1,8 @@
 //! Insertion: gives an Interest an entry.
 //!
-//! Source: Yuan15 Algorithm 1, in all d subtables (§5.4.2). It vacates expired entries of each bucket that
-//! it visits. If the class has an entry, that gains the port. Else the least loaded bucket gets a new
-//! entry, or the overflow table if all buckets are full.
+//! Source: Yuan15 Algorithm 1, in all d subtables (§5.4.2). The algorithm vacates expired entries of each
+//! bucket that it visits. If the class has an entry, this entry gains the port. Otherwise the least loaded
+//! bucket gets a new entry. If all buckets are full, the overflow table gets it.
 
 use super::bucket::BUCKET_ENTRIES;
 use super::class::{Class, Place};

@@ -11,28 +11,30 @@
 //!                    overflow table, if bucket b₀ says that it may be there
 //! ```
 //!
-//! No name is stored. If an Interest's class has an entry, its name may be the entry's or another one, and
-//! the table cannot tell. So the Interest is never aggregated: the entry is marked *collided* and keeps the
-//! ports of both. It stays until it expires, however much Data comes, so that each requester may get its
-//! own. Data removes an entry that is not marked. A caller that allows false positives aggregates all the
-//! same ([`FingerprintPit::insert_aggregating`], §5.7.1).
+//! The table stores no names. If an Interest's class has an entry, the entry may belong to the same name or
+//! to another one; the table cannot tell. So it never aggregates the Interest. Instead it marks the entry
+//! *collided*, and the entry keeps the ports of both. Data removes an entry that is not marked. A marked
+//! entry stays until it expires, even if Data arrives several times, so that each requester may get its own
+//! Data. A caller that accepts false positives aggregates all the same
+//! ([`FingerprintPit::insert_aggregating`], §5.7.1).
 //!
-//! Parts: the place of a class [`class`]; the layout of a bucket [`bucket`]; times in 10 bits [`ticks`];
-//! more than 16 ports [`face_list`], [`face_sets`]; names without room [`overflow`]; background work
-//! [`sweep`]; Algorithm 1 [`insertion`].
+//! Parts: [`class`] has the place of a class, [`bucket`] the layout of a bucket, [`ticks`] times in 10
+//! bits, [`face_list`] and [`face_sets`] more than 16 ports, [`overflow`] names whose buckets are full,
+//! [`sweep`] background work, [`insertion`] Algorithm 1.
 //!
-//! Cost: d lines an operation, for Data d·s. They do not depend on each other and can be fetched ahead
-//! ([`FingerprintPit::prefetch`]). Bytes: 8 per entry of N, and the overflow table. Limits: N, the overflow
-//! table, 16·s or 256 ports, lifetimes up to [`MAX_LIFETIME_NS`]. Full: a named refusal. Writers: the
-//! owner.
+//! Cost: an operation touches d lines; for Data it touches d·s. The lines do not depend on each other and
+//! can be fetched ahead ([`FingerprintPit::prefetch`]). Bytes: each of the N entries takes 8; the overflow
+//! table adds its own. Limits: N, the overflow table, 16·s or 256 ports, lifetimes up to
+//! [`MAX_LIFETIME_NS`]. Full: an insertion gets a named refusal. Writers: the owner.
 //!
 //! Deviations:
 //! - A bucket is a line of 64 bytes, not 44 bytes without a gap (N.B. at [`bucket`]).
-//! - N is rounded up so that a subtable has a power of two of buckets, as permutations of bits need it.
-//! - An Interest with a shorter lifetime than its entry's does not shorten that.
-//! - An Interest looks for its class in the segment of its port alone, Data in all (§5.4.3). So names of
-//!   two segments collide unseen, and the paper's Data takes the entries of both. Here Data that finds
-//!   entries of its class in more than one segment marks them, and they stay.
+//! - N is rounded up so that the number of buckets of a subtable is a power of two, which permutations of
+//!   bits need.
+//! - An Interest with a shorter lifetime does not shorten the lifetime of its entry.
+//! - An Interest looks for its class only in the segment of its port, Data in all segments (§5.4.3). So
+//!   entries of one class in two segments collide unnoticed, and in the paper Data removes both. Here Data
+//!   that finds entries of its class in more than one segment marks them, and they stay.
 
 mod bucket;
 mod class;

@@ -1,18 +1,19 @@
 //! Overflow table: the names whose buckets were full in all subtables.
 //!
-//! Source: Yuan15 §5.4.2, §5.6.2 ("can be stored on SRAM or TCAM"). There it is searched at once for every
-//! name. Here a bucket of the first subtable counts its classes in the table, and the table is searched
-//! only if the count is not zero. Entries are chained by class. A name that came here stays until it is
-//! satisfied or expires, even if its buckets have room later.
+//! Source: Yuan15 §5.4.2, §5.6.2 ("can be stored on SRAM or TCAM"). The paper searches it in parallel, for
+//! every name. A *class* is a name's bucket and fingerprint ([`super::class`]). Here each bucket of the
+//! first subtable counts how many overflow entries belong to its classes. The table is searched only if the
+//! count is not zero. Entries are chained by class. A name that is put here stays until it is satisfied or
+//! expires, even if its buckets have room later.
 //!
 //! ```text
 //!  byte 0        8            16      20      22         23
 //!      │ class, segment above │ expires_tick │ next │ faces │ collided │ occupied
 //! ```
 //!
-//! Deviation: 24 bytes, not the 44 bits of a bucket's entry: there the place implies the class, here the
-//! entry holds it. Cost: 2 lines. Limits: see [`Overflow::new`]. Full: refused, after a search for expired
-//! entries in [`RECLAIMED_PER_INSERT`] places. Writers: the table's owner.
+//! Deviation: an entry is 24 bytes: it stores its class, which a bucket's 44-bit entry gets from its place.
+//! Cost: a search reads 2 lines. Limits: see [`Overflow::new`]. Full: an insertion looks for expired
+//! entries in [`RECLAIMED_PER_INSERT`] places, and is refused if it finds none. Writers: the table's owner.
 
 use super::class::Class;
 use crate::pages::{PageArray, PageSize};

@@ -1,19 +1,20 @@
 //! Sweep: background work on the table, a few buckets at a time.
 //!
-//! Source: ours; Yuan15 has lazy expiry only. Answers do not depend on it (see [`super::ticks`]): an
-//! expired entry is not found, and its place is taken when needed. The sweep does two things. It vacates
-//! expired entries that no packet visits, so that [`FingerprintPit::occupied`] is meaningful and face sets
-//! and overflow entries become free. And it clears entries of ports whose face is gone.
+//! Source: ours; Yuan15 has lazy expiry only. Answers do not depend on the sweep (see [`super::ticks`]): an
+//! expired entry is not found, and its place is reused when needed. The sweep does two things. It vacates
+//! expired entries that no packet visits, so that [`FingerprintPit::occupied`] is meaningful, and face sets
+//! and overflow entries are freed. And it clears entries of ports whose face is closed.
 //!
-//! It goes round all buckets, then the overflow table, once in [`TURN_NS`], and faster while ports are
-//! being cleared. 2²¹ buckets (16 M entries) in 16.384 s are 128 a millisecond. With [`SWEPT_PER_CALL`] a
-//! call, that needs 128 calls a second, and 2,048 for a turn in [`PORT_TURN_NS`]. With fewer calls, turns
-//! take longer and nothing else changes. A bucket's own clock tells future from past within 2³¹ ticks, 1.09
-//! years; one visit or sweep must happen in that time.
+//! A *turn* visits all buckets, then the overflow table. It takes [`TURN_NS`], and less while ports are
+//! being cleared. For 2²¹ buckets (16 M entries) and 16.384 s, the sweep must visit 128 buckets a
+//! millisecond. With [`SWEPT_PER_CALL`] a call, that needs 128 calls a second, and 2,048 for a turn in
+//! [`PORT_TURN_NS`]. With fewer calls, turns take longer and nothing else changes. A bucket's own clock
+//! tells future from past within 2³¹ ticks, 1.09 years. So a packet or the sweep must visit the bucket once
+//! in that time.
 //!
-//! A port that leaves must wait for a whole turn, which begins after the one in progress: 1 to 2 turns,
-//! 2.048 s. Until then no answer names it and its Interests are refused. With face sets it is done at once:
-//! one pass over the sets, 2.6 MB at most.
+//! Clearing a port takes the rest of the present turn and one whole turn: 1 to 2 turns, up to 2.048 s.
+//! Until then no answer names the port, and its Interests are refused. With face sets the port is cleared
+//! at once, in one pass over the sets, 2.6 MB at most.
 
 use super::FingerprintPit;
 use super::config::FingerprintPitRefusal;

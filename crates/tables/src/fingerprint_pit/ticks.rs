@@ -2,11 +2,11 @@
 //!
 //! Source: Yuan15 §5.4.2 (t = [`EXPIRY_BITS`], units of 16 ms, "the timer counts up to 16 seconds"). The
 //! paper does not say how the timer rolls over; this way is ours. A bucket has, in 32 bits, a tick before
-//! which none of its entries expires. An entry that comes before that tick expires 1 to
+//! which none of its entries expires. An entry that is inserted before that tick expires 1 to
 //! [`MAX_LIFETIME_TICKS`] ticks from now. That is less than 1024 ticks after the bucket's tick, so a time
 //! modulo 1024 has one meaning. Once the tick is reached, the next visit vacates expired entries and moves
-//! the tick to the first expiry of the others. So a bucket can be left alone for a year, and
-//! [`super::sweep`] comes earlier. Most visits make one comparison and read no expiry at all.
+//! the tick to the first expiry of the others. So a bucket can stay without a visit for a year, and
+//! [`super::sweep`] visits it earlier. Most visits make one comparison and read no expiry at all.
 //!
 //! A time of expiry is rounded up to a tick and the present down. So an entry lives at least as long as
 //! requested, and less than a tick longer.

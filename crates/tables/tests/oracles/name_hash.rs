@@ -1,4 +1,4 @@
-//! Does every prefix get the hash of its bytes, and do hashes spread?
+//! Name hash: every prefix gets the hash of its bytes, and hashes are spread evenly.
 
 use crate::adversarial_names::{any_name, component, value};
 use namewire_tables::sip_hash::SipHash;
