@@ -28,32 +28,21 @@ const FACE: u64 = 256;
 /// Different next-hop sets.
 const COSTS: u64 = 4;
 
-/// How the look-ups of a slice run, and whether the time includes hashing the names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FibLookup {
-    /// One name after the other, longest prefix first, without prefetching.
-    Naive,
-    /// The same with precomputed hashes.
-    NaiveHashed,
-    /// Batches: each stage runs over the whole batch.
-    Batch,
-    /// The same with precomputed hashes.
-    BatchHashed,
+namewire_packet::names! {
+    /// How the look-ups of a slice run, and whether the time includes hashing the names.
+    pub enum FibLookup {
+        /// One name after the other, longest prefix first, without prefetching.
+        Naive = "naive",
+        /// The same with precomputed hashes.
+        NaiveHashed = "naive, precomputed hashes",
+        /// Batches: each stage runs over the whole batch.
+        Batch = "batch",
+        /// The same with precomputed hashes.
+        BatchHashed = "batch, precomputed hashes",
+    }
 }
 
 impl FibLookup {
-    pub const ALL: [Self; 4] = [Self::Naive, Self::NaiveHashed, Self::Batch, Self::BatchHashed];
-
-    /// The name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Naive => "naive",
-            Self::NaiveHashed => "naive, precomputed hashes",
-            Self::Batch => "batch",
-            Self::BatchHashed => "batch, precomputed hashes",
-        }
-    }
-
     const fn hashes_beforehand(self) -> bool {
         matches!(self, Self::NaiveHashed | Self::BatchHashed)
     }

@@ -252,7 +252,7 @@ impl Router {
     fn record_drops(&self, worker: u8, before: &Counters, name: Option<Rc<NameBuf>>, trace: &mut Trace) {
         let after = self.forwarder.engines[usize::from(worker)].counters();
         let (at_ns, node, face) = (self.forwarder.now.0, self.id, FaceId::INVALID);
-        for &reason in DropReason::ALL {
+        for reason in DropReason::ALL {
             for _ in before.dropped(reason)..after.dropped(reason) {
                 let kind = TraceKind::EngineDropped(reason);
                 trace.record(TraceEvent { at_ns, node, face, kind, name: name.clone() });

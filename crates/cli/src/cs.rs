@@ -252,8 +252,8 @@ async fn configure(global: &Global, config: Config) -> Result<(), Failure> {
     let client = global.connect().await?;
     let (flags, mask) = flags_and_mask(&config);
     let names_policy = config.policy.is_some() || config.admission.is_some();
-    let admission = config.admission.map_or("", AdmissionName::as_str);
-    let eviction = config.policy.map_or("", EvictionName::as_str);
+    let admission = config.admission.map_or("", AdmissionName::name);
+    let eviction = config.policy.map_or("", EvictionName::name);
     let parameters = ControlParameters {
         capacity: config.capacity,
         cs_policy: names_policy.then(|| format!("{admission}/{eviction}")),

@@ -11,7 +11,7 @@ use super::{
     Configuration, SettingsError,
     info::{self, Entry},
     read_text,
-    settings::{Choice, Named, Settings, StrategyEntry},
+    settings::{Choice, Settings, StrategyEntry},
     text::{Prefix, StrategyName},
     toml_file::nearest,
     trust,

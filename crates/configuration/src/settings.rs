@@ -195,24 +195,15 @@ pub struct StateSection {
     pub sync: Choice<StateSync>,
 }
 
-/// When to answer a command whose change the state file keeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StateSync {
-    /// Once the change is on disk.
-    Always,
-    /// At once; the change is on disk about a second later.
-    #[default]
-    OneSecond,
-}
-
-impl Named for StateSync {
-    const ALL: &'static [Self] = &[Self::Always, Self::OneSecond];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::OneSecond => "1s",
-        }
+namewire_packet::names! {
+    /// When to answer a command whose change the state file keeps.
+    #[derive(Default)]
+    pub enum StateSync {
+        /// Once the change is on disk.
+        Always = "always",
+        /// At once; the change is on disk about a second later.
+        #[default]
+        OneSecond = "1s",
     }
 }
 

@@ -253,7 +253,7 @@ mod tests {
     fn errors_name_the_line_and_the_nearest_key() {
         assert_eq!(error("[router]\nworker = 2"), "line 2: unknown key \"worker\"; did you mean \"workers\"?");
         assert_eq!(error("[ruoter]"), "line 1: unknown key \"ruoter\"; did you mean \"router\"?");
-        let known: Vec<&str> = EvictionName::ALL.iter().map(|eviction| eviction.as_str()).collect();
+        let known: Vec<&str> = EvictionName::ALL.iter().map(|eviction| eviction.name()).collect();
         assert_eq!(
             error("[cs]\npolicy = \"best\""),
             format!("line 2: unknown value \"best\"; known here are {}", known.join(", "))

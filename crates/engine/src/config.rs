@@ -4,18 +4,20 @@ use crate::{PitRole, Schedule, state::pit_state::MAX_LIFETIME_MS};
 use namewire_packet::NameBuf;
 use namewire_tables::{CsPolicy, PageSize, PrefixLookup};
 
-/// What happens to Data that no Interest asked for (forwarding §1, "Data unsolicited").
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UnsolicitedPolicy {
-    /// Drop it.
-    #[default]
-    DropAll,
-    /// Keep Data from local faces.
-    AdmitLocal,
-    /// Keep Data from the network.
-    AdmitNetwork,
-    /// Keep all.
-    AdmitAll,
+namewire_packet::names! {
+    /// What happens to Data that no Interest asked for (forwarding §1, "Data unsolicited").
+    #[derive(Default)]
+    pub enum UnsolicitedPolicy {
+        /// Drop it.
+        #[default]
+        DropAll = "drop-all",
+        /// Keep Data from local faces.
+        AdmitLocal = "admit-local",
+        /// Keep Data from the network.
+        AdmitNetwork = "admit-network",
+        /// Keep all.
+        AdmitAll = "admit-all",
+    }
 }
 
 /// Settings of one engine. Capacities are per engine: a router with several workers divides its totals by the number of

@@ -55,27 +55,18 @@ const ROOT_UID: u32 = 0;
 /// (`/proc/sys/kernel/overflowuid`). It may be any user, even if the router itself has this number.
 const OVERFLOW_ID: u32 = 65_534;
 
-/// A part of management for which privileges are given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Module {
-    Faces,
-    Fib,
-    Cs,
-    StrategyChoice,
-    Rib,
+namewire_packet::names! {
+    /// A part of management for which privileges are given.
+    pub(crate) enum Module {
+        Faces = "faces",
+        Fib = "fib",
+        Cs = "cs",
+        StrategyChoice = "strategy-choice",
+        Rib = "rib",
+    }
 }
 
 impl Module {
-    const fn name(self) -> &'static str {
-        match self {
-            Module::Faces => "faces",
-            Module::Fib => "fib",
-            Module::Cs => "cs",
-            Module::StrategyChoice => "strategy-choice",
-            Module::Rib => "rib",
-        }
-    }
-
     const fn is_in(self, privileges: Privileges) -> bool {
         match self {
             Module::Faces => privileges.faces,

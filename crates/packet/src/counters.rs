@@ -62,25 +62,17 @@ impl<const N: usize> Count for [u64; N] {
 #[macro_export]
 macro_rules! reasons {
     ($(#[$about:meta])* $vis:vis enum $reasons:ident { $($(#[$doc:meta])* $reason:ident = $name:literal,)+ }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        $vis enum $reasons {
-            $($(#[$doc])* $reason,)+
+        $crate::names! {
+            $(#[$about])*
+            #[repr(u8)]
+            $vis enum $reasons {
+                $($(#[$doc])* $reason = $name,)+
+            }
         }
 
         impl $reasons {
-            /// All of them, in the order of their counters.
-            $vis const ALL: &'static [$reasons] = &[$($reasons::$reason),+];
             /// How many there are.
             $vis const COUNT: usize = $reasons::ALL.len();
-
-            /// Stable name for counters and logs.
-            $vis const fn name(self) -> &'static str {
-                match self {
-                    $($reasons::$reason => $name,)+
-                }
-            }
 
             /// The counters of all reasons, with their names.
             $vis fn named(counts: &[u64; $reasons::COUNT]) -> impl Iterator<Item = (&'static str, u64)> + use<> {

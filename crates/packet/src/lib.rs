@@ -20,6 +20,7 @@ pub mod lp;
 pub mod nack;
 pub mod name;
 pub mod name_uri;
+pub mod names;
 pub mod nfd;
 pub mod rtt;
 pub mod signature;

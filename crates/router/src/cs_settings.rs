@@ -68,7 +68,7 @@ pub(crate) fn share_of_policy(policy: PolicyChoice, workers: u64) -> PolicyChoic
 
 /// The policy as `admission/eviction`.
 pub(crate) fn policy_text(policy: PolicyChoice) -> String {
-    format!("{}/{}", policy.admission.as_str(), policy.eviction.as_str())
+    format!("{}/{}", policy.admission.name(), policy.eviction.name())
 }
 
 /// The policy that a text names: `admission/eviction`, or an eviction alone. A part left empty stays as it is in `now`,

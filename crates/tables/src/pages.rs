@@ -37,35 +37,24 @@ const BASE_PAGE_BYTES: usize = 4 << 10;
 /// Smaller arrays do not ask for head room.
 pub const LARGE_BYTES: usize = 1 << 20;
 
-/// Which pages an array asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PageSize {
-    /// The processor's base pages (4 KiB), and nothing larger.
-    Base,
-    /// Base pages that the kernel may join to huge ones (`madvise`). The default.
-    #[default]
-    Transparent,
-    /// 2 MiB pages, reserved beforehand (`vm.nr_hugepages`), for arrays of 1 MiB and more.
-    Huge2MiB,
-    /// 1 GiB pages, reserved beforehand (kernel option `hugepagesz=1G`, or the
-    /// `nr_hugepages` file of that size), for arrays of 512 MiB and more.
-    Huge1GiB,
+namewire_packet::names! {
+    /// Which pages an array asks for.
+    #[derive(Default)]
+    pub enum PageSize {
+        /// The processor's base pages (4 KiB), and nothing larger.
+        Base = "4KiB",
+        /// Base pages that the kernel may join to huge ones (`madvise`). The default.
+        #[default]
+        Transparent = "transparent",
+        /// 2 MiB pages, reserved beforehand (`vm.nr_hugepages`), for arrays of 1 MiB and more.
+        Huge2MiB = "2MiB",
+        /// 1 GiB pages, reserved beforehand (kernel option `hugepagesz=1G`, or the
+        /// `nr_hugepages` file of that size), for arrays of 512 MiB and more.
+        Huge1GiB = "1GiB",
+    }
 }
 
 impl PageSize {
-    /// Every choice, in the order of size.
-    pub const ALL: [Self; 4] = [Self::Base, Self::Transparent, Self::Huge2MiB, Self::Huge1GiB];
-
-    /// The name in configuration and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Base => "4KiB",
-            Self::Transparent => "transparent",
-            Self::Huge2MiB => "2MiB",
-            Self::Huge1GiB => "1GiB",
-        }
-    }
-
     /// The pages for an array that may stay nearly empty: explicit huge pages are taken at once, and would
     /// be wasted on it.
     pub const fn for_sparse(self) -> Self {

@@ -13,7 +13,7 @@ impl Recycle for NoRecords {
 
 #[test]
 fn limits_that_cannot_grow_stay_and_the_refusal_is_said() {
-    for &lookup in PrefixLookup::ALL {
+    for lookup in PrefixLookup::ALL {
         limits_stay(lookup);
     }
 }

@@ -60,23 +60,13 @@ const BURST: u64 = 32;
 /// Number of additional prefixes in the FIB, which are inserted and removed.
 const COMING_AND_GOING: u64 = 4_096;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
-    /// Paced updates of another FIB.
-    Elsewhere,
-    Paced,
-    Unpaced,
-}
-
-impl Phase {
-    const ALL: [Self; 3] = [Self::Elsewhere, Self::Paced, Self::Unpaced];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Elsewhere => "paced updates of another FIB",
-            Self::Paced => "paced updates",
-            Self::Unpaced => "unpaced updates",
-        }
+namewire_packet::names! {
+    #[derive(PartialOrd, Ord)]
+    enum Phase {
+        /// Paced updates of another FIB.
+        Elsewhere = "paced updates of another FIB",
+        Paced = "paced updates",
+        Unpaced = "unpaced updates",
     }
 }
 

@@ -27,19 +27,20 @@ const HOST_BYTES_MAX: usize = 253;
 /// Most bytes of a label (RFC 1035 §2.3.4).
 const LABEL_BYTES_MAX: usize = 63;
 
-/// The first components of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameConversion {
-    /// The labels of the host in reverse.
-    Tld,
-    /// The registered domain, then the other labels in reverse.
-    Site,
-    /// The host as one component.
-    Host,
-    /// The scheme, then as [`NameConversion::Tld`].
-    Protocol,
-    /// The label before the public suffix, then the rest of the host as one component.
-    Domain,
+namewire_packet::names! {
+    /// The first components of a name.
+    pub enum NameConversion {
+        /// The labels of the host in reverse.
+        Tld = "TLD",
+        /// The registered domain, then the other labels in reverse.
+        Site = "Site",
+        /// The host as one component.
+        Host = "Host",
+        /// The scheme, then as [`NameConversion::Tld`].
+        Protocol = "Protocol",
+        /// The label before the public suffix, then the rest of the host as one component.
+        Domain = "Domain",
+    }
 }
 
 impl NameConversion {
@@ -47,17 +48,6 @@ impl NameConversion {
     pub const YUAN: [Self; 3] = [Self::Tld, Self::Site, Self::Host];
     /// The conversions of NameTrie18 Table V, in its order.
     pub const NAME_TRIE: [Self; 3] = [Self::Protocol, Self::Tld, Self::Domain];
-
-    /// The name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tld => "TLD",
-            Self::Site => "Site",
-            Self::Host => "Host",
-            Self::Protocol => "Protocol",
-            Self::Domain => "Domain",
-        }
-    }
 }
 
 /// A record split into its parts.

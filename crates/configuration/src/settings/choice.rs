@@ -2,6 +2,7 @@
 //!
 //! The types belong to the tables and the engine, so a file's word becomes directly the value that they take.
 
+use super::{Role, StateSync};
 use namewire_designs::fib::{
     FibPrefetch,
     catalogue::{FibDesign, UnknownName},
@@ -39,26 +40,29 @@ pub trait Named: Copy + 'static {
 
 /// Types that know their names themselves.
 macro_rules! named {
-    ($($type:ty: $all:expr, $name:ident;)+) => {$(
+    ($($type:ty: $all:expr;)+) => {$(
         impl Named for $type {
             const ALL: &'static [Self] = $all;
 
             fn name(self) -> &'static str {
-                self.$name()
+                self.name()
             }
         }
     )+};
 }
 
 named! {
-    EvictionName: EvictionName::ALL, as_str;
-    AdmissionName: AdmissionName::ALL, as_str;
-    PrefixLookup: PrefixLookup::ALL, as_str;
-    FibPrefetch: &Self::ALL, name;
-    PrefixHash: &[Self::Sip, Self::City], name;
-    StringMatching: &[Self::AtEnd, Self::Always], name;
-    MarkerMaintenance: &Self::ALL, name;
-    DefaultRoute: &[Self::Exact, Self::Speculative, Self::Followed], name;
+    EvictionName: &Self::ALL;
+    AdmissionName: &Self::ALL;
+    PrefixLookup: &Self::ALL;
+    UnsolicitedPolicy: &Self::ALL;
+    Role: &Self::ALL;
+    StateSync: &Self::ALL;
+    FibPrefetch: &Self::ALL;
+    PrefixHash: &[Self::Sip, Self::City];
+    StringMatching: &[Self::AtEnd, Self::Always];
+    MarkerMaintenance: &Self::ALL;
+    DefaultRoute: &[Self::Exact, Self::Speculative, Self::Followed];
 }
 
 impl Named for FibDesign {
@@ -87,19 +91,6 @@ impl Named for PageSize {
         match self {
             Self::Base => "base",
             other => other.name(),
-        }
-    }
-}
-
-impl Named for UnsolicitedPolicy {
-    const ALL: &'static [Self] = &[Self::DropAll, Self::AdmitLocal, Self::AdmitNetwork, Self::AdmitAll];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::DropAll => "drop-all",
-            Self::AdmitLocal => "admit-local",
-            Self::AdmitNetwork => "admit-network",
-            Self::AdmitAll => "admit-all",
         }
     }
 }

@@ -119,9 +119,9 @@ mod tests {
         assert_eq!(settings.engine_config().cs_counted_prefixes.len(), 2);
         for eviction in EvictionName::ALL {
             for admission in AdmissionName::ALL {
-                let (policy, admitted) = (eviction.as_str(), admission.as_str());
+                let (policy, admitted) = (eviction.name(), admission.name());
                 let settings = from_toml(&format!("[cs]\npolicy = \"{policy}\"\nadmission = \"{admitted}\"")).unwrap();
-                assert_eq!((settings.cs.policy.0, settings.cs.admission.0), (*eviction, *admission));
+                assert_eq!((settings.cs.policy.0, settings.cs.admission.0), (eviction, admission));
             }
         }
         let many = format!("[cs]\ncount = {:?}", (0..65).map(|number| format!("/{number}")).collect::<Vec<_>>());

@@ -1,6 +1,6 @@
 //! `[pit]`: how pending Interests are kept.
 
-use super::choice::{Choice, Named};
+use super::choice::Choice;
 use super::ranges::{face_sets, fingerprint_bits, fingerprints, overflow, round_trips, segments, subtables};
 use namewire_engine::{CoreConfig, PitRole};
 use namewire_tables::fingerprint_pit::{FaceList, FingerprintPitConfig};
@@ -44,24 +44,15 @@ pub struct PitSection {
     pub expiry_round_trips: Option<u8>,
 }
 
-/// The router's role in the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
-    /// Interests are kept by name, and aggregated.
-    #[default]
-    Edge,
-    /// Interests are kept by fingerprint where that is enough.
-    Core,
-}
-
-impl Named for Role {
-    const ALL: &'static [Self] = &[Self::Edge, Self::Core];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Edge => "edge",
-            Self::Core => "core",
-        }
+namewire_packet::names! {
+    /// The router's role in the network.
+    #[derive(Default)]
+    pub enum Role {
+        /// Interests are kept by name, and aggregated.
+        #[default]
+        Edge = "edge",
+        /// Interests are kept by fingerprint where that is enough.
+        Core = "core",
     }
 }
 

@@ -44,44 +44,46 @@ use std::io;
 use std::num::{NonZeroU16, NonZeroU32};
 use std::str::FromStr;
 
-/// A way to hold the FIB.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum FibDesign {
-    /// The router's own table, longest first, all prefixes of a name in one bucket. The default.
-    #[default]
-    OneBucket,
-    /// The router's own table, longest first, one bucket for each length.
-    BucketPerLength,
-    /// The router's own table as [`Self::OneBucket`], with its names in code: the smallest that searches so.
-    Compact,
-    /// Yuan15 ch. 3: binary search of hash tables by number of components.
-    Binary,
-    /// Yuan15 ch. 3: the same tables, longest first (CCNx).
-    LongestFirst,
-    /// Yuan15 §3.4.2: the same tables, shortest first.
-    ShortestFirst,
-    /// So et al. 2013: the same tables, from a populated length to the deepest below it.
-    TwoStage,
-    /// NameTrie18: a character trie whose edges are a hash table.
-    NameTrie,
-    /// NameTrie18 compares with it (its HT): NFD's name tree.
-    NameTree,
-    /// NameTrie18 §III: every node a component.
-    ComponentTrie,
-    /// NameTrie18 §III: every node a string of bytes.
-    CharacterTrie,
-    /// NameTrie18 §III: every node a string of bits.
-    BitTrie,
-    /// Wang et al. 2011, as NameTrie18 compares with it: the Name Prefix Trie.
-    Npt,
-    /// Wang et al. 2012, as NameTrie18 compares with it: name component encoding.
-    Nce,
-    /// Yuan15 §4.2: the speculative binary Patricia trie. Lossy.
-    Sbpt,
-    /// Yuan15 §4.3.3: the fingerprint-based Patricia trie. Lossy.
-    Fpt,
-    /// Yuan15 §4.3.4: the fingerprint hash table. Lossy.
-    Fht,
+namewire_packet::names! {
+    /// A way to hold the FIB.
+    #[derive(Default)]
+    pub enum FibDesign {
+        /// The router's own table, longest first, all prefixes of a name in one bucket. The default.
+        #[default]
+        OneBucket = "one-bucket",
+        /// The router's own table, longest first, one bucket for each length.
+        BucketPerLength = "bucket-per-length",
+        /// The router's own table as [`Self::OneBucket`], with its names in code: the smallest that searches so.
+        Compact = "compact",
+        /// Yuan15 ch. 3: binary search of hash tables by number of components.
+        Binary = "binary",
+        /// Yuan15 ch. 3: the same tables, longest first (CCNx).
+        LongestFirst = "longest-first",
+        /// Yuan15 §3.4.2: the same tables, shortest first.
+        ShortestFirst = "shortest-first",
+        /// So et al. 2013: the same tables, from a populated length to the deepest below it.
+        TwoStage = "two-stage",
+        /// NameTrie18: a character trie whose edges are a hash table.
+        NameTrie = "name-trie",
+        /// NameTrie18 compares with it (its HT): NFD's name tree.
+        NameTree = "name-tree",
+        /// NameTrie18 §III: every node a component.
+        ComponentTrie = "component-trie",
+        /// NameTrie18 §III: every node a string of bytes.
+        CharacterTrie = "character-trie",
+        /// NameTrie18 §III: every node a string of bits.
+        BitTrie = "bit-trie",
+        /// Wang et al. 2011, as NameTrie18 compares with it: the Name Prefix Trie.
+        Npt = "npt",
+        /// Wang et al. 2012, as NameTrie18 compares with it: name component encoding.
+        Nce = "nce",
+        /// Yuan15 §4.2: the speculative binary Patricia trie. Lossy.
+        Sbpt = "sbpt",
+        /// Yuan15 §4.3.3: the fingerprint-based Patricia trie. Lossy.
+        Fpt = "fpt",
+        /// Yuan15 §4.3.4: the fingerprint hash table. Lossy.
+        Fht = "fht",
+    }
 }
 
 /// What a design is made with; what is not said is what makes it fastest.
@@ -127,50 +129,6 @@ pub enum FibDesignError {
 }
 
 impl FibDesign {
-    /// Every design, the default first.
-    pub const ALL: [Self; 17] = [
-        Self::OneBucket,
-        Self::BucketPerLength,
-        Self::Compact,
-        Self::Binary,
-        Self::LongestFirst,
-        Self::ShortestFirst,
-        Self::TwoStage,
-        Self::NameTrie,
-        Self::NameTree,
-        Self::ComponentTrie,
-        Self::CharacterTrie,
-        Self::BitTrie,
-        Self::Npt,
-        Self::Nce,
-        Self::Sbpt,
-        Self::Fpt,
-        Self::Fht,
-    ];
-
-    /// The name in configuration and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OneBucket => "one-bucket",
-            Self::BucketPerLength => "bucket-per-length",
-            Self::Compact => "compact",
-            Self::Binary => "binary",
-            Self::LongestFirst => "longest-first",
-            Self::ShortestFirst => "shortest-first",
-            Self::TwoStage => "two-stage",
-            Self::NameTrie => "name-trie",
-            Self::NameTree => "name-tree",
-            Self::ComponentTrie => "component-trie",
-            Self::CharacterTrie => "character-trie",
-            Self::BitTrie => "bit-trie",
-            Self::Npt => "npt",
-            Self::Nce => "nce",
-            Self::Sbpt => "sbpt",
-            Self::Fpt => "fpt",
-            Self::Fht => "fht",
-        }
-    }
-
     /// How the router's own table searches, if it is that one.
     pub const fn search(self) -> Option<FibSearch> {
         match self {
@@ -455,7 +413,7 @@ impl FromStr for FibDesign {
         let name = if name == "nametrie" { "name-trie" } else { name };
         match DROPPED.iter().find(|dropped| dropped.name == name) {
             Some(dropped) => Err(UnknownName::Dropped(*dropped)),
-            None => by_name(name, &Self::ALL, Self::name),
+            None => Self::find(name).ok_or_else(|| UnknownName::NotKnown(Self::ALL.map(Self::name).to_vec())),
         }
     }
 }
@@ -463,11 +421,6 @@ impl FromStr for FibDesign {
 /// Whether there is a default table, from which the local fingerprints of a trie tell its own rules.
 fn is_distributed(options: &FibDesignOptions) -> bool {
     matches!(options.default_route, Some(DefaultRoute::Followed | DefaultRoute::Table(_)))
-}
-
-fn by_name<T: Copy>(name: &str, all: &[T], name_of: impl Fn(T) -> &'static str) -> Result<T, UnknownName> {
-    let found = all.iter().copied().find(|&one| name_of(one) == name);
-    found.ok_or_else(|| UnknownName::NotKnown(all.iter().map(|&one| name_of(one)).collect()))
 }
 
 #[cfg(test)]

@@ -48,106 +48,55 @@ use std::any::Any;
 use std::io;
 use std::str::FromStr;
 
-/// Which Data goes when the Content Store is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum EvictionName {
-    /// The first that was stored.
-    Fifo,
-    /// The least recently used.
-    Lru,
-    /// A random one.
-    Random,
-    /// The first that was stored, unless it was used since the hand last passed it.
-    Clock,
-    /// Data used less than twice while it was new; of the others, as CLOCK with counts.
-    S3Fifo,
-    /// As CLOCK, but entries that the hand passes keep their place.
-    Sieve,
-    /// The less frequent of a window's victim and the main part's; the window adapts by climbing.
-    WTinyLfu,
-    /// A window and SIEVE; the window has the size that does best. It may refuse a newcomer itself.
-    #[default]
-    AdaptiveWindow,
-    /// NFD's `priority_fifo`: unsolicited Data, then stale Data, then the oldest.
-    PriorityFifo,
-    /// The least frequently used while stored.
-    Lfu,
-    /// The least frequently requested, stored or not.
-    PerfectLfu,
-    /// From entries used once or entries used again; names that come back set the proportion.
-    Arc,
-    /// The least recently used in a newcomer's buckets.
-    ContentTableLru,
-    /// The least frequently used in a newcomer's buckets.
-    ContentTableLfu,
-}
-
-impl EvictionName {
-    /// All of them.
-    pub const ALL: &[EvictionName] = &[
-        Self::Fifo,
-        Self::Lru,
-        Self::Random,
-        Self::Clock,
-        Self::S3Fifo,
-        Self::Sieve,
-        Self::WTinyLfu,
-        Self::AdaptiveWindow,
-        Self::PriorityFifo,
-        Self::Lfu,
-        Self::PerfectLfu,
-        Self::Arc,
-        Self::ContentTableLru,
-        Self::ContentTableLfu,
-    ];
-
-    /// Its name in configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fifo => "fifo",
-            Self::Lru => "lru",
-            Self::Random => "random",
-            Self::Clock => "clock",
-            Self::S3Fifo => "s3-fifo",
-            Self::Sieve => "sieve",
-            Self::WTinyLfu => "w-tiny-lfu",
-            Self::AdaptiveWindow => "adaptive-window",
-            Self::PriorityFifo => "priority-fifo",
-            Self::Lfu => "lfu",
-            Self::PerfectLfu => "perfect-lfu",
-            Self::Arc => "arc",
-            Self::ContentTableLru => "content-table-lru",
-            Self::ContentTableLfu => "content-table-lfu",
-        }
+namewire_packet::names! {
+    /// Which Data goes when the Content Store is full.
+    #[derive(Default)]
+    pub enum EvictionName {
+        /// The first that was stored.
+        Fifo = "fifo",
+        /// The least recently used.
+        Lru = "lru",
+        /// A random one.
+        Random = "random",
+        /// The first that was stored, unless it was used since the hand last passed it.
+        Clock = "clock",
+        /// Data used less than twice while it was new; of the others, as CLOCK with counts.
+        S3Fifo = "s3-fifo",
+        /// As CLOCK, but entries that the hand passes keep their place.
+        Sieve = "sieve",
+        /// The less frequent of a window's victim and the main part's; the window adapts by climbing.
+        WTinyLfu = "w-tiny-lfu",
+        /// A window and SIEVE; the window has the size that does best. It may refuse a newcomer itself.
+        #[default]
+        AdaptiveWindow = "adaptive-window",
+        /// NFD's `priority_fifo`: unsolicited Data, then stale Data, then the oldest.
+        PriorityFifo = "priority-fifo",
+        /// The least frequently used while stored.
+        Lfu = "lfu",
+        /// The least frequently requested, stored or not.
+        PerfectLfu = "perfect-lfu",
+        /// From entries used once or entries used again; names that come back set the proportion.
+        Arc = "arc",
+        /// The least recently used in a newcomer's buckets.
+        ContentTableLru = "content-table-lru",
+        /// The least frequently used in a newcomer's buckets.
+        ContentTableLfu = "content-table-lfu",
     }
 }
 
-/// Which Data comes in when the Content Store is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum AdmissionName {
-    /// Everything.
-    #[default]
-    All,
-    /// Data requested often enough among the last Interests.
-    Filter,
-    /// Data requested more often than the entry that would go for it.
-    TinyLfu,
-    /// Data that several Interests waited for.
-    RequestCount,
-}
-
-impl AdmissionName {
-    /// All of them.
-    pub const ALL: &[AdmissionName] = &[Self::All, Self::Filter, Self::TinyLfu, Self::RequestCount];
-
-    /// Its name in configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Filter => "filter",
-            Self::TinyLfu => "tiny-lfu",
-            Self::RequestCount => "request-count",
-        }
+namewire_packet::names! {
+    /// Which Data comes in when the Content Store is full.
+    #[derive(Default)]
+    pub enum AdmissionName {
+        /// Everything.
+        #[default]
+        All = "all",
+        /// Data requested often enough among the last Interests.
+        Filter = "filter",
+        /// Data requested more often than the entry that would go for it.
+        TinyLfu = "tiny-lfu",
+        /// Data that several Interests waited for.
+        RequestCount = "request-count",
     }
 }
 
@@ -160,8 +109,7 @@ impl FromStr for EvictionName {
     type Err = UnknownPolicy;
 
     fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
-        let found = Self::ALL.iter().find(|eviction| eviction.as_str() == name);
-        found.copied().ok_or_else(|| UnknownPolicy(name.to_owned()))
+        Self::find(name).ok_or_else(|| UnknownPolicy(name.to_owned()))
     }
 }
 
@@ -169,8 +117,7 @@ impl FromStr for AdmissionName {
     type Err = UnknownPolicy;
 
     fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
-        let found = Self::ALL.iter().find(|admission| admission.as_str() == name);
-        found.copied().ok_or_else(|| UnknownPolicy(name.to_owned()))
+        Self::find(name).ok_or_else(|| UnknownPolicy(name.to_owned()))
     }
 }
 
@@ -244,7 +191,7 @@ impl From<EvictionName> for CsPolicy {
 
 impl PolicyDesign for PolicyChoice {
     fn name(&self) -> PolicyName {
-        PolicyName { eviction: self.eviction.as_str(), admission: self.admission.as_str() }
+        PolicyName { eviction: self.eviction.name(), admission: self.admission.name() }
     }
 
     fn build(&self, entries: u32, seed: u64, pages: PageSize) -> io::Result<Box<dyn BoxedPolicy>> {

@@ -80,8 +80,8 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 fn policy() -> impl Strategy<Value = PolicyChoice> {
-    let eviction = prop::sample::select(EvictionName::ALL);
-    let admission = prop_oneof![Just(AdmissionName::All), prop::sample::select(AdmissionName::ALL)];
+    let eviction = prop::sample::select(&EvictionName::ALL);
+    let admission = prop_oneof![Just(AdmissionName::All), prop::sample::select(&AdmissionName::ALL)];
     (eviction, admission).prop_map(|(eviction, admission)| PolicyChoice {
         eviction,
         admission,

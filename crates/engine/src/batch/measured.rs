@@ -18,68 +18,33 @@
 //! Cost without measuring: nothing. The clock is a type parameter ([`PartClock`]). The engine has two copies of the
 //! pipelines; only [`Engine::process_measured`](crate::Engine::process_measured) calls the one with readings.
 
-/// A part of the work on a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
-    /// The two stages below together, where they are not measured separately.
-    DecodeAndHash,
-    /// A checked view of the packet.
-    Decode,
-    /// The hash of every prefix of the name.
-    Hash,
-    /// Prefetch of the name's bucket, and of the entries that Data will evict.
-    PrefetchBuckets,
-    /// Finds the FIB's candidates of new Interests, one bucket per name and round.
-    ProbeFib,
-    /// Reads the tags of the name's bucket and prefetches what they point at.
-    Probe,
-    /// Prefetches the entries that the name group links to.
-    PrefetchEntries,
-    /// The whole pipeline, where it is not split into the parts below.
-    Act,
-    /// Checks the packet and looks its name up in PIT and Content Store. For Data: all that it satisfies.
-    Verdict,
-    /// The PIT entry of a new Interest, its downstream and timer; the Content Store entry of Data.
-    Insert,
-    /// Longest prefix match.
-    Fib,
-    /// The strategy's decision, the records and the packets sent. For Data: the end of the PIT entry.
-    Emit,
-}
-
-impl Stage {
-    /// Every stage, in the order in which a packet passes them.
-    pub const ALL: [Self; 12] = [
-        Self::DecodeAndHash,
-        Self::Decode,
-        Self::Hash,
-        Self::PrefetchBuckets,
-        Self::ProbeFib,
-        Self::Probe,
-        Self::PrefetchEntries,
-        Self::Act,
-        Self::Verdict,
-        Self::Insert,
-        Self::Fib,
-        Self::Emit,
-    ];
-
-    /// The name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DecodeAndHash => "decode and hash",
-            Self::Decode => "decode",
-            Self::Hash => "hash",
-            Self::PrefetchBuckets => "prefetch buckets",
-            Self::ProbeFib => "probe FIB",
-            Self::Probe => "probe",
-            Self::PrefetchEntries => "prefetch entries",
-            Self::Act => "act",
-            Self::Verdict => "verdict",
-            Self::Insert => "insert",
-            Self::Fib => "FIB",
-            Self::Emit => "emit",
-        }
+namewire_packet::names! {
+    /// A part of the work on a packet.
+    pub enum Stage {
+        /// The two stages below together, where they are not measured separately.
+        DecodeAndHash = "decode and hash",
+        /// A checked view of the packet.
+        Decode = "decode",
+        /// The hash of every prefix of the name.
+        Hash = "hash",
+        /// Prefetch of the name's bucket, and of the entries that Data will evict.
+        PrefetchBuckets = "prefetch buckets",
+        /// Finds the FIB's candidates of new Interests, one bucket per name and round.
+        ProbeFib = "probe FIB",
+        /// Reads the tags of the name's bucket and prefetches what they point at.
+        Probe = "probe",
+        /// Prefetches the entries that the name group links to.
+        PrefetchEntries = "prefetch entries",
+        /// The whole pipeline, where it is not split into the parts below.
+        Act = "act",
+        /// Checks the packet and looks its name up in PIT and Content Store. For Data: all that it satisfies.
+        Verdict = "verdict",
+        /// The PIT entry of a new Interest, its downstream and timer; the Content Store entry of Data.
+        Insert = "insert",
+        /// Longest prefix match.
+        Fib = "FIB",
+        /// The strategy's decision, the records and the packets sent. For Data: the end of the PIT entry.
+        Emit = "emit",
     }
 }
 

@@ -147,7 +147,7 @@ impl Environment for Node {
             policy_bytes: report.policy_bytes,
             policies: by_policy.collect(),
             prefixes: by_prefix.collect(),
-            prefix_lookup: report.prefix_lookup.as_str().to_owned(),
+            prefix_lookup: report.prefix_lookup.name().to_owned(),
             prefix_index_bytes: report.prefix_index_bytes,
         }
     }

@@ -129,7 +129,7 @@ fn policy(eviction: EvictionName, admission: AdmissionName) -> PolicyChoice {
 #[test]
 fn every_policy_fills_the_store_and_serves_from_it() {
     const FIRST: u64 = CAPACITY / 2;
-    for &eviction in EvictionName::ALL {
+    for eviction in EvictionName::ALL {
         for admission in [AdmissionName::All, AdmissionName::Filter] {
             let what = format!("{admission:?} {eviction:?}");
             let mut bench = Bench::with_policy(policy(eviction, admission));
@@ -149,7 +149,7 @@ fn every_policy_fills_the_store_and_serves_from_it() {
             });
             let (info, usage) = (bench.info(), bench.usage());
             let [counts] = &usage.policies[..] else { panic!("{what}: one policy, {:?}", usage.policies) };
-            assert_eq!((&counts.policy[..], &counts.admission[..]), (eviction.as_str(), admission.as_str()));
+            assert_eq!((&counts.policy[..], &counts.admission[..]), (eviction.name(), admission.name()));
             let all = &usage.prefixes[1];
             assert_eq!(all.prefix, name("/a"));
             assert_eq!(usage.prefixes[0].insertions, FIRST, "{what}");
@@ -172,7 +172,7 @@ fn every_policy_fills_the_store_and_serves_from_it() {
 
 #[test]
 fn freshness_prefixes_and_erasure_with_every_policy() {
-    for &eviction in EvictionName::ALL {
+    for eviction in EvictionName::ALL {
         let mut bench = Bench::with_policy(eviction.into());
         for uri in ["/a/x/1", "/a/x/stale"] {
             assert!(!bench.is_stored(uri) && bench.is_stored(uri), "{eviction:?} {uri}");
@@ -202,8 +202,7 @@ fn a_change_of_policy_keeps_what_is_stored() {
         });
         bench.ask_all("x", CAPACITY);
         let mut rounds = 0;
-        for text in EvictionName::ALL.iter().map(|eviction| eviction.as_str()).chain(["request-count/fifo", "all/lru"])
-        {
+        for text in EvictionName::ALL.iter().map(|eviction| eviction.name()).chain(["request-count/fifo", "all/lru"]) {
             bench.set_policy(text);
             assert_eq!(bench.ask_all("x", CAPACITY), CAPACITY as usize, "{text}");
             rounds += 1;

@@ -20,26 +20,15 @@ use crate::pages::{PageArray, PageSize};
 use bytemuck::Zeroable;
 use std::io;
 
-/// Under which prefixes of its name a stored Data is found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PrefixLookup {
-    /// The prefixes that Interests for it used.
-    #[default]
-    Own,
-    /// All of them: the first Data in canonical order answers. A name may have several Data.
-    All,
-}
-
-impl PrefixLookup {
-    /// Both.
-    pub const ALL: &'static [Self] = &[Self::Own, Self::All];
-
-    /// The name in configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::All => "all",
-        }
+namewire_packet::names! {
+    /// Under which prefixes of its name a stored Data is found.
+    #[derive(Default)]
+    pub enum PrefixLookup {
+        /// The prefixes that Interests for it used.
+        #[default]
+        Own = "own",
+        /// All of them: the first Data in canonical order answers. A name may have several Data.
+        All = "all",
     }
 }
 

@@ -20,28 +20,30 @@ pub struct FibConfig {
     pub names: NameStorage,
 }
 
-/// How the names of prefixes are stored. The answers are the same, and so are the limits.
-///
-/// Measured in turn on a busy machine (Zen 4, counter of 2.6 GHz), batches with hashing, names requested
-/// with two more components. Cycles per look-up and bytes per name, everything counted:
-///
-/// | prefixes | inline | encoded | NameTrie18's trie |
-/// | --- | --- | --- | --- |
-/// | 3,054,593 domain names (Tranco, UT1) | 565 and 40.3 | 683 and 25.9 | 1386 and 53.9 |
-/// | 509,774 addresses (UT1) | 689 and 73.9 | 1023 and 49.2 | 1506 and 66.7 |
-/// | 111,122 addresses of software, tables in the caches | 797 and 105.9 | 1193 and 61.1 | 1081 and 72.8 |
-///
-/// N.B. Two other ways to need less memory were tried. An index 88 or 92 % full instead of 80: 25.1 and
-/// 24.8 bytes per domain name for 5 and 23 % more time. Entries that refer to the entry of their longest
-/// prefix (computed): 0.2 bytes less per domain name, 5.6 less per address, for a line more per look-up;
-/// refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum NameStorage {
-    /// As they are. The default: the fastest to compare.
-    #[default]
-    Inline,
-    /// In a code that makes text shorter; names that it would not shorten stay as they are.
-    Encoded,
+namewire_packet::names! {
+    /// How the names of prefixes are stored. The answers are the same, and so are the limits.
+    ///
+    /// Measured in turn on a busy machine (Zen 4, counter of 2.6 GHz), batches with hashing, names requested
+    /// with two more components. Cycles per look-up and bytes per name, everything counted:
+    ///
+    /// | prefixes | inline | encoded | NameTrie18's trie |
+    /// | --- | --- | --- | --- |
+    /// | 3,054,593 domain names (Tranco, UT1) | 565 and 40.3 | 683 and 25.9 | 1386 and 53.9 |
+    /// | 509,774 addresses (UT1) | 689 and 73.9 | 1023 and 49.2 | 1506 and 66.7 |
+    /// | 111,122 addresses of software, tables in the caches | 797 and 105.9 | 1193 and 61.1 | 1081 and 72.8 |
+    ///
+    /// N.B. Two other ways to need less memory were tried. An index 88 or 92 % full instead of 80: 25.1 and
+    /// 24.8 bytes per domain name for 5 and 23 % more time. Entries that refer to the entry of their longest
+    /// prefix (computed): 0.2 bytes less per domain name, 5.6 less per address, for a line more per look-up;
+    /// refused.
+    #[derive(Default)]
+    pub enum NameStorage {
+        /// As they are. The default: the fastest to compare.
+        #[default]
+        Inline = "inline",
+        /// In a code that makes text shorter; names that it would not shorten stay as they are.
+        Encoded = "encoded",
+    }
 }
 
 /// The text names no [`NameStorage`].
@@ -49,56 +51,34 @@ pub enum NameStorage {
 #[error("names of FIB entries are stored \"inline\" or \"encoded\"")]
 pub struct UnknownNameStorage;
 
-impl NameStorage {
-    /// Every choice.
-    pub const ALL: [Self; 2] = [Self::Inline, Self::Encoded];
-
-    /// The name in configuration and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Inline => "inline",
-            Self::Encoded => "encoded",
-        }
-    }
-}
-
 impl std::str::FromStr for NameStorage {
     type Err = UnknownNameStorage;
 
     fn from_str(text: &str) -> Result<Self, UnknownNameStorage> {
-        Self::ALL.into_iter().find(|storage| storage.name() == text).ok_or(UnknownNameStorage)
+        Self::find(text).ok_or(UnknownNameStorage)
     }
 }
 
-/// How the longest prefix is searched for. All ways find the same.
-///
-/// Measured with 13,548,815 prefixes of 2 to 6 components in batches, hashing included, machine busy,
-/// variants in turn. Cycles of a 2.6 GHz counter (Zen 4) per look-up, and bytes per entry beyond its name:
-/// one bucket 266 and 17.8, longest first 365 and 17.8. Tried and dropped: binary search over the lengths,
-/// by markers in a filter, 431 and 19.8. It asks only three markers, but each is a line as far away as a
-/// bucket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum FibSearch {
-    /// Longest first. All prefixes of a name with two components or more begin in one bucket, so that one
-    /// line serves all their lengths. The default.
-    #[default]
-    OneBucket,
-    /// Longest first, one bucket for each length: the search of the papers.
-    LongestFirst,
+namewire_packet::names! {
+    /// How the longest prefix is searched for. All ways find the same.
+    ///
+    /// Measured with 13,548,815 prefixes of 2 to 6 components in batches, hashing included, machine busy,
+    /// variants in turn. Cycles of a 2.6 GHz counter (Zen 4) per look-up, and bytes per entry beyond its name:
+    /// one bucket 266 and 17.8, longest first 365 and 17.8. Tried and dropped: binary search over the lengths,
+    /// by markers in a filter, 431 and 19.8. It asks only three markers, but each is a line as far away as a
+    /// bucket.
+    #[derive(Default)]
+    pub enum FibSearch {
+        /// Longest first. All prefixes of a name with two components or more begin in one bucket, so that one
+        /// line serves all their lengths. The default.
+        #[default]
+        OneBucket = "longest first, one bucket",
+        /// Longest first, one bucket for each length: the search of the papers.
+        LongestFirst = "longest first",
+    }
 }
 
 impl FibSearch {
-    /// Every choice.
-    pub const ALL: [Self; 2] = [Self::OneBucket, Self::LongestFirst];
-
-    /// The name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OneBucket => "longest first, one bucket",
-            Self::LongestFirst => "longest first",
-        }
-    }
-
     /// How many components must agree for prefixes to begin in one bucket.
     pub(super) const fn together_components(self) -> usize {
         match self {

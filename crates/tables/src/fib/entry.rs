@@ -47,45 +47,35 @@ pub struct Inserted {
     pub replaced: bool,
 }
 
-/// Why an insertion was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FibRefusal {
-    /// The capacity is used up.
-    #[error("the FIB is full")]
-    Full,
-    /// No room of this size is left in [`FibConfig::entry_bytes`], perhaps because readers may still hold
-    /// removed entries.
-    #[error("the FIB has no room for the bytes of this entry")]
-    BytesFull,
-    /// Readers may still hold [`MAX_WAITING`] things that were removed or replaced. For a design: readers
-    /// hold the copy that must change.
-    #[error("a reader has kept the FIB for too long")]
-    ReadersBehind,
-    /// The kernel grants no memory for a larger index, or too little would be left for the rest
-    /// of the process ([`crate::head_room`]).
-    #[error("the system has no memory for a larger FIB")]
-    NoMemory,
-    /// The prefix is longer than [`MAX_PREFIX_BYTES`] or [`MAX_NAME_COMPONENTS`].
-    #[error("the prefix is too long for the FIB")]
-    PrefixTooLong,
-    /// The prefix has more than [`MAX_NEXT_HOPS`].
-    #[error("the FIB entry would have more than {MAX_NEXT_HOPS} next hops")]
-    TooManyNextHops,
+namewire_packet::names! {
+    /// Why an insertion was refused.
+    #[derive(thiserror::Error)]
+    pub enum FibRefusal {
+        /// The capacity is used up.
+        #[error("the FIB is full")]
+        Full = "fib-full",
+        /// No room of this size is left in [`FibConfig::entry_bytes`], perhaps because readers may still hold
+        /// removed entries.
+        #[error("the FIB has no room for the bytes of this entry")]
+        BytesFull = "fib-bytes-full",
+        /// Readers may still hold [`MAX_WAITING`] things that were removed or replaced. For a design: readers
+        /// hold the copy that must change.
+        #[error("a reader has kept the FIB for too long")]
+        ReadersBehind = "fib-readers-behind",
+        /// The kernel grants no memory for a larger index, or too little would be left for the rest
+        /// of the process ([`crate::head_room`]).
+        #[error("the system has no memory for a larger FIB")]
+        NoMemory = "fib-no-memory",
+        /// The prefix is longer than [`MAX_PREFIX_BYTES`] or [`MAX_NAME_COMPONENTS`].
+        #[error("the prefix is too long for the FIB")]
+        PrefixTooLong = "fib-prefix-too-long",
+        /// The prefix has more than [`MAX_NEXT_HOPS`].
+        #[error("the FIB entry would have more than {MAX_NEXT_HOPS} next hops")]
+        TooManyNextHops = "fib-too-many-next-hops",
+    }
 }
 
 impl FibRefusal {
-    /// The counter of this refusal.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Full => "fib-full",
-            Self::BytesFull => "fib-bytes-full",
-            Self::ReadersBehind => "fib-readers-behind",
-            Self::NoMemory => "fib-no-memory",
-            Self::PrefixTooLong => "fib-prefix-too-long",
-            Self::TooManyNextHops => "fib-too-many-next-hops",
-        }
-    }
-
     /// Whether the same insertion may succeed later.
     pub const fn may_pass(self) -> bool {
         !matches!(self, Self::PrefixTooLong | Self::TooManyNextHops)

@@ -31,24 +31,12 @@ use crate::tsc;
 const LINES_PER_PACKET: usize = 12;
 const BATCH: usize = 64;
 
-/// The order in which packets are processed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    Scalar,
-    Late,
-    Batched,
-}
-
-impl Order {
-    pub(super) const ALL: [Self; 3] = [Self::Scalar, Self::Late, Self::Batched];
-
-    /// The name in records.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Scalar => "scalar",
-            Self::Late => "scalar, Data late",
-            Self::Batched => "batched",
-        }
+namewire_packet::names! {
+    /// The order in which packets are processed.
+    pub(super) enum Order {
+        Scalar = "scalar",
+        Late = "scalar, Data late",
+        Batched = "batched",
     }
 }
 

@@ -59,10 +59,10 @@ impl Contestant {
     /// The router's default policy.
     pub(in crate::experiments) fn default_one() -> Self {
         let policy = PolicyChoice::default();
-        let eviction = policy.eviction.as_str();
+        let eviction = policy.eviction.name();
         let name = match policy.admission {
             AdmissionName::All => eviction.to_owned(),
-            admission => format!("{}/{eviction}", admission.as_str()),
+            admission => format!("{}/{eviction}", admission.name()),
         };
         Self { name, policy }
     }
@@ -72,7 +72,7 @@ impl Contestant {
     /// # Errors
     /// If the catalogue lacks a policy of the table.
     pub(super) fn all() -> anyhow::Result<Vec<Self>> {
-        let mut names: Vec<String> = EvictionName::ALL.iter().map(|eviction| eviction.as_str().to_owned()).collect();
+        let mut names: Vec<String> = EvictionName::ALL.iter().map(|eviction| eviction.name().to_owned()).collect();
         for (admission, evictions) in BEHIND {
             names.extend(evictions.iter().map(|eviction| format!("{admission}/{eviction}")));
         }

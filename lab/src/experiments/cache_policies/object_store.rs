@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn every_policy_keeps_what_the_tables_own_store_keeps() -> io::Result<()> {
-        for &eviction in EvictionName::ALL {
-            for &admission in AdmissionName::ALL {
+        for eviction in EvictionName::ALL {
+            for admission in AdmissionName::ALL {
                 let policy = PolicyChoice { eviction, admission, ..PolicyChoice::default() };
                 let mut ours = ObjectStore::new(policy, 500, 40, 7)?;
                 let mut reference = SimulatedStore::new(policy, 40, u64::MAX, 7)?;

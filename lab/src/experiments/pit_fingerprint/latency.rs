@@ -37,27 +37,14 @@ const AHEAD_TURNS: usize = 4;
 const GROUP_TURNS: usize = 4;
 const OPERATIONS_PER_TURN: f64 = 2.0;
 
-/// How a slice is processed.
-#[derive(Clone, Copy, PartialEq)]
-enum Variant {
-    Batch,
-    Scalar,
-    BatchHashing,
-    ScalarHashing,
-    EngineHashing,
-}
-
-impl Variant {
-    const ALL: [Self; 5] = [Self::Batch, Self::Scalar, Self::BatchHashing, Self::ScalarHashing, Self::EngineHashing];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Batch => "batch",
-            Self::Scalar => "scalar",
-            Self::BatchHashing => "batch, hash included",
-            Self::ScalarHashing => "scalar, hash included",
-            Self::EngineHashing => "batch in the engine's order, hash included",
-        }
+namewire_packet::names! {
+    /// How a slice is processed.
+    enum Variant {
+        Batch = "batch",
+        Scalar = "scalar",
+        BatchHashing = "batch, hash included",
+        ScalarHashing = "scalar, hash included",
+        EngineHashing = "batch in the engine's order, hash included",
     }
 }
 

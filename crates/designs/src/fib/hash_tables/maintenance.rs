@@ -20,29 +20,17 @@ use super::name_entries::{Forwarding, IN_PARTITION, NOTHING, NameEntries, SlotRe
 use super::search_order::SearchOrder;
 use std::io;
 
-/// How markers follow the prefixes that they inherit from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum MarkerMaintenance {
-    /// All longer entries are looked through at every update.
-    Enumerate,
-    /// Every prefix has a list of its markers.
-    Lists,
-    /// Markers that inherit from the same prefix share an indirection, 64 at most.
-    #[default]
-    Partitions,
-}
-
-impl MarkerMaintenance {
-    /// Every method.
-    pub const ALL: [Self; 3] = [Self::Enumerate, Self::Lists, Self::Partitions];
-
-    /// The name in records and configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Enumerate => "enumerate",
-            Self::Lists => "lists",
-            Self::Partitions => "partitions",
-        }
+namewire_packet::names! {
+    /// How markers follow the prefixes that they inherit from.
+    #[derive(Default)]
+    pub enum MarkerMaintenance {
+        /// All longer entries are looked through at every update.
+        Enumerate = "enumerate",
+        /// Every prefix has a list of its markers.
+        Lists = "lists",
+        /// Markers that inherit from the same prefix share an indirection, 64 at most.
+        #[default]
+        Partitions = "partitions",
     }
 }
 

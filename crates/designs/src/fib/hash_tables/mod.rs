@@ -50,33 +50,14 @@ use search_order::SearchOrder;
 use std::cell::RefCell;
 use std::io;
 
-/// When a name is compared with the string of a name prefix entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StringMatching {
-    /// At every fingerprint that matches.
-    Always,
-    /// At the last one, and at collided ones. Made for [`PrefixHash::Sip`]: with a hash that can be
-    /// computed without a key, names can be made that are searched for twice.
-    AtEnd,
-}
-
-impl StringMatching {
-    /// The name in records and configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::AtEnd => "at-end",
-        }
-    }
-}
-
-impl PrefixHash {
-    /// The name in records and configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::City => "city",
-            Self::Sip => "sip",
-        }
+namewire_packet::names! {
+    /// When a name is compared with the string of a name prefix entry.
+    pub enum StringMatching {
+        /// At every fingerprint that matches.
+        Always = "always",
+        /// At the last one, and at collided ones. Made for [`PrefixHash::Sip`]: with a hash that can be
+        /// computed without a key, names can be made that are searched for twice.
+        AtEnd = "at-end",
     }
 }
 

@@ -18,13 +18,14 @@ use namewire_tables::fib::MAX_PREFIX_BYTES;
 use namewire_tables::name_hash::component_end;
 use namewire_tables::sip_hash::SipHash;
 
-/// The function that prefixes are hashed with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PrefixHash {
-    /// CityHash64 with a seed: fast on short names, no defence against chosen names.
-    City,
-    /// SipHash-2-4: every bit of the key counts, whoever chooses the names.
-    Sip,
+namewire_packet::names! {
+    /// The function that prefixes are hashed with.
+    pub enum PrefixHash {
+        /// CityHash64 with a seed: fast on short names, no defence against chosen names.
+        City = "city",
+        /// SipHash-2-4: every bit of the key counts, whoever chooses the names.
+        Sip = "sip",
+    }
 }
 
 /// The function and its key.
