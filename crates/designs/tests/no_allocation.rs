@@ -1,6 +1,5 @@
 //! The tables allocate nothing once they are made, not even at their limits. In a file of its own, because
 //! it counts the allocations of the whole process.
-#![allow(unsafe_code, reason = "leaf: an allocator that counts, around the system's")]
 
 use namewire_designs::policies::admission::Admission;
 use namewire_designs::policies::catalogue::CachePolicy;
@@ -16,58 +15,11 @@ use namewire_tables::{
     CsArrival, CsInsert, DeadNonceList, HashKey, PageSize, PitCs, PitCsConfig, PitRefusal, PrefixLookup, Recycle,
     TimerWheel, Variant, hash_name,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use namewire_testbed::counting_allocator::{CountingAllocator, without_allocation};
 use std::sync::LazyLock;
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that ends has no counter any more; none of ours ends here.
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call goes to the system's allocator with the caller's arguments, and the caller vouches for
-// them. Counting allocates nothing (a const thread local without a destructor).
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as above.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as above; the block came from `System`.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as above; the block came from `System`.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Runs `work`, which must not allocate.
-fn without_allocation(work: impl FnOnce()) {
-    let before = ALLOCATIONS.get();
-    work();
-    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations");
-}
-
-#[test]
-fn the_counter_counts() {
-    let before = ALLOCATIONS.get();
-    drop(std::hint::black_box(vec![1_u8; 100]));
-    assert!(ALLOCATIONS.get() > before);
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// In place of a forwarder's state, without buffers.
 #[derive(Default)]
@@ -185,7 +137,7 @@ fn run(cs_policy: PolicyChoice, cs_prefix_lookup: PrefixLookup) {
     let mut timers = TimerWheel::new(1000, 64, tables.pit_capacity_entries(), PageSize::Transparent).unwrap();
     let mut dead = DeadNonceList::new(1500, 3_000_000, key, PageSize::Transparent).unwrap();
     let mut wire = Vec::with_capacity(1000);
-    without_allocation(|| {
+    without_allocation("pending and storing", || {
         for round in 1..20 {
             pend_and_satisfy(&mut tables, &mut timers, &mut dead, &mut wire, round);
             store_and_evict(&mut tables, round);
@@ -195,7 +147,7 @@ fn run(cs_policy: PolicyChoice, cs_prefix_lookup: PrefixLookup) {
     assert!(tables.cs_evictions() > if is_every_data_admitted { 10_000 } else { 100 }, "{cs_policy:?}");
     assert!(dead.evicted_early() > 1000);
     assert!(tables.cs_bytes() <= CONFIG.cs_capacity_bytes);
-    without_allocation(|| {
+    without_allocation("a smaller store", || {
         tables.cs_set_capacity(1000, 2).unwrap();
         tables.end_of_batch();
         tables.cs_erase_prefix(b"", usize::MAX);
@@ -205,9 +157,9 @@ fn run(cs_policy: PolicyChoice, cs_prefix_lookup: PrefixLookup) {
 
 #[test]
 fn tables_allocate_nothing_after_the_start() {
-    for &eviction in EvictionName::ALL {
-        for &admission in AdmissionName::ALL {
-            for &lookup in PrefixLookup::ALL {
+    for eviction in EvictionName::ALL {
+        for admission in AdmissionName::ALL {
+            for lookup in PrefixLookup::ALL {
                 run(PolicyChoice { eviction, admission, ..PolicyChoice::default() }, lookup);
             }
         }
@@ -228,8 +180,8 @@ fn ask(admission: &mut impl Admission) {
 fn admission_allocates_nothing_after_the_start() {
     let mut filter = Filter::new(200_000, FilterOptions::default(), PageSize::Transparent).unwrap();
     let mut tiny_lfu = TinyLfu::new(1000, TinyLfuOptions::default(), PageSize::Transparent).unwrap();
-    without_allocation(|| ask(&mut filter));
-    without_allocation(|| ask(&mut tiny_lfu));
+    without_allocation("filter", || ask(&mut filter));
+    without_allocation("TinyLFU", || ask(&mut tiny_lfu));
 }
 
 fn spread(number: u64) -> u64 {
@@ -240,15 +192,15 @@ fn spread(number: u64) -> u64 {
 #[test]
 fn policies_allocate_nothing_after_the_start() {
     const SLOTS: u32 = 1_000;
-    for &eviction in EvictionName::ALL {
-        for &admission in AdmissionName::ALL {
+    for eviction in EvictionName::ALL {
+        for admission in AdmissionName::ALL {
             let name = PolicyChoice { eviction, admission, ..PolicyChoice::default() };
             let mut policy = CachePolicy::new(name, SLOTS, 1, PageSize::Transparent).unwrap();
             let mut entries = vec![<NamedEntry>::default(); SLOTS as usize];
             let mut upcoming = Vec::with_capacity(1_000);
             let mut random = fastrand::Rng::with_seed(1);
             let mut admitted = 0;
-            without_allocation(|| {
+            without_allocation("a cache policy", || {
                 for number in 0..20 * SLOTS {
                     let newcomer = Newcomer { hash: spread(random.u64(..5_000)), requests: 2, ..Newcomer::default() };
                     for _ in 0..number % 5 {
@@ -292,7 +244,7 @@ fn the_fingerprint_pit_allocates_nothing_after_the_start() {
         let mut pit = FingerprintPit::new(config, 1).unwrap();
         let mut random = fastrand::Rng::with_seed(2);
         let mut refused = [0; 4];
-        without_allocation(|| {
+        without_allocation("fingerprints", || {
             for number in 0..100_000_u64 {
                 let now_ns = number * 100_000;
                 let (hash, port) = (random.u64(..), random.u16(..40));

@@ -1,7 +1,6 @@
 //! After its construction the engine allocates nothing: not for a packet of any kind, a timer, the limits of its
 //! tables, or changes of faces and next hops. The test has a file of its own because it counts the allocations of the
 //! whole process.
-#![allow(unsafe_code, reason = "leaf: an allocator that counts, around the system's")]
 
 use namewire_engine::{
     CoreConfig, Counters, CsReport, DropReason, EngineConfig, FaceId, Frame, LimitMet, LinkType, PitRole, Schedule,
@@ -12,61 +11,14 @@ use namewire_tables::{
     CsPolicy, NameHashes, PrefixLookup,
     fingerprint_pit::{FaceList, FingerprintPitConfig},
 };
-use namewire_testbed::*;
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    collections::VecDeque,
+use namewire_testbed::{
+    counting_allocator::{CountingAllocator, without_allocation},
+    *,
 };
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that ends has no counter any more; none of our threads ends here.
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call goes to the system's allocator with the arguments that the caller vouches for. Counting allocates
-// nothing (a const thread local without a destructor).
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as above.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as above; the block came from `System`.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as above; the block came from `System`.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
+use std::collections::VecDeque;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Runs `work`, which must not allocate.
-fn without_allocation(what: &str, work: impl FnOnce()) {
-    let before = ALLOCATIONS.get();
-    work();
-    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations: {what}");
-}
-
-#[test]
-fn the_counter_counts() {
-    let before = ALLOCATIONS.get();
-    drop(std::hint::black_box(vec![1_u8; 100]));
-    assert!(ALLOCATIONS.get() > before);
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// An Interest that was forwarded, and may be answered.
 struct Pending {

@@ -16,9 +16,11 @@
 //! | which faces does it have? | [`faces`] |
 //! | how are packets built? | [`packet`] |
 //! | how is management tested, without any forwarder? | `management`, a feature |
+//! | how is it tested that nothing is allocated? | [`counting_allocator`] |
 //!
 //! Tests, fuzz targets, the simulator and the lab use this crate. Nothing that a router links may use it.
 
+pub mod counting_allocator;
 pub mod faces;
 pub mod forwarder;
 #[cfg(feature = "management")]
