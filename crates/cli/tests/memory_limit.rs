@@ -1,17 +1,18 @@
 //! A router that the system gives no more memory: it refuses by name and lives on, or does not start
 //! and says why. The limit is that of `ulimit -v`, of the router's process.
 
+mod router_process;
+
 use namewire_client::{Client, ControlError, RouteOptions};
 use namewire_configuration::FibDesign;
+use router_process::{NAMEWIRE, Router};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use std::{
     fs,
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    path::Path,
+    process::{Command, Stdio},
 };
-
-const NAMEWIRE: &str = env!("CARGO_BIN_EXE_namewire");
 
 /// The memory that a router leaves to what cannot refuse.
 const RESERVE_KIB: u64 = 160 << 10;
@@ -22,12 +23,6 @@ const MANY: u64 = 100_000;
 /// Commands on their way at once.
 const WINDOW: usize = 32;
 
-struct Router {
-    process: Child,
-    socket: PathBuf,
-    line: String,
-}
-
 fn command(directory: &Path, program: &mut Command, design: &str) {
     let config = directory.join("namewire.toml");
     let tables =
@@ -37,60 +32,24 @@ fn command(directory: &Path, program: &mut Command, design: &str) {
     program.stdout(Stdio::piped());
 }
 
-impl Router {
-    fn start(directory: &Path, design: &str) -> Router {
-        let mut program = Command::new(NAMEWIRE);
-        command(directory, &mut program, design);
-        let mut process = program.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let router = Router { process, socket: directory.join("nfd.sock"), line };
-        assert!(router.line.contains("is running"), "{design}: {}", router.line);
-        router
-    }
-
-    fn address_space_kib(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
-        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
-        size.trim().trim_end_matches(" kB").parse().unwrap()
-    }
-
-    /// From now on the process has no more address space than this.
-    fn limit(&self, kib: u64) {
-        let pid = Pid::from_raw(self.process.id().try_into().unwrap()).unwrap();
-        let Rlimit { maximum, .. } = getrlimit(Resource::As);
-        prlimit(Some(pid), Resource::As, Rlimit { current: Some(kib << 10), maximum }).unwrap();
-    }
-
-    fn tool(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(NAMEWIRE);
-        command.arg("--transport").arg(format!("unix://{}", self.socket.display())).args(arguments);
-        command
-    }
-
-    fn ask(&self, arguments: &[&str]) -> Output {
-        self.tool(arguments).output().unwrap()
-    }
-
-    fn terminate(mut self) {
-        let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        let ended = self.process.wait().unwrap();
-        assert_eq!(ended.code(), Some(0));
-    }
+fn start(directory: &Path, design: &str) -> Router {
+    let mut program = Command::new(NAMEWIRE);
+    command(directory, &mut program, design);
+    let router = Router::start(&directory.join("nfd.sock"), &mut program);
+    assert!(router.line.contains("is running"), "{design}: {}", router.line);
+    router
 }
 
-impl Drop for Router {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// From now on the process has no more address space than this.
+fn limit(router: &Router, kib: u64) {
+    let pid = Pid::from_raw(router.process.id().try_into().unwrap()).unwrap();
+    let Rlimit { maximum, .. } = getrlimit(Resource::As);
+    prlimit(Some(pid), Resource::As, Rlimit { current: Some(kib << 10), maximum }).unwrap();
 }
 
 /// Registers routes until one is refused; how many were taken, and why the first was not.
 async fn register_until_refused(router: &Router) -> (u64, String) {
-    let uri = format!("unix://{}", router.socket.display());
-    let client = Client::connect_to(uri.parse().unwrap()).await.unwrap();
+    let client = Client::connect_to(router.uri().parse().unwrap()).await.unwrap();
     for first in (0..MANY).step_by(WINDOW) {
         let mut answers = Vec::new();
         for number in first..first + WINDOW as u64 {
@@ -119,23 +78,23 @@ fn a_router_of_every_fib_design_refuses_routes_and_lives_on() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for design in FibDesign::ALL.map(FibDesign::name) {
         let directory = tempfile::tempdir().unwrap();
-        let router = Router::start(directory.path(), design);
-        let mut server = router.tool(&["pingserver", "-q", "/before"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut router = start(directory.path(), design);
+        let mut server = router.command().args(["pingserver", "-q", "/before"]).stdout(Stdio::piped()).spawn().unwrap();
         // It has registered its prefix when it answers.
-        let ping = || router.ask(&["ping", "-q", "-c", "3", "-i", "10", "--timeout", "20000", "/before"]);
+        let ping = || router.tool(&["ping", "-q", "-c", "3", "-i", "10", "--timeout", "20000", "/before"]);
         let is_answered = (0..100).any(|_| ping().status.success());
-        router.limit(router.address_space_kib() + RESERVE_KIB + FOR_ROUTES_KIB);
+        limit(&router, router.status_kib("VmSize") + RESERVE_KIB + FOR_ROUTES_KIB);
         let local = tokio::task::LocalSet::new();
         let (taken, why) = local.block_on(&runtime, register_until_refused(&router));
         eprintln!("{design}: {taken} routes, then {why}");
         assert!(taken > 1000, "{design}: {taken}");
         assert_eq!(why, "507 the system has no memory for more routes", "{design}");
-        let status = router.ask(&["status", "--json"]);
+        let status = router.tool(&["status", "--json"]);
         let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
         assert!(status["drops"]["management.no-memory"].as_u64() > Some(0), "{design}: {}", status["drops"]);
         let after = ping();
         assert!(is_answered && after.status.success(), "{design}: forwarding goes on: {after:?}");
-        let list = router.ask(&["route", "list"]);
+        let list = router.tool(&["route", "list"]);
         assert!(list.status.success(), "{design}: {list:?}");
         server.kill().unwrap();
         server.wait().unwrap();

@@ -1,92 +1,37 @@
 //! `namewire run` as a user meets it: the real binary, real sockets, real processes.
 
+mod router_process;
+
 use namewire_client::{Client, RouteOptions, TransportUri};
 use namewire_packet::{Component, DataBuilder, InterestBuilder, NameBuf, content_type};
+use router_process::{NAMEWIRE, PATIENCE, Router, eventually, run_command};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::{UnixListener, UnixStream},
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
 };
-
-const NAMEWIRE: &str = env!("CARGO_BIN_EXE_namewire");
 
 /// An idle router must fit in this (issue: < 30 MB).
 const IDLE_KIB_MAX: u64 = 30 * 1000;
-
-/// A router process, ended when the test is over.
-struct Router {
-    process: Child,
-    socket: PathBuf,
-    line: String,
-}
-
-impl Router {
-    fn start(socket: &Path, arguments: &[&str]) -> Router {
-        let mut process = Command::new(NAMEWIRE)
-            .args(["run", "--no-udp", "--no-tcp", "--socket"])
-            .arg(socket)
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        if line.is_empty() {
-            let mut error = String::new();
-            process.stderr.take().unwrap().read_to_string(&mut error).unwrap();
-            panic!("the router did not start: {error}");
-        }
-        Router { process, socket: socket.to_owned(), line }
-    }
-
-    fn ask(&self, arguments: &[&str]) -> Output {
-        Command::new(NAMEWIRE)
-            .arg("--transport")
-            .arg(format!("unix://{}", self.socket.display()))
-            .args(arguments)
-            .output()
-            .unwrap()
-    }
-
-    fn stop(&mut self) {
-        let pid = i32::try_from(self.process.id()).unwrap().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        assert!(self.process.wait().unwrap().success(), "SIGTERM ends a router with exit code 0");
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
 
 #[test]
 fn says_where_to_connect_stays_small_and_cleans_up() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("made/for/me/nfd.sock");
-    let mut router = Router::start(&socket, &[]);
+    let mut router = Router::run_at(&socket, &[]);
     assert!(router.line.contains(&format!("unix://{}", socket.display())), "{}", router.line);
-    let status = router.ask(&["status", "--json"]);
+    let status = router.tool(&["status", "--json"]);
     assert!(status.status.success(), "{status:?}");
     let json: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
     assert_eq!(json["drops"], serde_json::json!({}));
     assert_eq!((&json["fib"]["design"], &json["fib"]["is_lossy"]), (&"one-bucket".into(), &false.into()));
 
-    let status = std::fs::read_to_string(format!("/proc/{}/status", router.process.id())).unwrap();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    let resident_kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    let resident_kib = router.status_kib("VmRSS");
     assert!(resident_kib < IDLE_KIB_MAX, "{resident_kib} KiB while idle");
 
-    router.stop();
+    router.terminate();
     assert!(!socket.exists(), "the socket is removed");
 }
 
@@ -126,23 +71,22 @@ fn refuses_a_live_socket_and_recovers_a_stale_one() {
     let socket = directory.path().join("nfd.sock");
     drop(UnixListener::bind(&socket).unwrap());
     assert!(socket.exists());
-    let router = Router::start(&socket, &[]);
-    let second =
-        Command::new(NAMEWIRE).args(["run", "--no-udp", "--no-tcp", "--socket"]).arg(&socket).output().unwrap();
+    let router = Router::run_at(&socket, &[]);
+    let second = run_command(&socket).output().unwrap();
     assert_eq!(second.status.code(), Some(1));
     let message = String::from_utf8(second.stderr).unwrap();
     assert!(message.contains("another forwarder is running"), "{message}");
-    assert!(router.ask(&["status"]).status.success(), "the first one goes on");
+    assert!(router.tool(&["status"]).status.success(), "the first one goes on");
 }
 
 #[test]
 fn faces_routes_and_strategies_of_the_command_line_are_there_from_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let arguments = ["--route", "/far=udp4://127.0.0.1:9", "--strategy", "/far=multicast"];
-    let router = Router::start(&directory.path().join("nfd.sock"), &arguments);
-    assert!(stdout(&router.ask(&["route", "list"])).contains("/far"));
-    assert!(stdout(&router.ask(&["face", "list"])).contains("udp4://127.0.0.1:9"));
-    let strategies = stdout(&router.ask(&["strategy", "list"]));
+    let router = Router::run(directory.path(), &arguments);
+    assert!(router.ask(&["route", "list"]).contains("/far"));
+    assert!(router.ask(&["face", "list"]).contains("udp4://127.0.0.1:9"));
+    let strategies = router.ask(&["strategy", "list"]);
     assert!(strategies.contains("/far") && strategies.contains("multicast"), "{strategies}");
 }
 
@@ -150,14 +94,14 @@ fn faces_routes_and_strategies_of_the_command_line_are_there_from_the_start() {
 #[test]
 fn strategies_are_chosen_by_name_version_and_parameters() {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::start(&directory.path().join("nfd.sock"), &[]);
+    let router = Router::run(directory.path(), &[]);
     for (asked, chosen) in [
         ("asf", "asf/v=5"),
         ("asf/v=4", "asf/v=5"),
         ("access", "access/v=1"),
         ("/localhost/nfd/strategy/asf/%FD%04/max-timeouts~2", "asf/v=5/max-timeouts~2"),
     ] {
-        let said = stdout(&router.ask(&["strategy", "set", "/x", asked]));
+        let said = router.ask(&["strategy", "set", "/x", asked]);
         assert!(said.ends_with(&format!("/localhost/nfd/strategy/{chosen}\n")), "{said}");
     }
     for (asked, why) in [
@@ -166,7 +110,7 @@ fn strategies_are_chosen_by_name_version_and_parameters() {
         ("asf/v=5/max-timeouts~0", "max-timeouts must be 1 or more"),
         ("random/v=1/x~1", "random takes no parameters"),
     ] {
-        let refused = router.ask(&["strategy", "set", "/x", asked]);
+        let refused = router.tool(&["strategy", "set", "/x", asked]);
         let error = String::from_utf8(refused.stderr).unwrap();
         assert!(refused.status.code() == Some(1) && error.contains(why), "{asked}: {error}");
     }
@@ -175,8 +119,8 @@ fn strategies_are_chosen_by_name_version_and_parameters() {
 #[test]
 fn tools_tell_their_failures_apart() {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::start(&directory.path().join("nfd.sock"), &[]);
-    let code = |arguments: &[&str]| router.ask(arguments).status.code();
+    let router = Router::run(directory.path(), &[]);
+    let code = |arguments: &[&str]| router.tool(arguments).status.code();
     assert_eq!(code(&["route", "add", "/a", "999"]), Some(3), "no such face");
     assert_eq!(code(&["peek", "/nobody/here"]), Some(6), "Nack");
     assert_eq!(code(&["face", "create", "tcp4://127.0.0.1:1"]), Some(1), "nobody listens there");
@@ -191,8 +135,8 @@ fn tools_tell_their_failures_apart() {
 #[test]
 fn the_first_interest_after_the_answer_to_register_is_forwarded() {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::start(&directory.path().join("nfd.sock"), &["--workers", "4"]);
-    let uri: TransportUri = format!("unix://{}", router.socket.display()).parse().unwrap();
+    let router = Router::run(directory.path(), &["--workers", "4"]);
+    let uri: TransportUri = router.uri().parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let producer = Client::connect_to(uri.clone()).await.unwrap();
@@ -218,7 +162,7 @@ fn the_first_interest_after_the_answer_to_register_is_forwarded() {
 /// Answers Interests under /app on a thread of its own until the router ends: "gone" by an application Nack, "torn" by
 /// one in the place of its second segment.
 fn serve_application_nacks(router: &Router) {
-    let uri = format!("unix://{}", router.socket.display()).parse().unwrap();
+    let uri = router.uri().parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (registered, is_registered) = std::sync::mpsc::channel();
     let serve = async move {
@@ -243,17 +187,17 @@ fn serve_application_nacks(router: &Router) {
 #[test]
 fn an_application_nack_is_no_content_and_has_its_own_exit_code() {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::start(&directory.path().join("nfd.sock"), &[]);
+    let router = Router::run(directory.path(), &[]);
     serve_application_nacks(&router);
     let copy = directory.path().join("copy");
     for uri in ["/app/gone", "/app/gone/v=1", "/app/torn/v=1"] {
-        let get = router.ask(&["get", uri, "-o", copy.to_str().unwrap()]);
+        let get = router.tool(&["get", uri, "-o", copy.to_str().unwrap()]);
         let message = String::from_utf8_lossy(&get.stderr);
         assert_eq!(get.status.code(), Some(7), "{uri}: {message}");
         assert!(message.contains("application Nack") && message.contains(uri), "{message}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing but the socket is there");
     }
-    let peek = |options: &[&str]| router.ask(&[&["peek", "/app/gone"], options].concat());
+    let peek = |options: &[&str]| router.tool(&[&["peek", "/app/gone"], options].concat());
     let plain = peek(&[]);
     assert_eq!((plain.status.code(), &plain.stdout[..]), (Some(7), &b""[..]));
     // Where the packet is shown as a packet it is shown, and the exit code still says what it is.
@@ -269,39 +213,28 @@ fn a_file_travels_and_a_pinger_is_answered() {
     let directory = tempfile::tempdir().unwrap();
     for workers in ["1", "4"] {
         let socket = directory.path().join(format!("{workers}.sock"));
-        let router = Router::start(&socket, &["--workers", workers]);
-        let uri = format!("unix://{}", socket.display());
+        let router = Router::run_at(&socket, &["--workers", workers]);
         let file = directory.path().join("file");
         let content: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
         std::fs::write(&file, &content).unwrap();
         let spawn = |arguments: &[&str]| {
-            Command::new(NAMEWIRE)
-                .args(["--transport", &uri])
-                .args(arguments)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap()
+            router.command().args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
         };
         let mut put = spawn(&["put", file.to_str().unwrap(), "/me/file"]);
         let mut pingserver = spawn(&["pingserver", "/me"]);
         let mut poke = spawn(&["poke", "/me/note"]);
         poke.stdin.take().unwrap().write_all(b"a note").unwrap();
-        let began = Instant::now();
-        while !["/me/file", "/me/ping", "/me/note"]
-            .iter()
-            .all(|prefix| stdout(&router.ask(&["route", "list"])).contains(prefix))
-        {
-            assert!(began.elapsed() < Duration::from_secs(10), "the prefixes are not registered");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        eventually("the prefixes are registered", || {
+            let routes = router.ask(&["route", "list"]);
+            ["/me/file", "/me/ping", "/me/note"].iter().all(|prefix| routes.contains(prefix))
+        });
         let copy = directory.path().join("copy");
-        let get = router.ask(&["get", "/me/file", "-o", copy.to_str().unwrap()]);
+        let get = router.tool(&["get", "/me/file", "-o", copy.to_str().unwrap()]);
         assert!(get.status.success(), "{get:?}");
         assert_eq!(std::fs::read(&copy).unwrap(), content, "{workers} workers");
-        let ping = router.ask(&["ping", "/me", "-c", "5", "-i", "10"]);
+        let ping = router.tool(&["ping", "/me", "-c", "5", "-i", "10"]);
         assert!(ping.status.success(), "{ping:?}");
-        let peek = router.ask(&["peek", "/me/note"]);
+        let peek = router.tool(&["peek", "/me/note"]);
         assert_eq!(peek.stdout, b"a note");
         for child in [&mut put, &mut pingserver, &mut poke] {
             let _ = child.kill();
@@ -313,12 +246,12 @@ fn a_file_travels_and_a_pinger_is_answered() {
 #[test]
 fn an_application_that_says_nonsense_is_disconnected_and_counted() {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::start(&directory.path().join("nfd.sock"), &[]);
+    let router = Router::run(directory.path(), &[]);
     let mut stream = UnixStream::connect(&router.socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     stream.write_all(&[0; 64]).unwrap();
     assert_eq!(stream.read(&mut [0; 16]).unwrap(), 0, "the router closes the connection");
-    let status = stdout(&router.ask(&["status"]));
+    let status = router.ask(&["status"]);
     assert!(status.contains("face-closed.malformed-element 1"), "{status}");
 }
 
@@ -328,8 +261,8 @@ fn the_policy_of_the_command_line_decides_what_the_store_forgets() {
     let directory = tempfile::tempdir().unwrap();
     for (policy, kept, forgotten) in [("lru", "/x/a", "/x/b"), ("fifo", "/x/b", "/x/a")] {
         let socket = directory.path().join(format!("{policy}.sock"));
-        let router = Router::start(&socket, &["--cs-packets", "2", "--cs-policy", policy]);
-        let peek = |name: &str| router.ask(&["peek", name, "--lifetime", "1000"]);
+        let router = Router::run_at(&socket, &["--cs-packets", "2", "--cs-policy", policy]);
+        let peek = |name: &str| router.tool(&["peek", name, "--lifetime", "1000"]);
         for name in ["/x/a", "/x/b", "/x/c"] {
             publish_once(&router, name);
             assert_eq!(peek(name).stdout, name.as_bytes());
@@ -360,20 +293,16 @@ fn a_drop_in_router_answers_from_its_store_under_every_prefix() {
     .into_iter()
     .enumerate()
     {
-        let router = Router::start(&directory.path().join(format!("{number}.sock")), arguments);
+        let router = Router::run_at(&directory.path().join(format!("{number}.sock")), arguments);
         publish_once(&router, "/x/a/b");
-        assert_eq!(router.ask(&["peek", "/x/a/b", "--lifetime", "60000"]).stdout, b"/x/a/b");
-        let began = Instant::now();
-        while stdout(&router.ask(&["route", "list"])).contains("/x/a/b") {
-            assert!(began.elapsed() < Duration::from_secs(60), "the producer is not gone");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        assert_eq!(router.tool(&["peek", "/x/a/b", "--lifetime", "60000"]).stdout, b"/x/a/b");
+        eventually("the producer is gone", || !router.ask(&["route", "list"]).contains("/x/a/b"));
         for prefix in ["/x", "/x/a", "/x/a/b"] {
-            let peek = router.ask(&["peek", prefix, "--prefix", "--lifetime", "5000"]);
+            let peek = router.tool(&["peek", prefix, "--prefix", "--lifetime", "5000"]);
             let is_stored = answers || prefix == "/x/a/b";
             assert_eq!(peek.stdout, if is_stored { &b"/x/a/b"[..] } else { b"" }, "{prefix} with {arguments:?}");
         }
-        let info = stdout(&router.ask(&["cs", "info"]));
+        let info = router.ask(&["cs", "info"]);
         let shown = if answers { "all of its name" } else { "those that fetched it" };
         assert!(info.lines().any(|line| line.contains("Prefixes") && line.contains(shown)), "{info}");
     }
@@ -381,40 +310,27 @@ fn a_drop_in_router_answers_from_its_store_under_every_prefix() {
 
 /// A producer that answers one Interest for `name` with its own name, once it is registered.
 fn publish_once(router: &Router, name: &str) {
-    let mut poke = Command::new(NAMEWIRE)
-        .args(["--transport", &format!("unix://{}", router.socket.display()), "poke", name, "--timeout", "20000"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut poke = router.command().args(["poke", name, "--timeout", "20000"]).stdin(Stdio::piped()).spawn().unwrap();
     poke.stdin.take().unwrap().write_all(name.as_bytes()).unwrap();
-    let began = Instant::now();
-    while !stdout(&router.ask(&["route", "list"])).contains(name) {
-        assert!(began.elapsed() < Duration::from_secs(10), "{name} is not registered");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    eventually("the name is registered", || router.ask(&["route", "list"]).contains(name));
     std::thread::spawn(move || poke.wait());
 }
-
-/// What the kernel says of the process, by the name of the line.
 
 #[test]
 fn the_store_is_erased_in_as_many_commands_as_it_takes() {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::start(&directory.path().join("nfd.sock"), &["--workers", "2"]);
+    let router = Router::run(directory.path(), &["--workers", "2"]);
     let file = directory.path().join("file");
     std::fs::write(&file, vec![7; 300 * 100]).unwrap();
-    let transport = format!("unix://{}", router.socket.display());
-    let put = ["--transport", &transport, "put", file.to_str().unwrap(), "/erase/file", "--chunk-size", "100"];
-    let mut producer = Command::new(NAMEWIRE).args(put).stdout(Stdio::piped()).spawn().unwrap();
+    let put = ["put", file.to_str().unwrap(), "/erase/file", "--chunk-size", "100"];
+    let mut producer = router.command().args(put).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(producer.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(router.ask(&["get", "/erase/file", "-o", "/dev/null"]).status.success());
+    assert!(router.tool(&["get", "/erase/file", "-o", "/dev/null"]).status.success());
     producer.kill().unwrap();
     producer.wait().unwrap();
     let erased = |arguments: &[&str]| {
-        let output = router.ask(&[&["cs", "erase", "/erase"], arguments].concat());
-        assert!(output.status.success(), "{output:?}");
-        let text = stdout(&output);
+        let text = router.ask(&[&["cs", "erase", "/erase"], arguments].concat());
         let words: Vec<&str> = text.split_whitespace().collect();
         assert_eq!((words[0], words[2..].join(" ")), ("Erased", "packets under /erase".to_owned()));
         words[1].parse::<u64>().unwrap()
@@ -423,12 +339,6 @@ fn the_store_is_erased_in_as_many_commands_as_it_takes() {
     let rest = erased(&[]);
     assert!(rest >= 290, "{rest} of more than one command's 256");
     assert_eq!(erased(&[]), 0);
-}
-
-fn status_kib(router: &Router, line: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", router.process.id())).unwrap();
-    let value = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();
-    value.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 #[test]
@@ -441,7 +351,7 @@ fn base_pages_are_joined_by_nobody_and_transparent_ones_may_be() {
     for (arguments, may_be_joined) in
         [(&[][..], true), (&["--pages", "transparent"], true), (&["--pages", "base"], false)]
     {
-        let router = Router::start(&directory.path().join("nfd.sock"), arguments);
+        let router = Router::run(directory.path(), arguments);
         let maps = std::fs::read_to_string(format!("/proc/{}/smaps", router.process.id())).unwrap();
         let mut flags = maps.lines().filter_map(|line| line.strip_prefix("VmFlags:"));
         // "hg": advised to be huge.
@@ -450,7 +360,7 @@ fn base_pages_are_joined_by_nobody_and_transparent_ones_may_be() {
             may_be_joined,
             "{arguments:?}"
         );
-        assert_eq!(status_kib(&router, "HugetlbPages"), 0);
+        assert_eq!(router.status_kib("HugetlbPages"), 0);
     }
 }
 
@@ -459,11 +369,7 @@ fn huge_pages_that_nobody_reserved_are_a_named_error() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nfd.sock");
     for (pages, kib) in [("2MiB", 2048), ("1GiB", 1_048_576)] {
-        let run = Command::new(NAMEWIRE)
-            .args(["run", "--no-udp", "--no-tcp", "--pages", pages, "--cs-capacity", "256 GiB", "--socket"])
-            .arg(&socket)
-            .output()
-            .unwrap();
+        let run = run_command(&socket).args(["--pages", pages, "--cs-capacity", "256 GiB"]).output().unwrap();
         let message = String::from_utf8(run.stderr).unwrap();
         assert_eq!(run.status.code(), Some(1), "{message}");
         assert!(message.contains(&format!("on pages of {pages}")), "{message}");
@@ -484,9 +390,7 @@ fn what_a_router_cannot_have_is_refused_with_a_reason() {
         (&["--pin", "999999"], 1, "cannot run a worker on processor 999999"),
         (&["--pin", "999999"], 1, "; this process may use "),
     ] {
-        let mut run = Command::new(NAMEWIRE);
-        let run =
-            run.args(["run", "--no-udp", "--no-tcp"]).args(options).arg("--socket").arg(&socket).output().unwrap();
+        let run = run_command(&socket).args(options).output().unwrap();
         let message = String::from_utf8(run.stderr).unwrap();
         assert_eq!(run.status.code(), Some(code), "{message}");
         assert!(message.contains(reason), "{message}");
@@ -500,23 +404,12 @@ fn a_taken_default_port_is_left_out_with_a_warning() {
     let socket = directory.path().join("nfd.sock");
     // Taken by this test, or by another forwarder of the machine.
     let _taken = std::net::UdpSocket::bind("0.0.0.0:6363");
-    let mut process = Command::new(NAMEWIRE)
-        .args(["run", "--no-tcp", "--socket"])
-        .arg(&socket)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut warning = String::new();
-    BufReader::new(process.stderr.take().unwrap()).read_line(&mut warning).unwrap();
+    let mut command = Command::new(NAMEWIRE);
+    let mut router = Router::start(&socket, command.args(["run", "--no-tcp", "--socket"]).arg(&socket));
+    let warning = router.messages.recv_timeout(PATIENCE).unwrap();
     assert!(warning.starts_with("namewire: not listening on udp4://0.0.0.0:6363: "), "{warning}");
-    let mut router = Router { process, socket, line: String::new() };
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while !router.ask(&["status"]).status.success() {
-        assert!(Instant::now() < deadline, "the rest runs");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    router.stop();
+    assert!(router.tool(&["status"]).status.success(), "the rest runs");
+    router.terminate();
 }
 
 /// Huge pages beyond those reserved before; given back on drop.
@@ -551,11 +444,11 @@ fn reserved_huge_pages_are_used() {
     };
     let directory = tempfile::tempdir().unwrap();
     for workers in ["1", "2"] {
-        let router = Router::start(&directory.path().join("nfd.sock"), &["--pages", "2MiB", "--workers", workers]);
+        let router = Router::run(directory.path(), &["--pages", "2MiB", "--workers", workers]);
         publish_once(&router, "/x/a");
-        assert_eq!(router.ask(&["peek", "/x/a"]).stdout, b"/x/a");
+        assert_eq!(router.tool(&["peek", "/x/a"]).stdout, b"/x/a");
         // The FIB's index and entries, and at least one table of a worker.
-        let used_kib = status_kib(&router, "HugetlbPages");
+        let used_kib = router.status_kib("HugetlbPages");
         assert!(used_kib >= 3 * 2048, "{used_kib} KiB of huge pages with {workers} workers");
     }
 }

@@ -2,6 +2,7 @@
 //! real files, real signals.
 
 mod lost_faces;
+#[path = "../router_process/mod.rs"]
 mod router_process;
 mod state_file;
 mod trust;

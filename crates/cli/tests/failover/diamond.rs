@@ -9,6 +9,7 @@
 //! Applications run outside the namespaces and reach their routers over Unix sockets. Making
 //! namespaces needs root; where they cannot be made, a test says so and passes.
 
+use crate::router_process::{PATIENCE, eventually};
 use namewire_packet::nfd::FacePersistency;
 use std::{
     cell::{Cell, RefCell},
@@ -19,9 +20,6 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
-
-/// Longer than anything takes here, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(100);
 
 const FILE_BYTES: usize = 50_000_000;
 /// Small, so that a fetch takes long enough to be cut in the middle.
@@ -76,15 +74,6 @@ fn shell(command: &str) -> Output {
 fn must(command: &str) {
     let output = shell(command);
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// Waits until something is so.
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "not so: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 impl Diamond {

@@ -12,9 +12,12 @@
 //! the tests.
 
 mod diamond;
+#[path = "../router_process/mod.rs"]
+mod router_process;
 
-use diamond::{Diamond, Router, eventually};
+use diamond::{Diamond, Router};
 use namewire_packet::nfd::FacePersistency;
+use router_process::eventually;
 use std::time::{Duration, Instant};
 
 /// How the cheap way dies.

@@ -2,12 +2,11 @@
 //! signals.
 
 mod pipes;
-#[path = "../configuration/router_process.rs"]
-#[allow(dead_code, reason = "shared with the tests of configuration")]
+#[path = "../router_process/mod.rs"]
 mod router_process;
 mod storm;
 
-use router_process::{NAMEWIRE, Router};
+use router_process::{NAMEWIRE, PATIENCE, Router, eventually, run_command};
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
@@ -15,18 +14,6 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
-
-/// Longer than anything takes here, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Asks until something is so.
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "not so: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 /// How a process ended, which it must.
 fn end_of(process: &mut Child) -> ExitStatus {
@@ -59,9 +46,8 @@ fn until_sigterm_is_caught(process: &Child) {
 }
 
 fn run(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(NAMEWIRE);
-    command.args(["run", "--no-udp", "--no-tcp", "--socket"]).arg(directory.join("nfd.sock")).args(arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut command = run_command(&directory.join("nfd.sock"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
 

@@ -15,10 +15,12 @@
 mod fake_forwarder;
 mod normalise;
 mod router;
+#[path = "../router_process/mod.rs"]
+mod router_process;
 mod session;
 
 use normalise::Normaliser;
-use router::Router;
+use router_process::NAMEWIRE;
 use session::{Session, Tool};
 use std::{
     net::TcpListener,
@@ -41,7 +43,7 @@ fn listener() -> (TcpListener, u16) {
 /// Runs a session against our router; every step must print what NFD's nfdc printed.
 fn replay(name: &str) {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::start(directory.path());
+    let (router, router_port) = router::start(directory.path());
     let (_listener, port) = listener();
     let tool = Tool {
         program: router::link(directory.path()),
@@ -50,7 +52,7 @@ fn replay(name: &str) {
         pause: Duration::ZERO,
     };
     let golden = Session::read(&golden(name));
-    let mut normaliser = Normaliser::new(port, Some(router.port));
+    let mut normaliser = Normaliser::new(port, Some(router_port));
     let mut differences = Vec::new();
     for step in &golden.steps {
         let found = tool.run(step, &mut normaliser);
@@ -137,13 +139,10 @@ fn record() {
 #[test]
 fn the_subcommand_is_the_same_tool() {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::start(directory.path());
+    let (router, _) = router::start(directory.path());
     let run = |arguments: &[&str]| {
-        let output = Command::new(router::NAMEWIRE)
-            .args(["--transport", &router.uri(), "nfdc"])
-            .args(arguments)
-            .output()
-            .unwrap();
+        let output =
+            Command::new(NAMEWIRE).args(["--transport", &router.uri(), "nfdc"]).args(arguments).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let version = format!("namewire-{}\n", env!("CARGO_PKG_VERSION"));
@@ -179,7 +178,7 @@ fn without_a_forwarder() {
 #[test]
 fn the_report_is_xml() {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::start(directory.path());
+    let (router, _) = router::start(directory.path());
     let output = Command::new(router::link(directory.path()))
         .env("NDN_CLIENT_TRANSPORT", router.uri())
         .args(["status", "report", "xml"])

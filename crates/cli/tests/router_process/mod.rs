@@ -1,4 +1,5 @@
 //! The binary as a process: started, asked, signalled, ended.
+#![allow(dead_code, reason = "each program of tests uses a part of this")]
 
 use std::{
     fs,
@@ -13,7 +14,7 @@ use std::{
 pub(crate) const NAMEWIRE: &str = env!("CARGO_BIN_EXE_namewire");
 
 /// Longer than anything takes here, also on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A router process whose messages are collected; ended when the test is over.
 pub(crate) struct Router {
@@ -24,6 +25,7 @@ pub(crate) struct Router {
 }
 
 impl Router {
+    /// Runs a command that starts a router with its socket at this path.
     pub(crate) fn start(socket: &Path, command: &mut Command) -> Router {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, messages) = channel();
@@ -46,10 +48,17 @@ impl Router {
 
     /// `namewire run` with its socket in `directory`, on no port.
     pub(crate) fn run(directory: &Path, arguments: &[&str]) -> Router {
-        let socket = directory.join("nfd.sock");
-        let mut command = Command::new(NAMEWIRE);
-        command.args(["run", "--no-udp", "--no-tcp", "--socket"]).arg(&socket).args(arguments);
-        Router::start(&socket, &mut command)
+        Router::run_at(&directory.join("nfd.sock"), arguments)
+    }
+
+    /// The same with its socket at this path.
+    pub(crate) fn run_at(socket: &Path, arguments: &[&str]) -> Router {
+        Router::start(socket, run_command(socket).args(arguments))
+    }
+
+    /// Where applications connect.
+    pub(crate) fn uri(&self) -> String {
+        format!("unix://{}", self.socket.display())
     }
 
     pub(crate) fn ask(&self, arguments: &[&str]) -> String {
@@ -64,8 +73,25 @@ impl Router {
 
     /// A tool of the user with this home, that is, with the keys there.
     pub(crate) fn tool_of(&self, home: &Path, arguments: &[&str]) -> Output {
-        let transport = format!("unix://{}", self.socket.display());
-        namewire_of(home).args(["--transport", &transport]).args(arguments).output().unwrap()
+        self.command_of(home).args(arguments).output().unwrap()
+    }
+
+    /// The binary as a tool of this router, to be started.
+    pub(crate) fn command(&self) -> Command {
+        self.command_of(Path::new("/nonexistent"))
+    }
+
+    fn command_of(&self, home: &Path) -> Command {
+        let mut command = namewire_of(home);
+        command.args(["--transport", &self.uri()]);
+        command
+    }
+
+    /// What the kernel says of the process in this line of its status, in KiB.
+    pub(crate) fn status_kib(&self, line: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let value = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();
+        value.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Number of the face that leads there.
@@ -116,6 +142,13 @@ impl Drop for Router {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// `namewire run` with its socket at this path, on no port.
+pub(crate) fn run_command(socket: &Path) -> Command {
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["run", "--no-udp", "--no-tcp", "--socket"]).arg(socket);
+    command
 }
 
 /// The binary with the key chain that is in this home.
