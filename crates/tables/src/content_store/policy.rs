@@ -7,9 +7,8 @@
 
 use super::slot::CsSlot;
 use crate::cs_policy::adaptive_window::AdaptiveWindow;
-use crate::cs_policy::fifo::Fifo;
-use crate::cs_policy::lru::Lru;
 use crate::cs_policy::priority_fifo::PriorityFifo;
+use crate::cs_policy::queue::{Fifo, Lru};
 use crate::cs_policy::{Eviction, HASH_STEP, Marks, Newcomer, PolicyMark, RemovalReason};
 use crate::pages::PageSize;
 use crate::slab::Slab;

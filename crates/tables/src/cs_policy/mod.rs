@@ -33,12 +33,11 @@
 //! Writers: the worker that owns the store.
 
 pub mod adaptive_window;
-pub mod fifo;
 pub mod frequency_sketch;
-pub mod lru;
 mod miniature;
 pub mod named_entry;
 pub mod priority_fifo;
+pub mod queue;
 mod stale_heap;
 mod window_sieve;
 
