@@ -1,6 +1,6 @@
 //! The Content Store that answers under every prefix, against [`NfdStore`].
 
-use crate::adversarial_names::{component, pool, value};
+use crate::adversarial_names::{Components, component, pool, value};
 use crate::cs_policy::may_refuse;
 use crate::nfd_store::{NfdStore, Stored};
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice};
@@ -34,8 +34,9 @@ static CONFIG: LazyLock<PitCsConfig> = LazyLock::new(|| PitCsConfig {
     pages: PageSize::Base,
 });
 
+/// An operation on either; the fuzz target uses them too.
 #[derive(Clone, Debug)]
-enum Operation {
+pub(crate) enum Operation {
     Pend { name: Index },
     Forget { entry: Index },
     Insert { name: Index, byte: u8, bytes: usize, arrival: CsArrival },
@@ -47,7 +48,7 @@ enum Operation {
     EndOfBatch,
 }
 
-fn operation() -> impl Strategy<Value = Operation> {
+pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     let index = any::<Index>;
     prop_oneof![
         2 => index().prop_map(|name| Operation::Pend { name }),
@@ -210,22 +211,27 @@ impl Pair {
     }
 }
 
+/// Names, operations on them, and the policy at first.
+pub(crate) fn runs() -> impl Strategy<Value = (Vec<Components>, Vec<Operation>, PolicyChoice)> {
+    (pool(), prop::collection::vec(operation(), 1..60), policy())
+}
+
+/// Both must answer every Interest with the same Data.
+pub(crate) fn replay(pool: Vec<Components>, operations: Vec<Operation>, policy: PolicyChoice, seed: u64) {
+    let is_ordered = |name: &Components| value(name).len() <= MAX_ORDERED_NAME_BYTES;
+    let names = pool.into_iter().filter(is_ordered).chain([vec![]]).collect();
+    let mut pair = Pair::new(names, PitCsConfig { cs_policy: policy.into(), ..CONFIG.clone() }, seed);
+    for operation in operations {
+        pair.apply(operation);
+        pair.check();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
     #[test]
-    fn every_interest_finds_what_nfd_s_store_has(
-        pool in pool(),
-        operations in prop::collection::vec(operation(), 1..60),
-        policy in policy(),
-        seed: u64,
-    ) {
-        let is_ordered = |name: &Vec<Vec<u8>>| value(name).len() <= MAX_ORDERED_NAME_BYTES;
-        let names = pool.into_iter().filter(is_ordered).chain([vec![]]).collect();
-        let mut pair = Pair::new(names, PitCsConfig { cs_policy: policy.into(), ..CONFIG.clone() }, seed);
-        for operation in operations {
-            pair.apply(operation);
-            pair.check();
-        }
+    fn every_interest_finds_what_nfd_s_store_has((pool, operations, policy) in runs(), seed: u64) {
+        replay(pool, operations, policy, seed);
     }
 }
 

@@ -1,6 +1,6 @@
 //! PIT and Content Store against lists that are searched from end to end.
 
-use crate::adversarial_names::{component, pool, value};
+use crate::adversarial_names::{Components, component, pool, value};
 use crate::cs_policy::may_refuse;
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice};
 use namewire_tables::CsPolicy;
@@ -39,8 +39,9 @@ static CONFIG: LazyLock<PitCsConfig> = LazyLock::new(|| PitCsConfig {
     pages: PageSize::Base,
 });
 
+/// An operation on either; the fuzz target uses them too.
 #[derive(Clone, Debug)]
-enum Operation {
+pub(crate) enum Operation {
     PitInsert { name: Index, variant: usize, bytes: usize },
     PitRemove { entry: Index },
     CsInsert { name: Index, byte: u8, bytes: usize, arrival: CsArrival },
@@ -53,7 +54,7 @@ enum Operation {
     EndOfBatch,
 }
 
-fn operation() -> impl Strategy<Value = Operation> {
+pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     let index = any::<Index>;
     let rest = || prop_oneof![0..100_usize, Just(900)];
     prop_oneof![
@@ -553,21 +554,26 @@ impl Pair {
     }
 }
 
+/// Names, operations on them, and the policy at first.
+pub(crate) fn runs() -> impl Strategy<Value = (Vec<Components>, Vec<Operation>, PolicyChoice)> {
+    (pool(), prop::collection::vec(operation(), 1..80), policy())
+}
+
+/// Both must do the same.
+pub(crate) fn replay(pool: &[Components], operations: Vec<Operation>, policy: PolicyChoice, seed: u64) {
+    let names = pool.iter().map(|name| value(name)).collect();
+    let mut pair = Pair::new(names, policy, seed);
+    for operation in operations {
+        pair.apply(operation);
+        pair.check();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
-    fn pit_and_cs_equal_the_naive_ones(
-        pool in pool(),
-        operations in prop::collection::vec(operation(), 1..80),
-        policy in policy(),
-        seed: u64,
-    ) {
-        let names = pool.iter().map(|name| value(name)).collect();
-        let mut pair = Pair::new(names, policy, seed);
-        for operation in operations {
-            pair.apply(operation);
-            pair.check();
-        }
+    fn pit_and_cs_equal_the_naive_ones((pool, operations, policy) in runs(), seed: u64) {
+        replay(&pool, operations, policy, seed);
     }
 }
 

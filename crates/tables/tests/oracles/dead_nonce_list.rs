@@ -18,12 +18,16 @@ struct Naive {
 }
 
 impl Naive {
-    fn insert(&mut self, name: u64, nonce: u32, now: u64) {
-        for _ in 0..4 {
+    fn expire(&mut self, now: u64, limit: usize) {
+        for _ in 0..limit {
             if self.queue.front().is_some_and(|&(.., expires)| expires <= now) {
                 self.queue.pop_front();
             }
         }
+    }
+
+    fn insert(&mut self, name: u64, nonce: u32, now: u64) {
+        self.expire(now, 4);
         if self.queue.len() == CAPACITY {
             self.queue.pop_front();
             self.evicted_early += 1;
@@ -36,33 +40,45 @@ impl Naive {
     }
 }
 
+/// Name, nonce, and time since the step before. Most steps insert the pair; others let some pairs expire, or nothing.
+type Step = ((u64, u32), u64, Option<usize>);
+
+/// A step for both; the fuzz target uses them too.
+pub(crate) fn step() -> impl Strategy<Value = Step> {
+    let expire = prop_oneof![2 => Just(None), 1 => (0..6_usize).prop_map(Some)];
+    ((0..4_u64, 0..5_u32), 0..200_u64, expire)
+}
+
+/// Both must know the same pairs.
+pub(crate) fn replay(steps: Vec<Step>) {
+    let mut list = list(CAPACITY);
+    let mut naive = Naive::default();
+    let mut now = 0;
+    for ((name, nonce), step, expire) in steps {
+        now += step;
+        if let Some(limit) = expire {
+            list.expire(now, limit);
+            naive.expire(now, limit);
+        } else {
+            list.insert(name, nonce, now);
+            naive.insert(name, nonce, now);
+        }
+        for name in 0..4 {
+            for nonce in 0..5 {
+                list.prefetch(name, nonce);
+                let expected = naive.contains(name, nonce, now);
+                assert_eq!(list.contains(name, nonce, now), expected, "name {name} Nonce {nonce} at {now}");
+            }
+        }
+        assert_eq!(list.len(), naive.queue.len());
+        assert_eq!(list.evicted_early(), naive.evicted_early);
+    }
+}
+
 proptest! {
     #[test]
-    fn list_equals_the_naive_one(
-        operations in prop::collection::vec((0..4_u64, 0..5_u32, 0..200_u64, any::<bool>()), 1..200),
-    ) {
-        let mut list = list(CAPACITY);
-        let mut naive = Naive::default();
-        let mut now = 0;
-        for (name, nonce, step, insert) in operations {
-            now += step;
-            if insert {
-                list.insert(name, nonce, now);
-                naive.insert(name, nonce, now);
-            }
-            for name in 0..4 {
-                for nonce in 0..5 {
-                    list.prefetch(name, nonce);
-                    prop_assert_eq!(
-                        list.contains(name, nonce, now),
-                        naive.contains(name, nonce, now),
-                        "name {} Nonce {} at {}", name, nonce, now
-                    );
-                }
-            }
-            prop_assert_eq!(list.len(), naive.queue.len());
-            prop_assert_eq!(list.evicted_early(), naive.evicted_early);
-        }
+    fn list_equals_the_naive_one(steps in prop::collection::vec(step(), 1..200)) {
+        replay(steps);
     }
 }
 

@@ -101,9 +101,9 @@ impl Naive {
     }
 }
 
-/// One step of a test.
+/// One step of a test, or of the fuzz target.
 #[derive(Clone, Debug)]
-enum Operation {
+pub(crate) enum Operation {
     Insert { name: usize, port: u16, lifetime_ns: u64, aggregates: bool },
     Satisfy { name: usize, collided_upstream: bool },
     Advance { by_ns: u64 },
@@ -113,7 +113,7 @@ enum Operation {
 
 const NAMES: usize = 60;
 
-fn operation() -> impl Strategy<Value = Operation> {
+pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     let lifetime_ns = prop_oneof![0..3 * TICK_NS, 0..5 * SECOND_NS, 0..20 * SECOND_NS, Just(u64::MAX >> 1)];
     let by_ns = prop_oneof![0..2 * TICK_NS, 0..SECOND_NS, 0..20 * SECOND_NS, 0..200 * SECOND_NS];
     let insert = (0..NAMES, 0..40_u16, lifetime_ns, any::<bool>());
@@ -134,7 +134,7 @@ fn hash(name: usize, class_bits: u32) -> u64 {
 }
 
 /// Plays the operations on both. Every answer, and what is found for every name, must be the same.
-fn both_agree(config: FingerprintPitConfig, operations: Vec<Operation>) -> Result<(), TestCaseError> {
+pub(crate) fn both_agree(config: FingerprintPitConfig, operations: Vec<Operation>) -> Result<(), TestCaseError> {
     let mut pit = FingerprintPit::new(config, 7).unwrap();
     let mut naive = Naive::of(&pit, config.segments);
     let mut now_ns = 0;

@@ -19,8 +19,9 @@ fn pop(wheel: &mut TimerWheel, now_ns: u64) -> Option<u32> {
     wheel.pop_expired(now_ns, &mut visits)
 }
 
+/// An operation on either; the fuzz target uses them too.
 #[derive(Clone, Debug)]
-enum Operation {
+pub(crate) enum Operation {
     /// The deadline is relative to now, and may lie in the past.
     Arm {
         id: u32,
@@ -49,7 +50,7 @@ fn span_ns() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn operation() -> impl Strategy<Value = Operation> {
+pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         3 => (0..CAPACITY, span_ns(), prop::bool::weighted(0.1))
             .prop_map(|(id, after_ns, past)| Operation::Arm { id, after_ns, past }),
@@ -59,59 +60,68 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
+/// Length of a tick, start, and operations.
+pub(crate) fn runs() -> impl Strategy<Value = (u64, u64, Vec<Operation>)> {
+    let tick_ns = prop_oneof![3 => Just(TICK_NS), 1 => 1..=256_u64];
+    let start_ns = prop_oneof![Just(0), 0..HOUR_NS, Just(u64::MAX / 2)];
+    (tick_ns, start_ns, prop::collection::vec(operation(), 1..120))
+}
+
+/// The wheel fires what the map says, none early and none more than a tick late.
+pub(crate) fn replay(tick_ns: u64, start_ns: u64, operations: Vec<Operation>) {
+    let mut wheel = wheel(tick_ns, CAPACITY);
+    let mut naive = BTreeMap::new();
+    let mut now = start_ns;
+    for operation in operations {
+        match operation {
+            Operation::Arm { id, after_ns, past } => {
+                let deadline = if past { now.saturating_sub(after_ns) } else { now + after_ns };
+                wheel.arm(id, deadline);
+                naive.insert(id, deadline);
+            }
+            Operation::Disarm { id } => {
+                wheel.prefetch(id);
+                assert_eq!(wheel.disarm(id), naive.remove(&id).is_some());
+            }
+            Operation::Pop { step_ns, most, mut visits } => {
+                now += step_ns;
+                for _ in 0..most {
+                    let Some(id) = wheel.pop_expired(now, &mut visits) else {
+                        // A caller that stops early is told to come again if a timer is due.
+                        if visits == 0 && wheel.next_deadline().is_some_and(|next| next <= now) {
+                            break;
+                        }
+                        // Late by less than a tick: the boundary of every timer that remains is in the
+                        // future.
+                        for (id, deadline) in &naive {
+                            assert!(deadline + tick_ns > now, "timer {} is late", id);
+                        }
+                        // A caller that sleeps until then makes progress.
+                        if let Some(next) = wheel.next_deadline() {
+                            assert!(next > now);
+                        }
+                        break;
+                    };
+                    let deadline = naive.remove(&id);
+                    assert!(deadline.is_some_and(|deadline| deadline <= now), "{} early", id);
+                }
+            }
+        }
+        assert_eq!(wheel.len(), naive.len());
+        assert!((0..CAPACITY).all(|id| wheel.is_armed(id) == naive.contains_key(&id)));
+        let first_boundary = naive.values().min().map(|first| first.next_multiple_of(tick_ns));
+        assert_eq!(wheel.next_deadline().is_some(), first_boundary.is_some());
+        if let (Some(next), Some(boundary)) = (wheel.next_deadline(), first_boundary) {
+            assert!(next <= boundary.max(now), "sleeps until {} past {}", next, boundary);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
-    fn wheel_equals_the_naive_one(
-        start_ns in prop_oneof![Just(0), 0..HOUR_NS, Just(u64::MAX / 2)],
-        operations in prop::collection::vec(operation(), 1..120),
-    ) {
-        let mut wheel = wheel(TICK_NS, CAPACITY);
-        let mut naive = BTreeMap::new();
-        let mut now = start_ns;
-        for operation in operations {
-            match operation {
-                Operation::Arm { id, after_ns, past } => {
-                    let deadline = if past { now.saturating_sub(after_ns) } else { now + after_ns };
-                    wheel.arm(id, deadline);
-                    naive.insert(id, deadline);
-                }
-                Operation::Disarm { id } => {
-                    wheel.prefetch(id);
-                    prop_assert_eq!(wheel.disarm(id), naive.remove(&id).is_some());
-                }
-                Operation::Pop { step_ns, most, mut visits } => {
-                    now += step_ns;
-                    for _ in 0..most {
-                        let Some(id) = wheel.pop_expired(now, &mut visits) else {
-                            // A caller that stops early is told to come again if a timer is due.
-                            if visits == 0 && wheel.next_deadline().is_some_and(|next| next <= now) {
-                                break;
-                            }
-                            // Late by less than a tick: the boundary of every timer that remains is in the
-                            // future.
-                            for (id, deadline) in &naive {
-                                prop_assert!(deadline + TICK_NS > now, "timer {} is late", id);
-                            }
-                            // A caller that sleeps until then makes progress.
-                            if let Some(next) = wheel.next_deadline() {
-                                prop_assert!(next > now);
-                            }
-                            break;
-                        };
-                        let deadline = naive.remove(&id);
-                        prop_assert!(deadline.is_some_and(|deadline| deadline <= now), "{} early", id);
-                    }
-                }
-            }
-            prop_assert_eq!(wheel.len(), naive.len());
-            prop_assert!((0..CAPACITY).all(|id| wheel.is_armed(id) == naive.contains_key(&id)));
-            let first_boundary = naive.values().min().map(|first| first.next_multiple_of(TICK_NS));
-            prop_assert_eq!(wheel.next_deadline().is_some(), first_boundary.is_some());
-            if let (Some(next), Some(boundary)) = (wheel.next_deadline(), first_boundary) {
-                prop_assert!(next <= boundary.max(now), "sleeps until {} past {}", next, boundary);
-            }
-        }
+    fn wheel_equals_the_naive_one((tick_ns, start_ns, operations) in runs()) {
+        replay(tick_ns, start_ns, operations);
     }
 }
 
