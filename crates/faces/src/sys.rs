@@ -91,17 +91,20 @@ impl SegmentControl {
 /// is one datagram, and callers need no change.
 pub(crate) fn coalesce_received(socket: BorrowedFd<'_>) -> bool {
     let on: libc::c_int = 1;
-    // SAFETY: the option's value is one c_int, which is alive and only read.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_UDP,
-            libc::UDP_GRO,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        )
-    };
-    result == 0
+    // SAFETY: the option's value is one c_int.
+    unsafe { set_option(socket, libc::SOL_UDP, libc::UDP_GRO, &on) }.is_ok()
+}
+
+/// Sets an option of a socket.
+///
+/// # Safety
+///
+/// `value` is what the option takes, and what it points to is alive. The kernel copies and writes nothing else.
+unsafe fn set_option<T>(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+    let bytes = size_of_val(value) as libc::socklen_t;
+    // SAFETY: `value` is alive and only read, and the caller vouches for the rest.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const *value).cast(), bytes) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Makes the kernel run `program` for each datagram of the port of `socket`. The result is the number of the socket
@@ -115,16 +118,7 @@ pub(crate) fn attach_port_program(socket: BorrowedFd<'_>, program: &[libc::sock_
     };
     // SAFETY: the option's value is a sock_fprog that points to `len` instructions; both are alive, and the kernel
     // copies them and writes neither.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_ATTACH_REUSEPORT_CBPF,
-            (&raw const filter).cast(),
-            size_of_val(&filter) as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    unsafe { set_option(socket, libc::SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &filter) }
 }
 
 /// Bytes that the kernel has not sent yet: for TCP those not yet on their way, for other sockets all the memory that
@@ -352,17 +346,8 @@ pub(crate) fn join_link_group(socket: BorrowedFd<'_>, interface: u32, group: Mac
         mr_alen: MAC_BYTES as _,
         mr_address: [a, b, c, d, e, f, 0, 0],
     };
-    // SAFETY: the option's value is one packet_mreq, which is alive and only read.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_ADD_MEMBERSHIP,
-            (&raw const request).cast(),
-            size_of_val(&request) as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // SAFETY: the option's value is one packet_mreq.
+    unsafe { set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request) }
 }
 
 /// One message for [`send_batch`].
@@ -429,17 +414,8 @@ pub(crate) fn send_batch<'a>(
 #[cfg(test)]
 pub(crate) fn turn_checksums_off(socket: BorrowedFd<'_>) {
     let on: libc::c_int = 1;
-    // SAFETY: the option's value is one c_int, which is alive and only read.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_NO_CHECK,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        )
-    };
-    assert_eq!(result, 0);
+    // SAFETY: the option's value is one c_int.
+    unsafe { set_option(socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, &on) }.expect("the kernel knows the option");
 }
 
 #[cfg(test)]
