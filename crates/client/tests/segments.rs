@@ -33,6 +33,32 @@ async fn fetch(client: &Client, uri: &str, options: FetchOptions) -> Result<(Vec
     Ok((content, progress))
 }
 
+/// What a producer does with an Interest.
+enum Answer {
+    Data(Vec<u8>),
+    Nack(NackReason),
+    Silence,
+}
+
+/// A consumer behind a perfect forwarder, and a producer that answers every Interest under `prefix` in this way.
+async fn consumer_of(prefix: &str, mut answer: impl FnMut(NameBuf) -> Answer + Send + 'static) -> Client {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
+    let mut stream = server.serve(&name(prefix)).unwrap();
+    server.register_prefix(&name(prefix), RouteOptions::default()).await.unwrap();
+    tokio::spawn(async move {
+        while let Some(incoming) = stream.next().await {
+            match answer(incoming.interest().name().to_buf()) {
+                Answer::Data(wire) => incoming.respond(&wire).await.unwrap(),
+                Answer::Nack(reason) => incoming.nack(reason).await.unwrap(),
+                Answer::Silence => {}
+            }
+        }
+        drop(server);
+    });
+    consumer
+}
+
 fn chunks(segment_bytes: usize) -> PublishOptions {
     PublishOptions { segment_bytes, version: Some(5), ..PublishOptions::default() }
 }
@@ -128,18 +154,11 @@ async fn marks_shrink_the_window_once_per_round_trip() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_segment_fails_after_the_last_retry() {
-    let forwarder = Forwarder::new(Weather::default());
-    let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
-    let mut stream = server.serve(&name("/hole")).unwrap();
-    server.register_prefix(&name("/hole"), RouteOptions::default()).await.unwrap();
-    tokio::spawn(async move {
-        while let Some(incoming) = stream.next().await {
-            let asked = incoming.interest().name().to_buf();
-            if asked.as_name().last().and_then(|last| last.segment()) != Some(3) {
-                incoming.respond(&DataBuilder::new(asked).final_segment(9).content(b"x").sign_digest()).await.unwrap();
-            }
-        }
-    });
+    let consumer = consumer_of("/hole", |asked| match asked.as_name().last().and_then(|last| last.segment()) {
+        Some(3) => Answer::Silence,
+        _ => Answer::Data(DataBuilder::new(asked).final_segment(9).content(b"x").sign_digest()),
+    })
+    .await;
     let options = FetchOptions { retries_max: 4, ..FetchOptions::default() };
     let error = fetch(&consumer, "/hole/v=1", options).await.unwrap_err();
     assert!(matches!(error, FetchError::SegmentTimeout { segment: 3, attempts: 5 }), "{error}");
@@ -148,26 +167,16 @@ async fn missing_segment_fails_after_the_last_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn congestion_nacks_are_waited_out_and_others_are_final() {
-    let forwarder = Forwarder::new(Weather::default());
-    let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
-    let mut stream = server.serve(&name("/busy")).unwrap();
-    server.register_prefix(&name("/busy"), RouteOptions::default()).await.unwrap();
-    tokio::spawn(async move {
-        let mut count = 0;
-        while let Some(incoming) = stream.next().await {
-            count += 1;
-            let asked = incoming.interest().name().to_buf();
-            if count % 4 == 0 {
-                let reason = if count % 8 == 0 { NackReason::Congestion } else { NackReason::Duplicate };
-                incoming.nack(reason).await.unwrap();
-            } else {
-                incoming
-                    .respond(&DataBuilder::new(asked).final_segment(49).content(b"xy").sign_digest())
-                    .await
-                    .unwrap();
-            }
+    let mut count = 0;
+    let consumer = consumer_of("/busy", move |asked| {
+        count += 1;
+        match count % 8 {
+            0 => Answer::Nack(NackReason::Congestion),
+            4 => Answer::Nack(NackReason::Duplicate),
+            _ => Answer::Data(DataBuilder::new(asked).final_segment(49).content(b"xy").sign_digest()),
         }
-    });
+    })
+    .await;
     let (got, progress) = fetch(&consumer, "/busy/v=1", FetchOptions::default()).await.unwrap();
     assert_eq!(got.len(), 100);
     assert!(progress.nacks >= 12 && progress.timeouts == 0, "{progress:?}");
@@ -228,52 +237,29 @@ async fn a_fetch_survives_ten_seconds_of_silence_or_of_nacks() {
 /// A failing link may lose the first Interests of a fetch.
 #[tokio::test(start_paused = true)]
 async fn the_search_for_a_version_survives_ten_seconds_of_silence() {
-    let forwarder = Forwarder::new(Weather::default());
-    let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
-    let mut stream = server.serve(&name("/late")).unwrap();
-    server.register_prefix(&name("/late"), RouteOptions::default()).await.unwrap();
-    tokio::spawn(async move {
-        let began = Instant::now();
-        while let Some(incoming) = stream.next().await {
-            if began.elapsed() > Duration::from_secs(10) {
-                let first = name("/late/v=1").join_segment(0);
-                incoming.respond(&DataBuilder::new(first).final_segment(0).content(b"xy").sign_digest()).await.unwrap();
-            }
-        }
-    });
+    let began = Instant::now();
+    let consumer = consumer_of("/late", move |_| match began.elapsed() > Duration::from_secs(10) {
+        true => Answer::Data(DataBuilder::new(name("/late/v=1/seg=0")).final_segment(0).content(b"xy").sign_digest()),
+        false => Answer::Silence,
+    })
+    .await;
     let (got, _) = fetch(&consumer, "/late", FetchOptions::default()).await.unwrap();
     assert_eq!(got, b"xy");
 }
 
-trait Segment {
-    fn join_segment(&self, segment: u64) -> NameBuf;
-}
-
-impl Segment for NameBuf {
-    fn join_segment(&self, segment: u64) -> NameBuf {
-        let mut name = self.clone();
-        name.push_segment(segment);
-        name
-    }
-}
-
 #[tokio::test]
 async fn forged_content_and_oversized_objects_are_refused() {
-    let forwarder = Forwarder::new(Weather::default());
-    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
-    let mut stream = server.serve(&name("/forged")).unwrap();
-    server.register_prefix(&name("/forged"), RouteOptions::default()).await.unwrap();
-    tokio::spawn(async move {
-        while let Some(incoming) = stream.next().await {
-            let asked = incoming.interest().name().to_buf();
-            let mut wire = DataBuilder::new(asked).final_segment(0).content(b"true").sign_digest();
-            *wire.last_mut().unwrap() ^= 1;
-            incoming.respond(&wire).await.unwrap();
-        }
-    });
+    let consumer = consumer_of("/forged", |asked| {
+        let mut wire = DataBuilder::new(asked).final_segment(0).content(b"true").sign_digest();
+        *wire.last_mut().unwrap() ^= 1;
+        Answer::Data(wire)
+    })
+    .await;
     let error = fetch(&consumer, "/forged/v=1", FetchOptions::default()).await.unwrap_err();
     assert!(matches!(error, FetchError::BadDigest(_)), "{error}");
 
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
     let publisher = SegmentPublisher::of_bytes(&bytes(10_000), &name("/big"), chunks(1000)).unwrap();
     publish(&server, publisher, "/big").await;
     let options = FetchOptions { size_bytes_max: 9_999, ..FetchOptions::default() };
@@ -284,31 +270,24 @@ async fn forged_content_and_oversized_objects_are_refused() {
 /// `namewire get` wrote the text of an application Nack (Data of ContentType 3) into the file and exited with 0.
 #[tokio::test]
 async fn an_application_nack_or_a_link_is_no_content() {
-    let forwarder = Forwarder::new(Weather::default());
-    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
-    let mut stream = server.serve(&name("/app")).unwrap();
-    server.register_prefix(&name("/app"), RouteOptions::default()).await.unwrap();
-    tokio::spawn(async move {
-        while let Some(incoming) = stream.next().await {
-            let asked = incoming.interest().name();
-            let object = asked.get(1).unwrap().value.to_vec();
-            let is_metadata = asked.get(2).is_some_and(|component| component.value == b"metadata");
-            let segment = asked.last().and_then(|last| last.segment());
-            let mut answer = asked.to_buf();
-            if segment.is_none() && !is_metadata {
-                answer.push_version(1).push_segment(0);
-            }
-            let content_type = match (&object[..], segment) {
-                _ if is_metadata => content_type::NACK,
-                (b"gone", _) | (b"torn", Some(2)) => content_type::NACK,
-                (b"moved", _) => content_type::LINK,
-                (b"key", _) => 2,
-                _ => 0,
-            };
-            let data = DataBuilder::new(answer).content_type(content_type).final_segment(3).content(b"four");
-            incoming.respond(&data.sign_digest()).await.unwrap();
+    let consumer = consumer_of("/app", |mut asked| {
+        let object = asked.as_name().get(1).unwrap().value.to_vec();
+        let is_metadata = asked.as_name().get(2).is_some_and(|component| component.value == b"metadata");
+        let segment = asked.as_name().last().and_then(|last| last.segment());
+        if segment.is_none() && !is_metadata {
+            asked.push_version(1).push_segment(0);
         }
-    });
+        let content_type = match (&object[..], segment) {
+            _ if is_metadata => content_type::NACK,
+            (b"gone", _) | (b"torn", Some(2)) => content_type::NACK,
+            (b"moved", _) => content_type::LINK,
+            (b"key", _) => 2,
+            _ => 0,
+        };
+        let data = DataBuilder::new(asked).content_type(content_type).final_segment(3).content(b"four");
+        Answer::Data(data.sign_digest())
+    })
+    .await;
     for uri in ["/app/gone", "/app/gone/v=1", "/app/torn", "/app/torn/v=1"] {
         let error = fetch(&consumer, uri, FetchOptions::default()).await.unwrap_err();
         let of = name(if uri.contains("gone") { "/app/gone/v=1/seg=0" } else { "/app/torn/v=1/seg=2" });
@@ -325,19 +304,11 @@ async fn an_application_nack_or_a_link_is_no_content() {
 
 #[tokio::test]
 async fn single_packet_without_segments() {
-    let forwarder = Forwarder::new(Weather::default());
-    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
-    let mut stream = server.serve(&name("/note")).unwrap();
-    server.register_prefix(&name("/note"), RouteOptions::default()).await.unwrap();
-    tokio::spawn(async move {
-        while let Some(incoming) = stream.next().await {
-            if incoming.interest().name() == name("/note").as_name() {
-                incoming.respond(&DataBuilder::new(name("/note/today")).content(b"hello").sign_digest()).await.unwrap();
-            } else {
-                incoming.nack(NackReason::NoRoute).await.unwrap();
-            }
-        }
-    });
+    let consumer = consumer_of("/note", |asked| match asked == name("/note") {
+        true => Answer::Data(DataBuilder::new(name("/note/today")).content(b"hello").sign_digest()),
+        false => Answer::Nack(NackReason::NoRoute),
+    })
+    .await;
     let (got, progress) = fetch(&consumer, "/note", FetchOptions::default()).await.unwrap();
     assert_eq!(got, b"hello");
     assert_eq!(progress.versioned_name, name("/note/today"));
