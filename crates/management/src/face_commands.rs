@@ -255,54 +255,34 @@ fn check_transport(
     parameters: &ControlParameters,
 ) -> Result<(), Refusal> {
     let is_on_demand = persistency == FacePersistency::OnDemand;
-    check_address(remote)?;
-    match remote {
-        FaceUri::Udp4(_) | FaceUri::Udp6(_) => {
-            if is_on_demand {
-                return Err(not_acceptable("Outgoing UDP faces do not support on-demand persistency"));
-            }
-            if local.is_some() {
-                return Err(not_acceptable("Unicast UDP faces cannot be created with a LocalUri"));
-            }
-        }
-        FaceUri::Tcp4(_) | FaceUri::Tcp6(_) => {
-            if is_on_demand {
-                return Err(not_acceptable("Outgoing TCP faces do not support on-demand persistency"));
-            }
-            if local.is_some() {
-                return Err(not_acceptable("Unicast TCP faces cannot be created with a LocalUri"));
-            }
-            if parameters.mtu.is_some() {
-                return Err(not_acceptable("TCP faces do not support MTU overrides"));
-            }
-        }
-        FaceUri::Ether(_) => {
-            if !matches!(local, Some(FaceUri::Dev(_))) {
-                let text = "Creation of unicast Ethernet faces requires a LocalUri with dev:// scheme";
-                return Err(not_acceptable(text));
-            }
-            if is_on_demand {
-                return Err(not_acceptable("Outgoing Ethernet faces do not support on-demand persistency"));
-            }
-            if remote.is_multicast() {
-                return Err(not_acceptable("Cannot create multicast Ethernet faces"));
-            }
-        }
-        FaceUri::WebSocket(_) | FaceUri::WebSocketUrl(_) => {
-            if is_on_demand {
-                return Err(not_acceptable("Outgoing WebSocket faces do not support on-demand persistency"));
-            }
-            if local.is_some() {
-                return Err(not_acceptable("WebSocket faces cannot be created with a LocalUri"));
-            }
-            if parameters.mtu.is_some() {
-                return Err(not_acceptable("WebSocket faces do not support MTU overrides"));
-            }
-            if sets_flag(parameters, face_flags::LP_RELIABILITY) {
-                return Err(not_acceptable("WebSocket faces do not support LpReliability"));
-            }
-        }
+    let (protocol, kind) = match remote {
+        FaceUri::Udp4(_) | FaceUri::Udp6(_) => ("UDP", "Unicast UDP"),
+        FaceUri::Tcp4(_) | FaceUri::Tcp6(_) => ("TCP", "Unicast TCP"),
+        FaceUri::WebSocket(_) | FaceUri::WebSocketUrl(_) => ("WebSocket", "WebSocket"),
+        FaceUri::Ether(_) => ("Ethernet", "unicast Ethernet"),
         _ => return Err(not_acceptable("Unsupported protocol")),
+    };
+    let is_ethernet = protocol == "Ethernet";
+    if is_ethernet && !matches!(local, Some(FaceUri::Dev(_))) {
+        return Err(not_acceptable(&format!("Creation of {kind} faces requires a LocalUri with dev:// scheme")));
+    }
+    if !is_ethernet {
+        check_address(remote, protocol)?;
+    }
+    if is_on_demand {
+        return Err(not_acceptable(&format!("Outgoing {protocol} faces do not support on-demand persistency")));
+    }
+    if !is_ethernet && local.is_some() {
+        return Err(not_acceptable(&format!("{kind} faces cannot be created with a LocalUri")));
+    }
+    if is_ethernet && remote.is_multicast() {
+        return Err(not_acceptable("Cannot create multicast Ethernet faces"));
+    }
+    if parameters.mtu.is_some() && matches!(protocol, "TCP" | "WebSocket") {
+        return Err(not_acceptable(&format!("{protocol} faces do not support MTU overrides")));
+    }
+    if protocol == "WebSocket" && sets_flag(parameters, face_flags::LP_RELIABILITY) {
+        return Err(not_acceptable("WebSocket faces do not support LpReliability"));
     }
     if parameters.mtu.is_some_and(|mtu| mtu < MIN_MTU) {
         return Err(not_acceptable("Override MTU cannot be less than 64"));
@@ -317,13 +297,7 @@ fn check_transport(
 }
 
 /// Refuses addresses where no single peer can be. Only the router knows whether an address and port are its own.
-fn check_address(remote: &FaceUri) -> Result<(), Refusal> {
-    let protocol = match remote {
-        FaceUri::Udp4(_) | FaceUri::Udp6(_) => "UDP",
-        FaceUri::Tcp4(_) | FaceUri::Tcp6(_) => "TCP",
-        FaceUri::WebSocket(_) | FaceUri::WebSocketUrl(_) => "WebSocket",
-        _ => return Ok(()),
-    };
+fn check_address(remote: &FaceUri, protocol: &str) -> Result<(), Refusal> {
     // `[::ffff:0.0.0.0]` means the same as `0.0.0.0`.
     if let Some(ip) = remote.literal_ip().map(|ip| ip.to_canonical()) {
         if ip.is_unspecified() {
