@@ -87,53 +87,10 @@ impl Info {
     }
 }
 
+/// What only our own forwarders tell.
 #[derive(Serialize)]
-pub(crate) struct Usage {
-    policy: String,
-    admission: String,
-    bytes: u64,
-    capacity_bytes: u64,
-    policy_bytes: u64,
-    prefix_lookup: String,
-    prefix_index_bytes: u64,
-    /// What happened while each policy was in force.
-    policies: Vec<PolicyCounts>,
-    /// Of the prefixes that are to be counted.
-    prefixes: Vec<PrefixCounts>,
-}
-
-#[derive(Serialize)]
-struct PolicyCounts {
-    policy: String,
-    admission: String,
-    hits: u64,
-    misses: u64,
-    insertions: u64,
-    not_admitted: u64,
-    evictions: u64,
-}
-
-#[derive(Serialize)]
-struct PrefixCounts {
-    prefix: String,
-    hits: u64,
-    misses: u64,
-    insertions: u64,
-}
-
-impl From<CsPolicyUsage> for PolicyCounts {
-    fn from(usage: CsPolicyUsage) -> Self {
-        let CsPolicyUsage { policy, admission, hits, misses, insertions, not_admitted, evictions } = usage;
-        PolicyCounts { policy, admission, hits, misses, insertions, not_admitted, evictions }
-    }
-}
-
-impl From<CsPrefixUsage> for PrefixCounts {
-    fn from(usage: CsPrefixUsage) -> Self {
-        let CsPrefixUsage { prefix, hits, misses, insertions } = usage;
-        PrefixCounts { prefix: prefix.to_string(), hits, misses, insertions }
-    }
-}
+#[serde(transparent)]
+pub(crate) struct Usage(CsUsage);
 
 /// The dataset `usage` of a module. Only our own forwarders know it. Others leave the Interest without an answer, so
 /// they are not asked.
@@ -147,39 +104,28 @@ pub(crate) async fn own_usage<T: DatasetEntry>(client: &Client, version: &str, m
 impl Usage {
     /// Asks a forwarder of version `version`, as [`own_usage`] does.
     pub(crate) async fn fetch(client: &Client, version: &str) -> Option<Usage> {
-        let usage: CsUsage = own_usage(client, version, "cs").await?;
-        Some(Usage {
-            policy: usage.policy,
-            admission: usage.admission,
-            bytes: usage.bytes,
-            capacity_bytes: usage.capacity_bytes,
-            policy_bytes: usage.policy_bytes,
-            prefix_lookup: usage.prefix_lookup,
-            prefix_index_bytes: usage.prefix_index_bytes,
-            policies: usage.policies.into_iter().map(PolicyCounts::from).collect(),
-            prefixes: usage.prefixes.into_iter().map(PrefixCounts::from).collect(),
-        })
+        own_usage(client, version, "cs").await.map(Usage)
     }
 
     pub(crate) fn text(&self) -> String {
-        let (now, most) = (quantity::bytes(self.bytes), quantity::bytes(self.capacity_bytes));
-        format!("{now} of at most {most}, policy {}", policy_text(&self.admission, &self.policy))
+        let (now, most) = (quantity::bytes(self.0.bytes), quantity::bytes(self.0.capacity_bytes));
+        format!("{now} of at most {most}, policy {}", policy_text(&self.0.admission, &self.0.policy))
     }
 
     fn prefix_lookup_text(&self) -> &'static str {
-        if self.prefix_lookup == "all" { "all of its name" } else { "those that fetched it" }
+        if self.0.prefix_lookup == "all" { "all of its name" } else { "those that fetched it" }
     }
 
     /// A line for each policy that was in force, and for each prefix that is counted.
     pub(crate) fn counts(&self) -> Vec<(&'static str, String)> {
-        let policies = self.policies.iter().map(|counts| {
-            let PolicyCounts { hits, misses, insertions, not_admitted, evictions, .. } = counts;
+        let policies = self.0.policies.iter().map(|counts| {
+            let CsPolicyUsage { hits, misses, insertions, not_admitted, evictions, .. } = counts;
             let name = policy_text(&counts.admission, &counts.policy);
             let text = format!("{name}: hits {hits}  misses {misses}  stored {insertions}  not admitted {not_admitted}  evicted {evictions}");
             ("Policy", text)
         });
-        let prefixes = self.prefixes.iter().map(|counts| {
-            let PrefixCounts { prefix, hits, misses, insertions } = counts;
+        let prefixes = self.0.prefixes.iter().map(|counts| {
+            let CsPrefixUsage { prefix, hits, misses, insertions } = counts;
             ("Under", format!("{prefix}: hits {hits}  misses {misses}  stored {insertions}"))
         });
         policies.chain(prefixes).collect()

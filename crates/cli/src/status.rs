@@ -6,7 +6,6 @@ use crate::{
     output::fields,
     quantity,
 };
-use namewire_client::Client;
 use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -23,7 +22,7 @@ struct Status {
     /// `None`: the forwarder does not tell (other forwarders than Namewire).
     store: Option<Usage>,
     /// `None`: the forwarder does not tell (other forwarders than Namewire).
-    fib: Option<Fib>,
+    fib: Option<FibUsage>,
     name_tree_entries: u64,
     measurements_entries: u64,
     in_interests: u64,
@@ -39,26 +38,10 @@ struct Status {
     drops: Option<BTreeMap<String, u64>>,
 }
 
-#[derive(Serialize)]
-struct Fib {
-    design: String,
-    is_lossy: bool,
-    bytes: u64,
-    capacity_entries: u64,
-}
-
-impl Fib {
-    /// Asks a forwarder of version `version`, as [`Usage::fetch`] does.
-    async fn fetch(client: &Client, version: &str) -> Option<Self> {
-        let FibUsage { design, capacity_entries, bytes, is_lossy } = own_usage(client, version, "fib").await?;
-        Some(Self { design, is_lossy, bytes, capacity_entries })
-    }
-
-    fn text(&self) -> String {
-        let role = if self.is_lossy { ", core role (lossy)" } else { "" };
-        let (bytes, capacity) = (quantity::bytes(self.bytes), self.capacity_entries);
-        format!("{}{role}, {bytes}, at most {capacity} entries", self.design)
-    }
+fn fib_text(fib: &FibUsage) -> String {
+    let role = if fib.is_lossy { ", core role (lossy)" } else { "" };
+    let (bytes, capacity) = (quantity::bytes(fib.bytes), fib.capacity_entries);
+    format!("{}{role}, {bytes}, at most {capacity} entries", fib.design)
 }
 
 pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
@@ -66,7 +49,7 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
     let general: ForwarderStatus = client.forwarder_status().await?;
     let drops: Option<Vec<DropCounter>> = client.status_list("status", "drops").await.ok();
     let store = Usage::fetch(&client, &general.nfd_version).await;
-    let fib = Fib::fetch(&client, &general.nfd_version).await;
+    let fib = own_usage(&client, &general.nfd_version, "fib").await;
     let status = Status {
         fib,
         store,
@@ -112,7 +95,7 @@ fn text(s: &Status) -> String {
         ("Data", format!("in {}  out {}", s.in_data, s.out_data)),
         ("Nacks", format!("in {}  out {}", s.in_nacks, s.out_nacks)),
         ("Entries", format!("FIB {}  PIT {}  Content Store {}", s.fib_entries, s.pit_entries, s.cs_entries)),
-        ("FIB", s.fib.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Fib::text)),
+        ("FIB", s.fib.as_ref().map_or_else(|| NOT_TOLD.to_owned(), fib_text)),
         ("Store", s.store.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
         ("Drops", drops),
     ];

@@ -104,11 +104,9 @@ impl FaceEvents {
             link_type: face.link_type,
             flags: face.flags,
         };
-        let mut content = Vec::new();
-        notification.encode(&mut content);
         let mut name = fixed_name("/localhost/nfd/faces/events");
         name.push_typed_nni(SEQUENCE_NUM_COMPONENT, self.next_sequence);
-        let packet = DataBuilder::new(name).freshness_ms(FRESHNESS_MS).content(&content).sign_digest();
+        let packet = DataBuilder::new(name).freshness_ms(FRESHNESS_MS).content(&notification.to_wire()).sign_digest();
         if self.kept.len() == MAX_EVENTS_KEPT {
             self.kept.pop_front();
         }

@@ -110,10 +110,8 @@ fn versions_that_are_not_kept_are_not_answered() {
 fn queries_filter_and_bad_filters_are_answered_as_nacks() {
     let mut bench = Bench::new();
     let query = |filter: &FaceQueryFilter| {
-        let mut component = Vec::new();
-        filter.encode(&mut component);
         let mut query = uri("/localhost/nfd/faces/query");
-        query.push_generic(&component);
+        query.push_generic(&filter.to_wire());
         query.as_name().to_string()
     };
     let local = FaceQueryFilter { face_scope: Some(FaceScope::Local), ..Default::default() };

@@ -148,6 +148,14 @@ impl fmt::Display for NameBuf {
     }
 }
 
+/// As its URI.
+#[cfg(feature = "serde")]
+impl serde::Serialize for NameBuf {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl fmt::Display for Name<'_> {
     /// The alternate URI form, without the scheme: `/A/seg=3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

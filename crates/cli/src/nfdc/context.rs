@@ -239,9 +239,7 @@ impl Context {
         if *filter == FaceQueryFilter::default() {
             return self.list("faces", "list").await;
         }
-        let mut component = Vec::new();
-        filter.encode(&mut component);
-        let content = self.dataset(&[b"faces", b"query", &component]).await?;
+        let content = self.dataset(&[b"faces", b"query", &filter.to_wire()]).await?;
         nfd::decode_dataset(&content).map_err(undecodable)
     }
 

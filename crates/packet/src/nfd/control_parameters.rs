@@ -2,22 +2,18 @@
 
 use super::{
     element::element,
-    field::{Fields, NfdError},
     numbers::types::{
         BASE_CONGESTION_MARKING_INTERVAL, CAPACITY, CONTROL_PARAMETERS, COST, COUNT, CS_POLICY_NAME,
         DEFAULT_CONGESTION_THRESHOLD, EXPIRATION_PERIOD, FACE_ID, FACE_PERSISTENCY, FLAGS, LOCAL_URI, MASK, MTU,
         ORIGIN, STRATEGY, URI,
     },
 };
-use crate::{
-    FaceId, NameBuf,
-    tlv::{self, types::NAME},
-};
+use crate::{FaceId, NameBuf, tlv::types::NAME};
 
 element! {
-    fields:
+    message CONTROL_PARAMETERS:
     /// Arguments of a command (management.md §3). Each command defines the fields that it needs, allows and forbids;
-    /// this type accepts all of them.
+    /// this type accepts all of them. Fields are in the order of management.md §3.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct ControlParameters {
         /// Prefix of a route, strategy choice or Content Store operation.
@@ -55,27 +51,5 @@ element! {
         /// Content Store policy, as `filter/fifo` (admission and eviction) or `fifo`. This field is Namewire's own; its
         /// type number is even, so other programs ignore it.
         pub cs_policy: Option<String> = CS_POLICY_NAME,
-    }
-}
-
-impl ControlParameters {
-    /// Appends the whole element, fields in the order of management.md §3.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        tlv::write_nested(out, CONTROL_PARAMETERS, |out| self.write_fields(out));
-    }
-
-    /// The whole element as bytes, ready to be a name component's value.
-    pub fn to_wire(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        self.encode(&mut out);
-        out
-    }
-
-    /// Reads one whole element.
-    ///
-    /// # Errors
-    /// If the bytes are not exactly one ControlParameters element.
-    pub fn decode(wire: &[u8]) -> Result<Self, NfdError> {
-        ControlParameters::read_fields(&Fields::of_element(wire, CONTROL_PARAMETERS)?)
     }
 }

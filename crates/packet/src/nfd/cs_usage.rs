@@ -21,6 +21,7 @@ use crate::{
 /// 134 bytes of the policy, 138 counts of a policy *, 139 counts of a prefix *, 140 prefixes looked up text,
 /// 141 bytes of the prefix index }.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct CsUsage {
     /// Eviction policy, for example `lru`.
     pub policy: String,
@@ -47,6 +48,7 @@ element! {
     /// 138 { 128 policy text, 133 admission text, 129 hits, 130 misses, 135 insertions, 136 not admitted,
     /// 137 evictions }: what happened while a policy was in force.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
     pub struct CsPolicyUsage {
         /// Eviction policy.
         pub policy: String = CS_POLICY,
@@ -69,6 +71,7 @@ element! {
     element:
     /// 139 { Name, 129 hits, 130 misses, 135 insertions }: what happened to names under a prefix.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
     pub struct CsPrefixUsage {
         /// The prefix.
         pub prefix: NameBuf = NAME,

@@ -39,8 +39,7 @@ impl<T: Field> Member for Vec<T> {
 
 /// Declares a struct whose fields are those of an element, in the order in which they are written, each with its type
 /// number. `fields` makes the struct a sequence of fields without an element of its own. `element` lets another element
-/// contain it. `element NUMBER` also makes it an entry of a dataset.
-/// element contain it. `element NUMBER` makes it an entry of a dataset besides.
+/// contain it. `element NUMBER` also makes it an entry of a dataset. `message NUMBER` lets it travel alone as well.
 macro_rules! element {
     (
         $kind:ident $($number:ident)?:
@@ -75,6 +74,31 @@ macro_rules! element {
             }
             fn read(_: u32, value: &[u8]) -> Result<Self, crate::nfd::NfdError> {
                 $name::read_fields(&crate::nfd::field::Fields::of_value(value)?)
+            }
+        }
+    };
+    (@message $number:ident $name:ident) => {
+        crate::nfd::element::element!(@element $name);
+
+        impl $name {
+            /// Appends the whole element.
+            pub fn encode(&self, out: &mut Vec<u8>) {
+                crate::tlv::write_nested(out, $number, |out| self.write_fields(out));
+            }
+
+            /// The whole element as bytes.
+            pub fn to_wire(&self) -> Vec<u8> {
+                let mut out = Vec::new();
+                self.encode(&mut out);
+                out
+            }
+
+            /// Reads one whole element.
+            ///
+            /// # Errors
+            /// If the bytes are not exactly one such element.
+            pub fn decode(wire: &[u8]) -> Result<Self, crate::nfd::NfdError> {
+                $name::read_fields(&crate::nfd::field::Fields::of_element(wire, $number)?)
             }
         }
     };

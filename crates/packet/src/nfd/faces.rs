@@ -11,7 +11,7 @@ use super::{
         N_OUT_DATA, N_OUT_INTERESTS, N_OUT_NACKS, URI, URI_SCHEME,
     },
 };
-use crate::{FaceId, tlv};
+use crate::FaceId;
 
 element! {
     fields:
@@ -83,7 +83,7 @@ element! {
 }
 
 element! {
-    fields:
+    message FACE_QUERY_FILTER:
     /// Which faces `faces/query` asks for: those that match every given field
     /// (management.md §6.3).
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,23 +113,10 @@ impl FaceQueryFilter {
             && self.face_persistency.is_none_or(|persistency| persistency == face.face_persistency)
             && self.link_type.is_none_or(|link_type| link_type == face.link_type)
     }
-
-    /// Appends the whole element.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        tlv::write_nested(out, FACE_QUERY_FILTER, |out| self.write_fields(out));
-    }
-
-    /// Reads one whole element.
-    ///
-    /// # Errors
-    /// If the bytes are not exactly one FaceQueryFilter element.
-    pub fn decode(wire: &[u8]) -> Result<Self, NfdError> {
-        FaceQueryFilter::read_fields(&Fields::of_element(wire, FACE_QUERY_FILTER)?)
-    }
 }
 
 element! {
-    fields:
+    message FACE_EVENT_NOTIFICATION:
     /// Content of a `faces/events` Data (management.md §6.4).
     #[derive(Clone, Debug, PartialEq, Eq)]
     #[allow(missing_docs)] // the field names are those of FaceStatus
@@ -142,20 +129,5 @@ element! {
         pub face_persistency: FacePersistency = FACE_PERSISTENCY,
         pub link_type: LinkType = LINK_TYPE,
         pub flags: u64 = FLAGS,
-    }
-}
-
-impl FaceEventNotification {
-    /// Appends the whole element.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        tlv::write_nested(out, FACE_EVENT_NOTIFICATION, |out| self.write_fields(out));
-    }
-
-    /// Reads one whole element.
-    ///
-    /// # Errors
-    /// If the bytes are not exactly one FaceEventNotification element.
-    pub fn decode(wire: &[u8]) -> Result<Self, NfdError> {
-        FaceEventNotification::read_fields(&Fields::of_element(wire, FACE_EVENT_NOTIFICATION)?)
     }
 }

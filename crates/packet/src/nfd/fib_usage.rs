@@ -11,6 +11,7 @@ element! {
     element DATASET_ENTRY:
     /// The entry of `fib/usage`: 128 { 128 design text, 131 most entries, 132 bytes now, 133 1 if lossy }.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
     pub struct FibUsage {
         /// Its name in the configuration.
         pub design: String = FIB_DESIGN,
