@@ -37,6 +37,15 @@ impl Scale {
     }
 }
 
+/// Input that the user may give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// `--names`.
+    Names,
+    /// `--trace`.
+    Trace,
+}
+
 /// One line of the table of experiments.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
@@ -48,10 +57,8 @@ pub struct Experiment {
     pub question: &'static str,
     /// Time and memory at quick and full scale.
     pub needs: &'static str,
-    /// Whether the experiment uses `--names`.
-    pub takes_names: bool,
-    /// Whether the experiment uses `--trace`.
-    pub takes_trace: bool,
+    /// The option with input that the experiment uses.
+    pub takes: Option<Input>,
     pub run: fn(&Context) -> anyhow::Result<Outcome>,
 }
 
@@ -95,13 +102,15 @@ impl Context {
         self.progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         self.progress.reset();
         self.progress.set_length(steps as u64);
+        self.progress.set_message("");
     }
 
-    /// Begins a step; an interrupt ends the run here.
+    /// Begins a step, which ends the step before; an interrupt ends the run here.
     ///
     /// # Errors
     /// If the user interrupted.
     pub fn begin_step(&self, what: &str) -> Result<(), interrupt::Interrupted> {
+        self.progress.inc(u64::from(!self.progress.message().is_empty()));
         self.progress.set_message(what.to_owned());
         self.progress.tick();
         interrupt::check()
@@ -113,10 +122,6 @@ impl Context {
     /// If the user interrupted.
     pub fn check_interrupt(&self) -> Result<(), interrupt::Interrupted> {
         interrupt::check()
-    }
-
-    pub fn end_step(&self) {
-        self.progress.inc(1);
     }
 }
 

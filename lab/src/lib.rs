@@ -23,6 +23,7 @@ pub mod machine;
 mod name_arena;
 mod name_sets;
 mod numbered_names;
+mod papers;
 mod peers;
 pub mod process;
 pub mod record;

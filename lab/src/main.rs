@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::{Parser, Subcommand};
-use namewire_lab::experiment::{Context, Experiment, Scale};
+use namewire_lab::experiment::{Context, Experiment, Input, Scale};
 use namewire_lab::load::{self, LoadPlan, relay};
 use namewire_lab::record::{Record, write_whole};
 use namewire_lab::{experiments, interrupt, report};
@@ -116,8 +116,8 @@ fn list() -> anyhow::Result<()> {
 fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     let chosen: Vec<&Experiment> = arguments.ids.iter().map(|id| find(id)).collect::<anyhow::Result<_>>()?;
     for (option, file, takes) in [
-        ("--names", &arguments.names, chosen.iter().any(|experiment| experiment.takes_names)),
-        ("--trace", &arguments.trace, chosen.iter().any(|experiment| experiment.takes_trace)),
+        ("--names", &arguments.names, chosen.iter().any(|experiment| experiment.takes == Some(Input::Names))),
+        ("--trace", &arguments.trace, chosen.iter().any(|experiment| experiment.takes == Some(Input::Trace))),
     ] {
         let Some(file) = file else { continue };
         ensure!(takes, "none of these experiments uses {option}");

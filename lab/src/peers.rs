@@ -7,15 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::papers;
+
 /// Files with one source each.
 const PEERS: &[&str] = &[include_str!("../papers/peers.json")];
 /// Papers: parameters that experiments read, and figures for one or several experiments.
-const PAPERS: &[&str] = &[
-    include_str!("../papers/nametrie18.json"),
-    include_str!("../papers/takemasa17.json"),
-    include_str!("../papers/takemasa19.json"),
-    include_str!("../papers/yuan15.json"),
-];
+const PAPERS: [&str; 4] = [papers::NAME_TRIE_18, papers::TAKEMASA_17, papers::TAKEMASA_19, papers::YUAN_15];
 
 #[derive(Deserialize)]
 struct Paper {

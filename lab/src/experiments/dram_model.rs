@@ -18,6 +18,7 @@ use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 
 use crate::experiment::{Context, Experiment, Outcome, Samples};
+use crate::papers;
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -25,15 +26,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Takemasa17 §6.3, Takemasa19 §3.2.3 and §4.1",
     question: "How many accesses to memory does a look-up wait for, and what limits the packet rate?",
     needs: "computed: under a second at every scale",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
-
-#[derive(Deserialize)]
-struct Takemasa17 {
-    section_6_3: FibParameters,
-}
 
 #[derive(Deserialize)]
 struct FibParameters {
@@ -44,12 +39,6 @@ struct FibParameters {
     patricia_mean_depth: f64,
     patricia_dram_accesses: f64,
     hash_table_dram_accesses: f64,
-}
-
-#[derive(Deserialize)]
-struct Takemasa19 {
-    section_4_1: DependentAccesses,
-    section_3_2_3: PacketLimits,
 }
 
 #[derive(Deserialize)]
@@ -90,14 +79,12 @@ const SAMPLED_PREFIXES: u64 = 100_000;
 const AGREEMENT: f64 = 0.01;
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let takemasa17: Takemasa17 = serde_json::from_str(include_str!("../../papers/takemasa17.json"))?;
-    let takemasa19: Takemasa19 = serde_json::from_str(include_str!("../../papers/takemasa19.json"))?;
     let mut rows = Vec::new();
     let mut put = |case: &str, subject: &str, metric: &str, unit: &str, value: f64| {
         rows.push(Samples::one(value).row(case, subject, metric, unit, None));
     };
 
-    let fib = takemasa17.section_6_3;
+    let fib: FibParameters = papers::figures(papers::TAKEMASA_17, "/section_6_3")?;
     ensure!(fib.fib_entries == PAPER_PREFIXES, "the lab's population is not the paper's");
     let depth = patricia_mean_depth(fib.fib_entries);
     let patricia = patricia_dram_accesses(depth, fib.dram_bytes_per_data_packet, fib.l3_cache_bytes);
@@ -117,14 +104,14 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     put("our FIB", "computed", "entry lines", "per look-up", ours.entry_lines);
     put("our FIB", "computed", "DRAM accesses", "per look-up", ours.index_lines + ours.entry_lines);
 
-    let dependent = takemasa19.section_4_1;
+    let dependent: DependentAccesses = papers::figures(papers::TAKEMASA_19, "/section_4_1")?;
     agrees("dependent accesses of the trie", patricia, dependent.dependent_accesses_patricia)?;
     put("Patricia trie", "Takemasa19", "dependent accesses", "per look-up", dependent.dependent_accesses_patricia);
     put("2-stage", "Takemasa19", "dependent accesses", "per look-up", dependent.dependent_accesses_two_stage);
     put("longest first", "Takemasa19", "dependent accesses", "per look-up", dependent.dependent_accesses_longest_first);
     put("our FIB", "one bucket for all lengths", "dependent accesses", "per look-up", ours.index_lines + 1.0);
 
-    let limits = takemasa19.section_3_2_3;
+    let limits: PacketLimits = papers::figures(papers::TAKEMASA_19, "/section_3_2_3")?;
     let dram_limit = limits.dram_bandwidth_bytes_per_s / limits.dram_bytes_per_packet;
     agrees("B/M", dram_limit, limits.dram_limit_packets_per_s)?;
     put("B/M", "computed", "limit", "Mpps", dram_limit / 1e6);

@@ -31,8 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Yuan15 Table 3.2",
     question: "How many packets of 256 bytes does a forwarder pass with each FIB design?",
     needs: "quick: 2 min, 2 GiB; full: 30 min, 16 GiB (13.5 million prefixes)",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -125,7 +124,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     for forwarder in &mut forwarders {
         forwarder.fill(&default_fib, &|| Ok(crate::interrupt::check()?))?;
     }
-    context.end_step();
     let mut table = SampleTable::default();
     for subject in &subjects {
         context.begin_step(subject.name)?;
@@ -150,7 +148,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
                 context.check_interrupt()?;
             }
         }
-        context.end_step();
     }
     forwarders.iter().try_for_each(Forwarder::check)?;
     Ok(outcome(&table, &threads, &size))

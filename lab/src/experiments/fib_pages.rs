@@ -10,10 +10,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
-use serde::Deserialize;
 
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::fib_measurement::{FibLookup, FibLookups, SLICE_NAMES, populate};
+use crate::papers;
 use crate::synthetic_names::{NAME_COMPONENTS, PAPER_PREFIXES, SyntheticNames};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -21,8 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Yuan15 Fig. 3.6",
     question: "What do larger pages save a FIB look-up, and what do precomputed hashes save?",
     needs: "quick: 2 min, 1 GiB per page size; full: 5 min, the same memory; explicit huge pages need root",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -42,17 +41,6 @@ const fn size(scale: Scale) -> Size {
     }
 }
 
-#[derive(Deserialize)]
-struct Yuan15 {
-    figure_3_6: Reductions,
-}
-
-#[derive(Deserialize)]
-struct Reductions {
-    reduction_4kib_to_2mib_percent: [f64; 2],
-    reduction_2mib_to_1gib_percent: [f64; 2],
-}
-
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
     let names = SyntheticNames::new(context.seed, size.prefixes);
@@ -68,7 +56,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         let table = populate(names, config, HashKey::from_seed(context.seed), &check);
         context.check_interrupt()?;
         tables.push((pages, table.map_err(|error| format!("not available: {error:#}"))));
-        context.end_step();
     }
 
     let mut samples: Vec<[Samples; FibLookup::ALL.len()]> = vec![Default::default(); tables.len()];
@@ -92,7 +79,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
                 }
             }
         }
-        context.end_step();
     }
 
     let mut rows = Vec::new();
@@ -107,8 +93,8 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             rows.push(row);
         }
     }
-    let yuan: Yuan15 = serde_json::from_str(include_str!("../../papers/yuan15.json"))?;
-    let Reductions { reduction_4kib_to_2mib_percent: small, reduction_2mib_to_1gib_percent: large } = yuan.figure_3_6;
+    let small: [f64; 2] = papers::figures(papers::YUAN_15, "/figure_3_6/reduction_4kib_to_2mib_percent")?;
+    let large: [f64; 2] = papers::figures(papers::YUAN_15, "/figure_3_6/reduction_2mib_to_1gib_percent")?;
     notes.push(format!(
         "Yuan15: latency falls by {} to {} % from 4 KiB to 2 MiB pages, by {} to {} % more to 1 GiB.",
         small[0], small[1], large[0], large[1]

@@ -31,8 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "ours",
     question: "Do look-ups suffer while the FIB is written 100,000 times a second?",
     needs: "quick: 1 min, 1 GiB; full: 2 min, 1 GiB; two processors",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -77,7 +76,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let names = SyntheticNames::new(context.seed, size.prefixes);
     let mut writer = Writer::new(names, context)?;
     let mut elsewhere = Writer::new(SyntheticNames::new(context.seed, ELSEWHERE_PREFIXES), context)?;
-    context.end_step();
 
     let meter = Meter::default();
     let reader = writer.fib.reader();
@@ -100,7 +98,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
                     table.entry((phase, "updates")).or_default().add(updates);
                 }
                 losses.push(1.0 - rates[Phase::Paced as usize] / rates[Phase::Elsewhere as usize]);
-                context.end_step();
                 anyhow::Ok(())
             })
         });

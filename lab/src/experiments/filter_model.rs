@@ -27,8 +27,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Takemasa19 Fig. 5.4, Eqs. 5.3-5.7",
     question: "How often does a cache behind Filter hit, and how much does it admit, by the model and in simulation?",
     needs: "quick: 1 min, 100 MB; full: 10 min, 300 MB",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -110,7 +109,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         for (kind, rates) in [("model", point.model), ("simulated", simulated)] {
             add(&mut outcome, &point.case(&size), &format!("{kind}, {}", point.subject()), rates);
         }
-        context.end_step();
     }
     let history = f64::from(PAPER_CAPACITY);
     let paper = PopularityClasses::zipf(PAPER_OBJECTS, PAPER_ALPHA);

@@ -46,8 +46,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "ours; Yuan15 §5.7.2",
     question: "What happens to other faces when one floods the router with Interests that no producer answers?",
     needs: "quick: 1 min, 200 MB; full: 5 min, 600 MB",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -138,7 +137,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             let per_cycle = now.delivered / (now.exchange + FLOOD_BATCHES as f64 * now.flood);
             now.throughput = per_cycle / *alone.get_or_insert(per_cycle);
             seen.push(now);
-            context.end_step();
         }
     }
     let mut outcome = Outcome::default();

@@ -49,8 +49,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Takemasa19 Tables 3.1, 3.2 and 5.1, Takemasa17 Table 1",
     question: "Where do the cycles of a packet go?",
     needs: "quick: 1 min, 3 GiB; full: 5 min, 5 GiB",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -133,7 +132,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let names = SyntheticNames::new(context.seed, size.prefixes);
     let key = HashKey::from_seed(context.seed);
     let fib = populate(context, names, key)?;
-    context.end_step();
 
     let mut forwarders = Vec::new();
     for (place, shape) in SHAPES.iter().enumerate() {
@@ -149,7 +147,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         let mut forwarder = Forwarder::new(setup)?;
         forwarder.fill(&fib, &|| Ok(crate::interrupt::check()?))?;
         forwarders.push(forwarder);
-        context.end_step();
     }
     let large_bytes = forwarders[2].packet_bytes().1;
     ensure!(large_bytes == LARGE_DATA_BYTES, "the large Data has {large_bytes} bytes");
@@ -162,14 +159,12 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             repetition(forwarder, &fib, size.slices, shape.suffix, reading_cycles, &mut table)?;
         }
         batch_sizes(&mut forwarders[0], &fib, size.slices, &mut table)?;
-        context.end_step();
     }
     forwarders.iter().try_for_each(Forwarder::check)?;
     // Last: after the copy, each page that it saw faults once more.
     context.begin_step("instructions")?;
     let counted = count_instructions(&mut forwarders[..size.counted_shapes], &fib, size.counted_packets, &mut table);
     crate::interrupt::check()?;
-    context.end_step();
     let mut outcome = outcome(&table, &forwarders, &fib, reading_cycles);
     if let Err(error) = counted {
         outcome.notes.push(format!("Instructions were not counted: {error:#}."));

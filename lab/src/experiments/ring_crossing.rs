@@ -35,8 +35,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "ours",
     question: "What does it cost to pass a packet from one worker to another?",
     needs: "quick: 10 s, 10 MB; full: 1 min, 10 MB; two processors, or only one thread is measured",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -110,7 +109,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             if let Some(cpus) = cpus {
                 table.add(&case, "two threads", two_threads(&context.clock, cpus, kind, batch, batches)?);
             }
-            context.end_step();
         }
         if let Some(cpus) = cpus {
             table.add_one("line-round-trip", "two threads", "both", line_round_trip(&context.clock, cpus, batches)?);

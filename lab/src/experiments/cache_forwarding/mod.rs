@@ -31,13 +31,13 @@ use anyhow::{Context as _, ensure};
 use caching_router::{CachingRouter, DATA_BYTES, Done, INTEREST_BYTES, OUTSTANDING};
 use namewire_engine::{BATCH_PACKETS, Schedule};
 use namewire_tables::{Fib, HashKey, PrefixLookup};
-use serde::Deserialize;
 
 use super::cache_policies::THRESHOLD;
 use super::cache_policies::contestant::Contestant;
 use super::prefetch::populate;
 use crate::cache_models::{PopularityClasses, eviction, filter};
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::papers;
 use crate::requests::{Request, Web, web};
 use crate::statistics::Summary;
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
@@ -48,8 +48,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Takemasa19 Fig. 5.8",
     question: "How fast does a router forward under each policy of its Content Store?",
     needs: "quick: 10 min, 4 GiB; full: 15 min, 4 GiB",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -125,7 +124,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let names = SyntheticNames::new(context.seed, size.prefixes);
     let key = HashKey::from_seed(context.seed);
     let fib = populate(context, names, key)?;
-    context.end_step();
 
     let workload = Web::new(size.objects, web::PAPER_ALPHA);
     let mut routers = Vec::new();
@@ -143,7 +141,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             context.check_interrupt()?;
         }
         routers.push(router);
-        context.end_step();
     }
 
     let tsc_hz = context.clock.tsc_hz().context("the counter's rate is not known")?;
@@ -155,7 +152,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     for _ in 0..size.repetitions {
         context.begin_step("packets")?;
         repetition(&fib, &size, &mut requests, &mut routers, &mut measured, tsc_hz)?;
-        context.end_step();
     }
     let models = models(&size);
     if context.scale != Scale::Smoke {
@@ -255,23 +251,13 @@ fn repetition(
     Ok(())
 }
 
-#[derive(Deserialize)]
-struct Takemasa19 {
-    section_5_4: Section54,
-}
-
-#[derive(Deserialize)]
-struct Section54 {
-    figure_5_8: BTreeMap<String, f64>,
-}
-
 fn outcome(
     measured: &[Measured],
     contestants: usize,
     size: &Size,
     models: &BTreeMap<&str, f64>,
 ) -> anyhow::Result<Outcome> {
-    let paper: Takemasa19 = serde_json::from_str(include_str!("../../../papers/takemasa19.json"))?;
+    let figure_5_8: BTreeMap<String, f64> = papers::figures(papers::TAKEMASA_19, "/section_5_4/figure_5_8")?;
     let mut outcome = Outcome::default();
     for of_schedule in measured.chunks(contestants) {
         let case = of_schedule[0].schedule.name();
@@ -298,8 +284,7 @@ fn outcome(
             }
         }
     }
-    let says: Vec<String> =
-        paper.section_5_4.figure_5_8.iter().map(|(what, value)| format!("{what} {value}")).collect();
+    let says: Vec<String> = figure_5_8.iter().map(|(what, value)| format!("{what} {value}")).collect();
     outcome.notes.push(format!("Takemasa19 Fig. 5.8: {}.", says.join(", ")));
     outcome.notes.push(format!(
         "Interests of {INTEREST_BYTES} bytes, Data of {DATA_BYTES}; a store of {} of {} objects; {OUTSTANDING} \

@@ -105,7 +105,6 @@ pub(super) fn measure(
             outstanding: VecDeque::with_capacity(size.outstanding + 1),
             outstanding_max: size.outstanding,
         });
-        context.end_step();
     }
     let new = |contestant: &Contestant, order| BlockCycles {
         contestant: contestant.clone(),
@@ -143,7 +142,6 @@ pub(super) fn measure(
         for (measured, slices) in all.iter_mut().zip(&slices) {
             measured.add(slices, reading, size.requests_per_slice);
         }
-        context.end_step();
     }
     anyhow::ensure!(router.sum != 1, "the sum of nothing"); // keeps the reads from being optimized away
     Ok(all)

@@ -100,7 +100,6 @@ pub(super) fn run_all(
         let (case, contestant) = (&cases[job / contestants.len()], &contestants[job % contestants.len()]);
         context.begin_step(&format!("{} {}", case.title, contestant.name))?;
         let tally = run(case, contestant, context.seed)?;
-        context.end_step();
         Ok(tally)
     })?;
     Ok(tallies.chunks(contestants.len()).map(<[Tally]>::to_vec).collect())

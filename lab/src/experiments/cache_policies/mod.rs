@@ -36,7 +36,7 @@ use hit_ratio::{Bounds, Tally};
 use crate::cache_models::eviction::{fifo_hit, lru_hit};
 use crate::cache_models::filter::filter_rates;
 use crate::cache_models::popularity_classes::PopularityClasses;
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
 use crate::requests::web::PAPER_ALPHA;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -44,8 +44,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Takemasa19 Fig. 5.5-5.7, Tables 5.1 and 5.2; Yuan15 §6.1.3",
     question: "Which Data should a Content Store keep, and what does it cost to decide?",
     needs: "quick: half an hour with traces, 5 GiB; full: hours, 8 GiB",
-    takes_names: false,
-    takes_trace: true,
+    takes: Some(Input::Trace),
     run,
 };
 
@@ -99,7 +98,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let bounds = hit_ratio::share_out(cases.len(), |place| {
         context.begin_step(&format!("{} bounds", cases[place].title))?;
         let bounds = hit_ratio::bounds(&cases[place], context.seed);
-        context.end_step();
         Ok(bounds)
     })?;
     let papers_tallies = hit_ratio::run_all(context, &papers_points, &papers)?;

@@ -15,6 +15,7 @@ use crate::cache_models::eviction::{fifo_hit, lru_hit, optimum_hit};
 use crate::cache_models::filter::{FilterRates, filter_rates};
 use crate::cache_models::popularity_classes::PopularityClasses;
 use crate::experiment::{Outcome, Samples};
+use crate::papers;
 use crate::record::Row;
 use crate::requests::web::PAPER_ALPHA;
 
@@ -22,11 +23,6 @@ const SHARE: &str = "share";
 const CYCLES: &str = "TSC cycles";
 const HIT: &str = "hit ratio";
 const INSERTION: &str = "insertion rate";
-
-#[derive(Deserialize)]
-struct Takemasa19 {
-    section_5_4: Section54,
-}
 
 #[derive(Deserialize)]
 struct Section54 {
@@ -40,15 +36,15 @@ struct Section54 {
 /// # Errors
 /// If the paper's figures are malformed.
 pub(super) fn outcome(found: &Found) -> anyhow::Result<Outcome> {
-    let paper: Takemasa19 = serde_json::from_str(include_str!("../../../papers/takemasa19.json"))?;
+    let paper: Section54 = papers::figures(papers::TAKEMASA_19, "/section_5_4")?;
     let mut outcome = Outcome::default();
     hit_rows(found, &mut outcome);
     paper_point(found, &mut outcome);
     block_rows(found, &mut outcome);
-    equation_rows(found, &paper.section_5_4, &mut outcome);
+    equation_rows(found, &paper, &mut outcome);
     packet_rows(found, &mut outcome);
     choice_rows(found, &mut outcome);
-    notes(found, &paper.section_5_4, &mut outcome);
+    notes(found, &paper, &mut outcome);
     Ok(outcome)
 }
 

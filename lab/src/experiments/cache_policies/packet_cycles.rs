@@ -86,7 +86,6 @@ pub(super) fn measure(
         });
         warmed?;
         stores.push(store);
-        context.end_step();
     }
     let lru = contestants
         .iter()
@@ -111,7 +110,6 @@ pub(super) fn measure(
             cycles.add(median);
             over_lru.add(median / medians[lru]);
         }
-        context.end_step();
     }
     let found = contestants.iter().zip(measured).zip(&stores).map(|((contestant, (per_request, over_lru)), store)| {
         let hit_ratio = store.hits as f64 / store.requests.max(1) as f64;

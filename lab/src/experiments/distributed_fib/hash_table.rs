@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::experiment::{Context, Outcome, Samples};
 use crate::numbered_names::{NUMBERED_NAME_BYTES, NumberedNames, names_at_paper_load};
+use crate::papers;
 
 /// N of the paper's columns, as a divisor of the slots for all names: 1/16 to 1/2.
 const PARTS: [u64; 4] = [16, 8, 4, 2];
@@ -23,16 +24,6 @@ const DEFAULT: u32 = 255;
 pub(super) const STEPS: usize = PARTS.len() + 1;
 
 #[derive(Deserialize)]
-struct Paper {
-    table_4_5: Table45,
-}
-
-#[derive(Deserialize)]
-struct Table45 {
-    columns: Vec<Column>,
-}
-
-#[derive(Deserialize)]
 struct Column {
     stored_percent: f64,
     memory_mib: f64,
@@ -41,7 +32,7 @@ struct Column {
 
 /// Table 4.5 for a billion names, or a billion divided by a power of two.
 pub(super) fn shares(context: &Context, slots: u64, outcome: &mut Outcome) -> anyhow::Result<()> {
-    let paper: Paper = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
+    let columns: Vec<Column> = papers::figures(papers::YUAN_15, "/table_4_5/columns")?;
     let names = names_at_paper_load(slots);
     let case = format!("Table 4.5, {names} names");
     context.begin_step(&format!("{case}, all of them"))?;
@@ -50,8 +41,7 @@ pub(super) fn shares(context: &Context, slots: u64, outcome: &mut Outcome) -> an
     let whole_bytes = whole.bytes();
     outcome.add_value(&case, "all stored", ("M", "MiB"), whole_bytes / MIB);
     drop(whole);
-    context.end_step();
-    for (part, paper) in PARTS.into_iter().zip(&paper.table_4_5.columns) {
+    for (part, paper) in PARTS.into_iter().zip(&columns) {
         let stored = names_at_paper_load(slots / part);
         let percent = 100.0 * stored as f64 / names as f64;
         let subject = format!("Sp = {percent:.2} %");
@@ -70,7 +60,6 @@ pub(super) fn shares(context: &Context, slots: u64, outcome: &mut Outcome) -> an
         row("recognise a default name", "ns", table.note_ns, Some("phase two, mean of all".to_owned()));
         let key = format!("{:.2}", paper.stored_percent).replace('.', "_");
         outcome.headline.insert(format!("distributed_fht_memory_percent_{key}"), memory_percent);
-        context.end_step();
     }
     outcome.headline.insert("distributed_fht_names".to_owned(), names as f64);
     Ok(())

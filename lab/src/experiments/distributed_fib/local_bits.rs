@@ -47,13 +47,11 @@ pub(super) fn leaves(context: &Context, invented: usize, outcome: &mut Outcome) 
             outcome.headline.insert(format!("local_bits_mean_{key}_m_over_n_{names_per_leaf}"), bits.mean);
             outcome.headline.insert(format!("local_bits_max_{key}_m_over_n_{names_per_leaf}"), max);
         }
-        context.end_step();
         for spare_bits in SPARE_BITS {
             let threshold = names_per_leaf.ilog2() + spare_bits;
             let subject = format!("two hashes, at most {threshold} bits");
             context.begin_step(&format!("{case}, {subject}"))?;
             with_threshold(context, &rules, stored, threshold, &case, &subject, outcome)?;
-            context.end_step();
         }
     }
     outcome.notes.push(

@@ -15,15 +15,14 @@
 mod hash_table;
 mod local_bits;
 
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "distributed-fib",
     source: "Yuan15 Fig. 4.10, Table 4.5",
     question: "What does it cost a router to recognise the names of the FIB that it does not store?",
     needs: "quick: 1 min, 1 GiB; full: 1 h, 8 GiB (a billion names)",
-    takes_names: true,
-    takes_trace: false,
+    takes: Some(Input::Names),
     run,
 };
 

@@ -17,7 +17,7 @@ use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};
 
 use crate::design_measurement::{Subject, look_up_in_turn};
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Experiment, Input, Outcome, Samples, Scale};
 use crate::record::Row;
 use populations::Population;
 
@@ -26,8 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "ours",
     question: "Which FIB design is the fastest, which is the smallest, and how do they take updates?",
     needs: "quick: 3 min, 1 GiB; full: 2 h, 10 GiB (13.5 million synthetic prefixes, 10 million updates)",
-    takes_names: true,
-    takes_trace: false,
+    takes: Some(Input::Names),
     run,
 };
 
@@ -116,11 +115,9 @@ fn compare(
         outcome.rows.extend(subject.rows(population.name));
         let memory_over_default = subject.bytes_per_name() / default.bytes_per_name();
         comparisons.push(Comparison { population: population.name, design, default_over: ratio, memory_over_default });
-        context.end_step();
     }
     outcome.rows.extend(update(context, size, population, &mut default)?);
     outcome.rows.extend(default.rows(population.name));
-    context.end_step();
     Ok(())
 }
 

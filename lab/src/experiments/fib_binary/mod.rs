@@ -30,8 +30,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Yuan15 Fig. 3.7-3.11",
     question: "What does binary search of hash tables cost, beside linear search, and what does prefetching save?",
     needs: "quick: 1.5 min, 3.5 GiB (2 million names); full: 20 min, 20 GiB (32 million names, the paper's billion takes 200 GiB)",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -141,12 +140,10 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         let label = format!("{} components, {} names", case.components, case.names);
         context.begin_step(&label)?;
         let mut subjects = subjects(case, worst_case, context)?;
-        context.end_step();
         let mut lookups = Lookups::new(worst_case);
         for _ in 0..size.repetitions {
             context.begin_step(&label)?;
             lookups.repetition(&mut subjects, size.slices, context)?;
-            context.end_step();
         }
         rows(&subjects, &label, &mut outcome);
         if number == 0 {
@@ -155,7 +152,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         if case.with_threads {
             context.begin_step("threads")?;
             threads::measure(&mut subjects, worst_case, &label, size.slices / 4, context, &mut outcome)?;
-            context.end_step();
         }
     }
     Ok(outcome)

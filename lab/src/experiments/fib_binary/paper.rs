@@ -2,13 +2,7 @@
 
 use serde::Deserialize;
 
-#[derive(Deserialize)]
-struct Yuan15 {
-    figure_3_6: Precomputed,
-    figure_3_7: Reductions,
-    figure_3_9: Expected,
-    section_3_4_1: Memory,
-}
+use crate::papers;
 
 #[derive(Deserialize)]
 struct Precomputed {
@@ -39,9 +33,11 @@ struct Memory {
 
 /// The paper's figures as notes.
 pub(super) fn notes() -> anyhow::Result<Vec<String>> {
-    let yuan: Yuan15 = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
-    let (prefetch, hashes, expected) = (yuan.figure_3_7, yuan.figure_3_6, yuan.figure_3_9);
-    let bytes = yuan.section_3_4_1.memory_gb[0] * 1e3 / yuan.section_3_4_1.names_millions[0];
+    let prefetch: Reductions = papers::figures(papers::YUAN_15, "/figure_3_7")?;
+    let hashes: Precomputed = papers::figures(papers::YUAN_15, "/figure_3_6")?;
+    let expected: Expected = papers::figures(papers::YUAN_15, "/figure_3_9")?;
+    let memory: Memory = papers::figures(papers::YUAN_15, "/section_3_4_1")?;
+    let bytes = memory.memory_gb[0] * 1e3 / memory.names_millions[0];
     Ok(vec![
         format!(
             "Yuan15 Fig. 3.7, latency saved with 512 million and 1,000 million names: CityA first {:?} %, all {:?} %; SipE \

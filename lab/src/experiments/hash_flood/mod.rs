@@ -42,8 +42,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "ours; hashes of So et al. 2013 and Takemasa19 §4.4.4",
     question: "Do names chosen to collide slow the tables down, and what does the hash cost?",
     needs: "quick: 10 s, 10 MB; full: 1 min, 20 MB",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -156,7 +155,6 @@ fn flood(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Resul
                 samples.entry((case, subject)).or_default().add(value);
             }
         }
-        context.end_step();
     }
     for ((case, subject), samples) in &samples {
         let (metric, unit) = if *subject == FACTOR { ("factor", "times") } else { ("look-up", unit.as_str()) };
@@ -266,7 +264,6 @@ fn hash_costs(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::
         costs.measure::<Sip<2, 4>>();
         costs.measure::<Polynomial>();
         costs.measure::<MultiplyFold>();
-        context.end_step();
     }
     let unit = format!("{} per name", context.clock.tick_unit());
     for (candidate, metric, samples) in costs.samples {
@@ -346,7 +343,6 @@ fn spread(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Resu
         samples.entry(Sip::<1, 3>::NAME).or_default().add(worst_chi_squared::<Sip<1, 3>>(seed, &shapes));
         samples.entry(Polynomial::NAME).or_default().add(worst_chi_squared::<Polynomial>(seed, &shapes));
         samples.entry(MultiplyFold::NAME).or_default().add(worst_chi_squared::<MultiplyFold>(seed, &shapes));
-        context.end_step();
     }
     for (candidate, samples) in &samples {
         outcome.rows.push(samples.row("numbered-names", candidate, "worst chi squared", "std deviations", None));

@@ -24,17 +24,17 @@ use serde::Deserialize;
 
 use self::paper_count::PaperCount;
 use crate::design_measurement::{SLICE_NAMES, Slice};
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Experiment, Input, Outcome, Samples, Scale};
 use crate::name_arena::{NameArena, port};
 use crate::name_sets::{NameConversion, NameSet, Records, record_sets};
+use crate::papers;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "level-pulling",
     source: "Yuan15 §4.1, Table 4.2",
     question: "How many hash look-ups does level pulling save, and how much time?",
     needs: "quick: 1 min, 1 GiB; full: 20 min, 3 GiB; --names FOLDER with several lists: this much for each",
-    takes_names: true,
-    takes_trace: false,
+    takes: Some(Input::Names),
     run,
 };
 
@@ -70,11 +70,6 @@ const fn size(scale: Scale) -> Size {
 }
 
 #[derive(Deserialize)]
-struct Yuan15 {
-    table_4_2: Table42,
-}
-
-#[derive(Deserialize)]
 struct Table42 {
     alpha_percent: BTreeMap<String, BTreeMap<String, f64>>,
     c_trie_size: BTreeMap<String, BTreeMap<String, u32>>,
@@ -97,11 +92,9 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         for search in SEARCHES {
             context.begin_step(&format!("{}, {}", case.title, search.name()))?;
             case.measure(search, context, &mut outcome)?;
-            context.end_step();
         }
     }
-    let yuan: Yuan15 = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
-    outcome.notes.extend(paper_notes(&yuan.table_4_2));
+    outcome.notes.extend(paper_notes(&papers::figures(papers::YUAN_15, "/table_4_2")?));
     Ok(outcome)
 }
 

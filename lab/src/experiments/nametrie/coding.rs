@@ -52,7 +52,6 @@ pub(super) fn run(
         let memory = subject.bytes_per_name() / plain.bytes_per_name();
         outcome.headline.insert(format!("nametrie_{key}_groups_memory_over_none"), memory);
     }
-    context.end_step();
 
     context.begin_step("random bytes")?;
     let random = random_names(size.side_names, context.seed);
@@ -61,7 +60,6 @@ pub(super) fn run(
     outcome.headline.insert("minascii_codes_per_random_byte".to_owned(), codes);
     let subject = fill("random bytes", &MinAscii::plain(), &random, context)?;
     outcome.add_value(CASE, "random bytes", ("memory per name", "bytes"), subject.bytes_per_name());
-    context.end_step();
     Ok(())
 }
 

@@ -54,7 +54,6 @@ pub(super) fn run(
     for (design, options) in designs {
         context.begin_step(design.name())?;
         subjects.push(fill(design, &options, &population.prefixes, context)?);
-        context.end_step();
     }
     context.begin_step("look-ups and updates")?;
     let mut rng = fastrand::Rng::with_seed(context.seed);
@@ -68,7 +67,6 @@ pub(super) fn run(
             ensure_full(subject, population)?;
         }
     }
-    context.end_step();
     for subject in &subjects {
         outcome.rows.extend(subject.rows(CASE));
     }
@@ -77,7 +75,6 @@ pub(super) fn run(
     for design in GROWTH {
         context.begin_step("memory while filled")?;
         follow_memory(context, design, population, outcome)?;
-        context.end_step();
     }
     Ok(())
 }

@@ -26,14 +26,12 @@ pub(super) fn run(
     for (design, _) in TRIES {
         context.begin_step(design.name())?;
         subjects.push(fill(design, &naive(), &population.prefixes, context)?);
-        context.end_step();
     }
     context.begin_step("look-ups by granularity")?;
     for repetition in 0..size.repetitions {
         let mut all: Vec<&mut Subject> = subjects.iter_mut().collect();
         look_up_in_turn(&mut all, &population.queries, size.first_slice(repetition), size.slices, context)?;
     }
-    context.end_step();
     let [bits, coarser @ ..] = &subjects[..] else { return Ok(()) };
     for (subject, (_, key)) in coarser.iter().zip(&TRIES[1..]) {
         let speed = ratio_row(CASE, &subject.name, "look-ups over the bit trie's", &bits.lookup_ns, &subject.lookup_ns);

@@ -27,7 +27,7 @@ use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};
 
 use crate::design_measurement::{Queries, Subject};
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Experiment, Input, Outcome, Samples, Scale};
 use crate::name_arena::{NameArena, ReferenceModel};
 use crate::name_sets::{NameConversion, NameSet, one_name_set};
 use crate::record::Row;
@@ -37,8 +37,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "NameTrie18 Fig. 2, Tables III-V, Fig. 10-12",
     question: "Is NameTrie faster and smaller than the designs in its paper, and than our table?",
     needs: "quick: 2 min, 1 GiB; full: 15 min, 8 GiB (all names of the files given, 4 million at most)",
-    takes_names: true,
-    takes_trace: false,
+    takes: Some(Input::Names),
     run,
 };
 

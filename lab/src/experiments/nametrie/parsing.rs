@@ -28,7 +28,6 @@ pub(super) fn run(context: &Context, size: &Size, outcome: &mut Outcome) -> anyh
             .map(|options| fill(FibDesign::NameTrie, &options, &population.prefixes, context));
         let [one_by_one, in_turns] = subjects;
         methods.push((case, population, [one_by_one?, in_turns?]));
-        context.end_step();
     }
     context.begin_step("look-ups by method")?;
     for repetition in 0..size.repetitions {
@@ -37,7 +36,6 @@ pub(super) fn run(context: &Context, size: &Size, outcome: &mut Outcome) -> anyh
             look_up_in_turn(&mut all, &population.queries, size.first_slice(repetition), size.slices, context)?;
         }
     }
-    context.end_step();
     for (case, population, subjects) in &methods {
         let pairs = starter_pairs(&population.prefixes) as f64;
         outcome.add_value(case, "names", ("starter pairs", "pairs"), pairs);

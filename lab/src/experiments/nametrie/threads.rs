@@ -49,7 +49,6 @@ pub(super) fn run(
     {
         outcome.headline.insert(format!("nametrie_{threads_max}_threads_over_1_lookup"), last / first);
     }
-    context.end_step();
     Ok(())
 }
 

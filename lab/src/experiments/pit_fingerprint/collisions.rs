@@ -77,7 +77,6 @@ fn nothing_twice(
 ) -> anyhow::Result<Shown> {
     context.begin_step(&format!("{}, d = {}, CityHash", size_name(table.0), table.1))?;
     let shown = run(context, names, hash, table, 0, rounds)?;
-    context.end_step();
     Ok(shown)
 }
 
@@ -102,7 +101,6 @@ fn largest(
         largest.per_10_000 = largest.per_10_000.max(shown.per_10_000);
         largest.overflowed = largest.overflowed.max(shown.overflowed);
     }
-    context.end_step();
     Ok(largest)
 }
 

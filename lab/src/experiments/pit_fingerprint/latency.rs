@@ -20,6 +20,7 @@ use super::requested_names::{NameHash, RequestedNames};
 use super::{Size, size_name};
 use crate::clock::Clock;
 use crate::experiment::{Context, Outcome, Samples};
+use crate::papers;
 
 /// Deletions in a slice; there are as many insertions.
 const SLICE_TURNS: usize = 1024;
@@ -49,11 +50,6 @@ namewire_packet::names! {
 }
 
 #[derive(Deserialize)]
-struct Yuan15 {
-    figure_5_7: Figure57,
-}
-
-#[derive(Deserialize)]
 struct Figure57 {
     entries: u32,
     operation_ns: f64,
@@ -71,7 +67,7 @@ pub(super) fn figure_5_7(
     size: &Size,
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
-    let paper: Yuan15 = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
+    let paper: Figure57 = papers::figures(papers::YUAN_15, "/figure_5_7")?;
     for &entries in size.latency_tables {
         for subtables in SUBTABLES {
             for hash in [NameHash::Keyed(HashKey::from_seed(context.seed)), NameHash::City] {
@@ -83,13 +79,10 @@ pub(super) fn figure_5_7(
                 if is_headline {
                     headline(outcome, entries, size, &medians);
                 }
-                if is_headline && entries == paper.figure_5_7.entries {
+                if is_headline && entries == paper.entries {
                     let batch_ns = medians.get("batch, hash included").copied().unwrap_or(f64::NAN);
-                    outcome
-                        .headline
-                        .insert("pit_paper_over_ours_65536".into(), paper.figure_5_7.operation_ns / batch_ns);
+                    outcome.headline.insert("pit_paper_over_ours_65536".into(), paper.operation_ns / batch_ns);
                 }
-                context.end_step();
             }
         }
     }

@@ -16,15 +16,14 @@ use namewire_tables::FingerprintPit;
 use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 
 use self::requested_names::RequestedNames;
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "pit-fingerprint",
     source: "Yuan15 Table 5.4, Fig. 5.7",
     question: "How often do fingerprints of pending Interests collide, how many overflow, how long does an operation take?",
     needs: "quick: 6 min, 1 GiB; full: 30 min, 1 GiB (the paper's sizes)",
-    takes_names: true,
-    takes_trace: false,
+    takes: Some(Input::Names),
     run,
 };
 

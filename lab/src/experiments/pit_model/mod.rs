@@ -22,8 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Yuan15 Tables 5.1-5.3, Figs. 5.4-5.5, Eqs. 5.1-5.5",
     question: "How much memory and link capacity would the fingerprint-only PIT take at 100 Gb/s?",
     needs: "no time, no memory",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -61,7 +60,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             .to_owned(),
         "Several core routers in line (§5.5.2) need twice the worst case at most: every entry is marked collided.".to_owned(),
     ];
-    context.end_step();
     Ok(outcome)
 }
 

@@ -75,7 +75,6 @@ pub(super) fn run(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()
     for case in &CASES {
         context.begin_step("mixed network")?;
         let total = simulate(context, case, interests)?;
-        context.end_step();
         put(outcome, case, &total);
         if !case.without_tokens {
             asked += total.asked;

@@ -38,8 +38,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     question: "Do several core routers that store fingerprints deliver everything, with the mark and without, and mixed \
                with names?",
     needs: "quick: 2 min, 1 GiB; full: 15 min, 1 GiB",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -118,7 +117,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
 fn step(context: &Context, middle: Middle, names: usize) -> anyhow::Result<Seen> {
     context.begin_step("network")?;
     let seen = simulate(context, middle, names)?;
-    context.end_step();
     Ok(seen)
 }
 

@@ -48,8 +48,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Takemasa17 §5, Takemasa19 Fig. 4.5-4.7",
     question: "How much of the wait for memory does each schedule hide?",
     needs: "quick: 2 to 3 min, 4 GiB and 1.5 GiB per thread; full: 12 min, the same memory",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -98,7 +97,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let names = SyntheticNames::new(context.seed, size.prefixes);
     let key = HashKey::from_seed(context.seed);
     let fib = populate(context, names, key)?;
-    context.end_step();
 
     context.begin_step("outstanding Interests, full store")?;
     let mut forwarders = (0..most_threads)
@@ -116,23 +114,19 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         .collect::<anyhow::Result<Vec<_>>>()?;
     let check = || Ok(crate::interrupt::check()?);
     at_once(&mut forwarders, |forwarder, _| forwarder.fill(&fib, &check))?;
-    context.end_step();
 
     context.begin_step("FIBs of the other searches")?;
     let mut fib_alone = FibAlone::new(names, key, &check)?;
-    context.end_step();
 
     let mut table = SampleTable::default();
     for repetition in 0..size.repetitions {
         context.begin_step("one thread")?;
         one_thread(&mut forwarders[0], &fib, &size, &mut table)?;
-        context.end_step();
         context.begin_step("FIB alone, rings")?;
         fib_alone.measure(&fib, &context.clock)?;
         if let Some(cycles) = ring_crossing::crossing_cycles(&context.clock, RING_BATCHES)? {
             table.add(RING_CROSSING, "two threads", "both", CYCLES, cycles);
         }
-        context.end_step();
         context.begin_step("threads")?;
         for &count in &threads {
             for schedule in [Schedule::Naive, Schedule::BucketPrefetch, Schedule::SpeculativeLookup, Schedule::Vector] {
@@ -141,7 +135,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
                 table.add(&case, schedule.name(), "throughput", "Mpps", mpps);
             }
         }
-        context.end_step();
         // Every slice uses new names; the last check covers all of them.
         if repetition + 1 == size.repetitions {
             forwarders.iter().try_for_each(Forwarder::check)?;

@@ -38,8 +38,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "ours",
     question: "What does one router cost per packet over kernel sockets?",
     needs: "quick: 1 to 2 min, 1 GiB; full: 10 min, 4 GiB; needs the program `namewire` (see NAMEWIRE)",
-    takes_names: false,
-    takes_trace: false,
+    takes: None,
     run,
 };
 
@@ -197,7 +196,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             if let Subject::Namewire { workers } = subject {
                 context.begin_step(&format!("idle {}", subject.label()))?;
                 run.idle(subject, workers)?;
-                context.end_step();
             }
         }
         for case in CASES {
@@ -207,7 +205,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
                     run.measure(case, subject, repetition)
                         .with_context(|| format!("{} {}", case.id, subject.label()))?;
                 }
-                context.end_step();
             }
         }
     }
@@ -217,7 +214,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             context.begin_step(&format!("{routes} routes {}", subject.label()))?;
             let router = run.start_router(workers)?;
             run.register_routes("many-routes", subject, &router, routes)?;
-            context.end_step();
         }
     }
     Ok(run.outcome())

@@ -8,8 +8,8 @@ use namewire_designs::fib::string_differentiation::{DefaultRoute, FhtOptions, Sl
 use namewire_tables::fib::PrefixTable;
 use namewire_tables::{HashKey, PageSize};
 
-use super::Paper;
 use super::fht_load::{LoadedTable, LookUps, SLICE_NAMES};
+use super::{Column, Cycles};
 use crate::experiment::{Context, Outcome, Samples};
 use crate::numbered_names::{NUMBERED_NAME_BYTES, NumberedNames, names_at_paper_load};
 
@@ -17,10 +17,10 @@ use crate::numbered_names::{NUMBERED_NAME_BYTES, NumberedNames, names_at_paper_l
 const BILLION: u64 = 1_000_000_000;
 
 /// Table 4.4: collision table and bytes by fingerprint length.
-pub(super) fn memory(context: &Context, slots: u64, paper: &Paper, outcome: &mut Outcome) -> anyhow::Result<()> {
+pub(super) fn memory(context: &Context, slots: u64, columns: &[Column], outcome: &mut Outcome) -> anyhow::Result<()> {
     let names = names_at_paper_load(slots);
     let to_billion = BILLION as f64 / names as f64;
-    for column in &paper.table_4_4.columns {
+    for column in columns {
         let bits = column.fingerprint_bits;
         context.begin_step(&format!("FHT of {names} names, w = {bits}"))?;
         let format = SlotFormat { fingerprint_bits: bits, ..SlotFormat::PAPER };
@@ -46,7 +46,6 @@ pub(super) fn memory(context: &Context, slots: u64, paper: &Paper, outcome: &mut
         row("slots", "bytes per slot", per_slot, format!("paper {} GiB of 2³⁰ slots", column.slots_gib));
         let per_name = loaded.load.table().bytes() as f64 / names as f64;
         row("memory per name", "bytes", per_name, format!("all; paper {} GiB for 10⁹", column.total_gib));
-        context.end_step();
     }
     Ok(())
 }
@@ -56,7 +55,7 @@ pub(super) fn sizes(
     context: &Context,
     slots: &[u64],
     slices: usize,
-    paper: &Paper,
+    figures: &Cycles,
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
     for &slots in slots {
@@ -65,11 +64,9 @@ pub(super) fn sizes(
         for pages in [PageSize::Transparent, PageSize::Base] {
             context.begin_step(&format!("FHT of {names} names on {} pages", pages.name()))?;
             tables.push(LoadedTable::fill(context, names, SlotFormat::PAPER, pages)?);
-            context.end_step();
         }
         context.begin_step(&format!("look-ups of all {names} names"))?;
         let all_ns = tables[0].look_all_up(context)?;
-        context.end_step();
         context.begin_step(&format!("look-ups among {names} names"))?;
         let mut samples = vec![[const { Vec::new() }; LookUps::ALL.len()]; tables.len()];
         for _ in 0..slices {
@@ -80,7 +77,6 @@ pub(super) fn sizes(
             }
             context.check_interrupt()?;
         }
-        context.end_step();
         let case = format!("{names} names");
         let cycles = |ns: f64| context.clock.cycles(ns as u64).map(|cycles| format!("{cycles:.0} TSC cycles"));
         outcome.headline.extend(headline(&tables[0]));
@@ -106,7 +102,6 @@ pub(super) fn sizes(
             outcome.rows.push(Samples::one(ns).row(&case, "FHT, w = 16", metric, "ns", Some(remark)));
         }
     }
-    let figures = &paper.figure_4_12_and_4_14;
     outcome.notes.push(format!(
         "Yuan15 (Xeon at {} GHz, DDR3), 10⁹ names, cycles: insert {}; look-up {} without prefetch on 4 KiB pages, {} with \
          prefetch on 2 MiB pages, {} if the collision table is asked elsewhere.",
@@ -166,7 +161,6 @@ pub(super) fn controller(context: &Context, routes: u64, outcome: &mut Outcome) 
     row("controller's memory per route", "bytes", (fib.bytes() - fib.forwarding_bytes()) as f64 / routes as f64);
     row("table's memory per route", "bytes", fib.forwarding_bytes() as f64 / routes as f64);
     outcome.headline.insert("fht_controller_insert_ns".to_owned(), insert_ns);
-    context.end_step();
     Ok(())
 }
 

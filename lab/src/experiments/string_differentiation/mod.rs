@@ -20,15 +20,15 @@ mod patricia;
 
 use serde::Deserialize;
 
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
+use crate::papers;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "string-differentiation",
     source: "Yuan15 Table 4.4, Fig. 4.4, 4.5, 4.12, 4.14",
     question: "How small and how fast is a FIB that stores only what distinguishes its names?",
     needs: "quick: 1 min, 1 GiB; full: 30 min, 8 GiB (a billion names)",
-    takes_names: true,
-    takes_trace: false,
+    takes: Some(Input::Names),
     run,
 };
 
@@ -61,17 +61,6 @@ const fn size(scale: Scale) -> Size {
 
 /// The paper's figures.
 #[derive(Deserialize)]
-struct Paper {
-    table_4_4: Table44,
-    figure_4_12_and_4_14: Cycles,
-}
-
-#[derive(Deserialize)]
-struct Table44 {
-    columns: Vec<Column>,
-}
-
-#[derive(Deserialize)]
 struct Column {
     fingerprint_bits: u32,
     collision_table_names: f64,
@@ -90,12 +79,13 @@ struct Cycles {
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
-    let paper: Paper = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
-    context.plan_steps(paper.table_4_4.columns.len() + 4 * size.slots.len() + 1 + patricia::STEPS);
+    let columns: Vec<Column> = papers::figures(papers::YUAN_15, "/table_4_4/columns")?;
+    let cycles: Cycles = papers::figures(papers::YUAN_15, "/figure_4_12_and_4_14")?;
+    context.plan_steps(columns.len() + 4 * size.slots.len() + 1 + patricia::STEPS);
     let mut outcome = Outcome::default();
-    fht::memory(context, size.memory_slots, &paper, &mut outcome)?;
+    fht::memory(context, size.memory_slots, &columns, &mut outcome)?;
     fht::controller(context, size.routes, &mut outcome)?;
-    fht::sizes(context, size.slots, size.slices, &paper, &mut outcome)?;
+    fht::sizes(context, size.slots, size.slices, &cycles, &mut outcome)?;
     patricia::tries(context, &mut outcome)?;
     Ok(outcome)
 }

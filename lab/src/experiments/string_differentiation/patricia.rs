@@ -19,6 +19,7 @@ use serde::Deserialize;
 use crate::experiment::{Context, Outcome, Samples, Scale};
 use crate::name_arena::{NameArena, port};
 use crate::name_sets::{NameConversion, NameSet, one_name_set};
+use crate::papers;
 use crate::root_rules::{Rules, root_rules};
 
 /// Fingerprint lengths (Fig. 4.4).
@@ -41,17 +42,6 @@ const fn size(scale: Scale) -> Size {
 
 /// The steps that [`tries`] takes.
 pub(super) const STEPS: usize = FINGERPRINT_BITS.len() + 1 + 3;
-
-#[derive(Deserialize)]
-struct Paper {
-    section_4_2: Memory,
-    section_4_3_3: Depths,
-}
-
-#[derive(Deserialize)]
-struct Memory {
-    sbpt_alexa_mib: f64,
-}
 
 #[derive(Deserialize)]
 struct Depths {
@@ -142,7 +132,6 @@ impl Trie {
 /// Fig. 4.4 and 4.5, over the user's names or invented ones.
 pub(super) fn tries(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
     let size = size(context.scale);
-    let paper: Paper = serde_json::from_str(include_str!("../../../papers/yuan15.json"))?;
     let set = one_name_set(context.names.as_deref(), size.invented, NameConversion::Host, context.seed)?;
     let rules = root_rules(&set, Some(1), context.seed);
     let case = format!("{}, {} hosts of one component", set.title, rules.names.len());
@@ -151,7 +140,6 @@ pub(super) fn tries(context: &Context, outcome: &mut Outcome) -> anyhow::Result<
         let title = if bits == 0 { "sBPT".to_owned() } else { format!("FPT, {bits} bits") };
         context.begin_step(&title)?;
         tries.push(Trie::fill(context, title, &rules, Fingerprints { bits, components: 1 })?);
-        context.end_step();
     }
     tries.iter().for_each(|trie| rows_of_shape(trie, &case, outcome));
     look_ups(context, &tries, &rules.names, &case, size.repetitions, outcome)?;
@@ -174,14 +162,14 @@ pub(super) fn tries(context: &Context, outcome: &mut Outcome) -> anyhow::Result<
         } else {
             outcome.headline.insert(format!("fpt_tld_mean_depth_{components}_fingerprinted"), trie.depths.mean);
         }
-        context.end_step();
     }
-    let Depths { sbpt_mean_depth_alexa, sbpt_mean_depth_dmoz, fpt_mean_depth_dmoz_20_bits } = paper.section_4_3_3;
+    let sbpt_alexa_mib: f64 = papers::figures(papers::YUAN_15, "/section_4_2/sbpt_alexa_mib")?;
+    let Depths { sbpt_mean_depth_alexa, sbpt_mean_depth_dmoz, fpt_mean_depth_dmoz_20_bits } =
+        papers::figures(papers::YUAN_15, "/section_4_3_3")?;
     outcome.notes.push(format!(
         "Yuan15 Fig. 4.4: mean depth of the sBPT {sbpt_mean_depth_alexa} (Alexa, 990,821 names) and {sbpt_mean_depth_dmoz} \
-         (Dmoz, 2,887,847), of the FPT of 20 bits {fpt_mean_depth_dmoz_20_bits} (Dmoz); §4.2: {} MiB for the sBPT of Alexa. \
-         Depths here are internal nodes above a leaf.",
-        paper.section_4_2.sbpt_alexa_mib
+         (Dmoz, 2,887,847), of the FPT of 20 bits {fpt_mean_depth_dmoz_20_bits} (Dmoz); §4.2: {sbpt_alexa_mib} MiB for the sBPT of Alexa. \
+         Depths here are internal nodes above a leaf."
     ));
     Ok(())
 }
@@ -243,7 +231,6 @@ fn look_ups(
             }
         }
     }
-    context.end_step();
     Ok(())
 }
 
