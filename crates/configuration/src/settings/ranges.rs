@@ -19,50 +19,51 @@ fn within<'de, D: Deserializer<'de>, T: Deserialize<'de> + PartialOrd + Display>
     Err(D::Error::custom(format!("{value} is not from {} to {}", range.start(), range.end())))
 }
 
-pub(super) fn workers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-    within(deserializer, 1..=MAX_WORKERS as u16)
+/// Declares readers of numbers by their ranges; an optional number is one that may be left out.
+macro_rules! ranges {
+    ($kind:ident $($(#[$about:meta])* $name:ident: $value:ty = $range:expr;)+) => {$(
+        $(#[$about])*
+        pub(super) fn $name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ranges!(@$kind $value), D::Error> {
+            within::<D, $value>(deserializer, $range).map(Into::into)
+        }
+    )+};
+    (@required $value:ty) => { $value };
+    (@optional $value:ty) => { Option<$value> };
 }
 
-pub(super) fn busy_poll<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-    within(deserializer, Span::default()..=Span::from_secs(1)) // for a worker, a second is for ever
+ranges! {
+    required
+    workers: u16 = 1..=MAX_WORKERS as u16;
+    // For a worker, a second is for ever.
+    busy_poll: Span = Span::default()..=Span::from_secs(1);
+    max_lifetime: Span = Span(Duration::from_millis(1))..=Span::from_secs(864_000);
+    idle_timeout: Span = Span::from_secs(1)..=Span::from_secs(864_000);
+    pit_capacity: u32 = 1..=1 << 25;
+    pit_face_share: u32 = 1..=100;
+    fib_capacity: u32 = 1..=1 << 25;
+    dead_nonces: u32 = 1..=1 << 25;
+    measurement_capacity: u32 = 1..=1 << 22;
+    /// The maximum fits in 2 GiB, before shares are rounded up. The minimum is 64: two workers with four subtables,
+    /// each a bucket of at least 8.
+    fingerprints: u32 = 64..=1 << 28;
+    fingerprint_bits: u8 = 1..=16;
+    segments: u8 = 1..=MAX_SEGMENTS;
+    face_sets: u16 = 1..=u16::MAX;
+    max_per_worker: u32 = 1..=1 << 20;
 }
 
-pub(super) fn max_lifetime<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-    within(deserializer, Span(Duration::from_millis(1))..=Span::from_secs(864_000))
-}
-
-pub(super) fn idle_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-    within(deserializer, Span::from_secs(1)..=Span::from_secs(864_000))
-}
-
-pub(super) fn pit_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    within(deserializer, 1..=1 << 25)
-}
-
-pub(super) fn pit_face_share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    within(deserializer, 1..=100)
-}
-
-pub(super) fn fib_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    within(deserializer, 1..=1 << 25)
-}
-
-pub(super) fn dead_nonces<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    within(deserializer, 1..=1 << 25)
-}
-
-pub(super) fn measurement_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    within(deserializer, 1..=1 << 22)
-}
-
-/// The maximum fits in 2 GiB, before shares are rounded up. The minimum is 64: two workers with four subtables, each a
-/// bucket of at least 8.
-pub(super) fn fingerprints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    within(deserializer, 64..=1 << 28)
-}
-
-pub(super) fn fingerprint_bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
-    within(deserializer, 1..=16)
+ranges! {
+    optional
+    overflow: u32 = 0..=MAX_OVERFLOW_ENTRIES;
+    round_trips: u8 = 1..=100;
+    /// A limit for the whole router.
+    filter_history: u32 = 1..=1 << 30;
+    filter_threshold: u16 = 1..=u16::MAX;
+    /// A limit for the whole router.
+    tiny_lfu_window: u32 = 1..=u32::MAX;
+    w_tiny_lfu_window: u8 = 1..=100;
+    // As many downstreams as an entry may have.
+    request_count_least: u32 = 1..=1_024;
 }
 
 pub(super) fn subtables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
@@ -72,51 +73,9 @@ pub(super) fn subtables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8
     }
 }
 
-pub(super) fn segments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
-    within(deserializer, 1..=MAX_SEGMENTS)
-}
-
-pub(super) fn overflow<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    within(deserializer, 0..=MAX_OVERFLOW_ENTRIES).map(Some)
-}
-
-pub(super) fn face_sets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-    within(deserializer, 1..=u16::MAX)
-}
-
-pub(super) fn round_trips<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u8>, D::Error> {
-    within(deserializer, 1..=100).map(Some)
-}
-
-pub(super) fn max_per_worker<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    within(deserializer, 1..=1 << 20)
-}
-
 pub(super) fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let range = Bytes(64)..=Bytes(namewire_packet::MAX_PACKET_BYTES as u64);
     within(deserializer, range).map(|bytes| Some(bytes.0))
-}
-
-/// A limit for the whole router.
-pub(super) fn filter_history<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    within(deserializer, 1..=1 << 30).map(Some)
-}
-
-pub(super) fn filter_threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
-    within(deserializer, 1..=u16::MAX).map(Some)
-}
-
-/// A limit for the whole router.
-pub(super) fn tiny_lfu_window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    within(deserializer, 1..=u32::MAX).map(Some)
-}
-
-pub(super) fn w_tiny_lfu_window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u8>, D::Error> {
-    within(deserializer, 1..=100).map(Some)
-}
-
-pub(super) fn request_count_least<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    within(deserializer, 1..=1_024).map(Some) // as many downstreams as an entry may have
 }
 
 pub(super) fn filter_counters<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
