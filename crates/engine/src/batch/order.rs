@@ -4,8 +4,8 @@
 pub const BATCH_PACKETS: usize = 64;
 
 namewire_packet::names! {
-    /// The order of a batch's stages, and what they prefetch: `schedule.rs` has the table. Slowest first by the thesis's
-    /// results.
+    /// The order of a batch's stages, and what they prefetch: `schedule.rs` has the table. Slowest first by the
+    /// thesis's results.
     #[derive(Default)]
     pub enum Schedule {
         /// No prefetch.
