@@ -1,26 +1,27 @@
 //! Bit trie: which prefix is the longest, a run of bits at a time?
 //!
-//! Source: NameTrie18 §III and Fig. 2, the finest of its three granularities in their
-//! non-optimised form: everything that two names have in common is stored once, a node has two
-//! children at most and one bit decides, but the trie is the deepest. Path compression
-//! (Patricia): a node takes all bits up to the next branch or prefix. All bits are kept, so an
-//! answer is certain (the tries of Song15 and Yuan15 §4.3 keep only those that differ).
+//! Source: NameTrie18 §III and Fig. 2, the finest of its three granularities in their non-optimised form. Whatever two
+//! names have in common is stored once, a node has at most two children, and one bit decides between them. But the
+//! trie is the deepest of the three. Path compression (Patricia): a node takes all bits up to the next branch or
+//! prefix. All bits are kept, so an answer is certain; the tries of Song15 and Yuan15 §4.3 keep only the bits that
+//! differ.
 //!
 //! ```text
 //! node:  | number | label bits, 31: has a number | child 0 | child 1 | bytes of the label … |
 //!        0        4                              8         12        16
 //! ```
 //!
-//! A label of the bits *a* to *b* of a name is kept in the bytes that these bits lie in, at the
-//! same place in them as in the name: comparing is comparing bytes, with the first and the last
-//! masked. The first bit of a label is the one that its parent decided by. A pointer is the number of
-//! a word of the `word_heap`; leaves have two empty ones. Bits count from the highest of a byte.
+//! A label is stored as the bytes that contain its bits, at the same bit offset as in the name. So labels are compared
+//! byte by byte, with the first and the last byte masked. The first bit of a label is the one by which its parent
+//! decided. A pointer is the number of a word of the `word_heap`; leaves have two empty pointers. Bits count from the
+//! highest of a byte.
 //!
-//! Cost per level: the node's first line and its label's others. Bytes per name: two nodes (one
-//! that parts, one with the number) of 16 and the bytes of their labels. Limits: the capacity,
-//! 16 GiB. Writers: the owner. Deviation: the bits are those of the name's TLVs, so that every
-//! component can be carried; two sequences of components of which one begins with the other in bits
-//! do so in components.
+//! Cost per level: it reads the node's first line and the other lines of its label. Bytes per name: it takes two
+//! nodes, one that branches and one with the number. Each has 16 bytes and its label. Limits: the capacity, 16 GiB.
+//! Writers: the owner.
+//!
+//! Deviation: the bits are those of the name's TLVs, so that every component can be carried. If one name's bits begin
+//! with another's, so do its components.
 
 use super::BatchPrefetch;
 use super::trie_walk::{Walkable, walk_batch};

@@ -1,17 +1,20 @@
 //! Character trie: which prefix is the longest, a run of bytes at a time?
 //!
-//! Source: NameTrie18 §III, Fig. 2 and Fig. 3(a): the middle one of its three granularities, in
-//! the conventional form with pointers that NameTrie improves on: `/ndn` and `/ndx`
-//! share `/nd`; a name that leaves a node in the middle of its label parts it in two (*node
-//! partitioning*) and makes the trie a level deeper; leaves carry an empty pointer. Path
-//! compression (Patricia): a node takes all bytes up to the next branch or prefix.
+//! Source: NameTrie18 §III, Fig. 2 and Fig. 3(a): the middle one of its three granularities, in the conventional form
+//! with pointers that NameTrie improves on:
 //!
-//! Layout, cost, limits: `radix_trie`. Deviations: the paper shows no implementation; its
-//! characters are those of the URI, here they are the bytes of the name's TLVs, so that every
-//! component can be carried. A length comes before the bytes it counts, so components that
-//! begin alike but are not of one length share only their type. No component boundary has to be
-//! looked for: a sequence of components that is the beginning of another in bytes is so in
-//! components.
+//! - `/ndn` and `/ndx` share `/nd`.
+//! - A name that leaves a node in the middle of its label splits the node in two (*node partitioning*). So the trie
+//!   becomes a level deeper.
+//! - Leaves carry an empty pointer.
+//! - Path compression (Patricia): a node takes all bytes up to the next branch or prefix.
+//!
+//! Layout, cost, limits: `radix_trie`.
+//!
+//! Deviations: the paper shows no implementation. Its characters are those of the URI; here they are the bytes of the
+//! name's TLVs, so that every component can be carried. A length comes before the bytes it counts. So components that
+//! begin alike but differ in length share only their type. No search for component boundaries is needed: if a sequence
+//! of components begins with another in bytes, it does so in components.
 
 use super::radix_trie::{Granularity, RadixTrie};
 

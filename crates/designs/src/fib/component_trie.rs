@@ -1,14 +1,12 @@
 //! Component trie: which prefix is the longest, a run of components at a time?
 //!
-//! Source: NameTrie18 §III and Fig. 2, the coarsest of its three granularities in their
-//! non-optimised form: few levels, but nodes with any number of children, and only whole
-//! components are shared (`/ndn` and `/ndx` share nothing). Path compression (Patricia): a node
-//! takes all components up to the next branch or prefix. With one component per node it is
-//! [`super::npt`].
+//! Source: NameTrie18 §III and Fig. 2, the coarsest of its three granularities in their non-optimised form. There are
+//! few levels, but nodes with any number of children, and only whole components are shared (`/ndn` and `/ndx` share
+//! nothing). Path compression (Patricia): a node takes all components up to the next branch or prefix. With one
+//! component per node the trie is [`super::npt`].
 //!
-//! Layout, cost, limits: `radix_trie`. Deviations: the paper shows figures, not an
-//! implementation; components are TLVs, so type and length count as much as the bytes, and
-//! children are sorted by them.
+//! Layout, cost, limits: `radix_trie`. Deviations: the paper shows figures, not an implementation. Components are
+//! TLVs, so type and length count as much as the bytes, and children are sorted by all three.
 
 use super::radix_trie::{Granularity, RadixTrie};
 use namewire_tables::name_hash::components_of;

@@ -1,10 +1,10 @@
 //! Default table: the router's own FIB behind the papers' call.
 //!
-//! Not a design of a paper but [`namewire_tables::fib`], so that the same harness and the same experiment
-//! take it beside them. A number is kept as the strategy of an entry without next hops, so that
-//! as many next-hop sets are read as there are different numbers, as in a router.
+//! This wraps [`namewire_tables::fib`], so that one harness and one experiment take it beside the papers' designs. An
+//! entry has no next hops; its strategy field holds the number. So each number has its own next-hop set, as in a
+//! router.
 //!
-//! Cost, layout, limits: [`Fib`]'s. Writers: the owner.
+//! Cost, layout, limits: those of [`Fib`]. Writers: the owner.
 
 use namewire_tables::fib::{BatchLookUp, Fib, FibConfig, FibRefusal, steps};
 use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};

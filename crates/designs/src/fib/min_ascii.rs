@@ -1,7 +1,7 @@
 //! minASCII: how is a name written so that its bytes leave room for what a trie must know?
 //!
-//! Source: NameTrie18 §IV-A, Fig. 5. The NDN URI of a name has only printable bytes; the other
-//! codes mark ends of pieces, component boundaries, forwarding points and branching points.
+//! Source: NameTrie18 §IV-A, Fig. 5. The NDN URI of a name has only printable bytes. The other codes mark ends of
+//! pieces, component boundaries, forwarding points and branching points.
 //!
 //! ```text
 //! 0        end of piece (EOP)                     32-126   a printable byte
@@ -11,28 +11,29 @@
 //! 4-31     a frequent group of characters, if the coding has such groups
 //! ```
 //!
-//! A name is its components, each followed by a slash but the last, which is followed by the end;
-//! the slash that begins every URI is not written (it is the root's, and the same for all). The
-//! coding of names that somebody looks up has no forwarding and no branching points, and ends
-//! with [`END_OF_NAME`], which no code in a trie equals.
+//! A name is the sequence of its components. A slash follows each component but the last, and the end follows the
+//! last. The slash that begins every URI is not written: it is the root's, and the same for all. The coding of a name
+//! to look up has no forwarding and no branching points. It ends with [`END_OF_NAME`], which equals no code in a trie.
 //!
-//! Names of any bytes: a byte that is not unreserved in NDN URIs (letters, digits, `-`, `.`,
-//! `_`, `~`; the paper has `+` as well) is written as `%` and two hexadecimal digits, three codes.
-//! A component of another type than 8 begins with the type in decimal and `=`; since `=` is
-//! escaped in values, no generic component looks like it. A value of nothing but periods, or of
-//! nothing, has three periods put before it. So different components have different codings,
-//! and a name is a prefix of another, component by component, exactly if its coding is followed
-//! by a slash or the end there.
+//! Names of any bytes:
+//! - Unreserved bytes in NDN URIs are letters, digits, `-`, `.`, `_` and `~`; the paper has `+` as well. Any other
+//!   byte is written as `%` and two hexadecimal digits, which are three codes.
+//! - A component of another type than 8 begins with the type in decimal and `=`. Since `=` is escaped in values, no
+//!   generic component looks like it.
+//! - A value that is empty or consists only of periods has three periods put before it.
 //!
-//! What that costs: nothing for the names that the paper has; random bytes take 2.48 codes each
-//! (67 of 256 bytes stand for themselves: (67 + 3 × 189) / 256), asserted below.
+//! So different components have different codings. A name is a prefix of another, component by component, exactly if a
+//! slash or the end follows its coding in the other's coding.
 //!
-//! Frequent groups (the paper's future work): [`FrequentGroups`], up to 28 strings of two and more
-//! unreserved bytes, one code each. A component is cut greedily, the longest group first, by
-//! itself: what follows or precedes it changes nothing, so prefixes keep their codings.
+//! Cost: the paper's names take no more room. Random bytes take 2.48 codes each (67 of 256 bytes are their own codes:
+//! (67 + 3 × 189) / 256), asserted below.
 //!
-//! Limits: [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_BYTES`]: of longer names only the components
-//! within are coded, for no prefix can be longer. Writers: none; buffers are the caller's.
+//! Frequent groups (the paper's future work): [`FrequentGroups`], up to 28 strings of two and more unreserved bytes,
+//! one code each. A component is cut greedily, the longest group first, by itself. What follows or precedes it changes
+//! nothing, so prefixes keep their codings.
+//!
+//! Limits: [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_BYTES`]. Only the components within them are coded, because no prefix
+//! can be longer. Writers: none; buffers are the caller's.
 
 mod frequent_groups;
 

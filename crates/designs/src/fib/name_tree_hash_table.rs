@@ -1,11 +1,11 @@
 //! HT: which is the longest prefix of this name, by NFD's name tree?
 //!
-//! Source: NameTrie18 §V, "HT": a table by the strategy of NFD, which is its name tree (NFD developer
-//! guide, NDN-0021, §3.8): a chained hash table of *name tree entries*, one for every prefix in the
-//! FIB and for every prefix of such a prefix, the root included. An entry has its full name and leads
-//! to its parent; it goes when it has neither a FIB entry nor children. A look-up hashes all prefixes
-//! of the name, then asks from the longest that any entry has to the root, comparing the hash first
-//! and then the whole prefix; the first entry with a FIB entry is the answer.
+//! Source: NameTrie18 §V, "HT": a table by the strategy of NFD, which is NFD's name tree (NFD developer guide,
+//! NDN-0021, §3.8). It is a chained hash table of *name tree entries*: one for every prefix in the FIB, and one for
+//! every prefix of such a prefix, the root included. An entry has its full name and leads to its parent. It is removed
+//! when it has neither a FIB entry nor children. A look-up hashes all prefixes of the name. It then asks for each
+//! prefix in turn, from the longest length that any entry has down to the root. It compares the hash first and then
+//! the whole prefix. The first entry with a FIB entry is the answer.
 //!
 //! ```text
 //! buckets   | u32 | u32 | …         heads of chains (0 = empty)
@@ -15,21 +15,22 @@
 //! name      the prefix's bytes, in an allocation of its own (`arena`)
 //! ```
 //!
-//! As NFD: the hash of a prefix is the exclusive or of CityHash64 of its component TLVs; more
-//! buckets, twice as many, beyond a load of 1/2, half as many below 1/10, never less than 1024 (1/10 and
-//! a half). Deviations: an entry is 40 bytes and its allocation 8 and fill, where NFD's class has
-//! several hundred (names parsed, children as a vector, room for PIT entries): memory is what
-//! the paper's C program may have needed, not NFD's. NFD ends at 32 components, we at the
-//! limits of all designs. Batches can be looked up with buckets, entries and names fetched ahead
-//! ([`BatchPrefetch`]); NFD does not.
+//! As in NFD: the hash of a prefix is the exclusive or of CityHash64 of its component TLVs. Beyond a load of 1/2 there
+//! are twice as many buckets; below 1/10, half as many, but never less than 1024.
 //!
-//! Who can choose names can make chains long: equal components cancel out in the hash, which has
-//! no key. Answers stay right.
+//! Deviations:
+//! - An entry is 40 bytes and its allocation 8 and fill. NFD's class has several hundred: names parsed, children as a
+//!   vector, room for PIT entries. So the memory is what the paper's C program may have needed, not what NFD needs.
+//! - NFD ends at 32 components, this table at the limits of all designs.
+//! - Batches can be looked up with buckets, entries and names fetched ahead ([`BatchPrefetch`]); NFD does not.
 //!
-//! Cost of a look-up: for each length from the longest on a bucket, and an entry if any has the bucket;
-//! an entry of the same hash its name as well. Bytes per entry: 40, 2 to 8 of buckets, the
-//! name + 8 rounded up to 16; entries per prefix 1 and those between. Limits: 2³² − 1 entries, 32 GiB
-//! of names. Writers: the owner, while there are no readers.
+//! An attacker who chooses names can make chains long: equal components cancel out in the hash, which has no key.
+//! Answers stay right.
+//!
+//! Cost of a look-up: for each length, from the longest on, it reads a bucket, and an entry if the bucket has any. If
+//! the hash of the entry is the same, it also reads the entry's name. Bytes: an entry takes 40, 2 to 8 for buckets,
+//! and the name + 8, rounded up to 16. A prefix has 1 entry and those between it and the next prefix above. Limits:
+//! 2³² − 1 entries, 32 GiB of names. Writers: the owner, while there are no readers.
 
 use super::BatchPrefetch;
 use crate::city_hash::city_hash_64;

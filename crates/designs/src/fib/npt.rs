@@ -1,22 +1,19 @@
 //! NPT: which prefix is the longest, one component after the other?
 //!
-//! Source: Wang et al., "Parallel Name Lookup for Named Data Networking" (GLOBECOM 2011), whose
-//! *Name Prefix Trie* is the component trie of NDN; NameTrie18 §II.B and §V compares with it.
-//! Paper's terms → ours: logical tree → this trie; node (a *state* of the look-up) → node; edge,
-//! labelled with one component → the child's label.
+//! Source: Wang et al., "Parallel Name Lookup for Named Data Networking" (GLOBECOM 2011), whose *Name Prefix Trie* is
+//! the component trie of NDN; NameTrie18 §II.B and §V compares with it. Paper's terms → ours: logical tree → this
+//! trie; node (a *state* of the look-up) → node; edge, labelled with one component → the child's label.
 //!
-//! Every node stands for one component, the ones that are no prefix and have one child too: no
-//! path is compressed. The whole component is stored where the edge ends, once for each edge of
-//! that name. Children are sorted, so that a node with very many (`/com`) is searched in
-//! log2(children) steps, each of which follows two pointers; that is most of the time of a
-//! look-up, as NameTrie18 §V.B.2 says of it. A new child moves half of its siblings' pointers.
+//! Every node is for one component. No path is compressed: also nodes that are no prefix and have one child are kept.
+//! The whole component is stored where the edge ends, once for each edge of that name. Children are sorted, so a node
+//! with very many (`/com`) is searched in log2(children) steps. Each step follows two pointers, and most of the time
+//! of a look-up is spent there, as NameTrie18 §V.B.2 says. A new child moves half of its siblings' pointers.
 //!
-//! Layout, limits: `radix_trie`. Cost: per component the lines of one node and of
-//! log2(children) pointers and siblings. Deviation: the paper's subject is how nodes are spread
-//! over the memories of parallel hardware, so that several look-ups go on at the same time
-//! (PNL); there is one memory here, and several look-ups go on at the same time in a batch
-//! ([`super::BatchPrefetch`]). How it keeps children is not known here; a list
-//! that is searched from its beginning would take a million steps below `/com`.
+//! Layout, limits: `radix_trie`. Cost per component: it reads the lines of one node and of log2(children) pointers and
+//! siblings. Deviations: the paper's subject is how nodes are spread over the memories of parallel hardware, so that
+//! several look-ups run at the same time (PNL). Here there is one memory, and several look-ups run at the same time in
+//! a batch ([`super::BatchPrefetch`]). We do not know how the paper keeps children. A list that is searched from its
+//! beginning would take a million steps below `/com`.
 
 use super::component_trie::ComponentRuns;
 use super::radix_trie::{Granularity, RadixTrie};

@@ -1,7 +1,7 @@
 //! Prefetching: what does a design fetch before it needs it?
 //!
-//! Source: Yuan15 §3.4.1 for none, first and all; the batch is ours (Takemasa19 §4.3 has two packets).
-//! What a design cannot fetch ahead it does not offer.
+//! Source: Yuan15 §3.4.1 for none, first and all; the batch is ours (Takemasa19 §4.3 has two packets). A design does
+//! not offer what it cannot fetch ahead.
 
 namewire_packet::names! {
     /// How a design of hash tables fetches ahead.

@@ -1,22 +1,22 @@
 //! Radix trie: how does a trie of pointers find the longest prefix, a unit of the name at a time?
 //!
-//! The part that [`super::character_trie`], [`super::component_trie`] and [`super::npt`] share;
-//! each of them says which paper it is. A node is a label and what the names that go on after it
-//! do next. What a unit is, and whether a label may have several, is the [`Granularity`].
+//! [`super::character_trie`], [`super::component_trie`] and [`super::npt`] share this part; each of them names its
+//! paper. A node is a label, and the children for the names that go on after it. [`Granularity`] says what a unit is,
+//! and whether a label may have several.
 //!
 //! ```text
 //! node:      | number | label bytes, 31: has a number | children or 0 | label … |
 //!            0        4                                8               12
 //! ```
 //!
-//! A pointer is the number of a word of the [`WordHeap`]; leaves have the empty pointer. How a child is
-//! found: `children`.
+//! A pointer is the number of a word of the [`WordHeap`]; leaves have the empty pointer. `children` says how a child
+//! is found.
 //!
-//! Cost per level: the node's first line and its label's others; the children's first line, the
-//! line of the pointer (mostly the same). With components log2(children) times the line of a
-//! pointer and the first line of a child. An insertion or removal moves half the children of one
-//! node on average. Bytes per node: 12 and the label, 8 and 4 (5) per child where there are any,
-//! a quarter of it free at most. Limits: the capacity, 16 GiB. Writers: the owner.
+//! Cost per level: it reads the node's first line and the other lines of its label; then the children's first line and
+//! the line of the pointer (mostly the same). With components, it reads log2(children) times the line of a pointer and
+//! the first line of a child. An insertion or removal moves on average half the children of one node. Bytes: a node
+//! takes 12 and the label; where it has children, also 8, and 4 (5) per child, at most a quarter of it free. Limits:
+//! the capacity, 16 GiB. Writers: the owner.
 
 mod children;
 mod walk;

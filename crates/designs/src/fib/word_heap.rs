@@ -1,8 +1,7 @@
 //! Word heap: where do the nodes of a trie live, and what becomes of removed ones?
 //!
-//! Source: none of the papers says; their tries call `malloc`. Here one array holds all blocks,
-//! so that a pointer is a 32-bit number of words and takes 4 bytes, as it would in a 32-bit
-//! process, and so that what a trie takes is known exactly.
+//! Source: none of the papers says; their tries call `malloc`. Here one array holds all blocks. So a pointer is a
+//! 32-bit number of words and takes 4 bytes, as it would in a 32-bit process, and what a trie takes is known exactly.
 //!
 //! ```text
 //! words:  | 0 | block … | free: next of its class, … | block … |  never used  |
@@ -10,13 +9,13 @@
 //! free:   newest free block of each size class, 0 = none
 //! ```
 //!
-//! A block has no header: who owns it knows its size. Up to 64 words every size is a class of its
-//! own; from there on every doubling has 8, and a block is rounded up to its class. What is freed
-//! serves the next block of that class; free blocks are not joined. So a population whose sizes
-//! stay the same finds its room again, and the room lost is at most what each class once needed.
+//! A block has no header: its user knows its size. Up to 64 words, every size is a class of its own. From there on
+//! every doubling has 8 classes, and a block is rounded up to its class. A freed block serves the next block of its
+//! class; free blocks are not joined. So nodes whose sizes stay the same find their room again. The room lost is at
+//! most what each class once needed.
 //!
-//! Cost: 1 line to allocate or free. Bytes beyond the blocks: at most an eighth of those above 256
-//! bytes. Limit: 2^32 words, 16 GiB. Writers: the owner.
+//! Cost: to allocate or free takes 1 line. Bytes: beyond the blocks, at most an eighth of those above 256 bytes is
+//! lost. Limit: 2^32 words, 16 GiB. Writers: the owner.
 
 use namewire_tables::pages::{PageArray, PageSize};
 use namewire_tables::prefetch::{LINE_BYTES, prefetch};

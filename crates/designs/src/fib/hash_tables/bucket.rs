@@ -1,7 +1,7 @@
 //! Bucket: one cache line of seven fingerprints and where their name prefix entries are.
 //!
-//! Source: Yuan15 Fig. 3.3. Symbols: E is [`BUCKET_ENTRIES`]. Deviation: pointers are offsets,
-//! that of an entry in units of 16 bytes, that of a chained bucket a number of buckets.
+//! Source: Yuan15 Fig. 3.3. Symbols: E is [`BUCKET_ENTRIES`]. Deviation: pointers are offsets. The offset of an entry
+//! is in units of 16 bytes; for a chained bucket it is a number of buckets.
 //!
 //! ```text
 //!  byte 0      bits 0-6      7-13         14-20    21-62                    63
@@ -10,9 +10,9 @@
 //!             │ bits 0-43: name prefix entry │ bits 44-63: fingerprint │
 //! ```
 //!
-//! *Collided*: another entry of the chain has the same fingerprint, so that only names tell
-//! which one is meant. *Leaf*: no marker of a longer prefix, so that a search can end there.
-//! Cost: 1 line. Writers: the owner of the table.
+//! *Collided*: another entry of the chain has the same fingerprint, so only a comparison of names tells them apart.
+//! *Leaf*: the entry is no marker of a longer prefix, so a search can end at it.
+//! Cost: it is 1 line. Writers: the owner of the table.
 
 use bytemuck::{Pod, Zeroable};
 

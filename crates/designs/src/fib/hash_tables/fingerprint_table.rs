@@ -1,7 +1,7 @@
 //! Fingerprint table: which name prefix entries may hold a prefix with this hash?
 //!
-//! Source: Yuan15 §3.3.2. One table per number of components. Symbols: n is what it is made for;
-//! n/4 buckets ([`PREFIXES_PER_BUCKET`]) and 10 % more of them for chains
+//! Source: Yuan15 §3.3.2. There is one table per number of components. Symbols: n is the number of prefixes for which
+//! a table is made. It has n/4 buckets ([`PREFIXES_PER_BUCKET`]) and 10 % more for chains
 //! ([`PREALLOCATED_OVERFLOW_PERCENT`]).
 //!
 //! ```text
@@ -9,14 +9,15 @@
 //!  buckets: | 0 … primary - 1 | overflow: in chains, or in a list of free ones |
 //! ```
 //!
-//! Deviations: a table that holds more than it was made for is doubled, and its overflow grows when
-//! 10 % do not do. Chains have no holes: what is taken out is replaced by the last of the chain, so
-//! overflow buckets are never more than a seventh of the prefixes, 57 % of the primary ones,
-//! whatever their hashes ([`OVERFLOW_LIMIT_PERCENT`]). Chains are that long only if somebody makes
-//! names that collide: the reason for SipHash (§3.3.2).
+//! Deviations:
+//! - A table that holds more than n is doubled, and its overflow grows when 10 % do not suffice.
+//! - Chains have no holes: the last entry of the chain replaces one that is taken out. So there are never more
+//!   overflow buckets than a seventh of the prefixes, which is 57 % of the primary ones, whatever the hashes
+//!   ([`OVERFLOW_LIMIT_PERCENT`]). Chains become that long only if an attacker makes names that collide: the reason
+//!   for SipHash (§3.3.2).
 //!
-//! Cost of a look-up: 1 line, and one per chained bucket; of a doubling: everything once.
-//! Bytes per prefix: 17.6 if the table is as full as it was made for; up to 35 after a doubling.
+//! Cost: a look-up reads 1 line, and one per chained bucket; a doubling reads and writes everything once.
+//! Bytes per prefix: it takes 17.6 in a table that holds n prefixes, and up to 35 after a doubling.
 //! Writers: the owner.
 
 use super::bucket::{BUCKET_ENTRIES, Bucket, fingerprint};

@@ -1,9 +1,9 @@
-//! Maintenance: which markers inherit from a prefix that comes, changes or goes?
+//! Maintenance: which markers inherit from a prefix that is inserted, changed or removed?
 //!
-//! Source: Yuan15 §3.3.1, "FIB Updates", after Waldvogel et al.: all longer entries are enumerated;
-//! each prefix keeps a list of its markers ([`super::marker_lists`]); markers that inherit from one
-//! prefix share partitions ([`super::marker_partitions`]). Deviation: what markers inherit from
-//! the root is not written into them, so that a default route costs nothing.
+//! Source: Yuan15 §3.3.1, "FIB Updates", after Waldvogel et al. There are three ways: enumerate all longer entries;
+//! keep for each prefix a list of its markers ([`super::marker_lists`]); or let markers that inherit from one prefix
+//! share partitions ([`super::marker_partitions`]). Deviation: what markers inherit from the root is not written into
+//! them, so that a default route costs nothing.
 //!
 //! | | memory | a change, m markers inherit from the prefix | a new prefix, its parent's markers M |
 //! | --- | --- | --- | --- |

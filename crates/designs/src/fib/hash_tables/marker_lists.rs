@@ -1,15 +1,15 @@
 //! Marker lists: each prefix knows the markers that inherit from it.
 //!
-//! Source: Yuan15 §3.3.1, "FIB Updates", the second solution. Who inherits from no prefix but the
-//! root is in a list of its own.
+//! Source: Yuan15 §3.3.1, "FIB Updates", the second solution. Markers that inherit only from the root have a separate
+//! list.
 //!
 //! ```text
 //!  slot of a prefix: link ─► node ◄─► node ◄─► node       node: | marker | owner | before | after |
 //!                             ▲ link of the marker's slot
 //! ```
 //!
-//! Cost: a prefix that comes looks through its parent's whole list; one that changes or goes,
-//! through its own. Bytes: 28 per marker, and 4 per slot. Writers: the owner.
+//! Cost: adding a prefix scans its parent's whole list; changing or removing one scans its own. Bytes: the lists take
+//! 28 per marker, and 4 per slot. Writers: the owner.
 
 use super::maintenance::{Marker, Owner, inherited};
 use super::name_entries::{NameEntries, SlotRef};

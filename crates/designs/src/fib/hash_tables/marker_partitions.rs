@@ -1,10 +1,10 @@
-//! Marker partitions: markers that inherit from the same prefix share the place where that stands.
+//! Marker partitions: markers that inherit from the same prefix share one place that names this prefix.
 //!
-//! Source: Waldvogel, Varghese, Turner and Plattner, marker partitioning; Yuan15 §3.3.1 leaves the
-//! design for names open: this is ours. All markers stand in the order of their bytes, so that
-//! those below any prefix are neighbours. The order is cut in partitions: a partition is a run of
-//! markers that inherit from one prefix, [`PARTITION_MARKERS`] at most. A marker's slot holds
-//! the number of its partition, whose *cell* holds what they all inherit.
+//! Source: marker partitioning is from Waldvogel, Varghese, Turner and Plattner. Yuan15 §3.3.1 leaves the design for
+//! names open: this one is ours. All markers are in the order of their bytes, so those below any prefix are
+//! neighbours. The order is cut in partitions: a partition is a run of markers that inherit from one prefix, at most
+//! [`PARTITION_MARKERS`]. A marker's slot holds the number of its partition. The *cell* of the partition holds what
+//! all its markers inherit.
 //!
 //! ```text
 //!  groups:      | 3 9 4 … | 7 1 … | …            partitions in order, 512 to a group at most
@@ -12,11 +12,11 @@
 //!  cell 9:      | number | bytes of /a |        what look-ups read, 8 bytes
 //! ```
 //!
-//! Cost: a look-up that ends at a marker reads 1 line more. A prefix that comes, changes or goes
-//! writes the cells of the partitions that lie between the first marker below it and the last,
-//! and cuts at most two. A marker that comes or goes is found by some 2 log₂ comparisons of names.
-//! Partitions that become small are joined with neighbours of the same prefix.
-//! Bytes per marker: 8, and room not used; 40 and the cell per partition. Writers: the owner.
+//! Cost: a look-up that ends at a marker reads 1 line more. Inserting, changing or removing a prefix writes the cells
+//! of the partitions between the first and the last marker below it, and cuts at most two partitions. To insert or
+//! remove a marker takes some 2 log₂ comparisons of names to find its place. Partitions that become small are joined
+//! with neighbours of the same prefix.
+//! Bytes: a marker takes 8, and unused room; a partition takes 40 and its cell. Writers: the owner.
 
 use super::maintenance::Marker;
 use super::name_entries::{Forwarding, IN_PARTITION, NOTHING, NameEntries};

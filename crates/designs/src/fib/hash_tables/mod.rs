@@ -1,10 +1,17 @@
 //! Hash tables: a fingerprint table per number of components, searched in four orders.
 //!
-//! Source: Yuan15 chapter 3. | paper | here |: binary search of hash tables (§3.3.1), longest and
-//! shortest first (§3.4.2), two stages (So et al. 2013, §3.2.1) | [`HashSearch`]; "always" and
-//! "only at the end" (§3.3.2) | [`StringMatching`]; CityHash, SipHash | [`PrefixHash`]; prefetch none,
-//! first, all (§3.4.1) | [`FibPrefetch`]; CityA, SipE | [`HashTableOptions::CITY_A`], [`HashTableOptions::SIP_E`];
-//! FIB updates (§3.3.1) | [`MarkerMaintenance`]; k | [`HashTableOptions::longest_components`].
+//! Source: Yuan15 chapter 3.
+//!
+//! | paper | here |
+//! | --- | --- |
+//! | binary search of hash tables (§3.3.1), longest and shortest first (§3.4.2), two stages (So et al. 2013, §3.2.1) |
+//! [`HashSearch`] |
+//! | "always" and "only at the end" (§3.3.2) | [`StringMatching`] |
+//! | CityHash, SipHash | [`PrefixHash`] |
+//! | prefetch none, first, all (§3.4.1) | [`FibPrefetch`] |
+//! | CityA, SipE | [`HashTableOptions::CITY_A`], [`HashTableOptions::SIP_E`] |
+//! | FIB updates (§3.3.1) | [`MarkerMaintenance`] |
+//! | k | [`HashTableOptions::longest_components`] |
 //!
 //! ```text
 //!  name ─► hash of every prefix ─► length to look up ─► bucket, 1 line ─► name prefix entry, 1-2 lines
@@ -12,15 +19,15 @@
 //!                                  `search`             `fingerprint_table`
 //! ```
 //!
-//! Deviations: a search looks at no length that no entry has; the root is no table but a number;
-//! `maintenance` says what the paper leaves open; the parts say their own. Everything else is the
-//! paper's: bucket, load, shared entries, markers, leaf bit, matching, prefetching.
+//! Deviations: a search skips each length that no entry has. The root has no table, only a number. `maintenance` says
+//! what the paper leaves open; the other parts name their own deviations. Everything else is the paper's: bucket,
+//! load, shared entries, markers, leaf bit, matching, prefetching.
 //!
-//! Cost of a look-up: for prefixes of up to k components ⌈log₂(k + 1)⌉ lines of buckets at most (binary), and
-//! two of entries for each of them (always) or for the last (at the end). Bytes per prefix of 7
-//! components of 8 characters: 53 of fingerprints (3 · 17.6), 128 of its entry, 20 to 40 for two
-//! markers in partitions. Limits: the capacity; k components; 32 GiB of entries. Beyond them
-//! `insert` refuses and nothing changes. Writers: the owner, while there are no readers.
+//! Cost of a binary search: for prefixes of up to k components it reads at most ⌈log₂(k + 1)⌉ lines of buckets. It
+//! reads two lines of name prefix entries for each of them ("always") or only for the last ("at the end").
+//! Bytes: a prefix of 7 components of 8 characters takes 53 for fingerprints (3 · 17.6), 128 for its entry, and 20 to
+//! 40 for two markers in partitions. Limits: the capacity; k components; 32 GiB of entries. Beyond them `insert`
+//! refuses and nothing changes. Writers: the owner, while there are no readers.
 
 mod bucket;
 mod fingerprint_table;

@@ -1,11 +1,11 @@
-//! Name prefix entries: the string of a prefix, and what it and its markers lead to.
+//! Name prefix entries: the string of a prefix, and what the prefix and its markers lead to.
 //!
-//! Source: Yuan15 Fig. 3.4: forwarding fields for up to log(k) table entries, then the string,
-//! shared by a prefix and its markers, aligned to 16 bytes. Symbols: the fields are *slots*, as
-//! many as the prefix has markers and one (`super::search_order`). Deviations: a field is a 32-bit
-//! number and not of 8 bits; beside it stand how many bytes the match has (our answers tell),
-//! how many longer prefixes need the marker, and, with lists of markers, a place in them. The
-//! header of the block is the allocator's.
+//! Source: Yuan15 Fig. 3.4: forwarding fields for up to log(k) table entries, then the string. A prefix and its
+//! markers share one such entry, aligned to 16 bytes. Symbols: the fields are *slots*: one for each of the prefix's
+//! markers, and one for the prefix (`super::search_order`). Deviations: a field is a 32-bit number, not 8 bits. Beside
+//! the number, a slot holds three further values: how many bytes the match has, since our answers say it; how many
+//! longer prefixes need the marker; and, with lists of markers, a place in them. The header of the block is the
+//! allocator's.
 //!
 //! ```text
 //!  byte 0            8              12        24        36      12 + 12 · slots
@@ -13,13 +13,14 @@
 //!  slot:   number u32 | matched bytes u16 | deepest u16 | markers u32 | (link u32) |
 //! ```
 //!
-//! *Matched bytes* are the slot's own if it is a prefix; of the prefix that a marker inherits from;
-//! [`NOTHING`] if no prefix but the root is there; [`IN_PARTITION`]: ask the partition with this number.
-//! *Deepest* is MD of So et al. *Markers* is the reference counter of §3.4.2. An entry lives as long
-//! as one of its slots is in use; when its prefix has gone, its string is cut to the longest marker.
+//! *Matched bytes* is the length of the slot's own prefix, if it is one, or of the prefix that the marker inherits
+//! from. [`NOTHING`] means that there is no such prefix but the root; [`IN_PARTITION`] means that the number names a
+//! partition, which holds the answer. *Deepest* is MD of So et al. *Markers* is the reference counter of §3.4.2. An
+//! entry lives as long as one of its slots is in use; when its prefix is removed, its string is cut to the longest
+//! marker.
 //!
-//! Cost: 1 line for slots and the string's beginning, 1.9 lines in all for 7 components of 8 characters.
-//! Limit: 32 GiB of entries. Writers: the owner.
+//! Cost: a look-up reads 1 line for slots and the string's beginning. An entry of 7 components of 8 characters takes
+//! 1.9 lines in all. Limit: 32 GiB of entries. Writers: the owner.
 
 use super::prefix_hashes::prefix_bytes;
 use super::search_order::SearchOrder;

@@ -1,23 +1,21 @@
 //! Search: which name prefix entry has the longest prefix of a name?
 //!
-//! Source: Yuan15 §3.3.1 (binary search), §3.4.2 (linear), §3.2.1 (two stages), §3.3.2 (string
-//! matching always or at the end). One step looks one length up; all searches, matchings and
-//! ways of prefetching share it.
+//! Source: Yuan15 §3.3.1 (binary search), §3.4.2 (linear), §3.2.1 (two stages), §3.3.2 (string matching always or at
+//! the end). One step looks one length up; all searches, matchings and ways of prefetching share it.
 //!
-//! *Always*: a fingerprint counts if the name matches. *At the end*: it counts at once, unless it is
-//! collided, and the name is compared with the last one only; if it does not match, the search
-//! is done again and always matches. That is right: a fingerprint that matches by chance leads to
-//! lengths where nothing is found (then it is the last) or where a prefix of the name is found
-//! indeed, and no mismatch is ever wrong.
+//! *Always*: a fingerprint counts if the name matches. *At the end*: a fingerprint counts at once, unless it is
+//! collided. Only the last one is compared with the name; if it does not match, the search is done again with
+//! *always*. The answer is right: a fingerprint that matches by chance leads to longer lengths. If nothing is found
+//! there, that fingerprint is the last, and the comparison rejects it. If a prefix of the name is found there, it is a
+//! real match. A mismatch of fingerprints is never wrong.
 //!
-//! In batches all names are hashed and their first buckets fetched before the first step; then the
-//! names go step by step in turn, and what the next step of a name reads, bucket or name prefix entry,
-//! is fetched while the others take theirs.
+//! A batch first hashes all names and fetches their first buckets. Then the names take their steps in turn. What the
+//! next step of a name reads, bucket or name prefix entry, is fetched while the others take theirs.
 //!
-//! Who knows what a name has of the short lengths (level pulling, §4.1) has those left out: binary search
-//! takes them for matches, the others begin or end after them.
+//! A caller that already knows a name's matches at short lengths (level pulling, §4.1) leaves those lengths out:
+//! binary search takes them for matches, the other searches begin or end after them.
 //!
-//! Cost: a line per length looked up, two per name compared. Writers: none meanwhile.
+//! Cost: a search reads a line per length looked up, and two per name compared. Writers: none during a search.
 
 use super::fingerprint_table::{Candidate, Matches};
 use super::name_entries::{NOTHING, SlotRef};

@@ -1,8 +1,8 @@
 //! Search order: which lengths does a search visit, and where must a prefix leave markers?
 //!
-//! Source: Yuan15 §3.3.1 with Fig. 3.1 (binary search of hash tables, from Waldvogel et al. 1997), §3.4.2
-//! (longest first, shortest first), §3.2.1 (So et al. 2013, two stages). Symbols: k is `longest`,
-//! M is `first_components`; MD is kept in the name prefix entries (`super::name_entries`).
+//! Source: Yuan15 §3.3.1 with Fig. 3.1 (binary search of hash tables, from Waldvogel et al. 1997), §3.4.2 (longest
+//! first, shortest first), §3.2.1 (So et al. 2013, two stages). Symbols: k is `longest`, M is `first_components`; MD
+//! is kept in the name prefix entries (`super::name_entries`).
 //!
 //! ```text
 //!  k = 7        4                a prefix of 7 components has markers at 4 and 6,
@@ -12,10 +12,10 @@
 //!          1   3 5   7
 //! ```
 //!
-//! The marker lengths of a length are those of its longest marker and that marker: so an entry
-//! that served a prefix serves any of its markers, slot by slot, whatever becomes of the prefix.
+//! A length has the same marker lengths as its longest marker has, and the length of that marker. So the entry of a
+//! prefix also serves any of its markers, slot by slot, even after the prefix is removed.
 //!
-//! Cost: arrays of a few bytes per length, always in the cache. Writers: none.
+//! Cost: it reads arrays of a few bytes per length, always in the cache. Writers: none.
 
 /// How a table looks for the longest prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,15 +1,19 @@
-//! Update: a prefix comes, changes or goes, and with it its markers.
+//! Update: inserts, changes or removes a prefix, and its markers with it.
 //!
-//! Source: Yuan15 §3.3.1 (a marker at every length that the search for the prefix visits on its
-//! way to longer ones, with the forwarding information of its longest prefix; changes of prefixes
-//! that markers inherit from), §3.4.2 (reference counters), §3.4.1 (population in two phases).
+//! Source: Yuan15, one section per line:
 //!
-//! A *table entry* is a fingerprint with a slot of a name prefix entry: a prefix, a marker or both. It
-//! stays while it is a prefix or markers are counted in its slot; its leaf bit says that none is.
-//! Everything that can be refused comes before the first change.
+//! - §3.3.1: a marker at every length that the search for the prefix visits on its way to longer ones, with the
+//!   forwarding information of its longest prefix;
+//! - §3.3.1 too: changes of prefixes that markers inherit from;
+//! - §3.4.2: reference counters;
+//! - §3.4.1: population in two phases.
 //!
-//! Cost of an insertion: 2 lines for each marker that exists, 3 and more for each new one, a search for
-//! what each new marker inherits, and [`super::maintenance`]. Writers: the owner.
+//! A *table entry* is a fingerprint with a slot of a name prefix entry: a prefix, a marker or both. It stays while it
+//! is a prefix or markers are counted in its slot; its leaf bit says that no markers are counted. All checks that may
+//! refuse run before the first change.
+//!
+//! Cost of an insertion: it reads 2 lines for each marker that exists and 3 or more for each new one. It searches for
+//! what each new marker inherits, and runs [`super::maintenance`]. Writers: the owner.
 
 use super::maintenance::{Everything, Marker, Owner, inherited};
 use super::name_entries::{Forwarding, SlotRef};

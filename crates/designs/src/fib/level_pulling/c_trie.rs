@@ -1,9 +1,9 @@
-//! C-Trie: how many children has each prefix of the FIB, and which are in the C-Trie?
+//! C-Trie: how many children has each prefix of the FIB, and which prefixes are in the C-Trie?
 //!
-//! The component trie of the FIB has a node for every prefix and for everything that a prefix
-//! begins with; no lists of children: an edge is found by the hash of the name that it ends, and
-//! compared by parent and component. Two indexes name nodes: *edges* all of them, *C-Trie* those
-//! with more than T children (*pulled*) and what leads to them. The paper's sizes count the pulled.
+//! The component trie of the FIB has a node for every prefix and for everything that a prefix begins with. It keeps no
+//! lists of children: an edge is found by the hash of the name that it ends, and compared by parent and component. Two
+//! indexes lead to nodes. The index *edges* has all of them. The index *C-Trie* has those with more than T children
+//! (*pulled*) and the nodes that lead to them. The paper's sizes count only the pulled ones.
 //!
 //! ```text
 //! node, 64 bytes, one line:
@@ -12,11 +12,11 @@
 //!  |       |         |         |           |        |         | bytes     | prefix  | or where  |   |
 //! ```
 //!
-//! *Below*: prefixes further down. *Pulled*: pulled nodes here and further down. A component TLV of
-//! more than 32 bytes is in an arena, and its place in the first four of those bytes.
+//! *Below*: prefixes further down. *Pulled*: pulled nodes here and further down. A component TLV of more than 32 bytes
+//! is in an arena, and its place is in the first four of those bytes.
 //!
-//! Cost: a node and a bucket of an index per component of an inserted prefix; a pulled node comes
-//! and goes by one more of each per component. Writers: the owner.
+//! Cost: an inserted prefix takes a node and a bucket of an index for each of its components. When a node becomes
+//! pulled, or stops being pulled, that takes one more of each per component. Writers: the owner.
 
 use super::growing_index::GrowingIndex;
 use namewire_tables::arena::Arena;

@@ -1,7 +1,7 @@
 //! Growing index: a [`TagIndex`] that is made anew, twice as large, when it is full.
 //!
-//! Cost of an insertion: the index's, and once in a while all of it again. Bytes per value: 8 to
-//! 16. Writers: the owner.
+//! Cost: an insertion costs as much as one of the index, and once in a while it inserts everything again. Bytes: a
+//! value takes 8 to 16. Writers: the owner.
 
 use namewire_tables::pages::PageSize;
 use namewire_tables::tag_index::TagIndex;

@@ -1,10 +1,10 @@
-//! Level pulling: which prefixes have so many children that a search had better begin below them?
+//! Level pulling: below which prefixes should a search begin?
 //!
-//! Source: Yuan15 §4.1 with Fig. 4.1. Symbols: T is `threshold_children`; C-Trie and component trie
-//! keep their names. In lists of URLs few prefixes have most of the others right below them. They
-//! are kept in the C-Trie, which stays in the cache; a search walks down the C-Trie, looks what it
-//! comes to and one component more up in the table that is visited first, and goes on from there in
-//! the hash tables of whatever design is below ([`SearchFromLength`]):
+//! Source: Yuan15 §4.1 with Fig. 4.1. Symbols: T is `threshold_children`; C-Trie and component trie keep their names.
+//! In lists of URLs, a few prefixes have most of the others right below them. These few are kept in the C-Trie, which
+//! stays in the cache. A search walks down the C-Trie. It then looks up the node reached, plus one component, in the
+//! first table. From there it continues in the hash tables of the design below, whichever that is
+//! ([`SearchFromLength`]):
 //!
 //! ```text
 //!  /com/google/x/y ─► C-Trie /com ─► first: /com/google ─┬ absent: what the C-Trie came by
@@ -12,21 +12,22 @@
 //!                                                        └ else: the hash tables from 3 components on
 //! ```
 //!
-//! The table visited first is that of the component trie's edges ([`c_trie`]), so that the
-//! C-Trie is a mark on its nodes and exactly what has more than T children is in it at any time.
+//! The first table has the component trie's edges ([`c_trie`]). So the C-Trie is a mark on its nodes: at any time,
+//! exactly the nodes with more than T children are pulled.
 //!
-//! Deviations. The paper has a simulation that counts; how changes are made is ours. A name that is
-//! not in the first table cannot match anything longer, as every child of a C-Trie prefix is there,
-//! and what is shorter the C-Trie itself says: no search to the left. An entry tells whether there
-//! is a prefix below it, as the leaf bit of the hash tables does (§3.3.2). The hash tables keep the
-//! promoted prefixes too: else taking one back could fail for want of memory. The root is in the
-//! C-Trie only if asked for ([`LevelPullingOptions::pull_root`]): the paper's sizes say that there it
-//! is not, but where hosts are first components it is worth the most.
+//! Deviations:
+//! - The paper has a simulation that counts; how changes are made is ours.
+//! - Every child of a C-Trie prefix is in the first table. So a name that is not there cannot match anything longer.
+//!   The C-Trie knows all shorter matches. So no search of shorter lengths is needed.
+//! - An entry tells whether there is a prefix below it, as the leaf bit of the hash tables does (§3.3.2).
+//! - Prefixes in the C-Trie also stay in the hash tables, or moving one back could fail for lack of memory.
+//! - The root is in the C-Trie only if [`LevelPullingOptions::pull_root`] asks for it. The paper's root is not in its
+//!   C-Trie, to judge by its sizes. Pulling the root pays most where the first component is the host.
 //!
-//! Cost of a look-up: the C-Trie's lines (cached), then 2 lines for the first table, then what the
-//! design below costs for the lengths that are left. Bytes: those of the design below, and 76 to 84
-//! per node of the component trie, with half as many nodes to spare at most. Limits: those of the
-//! design below; 2³² - 1 nodes.
+//! Cost of a look-up: it reads the C-Trie's lines (cached), then 2 lines for the first table, then what the design
+//! below reads for the remaining lengths. Bytes: level pulling adds 76 to 84 per node of the component trie to the
+//! bytes of the design below. Up to half as many nodes again may be free. Limits: those of the design below; 2³² - 1
+//! nodes.
 //! Writers: the owner, while there are no readers.
 
 pub mod c_trie;

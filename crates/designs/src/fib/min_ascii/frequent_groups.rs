@@ -1,12 +1,11 @@
 //! Frequent groups of characters: which strings have a code of their own?
 //!
-//! Source: NameTrie18 §IV-A, codes 4 to 31; the paper leaves their choice as future work. Either
-//! a list chosen beforehand ([`FREQUENT_ON_THE_WEB`]) or one learned from a sample of names:
-//! each time the string that saves most codes, (bytes − 1) × occurrences, in what the groups
-//! chosen before have left.
+//! Source: NameTrie18 §IV-A, codes 4 to 31; the paper leaves their choice as future work. The groups are either a list
+//! chosen beforehand ([`FREQUENT_ON_THE_WEB`]) or learned from a sample of names. Learning repeatedly picks the string
+//! that saves most codes, (bytes − 1) × occurrences, in the text not yet covered.
 //!
-//! Cost per byte coded: one line of an 8 KiB bitmap of pairs that begin some group, and the
-//! groups of that first byte if there is one.
+//! Cost per byte coded: it reads one line of an 8 KiB bitmap of pairs; if the pair begins a group, also the groups
+//! with that first byte.
 
 use super::{PLAIN, component_at};
 use std::collections::HashMap;

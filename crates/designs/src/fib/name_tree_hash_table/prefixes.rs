@@ -1,10 +1,10 @@
 //! Prefixes: what is NFD's hash of every prefix of these names?
 //!
-//! Source: NFD's name tree: exclusive or of the hashes of the component TLVs, so that one pass
-//! over a name gives the hash of every prefix. The root's is 0.
+//! Source: NFD's name tree: exclusive or of the hashes of the component TLVs, so that one pass over a name gives the
+//! hash of every prefix. The root's is 0.
 //!
-//! Cost: one CityHash64 per component; 10 bytes per prefix, in buffers that are reused. Limits:
-//! [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_BYTES`]: of longer names only what is within.
+//! Cost: it computes one CityHash64 per component, and writes 10 bytes per prefix into buffers that are reused.
+//! Limits: [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_BYTES`]; of longer names it hashes only the prefixes within them.
 
 use super::{MAX_NAME_COMPONENTS, MAX_PREFIX_BYTES, city_hash_64};
 use namewire_tables::name_hash::component_end;

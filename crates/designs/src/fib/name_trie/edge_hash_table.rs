@@ -1,27 +1,27 @@
 //! EdgeHT: which piece continues this one, with this byte?
 //!
-//! Source: NameTrie18 §IV-B, Fig. 8. The paper's key ⟨parent node, offset, next byte⟩ is
-//! [`EdgeKey`]; n items in m buckets with n/m constant; colliding items stand in an embedded
-//! array of the bucket, not in a list.
+//! Source: NameTrie18 §IV-B, Fig. 8. The paper's key ⟨parent node, offset, next byte⟩ is [`EdgeKey`]. There are n
+//! items in m buckets, with n/m constant. Colliding items are in an embedded array of the bucket, not in a list.
 //!
 //! ```text
 //! bucket, one line:  | node × 5 | offset, byte × 5 | value × 5 | overflow |
 //!                    0          20                  40          60         64
 //! ```
 //!
-//! An edge takes 12 bytes, as in the paper's analysis (Table I: 12 d). A bucket that five edges
-//! do not suffice for goes on in lines of the overflow array; edges stand without gaps, so the
-//! first empty place ends a bucket. What an edge leads to is a node, the number of a prefix, or
-//! (key byte [`SIBLINGS`]) how many edges begin at one point, kept where there are two or more.
+//! An edge takes 12 bytes, as in the paper's analysis (Table I: 12 d). A bucket with more than five edges continues in
+//! the overflow array. There are no gaps between edges, so the first empty place ends a bucket. An edge leads to one
+//! of three things:
+//! - a node,
+//! - the number of a prefix,
+//! - with the key byte [`SIBLINGS`], the number of edges that begin at one point, kept where there are two or more.
 //!
-//! n/m stays constant while the table grows because it grows bucket by bucket (linear hashing,
-//! Litwin 1980; the paper does not say how): each insertion beyond [`EDGES_PER_4_BUCKETS`] splits
-//! one bucket in two. So nothing is ever rehashed as a whole, and m need not be a power of two.
-//! It does not shrink: the room serves the next edges.
+//! n/m stays constant while the table grows because it grows bucket by bucket (linear hashing, Litwin 1980; the paper
+//! does not say how): each insertion beyond [`EDGES_PER_4_BUCKETS`] splits one bucket in two. So nothing is ever
+//! rehashed as a whole, and m need not be a power of two. The table does not shrink: the room serves the next edges.
 //!
-//! Cost: 1 line, and about 0.3 more for what overflowed. Bytes per edge: 64 / 4.5 of buckets, about
-//! 4 of overflow. Limits: 2³¹ buckets; an insertion whose room was reserved cannot fail. Who may
-//! write: the owner.
+//! Cost: a look-up reads 1 line, and about 0.3 more for overflow. Bytes: an edge takes 14 for buckets (64 bytes per
+//! 4.5 edges) and about 4 for overflow. Limits: 2³¹ buckets; an insertion whose room was reserved cannot fail.
+//! Writers: the owner.
 
 use namewire_tables::pages::{PageArray, PageSize};
 use namewire_tables::prefetch::prefetch;

@@ -1,18 +1,16 @@
 //! Removal from a NameTrie: what becomes of the pieces?
 //!
-//! Source: NameTrie18 §IV-C: the reverse of insertion; the node and its edge go if no other name
-//! shares them, single children are joined with their parents, and so on upwards. Ours: behind
-//! its last forwarding or branching point a piece is cut off, else short names would keep the
-//! memory of long ones that are gone.
+//! Source: NameTrie18 §IV-C: the reverse of insertion. The node and its edge are removed if no other name shares them;
+//! single children are joined with their parents, and so on upwards. Ours: a piece is cut off behind its last
+//! forwarding or branching point; otherwise short names would keep the memory of long ones that are gone.
 //!
-//! Joining moves all edges of both pieces to a new address, for the address is part of their
-//! keys. Which bytes a branching point has edges for is not kept; they are asked for one by one,
-//! the frequent ones first, until as many are found as there are.
+//! Joining moves all edges of both pieces to a new address, because the address is part of their keys. A branching
+//! point does not record for which bytes it has edges. Joining asks for the bytes one by one, the frequent ones first,
+//! until it has found all edges of the point.
 //!
-//! Cost: as a look-up, and the edges written; joining in proportion to the codes of the child (each branching
-//! point is asked for all its edges). All room that joining
-//! needs is reserved first; if the kernel grants none, the pieces stay as they are: right, only
-//! larger.
+//! Cost: a removal reads what a look-up reads, and writes the edges. Joining costs in proportion to the codes of the
+//! child, because it asks each branching point for all its edges. All room that joining needs is reserved first. If
+//! the kernel grants none, the pieces stay as they are: right, only larger.
 
 use super::super::min_ascii::{BRANCHING_POINT, EOP, FORWARDING_POINT, SLASH};
 use super::edge_hash_table::{EdgeKey, SIBLINGS, TO_FIB_ENTRY};

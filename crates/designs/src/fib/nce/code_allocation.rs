@@ -1,22 +1,22 @@
-//! Code allocation: which code stands for this component?
+//! Code allocation: which code does this component have?
 //!
-//! Source: Wang et al. 2012 (NCE), *code allocation mechanism*. Components that lead away from
-//! one state must have different codes; others may share one. So a component gets the lowest code
-//! that is free in all states that it leads away from, codes stay about as few as the widest state
-//! needs, and a state with many transitions has nearly the codes 0, 1, 2, ….
+//! Source: Wang et al. 2012 (NCE), *code allocation mechanism*. Components that lead away from one state must have
+//! different codes; others may share one. So a component gets the lowest code that is free in all states that it leads
+//! away from. Then there are about as few codes as the widest state needs, and a state with many transitions has
+//! nearly the codes 0, 1, 2, ….
 //!
-//! A prefix that is added can make a component lead away from a state where another has its
-//! code. Then the one of the two that leads away from fewer states gets another code, in all of
-//! them. What that takes is read by updates only:
+//! A new prefix can make a component lead away from a state where another component has the same code. Then the one of
+//! the two that leads away from fewer states gets another code, in all of them. Only updates read what that takes:
 //!
 //! ```text
 //! component: | state of the character trie | newest edge | edges |        12 bytes
 //! edge:      | state it leads away from | older | newer |                 12 bytes, by the state it leads to
 //! ```
 //!
-//! Cost of a new edge: 1 line of its component and 2 of edges; of a change of a code, for each
-//! edge of the component some 3 lines and the transitions between its old and its new place.
-//! Ours, and not known from the paper: who gives way, and how codes that change are kept right.
+//! Cost: a new edge takes 1 line of its component and 2 of edges. A change of a code takes some 3 lines for each edge
+//! of the component, and the transitions between its old and its new place.
+//! Two things are ours, and not known from the paper: which component gets the other code, and how codes that change
+//! are kept right.
 
 use super::NameComponentEncoding;
 use super::cct::{Encoding, Spelling};

@@ -1,18 +1,17 @@
 //! ENPT: which state does this code lead to?
 //!
-//! Source: Wang et al. 2012 (NCE), *Encoded Name Prefix Trie*: the name prefix trie
-//! ([`super::super::npt`]) with a code on every edge instead of a component, kept in
-//! [`TransitionArrays`].
+//! Source: Wang et al. 2012 (NCE), *Encoded Name Prefix Trie*: the name prefix trie ([`super::super::npt`]) with a
+//! code on every edge instead of a component, kept in [`TransitionArrays`].
 //!
 //! ```text
 //! | state | transitions, 31: has a number | component | number | code, next state | … |
 //! 0       4                               8           12       16
 //! ```
 //!
-//! Arrays: 0 for no transition, `i` for 2^(i-1). Transitions are sorted by their codes and found by
-//! binary search. Cost per component: 1 line of the base array, 1 of the node, and of log2(k)
-//! transitions those that lie in other lines. A new or a former transition moves those behind it.
-//! Bytes per state: 20, and 8 to 16 per transition (32 while transitions are removed).
+//! Arrays: 0 is for no transition, `i` for 2^(i-1). Transitions are sorted by their codes and found by binary search.
+//! Cost per component: it reads 1 line of the base array, 1 of the node, and the other lines of the log2(k)
+//! transitions that the binary search compares. Adding or removing a transition moves those behind it. Bytes: a state
+//! takes 20, and 8 to 16 per transition (32 while transitions are removed).
 
 use super::transition_arrays::{ARRAYS, TransitionArrays};
 use std::io;

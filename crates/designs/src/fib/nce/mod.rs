@@ -1,9 +1,8 @@
 //! NCE: which prefix is the longest, with a code for every component?
 //!
-//! Source: Wang et al., "Scalable Name Lookup in NDN Using Effective Name Component Encoding"
-//! (ICDCS 2012), one of the two tries that NameTrie18 §II.B and §V compares with. Paper's terms →
-//! ours: *Component Character Trie* (CCT) → `cct`, *Encoded Name Prefix Trie* (ENPT) →
-//! `enpt`, *State Transition Arrays* (STA: base array, transition arrays) →
+//! Source: Wang et al., "Scalable Name Lookup in NDN Using Effective Name Component Encoding" (ICDCS 2012), one of the
+//! two tries that NameTrie18 §II.B and §V compares with. Paper's terms → ours: *Component Character Trie* (CCT) →
+//! `cct`, *Encoded Name Prefix Trie* (ENPT) → `enpt`, *State Transition Arrays* (STA: base array, transition arrays) →
 //! `transition_arrays`, *code allocation* and management → `code_allocation`.
 //!
 //! ```text
@@ -11,26 +10,25 @@
 //!                 google │ g─o─o─g─l─e = 3
 //! ```
 //!
-//! Components are stored once, whatever number of prefixes has them; an edge of the trie of names
-//! is a code of a fixed size, so that the transitions of a state are an array that is searched in
-//! log2 steps without following a pointer. Codes are shared between components that no state
-//! has both of, which keeps them small.
+//! Components are stored once, however many prefixes have them. An edge of the trie of names is a code of a fixed
+//! size. So the transitions of a state are an array that is searched in log2 steps without following a pointer. Two
+//! components share a code if no state has both of them, which keeps codes small.
 //!
-//! Cost of a look-up, per component: 2 lines of the CCT for each byte (often the same lines, mostly
-//! warm), 2 lines of the ENPT, and those of the binary search. Bytes: see `cct`
-//! (16 per byte that no other component begins with), `enpt` (28 to 36 per component of a prefix
-//! that is not shared), `code_allocation` (24, for changes only).
+//! Cost of a look-up, per component: it reads 2 lines of the CCT for each byte (often the same lines, mostly warm), 2
+//! lines of the ENPT, and those of the binary search. Bytes: see `cct` (16 per byte that no other component begins
+//! with), `enpt` (28 to 36 per component of a prefix that is not shared), `code_allocation` (24, for changes only).
 //!
-//! Known of the paper here: its abstract, the terms above and what NameTrie18 says of it (sorted
-//! transitions and binary search, arrays that are resized and rearranged by updates). What is in a
-//! node, room by powers of two and how codes change are ours.
+//! What we know of the paper: its abstract, the terms above and what NameTrie18 says of it (sorted transitions and
+//! binary search, arrays that are resized and rearranged by updates). The content of a node, room by powers of two,
+//! and how codes change are ours.
 //!
-//! Deviations. Components are TLVs of any type and content. An ENPT state knows its component
-//! and a look-up compares it: a component that does not lead away from a state may have the code
-//! of one that does, and then a name without a prefix would seem to have one. The number of a
-//! prefix stands in its state, not in a list beside it. A component is encoded when the search
-//! comes to it, not before. "Simplified STA" (He et al., in NameTrie18 §II.B) has a hash table in
-//! the place of the CCT; it is not built.
+//! Deviations:
+//! - Components are TLVs of any type and content.
+//! - An ENPT state knows its component, and a look-up compares it. A component that does not lead away from a state
+//!   may have the code of one that does; without the comparison, a name without a prefix would seem to have one.
+//! - The number of a prefix is in its state, not in a list beside it.
+//! - A component is encoded when the search comes to it, not before.
+//! - "Simplified STA" (He et al., in NameTrie18 §II.B) has a hash table in the place of the CCT. It is not built.
 //!
 //! Limits: the capacity, 2^27 states with one number of transitions. Writers: the owner.
 

@@ -1,4 +1,4 @@
-//! Walk: where does one look-up by codes stand, and what does it read next?
+//! Walk: how far has one look-up by codes come, and what does it read next?
 //!
 //! ```text
 //! State ─► Node ─► CharacterState ─► CharacterNode ─► CharacterTransition    a component's bytes,

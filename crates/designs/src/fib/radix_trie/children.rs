@@ -5,9 +5,8 @@
 //! 0       4          8
 //! ```
 //!
-//! Sorted by the children's first units. Characters are found among the bytes beside the
-//! pointers; a component has no fixed length, so a binary search over components follows the
-//! pointer of every child that it compares with.
+//! Children are sorted by their first units. Characters are found among the bytes beside the pointers. A component has
+//! no fixed length, so a binary search over components follows the pointer of every child that it compares with.
 
 use super::{CHILDREN, Granularity, RadixTrie, compare};
 use crate::fib::word_heap::NONE;

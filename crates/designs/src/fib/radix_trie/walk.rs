@@ -1,4 +1,4 @@
-//! Walk: where does one look-up in a radix trie stand, and what does it read next?
+//! Walk: how far has one look-up in a radix trie come, and what does it read next?
 //!
 //! ```text
 //! Node ─► Children ─► Pointer ─► Node of the next level                 (bytes)

@@ -1,13 +1,13 @@
 //! Bulk load: how are a billion names put into fingerprint hash tables without a controller that keeps them?
 //!
-//! Source: Yuan15 §4.3.4 to §4.3.7, one billion random names of one component. Their full names (30
-//! bytes each and what a RIB needs beside them) do not fit into memory, so they are handed over once, in
-//! batches, and forgotten. That is right where the caller knows what a controller would have checked: all
-//! names are different, and none is a prefix of another or of a name with a route. Then whoever finds
-//! his fingerprint taken goes to the collision table, and so does, in the second phase of §4.3.5, a name of the
-//! default table that finds a slot of its fingerprint. What is loaded cannot be changed later.
+//! Source: Yuan15 §4.3.4 to §4.3.7, one billion random names of one component. Their full names (30 bytes each and
+//! what a RIB needs beside them) do not fit into memory. So they are handed over once, in batches, and forgotten. That
+//! is right where the caller knows what a controller would have checked: all names are different, and none is a prefix
+//! of another or of a name with a route. Then a name whose fingerprint is taken is inserted into the collision table.
+//! In the second phase of §4.3.5, so is a name of the default table that finds a slot of its fingerprint. What is
+//! loaded cannot be changed later.
 //!
-//! Cost: as a look-up's, and one line written; buckets of all names of a batch are asked for first.
+//! Cost: it reads what a look-up reads, and writes one line. The buckets of all names of a batch are prefetched first.
 //! Writers: the owner.
 
 use super::differentiator::Leads;

@@ -1,8 +1,8 @@
 //! Differentiator: what tells the root rules of a FIB apart without keeping their names?
 //!
-//! Source: Yuan15 §4.3.2 (string differentiation: told that a name is one of a set R, say which)
-//! and §4.3.6 (a route controller keeps the names and sends *update instructions* to lossy
-//! tables). Two traits, one for each side:
+//! Source: Yuan15 §4.3.2 (string differentiation: given a name that is one of a set R, say which) and §4.3.6 (a route
+//! controller keeps the names and sends *update instructions* to lossy tables). There are two traits, one for each
+//! side:
 //!
 //! ```text
 //!  RouteController ── node of the RIB, Leads ──▶ DifferentiatorController
@@ -10,10 +10,9 @@
 //!  ForwardingTable ◀── RootMatch for a batch ─── Differentiator
 //! ```
 //!
-//! The set R is that of the *root rules*: rules that have no shorter rule above them. None is a
-//! prefix of another, neither in components nor, since components say their own length, in
-//! bytes or bits. A look-up is right about every name that lies under a root rule (or is one);
-//! about others it may say anything.
+//! The set R consists of the *root rules*: rules that have no shorter rule above them. None is a prefix of another in
+//! components. Since components contain their own length, none is a prefix in bytes or bits either. A look-up is right
+//! about every name that lies under a root rule (or is one); about others it may say anything.
 
 use super::rib::{NodeId, Rib};
 use namewire_tables::name_hash::NameHashes;

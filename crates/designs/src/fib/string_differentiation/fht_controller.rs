@@ -1,26 +1,27 @@
-//! FHT, controller's side: which slot does a rule get, and which rules go to the collision table?
+//! FHT, controller's side: which slot does a rule get, and which rules are put into the collision table?
 //!
-//! Source: Yuan15 §4.3.6 (the controller keeps a similar hash table with the whole names of occupied
-//! slots, and makes instructions that set a slot or an entry of the collision table) and §4.3.4 (who
-//! finds his fingerprint taken, or no room, goes to the collision table with his whole name).
+//! Source: Yuan15 §4.3.6 (the controller keeps a similar hash table with the whole names of occupied slots, and makes
+//! instructions that set a slot or an entry of the collision table) and §4.3.4 (a rule whose fingerprint is taken, or
+//! that finds no room, is put into the collision table with its whole name).
 //!
-//! The dissertation's names have one component, and only rules are looked up. Here names go on below
-//! rules, and prefixes of rules are looked up before the rules are. So *what is known* is every node of
-//! the RIB, and this is kept true:
+//! The dissertation's names have one component, and only rules are looked up. Here names continue below rules, and
+//! prefixes of rules are looked up before the rules are. So *what is known* is every node of the RIB, and this is kept
+//! true:
 //!
 //! > A slot's hash is that of no other node, unless that is a root rule in the collision table.
 //!
-//! Then no prefix of a name with a route finds the slot of another rule: it is a node, or it is the
-//! rule itself. A rule that is already in a slot when a node like it appears moves to the collision table;
-//! when the last such node goes, one moves back. (Another way is an entry "not this one" for the
-//! node; that costs as many entries and a slot more.) Rules of the default table (§4.3.5) are nodes
-//! without a slot: names below them find nothing, and so take the default, if all rules have as many
-//! components. Where there are longer ones, a name below a rule of the default table is looked up at
-//! their length as well, with a prefix that is no node and may look like theirs: so a router does not
-//! offer this with fingerprint hash tables (of tries it does).
+//! (Hashes are compared in the bits that the table uses.) Then no prefix of a name with a route finds the slot of
+//! another rule: it is a node, or it is the rule itself. A rule in a slot moves to the collision table when a node
+//! with the same hash appears. When the last such node is removed, one rule moves back. (Another way is an entry "not
+//! this one" for the node; that costs as many entries and a slot more.)
 //!
-//! Cost: 4 buckets, the nodes that look alike (the index of [`Rib`]), one word each per slot and node.
-//! Bytes: those of the slots, 4 per slot, 8 per node. Writers: the route controller.
+//! Rules of the default table (§4.3.5) are nodes without a slot. Names below them find nothing, and so take the
+//! default, if all rules have as many components. Where there are longer rules, a name below a rule of the default
+//! table is looked up at their length as well. That prefix is no node and may have the hash of one of them. So a
+//! router does not offer this with fingerprint hash tables (with tries it does).
+//!
+//! Cost: it reads 4 buckets, the nodes with the same hash (the index of [`Rib`]), and one word each per slot and node.
+//! Bytes: it takes those of the slots, 4 per slot, 8 per node. Writers: the route controller.
 
 use super::differentiator::{DifferentiatorController, Leads};
 use super::fht_forwarding::{FhtInstruction, FhtOptions, FhtTable};

@@ -1,15 +1,14 @@
 //! FHT, forwarding side: under which root rule does this name lie, by fingerprints?
 //!
-//! Source: Yuan15 §4.3.4 (look-up: the collision table first, then the four subtables) and §4.3.7
-//! (prefetching: the buckets of all subtables at the same time; 4 KiB and 2 MiB pages; with and
-//! without the collision table, which hardware may take over). Deviation: names of one component
-//! there; here root rules of any length share the table, since the hash of a prefix depends on its
-//! length, and the lengths that there are are tried from the shortest on. A hit ends the search: the
-//! controller sees to it that no prefix of a name with a route finds the slot of another.
+//! Source: Yuan15 §4.3.4 (look-up: the collision table first, then the four subtables) and §4.3.7 (prefetching: the
+//! buckets of all subtables at the same time; 4 KiB and 2 MiB pages; with and without the collision table, which
+//! hardware may take over). Deviation: the paper's names have one component. Here root rules of any length share the
+//! table, since the hash of a prefix depends on its length. The lengths that occur are tried from the shortest on. A
+//! hit ends the search: the controller ensures that no prefix of a name with a route finds the slot of another.
 //!
-//! Batches: for each length first the lines of all names are asked for, then all names looked up.
+//! Batches: for each length, the lines of all names are prefetched first, then all names are looked up.
 //!
-//! Cost: per length 4 lines of the collision table and 4 buckets; 1 line more for wide leads
+//! Cost per length: it reads 4 lines of the collision table and 4 buckets, and 1 line more for wide leads
 //! (`wide_leads`). Bytes: those of the parts. Writers: the owner.
 
 use super::differentiator::{Differentiator, Leads, RootMatch};

@@ -1,11 +1,11 @@
 //! Forwarding table: what does a forwarding engine need to know of the FIB?
 //!
-//! Source: Yuan15 §4.3.6: forwarding engines take the table from the route controller, as a sequence of
-//! update instructions, and forward; they cannot update a lossy table themselves. Tables that began alike
-//! and applied the same instructions in the same order are alike: a router keeps two.
+//! Source: Yuan15 §4.3.6: forwarding engines get the table from the route controller, as a sequence of update
+//! instructions, and forward; they cannot update a lossy table themselves. Tables that began alike and applied the
+//! same instructions in the same order are alike: a router keeps two.
 //!
-//! Look-up: the root rule by the lossy differentiator, then, if longer rules are below it, the longest of
-//! those, exactly ([`Suffixes`]); the default if there is no root rule.
+//! A look-up asks the lossy differentiator for the root rule. If longer rules are below that rule, it finds the
+//! longest of them exactly ([`Suffixes`]). If there is no root rule, the answer is the default.
 //!
 //! Cost, bytes, limits: those of the parts. Writers: the owner, while there are no readers.
 

@@ -1,9 +1,8 @@
 //! Key bits: what does a Patricia trie examine?
 //!
-//! Source: Yuan15 §4.3.3. For the speculative trie (sBPT) the key is the name; for the
-//! fingerprint trie (FPT) a fingerprint of f bits, by CityHash64, stands before it, so that the
-//! information differences come first and evenly distributed, and names of the same
-//! fingerprint still differ by their own bits.
+//! Source: Yuan15 §4.3.3. For the speculative trie (sBPT) the key is the name. For the fingerprint trie (FPT), a
+//! fingerprint of f bits, by CityHash64, is put before the name. So the differences that carry information come first
+//! and evenly distributed, and names of the same fingerprint still differ by their own bits.
 //!
 //! ```text
 //! byte 0                       F = ⌈f / 8⌉
@@ -11,18 +10,16 @@
 //!                                                          most significant bit first
 //! ```
 //!
-//! The fingerprint fills whole bytes, the rest of them 0: positions there never differ, so no
-//! node examines them. Keys must be prefix-free. Those of components are if none is a name
-//! prefix of another: a component's TLV says where it ends. A rule's leaf examines only positions
-//! where the rule differs from another rule, hence within both; a name below the rule has the
-//! same bits there and comes to the same leaf. Positions behind the end of a name read 0; only
-//! names without a rule ever get there.
+//! The fingerprint fills whole bytes, with zeros at the end. Those positions never differ, so no node examines them.
+//! Keys must be prefix-free. Keys made of components are, if none is a name prefix of another: a component's TLV says
+//! where it ends. A rule's leaf examines only positions where the rule differs from another rule, hence within both. A
+//! name below the rule has the same bits at these positions and comes to the same leaf. Positions behind the end of a
+//! name read 0; only names without a rule ever get there.
 //!
-//! Deviation: the paper's rules are of one component. Ours may have more, and whoever looks
-//! a name up does not know how many the rule has; so the fingerprint is that of the first
-//! component, which is in every rule. That is of no use if many rules share it (`/com`), so each of
-//! the first few components can have a fingerprint of its own ([`Fingerprints::components`]), right
-//! before it; for names of one component all of these are the paper's.
+//! Deviation: the paper's rules have one component. Ours may have more, and a look-up does not know how many the rule
+//! has. So the fingerprint is computed from the first component, which is in every rule. That is of no use if many
+//! rules share it (`/com`). So each of the first few components can have a fingerprint of its own
+//! ([`Fingerprints::components`]), right before it. For names of one component, all of these are the paper's.
 
 use crate::city_hash::city_hash_64;
 use namewire_tables::name_hash::components_of;

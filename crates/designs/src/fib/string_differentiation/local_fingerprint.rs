@@ -1,16 +1,16 @@
 //! Local fingerprint: how few bits tell the owner of a leaf from the other names that come to it?
 //!
-//! Source: Yuan15 §4.3.5, Fig. 4.9-4.10. A distributed table holds the n rules of its *stored* table;
-//! the m − n of the *default* table are not in the trie, and m/n names come to each leaf. A leaf keeps
-//! the least number of bits of a hash of its owner's name that no other of them shares, about
-//! log₂(m/n); with two hashes, those of the better one and a bit that says which. Where that
-//! is more than a leaf has room for (the threshold log₂(m/n) + k), the names that agree with the owner
-//! in all these bits go into the trie, with leaves that lead nowhere.
+//! Source: Yuan15 §4.3.5, Fig. 4.9-4.10. A distributed table holds the n rules of its *stored* table. The m − n rules
+//! of the *default* table are not in the trie, and m/n names come to each leaf. A leaf keeps the least number of bits
+//! of a hash of its owner's name that no other of them shares, about log₂(m/n). There are two hashes; the leaf keeps
+//! the bits of the better one, and a bit that says which. The threshold log₂(m/n) + k is the room of a leaf. Where
+//! more bits are needed, the names that agree with the owner in all these bits are put into the trie, with leaves that
+//! lead nowhere.
 //!
 //! Symbols: m/n − 1 others per leaf; threshold = [`super::patricia_leaf::LeafLayout::local_bits_max`].
-//! Deviation: rules of several components. What is hashed must be known of every name below a rule,
-//! the default rules' too: the first c components, c being the owner's count, which the leaf tells. A
-//! default rule of fewer components goes into the trie.
+//! Deviation: rules have several components. What is hashed must be known of every name below a rule, the default
+//! rules included. So the first c components are hashed; c is the number of components of the owner, and the leaf says
+//! it. A default rule of fewer components is put into the trie.
 
 use super::patricia_leaf::LocalFingerprint;
 use crate::city_hash::city_hash_64_with_seed;

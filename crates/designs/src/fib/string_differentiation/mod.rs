@@ -1,9 +1,8 @@
 //! String differentiation: must a core router keep the names that it forwards?
 //!
-//! Source: Yuan15 §4.2-4.3. A core router that is told only names under routes it has need not
-//! verify them, only tell them apart; edge routers verify. So its forwarding table keeps what
-//! differs among its rules and not the rules, and a *route controller* that keeps them in full
-//! sends it update instructions.
+//! Source: Yuan15 §4.2-4.3. A core router that gets only names under its routes need not verify them, only tell them
+//! apart; edge routers verify. So its forwarding table keeps not the rules but what differs among them. A *route
+//! controller* keeps the rules in full and sends the table update instructions.
 //!
 //! ```text
 //!            prefix, number                     instructions                names
@@ -27,12 +26,11 @@
 //! | one controller and two tables of any kind, for a router | [`split`] |
 //! | which rules are there, in full? which instructions does a route make? | [`rib`], [`route_controller`] |
 //!
-//! What is promised: a name that lies under a rule is answered as by an exact table, always, whatever
-//! the hashes are (the root prefix may be taken out of that: [`DefaultRoute`]; and of
-//! fingerprint hash tables with a default table, rules of different lengths: [`fht_controller`]). A name that lies
-//! under none may get any answer. The dissertation's rules have one component (*exact string differentiation*, no
-//! rule is a prefix of another) and §4.2's suffixes beside them; here root rules of all lengths are told
-//! apart by one structure.
+//! A promise: a name that lies under a rule is always answered as by an exact table, whatever the hashes are. There
+//! are two exceptions: the root prefix may be excluded ([`DefaultRoute`]); and rules of different lengths, in
+//! fingerprint hash tables with a default table ([`fht_controller`]). A name that lies under no rule may get any
+//! answer. The dissertation's rules have one component (*exact string differentiation*, no rule is a prefix of
+//! another), and §4.2's suffixes are beside them. Here one structure tells root rules of all lengths apart.
 
 pub mod bulk_load;
 pub mod differentiator;

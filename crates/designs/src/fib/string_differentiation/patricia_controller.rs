@@ -1,9 +1,9 @@
 //! Patricia controller: the route controller's side of a Patricia table.
 //!
-//! Source: Yuan15 §4.3.5 (distributed forwarding), §4.3.6 (the controller has the full names and sends
-//! instructions). It finds the rule whose leaf a new name comes to, in a trie of the same
-//! shape whose leaves are the rules' ids; the name of that rule says at which bit the two differ;
-//! there both tries are split. The instructions are those of the copy of the forwarding trie that it has.
+//! Source: Yuan15 §4.3.5 (distributed forwarding), §4.3.6 (the controller has the full names and sends instructions).
+//! The controller has a trie of the same shape whose leaves are the rules' ids. In it, it finds the rule whose leaf a
+//! new name comes to. The name of that rule says at which bit the two differ. At that bit both tries are split. The
+//! instructions are those of the controller's copy of the forwarding trie.
 //!
 //! ```text
 //! names by id (RIB) ◀── owners: trie whose leaves are ids
@@ -11,15 +11,15 @@
 //! at each leaf: owner ──▶ default rule ──▶ default rule ──▶ …   (`next_default`, by id)
 //! ```
 //!
-//! Rules of the default table (they lead nowhere here) are not in the tries but in a list at the leaf that
-//! they come to, whose fingerprint tells the owner from them (see [`super::local_fingerprint`]). When
-//! a leaf is split, the list is too; when a leaf goes, its list goes to other leaves. Rules that a
-//! fingerprint cannot tell get leaves of their own, which lead nowhere; so do those that end before a
-//! bit that is examined on their way, since names below them may come anywhere.
+//! Rules of the default table (they lead nowhere here) are not in the tries. They are in a list at the leaf that they
+//! come to, and the leaf's fingerprint tells the owner from them (see [`super::local_fingerprint`]). When a leaf is
+//! split, so is its list; when a leaf is removed, its list goes to other leaves. Rules that a fingerprint cannot tell
+//! from the owner get leaves of their own, which lead nowhere. So do rules that end before a bit that is examined on
+//! their way, since names below them may come anywhere.
 //!
-//! Cost: three walks down a trie and the names of the rules met: one, and those of the list where it
-//! must be looked at. Bytes: the copy, 4 bytes of id more per rule and as many nodes again; with a default
-//! table 4 per id. Limits: those of [`PatriciaOptions`]. Writers: the owner.
+//! Cost: it takes three walks down a trie, and reads the names of the rules met: one, and those of the list where the
+//! list must be examined. Bytes: it takes the copy, 4 bytes of id more per rule and as many nodes again; with a
+//! default table also 4 per id. Limits: those of [`PatriciaOptions`]. Writers: the owner.
 
 use super::differentiator::{DifferentiatorController, InstructionOf, Leads};
 use super::key_bits::KeyBits;

@@ -1,13 +1,13 @@
 //! Patricia nodes: how few bytes do the trie's nodes take?
 //!
-//! Source: Yuan15 §4.3.6 (the single-memory-address scheme: a node keeps the address of its left
-//! child, the right child lies next to it; internal nodes and leaf nodes have layouts of their
-//! own, so that a pair of siblings moves when one of them changes its type), §4.2 and the
-//! memory it gives: 5.58 MiB for 10⁶ domain names, 7.32 GiB for 10⁹ synthetic ones.
+//! Source: Yuan15 §4.3.6, the single-memory-address scheme. A node keeps the address of its left child, and the right
+//! child lies next to it. Internal nodes and leaf nodes have layouts of their own, so a pair of siblings moves when
+//! one of them changes its type. The memory is in §4.2: 5.58 MiB for 10⁶ domain names, 7.32 GiB for 10⁹ synthetic
+//! ones.
 //!
-//! The papers at hand do not draw the node. 5.58 MiB are 5.85 bytes a name, and 7.32 GiB are 7.86. A name
-//! has one internal node and one leaf node, and the leaf needs a byte for the port. This layout in whole
-//! bytes has the same size:
+//! The papers at hand do not draw the node. 5.58 MiB are 5.85 bytes a name, and 7.32 GiB are 7.86. A name has one
+//! internal node and one leaf node, and the leaf needs a byte for the port. This layout in whole bytes has the same
+//! size:
 //!
 //! ```text
 //! internal node, I = 4…8 bytes, little endian
@@ -21,8 +21,8 @@
 //! pair of siblings at an address (in bytes):  | left | right |
 //! ```
 //!
-//! p is what the longest key needs (11 for 255 bytes, 17 for any name), I what p and the highest
-//! address need. There is a leaf for each name and one internal node less, whatever the shape:
+//! p is what the longest key needs (11 for 255 bytes, 17 for any name), and I is what p and the highest address need.
+//! There is a leaf for each name and one internal node less, whatever the shape:
 //!
 //! | names | longest key | I + L bytes per name | Yuan15 |
 //! | --- | --- | --- | --- |
@@ -30,8 +30,8 @@
 //! | 10⁹ | 255 bytes | 7 + 1 | 7.86 |
 //! | 10⁹ | 8800 bytes | 7 + 1 | |
 //!
-//! Why types stand in the parent: a node's address then says how long it and its left sibling are
-//! before either is read. Wide leaves are ours: the paper has ports of eight bits and no more.
+//! A parent holds its children's types. So a node's address says how long it and its left sibling are before either is
+//! read. Wide leaves are ours: the paper has only ports of eight bits.
 //! Limits: keys of 2²⁴ bits; 10¹² bytes of nodes.
 
 /// Bytes of the longest node.

@@ -1,14 +1,16 @@
 //! Patricia table: the lossy trie as a forwarding table, sBPT or FPT.
 //!
-//! Source: Yuan15 §4.2 (sBPT: `fingerprints` is [`Fingerprints::NONE`]), §4.3.3 (FPT), §4.3.5 (distributed:
-//! leaves also tell names of the default table from their owner). Parts: [`super::key_bits`] (what
-//! is examined), [`super::patricia_node`] (layout), [`super::patricia_trie`] (look-up),
-//! [`super::patricia_leaf`] (what a leaf says), [`super::patricia_updates`] and
-//! [`super::patricia_controller`] (who changes it). With suffixes and the RIB:
+//! Source: Yuan15 §4.2 (sBPT: `fingerprints` is [`Fingerprints::NONE`]), §4.3.3 (FPT), §4.3.5 (distributed: leaves
+//! also tell names of the default table from their owner).
+//!
+//! Parts: [`super::key_bits`] (what is examined), [`super::patricia_node`] (layout), [`super::patricia_trie`]
+//! (look-up), [`super::patricia_leaf`] (what a leaf says), [`super::patricia_updates`] and
+//! [`super::patricia_controller`] (which change it). With suffixes and the RIB:
 //! [`StringDifferentiation::with_patricia_trie`].
 //!
 //! Symbols: f = [`Fingerprints::bits`]; m/n, log₂(m/n) + k = `local_bits_max` of [`LeafLayout`].
-//! Cost: see [`super::patricia_trie`]; the answer's length costs reading the name's components up to the rule's.
+//! Cost: see [`super::patricia_trie`]. For the length of an answer, the table also reads the name's components up to
+//! the length of the rule.
 
 use super::differentiator::{Differentiator, RootMatch};
 use super::key_bits::{Fingerprints, KeyBits};

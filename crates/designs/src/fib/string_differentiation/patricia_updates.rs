@@ -1,10 +1,9 @@
 //! Patricia updates: how does a trie that has no names change?
 //!
-//! Source: Yuan15 §4.3.6, Fig. 4.11. A route controller has the names; it knows at which bit a new name
-//! differs from the rule whose leaf it comes to, and gives that position to the editor here, which
-//! holds the controller's copy of the trie, finds the place, decides about memory and
-//! sends [`PatriciaInstruction`]s: what to write where. Other copies replay them and are the same,
-//! byte for byte.
+//! Source: Yuan15 §4.3.6, Fig. 4.11. A route controller has the names. It knows the bit at which a new name differs
+//! from the rule whose leaf it comes to, and gives that position to this editor. The editor holds the controller's
+//! copy of the trie, finds the place, decides about memory and sends [`PatriciaInstruction`]s: what to write where.
+//! Other copies replay them and are the same, byte for byte.
 //!
 //! ```text
 //! insert at bit d, below X:                    X a leaf (Fig. 4.11 a):          X internal (b):
@@ -16,13 +15,13 @@
 //!                          X  new               remove: the same backwards
 //! ```
 //!
-//! X is the first node on the key's way that is a leaf or examines a bit behind d. An insertion or
-//! removal writes two pairs and one node at most. Freed pairs are used again for pairs of the
-//! same size; when the nodes have spread over all room there is ([`NodeLayout::bytes_max`], of
-//! which they need two thirds at most), they are all written anew, densely and in depth-first order.
+//! X is the first node on the key's way that is a leaf or examines a bit behind d. An insertion or removal writes two
+//! pairs and one node at most. Freed pairs are used again for pairs of the same size. When the nodes have spread over
+//! the whole room ([`NodeLayout::bytes_max`]; they need two thirds of it at most), all of them are written anew,
+//! densely and in depth-first order.
 //!
-//! Cost: the look-up's lines and two to four; writing anew is paid for by the third of the room that
-//! was used up since the last time. Bytes: those of the trie and eight for each free pair.
+//! Cost: an update reads the look-up's lines and two to four more. Writing anew is paid for by the third of the room
+//! that was used up since the last time. Bytes: those of the trie and eight for each free pair.
 
 use super::key_bits::KeyBits;
 use super::patricia_node::{InternalNode, MAX_NODE_BYTES, NodeLayout, NodeType};

@@ -1,19 +1,18 @@
 //! RIB: which rules are there, in full, and which of them lie below which?
 //!
-//! Source: Yuan15 §4.3.6 (the route controller's Routing Information Base). The dissertation
-//! leaves its shape open. Ours is a name tree: one node for every prefix of a rule, found by
-//! the keyed hash of the prefix, checked by its parent and its last component, so that a shared
-//! component is kept once. Lossy tables must know not only the rules but all their prefixes (a
-//! name with a route has those too), and must find those that agree in *some* bits of the hash
-//! with a new one: the index is over these upper bits only ([`Rib::nodes_like`]).
+//! Source: Yuan15 §4.3.6 (the route controller's Routing Information Base). The dissertation leaves its shape open.
+//! Ours is a name tree: one node for every prefix of a rule. A node is found by the keyed hash of the prefix, and
+//! checked by its parent and its last component, so that a shared component is kept once. Lossy tables must know not
+//! only the rules but also all their prefixes (a name with a route has those too). They must also find the prefixes
+//! whose hash agrees with a new one in *some* bits: the index is over these upper bits only ([`Rib::nodes_like`]).
 //!
 //! ```text
 //! Node │ hash u64 │ parent │ first child │ next │ previous │ number │ block │ bytes u16 │ components u16 │ rule │
 //!      0          8        12            16     20         24       28      32           34               36    40
 //! ```
 //!
-//! Cost: per component of the prefix a line of the index, one of the node and one of its bytes.
-//! Bytes: 40 per node, 4.6 to 9.2 of index, the component in a block of 16 bytes at least.
+//! Cost: per component of the prefix, it reads a line of the index, one of the node and one of its bytes.
+//! Bytes: a node takes 40, 4.6 to 9.2 of index, and the component in a block of at least 16 bytes.
 //! Limits: 2³² − 1 nodes and 32 GiB of components. Writers: the route controller.
 
 use hashbrown::HashTable;

@@ -1,17 +1,17 @@
-//! Route controller: which instructions keep the forwarding tables right when a route comes or goes?
+//! Route controller: which instructions keep the forwarding tables right when a route is inserted or removed?
 //!
-//! Source: Yuan15 §4.3.6: the controller keeps the RIB in full, and makes of every update a sequence
-//! of instructions for the lossy tables of the forwarding engines, in which routes cannot be updated
-//! otherwise; §4.2 for longest prefixes.
+//! Source: Yuan15 §4.3.6: the controller keeps the RIB in full. From every update it makes a sequence of instructions
+//! for the lossy tables of the forwarding engines, which cannot update their routes otherwise. §4.2 has the longest
+//! prefixes.
 //!
-//! A rule without a rule above it is a *root rule* and goes to the differentiator. All rules below it
-//! form its group and are kept there in full but for the root rule's bytes. So a rule that comes
-//! above others takes their groups into its own, and one that goes leaves those below it to be root
-//! rules again; everything else changes one thing.
+//! A rule without a rule above it is a *root rule* and goes to the differentiator. All rules below it form its group,
+//! and are kept in the group in full except for the root rule's bytes. So a new rule above others takes their groups
+//! into its own. When a root rule is removed, the rules directly below it become root rules again. Every other update
+//! changes one thing.
 //!
 //! Root prefix: see [`DefaultRoute`].
 //!
-//! Cost: a walk down the RIB; for a rule that comes or goes above n others, n moves.
+//! Cost: an update walks down the RIB; inserting or removing a rule above n others makes n moves.
 //! Bytes: those of the RIB, 4 per node. Writers: the owner.
 
 use super::differentiator::{DifferentiatorController, InstructionOf, Leads};

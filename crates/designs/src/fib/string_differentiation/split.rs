@@ -1,7 +1,7 @@
 //! Split: one route controller with two forwarding tables, as the router's FIB takes them.
 //!
-//! A router keeps two copies of its FIB, of which readers look at one while the other is changed. Of a lossy
-//! design the copies are two [`ForwardingTable`]s that one [`RouteController`] tells what to do (Yuan15 §4.3.6).
+//! A router keeps two copies of its FIB: readers look at one while the other is changed. For a lossy design, the
+//! copies are two [`ForwardingTable`]s, and one [`RouteController`] instructs both (Yuan15 §4.3.6).
 //!
 //! Cost, bytes: those of the parts. Writers: the owner.
 

@@ -1,17 +1,17 @@
 //! Suffixes: which longer rule below this root rule does the name lie under?
 //!
-//! Source: Yuan15 §4.2 (where rules have proper prefixes among them, the suffix strings are kept: with
-//! /a and /a/b/c in the FIB, the suffix /b/c). What kind of structure keeps them is open there; ours
-//! is an [`ExactTable`] for all of them, keyed by the *group*, which a root rule with rules below it
-//! leads to, and the bytes after the root rule. So of the root rule nothing is kept here, and what
-//! is found is exactly the rule.
+//! Source: Yuan15 §4.2: where rules have proper prefixes among them, the suffix strings are kept. With /a and /a/b/c
+//! in the FIB, that is the suffix /b/c. The paper leaves their structure open. Ours is one [`ExactTable`] for all
+//! suffixes. Its key is the *group*, to which a root rule with rules below it leads, and the bytes after the root
+//! rule. So nothing of the root rule is kept here, and what is found is exactly the rule.
 //!
 //! ```text
 //! Group │ number of the root rule u32 │ lengths there are, longest first: (components u16, rules u32) … │
 //! ```
 //!
-//! Cost: 1 line of the group, then for each of its lengths that the name has, longest first, the lines of
-//! [`ExactTable`]. Bytes: 40 per group, 16 at 50 to 75 % load and the suffix per rule. Full: it grows.
+//! Cost: a look-up reads 1 line of the group. Then, for each of the group's lengths that the name has, longest first,
+//! it reads the lines of [`ExactTable`]. Bytes: a group takes 40; a rule takes 16 at 50 to 75 % load, and the suffix.
+//! When the table is full, it grows.
 //! Writers: the owner.
 
 use super::differentiator::{Leads, Target};

@@ -1,14 +1,15 @@
 //! Wide leads: where does a slot lead whose port field is too narrow to say?
 //!
-//! Deviation from Yuan15 §4.3.4, where a port has 8 bits and that is all: numbers of a FIB have 32
-//! bits here, and root rules with longer ones below lead to a group. The largest port means "look
-//! here". Slots are exact names of themselves, so nothing can be taken for another.
+//! Deviation from Yuan15 §4.3.4, where a port has 8 bits and nothing more. Here numbers of a FIB have 32 bits, and
+//! root rules with longer rules below lead to a group. The largest port means "look in this table". Slots are exact
+//! keys, so one is never taken for another.
 //!
 //! ```text
 //! word │ slot + 1, 31 bits │ leads, 33 bits │     0 = free; linear probing, at most 3/4 full
 //! ```
 //!
-//! Cost: 1 line. Bytes: 10.7 to 21.3 per wide lead. Full: it grows. Writers: the owner.
+//! Cost: a look-up reads 1 line. Bytes: a wide lead takes 10.7 to 21.3. When the table is full, it grows. Writers: the
+//! owner.
 
 use super::differentiator::Leads;
 
