@@ -1,12 +1,12 @@
-//! ARC: entries used once and entries used again share the store; names that come back set the proportion.
+//! ARC: entries used once and entries used again share the store; names that return set the proportion.
 //!
-//! Source: Megiddo and Modha, FAST 2003, "ARC: a self-tuning, low overhead replacement cache",
-//! Fig. 4; Takemasa19 §5.4 compares its admission with it.
+//! Source: Megiddo and Modha, FAST 2003, "ARC: a self-tuning, low overhead replacement cache", Fig. 4; Takemasa19 §5.4
+//! compares its admission with it.
 //!
 //! ```text
 //! newcomer ───────────> once ── used ──> again <─┐ used
-//!    │                   │ goes            │ ────┘
-//!    │                   v                 v goes
+//!    │                   │ evicted         │ ────┘
+//!    │                   v                 v evicted
 //!    ├─ among ───── ghosts of once   ghosts of again
 //!    └─ those: into again, and the target moves to the list that it was missed in
 //! ```
@@ -22,14 +22,17 @@
 //! | Cases II and III | [`Eviction::arriving`], once for each newcomer |
 //! | Case IV | [`Eviction::insert`] |
 //!
-//! Deviations. None where every Data counts as one packet: c is not a constant, because bytes may limit the
-//! store; for a Data that is larger than others several go, all by the same target. In every case: what the
-//! paper deletes from B1 or B2 before it replaces, is forgotten after that. Erased names leave no ghost. If
-//! c becomes smaller, ghosts are forgotten [`FORGOTTEN_PER_NEWCOMER`] at a time.
+//! Deviations:
+//! - There are none where every Data counts as one packet.
+//! - Otherwise c is not a constant, because bytes may limit the store. For a Data that is larger than others, several
+//!   entries are evicted, all by the same target.
+//! - In every case: what the paper deletes from B1 or B2 before it replaces, is forgotten after that.
+//! - Erased names leave no ghost.
+//! - If c becomes smaller, ghosts are forgotten [`FORGOTTEN_PER_NEWCOMER`] at a time.
 //!
-//! Cost: a hit writes 1 line of the queues, and nothing else if the entry is the newest of `again` already.
-//! A newcomer reads 1 line of the index of each list of ghosts. An eviction leaves a ghost (2 lines, and 2
-//! for the one that is forgotten for it). Bytes per entry: 5 of the queues and two ghosts' 19 each. Full:
+//! Cost: a hit writes 1 line of the queues, and nothing else if the entry is the newest of `again` already. A newcomer
+//! reads 1 line of the index of each list of ghosts. An eviction leaves a ghost, which takes 2 lines, and 2 more for
+//! the ghost that is forgotten for it. Bytes: an entry takes 5 for the queues and 19 for each of two ghosts. Full:
 //! made for a number of entries; the owner adds no more.
 
 use super::ghost_queue::GhostQueue;

@@ -20,7 +20,8 @@
 //! `prefix_index_operations` and `pit_cs_operations`; an eviction also in the lab's experiment `cache-policies`.
 //! These need a line:
 //!
-//! - an eviction that itself refuses newcomers: `may_refuse` of `cs_policy.rs`;
+//! - an eviction that itself refuses newcomers: `may_refuse` of `cs_policy.rs`, and `has_its_own_mind` in
+//!   `crates/router/tests/node/content_store.rs`;
 //! - an eviction that keeps the order of entries it takes over: `what_goes_first_goes_first_after_a_change` there;
 //! - an admission that the lab is to measure: `BEHIND` in `lab/src/experiments/cache_policies/contestant.rs`.
 
@@ -48,7 +49,7 @@ use std::io;
 use std::str::FromStr;
 
 namewire_packet::names! {
-    /// Which Data goes when the Content Store is full.
+    /// Which Data is evicted when the Content Store is full.
     #[derive(Default)]
     pub enum EvictionName {
         /// The first that was stored.
@@ -74,7 +75,7 @@ namewire_packet::names! {
         Lfu = "lfu",
         /// The least frequently requested, stored or not.
         PerfectLfu = "perfect-lfu",
-        /// From entries used once or entries used again; names that come back set the proportion.
+        /// From entries used once or entries used again; names that return set the proportion.
         Arc = "arc",
         /// The least recently used in a newcomer's buckets.
         ContentTableLru = "content-table-lru",
@@ -84,7 +85,7 @@ namewire_packet::names! {
 }
 
 namewire_packet::names! {
-    /// Which Data comes in when the Content Store is full.
+    /// Which Data is admitted when the Content Store is full.
     #[derive(Default)]
     pub enum AdmissionName {
         /// Everything.
@@ -92,7 +93,7 @@ namewire_packet::names! {
         All = "all",
         /// Data requested often enough among the last Interests.
         Filter = "filter",
-        /// Data requested more often than the entry that would go for it.
+        /// Data requested more often than the victim.
         TinyLfu = "tiny-lfu",
         /// Data that several Interests waited for.
         RequestCount = "request-count",

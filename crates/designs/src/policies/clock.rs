@@ -1,9 +1,8 @@
-//! CLOCK: the entry that was stored first goes first, unless it was used since; then it gets a second
-//! chance.
+//! CLOCK: the oldest entry is evicted, unless it was used since; then it gets a second chance.
 //!
-//! Source: Corbató 1968, "A paging experiment with the Multics system". The clock is a FIFO queue: an entry
-//! that the hand passes goes to the newest end, so the hand is the oldest end. The entries that it comes to
-//! next lie side by side ([`namewire_tables::eviction_queue`]).
+//! Source: Corbató 1968, "A paging experiment with the Multics system". The clock is a FIFO queue: an entry that the
+//! hand passes moves to the newest end, so the hand is the oldest end. The entries that the hand meets next lie side
+//! by side ([`namewire_tables::eviction_queue`]).
 //!
 //! | Corbató | here |
 //! | --- | --- |
@@ -12,11 +11,11 @@
 //!
 //! Deviation: one victim costs at most [`MAX_SECOND_CHANCES`].
 //!
-//! Cost: the first hit since the hand was there writes the entry's own line; later hits write nothing. An
-//! insertion writes 1 line that is in cache. A victim costs the line of its own mark, which goes anyway,
-//! and the line of each entry that gets a second chance. There is at most one second chance per hit (0.1 to
-//! 1.3 per victim under Zipf requests), and the batch prefetches these lines. Bytes: 5 per entry, more only
-//! where entries are erased. Writers: the owner.
+//! Cost: the first hit after the hand has passed writes the entry's own line; later hits write nothing. An insertion
+//! writes 1 line that is in cache. A victim costs the line of its own mark, which is evicted anyway, and the line of
+//! each entry that gets a second chance. There is at most one second chance per hit (0.1 to 1.3 per victim under Zipf
+//! requests), and the batch prefetches these lines. Bytes: an entry takes 5, more only where entries are erased.
+//! Writers: the owner.
 
 use namewire_tables::cs_policy::MAX_SECOND_CHANCES;
 use namewire_tables::cs_policy::{Eviction, Marks, Newcomer, RemovalReason};

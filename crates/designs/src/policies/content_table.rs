@@ -1,8 +1,8 @@
-//! Content Table: of the few entries in a newcomer's buckets, the one that matters least goes.
+//! Content Table: of the few entries in a newcomer's buckets, it evicts the one that matters least.
 //!
-//! Source: Yuan15 §6.1.2-6.1.3, *local search*: LRU and LFU without a list of all entries. The table is a
-//! d-left hash table. A newcomer has one bucket in each of its d parts; the entry with the least
-//! *statistical information* among the d × E in those buckets goes.
+//! Source: Yuan15 §6.1.2-6.1.3, *local search*: LRU and LFU without a list of all entries. The table is a d-left hash
+//! table. A newcomer has one bucket in each of its d parts. The entry with the least *statistical information* among
+//! the d × E in those buckets is evicted.
 //!
 //! | paper | here |
 //! | --- | --- |
@@ -19,21 +19,20 @@
 //! ```
 //!
 //! Deviations:
-//! - The paper's table also finds Data by name, so each entry has a *Fingerprint* and a *Name Offset*. Here
-//!   the store has an index of its own, and an entry's mark has its place in this table; those bits go to
-//!   the statistic.
-//! - So an entry may be anywhere. If the newcomer's buckets are full (the paper: an overflow table, or one
-//!   of them goes), it goes into the next bucket with room, and is a candidate there.
-//! - The table grows with the number of entries, a row at a time. It is 3/4 full whatever the store's limit
-//!   in bytes allows, so that there are always enough candidates. Growing moves nothing. All candidate
-//!   places may still be empty: most entries were erased, or the store became much smaller (rows stay).
-//!   Then the candidates are the entries of the next bucket that has any.
-//! - Ties, frequent among counts, are broken by the newcomer's hash, not by place. Otherwise entries in the
-//!   first part of the table would always go first.
+//! - The paper's table also finds Data by name, so each entry has a *Fingerprint* and a *Name Offset*. Here the store
+//!   has an index of its own, and an entry's mark has its place in this table. The statistic uses those bits.
+//! - So an entry may be anywhere. If the newcomer's buckets are full, it is put into the next bucket with room, and is
+//!   a candidate there. (The paper: an overflow table, or one of them is evicted.)
+//! - The table grows with the number of entries, a row at a time. It is 3/4 full whatever the store's limit in bytes
+//!   allows, so that there are always enough candidates. Growing moves nothing. All candidate places may still be
+//!   empty: most entries were erased, or the store became much smaller (rows stay). Then the candidates are the
+//!   entries of the next bucket that has any.
+//! - Ties, frequent among counts, are broken by the newcomer's hash, not by place. Otherwise entries in the first part
+//!   of the table would always be evicted first.
 //!
-//! Cost: a hit writes 1 line, an insertion or a removal 1. To find the victim reads the d lines of the
-//! newcomer's buckets, which do not depend on each other. Bytes: 11 per entry: 8 at 3/4 load and a bit per
-//! bucket. Full: made for a number of entries; the owner adds no more.
+//! Cost: a hit writes 1 line, an insertion or a removal 1. Finding the victim reads the d lines of the newcomer's
+//! buckets, which do not depend on each other. Bytes: an entry takes 11: 8 at 3/4 load and a bit per bucket. Full:
+//! made for a number of entries; the owner adds no more.
 
 use super::number_set::NumberSet;
 use bytemuck::Zeroable;

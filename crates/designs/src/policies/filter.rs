@@ -1,4 +1,4 @@
-//! Filter: Data comes in if its name was requested often enough among the last Interests.
+//! Filter: Data is admitted if its name was requested often enough among the last Interests.
 //!
 //! Source: Takemasa19 §5.2.3; the threshold §5.3.3, the length of the history §5.3.4.
 //!
@@ -18,21 +18,20 @@
 //! ```
 //!
 //! Deviations:
-//! - A name has two counters in one line, and the lower one counts; the paper has one. With one, 0.6 % of
-//!   the names that were never requested share the counter of another (q = 10⁵, h = 2²⁴; p^FP of §5.2.3).
-//!   That is little beside all names, but much beside the 3 % that come in. On the paper's web requests the
-//!   insertion rate was 0.035 where the model has 0.031, and the hit ratio 0.317 where it has 0.327. With
-//!   two it is 0.05 %, and still one line.
-//! - The history holds cells of 4 bytes where the paper has hashes of 8: nothing else of a hash is ever
-//!   read.
-//! - A counter at its upper end keeps the rest in `excess`, so that every name that leaves the history
-//!   subtracts exactly what it added. (The paper uses histories beyond 65,535 and does not treat this.)
+//! - A name has two counters in one line, and the lower one counts; the paper has one. With one, 0.6 % of the names
+//!   that were never requested share the counter of another (q = 10⁵, h = 2²⁴; p^FP of §5.2.3). That is little beside
+//!   all names, but much beside the 3 % that are admitted. On the paper's web requests the insertion rate was 0.035
+//!   where the model has 0.031, and the hit ratio 0.317 where it has 0.327. With two counters it is 0.05 %, and still
+//!   one line.
+//! - The history holds cells of 4 bytes where the paper has hashes of 8: nothing else of a hash is ever read.
+//! - A counter at its upper end keeps the rest in `excess`, so that every name that leaves the history subtracts
+//!   exactly what it added. (The paper uses histories beyond 65,535 and does not treat this.)
 //!
-//! Cost: B2 writes 2 lines of counters and 1 line of the history in 16 calls. The counter line of the name
-//! that leaves was fetched [`FETCHED_AHEAD`] requests before (every second one while a history becomes
-//! shorter). B13 reads 1 line, the one that B2 wrote when the Interest came. A name with a counter at its
-//! end costs a walk through `excess`, at most q / 32,768 elements.
-//! Bytes: 4 q + 2 h, and 8 per 32,768 of q.
+//! Cost: B2 writes 2 lines of counters and, in 16 calls, 1 line of the history. The counter line of the name that
+//! leaves was fetched [`FETCHED_AHEAD`] requests before (every second one while a history becomes shorter). B13 reads
+//! 1 line: the one that B2 wrote when the Interest arrived. A name with a counter at its end costs a walk through
+//! `excess`, at most q / 32,768 elements.
+//! Bytes: it takes 4 q + 2 h, and 8 per 32,768 of q.
 //! Full: never. The oldest name leaves, and one more while the history must become shorter.
 //! Writers: the worker that owns the store.
 

@@ -1,11 +1,11 @@
 //! Ghost queue: which names were evicted not long ago?
 //!
-//! Source: the ghost entries of ARC (Megiddo and Modha, FAST 2003: the lists B1 and B2) and of S3-FIFO
-//! (Yang et al., SOSP 2023: the queue G). They are names without their Data; by them a policy recognizes a
-//! name that comes again soon after it was evicted.
+//! Source: the ghost entries of ARC (Megiddo and Modha, FAST 2003: the lists B1 and B2) and of S3-FIFO (Yang et al.,
+//! SOSP 2023: the queue G). They are names without their Data. By them a policy recognizes a name that returns soon
+//! after it was evicted.
 //!
-//! A name is kept as its hash; two names with one hash are one here, which costs a policy a wrong guess.
-//! The hashes lie in an [unrolled queue](namewire_tables::eviction_queue), oldest first, and an
+//! A name is kept as its hash. Two names with one hash are one here, which costs a policy a wrong guess. The hashes
+//! lie in an [unrolled queue](namewire_tables::eviction_queue), oldest first, and an
 //! [index](namewire_tables::tag_index) finds them:
 //!
 //! ```text
@@ -13,15 +13,17 @@
 //!                                         oldest                newest
 //! ```
 //!
-//! Deviation: S3-FIFO's authors find their ghosts by a bucketed table of fingerprints and times of
-//! insertion, which forgets some early when a bucket is full. Here every ghost stays exactly as long as it
-//! should, so a policy equals its paper's.
+//! Deviation: S3-FIFO's authors find their ghosts by a bucketed table of fingerprints and times of insertion, which
+//! forgets some early when a bucket is full. Here every ghost stays exactly as long as it should, so a policy equals
+//! its paper's.
 //!
-//! Cost, in lines from memory: [`GhostQueue::contains`] 1 of the index (1.2 at full load) and, only if the
-//! name is there, 1 of the queue. [`GhostQueue::push`] the same, 1 of the index for the name that is
-//! forgotten in its place, and 1 of the queue that is in cache in 5 of 6 cases. [`GhostQueue::remove`] the
-//! lines of a look-up that finds.
-//! Bytes per name: 8 of index, and 11 of queue that are touched if mostly the oldest leave; 64 are mapped.
+//! Cost, in lines from memory:
+//! - [`GhostQueue::contains`] reads 1 of the index (1.2 at full load) and, only if the name is present, 1 of the queue.
+//! - [`GhostQueue::push`] takes the same, 1 of the index for the name that is forgotten in its place, and 1 of the
+//!   queue that is in cache in 5 of 6 cases.
+//! - [`GhostQueue::remove`] reads the lines of a look-up that finds.
+//!
+//! Bytes: a name takes 8 in the index, and in the queue 11 that are touched if mostly the oldest leave; 64 are mapped.
 //! Full: the oldest name is forgotten. Only [`GhostQueue::grow`] allocates. Writers: the owner.
 
 use namewire_tables::eviction_queue::{EvictionQueue, HASHES};

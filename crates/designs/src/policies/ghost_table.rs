@@ -1,7 +1,7 @@
 //! Ghost table: was this name among the last names evicted?
 //!
-//! Source: Yang et al., SOSP 2023, on how to keep the ghost queue G of S3-FIFO: a table of buckets with
-//! short fingerprints and the time at which each came, counted in names. A name that came too long ago
+//! Source: Yang et al., SOSP 2023, on how to keep the ghost queue G of S3-FIFO: a table of buckets with short
+//! fingerprints and the time at which each was inserted, counted in names. A name that was inserted too long ago
 //! counts as absent, and is overwritten when its place is needed.
 //!
 //! ```text
@@ -10,20 +10,20 @@
 //!  | tags 0-14, 2 bytes each | next | times 0-14, 2 bytes each | 0 |
 //! ```
 //!
-//! The lower 48 bits of a name's hash choose its bucket. Its *tag* is the upper 16 bits, with 0 replaced by
-//! 1; tag 0 means empty. A new name takes the *next* place of the bucket, in turn: the place of the oldest
-//! entry. Times are coarse ([`TICKS`]). They wrap when at least as many names have come as sixteen tables
-//! are for; no entry of that time is left then.
+//! The lower 48 bits of a name's hash choose its bucket. Its *tag* is the upper 16 bits, with 0 replaced by 1; tag 0
+//! means empty. A new name takes the *next* place of the bucket, in turn: the place of the oldest entry. Times are
+//! coarse ([`TICKS`]). They wrap when at least sixteen times as many names were inserted as the table is made for. No
+//! entry of that time is left then.
 //!
 //! Compared with [`GhostQueue`](super::ghost_queue::GhostQueue), which is exact:
-//! - Some names are forgotten early, when fifteen others come into their bucket in time (at [`MEAN_NAMES`]
-//!   1.0 % of them by the Poisson distribution).
-//! - A name that never came counts as present in [`MEAN_NAMES`] / 65,535 of all cases.
+//! - Some names are forgotten early, when fifteen others are inserted into their bucket in time (at [`MEAN_NAMES`] 1.0
+//!   % of them by the Poisson distribution).
+//! - A name that was never inserted counts as present in [`MEAN_NAMES`] / 65,535 of all cases.
 //! - The age at which a name is forgotten is exact only to a tick.
-//! - But to forget costs nothing, where a queue must find its oldest name. That saves a third of the lines
-//!   of S3-FIFO's ghosts, and the queue itself.
+//! - But forgetting costs nothing, where a queue must find its oldest name. That saves a third of the lines of
+//!   S3-FIFO's ghosts, and the queue itself.
 //!
-//! Cost: each operation 1 line. Bytes per name: 64 / [`MEAN_NAMES`] = 6.4. Only [`GhostTable::grow`]
+//! Cost: each operation takes 1 line. Bytes: a name takes 64 / [`MEAN_NAMES`] = 6.4. Only [`GhostTable::grow`]
 //! allocates. Writers: the owner.
 
 use bytemuck::Zeroable;

@@ -1,19 +1,19 @@
-//! LFU: the entry with the fewest requests goes first; of equals the least recently used.
+//! LFU: it evicts the entry with the fewest requests; of equals the least recently used.
 //!
-//! Source: Yuan15 §6.1.3 (a counter with each entry); Takemasa19 §5.4.2 draws it as the best of Fig. 5.6.
-//! Each use adds one to a count, so an entry moves only to the next list, and nothing is sorted (Matani,
-//! Shah and Mitra 2010, "An O(1) algorithm for implementing the LFU cache eviction scheme").
+//! Source: Yuan15 §6.1.3 (a counter with each entry); Takemasa19 §5.4.2 draws it as the best of Fig. 5.6. Each use
+//! adds one to a count, so an entry moves only to the next list, and nothing is sorted (Matani, Shah and Mitra 2010,
+//! "An O(1) algorithm for implementing the LFU cache eviction scheme").
 //!
 //! There are two policies, which differ in the first count of a newcomer:
 //!
-//!  name | what is counted | first count of a newcomer |
-//!  --- | --- | --- |
-//!  `lfu`, [`WhileStored`] | uses since the entry came | the Interests that it answers, mostly 1 |
-//!  `perfect-lfu`, [`RequestHistory`] | requests of every name, stored or not | all so far for its name, estimated |
+//! | name | what is counted | first count of a newcomer |
+//! | --- | --- | --- |
+//! | `lfu`, [`WhileStored`] | uses since the entry was stored | the Interests that it answers, mostly 1 |
+//! | `perfect-lfu`, [`RequestHistory`] | requests of every name, stored or not | all so far for its name, estimated |
 //!
-//! The paper does not say which its LFU is. It must be the second. On its web workload (10^7 names, a store
-//! of 10^5, α = 0.8) the first reaches 0.342, below the paper's TinyLFU and ARC. Only counts that outlive
-//! the entry come near the optimum 0.376 that the paper's LFU reaches.
+//! The paper does not say which its LFU is. It must be the second. On the paper's web workload (10^7 names, a store of
+//! 10^5, α = 0.8) the first reaches 0.342, below the paper's TinyLFU and ARC. Only counts that outlive the entry get
+//! near the optimum 0.376 that the paper's LFU reaches.
 //!
 //! ```text
 //! ends:   | of uses 0 | 1 | 2 | … | 65535 |    one queue for each count, least recently used first
@@ -21,14 +21,14 @@
 //! in use: a bitmap of bitmaps: one bit for each count with a queue that is not empty
 //! ```
 //!
-//! Counts do not age: a name that was once requested often stays when it is no longer requested. That is
-//! LFU; where popularity changes, use TinyLFU. Counts end at 65,535; entries that have reached that are LRU
-//! among themselves.
+//! Counts do not age: a name that was once requested often stays when it is no longer requested. That is LFU; where
+//! popularity changes, use TinyLFU. Counts end at 65,535; among themselves, entries with that count are evicted by
+//! LRU.
 //!
-//! Cost: a hit writes 1 line of the queue that the entry leaves, 1 (in cache for small counts) of the queue
-//! that it joins, and the ends of both. To find the victim reads 3 words of the bitmap and 1 line.
-//! `perfect-lfu` adds 1 line for each request.
-//! Bytes per entry: 5 of the queues at best, at worst 128; 520 KiB in all; `perfect-lfu` 64 more.
+//! Cost: a hit writes 1 line of the queue that the entry leaves, 1 (in cache for small counts) of the queue that it
+//! joins, and the ends of both. Finding the victim reads 3 words of the bitmap and 1 line. `perfect-lfu` adds 1 line
+//! for each request.
+//! Bytes: an entry takes 5 for the queues at best, at worst 128, and `perfect-lfu` 64 more; all counts take 520 KiB.
 //! Full: made for a number of entries; the owner adds no more. Writers: the owner.
 
 use super::number_set::NumberSet;

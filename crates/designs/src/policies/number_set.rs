@@ -1,7 +1,7 @@
 //! Number set: a set of numbers that finds its first member from a given number on.
 //!
-//! Source: a bitmap with bitmaps over it, 64 to one (a van Emde Boas tree of fixed fan-out). Policies use
-//! it to find the next list or bucket that is not empty, even with many empty ones before it.
+//! Source: a bitmap with bitmaps over it, 64 to one (a van Emde Boas tree of fixed fan-out). Policies use it to find
+//! the next list or bucket that is not empty, even with many empty ones before it.
 //!
 //! ```text
 //! level 2:  | bit n = word n of level 1 is not 0 |
@@ -9,8 +9,8 @@
 //! level 0:  | bit n = the number n is in the set |     …     |
 //! ```
 //!
-//! Cost: to add or remove a number 1 word, and one more of each level where that word was 0 or became 0.
-//! [`NumberSet::first_from`] at most 2 words of each of [`LEVELS`] levels. Bytes: one bit per number and a
+//! Cost: adding or removing a number writes 1 word, and one more of each level where that word was 0 or became 0.
+//! [`NumberSet::first_from`] reads at most 2 words of each of [`LEVELS`] levels. Bytes: a number takes one bit and a
 //! 63rd part more. Writers: the owner.
 
 use namewire_tables::pages::{PageArray, PageSize};

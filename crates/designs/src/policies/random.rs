@@ -1,19 +1,18 @@
-//! Random: the entry that goes is chosen at random, each with the same probability.
+//! Random: the entry to evict is chosen at random, each with the same probability.
 //!
-//! Source: Takemasa19 §5.4 (the eviction behind TinyLFU, and one of those that Filter is compared with).
-//! Slots lie in an array without holes: the last one takes the place of one that leaves.
+//! Source: Takemasa19 §5.4 (the eviction behind TinyLFU, and one of those that Filter is compared with). Slots lie in
+//! an array without holes: the last one takes the place of one that leaves.
 //!
 //! ```text
 //! slots: | 7 | 3 | 9 | 4 |          number k of the sequence, scaled to 4: the index of a victim
 //! ```
 //!
-//! The random numbers are a sequence in which each number can be computed alone (SplitMix64: Steele, Lea
-//! and Flood 2014), so a batch knows its victims ahead. A newcomer's number is drawn once and holds until
-//! something comes in or leaves. The next newcomer draws another; otherwise one popular victim would turn
-//! many newcomers away.
+//! The random numbers are a sequence in which each number can be computed alone (SplitMix64: Steele, Lea and Flood
+//! 2014), so a batch knows its victims ahead. A newcomer's number is drawn once and holds until an entry is inserted
+//! or leaves. The next newcomer draws another. Otherwise one popular victim would turn many newcomers away.
 //!
-//! Cost: a hit writes nothing. A victim costs 1 line of the array, prefetched by the batch, and the mark of
-//! the last entry in the array, which is moved and in cache. Bytes: 4 per entry. Writers: the owner.
+//! Cost: a hit writes nothing. A victim costs 1 line of the array, prefetched by the batch, and the mark of the last
+//! entry in the array, which is moved and in cache. Bytes: an entry takes 4. Writers: the owner.
 
 use namewire_tables::cs_policy::{Eviction, Marks, Newcomer, RemovalReason};
 use namewire_tables::pages::{PageArray, PageSize};

@@ -1,13 +1,13 @@
-//! Request count: Data comes in if enough Interests waited for it when it came.
+//! Request count: Data is admitted if enough Interests waited for it when it arrived.
 //!
-//! Source: Yuan15 §6.1.3, selective caching: the PIT knows how many Interests a Data answers. (§5.4.4 gives
-//! the reason: what is popular should be answered before the PIT is asked.) k there → `least` here; it says
+//! Source: Yuan15 §6.1.3, selective caching: the PIT knows how many Interests a Data answers. (§5.4.4 gives the
+//! reason: what is popular should be answered before the PIT is asked.) The paper's k → `least` here; the paper says
 //! "more than k", so k = 1 is `least` = 2.
 //!
-//! It sees only Interests that wait at the same time. Names that are requested often, but never twice
-//! within one round trip, do not come in.
+//! It sees only Interests that wait at the same time. So it does not admit names that are requested often, but never
+//! twice within one round trip.
 //!
-//! Cost: no line; B2 does nothing. Bytes: none. Writers: none.
+//! Cost: it reads no line; B2 does nothing. Bytes: none. Writers: none.
 
 use super::admission::Admission;
 use namewire_tables::cs_policy::Newcomer;

@@ -1,20 +1,19 @@
 //! Request history: about how often was this name ever requested?
 //!
-//! Source: a count-min sketch with conservative update (Estan and Varghese 2002), with all counters of a
-//! name in one line (the blocks of Putze et al. 2007). An estimate is never too low, except where counters
-//! end. It is too high only if the name shares each of its counters with a name that was requested more
-//! often.
+//! Source: a count-min sketch with conservative update (Estan and Varghese 2002), with all counters of a name in one
+//! line (the blocks of Putze et al. 2007). An estimate is never too low, except where counters end. It is too high
+//! only if the name shares each of its counters with a name that was requested more often.
 //!
 //! ```text
 //! line, 64 bytes:  | 32 counters of 16 bits |     one line for each entry of the store
 //! hash:            | line ← the upper bits … | counter 5 bits | 5 | 5 | 5 |
 //! ```
 //!
-//! With a counter line per entry of the store, LFU by these counts is within 0.001 of LFU by exact ones
-//! where there are a hundred names for each entry (Zipf 0.8). With one counter for each name instead of
-//! [`COUNTERS_OF_NAME`] it loses 0.05, with two 0.01. Counts do not age; counters end at 65,535.
+//! With a counter line per entry of the store, LFU by these counts is within 0.001 of LFU by exact ones where there
+//! are a hundred names for each entry (Zipf 0.8). With one counter for each name instead of [`COUNTERS_OF_NAME`], LFU
+//! loses 0.05, with two 0.01. Counts do not age; counters end at 65,535.
 //!
-//! Cost: 1 line. Bytes: 64 per entry of the store. Writers: the owner.
+//! Cost: a request or an estimate takes 1 line. Bytes: an entry of the store takes 64. Writers: the owner.
 
 use bytemuck::Zeroable;
 use namewire_tables::pages::{PageArray, PageSize};

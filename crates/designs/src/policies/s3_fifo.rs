@@ -1,13 +1,12 @@
-//! S3-FIFO: new entries go soon unless they are used; used entries, and names that come again soon after
-//! they went, stay longer.
+//! S3-FIFO: new entries are evicted soon unless they are used. Used entries stay longer, and so do entries whose names
+//! return soon after eviction.
 //!
-//! Source: Yang et al., SOSP 2023, "FIFO queues are all you need for cache eviction",
-//! Algorithm 1.
+//! Source: Yang et al., SOSP 2023, "FIFO queues are all you need for cache eviction", Algorithm 1.
 //!
 //! ```text
-//! newcomer ──────────> small ── used less than twice ──> goes, its name to ghosts
+//! newcomer ──────────> small ── used less than twice ──> evicted, its name to ghosts
 //!    │                   └───── used twice or more ────> main
-//!    └─ among ghosts ──> main ── not used ─────────────> goes
+//!    └─ among ghosts ──> main ── not used ─────────────> evicted
 //!                          ^└─── used ─┐
 //!                          └───────────┘ one use less
 //! ```
@@ -19,14 +18,14 @@
 //! | freq | [`PolicyMark::uses`](namewire_tables::cs_policy::PolicyMark::uses), at most 3; 0 when it comes into M |
 //! | 10 % | 1 / [`SMALL_SHARE`] of the entries that are held: bytes may limit the store |
 //!
-//! The next victim comes from S if S has its share or more, else from M. An entry that moves on from S to
-//! M, and one that stays in M, gets a second chance; the shares are compared again after each. Deviation:
-//! for one victim there are at most [`MAX_SECOND_CHANCES`]; see there.
+//! The next victim comes from S if S has its share or more, else from M. An entry that moves on from S to M, and one
+//! that stays in M, gets a second chance; the shares are compared again after each. Deviation: for one victim there
+//! are at most [`MAX_SECOND_CHANCES`]; see there.
 //!
-//! Cost: a hit writes the entry's own line, from the third hit on nothing. An insertion writes 1 line that
-//! is in cache and 1 of the ghosts. A victim costs as much as with [CLOCK](super::clock) (0.1 to 1.1 second
-//! chances under Zipf requests) and, from S, 1 line of the ghosts; the batch prefetches all of them. Bytes
-//! per entry: 5 of the queues, and 5.8 of the ghosts. Writers: the owner.
+//! Cost: a hit writes the entry's own line, from the third hit on nothing. An insertion writes 1 line that is in cache
+//! and 1 of the ghosts. A victim costs as much as with [CLOCK](super::clock) (0.1 to 1.1 second chances under Zipf
+//! requests) and, from S, 1 line of the ghosts; the batch prefetches all of them. Bytes: an entry takes 5 for the
+//! queues, and 5.8 for the ghosts. Writers: the owner.
 
 use super::ghost_table::GhostTable;
 use namewire_tables::cs_policy::MAX_SECOND_CHANCES;

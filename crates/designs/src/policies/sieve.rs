@@ -1,20 +1,19 @@
-//! SIEVE: the first-stored entry ahead of the hand that was not used goes; used entries stay where they
-//! are.
+//! SIEVE: it evicts the oldest entry ahead of the hand that was not used; used entries keep their place.
 //!
-//! Source: Zhang et al., NSDI 2024, "SIEVE is simpler than LRU". Their queue is in the order of insertion,
-//! and the hand moves through the middle of it, from the oldest to the newest and then to the oldest again.
-//! Entries that the hand has passed are all older than those that it has not. So the queue is two here, and
-//! the hand is the oldest end of the second:
+//! Source: Zhang et al., NSDI 2024, "SIEVE is simpler than LRU". Their queue is in the order of insertion. The hand
+//! moves through the middle of it, from the oldest to the newest and then to the oldest again. Entries that the hand
+//! has passed are all older than the others. So here there are two queues, and the hand is the oldest end of the
+//! second:
 //!
 //! ```text
 //! tail                      hand                  head
 //!  | passed: b d e           | ahead: f g h i      |  <- insertion
 //! ```
 //!
-//! An entry that stays is taken from the oldest end of *ahead* and added to the newest end of *passed*: the
-//! same place in the order. When nothing is ahead, the hand goes to the tail: the two queues change their
-//! names. So only erased entries leave from the middle, and the entries that the hand comes to next lie
-//! side by side ([`namewire_tables::eviction_queue`]).
+//! An entry that stays is taken from the oldest end of *ahead* and added to the newest end of *passed*: the same place
+//! in the order. When nothing is ahead, the hand moves to the tail: the two queues exchange their names. So only
+//! erased entries leave from the middle, and the entries that the hand meets next lie side by side
+//! ([`namewire_tables::eviction_queue`]).
 //!
 //! | Zhang | here |
 //! | --- | --- |
@@ -23,9 +22,9 @@
 //!
 //! Deviation: one victim costs at most [`MAX_SECOND_CHANCES`] entries that stay; see there.
 //!
-//! Cost: as [CLOCK](super::clock), with fewer second chances, because an entry that stays is looked at
-//! again only after all others: 0.001 to 0.2 per victim under Zipf requests. Bytes: 5 per entry, more only
-//! where entries are erased. Writers: the owner.
+//! Cost: as for [CLOCK](super::clock), but there are fewer second chances: 0.001 to 0.2 per victim under Zipf
+//! requests. The reason is that an entry that stays is looked at again only after all others. Bytes: an entry takes 5,
+//! more only where entries are erased. Writers: the owner.
 
 use namewire_tables::cs_policy::MAX_SECOND_CHANCES;
 use namewire_tables::cs_policy::{Eviction, Marks, Newcomer, RemovalReason};

@@ -1,9 +1,9 @@
 //! A store without Data: which names would this policy have kept?
 //!
-//! For tests and experiments: names are their hashes, Data is its size. The order of calls is as in the
-//! [Content Store](namewire_tables::content_store). First the policy learns of every request. Then the
-//! entry is hit; or Data comes, is admitted if the store is full, and others go for it. Not for packets: it
-//! allocates, and two names with one hash are one.
+//! For tests and experiments: names are their hashes, Data is its size. The order of calls is as in the [Content
+//! Store](namewire_tables::content_store). First the policy learns of every request. Then the entry is hit; or Data
+//! arrives, is admitted if the store is full, and others are evicted for it. Do not use it for packets: it allocates,
+//! and two names with one hash are one.
 
 use super::catalogue::{CachePolicy, PolicyChoice};
 use hashbrown::HashTable;

@@ -1,7 +1,7 @@
-//! TinyLFU: Data comes in if its name is requested more often than the name of the entry that would go.
+//! TinyLFU: Data is admitted if its name is requested more often than the name of the victim.
 //!
-//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy"
-//! (2017); Takemasa19 §4.2.3 (chosen for forwarding) and §5.4.2 (compared with Filter, over Random).
+//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy" (2017); Takemasa19
+//! §4.2.3 (chosen for forwarding) and §5.4.2 (compared with Filter, over Random).
 //!
 //! | Takemasa19 | here |
 //! | --- | --- |
@@ -10,16 +10,16 @@
 //! | B2 | [`Admission::request`] |
 //! | B13 | [`Admission::admits`] |
 //!
-//! The sketch has room for the names of a window: 8 bytes for ten requests of W, within 8 to 64 bytes for
-//! each entry.
+//! The sketch has room for the names of a window: 8 bytes for ten requests of W, within 8 to 64 bytes for each entry.
 //!
-//! Deviation: no doorkeeper, an option of the source's.
+//! Deviation: there is no doorkeeper, an option of the source's.
 //!
-//! N.B. Over FIFO the entry that would go is the same one until something comes in. If its name is popular,
-//! nothing comes in. Over Random it is another one for each newcomer.
+//! N.B. Over FIFO the victim is the same entry until a newcomer is admitted. If its name is popular, nothing is
+//! admitted. Over Random it is another entry for each newcomer.
 //!
-//! Cost: B2 1 line of the sketch. B13 that line again, which is in cache; then, one after the other, the
-//! line of the entry that would go and its line of the sketch. Bytes: the sketch, 8 per entry if W is 10 C.
+//! Cost: B2 reads 1 line of the sketch. B13 reads that line again, which is in cache. Then it reads, one after the
+//! other, the line of the victim and the victim's line of the sketch. Bytes: the sketch takes 8 per entry if W is 10
+//! C.
 //! Writers: the worker that owns the store.
 
 use super::admission::Admission;

@@ -1,12 +1,11 @@
 //! W-TinyLFU: a window for the newest entries, and a main part for those that are requested more often.
 //!
-//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy"
-//! (2017), §4; the climbing is from Einziger et al., Middleware 2018, "Adaptive software cache
-//! management", §4.1.
+//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy" (2017), §4; the climbing
+//! is from Einziger et al., Middleware 2018, "Adaptive software cache management", §4.1.
 //!
 //! ```text
-//! newcomer ──> window, LRU ── asked for more often than what would go ──> probation
-//!                 └────────── not ──> goes
+//! newcomer ──> window, LRU ── requested more often than the victim ──> probation
+//!                 └────────── not ──> evicted
 //! probation, LRU ── used ──> protected, LRU, at most 80 % of the main part ── the oldest ──> probation
 //! ```
 //!
@@ -16,14 +15,14 @@
 //! | main cache, SLRU 20/80 | `PROBATION`, `PROTECTED`, [`PROTECTED_PERCENT`] |
 //! | TinyLFU, W = 10 C | [`FrequencySketch`], [`WINDOW_PER_ENTRY`] |
 //!
-//! *Climbing*: after every 10 C requests the hit ratio is compared with the hit ratio of the 10 C before.
-//! If it fell, the window changes direction. The window moves by [`FIRST_STEP`] of the entries, then a
-//! little less each time, until the hit ratio changes by [`RESTARTS_AT`] or more. Deviation: the newcomer
-//! is compared when it leaves the window because another newcomer needs room, one comparison for each.
+//! *Climbing*: after every 10 C requests the hit ratio is compared with the hit ratio of the 10 C before. If it fell,
+//! the window changes direction. The window moves by [`FIRST_STEP`] of the entries, then a little less each time,
+//! until the hit ratio changes by [`RESTARTS_AT`] or more. Deviation: the newcomer is compared when it leaves the
+//! window because another newcomer needs room, one comparison for each.
 //!
-//! Cost: B2 1 line of the sketch; a hit 1 or 2 lines of the queues ([`namewire_tables::eviction_queue`]); a victim 2
-//! entries and 2 lines of the sketch. Bytes per entry: 5 of the queues if nothing leaves from the
-//! middle, at worst 64, and 8 of the sketch. Writers: the owner.
+//! Cost: B2 reads 1 line of the sketch. A hit writes 1 or 2 lines of the queues ([`namewire_tables::eviction_queue`]).
+//! A victim costs 2 entries and 2 lines of the sketch. Bytes: an entry takes 5 for the queues if nothing leaves from
+//! the middle, at worst 64, and 8 for the sketch. Writers: the owner.
 
 use namewire_tables::cs_policy::frequency_sketch::{FEWEST_COUNTED, FrequencySketch, window};
 use namewire_tables::cs_policy::{Eviction, Marks, Newcomer, RemovalReason};
