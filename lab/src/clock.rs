@@ -3,9 +3,9 @@
 //! Question answered: how long did this take, in nanoseconds and in TSC cycles, and does the answer exceed the noise of
 //! the clock itself?
 //!
-//! Calibration: compares the TSC with the monotonic clock over [`CALIBRATION_MS`]. Cost: one `clock_gettime` per
-//! reading. Limits: an interval below [`RESOLUTION_FACTOR`] times the clock's smallest observed step is an error, never
-//! a number.
+//! Calibration compares the TSC with the monotonic clock over [`CALIBRATION_MS`]. Cost: a reading calls
+//! `clock_gettime` once. Limits: an interval below [`RESOLUTION_FACTOR`] times the clock's smallest observed step is
+//! an error, never a number.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Counts instructions one by one, for machines without hardware counters.
 //!
-//! Question answered: how many instructions did this code execute? The answer depends on
-//! code and data alone, not on the machine's load: two runs of one program agree.
+//! Question answered: how many instructions did this code execute? The answer depends on code and data alone, not on
+//! the machine's load: two runs of one program agree.
 //!
 //! `fork` copies this process with all its tables. The copy does the work; the parent steps it with `ptrace`, as a
 //! debugger does. Both share one page of words:
@@ -10,10 +10,9 @@
 //! | 0: instructions so far | 1 … 511: results of the copy |
 //! ```
 //!
-//! Only code under [`step`] is counted. A repeated string instruction traps at every iteration and counts once, because
-//! its address stays the same.
-//! Cost: 22 microseconds an instruction on a virtual machine. Limits: x86-64 Linux that lets a process trace its child,
-//! else an error; the results fill one page.
+//! Only code under [`step`] is counted. A repeated string instruction traps at every iteration and counts once,
+//! because its address stays the same. Cost: an instruction takes 22 microseconds on a virtual machine. Limits: it
+//! needs x86-64 Linux that lets a process trace its child, and gives an error elsewhere; the results fill one page.
 #![allow(unsafe_code, reason = "leaf: fork, ptrace and a page shared with the copy")]
 
 use std::io;

@@ -1,9 +1,9 @@
 //! The processor's time-stamp counter.
 //!
-//! Question answered: how many cycles of the constant-rate counter passed? Cost: one instruction a reading. Limits: the
-//! counter runs at the processor's base rate, not at its present rate, so "cycles" here are units of time. [`read`] has
-//! no serializing instruction, so intervals under some tens of cycles mean nothing; the lab refuses them (see
-//! [`crate::clock`]). The counter is available on x86-64 only.
+//! Question answered: how many cycles of the constant-rate counter passed? Cost: a reading takes one instruction.
+//! Limits: the counter runs at the processor's base rate, not at its present rate, so "cycles" here are units of time.
+//! [`read`] has no serializing instruction, so intervals under some tens of cycles mean nothing; the lab refuses them
+//! (see [`crate::clock`]). The counter is available on x86-64 only.
 #![allow(unsafe_code, reason = "leaf: the instruction has no safe wrapper in core")]
 
 use anyhow::Context as _;

@@ -1,13 +1,13 @@
 //! How many packets of 256 bytes does a forwarder forward with each FIB design?
 //!
 //! Source: Yuan15 §3.4.4 (Table 3.2): a forwarding engine on DPDK that did only longest prefix match, with rules of up
-//! to seven components, four workers and two I/O threads on 10 Gb/s links; CityA and SipE, with no hash bucket, the
-//! first or all of them prefetched. Here the whole engine forwards, in memory: every Interest passes the PIT and a
-//! strategy; every Data matches it, is stored and goes back. Both have 257 bytes and count as 256. Designs take turns
-//! with the default, pass by pass.
+//! to seven components, four workers and two I/O threads on 10 Gb/s links. It ran with CityA and SipE, and prefetched
+//! no hash bucket, the first one or all of them. Here the whole engine forwards, in memory: every Interest passes the
+//! PIT and a strategy; every Data matches it, is stored and is sent back. Both have 257 bytes and count as 256.
+//! Designs take turns with the default, pass by pass.
 //!
-//! Gb/s are those of Ethernet, with 20 bytes of preamble and gap per packet, as in the table (4.4 Mpps there are 9.7
-//! Gb/s).
+//! Gb/s are those of Ethernet, with 20 bytes of preamble and gap per packet, as in the table (4.4 Mpps of the table
+//! are 9.7 Gb/s).
 //!
 //! Limits: there is no network card and no socket (`router-sockets`), the machine differs, the tables are smaller than
 //! the paper's billion rules, and a look-up is only a part of the work.

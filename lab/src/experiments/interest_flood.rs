@@ -1,7 +1,7 @@
 //! What happens to other faces when one floods the router with Interests that no producer answers?
 //!
 //! Ours; Yuan15 §5.7.2 leaves it to statistics and countermeasures. One engine runs in memory. Honest faces request
-//! Data that come, with a window of outstanding Interests. Flooding faces meanwhile request other names, several
+//! Data that arrive, with a window of outstanding Interests. Flooding faces meanwhile request other names, several
 //! Interests to each honest one; none is answered or expires. The flood begins first, so that it holds all it may when
 //! the honest faces begin. Cases:
 //! - no flood: the results of the honest faces, and the cost of an exchange;

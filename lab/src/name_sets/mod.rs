@@ -8,9 +8,10 @@
 //! with a [`NameConversion`] → [`NameSet`]. A set has every name once, shuffled: lists are sorted, and an order of
 //! neighbours would flatter caches and tries. One arena holds the Name TLV-VALUEs back to back.
 //!
-//! Memory: the text and 8 bytes per record; the names and 8 bytes per name; while a set is made, its names twice and up
-//! to 28 more bytes per name. Limits: [`text_lines::LINE_BYTES_MAX`], [`records::RECORDS_MAX`],
-//! [`records::TEXT_BYTES_MAX`], [`MAX_PREFIX_BYTES`] and [`MAX_NAME_COMPONENTS`]. A finished set never changes.
+//! Memory: records take their text and 8 bytes each; a set takes its names and 8 bytes each. While a set is made, it
+//! takes its names twice and up to 28 more bytes per name. Limits: [`text_lines::LINE_BYTES_MAX`],
+//! [`records::RECORDS_MAX`], [`records::TEXT_BYTES_MAX`], [`MAX_PREFIX_BYTES`] and [`MAX_NAME_COMPONENTS`]. A finished
+//! set never changes.
 
 pub mod conversion;
 pub mod invented;

@@ -1,9 +1,10 @@
 //! Bounds: the largest possible number of hits of any cache.
 //!
 //! *Belady's rule* (1966, "MIN"), with bypass, knows all future requests. It keeps the objects whose next request is
-//! nearest. It does not store an object whose next request is later than all of theirs, or never comes. No cache of the
-//! same number of objects has more hits. The rule counts objects, not bytes: with sizes, no fast way to the best choice
-//! is known. Requests that are not counted only fill the cache: an object is judged by its next counted request.
+//! nearest. It does not store an object whose next request is later than all of these, or that is never requested
+//! again. No cache of the same number of objects has more hits. The rule counts objects, not bytes: with sizes, no
+//! fast way to the best choice is known. Requests that are not counted only fill the cache: an object is judged by its
+//! next counted request.
 //!
 //! *Without limit*: every request hits except the first for each object.
 //!
@@ -11,7 +12,8 @@
 //! a request hits, its own place remains in the heap as a past one. Past places are below all others and are removed
 //! once they fill half of the heap.
 //!
-//! Cost: O(log C) a request. Memory: 4 bytes a request, 4 bytes and one bit an object, and up to 8 bytes a cache entry.
+//! Cost: a request takes O(log C). Memory: a request takes 4 bytes, an object 4 bytes and one bit, and a cache entry
+//! up to 8 bytes.
 
 use std::collections::BinaryHeap;
 

@@ -7,8 +7,8 @@
 //! Zipf (Takemasa19 §5.4.1, α): the probability of object k, from 0, is proportional to (k + 1)^−α. It is exact but for
 //! the rounding of a cell's threshold (2^−32 of a cell).
 //!
-//! Cost of a draw: one cache line. Memory: 8 bytes per object, three times that while it is built; 10⁷ objects take 80
-//! MB. A finished table never changes.
+//! Cost: a draw reads one cache line. Memory: an object takes 8 bytes, three times as many while the table is built;
+//! 10⁷ objects take 80 MB. A finished table never changes.
 
 /// Most objects: a cell's number and an alias are 32-bit.
 pub const OBJECTS_MAX: u32 = 1 << 30;

@@ -9,9 +9,9 @@
 //! requests. The name of a Data packet means one content, so an object has one size: the largest in the trace, at least
 //! 1, or [`DATA_BYTES`] if the trace gives none.
 //!
-//! A line with other columns, or without a number where one is required, is left out and counted; a trace is refused if
-//! half of its lines are. Limits: [`REQUESTS_MAX`], [`OBJECTS_MAX`], [`OBJECT_TEXT_MAX`]. Memory: 8 bytes a request;
-//! while it is read, also an object's text and about 60 bytes.
+//! A line with other columns, or without a number where one is required, is left out and counted; a trace is refused
+//! if half of its lines are. Limits: [`REQUESTS_MAX`], [`OBJECTS_MAX`], [`OBJECT_TEXT_MAX`]. Memory: a request takes 8
+//! bytes; while the trace is read, an object also takes its text and about 60 bytes.
 
 use std::collections::HashMap;
 use std::io::BufRead;

@@ -1,8 +1,9 @@
 //! Video requests: each view requests all Data of a video in order.
 //!
-//! Source: Takemasa19 §5.4.1. 10⁴ videos of 10⁴ Data with 1024 bytes. Views begin as a Poisson process at 0.5 a second.
-//! A view requests its Data at constant intervals, 625 a second (5 Mbit/s): it takes 16 s, and 8 views are active on
-//! average. The paper does not give the popularity of each video; we choose Zipf with the α = 0.8 of its web objects.
+//! Source: Takemasa19 §5.4.1. There are 10⁴ videos of 10⁴ Data with 1024 bytes. Views begin as a Poisson process at
+//! 0.5 a second. A view requests its Data at constant intervals, 625 a second (5 Mbit/s): it takes 16 s, and 8 views
+//! are active on average. The paper does not give the popularity of each video; we choose Zipf with the α = 0.8 of its
+//! web objects.
 //!
 //! Object = video × Data of a video + place in the video. All views have the same interval, so a queue holds the active
 //! views in the order in which they are due; no heap is needed.

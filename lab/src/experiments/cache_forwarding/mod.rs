@@ -5,11 +5,11 @@
 //! FIFO. As in the paper, the result counts Interests and Data sent per second.
 //!
 //! The whole engine of the router runs over memory, without sockets. Each policy has its own engine with a store that
-//! its requests have filled. Policies take turns, each with its own slice of requests: with the same slice for all, the
-//! first policy would load shared data, such as the FIB's lines, into the caches for the others. Two schedules run: the
-//! scalar one (`naive`, as in the paper's figure) and the router's own (`vector`). Only due timers and
-//! `Engine::process` are timed. Data come when 4,096 Interests wait. A second Interest for a pending name is not sent,
-//! and does not count.
+//! its requests have filled. Policies take turns, each with its own slice of requests: with the same slice for all,
+//! the first policy would load shared data, such as the FIB's lines, into the caches for the others. Two schedules
+//! run: the scalar one (`naive`, as in the paper's figure) and the router's own (`vector`). Only due timers and
+//! `Engine::process` are timed. Data arrive when 4,096 Interests wait. A second Interest for a pending name is not
+//! sent, and does not count.
 //!
 //! LRU runs twice: with a store that finds Data only under the prefixes that fetched it, and with one that finds it
 //! under every prefix (`cs.prefix_lookup = "all"`), as NFD's LRU does. No request is for a prefix; the difference is

@@ -3,18 +3,18 @@
 //! Source: Takemasa19 §5.2.4 and Table 5.2: B2 (history), B12 (eviction), B13 (admission), under the web requests of
 //! §5.4.1 and a store of 1 % of the objects.
 //!
-//! Three schedules. *Scalar*: one packet at a time without prefetching, each Data right after its Interest, as in the
-//! paper's simulator; what B2 wrote is still in the caches when B13 reads it. *Scalar, Data late*: 4,096 other
-//! Interests that miss come before the Data, as on a link with a round trip. *Batched*: 64 Interests, then the Data of
-//! those that missed; prefetching follows the engine's schedule and includes the next victims and their history.
+//! There are three schedules. *Scalar*: one packet at a time without prefetching, each Data right after its Interest,
+//! as in the paper's simulator; what B2 wrote is still in the caches when B13 reads it. *Scalar, Data late*: 4,096
+//! other Interests that miss arrive before the Data, as on a link with a round trip. *Batched*: 64 Interests, then the
+//! Data of those that missed; prefetching follows the engine's schedule and includes the next victims and their
+//! history.
 //!
 //! A policy alone would have the processor's caches to itself, unlike in a router. So before every packet the run reads
 //! a dozen random lines of a large array: Takemasa19 §3.2.3 counts 800.7 bytes of memory a packet.
 //!
-//! Two readings of the time stamp counter enclose every block; a reading waits until everything before it has executed.
-//! The cost of a reading is measured and subtracted. All policies take turns, a slice of requests each; the result of a
-//! repetition is its median slice.
-//! its median slice.
+//! Two readings of the time stamp counter enclose every block; a reading waits until everything before it has
+//! executed. The cost of a reading is measured and subtracted. All policies take turns, a slice of requests each; the
+//! result of a repetition is its median slice.
 
 use std::collections::VecDeque;
 

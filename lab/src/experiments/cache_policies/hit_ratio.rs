@@ -3,7 +3,7 @@
 //! Every contestant in every case is one job. As many threads as processors share the jobs, because nothing is timed.
 //! All contestants of a case get the same requests.
 //!
-//! Data come at once, with one exception: an admission that counts waiting Interests. There, Data come
+//! Data arrive at once, with one exception: under an admission that counts waiting Interests, Data arrive
 //! [`ROUND_TRIP_REQUESTS`] requests after their Interest; requests meanwhile miss and wait too.
 
 use std::collections::hash_map::Entry;

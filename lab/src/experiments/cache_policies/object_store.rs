@@ -4,8 +4,8 @@
 //! a test compares the two. It differs in two ways. Objects are numbers without gaps, so an array finds them. And a
 //! watcher sees where each block of Takemasa19 (Figs. 5.1 and 5.2) begins and ends.
 //!
-//! Cost of a hit: one line of the array and one of the entry. Memory: 4 bytes per object of the workload, 28 per entry,
-//! and the policy's own.
+//! Cost: a hit reads one line of the array and one of the entry. Memory: it takes 4 bytes per object of the workload,
+//! 28 per entry, and the policy's own.
 
 use std::io;
 

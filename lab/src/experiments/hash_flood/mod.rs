@@ -1,11 +1,11 @@
 //! Can an attacker who chooses names slow down the tables by collisions, and what does the hash that prevents it cost?
 //!
-//! *Flood*: [`collisions`] computes names `/flood/X` that all have one 64-bit hash under a key that the attacker knows.
-//! Tables with that key must be slow; this is the control, without which the result would prove nothing. Then the same
-//! names go into tables with a secret key. The cost of a look-up is compared with that of random names of the same form
-//! in other tables with the same key. The tables are the FIB, and the index of PIT and Content Store with the names
-//! pending. Every name of the table is looked up, in shuffled order; hashing does not count. Each repetition has a
-//! fresh secret key.
+//! *Flood*: [`collisions`] computes names `/flood/X` that all have one 64-bit hash under a key that the attacker
+//! knows. Tables with that key must be slow; this is the control, without which the result would prove nothing. Then
+//! the same names go into tables with a secret key. The cost of a look-up is compared with that of random names of the
+//! same form in other tables with the same key. The tables are the FIB, and the index of PIT and Content Store with
+//! the names pending. Every name of the table is looked up, in shuffled order; the time of hashing is not counted.
+//! Each repetition has a fresh secret key.
 //!
 //! *Cost*: all prefixes of a name of 7 components of 9 characters. First, names are independent, as in a batch; then
 //! each name waits for the hash of the last one. The two show the cost of the instructions and of their dependencies.

@@ -5,10 +5,10 @@
 //! ours.
 //!
 //! Our HT is leaner than the paper's: one pass hashes all prefixes, entries have 40 bytes, and it visits existing
-//! lengths only. It takes 183 bytes per name where Table III has 262 (NFD's own class takes more). It answered four
-//! times as fast as Table IV says for one of 8 threads; NameTrie answered about as fast as in the paper. So NameTrie
-//! beats HT in memory only, not in look-ups. Its path is 2 d dependent accesses for d pieces; HT's is at most 3 for
-//! each length from the longest down, and real names have two to five.
+//! lengths only. It takes 183 bytes per name; Table III has 262 (NFD's own class takes more). It answered four times
+//! as fast as Table IV says for one of 8 threads; NameTrie answered about as fast as in the paper. So NameTrie beats
+//! HT in memory only, not in look-ups. Its path is 2 d dependent accesses for d pieces; HT's is at most 3 for each
+//! length from the longest down, and real names have two to five.
 
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};

@@ -1,9 +1,9 @@
-//! Churn: names come and go in a fingerprint-only PIT at a steady load.
+//! Churn: names are inserted into a fingerprint-only PIT and deleted from it, at a steady load.
 //!
 //! Source: Yuan15 §5.6.2. The table has N entries, filled to ld = 75 %. m names are pending at a time, and a share d_p
-//! of them is requested twice. Phase one inserts m names. Phase two deletes name i (its Data comes) and inserts name
-//! i + m. Time is the index of the latest name: m names take T_rtt = 80 ms, and an entry lives T_life = k·T_rtt,
-//! which is 50 ticks of the table. Names requested twice stay for T_life, so m = ld·N / (1 + (k − 1)·d_p).
+//! of them is requested twice. Phase one inserts m names. Phase two deletes name i (its Data arrives) and inserts name
+//! i + m. Time is the index of the latest name: m names take T_rtt = 80 ms, and an entry lives T_life = k·T_rtt, which
+//! is 50 ticks of the table. Names requested twice stay for T_life, so m = ld·N / (1 + (k − 1)·d_p).
 //!
 //! Every Data must find the port of its request.
 

@@ -1,10 +1,10 @@
 //! How much of the wait for memory does each schedule hide, if every packet misses every cache?
 //!
-//! Source: Takemasa17 §5, Takemasa19 §3.2.2 and §4.4 (Fig. 4.5-4.7): 13,548,815 FIB entries of 4 components on average,
-//! names of 7 components of 9 characters that never repeat, 128-byte payloads, and a full FIFO Content Store, so that
-//! every Data evicts one. Two deviations: here 2^20 Interests are outstanding before their Data come (in the thesis
-//! Data come back at once and find their entries in the cache). And the whole engine is measured (strategy,
-//! suppression, nonces, timers, records, counters), where the thesis has a prototype of the tables.
+//! Source: Takemasa17 §5, Takemasa19 §3.2.2 and §4.4 (Fig. 4.5-4.7): 13,548,815 FIB entries of 4 components on
+//! average, names of 7 components of 9 characters that never repeat, 128-byte payloads, and a full FIFO Content Store,
+//! so that every Data evicts one. There are two deviations. Here 2^20 Interests are outstanding before their Data
+//! arrive; in the thesis Data arrive at once and find their entries in the cache. And the whole engine is measured:
+//! strategy, suppression, nonces, timers, records, counters. The thesis has a prototype of the tables.
 //!
 //! The same engine runs all schedules in turn over the same tables, a slice of packets each. Only due timers and
 //! `Engine::process` are timed, by the time stamp counter. Packets are written into memory shortly before, as a network
