@@ -10,7 +10,8 @@
 //! | which policies are there, and how is each made? | [`policies::catalogue`] |
 //!
 //! A FIB design is a [`PrefixTable`](namewire_tables::fib::PrefixTable), or a route controller and its tables
-//! ([`Split`](namewire_tables::fib::Split)); a policy is a [`BoxedPolicy`](namewire_tables::cs_policy::BoxedPolicy).
+//! ([`Split`](namewire_tables::fib::Split)). A policy is a
+//! [`BoxedPolicy`](namewire_tables::content_store::policy::BoxedPolicy).
 //!
 //! Trivial ones and our own belong here too. The header of each catalogue lists every place that a new one needs.
 #![forbid(unsafe_code)]

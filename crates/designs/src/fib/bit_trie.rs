@@ -53,7 +53,7 @@ const HAS_NUMBER: u32 = 1 << 31;
 const _: () = assert!(NODE_WORDS * 4 == 16 && LABEL as usize == NODE_WORDS && MAX_PREFIX_BYTES * 8 < 1 << 31);
 
 impl BitTrie {
-    /// An empty trie for so many prefixes.
+    /// An empty trie for this many prefixes.
     ///
     /// # Errors
     /// If the kernel maps no memory.

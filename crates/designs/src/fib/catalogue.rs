@@ -7,8 +7,8 @@
 //! To add a design, be it of a paper, trivial or our own:
 //!
 //! 1. its module: a file in this folder, which implements [`PrefixTable`], and `pub mod` in `mod.rs`;
-//! 2. a variant of [`FibDesign`], its entry in [`FibDesign::ALL`] and the array's length, and its name in
-//!    [`FibDesign::name`];
+//! 2. a variant of [`FibDesign`] with its name in configuration; [`FibDesign::ALL`] and the look-up by name follow
+//!    from it;
 //! 3. an arm of [`FibDesign::build`]; for a route controller with tables of its own also one of
 //!    [`FibDesign::build_split`], for a lossy design its variant in [`FibDesign::is_lossless`];
 //! 4. for a new option, a field of [`FibDesignOptions`], a line of `check_options`, and the settings in

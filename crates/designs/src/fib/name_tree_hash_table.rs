@@ -46,7 +46,7 @@ use std::io;
 
 mod prefixes;
 
-/// No entry: 0, so that zeroed buckets are empty. Entry `n` stands at place `n - 1`.
+/// No entry: 0, so that zeroed buckets are empty. Entry `n` is at place `n - 1`.
 const NONE: u32 = 0;
 const LEAST_BUCKETS: usize = 1024;
 /// Bytes of names that the arena begins with.
@@ -218,7 +218,7 @@ impl NameTreeHashTable {
         Some(at)
     }
 
-    /// Where the next entry goes.
+    /// Where the next entry is put.
     fn room_for_entry(&mut self) -> Option<u32> {
         if self.free_entry != NONE {
             return Some(self.free_entry);

@@ -34,7 +34,7 @@ use std::marker::PhantomData;
 
 /// What a trie goes by.
 pub trait Granularity: Send + Sync {
-    /// Whether a unit is one byte: then it stands beside the pointer to the child it leads to.
+    /// Whether a unit is one byte: then it is beside the pointer to the child it leads to.
     const IS_BYTE: bool;
     /// Whether a label takes all units up to the next branch or prefix (Patricia), or only one.
     const IS_COMPRESSED: bool;
@@ -64,7 +64,7 @@ const HAS_NUMBER: u32 = 1 << 31;
 const _: () = assert!(NODE_WORDS * 4 == 12 && LABEL as usize == NODE_WORDS && MAX_PREFIX_BYTES < HAS_NUMBER as usize);
 
 impl<G: Granularity> RadixTrie<G> {
-    /// An empty trie for so many prefixes.
+    /// An empty trie for this many prefixes.
     ///
     /// # Errors
     /// If the kernel maps no memory.
@@ -105,7 +105,7 @@ impl<G: Granularity> RadixTrie<G> {
         self.heap.free(node, words);
     }
 
-    /// Nodes for all of `rest`, the last of which has the number; gives the first.
+    /// Makes nodes for all of `rest`; the last one has the number. Gives the first.
     fn new_branch(&mut self, mut rest: &[u8], number: u32) -> u32 {
         let (mut first, mut last) = (NONE, NONE);
         while !rest.is_empty() {

@@ -14,7 +14,7 @@ use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixMatch};
 
 /// A structure that can be walked in steps.
 pub(super) trait Walkable {
-    /// Where one look-up stands.
+    /// How far one look-up has come.
     type Walk<'name>;
 
     fn begin<'name>(&self, name: &'name [u8]) -> Self::Walk<'name>;
@@ -26,7 +26,8 @@ pub(super) trait Walkable {
     fn longest(walk: &Self::Walk<'_>) -> Option<PrefixMatch>;
 }
 
-/// Looks every name up; see [`super::PrefixTable::longest_prefix_match_batch`].
+/// Looks every name up; see
+/// [`longest_prefix_match_batch`](namewire_tables::fib::PrefixTable::longest_prefix_match_batch).
 pub(super) fn walk_batch<T: Walkable>(
     trie: &T,
     prefetch: BatchPrefetch,

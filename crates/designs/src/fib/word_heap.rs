@@ -59,7 +59,7 @@ impl WordHeap {
         self.words.grow(needed.max(roomy))
     }
 
-    /// A block of so many words, of whatever content.
+    /// A block of this many words, of whatever content.
     ///
     /// # Panics
     /// If there is no room: [`WordHeap::reserve`] comes first.

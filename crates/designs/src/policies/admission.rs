@@ -32,7 +32,7 @@ pub trait Admission {
         let _ = held;
     }
 
-    /// B13: whether Data comes into a full store. `victim_hash` finds the entry that would go for it, which
+    /// B13: whether a full store admits Data. `victim_hash` finds the entry that would be evicted for it, which
     /// may cost lines of memory: call it only if it matters.
     fn admits(&mut self, newcomer: &Newcomer, victim_hash: impl FnOnce() -> Option<u64>) -> bool;
 
@@ -46,7 +46,7 @@ pub trait Admission {
     fn bytes(&self) -> usize;
 }
 
-/// Everything comes in.
+/// Everything is admitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdmitAll;
 

@@ -7,7 +7,7 @@
 //! To add a policy, be it of a paper, trivial or our own (an admission has the same places under its own names):
 //!
 //! 1. its module: a file in this folder, which implements [`Eviction`] or [`Admission`], and `pub mod` in `mod.rs`;
-//! 2. a variant of [`EvictionName`], its entry in [`EvictionName::ALL`], and its name in [`EvictionName::as_str`];
+//! 2. a variant of [`EvictionName`] with its name in configuration; `ALL` and the look-up by name follow from it;
 //! 3. a variant of `AnyEviction`, an arm of the macro `eviction!` and an arm of [`CachePolicy::new`];
 //! 4. for options, a field of [`PolicyOptions`] and a line of [`PolicyChoice::in_effect`], and the settings in
 //!    `crates/configuration/src/settings/cs.rs`;
@@ -22,7 +22,8 @@
 //!
 //! - an eviction that itself refuses newcomers: `may_refuse` of `cs_policy.rs`, and `has_its_own_mind` in
 //!   `crates/router/tests/node/content_store.rs`;
-//! - an eviction that keeps the order of entries it takes over: `what_goes_first_goes_first_after_a_change` there;
+//! - an eviction that keeps the order of entries it takes over: `what_goes_first_goes_first_after_a_change` of
+//!   `cs_policy.rs`;
 //! - an admission that the lab is to measure: `BEHIND` in `lab/src/experiments/cache_policies/contestant.rs`.
 
 use super::admission::{Admission, AdmitAll};

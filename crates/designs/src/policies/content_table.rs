@@ -72,7 +72,7 @@ pub trait Statistic: Default {
     fn of_newcomer(&mut self, newcomer: &Newcomer) -> u32;
     /// The new statistic of an entry that is used now.
     fn of_used(&mut self, statistic: u32) -> u32;
-    /// Of several entries the one with the least rank goes.
+    /// Of several entries, the one with the least rank is evicted.
     fn rank(&self, statistic: u32) -> u32;
     /// Whether one more bucket must be swept with [`Statistic::in_range`].
     #[inline]

@@ -97,7 +97,7 @@ impl Admission for TinyLfu {
     #[inline]
     fn admits(&mut self, newcomer: &Newcomer, victim_hash: impl FnOnce() -> Option<u64>) -> bool {
         match self.sketch.frequency(newcomer.hash) {
-            0 => false, // nobody asked for it
+            0 => false, // no Interest asked for it
             asked => victim_hash().is_none_or(|victim| asked > self.sketch.frequency(victim)),
         }
     }
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// The victim is looked for only where it matters; if there is none, the Data comes in.
+    /// The victim is looked for only where it matters; if there is none, the Data is admitted.
     #[test]
     fn nothing_that_nobody_asked_for_and_anything_into_an_empty_store() {
         let mut admission = TinyLfu::new(10, TinyLfuOptions::default(), PageSize::Base).unwrap();

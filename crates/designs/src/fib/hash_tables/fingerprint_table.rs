@@ -30,7 +30,7 @@ use std::io;
 const PREFIXES_PER_BUCKET: usize = 4;
 /// Overflow buckets made with the table, in percent of the primary ones.
 const PREALLOCATED_OVERFLOW_PERCENT: usize = 10;
-/// What overflow can come to: every overflow bucket stands behind seven prefixes at least.
+/// The most overflow: every overflow bucket follows at least seven prefixes.
 const OVERFLOW_LIMIT_PERCENT: usize = (100 * PREFIXES_PER_BUCKET).div_ceil(BUCKET_ENTRIES);
 /// Primary buckets of the first table that was not made for a number of prefixes: with its overflow, a page.
 const FIRST_BUCKETS: usize = 58;

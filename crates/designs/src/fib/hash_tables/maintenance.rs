@@ -82,7 +82,7 @@ impl MarkerKeeper {
         })
     }
 
-    /// Makes sure that there can be so many more markers.
+    /// Makes sure that there can be this many more markers.
     ///
     /// # Errors
     /// If the kernel has no memory for them; nothing changed.
@@ -102,7 +102,7 @@ impl MarkerKeeper {
         }
     }
 
-    /// A marker goes, or is a prefix from now on.
+    /// A marker is removed, or is a prefix from now on.
     pub(super) fn leave(&mut self, names: &mut NameEntries, marker: Marker) {
         match self {
             Self::Enumerate => {}

@@ -52,7 +52,7 @@ struct Cell {
 
 const _: () = assert!(size_of::<Cell>() == 8 && size_of::<Marker>() == 8);
 
-/// Where a partition stands: its group, and its place there.
+/// Where a partition is: its group, and its place there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Position {
     group: usize,
@@ -75,7 +75,7 @@ impl MarkerPartitions {
         groups + partitions + self.cells.touched_bytes(self.partitions.len()) + self.free.capacity() * 4
     }
 
-    /// Room for so many more markers: there is never a partition without one.
+    /// Room for this many more markers: there is never a partition without one.
     pub(super) fn reserve(&mut self, more: usize) -> io::Result<()> {
         let markers = self.markers + more;
         if markers > self.cells.len() {
@@ -233,7 +233,7 @@ impl MarkerPartitions {
         }
     }
 
-    /// Gives the markers from `place` on a partition of their own, which stands behind.
+    /// Gives the markers from `place` on a partition of their own, behind it.
     fn split(&mut self, names: &mut NameEntries, position: Position, place: usize) -> Position {
         let number = self.number(position);
         let rest = self.partitions[number as usize].split_off(place);
@@ -286,7 +286,7 @@ impl MarkerPartitions {
     }
 
     /// Joins a partition with its neighbours if they inherit from the same prefix and are small;
-    /// says where it stands then.
+    /// says where it is then.
     fn join_neighbours(&mut self, names: &mut NameEntries, position: Position) -> Position {
         if let Some(next) = self.next(position) {
             self.join(names, position, next);

@@ -174,7 +174,7 @@ impl NameEntries {
         let name_entry = at.name_entry;
         let slots = read_u16(self.arena.get_from(name_entry), 2);
         let used = |&slot: &u8| self.forwarding(SlotRef { name_entry, slot }).matched_bytes != UNUSED;
-        // Up to 256, of which the last has number 255.
+        // Up to 256; the last has number 255.
         match (0..slots).rev().map(|slot| slot as u8).find(used) {
             None => self.arena.free(name_entry),
             Some(last) if last < at.slot => {

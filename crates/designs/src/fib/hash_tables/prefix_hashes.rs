@@ -23,7 +23,7 @@ namewire_packet::names! {
     pub enum PrefixHash {
         /// CityHash64 with a seed: fast on short names, no defence against chosen names.
         City = "city",
-        /// SipHash-2-4: every bit of the key counts, whoever chooses the names.
+        /// SipHash-2-4: every bit of the key counts, even if an attacker chooses the names.
         Sip = "sip",
     }
 }

@@ -132,19 +132,19 @@ impl SearchOrder {
         self.up_to(self.middle.into(), limit)
     }
 
-    /// Binary search: where it goes on after a match, at most to `limit`; 0 if it ends.
+    /// Binary search: where it continues after a match, at most to `limit`; 0 if it ends.
     #[inline(always)]
     pub(super) fn longer(&self, node: usize, limit: usize) -> usize {
         self.up_to(self.right[node].into(), limit)
     }
 
-    /// Binary search: where it goes on without a match; 0 if it ends.
+    /// Binary search: where it continues without a match; 0 if it ends.
     #[inline(always)]
     pub(super) fn shorter(&self, node: usize) -> usize {
         self.left[node].into()
     }
 
-    /// Binary search: `node`, or where it goes on from there if everything up to `known` components
+    /// Binary search: `node`, or where it continues from there if everything up to `known` components
     /// is a match; 0 if it ends.
     #[inline(always)]
     pub(super) fn longer_than(&self, mut node: usize, known: usize, limit: usize) -> usize {

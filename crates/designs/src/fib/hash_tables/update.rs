@@ -102,7 +102,7 @@ impl HashTables {
         }
     }
 
-    /// A new marker, which nobody counts on yet.
+    /// A new marker, which no prefix needs yet.
     fn put_marker(&mut self, prefix: &[u8], prefixes: Prefixes<'_>, length: usize, name_entry: u32) -> SlotRef {
         let at = SlotRef { name_entry, slot: self.order.slot(length) as u8 };
         self.enter_marker(prefix, prefixes, length, at);

@@ -50,7 +50,7 @@ impl LevelPullingOptions {
         children > self.threshold_children && (id != ROOT || self.pull_root)
     }
 
-    /// Whether the last child that came, or the next that goes, makes the difference.
+    /// Whether the last inserted child, or the next removed one, makes the difference.
     fn is_at_threshold(self, id: u32, children: u32) -> bool {
         children.checked_sub(1) == Some(self.threshold_children) && self.pulls(id, children)
     }

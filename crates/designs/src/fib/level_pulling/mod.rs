@@ -206,7 +206,7 @@ impl<B: SearchFromLength> LevelPulling<B> {
 #[derive(Clone, Copy, Default)]
 struct Start {
     reached: Reached,
-    /// The name goes on below a prefix of the C-Trie.
+    /// The name continues below a prefix of the C-Trie.
     look_first: bool,
     /// What is left to the hash tables.
     rest_from: Option<u16>,

@@ -46,7 +46,7 @@ impl FrequentGroups {
         Self::new(FREQUENT_ON_THE_WEB.map(str::as_bytes))
     }
 
-    /// Those that save most in these names (Name TLV-VALUEs), of which only the first 64 KiB count.
+    /// Those that save most in these names (Name TLV-VALUEs); only their first 64 KiB count.
     pub fn learned<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut texts = plain_texts(names);
         let mut chosen: Vec<Vec<u8>> = Vec::new();

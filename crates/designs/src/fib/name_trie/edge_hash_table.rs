@@ -76,7 +76,7 @@ pub(super) struct LineRef(u32);
 pub(super) enum Probe {
     Found(u32),
     Absent,
-    /// The bucket goes on there.
+    /// The bucket continues there.
     Next(LineRef),
 }
 

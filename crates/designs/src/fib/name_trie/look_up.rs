@@ -35,8 +35,8 @@ enum Best {
 enum Access {
     /// Codes of `node` from `offset` on.
     Piece { node: u32, offset: u32 },
-    /// The edge to the FIB entry where a component of the name ends and the piece goes on; then
-    /// the edge to the child, if the name goes on.
+    /// The edge to the FIB entry where a component of the name ends and the piece continues; then
+    /// the edge to the child, if the name continues.
     Entry { line: LineRef, key: EdgeKey, child: Option<(LineRef, EdgeKey)> },
     /// The edge to a child.
     Child { line: LineRef, key: EdgeKey },

@@ -96,7 +96,7 @@ struct Step {
 enum NameEnd {
     /// Before the slash or EOP at this offset.
     AtPoint { node: u32, offset: usize },
-    /// With the byte at this offset, after which the piece goes on with another byte.
+    /// With the byte at this offset, after which the piece continues with another byte.
     Within { node: u32, offset: usize },
     /// Nowhere: from code `position` on, it would be a child behind this offset.
     Outside { node: u32, offset: usize, position: usize },

@@ -50,7 +50,7 @@ pub(super) struct NameNodes {
 }
 
 impl NameNodes {
-    /// Nodes of which the first to be allocated is the root, at address 0.
+    /// Nodes; the first to be allocated is the root, at address 0.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             units: PageArray::zeroed(1024, PageSize::Transparent)?,
@@ -105,7 +105,7 @@ impl NameNodes {
         Ok(())
     }
 
-    /// Keeps a piece, the parts of which come one after the other; its room was reserved.
+    /// Keeps a piece, whose parts are given one after the other; its room was reserved.
     pub(super) fn allocate(&mut self, parts: [&[u8]; 2]) -> u32 {
         let units = units_of(parts[0].len() + parts[1].len());
         if self.free_from(units).is_none() && self.is_joining_due() {
@@ -163,7 +163,7 @@ impl NameNodes {
         Some(node)
     }
 
-    /// The least length from `units` on of which a block is free.
+    /// The least length, from `units` on, that has a free block.
     fn free_from(&self, units: usize) -> Option<usize> {
         let first = units / 64;
         let mut bits = self.has_free[first] & (u64::MAX << (units % 64));

@@ -181,7 +181,7 @@ impl ComponentCharacterTrie {
         (encoding.code != NO_CODE).then_some(encoding)
     }
 
-    /// The state where a component ends and what stands for it, if it is there.
+    /// The state where a component ends and its encoding, if it is there.
     pub(super) fn find(&self, spelling: Spelling<'_>) -> Option<(u32, Encoding)> {
         let (state, spelled) = self.follow(spelling);
         let encoding = self.ending(*self.entry(state))?;
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// Also the widest state, one of whose transitions goes on in a state as wide.
+    /// Also the widest state, with a transition to a state as wide.
     #[test]
     fn components_come_and_go_and_leave_the_root() {
         let mut trie = ComponentCharacterTrie::new().unwrap();

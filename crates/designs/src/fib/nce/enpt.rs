@@ -31,7 +31,7 @@ pub(super) struct EncodedNamePrefixTrie {
     arrays: TransitionArrays,
 }
 
-/// A node as it stands.
+/// The words of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a>(&'a [u32]);
 
@@ -82,7 +82,7 @@ const fn room(array: usize) -> usize {
     (1 << array) >> 1
 }
 
-/// The array for so many transitions.
+/// The array for this many transitions.
 fn array_for(transitions: usize) -> usize {
     if transitions == 0 { 0 } else { transitions.next_power_of_two().ilog2() as usize + 1 }
 }

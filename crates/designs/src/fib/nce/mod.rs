@@ -59,7 +59,7 @@ pub struct NameComponentEncoding {
 }
 
 impl NameComponentEncoding {
-    /// An empty table for so many prefixes.
+    /// An empty table for this many prefixes.
     ///
     /// # Errors
     /// If the kernel maps no memory.

@@ -60,7 +60,7 @@ impl TransitionArrays {
         Ok(Self { base: empty()?, states: 0, free_state: NO_STATE, arrays })
     }
 
-    /// Room for so many more nodes of an array and as many states.
+    /// Room for this many more nodes of an array and as many states.
     pub(super) fn reserve(&mut self, array: usize, nodes: usize) -> io::Result<()> {
         let TransitionArray { words, nodes: in_use, node_words } = &mut self.arrays[array];
         let needed = *in_use + nodes;

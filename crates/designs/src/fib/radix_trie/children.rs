@@ -124,7 +124,7 @@ pub(super) fn children_words<G: Granularity>(capacity: usize) -> usize {
     CHILDREN_WORDS + if G::IS_BYTE { capacity.div_ceil(4) } else { 0 } + capacity
 }
 
-/// Room for so many children: exact up to 4, then with at most a quarter free.
+/// Room for this many children: exact up to 4, then with at most a quarter free.
 pub(super) fn capacity_for(children: usize) -> usize {
     if children <= 4 { children } else { children.next_multiple_of(1 << ((children - 1).ilog2() - 2)) }
 }

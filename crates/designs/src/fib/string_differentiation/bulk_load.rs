@@ -26,7 +26,7 @@ pub struct BulkLoad {
 }
 
 impl BulkLoad {
-    /// Fills `table`, which is empty, with names of so many components; `key` is the table's. Names that are not
+    /// Fills `table`, which is empty, with names of this many components; `key` is the table's. Names that are not
     /// found lead to `default`.
     pub fn new(key: HashKey, mut table: ForwardingTable<FhtTable>, components: u16, default: Option<u32>) -> Self {
         table.apply(&Instruction::RootRule(FhtInstruction::AddLength { components }));

@@ -56,7 +56,7 @@ pub(super) struct Key<'s> {
 }
 
 impl ExactTable {
-    /// One with room for so many entries at 75 % load.
+    /// One with room for this many entries at 75 % load.
     ///
     /// # Errors
     /// If the kernel does not map the memory.

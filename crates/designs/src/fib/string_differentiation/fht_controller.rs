@@ -125,7 +125,7 @@ impl FhtController {
         out.push(FhtInstruction::ClearSlot { slot });
     }
 
-    /// Whoever is in a slot of this hash goes to the collision table.
+    /// Moves the rule in a slot of this hash to the collision table.
     fn make_way(&mut self, rib: &Rib, hash: u64, out: &mut Vec<FhtInstruction>) {
         if let Some((slot, _)) = self.slots.find(hash) {
             let rule = self.rules[slot as usize];

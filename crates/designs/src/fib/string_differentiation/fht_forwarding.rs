@@ -72,12 +72,12 @@ pub enum FhtInstruction {
         /// The prefix.
         prefix: Box<[u8]>,
     },
-    /// Root rules of so many components are there from now on.
+    /// Root rules of this many components are there from now on.
     AddLength {
         /// How many.
         components: u16,
     },
-    /// There are none of so many components any more.
+    /// There are none of this many components any more.
     RemoveLength {
         /// How many.
         components: u16,
@@ -96,7 +96,7 @@ pub struct FhtTable {
 }
 
 impl FhtTable {
-    /// An empty one for so many root rules at a load of 93 % at most.
+    /// An empty one for this many root rules at a load of 93 % at most.
     ///
     /// # Errors
     /// See [`FingerprintHashTable::for_names`].
@@ -256,14 +256,14 @@ impl Differentiator for FhtTable {
     }
 }
 
-/// Of so many names, how many find their hash of so many bits taken.
+/// Of this many names, how many find their hash of this many bits taken.
 pub fn expected_collisions(names: usize, hash_bits: u32) -> f64 {
     let (names, hashes) = (names as f64, (hash_bits as f64).exp2());
     // Names less hashes that occur: n - m(1 - e^(-n/m)), n²/2m for small n/m, without its cancellation.
     if names / hashes < 1e-4 { names * names / hashes / 2.0 } else { names + hashes * (-names / hashes).exp_m1() }
 }
 
-/// Of so many names, how many find no slot at the load of the paper: 10⁵ of 10⁹ (w = 24 in Table 4.4).
+/// Of this many names, how many find no slot at the load of the paper: 10⁵ of 10⁹ (w = 24 in Table 4.4).
 pub fn expected_overflows(names: usize) -> f64 {
     names as f64 * 1e-4
 }

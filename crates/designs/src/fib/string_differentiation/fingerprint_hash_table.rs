@@ -87,7 +87,7 @@ pub struct FingerprintHashTable {
 }
 
 impl FingerprintHashTable {
-    /// One for so many names at a load of at most 93 %.
+    /// One for this many names at a load of at most 93 %.
     ///
     /// # Errors
     /// If that takes more than 2³⁰ slots, the format is none, or the kernel does not map the memory.
@@ -279,7 +279,7 @@ fn equal_lanes_64(lanes: u64, fingerprint: u64, bits: u32) -> u64 {
     !(((differing & lower) + lower) | differing) & upper
 }
 
-/// The same for lanes of which four do not fit into 64 bits.
+/// The same for lanes so wide that four do not fit into 64 bits.
 #[inline(always)]
 fn equal_lanes_128(lanes: u128, fingerprint: u128, bits: u32) -> u128 {
     let ones = 1 | 1 << bits | 1 << (2 * bits) | 1 << (3 * bits);

@@ -76,7 +76,7 @@ mod tests {
         let least = |bits_max, may_use_second| least_local_fingerprint(owner, &others, bits_max, may_use_second);
         assert_eq!(least(9, false), LocalFingerprint { is_second_hash: false, bits: 3, value: 0 });
         assert_eq!(least(9, true), LocalFingerprint { is_second_hash: true, bits: 2, value: 0 });
-        // With one bit the first hash tells nobody apart, the second one of the two.
+        // With one bit the first hash tells none apart, the second one of the two.
         assert_eq!(least(1, false).bits, 0);
         assert_eq!(least(1, true), LocalFingerprint { is_second_hash: true, bits: 1, value: 0 });
         assert_eq!(least_local_fingerprint(owner, &[], 9, true), LocalFingerprint::default());

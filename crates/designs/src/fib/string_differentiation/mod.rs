@@ -81,7 +81,7 @@ pub struct StringDifferentiation<C: DifferentiatorController> {
 }
 
 impl<C: DifferentiatorController> StringDifferentiation<C> {
-    /// An empty one for at most so many rules, of a controller's and a table's part made for each other. The
+    /// An empty one for at most this many rules, of a controller's and a table's part made for each other. The
     /// RIB's index is over as many bits as the controller's part wants ([`Rib::new`]).
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl<C: DifferentiatorController> StringDifferentiation<C> {
 }
 
 impl StringDifferentiation<FhtController> {
-    /// An empty fingerprint hash table for at most so many rules.
+    /// An empty fingerprint hash table for at most this many rules.
     ///
     /// # Errors
     /// If they take more than 2³⁰ slots, the format is none, or the kernel does not map the memory.

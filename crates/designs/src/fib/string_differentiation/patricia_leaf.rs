@@ -33,7 +33,7 @@ const _: () = {
 pub struct LocalFingerprint {
     /// Of which hash.
     pub is_second_hash: bool,
-    /// How many bits; 0 if nobody has to be told from the owner.
+    /// How many bits; 0 if no other name has to be told from the owner.
     pub bits: u32,
     /// These.
     pub value: u32,
@@ -55,9 +55,9 @@ pub struct PatriciaLeaf {
 pub struct LeafLayout {
     /// n: rules that lead to numbers below 2ⁿ − 1. 1 to 33.
     pub number_bits: u32,
-    /// Rules of so many components.
+    /// Rules of this many components.
     pub components: usize,
-    /// b: local fingerprints of up to so many bits; 0 in a table that is not distributed.
+    /// b: local fingerprints of up to this many bits; 0 in a table that is not distributed.
     pub local_bits_max: u32,
 }
 

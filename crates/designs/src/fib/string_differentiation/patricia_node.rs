@@ -118,7 +118,7 @@ impl NodeLayout {
         self.bytes[node_type as usize] as usize
     }
 
-    /// Bytes of all nodes of so many names, none of them with a wide leaf.
+    /// Bytes of all nodes of this many names, none of them with a wide leaf.
     pub const fn node_bytes(self, names: usize) -> usize {
         names * self.bytes(NodeType::Leaf) + names.saturating_sub(1) * self.bytes(NodeType::Internal)
     }

@@ -36,11 +36,11 @@ pub struct PatriciaOptions {
     pub capacity_rules: usize,
     /// Bytes of the longest rule: the fewer, the smaller the nodes.
     pub rule_bytes_max: usize,
-    /// What stands before the names: nothing (sBPT) or fingerprints (FPT).
+    /// What is put before the names: nothing (sBPT) or fingerprints (FPT).
     pub fingerprints: Fingerprints,
     /// Which rules have leaves that are not wide.
     pub leaves: LeafLayout,
-    /// Whether the names of a batch are on the way together, or one goes after the other.
+    /// Whether the names of a batch are on the way together, or one follows the other.
     pub is_batched: bool,
     /// What the trie lies on.
     pub pages: PageSize,

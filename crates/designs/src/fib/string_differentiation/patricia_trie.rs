@@ -80,7 +80,7 @@ pub struct PatriciaTrie {
 }
 
 impl PatriciaTrie {
-    /// An empty trie for so many names at most; its memory is mapped now and touched when used.
+    /// An empty trie for this many names at most; its memory is mapped now and touched when used.
     ///
     /// # Errors
     /// If the kernel maps no memory.

@@ -105,7 +105,7 @@ impl PatriciaEditor {
         self.replace(parent, below, split);
     }
 
-    /// Puts another leaf where the key comes to.
+    /// Replaces the leaf that the key comes to.
     pub fn change(&mut self, key: &KeyBits<'_>, leaf: Node) {
         self.make_room();
         if let [_, parent, Some(old)] = self.visit(key, usize::MAX) {
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// Prefix-free names: components, of which the last one tells where the name ends.
+    /// Prefix-free names: components; the last one tells where the name ends.
     fn name(letters: &[u8]) -> Vec<u8> {
         let mut name: Vec<u8> = letters.iter().flat_map(|&letter| [8, 1, letter]).collect();
         name.extend([8, 0]);

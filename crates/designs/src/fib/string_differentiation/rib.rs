@@ -251,7 +251,7 @@ impl Rib {
         id
     }
 
-    /// Whether so many more nodes have an id.
+    /// Whether this many more nodes have an id.
     pub(super) fn has_room(&self, nodes: usize) -> bool {
         self.nodes.len() - self.vacant.len() + nodes < NIL as usize
     }

@@ -74,7 +74,7 @@ const NO_GROUP: u32 = u32::MAX;
 type Out<C> = Vec<Instruction<InstructionOf<C>>>;
 
 impl<C: DifferentiatorController> RouteController<C> {
-    /// One for at most so many rules.
+    /// One for at most this many rules.
     pub fn new(capacity: usize, rib: Rib, differentiator: C, default_route: DefaultRoute) -> Self {
         Self {
             rib,
@@ -199,12 +199,12 @@ impl<C: DifferentiatorController> RouteController<C> {
         Some(number)
     }
 
-    /// How many rules change their place if this one comes, at most.
+    /// How many rules change their place if this one is inserted, at most.
     pub fn moved_by_insertion(&self, prefix: &[u8]) -> usize {
         self.moved_if(prefix, |is_rule| !is_rule)
     }
 
-    /// How many rules change their place if this one goes, at most.
+    /// How many rules change their place if this one is removed, at most.
     pub fn moved_by_removal(&self, prefix: &[u8]) -> usize {
         self.moved_if(prefix, |is_rule| is_rule)
     }

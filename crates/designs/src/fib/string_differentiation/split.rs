@@ -75,7 +75,7 @@ impl<D: Differentiator> SplitTable for ForwardingTable<D> {
     }
 }
 
-/// Of fingerprint hash tables for at most so many rules.
+/// Of fingerprint hash tables for at most this many rules.
 ///
 /// # Errors
 /// If they take more than 2³⁰ slots, the format is none, or the kernel does not map the memory.

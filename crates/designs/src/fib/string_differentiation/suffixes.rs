@@ -23,7 +23,7 @@ use namewire_tables::prefetch::prefetch;
 use smallvec::SmallVec;
 use std::io;
 
-/// How many rules of a group have so many components, root rule included.
+/// How many rules of a group have this many components, root rule included.
 #[derive(Clone, Copy)]
 struct Length {
     components: u16,
