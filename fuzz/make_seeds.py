@@ -56,6 +56,18 @@ def frames(packets: list[bytes], face: int = 0) -> bytes:
     return b"".join(bytes([face]) + len(packet).to_bytes(2, "big") + packet for packet in packets)
 
 
+def tag_packets() -> dict[str, bytes]:
+    """A pull by descriptor and a reply by locator, as `packet::tag` writes them."""
+    head = element(10, bytes(4)) + element(34, b"\x40") + element(39433, bytes(6))
+    tags = element(39447, b"classical") + element(39447, b"concert")
+    place = bytes(4) + b"\x01\x02\x03"
+    return {
+        "pull": element(39427, head + element(39435, (2).to_bytes(4, "big")) + element(39437, b"\x05" * 24)
+                        + element(39439, tags) + element(39443, place) + element(39445, b"GET")),
+        "reply": element(39429, head + element(39441, place)),
+    }
+
+
 def main() -> int:
     vectors = json.loads(VECTORS.read_text())
     made = 0
@@ -71,6 +83,8 @@ def main() -> int:
         if "prefixann" in name:  # to self-learning
             made += write("engine_frames", f"learned-{name}", b"\x40" + frames([wire], 1))
         made += write("link_service", name, MTU + frames([wire]))
+    for name, wire in tag_packets().items():
+        made += write("tag_packet", name, wire)
     for index, vector in enumerate(vectors["names"]):
         made += write("name_uri", f"uri-{index}", vector["uri"].encode())
         if vector.get("name_tlv"):

@@ -41,6 +41,7 @@ ARROWS = {
     "designs": {"packet", "tables"},
     "engine": {"packet", "tables"},
     "faces": {"packet"},
+    "tagnet": set(),
     "security": {"packet"},
     "management": {"packet", "security"},
     "client": {"packet", "security"},

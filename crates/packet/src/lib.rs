@@ -24,6 +24,7 @@ pub mod names;
 pub mod nfd;
 pub mod rtt;
 pub mod signature;
+pub mod tag;
 pub mod tlv;
 
 pub use data::{Data, DataBuilder, content_type};
