@@ -1,0 +1,152 @@
+//! Bit permutation (§3.2.1): the bits in decreasing order of their frequency in the set.
+//!
+//! Question: at which position of the trie is bit 57? Popular bits come first, so that descriptors share prefixes.
+//!
+//! A [`Key`] is a permuted descriptor with position 0 in the most significant bit of the first word. So descending keys
+//! are the trie's order: siblings by position, and the terminator last.
+//!
+//! Cost of permuting a query: one look-up for each 1-bit, in a table of 192 bytes.
+
+use super::cell::END;
+use crate::{Descriptor, descriptor::DESCRIPTOR_BITS};
+
+/// Which bit of a descriptor is at which position of the trie.
+#[derive(Clone, Debug)]
+pub(super) struct Permutation {
+    position_of_bit: [u8; DESCRIPTOR_BITS],
+    bit_at_position: [u8; DESCRIPTOR_BITS],
+}
+
+impl Permutation {
+    /// Each bit at its own position.
+    pub(super) fn identity() -> Self {
+        let positions = std::array::from_fn(|position| position as u8);
+        Permutation { position_of_bit: positions, bit_at_position: positions }
+    }
+
+    /// The bits of these descriptors, the most popular first; of equals the lowest.
+    pub(super) fn by_popularity<'a>(descriptors: impl IntoIterator<Item = &'a Descriptor>) -> Self {
+        let mut counts = [0_u64; DESCRIPTOR_BITS];
+        for descriptor in descriptors {
+            descriptor.positions().for_each(|bit| counts[usize::from(bit)] += 1);
+        }
+        let mut permutation = Permutation::identity();
+        permutation.bit_at_position.sort_by_key(|bit| std::cmp::Reverse(counts[usize::from(*bit)]));
+        for (position, bit) in permutation.bit_at_position.iter().enumerate() {
+            permutation.position_of_bit[usize::from(*bit)] = position as u8;
+        }
+        permutation
+    }
+
+    /// The descriptor in the order of the trie.
+    pub(super) fn key(&self, descriptor: &Descriptor) -> Key {
+        let mut key = Key::default();
+        descriptor.positions().for_each(|bit| key.set(self.position_of_bit[usize::from(bit)]));
+        key
+    }
+
+    /// The bit at this position of the trie.
+    pub(super) fn bit(&self, position: u8) -> u8 {
+        self.bit_at_position[usize::from(position)]
+    }
+}
+
+/// A permuted descriptor; position 0 is the most significant bit of the first word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key([u64; 3]);
+
+impl Key {
+    fn set(&mut self, position: u8) {
+        self.0[usize::from(position / 64)] |= 1 << (63 - position % 64);
+    }
+
+    pub(super) fn has(&self, position: u8) -> bool {
+        self.0[usize::from(position / 64)] >> (63 - position % 64) & 1 == 1
+    }
+
+    pub(super) fn weight(&self) -> u8 {
+        self.0.iter().map(|word| word.count_ones() as u8).sum()
+    }
+
+    /// The lowest position of a 1-bit that is `from` or higher, or [`END`].
+    pub(super) fn next(&self, from: u8) -> u8 {
+        let mut word = usize::from(from / 64);
+        let mut rest = self.0.get(word).map_or(0, |bits| bits & u64::MAX >> (from % 64));
+        while rest == 0 {
+            word += 1;
+            match self.0.get(word) {
+                Some(bits) => rest = *bits,
+                None => return END,
+            }
+        }
+        (word as u32 * 64 + rest.leading_zeros()) as u8
+    }
+
+    /// The positions of the 1-bits that are `from` or higher, lowest first.
+    pub(super) fn positions(self, from: u8) -> impl Iterator<Item = u8> {
+        let step = move |position: u8| (position != END).then_some(position);
+        std::iter::successors(step(self.next(from)), move |position| step(self.next(position + 1)))
+    }
+
+    /// Calls `visit` for the position of each 1-bit, highest first.
+    pub(super) fn for_each_from_the_right(&self, mut visit: impl FnMut(u8)) {
+        for (word, bits) in self.0.iter().enumerate().rev() {
+            let mut rest = *bits;
+            while rest != 0 {
+                visit(word as u8 * 64 + 63 - rest.trailing_zeros() as u8);
+                rest &= rest - 1;
+            }
+        }
+    }
+
+    /// The number of leading 1-bits whose positions both have: the nodes that two paths of the trie share.
+    pub(super) fn shared_depth(&self, other: &Key) -> u8 {
+        let mut shared = 0;
+        for (mine, others) in self.0.iter().zip(other.0) {
+            let same = (mine ^ others).leading_zeros();
+            shared += (mine & !u64::MAX.checked_shr(same).unwrap_or(0)).count_ones() as u8;
+            if same < 64 {
+                break;
+            }
+        }
+        shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn popular_bits_come_first_and_of_equals_the_lowest() {
+        let sets = [[2, 3, 5], [3, 5, 7], [5, 100, 191]].map(Descriptor::from_iter);
+        let permutation = Permutation::by_popularity(&sets);
+        assert_eq!(permutation.bit_at_position[..6], [5, 3, 2, 7, 100, 191]);
+        let positions = |set: &Descriptor| permutation.key(set).positions(0).collect::<Vec<u8>>();
+        assert_eq!(sets.each_ref().map(positions), [vec![0, 1, 2], vec![0, 1, 3], vec![0, 4, 5]]);
+        assert!((0..192).all(|bit| permutation.bit(permutation.position_of_bit[usize::from(bit)]) == bit));
+    }
+
+    proptest! {
+        #[test]
+        fn keys_know_their_positions(a: [u64; 3], b: [u64; 3], from in 0..=192_u8, first: bool) {
+            let (a, b) = (Descriptor(a), Descriptor([if first { a[0] } else { b[0] }, b[1], b[2]]));
+            let [one, two] = [&a, &b].map(|descriptor| Permutation::identity().key(descriptor));
+            let [bits, others] = [a, b].map(|descriptor| descriptor.positions().collect::<Vec<u8>>());
+            prop_assert_eq!(one.positions(0).collect::<Vec<u8>>(), bits.clone());
+            prop_assert_eq!(one.next(from), bits.iter().copied().find(|bit| *bit >= from).unwrap_or(END));
+            prop_assert!((0..192).all(|bit| one.has(bit) == a.has(bit)));
+            prop_assert_eq!(u32::from(one.weight()), a.weight());
+            let mut from_the_right = vec![];
+            one.for_each_from_the_right(|position| from_the_right.push(position));
+            prop_assert_eq!(from_the_right.into_iter().rev().collect::<Vec<u8>>(), bits.clone());
+            // Two paths part at the first bit that only one of them has.
+            let parts = (0..192).find(|bit| a.has(*bit) != b.has(*bit)).unwrap_or(192);
+            prop_assert_eq!(usize::from(one.shared_depth(&two)), bits.iter().filter(|bit| **bit < parts).count());
+            // Descending keys are the order of the paths, a terminator after every position.
+            let path = |bits: &[u8]| [bits, &[END]].concat();
+            prop_assert_eq!(two.cmp(&one), path(&bits).cmp(&path(&others)));
+        }
+    }
+}
