@@ -15,7 +15,7 @@
 //!                Payload?    39445  bytes of the application
 //! Address    = Descriptor    39437  24 bytes  the Bloom filter, bit 0 in the lowest bit of the first byte
 //!              Tags          39439  Tag* 39447: 1 to 64 bytes of UTF-8 each; ascending, each tag once, at most 16
-//!            | Locator       39441  4 bytes endpoint, then 1 to 24 bytes label
+//!            | Locator       39441  4 bytes endpoint, then 1 to 12 bytes label
 //! ```
 //!
 //! Nonce, HopLimit and FanOut have fixed sizes, so that a router changes them in place. The filter's bits are in
@@ -48,7 +48,7 @@ pub const MAX_TAGS: usize = 16;
 /// Most bytes of a tag.
 pub const MAX_TAG_BYTES: usize = 64;
 /// Most bytes of a label.
-pub const MAX_LABEL_BYTES: usize = 24;
+pub const MAX_LABEL_BYTES: usize = 12;
 
 /// What a tag packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,19 +20,15 @@
 //!
 //! Limits: [`MAX_TAGS`] tags of [`MAX_TAG_BYTES`] in a set; so a descriptor of a set has at most [`MAX_WEIGHT`] 1-bits.
 
+pub use namewire_packet::tag::{DESCRIPTOR_BYTES, MAX_TAG_BYTES, MAX_TAGS};
 use sha2::{Digest, Sha256};
 use std::{fmt, str::FromStr};
 
 /// Bits of a descriptor.
 pub const DESCRIPTOR_BITS: usize = 192;
-/// Bytes of a descriptor on the wire.
-pub const DESCRIPTOR_BYTES: usize = DESCRIPTOR_BITS / 8;
 /// Hash functions, so at most this number of 1-bits for a tag.
 pub const HASH_FUNCTIONS: usize = 7;
-/// Most tags of a set.
-pub const MAX_TAGS: usize = 16;
-/// Most bytes of a tag.
-pub const MAX_TAG_BYTES: usize = 64;
+const _: () = assert!(DESCRIPTOR_BYTES * 8 == DESCRIPTOR_BITS);
 /// Most 1-bits of the descriptor of a [`TagSet`].
 pub const MAX_WEIGHT: u32 = (MAX_TAGS * HASH_FUNCTIONS) as u32;
 
@@ -50,7 +46,7 @@ impl Descriptor {
         let mut descriptor = Descriptor::EMPTY;
         for word in hash.chunks_exact(4).take(HASH_FUNCTIONS) {
             let word = u32::from_be_bytes([word[0], word[1], word[2], word[3]]);
-            descriptor.set((u64::from(word) * DESCRIPTOR_BITS as u64 >> 32) as u8);
+            descriptor.set(((u64::from(word) * DESCRIPTOR_BITS as u64) >> 32) as u8);
         }
         descriptor
     }
@@ -186,7 +182,12 @@ impl TagSet {
 
     /// True if every tag of this set is in the other.
     pub fn is_subset_of(&self, other: &Self) -> bool {
-        self.0.iter().all(|tag| other.0.binary_search(tag).is_ok())
+        self.is_contained_in(other.0.iter().map(String::as_str))
+    }
+
+    /// True if every tag of this set is among `tags`, which are ascending.
+    pub fn is_contained_in<'a>(&self, mut tags: impl Iterator<Item = &'a str>) -> bool {
+        self.0.iter().all(|mine| tags.by_ref().find(|tag| *tag >= mine.as_str()) == Some(mine))
     }
 }
 

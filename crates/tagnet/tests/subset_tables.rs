@@ -53,6 +53,9 @@ fn check_query(table: &VectorTable, reference: &LinearTable, query: &Descriptor)
     let largest = reference.find_largest(query);
     assert_eq!(table.find_largest(query), largest, "{options:?} {query:?}");
     assert_eq!(table.find_largest_counted(query).0, largest);
+    // Every second value is refused.
+    let is_odd = |value: u32| value % 2 == 1;
+    assert_eq!(table.find_largest_of(query, is_odd), reference.find_largest_of(query, is_odd), "{options:?} {query:?}");
     let first = table.find_first_largest(query);
     assert_eq!(first.map(|entry| entry.descriptor.weight()), largest.map(|entry| entry.descriptor.weight()));
     assert!(first.is_none_or(|entry| reference.entries().contains(&entry) && entry.descriptor.is_subset_of(query)));

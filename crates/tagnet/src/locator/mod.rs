@@ -76,4 +76,4 @@ pub use label::{Label, LabelError, TreeLabel, WideLabel, Word};
 pub use node_state::{HEAVY_CHILD, HERE, NodeState};
 pub use spanning_tree::{SpanningTreeError, spanning_tree};
 pub use tree_labels::{TreeError, TreeLabels};
-pub use wire::{LOCATOR_BYTES, Locator, LocatorError, WIDE_LOCATOR_BYTES};
+pub use wire::{LABEL_BYTES, LOCATOR_BYTES, Locator, LocatorError, WIDE_LABEL_BYTES, WIDE_LOCATOR_BYTES};

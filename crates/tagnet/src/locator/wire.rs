@@ -14,10 +14,14 @@
 use super::{Label, LabelError, WideLabel};
 use arrayvec::ArrayVec;
 
+/// Bytes of a narrow label.
+pub const LABEL_BYTES: usize = 6;
+/// Bytes of a wide label.
+pub const WIDE_LABEL_BYTES: usize = 12;
 /// Bytes of a locator with a narrow label.
-pub const LOCATOR_BYTES: usize = 8;
+pub const LOCATOR_BYTES: usize = 2 + LABEL_BYTES;
 /// Bytes of a locator with a wide label.
-pub const WIDE_LOCATOR_BYTES: usize = 14;
+pub const WIDE_LOCATOR_BYTES: usize = 2 + WIDE_LABEL_BYTES;
 
 /// The number of a tree, and the label of a node in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,26 +35,50 @@ pub struct Locator {
 /// Why bytes are no locator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocatorError {
-    /// Neither 8 nor 14 bytes.
-    #[error("a locator has 8 or 14 bytes, not {0}")]
+    /// Neither the size of a narrow label nor of a wide one.
+    #[error("a label has 6 or 12 bytes, not {0}")]
     Length(usize),
-    /// 14 bytes for what 8 can say.
-    #[error("14 bytes for a locator of 8")]
+    /// A wide label for what a narrow one can say.
+    #[error("12 bytes for a label of 6")]
     TooLong,
     /// The label is none.
     #[error(transparent)]
     Label(#[from] LabelError),
 }
 
+impl WideLabel {
+    /// The label's bytes: 6 if it fits 48 bits, or else 12.
+    pub fn to_bytes(self) -> ArrayVec<u8, WIDE_LABEL_BYTES> {
+        let skipped = if Label::try_from(self).is_ok() { 2 } else { 0 };
+        let parts = [self.node_id(), self.ifx_list(), self.mask()];
+        parts.into_iter().flat_map(|part| part.to_be_bytes().into_iter().skip(skipped)).collect()
+    }
+
+    /// The label with exactly these bytes.
+    ///
+    /// # Errors
+    /// If they are not what [`to_bytes`](Self::to_bytes) writes for a label.
+    pub fn parse(bytes: &[u8]) -> Result<Self, LocatorError> {
+        if bytes.len() != LABEL_BYTES && bytes.len() != WIDE_LABEL_BYTES {
+            return Err(LocatorError::Length(bytes.len()));
+        }
+        let number = |part: &[u8]| part.iter().fold(0, |number: u32, &byte| number << 8 | u32::from(byte));
+        let mut parts = [0; 3];
+        for (part, bytes) in parts.iter_mut().zip(bytes.chunks_exact(bytes.len() / 3)) {
+            *part = number(bytes);
+        }
+        let label = WideLabel::new(parts[0], parts[1], parts[2])?;
+        if bytes.len() == WIDE_LABEL_BYTES && Label::try_from(label).is_ok() {
+            return Err(LocatorError::TooLong);
+        }
+        Ok(label)
+    }
+}
+
 impl Locator {
     /// The locator's bytes: [`LOCATOR_BYTES`] if the label fits 48 bits, or else [`WIDE_LOCATOR_BYTES`].
     pub fn to_bytes(&self) -> ArrayVec<u8, WIDE_LOCATOR_BYTES> {
-        let parts = [self.label.node_id(), self.label.ifx_list(), self.label.mask()];
-        let skipped = if Label::try_from(self.label).is_ok() { 2 } else { 0 };
-        let tree = self.tree.to_be_bytes();
-        tree.into_iter()
-            .chain(parts.into_iter().flat_map(|part| part.to_be_bytes().into_iter().skip(skipped)))
-            .collect()
+        self.tree.to_be_bytes().into_iter().chain(self.label.to_bytes()).collect()
     }
 
     /// The locator with exactly these bytes.
@@ -58,20 +86,8 @@ impl Locator {
     /// # Errors
     /// If they are not what [`to_bytes`](Self::to_bytes) writes for a locator.
     pub fn parse(bytes: &[u8]) -> Result<Self, LocatorError> {
-        if bytes.len() != LOCATOR_BYTES && bytes.len() != WIDE_LOCATOR_BYTES {
-            return Err(LocatorError::Length(bytes.len()));
-        }
-        let (tree, label) = bytes.split_at(2);
-        let number = |part: &[u8]| part.iter().fold(0, |number: u32, &byte| number << 8 | u32::from(byte));
-        let mut parts = [0; 3];
-        for (part, bytes) in parts.iter_mut().zip(label.chunks_exact(label.len() / 3)) {
-            *part = number(bytes);
-        }
-        let label = WideLabel::new(parts[0], parts[1], parts[2])?;
-        if bytes.len() == WIDE_LOCATOR_BYTES && Label::try_from(label).is_ok() {
-            return Err(LocatorError::TooLong);
-        }
-        Ok(Locator { tree: number(tree) as u16, label })
+        let (tree, label) = bytes.split_first_chunk().ok_or(LocatorError::Length(bytes.len()))?;
+        Ok(Locator { tree: u16::from_be_bytes(*tree), label: WideLabel::parse(label)? })
     }
 }
 
@@ -91,7 +107,7 @@ mod tests {
     #[test]
     fn malformed_locators_are_refused() {
         for length in (0..40).filter(|length| ![8, 14].contains(length)) {
-            assert_eq!(Locator::parse(&vec![0; length]), Err(LocatorError::Length(length)));
+            assert!(matches!(Locator::parse(&vec![0; length]), Err(LocatorError::Length(_))), "{length}");
         }
         assert_eq!(Locator::parse(&[0; 14]), Err(LocatorError::TooLong));
         let after_mask = LocatorError::Label(LabelError::ListAfterMask);

@@ -48,10 +48,8 @@ impl SubsetTable for LinearTable {
         let _ = self.subsets(query).try_for_each(|entry| visit(entry.value));
     }
 
-    fn find_largest(&self, query: &Descriptor) -> Option<Entry> {
-        let better = |best: Entry, entry: &Entry| if entry.is_preferred_to(&best) { *entry } else { best };
-        let mut subsets = self.subsets(query);
-        let first = *subsets.next()?;
-        Some(subsets.fold(first, better))
+    fn find_largest_of(&self, query: &Descriptor, mut accepts: impl FnMut(u32) -> bool) -> Option<Entry> {
+        let better = |best: Entry, entry: Entry| if entry.is_preferred_to(&best) { entry } else { best };
+        self.subsets(query).filter(|entry| accepts(entry.value)).copied().reduce(better)
     }
 }

@@ -179,22 +179,27 @@ impl VectorTable {
     /// As [`SubsetTable::find_largest`], and what the search did.
     pub fn find_largest_counted(&self, query: &Descriptor) -> (Option<Entry>, SearchCounts) {
         let mut counts = SearchCounts::default();
-        (self.largest::<true, _>(query, &mut counts), counts)
+        (self.largest::<true, _>(query, |_| true, &mut counts), counts)
     }
 
     /// The paper's Algorithm 2: a stored subset of `query` with the most 1-bits, of equals the first that the walk meets.
     pub fn find_first_largest(&self, query: &Descriptor) -> Option<Entry> {
-        self.largest::<false, _>(query, &mut ())
+        self.largest::<false, _>(query, |_| true, &mut ())
     }
 
     /// As [`VectorTable::find_first_largest`], and what the search did.
     pub fn find_first_largest_counted(&self, query: &Descriptor) -> (Option<Entry>, SearchCounts) {
         let mut counts = SearchCounts::default();
-        (self.largest::<false, _>(query, &mut counts), counts)
+        (self.largest::<false, _>(query, |_| true, &mut counts), counts)
     }
 
-    fn largest<const TIES: bool, O: Observer>(&self, query: &Descriptor, observer: &mut O) -> Option<Entry> {
-        let mut largest = Largest::<TIES>::new(self);
+    fn largest<const TIES: bool, O: Observer>(
+        &self,
+        query: &Descriptor,
+        accepts: impl FnMut(u32) -> bool,
+        observer: &mut O,
+    ) -> Option<Entry> {
+        let mut largest = Largest::<TIES, _>::new(self, accepts);
         self.walk(Query::new(self, query), &mut largest, observer);
         largest.best
     }
@@ -209,7 +214,7 @@ impl SubsetTable for VectorTable {
         self.walk(Query::new(self, query), &mut All(visit), &mut ());
     }
 
-    fn find_largest(&self, query: &Descriptor) -> Option<Entry> {
-        self.largest::<true, _>(query, &mut ())
+    fn find_largest_of(&self, query: &Descriptor, accepts: impl FnMut(u32) -> bool) -> Option<Entry> {
+        self.largest::<true, _>(query, accepts, &mut ())
     }
 }

@@ -135,8 +135,10 @@ impl<F: FnMut(u32) -> ControlFlow<()>> Goal for All<F> {
 }
 
 /// *Find Largest Subset*. With `TIES`, subsets as large as the best are looked at too, and the lowest descriptor wins.
-pub(super) struct Largest<'a, const TIES: bool> {
+pub(super) struct Largest<'a, const TIES: bool, F> {
     table: &'a VectorTable,
+    /// Whether a value may be the answer.
+    accepts: F,
     /// The lowest weight that is still wanted.
     wanted: u8,
     /// Positions from the root to the list that is scanned; as long as the stack, for the same reason.
@@ -144,9 +146,9 @@ pub(super) struct Largest<'a, const TIES: bool> {
     pub(super) best: Option<Entry>,
 }
 
-impl<'a, const TIES: bool> Largest<'a, TIES> {
-    pub(super) fn new(table: &'a VectorTable) -> Self {
-        Largest { table, wanted: 0, path: [0; STACK_CELLS], best: None }
+impl<'a, const TIES: bool, F> Largest<'a, TIES, F> {
+    pub(super) fn new(table: &'a VectorTable, accepts: F) -> Self {
+        Largest { table, accepts, wanted: 0, path: [0; STACK_CELLS], best: None }
     }
 
     /// The descriptor at the end of the path.
@@ -157,7 +159,7 @@ impl<'a, const TIES: bool> Largest<'a, TIES> {
     }
 }
 
-impl<const TIES: bool> Goal for Largest<'_, TIES> {
+impl<const TIES: bool, F: FnMut(u32) -> bool> Goal for Largest<'_, TIES, F> {
     fn wants(&self, query: &Query, pending: Pending) -> bool {
         let cell = pending.cell();
         // Of all bits that the descriptors below the cell may match, at most these.
@@ -170,6 +172,9 @@ impl<const TIES: bool> Goal for Largest<'_, TIES> {
     }
 
     fn found(&mut self, end: Pending, chain: &[u8], value: u32) -> ControlFlow<()> {
+        if !(self.accepts)(value) {
+            return ControlFlow::Continue(());
+        }
         let weight = end.cell().max_depth();
         let entry = Entry { descriptor: self.descriptor(end, chain), value };
         // Only a tie is no gain.

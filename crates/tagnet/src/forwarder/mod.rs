@@ -1,0 +1,231 @@
+//! Forwarder: through which faces does this tag packet leave?
+//!
+//! ```text
+//!   TagPacket ─► tree and epoch ─┬─ locator ───► label ─► one face, or an application here
+//!                                └─ descriptor ─► find all, or find largest ─► branches ─► shares of the fan-out
+//! ```
+//!
+//! Source: TagNet16 §2.1, §2.2, §3.3. The paper leaves four questions open; decision 0009 answers them:
+//!
+//! - **Fan-out over several routers.** A router shares k among the branches that it chooses. So a packet has at most k
+//!   deliveries in all. A branch that has fewer applications than its share loses the rest of it.
+//! - **False positives.** An application gets a packet only if one of its tag sets is a subset of the packet's tags,
+//!   letter by letter. If the largest subset is a false positive here, the search goes on with the next one.
+//! - **Loops.** Packets travel along a tree, and never back through the face by which they came. While a tree is
+//!   repaired, its epoch and the hop limit end what goes in circles.
+//! - **Ties.** The lowest descriptor wins, and of several branches with it the one that the nonce selects.
+//!
+//! The tables are read-only here; any worker forwards any packet ([`TagTables`]).
+//!
+//! Cost: by locator, a dozen instructions beside parsing; by descriptor, the search. The worker uses [`TagScratch`] and
+//! the output again for every packet, so that none allocates.
+
+mod branches;
+mod tables;
+mod tag_drop;
+#[cfg(test)]
+mod tests;
+
+pub use branches::{Branch, BranchSet, Serves};
+pub use tables::{TagTables, TreeTable};
+pub use tag_drop::TagDrop;
+
+use crate::{
+    Descriptor,
+    descriptor::MAX_WEIGHT,
+    locator::{HERE, WideLabel},
+    matching::SubsetTable,
+};
+use namewire_packet::{
+    FaceId,
+    tag::{Place, TagAddress, TagPacket, TagPacketKind, Tags},
+};
+use std::ops::ControlFlow;
+
+/// The face by which a packet came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The face.
+    pub face: FaceId,
+    /// An application on this machine, not a neighbour.
+    pub is_application: bool,
+}
+
+/// A packet that leaves. Its bytes are those of the packet that came, patched
+/// ([`TagPacket::patch`](namewire_packet::tag::TagPacket::patch)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TagTransmit {
+    /// The face.
+    pub face: FaceId,
+    /// Its hop limit.
+    pub hop_limit: u8,
+    /// Its fan-out, if the packet has one.
+    pub fan_out: u32,
+}
+
+/// Memory of a worker for one packet, used again for the next.
+#[derive(Debug, Default)]
+pub struct TagScratch {
+    chosen: Chosen,
+}
+
+/// A packet under way through the tables.
+struct Passage<'p, 't, T> {
+    tables: &'t TagTables<T>,
+    packet: &'p TagPacket<'p>,
+    tree: &'t TreeTable,
+    from: Arrival,
+}
+
+impl<T: SubsetTable> TagTables<T> {
+    /// Finds the faces for a packet, and puts one transmission for each into `out`, which it empties first.
+    ///
+    /// # Errors
+    /// Why the packet goes nowhere.
+    pub fn forward(
+        &self,
+        packet: &TagPacket<'_>,
+        from: Arrival,
+        scratch: &mut TagScratch,
+        out: &mut Vec<TagTransmit>,
+    ) -> Result<(), TagDrop> {
+        out.clear();
+        let tree = self.tree(packet.tree.tree).ok_or(TagDrop::UnknownTree)?;
+        if tree.epoch != packet.tree.epoch {
+            return Err(TagDrop::StaleEpoch);
+        }
+        if !from.is_application && !tree.faces.contains(&from.face) {
+            return Err(TagDrop::NotOnTree);
+        }
+        let passage = Passage { tables: self, packet, tree, from };
+        match packet.address {
+            TagAddress::Locator(place) => passage.by_locator(place, out),
+            TagAddress::Descriptor { filter, tags } => {
+                passage.by_descriptor(&Descriptor::from_bytes(filter), tags, &mut scratch.chosen, out)
+            }
+        }
+    }
+}
+
+impl<T: SubsetTable> Passage<'_, '_, T> {
+    fn by_locator(&self, place: Place<'_>, out: &mut Vec<TagTransmit>) -> Result<(), TagDrop> {
+        let label = WideLabel::parse(place.label).map_err(|_| TagDrop::BadLabel)?;
+        let interface = self.tree.state.forward(label);
+        let face = if interface == HERE {
+            let face = FaceId(place.endpoint.into());
+            self.tables.applications.contains(&face).then_some(face).ok_or(TagDrop::NoEndpoint)?
+        } else {
+            // A forged label may name an interface that this router lacks.
+            let index = interface as usize - 1;
+            self.tree.faces.get(index).copied().ok_or(TagDrop::BadLabel)?
+        };
+        if face == self.from.face {
+            return Err(TagDrop::BackToSender);
+        }
+        out.push(self.transmit(face, interface == HERE, self.packet.fan_out.unwrap_or(0))?);
+        Ok(())
+    }
+
+    fn by_descriptor(
+        &self,
+        query: &Descriptor,
+        tags: Tags<'_>,
+        chosen: &mut Chosen,
+        out: &mut Vec<TagTransmit>,
+    ) -> Result<(), TagDrop> {
+        if query.weight() > MAX_WEIGHT {
+            return Err(TagDrop::DescriptorTooHeavy);
+        }
+        let (serves, fan_out) = match self.packet.kind {
+            TagPacketKind::Push => (Serves::PUSH, self.packet.fan_out.unwrap_or(u32::MAX)),
+            TagPacketKind::Pull => (Serves::PULL, self.packet.fan_out.unwrap_or(1)),
+            TagPacketKind::Reply => return Err(TagDrop::ReplyByDescriptor),
+        };
+        let choice = Choice { serves, tree: self.packet.tree.tree, from: self.from.face, tags };
+        chosen.begin(fan_out);
+        match fan_out {
+            0 => return Err(TagDrop::NoFanOut),
+            1 => self.choose_largest(query, &choice, chosen),
+            _ => {
+                self.tables.descriptors.find_all(query, |value| chosen.add_all(self.tables.branch_set(value), &choice))
+            }
+        }
+        self.send_to(chosen, out)
+    }
+
+    /// Chooses one branch of the largest subset that has any.
+    fn choose_largest(&self, query: &Descriptor, choice: &Choice<'_>, chosen: &mut Chosen) {
+        let false_positives = &mut chosen.false_positives;
+        let has_branch = |value| self.tables.branch_set(value).chosen_by(choice, false_positives).next().is_some();
+        let Some(found) = self.tables.descriptors.find_largest_of(query, has_branch) else { return };
+        let set = self.tables.branch_set(found.value);
+        let mut uncounted = 0;
+        let branches = set.chosen_by(choice, &mut uncounted).count();
+        let place = self.packet.nonce as usize % branches.max(1);
+        chosen.branches.extend(set.chosen_by(choice, &mut uncounted).nth(place));
+    }
+
+    /// Shares the fan-out among the chosen branches.
+    fn send_to(&self, chosen: &Chosen, out: &mut Vec<TagTransmit>) -> Result<(), TagDrop> {
+        let branches = chosen.branches.len() as u32;
+        let Some(share) = chosen.fan_out.checked_div(branches) else {
+            return Err(if chosen.false_positives > 0 { TagDrop::FalsePositive } else { TagDrop::NoMatch });
+        };
+        let surplus = chosen.fan_out % branches;
+        let mut dropped = Ok(());
+        for (place, branch) in (0..).zip(&chosen.branches) {
+            match self.transmit(branch.face, branch.is_application, share + u32::from(place < surplus)) {
+                Ok(transmit) => out.push(transmit),
+                Err(why) => dropped = Err(why),
+            }
+        }
+        if out.is_empty() { dropped } else { Ok(()) }
+    }
+
+    /// Every router subtracts 1 from the hop limit. With 0, only applications get the packet.
+    fn transmit(&self, face: FaceId, is_application: bool, fan_out: u32) -> Result<TagTransmit, TagDrop> {
+        let hop_limit = match self.packet.hop_limit.checked_sub(1) {
+            Some(hop_limit) => hop_limit,
+            None if is_application => 0,
+            None => return Err(TagDrop::HopLimitZero),
+        };
+        Ok(TagTransmit { face, hop_limit, fan_out })
+    }
+}
+
+/// What makes a branch a choice for a packet.
+struct Choice<'p> {
+    serves: Serves,
+    tree: u16,
+    from: FaceId,
+    tags: Tags<'p>,
+}
+
+/// The branches of a packet, in the order of their faces, each face once.
+#[derive(Debug, Default)]
+struct Chosen {
+    branches: Vec<Branch>,
+    fan_out: u32,
+    /// Applications whose filter matched and whose tags did not.
+    false_positives: u32,
+}
+
+impl Chosen {
+    fn begin(&mut self, fan_out: u32) {
+        self.branches.clear();
+        (self.fan_out, self.false_positives) = (fan_out, 0);
+    }
+
+    /// Adds the branches of a subset, until there are as many as the fan-out.
+    fn add_all(&mut self, set: &BranchSet, choice: &Choice<'_>) -> ControlFlow<()> {
+        for branch in set.chosen_by(choice, &mut self.false_positives) {
+            if let Err(place) = self.branches.binary_search_by_key(&branch.face, |chosen| chosen.face) {
+                self.branches.insert(place, branch);
+                if self.branches.len() as u32 >= self.fan_out {
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
