@@ -63,11 +63,7 @@ impl BranchSet {
 
     /// The branches that a packet may take. Adds to `false_positives` the applications whose tags are not among the
     /// packet's.
-    pub(super) fn chosen_by(
-        &self,
-        choice: &Choice<'_>,
-        false_positives: &mut u32,
-    ) -> impl Iterator<Item = Branch> {
+    pub(super) fn chosen_by(&self, choice: &Choice<'_>, false_positives: &mut u32) -> impl Iterator<Item = Branch> {
         self.branches.iter().copied().filter(move |branch| {
             let is_choice =
                 branch.tree == choice.tree && branch.face != choice.from && branch.serves.meets(choice.serves);

@@ -9,11 +9,13 @@
 //! | table | what it is for |
 //! | --- | --- |
 //! | [`linear::LinearTable`] | the reference: compares with every descriptor |
+//! | [`trie::Trie`] | a table that changes at any time, for the routing protocol |
 //! | [`vector::VectorTable`] | the paper's table, each of its steps with a switch |
 //!
 //! Source: TagNet16 §3.1, §3.2.
 
 pub mod linear;
+pub mod trie;
 pub mod vector;
 
 use crate::Descriptor;
