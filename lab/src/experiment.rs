@@ -44,6 +44,8 @@ pub enum Input {
     Names,
     /// `--trace`.
     Trace,
+    /// `--graph`.
+    Graph,
 }
 
 /// One line of the table of experiments.
@@ -70,6 +72,8 @@ pub struct Context {
     pub names: Option<PathBuf>,
     /// Trace to use instead of an invented one, or a folder of traces.
     pub trace: Option<PathBuf>,
+    /// Network to use instead of an invented one.
+    pub graph: Option<PathBuf>,
     /// Worker counts to run routers with.
     pub workers: Vec<usize>,
     /// Seed of all random choices.
@@ -88,6 +92,7 @@ impl Context {
             scale,
             names: None,
             trace: None,
+            graph: None,
             workers,
             seed,
             clock: Clock::calibrate(),

@@ -22,6 +22,7 @@ pub mod load;
 pub mod machine;
 mod name_arena;
 mod name_sets;
+mod network_graph;
 mod numbered_names;
 mod papers;
 mod peers;

@@ -53,6 +53,10 @@ struct RunArguments {
     /// object TAB bytes`, plain or .xz; or a folder, whose trace*.txt and trace*.tsv files are used
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Network to use instead of an invented one: one link per line, two nodes between `|`, tabs or spaces, plain or
+    /// .xz; further columns are ignored
+    #[arg(long, value_name = "FILE")]
+    graph: Option<PathBuf>,
     /// Where to write records
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
@@ -118,6 +122,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     for (option, file, takes) in [
         ("--names", &arguments.names, chosen.iter().any(|experiment| experiment.takes == Some(Input::Names))),
         ("--trace", &arguments.trace, chosen.iter().any(|experiment| experiment.takes == Some(Input::Trace))),
+        ("--graph", &arguments.graph, chosen.iter().any(|experiment| experiment.takes == Some(Input::Graph))),
     ] {
         let Some(file) = file else { continue };
         ensure!(takes, "none of these experiments uses {option}");
@@ -128,6 +133,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     let mut context = Context::new(arguments.scale, arguments.seed, arguments.workers.clone(), program);
     context.names.clone_from(&arguments.names);
     context.trace.clone_from(&arguments.trace);
+    context.graph.clone_from(&arguments.graph);
     for experiment in chosen {
         let record = experiment.record(&context, command_line(experiment, arguments))?;
         let path = record.write(&arguments.out)?;
@@ -155,7 +161,8 @@ fn command_line(experiment: &Experiment, arguments: &RunArguments) -> String {
         workers.join(","),
         arguments.seed
     );
-    for (option, file) in [("--names", &arguments.names), ("--trace", &arguments.trace)] {
+    let files = [("--names", &arguments.names), ("--trace", &arguments.trace), ("--graph", &arguments.graph)];
+    for (option, file) in files {
         if let Some(name) = file.as_deref().and_then(Path::file_name) {
             line.push_str(&format!(" {option} {}", name.display()));
         }

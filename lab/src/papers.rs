@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub const NAME_TRIE_18: &str = include_str!("../papers/nametrie18.json");
+pub const TAG_NET_16: &str = include_str!("../papers/tagnet16.json");
 pub const TAKEMASA_17: &str = include_str!("../papers/takemasa17.json");
 pub const TAKEMASA_19: &str = include_str!("../papers/takemasa19.json");
 pub const YUAN_15: &str = include_str!("../papers/yuan15.json");

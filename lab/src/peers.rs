@@ -12,7 +12,8 @@ use crate::papers;
 /// Files with one source each.
 const PEERS: &[&str] = &[include_str!("../papers/peers.json")];
 /// Papers: parameters that experiments read, and figures for one or several experiments.
-const PAPERS: [&str; 4] = [papers::NAME_TRIE_18, papers::TAKEMASA_17, papers::TAKEMASA_19, papers::YUAN_15];
+const PAPERS: [&str; 5] =
+    [papers::NAME_TRIE_18, papers::TAG_NET_16, papers::TAKEMASA_17, papers::TAKEMASA_19, papers::YUAN_15];
 
 #[derive(Deserialize)]
 struct Paper {

@@ -22,6 +22,7 @@ mod prefetch;
 pub mod ring_crossing;
 mod router_sockets;
 mod string_differentiation;
+mod tag_locators;
 
 use crate::experiment::Experiment;
 
@@ -49,6 +50,7 @@ pub const TABLE: &[Experiment] = &[
     interest_flood::EXPERIMENT,
     cache_policies::EXPERIMENT,
     cache_forwarding::EXPERIMENT,
+    tag_locators::EXPERIMENT,
 ];
 
 /// The experiment with this id.
