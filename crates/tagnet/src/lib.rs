@@ -8,12 +8,14 @@
 //! | what is a set of tags on the wire, and when does one contain another? | [`descriptor`] |
 //! | which advertised descriptors are subsets of this one, and which is the largest? | [`matching`] |
 //! | which neighbour leads to this place in the tree? | [`locator`] |
+//! | what was advertised where, and what is announced to a neighbour? | [`advertisements`] |
 //! | through which faces does this packet leave? | [`forwarder`] |
 //!
 //! Source: Papalini, Khazaei, Carzaniga, Rogora, "High Throughput Forwarding for ICN with Descriptors and Locators",
 //! ANCS 2016 (TagNet16). The crate has no socket, no clock and no thread.
 #![forbid(unsafe_code)]
 
+pub mod advertisements;
 pub mod descriptor;
 pub mod forwarder;
 pub mod locator;
