@@ -9,6 +9,7 @@
 //! | which advertised descriptors are subsets of this one, and which is the largest? | [`matching`] |
 //! | which neighbour leads to this place in the tree? | [`locator`] |
 //! | what was advertised where, and what is announced to a neighbour? | [`advertisements`] |
+//! | how do neighbours agree on a tree and its labels? | [`tree_protocol`] |
 //! | through which faces does this packet leave? | [`forwarder`] |
 //!
 //! Source: Papalini, Khazaei, Carzaniga, Rogora, "High Throughput Forwarding for ICN with Descriptors and Locators",
@@ -20,5 +21,6 @@ pub mod descriptor;
 pub mod forwarder;
 pub mod locator;
 pub mod matching;
+pub mod tree_protocol;
 
 pub use descriptor::{Descriptor, TagSet, TagSetError};

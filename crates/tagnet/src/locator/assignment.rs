@@ -12,6 +12,7 @@ use super::{NodeState, TreeLabel, Word};
 /// What a node knows once it has its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment<W> {
+    label: TreeLabel<W>,
     /// Its forwarding state.
     pub state: NodeState,
     /// The label of each child, in the order of the sizes given.
@@ -35,6 +36,11 @@ pub enum AssignmentError {
 }
 
 impl<W: Word> Assignment<W> {
+    /// The node's own label.
+    pub fn label(&self) -> TreeLabel<W> {
+        self.label
+    }
+
     /// The assignment of the node with this label, whose children's subtrees have these sizes.
     ///
     /// # Errors
@@ -50,6 +56,7 @@ impl<W: Word> Assignment<W> {
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         order.sort_by_key(|&child| std::cmp::Reverse(sizes[child]));
         let mut assignment = Assignment {
+            label,
             state: state(label, size as u32, order.iter().map(|&child| sizes[child])),
             labels: vec![label; sizes.len()],
             interfaces: vec![0; sizes.len()],

@@ -1,0 +1,37 @@
+//! Hello: what routers tell each neighbour about a tree.
+
+use crate::locator::WideLabel;
+
+/// What a router tells one neighbour about a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeHello {
+    /// The number of the tree.
+    pub tree: u16,
+    /// The number of the router.
+    pub sender: u64,
+    /// The number of the hello, which rises.
+    pub number: u64,
+    /// The root that it believes in.
+    pub root: u64,
+    /// The newest sequence number of that root.
+    pub sequence: u32,
+    /// Links to the root.
+    pub distance: u16,
+    /// The number of its parent; its own if it is a root.
+    pub parent: u64,
+    /// The nodes of its subtree, itself included.
+    pub subtree: u32,
+    /// The label of the neighbour, if that is its child.
+    pub label: Option<ChildLabel>,
+}
+
+/// A label that a parent gives to a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildLabel {
+    /// The epoch.
+    pub epoch: u32,
+    /// The label.
+    pub label: WideLabel,
+    /// The size of the child's subtree for which the label was made.
+    pub size: u32,
+}
