@@ -6,7 +6,7 @@
 //! Memory: the list of entries (changed in place, 32 bytes each), the vector at its final size, and a stack. Time: the
 //! sort, and for each cell a few steps of binary search.
 
-use super::cell::{Cell, END, OFFSETS};
+use super::cell::{CHAIN_HEADS, Cell, END, OFFSETS};
 use super::permutation::{Key, Permutation};
 use super::{Layout, VALUE_BYTES, VectorMemory, VectorOptions, VectorTable};
 use crate::matching::Entry;
@@ -46,10 +46,7 @@ pub(super) fn build(entries: Vec<Entry>, options: VectorOptions) -> Result<Vecto
     if entries.len() as u64 > 1 << 32 {
         return Err(BuildError::TooManyEntries(entries.len()));
     }
-    let permutation = match options.permute_bits {
-        true => Permutation::by_popularity(entries.iter().map(|entry| &entry.descriptor)),
-        false => Permutation::identity(),
-    };
+    let permutation = Permutation::new(options.bit_order, entries.iter().map(|entry| &entry.descriptor));
     let to_record = |(place, entry): (usize, Entry)| Record {
         key: permutation.key(&entry.descriptor),
         value: entry.value,
@@ -99,7 +96,8 @@ fn count(records: &[Record], options: VectorOptions) -> VectorMemory {
 
 /// Positions of a terminal chain that are outside the vector.
 fn outside_positions(options: VectorOptions, chain: u8) -> u8 {
-    if options.remove_chains { chain.saturating_sub(u8::from(options.keep_chain_heads)) } else { 0 }
+    let inside = if options.keep_chain_heads { CHAIN_HEADS } else { 0 };
+    if options.remove_chains { chain.saturating_sub(inside) } else { 0 }
 }
 
 struct Builder<'a> {
@@ -161,12 +159,15 @@ impl Builder<'_> {
         let is_chain = self.options.remove_chains && range.len() == 1 && position != END;
         if position == END || is_chain {
             let weight = record.key.weight();
-            let position = if self.options.keep_chain_heads { position } else { END };
+            let mut heads = [END; CHAIN_HEADS as usize];
+            if self.options.keep_chain_heads && position != END {
+                heads = [position, record.key.next(position + 1)];
+            }
             let offset = match outside_positions(self.options, weight - depth) {
                 0 => u64::from(record.value),
                 outside => self.chain(record, weight - outside),
             };
-            self.cells[index].end(position, weight, offset);
+            self.cells[index].end(heads, weight, offset);
             return (weight, weight);
         }
         let first_child = self.cells.len() as u64;

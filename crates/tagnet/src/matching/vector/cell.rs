@@ -1,23 +1,27 @@
 //! Cell: one node of the trie in 8 bytes.
 //!
 //! ```text
-//!   byte   0          1           2           3 ......................... 7
-//!          position   min depth   max depth   bit 0: last child
-//!                                             bit 1: terminator
-//!                                             bits 2-39: offset
+//!   byte         0                1              2                 3 ......................... 7
+//!   inner node   position         min depth      max depth         bit 0: last child
+//!   terminator   first position   weight         second position   bit 1: terminator
+//!                                                                  bits 2-39: offset
 //! ```
 //!
-//! | cell | position | depths | offset |
-//! | --- | --- | --- | --- |
-//! | inner node | its 1-bit | weights of the lightest and heaviest descriptor below it | its first child's cell |
-//! | terminator | [`END`] | the weight of its descriptor, twice | the value |
-//! | terminator of a removed chain | the chain's first 1-bit, or [`END`] | the same | its bytes in the chains |
+//! | cell | offset |
+//! | --- | --- |
+//! | inner node | its first child's cell |
+//! | terminator, no part of whose chain is outside | the value |
+//! | terminator | the rest of the chain, and its value behind it |
 //!
-//! A terminator stores no length for its chain: the weight less the 1-bits above it is the number of positions that
-//! the chain has. A chain whose only position is in the cell has no bytes: its offset is the value too.
+//! The depths of an inner node are the weights of the lightest and the heaviest descriptor below it. A terminator's
+//! are the weight of its descriptor, so it needs one of them. It has room for the first two positions of a removed
+//! chain, its *heads*; a missing one is [`END`]. A chain's length is not stored: it is the weight less the number of
+//! 1-bits above.
 
 /// The paper's `$`: the position of a terminator. It is above every 1-bit's.
 pub(super) const END: u8 = 255;
+/// Positions of a removed chain that its terminator can keep.
+pub(super) const CHAIN_HEADS: u8 = 2;
 /// Offsets are below this: 2 TiB of cells.
 pub(super) const OFFSETS: u64 = 1 << 38;
 
@@ -36,7 +40,7 @@ const _: () = assert!(size_of::<Cell>() == 8 && align_of::<Cell>() == 8);
 const _: () = assert!(OFFSETS - 1 == u64::MAX >> OFFSET_SHIFT);
 
 impl Cell {
-    /// A cell that nothing needs.
+    /// Fills memory that is not in use.
     pub(super) const UNUSED: Cell = Cell(0);
 
     /// A node; its depths are added when its subtree is known.
@@ -46,11 +50,11 @@ impl Cell {
     }
 
     /// Makes the cell a terminator for a descriptor of this weight.
-    pub(super) fn end(&mut self, position: u8, weight: u8, offset: u64) {
+    pub(super) fn end(&mut self, heads: [u8; CHAIN_HEADS as usize], weight: u8, offset: u64) {
         debug_assert!(offset < OFFSETS);
         let last = self.0 & LAST;
-        self.0 = u64::from(position) | last | TERMINATOR | offset << OFFSET_SHIFT;
-        self.set_depths(weight, weight);
+        self.0 = u64::from(heads[0]) | last | TERMINATOR | offset << OFFSET_SHIFT;
+        self.set_depths(weight, heads[1]);
     }
 
     /// Links a node to its first child.
@@ -77,8 +81,15 @@ impl Cell {
         (self.0 >> MIN_DEPTH_SHIFT) as u8
     }
 
+    /// The weight of the heaviest descriptor at or below the cell.
     pub(super) fn max_depth(self) -> u8 {
-        (self.0 >> MAX_DEPTH_SHIFT) as u8
+        if self.is_terminator() { self.min_depth() } else { (self.0 >> MAX_DEPTH_SHIFT) as u8 }
+    }
+
+    /// The positions that a terminator has, or [`END`].
+    pub(super) fn heads(self) -> [u8; CHAIN_HEADS as usize] {
+        debug_assert!(self.is_terminator());
+        [self.position(), (self.0 >> MAX_DEPTH_SHIFT) as u8]
     }
 
     pub(super) fn is_last(self) -> bool {
@@ -92,29 +103,6 @@ impl Cell {
     pub(super) fn offset(self) -> u64 {
         self.0 >> OFFSET_SHIFT
     }
-
-    /// The cell with `depth` in place of its minimum: what a walk has to remember of a cell on its stack.
-    pub(super) fn pending(self, depth: u8) -> Pending {
-        Pending(Cell(self.0 & !(0xff << MIN_DEPTH_SHIFT) | u64::from(depth) << MIN_DEPTH_SHIFT))
-    }
-}
-
-/// A cell on a walk's stack.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pending(Cell);
-
-impl Pending {
-    /// Fills an unused part of a stack.
-    pub(super) const UNUSED: Pending = Pending(Cell::UNUSED);
-
-    /// The number of 1-bits above the cell.
-    pub(super) fn depth(self) -> u8 {
-        self.0.min_depth()
-    }
-
-    pub(super) fn cell(self) -> Cell {
-        self.0
-    }
 }
 
 #[cfg(test)]
@@ -125,7 +113,7 @@ mod tests {
     proptest! {
         #[test]
         fn fields_do_not_touch_each_other(
-            position in 0..=END, min: u8, max: u8, first in 0..OFFSETS, then in 0..OFFSETS, depth: u8
+            position in 0..=END, min: u8, max: u8, first in 0..OFFSETS, then in 0..OFFSETS, second: u8
         ) {
             let mut cell = Cell::node(position, first);
             prop_assert!(!cell.is_last() && !cell.is_terminator() && cell.offset() == first);
@@ -134,11 +122,8 @@ mod tests {
             cell.link(then);
             prop_assert_eq!((cell.position(), cell.min_depth(), cell.max_depth()), (position, min, max));
             prop_assert!(cell.is_last() && !cell.is_terminator() && cell.offset() == then);
-            let pending = cell.pending(depth);
-            prop_assert_eq!((pending.depth(), pending.cell().max_depth()), (depth, max));
-            prop_assert_eq!((pending.cell().position(), pending.cell().offset()), (position, then));
-            cell.end(END, max, first);
-            prop_assert_eq!((cell.position(), cell.min_depth(), cell.max_depth()), (END, max, max));
+            cell.end([position, second], max, first);
+            prop_assert_eq!((cell.heads(), cell.min_depth(), cell.max_depth()), ([position, second], max, max));
             prop_assert!(cell.is_last() && cell.is_terminator() && cell.offset() == first);
         }
     }

@@ -1,12 +1,13 @@
-//! Bit permutation (§3.2.1): the bits in decreasing order of their frequency in the set.
+//! Bit permutation (§3.2.1): the bits in the order of their frequency in the set.
 //!
-//! Question: at which position of the trie is bit 57? Popular bits come first, so that descriptors share prefixes.
+//! Question: at which position of the trie is bit 57? [`BitOrder`] says what the orders are good for.
 //!
-//! A [`Key`] is a permuted descriptor with position 0 in the most significant bit of the first word. So descending keys
-//! are the trie's order: siblings by position, and the terminator last.
+//! A [`Key`] is a permuted descriptor with position 0 in the most significant bit of the first word. So descending
+//! keys are the trie's order: siblings by position, and the terminator last.
 //!
 //! Cost of permuting a query: one look-up for each 1-bit, in a table of 192 bytes.
 
+use super::BitOrder;
 use super::cell::END;
 use crate::{Descriptor, descriptor::DESCRIPTOR_BITS};
 
@@ -24,14 +25,21 @@ impl Permutation {
         Permutation { position_of_bit: positions, bit_at_position: positions }
     }
 
-    /// The bits of these descriptors, the most popular first; of equals the lowest.
-    pub(super) fn by_popularity<'a>(descriptors: impl IntoIterator<Item = &'a Descriptor>) -> Self {
+    /// The order that was chosen, for these descriptors; of equally popular bits the lowest is first.
+    pub(super) fn new<'a>(order: BitOrder, descriptors: impl IntoIterator<Item = &'a Descriptor>) -> Self {
+        let mut permutation = Permutation::identity();
+        if order == BitOrder::Unchanged {
+            return permutation;
+        }
         let mut counts = [0_u64; DESCRIPTOR_BITS];
         for descriptor in descriptors {
             descriptor.positions().for_each(|bit| counts[usize::from(bit)] += 1);
         }
-        let mut permutation = Permutation::identity();
-        permutation.bit_at_position.sort_by_key(|bit| std::cmp::Reverse(counts[usize::from(*bit)]));
+        let popularity = |bit: &u8| counts[usize::from(*bit)];
+        match order {
+            BitOrder::PopularFirst => permutation.bit_at_position.sort_by_key(|bit| std::cmp::Reverse(popularity(bit))),
+            _ => permutation.bit_at_position.sort_by_key(popularity),
+        }
         for (position, bit) in permutation.bit_at_position.iter().enumerate() {
             permutation.position_of_bit[usize::from(*bit)] = position as u8;
         }
@@ -45,9 +53,9 @@ impl Permutation {
         key
     }
 
-    /// The bit at this position of the trie.
-    pub(super) fn bit(&self, position: u8) -> u8 {
-        self.bit_at_position[usize::from(position)]
+    /// The descriptor that has this key.
+    pub(super) fn descriptor(&self, key: Key) -> Descriptor {
+        key.positions(0).map(|position| self.bit_at_position[usize::from(position)]).collect()
     }
 }
 
@@ -58,6 +66,12 @@ pub(super) struct Key([u64; 3]);
 impl Key {
     fn set(&mut self, position: u8) {
         self.0[usize::from(position / 64)] |= 1 << (63 - position % 64);
+    }
+
+    /// With a 1-bit at this position.
+    pub(super) fn with(mut self, position: u8) -> Self {
+        self.set(position);
+        self
     }
 
     pub(super) fn has(&self, position: u8) -> bool {
@@ -121,11 +135,11 @@ mod tests {
     #[test]
     fn popular_bits_come_first_and_of_equals_the_lowest() {
         let sets = [[2, 3, 5], [3, 5, 7], [5, 100, 191]].map(Descriptor::from_iter);
-        let permutation = Permutation::by_popularity(&sets);
+        let permutation = Permutation::new(BitOrder::PopularFirst, &sets);
         assert_eq!(permutation.bit_at_position[..6], [5, 3, 2, 7, 100, 191]);
         let positions = |set: &Descriptor| permutation.key(set).positions(0).collect::<Vec<u8>>();
         assert_eq!(sets.each_ref().map(positions), [vec![0, 1, 2], vec![0, 1, 3], vec![0, 4, 5]]);
-        assert!((0..192).all(|bit| permutation.bit(permutation.position_of_bit[usize::from(bit)]) == bit));
+        assert_eq!(sets.map(|set| permutation.descriptor(permutation.key(&set))), sets);
     }
 
     proptest! {
