@@ -1,6 +1,6 @@
 //! Name arena: many names, their bytes back to back.
 //!
-//! A name is the bytes of its TLV-VALUE. Memory: the bytes and eight more per name.
+//! A name is the bytes of its TLV-VALUE. Memory: a name takes its bytes and eight more.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! The record of one experiment: what was measured, on which machine, by which command.
 //!
 //! Question answered: can others repeat this and compare their results? The file `DIR/ID.json` is written under another
-//! name and then renamed, so that a reader (or an interrupt) never leaves half a file.
+//! name and then renamed, so that no reader sees half a file, and no interrupt leaves one.
 
 use std::collections::BTreeMap;
 use std::io::Write;

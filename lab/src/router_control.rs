@@ -1,7 +1,7 @@
 //! A small blocking client of the router's management protocol, over its Unix socket.
 //!
-//! The lab has its own client, so that it shares no code with the measured router beyond the packet crate. One request
-//! at a time; every wait has a limit.
+//! The lab has its own client, so that it shares no code with the measured router beyond the packet crate. It
+//! sends one request at a time; every wait has a limit.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,8 +1,8 @@
 //! Median and spread of repeated measurements.
 //!
-//! Question answered: what is the typical value, and how far do the repetitions spread? The median, because one
-//! disturbed repetition must not move the result. Spread = (largest − smallest) / median, which hides nothing at five
-//! repetitions.
+//! Question answered: what is the typical value, and how far do the repetitions spread? The
+//! typical value is the median, because one disturbed repetition must not move the result. Spread = (largest −
+//! smallest) / median, which hides nothing at five repetitions.
 
 use serde::{Deserialize, Serialize};
 

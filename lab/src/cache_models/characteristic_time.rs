@@ -1,6 +1,6 @@
 //! Characteristic time: how long does an object stay in the cache?
 //!
-//! Takemasa19 Eq. 5.6: τ is where the objects' probabilities to be in the cache add up to its size, C = Σ p_c(τ). The
+//! Takemasa19 Eq. 5.6: At τ, the objects' probabilities to be in the cache add up to its size: C = Σ p_c(τ). The
 //! sum grows with τ, so bisection finds it.
 
 /// The time, in requests, at which the search gives up.

@@ -15,7 +15,7 @@ use super::{LoadPlan, LoadReport};
 use crate::process;
 use crate::statistics::percentile;
 
-/// A Data that comes this long after the lifetime still counts.
+/// A Data that arrives this long after the lifetime still counts.
 const LIFETIME_SLACK_NS: u64 = 500_000_000;
 /// Time between two searches for losses; also the longest wait.
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(50);

@@ -94,7 +94,7 @@ pub struct VideoRequests {
 }
 
 impl VideoRequests {
-    /// When the next request comes.
+    /// When the next request is due.
     pub fn due_ns(&self) -> u64 {
         self.going_on.front().map_or(self.next_view_ns, |view| view.due_ns.min(self.next_view_ns))
     }

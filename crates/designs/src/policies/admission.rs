@@ -7,7 +7,7 @@ use std::io;
 
 /// Decides which Data may come in.
 pub trait Admission {
-    /// B2: an Interest for this name came, whether it is stored or not.
+    /// B2: an Interest for this name arrived, whether it is stored or not.
     #[inline]
     fn request(&mut self, hash: u64) {
         let _ = hash;

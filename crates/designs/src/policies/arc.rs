@@ -41,7 +41,7 @@ use namewire_tables::eviction_queue::EvictionQueues;
 use namewire_tables::pages::PageSize;
 use std::io;
 
-/// The list of entries not used since they came (T1).
+/// The list of entries not used since they were stored (T1).
 const ONCE: u8 = 0;
 /// The list of entries that were used (T2).
 const AGAIN: u8 = 1;
@@ -64,7 +64,7 @@ pub struct Arc {
     /// How many entries [`ONCE`] should have.
     target_once: f64,
     full_at: u32,
-    /// `full_at` was measured when the last newcomer came.
+    /// `full_at` was measured when the last newcomer was announced.
     is_full_at_known: bool,
     arrival: Option<Arrival>,
 }

@@ -127,7 +127,7 @@ impl Statistic for LastUse {
     }
 }
 
-/// LFU: how many Interests the entry answered since it came. Counts do not age.
+/// LFU: how many Interests the entry answered since it was stored. Counts do not age.
 #[derive(Debug, Default)]
 pub struct Uses;
 

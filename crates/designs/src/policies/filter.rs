@@ -346,7 +346,7 @@ mod tests {
 
     /// The history becomes longer and shorter with what the store may hold, and with what it holds when it
     /// is full. It holds the last names, as many as it may. While it has too many, it loses one for each
-    /// that comes.
+    /// that is added.
     #[test]
     fn the_history_follows_the_store() {
         let options = FilterOptions { counters_log2: Some(10), ..FilterOptions::default() };

@@ -51,7 +51,7 @@ struct Bucket {
 
 const _: () = assert!(size_of::<Bucket>() == 64 && offset_of!(Bucket, times) == 32);
 
-/// Tags of names, and when they came.
+/// Tags of names, and when they were inserted.
 pub struct GhostTable {
     buckets: PageArray<Bucket>,
     pages: PageSize,
@@ -83,7 +83,7 @@ impl GhostTable {
         (bucket.tags[place], bucket.times[place]) = (tag(hash), time);
     }
 
-    /// Forgets the name; returns whether it was remembered and is one of the last `names` that came.
+    /// Forgets the name; returns whether it was remembered and is one of the last `names` that were inserted.
     #[inline]
     pub fn remove(&mut self, hash: u64, names: u32) -> bool {
         let (home, time, tag) = (self.home(hash), self.time(), tag(hash));

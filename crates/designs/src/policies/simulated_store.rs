@@ -21,7 +21,7 @@ pub struct Request {
     pub hash: u64,
     /// What the Data adds to the account of the store.
     pub account_bytes: u64,
-    /// Interests that came before the Data; 1 = only this one.
+    /// Interests that arrived before the Data; 1 = only this one.
     pub requests: u32,
 }
 

@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | window cache, 1 % | [`DEFAULT_WINDOW_PERCENT`], then as it climbs |
 //! | main cache, SLRU 20/80 | `PROBATION`, `PROTECTED`, [`PROTECTED_PERCENT`] |
-//! | TinyLFU, W = 10 C | [`FrequencySketch`], [`WINDOW_PER_ENTRY`] |
+//! | TinyLFU, W = 10 C | [`FrequencySketch`], [`WINDOW_PER_ENTRY`](namewire_tables::cs_policy::frequency_sketch::WINDOW_PER_ENTRY) |
 //!
 //! *Climbing*: after every 10 C requests the hit ratio is compared with the hit ratio of the 10 C before. If it fell,
 //! the window changes direction. The window moves by [`FIRST_STEP`] of the entries, then a little less each time,

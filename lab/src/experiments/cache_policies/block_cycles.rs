@@ -223,7 +223,7 @@ impl Turn {
         }
     }
 
-    /// If an object was requested twice before its Data came, the Data comes once.
+    /// If an object was requested twice before its Data arrives, the Data arrives once.
     fn data(&mut self, request: Request, watch: &mut Stopwatch<'_>) {
         if !self.store.contains(request.object) {
             let _: Outcome = self.store.data(request, 1, watch);

@@ -1,6 +1,6 @@
 //! The FIB of the experiment alone: look-ups without other work in between, hashing included.
 //!
-//! There is one table per search ([`FibSearch`]); the engines use that of the default search. The searches take turns
+//! There is one table per search ([`FibSearch`]); the engines use the table of the default search. The searches take turns
 //! of many slices each, because at the start of a turn the page tables are in no cache; see [`crate::fib_measurement`].
 
 use crate::clock::Clock;

@@ -210,7 +210,7 @@ impl Forwarder {
         self.run_prepared(fib, schedule)
     }
 
-    /// Requests names again whose Data came `age` Data ago and is still stored; returns the cycles of each batch.
+    /// Requests names again whose Data arrived `age` Data ago and is still stored; returns the cycles of each batch.
     pub(in crate::experiments) fn hits(
         &mut self,
         fib: &Fib,

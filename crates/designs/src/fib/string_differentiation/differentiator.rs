@@ -113,7 +113,7 @@ pub trait DifferentiatorController: Send + Sync + 'static {
     /// [`DifferentiatorController::disappeared`] follows.
     fn remove(&mut self, rib: &Rib, rule: NodeId, stays: bool, out: &mut Vec<InstructionOf<Self>>);
 
-    /// A node that is not a root rule came into the RIB: names with routes have this prefix.
+    /// A node that is not a root rule was added to the RIB: names with routes have this prefix.
     fn appeared(&mut self, _rib: &Rib, _node: NodeId, _out: &mut Vec<InstructionOf<Self>>) {}
 
     /// A node of this hash went out of the RIB; the RIB is as it is without.

@@ -12,7 +12,7 @@
 //! Root prefix: see [`DefaultRoute`].
 //!
 //! Cost: an update walks down the RIB; inserting or removing a rule above n others makes n moves.
-//! Bytes: those of the RIB, 4 per node. Writers: the owner.
+//! Bytes: those of the RIB and of the differentiator, and 4 per node. Writers: the owner.
 
 use super::differentiator::{DifferentiatorController, InstructionOf, Leads};
 use super::forwarding_table::Instruction;
