@@ -1,6 +1,6 @@
 //! The engine: one complete forwarder for its share of the names.
 //!
-//! The interface of the engine. The work is done in `batch`, `pipeline` and `events`.
+//! This file has the interface of the engine. The work is done in `batch`, `pipeline` and `events`.
 
 use crate::{
     Counters, CsCounts, CsReport, EngineConfig, Instant, LimitMet, PitRole, Schedule,

@@ -1,5 +1,5 @@
-//! What the engine must know of a face to decide whether a packet may leave through it. The face itself (socket, queue,
-//! link service) is elsewhere.
+//! Face table: what the engine must know of a face to decide whether a packet may be sent on it. The face itself
+//! (socket, queue, link service) is outside the engine.
 
 use namewire_packet::FaceId;
 pub use namewire_packet::nfd::{FaceScope, LinkType};

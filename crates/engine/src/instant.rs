@@ -1,4 +1,4 @@
-//! Instant: a point of the clock that callers hand in.
+//! Instant: a point in time, which callers pass in.
 
 /// A point of a monotonic clock, in nanoseconds from an arbitrary start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

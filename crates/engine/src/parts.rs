@@ -1,6 +1,6 @@
 //! The parts of an engine, each with its own owner.
 //!
-//! Pipelines get all parts. The functions that they call get only the part that they need.
+//! A pipeline gets all parts. The functions that it calls get only the part that they need.
 
 use crate::{
     Counters, EngineConfig,

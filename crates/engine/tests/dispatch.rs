@@ -1,5 +1,5 @@
-//! Several engines that share a dispatcher: which worker decides, and do they decide together as one would (the rules
-//! of `dispatch`)?
+//! Several engines that share a dispatcher: the right worker decides, and together they decide as one would (the rules
+//! of `dispatch`).
 
 use namewire_engine::{Counters, DropReason, EngineConfig, FaceId, UnsolicitedPolicy, dispatch::Workers};
 use namewire_packet::NackReason;

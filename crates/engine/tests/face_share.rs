@@ -1,4 +1,4 @@
-//! A face that floods is cut before it holds the whole PIT, and the counters say which face it was.
+//! A face that floods is limited before it holds the whole PIT, and the counters name this face.
 
 use namewire_engine::{DropReason, EngineConfig, FaceCut, FaceScope};
 use namewire_packet::NackReason;

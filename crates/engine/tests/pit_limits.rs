@@ -1,4 +1,4 @@
-//! What happens when the PIT, or one of its entries, is full, and with the longest names.
+//! What happens when the PIT or one of its entries is full, and when names are as long as they may be.
 
 use namewire_engine::{DropReason, EngineConfig, FaceId, FaceScope};
 use namewire_packet::{InterestBuilder, NackReason, Nonce};

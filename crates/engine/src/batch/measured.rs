@@ -1,19 +1,19 @@
-//! What does each stage of a batch cost?
+//! Measured batch: what does each stage of a batch cost?
 //!
-//! Question answered: how many of a packet's cycles go to decoding, hashing, look-ups and records? Source: Takemasa19
-//! §3.3 and Tables 5.1-5.2 (cycles by function block). Every schedule runs these stages. Two orders separate their
-//! costs:
+//! It shows how many of a packet's cycles are spent on decoding, hashing, look-ups and records. Source: Takemasa19 §3.3
+//! and Tables 5.1-5.2 (cycles by function block). Every schedule runs these stages. Two orders separate their costs:
 //!
 //! | order | clock readings | what it shows |
 //! | --- | --- | --- |
 //! | [`MeasuredOrder::PacketByPacket`] | after every part of every packet | as *Naive*: each part pays for its own cache misses |
 //! | [`MeasuredOrder::StageByStage`] | after every stage of the batch | as *vector*: cache misses overlap across the batch |
 //!
-//! In the second order, the first and the last stage can be one figure each ([`Stage::Act`]) or split into their parts.
-//! Splitting needs readings in every packet again.
+//! In the second order, the first and the last stage can each be one figure ([`Stage::Act`]), or be split into their
+//! parts. Splitting needs readings in every packet, as in the first order.
 //!
 //! N.B. A reading takes some tens of cycles, during which fetches continue. A reading that waits for earlier
-//! instructions also keeps packets from overlapping. So show the undisturbed total beside the split figures.
+//! instructions also keeps packets from overlapping. So report the total of a run without readings beside the split
+//! figures.
 //!
 //! Cost without measuring: nothing. The clock is a type parameter ([`PartClock`]). The engine has two copies of the
 //! pipelines; only [`Engine::process_measured`](crate::Engine::process_measured) calls the one with readings.

@@ -1,4 +1,4 @@
-//! How large is a batch, and which schedule does it follow? [`super::schedule`] runs them.
+//! Order: how large is a batch, and which schedule does it follow? [`super::schedule`] runs the schedules.
 
 /// Most packets of one call. Cache misses of these packets overlap.
 pub const BATCH_PACKETS: usize = 64;

@@ -1,9 +1,9 @@
 //! In which order do the stages of a batch run, and what do they prefetch?
 //!
 //! Source: Takemasa19 §4.3-4.4.1 (the four schedules of the thesis) and our own. Every schedule runs the same stages.
-//! Only their order, and the prefetches between them, differ, and with them the wait for memory. No schedule can change
-//! a verdict: the prefetching stages find hints only. The acting stage takes the packets in arrival order and verifies
-//! each hint (`tests/random_packets.rs` compares all schedules with a scalar twin).
+//! Schedules differ only in the order of the stages and in the prefetches between them, and so in the wait for memory.
+//! No schedule can change a verdict: the prefetching stages find only hints. The acting stage takes the packets in
+//! arrival order and verifies each hint (`tests/random_packets.rs` compares all schedules with a scalar twin).
 //!
 //! | stage | per packet | then prefetches |
 //! | --- | --- | --- |
@@ -26,7 +26,7 @@
 //! | `vector` | L, v, then p8 v8 e4 v4 a0 p9 v9 e5 v5 a1 … | ours |
 //!
 //! The thesis handles two consecutive packets (§4.3.2): hashing and bucket checks of one overlap with the fetches of
-//! the other. Short-circuit: only the longest FIB candidate is fetched, since it is nearly always the match.
+//! the other. Short-circuit evaluation fetches only the longest FIB candidate, since it is nearly always the match.
 
 use crate::{
     DropReason, Schedule,

@@ -10,17 +10,17 @@
 //! ```
 //!
 //! Both tables are direct-mapped: a new item displaces the old one in its place. Interests of a prefix without an
-//! estimate keep their own lifetime. A sample counts if the Data satisfied a fingerprint and its face had not asked for
-//! it: unsolicited Data from a peer measures nothing. Another Interest for the name cancels a sample, since the answer
-//! could be to either (Karn).
+//! estimate keep their own lifetime. A sample counts if the Data satisfied a fingerprint, and came from a face that had
+//! not asked for it. So unsolicited Data from a peer measures nothing. Another Interest for the name cancels a sample,
+//! since the Data could answer either Interest (Karn).
 //!
-//! T_exp = max(k · mean, mean + 4 · variation, 100 ms), at most the Interest's lifetime. An early end costs the
-//! consumer a retransmission, as in the paper. The second term is the time when an answer is overdue ([`RttEstimate`]),
-//! for paths whose times vary more than k allows. A sampled Interest keeps its whole lifetime: otherwise answers slower
-//! than T_exp would never be measured, and T_exp would never grow.
+//! T_exp = max(k · mean, mean + 4 · variation, 100 ms), at most the Interest's lifetime. If a fingerprint expires too
+//! early, the consumer must retransmit, as in the paper. The second term is the time when an answer is overdue
+//! ([`RttEstimate`]), for paths whose times vary more than k allows. A sampled Interest keeps its whole lifetime:
+//! otherwise answers slower than T_exp would never be measured, and T_exp would never grow.
 //!
-//! Cost: for an Interest one cache line of estimates and one of samples; for Data one of samples. Memory: 24 bytes
-//! each, 120 KiB. Writer: the worker.
+//! Cost: an Interest reads one cache line of estimates and one of samples; Data reads one of samples. Memory: an
+//! estimate or a sample takes 24 bytes; both tables take 120 KiB. Writer: the worker.
 
 use crate::strategy::RttEstimate;
 use namewire_tables::fingerprint_pit::MAX_LIFETIME_NS;

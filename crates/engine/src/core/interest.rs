@@ -1,8 +1,8 @@
 //! The Incoming Interest pipeline of the core role: handles Interests that are kept as a fingerprint (Yuan15 §5.4.1).
 //! [`crate::core`] says which these are, and why.
 //!
-//! Read [`core_interest`]. It begins after a Content Store miss. Until the fingerprint is inserted nothing has changed,
-//! and the Interest can still be kept by name.
+//! Read [`core_interest`]. It begins after a Content Store miss. It changes nothing until it inserts the fingerprint,
+//! so up to then the Interest can still be kept by name.
 
 use crate::{
     LimitMet,

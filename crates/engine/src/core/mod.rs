@@ -10,11 +10,11 @@
 //! | T_exp | the Interest's lifetime, or [`PrefixExpiry`] |
 //! | flag in the Data (§5.5.1) | the link header *collided* |
 //! | adaptive PIT (§5.4.4) | [`CoreConfig::names_up_to`] |
-//! | Content Store for what was requested more than once (§5.4.4) | admission learns about how many Interests Data answers |
+//! | Content Store for what was requested more than once (§5.4.4) | admission learns the rough number of Interests answered |
 //! | false positives allowed (§5.7.1) | [`CoreConfig::aggregate`] |
 //!
-//! The PIT of names stays, and Data looks in both. An Interest is kept by name if a fingerprint cannot hold what the
-//! router must know of it:
+//! The router also has its PIT of names, and looks up Data in both. It keeps an Interest by name if a fingerprint
+//! cannot hold what the router must know of the Interest. This is so in these cases:
 //!
 //! * it comes from an application of this machine;
 //! * it can be answered under other names (CanBePrefix, implicit digest);
@@ -24,39 +24,44 @@
 //! * its PIT token matters (see below);
 //! * its face has no port, or the table has no room for its fingerprint.
 //!
-//! **Loops** end by HopLimit and by the dead nonce list, which here gets the Nonce of every forwarded Interest. The
-//! list should have room for the Interests of 6 s ([`crate::EngineConfig::dead_nonce_capacity`]). It also tells whether
-//! a Nack answers an Interest of ours, and whether one already did: each is passed on once.
+//! **Loops** end by HopLimit and by the dead nonce list. In the core role the list gets the Nonce of every forwarded
+//! Interest. It should have room for the Interests of 6 s ([`crate::EngineConfig::dead_nonce_capacity`]). It also tells
+//! whether a Nack answers an Interest of ours, and whether an earlier Nack already did. So the router passes on one
+//! Nack for each Interest.
 //!
-//! **Data goes once for each Interest** to the ports of an entry that stays; [`SentNames`] knows what was sent.
-//! Otherwise cores that ask each other would pass the Data around until their entries expire.
+//! **Data is sent once for each Interest** to the ports of an entry that stays; [`SentNames`] knows which names were
+//! sent. Otherwise cores that ask each other would pass the Data around until their entries expire.
 //!
-//! **A second copy** of Data finds its own entry gone, and would remove another name's entry. This can happen where an
-//! Interest was kept by name (two may be sent for a name, or for it and a prefix of it) or sent to several next hops.
-//! [`SentNames`] recognises the copy if its name was answered before. The answer to CanBePrefix can have any name, but
-//! it has a PIT token. Hence *Data with a token never ends a fingerprint*: Interests kept as a fingerprint are sent
-//! without one.
+//! **A second copy** of Data no longer finds its own entry, and would remove another name's entry. A second copy can
+//! arrive in two cases. First, an Interest was kept by name: then the router may send two for a name, or one for the
+//! name and one for a prefix of it. Second, an Interest was sent to several next hops. [`SentNames`] recognises the
+//! copy if its name was answered before. The answer to CanBePrefix can have any name, but it has a PIT token. Interests
+//! kept as a fingerprint are sent without a token. Hence *Data with a token never ends a fingerprint*.
 //!
-//! **PIT tokens** are not kept. A token of 6 bytes from another node is ours or ndnd's. Both find the Interest by name
-//! if the Data brings no token. NFD sends none. Any other token (NDN-DPDK has 8 bytes, and needs them back), and those
-//! of applications, are kept with the name. The forwarded Interest has no token.
+//! **PIT tokens** are not kept with a fingerprint. A token of 6 bytes from another node comes from Namewire or ndnd.
+//! Both find the Interest by name if the Data has no token. NFD sends no tokens. If an Interest has another token, or
+//! comes from an application with a token, it is kept by name, with the token. NDN-DPDK, for example, has tokens of 8
+//! bytes, and needs them back. An Interest kept as a fingerprint is forwarded without a token.
 //!
-//! **The mark** goes with Data to every face that a collided fingerprint names; all of these lead to other nodes. It is
-//! not sent where the name was kept: that downstream gets the Data it asked for. A peer that does not know the mark
-//! ignores it. A router trusts a neighbour's mark: the cost is that the entry stays until it expires. It ignores an
-//! application's mark.
+//! **The mark** *collided* is sent with Data to every face of a collided fingerprint; all these faces lead to other
+//! nodes. A downstream whose Interest was kept by name gets no mark, because it gets the Data that it asked for. A peer
+//! that does not know the mark ignores it. A router trusts a neighbour's mark: a false mark only makes the entry stay
+//! until it expires. It ignores an application's mark.
 //!
-//! **Data for a name in both tables** leaves the fingerprint in place, as if collided: it may belong to another name.
+//! **Data that matches both tables** does not remove the fingerprint, as if this were collided: the fingerprint may
+//! belong to another name.
 //!
-//! Limits of the role, where names would lose nothing. The consumer must retransmit, as after a loss:
+//! Limits: in these cases the core role loses a packet that a PIT of names would not lose. The consumer must
+//! retransmit:
 //!
-//! * The answer to CanBePrefix from a neighbour that takes no tokens, after another answer, removes a fingerprint.
-//! * An answer comes after T_exp.
+//! * A neighbour without tokens answers an Interest with CanBePrefix that was answered before. The Data removes a
+//!   fingerprint.
+//! * An answer arrives after T_exp.
 //! * With [`CoreConfig::aggregate`], two names share one fingerprint.
 //!
 //! A retransmitted Interest does not try another next hop, since the router does not remember the first.
 //!
-//! Cost per Interest: one cache line in each subtable and one each for dead nonce, port and sent name. No name is
+//! Cost: an Interest takes one cache line in each subtable, and one each for dead nonce, port and sent name. No name is
 //! copied and no timer is set. Limits: those of the table, the ports and the samples. An Interest beyond a limit is
 //! kept by name and counted.
 

@@ -1,11 +1,11 @@
-//! Ports: which small number represents a face in a face list, and the reverse?
+//! Ports: which small number represents a face in a face list, and which face has this number?
 //!
 //! A face gets the lowest free number with its first Interest, and keeps it while the face exists. The number of a
 //! removed face becomes free once no entry can name it ([`FingerprintPit::is_port_leaving`]).
 //!
-//! Cost: for an Interest one cache line of [`FaceMap`]; for Data 8 bytes of an array per port; for a new face a pass
-//! over all ports. Memory: 8 bytes per port and 16 per map slot, with two to four slots per port. Limit: the ports of
-//! the face list, 16 to 256. Writer: the worker.
+//! Cost: an Interest reads one cache line of [`FaceMap`]; Data reads 8 bytes of an array per port; a new face takes a
+//! pass over all ports. Memory: a port takes 8 bytes, and two to four map slots of 16 bytes. Limit: the ports of the
+//! face list, 16 to 256. Writer: the worker.
 
 use crate::face_table::FaceMap;
 use namewire_packet::FaceId;

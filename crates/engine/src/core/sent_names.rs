@@ -1,16 +1,16 @@
 //! Sent names: has Data of this name been sent since an Interest last asked for it?
 //!
-//! Source: ours. Some Data comes more than once though each Interest has one answer:
+//! Source: ours. Some Data arrives more than once, although each Interest has one answer:
 //!
-//! * An entry marked collided stays until it expires, however much Data comes (Yuan15 §5.4.1). Cores may ask each other
-//!   (multicast, an ad hoc link). They would then pass the first Data around such entries, in growing numbers, until
-//!   the entries expire. A neighbour could also send one Data again and again for them to multiply.
+//! * An entry marked collided stays until it expires, even if Data arrives several times (Yuan15 §5.4.1). Cores may ask
+//!   each other (multicast, an ad hoc link). They would then pass copies of the first Data to each other, in growing
+//!   numbers, until the entries expire. A neighbour could also send one Data again and again to make it multiply.
 //! * An Interest kept by name may have been sent twice (a retransmission). Its name, or a prefix of it, may also have
 //!   been requested by fingerprint. The second Data finds no pending name, and would remove the fingerprint of another
 //!   name.
 //! * An Interest went to several next hops at once (`multicast`).
 //!
-//! So the table keeps the whole hash of such a name. Once its Data has left, further Data of that name matches no
+//! So the table keeps the whole hash of such a name. Once its Data is sent, further Data of that name matches no
 //! fingerprint until an Interest asks for the name again. That Interest is answered as usual, and the name stays in the
 //! table.
 //!
@@ -20,11 +20,11 @@
 //! ```
 //!
 //! Data of a displaced name is sent once more, and the name is inserted again. A copy can circulate only if every
-//! router on its way displaces the name before the copy is back, each with a hash of its own key. Buckets are ordered
-//! by arrival: a name stays until eight others arrive in its bucket. For n names in N places the probability of that is
-//! 1 in 10⁵ for n = N/8, and 1 in 10³ for N/4.
+//! router on its way displaces the name before the copy returns. Each router hashes with a key of its own. Buckets are
+//! ordered by arrival: a name stays until eight others arrive in its bucket. With n names in N places, eight others
+//! share its bucket with a probability of 1 in 10⁵ for n = N/8, and of 1 in 10³ for N/4.
 //!
-//! Cost: one cache line for an Interest, one for Data. Memory: 8 bytes per place; there is one place for each 16
+//! Cost: an Interest or a Data touches one cache line. Memory: a place takes 8 bytes; there is one place for each 16
 //! fingerprints, and at least 65,536 (512 KiB). Limit: the places. Writer: the worker.
 
 use namewire_tables::{PageArray, PageSize, prefetch::prefetch};

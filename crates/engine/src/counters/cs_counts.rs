@@ -1,13 +1,13 @@
-//! What did the Content Store do: under which policy, and for which prefixes?
+//! Content Store counts, by policy and by prefix.
 //!
-//! [`Counters`](crate::Counters) has the totals; here they are divided. By policy: at a change of policy, the engine
+//! [`Counters`](crate::Counters) has the totals; this module divides them. By policy: at a change of policy, the engine
 //! credits everything counted since the last change to the former policy, so a packet costs nothing more. By prefix:
-//! the engine looks the configured prefixes up by the name's hashes, which exist anyway. The table takes one or two
-//! cache lines, and only the configured lengths are looked up. Two names with one keyed 64-bit hash would share a
-//! count.
+//! the engine looks up the configured prefixes by the name's hashes, which exist anyway. It looks up only the lengths
+//! that configured prefixes have. The table takes one or two cache lines. Two names with one keyed 64-bit hash would
+//! share a count.
 //!
-//! Cost: without prefixes one test; with them one look-up per length. Limits: [`MAX_COUNTED_PREFIXES`]; as many
-//! policies as the catalogue has names.
+//! Cost: without configured prefixes a packet takes one test, otherwise one look-up per length. Limits: there are at
+//! most [`MAX_COUNTED_PREFIXES`] prefixes, and as many policies as the catalogue has names.
 
 use super::Counters;
 use namewire_packet::{NameBuf, counters::Count};

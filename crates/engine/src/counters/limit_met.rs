@@ -1,4 +1,4 @@
-//! Which limit took effect although the packet at hand was not dropped?
+//! Limit met: which limit took effect, although the packet was not dropped?
 //!
 //! [`DropReason`](crate::DropReason) is for packets that were dropped.
 

@@ -1,26 +1,27 @@
 //! Which worker decides a packet?
 //!
-//! * An Interest or Nack: the home worker of its name. If stored Data is found under all prefixes of its name
-//!   ([`Dispatcher::with_prefix_visits`]), an Interest with CanBePrefix first visits the Content Stores of all other
-//!   workers, one after the other, until one answers. It is answered whenever one worker alone would answer it. But
-//!   only Data of the same worker are compared with each other.
+//! * An Interest or Nack: the home worker of its name. The store may be set to find Data under all prefixes of its name
+//!   ([`Dispatcher::with_prefix_visits`]). Then an Interest with CanBePrefix first visits the Content Stores of all
+//!   other workers, one after the other, until one answers. It is answered whenever a router with one worker would
+//!   answer it. But only Data of the same worker are compared with each other.
 //! * Data: every worker where an Interest may be pending for it, one after the other. These are the workers that own a
 //!   shorter prefix with a pending CanBePrefix Interest, and last the home of its name ([`Visits`]). If no Interest was
-//!   pending at any of them, the last one treats the Data as unsolicited. So several workers satisfy, store and drop
-//!   what one worker would.
-//! * Data with one of our PIT tokens while no CanBePrefix Interest is pending anywhere: the worker in the token, which
-//!   must be the home. If no pending Interest fits there, the token is void and the Data is dispatched by name.
+//!   pending at any of them, the last one treats the Data as unsolicited. So several workers together satisfy, store
+//!   and drop the same packets as one worker would.
+//! * Data with one of our PIT tokens, while no CanBePrefix Interest is pending at any worker: the worker in the token,
+//!   which must be the home. If no pending Interest fits there, the token is void and the Data is dispatched by name.
 //!
 //! The home of a name is a keyed hash of the name without a trailing implicit digest, modulo the workers. The key is
 //! not the tables' key: a token shows the worker to other nodes and must not reveal table hashes.
 //!
 //! Pending prefixes are counted by their hash, in [`PENDING_COUNTERS`] counters that all workers share. With n prefixes
 //! pending, one prefix of a Data leads to a worker needlessly with probability n / 32,768. N.B. Counters by worker and
-//! number of components nearly always led there needlessly: one pending Interest per worker and length sent all Data to
-//! all workers.
+//! number of components were tried. With these, nearly every visit was needless: one pending Interest per worker and
+//! length sent all Data to all workers.
 //!
-//! Cost: with one worker nothing. An Interest that visits all workers costs one hop over a ring for each. Any other
-//! packet costs one pass over the name, and Data one relaxed load per prefix while CanBePrefix Interests are pending.
+//! Cost: with one worker, dispatch costs nothing. An Interest that visits all workers costs one hop over a ring for
+//! each. Any other packet costs one pass over the name, and Data one relaxed load per prefix while CanBePrefix
+//! Interests are pending.
 
 pub(crate) mod token;
 pub(crate) mod visits;

@@ -1,19 +1,17 @@
 //! Faces close, their links go down or come up again: what happens to the pending Interests?
 //!
-//! An Interest that waits for such faces alone goes to another next hop at once, and only once
+//! If an Interest waits only for such faces, it is sent to another next hop at once, and only once
 //! ([`crate::Strategy::after_upstream_lost`]). The FIB may still list the face; the face table already says that it is
-//! down or gone. Without another next hop the Interest waits: for one that the FIB gains
-//! ([`crate::events::new_next_hops`]), for the link, for a retransmission, or until it expires. NFD does the same. A
-//! Nack would make consumers give up, although the link may be back in the next second.
+//! down or closed. If there is no other next hop, the Interest stays pending: until the FIB gains a next hop
+//! ([`crate::events::new_next_hops`]), the link comes up, the consumer retransmits, or the Interest expires. NFD does
+//! the same. A Nack would make consumers give up, although the link may be up again in the next second.
 //!
-//! The out-record of a lost upstream stays in the entry. A copy may have got through before the link went down; if it
-//! comes back to us, the record shows that it is a loop.
+//! The out-record of a lost upstream stays in the entry. A copy of the Interest may have passed before the link went
+//! down. If the copy returns to us, the record shows that it is a loop.
 //!
-//! Fingerprints of the [core role](crate::core) keep no Interest. What they wait for is recovered by the consumer's
-//! retransmission.
+//! Fingerprints of the [core role](crate::core) keep no Interest to send again. The consumer must retransmit it.
 //!
-//! Cost: one pass over the PIT per call, however many faces there are; at most [`SENDS_PER_SCAN`] Interests sent per
-//! call.
+//! Cost: a call makes one pass over the PIT for all its faces, and sends at most [`SENDS_PER_SCAN`] Interests.
 
 use crate::{
     FaceId, Instant,

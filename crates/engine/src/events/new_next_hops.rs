@@ -1,4 +1,4 @@
-//! FIB entries gained next hops: which pending Interests go there?
+//! FIB entries gained next hops: which pending Interests are sent to them?
 
 use crate::{
     DropReason, FaceId,

@@ -1,4 +1,4 @@
-//! What happens as time passes: Interests expire, and strategies are called at the time that they asked for.
+//! What happens as time passes: Interests expire, and strategies are called at the times that they requested.
 
 use crate::{
     batch::measured::PartClock,

@@ -1,4 +1,4 @@
-//! What a pipeline gets: the call's tables, room for verdicts, and the packet at hand.
+//! What a pipeline gets: the tables of this call, room for verdicts, and the packet.
 
 use crate::{
     FaceAttributes, LinkType, StrategyTable,

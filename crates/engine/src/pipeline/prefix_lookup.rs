@@ -1,9 +1,9 @@
-//! Finds stored Data under every prefix of its name (`cs.prefix_lookup = "all"`): the part of the Incoming Interest
-//! pipeline that only this setting needs.
+//! Finds stored Data under every prefix of its name. Only `cs.prefix_lookup = "all"` needs this part of the Incoming
+//! Interest pipeline.
 //!
-//! Source: forwarding §2.2. One worker does what NFD does: it takes the first matching Data in canonical order. Each of
-//! several workers has the Data of its share of the names, so an Interest by prefix visits the others before its home
-//! ([`crate::dispatch`]).
+//! Source: forwarding §2.2. As in NFD, a worker takes the first matching Data in canonical order. If there are several
+//! workers, each has the Data of its share of the names. So an Interest by prefix visits the other workers before its
+//! home ([`crate::dispatch`]).
 
 use crate::{
     batch::{measured::PartClock, output::HandOver},

@@ -1,7 +1,7 @@
-//! Strategies called without an Interest at hand: for an entry whose timer is due, whose next hops change, or whose
-//! Data has come while the strategy watches it ([`StrategyContext::watch`], forwarding §4.5).
+//! Calls of a strategy without an Interest. They happen when an entry's timer is due, when its next hops change, or
+//! when its Data arrives while the strategy watches the entry ([`StrategyContext::watch`], forwarding §4.5).
 //!
-//! Data for an entry that is not watched costs the test of one flag.
+//! If the strategy does not watch the entry, Data costs the test of one flag.
 
 use crate::{
     Instant,

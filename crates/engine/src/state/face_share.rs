@@ -1,26 +1,28 @@
 //! Face share: how much of the PIT may one face hold, and which faces wanted more?
 //!
-//! Source: ours. Yuan15 §5.7.2 leaves floods of unanswerable Interests to statistics and countermeasures. The rule is
-//! that of queues that share a memory (Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998). An Interest that
+//! Source: ours. Yuan15 §5.7.2 leaves floods of unanswerable Interests to statistics and countermeasures. Our rule was
+//! made for queues that share a memory (Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998). An Interest that
 //! needs a new PIT entry is accepted while its face waits for fewer answers than
 //!
 //! ```text
 //! share / (1 − share) · free entries
 //! ```
 //!
-//! With the default of 80 %, one face alone holds at most four fifths of the PIT. Two that flood hold 4/9 each, and n
-//! hold 4/(1 + 4 n) each. 1/(1 + 4 n) stays free for faces that wait for little. No face is cut while there is room for
-//! all. Interests beyond the share are dropped as [`DropReason::FaceShareUsed`](crate::DropReason::FaceShareUsed).
+//! With the default of 80 %, one face alone holds at most four fifths of the PIT. Two faces that flood hold 4/9 each,
+//! and n such faces hold 4/(1 + 4 n) each. A part of 1/(1 + 4 n) stays free for faces that wait for few answers. No
+//! face is limited while there is room for all. Interests beyond the share are dropped as
+//! [`DropReason::FaceShareUsed`](crate::DropReason::FaceShareUsed).
 //!
-//! A face waits for as many answers as it has in-records. They are counted by face number modulo [`SLOTS`]: faces whose
-//! numbers differ by a multiple of it share a count, and are cut together. By default a router has at most that many
-//! faces at a time.
+//! A face waits for as many answers as it has in-records. The engine counts in-records by face number modulo [`SLOTS`]:
+//! faces whose numbers differ by a multiple of [`SLOTS`] share a count and a limit. By default a router has at most
+//! [`SLOTS`] faces at a time.
 //!
-//! The [core role](crate::core)'s fingerprints have no share: an entry has no owner, and takes 8 bytes. A flooding face
-//! can fill their table; Interests without room there are kept by name, within the share.
+//! The [core role](crate::core)'s fingerprints have no share: an entry belongs to no face, and takes 8 bytes. A
+//! flooding face can fill the table of fingerprints. Interests that find no room in it are kept by name, within the
+//! share.
 //!
-//! Cost: one cache line per Interest and per in-record that ends, the same line for all packets of a face. Memory: 64
-//! KiB per engine. Writer: the engine.
+//! Cost: an Interest, or an in-record that ends, touches one cache line, the same for all packets of a face. Memory: an
+//! engine has 64 KiB of counts. Writer: the engine.
 
 use namewire_packet::{FaceId, counters::Count};
 

@@ -1,14 +1,15 @@
-//! Measurements: how have the Interests under a prefix fared, per next hop?
+//! Measurements: how did each next hop answer the Interests under a prefix?
 //!
 //! Source: forwarding §2 (measurements table), §4.5, §4.6. Strategies write and read it; the engine only removes old
 //! entries. Each worker measures what it forwards, in a table of its own.
 //!
 //! An entry is found by a 64-bit hash of its name under the tables' secret key, mixed with a number of the strategy's
 //! kind ([`crate::StrategyContext::prefix_key`]). The name is not kept. Two names with one hash would share their
-//! measurements. That costs no more than a wrong choice of face, and without the key such names cannot be found.
+//! measurements. The worst effect is a wrong choice of face, and without the key such names cannot be found.
 //!
 //! Cost: a look-up is one probe of a flat index and one entry of about 180 bytes. The entry holds the first measured
-//! next hop; further ones are nodes of one pool. Entries end by a timer wheel: extending one is a single store.
+//! next hop; further ones are nodes of one pool. A timer wheel ends entries: extending the life of an entry is a single
+//! store.
 //!
 //! Limits: [`crate::EngineConfig::measurement_capacity`] entries. At the limit a new entry replaces, among eight, the
 //! one that would end soonest. There are four times as many further next hops. Beyond these, and beyond

@@ -4,9 +4,9 @@
 //! one pool for all entries, so that the data plane never allocates. The pool maps its memory at the start and touches
 //! it when used.
 //!
-//! Cost: the first record costs nothing beyond the entry; each further one a cache line, walked in order. Memory per
-//! node: the record and 8 bytes. When the pool is full, [`RecordPool::append`] returns `None`. Writer: the engine that
-//! owns the pool.
+//! Cost: the first record costs nothing beyond the entry. Each further one costs a cache line; chains are walked in
+//! order. Memory: a node takes the record and 8 bytes. When the pool is full, [`RecordPool::append`] returns `None`.
+//! Writer: the engine that owns the pool.
 
 use namewire_tables::{PageSize, PageVec};
 use std::io;

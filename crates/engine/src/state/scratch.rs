@@ -1,6 +1,6 @@
 //! Scratch: buffers that outlive a packet, so that the data path allocates nothing.
 //!
-//! A function that uses one empties it first. No content is meaningful from one packet to the next.
+//! A function that uses a buffer empties it first. No content is kept from one packet to the next.
 
 use crate::batch::order::BATCH_PACKETS;
 use crate::state::pit_state::MAX_RECORDS;

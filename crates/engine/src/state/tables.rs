@@ -1,7 +1,7 @@
-//! Tables: PIT and Content Store, and what belongs to a PIT entry: its records, its timer, its dead nonces.
+//! Tables: PIT and Content Store, with the records, the timer and the dead nonces of PIT entries.
 //!
-//! PIT entries get their timer and end here (NFD's developer guide §4.2, "Interest Finalize"). Writer: the engine's
-//! worker.
+//! This file sets the timers of PIT entries and ends the entries (NFD's developer guide §4.2, "Interest Finalize").
+//! Writer: the engine's worker.
 
 use crate::{
     Counters, EngineConfig, Instant,

@@ -1,9 +1,9 @@
 //! access: for links to end hosts, where the next hop that answered last will answer again (forwarding §4.6).
 //!
-//! Under a prefix, the Interest goes to the next hop that answered last, alone. If that does not answer in time, or
-//! none is known, all next hops get the Interest. A prefix here is the name of Data without its last component. Unlike
-//! NFD, round-trip times belong to the prefix, not to the face: a next hop that is new to a prefix starts with its
-//! first answer.
+//! An Interest is sent only to the next hop that answered last under its prefix. If this next hop does not answer in
+//! time, or none has answered yet, all next hops get the Interest. A prefix here is the name of Data without its last
+//! component. Unlike NFD, round-trip times belong to the prefix, not to the face: a next hop that is new to a prefix
+//! starts with its first answer.
 
 use super::{
     Strategy, StrategyContext, no_route,

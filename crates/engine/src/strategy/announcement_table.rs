@@ -1,11 +1,11 @@
 //! Announcement table: which announcement covers a name?
 //!
 //! The control side writes it from the announced routes. Strategies read it and attach an announcement to Data for
-//! routers that discovered this path (forwarding §4.6). A change is a new table: announcements are few and change
+//! routers that discovered this path (forwarding §4.6). Each change makes a new table: announcements are few and change
 //! rarely.
 //!
-//! Cost: one look-up of bytes per component of the name. Limits: the writer limits the number; the table refuses an
-//! announcement that does not fit beside Data ([`MAX_ANNOUNCEMENT_BYTES`]).
+//! Cost: a search looks up one prefix per component of the name, by its bytes. Limits: the writer limits the number of
+//! announcements; the table refuses an announcement that does not fit beside Data ([`MAX_ANNOUNCEMENT_BYTES`]).
 
 use hashbrown::HashMap;
 use namewire_packet::{Name, NameBuf};

@@ -1,5 +1,5 @@
-//! Answer: Data for an entry that its strategy watches ([`crate::StrategyContext::watch`]). The file holds what the
-//! strategy sees, and what it can ask for (forwarding §4.5).
+//! Answer: Data for an entry that its strategy watches ([`crate::StrategyContext::watch`]). This file has what the
+//! strategy sees of the Data, and what it can ask for (forwarding §4.5).
 
 use crate::{
     Instant,

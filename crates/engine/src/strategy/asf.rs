@@ -1,8 +1,8 @@
-//! asf: the next hop that answers fastest, with an occasional probe of another one (forwarding §4.5; Lehman et al., "An
+//! asf: uses the next hop that answers fastest, and sometimes probes another one (forwarding §4.5; Lehman et al., "An
 //! Experimental Investigation of Hyperbolic Routing with a Smart Forwarding Plane in NDN", IWQoS 2016).
 //!
-//! The engine's measurements hold what is known of next hops, per FIB prefix. asf watches one Interest at a time per
-//! next hop. It checks whether the answer is overdue when it next considers the next hop, so it needs no timer.
+//! The engine's measurements store what asf knows of next hops, per FIB prefix. asf watches one Interest at a time per
+//! next hop. It checks whether the answer is overdue when it considers the next hop again, so it needs no timer.
 
 use super::{
     Strategy, StrategyContext,

@@ -1,4 +1,4 @@
-//! best-route: the cheapest next hop; a retransmission tries the next one (forwarding §4.2).
+//! best-route: uses the cheapest next hop; a retransmission tries the next one (forwarding §4.2).
 //!
 //! Beyond NFD: a next hop that has fallen silent ranks after the others until it answers again ([`super::silence`]).
 

@@ -67,7 +67,6 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
     ///
     /// N.B. Each field is read by itself. Moved out as a whole, flags that a strategy has just written one by one were
     /// read as one word; that read waits until the stores have left the core.
-    /// written one by one were read as one word, which waits until the stores have left the core.
     #[inline(always)]
     pub(crate) fn finish(&mut self) {
         if let (Some(reason), false) = (self.refused, self.sent) {

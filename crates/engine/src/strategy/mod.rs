@@ -1,9 +1,9 @@
 //! Forwarding strategies: which next hop, when, and what to do afterwards (forwarding §4).
 //!
-//! A strategy decides about one PIT entry at a time through a [`StrategyContext`], which is all it can see and do. All
-//! workers share it, and it keeps no state of its own. What it must remember is in the PIT entry, or in the worker's
-//! [`crate::state::measurements`]. Adding one takes one file and one line in [`registry`]; `docs/strategies.md` shows a
-//! complete one.
+//! A strategy decides about one PIT entry at a time. It sees and does everything through a [`StrategyContext`]. All
+//! workers share a strategy, so it keeps no state of its own. It stores what it must remember in the PIT entry, or in
+//! the worker's [`crate::state::measurements`]. A new strategy takes one file and one line in [`registry`];
+//! `docs/strategies.md` shows a complete one.
 
 mod access;
 pub(crate) mod announcement_table;

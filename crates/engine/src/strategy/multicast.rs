@@ -1,5 +1,5 @@
-//! multicast: every next hop (forwarding §4.4). Sends no Nacks and rejects nothing: an Interest waits for a next hop
-//! that may still appear.
+//! multicast: sends to every next hop (forwarding §4.4). It sends no Nacks and rejects nothing: an Interest waits,
+//! because a next hop may still appear.
 
 use super::{
     Strategy, StrategyContext, WithoutEntry, no_route,

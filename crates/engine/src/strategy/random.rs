@@ -1,4 +1,4 @@
-//! random: one of the next hops, all equally likely (forwarding §4.6).
+//! random: uses one of the next hops, all equally likely (forwarding §4.6).
 //!
 //! Unlike NFD, a retransmission prefers a next hop that has not been asked yet. If one of two next hops is silent, an
 //! Interest is answered after two transmissions at most, not with probability 1/2 each time.

@@ -4,18 +4,19 @@
 //! An Interest without a route goes to all neighbours: it is a *discovery* Interest. A router with a route forwards it
 //! marked NonDiscovery, and it is never flooded again. The Data that answers a discovery Interest carries a
 //! PrefixAnnouncement, from which every router on the path learns a route. The router where discovery ended attaches
-//! it. A router without a route answers a NonDiscovery Interest by Nack NoRoute, and the downstream that gets the Nack
-//! forgets its route.
+//! the announcement. A router without a route answers a NonDiscovery Interest with Nack NoRoute, and the downstream
+//! that gets the Nack removes its route.
 //!
-//! A route into a dead link does not hold an Interest back. When the links of all upstreams are down, the Interest goes
-//! to all neighbours, as if there were no route. So does a retransmission without the mark when the upstreams have been
-//! silent for [`SILENT_NS`]. NFD keeps to the route until it ends, 10 minutes at most.
+//! A route over a dead link does not stop an Interest. When the links of all upstreams are down, the Interest is sent
+//! to all neighbours, as if there were no route. A retransmission without the mark NonDiscovery is also sent to all
+//! neighbours when the upstreams have been silent for [`SILENT_NS`]. NFD keeps to the route until it ends, 10 minutes
+//! at most.
 //!
 //! Unlike NFD:
 //!
 //! * The announcement is attached at once, from the table that the control side publishes, so that no Data waits for
 //!   the RIB.
-//! * It goes only to downstreams that asked by discovery and are not applications of this machine.
+//! * It is attached only for downstreams that asked by discovery and are not applications of this machine.
 //! * Retransmission suppression applies to floods, but not to unicast retransmissions.
 
 use super::{

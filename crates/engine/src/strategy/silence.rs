@@ -1,21 +1,23 @@
 //! Silence: which next hop no longer answers, although its link accepts packets?
 //!
-//! best-route learns it from unanswered Interests. Evidence is an Interest under a FIB prefix with several next hops
-//! that was not answered within [`OVERDUE_NS`]: a consumer asks again, or the Interest expires. The first evidence
-//! against a next hop opens a suspicion. From then on the strategy watches its Data, and one answer ends the suspicion.
-//! A next hop is *silent* when [`SILENT_INTERESTS`] Interests in a row were not answered, the first of them at least
-//! [`SILENT_NS`] ago. It then ranks after the others, and is probed until it answers: when another next hop has
-//! answered an Interest, a copy goes to the silent one.
+//! best-route learns it from unanswered Interests. *Evidence* is an Interest that was not answered within
+//! [`OVERDUE_NS`], under a FIB prefix with several next hops. The strategy notices it when the consumer asks again, or
+//! when the Interest expires. The first evidence against a next hop begins a *suspicion*. From then on the strategy
+//! watches the Data from this next hop, and one answer ends the suspicion. A next hop is *silent* when
+//! [`SILENT_INTERESTS`] Interests in a row were not answered, the first of them at least [`SILENT_NS`] ago. It then
+//! ranks after the others, and is probed until it answers: when another next hop has answered an Interest, the silent
+//! one gets a copy of that Interest.
 //!
 //! A consumer that asks for names that do not exist produces evidence against every next hop. Hence:
 //!
-//! * Time counts too: however many Interests are not answered, one answer a second keeps a next hop in its place.
+//! * Time counts too: one answer a second keeps a next hop in its rank, even if all other Interests stay unanswered.
 //! * A probe is a copy of an Interest that was answered, so its name is known to exist.
-//! * A next hop that such names alone made silent is probed with the first Interest that another answers, at most
-//!   [`PROBE_NS_MAX`] after the last probe.
+//! * If only such names made a next hop silent, it is probed with the first Interest that another next hop answers, at
+//!   most [`PROBE_NS_MAX`] after the last probe.
 //!
-//! Cost: without suspicions, a test of their number, and a flag in entries with several next hops. Under a suspected
-//! prefix, a look-up of measurements per Interest and one per Data. Each worker learns for itself.
+//! Cost: without suspicions, an Interest takes a test of their number, and a flag in its entry if there are several
+//! next hops. Under a prefix with a suspicion, an Interest or a Data takes a look-up of measurements. Each worker
+//! learns for itself.
 
 use super::StrategyContext;
 use crate::{

@@ -1,4 +1,4 @@
-//! Entries that collided and stay: which faces get Data and Nacks by them, and how often?
+//! Entries that collided and stay: each of their faces gets Data and Nacks as often as it should.
 
 use crate::{by_fingerprint, colliding, core, crowded, node, node_with};
 use namewire_engine::{CoreConfig, DropReason, FaceId};

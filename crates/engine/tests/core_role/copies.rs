@@ -1,5 +1,5 @@
 //! Copies of Data: an Interest kept by name, or sent to several next hops, may be answered after its entry has ended.
-//! The fingerprint that the answer then matches is another name's, and must stay.
+//! If the answer then matches a fingerprint, this is another name's, and must stay.
 //!
 //! Each test is a way in which Data was lost on links that lose nothing (`sim/tests/mixed_cores.rs`).
 
