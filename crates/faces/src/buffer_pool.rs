@@ -1,4 +1,4 @@
-//! Spare byte buffers shared by all faces of one worker.
+//! Buffer pool: spare byte buffers that all faces of one worker share.
 //!
 //! A face holds a buffer only while something is unfinished: bytes that the peer has not taken, or the first part of an
 //! element. So an idle face costs no buffer, and a busy one does not allocate per batch.

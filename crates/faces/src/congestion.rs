@@ -6,9 +6,9 @@
 //!   queue ≤ threshold ──► start again
 //! ```
 //!
-//! The queue is our own plus the kernel's. Asking the kernel takes a system call, so the marker asks only where the
-//! answer can matter. A queue of `q` bytes at the last measurement now holds at most `q` plus what was written since.
-//! While that sum is within the threshold, the marker does not ask. It never asks more often than every 64th part of
+//! The queue is our own plus the kernel's. The marker asks the kernel by a system call, so it asks only if the answer
+//! can matter. If the queue had `q` bytes at the last measurement, it now holds at most `q` plus the bytes written
+//! since. While that sum is within the threshold, the marker does not ask. It asks at most once in every 64th part of
 //! the interval. So a packet costs a subtraction and two branches, even with marking off.
 
 /// Time between the first measurement of a long queue and the first mark: 100 ms.

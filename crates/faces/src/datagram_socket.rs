@@ -1,10 +1,10 @@
-//! One datagram socket with its send queue: a UDP listener that many on-demand faces share, the connected socket of one
-//! face, one half of a multicast face, or an Ethernet interface. [`Peers`] says which remotes may send to it, and to
-//! which faces they belong.
+//! One datagram socket with its send queue. It is a UDP listener that many on-demand faces share, the connected socket
+//! of one face, one half of a multicast face, or an Ethernet interface. [`Peers`] says which remotes may send to the
+//! socket, and to which faces these remotes belong.
 //!
-//! Packets of one batch are queued, and leave with as few `sendmmsg` calls as their number allows, whatever their
-//! remotes. A datagram that the kernel refuses for good is handed back so that its face counts it. One that does not
-//! fit now waits, up to a limit.
+//! Packets of one batch are queued, and sent with as few `sendmmsg` calls as their number allows, whatever their
+//! remotes are. If the kernel refuses a datagram for good, the caller gets it back, so that its face counts it. If the
+//! kernel has no room for a datagram now, the datagram waits in the queue, up to a limit.
 //!
 //! Consecutive datagrams of one face and of equal size (the last may be shorter) form a *run*. A run passes through the
 //! kernel's network stack as one message (UDP segmentation offload) and arrives as the same datagrams:
@@ -17,8 +17,8 @@
 //! [`Failure`] says what a failure means for the face, beyond one datagram.
 //!
 //! A route or a device may refuse a run although it would take its datagrams one by one: segments larger than the
-//! path's MTU are not fragmented, and some devices compute no checksums. Then the socket remembers the refused size,
-//! and sends datagrams of that size or larger alone from then on.
+//! path's MTU are not fragmented, and some devices compute no checksums. Then the socket remembers the refused size.
+//! From then on it sends datagrams of that size or larger one by one.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,14 +1,14 @@
 //! NDN directly over Ethernet: type 0x8624, no IP (drop-in.md §2).
 //!
-//! One packet socket per interface gives the payload of frames and their sender; the kernel writes and reads the
+//! One packet socket per interface gives the payload of each frame and its sender; the kernel writes and reads the
 //! Ethernet header. The socket needs CAP_NET_RAW. The interface decides about VLAN tags: on a VLAN interface frames
 //! carry its tag, on others none.
 //!
 //! Faces are never local. The MTU is the interface's, at most 8800 bytes. Larger packets are fragmented, also to a
 //! group; the receiver reassembles the fragments of each sender separately.
 //!
-//! Limit: one group per interface. The kernel does not tell the group of a frame, so the group's face receives the
-//! frames of every NDN group that a process on this machine has joined on the interface.
+//! Limit: one group per interface. The kernel does not say to which group a frame was sent. So the group's face
+//! receives the frames of every NDN group that any process on this machine has joined on the interface.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

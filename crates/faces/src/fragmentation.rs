@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The packet is not copied: the caller gets each fragment as link-header bytes and a slice of the packet. Every
-//! fragment keeps [`FRAGMENT_ROOM`] bytes free, as in NFD, so that both cut a packet at the same places.
+//! fragment keeps [`FRAGMENT_ROOM`] bytes free, as in NFD, so that Namewire and NFD cut a packet at the same places.
 
 use namewire_packet::lp::{self, LinkFields, LpHeaders};
 

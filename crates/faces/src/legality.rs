@@ -1,4 +1,4 @@
-//! Which frames are packets, and which header is legal on which packet (NDNLPv2 §1 and §4).
+//! Legality: which frames are packets, and which header is legal on which packet (NDNLPv2 §1 and §4)?
 
 use namewire_packet::MAX_PACKET_BYTES;
 use namewire_packet::lp::LpHeaders;

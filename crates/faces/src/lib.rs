@@ -1,11 +1,11 @@
-//! Faces: how packets enter and leave the router.
+//! Faces: how does the router receive and send packets?
 //!
-//! Two parts, which can be read separately:
+//! The crate has two parts, which can be read separately:
 //!
 //! * **The link service**, sans-IO: [`LinkService`] turns frames into network packets and back ([`reassembly`],
 //!   [`fragmentation`], [`reliability`], [`congestion`]). The simulator uses it unchanged.
-//! * **Sockets**: [`SocketDriver`] owns every socket of one worker thread and sleeps on all of them at once. One file
-//!   per transport holds what is special about it: [`unix`], [`tcp`], [`udp`], [`udp_multicast`], [`ethernet`].
+//! * **Sockets**: [`SocketDriver`] owns every socket of one worker thread and sleeps on all of them at once. Each
+//!   transport has a file for its peculiarities: [`unix`], [`tcp`], [`udp`], [`udp_multicast`], [`ethernet`].
 //!
 //! Every refusal is a [`LinkDrop`]; every event of a face is a [`FaceEvent`]. Only `sys` and `peer_credentials` have
 //! `unsafe` code.

@@ -19,11 +19,10 @@
 //! * A PitToken is kept on Data and on Nacks, because our own tokens come back on them and downstream tokens are
 //!   returned on them.
 //! * A congestion mark is on the packet, not on each fragment.
-//! * A packet that fits the MTU as it is goes in one frame; NFD keeps room for fields that it may not need.
+//! * A packet that fits the MTU unchanged is sent in one frame; NFD keeps room for fields that it may not need.
 //!
 //! A PrefixAnnouncement travels in front of its Data, in the same bytes: see [`LpHeaders::announcement_bytes`]. If a
-//! Data is fragmented, both together have at most 8800 bytes.
-//! [`LpHeaders::announcement_bytes`]. Of a fragmented Data, both together are at most 8800 bytes.
+//! Data is fragmented, the announcement and the Data together have at most 8800 bytes.
 
 mod encoding;
 

@@ -1,21 +1,22 @@
-//! Which socket of a port gets a datagram whose remote has no socket of its own? A listener, never the socket of a face
-//! that is being created.
+//! Port steering: a datagram whose remote has no socket of its own reaches a listener of the port, never the socket of
+//! a face that is being created.
 //!
-//! All sockets of a port share it, and the kernel chooses among them by a hash of the addresses. A face's socket takes
-//! part from the time it is bound, but it can use its datagrams only once it is connected. So the listeners attach a
-//! program, in the machine language of classic BPF, that returns the number of the socket:
+//! Listeners and faces' sockets share a port, and the kernel chooses among them by a hash of the addresses. It may
+//! choose a face's socket as soon as this is bound, but the face can use datagrams only once the socket is connected.
+//! So the listeners attach a program to the port, in the machine language of classic BPF. It returns the number of the
+//! socket to choose:
 //!
 //! ```text
 //! hash = exclusive-or of the words of the source address · 2654435761
 //! number = (hash + source port) · 2654435761 >> 16 mod listeners
 //! ```
 //!
-//! The kernel numbers sockets in the order of binding, listeners first. When a socket closes, the last one gets its
-//! number. So the listeners have the first numbers as long as they live, and one remote always meets the same listener,
-//! whatever faces exist.
+//! The kernel numbers sockets in the order of binding, and listeners are bound first. When a socket closes, the last
+//! one gets its number. So the listeners have the first numbers as long as they are open. Datagrams of one remote
+//! always reach the same listener, whatever faces exist.
 //!
-//! Kernels without such programs (before Linux 4.5) choose by their own hash. What reaches a face's socket too early is
-//! counted (`link.foreign-remote`).
+//! Kernels without such programs (before Linux 4.5) choose by their own hash. A datagram that reaches a face's socket
+//! too early is counted as `link.foreign-remote`.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

@@ -1,16 +1,16 @@
 //! Reassembles fragmented network packets (NDNLPv2 §2).
 //!
-//! Fragments with the same Sequence − FragIndex, the message id, belong together. They may come in any order and more
-//! than once. The headers are those of fragment 0; headers on other fragments are ignored. On a link with several
+//! Fragments with the same Sequence − FragIndex, the message id, belong together. They may arrive in any order and more
+//! than once. The packet gets the headers of fragment 0; headers on other fragments are ignored. On a link with several
 //! peers, the sender is part of the id, so that their fragments are never mixed.
 //!
-//! Cost: one copy of each fragment into its message, and one more copy of the whole only if the fragments came out of
-//! order. Memory grows with the bytes received, never by a number that the peer announces.
+//! Cost: each fragment is copied into its message. Only if fragments arrived out of order, the whole message is copied
+//! once more. Memory grows with the bytes received, never with a number that the peer announces.
 //!
-//! Limits, per face: [`MAX_FRAGMENTS`] per message, 8800 bytes per message, and [`MAX_MESSAGES`] messages and a number
-//! of bytes in progress (beyond these, the message that has waited longest is discarded). A message waits
-//! [`TIMEOUT_NS`] after its last fragment. With reliability all [`MAX_MESSAGES`] may have full size and wait for
-//! [`RELIABLE_TIMEOUT_NS`].
+//! Limits: a message has at most [`MAX_FRAGMENTS`] fragments and 8800 bytes. A face has at most [`MAX_MESSAGES`]
+//! unfinished messages, and a limited number of bytes in them. Beyond these limits, the message that has waited longest
+//! is discarded. A message waits [`TIMEOUT_NS`] after its last fragment. With reliability all [`MAX_MESSAGES`] may have
+//! full size and wait for [`RELIABLE_TIMEOUT_NS`].
 
 use namewire_packet::MAX_PACKET_BYTES;
 use namewire_packet::lp::LpHeaders;

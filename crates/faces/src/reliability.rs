@@ -6,9 +6,12 @@
 //!            TxSequence ──► Ack in the next frame, or alone after 5 ms
 //! ```
 //!
-//! Differences from NFD: memory is bounded; a time-out uses the present RTO, not the RTO at the time of sending; a
-//! retransmitted frame carries no Acks; the strategy gets no report of a lost fragment (none of NFD's strategies uses
-//! it).
+//! Differences from NFD:
+//!
+//! * Memory is bounded.
+//! * A time-out uses the present RTO, not the RTO at the time of sending.
+//! * A retransmitted frame carries no Acks.
+//! * The strategy gets no report of a lost fragment. None of NFD's strategies uses this report.
 //!
 //! Limits: those of [`unacknowledged`] and [`arrivals`].
 

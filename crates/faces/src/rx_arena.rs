@@ -1,9 +1,9 @@
 //! Holds the received bytes of one batch.
 //!
-//! Each worker has two buffers, reused for every batch. Sockets are read into the first: streams back to back, messages
-//! of datagrams ([`crate::sys`]) each into a slot. Slots are larger than any message. Untouched memory takes no space,
-//! so the usual small messages take a page each. The second buffer holds packets reassembled from fragments. Positions
-//! run through both:
+//! Each worker has two buffers, reused for every batch. Sockets are read into the first buffer: streams back to back,
+//! each message of datagrams ([`crate::sys`]) into a slot of its own. Slots are larger than any message. Untouched
+//! memory takes no space, so the usual small messages take a page each. The second buffer holds packets reassembled
+//! from fragments. Positions count through both buffers:
 //!
 //! ```text
 //!          ┌──────────────── read from sockets ──────────────────┬── reassembled ───

@@ -1,6 +1,6 @@
 //! All sockets and faces of one worker thread.
 //!
-//! One epoll instance, level-triggered, every socket non-blocking. A worker's loop:
+//! The driver has one epoll instance, level-triggered, and every socket is non-blocking. A worker's loop:
 //!
 //! ```text
 //!   wait ─► receive (a batch into the arena) ─► [engine] ─► send or lend × n ─► finish, flush
@@ -8,14 +8,26 @@
 //!    └────────────────── run_timers, events ◄─────────────────────────────────────────────────┘
 //! ```
 //!
-//! Cost per batch: one read and one write per stream face, one `recvmmsg` and one `sendmmsg` per 64 datagrams. Cost per
-//! packet: one hash look-up of the face when sending, one of the remote when receiving from a listener, and one copy
-//! when sending. A large packet lent to a stream is not copied. Nothing is allocated per packet.
+//! The files in the order of the loop:
 //!
-//! Limits, each with a [`crate::LinkDrop`]: faces ([`DriverConfig::max_faces`]), bytes queued per stream, per UDP
-//! socket and in all, and those of the link service. A face may read 128 KiB in its turn; then the other ready faces
-//! have theirs. Input kept for later turns is also limited ([`DriverConfig::kept_input_bytes`], with
-//! [`SocketDriver::short_reads`]).
+//! * *wait*: `poller.rs` has epoll and the sockets whose turn it is.
+//! * *receive*: `receiving.rs` reads a socket by `stream.rs` or `datagram_socket.rs`; a face's `link_service.rs` makes
+//!   packets of the frames. `inlet.rs` limits the input that is kept for later.
+//! * *send*: `sending.rs` queues a packet, after the link service has made frames of it. `outlet.rs` limits the queues.
+//! * *lend*, *finish*: `lending.rs` passes large packets to streams without a copy.
+//! * *flush*: `sending.rs` writes each queue by `outlet.rs`, `stream.rs` or `datagram_socket.rs`, and `sys.rs`.
+//!   `recovery.rs` adds Acks and retransmissions.
+//! * *run_timers*: `timers.rs` and `timer_queue.rs`; `outages.rs` has faces that are down.
+//!
+//! Cost: a batch takes one read and one write per stream face, and one `recvmmsg` and one `sendmmsg` per 64 datagrams.
+//! A packet takes one hash look-up of the face when it is sent, and one of the remote when it is received from a
+//! listener. A packet is copied when it is sent, except a large packet that is lent to a stream. Nothing is allocated
+//! per packet.
+//!
+//! Limits, each with a [`crate::LinkDrop`]: the number of faces ([`DriverConfig::max_faces`]), the bytes queued per
+//! stream, per UDP socket and in all, and those of the link service. A face may read 128 KiB in its turn; then the
+//! other ready faces have their turns. Input kept for later turns is also limited ([`DriverConfig::kept_input_bytes`],
+//! counted by [`SocketDriver::short_reads`]).
 //!
 //! Linux only: it uses `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
 

@@ -1,19 +1,19 @@
 //! NDN over a byte stream: the common part of Unix and TCP faces.
 //!
-//! The stream is elements back to back; each is a bare Interest or Data or an LpPacket. An element that cannot complete
-//! within 8800 bytes, or a header that can never become valid, closes the face: the next boundary cannot be found
-//! (forwarding.md §5). A complete element of unknown type is only dropped, unless a TCP connection begins with it. An
-//! HTTP request reads as elements of unknown types (`P`, length `O`). A web page could therefore hide packets in a
-//! request that the browser posts to this machine's port, and act as a local application.
+//! The stream is a sequence of elements; each is a bare Interest or Data, or an LpPacket. An element that cannot be
+//! complete within 8800 bytes, or a header that can never become valid, closes the face: the next boundary cannot be
+//! found (forwarding.md §5). A complete element of unknown type is only dropped, unless a TCP connection begins with
+//! it. An HTTP request reads as elements of unknown types (`P`, length `O`). A web page could therefore hide packets in
+//! a request that the browser posts to this machine's port, and act as a local application.
 //!
 //! ```text
 //!   socket ─read─► arena: [ kept start | new bytes ......... ]
 //!                           └ element ┴ element ┴ elem│          the rest is kept in `input`
 //! ```
 //!
-//! Cost: one read and one write per batch. Sending copies each packet into `output`, which exists only while something
-//! is unwritten. Large packets are lent, and copied only if the kernel does not take them. A peer that does not read
-//! fills `output` to its limit; then new packets are refused and the queued ones stay.
+//! Cost: a batch takes one read and one write. Sending copies each packet into `output`, which exists only while it has
+//! unwritten bytes. Large packets are lent, and copied only if the kernel does not take them. If a peer does not read,
+//! `output` fills up to its limit. Then new packets are refused, and the queued ones stay.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;

@@ -1,12 +1,12 @@
 //! `recvmmsg` and `sendmmsg` (many datagrams per system call), and UDP segmentation offload (many datagrams per pass
 //! through the kernel's network stack). Also the number of bytes that a socket still has to send.
 //!
-//! It needs `unsafe`, because the standard library and rustix offer none of these calls. The façade takes slices and
-//! socket addresses and returns counts. Packet sockets (NDN over Ethernet, [`crate::ethernet`]) use the same two calls;
-//! their addresses, and how they are bound to a link, are here too.
+//! This file needs `unsafe`, because the standard library and rustix offer none of these calls. Its functions take
+//! slices and socket addresses and return counts. Packet sockets (NDN over Ethernet, [`crate::ethernet`]) use the same
+//! two calls. This file also has the addresses of packet sockets and binds these sockets to a link.
 //!
-//! One *message* is what the kernel takes or gives at once. Without offload it is one datagram. With offload it is
-//! datagrams of equal size back to back (the last may be shorter), and a control message carries the size:
+//! The kernel takes or gives one *message* at a time. Without offload a message is one datagram. With offload it is a
+//! sequence of datagrams of equal size (the last may be shorter), and a control message carries the size:
 //!
 //! ```text
 //!   bytes    │ datagram │ datagram │ datagram │ last │     at most 65,535 bytes, 64 datagrams
@@ -15,8 +15,8 @@
 //!             0                    8              12                            16     24
 //! ```
 //!
-//! Cost: set-up is one 64-byte header, one 16-byte vector, 24 bytes of control and (receiving) one 128-byte address per
-//! requested message, on the stack or reused.
+//! Cost: each requested message needs one 64-byte header, one 16-byte vector, 24 bytes of control and, to receive, one
+//! 128-byte address. These are on the stack or reused.
 #![allow(unsafe_code, reason = "leaf: the standard library and rustix offer none of these calls")]
 
 use std::io;

@@ -2,7 +2,8 @@
 //!
 //! All share one port, usually 6363, because peers distinguish faces by it. The kernel gives a datagram to the
 //! connected socket of its remote if there is one, otherwise to a listener. Among several listeners (one per worker), a
-//! hash of the remote's address decides ([`crate::port_steering`]), so one remote always meets the same worker.
+//! hash of the remote's address decides ([`crate::port_steering`]), so datagrams of one remote always reach the same
+//! worker.
 //!
 //! Sockets share the port by `SO_REUSEPORT` alone, which the kernel grants to one user's sockets. With `SO_REUSEADDR`,
 //! any local user could bind the port and take our datagrams.

@@ -1,5 +1,5 @@
 //! Properties of the link service: a packet sent in fragments arrives whole, however the network reorders and repeats
-//! these, and no received bytes cause a panic.
+//! the fragments, and no received bytes cause a panic.
 
 use namewire_faces::{LinkOptions, LinkService, Received};
 use namewire_packet::lp::{LpHeaders, PitToken};

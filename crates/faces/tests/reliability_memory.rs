@@ -1,5 +1,5 @@
-//! Does a busy reliable link allocate, and does a silent one keep the memory it needed? The test is alone in its
-//! process, because the allocator counts for all of it.
+//! A busy reliable link does not allocate, and a silent one does not keep the memory that it needed. The test has a
+//! process of its own, because its allocator counts for the whole process.
 
 use cap::Cap;
 use namewire_faces::{DriverConfig, LinkOptions, LinkPolicy, LinkService, Received, RxArena, SocketDriver};

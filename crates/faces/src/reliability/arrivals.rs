@@ -1,9 +1,9 @@
 //! The receiving half of reliability: which frames must be acknowledged, and which Sequences were received before
 //! (NDNLPv2 §5).
 //!
-//! Limits, per link: [`MAX_PENDING_ACKS`] Acks waiting (beyond them a frame is passed on without one, and its sender
-//! retransmits it); [`MAX_REMEMBERED`] Sequences (beyond them the oldest is forgotten early, so that a late duplicate
-//! passes).
+//! Limits: on a link at most [`MAX_PENDING_ACKS`] Acks wait. Beyond them a frame is passed on without an Ack, and its
+//! sender retransmits it. At most [`MAX_REMEMBERED`] Sequences are remembered. Beyond them the oldest is forgotten
+//! early, so a late duplicate of its frame is not recognised.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The sending half of reliability: which frames are unacknowledged, and which of these are lost (NDNLPv2 §5)?
+//! The sending half of reliability: which frames are unacknowledged, and which of them are lost (NDNLPv2 §5)?
 //!
 //! Every transmission has its own TxSequence, one above the last. So unacknowledged transmissions form a queue ordered
 //! by TxSequence and by time. Both signs of loss, three Acks of later transmissions and the RTO, apply to the front of
@@ -10,14 +10,14 @@
 //!   bytes   │ frame  │ frame│ frame  │ …      one buffer, in the same order
 //! ```
 //!
-//! A frame that was merely late is acknowledged under its former TxSequence. That also ends the transmission that
-//! replaced it; NFD keeps repeating that one.
+//! A frame that was only late is acknowledged under its former TxSequence. This Ack also ends the retransmission of the
+//! frame; NFD keeps repeating the retransmission.
 //!
-//! Cost: a copy of each frame when it is sent; amortized constant time per Ack.
+//! Cost: each frame is copied when it is sent. An Ack takes amortized constant time.
 //!
-//! Limits, per link: [`MAX_FRAMES`] and [`MAX_BYTES`] unacknowledged. Beyond them the oldest frame loses its protection
-//! ([`LinkDrop::UnacknowledgedEvicted`]). Late Acks are understood for the last [`MAX_REPLACED`] replaced
-//! transmissions. A link without unacknowledged frames keeps [`KEPT_BYTES`].
+//! Limits: a link has at most [`MAX_FRAMES`] unacknowledged frames with [`MAX_BYTES`]. Beyond them the oldest frame is
+//! no longer retransmitted ([`LinkDrop::UnacknowledgedEvicted`]). Late Acks are recognised for the last
+//! [`MAX_REPLACED`] replaced transmissions. A link without unacknowledged frames keeps a buffer of [`KEPT_BYTES`].
 
 use std::collections::VecDeque;
 

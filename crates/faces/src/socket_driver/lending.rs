@@ -1,10 +1,10 @@
 //! Passes large packets from the receive arena to the kernel without a copy.
 //!
 //! [`SocketDriver::send`] copies a packet into the queue of its face, because it cannot keep the slice until the next
-//! flush. Within one batch that is possible. [`SocketDriver::lend`] collects slices of large packets to streams.
-//! [`SocketDriver::finish`] passes those of each face to the kernel in one vectored write, after what was queued
-//! before. It copies only what the kernel does not take. So the kernel copies an 8000-byte Data into the arena and from
-//! it, and the only other copy is the Content Store's.
+//! flush. Within one batch, slices can be kept: [`SocketDriver::lend`] collects slices of large packets to streams.
+//! [`SocketDriver::finish`] passes the slices of each face to the kernel in one vectored write, after the bytes that
+//! were queued before. It copies only the bytes that the kernel does not take. So the kernel copies an 8000-byte Data
+//! into the arena and out of it; the only other copy is made for the Content Store.
 //!
 //! ```text
 //!   lent     A 8000   B 40   A 8000   C 8000   A 40      in order of lending
@@ -14,7 +14,7 @@
 //!
 //! Datagrams are always queued: they are small, and runs need them back to back.
 //!
-//! Limits: 128 slices to 8 faces at once; beyond that, `lend` first finishes what it has.
+//! Limits: 128 slices to 8 faces at once. Beyond that, `lend` first finishes the slices that it has.
 
 use std::io::IoSlice;
 use std::ops::Range;

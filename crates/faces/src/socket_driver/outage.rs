@@ -1,5 +1,5 @@
-//! A datagram face that is down: the state of its link, and when to try it again. The page of [`super::outages`] has
-//! the diagram.
+//! Outage: the state of a datagram face's link, and when to try the link again. The page of [`super::outages`] has the
+//! diagram.
 
 use crate::CloseReason;
 

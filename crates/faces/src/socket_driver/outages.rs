@@ -1,16 +1,16 @@
-//! A datagram face whose link carries nothing closes or, if it is permanent, is *down* until the link carries packets
-//! again.
+//! Outages: if a datagram face's link carries nothing, the face closes. A permanent face is instead *down* until the
+//! link carries packets again.
 //!
 //! Three signs show it: the kernel refuses a datagram twice in a row ([`Failure::Link`]), the network reports that a
 //! datagram did not arrive ([`Failure::Report`]), or the control side says that the interface is down. NFD closes a
 //! face that is not permanent at the first error of its socket, and routing daemons rely on it. Ours closes as fast,
-//! with one difference: a report must come twice without anything from the peer in between. We provoke the second one
-//! with an IDLE packet, so it takes one round trip.
+//! with one difference: a report must arrive twice, without a packet of the peer in between. We provoke the second
+//! report with an IDLE packet, so it takes one round trip.
 //!
 //! A report is an ICMP message, and a host that can send packets with foreign addresses can forge one. The kernel
 //! accepts it if the datagram that it quotes has our addresses and ports, and the ports of NDN are well known. An
-//! attacker who could close a face of NFD with one packet needs two here. While the peer sends, both must come between
-//! two of its packets. The kernel gives a shared (unconnected) socket no reports.
+//! attacker can close a face of NFD with one packet, but needs two for a face of ours. While the peer sends, both must
+//! arrive between two of the peer's packets. The kernel gives a shared (unconnected) socket no reports.
 //!
 //! ```text
 //!            failure, second report, interface down          (not permanent: closed)
@@ -22,9 +22,9 @@
 //! ```
 //!
 //! A probe is an IDLE packet (NDNLPv2: an LpPacket without Fragment), which every peer drops silently. While the
-//! interface is down, we send no probe: another interface might take it and lose it.
+//! interface is down, we send no probe: the kernel might send it over another interface, where it is lost.
 //!
-//! Cost: nothing while links work, except one test per face and batch whether the face is down.
+//! Cost: while links work, a batch takes one test per face whether the face is down.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Which sockets are ready: one epoll instance, and the sources with a turn to come.
+//! Poller: which sockets are ready? It has one epoll instance, and a list of the sockets that wait for their turn.
 
 use std::collections::VecDeque;
 use std::io;

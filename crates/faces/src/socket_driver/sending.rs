@@ -1,4 +1,4 @@
-//! From packets to queues, and from queues to sockets.
+//! Puts packets into queues, and writes queues to sockets.
 
 use namewire_packet::FaceId;
 use namewire_packet::lp::LpHeaders;

@@ -1,8 +1,8 @@
 //! When must faces be checked without a packet?
 //!
-//! A binary heap holds at most one entry of each kind per face. Traffic does not move an entry: when it comes due, the
-//! driver checks the face, and the entry returns later if need be. An earlier entry for reliability may replace one;
-//! the later one then recognises that it was replaced.
+//! A binary heap holds at most one valid entry of each kind per face. Traffic does not move an entry: when it is due,
+//! the driver checks the face, and inserts the entry again for a later time if necessary. For reliability, an earlier
+//! entry may replace a later one. The later entry then has no effect when it is due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
