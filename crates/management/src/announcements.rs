@@ -6,11 +6,10 @@
 //!
 //! Authorization: the command needs the same permission as any other of `rib`. The announcing Data must satisfy the
 //! rules for prefix announcements ([`Management::authorize_announcement`]). Without such rules, an application of this
-//! machine may announce routes to itself, just as it may register them, and announcements from the network are not
-//! believed.
+//! machine may announce routes to itself, just as it may register them; announcements from the network are ignored.
 //!
-//! Limits: the RIB's; [`MAX_ANNOUNCEMENTS`] and [`MAX_ANNOUNCEMENT_BYTES`] for kept announcements. An announcement
-//! beyond them makes a route, but is not passed on.
+//! Limits: those of the RIB; for kept announcements, [`MAX_ANNOUNCEMENTS`] and [`MAX_ANNOUNCEMENT_BYTES`]. An
+//! announcement beyond these two makes a route, but is not passed on.
 
 pub use crate::announcement_store::{MAX_ANNOUNCEMENT_BYTES, MAX_ANNOUNCEMENTS};
 use crate::{

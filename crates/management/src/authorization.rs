@@ -6,18 +6,18 @@
 //! | a local face | anything else | peer credentials, or the signature of an anchor with that privilege |
 //! | any face, `/localhop` | a route to itself | what the rules for `/localhop` say; without rules it is not served |
 //!
-//! A digest does not prove who signed, so a digest that does not match keeps no application from its own routes.
-//! Clients of ndn-rs (commit cc28c6e, `ndn-packet/src/encode/interest.rs`) compute it over every element of the
-//! Interest, including the name's type and length and the empty digest component. ndnd and NFD's default rule accept
-//! their commands.
+//! A digest does not prove who signed. So an application gets its own routes even if its digest does not match. Clients
+//! of ndn-rs (commit cc28c6e, `ndn-packet/src/encode/interest.rs`) compute it over every element of the Interest,
+//! including the name's type and length and the empty digest component. ndnd and NFD's default rule accept their
+//! commands.
 //!
 //! Source: management.md §8. Where NFD's configuration says otherwise ([`TrustConfig`]), this module does as NFD does.
-//! Peer credentials are what the kernel says about the other end of a Unix socket. A TCP connection within this machine
-//! has none.
+//! *Peer credentials* are the kernel's statement about the process at the other end of a Unix socket. A TCP connection
+//! within this machine has none.
 //!
-//! A valid signature is not enough where NFD checks for replay ([`replay`]): for `rib`, and for commands that pass by
-//! an anchor's signature. If a rule leads to a certificate that is not at hand, the command waits while the certificate
-//! is fetched ([`pending`]).
+//! A valid signature is not enough where NFD checks for replay ([`replay`]): for `rib`, and for commands that an
+//! anchor's signature admits. If a rule leads to a certificate that the router does not have, the command waits until
+//! the certificate is fetched ([`pending`]).
 //!
 //! Limits: see [`replay`], [`certificates`], [`pending`] and [`validator`].
 

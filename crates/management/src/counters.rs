@@ -1,8 +1,8 @@
 //! What management counts.
 //!
-//! Requests without an answer, and data not kept, are shown in `status/drops` beside the workers' drops. Commands that
-//! got a code other than 200 are not shown, because the sender knows. Refusals because the node is short of memory are
-//! shown.
+//! `status/drops` shows requests without an answer, and data that was not kept, beside the workers' drops. It does not
+//! show commands that got a code other than 200, because the sender knows of them. It does show refusals because the
+//! node is short of memory.
 
 use namewire_packet::nfd::DropCounter;
 

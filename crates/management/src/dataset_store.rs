@@ -1,11 +1,11 @@
 //! Datasets as versioned, segmented Data, kept until clients have fetched all segments.
 //!
-//! Source: management.md §6.1. A request gets segment 0 of a snapshot. A request soon after it gets the same snapshot
-//! as long as nothing has changed. In NFD answers are up to a second old; here a script that adds a route and lists
-//! routes sees the new route. Later segments are requested by exact name and come only from the snapshot. The store
+//! Source: management.md §6.1. A request gets segment 0 of a snapshot. A request soon afterwards gets the same snapshot
+//! if nothing has changed. In NFD answers are up to a second old. Here a script that adds a route and then lists routes
+//! sees the new route. Clients request later segments by exact name, and get them only from the snapshot. The store
 //! keeps contents and makes packets on demand: signing 8000 bytes costs about as much as copying a few packets.
 //!
-//! Limits: [`DatasetLimits`]; the oldest snapshots go first.
+//! Limits: [`DatasetLimits`]; the oldest snapshots are dropped first.
 
 use namewire_packet::{DataBuilder, Name, NameBuf};
 use std::collections::VecDeque;

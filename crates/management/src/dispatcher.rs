@@ -3,8 +3,8 @@
 //! Source: management.md §1, §4, §6.1. Where NFD is silent (unknown verb, malformed parameters), this forwarder answers
 //! with a code and a text, because a client learns nothing from a time-out.
 //!
-//! Every request ends in exactly one of: a reply now; a reply when a face command is done or a face event happens; a
-//! counter of [`ManagementCounters`] that says why there is no reply.
+//! Every request ends in exactly one way: it gets a reply now; it gets a reply when a face command is done or a face
+//! event happens; or a counter of [`ManagementCounters`] says why it gets none.
 
 use crate::{
     authorization::{

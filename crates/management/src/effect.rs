@@ -1,6 +1,6 @@
 //! Effects: what the router must do. They are management's only way to act.
 //!
-//! The router carries effects out in order. The reply to a command that changes the FIB comes after the change.
+//! The router carries effects out in order. The reply to a command that changes the FIB follows the change.
 
 use crate::fib_computation::FibChange;
 use namewire_packet::{

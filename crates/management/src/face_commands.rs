@@ -1,5 +1,5 @@
-//! Commands of the `faces` module: check what can be checked without a socket, let the router act, and answer when it
-//! is done.
+//! Commands of the `faces` module. Management checks what it can check without a socket, lets the router act, and
+//! answers when the router has acted.
 //!
 //! Source: management.md §4 (codes and texts), §5 (fields), §7 (FaceUri);
 //! forwarding.md §5 (what each transport allows).

@@ -1,9 +1,9 @@
 //! Face events: the notification stream `faces/events`.
 //!
-//! Source: management.md §6.4. Each event is a Data `…/seq=<n>`, sent to the Interests that wait and kept for later
-//! requests. A first request (CanBePrefix) gets the latest event while that is fresh, and otherwise waits for the next
-//! one. A request for a future sequence number waits too. Waiting costs nothing here: the Interest is pending in the
-//! forwarder, and every new event is sent while an Interest may wait.
+//! Source: management.md §6.4. Each event is a Data `…/seq=<n>`, which is sent to the waiting Interests and kept for
+//! later requests. A first request (CanBePrefix) gets the latest event while this event is fresh, and otherwise waits
+//! for the next one. A request for a future sequence number waits too. Waiting costs management nothing: the Interest
+//! is pending in the forwarder, and management sends every new event while an Interest may wait.
 //!
 //! Limit: [`MAX_EVENTS_KEPT`] events.
 

@@ -10,21 +10,21 @@
 //!
 //! We deviate from NFD on purpose. NFD updates inherited routes incrementally and loses some (forwarding.md §6.1 lists
 //! two defects). Here every name at or under a changed prefix is computed from scratch and compared with the published
-//! entry. Only differences go out.
+//! entry. Only differences are sent to the FIB.
 //!
 //! Strategy choice is merged in, so that an Interest needs one look-up. Each entry carries the strategy of the longest
-//! strategy-choice prefix. A strategy-choice prefix without routes becomes a *hidden* entry. It inherits its next hops
-//! by longest prefix match, so it has the next hops that Interests would have found without the entry.
+//! strategy-choice prefix. A strategy-choice prefix without routes becomes a *hidden* entry. A hidden entry inherits
+//! its next hops by longest prefix match, so it has the next hops that Interests would find without it.
 //!
 //! Published entries are in a table of their own, ordered by name ([`crate::prefix_tree`]). It shares the name's bytes
 //! with the RIB and keeps each next-hop set once ([`crate::next_hop_sets`]): 57 bytes per entry. The forwarder holds
-//! the same entries once more; that is the price for workers that read them without a lock.
+//! the same entries once more, so that workers can read them without a lock.
 //!
 //! A change of `/` concerns every name, and a face that closes may remove a million routes. So each call recomputes at
-//! most as many names as its caller allows and keeps where it stopped. The rest of the subtree is a *sweep*, which
-//! [`FibComputation::resume`] continues. What a caller has just changed comes first, however much waits; the changed
-//! prefix itself comes before those below it. Whatever the order, the last recomputation of a name saw the last change
-//! that concerns it. So the final result is the same as if everything had been computed at once.
+//! most as many names as its caller allows, and stores where it stopped. The rest of the subtree is a *sweep*, which
+//! [`FibComputation::resume`] continues. A prefix that a caller has just changed is recomputed first, however many
+//! sweeps wait; the prefixes below it follow. In any order, the last recomputation of a name sees the last change that
+//! concerns the name. So the final result is the same as if everything had been computed at once.
 //!
 //! ```text
 //!   subtree of the changed prefix   | done | to do …                      |
@@ -32,13 +32,12 @@
 //!                                                                           however often it is changed
 //! ```
 //!
-//! Cost: for one changed prefix, a look-up in each table, one more per ancestor that has an entry, then work in
+//! Cost: a changed prefix takes a look-up in each table, one more per ancestor that has an entry, and then work in
 //! proportion to the subtree. A leaf among 100,000 routes takes a microsecond or two; a change of `/` visits
 //! everything.
 //!
-//! Limits: [`MAX_NEXT_HOPS`] per entry; the cheapest are kept. At most one sweep per prefix, and only for a subtree
-//! that is larger than a call may visit.
-//! than a call may visit.
+//! Limits: [`MAX_NEXT_HOPS`] per entry; the cheapest are kept. A prefix has at most one sweep, and only if its subtree
+//! is larger than a call may visit.
 
 use crate::{
     manual_next_hops::{MAX_MANUAL_NEXT_HOPS, ManualNextHops},

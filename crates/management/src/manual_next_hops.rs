@@ -1,7 +1,8 @@
 //! Next hops in the FIB without a route: those of `fib/add-nexthop`, and the forwarder's own entry for management.
 //!
-//! They are not inherited and inherit nothing. For one face, a manual next hop wins over the routes of the same prefix,
-//! as the later writer does in NFD. Limit: [`MAX_MANUAL_NEXT_HOPS`]. Cost: O(log n) and the next hops of one prefix.
+//! They are not inherited and inherit nothing. If a manual next hop and routes of the same prefix have one face, the
+//! manual next hop wins; in NFD the later one of the two wins. Limit: [`MAX_MANUAL_NEXT_HOPS`]. Cost: an operation
+//! takes O(log n) and visits the next hops of one prefix.
 
 use crate::{
     fib_computation::NextHop,

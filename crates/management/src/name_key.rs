@@ -1,10 +1,10 @@
 //! A name as a key of an ordered table.
 //!
 //! Canonical order of names is the order of their TLV-VALUE bytes (packet-format §3.2), and all names under a prefix
-//! start with its bytes. So in an ordered table the subtree of a prefix is one contiguous range. A prefix can be looked
-//! up as a slice, without an owned name.
+//! start with the prefix's bytes. So in an ordered table the subtree of a prefix is one contiguous range. A prefix can
+//! be looked up as a slice, without an owned name.
 //!
-//! Tables share the bytes: a clone is a reference count.
+//! Tables share the bytes: a clone only raises a reference count.
 
 use namewire_packet::{Name, NameBuf};
 use std::{

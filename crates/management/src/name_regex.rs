@@ -1,13 +1,13 @@
-//! NDN regular expressions: whether a name matches, and which of its parts each group holds.
+//! NDN regular expressions: does a name match, and which part of the name does each group hold?
 //!
-//! Source: ndn-cxx `utils-ndn-regex.rst`. `<…>` is one component. Empty, it matches any; otherwise the text between the
-//! brackets is an ordinary regular expression that must match the whole component as URIs write it. `[<a><b>]` and
-//! `[^<a><b>]` are sets of components; `* + ? {n} {n,} {,m} {n,m}` repeat; `(…)` groups. An expression without `^` is
-//! tried at the first component, then after as many components as possible. One without `$` may be followed by
-//! anything.
+//! Source: ndn-cxx `utils-ndn-regex.rst`. `<…>` is one component. `<>` matches any component. Otherwise the text
+//! between the brackets is an ordinary regular expression that must match the whole component, as URIs write it.
+//! `[<a><b>]` and `[^<a><b>]` are sets of components; `* + ? {n} {n,} {,m} {n,m}` repeat; `(…)` groups. An expression
+//! without `^` is tried at the first component, then after as many components as possible. One without `$` may be
+//! followed by anything.
 //!
-//! Cost: one pass over the components with all alternatives at once, components × steps of the program. There is no
-//! backtracking that a name could make expensive. Limits: [`MAX_STEPS`], [`MAX_GROUPS`], [`MAX_DEPTH`],
+//! Cost: a match takes one pass over the components, with all alternatives at once: components × steps of the program.
+//! There is no backtracking that a name could make expensive. Limits: [`MAX_STEPS`], [`MAX_GROUPS`], [`MAX_DEPTH`],
 //! [`MAX_EXPRESSION_BYTES`].
 
 mod parser;

@@ -1,10 +1,10 @@
 //! Interests that management itself expresses from the internal face: to a routing daemon, or for anything else that
 //! this node must ask.
 //!
-//! Each Interest ends in exactly one of: matching Data, a Nack, the end of its lifetime. Its [`Purpose`] decides who
-//! gets the outcome; a new use is a new purpose.
+//! Each Interest ends by matching Data, by a Nack, or at the end of its lifetime. Its [`Purpose`] decides which part of
+//! management gets the outcome; a new use needs a new purpose.
 //!
-//! Limit: [`MAX_PENDING`] at a time. Cost: a look-up per component of the Data's name.
+//! Limit: [`MAX_PENDING`] at a time. Cost: a Data takes a look-up per component of its name.
 
 use crate::{effect::Effect, environment::Times};
 use hashbrown::HashMap;

@@ -1,9 +1,10 @@
 //! The prefix tree: a large table ordered by name, for RIB entries and FIB entries.
 //!
-//! A `BTreeMap` of shared names takes more bytes than its contents, because its nodes are half empty. Entry numbers
-//! that stay the same would need another table. And each of its comparisons reads another name, which is not in the
-//! cache. Here the records lie in one array and keep their number as long as they live. The order is lists of such
-//! numbers, each beside eight bytes of the name ([`crate::key_digests`]).
+//! A `BTreeMap` of shared names has three disadvantages. It takes more bytes than its contents, because its nodes are
+//! half empty. It would need another table for entry numbers that stay the same. And each of its comparisons reads
+//! another name, which is not in the cache. Here the records lie in one array, and a record keeps its number until it
+//! is removed. The order consists of lists of such numbers, each beside eight bytes of the name
+//! ([`crate::key_digests`]).
 //!
 //! ```text
 //!   heads       | digest of each block's first name |
@@ -15,10 +16,11 @@
 //!                      └► bytes of the name, shared with other tables
 //! ```
 //!
-//! Bytes per entry: the value, 16 for the key, 12 to 24 for the order. The name's bytes are kept once for all tables,
-//! with 16 more and the allocator's overhead. Memory of removed entries is used again, and not returned. Cost: a
-//! look-up searches two lists and reads one name or two. An insertion or a removal moves at most a block of numbers
-//! beyond that, and 64 bytes per block when one is split or goes. Limit: 2³² entries; the owners' limits are lower.
+//! Bytes: an entry takes its value, 16 for the key, and 12 to 24 for the order. All tables share one copy of the name's
+//! bytes, which takes 16 more and the allocator's overhead. Memory of removed entries is used again, and not returned.
+//! Cost: a look-up searches two lists and reads one name or two. An insertion or a removal also moves at most a block
+//! of numbers. If it splits or removes a block, it also moves 64 bytes per block. Limit: 2³² entries; the owners'
+//! limits are lower.
 
 use crate::{key_digests::KeyDigests, name_key::NameKey};
 use namewire_packet::Name;

@@ -2,8 +2,8 @@
 //!
 //! Source: forwarding.md §6.2, policy *client-to-nlsr*. A prefix with a route of one of the
 //! [`ReadvertiseConfig::origins`] is announced by a signed `/localhost/nlsr/rib/register` with its Name. It is
-//! withdrawn by `unregister` when the last such route goes. The daemon is present while the RIB has a route to
-//! `/localhost/nlsr`. When it comes, everything is announced; when it goes, sending stops.
+//! withdrawn by `unregister` when the last such route is removed. The daemon is *present* while the RIB has a route to
+//! `/localhost/nlsr`. When this route is added, everything is announced; when it is removed, sending stops.
 //!
 //! ```text
 //!             route appears                 200 after register: again in 1 h
@@ -13,8 +13,8 @@
 //!                              │ last route goes: due, to withdraw; 200 after unregister: forgotten
 //! ```
 //!
-//! Deviations: NFD waits 100 s before the first retry (it doubles first), and shifts by 5 ms. Here each pause is up to
-//! a twentieth longer, by a hash of prefix and attempt, so that a thousand prefixes do not come at once every hour.
+//! Deviations: NFD waits 100 s before the first retry (it doubles first), and shifts by 5 ms. Here a hash of prefix and
+//! attempt makes each pause up to a twentieth longer, so that a thousand prefixes are not sent at once every hour.
 //!
 //! Limits: at most [`MAX_PREFIXES`] prefixes; further ones are counted and not announced. At most [`MAX_ASKED`]
 //! commands wait for an answer at a time.

@@ -4,8 +4,8 @@
 //! expiration. [`crate::fib_computation`] computes what the forwarder does with the routes.
 //!
 //! Layout: one record per prefix in a table ordered by name ([`crate::prefix_tree`]), with its routes sorted by face
-//! and origin. The first route is inside the record. Two indices hold record numbers: by face, for faces that go away,
-//! and by deadline, for expiry.
+//! and origin. The first route is inside the record. Two indices hold record numbers: one by face, for faces that
+//! close, and one by deadline, for expiry.
 //!
 //! ```text
 //!   prefix:   | bytes, shared |  routes: | face origin cost flags deadline |  (more: on the heap)
@@ -13,13 +13,13 @@
 //!   by deadline:   { (deadline, record) … }
 //! ```
 //!
-//! A face that is gone may have a million routes. From the moment it leaves ([`Rib::leave`]) no dataset and no
-//! computation counts them ([`Rib::live_routes`]). [`Rib::remove_leaving`] removes them some at a time, and
-//! [`Rib::expire`] does the same for expired routes, so that the caller can do other work in between.
+//! A closed face may have a million routes. As soon as [`Rib::leave`] is called for the face, no dataset and no
+//! computation counts them ([`Rib::live_routes`]). [`Rib::remove_leaving`] removes a limited number of them at a time,
+//! so that the caller can do other work in between. [`Rib::expire`] does the same for expired routes.
 //!
-//! Bytes of a prefix with one route: 64 for the record, 17 for its place in the order, 10 for the index by face, 30
-//! more if it expires; the name's bytes, which the FIB computation shares, and 24. Cost: O(log n) per operation, plus
-//! the routes of that one prefix.
+//! Bytes: a prefix with one route takes 64 for the record, 17 for its place in the order, 10 for the index by face, and
+//! 30 more if the route expires. The name takes its own bytes, which the FIB computation shares, and 24. Cost: an
+//! operation takes O(log n), and visits the routes of one prefix.
 //!
 //! Limits: [`RibLimits`]; [`MAX_PREFIX_COMPONENTS`] as in NFD, which limits the depth of a subtree;
 //! [`MAX_PREFIX_BYTES`], so that an answer that repeats the name fits into a packet.

@@ -1,13 +1,12 @@
-//! The consequences of route changes, in slices.
+//! Routes: carries out the consequences of route changes, in slices.
 //!
 //! A face that closes, a common expiry time or a change of `/` may concern a million routes: seconds of work. One call
-//! of [`Routes`] does at most one slice, [`ROUTES_PER_SLICE`] and [`NAMES_PER_SLICE`], which takes some milliseconds.
+//! of [`Routes`] does at most one slice of [`ROUTES_PER_SLICE`] and [`NAMES_PER_SLICE`], which takes some milliseconds.
 //! The next slice is due at once ([`crate::Management::next_deadline`]); the router decides what runs before it.
 //!
-//! Meanwhile, no dataset shows routes of a face that is gone or routes that have expired, and such routes make no new
-//! entry. The forwarder's FIB may still have next hops to the face; the forwarder knows that the face is down. A
-//! command's own prefix is in the FIB before the answer, however much waits. What longer prefixes inherit follows
-//! later.
+//! Meanwhile, no dataset shows routes of a closed face or expired routes, and such routes make no new entry. The
+//! forwarder's FIB may still have next hops to the face; the forwarder knows that the face is down. A command's own
+//! prefix is in the FIB before the answer, however much work waits. Longer prefixes that inherit from it follow later.
 
 use crate::{
     announcement_store::Announcements,

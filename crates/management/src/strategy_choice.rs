@@ -3,7 +3,7 @@
 //! Source: forwarding.md §4, drop-in.md §11. The longest prefix decides; `/` always has a strategy and cannot be unset.
 //! Choices are stored and reported by the full instance name (with version) that the registry resolved.
 //!
-//! Limit: [`MAX_STRATEGY_CHOICES`]. Cost: O(log n).
+//! Limit: [`MAX_STRATEGY_CHOICES`]. Cost: an operation takes O(log n).
 
 use crate::name_key::{NameKey, subtree};
 use namewire_packet::{Name, NameBuf, nfd::StrategyChoice};

@@ -1,4 +1,4 @@
-//! The settings of who may command this node, checked once and used by [`crate::authorization`].
+//! The settings that say who may command this node. They are checked once, and [`crate::authorization`] uses them.
 //!
 //! Source: management.md §8. The rules are the rules of ndn-cxx's validator configuration
 //! (`security-validator-config.rst`). The configuration crate reads the text of a file.

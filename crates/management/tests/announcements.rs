@@ -1,4 +1,4 @@
-//! Announced routes: `rib/announce`, announcements that self-learning finds, and what is passed on.
+//! Announced routes: `rib/announce`, announcements that self-learning finds, and announcements that are passed on.
 
 use namewire_management::{
     Effect, ManagementConfig, RibLimits,

@@ -1,4 +1,4 @@
-//! Readvertise: what a routing daemon is told and when, and what follows from its silence.
+//! Readvertise: which commands a routing daemon gets and when, and what follows if it does not answer.
 
 use namewire_management::{Effect, ManagementConfig, ReadvertiseConfig};
 use namewire_packet::{

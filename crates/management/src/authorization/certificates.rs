@@ -1,7 +1,8 @@
-//! Certificates at hand: the configured anchors, certificates read from files, and certificates fetched from the
-//! network. A fetched certificate proves nothing by being here.
+//! The certificates that the router has: configured anchors, certificates from files, and certificates fetched from the
+//! network. A fetched certificate is not trusted until the rules accept it.
 //!
-//! Limits: [`MAX_FETCHED`] fetched certificates (the oldest goes); as many from files as the router reads.
+//! Limits: [`MAX_FETCHED`] fetched certificates, beyond which the oldest is dropped; as many from files as the router
+//! reads.
 
 use crate::trust_config::{AnchorCertificate, TrustAnchor};
 use namewire_packet::{Name, NameBuf};

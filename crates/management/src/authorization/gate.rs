@@ -1,4 +1,5 @@
-//! The gate: a command passes, is refused, or waits for a certificate. The settings of authorization also come in here.
+//! The gate: a command passes, is refused, or waits for a certificate. This file also takes new settings of
+//! authorization.
 
 use super::{
     Module, Prefix, Request,

@@ -1,11 +1,11 @@
 //! Commands that wait for a certificate to be fetched.
 //!
-//! Each command asks for the certificate that its chain lacks, once. When that comes, the command is judged again from
-//! the start, and may lack the next one.
+//! Each command asks once for the certificate that its chain lacks. When the certificate arrives, the command is
+//! checked again from the start, and may then lack the next certificate.
 //!
-//! Limits: [`MAX_PENDING`] commands. At most [`MAX_PENDING_OF_FACE`] of them come from one face, so that no neighbour
-//! keeps the others out. [`FETCH_LIFETIME_MS`] for each certificate, and as many certificates per command as a chain
-//! may have.
+//! Limits: at most [`MAX_PENDING`] commands wait. At most [`MAX_PENDING_OF_FACE`] of them are from one face, so that no
+//! neighbour excludes the others. A command waits [`FETCH_LIFETIME_MS`] for each certificate, and for as many
+//! certificates as a chain may have.
 
 use super::validator::MAX_CHAIN;
 use namewire_packet::{FaceId, InterestBuilder, Name, NameBuf, lp::PitToken};

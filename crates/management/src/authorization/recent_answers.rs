@@ -1,9 +1,9 @@
-//! The last answers to commands from other hosts. If the Data is lost on its way, the client sends the same Interest
-//! again. That is a replay and must not be carried out twice, so it gets the same answer again.
+//! The last answers to commands from other hosts. If an answer is lost on its way, the client sends the same Interest
+//! again. This is a replay, and the command must not be carried out twice. So the Interest gets the same answer again.
 //!
 //! (In NFD the Content Store does this; here, answers of management are not cached.)
 //!
-//! Limits: [`MAX_ANSWERS`] (the oldest goes); [`LIFETIME_NS`].
+//! Limits: at most [`MAX_ANSWERS`] are kept, each for [`LIFETIME_NS`]; beyond that the oldest is dropped.
 
 use namewire_packet::{FaceId, Name, NameBuf};
 use std::collections::VecDeque;

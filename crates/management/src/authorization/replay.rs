@@ -1,8 +1,8 @@
 //! Replay protection: has this signed command been seen before?
 //!
 //! Source: management.md §8, which gives NFD's rules and their defects: one key for all DigestSha256 clients, and a
-//! timestamp that must grow with every command. Here there is a record per signer (for a digest, which names no signer:
-//! per face). A burst within one millisecond passes as long as the nonces differ.
+//! timestamp that must grow with every command. Here each signer has a record. A digest names no signer, so for digests
+//! each face has one. A burst within one millisecond passes as long as the nonces differ.
 //!
 //! A command passes if all of these hold:
 //!
@@ -11,20 +11,21 @@
 //! - Its (timestamp, nonce) is not in the record.
 //! - For a key: it is later than the record's watermark.
 //!
-//! Users set clocks, the router's and clients' clocks, also back. So timestamps need not grow, and no command is
+//! Users may set clocks back, those of routers and those of clients. So timestamps need not grow, and no command is
 //! forgotten because its timestamp is old. A command is forgotten only when there is no room for more.
 //!
 //! Invariant: every command that a key's record has forgotten is at or before its watermark, so no forgotten command
 //! passes again. A watermark holds for [`WATERMARK_LIFETIME_NS`] of the monotonic clock. If the clock was not set back,
-//! everything before the watermark is out of the grace by then. If it was set back, this is the longest time for which
-//! a busy signer is refused.
+//! every timestamp before the watermark is more than [`GRACE_MS`] old by then. If the clock was set back, a busy signer
+//! is refused for this time at most.
 //!
 //! A face has no watermark, because its commands are signed with a digest, or by a key that no rule verified. An
-//! application that can repeat such a command through the face could as well sign a new one. The face's record only
+//! application that can repeat such a command through the face could also sign a new one. The face's record only
 //! recognises a command that a client repeats.
 //!
-//! Cost: O(log) of the record's size. Limits: [`MAX_NONCES`] per record and [`MAX_NONCES_TOTAL`] over all;
-//! [`MAX_RECORDS`] keys and as many faces. A key's record can go [`RECORD_LIFETIME_NS`] after its last use.
+//! Cost: a check takes O(log n) for a record of n commands. Limits: [`MAX_NONCES`] per record and [`MAX_NONCES_TOTAL`]
+//! in all records; [`MAX_RECORDS`] keys and as many faces. A key's record may be dropped [`RECORD_LIFETIME_NS`] after
+//! its last use.
 
 use super::denial::Denial;
 use crate::environment::Times;

@@ -1,6 +1,6 @@
 //! The validator: do the rules of a validator section accept a packet, and did a key that they lead to sign it?
 //!
-//! Source: ndn-cxx `security-validator-config.rst`. The first rule whose filters catch the packet decides. One of its
+//! Source: ndn-cxx `security-validator-config.rst`. The first rule whose filters match the packet decides. One of its
 //! checkers must accept the signature type and the KeyLocator. The certificate that the KeyLocator names must be a
 //! trust anchor, or Data that the rules accept in the same way.
 //!
