@@ -1,4 +1,4 @@
-//! The Content Stores of all workers as control sees them: their settings, and the erasures under way.
+//! The Content Stores of all workers as control sees them: their settings, and the erasures in progress.
 
 use crate::{
     cs_settings::CsSettings,

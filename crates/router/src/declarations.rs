@@ -1,13 +1,13 @@
-//! Declared faces, routes and strategies: made by management commands, and changed as a difference when the
-//! declarations change.
+//! Declared faces, routes and strategies. Management commands make them; when the declarations change, commands make
+//! the difference.
 //!
-//! [`Keeper::apply`] compares the declarations with what it has made before. It removes what is no longer declared:
-//! routes, then faces; strategies get their default again. It makes what is new, different or lost. It touches nothing
-//! else. [`Keeper::retry`] tries again to resolve a host name, to make a connection, or to make a face that closed
-//! ([`Keeper::note_lost`]). What management refused is not tried again.
+//! [`Keeper::apply`] compares the declarations with what it has made before. It removes routes and then faces that are
+//! no longer declared, and resets strategies to their default. It makes what is new, different or lost. It touches
+//! nothing else. [`Keeper::retry`] tries again to resolve a host name, to make a connection, or to make a face that
+//! closed ([`Keeper::note_lost`]). It does not try again what management refused.
 //!
-//! A face is known by its URI as written. Two spellings of one address lead to one face, which stays until both are
-//! gone.
+//! A declared face is known by its URI as written. Two spellings of one address lead to one face, which stays until
+//! neither spelling is declared.
 
 mod keeper;
 mod undeclared;

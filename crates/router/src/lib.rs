@@ -13,9 +13,9 @@
 //!            └──────────────────────────────────────┘
 //! ```
 //!
-//! A worker owns its engine, its sockets and their faces; no other thread touches them. What all workers read (FIB,
-//! strategies, face attributes) is in [`shared`]. Only control writes there, and a worker when a datagram makes an
-//! on-demand face. Start with [`worker`] for a packet's way, with [`control`] for a command's.
+//! A worker owns its engine, its sockets and their faces; no other thread touches them. The tables that all workers
+//! read (FIB, strategies, face attributes) are in [`shared`]. Control writes them; a worker also writes them when a
+//! datagram makes an on-demand face. To follow a packet, start with [`worker`]; to follow a command, with [`control`].
 
 mod content_stores;
 mod control;

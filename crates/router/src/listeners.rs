@@ -1,11 +1,11 @@
 //! Listening sockets. They are opened before any thread starts, so that the caller gets the errors. One task per
 //! listener serves them on the control thread.
 //!
-//! Limits of each listener: [`ACCEPTED_AT_ONCE`] accepted connections that are not faces yet. The others wait in the
-//! kernel's backlog, so that a storm of connections comes in as fast as faces are made. Connections whose peers closed
-//! them before they were accepted wait until no newcomer does; at most [`PARTED_MAX`] of them wait. So what is left of
-//! a storm in the backlog costs only an accept, and the backlog seldom fills. A full backlog refuses applications that
-//! do not wait.
+//! Limits: a listener has at most [`ACCEPTED_AT_ONCE`] accepted connections that are not faces yet. The others wait in
+//! the kernel's backlog, so that in a storm connections are accepted as fast as faces are made. If a peer closed its
+//! connection before it was accepted, the connection waits until no other connection does; at most [`PARTED_MAX`] such
+//! connections wait. So after a storm, each connection left in the backlog costs only an accept, and the backlog is
+//! seldom full. A full backlog refuses applications that do not wait.
 
 use crate::{
     StartError,

@@ -1,18 +1,18 @@
 //! The queue of messages for management, fair to all faces even if one application sends commands without end.
 //!
-//! Each face has a line of its own, and the lines are served in turn, one message each. So a command of a face that
-//! sends few waits for at most one message of every other face. A face may have this many messages waiting:
+//! Each face has a queue of its own, and these queues are served in turn, one message each. So a command of a face that
+//! sends few commands waits for at most one message of every other face. So many messages of one face may wait:
 //!
 //! ```text
 //! 4 · free places
 //! ```
 //!
 //! So one face that floods takes at most four fifths of the queue, n such faces take 4/(1 + 4 n) each, and newcomers
-//! find room (the rule of the PIT, [`namewire_engine::face_share`]). The worker that brought a message counts it if it
-//! found no place (`router.management-queue-full`). This queue counts it by face (`management-cut.face-N`).
+//! find room (the rule of the PIT, [`namewire_engine::face_share`]). If a message finds no place, the worker that
+//! brought it counts it (`router.management-queue-full`), and this queue counts it by face (`management-cut.face-N`).
 //!
-//! Answers to management's own Interests have a line of their own. Limit: [`CAPACITY`]. Cost: a lock, held while one
-//! message is put in or one batch is taken out.
+//! Answers to management's own Interests have a queue of their own. Limit: [`CAPACITY`]. Cost: an operation takes a
+//! lock, while it inserts one message or removes one batch.
 
 use crate::messages::ToControl;
 use namewire_engine::FacesCut;

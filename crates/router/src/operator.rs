@@ -1,9 +1,9 @@
-//! The process that runs a router, as a user of its management: commands without a socket, and a look at what commands
-//! have made.
+//! Operator: lets the process that runs a router give it commands without a socket, and see what commands have made.
 //!
-//! A command is the Interest that an application would send. It goes to management as if it came from the router's own
-//! face ([`FaceId::INTERNAL`], from which no packet of the network comes). Its answer is caught before it is sent. So
-//! one mechanism carries out what files and people ask for, even in a router that no application can connect to.
+//! A command is the Interest that an application would send. Management receives it as if it came from the router's own
+//! face ([`FaceId::INTERNAL`]; no packet of the network has this face). The operator takes the answer before it is
+//! sent. So one mechanism carries out the commands of files and of people, even in a router that no application can
+//! connect to.
 //!
 //! Limits: a command without an answer after [`ANSWER_TIMEOUT`] has failed. An [`Inventory`] holds at most
 //! [`INVENTORY_ROUTES_MAX`] routes.

@@ -1,10 +1,10 @@
 //! The tables and counters that all threads of a router share.
 //!
 //! No worker waits while a table is copied or written. The FIB has one writer, the control side, and one reader per
-//! worker, which is pinned for a part of a turn ([`namewire_tables::fib`]). Faces and strategies change by whole copies
-//! ([`Snapshots`]). A worker looks at a version number when it pins and fetches the new copy if there is one. Only then
-//! does it take a lock, which other threads hold just long enough to copy or replace a pointer. A worker that makes a
-//! face itself waits for any other thread that is changing the face table.
+//! worker; a worker pins its reader for a part of a turn ([`namewire_tables::fib`]). Faces and strategies change by
+//! whole copies ([`Snapshots`]). When a worker pins the tables, it compares a version number and fetches the new copy
+//! if there is one. It takes a lock only for that fetch; other threads hold this lock just long enough to copy or
+//! replace a pointer. A worker that makes a face itself waits for any other thread that is changing the face table.
 //!
 //! Pinned tables show faces and strategies as they were at that moment, but the FIB as it is now. A route whose face or
 //! strategy is newer acts as if that face or strategy did not exist, until the next pin. A packet's own face is never

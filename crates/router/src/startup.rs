@@ -1,5 +1,5 @@
-//! From a configuration to running threads and back. The order is: listeners, secrets, tables, workers, control. A
-//! failure half-way takes down what was already there.
+//! Starts the threads of a router from its configuration, and ends them. The order is: listeners, secrets, tables,
+//! workers, control. If a step fails, the steps before it are undone.
 
 use crate::{
     StartError,

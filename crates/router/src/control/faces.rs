@@ -1,7 +1,7 @@
 //! The faces of a node as control knows them: the worker of each, the faces being made, the faces that have closed.
 //!
-//! Engines learn of a face before its first packet and forget it after its last: [`Faces`] writes the face table for
-//! them. [`super::links`] handles faces that follow the network interfaces, [`super::face_commands`] handles commands.
+//! [`Faces`] writes the face table for the engines: a face is in the table before its first packet and until after its
+//! last. [`super::links`] handles faces that follow the network interfaces, [`super::face_commands`] handles commands.
 
 use crate::{
     messages::{AcceptedConnection, FaceChange, ToControl, ToWorker},

@@ -1,12 +1,12 @@
-//! The FIB writer: keeps the FIB at what management decided.
+//! The FIB writer: makes the FIB equal to what management has decided.
 //!
-//! Management decides, and the table may refuse: for good because it is full, or for a moment because a worker may
-//! still hold what was removed. Each reason of refusal has its own counter. The writer tries a refused prefix again,
-//! with the next hops that management wants there by then.
+//! The table may refuse a change: for good because it is full, or for a moment because a worker may still hold removed
+//! entries. Each reason of refusal has its own counter. The writer tries a refused prefix again, with the next hops
+//! that management wants by then.
 //!
-//! Cost: the table's cost. Bytes: a name for each refused prefix. Limits: at most as many names as management has FIB
-//! entries. The writer retries [`RETRIED_AT_ONCE`] of them every [`RETRY_NS`], in turn, so that control stays free for
-//! commands however long the table is full.
+//! Cost: a change costs what the table needs. Bytes: the writer keeps the name of each refused prefix. Limits: it keeps
+//! at most as many names as management has FIB entries. The writer retries [`RETRIED_AT_ONCE`] of them every
+//! [`RETRY_NS`], in turn, so that control stays free for commands however long the table is full.
 
 use namewire_management::FibChange;
 use namewire_packet::{FaceId, Name, NameBuf};

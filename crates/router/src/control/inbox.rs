@@ -1,9 +1,9 @@
 //! The messages that wait for the control thread, taken in turns.
 //!
-//! Events (of faces, connections, commands of this process) come by a channel and are never refused. Interests come by
-//! [`ManagementQueue`], which refuses those of a face that floods. An Interest is served after every event that was
-//! sent before it; otherwise control could meet a new face's first command before it knows the face. A turn takes a
-//! bounded number of both, so that neither keeps the other waiting. Timers run between turns.
+//! Events (of faces, connections, commands of this process) arrive through a channel and are never refused. Interests
+//! arrive through [`ManagementQueue`], which refuses those of a face that floods. An Interest is served after every
+//! event that was sent before it. Otherwise control could receive a new face's first command before it knows the face.
+//! A turn takes a bounded number of both, so that neither kind delays the other. Timers run between turns.
 //!
 //! Limits: [`EVENTS_PER_TURN`], [`INTERESTS_PER_TURN`].
 

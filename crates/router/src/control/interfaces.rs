@@ -1,7 +1,7 @@
-//! The network interfaces of this machine, and news of them, which the kernel gives by netlink.
+//! The network interfaces of this machine, and reports of changes, both from the kernel by netlink.
 //!
-//! A list is two requests (links, addresses) and takes some hundred microseconds. Control asks for one at the start,
-//! when the kernel reports a change, and for an Ethernet face made by command. Nothing is polled.
+//! A list of the interfaces takes two requests (links, addresses) and some hundred microseconds. Control asks for a
+//! list at the start, when the kernel reports a change, and for an Ethernet face made by command. It never polls.
 //!
 //! Limit: [`INTERFACES_MAX`] interfaces; the others are left out.
 

@@ -1,14 +1,14 @@
 //! The links that carry packets, as control tells engines and workers.
 //!
 //! There are two sources. First, a worker reports that a face is down, up or closed ([`LinkStates::note`]). The face
-//! table shows this to all engines; then a message lets them send again the packets that wait for that face. Second,
-//! the kernel reports that a network interface is down or up ([`LinkStates::follow`]). Then control tells the workers
-//! about the datagram faces whose local end is there. So a router notices a pulled cable without a packet.
+//! table shows this to all engines. Then a message lets the engines send again the packets that wait for that face.
+//! Second, the kernel reports that a network interface is down or up ([`LinkStates::follow`]). Then control tells the
+//! workers about the datagram faces whose local end is there. So a router notices a pulled cable without a packet.
 //!
 //! A UDP face belongs to the interface that has its local address, an Ethernet face to the interface that it names. TCP
-//! faces are left alone: a connection survives a cable that is put back.
+//! faces do not change: a connection survives if a cable is pulled out and put back.
 //!
-//! Cost: one copy of the face table for all changes that control finds at once.
+//! Cost: all changes that control finds at once take one copy of the face table.
 
 use super::{faces::Faces, interfaces::Interface};
 use crate::{messages::ToWorker, senders::WorkerSender, shared::Shared};

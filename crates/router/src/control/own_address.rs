@@ -1,8 +1,8 @@
-//! Does an address lead to this router itself?
+//! Own address: does an address lead to this router itself?
 //!
-//! A face to one of the router's own listeners is a loop: whatever the router sends there comes in again, through the
-//! face that the listener makes. `faces/create` refuses such a face (406). Another router on this machine, at another
-//! port or another of the machine's addresses, is a different forwarder and is allowed.
+//! A face to one of the router's own listeners is a loop: the router receives what it sends, through the face that the
+//! listener makes. `faces/create` refuses such a face (406). Another router on this machine, at another port or another
+//! of the machine's addresses, is a different forwarder and is allowed.
 
 use super::interfaces;
 use namewire_management::FaceCommandError;

@@ -1,4 +1,4 @@
-//! What management asks the node for: counters, datasets, strategies.
+//! Status: the counters, datasets and strategies that management asks the node for.
 
 use super::{faces::flag, node::Node};
 use crate::{

@@ -1,4 +1,4 @@
-//! The keeper: makes what is declared, and changes it as a difference.
+//! The keeper: makes what is declared, and when the declarations change, makes only the difference.
 
 use super::default_strategies;
 use crate::operator::{Operator, OperatorError};

@@ -1,11 +1,11 @@
 //! One WebSocket connection and the Unix socket of its face: turns messages into elements and back.
 //!
-//! Both directions run side by side, so that a peer which sends without reading does not stop our own sending. Each
-//! direction holds at most one read (64 KiB) or one message (8800 bytes) besides the kernel's buffers. It waits for a
-//! slow receiver.
+//! Both directions run side by side, so that we go on sending even if the peer sends without reading. Besides the
+//! kernel's buffers, each direction holds at most one read (64 KiB) or one message (8800 bytes). It waits for a slow
+//! receiver.
 //!
-//! A ping goes out every [`PING_INTERVAL`] (NFD: 10 s). A peer is dead if it is silent for [`SILENCE_MAX`], or takes
-//! nothing for as long.
+//! The router sends a ping every [`PING_INTERVAL`] (NFD: 10 s). A peer is dead if it is silent for [`SILENCE_MAX`], or
+//! takes nothing for as long.
 
 use super::{WebSocketCounters, WebSocketDrop};
 use futures_util::{Sink, SinkExt, Stream, StreamExt};

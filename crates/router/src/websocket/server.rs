@@ -3,9 +3,9 @@
 //! FaceUris are NFD's: remote `wsclient://` and local `ws://` with the addresses of the TCP connection (NFD
 //! `websocket-transport.cpp`). Over TLS the local FaceUri says `wss://`.
 //!
-//! Scope: NFD takes a connection between two loopback addresses as local (drop-in.md §9). That would give the rights of
-//! a local application to every web page in a browser on this machine, and to every client of a proxy on it. Here a
-//! connection is not local if its request comes from a web page of another host (`Origin`) or through a proxy
+//! Scope: NFD treats a connection between two loopback addresses as local (drop-in.md §9). With that rule, every web
+//! page in a browser on this machine, and every client of a proxy on it, would have the rights of a local application.
+//! Here a connection is not local if its request comes from a web page of another host (`Origin`) or through a proxy
 //! (`Forwarded`, `X-Forwarded-For`, `X-Real-Ip`).
 
 use super::{

@@ -1,7 +1,7 @@
-//! A worker's part of erasing from the Content Stores: it looks at a few slots per turn.
+//! A worker's part of an erasure from the Content Stores: it visits a few slots per turn.
 //!
-//! Cost: a visit of every slot ever used, [`VISITS_PER_TURN`] between two batches of packets. Limit: as many erasures
-//! at a time as management allows.
+//! Cost: an erasure visits every slot ever used, [`VISITS_PER_TURN`] between two batches of packets. Limit: as many
+//! erasures at a time as management allows.
 
 use crate::messages::CsErasure;
 use namewire_engine::Engine;

@@ -1,7 +1,6 @@
 //! A worker's input and output: its sockets, its rings to the other workers, and its way to control.
 //!
-//! A decided packet leaves through a face of this worker, over a ring to the worker that owns the face, or to
-//! management.
+//! A decided packet is sent on a face of this worker, over a ring to the worker that owns the face, or to management.
 
 use super::mesh::{Outbox, Task};
 use crate::{messages::ToControl, router_drop::RouterDrop, senders::ControlSender};

@@ -1,6 +1,6 @@
 //! The rings between workers: one per ordered pair. They carry packets whose name or face belongs to the other worker.
 //!
-//! A record is metadata, only as much as is needed, and the packet's bytes:
+//! A record has the metadata that the packet needs, and the packet's bytes:
 //!
 //! ```text
 //!  0      1      2     3       4..6   6..8   8..16  then, each only if its flag is set:
@@ -8,8 +8,9 @@
 //!         length /50   of all                       and fill up to a multiple of 8: the packet is aligned
 //! ```
 //!
-//! `lead`: [`LpHeaders::announcement_bytes`]. The metadata of a bare Interest to be decided take 16 bytes, of Data to
-//! be sent 32, and at most 88. So two cores move one cache line less than if all took 88.
+//! `lead` is [`LpHeaders::announcement_bytes`]. The metadata of a bare Interest that must be decided take 16 bytes,
+//! those of Data that must be sent 32, and no metadata more than 88. So two cores move one cache line less than if all
+//! took 88.
 
 use super::ring::{Consumer, Doorbell, Producer, PushError};
 use namewire_engine::dispatch::Visits;

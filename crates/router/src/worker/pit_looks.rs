@@ -3,8 +3,8 @@
 //!
 //! A look is a walk over the whole PIT. If many Interests are pending, one look per registration would leave a worker
 //! no time for packets while a routing daemon registers a hundred thousand routes, or while a link flaps. So one look
-//! serves everything that came since the last. The next look waits [`PAUSE_PER_LOOK`] times as long as the last one
-//! took. If few Interests are pending, that is no time at all.
+//! serves all next hops and links that changed since the last look. The next look waits [`PAUSE_PER_LOOK`] times as
+//! long as the last one took. If few Interests are pending, this pause is very short.
 //!
 //! Limit: with more than [`MAX_WAITING`] prefixes and faces waiting, there is no pause.
 

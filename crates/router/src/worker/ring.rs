@@ -18,22 +18,22 @@
 //! lines ahead of its reads. Without a gap it would take lines of the next batch from the producer that is writing
 //! them. N.B. An Interest of 100 bytes cost 195 TSC cycles without the gap and 117 with it, in `namewire-lab run
 //! ring-crossing` (batches of 64, cores that share a cache). Two alternatives were tried and not kept. PREFETCHW of the
-//! lines before they are written: no gain where the cores share a cache, and no reliable gain elsewhere. Stores past
-//! the caches: 286 against 140 for a Data of 250 bytes.
+//! lines before they are written gave no gain where the cores share a cache, and no reliable gain elsewhere. With
+//! stores past the caches, a Data of 250 bytes took 286 cycles against 140.
 //!
-//! Cost: one copy in; a store-release per batch on each side. A side reads the other's cache line only when its cached
-//! copy of the other's position says full (or empty). Overhead per record: 8 bytes and up to 7 of fill; per batch of 2
-//! KiB or more: 512.
+//! Cost: a record is copied into the ring; each side makes a store-release per batch. A side reads the other's cache
+//! line only when its cached copy of the other's position says full (or empty). Bytes: a record takes 8 more and up to
+//! 7 of fill; a batch of 2 KiB or more takes 512 more.
 //!
-//! Limits: capacity is fixed. A record is at most half of it less 8 bytes, so that a record and the padding before it
-//! always fit in an empty ring ([`PushError::TooLarge`] otherwise). A push that does not fit now is refused
+//! Limits: the capacity is fixed. A record has at most half the capacity less 8 bytes, so that a record and the padding
+//! before it always fit in an empty ring ([`PushError::TooLarge`] otherwise). A push that does not fit now is refused
 //! ([`PushError::Full`]) and changes nothing.
 //!
 //! [`Doorbell`] is the other half: a worker that found all its rings empty can sleep without missing the record
 //! published a moment later.
 //!
-//! Checked by: `crates/router/tests/ring_stress.rs` (real threads; a `VecDeque` as oracle) and by
-//! the loom models in `crates/router/loom` (every interleaving of small cases).
+//! `crates/router/tests/ring_stress.rs` checks the ring with real threads and a `VecDeque` as oracle. The loom models
+//! in `crates/router/loom` check every interleaving of small cases.
 
 #![allow(unsafe_code)] // leaf: two threads write disjoint parts of one buffer, which `&mut` cannot say
 

@@ -1,4 +1,4 @@
-//! Hosts on one Ethernet segment: a namespace each, joined by a bridge in a namespace of its own.
+//! Hosts on one Ethernet segment: each has a namespace, and a bridge in another namespace joins them.
 
 use crate::application::{Application, eventually, name};
 use namewire_configuration::{Configuration, Settings};

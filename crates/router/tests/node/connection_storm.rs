@@ -1,9 +1,9 @@
-//! Thousands of connections a second that come, send one command or nothing, and go.
+//! Thousands of connections a second that open, send one command or nothing, and close.
 //!
-//! The story: workers' events of faces and Interests for management came by two channels. Control read events before
-//! Interests, but at most 256 at a time. In a storm, an application's first command overtook the event that introduced
-//! its face. The answer was 403, "the face is gone". Also, control accepted connections faster than it could make faces
-//! of them, so that the event of an honest newcomer waited behind thousands of others.
+//! The story: workers' events of faces and Interests for management arrived through two channels. Control read events
+//! before Interests, but at most 256 at a time. In a storm, an application's first command overtook the event that
+//! introduced its face. The answer was 403, "the face is gone". Also, control accepted connections faster than it could
+//! make faces of them, so that the event of an honest newcomer waited behind thousands of others.
 
 use crate::application::{Application, name, start};
 use namewire_packet::{
