@@ -1,4 +1,4 @@
-//! Options that take one of several names, which help and mistakes list.
+//! Options that take one of several names. Help and error messages list the names.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use namewire_configuration::settings::Named;

@@ -1,6 +1,6 @@
 //! A face as people name it: by its number or by its remote URI.
 //!
-//! Host names are resolved here and URIs made canonical, because a forwarder does neither.
+//! This module resolves host names and makes URIs canonical, because a forwarder does neither.
 
 use crate::Failure;
 use namewire_client::{Client, ControlError};

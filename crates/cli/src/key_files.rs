@@ -1,7 +1,7 @@
 //! Files that `namewire key` reads and writes: certificates and safe bags as `ndnsec` has them (Base64 in lines of 64
 //! characters), private keys as OpenSSL has them (PEM or DER), pass phrases.
 //!
-//! At most [`FILE_BYTES_MAX`]; what may be secret is wiped from memory.
+//! A file has at most [`FILE_BYTES_MAX`]. Content that may be secret is wiped from memory.
 
 use crate::{Failure, failure::ExitCode, output::write_out};
 use base64::{Engine, prelude::BASE64_STANDARD};

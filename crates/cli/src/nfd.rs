@@ -1,4 +1,4 @@
-//! `namewire nfd`: what a service that starts NFD has to change is one word.
+//! `namewire nfd`: takes NFD's command line, so that a service that starts NFD changes only one word.
 //!
 //! Source: drop-in.md §3 (options and exit codes of NFD's `daemon/main.cpp`): 0 done,
 //! 1 failed, 2 bad usage, 4 the system does not allow it.

@@ -1,7 +1,7 @@
 //! `namewire peek`: one Interest, one Data, its content on standard output.
 //!
-//! The content of an application Nack is nothing that was asked for: it is not printed alone, and the exit code
-//! says so also where the packet is shown.
+//! The content of an application Nack is not the content that the user asked for. So it is not printed alone. The exit
+//! code reports the Nack, even if the whole packet is printed.
 
 use crate::{
     Failure, Global, name_argument,

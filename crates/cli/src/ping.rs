@@ -1,7 +1,7 @@
 //! `namewire ping`: round-trip times to a ping server.
 //!
-//! The protocol of ndnping: Interests for `/<prefix>/ping/<number>` with MustBeFresh, the
-//! number as decimal digits in a generic component, counting up from a random start.
+//! The protocol is that of ndnping: Interests for `/<prefix>/ping/<number>` with MustBeFresh. The number is decimal
+//! digits in a generic component, and counts up from a random start.
 
 use crate::{ExitCode, Failure, Global, name_argument};
 use namewire_client::ExpressError;

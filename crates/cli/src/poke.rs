@@ -1,4 +1,4 @@
-//! `namewire poke`: answer one Interest with what stands on standard input.
+//! `namewire poke`: answer one Interest with the bytes of standard input.
 
 use crate::{ExitCode, Failure, Global, name_argument};
 use namewire_client::RouteOptions;

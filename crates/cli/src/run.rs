@@ -1,7 +1,7 @@
 //! `namewire run`: the options of a router.
 //!
-//! Everything has a default that works without configuration, privileges or keys. What a
-//! configuration file says comes before the defaults, what an option says before both.
+//! Everything has a default that works without configuration, privileges or keys. A configuration file overrides the
+//! defaults, and an option overrides both.
 
 mod keeping;
 mod start;

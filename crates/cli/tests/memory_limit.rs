@@ -1,5 +1,5 @@
-//! A router that the system gives no more memory: it refuses by name and lives on, or does not start
-//! and says why. The limit is that of `ulimit -v`, of the router's process.
+//! A router without memory: it refuses by name and goes on, or does not start and says why. The limit is the router's
+//! own `ulimit -v`.
 
 mod router_process;
 

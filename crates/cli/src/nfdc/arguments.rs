@@ -1,9 +1,8 @@
-//! From words to arguments: a command line is read by its command's row of the table.
+//! Arguments: turns the words of a command line into arguments, by the command's row of the table.
 //!
-//! A word that is the name of an argument begins it, wherever it stands; the next word is its
-//! value. Any other word is taken by place: by the first positional argument, in order, that
-//! can read it. Once an argument was given by name, nothing is taken by place any more. A
-//! name given twice means the later value.
+//! A word that is the name of an argument begins this argument, at any place; the next word is its value. Any other
+//! word is the value of the first positional argument, in order, that can read it. After an argument by name, no more
+//! positional arguments are accepted. If a name is given twice, the later value holds.
 
 use super::{
     face_uri::FaceUriText,

@@ -1,9 +1,8 @@
 //! `nfdc -f FILE`: one command per line.
 //!
-//! Words are separated by blanks. A backslash takes the special meaning of a quote, a blank
-//! or a backslash away, and `\n` is a line break; single and double quotes keep blanks. A line
-//! that ends in a backslash goes on in the next one. Empty lines and lines that begin with
-//! `#` say nothing. Words without letters cannot be written.
+//! Words are separated by blanks. After a backslash, a quote, a blank or a backslash has no special meaning, and `\n`
+//! is a line break. Single and double quotes keep blanks. A line that ends in a backslash continues in the next one.
+//! Empty lines and lines that begin with `#` are ignored. Empty words cannot be written.
 //!
 //! Source: manual page nfdc(1). Limit: [`BATCH_BYTES_MAX`].
 

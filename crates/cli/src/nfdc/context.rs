@@ -1,10 +1,9 @@
-//! What a command works with: the forwarder, the two output streams and the exit code.
+//! Context of a command: the forwarder, the two output streams and the exit code.
 //!
-//! The forwarder is connected to when a command first needs it, so that a bad command line
-//! is refused as such where no forwarder runs. What a command prints is kept until it ends.
+//! A command connects only when it needs the forwarder. So a bad command line is reported as that even if no forwarder
+//! runs. A command's output is kept until the command ends.
 //!
-//! Source: drop-in §5 (exit codes); the numbers of errors that did not come from the
-//! forwarder are those of ndn-cxx's `Controller`.
+//! Source: drop-in §5 (exit codes). Errors of our own have the codes of ndn-cxx's `Controller`.
 
 use crate::{Failure, output::write_out};
 use namewire_client::{

@@ -1,11 +1,10 @@
 //! FaceUris as people write them, and the canonical form that a forwarder takes.
 //!
-//! Source: drop-in §4, and the behaviour of ndn-cxx's `face-uri.cpp`, whose reasons for
-//! refusal end up in the messages of NFD's `nfdc`. It accepts far more texts than
-//! [`namewire_packet::nfd::FaceUri`], which is made for what forwarders say, and it resolves
-//! host names, which no forwarder does.
+//! Source: drop-in §4, and the behaviour of ndn-cxx's `face-uri.cpp`. The messages of NFD's `nfdc` quote that file's
+//! reasons for refusal. This module accepts far more texts than [`namewire_packet::nfd::FaceUri`], which reads what
+//! forwarders write. It also resolves host names, which no forwarder does.
 //!
-//! Limits: a text of [`MAX_FACE_URI_BYTES`], a look-up of [`RESOLVE_TIMEOUT`].
+//! Limits: a text has at most [`MAX_FACE_URI_BYTES`], and a look-up takes at most [`RESOLVE_TIMEOUT`].
 
 use namewire_packet::nfd::face_uri::{DEFAULT_MULTICAST_PORT, DEFAULT_PORT, MAX_FACE_URI_BYTES};
 use std::{fmt, net::IpAddr, time::Duration};

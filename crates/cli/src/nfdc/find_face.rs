@@ -1,4 +1,4 @@
-//! The faces that a user means.
+//! Finds the faces that an argument of a command line means.
 
 use super::{
     context::{AMBIGUOUS, CANONIZATION_FAILED, Context, FACE_NOT_FOUND, FAILED, Stop, Unanswered},

@@ -1,8 +1,8 @@
-//! Which commands there are, and what arguments each takes: one row per command.
+//! Grammar: which commands exist, and which arguments does each take? One row per command.
 //!
-//! Source: the manual pages of NFD's `nfdc` and drop-in §5. A command is a noun and a verb;
-//! each noun has at most one verb that may be left out. An argument is given by name
-//! (`cost 10`), and those marked positional also by their place.
+//! Source: the manual pages of NFD's `nfdc` and drop-in §5. A command is a noun and a verb; each noun has at most one
+//! verb that may be left out. An argument is given by name (`cost 10`). One that is marked positional may also be given
+//! by its place.
 
 /// What an argument's value may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! `nfdc help`: the list of commands, and the arguments of some. Written from the table of
-//! commands, so that it cannot differ from it.
+//! `nfdc help`: the list of commands, and the arguments of some. The text is made from the table of commands, so the
+//! two cannot differ.
 
 use super::grammar::{Argument, COMMANDS, Command, Kind};
 use std::fmt::Write;

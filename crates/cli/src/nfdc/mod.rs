@@ -1,14 +1,13 @@
 //! `namewire nfdc`: NFD's management tool, for scripts written against it.
 //!
-//! Reads the same command lines and prints the same text, XML and exit codes, whether it is
-//! called as `namewire nfdc …` or by a link named `nfdc`. Talks the NFD management protocol
-//! only, so it serves for NFD and ndnd as well as for this router. What differs on purpose
-//! is listed in `docs/nfdc.md`.
+//! It reads the same command lines and gives the same text, XML and exit codes as NFD's. It may be called as `namewire
+//! nfdc …` or by a link named `nfdc`. It uses only the NFD management protocol, so it works with NFD and ndnd as well
+//! as with this router. `docs/nfdc.md` lists the differences on purpose.
 //!
-//! * `grammar`: the table of commands. `arguments`, `value`, `face_uri`: reading a line by it.
+//! * `grammar`: the table of commands. `arguments`, `value`, `face_uri` read a line by this table.
 //! * `status`, `face`, `route`, `cs`, `strategy`: what the commands do, a file per noun.
-//! * `text`, `xml`: what datasets look like.
-//! * `context`, `find_face`: the forwarder, its errors, and the faces meant.
+//! * `text`, `xml`: how datasets are printed.
+//! * `context`, `find_face`: the forwarder, its errors, and the faces that a command means.
 
 mod arguments;
 mod batch;

@@ -1,7 +1,7 @@
-//! What datasets look like as text: drop-in §5, field by field.
+//! Prints datasets as text: drop-in §5, field by field.
 //!
-//! An entry is `name=value` pairs, in one line with a space between them, or a line each
-//! with the names aligned to the right. Durations are whole units, cut off, not rounded.
+//! An entry is `name=value` pairs, either all in one line, separated by spaces, or one per line with names
+//! right-aligned. Durations are whole units, cut off, not rounded.
 
 use super::value::OriginText;
 use crate::output::on_off;

@@ -1,6 +1,6 @@
 //! Values of arguments: what a word on the command line means.
 //!
-//! Reasons for refusal read as NFD's `nfdc` words them, because they end up in its messages.
+//! Reasons for refusal have the words of NFD's `nfdc`, because our messages must equal its messages.
 
 use super::{face_uri::FaceUriText, grammar::Kind};
 use namewire_packet::{

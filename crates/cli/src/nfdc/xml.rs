@@ -1,4 +1,4 @@
-//! The status report as XML: namespace `ndn:/localhost/nfd/status/1`, one line without end.
+//! The status report as XML: namespace `ndn:/localhost/nfd/status/1`, in one line without a line break at its end.
 //!
 //! Source: drop-in §5, and the elements that NFD's `nfdc` writes, in their order. Times are
 //! ISO 8601 extended, durations XML Schema's (`PT59S`).

@@ -1,6 +1,5 @@
-//! What `namewire run` does while the router runs: it reads the configuration again on
-//! SIGHUP, tries again what could not be made, makes declared faces again that closed, and keeps the
-//! state file up to date ([`super::state_writer`]).
+//! What `namewire run` does while the router runs. On SIGHUP it reads the configuration again. It retries what could
+//! not be made, and makes closed declared faces anew. It keeps the state file up to date ([`super::state_writer`]).
 
 use super::{Args, EndSignals, notify, state_writer::StateWriter};
 use crate::{ExitCode, Failure};

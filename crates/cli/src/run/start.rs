@@ -1,4 +1,4 @@
-//! From settings to a running router: which sockets it gets.
+//! Starts a router from its settings, and chooses the sockets that it gets.
 
 use super::Args;
 use crate::{ExitCode, Failure};

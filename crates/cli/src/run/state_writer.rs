@@ -1,15 +1,14 @@
-//! State writer: when is what commands made written to the state file, and who is told?
+//! State writer: when are the results of commands written to the state file, and how does the router learn of it?
 //!
-//! A change makes a write due; what changes before it begins is written with it. One write runs at
-//! a time, in a thread of its own, so that a slow disk delays nothing but the file. A write that
-//! failed is tried again, after [`RETRY_FIRST`] first and [`RETRY_LAST`] at last, until it succeeds.
-//! The router is told of each attempt: it counts them, and answers the commands that wait
-//! (`state.sync = "always"`).
+//! A change makes a write due; the write includes all changes made before it begins. One write runs at a time, in a
+//! thread of its own, so that a slow disk delays nothing but the file. A failed write is tried again until it succeeds,
+//! with pauses from [`RETRY_FIRST`] up to [`RETRY_LAST`]. The writer tells the router of each attempt. The router
+//! counts the attempts, and answers the commands that wait (`state.sync = "always"`).
 //!
-//! Limits: with `"1s"` one write a second, and looks at the router's tables take one part in
-//! [`LOOK_SHARE`] of a processor at most (100,000 routes: a look takes some tenths of a second, so
-//! that seconds pass between two); with `"always"` one part in two, and a write for all commands
-//! that came during the one before.
+//! Limits: with `"1s"` there is one write a second. Looks at the router's tables then take at most one part in
+//! [`LOOK_SHARE`] of a processor. With 100,000 routes, a look takes some tenths of a second, so seconds pass between
+//! two looks. With `"always"`, looks take at most half a processor, and one write serves all commands that arrived
+//! during the write before.
 
 use namewire_configuration::{
     Declarations,

@@ -1,4 +1,4 @@
-//! Faces that close because their links are dead: declared ones come back, others are forgotten.
+//! Faces that close because their links are dead: declared faces are made again, others are not.
 
 use crate::router_process::{PATIENCE, Router, eventually};
 use std::{

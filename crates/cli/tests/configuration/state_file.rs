@@ -1,4 +1,4 @@
-//! The state file and the disk: what an answer promises, and what a full disk or a crash leaves.
+//! The state file and the disk: what an answer promises, and what remains after a full disk or a crash.
 
 use super::router_process::{NAMEWIRE, Router, eventually, text};
 use namewire_client::Client;

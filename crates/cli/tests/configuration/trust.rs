@@ -1,4 +1,4 @@
-//! Who may command, as configuration files say it: asked of the running router.
+//! Who may command, as configuration files say it: tested on the running router.
 
 use crate::router_process::{Router, free_port, make_identity, namewire_of, text_of_failure};
 use std::{fs, path::Path, process::Command};

@@ -1,11 +1,11 @@
-//! A link dies in the middle of a fetch: the file arrives, whole, by another way.
+//! A link dies in the middle of a fetch: the whole file arrives by another way.
 //!
-//! Processes of the real binary in network namespaces ([`diamond`]): `namewire get` asks router a,
-//! which has two ways to the producer; the cheap one dies when a part of the file has come. Until
-//! this was mended, the fetch never ended: each new Interest went to the dead neighbour first.
+//! Processes of the real binary in network namespaces ([`diamond`]): `namewire get` asks router a, which has two ways
+//! to the producer. The cheap one dies when a part of the file has arrived. The story: the fetch never ended, because
+//! each new Interest was first sent to the dead neighbour.
 //!
-//! What a test asserts is that the fetch completes with the right bytes, and what becomes of the
-//! face; the time that the cut cost is printed, and only a minute is too long.
+//! A test asserts that the fetch completes with the right bytes, and what happens to the face. It prints the time that
+//! the cut cost, and fails only if this is more than a minute.
 //!
 //! Three of the tests run with all others, the rest with `make system`, because each takes some seconds
 //! of both processors of a small machine. `NAMEWIRE_UNDER_TEST` names another binary than the one that was built with

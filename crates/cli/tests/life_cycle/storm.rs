@@ -1,4 +1,4 @@
-//! SIGHUP and SIGTERM while connections come and go by the thousand, and others never complete their handshake.
+//! SIGHUP and SIGTERM while thousands of connections open and close, and others never complete their handshake.
 
 use crate::{Router, end_of, eventually};
 use std::{

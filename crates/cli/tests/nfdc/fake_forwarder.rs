@@ -1,5 +1,5 @@
-//! A forwarder that answers as a test wants, for what a real one does not do on request:
-//! several faces with one remote URI, limits of one command, answers that make no sense.
+//! A forwarder that answers as a test wants. A real one does not do such things on request: several faces with one
+//! remote URI, limits of one command, answers that make no sense.
 
 use crate::router;
 use namewire_packet::{

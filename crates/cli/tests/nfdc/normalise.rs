@@ -1,9 +1,9 @@
-//! Placeholders for what varies from run to run.
+//! Placeholders for text that varies from run to run.
 //!
 //! * Face numbers: `<FACE1>`, `<FACE2>`, … in the order in which they first appear. A command
 //!   of a session may use them.
-//! * Ports: `<LISTENER>` of the test's own TCP listener, `<PORT>` chosen by the system; our
-//!   router's own is read as NFD's, 6363, and written `<OWN_PORT>` in commands.
+//! * Ports: `<LISTENER>` is the port of the test's own TCP listener, `<PORT>` one chosen by the system. The port of our
+//!   router is read as NFD's, 6363, and written `<OWN_PORT>` in commands.
 //! * Times, versions, counters, seconds to live.
 //! * Entries that a forwarder has of its own (`internal://`, `fd://`, `/localhost` …) are left
 //!   out of reports, and the order of entries does not count: neither is promised.

@@ -1,4 +1,4 @@
-//! Sessions: files of commands and what came of them.
+//! Sessions: files of commands and their results.
 
 use crate::normalise::Normaliser;
 use std::{
