@@ -1,7 +1,7 @@
 //! Event queue: the next event, and the virtual clock of a network.
 //!
-//! Time advances only when an event is taken, to the time of that event. Events of the same time come in the order of
-//! scheduling, so that a run depends on its seed alone.
+//! Time advances only when an event is taken, to the time of that event. Events of the same time are taken in the order
+//! of scheduling, so that a run depends on its seed alone.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,7 +1,7 @@
 //! Router: one router of the simulated network.
 //!
-//! A forwarder in a box, with an inbox for each worker. An inbox is what a ring is between real workers:
-//! what arrives while a worker is busy is its next batch.
+//! It has the forwarder of `namewire_testbed`, with an inbox for each worker. An inbox replaces the rings between real
+//! workers: packets that arrive while a worker is busy are its next batch.
 
 use crate::routing::{NewNextHop, RouteNews, Routing};
 use crate::trace::{Trace, TraceEvent, TraceKind};

@@ -1,4 +1,4 @@
-//! Core and edge (Yuan15 §4.2): a core router with a lossy FIB between edge routers with exact FIBs.
+//! Core and edge (Yuan15 §4.2): a core router with a lossy FIB, between edge routers with exact FIBs.
 
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::DropReason;

@@ -1,5 +1,5 @@
-//! Small random networks with any strategies, worker counts and roles (edge or core), and with loops in the routes:
-//! does each become idle, add up, and have a cause for each failure?
+//! Small random networks with any strategies, worker counts and roles (edge or core), and with loops in the routes.
+//! Each becomes idle, its counters add up, and each failure has a cause.
 //!
 //! The cheapest next hop of every router leads to the producer by a shortest path. Further routes are random and may
 //! lead anywhere. If no frame is lost, every Interest must be satisfied at the first transmission: the first copy that

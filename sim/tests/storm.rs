@@ -1,9 +1,9 @@
 //! Without a Content Store, do the other copies of a satisfied Interest end?
 //!
-//! The story: two routers joined by two links, multicast on one. A copy that went out over the first link came back
-//! over the second after the neighbouring producer had answered. The PIT entry was gone and no stored Data stopped the
-//! copy, so 40 Interests looped for ever (120,000 reached the producer in 30 s). Hence the nonces of an entry with
-//! several upstreams are kept when it is satisfied.
+//! The story: two routers joined by two links, multicast on one. A copy was sent over the first link, and returned over
+//! the second after the neighbouring producer had answered. The PIT entry was gone and no stored Data stopped the copy,
+//! so 40 Interests looped for ever (120,000 reached the producer in 30 s). Hence the nonces of an entry with several
+//! upstreams are kept when it is satisfied.
 
 use namewire_engine::EngineConfig;
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Producer, RunEnd};

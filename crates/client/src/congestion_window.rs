@@ -1,4 +1,4 @@
-//! How many segments may be in flight.
+//! Congestion window: how many segments may be in flight?
 //!
 //! Slow start doubles the window each round trip. It ends at the first sign of congestion (a CongestionMark, a lost
 //! segment, a Nack of that reason) or when round trips grow (HyStart, delay part only). Then CUBIC (RFC 9438: C = 0.4,

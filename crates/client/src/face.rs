@@ -1,15 +1,16 @@
 //! The face: packets between this process and its forwarder.
 //!
-//! Two tasks share one [`Face`]. The reader cuts the byte stream into packets and hands each to the pending Interests
-//! or to a producer. The writer swaps the whole send queue out and writes it with one call, so packets queued in the
-//! same turn of the runtime share a system call. No task holds the lock across an await.
+//! Two tasks share one [`Face`]. The reader cuts the byte stream into packets, and passes each to the pending Interests
+//! or to a producer. The writer takes the whole send queue and writes it with one call. So packets queued in the same
+//! turn of the runtime share a system call. No task holds the lock across an await.
 //!
-//! Packets in: bare Interest or Data, or LpPacket (Nack, PitToken, CongestionMark and IncomingFaceId are used; other
-//! legal headers are ignored). Packets out: bare unless a header is needed. [`crate::reassembly`] joins fragments
-//! (UDP).
+//! A received packet is a bare Interest or Data, or an LpPacket. Of its headers, Nack, PitToken, CongestionMark and
+//! IncomingFaceId are used; other legal headers are ignored. A packet is sent bare unless it needs a header.
+//! [`crate::reassembly`] joins fragments (UDP).
 //!
-//! Limits: [`SEND_QUEUE_BYTES_MAX`] (senders wait), [`FRAME_BYTES_MAX`] (a larger frame closes a stream; a larger
-//! datagram is dropped), the queue of each producer (further Interests are dropped and counted).
+//! Limits: if the send queue has [`SEND_QUEUE_BYTES_MAX`], senders wait. A frame above [`FRAME_BYTES_MAX`] closes a
+//! stream; a datagram above it is dropped. If the queue of a producer is full, further Interests are dropped and
+//! counted.
 
 use crate::{
     client::ExpressError,

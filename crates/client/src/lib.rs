@@ -13,7 +13,7 @@
 //! # }
 //! ```
 //!
-//! * [`discovery`], [`transport_uri`]: which forwarder, and how to name one.
+//! * [`discovery`] finds the forwarder; [`transport_uri`] reads the name of one.
 //! * [`Client`]: the connection; [`Client::express`] for a consumer, [`Client::serve`] and [`Client::register_prefix`]
 //!   for a producer, [`Client::control`] and [`Client::dataset`] for the forwarder itself.
 //! * [`SegmentFetch`] and [`SegmentPublisher`]: objects of many packets.

@@ -5,8 +5,8 @@
 //! whose times must strictly increase, so this process never uses a millisecond twice ([`next_signature_time_ms`]).
 //! Datasets are fetched as segmented objects and decoded after joining, because NFD cuts entries in the middle.
 //!
-//! Commands and datasets go to `/localhost/nfd`; route commands of a face that is not local go to `/localhop/nfd`, the
-//! only prefix under which a forwarder takes them from there.
+//! Commands and datasets have the prefix `/localhost/nfd`. If the face is not local, route commands have the prefix
+//! `/localhop/nfd`: a forwarder takes them from such a face under no other prefix.
 
 use crate::{
     client::{Client, ExpressError, fresh_nonce},

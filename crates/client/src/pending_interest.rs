@@ -1,10 +1,10 @@
-//! Which of our Interests does this packet answer?
+//! Pending Interests: which of our Interests does this packet answer?
 //!
-//! A hash map from name (TLV-VALUE) to the Interests pending under it. Data is looked up under its own name. While a
-//! CanBePrefix or implicit-digest Interest is pending, it is also looked up under its shorter prefixes and its full
-//! name. One Data satisfies every Interest it matches; a Nack answers the one that carries its nonce.
+//! A hash map leads from a name (TLV-VALUE) to the Interests pending under this name. Data is looked up under its own
+//! name. While a CanBePrefix or implicit-digest Interest is pending, it is also looked up under its shorter prefixes
+//! and its full name. One Data satisfies every Interest it matches; a Nack answers the one that carries its nonce.
 //!
-//! Cost per Data: one look-up; with prefix Interests pending, one per component.
+//! Cost: a Data takes one look-up; if prefix Interests are pending, it takes one per component.
 //! Limit: the caller bounds the number of entries ([`crate::PENDING_INTERESTS_MAX`]).
 
 use crate::{client::ExpressError, data_buf::DataBuf};

@@ -4,7 +4,7 @@
 //! [`Client::register_prefix`](crate::Client::register_prefix) asks the forwarder to send them. An answer returns the
 //! PIT token of its Interest unchanged (NDNLPv2 §3).
 //!
-//! Limit: [`INCOMING_INTERESTS_MAX`] wait in each stream, more are dropped and counted.
+//! Limit: at most [`INCOMING_INTERESTS_MAX`] wait in each stream; more are dropped and counted.
 
 use crate::{
     client::Client,

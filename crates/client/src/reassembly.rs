@@ -1,7 +1,7 @@
 //! Reassembles the fragments of one link into whole packets (NDNLPv2 §2).
 //!
-//! Sequence − FragIndex identifies a message. Fragments come in any order; duplicates are ignored. A message that is
-//! not whole 500 ms after its last fragment is dropped, as in NFD.
+//! Sequence − FragIndex identifies a message. Fragments may arrive in any order; duplicates are ignored. If a message
+//! is not complete 500 ms after the last fragment that arrived, it is dropped, as in NFD.
 //!
 //! Limits: [`MESSAGES_MAX`] messages at once (a new one replaces the one that has waited longest), [`FRAGMENTS_MAX`]
 //! fragments and [`MAX_PACKET_BYTES`] bytes in each.

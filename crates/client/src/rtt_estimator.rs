@@ -1,6 +1,6 @@
-//! How long to wait for a segment: the retransmission time-out (RTO) of RFC 6298.
+//! RTT estimator: how long to wait for a segment? It computes the retransmission time-out (RTO) of RFC 6298.
 //!
-//! The RTO doubles at each time-out until a new sample comes. A fetch takes no samples of segments that it asked for
+//! The RTO doubles at each time-out until there is a new sample. A fetch takes no samples of segments that it asked for
 //! more than once (Karn's rule): the answer may belong to either request.
 
 use namewire_packet::rtt::RttEstimate;

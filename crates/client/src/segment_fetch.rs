@@ -2,14 +2,15 @@
 //!
 //! 1. **Version** (file `version_discovery.rs`): RDR metadata if published, else the
 //!    first segment that answers a prefix Interest.
-//! 2. **Segments**: as many in flight as the congestion window allows. A segment that has not come after the RTO is
-//!    requested again with a fresh nonce, at most [`FetchOptions::retries_max`] times. The RTO is shorter than the
-//!    InterestLifetime, so forwarders still have the earlier Interest; they treat the later one as a retransmission and
+//! 2. **Segments**: as many in flight as the congestion window allows. A segment that has not arrived after the RTO is
+//!    requested again with a new nonce, at most [`FetchOptions::retries_max`] times. The RTO is shorter than the
+//!    InterestLifetime, so forwarders still have the earlier Interest. They treat the later one as a retransmission and
 //!    send it another way. A lost or marked segment and a Nack of reason Congestion shrink the window, at most once per
 //!    round trip.
-//! 3. **Output** in order, after a check of the digest of DigestSha256 segments. Segments with other signatures need
-//!    keys that this module does not have: they are counted as unverified. An application Nack or a Link in the place
-//!    of a segment ends the fetch, because it carries no content of the object. All other ContentTypes are content.
+//! 3. **Output** is written in order, after a check of the digest of DigestSha256 segments. Segments with other
+//!    signatures need keys that this module does not have: they are counted as unverified. An application Nack or a
+//!    Link in the place of a segment ends the fetch, because it carries no content of the object. All other
+//!    ContentTypes are content.
 //!
 //! Limits: [`REORDER_SEGMENTS_MAX`] segments between the first missing one and the last requested one;
 //! [`FetchOptions::size_bytes_max`].

@@ -1,9 +1,9 @@
 //! Serves a file or bytes as a segmented object.
 //!
-//! `/<object>/v=<version>/seg=<n>`, each segment with FinalBlockId, signed by DigestSha256 or by a key. Three kinds of
-//! Interest are answered: a segment's name; a prefix of the first segment's name that includes the object's name
-//! (discovery); and `/<object>/32=metadata` (RDR, FreshnessPeriod [`METADATA_FRESHNESS_MS`]). Other Interests get no
-//! answer.
+//! A segment is `/<object>/v=<version>/seg=<n>`, has a FinalBlockId, and is signed by DigestSha256 or by a key. Three
+//! kinds of Interest are answered: a segment's name; a prefix of the first segment's name that includes the object's
+//! name (discovery); and `/<object>/32=metadata` (RDR, FreshnessPeriod [`METADATA_FRESHNESS_MS`]). Other Interests get
+//! no answer.
 //!
 //! Segments are built on their first request; the last [`PublishOptions::cache_bytes`] of them are kept. Files are read
 //! in place, a segment at a time: the page cache answers in microseconds, faster than another thread could.

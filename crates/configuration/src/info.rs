@@ -8,9 +8,9 @@
 //!   #include "other.conf"
 //! ```
 //!
-//! Source: the documentation of Boost.PropertyTree, "INFO Parser". Only white space or `;` ends a word, so that `key{`
-//! is a key of four letters; a brace needs white space around it. After a backslash, a quoted value continues in the
-//! next line. The entries of an included file replace the directive.
+//! Source: the documentation of Boost.PropertyTree, "INFO Parser". Only white space or `;` ends a word, so `key{` is a
+//! key of four characters: a brace needs white space around it. After a backslash, a quoted value continues in the next
+//! line. The entries of an included file replace the directive.
 //!
 //! Limits: nesting of [`MAX_DEPTH`]; [`MAX_ENTRIES`] entries in all; included files at most [`MAX_INCLUDE_DEPTH`] deep
 //! and [`MAX_INCLUDES`] in all.

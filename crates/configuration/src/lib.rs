@@ -1,4 +1,4 @@
-//! Settings of a node: one struct, which files and options fill and a router takes over.
+//! Settings of a node: files and options fill one struct, which a router takes over.
 //!
 //! ```text
 //!   namewire.toml ─► toml_file ─┐

@@ -1,9 +1,10 @@
-//! The state file: keeps over a restart what management commands have made.
+//! The state file: keeps what management commands have made, so that it survives a restart.
 //!
 //! The file is TOML with the tables `[[face]]`, `[[route]]` and `[[strategy]]` of a configuration, and its entries can
 //! be copied there. It names faces by their remote end, because their numbers differ with every start. The file is
-//! replaced as a whole: written beside the old one (`FILE.new`), synchronised to disk, then renamed. So a crash leaves
-//! one or the other. `FILE.new` is never read; [`remove_unfinished`] removes what a crash left there.
+//! replaced as a whole: written beside the old one (`FILE.new`), synchronised to disk, then renamed. So after a crash
+//! the file is either the old one or the new one. `FILE.new` is never read; [`remove_unfinished`] removes it after a
+//! crash.
 //!
 //! The file states its format. A change that an older program would misread gets the next number, and [`read`]
 //! continues to read the older formats.

@@ -1,6 +1,6 @@
 //! Counters that are declared once.
 //!
-//! [`reasons!`](crate::reasons) declares why something is counted, one counter per reason.
+//! [`reasons!`](crate::reasons) declares an enum of reasons with one counter per reason.
 //! [`counters!`](crate::counters!) declares a struct of counters. The names under which counters are shown, their order
 //! and their sum over threads follow from the declaration. So a new counter is one line and cannot be forgotten.
 //!

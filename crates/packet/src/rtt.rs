@@ -1,10 +1,10 @@
 //! Round-trip times: how long do answers take, and when is one overdue?
 //!
 //! The estimator of RFC 6298 §2 with its weights: 1/8 for the mean, 1/4 for the variation. An answer is overdue four
-//! variations above the mean. Strategies, reliable links and fetches use it, each with its own least time. The caller
+//! variations above the mean. Strategies, reliable links and fetches use it, each with its own minimum. The caller
 //! decides on back-off, and adds no sample for a packet that it sent twice (Karn's rule, §3 and §5).
 //!
-//! It is in this crate because these three share no other.
+//! It is in this crate because the three share no other crate.
 
 /// Time after which an answer is overdue before the first sample: 1 s.
 pub const INITIAL_TIMEOUT_NS: u64 = 1_000_000_000;

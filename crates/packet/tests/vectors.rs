@@ -1,7 +1,7 @@
 //! Every vector of `test-vectors.json`: packets on which five other decoders agree.
 //!
-//! `expect` binds. For "implementation-defined" packets the `recommend` text does, and the table in [`recommended`]
-//! states our reading of it packet by packet.
+//! `expect` is binding. For "implementation-defined" packets the `recommend` text is binding, and the table in
+//! [`recommended`] states our reading of this text, packet by packet.
 
 use namewire_packet::{
     Data, DataBuilder, Interest, InterestBuilder, NackReason, Name, NameBuf, NameError, PacketError, lp::LpPacket, tlv,

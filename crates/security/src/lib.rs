@@ -4,11 +4,11 @@
 //! Source: packet-format §4.2, §5.1 and §5.2 (NDN packet specification, Signature and Certificate Format version 2),
 //! drop-in §3 (storage of keys).
 //!
-//! The cryptography is `ring`'s. The requirements were: RSA PKCS#1 v1.5, ECDSA P-256, Ed25519 and HMAC from one crate;
-//! a build with only a C compiler, also for the processors of small routers; speed (BoringSSL's assembly verifies P-256
-//! signatures). RustCrypto's `rsa` has an open timing advisory (RUSTSEC-2023-0071), and its P-256 is three times
-//! slower. aws-lc-rs would do too, but compiles for minutes where ring takes seconds. The price: ring cannot generate
-//! RSA keys, it only uses existing ones. RustCrypto's `der` reads ASN.1.
+//! The cryptography is `ring`'s. The requirements were RSA PKCS#1 v1.5, ECDSA P-256, Ed25519 and HMAC from one crate; a
+//! build with only a C compiler, also for the processors of small routers; and speed (BoringSSL's assembly verifies
+//! P-256 signatures). RustCrypto's `rsa` has an open timing advisory (RUSTSEC-2023-0071), and its P-256 is three times
+//! slower. aws-lc-rs would do too, but it compiles for minutes, and ring for seconds. The disadvantage of ring: it
+//! cannot generate RSA keys, but only use existing ones. RustCrypto's `der` reads ASN.1.
 
 pub mod certificate;
 mod hmac_key;

@@ -1,8 +1,8 @@
 //! Recognizes parameters that name the curve P-256, or that write it out in full.
 //!
 //! Certificates made by ndn-cxx up to 2018, among them testbed certificates still in use, have the curve's numbers (RFC
-//! 3279 §2.3.5, ECParameters) instead of its name. Every number is compared, including the base point: on a curve with
-//! another base point anyone could forge signatures (CVE-2020-0601).
+//! 3279 §2.3.5, ECParameters) instead of its name. Every number is compared, including the base point: with another
+//! base point an attacker could forge signatures (CVE-2020-0601).
 
 use der::{
     Reader, SliceReader,

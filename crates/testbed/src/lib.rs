@@ -1,4 +1,5 @@
-//! One forwarder in memory: packets go in at chosen times, and what leaves are values that a test can read.
+//! One forwarder in memory: a test passes in packets at chosen times, and gets the sent packets as values that it can
+//! read.
 //!
 //! ```
 //! use namewire_testbed::*;
@@ -11,14 +12,14 @@
 //!
 //! | question | module |
 //! | --- | --- |
-//! | what does one worker see, and what leaves it? | [`worker`] |
+//! | what does one worker see, and what does it send? | [`worker`] |
 //! | how do several workers, the clock and the tables fit together? | [`forwarder`] |
 //! | which faces does it have? | [`faces`] |
 //! | how are packets built? | [`packet`] |
 //! | how is management tested, without any forwarder? | `management`, a feature |
 //! | how is it tested that nothing is allocated? | [`counting_allocator`] |
 //!
-//! Tests, fuzz targets, the simulator and the lab use this crate. Nothing that a router links may use it.
+//! Tests, fuzz targets, the simulator and the lab use this crate. No crate of the router may depend on it.
 
 pub mod counting_allocator;
 pub mod faces;

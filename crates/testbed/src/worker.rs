@@ -1,4 +1,4 @@
-//! One worker of the forwarder: its engine, the tables that the engine sees, and the packets that leave.
+//! One worker of the forwarder: its engine, the tables that the engine sees, and the packets that it sends.
 
 use crate::faces;
 use namewire_engine::{

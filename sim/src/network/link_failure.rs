@@ -2,7 +2,7 @@
 //!
 //! A silent failure loses frames without notice ([`Network::set_link_up`]). Here the sender gets an error: at once, or,
 //! if the far end's forwarder has stopped, after a round trip. A persistent face then closes with its routes. A
-//! permanent one is down until the link is mended, and its routes stay. [`Network::set_persistency`] chooses.
+//! permanent face is down until the link works again, and its routes stay. [`Network::set_persistency`] chooses.
 
 use super::{End, Event, LinkId, Network, Place};
 use crate::router::{Consequences, NodeId};

@@ -1,6 +1,6 @@
-//! A choice: one of several values with names, as files and options write them.
+//! A choice: one of several named values, as files and options write them.
 //!
-//! The types belong to the tables and the engine, so a file's word becomes directly the value that they take.
+//! The types belong to the tables and the engine, so the word in a file directly becomes the value that they take.
 
 use super::{Role, StateSync};
 use namewire_designs::fib::{

@@ -1,4 +1,4 @@
-//! Readers of values that have a range, so that an error names the line.
+//! Reads values that have a range, so that an error names the line.
 
 use crate::text::Prefix;
 use crate::units::{Bytes, Span};

@@ -1,4 +1,4 @@
-//! Declares the elements of the management protocol once: their fields, and the type numbers of these.
+//! Declares the elements of the management protocol once: their fields, and the type numbers of the fields.
 
 use super::field::{Field, Fields, NfdError};
 

@@ -1,4 +1,4 @@
-//! A face's attributes in words and numbers: scope, persistency, link type, and what happens to it.
+//! A face's attributes in words and numbers: scope, persistency, link type, and the face's events.
 //!
 //! Every crate uses these types, so a face's attributes are never translated. Numbers and words are those of FaceStatus
 //! (NFD management protocol, FaceMgmt; ndn-cxx `nfd-constants.hpp`).

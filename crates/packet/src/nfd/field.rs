@@ -1,6 +1,7 @@
 //! Reads and writes one field of a management element.
 //!
-//! Cost: a field look-up scans the element's fields. Real elements have fewer than twenty; a packet can hold 4,400.
+//! Cost: a look-up of a field scans the element's fields. Real elements have fewer than twenty fields; a packet can
+//! hold 4,400.
 
 use crate::{
     FaceId, NameBuf,

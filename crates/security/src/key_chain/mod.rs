@@ -1,8 +1,8 @@
 //! The keys of one user: names and certificates in the [`Pib`], private keys in [`KeyFiles`], in the layout of ndn-cxx
 //! and python-ndn (drop-in §3).
 //!
-//! A private key is written before its row and removed after it, so that an interrupted change never leaves a row
-//! without its key.
+//! A private key is written before its row is added, and removed after its row. So an interrupted change never leaves a
+//! row without its key.
 
 mod key_files;
 mod location;

@@ -1,4 +1,4 @@
-//! Turns a well-formed FaceUri into the one canonical text of its meaning.
+//! Turns a well-formed FaceUri into the only canonical text of the same address.
 
 use super::{
     DEFAULT_MULTICAST_PORT, DEFAULT_PORT, DEFAULT_SECURE_WEBSOCKET_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri,
