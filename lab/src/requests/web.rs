@@ -1,7 +1,7 @@
 //! Web requests: independent requests for objects of one Data each.
 //!
-//! Source: Takemasa19 §5.4.1. There are 10⁷ objects, Zipf with α = 0.8. Arrivals are a Poisson process, so successive objects are
-//! independent, and the rate does not matter to a cache. Object 0 is the most popular.
+//! Source: Takemasa19 §5.4.1. There are 10⁷ objects, Zipf with α = 0.8. Arrivals are a Poisson process, so successive
+//! objects are independent, and the rate does not matter to a cache. Object 0 is the most popular.
 
 use std::sync::Arc;
 

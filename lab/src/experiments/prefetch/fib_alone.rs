@@ -1,7 +1,8 @@
 //! The FIB of the experiment alone: look-ups without other work in between, hashing included.
 //!
-//! There is one table per search ([`FibSearch`]); the engines use the table of the default search. The searches take turns
-//! of many slices each, because at the start of a turn the page tables are in no cache; see [`crate::fib_measurement`].
+//! There is one table per search ([`FibSearch`]); the engines use the table of the default search. The searches take
+//! turns of many slices each, because at the start of a turn the page tables are in no cache; see
+//! [`crate::fib_measurement`].
 
 use crate::clock::Clock;
 use crate::experiment::Samples;
