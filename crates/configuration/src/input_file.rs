@@ -9,8 +9,8 @@
 //! whole. N.B. A writer that empties the file and pauses before it writes looks like a writer that wants the file
 //! empty. Replace files by renaming.
 //!
-//! Limits: each caller limits the bytes; a pipe may be silent for [`PIPE_PATIENCE`]; a file is read at most
-//! [`READ_ATTEMPTS`] times.
+//! Limits: each caller limits the bytes; the whole text of a pipe must arrive within [`PIPE_PATIENCE`]; a file is read
+//! at most [`READ_ATTEMPTS`] times.
 
 use crate::units::Bytes;
 use rustix::{
