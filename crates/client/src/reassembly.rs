@@ -3,8 +3,8 @@
 //! Sequence − FragIndex identifies a message. Fragments may arrive in any order; duplicates are ignored. If a message
 //! is not complete 500 ms after the last fragment that arrived, it is dropped, as in NFD.
 //!
-//! Limits: [`MESSAGES_MAX`] messages at once (a new one replaces the one that has waited longest), [`FRAGMENTS_MAX`]
-//! fragments and [`MAX_PACKET_BYTES`] bytes in each.
+//! Limits: [`MESSAGES_MAX`] unfinished messages; a new one replaces the one that has waited longest. A message has at
+//! most [`FRAGMENTS_MAX`] fragments and [`MAX_PACKET_BYTES`] bytes.
 
 use namewire_packet::{
     MAX_PACKET_BYTES,

@@ -16,8 +16,8 @@
 //!
 //! Deliberate differences from NFD:
 //!
-//! * A PitToken is kept on Data and on Nacks, because our own tokens come back on them and downstream tokens are
-//!   returned on them.
+//! * A PitToken is kept on Data and on Nacks, because upstreams return our own tokens on them, and we return downstream
+//!   tokens on them.
 //! * A congestion mark is on the packet, not on each fragment.
 //! * A packet that fits the MTU unchanged is sent in one frame; NFD keeps room for fields that it may not need.
 //!

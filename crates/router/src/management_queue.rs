@@ -1,7 +1,8 @@
 //! The queue of messages for management, fair to all faces even if one application sends commands without end.
 //!
 //! Each face has a queue of its own, and these queues are served in turn, one message each. So a command of a face that
-//! sends few commands waits for at most one message of every other face. So many messages of one face may wait:
+//! sends few commands waits for at most one message of every other face. The messages of one face that may wait are at
+//! most:
 //!
 //! ```text
 //! 4 · free places

@@ -173,8 +173,8 @@ impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueue
         self.blocks.push_newest(&mut self.ends[queue], value)
     }
 
-    /// Whether the queue's entry at `place` is its newest. May be false although every newer entry has gone
-    /// again.
+    /// Whether the queue's entry at `place` is its newest. May be false although every newer entry was
+    /// removed.
     #[inline]
     pub fn is_newest_of(&self, queue: usize, place: u32) -> bool {
         self.blocks.is_newest(self.ends[queue], place)
@@ -193,7 +193,7 @@ impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueue
         self.blocks.get(place)
     }
 
-    /// The entry that goes next in a queue.
+    /// The oldest entry of a queue, which is evicted next.
     #[inline]
     pub fn oldest_of(&self, queue: usize) -> Option<T> {
         self.oldest_place_of(queue).map(|place| self.get(place))

@@ -65,7 +65,7 @@ pub struct PitCsConfig {
     pub cs_capacity_bytes: u64,
     /// Content Store entries; clamped to (2²⁶ − 1 − PIT entries) / 2. 0 = store nothing.
     pub cs_capacity_packets: u64,
-    /// Which Data comes in, and which goes first.
+    /// Which Data is stored, and which is evicted first.
     pub cs_policy: CsPolicy,
     /// Under which prefixes stored Data is found.
     pub cs_prefix_lookup: PrefixLookup,
@@ -139,7 +139,7 @@ impl<R: Recycle> PitCs<R> {
         self.groups.token(group.0)
     }
 
-    /// The group of a token, unless it is gone.
+    /// The group of a token, unless the group was freed.
     #[inline]
     pub fn group_by_token(&self, token: GroupToken) -> Option<GroupId> {
         self.groups.by_token(token).map(GroupId)
@@ -322,8 +322,8 @@ impl<R: Recycle> PitCs<R> {
     /// Lets the Data also be found under the name of an Interest that it answered.
     ///
     /// An indirect entry of other Data is replaced. A Data has at most
-    /// [`MAX_INDIRECT`](crate::content_store::MAX_INDIRECT) such names; beyond that the oldest goes. In all
-    /// there are at most as many as there may be Data.
+    /// [`MAX_INDIRECT`](crate::content_store::MAX_INDIRECT) such names; beyond that the oldest is dropped.
+    /// In all there are at most as many as there may be Data.
     ///
     /// # Errors
     /// [`IndirectRefusal`] says why not. Stored Data stays, except what is evicted to make room for the
@@ -407,7 +407,7 @@ impl<R: Recycle> PitCs<R> {
     /// Changes the limits, clamped as in [`PitCsConfig`], and evicts down to them.
     ///
     /// Growing maps more memory and may rebuild the index from all names. Shrinking visits every Data that
-    /// goes, and frees it at the end of the batch.
+    /// it evicts, and frees it at the end of the batch.
     ///
     /// # Errors
     /// If the kernel does not map the memory; then the limits grow no further than they were:
@@ -462,8 +462,9 @@ impl<R: Recycle> PitCs<R> {
         self.cs.policy()
     }
 
-    /// Changes the policy. All Data stays stored, in the order in which it would have gone. Visits every
-    /// entry. Does nothing if this policy, with these options, is in force already.
+    /// Changes the policy. All Data stays stored, in the order in which the former policy would have
+    /// evicted it. Visits every entry. Does nothing if this policy, with these options, is in force
+    /// already.
     ///
     /// # Errors
     /// If the kernel does not map the policy's memory; then the former policy stays.

@@ -1,4 +1,4 @@
-//! The tables under `[faces]`: where faces come from.
+//! The tables under `[faces]`: the listeners and links that make faces.
 
 use super::ranges::{idle_timeout, max_per_worker};
 use crate::{InterfacePattern, text::Mac, units::Span};

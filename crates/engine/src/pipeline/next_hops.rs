@@ -1,4 +1,4 @@
-//! Next hops: where may an Interest go, by its name or by its ForwardingHint (forwarding §3; NDN packet
+//! Next hops: to which faces may an Interest be sent, by its name or by its ForwardingHint (forwarding §3; NDN packet
 //! specification, "ForwardingHint")?
 
 use crate::{EngineConfig, state::scratch::Scratch};

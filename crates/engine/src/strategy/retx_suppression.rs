@@ -1,5 +1,5 @@
 //! Exponential retransmission suppression (forwarding §4.1, NFD's `retx-suppression-exponential`). A repeated Interest
-//! goes upstream again only after an interval, which doubles each time.
+//! is sent upstream again only after an interval, which doubles each time.
 
 use super::{
     StrategyContext,

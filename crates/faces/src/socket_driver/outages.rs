@@ -24,7 +24,7 @@
 //! A probe is an IDLE packet (NDNLPv2: an LpPacket without Fragment), which every peer drops silently. While the
 //! interface is down, we send no probe: the kernel might send it over another interface, where it is lost.
 //!
-//! Cost: while links work, a batch takes one test per face whether the face is down.
+//! Cost: while links work, a batch tests once for each face whether it is down.
 
 use std::io;
 

@@ -9,7 +9,7 @@
 //! - Its timestamp is at most [`GRACE_MS`] from the clock, or at most [`STEP_MS`] after the signer's latest (but never
 //!   more than [`MAX_AHEAD_MS`] ahead). In a burst, clients of NFD step their timestamps faster than the clock runs.
 //! - Its (timestamp, nonce) is not in the record.
-//! - For a key: it is later than the record's watermark.
+//! - If a key signed it, its timestamp is later than the watermark of the key's record.
 //!
 //! Users may set clocks back, those of routers and those of clients. So timestamps need not grow, and no command is
 //! forgotten because its timestamp is old. A command is forgotten only when there is no room for more.

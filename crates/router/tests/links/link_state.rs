@@ -1,4 +1,4 @@
-//! UDP faces over links that go down and come back.
+//! UDP faces over links that go down and up again.
 
 use crate::{
     application::{Application, eventually, name},

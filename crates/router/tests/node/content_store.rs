@@ -1,5 +1,5 @@
-//! The Content Store as its users see it: what it keeps, what it serves, what a change of policy or capacity leaves,
-//! and what is counted.
+//! The Content Store as its users see it: what it keeps, serves and counts, and what remains after a change of policy
+//! or capacity.
 
 use crate::application::{Application, eventually, name, start_with};
 use namewire_configuration::{Configuration, text::Prefix};

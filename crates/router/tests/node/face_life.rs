@@ -1,4 +1,4 @@
-//! Faces that come and go by themselves.
+//! Faces that are made and closed without a command.
 
 use crate::application::{Application, PATIENCE, eventually, name, start, start_with};
 use namewire_configuration::units::Span;

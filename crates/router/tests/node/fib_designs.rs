@@ -1,4 +1,4 @@
-//! Every FIB design in a running router: packets find the longest prefix while routes come and go.
+//! Every FIB design in a running router: packets find the longest prefix while routes are added and removed.
 
 use crate::application::{Application, PATIENCE, name, start_with};
 use namewire_configuration::settings::Choice;

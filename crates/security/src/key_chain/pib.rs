@@ -5,8 +5,9 @@
 //! rows of one owner; foreign keys delete dependent rows. Tables, columns and triggers equal those of ndn-cxx and
 //! python-ndn, because all programs open the same file.
 //!
-//! Limits: [`ROWS_MAX`] rows of one list; names and certificates of at most one packet; five seconds of waiting for a
-//! lock that another program holds. After that wait an operation fails with [`PibError::Sql`].
+//! Limits: a list has at most [`ROWS_MAX`] rows; a name or a certificate has at most the bytes of one packet. An
+//! operation waits at most five seconds for a lock that another program holds. After that wait an operation fails with
+//! [`PibError::Sql`].
 
 use super::key_files::make_private_directory;
 use namewire_packet::{MAX_PACKET_BYTES, Name, NameBuf};

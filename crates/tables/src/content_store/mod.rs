@@ -365,7 +365,7 @@ impl ContentStore {
         account_bytes <= self.capacity_bytes.min(MAX_ACCOUNT_BYTES)
     }
 
-    /// The newcomer to pass where none comes.
+    /// The newcomer to pass to a policy if there is none.
     fn nobody(&self) -> Newcomer {
         Newcomer { now_ns: self.now_ns, ..Newcomer::default() }
     }
@@ -381,7 +381,7 @@ impl ContentStore {
         while self.bytes > aim && self.evict(groups, newcomer) {}
     }
 
-    /// Evicts the entry that goes next; false if there is none.
+    /// Evicts the entry that the policy names next; false if there is none.
     fn evict(&mut self, groups: &mut NameGroups, newcomer: &Newcomer) -> bool {
         let Some(victim) = self.policy.victim(&mut self.slots, newcomer) else { return false };
         self.detach(groups, victim, RemovalReason::Evicted);

@@ -72,7 +72,7 @@ pub enum IndirectRefusal {
     #[error("too many evictions in one batch")]
     TooManyEvictions,
     /// There are as many indirect names as the store may have Data, or there is no room for a long one.
-    /// Indirect names are rare: a consumer that asks once by prefix goes on with full names.
+    /// Indirect names are rare: a consumer that asks once by prefix continues with full names.
     #[error("no room for another indirect name")]
     NamesFull,
 }

@@ -20,14 +20,14 @@ use std::sync::Arc;
 /// The entries of a Content Store.
 pub type StoreMarks = Slab<CsSlot>;
 
-/// Which Data goes when the Content Store is full, and which comes in.
+/// Which Data is evicted when the Content Store is full, and which is stored.
 #[derive(Clone, Debug, Default)]
 pub enum CsPolicy {
-    /// The first that was stored goes.
+    /// Evicts the Data that was stored first.
     Fifo,
-    /// The least recently used goes.
+    /// Evicts the least recently used Data.
     Lru,
-    /// NFD's `priority_fifo`: first unsolicited Data goes, then stale Data, then the oldest.
+    /// NFD's `priority_fifo`: evicts unsolicited Data first, then stale Data, then the oldest.
     PriorityFifo,
     /// A window and SIEVE; the window has the size that does best. It may refuse a newcomer itself.
     #[default]
@@ -197,8 +197,8 @@ impl PolicyInForce {
         call!(&mut self.policy, policy => policy.remove(marks, slot, why));
     }
 
-    /// Takes over all entries of a former policy, in the order in which they would have gone at `now_ns`.
-    /// `stored` gives what is known of an entry.
+    /// Takes over all entries of a former policy, in the order in which it would have evicted them at
+    /// `now_ns`. `stored` gives what is known of an entry.
     pub(super) fn take_over(
         &mut self,
         mut former: Self,

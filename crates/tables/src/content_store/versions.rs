@@ -183,7 +183,7 @@ impl ContentStore {
         }
     }
 
-    /// Unlinks an entry from its name's Data; the name goes with its last one.
+    /// Unlinks an entry from its name's Data; the name is removed with its last Data.
     #[cold]
     pub(super) fn unlink_version(&mut self, groups: &mut NameGroups, group: u32, id: u32) {
         let CsLink::Direct(first) = groups.get(group).cs() else { return };

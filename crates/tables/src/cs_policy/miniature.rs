@@ -22,7 +22,7 @@ use std::io;
 
 /// Entries of a miniature, if the store is large enough.
 pub(super) const MOST_ENTRIES: u32 = 256;
-/// The most entries that go for one that comes, when a miniature must shrink.
+/// The most entries evicted for one that is inserted, when a miniature must shrink.
 const MOST_EVICTED: u32 = 4;
 
 /// A small store without Data.

@@ -76,11 +76,11 @@ pub trait Marks {
 /// the newcomer's place. It is odd and irregular, so the steps visit all hashes.
 pub const HASH_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The most second chances given for one victim; the entry after them goes although it was used. A hit pays
-/// for each second chance, but all could fall due at once. A consumer that asks for everything stored, and
-/// then for something else, would stop the router for a walk through the whole store. With this limit, a
-/// store that was used throughout loses 1 entry in 65 wrongly. No packet pays for more than the victims of
-/// a batch cost together anyway.
+/// The most second chances given for one victim; the entry after them is evicted although it was used. A
+/// hit pays for each second chance, but all could fall due at once. If a consumer asked for everything
+/// stored, and then for something else, the router would stop for a walk through the whole store. With this
+/// limit, a store that was used throughout loses 1 entry in 65 wrongly. No packet pays for more than the
+/// victims of a batch cost together anyway.
 ///
 /// N.B. A throw-away simulation (2 · 10⁶ Zipf requests, exponents 0.8, 0.9 and 1.1, stores of 1 to 50 % of
 /// the names) saw at most 34 second chances for one victim of CLOCK, 7 of SIEVE and 474 of S3-FIFO. The
@@ -113,7 +113,7 @@ pub enum RemovalReason {
     Erased,
 }
 
-/// Decides which entry goes next.
+/// Decides which entry is evicted next.
 pub trait Eviction {
     /// B2: an Interest for this name came, whether it is stored or not.
     #[inline]
@@ -128,8 +128,8 @@ pub trait Eviction {
         let _ = hash;
     }
 
-    /// Begins to fetch what [`Eviction::remove`] will write beside the marks, if the entry of this name
-    /// goes.
+    /// Begins to fetch what [`Eviction::remove`] will write beside the marks, if the entry of this name is
+    /// removed.
     #[inline]
     fn prefetch_victim(&self, hash: u64) {
         let _ = hash;
@@ -145,7 +145,7 @@ pub trait Eviction {
         self.hit(marks, slot);
     }
 
-    /// B13, for a policy that is both eviction and admission: whether the newcomer comes into a full store.
+    /// B13, for a policy that is both eviction and admission: whether a full store stores the newcomer.
     /// Asked in addition to the admission.
     #[inline]
     fn admits(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> bool {
@@ -159,7 +159,7 @@ pub trait Eviction {
         let _ = newcomer;
     }
 
-    /// B12: the entry that goes next if this newcomer comes in; `None` only if there is none. The entry
+    /// B12: the entry to evict next if this newcomer is stored; `None` only if there is no entry. The entry
     /// stays until it is removed. If nothing changed in between, the same newcomer gets the same answer.
     fn victim(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> Option<u32>;
 
@@ -175,9 +175,9 @@ pub trait Eviction {
     /// The entry is removed; its mark means nothing from now on.
     fn remove(&mut self, marks: &mut impl Marks, slot: u32, why: RemovalReason);
 
-    /// At most `count` entries that will probably go next, the first one first, for a batch that prefetches
-    /// them. At most as many again may follow: entries that the policy looks at on the way and keeps,
-    /// needed for their marks only. Nothing is promised; slots may be stale.
+    /// At most `count` entries that will probably be evicted next, in this order, for a batch that
+    /// prefetches them. At most as many again may follow: entries that the policy looks at on the way and
+    /// keeps, needed for their marks only. Nothing is promised; slots may be stale.
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
         let _ = (count, slots);
     }

@@ -42,7 +42,7 @@ const WINDOW: u8 = 0;
 /// The two queues of the main part; one is ahead of the hand.
 const MAIN: [u8; 2] = [1, 2];
 
-/// The queues, and what goes next.
+/// The queues, and the entry that is evicted next.
 pub(super) struct WindowSieve {
     queues: EvictionQueues<3>,
     /// The queue of the main part that the hand has not passed; it is empty only if both are.
@@ -82,7 +82,7 @@ impl WindowSieve {
         }
     }
 
-    /// Whether a newcomer comes into a full store.
+    /// Whether a full store stores a newcomer.
     #[inline]
     pub(super) fn admits(&mut self, marks: &mut impl Marks, newcomer: &Newcomer, sketch: &FrequencySketch) -> bool {
         if self.window_percent > 0 {

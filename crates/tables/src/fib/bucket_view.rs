@@ -29,7 +29,7 @@ pub(super) struct Search {
 /// The result of looking at a bucket.
 pub(super) enum Progress<'a> {
     Found(FibHint<'a>),
-    /// The search goes on in another bucket, which should be prefetched.
+    /// The search continues in another bucket, which should be prefetched.
     GoesOn(Search),
     /// No prefix of the name is in the FIB.
     Ended,

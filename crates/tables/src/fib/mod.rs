@@ -28,8 +28,8 @@
 //! the bucket's line stays in the cache.
 //!
 //! Bytes: beyond its name, an entry takes 8 of index at the full capacity (up to 16 before, because the
-//! index doubles), 8 of header and 0 to 3 of fill. To that come the next-hop set if it is not shared, and
-//! the room that removals have left free. With names in code, the header takes 4; a domain name of 22 bytes
+//! index doubles), 8 of header and 0 to 3 of fill. A next-hop set that is not shared, and the room that
+//! removals have left free, add to this. With names in code, the header takes 4; a domain name of 22 bytes
 //! then takes 25.9 in all.
 //!
 //! Limits: [`FibConfig`], [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_BYTES`], [`MAX_NEXT_HOPS`] and

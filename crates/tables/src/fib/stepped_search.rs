@@ -186,7 +186,7 @@ impl<'a> SteppedSearch<'a> {
 }
 
 impl Waiting {
-    /// Keeps a search that goes on, or returns what it found.
+    /// Keeps a search that continues, or returns what it found.
     #[inline(always)]
     fn put_or_take<'a>(&mut self, progress: Progress<'a>) -> Option<FibHint<'a>> {
         match progress {

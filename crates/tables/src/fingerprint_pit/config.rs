@@ -66,7 +66,7 @@ pub enum FingerprintPitRefusal {
     /// No entry can have this port: a mistake of the caller.
     #[error("the fingerprint-only PIT has no such port")]
     UnknownPort,
-    /// The port's last owner is gone, and some entries may still name it.
+    /// The face that last had this port is closed, and some entries may still name the port.
     #[error("the port of the fingerprint-only PIT is still being cleared")]
     PortLeaving,
     /// There is no room for another set of faces.

@@ -18,7 +18,7 @@ const FACE_LIST_BITS: u16 = 16;
 pub(super) enum FaceLists {
     Bits {
         segments: u16,
-        /// For each segment the bits of ports that are gone, but that some entries may still name.
+        /// For each segment the bits of ports whose face is closed, but that some entries may still name.
         leaving: [u16; (MAX_PORTS / FACE_LIST_BITS) as usize],
     },
     Sets(FaceSets),
@@ -89,7 +89,7 @@ impl FaceLists {
         }
     }
 
-    /// The faces of these ports are gone. True if entries must still be cleared of them, by
+    /// The faces of these ports are closed. True if entries must still be cleared of them, by
     /// [`FaceLists::leaving`].
     pub(super) fn begin_removal(&mut self, ports: &PortSet) -> bool {
         match self {

@@ -78,7 +78,7 @@ pub enum Inserted {
 /// What Data found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Satisfied {
-    /// The ports that asked for the name; ports whose face is gone are left out.
+    /// The ports that asked for the name, without ports whose face is closed.
     pub ports: PortSet,
     /// Whether an entry was or now is marked collided. Then it is still there, and the Data must say so to
     /// the next router (§5.5.1).
@@ -199,9 +199,9 @@ impl FingerprintPit {
         self.request(hash, port, now_ns, expires_ns, false)
     }
 
-    /// Data came: returns the ports that it goes to, if any asked. Its entry is removed unless one of three
-    /// holds: it is marked collided; the Data says that it was `collided_upstream`; another segment has an
-    /// entry too. The second and third mark the entries.
+    /// Data arrived: returns the ports to send it to, if any asked. Its entry is removed unless one of
+    /// three holds: it is marked collided; the Data says that it was `collided_upstream`; another segment
+    /// has an entry too. The second and third mark the entries.
     #[inline]
     pub fn satisfy(&mut self, hash: u64, now_ns: u64, collided_upstream: bool) -> Option<Satisfied> {
         self.latest_tick = self.latest_tick.max(tick_at(now_ns));

@@ -69,10 +69,10 @@ impl FingerprintPit {
         }
     }
 
-    /// The faces of these ports are gone: from now on no answer names the ports. A port number can be used
-    /// again once [`FingerprintPit::is_port_leaving`] is false. Cost, whatever the number of ports: with
-    /// face sets a pass over the sets; else nothing now, and one turn of the sweep. Ports that the table
-    /// does not have are ignored.
+    /// The faces of these ports are closed: from now on no answer names the ports. A port number can be
+    /// used again once [`FingerprintPit::is_port_leaving`] is false. Cost, whatever the number of ports:
+    /// with face sets a pass over the sets; else nothing now, and one turn of the sweep. Ports that the
+    /// table does not have are ignored.
     pub fn remove_ports(&mut self, ports: impl IntoIterator<Item = u16>) {
         let ports: PortSet = ports.into_iter().filter(|&port| port < self.faces.ports()).collect();
         if !ports.is_empty() && self.faces.begin_removal(&ports) {
