@@ -302,7 +302,7 @@ enum Attempt {
 ///
 /// N.B. sorting a listener's queue by face first, so that remotes whose datagrams alternate have longer runs, gained
 /// nothing. Four consumers of one neighbour's Data, router CPU: 360 ms sorted, 370 ms unsorted (medians of 4; 630 ms
-/// without offload). Packets already come in bursts of one flow.
+/// without offload). Packets already arrive in bursts of one flow.
 fn run_length(queue: &[Queued], datagram_bytes_max: usize) -> usize {
     let first = &queue[0];
     if first.len > datagram_bytes_max {

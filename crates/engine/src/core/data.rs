@@ -26,7 +26,7 @@ pub(crate) enum ByFingerprint {
     NotPending,
     /// The entry stays, and this Data has already been sent for every Interest for it so far.
     SentAlready,
-    /// It goes to these ports; if the entry stays, the Data carries the mark.
+    /// The Data is sent to these ports; if the entry stays, the Data carries the mark.
     Pending(Satisfied),
 }
 
@@ -139,9 +139,9 @@ pub(crate) fn send_to_ports<C: PartClock>(
     }
 }
 
-/// A Nack for an Interest without an entry goes to the ports that asked for the fingerprint. A downstream that asked
-/// for another name sees by name and nonce that the Nack is not for it. Each name and nonce goes once, so that routers
-/// whose entries stay do not send it back and forth.
+/// A Nack for an Interest without an entry is sent to the ports that asked for the fingerprint. A downstream that asked
+/// for another name sees by name and nonce that the Nack is not for it. A Nack is sent once for each name and nonce, so
+/// that routers whose entries stay do not send it back and forth.
 pub(crate) fn core_nack<C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'_, '_, C>,

@@ -97,8 +97,8 @@ pub struct CoreConfig {
     /// The table of fingerprints. Its pages are the engine's.
     pub fingerprints: FingerprintPitConfig,
     /// While fewer Interests than this are pending by name, new ones are kept by name too, and aggregated (adaptive
-    /// PIT). Above it new ones are kept by fingerprint, until only half as many names are pending. Also by fingerprint
-    /// where the PIT, or the face's share of it, is full. 0, the default: always by fingerprint.
+    /// PIT). Above it new ones are kept by fingerprint, until only half as many names are pending. If the PIT, or the
+    /// face's share of it, is full, they are kept by fingerprint too. 0, the default: always by fingerprint.
     pub names_up_to: u32,
     /// Treats a pending fingerprint as the same name, and does not forward the Interest unless its face is already
     /// waiting. This saves traffic. But of two names with one fingerprint, only one is requested until a consumer

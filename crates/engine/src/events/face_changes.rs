@@ -23,10 +23,10 @@ use crate::{
 };
 use namewire_tables::PitId;
 
-/// Removes closed faces from all pending Interests. An entry without a downstream left ends at once. (In NFD its timer
-/// ends it, which the lost downstream had set, perhaps to days.) An entry with other downstreams lives as long as they
-/// wait; it goes to another next hop if it waited for closed faces alone. `faces` is in ascending order. True if
-/// [`faces_down`] must be called for the same faces, because more Interests are to be sent.
+/// Removes closed faces from all pending Interests. An entry without a downstream left ends at once. (In NFD the
+/// entry's timer ends it; the lost downstream had set the timer, perhaps to days.) An entry with other downstreams
+/// lives as long as they wait. Its Interest is sent to another next hop if it waited only for closed faces. `faces` is
+/// in ascending order. True if [`faces_down`] must be called for the same faces, because more Interests are to be sent.
 pub(crate) fn faces_removed<C: PartClock>(parts: &mut Parts, call: &mut Call<'_, '_, C>, faces: &[FaceId]) -> bool {
     debug_assert!(faces.is_sorted());
     let now = call.outbound.now;

@@ -92,9 +92,9 @@ fn data_without_entry<C: PartClock>(
     }
 }
 
-/// The visits that remain after this worker. A token that matched nothing here is void: then the Data goes to the
+/// The visits that remain after this worker. A token that matched nothing here is void: then the Data visits the
 /// workers that may be waiting for the name. `None` if the packet was handed over, because this worker is not among
-/// them or comes later.
+/// them, or not the first of them.
 #[inline(always)]
 fn visits_with_token_checked<C: PartClock>(
     parts: &mut Parts,

@@ -32,8 +32,8 @@ pub(crate) struct Tables {
     pending: PendingNames,
 }
 
-/// How many pending names of each length need a look-up of their own when Data comes: those that CanBePrefix or an
-/// implicit digest makes match Data of another name.
+/// How many pending names of each length need a look-up of their own when Data arrives: names that match Data of
+/// another name, because of CanBePrefix or an implicit digest.
 #[derive(Debug)]
 struct PendingNames {
     prefixes: Vec<u32>,

@@ -193,8 +193,8 @@ impl Asf {
         last.map(|(_, _, face)| face)
     }
 
-    /// Sends a retransmission to a next hop that has not got the Interest. If all have, it goes to the one that got it
-    /// longest ago, if that one's suppression interval is over.
+    /// Sends a retransmission to a next hop that did not get the Interest. If all got it, the next hop that got it
+    /// longest ago gets it again, if its suppression interval is over.
     fn retransmit(&self, context: &mut StrategyContext<'_, '_, '_>) {
         if let Some(face) = self.best(context, true) {
             return self.forward(context, face);

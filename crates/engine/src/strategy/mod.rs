@@ -80,7 +80,7 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
     /// The deadline that the strategy set for this entry has passed.
     fn after_timer(&self, _context: &mut StrategyContext<'_, '_, '_>) {}
 
-    /// Where an Interest without a PIT entry goes, if the strategy can tell. A router in the core role calls it
+    /// Where to send an Interest without a PIT entry, if the strategy can tell. A router in the core role calls it
     /// ([`crate::core`]); with `None` such an Interest gets an entry.
     fn without_entry(&self) -> Option<WithoutEntry> {
         None

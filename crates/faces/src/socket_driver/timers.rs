@@ -14,8 +14,8 @@ impl SocketDriver {
         self.timers.next_ns()
     }
 
-    /// Discards fragmented packets and closes idle faces that have timed out. Frames and Acks that are due leave with
-    /// the next [`SocketDriver::flush`].
+    /// Discards fragmented packets and closes idle faces that have timed out. The next [`SocketDriver::flush`] sends
+    /// frames and Acks that are due.
     pub fn run_timers(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
         while let Some((at_ns, timer)) = self.timers.pop_due(now_ns) {
@@ -26,7 +26,8 @@ impl SocketDriver {
                 Timer::Acks(face) => self.run_reliability_timer(face, at_ns, |face| &mut face.acks_timer_ns),
                 Timer::Retransmission(face) => {
                     self.run_reliability_timer(face, at_ns, |face| &mut face.retransmission_timer_ns);
-                    // It comes once per time-out at most, and last when all frames are acknowledged.
+                    // The timer is due at most once per time-out, and for the last time when all frames are
+                    // acknowledged.
                     self.faces.change(face, |face| face.link.rest());
                 }
             }
