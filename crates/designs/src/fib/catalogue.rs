@@ -18,10 +18,13 @@
 //!    a line in `trie_designs.rs`;
 //! 6. a row in the table of `docs/fib-designs.md`, and a line in `CHANGELOG.md`.
 //!
-//! Through [`FibDesign::ALL`] a design without further lines takes part in the test below, the FIB's oracle
-//! (`tests/oracles/fib.rs`), the tests without memory (`tests/fib_designs_no_memory.rs` and
-//! `crates/cli/tests/memory_limit.rs`), the routers of `crates/router/tests/node/fib_designs.rs`, the fuzz target
-//! `fib_designs` and the lab's experiment `fib-all`.
+//! Through [`FibDesign::ALL`] a design takes part, without further lines, in:
+//!
+//! - the test below and the FIB's oracle (`tests/oracles/fib.rs`);
+//! - the tests without memory (`tests/fib_designs_no_memory.rs`, `crates/cli/tests/memory_limit.rs`);
+//! - the routers of `crates/router/tests/node/fib_designs.rs`, and the simulated ones of `sim/tests/core_and_edge.rs`
+//!   if it is lossy;
+//! - the fuzz target `fib_designs` and the lab's experiment `fib-all`.
 
 use super::bit_trie::BitTrie;
 use super::character_trie::CharacterTrie;

@@ -15,9 +15,13 @@
 //!    `equals_the_model` of `cs_policy.rs` a naive model of the policy;
 //! 6. rows in the tables of `docs/content-store.md`, and a line in `CHANGELOG.md`.
 //!
-//! Through `ALL` a policy without further lines takes part in the rules of `tests/oracles/cs_policy.rs`, the oracles
-//! `pit_cs.rs` and `cs_prefix_index.rs` there, the tests of `tests/no_allocation.rs`, and the fuzz targets
-//! `prefix_index_operations` and `pit_cs_operations`; an eviction also in the lab's experiment `cache-policies`.
+//! Through `ALL` a policy takes part, without further lines, in:
+//!
+//! - the rules of `tests/oracles/cs_policy.rs`, and the oracles `pit_cs.rs` and `cs_prefix_index.rs` there;
+//! - the tests of `tests/no_allocation.rs`, and an eviction in those of `crates/router/tests/node/content_store.rs`;
+//! - the fuzz targets `pit_cs_operations` and `prefix_index_operations`;
+//! - the lab's experiment `cache-policies`, if it is an eviction.
+//!
 //! These need a line:
 //!
 //! - an eviction that itself refuses newcomers: `may_refuse` of `cs_policy.rs`, and `has_its_own_mind` in
