@@ -8,15 +8,15 @@
 //! Names are bytes of validated Name TLV-VALUEs, with components of any type and content, the root
 //! included. Limits: [`super::MAX_PREFIX_BYTES`], [`crate::MAX_NAME_COMPONENTS`], the capacity that a
 //! design is made with. Beyond them `insert` refuses ([`FibRefusal::PrefixTooLong`], [`FibRefusal::Full`])
-//! and nothing changes. An `insert` of a prefix that the table has only changes the number, so it succeeds
-//! even in a full table. A name to look up or to remove may exceed the limits: a look-up then considers
-//! only the components within them, and a removal finds nothing.
+//! and nothing changes. If the table already has the prefix, `insert` only changes its number, so it
+//! succeeds even in a full table. A name to look up or to remove may exceed the limits: a look-up then
+//! considers only the components within them, and a removal finds nothing.
 //!
 //! Memory: a design may use the standard allocator, which ends the process when the system has no memory.
-//! So [`super::Fib::insert`] asks a [`GrowthGuard`](crate::head_room::GrowthGuard) first and refuses with
-//! [`FibRefusal::NoMemory`]; a known prefix passes all the same. The guard assumes that one change at most
-//! doubles what `bytes()` says. So `bytes()` must not underestimate. A design that can itself find too
-//! little memory refuses with `NoMemory` too, before it changes anything.
+//! So [`super::Fib::insert`] asks a [`GrowthGuard`](crate::head_room::GrowthGuard) first, and refuses a new
+//! prefix with [`FibRefusal::NoMemory`]. The guard assumes that one change at most doubles what `bytes()`
+//! says. So `bytes()` must not underestimate. A design that can itself find too little memory refuses with
+//! `NoMemory` too, before it changes anything.
 //!
 //! A design that keeps its names in a route controller (Yuan15 §4.3.6) is a [`Split`]: one controller, and
 //! two tables that follow its instructions. Writers: the owner, while no reader looks.
