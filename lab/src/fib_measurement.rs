@@ -177,7 +177,7 @@ impl FibLookups {
         let hashes = &mut self.hashes[first_hashes..][..BATCH_NAMES];
         let name_value = |name: usize| &bytes[name * NAME_VALUE_BYTES..][..NAME_VALUE_BYTES];
         let matched_bytes = &mut self.matched_bytes[first..][..BATCH_NAMES];
-        let mut compare = |hashes: &[NameHashes], found: &[Option<FibHint<'_>>; BATCH_NAMES]| {
+        let mut compare = |hashes: &[NameHashes], found: &[Option<FibHint<'_>>]| {
             for (place, &candidate) in found.iter().enumerate() {
                 let found = view.longest_prefix_match_hinted(name_value(place), &hashes[place], candidate);
                 matched_bytes[place] = found.map_or(0, |found| found.prefix_bytes as u32);

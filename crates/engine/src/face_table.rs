@@ -83,7 +83,14 @@ impl<T: Clone> FaceMap<T> {
     /// The value of `face`.
     #[inline]
     pub fn get(&self, face: FaceId) -> Option<&T> {
-        self.slots[self.place(face)].as_ref().map(|(_, value)| value)
+        let mut place = self.home(face);
+        loop {
+            match &self.slots[place] {
+                Some((other, value)) if *other == face => return Some(value),
+                Some(_) => place = (place + 1) & (self.slots.len() - 1),
+                None => return None,
+            }
+        }
     }
 
     /// Adds or replaces a face.

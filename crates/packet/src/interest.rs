@@ -271,6 +271,7 @@ impl<'a> Interest<'a> {
     }
 
     /// The bytes of the TLV-VALUE after the Name.
+    #[inline]
     pub fn after_name(&self) -> &'a [u8] {
         &self.wire[offset_in(self.wire, self.name.value()) as usize + self.name.value().len()..]
     }

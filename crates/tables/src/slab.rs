@@ -82,6 +82,7 @@ impl<T: Default> Slab<T> {
     }
 
     /// A slot with `T::default()` or what its former user left in it.
+    #[inline]
     pub fn allocate(&mut self) -> Option<u32> {
         let id = match self.free_count.checked_sub(1) {
             Some(last) => {

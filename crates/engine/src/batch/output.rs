@@ -126,6 +126,7 @@ impl Output {
     }
 
     /// The bytes of a packet that the engine rewrote, else `None`.
+    #[inline]
     pub(crate) fn rewritten(&self, packet: PacketRef) -> Option<&[u8]> {
         match packet {
             PacketRef::Rewritten { start, length } => Some(&self.rewritten[start as usize..(start + length) as usize]),
