@@ -1,7 +1,7 @@
 //! Context of a command: the forwarder, the two output streams and the exit code.
 //!
-//! A command connects only when it needs the forwarder. So a bad command line is reported as that even if no forwarder
-//! runs. A command's output is kept until the command ends.
+//! A command connects only when it needs the forwarder. So it reports a bad command line even if no forwarder runs. A
+//! command's output is kept until the command ends.
 //!
 //! Source: drop-in §5 (exit codes). Errors of our own have the codes of ndn-cxx's `Controller`.
 

@@ -5,10 +5,10 @@
 //! with pauses from [`RETRY_FIRST`] up to [`RETRY_LAST`]. The writer tells the router of each attempt. The router
 //! counts the attempts, and answers the commands that wait (`state.sync = "always"`).
 //!
-//! Limits: with `"1s"` there is one write a second. Looks at the router's tables then take at most one part in
-//! [`LOOK_SHARE`] of a processor. With 100,000 routes, a look takes some tenths of a second, so seconds pass between
-//! two looks. With `"always"`, looks take at most half a processor, and one write serves all commands that arrived
-//! during the write before.
+//! Limits: with `"1s"` there is one write a second. Reading the router's tables then takes at most 1/[`LOOK_SHARE`] of
+//! a processor. With 100,000 routes, one reading takes some tenths of a second, so seconds pass between two readings.
+//! With `"always"`, reading takes at most half a processor, and one write serves all commands that arrived during the
+//! write before.
 
 use namewire_configuration::{
     Declarations,
@@ -31,7 +31,7 @@ const WRITE_DELAY: Duration = Duration::from_millis(100);
 /// Least time between two writes, unless commands wait for them.
 const WRITE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Looks at the tables take at most one part in this number of the time, unless commands wait for them.
+/// Reading the tables takes at most one part in this number of the time, unless commands wait for the write.
 const LOOK_SHARE: u32 = 20;
 
 /// First pause after a write that failed; it doubles up to the last.
@@ -111,8 +111,8 @@ impl StateWriter {
         self.due = Some(self.due.map_or(due, |planned| planned.min(due)));
     }
 
-    /// Begins to write `contents`, which a look at the router found; what to tell the router if
-    /// that is on disk already.
+    /// Begins to write `contents`, as read from the router's tables; `look` is the time that reading took. Returns what
+    /// to tell the router if `contents` are on disk already.
     pub(super) fn write(
         &mut self,
         contents: Declarations,
