@@ -12,7 +12,7 @@
 //!
 //! *Collided*: another entry of the chain has the same fingerprint, so only a comparison of names tells them apart.
 //! *Leaf*: the entry is no marker of a longer prefix, so a search can end at it.
-//! Cost: it is 1 line. Writers: the owner of the table.
+//! Cost: a bucket is 1 line. Writers: the owner of the table.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -11,10 +11,9 @@
 //!
 //! Deviations:
 //! - A table that holds more than n is doubled, and its overflow grows when 10 % do not suffice.
-//! - Chains have no holes: the last entry of the chain replaces one that is taken out. So there are never more
-//!   overflow buckets than a seventh of the prefixes, which is 57 % of the primary ones, whatever the hashes
-//!   ([`OVERFLOW_LIMIT_PERCENT`]). Chains become that long only if an attacker makes names that collide: the reason
-//!   for SipHash (§3.3.2).
+//! - Chains have no holes: the last entry of the chain replaces one that is taken out. Whatever the hashes, there are
+//!   at most n/7 overflow buckets: 57 % of the n/4 primary buckets ([`OVERFLOW_LIMIT_PERCENT`]). The overflow reaches
+//!   this limit only if an attacker makes names that collide: the reason for SipHash (§3.3.2).
 //!
 //! Cost: a look-up reads 1 line, and one per chained bucket; a doubling reads and writes everything once.
 //! Bytes per prefix: it takes 17.6 in a table that holds n prefixes, and up to 35 after a doubling.

@@ -9,7 +9,7 @@
 //! | --- | --- | --- | --- |
 //! | enumerate | none | every longer entry | every longer entry |
 //! | lists | 28 bytes per marker, 4 per slot | m | M |
-//! | partitions | 10 to 20 bytes per marker | the partitions below it, m / 64 at best | the same, and 64 |
+//! | partitions | 10 to 20 bytes per marker | the partitions below it, m / 64 at best | the same; at most two partitions, of 64 markers each, are cut |
 //!
 //! Writers: the owner.
 

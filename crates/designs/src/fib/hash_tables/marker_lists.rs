@@ -8,8 +8,8 @@
 //!                             ▲ link of the marker's slot
 //! ```
 //!
-//! Cost: adding a prefix scans its parent's whole list; changing or removing one scans its own. Bytes: the lists take
-//! 28 per marker, and 4 per slot. Writers: the owner.
+//! Cost: adding a prefix scans the whole list of its parent prefix. Changing or removing a prefix scans the list of
+//! that prefix. Bytes: the lists take 28 per marker, and 4 per slot. Writers: the owner.
 
 use super::maintenance::{Marker, Owner, inherited};
 use super::name_entries::{NameEntries, SlotRef};

@@ -23,8 +23,9 @@
 //! what the paper leaves open; the other parts name their own deviations. Everything else is the paper's: bucket,
 //! load, shared entries, markers, leaf bit, matching, prefetching.
 //!
-//! Cost of a binary search: for prefixes of up to k components it reads at most ⌈log₂(k + 1)⌉ lines of buckets. It
-//! reads two lines of name prefix entries for each of them ("always") or only for the last ("at the end").
+//! Cost of a binary search: for prefixes of up to k components it reads at most ⌈log₂(k + 1)⌉ lines of buckets.
+//! Besides, it reads two lines of a name prefix entry for each bucket ("always") or only for the last bucket ("at the
+//! end").
 //! Bytes: a prefix of 7 components of 8 characters takes 53 for fingerprints (3 · 17.6), 128 for its entry, and 20 to
 //! 40 for two markers in partitions. Limits: the capacity; k components; 32 GiB of entries. Beyond them `insert`
 //! refuses and nothing changes. Writers: the owner, while there are no readers.

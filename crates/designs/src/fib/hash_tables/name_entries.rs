@@ -1,11 +1,11 @@
 //! Name prefix entries: the string of a prefix, and what the prefix and its markers lead to.
 //!
-//! Source: Yuan15 Fig. 3.4: forwarding fields for up to log(k) table entries, then the string. A prefix and its
-//! markers share one such entry, aligned to 16 bytes. Symbols: the fields are *slots*: one for each of the prefix's
-//! markers, and one for the prefix (`super::search_order`). Deviations: a field is a 32-bit number, not 8 bits. Beside
-//! the number, a slot holds three further values: how many bytes the match has, since our answers say it; how many
-//! longer prefixes need the marker; and, with lists of markers, a place in them. The header of the block is the
-//! allocator's.
+//! Source: Yuan15 Fig. 3.4: forwarding fields for up to log(k) table entries, then the string. A prefix and its markers
+//! share one such entry, aligned to 16 bytes. Symbols: the fields are *slots*: one for each of the prefix's markers,
+//! and one for the prefix (`super::search_order`). Deviations: a field is a 32-bit number, not 8 bits. Beside the
+//! number, a slot holds four further values: how many bytes the match has, since our answers say it; MD of So et al.,
+//! for the two-stage search; how many longer prefixes need the marker; and, with lists of markers, a place in these
+//! lists. The header of the block is the allocator's.
 //!
 //! ```text
 //!  byte 0            8              12        24        36      12 + 12 · slots
@@ -13,9 +13,9 @@
 //!  slot:   number u32 | matched bytes u16 | deepest u16 | markers u32 | (link u32) |
 //! ```
 //!
-//! *Matched bytes* is the length of the slot's own prefix, if it is one, or of the prefix that the marker inherits
-//! from. [`NOTHING`] means that there is no such prefix but the root; [`IN_PARTITION`] means that the number names a
-//! partition, which holds the answer. *Deepest* is MD of So et al. *Markers* is the reference counter of §3.4.2. An
+//! For a prefix's slot, *matched bytes* is the prefix's length; for a marker's slot, the length of the prefix that the
+//! marker inherits from. [`NOTHING`] means that there is no such prefix but the root; [`IN_PARTITION`] means that the
+//! number names a partition, which holds the answer. *Deepest* is MD. *Markers* is the reference counter of §3.4.2. An
 //! entry lives as long as one of its slots is in use; when its prefix is removed, its string is cut to the longest
 //! marker.
 //!

@@ -1,15 +1,15 @@
 //! Prefix hashes: where do the prefixes of these names end, and what are their hashes?
 //!
 //! Source: Yuan15 §3.4.1: all hashes of a name are computed together, with CityHash prefix by prefix, with SipHash in
-//! one pass (So et al. 2013). Deviations: lengths that no prefix of the table has are not hashed. Both functions take
-//! a key, so that two tables differ.
+//! one pass (So et al. 2013). Deviations: lengths that no prefix of the table has are not hashed. Both functions take a
+//! key, so that two tables hash differently.
 //!
 //! ```text
 //!  first: | 0 | 7 | 11 | …        one per name and one more
 //!  ends, hashes: | /a, /a/b … of name 0 | of name 1 | … |     the root is not among them
 //! ```
 //!
-//! Cost: it writes 10 bytes per prefix, in order. Limit: [`DESIGN_BATCH_NAMES`] names.
+//! Cost: hashing a name writes 10 bytes per prefix, in order. Limit: [`DESIGN_BATCH_NAMES`] names.
 //! Writers: the owner.
 
 use crate::city_hash::city_hash_64_with_seed;

@@ -3,17 +3,20 @@
 //! Source: Yuan15 §3.3.1 (binary search), §3.4.2 (linear), §3.2.1 (two stages), §3.3.2 (string matching always or at
 //! the end). One step looks one length up; all searches, matchings and ways of prefetching share it.
 //!
-//! *Always*: a fingerprint counts if the name matches. *At the end*: a fingerprint counts at once, unless it is
-//! collided. Only the last one is compared with the name; if it does not match, the search is done again with
-//! *always*. The answer is right: a fingerprint that matches by chance leads to longer lengths. If nothing is found
-//! there, that fingerprint is the last, and the comparison rejects it. If a prefix of the name is found there, it is a
-//! real match. A mismatch of fingerprints is never wrong.
+//! *Always*: a fingerprint counts if the name matches. *At the end*: a fingerprint counts without a comparison, unless
+//! it is marked as collided (another entry of the chain has it too); then the name is compared. Of the fingerprints
+//! that counted, only the last is compared at the end. If the name does not match, the search is done again with
+//! *always*. The answer is still right. A chance match can only send the search to longer lengths, never to shorter
+//! ones. If no longer length matches, the chance match is the one compared at the end, and the comparison rejects it.
+//! If a prefix of the name is found at a longer length, that prefix is a real match. A mismatch of fingerprints is
+//! never wrong.
 //!
-//! A batch first hashes all names and fetches their first buckets. Then the names take their steps in turn. What the
-//! next step of a name reads, bucket or name prefix entry, is fetched while the others take theirs.
+//! A batch first hashes all names and fetches their first buckets. Then the names take their steps in turn. While the
+//! other names take their steps, the bucket or name prefix entry for a name's next step is fetched.
 //!
-//! A caller that already knows a name's matches at short lengths (level pulling, §4.1) leaves those lengths out:
-//! binary search takes them for matches, the other searches begin or end after them.
+//! A caller that already knows a name's matches at short lengths (level pulling, §4.1) leaves those lengths out: binary
+//! search treats them as matches; shortest-first begins above them; longest-first and two-stage search stop before they
+//! reach them.
 //!
 //! Cost: a search reads a line per length looked up, and two per name compared. Writers: none during a search.
 

@@ -12,10 +12,10 @@
 //!          1   3 5   7
 //! ```
 //!
-//! A length has the same marker lengths as its longest marker has, and the length of that marker. So the entry of a
-//! prefix also serves any of its markers, slot by slot, even after the prefix is removed.
+//! The markers of a length are its longest marker and the markers of that marker's length. So the entry of a prefix
+//! also serves any of its markers, slot by slot, even after the prefix is removed.
 //!
-//! Cost: it reads arrays of a few bytes per length, always in the cache. Writers: none.
+//! Cost: a step reads arrays of a few bytes per length, which are always in the cache. Writers: none.
 
 /// How a table looks for the longest prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,12 +8,12 @@
 //! - §3.4.2: reference counters;
 //! - §3.4.1: population in two phases.
 //!
-//! A *table entry* is a fingerprint with a slot of a name prefix entry: a prefix, a marker or both. It stays while it
-//! is a prefix or markers are counted in its slot; its leaf bit says that no markers are counted. All checks that may
-//! refuse run before the first change.
+//! A *table entry* is a fingerprint with a slot of a name prefix entry: a prefix, a marker or both. A table entry stays
+//! while it is a prefix or its slot counts markers. Its leaf bit says that its slot counts no markers. All checks that
+//! may refuse run before the first change.
 //!
-//! Cost of an insertion: it reads 2 lines for each marker that exists and 3 or more for each new one. It searches for
-//! what each new marker inherits, and runs [`super::maintenance`]. Writers: the owner.
+//! Cost: an insertion reads 2 lines for each marker that exists and 3 or more for each new marker. The insertion also
+//! searches for what each new marker inherits, and runs [`super::maintenance`]. Writers: the owner.
 
 use super::maintenance::{Everything, Marker, Owner, inherited};
 use super::name_entries::{Forwarding, SlotRef};

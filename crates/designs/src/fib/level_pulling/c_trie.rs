@@ -1,9 +1,10 @@
 //! C-Trie: how many children has each prefix of the FIB, and which prefixes are in the C-Trie?
 //!
 //! The component trie of the FIB has a node for every prefix and for everything that a prefix begins with. It keeps no
-//! lists of children: an edge is found by the hash of the name that it ends, and compared by parent and component. Two
-//! indexes lead to nodes. The index *edges* has all of them. The index *C-Trie* has those with more than T children
-//! (*pulled*) and the nodes that lead to them. The paper's sizes count only the pulled ones.
+//! lists of children: an edge is looked up by the hash of the name up to and including its component, then verified by
+//! parent and component. Two indexes lead to nodes. The index *edges* has all nodes. The index *C-Trie* has the
+//! *pulled* nodes, those with more than T children, and the nodes on the way to them. The paper's sizes count only
+//! pulled nodes.
 //!
 //! ```text
 //! node, 64 bytes, one line:
@@ -12,11 +13,12 @@
 //!  |       |         |         |           |        |         | bytes     | prefix  | or where  |   |
 //! ```
 //!
-//! *Below*: prefixes further down. *Pulled*: pulled nodes here and further down. A component TLV of more than 32 bytes
-//! is in an arena, and its place is in the first four of those bytes.
+//! The field *below* counts the prefixes further down; the field *pulled* counts the pulled nodes among this node and
+//! all further down. A component TLV of more than 32 bytes is in an arena; the first four bytes of the component field
+//! then hold its place.
 //!
-//! Cost: an inserted prefix takes a node and a bucket of an index for each of its components. When a node becomes
-//! pulled, or stops being pulled, that takes one more of each per component. Writers: the owner.
+//! Cost: an insertion touches one node and one bucket per component. When a node starts or stops being pulled, the
+//! update touches one more of each per component. Writers: the owner.
 
 use super::growing_index::GrowingIndex;
 use namewire_tables::arena::Arena;

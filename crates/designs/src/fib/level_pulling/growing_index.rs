@@ -1,7 +1,7 @@
 //! Growing index: a [`TagIndex`] that is made anew, twice as large, when it is full.
 //!
-//! Cost: an insertion costs as much as one of the index, and once in a while it inserts everything again. Bytes: a
-//! value takes 8 to 16. Writers: the owner.
+//! Cost: an insertion costs as much as an insertion into the [`TagIndex`]. Once in a while, an insertion puts all
+//! values into a new index. Bytes: a value takes 8 to 16. Writers: the owner.
 
 use namewire_tables::pages::PageSize;
 use namewire_tables::tag_index::TagIndex;

@@ -1,26 +1,28 @@
 //! Level pulling: below which prefixes should a search begin?
 //!
 //! Source: Yuan15 §4.1 with Fig. 4.1. Symbols: T is `threshold_children`; C-Trie and component trie keep their names.
-//! In lists of URLs, a few prefixes have most of the others right below them. These few are kept in the C-Trie, which
-//! stays in the cache. A search walks down the C-Trie. It then looks up the node reached, plus one component, in the
-//! first table. From there it continues in the hash tables of the design below, whichever that is
-//! ([`SearchFromLength`]):
+//! In lists of URLs, a few prefixes have most of the other prefixes right below them. Only the few are in the C-Trie,
+//! which stays in the cache. A search walks down the C-Trie. It then looks up the node reached, plus one component, in
+//! the first table. Then the search continues in the hash tables of the design below, which may be any
+//! [`SearchFromLength`]:
 //!
 //! ```text
-//!  /com/google/x/y ─► C-Trie /com ─► first: /com/google ─┬ absent: what the C-Trie came by
-//!                                                        ├ nothing below it: what is there
+//!  /com/google/x/y ─► C-Trie /com ─► first: /com/google ─┬ absent: the longest prefix on the way
+//!                                                        ├ nothing below it: /com/google, or as above
 //!                                                        └ else: the hash tables from 3 components on
 //! ```
 //!
-//! The first table has the component trie's edges ([`c_trie`]). So the C-Trie is a mark on its nodes: at any time,
-//! exactly the nodes with more than T children are pulled.
+//! The first table has the component trie's edges ([`c_trie`]). So the C-Trie is a mark on nodes of the component trie:
+//! at any time, exactly the nodes with more than T children are pulled.
 //!
 //! Deviations:
 //! - The paper has a simulation that counts; how changes are made is ours.
-//! - Every child of a C-Trie prefix is in the first table. So a name that is not there cannot match anything longer.
-//!   The C-Trie knows all shorter matches. So no search of shorter lengths is needed.
-//! - An entry tells whether there is a prefix below it, as the leaf bit of the hash tables does (§3.3.2).
-//! - Prefixes in the C-Trie also stay in the hash tables, or moving one back could fail for lack of memory.
+//! - Every child of a C-Trie prefix is in the first table. So a name that is not in the first table cannot match
+//!   anything longer. The C-Trie knows all shorter matches. So no search of shorter lengths is needed.
+//! - An entry of the first table tells whether there is a prefix below it, as the leaf bit of the hash tables does
+//!   (§3.3.2).
+//! - Prefixes in the C-Trie also stay in the hash tables. Otherwise, moving a prefix back could fail for lack of
+//!   memory.
 //! - The root is in the C-Trie only if [`LevelPullingOptions::pull_root`] asks for it. The paper's root is not in its
 //!   C-Trie, to judge by its sizes. Pulling the root pays most where the first component is the host.
 //!

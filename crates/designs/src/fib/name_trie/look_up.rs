@@ -2,9 +2,9 @@
 //!
 //! Source: NameTrie18 §IV-C, Fig. 7: compare with a piece, ask EdgeHT for the next, note the forwarding points passed,
 //! at last ask EdgeHT for the FIB entry of the longest. Each of these accesses depends on the one before. In turns
-//! (ours): every name of a batch is a [`Search`] that knows which access is next. A turn does that access, computes
-//! the address of the one after, begins to fetch it and leaves the processor to the next name. So up to 64 fetches
-//! overlap. One state machine serves both ways; only the order differs.
+//! (ours): every name of a batch is a [`Search`] that knows which access is next. A turn makes that access, computes
+//! the address of the next access, begins to fetch from there and leaves the processor to the next name. So up to 64
+//! fetches overlap. One state machine serves both ways; only the order differs.
 
 use super::super::min_ascii::{BRANCHING_POINT, CodedName, CodedNames, END_OF_NAME, FORWARDING_POINT, SLASH};
 use super::edge_hash_table::{EdgeKey, LineRef, Probe, TO_FIB_ENTRY};

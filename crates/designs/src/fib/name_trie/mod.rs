@@ -15,30 +15,30 @@
 //!                   / c s 1 ─ ⟨piece, 3, EOP⟩ ─► number of /ndn/ua/cs
 //! ```
 //!
-//! A name is compared with a piece as far as they agree. Where they part, the last code that agreed says whether edges
-//! begin after it. If so, EdgeHT says where the edge for the name's next byte leads. Insertion never cuts a piece.
-//! Where a prefix's forwarding point is depends only on the piece that has its last byte. The code after that byte in
-//! the piece decides:
+//! A name is compared with a piece as far as they agree. Where name and piece part, the last code that agreed says
+//! whether edges begin after it. If so, EdgeHT says where the edge for the name's next byte leads. Insertion never cuts
+//! a piece. Where a prefix's forwarding point is depends only on the piece that has its last byte. The code after that
+//! byte in the piece decides:
 //!
 //! - a slash or EOP: that code says whether the prefix is in the FIB, and ⟨node, its offset, EOP⟩ leads to its number;
 //! - something else: ⟨node, offset of the last byte, EOP⟩ leads to the number if the prefix is in the FIB, and the
 //!   last byte is a branching point. (The paper's figures have no such case. A piece of nothing but EOP would cost one
 //!   access more.)
 //!
-//! Removal (`removal`): a piece without forwarding and branching points is removed, then its parent if that now has
-//! none either, and so on. A piece is cut off after its last such point, so that memory is given back (the paper keeps
-//! the bytes). A piece that is left with one child, at its end, is joined with it.
+//! Removal (`removal`): a piece without forwarding and branching points is removed, then its parent, if the parent now
+//! has no such point either, and so on. A piece is cut off after its last forwarding or branching point, so that memory
+//! is given back (the paper keeps the bytes). A piece that is left with one child, at its end, is joined with it.
 //!
-//! Deviations: EdgeHT keeps the number of edges at a branching point where they are two or more
+//! Deviations: EdgeHT keeps the number of edges at each branching point that has two or more
 //! (`edge_hash_table::SIBLINGS`). Otherwise a removal would have to ask for all 127 bytes whether the point still
 //! branches. Numbers of prefixes take the place of pointers to FIB entries. The paper's threads look up side by side,
 //! as ours do. But the paper has one table for several writers; this table has one writer, its owner.
 //!
 //! Prefetching: [`BatchPrefetch`].
 //!
-//! Cost of a look-up: it makes 2 d accesses for d pieces on the way (the paper's O(2 d)): an edge and a piece each,
-//! and the edge to the number. Bytes: a prefix takes 61 (two edges of 18, a share of the counts of edges, the piece).
-//! Measured with 900,000 domains and URLs, domain first, medians of batches of 64, machine busy, in turn with HT
+//! Cost: a look-up makes 2 d accesses for d pieces on the way (the paper's O(2 d)): an edge and a piece each, and the
+//! edge to the number. Bytes: a prefix takes 61 (two edges of 18, a share of the counts of edges, the piece). Measured
+//! with 900,000 domains and URLs, domain first, medians of batches of 64, machine busy, in turn with HT
 //! (`name_tree_hash_table`: naive 1,149 ns, batched 492): naive 2,357 ns, batched 688; insertion 2,120, removal 2,684.
 //! Limits: as for all designs; 16 GiB of pieces. Writers: the owner, while there are no readers.
 

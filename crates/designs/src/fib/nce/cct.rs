@@ -1,8 +1,8 @@
 //! CCT: what is the code of this component?
 //!
 //! Source: Wang et al. 2012 (NCE), *Component Character Trie*: all components of all prefixes in one trie of
-//! characters, with each component once, however many prefixes have it. It is kept in [`TransitionArrays`]; a state
-//! where a component ends has its code.
+//! characters, with each component once, however many prefixes have it. The trie is kept in [`TransitionArrays`]; a
+//! state where a component ends has the component's code.
 //!
 //! ```text
 //! node with room for n transitions, of a state where a component ends or (array + 16) does:
@@ -10,13 +10,13 @@
 //! 0       4                                      only where one ends
 //! ```
 //!
-//! Arrays: 0 is for no transition, `i` for 2^(i-1), up to 256. The number is 16 higher where a component ends.
-//! Transitions are sorted by their bytes and found by binary search.
+//! Arrays: 0 is for no transition, `i` for 2^(i-1), up to 256. If a component ends at the state, the number of its
+//! array is 16 higher. Transitions are sorted by their bytes and found by binary search.
 //!
 //! The trie spells the type of the component, then its bytes. It does not spell the length, because the state where a
-//! component ends implies it. Cost per byte: it reads 1 line of the base array, 1 of the node, and 1 more for its
-//! transition if it has many. Bytes: a state with one transition takes 16. Deviation: the paper's characters are those
-//! of URLs, and its components have no types.
+//! component ends implies it. Cost: for each byte, a look-up reads 1 line of the base array, 1 of the node, and 1 more
+//! for the transition if the node has many. Bytes: a state with one transition takes 16. Deviation: the paper's
+//! characters are those of URLs, and its components have no types.
 
 use super::transition_arrays::{ARRAYS, NO_STATE, TransitionArrays};
 use std::io;

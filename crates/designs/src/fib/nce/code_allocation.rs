@@ -5,8 +5,9 @@
 //! away from. Then there are about as few codes as the widest state needs, and a state with many transitions has
 //! nearly the codes 0, 1, 2, ….
 //!
-//! A new prefix can make a component lead away from a state where another component has the same code. Then the one of
-//! the two that leads away from fewer states gets another code, in all of them. Only updates read what that takes:
+//! A new prefix can make a component lead away from a state where another component has the same code. Then, of the two
+//! components, the one that leads away from fewer states gets another code in all these states. Only updates read the
+//! lists that this needs:
 //!
 //! ```text
 //! component: | state of the character trie | newest edge | edges |        12 bytes

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Arrays: 0 is for no transition, `i` for 2^(i-1). Transitions are sorted by their codes and found by binary search.
-//! Cost per component: it reads 1 line of the base array, 1 of the node, and the other lines of the log2(k)
-//! transitions that the binary search compares. Adding or removing a transition moves those behind it. Bytes: a state
-//! takes 20, and 8 to 16 per transition (32 while transitions are removed).
+//! Cost: for each component, a look-up reads 1 line of the base array, 1 of the node, and the other lines of the
+//! log2(k) transitions that the binary search compares. Adding or removing a transition moves those behind it. Bytes: a
+//! state takes 20, and 8 to 16 per transition (32 while transitions are removed).
 
 use super::transition_arrays::{ARRAYS, TransitionArrays};
 use std::io;

@@ -14,8 +14,8 @@
 //! size. So the transitions of a state are an array that is searched in log2 steps without following a pointer. Two
 //! components share a code if no state has both of them, which keeps codes small.
 //!
-//! Cost of a look-up, per component: it reads 2 lines of the CCT for each byte (often the same lines, mostly warm), 2
-//! lines of the ENPT, and those of the binary search. Bytes: see `cct` (16 per byte that no other component begins
+//! Cost: for each component, a look-up reads 2 lines of the CCT for each byte (often the same lines, mostly warm), 2
+//! lines of the ENPT, and the lines of the binary search. Bytes: see `cct` (16 per byte that no other component begins
 //! with), `enpt` (28 to 36 per component of a prefix that is not shared), `code_allocation` (24, for changes only).
 //!
 //! What we know of the paper: its abstract, the terms above and what NameTrie18 says of it (sorted transitions and

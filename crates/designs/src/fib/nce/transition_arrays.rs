@@ -1,8 +1,8 @@
 //! State transition arrays: where are the transitions of a state of an automaton?
 //!
-//! Source: Wang et al. 2012 (NCE). Its *Base Array* says for each state which *Transition Array* has its transitions,
-//! and at which place. There is one such array for each number of transitions that a state may have room for. States
-//! keep their numbers when their transitions move.
+//! Source: Wang et al. 2012 (NCE). The paper's *Base Array* says for each state which *Transition Array* has its
+//! transitions, and at which place. There is one transition array for each number of transitions that a state may have
+//! room for. States keep their numbers when their transitions move.
 //!
 //! ```text
 //! base:     | 31-27 array, 26-0 place | …                 one u32 per state
@@ -13,8 +13,8 @@
 //! A node knows its state. So the last node of an array can be moved into the hole that a removed one leaves. Numbers
 //! of former states form a list in the base array.
 //!
-//! Cost: it reads 1 line of the base array, then those of the node. Bytes: a state takes 4, and its node. Limits: 2^27
-//! nodes of a size. Writers: the owner.
+//! Cost: finding a node reads 1 line of the base array, then the lines of the node. Bytes: a state takes 4, and its
+//! node. Limits: 2^27 nodes of a size. Writers: the owner.
 
 use namewire_tables::pages::{PageArray, PageSize};
 use std::io;

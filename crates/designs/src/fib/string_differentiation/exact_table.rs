@@ -1,10 +1,10 @@
 //! Exact table: where does exactly this string lead?
 //!
 //! Source: Yuan15 §4.3.4, the collision table (CT): a 4-left hash table at 75 % load, whose entries are a 64-bit
-//! fingerprint, a 48-bit pointer to the full name and an 8-bit port, 15 bytes. Ours has 31 bits of pointer (a block of
-//! the crate's arena) and 33 of what it leads to: 16 bytes. The fingerprints of a bucket are one cache line. Pointers
-//! and leads are another line, read only if a fingerprint fits. The same table keeps the suffixes below root rules
-//! ([`super::suffixes`]); their group also tells them apart.
+//! fingerprint, a 48-bit pointer to the full name and an 8-bit port, 15 bytes. Our entry has 31 bits of pointer (a
+//! block of the crate's arena) and 33 bits for what the string leads to: 16 bytes. The fingerprints of a bucket are one
+//! cache line. Pointers and leads are another line, read only if a fingerprint fits. The same kind of table keeps the
+//! suffixes below root rules ([`super::suffixes`]); there, equal suffixes of different groups differ by their group.
 //!
 //! ```text
 //! fingerprints │ 8 × 64 bits │          one line per bucket; 0 = vacant
@@ -12,9 +12,10 @@
 //! block        │ group u32 │ bytes u16 │ string … │
 //! ```
 //!
-//! Deviations: it grows (by half), and so never refuses; the paper sizes it so that it need not grow.
-//! Cost: it reads 4 lines that do not depend on each other, and 2 more for what is present. Bytes: a bucket takes 128
-//! at 50 to 75 % load; a string takes 14 and its own, in blocks of 16. Writers: the owner.
+//! Deviation: our table grows (by half), and so never refuses an entry; the paper sizes its table so that it need not
+//! grow.
+//! Cost: a look-up reads 4 lines that do not depend on each other, and 2 more if the string is present. Bytes: a bucket
+//! takes 128 at 50 to 75 % load; a string takes its own bytes and 14 more, in blocks of 16. Writers: the owner.
 
 use super::differentiator::Leads;
 use namewire_tables::arena::{Arena, block_bytes};

@@ -5,23 +5,25 @@
 //! that finds no room, is put into the collision table with its whole name).
 //!
 //! The dissertation's names have one component, and only rules are looked up. Here names continue below rules, and
-//! prefixes of rules are looked up before the rules are. So *what is known* is every node of the RIB, and this is kept
-//! true:
+//! prefixes of rules are looked up before the rules are. So *what is known* is every node of the RIB. The controller
+//! keeps this invariant:
 //!
-//! > A slot's hash is that of no other node, unless that is a root rule in the collision table.
+//! > Other than the rule in a slot, only root rules in the collision table may have the slot's hash; no other node has
+//! > it.
 //!
-//! (Hashes are compared in the bits that the table uses.) Then no prefix of a name with a route finds the slot of
-//! another rule: it is a node, or it is the rule itself. A rule in a slot moves to the collision table when a node
-//! with the same hash appears. When the last such node is removed, one rule moves back. (Another way is an entry "not
-//! this one" for the node; that costs as many entries and a slot more.)
+//! (Hashes are compared in the bits that the table uses.) Then no prefix of a name with a route, up to its rule, finds
+//! the slot of another rule: the prefix is a node, or it is the rule itself. A rule in a slot moves to the collision
+//! table when a node with the same hash appears. When the last such node is removed, one rule moves back. (Another way
+//! is an entry "not this one" for the node; that costs as many entries and a slot more.)
 //!
 //! Rules of the default table (§4.3.5) are nodes without a slot. Names below them find nothing, and so take the
 //! default, if all rules have as many components. Where there are longer rules, a name below a rule of the default
-//! table is looked up at their length as well. That prefix is no node and may have the hash of one of them. So a
-//! router does not offer this with fingerprint hash tables (with tries it does).
+//! table is also looked up at the length of the longer rules. Its prefix of that length is no node, and may have the
+//! hash of one of these rules. So a router does not offer this with fingerprint hash tables (with tries it does).
 //!
-//! Cost: it reads 4 buckets, the nodes with the same hash (the index of [`Rib`]), and one word each per slot and node.
-//! Bytes: it takes those of the slots, 4 per slot, 8 per node. Writers: the route controller.
+//! Cost: an update reads 4 buckets, the nodes with the same hash (the index of [`Rib`]), and one word each per slot and
+//! node.
+//! Bytes: a copy of the slots, 4 more per slot, and 8 per node. Writers: the route controller.
 
 use super::differentiator::{DifferentiatorController, Leads};
 use super::fht_forwarding::{FhtInstruction, FhtOptions, FhtTable};

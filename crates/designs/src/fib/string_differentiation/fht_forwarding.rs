@@ -8,7 +8,7 @@
 //!
 //! Batches: for each length, the lines of all names are prefetched first, then all names are looked up.
 //!
-//! Cost per length: it reads 4 lines of the collision table and 4 buckets, and 1 line more for wide leads
+//! Cost: for each length, a look-up reads 4 lines of the collision table and 4 buckets, and 1 line more for wide leads
 //! (`wide_leads`). Bytes: those of the parts. Writers: the owner.
 
 use super::differentiator::{Differentiator, Leads, RootMatch};

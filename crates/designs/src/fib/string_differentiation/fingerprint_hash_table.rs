@@ -8,18 +8,18 @@
 //! A name has one hash H of log₂ B + w bits. In subtable i it is permuted, H·aᵢ mod 2^(log₂ B + w) with aᵢ odd; the
 //! upper log₂ B bits are the bucket, the lower w the fingerprint. So two names that agree in bucket and fingerprint in
 //! *one* subtable agree in H and therefore in all subtables. At most one slot of the whole table answers to a name,
-//! whatever is inserted and removed. Of n names n²/(2·B·2^w) are expected to find theirs taken (B = 2²⁵, w = 16, n =
-//! 10⁹: 227,374).
+//! whatever is inserted and removed. Of n names n²/(2·B·2^w) are expected to find their hash taken (B = 2²⁵, w = 16, n
+//! = 10⁹: 227,374).
 //!
 //! ```text
 //! bucket │ occupied, 8 bits │ fingerprint 0 … fingerprint 7, w bits each │ port 0 … port 7, p bits each │
 //!        0                  1                                            1 + w                     1 + w + p bytes
 //! ```
 //!
-//! With w = 16 and p = 8 that is 25 bytes for 8 slots, the paper's 3.125 per slot exactly. Buckets lie back to back,
-//! as that figure implies: 3 of 8 cross a line. (Two of them in a line of their own would take 4 bytes per slot, as
-//! much as w = 24 does here.) All fields of a bucket begin at a byte, and the eight fingerprints are compared four at
-//! a time.
+//! With w = 16 and p = 8, a bucket of 8 slots takes 25 bytes: exactly the paper's 3.125 per slot. Buckets lie back to
+//! back, as the paper's figure implies: 3 of 8 buckets cross a line. (Two of them in a line of their own would take 4
+//! bytes per slot, as much as w = 24 does here.) All fields of a bucket begin at a byte, and the eight fingerprints are
+//! compared four at a time.
 //!
 //! Cost: a look-up reads 4 buckets, 1.375 lines each, that do not depend on each other. Bytes: a slot takes 1 + w/8 +
 //! p/8 - 7/8.

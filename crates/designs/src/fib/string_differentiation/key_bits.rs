@@ -10,16 +10,17 @@
 //!                                                          most significant bit first
 //! ```
 //!
-//! The fingerprint fills whole bytes, with zeros at the end. Those positions never differ, so no node examines them.
-//! Keys must be prefix-free. Keys made of components are, if none is a name prefix of another: a component's TLV says
-//! where it ends. A rule's leaf examines only positions where the rule differs from another rule, hence within both. A
-//! name below the rule has the same bits at these positions and comes to the same leaf. Positions behind the end of a
-//! name read 0; only names without a rule ever get there.
+//! The fingerprint fills whole bytes, with zeros at the end. The positions of these zeros never differ, so no node
+//! examines them. Keys must be prefix-free. Keys made of components are prefix-free if none of them is a name prefix of
+//! another: a component's TLV says where it ends. A rule's leaf examines only positions where the rule differs from
+//! another rule, hence within both. A name below the rule has the same bits at these positions and comes to the same
+//! leaf. Positions behind the end of a name read 0; only names without a rule ever get there.
 //!
 //! Deviation: the paper's rules have one component. Ours may have more, and a look-up does not know how many the rule
-//! has. So the fingerprint is computed from the first component, which is in every rule. That is of no use if many
-//! rules share it (`/com`). So each of the first few components can have a fingerprint of its own
-//! ([`Fingerprints::components`]), right before it. For names of one component, all of these are the paper's.
+//! has. So the fingerprint is computed from the first component, which is in every rule. But many rules may share their
+//! first component (`/com`), and then its fingerprint does not tell them apart. So each of the first few components can
+//! have a fingerprint of its own ([`Fingerprints::components`]), right before it. For names of one component, the keys
+//! are always the paper's.
 
 use crate::city_hash::city_hash_64;
 use namewire_tables::name_hash::components_of;

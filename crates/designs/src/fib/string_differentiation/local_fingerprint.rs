@@ -2,15 +2,15 @@
 //!
 //! Source: Yuan15 §4.3.5, Fig. 4.9-4.10. A distributed table holds the n rules of its *stored* table. The m − n rules
 //! of the *default* table are not in the trie, and m/n names come to each leaf. A leaf keeps the least number of bits
-//! of a hash of its owner's name that no other of them shares, about log₂(m/n). There are two hashes; the leaf keeps
-//! the bits of the better one, and a bit that says which. The threshold log₂(m/n) + k is the room of a leaf. Where
-//! more bits are needed, the names that agree with the owner in all these bits are put into the trie, with leaves that
-//! lead nowhere.
+//! of a hash of its owner's name that no other name at this leaf shares, about log₂(m/n). There are two hashes; the
+//! leaf keeps the bits of the better one, and a bit that says which. The threshold log₂(m/n) + k is the room of a leaf.
+//! Where more bits are needed, the names that agree with the owner in all these bits are put into the trie, with leaves
+//! that lead nowhere.
 //!
 //! Symbols: m/n − 1 others per leaf; threshold = [`super::patricia_leaf::LeafLayout::local_bits_max`].
-//! Deviation: rules have several components. What is hashed must be known of every name below a rule, the default
-//! rules included. So the first c components are hashed; c is the number of components of the owner, and the leaf says
-//! it. A default rule of fewer components is put into the trie.
+//! Deviation: rules have several components. What is hashed must be known of every name below a rule, the default rules
+//! included. So the first c components are hashed; c is the number of components of the owner, and the leaf holds c. A
+//! default rule of fewer components is put into the trie.
 
 use super::patricia_leaf::LocalFingerprint;
 use crate::city_hash::city_hash_64_with_seed;

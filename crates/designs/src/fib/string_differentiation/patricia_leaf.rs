@@ -10,8 +10,9 @@
 //! ```
 //!
 //! A leaf node is enough for a rule of exactly [`LeafLayout::components`] components that leads to a number below 2ⁿ −
-//! 1; the highest number means nowhere (a name of the default table). With n = 8 that is the paper's port. All else is
-//! wide. Deviation: the paper's leaves do not say how long their rule is, since all have one component.
+//! 1; the highest number means nowhere (a name of the default table). With n = 8 that is the paper's port. Every other
+//! rule gets a wide leaf node. Deviation: the paper's leaves do not say how long their rule is, since all have one
+//! component.
 
 use super::differentiator::Leads;
 use super::patricia_node::NodeType;

@@ -30,8 +30,8 @@
 //! | 10⁹ | 255 bytes | 7 + 1 | 7.86 |
 //! | 10⁹ | 8800 bytes | 7 + 1 | |
 //!
-//! A parent holds its children's types. So a node's address says how long it and its left sibling are before either is
-//! read. Wide leaves are ours: the paper has only ports of eight bits.
+//! A parent holds its children's types. So the lengths of both siblings are known before either is read. Wide leaves
+//! are ours: the paper has only ports of eight bits.
 //! Limits: keys of 2²⁴ bits; 10¹² bytes of nodes.
 
 /// Bytes of the longest node.

@@ -1,10 +1,10 @@
 //! Patricia trie: which rule does the name have, if it has one?
 //!
-//! Source: Yuan15 §4.2 (speculative binary Patricia trie, sBPT), §4.3.3 (FPT: the same trie over keys that begin with
-//! a fingerprint, see [`super::key_bits`]). This is the lossy trie as a forwarding engine holds it: it has the
-//! positions of differing bits and what the leaves lead to, but no name. Any key comes to some leaf. A key that has a
-//! rule comes to the leaf of its rule (the keys of the rules are prefix-free). [`PatriciaInstruction`]s from a route
-//! controller, which has the names, write it (see `patricia_updates`).
+//! Source: Yuan15 §4.2 (speculative binary Patricia trie, sBPT), §4.3.3 (FPT: the same trie over keys that begin with a
+//! fingerprint, see [`super::key_bits`]). This is the lossy trie as a forwarding engine holds it: it has the positions
+//! of differing bits and what the leaves lead to, but no name. Any key comes to some leaf. A key that has a rule comes
+//! to the leaf of its rule (the keys of the rules are prefix-free). The route controller has the names; its
+//! [`PatriciaInstruction`]s write the trie (see `patricia_updates`).
 //!
 //! ```text
 //! root, kept apart ──▶ | left | right |     pairs of siblings at any address of one array;
@@ -14,10 +14,10 @@
 //!
 //! Cost: each level takes a dependent fetch of one line (one node in eight to ten lies in two); the upper levels stay
 //! in the caches. With n names, leaves are log₂ n deep or more. A batch has up to 64 keys on the way. Each key moves a
-//! level down per turn, and each turn begins the fetch for the next. This is a deviation: Yuan15 §4.3.7 prefetches for
-//! hash tables only.
-//! Bytes: a name takes I + L, see [`NodeLayout`], and there are pairs that updates have freed.
-//! Limits: those of the layout. Full: the writer of the instructions must count.
+//! level down per turn, and each turn begins the fetch for the next. Such batches are a deviation: Yuan15 §4.3.7
+//! prefetches for hash tables only.
+//! Bytes: a name takes I + L (see [`NodeLayout`]); pairs that updates have freed take room too.
+//! Limits: those of the layout. The writer of the instructions must ensure that the nodes fit.
 //! Writers: the owner.
 
 use super::key_bits::KeyBits;

@@ -1,9 +1,9 @@
 //! Patricia updates: how does a trie that has no names change?
 //!
-//! Source: Yuan15 §4.3.6, Fig. 4.11. A route controller has the names. It knows the bit at which a new name differs
-//! from the rule whose leaf it comes to, and gives that position to this editor. The editor holds the controller's
-//! copy of the trie, finds the place, decides about memory and sends [`PatriciaInstruction`]s: what to write where.
-//! Other copies replay them and are the same, byte for byte.
+//! Source: Yuan15 §4.3.6, Fig. 4.11. A route controller has the names. The controller knows the bit at which a new name
+//! differs from the rule whose leaf the name comes to, and gives the position of this bit to the editor. The editor
+//! holds the controller's copy of the trie, finds the place, decides about memory and sends [`PatriciaInstruction`]s:
+//! what to write where. Other copies replay the instructions and stay the same, byte for byte.
 //!
 //! ```text
 //! insert at bit d, below X:                    X a leaf (Fig. 4.11 a):          X internal (b):

@@ -3,15 +3,17 @@
 //! Source: Yuan15 §4.3.6 (the route controller's Routing Information Base). The dissertation leaves its shape open.
 //! Ours is a name tree: one node for every prefix of a rule. A node is found by the keyed hash of the prefix, and
 //! checked by its parent and its last component, so that a shared component is kept once. Lossy tables must know not
-//! only the rules but also all their prefixes (a name with a route has those too). They must also find the prefixes
-//! whose hash agrees with a new one in *some* bits: the index is over these upper bits only ([`Rib::nodes_like`]).
+//! only the rules but also all their prefixes (a name with a route has these prefixes too). They must also find the
+//! prefixes whose hash agrees with a new one in *some* bits: the index is over these upper bits only
+//! ([`Rib::nodes_like`]).
 //!
 //! ```text
 //! Node │ hash u64 │ parent │ first child │ next │ previous │ number │ block │ bytes u16 │ components u16 │ rule │
 //!      0          8        12            16     20         24       28      32           34               36    40
 //! ```
 //!
-//! Cost: per component of the prefix, it reads a line of the index, one of the node and one of its bytes.
+//! Cost: for each component of a prefix, a look-up reads one line of the index, one of the node and one of the
+//! component's bytes.
 //! Bytes: a node takes 40, 4.6 to 9.2 of index, and the component in a block of at least 16 bytes.
 //! Limits: 2³² − 1 nodes and 32 GiB of components. Writers: the route controller.
 

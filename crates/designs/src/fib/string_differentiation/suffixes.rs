@@ -1,9 +1,9 @@
 //! Suffixes: which longer rule below this root rule does the name lie under?
 //!
-//! Source: Yuan15 §4.2: where rules have proper prefixes among them, the suffix strings are kept. With /a and /a/b/c
-//! in the FIB, that is the suffix /b/c. The paper leaves their structure open. Ours is one [`ExactTable`] for all
-//! suffixes. Its key is the *group*, to which a root rule with rules below it leads, and the bytes after the root
-//! rule. So nothing of the root rule is kept here, and what is found is exactly the rule.
+//! Source: Yuan15 §4.2: where rules have proper prefixes among them, the suffix strings are kept. With /a and /a/b/c in
+//! the FIB, the suffix is /b/c. The paper leaves the structure of the suffixes open. Ours is one [`ExactTable`] for all
+//! suffixes. A key has two parts: the *group*, to which a root rule with rules below it leads, and the bytes after the
+//! root rule. So nothing of the root rule is kept here, and a search finds exactly the rule.
 //!
 //! ```text
 //! Group │ number of the root rule u32 │ lengths there are, longest first: (components u16, rules u32) … │

@@ -1,8 +1,8 @@
 //! Wide leads: where does a slot lead whose port field is too narrow to say?
 //!
-//! Deviation from Yuan15 §4.3.4, where a port has 8 bits and nothing more. Here numbers of a FIB have 32 bits, and
-//! root rules with longer rules below lead to a group. The largest port means "look in this table". Slots are exact
-//! keys, so one is never taken for another.
+//! Deviation from Yuan15 §4.3.4, where a port has 8 bits and nothing more. Here numbers of a FIB have 32 bits, and root
+//! rules with longer rules below lead to a group. The largest port means "look in this table". Slots are exact keys, so
+//! no slot is taken for another.
 //!
 //! ```text
 //! word │ slot + 1, 31 bits │ leads, 33 bits │     0 = free; linear probing, at most 3/4 full
