@@ -1,7 +1,7 @@
 //! Descriptor: a set of tags as a Bloom filter of 192 bits.
 //!
-//! Question: do the tags of one set all belong to another? [`Descriptor::is_subset_of`] answers in three words. It may
-//! say yes by mistake, never no. The edge, which has the tags themselves ([`TagSet`]), asks
+//! Question: do the tags of one set all belong to another? [`Descriptor::is_subset_of`] answers in three words. That
+//! answer may be a wrong yes, never a wrong no. The edge, which has the tags themselves ([`TagSet`]), asks
 //! [`TagSet::is_subset_of`], which makes no mistake.
 //!
 //! Source: TagNet16 §2.2: 192 bits, 7 hash functions.

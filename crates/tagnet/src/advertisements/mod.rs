@@ -8,14 +8,15 @@
 //!
 //! # Redundant announcements
 //! A descriptor that serves pushes is held back from a link where a proper subset of it is announced for pushes: every
-//! push that matches it matches the subset too. One that serves pulls is always announced, because the largest subset
-//! decides where a pull goes. Invariant, for each link and each descriptor that other faces want pushes for: it is
-//! announced for pushes, or it is held back by a proper subset that is announced for pushes.
+//! push that matches the descriptor matches the subset too. A descriptor that serves pulls is always announced, because
+//! the largest subset decides where a pull goes. Invariant: on each link, each descriptor for which other faces want
+//! pushes is announced for pushes, or is held back by a proper subset that is announced for pushes.
 //!
-//! A descriptor that was announced stays so when a subset comes later: redundant, but right. When a descriptor is
-//! withdrawn, each descriptor that it held back finds another that holds it back, or is announced. So an advertisement
-//! costs one search for each link, and a withdrawal one for each descriptor held back. Searching for the minimal
-//! descriptors again at each change was refused: it needs all supersets of a descriptor, which no table finds fast.
+//! If a subset of an announced descriptor comes later, the descriptor stays announced: redundant, but right. When a
+//! descriptor is withdrawn, each descriptor that it held back finds another that holds it back, or is announced. So an
+//! advertisement costs one search for each link, and a withdrawal one for each descriptor held back. Searching for the
+//! minimal descriptors again at each change was refused: it needs all supersets of a descriptor, which no table finds
+//! fast.
 //!
 //! # Limits
 //! [`AdvertisementLimits`]: descriptors in all, and for each face. A face that advertises more gets

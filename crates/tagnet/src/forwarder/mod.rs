@@ -13,7 +13,7 @@
 //!   letter by letter. If the largest subset is a false positive here, the search goes on with the next one.
 //! - **Loops.** Packets travel along a tree, and never back through the face by which they came. While a tree is
 //!   repaired, its epoch and the hop limit end what goes in circles.
-//! - **Ties.** The lowest descriptor wins, and of several branches with it the one that the nonce selects.
+//! - **Ties.** The lowest descriptor wins. If several branches have this descriptor, the nonce selects one of them.
 //!
 //! The tables are read-only here; any worker forwards any packet ([`TagTables`]).
 //!

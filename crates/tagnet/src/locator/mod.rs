@@ -15,8 +15,8 @@
 //! | f | the largest `node_id` among the descendants |
 //! | P | [`NodeState`]'s interface of the parent; the heavy child has [`HEAVY_CHILD`] |
 //!
-//! A node has v in [own id, h) for itself and its light descendants, in [h, f] below the heavy child, and elsewhere
-//! beyond its parent.
+//! Seen from a node, a destination with v in [own id, h) is the node itself or a light descendant. With v in [h, f] it
+//! is below the heavy child, and with any other v beyond the parent.
 //!
 //! ```text
 //!   Label      byte 0      2      4      6       WideLabel   byte 0      4      8      12
@@ -32,15 +32,15 @@
 //! larger subtree first and of equals the earlier child, and last the parent. The code of interface p is p in binary
 //! without its first 1: ⌊log₂ p⌋ bits. The heavy child's code is empty, so heavy edges cost nothing.
 //!
-//! N.B. Thorup and Zwick number the light children from 0, in plain binary: ⌊log₂ 1⌋ + 1 = 1, 1, 2, 2, 3 … bits. Ours
-//! are 1, 1, 2, 2, 2, 2, 3 … bits, for one more addition in `forward`.
+//! N.B. Thorup and Zwick number the light children from 0, in plain binary: ⌊log₂ 1⌋ + 1 = 1, 1, 2, 2, 3 … bits. Our
+//! codes take 1, 1, 2, 2, 2, 2, 3 … bits, for one more addition in `forward`.
 //!
 //! # Length of a label
-//! Interface p of a node v leads to its p-th largest subtree. These p subtrees together have fewer nodes than v's own
-//! (s), so this one has fewer than s / p, and the code's ⌊log₂ p⌋ bits are at most the logarithm of the ratio of sizes.
-//! The ratios on the path from the root multiply to at most n. So a list has at most ⌊log₂ n⌋ bits, and a label at most
-//! ⌈log₂ n⌉ + 2 ⌊log₂ n⌋ (3 log₂ n; the paper's codes: 3.4 log₂ n). Every tree of [`Label`]'s 65,536 nodes fits its 48
-//! bits.
+//! Interface p of a node v leads to its p-th largest subtree. The p largest subtrees together have fewer nodes than v's
+//! own subtree (s nodes), so the p-th has fewer than s / p, and the code's ⌊log₂ p⌋ bits are at most the logarithm of
+//! the ratio of sizes. The ratios on the path from the root multiply to at most n. So a list has at most ⌊log₂ n⌋ bits,
+//! and a label at most ⌈log₂ n⌉ + 2 ⌊log₂ n⌋ (3 log₂ n; the paper's codes: 3.4 log₂ n). Every tree of [`Label`]'s
+//! 65,536 nodes fits its 48 bits.
 //!
 //! # Cost
 //! `forward`: no memory but the label and the 20 bytes of the state. [`TreeLabels::of`]: O(n log n) time, 38 bytes a

@@ -1,7 +1,7 @@
 //! Tree labels: the labels and the states of all nodes of a tree, computed in one place.
 //!
 //! Layout: an array each of labels, states and parents by node, and the children of all nodes in one array, the larger
-//! subtree first. So interface p of a node is its child p − 1, and the interface after them its parent.
+//! subtree first. So interface p of a node is its child p − 1, and the interface after the children is its parent.
 
 use super::assignment::{child_labels, state};
 use super::{HERE, NodeState, TreeLabel, Word};

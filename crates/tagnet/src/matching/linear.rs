@@ -1,7 +1,7 @@
 //! Linear scan: compares a query with every descriptor.
 //!
-//! Question: what is the right answer? It is the reference of every other table, and the fastest below some hundred
-//! descriptors. Cost: 3 words for each descriptor.
+//! Question: what is the right answer? The linear scan is the reference of every other table, and the fastest below
+//! some hundred descriptors. Cost: a query reads 3 words for each descriptor.
 
 use super::{Entry, SubsetTable};
 use crate::Descriptor;

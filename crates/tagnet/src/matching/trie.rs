@@ -1,8 +1,8 @@
 //! Trie: a table of descriptors that changes at any time.
 //!
-//! Question: which stored descriptors are subsets of this one, now? The routing protocol asks, between changes. It is
-//! the paper's prefix trie (TagNet16 §3.1.1) without its compression: a path is the positions of a descriptor's 1-bits,
-//! lowest first.
+//! Question: which stored descriptors are subsets of this one, now? The routing protocol asks this between changes. The
+//! trie is the paper's prefix trie (TagNet16 §3.1.1) without its compression: a path is the positions of a descriptor's
+//! 1-bits, lowest first.
 //!
 //! ```text
 //!   descriptors {3}, {3, 5}, {4}      root ─ 3 (value) ─ 5 (value)
@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A node keeps the greatest weight below it, as the paper does, so that *Find Largest Subset* skips what is too small.
-//! A removal leaves it as it is: it may be too large, and then the search only looks in vain.
+//! A removal leaves that weight as it is. So the weight may be too large; then a search visits the node in vain, but is
+//! right.
 //!
 //! Cost: 40 bytes a node, one node for each 1-bit that no other descriptor shares; an insertion or removal takes one
 //! step for each 1-bit. Limit: 2³² − 1 nodes.

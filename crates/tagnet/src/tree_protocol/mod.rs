@@ -4,22 +4,24 @@
 //! [`TreeProtocol`] for each tree, and sends each neighbour a [`TreeHello`] now and then. After a change, all routers
 //! that are connected have the lowest router number as their root, parents that lead there, and labels of one epoch.
 //!
-//! Source: ours; the paper leaves it to its routing protocol. Labels are Thorup and Zwick's ([`crate::locator`]). The
-//! rule against loops is that of DSDV and Babel (RFC 8966 §2.4): sequence numbers and feasible distances.
+//! Source: ours; the paper leaves this question to its routing protocol. Labels are Thorup and Zwick's
+//! ([`crate::locator`]). The rule against loops is that of DSDV and Babel (RFC 8966 §2.4): sequence numbers and
+//! feasible distances.
 //!
 //! # Parents
-//! The root raises a sequence number with every hello. Every other router passes on the newest that it has heard from
-//! its parent. A router takes a parent only if the parent's sequence number is newer than its own, or the same with a
-//! distance smaller than any that the router has itself told for it. So parents never form a circle among routers that
-//! believe in one root, whatever is lost or late. Routers that believe in different roots take no labels from each
-//! other. A router without such a parent is a root of its own, until a newer sequence number reaches it on another way.
-//! A root that is gone raises no sequence number; after [`TreeTimes::root_dead_ms`] routers believe only a newer one.
+//! The root raises a sequence number with every hello. Every other router passes on the newest number that it has heard
+//! from its parent. A router takes a parent only if the parent's sequence number is newer than its own; or if the
+//! numbers are equal and the parent's distance is smaller than every distance that the router has announced with that
+//! number. So parents never form a circle among routers that believe in one root, whatever is lost or late. Routers
+//! that believe in different roots take no labels from each other. A router without such a parent is a root of its own,
+//! until a newer sequence number reaches it on another way. A root that is gone raises no sequence number; after
+//! [`TreeTimes::root_dead_ms`] routers believe only a newer number.
 //!
 //! # Labels
 //! Each router tells its parent the size of its subtree. When the sizes at the root have not changed for
 //! [`TreeTimes::settle_ms`], the root begins an epoch with a random number, and labels its children. Each router that
 //! has its label labels its own children. A label comes with the size for which it was made. A router that counts
-//! another size does not take it: the new size is on its way to the root, and another epoch will follow.
+//! another size does not take the label: the new size is on its way to the root, and another epoch will follow.
 //!
 //! # Limits
 //! Neighbours: as many as the caller has faces. A neighbour that lies about its size or number can pull the tree to

@@ -13,10 +13,10 @@
 //! | terminator, no part of whose chain is outside | the value |
 //! | terminator | the rest of the chain, and its value behind it |
 //!
-//! The depths of an inner node are the weights of the lightest and the heaviest descriptor below it. A terminator's
-//! are the weight of its descriptor, so it needs one of them. It has room for the first two positions of a removed
-//! chain, its *heads*; a missing one is [`END`]. A chain's length is not stored: it is the weight less the number of
-//! 1-bits above.
+//! The depths of an inner node are the weights of the lightest and the heaviest descriptor below it. Both depths of a
+//! terminator are the weight of its descriptor, so the cell stores this weight once. A terminator has room for the
+//! first two positions of a removed chain, its *heads*; a missing one is [`END`]. A chain's length is not stored: it is
+//! the weight less the number of 1-bits above.
 
 /// The paper's `$`: the position of a terminator. It is above every 1-bit's.
 pub(super) const END: u8 = 255;

@@ -32,10 +32,11 @@
 //! | SOL, SROL | [`Layout::SiblingOrder`], [`Layout::SiblingReverseOrder`] |
 //!
 //! Deviations from the paper:
-//! - Of several largest subsets the lowest descriptor is the answer, so pruning keeps subtrees that may be as large as
-//!   the best. [`VectorTable::find_first_largest`] is the paper's walk, which drops them.
+//! - Of several largest subsets, the lowest descriptor is the answer. So pruning keeps a subtree that may hold a subset
+//!   as large as the best one found. [`VectorTable::find_first_largest`] is the paper's walk, which drops such a
+//!   subtree.
 //! - The stack holds nodes, as in Algorithm 1, not lists, as in Algorithm 3. Lists are scanned as in Algorithm 3.
-//! - A value that belongs to no removed chain is in the offset of its terminator.
+//! - A terminator without a removed chain keeps its value in its offset field.
 //! - Three steps of our own, off in [`VectorOptions::PAPER`]: [`BitOrder::RareFirst`],
 //!   [`VectorOptions::keep_chain_heads`], [`VectorOptions::overlap_reads`].
 //!
@@ -46,11 +47,11 @@
 //!
 //! Cost: a query is permuted by one look-up for each 1-bit. A search reads each list that it visits (a cache miss or
 //! more) and one chain for each terminator whose heads match. Memory: 8 bytes for each cell, and every descriptor has
-//! at least one; a byte for each position of a removed chain that is not in its cell; 4 bytes for the value behind
-//! it.
+//! at least one; one byte for each position of a removed chain that the terminator's cell does not hold, and 4 bytes
+//! for the value after the chain.
 //!
-//! Limits: 2³² entries, 2³⁸ cells, 2³⁸ bytes of chains; [`BuildError`] names the one that a set is above. The table
-//! does not change once it is built; readers share it.
+//! Limits: 2³² entries, 2³⁸ cells, 2³⁸ bytes of chains; [`BuildError`] says which limit a set exceeds. The table does
+//! not change once it is built; readers share it.
 
 mod build;
 mod cell;

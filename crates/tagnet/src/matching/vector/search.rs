@@ -1,14 +1,16 @@
 //! Search: the walks of Algorithms 1 to 3, without recursion and without allocation.
 //!
 //! A walk scans a list of siblings and puts on its stack the cells that may lead to a subset. Then it takes the last
-//! ones from the stack. Each is an inner node, whose children are the next list; or a terminator, whose chain is
+//! cells from the stack. Each cell is an inner node, whose children are the next list; or a terminator, whose chain is
 //! compared.
 //!
 //! One comparison for each sibling serves the bit test and the first two pruning strategies, in every combination: see
-//! [`Query`]. It ends in no branch, because some 10 % of cells pass, at random.
+//! [`Query`]. Its result is used without a branch: about 10 % of cells pass, at random, so a branch would often be
+//! mispredicted.
 //!
-//! Most lists and chains are not in a cache. A walk that takes one cell at a time waits for each of them. So this one
-//! takes up to [`BATCH`] cells and reads the beginning of what each leads to, before it needs the first.
+//! Most lists and chains are not in a cache. A walk that takes one cell at a time waits for each list and chain. So our
+//! walk takes up to [`BATCH`] cells, and reads the beginning of what each cell leads to before it needs the first of
+//! these.
 
 use super::VectorTable;
 use super::cell::{Cell, END};
