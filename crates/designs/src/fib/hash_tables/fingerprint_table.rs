@@ -31,7 +31,7 @@ const PREFIXES_PER_BUCKET: usize = 4;
 const PREALLOCATED_OVERFLOW_PERCENT: usize = 10;
 /// The most overflow: every overflow bucket follows at least seven prefixes.
 const OVERFLOW_LIMIT_PERCENT: usize = (100 * PREFIXES_PER_BUCKET).div_ceil(BUCKET_ENTRIES);
-/// Primary buckets of the first table that was not made for a number of prefixes: with its overflow, a page.
+/// Primary buckets of a table that begins small: with their overflow buckets, they fill a page.
 const FIRST_BUCKETS: usize = 58;
 
 /// The hash table of one length.
@@ -58,9 +58,9 @@ pub(super) struct Candidate {
     /// Its name prefix entry.
     pub(super) name_entry: u32,
     pub(super) at: Place,
-    /// It is not the only one of its chain.
+    /// Another entry of its chain has the same fingerprint.
     pub(super) is_collided: bool,
-    /// It is no marker.
+    /// The entry is no marker.
     pub(super) is_leaf: bool,
 }
 
@@ -139,10 +139,10 @@ impl FingerprintTable {
         })
     }
 
-    /// Makes sure that one more can be put in; `hash_of` tells the hash of the prefix of an entry.
+    /// Makes sure that one more prefix can be put in; `hash_of` tells the hash of the prefix of an entry.
     ///
     /// # Errors
-    /// If the kernel has no memory for it; the table is then what it was.
+    /// If the kernel has no memory for the prefix; the table is then what it was.
     pub(super) fn reserve_one(&mut self, hash_of: impl Fn(u32) -> u64) -> io::Result<()> {
         if self.len >= self.primary * PREFIXES_PER_BUCKET {
             let primary = (2 * self.primary).max(FIRST_BUCKETS);
@@ -231,7 +231,7 @@ impl FingerprintTable {
         self.forget_collision(first, fingerprint(hash));
     }
 
-    /// If only one of the chain has this fingerprint, it does not collide any more.
+    /// If only one entry of the chain has this fingerprint, that entry does not collide any more.
     fn forget_collision(&mut self, first: usize, fingerprint: u32) {
         let chain = |buckets: &[Bucket], number: usize| buckets[number].chained();
         let (mut number, mut equal) = (Some(first), 0);
@@ -249,7 +249,7 @@ impl FingerprintTable {
     }
 }
 
-/// Marks every entry of the bucket with this fingerprint; says whether there is one.
+/// Marks every entry of the bucket with this fingerprint; says whether there is such an entry.
 fn mark_collided(bucket: &mut Bucket, fingerprint: u32, collided: bool) -> bool {
     let equal = bucket.equal(fingerprint);
     for place in (0..BUCKET_ENTRIES).filter(|place| equal >> place & 1 != 0) {

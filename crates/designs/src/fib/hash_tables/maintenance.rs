@@ -111,8 +111,8 @@ impl MarkerKeeper {
         }
     }
 
-    /// Markers below `prefix` that inherit from `from` do so from `to` now. One of both is
-    /// `prefix` or both are, the other its own longest prefix.
+    /// Markers below `prefix` that inherit from `from` inherit from `to` now. One of `from` and `to` is `prefix`
+    /// itself, and the other is `prefix` too, or the longest prefix above it.
     pub(super) fn hand_over(
         &mut self,
         names: &mut NameEntries,
@@ -130,7 +130,7 @@ impl MarkerKeeper {
                     let slot = order.slot(components) as u8;
                     for name_entry in table.name_entries() {
                         let at = SlotRef { name_entry, slot };
-                        // No prefix below `prefix` has so few bytes: it is a marker.
+                        // No prefix below `prefix` has this few bytes, so the entry is a marker.
                         if names.forwarding(at).matched_bytes == from && names.begins_with(name_entry, prefix) {
                             names.set(at, inherited(to));
                         }

@@ -22,7 +22,7 @@ pub(super) struct MarkerLists {
     nodes: Vec<Node>,
     /// Free nodes, chained by `after`.
     free: u32,
-    /// The first of those without a prefix.
+    /// The first marker of the list for the root.
     without_owner: u32,
 }
 

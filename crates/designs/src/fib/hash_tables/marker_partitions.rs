@@ -75,7 +75,7 @@ impl MarkerPartitions {
         groups + partitions + self.cells.touched_bytes(self.partitions.len()) + self.free.capacity() * 4
     }
 
-    /// Room for this many more markers: there is never a partition without one.
+    /// Room for this many more markers: every partition has at least one marker.
     pub(super) fn reserve(&mut self, more: usize) -> io::Result<()> {
         let markers = self.markers + more;
         if markers > self.cells.len() {
@@ -153,7 +153,7 @@ impl MarkerPartitions {
         }
     }
 
-    /// Cuts a partition so that exactly its markers below `prefix`, from `start` on, are one.
+    /// Cuts a partition so that exactly its markers below `prefix`, from `start` on, are a partition.
     fn cut_out(&mut self, names: &mut NameEntries, mut position: Position, start: usize, prefix: &[u8]) -> Position {
         if start > 0 {
             position = self.split(names, position, start);
@@ -207,7 +207,7 @@ impl MarkerPartitions {
         self.members(position).partition_point(|&member| name_of(names, member) < name)
     }
 
-    /// Whether the marker inherits from the same prefix as those of the partition.
+    /// Whether the marker inherits from the same prefix as the partition's markers.
     fn inherits(&self, names: &NameEntries, position: Position, marker: Marker, inherited: Forwarding) -> bool {
         let bytes = inherited.matched_bytes;
         let same_prefix = |other| {
@@ -233,7 +233,7 @@ impl MarkerPartitions {
         }
     }
 
-    /// Gives the markers from `place` on a partition of their own, behind it.
+    /// Moves the markers from `place` on to a partition of their own, behind this one.
     fn split(&mut self, names: &mut NameEntries, position: Position, place: usize) -> Position {
         let number = self.number(position);
         let rest = self.partitions[number as usize].split_off(place);
@@ -285,8 +285,8 @@ impl MarkerPartitions {
         }
     }
 
-    /// Joins a partition with its neighbours if they inherit from the same prefix and are small;
-    /// says where it is then.
+    /// Joins a partition with its neighbours if they inherit from the same prefix and are small; says where the joined
+    /// partition is.
     fn join_neighbours(&mut self, names: &mut NameEntries, position: Position) -> Position {
         if let Some(next) = self.next(position) {
             self.join(names, position, next);
@@ -297,7 +297,7 @@ impl MarkerPartitions {
         }
     }
 
-    /// Joins two neighbours, the second into the first, if that is to be done; says whether it was.
+    /// Joins two neighbours, the second into the first, if they are to be joined; says whether they were.
     fn join(&mut self, names: &mut NameEntries, first: Position, second: Position) -> bool {
         let inherited = self.forwarding(self.number(second));
         let together = self.members(first).len() + self.members(second).len();

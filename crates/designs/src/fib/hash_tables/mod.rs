@@ -105,7 +105,7 @@ pub struct HashTables {
     options: HashTableOptions,
     order: SearchOrder,
     hasher: Hasher,
-    /// Element `n`: the table of prefixes and markers of `n` components; that of 0 is not used.
+    /// Element `n`: the table of prefixes and markers of `n` components; element 0 is not used.
     tables: Vec<FingerprintTable>,
     names: NameEntries,
     keeper: MarkerKeeper,
@@ -130,8 +130,8 @@ impl HashTables {
         Self::with_table_sizes(capacity, key, options, &[])
     }
 
-    /// The same; element `n` of `table_prefixes` is for how many prefixes and markers the table of
-    /// length `n` is made (§3.3.2: n/4 buckets and 10 %), so that none is doubled while it fills.
+    /// As [`HashTables::new`]; element `n` of `table_prefixes` is for how many prefixes and markers the table of length
+    /// `n` is made (§3.3.2: n/4 buckets and 10 %), so that none is doubled while it fills.
     ///
     /// # Errors
     /// As of [`HashTables::new`].
@@ -170,7 +170,7 @@ impl HashTables {
         self.options
     }
 
-    /// Chooses other prefetching, or matching: that is a matter of the search alone.
+    /// Chooses other prefetching, or matching: only the search depends on these.
     pub fn set_look_up(&mut self, prefetch: FibPrefetch, matching: StringMatching) {
         (self.options.prefetch, self.options.matching) = (prefetch, matching);
     }
@@ -190,8 +190,8 @@ impl HashTables {
         self.tables.iter().map(FingerprintTable::bytes).sum()
     }
 
-    /// Hashes the prefixes of these names, for [`HashTables::longest_prefix_match_hashed`]; they hold
-    /// until the table is changed.
+    /// Hashes the prefixes of these names, for [`HashTables::longest_prefix_match_hashed`]. The hashes hold until the
+    /// table is changed.
     ///
     /// # Panics
     /// If there are more than [`DESIGN_BATCH_NAMES`].

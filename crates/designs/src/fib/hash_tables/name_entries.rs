@@ -30,7 +30,7 @@ use std::io;
 
 /// Matched bytes: nothing but the root.
 pub(super) const NOTHING: u16 = u16::MAX;
-/// Matched bytes: the number is that of a partition.
+/// Matched bytes: the number names a partition.
 pub(super) const IN_PARTITION: u16 = u16::MAX - 1;
 /// Matched bytes: no table entry uses the slot.
 const UNUSED: u16 = u16::MAX - 2;
@@ -114,7 +114,7 @@ impl NameEntries {
         &entry[self.string_at(entry)..][..read_u16(entry, 0).into()]
     }
 
-    /// Whether the entry is one of `prefix` or of something longer.
+    /// Whether the entry's string is `prefix` or begins with it.
     #[inline(always)]
     pub(super) fn begins_with(&self, name_entry: u32, prefix: &[u8]) -> bool {
         let entry = self.arena.get_from(name_entry);

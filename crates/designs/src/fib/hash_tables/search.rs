@@ -35,9 +35,9 @@ pub(super) struct Progress {
     pub(super) next: usize,
     /// No prefix that matters is longer.
     limit: usize,
-    /// Two stages: where the way down from MD ends. 0 if there is no marker.
+    /// Two stages: the length where the way down from MD ends. 0 if there is no marker.
     floor: usize,
-    /// Lengths up to this need no look-up: what has them is known.
+    /// Lengths up to this need no look-up: the caller knows the matches there.
     known: usize,
     /// The longest match, if it has components.
     best: SlotRef,
@@ -251,7 +251,7 @@ impl HashTables {
         }
     }
 
-    /// One step of one name; fetches what the next one reads. False: there is none.
+    /// One step of one name; fetches what the next step reads. False: there is no next step.
     #[inline(always)]
     fn step_in_turn(
         &self,
@@ -292,7 +292,7 @@ impl HashTables {
         progress.next != 0
     }
 
-    /// The first of these candidates that is one of `prefix`.
+    /// The first of these candidates whose name prefix entry begins with `prefix`.
     #[inline(always)]
     fn first_of(&self, candidate: Candidate, mut matches: Matches, length: usize, prefix: &[u8]) -> Option<Candidate> {
         let mut next = Some(candidate);

@@ -55,7 +55,7 @@ impl HashTables {
         Ok(None)
     }
 
-    /// A prefix that is not there, but perhaps as a marker.
+    /// A prefix that is not in the table, except perhaps as a marker.
     fn add(
         &mut self,
         prefix: &[u8],
@@ -86,8 +86,8 @@ impl HashTables {
         Ok(())
     }
 
-    /// Counts a marker of the prefix in the table entry of that length; makes it, in the prefix's
-    /// name prefix entry, if there is none.
+    /// Counts a marker of the prefix in the table entry of that length. If there is no such table entry, makes it in
+    /// the prefix's name prefix entry.
     fn add_marker(&mut self, prefix: &[u8], prefixes: Prefixes<'_>, length: usize, name_entry: u32) {
         let at = match self.find(prefix, prefixes, length) {
             Some((at, candidate)) => {
@@ -152,7 +152,7 @@ impl HashTables {
         Some(forwarding.number)
     }
 
-    /// Counts a marker less; the last one takes the table entry with it, if that is no prefix.
+    /// Counts one marker less. Without markers, the table entry is removed too, unless it is a prefix.
     fn remove_marker(&mut self, prefix: &[u8], prefixes: Prefixes<'_>, length: usize) {
         let Some((at, candidate)) = self.find(prefix, prefixes, length) else {
             unreachable!("a prefix has its markers");

@@ -42,7 +42,7 @@ const LEAST_GROWTH_BYTES: u64 = 1 << 14;
 pub struct LevelPullingOptions {
     /// T: a prefix with more children is in the C-Trie.
     pub threshold_children: u32,
-    /// Whether the root may be.
+    /// Whether the root may be pulled.
     pub pull_root: bool,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Reached {
     pub(super) components: usize,
     /// The longest prefix on the way.
     pub(super) longest: Option<PrefixMatch>,
-    /// The last node is in the C-Trie for its children.
+    /// The last node is pulled.
     pub(super) is_pulled: bool,
 }
 
@@ -158,7 +158,8 @@ impl CTrie {
         self.pulled
     }
 
-    /// Bytes that the walk down the C-Trie reads: of every node in it or above one its line, and its index.
+    /// Bytes that the walk down the C-Trie reads: the line of every pulled node and of every node above one, and the
+    /// index.
     pub fn c_trie_bytes(&self) -> usize {
         (self.c_trie.len() + 1) * size_of::<Node>() + self.c_trie.bytes()
     }
@@ -205,8 +206,8 @@ impl CTrie {
         }
     }
 
-    /// Looks the next component up in the table that is visited first; says whether there is a
-    /// prefix below it, `None` if it is not there.
+    /// Looks the next component up in the first table; says whether there is a prefix below it. `None` if the first
+    /// table lacks it.
     #[inline]
     pub(super) fn step(&self, reached: &mut Reached, hashes: &NameHashes, name: &[u8]) -> Option<bool> {
         let components = reached.components + 1;

@@ -35,10 +35,10 @@ impl GrowingIndex {
         &self.index
     }
 
-    /// Makes room for `more` values; `hash_of` tells the hash of one that is there.
+    /// Makes room for `more` values; `hash_of` tells the hash of a stored value.
     ///
     /// # Errors
-    /// If the kernel has no memory for it; nothing changed then.
+    /// If the kernel has no memory for the new index; nothing changed then.
     pub(super) fn reserve(&mut self, more: usize, hash_of: impl Fn(u32) -> u64) -> io::Result<()> {
         if self.len + more <= self.capacity {
             return Ok(());

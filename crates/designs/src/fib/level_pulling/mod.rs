@@ -46,8 +46,7 @@ pub use c_trie::LevelPullingOptions;
 
 /// A design that searches lengths in some order and can leave out the short ones.
 pub trait SearchFromLength: PrefixTable {
-    /// The longest prefix of every name; those of fewer than `least_components[i]` components may
-    /// be left out.
+    /// The longest prefix of every name; prefixes of fewer than `least_components[i]` components may be left out.
     ///
     /// # Panics
     /// If `least_components` or `out` is shorter than `names`, or there are more than

@@ -76,7 +76,7 @@ pub struct RootMatch {
 
 /// The forwarding side: what a line card has.
 pub trait Differentiator: Send + Sync + 'static {
-    /// One change of the table. Tables that began alike and were given the same are alike.
+    /// One change of the table. Tables that began alike and were given the same changes are alike.
     type Instruction: Clone + Debug + Send + Sync + 'static;
 
     /// Whether [`Differentiator::find_root_rules`] reads the hashes.

@@ -8,8 +8,7 @@
 //! prefixes of rules are looked up before the rules are. So *what is known* is every node of the RIB. The controller
 //! keeps this invariant:
 //!
-//! > Other than the rule in a slot, only root rules in the collision table may have the slot's hash; no other node has
-//! > it.
+//! > Besides the rule in a slot, only root rules in the collision table may have the slot's hash.
 //!
 //! (Hashes are compared in the bits that the table uses.) Then no prefix of a name with a route, up to its rule, finds
 //! the slot of another rule: the prefix is a node, or it is the rule itself. A rule in a slot moves to the collision

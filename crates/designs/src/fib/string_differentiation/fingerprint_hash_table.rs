@@ -36,7 +36,7 @@ pub const SUBTABLES: usize = 4;
 pub const BUCKET_SLOTS: usize = 8;
 /// The most slots: `wide_leads` names one in 31 bits.
 const MAX_SLOTS: usize = 1 << 30;
-/// Entries of 10,000 slots at most that a table is made for: the paper's 93 %, which is 93.13.
+/// The load for which a table is made, in occupied slots per 10,000: the paper's 93 %, which is 93.13.
 const LOAD_PER_10_000: u64 = 9_314;
 /// aᵢ: odd, and as different in their upper and lower bits as digits of irrational numbers are.
 const MULTIPLIERS: [u64; SUBTABLES] =
@@ -151,7 +151,7 @@ impl FingerprintHashTable {
         None
     }
 
-    /// A slot that this hash may have: of the four buckets the least full one, the first of those.
+    /// A slot that this hash may have, in the least full of the four buckets; of equally full buckets, in the first.
     #[inline]
     pub fn vacant_slot(&self, hash: u64) -> Option<u32> {
         let buckets: [usize; SUBTABLES] = std::array::from_fn(|subtable| self.place(hash, subtable).bucket);

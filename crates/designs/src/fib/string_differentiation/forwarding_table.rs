@@ -28,7 +28,7 @@ pub enum Instruction<I> {
     },
     /// What the root rule of a group leads to, now that it has one.
     SetGroup {
-        /// Which; one that is not used, or the rule's own.
+        /// Which group: an unused one, or the rule's own.
         group: u32,
         /// What the rule itself leads to.
         number: u32,

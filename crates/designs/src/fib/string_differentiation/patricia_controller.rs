@@ -254,7 +254,7 @@ impl PatriciaController {
         }
     }
 
-    /// The default rules in the owner's list that its new fingerprint does not tell from it.
+    /// The default rules in the owner's list that the leaf's new fingerprint does not tell from the owner.
     fn renew_fingerprint(&mut self, names: &impl RuleNames, owner: u32) -> Vec<u32> {
         let name = self.take_name(names, owner);
         let key = self.options.fingerprints.key(&name);
@@ -343,7 +343,7 @@ impl PatriciaController {
         defaults
     }
 
-    /// Takes a default rule out of the owner's list, or of that of the homeless.
+    /// Takes a default rule out of the owner's list, or out of the list of the homeless.
     fn unlink_default(&mut self, owner: Option<u32>, rule: u32) {
         let after = self.next(rule);
         self.set_next(rule, NIL);
