@@ -10,7 +10,7 @@ pub(super) struct LinkState {
     told: BTreeMap<u32, Serves>,
     /// Descriptors that are to be announced for pushes.
     pushes: BTreeSet<u32>,
-    /// Descriptors held back, with the descriptor because of which.
+    /// Descriptors held back, each with the descriptor that holds it back.
     held: BTreeMap<u32, u32>,
     /// The same pairs, the other way round.
     holds: BTreeSet<(u32, u32)>,
@@ -55,7 +55,7 @@ impl LinkState {
         held
     }
 
-    /// Notes what the neighbour is told from now on; `None` if that is what it knows.
+    /// Notes what the neighbour is told from now on; `None` if the neighbour was told this already.
     pub(super) fn changed(&mut self, index: u32, wants_pull: bool) -> Option<Option<Serves>> {
         let now = match (wants_pull, self.announces_push(index)) {
             (false, false) => None,

@@ -104,7 +104,7 @@ struct AdvertisedTags {
 #[derive(Debug)]
 pub struct Advertisements {
     limits: AdvertisementLimits,
-    /// Descriptors; the value is the index of what is known of one.
+    /// Descriptors; the value is the index of what the router knows of the descriptor.
     trie: Trie,
     known: Vec<Known>,
     free: Vec<u32>,

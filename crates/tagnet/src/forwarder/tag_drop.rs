@@ -19,7 +19,7 @@ namewire_packet::reasons! {
         FalsePositive = "false-positive",
         /// The descriptor has more 1-bits than sixteen tags have. Fault of the peer.
         DescriptorTooHeavy = "descriptor-too-heavy",
-        /// An application sent a descriptor that is not that of its tags.
+        /// An application sent a descriptor that does not belong to its tags.
         DescriptorMismatch = "descriptor-mismatch",
         /// A reply names no locator. Fault of the peer.
         ReplyByDescriptor = "reply-by-descriptor",

@@ -9,7 +9,8 @@ use std::mem::{offset_of, size_of};
 pub trait Word: Copy + Default + Eq + Into<u32> + TryFrom<u64> + sealed::Sealed {
     /// The most nodes of a tree whose labels are made of this integer.
     ///
-    /// Ids end one below. With `u32` one id stays unused, so that a leaf's state can name the id after its own.
+    /// The largest id is one below this number. With `u32` one id stays unused, so that a leaf's state can name the id
+    /// after its own.
     const NODES_MAX: u64;
 }
 

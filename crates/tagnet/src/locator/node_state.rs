@@ -40,8 +40,8 @@ impl NodeState {
 
     /// The number of the interface that leads to `destination`.
     ///
-    /// It is [`HERE`] for the node's own label. A forged label may give any number, also of an interface that the node
-    /// lacks: look the number up by `get`. At the root, the number of the parent is such a number.
+    /// The number is [`HERE`] for the node's own label. A forged label may give any number, also of an interface that
+    /// the node lacks: look the number up by `get`. At the root, the number of the parent is such a number.
     #[inline]
     pub fn forward<W: Word>(&self, destination: TreeLabel<W>) -> u32 {
         let v = destination.node_id();

@@ -123,7 +123,7 @@ impl<W: Word> TreeLabels<W> {
 #[derive(Clone, Debug)]
 struct Tree {
     root: u32,
-    /// The root's is the root.
+    /// The root's parent is the root.
     parents: Vec<u32>,
     /// By node, where its children begin; at the end, where the last node's end.
     begins: Vec<u32>,

@@ -51,8 +51,8 @@ pub trait SubsetTable {
     /// Calls `visit` with the value of each stored subset of `query`, in any order, until it breaks.
     fn find_all(&self, query: &Descriptor, visit: impl FnMut(u32) -> ControlFlow<()>);
 
-    /// Of the stored subsets of `query` whose value `accepts`, the one with the most 1-bits; of equals the lowest
-    /// descriptor.
+    /// Among the stored subsets of `query` whose value `accepts` takes, the one with the most 1-bits; of equals, the
+    /// one with the lowest descriptor.
     fn find_largest_of(&self, query: &Descriptor, accepts: impl FnMut(u32) -> bool) -> Option<Entry>;
 
     /// The stored subset of `query` with the most 1-bits; of equals the lowest descriptor.

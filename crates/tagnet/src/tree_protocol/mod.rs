@@ -131,8 +131,8 @@ fn is_newer(a: u32, b: u32) -> bool {
 impl TreeProtocol {
     /// A router with this number, which must be unique, alone in a tree.
     ///
-    /// `sequence` is its first sequence number. If a router starts again, it must be newer than those of its earlier
-    /// life; the time in seconds is, since sequence numbers rise once for each regular hello.
+    /// `sequence` is its first sequence number. If a router starts again, this number must be newer than all numbers of
+    /// its earlier life. The time in seconds is newer, since sequence numbers rise once for each regular hello.
     pub fn new(tree: u16, me: u64, sequence: u32, times: TreeTimes, seed: u64, now_ms: u64) -> Self {
         TreeProtocol {
             tree,
