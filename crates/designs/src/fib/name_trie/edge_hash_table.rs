@@ -76,14 +76,14 @@ pub(super) struct LineRef(u32);
 pub(super) enum Probe {
     Found(u32),
     Absent,
-    /// The bucket continues there.
+    /// The bucket continues in this overflow line.
     Next(LineRef),
 }
 
 /// EdgeHT.
 pub(super) struct EdgeHashTable {
     buckets: PageArray<Line>,
-    /// m; those behind are room.
+    /// m; buckets behind these are room.
     used_buckets: usize,
     /// One less than the power of two that m is at most.
     mask: u64,

@@ -19,7 +19,7 @@ use std::cell::RefCell;
 #[derive(Clone, Copy)]
 enum Best {
     Nothing,
-    /// Its number is to be asked for.
+    /// The number of this forwarding point is to be asked for.
     Point {
         key: EdgeKey,
         codes: u32,
@@ -119,7 +119,7 @@ impl NameTrie {
 type Found = Option<Option<PrefixMatch>>;
 
 impl Search {
-    /// One access, and the fetch of the next begun if `AHEAD`.
+    /// Makes one access; with `AHEAD`, begins the fetch for the next access.
     #[inline(always)]
     fn turn<const AHEAD: bool>(&mut self, trie: &NameTrie, coded: &CodedNames) -> Found {
         match self.access {

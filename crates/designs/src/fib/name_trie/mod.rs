@@ -176,7 +176,7 @@ impl NameTrie {
         }
     }
 
-    /// Makes room for a prefix that is not there, its piece having this many codes.
+    /// Makes room for a new prefix, whose piece has this many codes.
     fn reserve(&mut self, edges: usize, codes: usize) -> Result<(), FibRefusal> {
         if self.len == self.capacity_entries {
             return Err(FibRefusal::Full);

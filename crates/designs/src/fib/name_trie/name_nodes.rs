@@ -194,7 +194,7 @@ impl NameNodes {
         self.free_units * 4 > self.used_units && self.freed_since_joining * 8 > self.used_units
     }
 
-    /// Makes one block of free ones that touch; what is free at the end is no block.
+    /// Joins free blocks that touch into one block. Free units at the end of the array become no block.
     fn join_free(&mut self) {
         self.newest_free.fill(NIL);
         self.has_free.fill(0);

@@ -48,7 +48,7 @@ struct Points {
 }
 
 impl NameTrie {
-    /// Removes the prefix that ends there; its number, if there is one.
+    /// Removes the prefix that ends at this place; gives its number, if there is such a prefix.
     pub(super) fn remove_at(&mut self, end: NameEnd) -> Option<u32> {
         let (node, number) = match end {
             NameEnd::AtPoint { node, offset } => {
@@ -64,7 +64,7 @@ impl NameTrie {
         Some(number)
     }
 
-    /// Takes an edge away, and the branching point with its last; what it led to.
+    /// Takes an edge away, and with the last edge its branching point; gives what the edge led to.
     fn drop_edge(&mut self, step: Step) -> Option<u32> {
         let value = self.edges.remove(step.key())?;
         let siblings = EdgeKey::new(step.node, step.offset, SIBLINGS);

@@ -83,9 +83,9 @@ fn a_prefix_that_ends_where_its_piece_goes_on_has_an_edge_of_its_own() {
     assert_eq!(look_up(&trie, "/com/goo/y"), Some((1, name("/com/goo").len())));
 }
 
-/// Components that differ in single letters, in all depths: every answer is right, and the
-/// trie that names came to and went from has no more pieces and edges than one that they never
-/// saw, but those that were not cut or joined because of how it grew.
+/// Components that differ in single letters, in all depths: every answer is right. After names were inserted and
+/// removed, the trie has no more pieces and edges than a trie that never had them, except pieces that were not cut or
+/// joined because of how the trie grew.
 #[test]
 fn what_went_leaves_nothing() {
     let mut rng = fastrand::Rng::with_seed(5);

@@ -23,7 +23,7 @@ use std::io;
 
 /// The state before the first byte.
 pub(super) const ROOT: u32 = 0;
-/// Stands for no component; where one ended and the node could not be moved.
+/// Stands for no component: at a state where a component ended and the node could not be moved.
 pub(super) const NO_CODE: u32 = u32::MAX;
 /// Arrays for states where a component ends begin here.
 const ENDING: usize = 16;
@@ -39,9 +39,9 @@ pub(super) struct ComponentCharacterTrie {
 /// What the trie says of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Encoding {
-    /// Stands for it in the encoded trie.
+    /// Stands for the component in the encoded trie.
     pub(super) code: u32,
-    /// Its number, which no other has.
+    /// The component's number, which no other component has.
     pub(super) component: u32,
 }
 
@@ -181,7 +181,7 @@ impl ComponentCharacterTrie {
         (encoding.code != NO_CODE).then_some(encoding)
     }
 
-    /// The state where a component ends and its encoding, if it is there.
+    /// The state where a component ends and the component's encoding, if the trie has the component.
     pub(super) fn find(&self, spelling: Spelling<'_>) -> Option<(u32, Encoding)> {
         let (state, spelled) = self.follow(spelling);
         let encoding = self.ending(*self.entry(state))?;
@@ -194,7 +194,7 @@ impl ComponentCharacterTrie {
         node[Layout::of(array).end()] = code;
     }
 
-    /// The state that the first bytes lead to, and how many they are.
+    /// The state that the first bytes lead to, and the number of these bytes.
     fn follow(&self, spelling: Spelling<'_>) -> (u32, usize) {
         let (mut state, mut spelled) = (ROOT, 0);
         while spelled < spelling.len() {

@@ -29,7 +29,7 @@ use std::io;
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Component {
-    /// Where it ends in the character trie.
+    /// The state of the character trie where the component ends.
     state: u32,
     /// The newest edge; the next free number if this number is free.
     newest: u32,
@@ -133,8 +133,8 @@ impl Management {
 }
 
 impl NameComponentEncoding {
-    /// Lets a state, which has none, have a transition for a component; gives the state that it
-    /// leads to. If that is refused, nothing changed.
+    /// Adds a transition for a component to a state that has none for it; gives the state that it leads to. If there is
+    /// no room, nothing changed.
     pub(super) fn add_edge(&mut self, from: u32, spelling: Spelling<'_>) -> io::Result<u32> {
         self.enpt.reserve(from)?;
         self.management.reserve(self.enpt.states() + 1)?;

@@ -43,7 +43,7 @@ pub(super) struct TransitionArrays {
     base: PageArray<u32>,
     /// States that ever were; numbers are below this.
     states: usize,
-    /// The newest number that is free again; its base entry has the next.
+    /// The newest number that is free again; the base entry of this number holds the next free number.
     free_state: u32,
     arrays: [TransitionArray; ARRAYS],
 }
@@ -76,7 +76,7 @@ impl TransitionArrays {
         self.states
     }
 
-    /// A new state; what its node holds is not said.
+    /// A new state; its node may hold anything.
     ///
     /// # Panics
     /// If there is no room: [`TransitionArrays::reserve`] comes first.

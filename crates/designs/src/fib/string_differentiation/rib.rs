@@ -148,7 +148,7 @@ impl Rib {
         self.nodes[node as usize].first_child != NIL
     }
 
-    /// The shortest rule that is a prefix of this one and not this one.
+    /// The shortest rule that is a proper prefix of this node.
     pub fn shortest_rule_above(&self, node: NodeId) -> Option<NodeId> {
         let (mut at, mut shortest) = (node, None);
         while let Some(parent) = self.parent(at) {
@@ -181,7 +181,7 @@ impl Rib {
         self.index.iter_hash(wanted).copied().filter(move |&node| self.place(self.hash(node)) == wanted)
     }
 
-    /// The node after `node` in the part of the tree that begins at `top`, nodes before those below them.
+    /// The node after `node` in the part of the tree that begins at `top`; a node comes before all nodes below it.
     pub fn next_below(&self, top: NodeId, node: NodeId) -> Option<NodeId> {
         let first_child = self.nodes[node as usize].first_child;
         if first_child != NIL {
@@ -198,7 +198,7 @@ impl Rib {
         None
     }
 
-    /// How far down the name is known. `hashes` are those of all its prefixes.
+    /// How far down the name is known. `hashes` has the hashes of all prefixes of the name.
     pub fn walk(&self, hashes: &NameHashes, name: &[u8]) -> Walk {
         let mut walk = Walk { deepest: ROOT, shortest_rule_above: None };
         for n in 1..=hashes.components() {

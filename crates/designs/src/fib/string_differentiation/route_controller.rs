@@ -28,14 +28,15 @@ pub enum DefaultRoute {
     /// Right about all names, at the price of an exact table.
     #[default]
     Exact,
-    /// What is answered if no root rule is found. A name that lies under no other rule may be taken for one
-    /// that does, as core routers take it that have no such route.
+    /// What is answered if no root rule is found. A name that lies under no other rule may be taken for a name that
+    /// lies under one, as in core routers without a default route.
     Speculative,
-    /// The same, and all rules that lead to this number, which the root prefix leads to, whether there is a
-    /// rule for it or not, are the default table (§4.3.5): not stored, only never taken for others.
+    /// As [`DefaultRoute::Speculative`], with a default table (§4.3.5): the root prefix leads to this number, whether
+    /// there is a rule for it or not. All rules that lead to this number are the default table: not stored, only never
+    /// taken for others.
     Table(u32),
-    /// The same, and the number is the one that the root prefix leads to at the time: when that changes, rules
-    /// that led or will lead there change sides, in a time in proportion to all rules.
+    /// As [`DefaultRoute::Table`], with the number that the root prefix leads to at the time. When this number changes,
+    /// rules that lead to the old or the new number change sides. This takes time in proportion to all rules.
     Followed,
 }
 
@@ -128,8 +129,8 @@ impl<C: DifferentiatorController> RouteController<C> {
         }
     }
 
-    /// Adds the rule, or lets it lead elsewhere; gives the number that it led to before, and appends the
-    /// instructions for it.
+    /// Adds the rule, or lets it lead elsewhere; gives the number that it led to before, and appends the instructions
+    /// for this change.
     ///
     /// # Errors
     /// [`FibRefusal`]; then nothing changed and there are no instructions.
@@ -173,7 +174,7 @@ impl<C: DifferentiatorController> RouteController<C> {
         Ok(None)
     }
 
-    /// Removes the rule; gives the number that it led to, and appends the instructions, if it was there.
+    /// If there is such a rule, removes it, gives the number that it led to, and appends the instructions.
     pub fn remove(&mut self, prefix: &[u8], out: &mut Out<C>) -> Option<u32> {
         let mut hashes = NameHashes::default();
         hashes.compute(self.rib.key(), prefix).ok()?;
@@ -294,10 +295,10 @@ impl<C: DifferentiatorController> RouteController<C> {
         }
     }
 
-    /// Every rule below the node, which is about to be a root rule, goes into its group.
+    /// The node is about to be a root rule: every rule below the node goes into its group.
     fn gather_below(&mut self, node: NodeId, out: &mut Out<C>) {
         for rule in self.rules_below(node) {
-            // The topmost rule below the node is the one that was its root rule.
+            // The topmost rule below the node was the root rule of this rule.
             let (mut root, mut at) = (rule, rule);
             while let Some(parent) = self.rib.parent(at).filter(|&parent| parent != node) {
                 root = if self.rib.number(parent).is_some() { parent } else { root };
@@ -312,7 +313,8 @@ impl<C: DifferentiatorController> RouteController<C> {
         }
     }
 
-    /// The node is no root rule any more: every rule below it becomes one, or goes into the group of one.
+    /// The node is no root rule any more: every rule below it becomes a root rule, or goes into the group of a root
+    /// rule.
     fn scatter_below(&mut self, node: NodeId, out: &mut Out<C>) {
         let rules = self.rules_below(node);
         for &rule in &rules {

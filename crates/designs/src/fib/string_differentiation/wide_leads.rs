@@ -23,7 +23,7 @@ pub(super) struct WideLeads {
 }
 
 impl WideLeads {
-    /// Where the slot leads, if it is here.
+    /// Where the slot leads, if the table has it.
     #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<Leads> {
         let at = self.find(slot).ok()?;
@@ -46,7 +46,7 @@ impl WideLeads {
         }
     }
 
-    /// The slot, if it is here, leads elsewhere again. What probed past it moves up.
+    /// Removes the slot's word, if there is one. Words that probed past it move up.
     pub(super) fn remove(&mut self, slot: u32) {
         let Ok(mut gap) = self.find(slot) else { return };
         self.len -= 1;
