@@ -129,7 +129,7 @@ const fn size(scale: Scale) -> Size {
         },
         Scale::Quick => Size {
             repetitions: 5,
-            saturating: 100_000,
+            saturating: 300_000,
             store_names: 10_000,
             timed: 4_000,
             routes: 100_000,
