@@ -224,6 +224,9 @@ fn content_store_hit<C: PartClock>(
 }
 
 /// CS miss: in-record, expiry timer, then NextHopFaceId or the strategy.
+///
+/// N.B. The compiler inlines it. As a call, a miss took 3,301 instructions instead of 3,247, and a hit 1,727 instead of
+/// 1,716.
 fn content_store_miss<'v, C: PartClock>(parts: &mut Parts, call: &mut Call<'v, '_, C>, at: &InterestAtHand<'_, 'v>) {
     let InterestAtHand { received, onward, .. } = *at;
     if at.entry.is_none() && !parts.may_ask(received.face) {
@@ -270,6 +273,10 @@ fn content_store_miss<'v, C: PartClock>(parts: &mut Parts, call: &mut Call<'v, '
 }
 
 /// The strategy of its name, and its next hops: by the ForwardingHint, unless that led here.
+///
+/// N.B. A call, and the FIB's look-up is a call too. With both inlined, a miss took 3,219 instructions instead of
+/// 3,247. But a hit took 3 more, and without prefetch a miss took 35 more. With only the look-up inlined, a miss took
+/// 3,226 instructions, and without prefetch 56 more.
 pub(crate) fn where_to<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
