@@ -32,7 +32,7 @@ const _: () = assert!(DESCRIPTOR_BYTES * 8 == DESCRIPTOR_BITS);
 /// Most 1-bits of the descriptor of a [`TagSet`].
 pub const MAX_WEIGHT: u32 = (MAX_TAGS * HASH_FUNCTIONS) as u32;
 
-/// A set of tags as a Bloom filter. The order is that of the words: it breaks ties.
+/// A set of tags as a Bloom filter. They are ordered word by word, which breaks ties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Descriptor(pub [u64; 3]);
 
@@ -49,6 +49,11 @@ impl Descriptor {
             descriptor.set(((u64::from(word) * DESCRIPTOR_BITS as u64) >> 32) as u8);
         }
         descriptor
+    }
+
+    /// The descriptor of these tags.
+    pub fn of_tags<'a>(tags: impl IntoIterator<Item = &'a str>) -> Self {
+        tags.into_iter().fold(Descriptor::EMPTY, |descriptor, tag| descriptor.union(Descriptor::of_tag(tag)))
     }
 
     /// With the bits of both.
@@ -177,7 +182,7 @@ impl TagSet {
 
     /// Its Bloom filter.
     pub fn descriptor(&self) -> Descriptor {
-        self.0.iter().fold(Descriptor::EMPTY, |descriptor, tag| descriptor.union(Descriptor::of_tag(tag)))
+        Descriptor::of_tags(self.0.iter().map(String::as_str))
     }
 
     /// True if every tag of this set is in the other.

@@ -136,6 +136,10 @@ impl<T: SubsetTable> Passage<'_, '_, T> {
         if query.weight() > MAX_WEIGHT {
             return Err(TagDrop::DescriptorTooHeavy);
         }
+        // A false filter is stopped where it enters. Between routers, the check would cost a hash for each tag.
+        if self.from.is_application && *query != Descriptor::of_tags(tags.iter()) {
+            return Err(TagDrop::DescriptorMismatch);
+        }
         let (serves, fan_out) = match self.packet.kind {
             TagPacketKind::Push => (Serves::PUSH, self.packet.fan_out.unwrap_or(u32::MAX)),
             TagPacketKind::Pull => (Serves::PULL, self.packet.fan_out.unwrap_or(1)),

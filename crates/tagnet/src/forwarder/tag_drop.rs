@@ -3,8 +3,6 @@
 namewire_packet::reasons! {
     /// Every way a tag packet can go nowhere. Each is one counter, shown as `tag.` and [`TagDrop::name`].
     pub enum TagDrop {
-        /// The bytes are no tag packet. Fault of the peer.
-        Malformed = "malformed",
         /// This router is in no tree of that number.
         UnknownTree = "unknown-tree",
         /// The packet's labels are of another epoch: the tree has changed.

@@ -191,6 +191,10 @@ fn trees_epochs_and_hop_limits_end_what_goes_astray() {
     assert_eq!(router.faces(of(TREE).hop_limit(0), APP1), Err(TagDrop::HopLimitZero));
     let all_ones = TagPacketBuilder::by_descriptor(TagPacketKind::Pull, TREE, [255; 24], []);
     assert_eq!(router.faces(all_ones, HEAVY), Err(TagDrop::DescriptorTooHeavy));
+    let false_filter =
+        || TagPacketBuilder::by_descriptor(TagPacketKind::Push, TREE, tags("a").descriptor().to_bytes(), ["b"]);
+    assert_eq!(router.faces(false_filter(), APP1), Err(TagDrop::DescriptorMismatch));
+    assert_eq!(router.faces(false_filter(), HEAVY), Ok(vec![302]), "but the application here gets nothing");
     let reply = TagPacketBuilder::by_descriptor(TagPacketKind::Reply, TREE, [0; 24], []);
     assert_eq!(router.faces(reply, HEAVY), Err(TagDrop::ReplyByDescriptor));
 }

@@ -120,7 +120,7 @@ pub struct TreeProtocol {
     is_due: bool,
 }
 
-/// Most roots of which a router remembers what it told. The oldest goes first.
+/// Most roots for which a router remembers what it told. It forgets the oldest first.
 const TOLD_MAX: usize = 64;
 
 /// True if sequence number `a` is newer than `b`; they wrap around.
@@ -193,7 +193,17 @@ impl TreeProtocol {
 
     /// When [`TreeProtocol::run`] should be called next, at the latest.
     pub fn deadline_ms(&self) -> u64 {
-        if self.is_due { 0 } else { self.next_hello_ms.min(self.settled_since_ms + self.times.settle_ms) }
+        match (self.is_due, self.lacks_epoch()) {
+            (true, _) => 0,
+            (false, true) => self.next_hello_ms.min(self.settled_since_ms + self.times.settle_ms),
+            (false, false) => self.next_hello_ms,
+        }
+    }
+
+    /// True for a root whose children, or their sizes, are not those of its last epoch.
+    fn lacks_epoch(&self) -> bool {
+        let is_of_epoch = |labelled: &Labelled| labelled.parent.is_none() && labelled.children == self.children;
+        self.parent.is_none() && !self.labelled.as_ref().is_some_and(is_of_epoch)
     }
 
     /// The hello for a neighbour.
@@ -319,11 +329,7 @@ impl TreeProtocol {
     fn take_label(&mut self, now_ms: u64) {
         let (epoch, label) = match self.parent.and_then(|face| self.neighbours.get(&face)) {
             None => {
-                let has_labels = self
-                    .labelled
-                    .as_ref()
-                    .is_some_and(|labelled| labelled.parent.is_none() && labelled.children == self.children);
-                if has_labels || now_ms < self.settled_since_ms + self.times.settle_ms {
+                if !self.lacks_epoch() || now_ms < self.settled_since_ms + self.times.settle_ms {
                     return;
                 }
                 (self.random.u32(..), WideLabel::root())

@@ -145,6 +145,10 @@ fn two_routers_agree_and_part() {
     let epoch = graph.routers[0].label().unwrap().0;
     graph.run_for(20_000);
     assert_eq!(graph.routers[0].label().unwrap().0, epoch, "no epoch without a change");
+    for router in &mut graph.routers {
+        let is_due = router.run(graph.now_ms);
+        assert!(is_due || router.deadline_ms() > graph.now_ms, "a caller that sleeps until the deadline does not spin");
+    }
     graph.cut(0, 1, true);
     graph.run_for(2_000);
     graph.check_converged();
