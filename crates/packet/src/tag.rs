@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! TagPacket  = (39425 push | 39427 pull | 39429 reply) LENGTH
-//!                Nonce       10     4 bytes   one for each packet; a reply repeats that of the request
+//!                Nonce       10     4 bytes   one for each packet; a reply repeats the request's nonce
 //!                HopLimit    34     1 byte    each router subtracts 1; 0 may only go to applications
 //!                Tree        39433  6 bytes   number of the tree (2), epoch of its labels (4)
 //!                FanOut?     39435  4 bytes   most deliveries; without it, a push goes to all, a pull to one
@@ -172,7 +172,7 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// Whom a packet is for.
+/// The destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagAddress<'a> {
     /// Applications that advertised a subset of these tags.
@@ -199,7 +199,7 @@ pub struct TagPacket<'a> {
     pub tree: TreeEpoch,
     /// Most deliveries, if limited.
     pub fan_out: Option<u32>,
-    /// Whom it is for.
+    /// Its destination.
     pub address: TagAddress<'a>,
     /// Where a reply goes.
     pub reply_to: Option<Place<'a>>,
@@ -353,7 +353,7 @@ impl<'a> TagPacketBuilder<'a> {
         TagPacketBuilder { kind, nonce: 0, hop_limit, tree, fan_out: None, address, reply_to: None, payload }
     }
 
-    /// A random number; a reply repeats that of the request.
+    /// A random number; a reply repeats the request's nonce.
     #[must_use]
     pub const fn nonce(mut self, nonce: u32) -> Self {
         self.nonce = nonce;

@@ -59,7 +59,7 @@ const _: () = assert!(size_of::<Block<u64, HASHES>>() == 64);
 /// One queue.
 pub type EvictionQueue<T = u32, const VALUES: usize = SLOTS> = EvictionQueues<1, T, VALUES>;
 
-/// Queues of slots, or of another type of which `VALUES` (at most 16) fill a line.
+/// Queues of slots, or of values of another type. `VALUES` of them, at most 16, fill a line.
 pub struct EvictionQueues<const QUEUES: usize, T = u32, const VALUES: usize = SLOTS> {
     blocks: QueueBlocks<T, VALUES>,
     ends: [Ends; QUEUES],

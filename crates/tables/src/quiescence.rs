@@ -29,7 +29,7 @@
 //! Limits: this module has none. If a pin is never dropped, everything retired after it waits for ever. So
 //! the owner checks [`Retired::len`], and refuses changes when it is too large.
 //!
-//! Writers: any number of readers, each of which writes its own slot; one writer per domain. The loom
+//! Writers: any number of readers, each in its own slot; one writer per domain. The loom
 //! models in `crates/tables/loom` check this file.
 
 #[cfg(loom)]

@@ -142,8 +142,8 @@ fn strangers_are_not_found_by_their_fingerprints() {
     }
 }
 
-/// So many markers that their order has several groups of partitions. Prefixes above them come, change and
-/// go; every marker leads to what the longest of those leads to.
+/// There are enough markers for several groups of partitions. Prefixes above them are inserted, changed and removed.
+/// Every marker leads where the longest prefix above it leads.
 #[test]
 fn many_markers_inherit_what_comes_and_goes_above_them() {
     let component_of = |number: u32| component(8, &number.to_be_bytes());

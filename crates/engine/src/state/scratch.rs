@@ -38,7 +38,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Buffers for a PIT of so many entries.
+    /// Buffers for a PIT of `pit_entries` entries.
     pub(crate) fn new(pit_entries: u32) -> Self {
         Scratch {
             hop_limits: Vec::with_capacity(BATCH_PACKETS),
