@@ -19,8 +19,8 @@
 //! fast.
 //!
 //! # Limits
-//! [`AdvertisementLimits`]: descriptors in all, and for each face. A face that advertises more gets
-//! [`AdvertisementRefusal::FaceShareUsed`]; what it advertised before stays.
+//! [`AdvertisementLimits`]: descriptors in all, for each face, and a reserve for applications here. A face that
+//! advertises more gets [`AdvertisementRefusal::FaceShareUsed`]; what it advertised before stays.
 
 mod link_state;
 #[cfg(test)]
@@ -63,6 +63,8 @@ pub struct Announcement {
 pub struct AdvertisementLimits {
     /// Descriptors in all.
     pub descriptors: usize,
+    /// Of these, the number that only applications here may use. Neighbours cannot shut them out.
+    pub reserved: usize,
     /// Descriptors of one face, in all trees; each set of tags of an application counts.
     pub per_face: usize,
 }
@@ -197,7 +199,9 @@ impl Advertisements {
         let advertised = serves.map(|serves| Advertised { serves, is_application: false });
         let index = match (had, advertised.is_some()) {
             (false, false) => return Ok(()),
-            (false, true) => self.admit(link.face, descriptor)?,
+            (false, true) => {
+                self.admit(link.face, descriptor, self.limits.descriptors.saturating_sub(self.limits.reserved))?
+            }
             (true, _) => self.trie.get(descriptor).expect("it was found above"),
         };
         if had && advertised.is_none() {
@@ -221,7 +225,7 @@ impl Advertisements {
         let descriptor = tags.descriptor();
         let index = match self.trie.get(&descriptor) {
             Some(index) if self.tag_set(index, link, &tags).is_some() => index,
-            _ => self.admit(link.face, &descriptor)?,
+            _ => self.admit(link.face, &descriptor, self.limits.descriptors)?,
         };
         match self.tag_set(index, link, &tags) {
             Some(place) => self.known[index as usize].tag_sets[place].serves = serves,
@@ -252,14 +256,15 @@ impl Advertisements {
         self.set_branch(index, link, serves.map(|serves| Advertised { serves, is_application: true }), out);
     }
 
-    /// Makes room for one more advertisement of a face, and returns the index of its descriptor.
-    fn admit(&mut self, face: FaceId, descriptor: &Descriptor) -> Result<u32, AdvertisementRefusal> {
+    /// Makes room for one more advertisement of a face, and returns the index of its descriptor. A new descriptor needs
+    /// less than `room` of them.
+    fn admit(&mut self, face: FaceId, descriptor: &Descriptor, room: usize) -> Result<u32, AdvertisementRefusal> {
         if self.per_face.get(&face).is_some_and(|count| *count >= self.limits.per_face) {
             return Err(AdvertisementRefusal::FaceShareUsed);
         }
         let index = match self.trie.get(descriptor) {
             Some(index) => index,
-            None if self.trie.len() >= self.limits.descriptors => return Err(AdvertisementRefusal::Full),
+            None if self.trie.len() >= room => return Err(AdvertisementRefusal::Full),
             None => self.add(descriptor),
         };
         self.count(face, 1);

@@ -7,7 +7,7 @@ const APPLICATION: TreeLink = TreeLink { tree: 1, face: FaceId(1001) };
 const LEFT: TreeLink = TreeLink { tree: 1, face: FaceId(300) };
 const RIGHT: TreeLink = TreeLink { tree: 1, face: FaceId(301) };
 const OTHER_TREE: TreeLink = TreeLink { tree: 2, face: FaceId(301) };
-const ROOM: AdvertisementLimits = AdvertisementLimits { descriptors: 1000, per_face: 100 };
+const ROOM: AdvertisementLimits = AdvertisementLimits { descriptors: 1000, reserved: 0, per_face: 100 };
 
 fn tags(text: &str) -> TagSet {
     text.parse().unwrap()
@@ -75,7 +75,8 @@ fn two_sets_of_tags_may_share_a_descriptor() {
 
 #[test]
 fn limits_refuse_without_a_change() {
-    let (mut table, mut out) = (advertisements(AdvertisementLimits { descriptors: 3, per_face: 2 }), Vec::new());
+    let (mut table, mut out) =
+        (advertisements(AdvertisementLimits { descriptors: 3, reserved: 0, per_face: 2 }), Vec::new());
     table.advertise(APPLICATION, tags("a"), Serves::PULL, &mut out).unwrap();
     table.advertise(APPLICATION, tags("b"), Serves::PULL, &mut out).unwrap();
     table.advertise(APPLICATION, tags("b"), Serves::PUSH, &mut out).unwrap();
@@ -91,6 +92,20 @@ fn limits_refuse_without_a_change() {
         assert!(table.announced(RIGHT, &random, Some(Serves::BOTH), &mut out).is_err());
     }
     assert_eq!((table.len(), table.known.len()), (3, 3));
+}
+
+#[test]
+fn neighbours_cannot_shut_applications_out() {
+    let limits = AdvertisementLimits { descriptors: 3, reserved: 1, per_face: 100 };
+    let (mut table, mut out) = (advertisements(limits), Vec::new());
+    let mut announce =
+        |table: &mut Advertisements, link, text| table.announced(link, &descriptor(text), Some(Serves::BOTH), &mut out);
+    assert_eq!(announce(&mut table, LEFT, "a"), Ok(()));
+    assert_eq!(announce(&mut table, RIGHT, "b"), Ok(()));
+    assert_eq!(announce(&mut table, LEFT, "c"), Err(AdvertisementRefusal::Full));
+    assert_eq!(announce(&mut table, LEFT, "b"), Ok(()), "a known descriptor needs no room");
+    assert_eq!(table.advertise(APPLICATION, tags("c"), Serves::BOTH, &mut out), Ok(()));
+    assert_eq!(table.advertise(APPLICATION, tags("d"), Serves::BOTH, &mut out), Err(AdvertisementRefusal::Full));
 }
 
 #[derive(Clone, Debug)]
