@@ -39,6 +39,31 @@ pub mod tag_types {
     pub const REPLY_TO: u32 = 39443;
     pub const PAYLOAD: u32 = 39445;
     pub const TAG: u32 = 39447;
+    /// Between routers: `namewire_tagnet::routing`.
+    pub const HELLO: u32 = 39449;
+    /// Between routers: `namewire_tagnet::routing`.
+    pub const ANNOUNCEMENTS: u32 = 39451;
+}
+
+/// What an element with one of our types is, as its first bytes tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagFrame {
+    /// A push, a pull or a reply.
+    Packet,
+    /// What routers tell each other.
+    Routing,
+}
+
+impl TagFrame {
+    /// Looks at the type number alone; `None` if it is none of ours.
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        let &[253, high, low, ..] = frame else { return None };
+        match u32::from(u16::from_be_bytes([high, low])) {
+            tag_types::PUSH | tag_types::PULL | tag_types::REPLY => Some(TagFrame::Packet),
+            tag_types::HELLO | tag_types::ANNOUNCEMENTS => Some(TagFrame::Routing),
+            _ => None,
+        }
+    }
 }
 
 /// Bytes of a descriptor: 192 bits.
@@ -286,6 +311,21 @@ impl<'a> TagPacket<'a> {
         Ok(TagPacket { kind, nonce, hop_limit, tree, fan_out, address, reply_to, payload, hop_limit_at, fan_out_at })
     }
 
+    /// The same packet in another tree or epoch, with another place for replies.
+    pub fn with(&self, tree: TreeEpoch, reply_to: Place<'_>) -> Vec<u8> {
+        let builder = match self.address {
+            TagAddress::Descriptor { filter, tags } => {
+                TagPacketBuilder::by_descriptor(self.kind, tree, *filter, tags.iter())
+            }
+            TagAddress::Locator(place) => TagPacketBuilder::by_locator(self.kind, tree, place),
+        };
+        let builder = builder.nonce(self.nonce).hop_limit(self.hop_limit).reply_to(reply_to).payload(self.payload);
+        match self.fan_out {
+            Some(deliveries) => builder.fan_out(deliveries).build(),
+            None => builder.build(),
+        }
+    }
+
     /// Writes another hop limit, and another fan-out if the packet has one, into a copy of the packet's bytes.
     ///
     /// # Panics
@@ -445,6 +485,9 @@ mod tests {
         assert_eq!((packet.tree, packet.fan_out, packet.reply_to), (TREE, Some(2), Some(CONSUMER)));
         assert_eq!((filter, packet.payload), (&[5; DESCRIPTOR_BYTES], &b"GET"[..]));
         assert!(tags.iter().eq(["classical", "concert"]));
+        let other = packet.with(TreeEpoch { tree: 9, epoch: 8 }, Place { endpoint: 6, label: &[5] });
+        let rebuilt = pull(&["classical", "concert"]).reply_to(Place { endpoint: 6, label: &[5] });
+        assert_eq!(other, TagPacketBuilder { tree: TreeEpoch { tree: 9, epoch: 8 }, ..rebuilt }.build());
         let mut copy = wire.clone();
         packet.patch(&mut copy, 9, 1);
         let patched = TagPacket::parse(&copy).unwrap();

@@ -9,6 +9,7 @@
 //! | which advertised descriptors are subsets of this one, and which is the largest? | [`matching`] |
 //! | which neighbour leads to this place in the tree? | [`locator`] |
 //! | what was advertised where, and what is announced to a neighbour? | [`advertisements`] |
+//! | what does a router send its neighbours? | [`routing`] |
 //! | how do neighbours agree on a tree and its labels? | [`tree_protocol`] |
 //! | through which faces does this packet leave? | [`forwarder`] |
 //!
@@ -21,6 +22,7 @@ pub mod descriptor;
 pub mod forwarder;
 pub mod locator;
 pub mod matching;
+pub mod routing;
 pub mod tree_protocol;
 
 pub use descriptor::{Descriptor, TagSet, TagSetError};

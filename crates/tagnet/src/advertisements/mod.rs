@@ -113,6 +113,7 @@ pub struct Advertisements {
     links: BTreeMap<TreeLink, LinkState>,
     /// Advertisements of each face.
     per_face: BTreeMap<FaceId, usize>,
+    changes: u64,
 }
 
 impl Advertisements {
@@ -125,6 +126,7 @@ impl Advertisements {
             free: Vec::new(),
             links: BTreeMap::new(),
             per_face: BTreeMap::new(),
+            changes: 0,
         }
     }
 
@@ -136,6 +138,11 @@ impl Advertisements {
     /// True without descriptors.
     pub fn is_empty(&self) -> bool {
         self.trie.is_empty()
+    }
+
+    /// A number that grows with every change of a branch.
+    pub const fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The descriptors, with their branches, in no order.
@@ -171,6 +178,9 @@ impl Advertisements {
 
     /// An application, or a neighbour, is gone from a tree: withdraws what it advertised there.
     pub fn withdraw_all(&mut self, link: TreeLink, out: &mut Vec<Announcement>) {
+        if !self.per_face.contains_key(&link.face) {
+            return;
+        }
         let has_any = |index: &u32| self.known[*index as usize].branches.contains_key(&link);
         let all: Vec<u32> = (0..self.known.len() as u32).filter(has_any).collect();
         for index in all {
@@ -291,6 +301,7 @@ impl Advertisements {
 
     /// Sets or removes a branch of a descriptor, and tells the other neighbours of the tree.
     fn set_branch(&mut self, index: u32, link: TreeLink, branch: Option<Advertised>, out: &mut Vec<Announcement>) {
+        self.changes += 1;
         let known = &mut self.known[index as usize];
         match branch {
             Some(branch) => drop(known.branches.insert(link, branch)),
@@ -356,6 +367,13 @@ impl Advertisements {
         if let Some(serves) = self.state(link).changed(index, wants_pull) {
             out.push(Announcement { link, descriptor, serves });
         }
+    }
+
+    /// Descriptors that a neighbour may still announce.
+    pub fn room_of(&self, face: FaceId) -> usize {
+        let of_face = self.limits.per_face.saturating_sub(self.per_face.get(&face).copied().unwrap_or(0));
+        let in_all = self.limits.descriptors.saturating_sub(self.limits.reserved).saturating_sub(self.trie.len());
+        of_face.min(in_all)
     }
 
     /// The descriptors that a neighbour was told, with what they serve.

@@ -21,6 +21,16 @@ impl Serves {
         self.0 & other.0 != 0
     }
 
+    /// Its number in packets and commands: 1 pulls, 2 pushes, 3 both.
+    pub const fn to_byte(self) -> u8 {
+        self.0
+    }
+
+    /// What this number stands for, if anything.
+    pub const fn from_byte(byte: u8) -> Option<Serves> {
+        if matches!(byte, 1..=3) { Some(Serves(byte)) } else { None }
+    }
+
     /// What both together ask for.
     #[must_use]
     pub const fn union(self, other: Serves) -> Serves {

@@ -75,10 +75,12 @@ struct Passage<'p, 't, T> {
     packet: &'p TagPacket<'p>,
     tree: &'t TreeTable,
     from: Arrival,
+    is_application: &'t dyn Fn(FaceId) -> bool,
 }
 
 impl<T: SubsetTable> TagTables<T> {
     /// Finds the faces for a packet, and puts one transmission for each into `out`, which it empties first.
+    /// `is_application` tells which faces locators may name.
     ///
     /// # Errors
     /// Why the packet goes nowhere.
@@ -86,6 +88,7 @@ impl<T: SubsetTable> TagTables<T> {
         &self,
         packet: &TagPacket<'_>,
         from: Arrival,
+        is_application: &dyn Fn(FaceId) -> bool,
         scratch: &mut TagScratch,
         out: &mut Vec<TagTransmit>,
     ) -> Result<(), TagDrop> {
@@ -97,7 +100,10 @@ impl<T: SubsetTable> TagTables<T> {
         if !from.is_application && !tree.faces.contains(&from.face) {
             return Err(TagDrop::NotOnTree);
         }
-        let passage = Passage { tables: self, packet, tree, from };
+        if from.is_application && packet.kind == TagPacketKind::Push && !self.may_push.contains(&from.face) {
+            return Err(TagDrop::PushNotAllowed);
+        }
+        let passage = Passage { tables: self, packet, tree, from, is_application };
         match packet.address {
             TagAddress::Locator(place) => passage.by_locator(place, out),
             TagAddress::Descriptor { filter, tags } => {
@@ -113,7 +119,7 @@ impl<T: SubsetTable> Passage<'_, '_, T> {
         let interface = self.tree.state.forward(label);
         let face = if interface == HERE {
             let face = FaceId(place.endpoint.into());
-            self.tables.applications.contains(&face).then_some(face).ok_or(TagDrop::NoEndpoint)?
+            (self.is_application)(face).then_some(face).ok_or(TagDrop::NoEndpoint)?
         } else {
             // A forged label may name an interface that this router lacks.
             let index = interface as usize - 1;

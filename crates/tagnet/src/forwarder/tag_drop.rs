@@ -27,7 +27,13 @@ namewire_packet::reasons! {
         BadLabel = "bad-label",
         /// The locator leads back to the face by which the packet came. Forged, or the tree has changed.
         BackToSender = "back-to-sender",
-        /// The application of the locator is gone.
+        /// The application of the locator is gone, or never sent a tag packet.
         NoEndpoint = "no-endpoint",
+        /// An application pushed that has no right to: it has not joined.
+        PushNotAllowed = "push-not-allowed",
+        /// An application's packet would be larger than a packet may be, with its place for replies.
+        TooLarge = "too-large",
+        /// The packet is malformed. Fault of the peer.
+        Malformed = "malformed",
     }
 }

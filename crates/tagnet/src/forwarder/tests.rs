@@ -40,9 +40,10 @@ fn tags(text: &str) -> TagSet {
 impl Router {
     fn new() -> Self {
         let labels: TreeLabels<u32> = TreeLabels::of(&PARENTS).unwrap();
-        let tree = TreeTable { tree: 1, epoch: 7, state: *labels.state(ME), faces: vec![HEAVY, LIGHT, PARENT] };
+        let (state, label) = (*labels.state(ME), labels.label(ME));
+        let tree = TreeTable { tree: 1, epoch: 7, state, label, faces: vec![HEAVY, LIGHT, PARENT] };
         let mut tables = TagTables { trees: vec![tree], ..TagTables::default() };
-        tables.applications.extend([APP1, APP2]);
+        tables.may_push.extend([APP1, APP2]);
         Router { tables, labels, scratch: TagScratch::default() }
     }
 
@@ -61,7 +62,8 @@ impl Router {
         let packet = TagPacket::parse(wire).unwrap_or_else(|error: TagPacketError| panic!("{error}"));
         let from = Arrival { face: from, is_application: [APP1, APP2].contains(&from) };
         let mut out = vec![TagTransmit { face: FaceId(0), hop_limit: 0, fan_out: 0 }];
-        self.tables.forward(&packet, from, &mut self.scratch, &mut out).map(|()| out)
+        let is_application = |face| [APP1, APP2].contains(&face);
+        self.tables.forward(&packet, from, &is_application, &mut self.scratch, &mut out).map(|()| out)
     }
 
     /// The faces through which a packet leaves.
@@ -203,8 +205,41 @@ fn trees_epochs_and_hop_limits_end_what_goes_astray() {
 fn the_root_sends_nothing_to_a_parent() {
     let root = Assignment::of(WideLabel::root(), &[]).unwrap();
     let mut router = Router::new();
-    router.tables.trees[0] = TreeTable { tree: 1, epoch: 7, state: root.state, faces: Vec::new() };
+    let label = WideLabel::root();
+    router.tables.trees[0] = TreeTable { tree: 1, epoch: 7, state: root.state, label, faces: Vec::new() };
     let label = router.labels.label(4).to_bytes();
     let packet = TagPacketBuilder::by_locator(TagPacketKind::Reply, TREE, Place { endpoint: 1, label: &label });
     assert_eq!(router.faces(packet, APP1), Err(TagDrop::BadLabel));
+}
+
+#[test]
+fn an_application_cannot_choose_where_replies_go_and_may_leave_the_tree_open() {
+    let mut router = Router::new().advertised("a", &[HEAVY], Serves::BOTH);
+    let set = tags("a");
+    let filter = set.descriptor().to_bytes();
+    let open = TreeEpoch { tree: 0, epoch: 0 };
+    let forged = Place { endpoint: 1, label: &[1, 2, 3] };
+    let wire = TagPacketBuilder::by_descriptor(TagPacketKind::Pull, open, filter, ["a"]).reply_to(forged).build();
+    let completed = router.tables.completed(&TagPacket::parse(&wire).unwrap(), APP1).unwrap();
+    let packet = TagPacket::parse(&completed).unwrap();
+    let label = router.labels.label(ME).to_bytes();
+    assert_eq!((packet.tree, packet.reply_to), (TREE, Some(Place { endpoint: 1001, label: &label })));
+    assert_eq!(router.send(&completed, APP1).unwrap().len(), 1);
+    let stale = TreeEpoch { tree: 1, epoch: 3 };
+    let follow_up = TagPacketBuilder::by_locator(TagPacketKind::Pull, stale, forged).build();
+    let completed = router.tables.completed(&TagPacket::parse(&follow_up).unwrap(), APP1).unwrap();
+    assert_eq!(TagPacket::parse(&completed).unwrap().tree, stale, "a locator belongs to its epoch");
+    let elsewhere = TagPacketBuilder::by_locator(TagPacketKind::Pull, TreeEpoch { tree: 9, epoch: 0 }, forged).build();
+    let packet = TagPacket::parse(&elsewhere).unwrap();
+    assert_eq!(router.tables.completed(&packet, APP1), Err(TagDrop::UnknownTree));
+}
+
+#[test]
+fn only_applications_that_joined_may_push() {
+    let mut router = Router::new().advertised("a", &[LIGHT], Serves::BOTH);
+    router.tables.may_push.remove(&APP2);
+    let set = tags("a");
+    assert_eq!(router.faces(push(&set), APP2), Err(TagDrop::PushNotAllowed));
+    assert_eq!(router.faces(pull(&set), APP2), Ok(vec![302]), "everyone may pull");
+    assert_eq!(router.faces(push(&set), HEAVY), Ok(vec![302]), "its own router has asked it");
 }

@@ -153,15 +153,21 @@ impl TreeProtocol {
         }
     }
 
-    /// A neighbour's hello arrived.
-    pub fn heard(&mut self, face: FaceId, hello: TreeHello, now_ms: u64) {
+    /// A neighbour's hello arrived. False if it is no news: it was overtaken, or is not of this tree.
+    pub fn heard(&mut self, face: FaceId, hello: TreeHello, now_ms: u64) -> bool {
         // An older hello that was overtaken would bring back an older sequence number, and with it another parent.
         let is_overtaken = |last: &Neighbour| last.hello.sender == hello.sender && hello.number <= last.hello.number;
         if hello.tree != self.tree || hello.sender == self.me || self.neighbours.get(&face).is_some_and(is_overtaken) {
-            return;
+            return false;
         }
         self.neighbours.insert(face, Neighbour { hello, heard_ms: now_ms });
         self.follow(now_ms);
+        true
+    }
+
+    /// A hello to every neighbour is due: there is a new one.
+    pub const fn greet(&mut self) {
+        self.is_due = true;
     }
 
     /// A neighbour's face is gone or down.
@@ -187,7 +193,6 @@ impl TreeProtocol {
             }
         }
         self.is_due = false;
-        self.hello_number += 1;
         true
     }
 
@@ -206,8 +211,9 @@ impl TreeProtocol {
         self.parent.is_none() && !self.labelled.as_ref().is_some_and(is_of_epoch)
     }
 
-    /// The hello for a neighbour.
-    pub fn hello(&self, face: FaceId) -> TreeHello {
+    /// The next hello for a neighbour.
+    pub fn hello(&mut self, face: FaceId) -> TreeHello {
+        self.hello_number += 1;
         let parent = self.parent.and_then(|parent| self.neighbours.get(&parent));
         TreeHello {
             tree: self.tree,
@@ -232,6 +238,11 @@ impl TreeProtocol {
         self.children.iter().map(|(face, _)| *face)
     }
 
+    /// This router's number.
+    pub const fn router(&self) -> u64 {
+        self.me
+    }
+
     /// The number of the root.
     pub fn root(&self) -> u64 {
         self.claim.root
@@ -250,11 +261,13 @@ impl TreeProtocol {
             faces[*interface as usize - 1] = *face;
         }
         faces.extend(labelled.parent);
-        Some(TreeTable { tree: self.tree, epoch: labelled.epoch, state: labelled.assignment.state, faces })
+        let Labelled { epoch, assignment, .. } = labelled;
+        let (epoch, state, label) = (*epoch, assignment.state, assignment.label());
+        Some(TreeTable { tree: self.tree, epoch, state, label, faces })
     }
 
     /// The nodes of this router's subtree.
-    fn subtree(&self) -> u32 {
+    pub fn subtree(&self) -> u32 {
         self.children.iter().fold(1, |sum: u32, (_, size)| sum.saturating_add(*size))
     }
 

@@ -1,0 +1,471 @@
+//! Routing: one router's part in all trees, for the thread that controls it.
+//!
+//! ```text
+//!   hellos ─────────► TreeProtocol, one for each tree ─► parent, children, labels ──────────┐
+//!   announcements ──► Session, one for each link ──────► Advertisements ─► what to announce │
+//!   applications ───────────────────────────────────────┘      │                            │
+//!                                                              └─► branches ─► TagTables ◄──┘
+//! ```
+//!
+//! Question: what must this router send its neighbours, and which tables do its workers forward by? The caller reports
+//! faces, packets and the time, and takes packets ([`TagRouting::take_packets`]) and tables.
+//!
+//! Links of a tree are its parent and its children. A link has a session for announcements in each direction. When a
+//! link ends, what it announced is withdrawn from all others.
+//!
+//! Each tree has routers with other numbers, a mix of the router's and the tree's. So the routers with the lowest
+//! numbers, which are roots, differ.
+//!
+//! # Limits
+//! [`AdvertisementLimits`]. What waits for a neighbour is at most twice what may be advertised; if it would be more,
+//! the session begins again with what is true now. Only faces that the caller names as neighbours take part.
+
+mod refusal;
+mod session;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+
+pub use refusal::RoutingRefusal;
+
+use crate::{
+    TagSet,
+    advertisements::{AdvertisementLimits, AdvertisementRefusal, Advertisements, Announcement, TreeLink},
+    forwarder::{BranchSet, Serves, TreeTable},
+    tree_protocol::{TreeProtocol, TreeTimes},
+};
+use namewire_packet::FaceId;
+use session::{Session, Standing};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{AnnouncedEntry, Progress, RoutingPacket};
+
+/// A link whose neighbour announced too much is heard again when this part of the face's share is free.
+const FREE_BEFORE_HEARD_AGAIN: usize = 8;
+
+/// How a router takes part.
+#[derive(Clone, Debug)]
+pub struct TagRoutingConfig {
+    /// The numbers of its trees.
+    pub trees: Vec<u16>,
+    /// The router's number, which must be unique. The lowest is the root.
+    pub router: u64,
+    /// How often and how long.
+    pub times: TreeTimes,
+    /// How much may be advertised.
+    pub limits: AdvertisementLimits,
+}
+
+/// A tree and its links.
+#[derive(Debug)]
+struct Tree {
+    protocol: TreeProtocol,
+    links: BTreeMap<FaceId, Session>,
+    /// The table that the caller has.
+    table: Option<TreeTable>,
+}
+
+/// What a user may ask about a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeStatus {
+    /// The number of the tree.
+    pub tree: u16,
+    /// This router's number in it.
+    pub router: u64,
+    /// The number of the root.
+    pub root: u64,
+    /// The parent; `None` at the root.
+    pub parent: Option<FaceId>,
+    /// The children.
+    pub children: Vec<FaceId>,
+    /// The nodes of the subtree.
+    pub subtree: u32,
+    /// Epoch and bytes of the label, once there is one.
+    pub label: Option<(u32, Vec<u8>)>,
+}
+
+/// See the module documentation.
+#[derive(Debug)]
+pub struct TagRouting {
+    limits: AdvertisementLimits,
+    trees: BTreeMap<u16, Tree>,
+    neighbours: BTreeSet<FaceId>,
+    advertisements: Advertisements,
+    /// When advertisements of applications end.
+    ends_ms: BTreeMap<(FaceId, TagSet), u64>,
+    may_push: BTreeSet<FaceId>,
+    random: fastrand::Rng,
+    packets: Vec<(FaceId, Vec<u8>)>,
+    refusals: [u64; RoutingRefusal::COUNT],
+    /// Of trees and of who may push.
+    is_changed: bool,
+    /// Of the advertisements that the caller has.
+    changes_taken: u64,
+}
+
+/// The router's number in a tree: each router gets another for each, and two routers never the same.
+fn number_in_tree(router: u64, tree: u16) -> u64 {
+    // The multiplier of SplitMix64; tree 1 keeps the router's number.
+    router ^ (u64::from(tree) - 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl TagRouting {
+    /// A router without neighbours. `unix_s`, the time in seconds, is newer than every earlier life of this router.
+    pub fn new(config: &TagRoutingConfig, unix_s: u32, seed: u64, now_ms: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut tree = |number: &u16| {
+            let me = number_in_tree(config.router, *number);
+            let protocol = TreeProtocol::new(*number, me, unix_s, config.times, random.u64(..), now_ms);
+            (*number, Tree { protocol, links: BTreeMap::new(), table: None })
+        };
+        TagRouting {
+            limits: config.limits,
+            trees: config.trees.iter().map(&mut tree).collect(),
+            neighbours: BTreeSet::new(),
+            advertisements: Advertisements::new(config.limits),
+            ends_ms: BTreeMap::new(),
+            may_push: BTreeSet::new(),
+            random,
+            packets: Vec::new(),
+            refusals: [0; RoutingRefusal::COUNT],
+            is_changed: true,
+            changes_taken: 0,
+        }
+    }
+
+    /// A face whose neighbour may take part.
+    pub fn neighbour_up(&mut self, face: FaceId) {
+        if self.neighbours.insert(face) {
+            for tree in self.trees.values_mut() {
+                tree.protocol.greet();
+            }
+        }
+    }
+
+    /// A face is gone or down: of a neighbour, of an application, or of something else.
+    pub fn face_down(&mut self, face: FaceId, now_ms: u64) {
+        if self.neighbours.remove(&face) {
+            for tree in self.trees.values_mut() {
+                tree.protocol.lost(face, now_ms);
+            }
+            self.follow_trees();
+        }
+        self.is_changed |= self.may_push.remove(&face);
+        let sets: Vec<TagSet> = self.sets_of(face).cloned().collect();
+        for tags in sets {
+            self.ends_ms.remove(&(face, tags));
+        }
+        let mut told = Vec::new();
+        for tree in self.trees.keys() {
+            self.advertisements.withdraw_all(TreeLink { tree: *tree, face }, &mut told);
+        }
+        self.tell(told);
+    }
+
+    fn sets_of(&self, face: FaceId) -> impl Iterator<Item = &TagSet> {
+        let sets = self.ends_ms.range((face, TagSet::default())..);
+        sets.take_while(move |((other, _), _)| *other == face).map(|((_, tags), _)| tags)
+    }
+
+    /// A packet between routers arrived.
+    pub fn received(&mut self, face: FaceId, packet: &[u8], now_ms: u64) {
+        if let Err(why) = self.take(face, packet, now_ms) {
+            self.refusals[why as usize] += 1;
+        }
+    }
+
+    fn take(&mut self, face: FaceId, packet: &[u8], now_ms: u64) -> Result<(), RoutingRefusal> {
+        if !self.neighbours.contains(&face) {
+            return Err(RoutingRefusal::NotNeighbour);
+        }
+        match RoutingPacket::parse(packet).map_err(|_| RoutingRefusal::Malformed)? {
+            RoutingPacket::Hello(hello, progress) => {
+                let number = hello.tree;
+                let tree = self.trees.get_mut(&number).ok_or(RoutingRefusal::UnknownTree)?;
+                if tree.protocol.heard(face, hello, now_ms) {
+                    self.follow_trees();
+                    self.progressed(TreeLink { tree: number, face }, progress, now_ms);
+                }
+                Ok(())
+            }
+            RoutingPacket::Announcements { tree, session, first, entries } => {
+                self.announced(TreeLink { tree, face }, session, first, &entries)
+            }
+        }
+    }
+
+    /// Takes what a neighbour's hello says about the two sessions of a link.
+    fn progressed(&mut self, link: TreeLink, progress: Progress, now_ms: u64) {
+        let Some(session) = session(&mut self.trees, link) else { return };
+        let is_new = progress.session != 0 && session.is_new(progress.session);
+        let standing = session.confirmed(progress.heard, progress.next, now_ms);
+        if is_new {
+            session.follow(progress.session);
+            self.withdraw_all(link);
+        }
+        if standing == Standing::Forgotten {
+            self.begin_session_again(link);
+        }
+    }
+
+    fn withdraw_all(&mut self, link: TreeLink) {
+        let mut told = Vec::new();
+        self.advertisements.withdraw_all(link, &mut told);
+        self.tell(told);
+    }
+
+    /// Tells a neighbour everything again.
+    fn begin_session_again(&mut self, link: TreeLink) {
+        let number = self.random.u64(1..);
+        let announced = self.advertisements.announced_on(link);
+        let Some(session) = session(&mut self.trees, link) else { return };
+        session.begin_again(number);
+        for (descriptor, serves) in announced {
+            session.push(AnnouncedEntry { descriptor, serves: Some(serves) });
+        }
+    }
+
+    fn announced(
+        &mut self,
+        link: TreeLink,
+        number: u64,
+        first: u64,
+        entries: &[AnnouncedEntry],
+    ) -> Result<(), RoutingRefusal> {
+        if !self.trees.contains_key(&link.tree) {
+            return Err(RoutingRefusal::UnknownTree);
+        }
+        let session = session(&mut self.trees, link).ok_or(RoutingRefusal::NotOnTree)?;
+        if session.is_new(number) {
+            // An old packet of a session that has ended would also come here. The sender's next hello puts it right.
+            if first > 0 || number == 0 {
+                return Ok(());
+            }
+            session.follow(number);
+            self.withdraw_all(link);
+        }
+        let Some(session) = self::session(&mut self.trees, link) else { return Ok(()) };
+        let new = session.received(first, entries);
+        let (mut told, mut has_refused) = (Vec::new(), false);
+        for AnnouncedEntry { descriptor, serves } in new {
+            if let Err(refusal) = self.advertisements.announced(link, descriptor, *serves, &mut told) {
+                self.refusals[RoutingRefusal::from(refusal) as usize] += 1;
+                has_refused = true;
+            }
+        }
+        session.has_refused |= has_refused;
+        self.tell(told);
+        Ok(())
+    }
+
+    /// An application advertises a set of tags in all trees, until `ends_ms` or until its face is gone.
+    ///
+    /// # Errors
+    /// If a limit is met.
+    pub fn advertise(
+        &mut self,
+        face: FaceId,
+        tags: &TagSet,
+        serves: Serves,
+        ends_ms: Option<u64>,
+    ) -> Result<(), AdvertisementRefusal> {
+        let mut told = Vec::new();
+        let mut result = Ok(());
+        for tree in self.trees.keys() {
+            let link = TreeLink { tree: *tree, face };
+            result = result.and(self.advertisements.advertise(link, tags.clone(), serves, &mut told));
+        }
+        if result.is_ok() {
+            self.ends_ms.insert((face, tags.clone()), ends_ms.unwrap_or(u64::MAX));
+        } else if !self.ends_ms.contains_key(&(face, tags.clone())) {
+            // One tree had room and another had not: neither gets it.
+            for tree in self.trees.keys() {
+                self.advertisements.withdraw(TreeLink { tree: *tree, face }, tags, &mut told);
+            }
+        }
+        self.tell(told);
+        result
+    }
+
+    /// An application withdraws a set of tags; false if it had not advertised it.
+    pub fn withdraw(&mut self, face: FaceId, tags: &TagSet) -> bool {
+        let mut told = Vec::new();
+        for tree in self.trees.keys() {
+            self.advertisements.withdraw(TreeLink { tree: *tree, face }, tags, &mut told);
+        }
+        self.tell(told);
+        self.ends_ms.remove(&(face, tags.clone())).is_some()
+    }
+
+    /// An application may send pushes from now on.
+    pub fn allow_push(&mut self, face: FaceId) {
+        self.is_changed |= self.may_push.insert(face);
+    }
+
+    /// Lets time pass, and makes the packets that are due.
+    pub fn run(&mut self, now_ms: u64) {
+        let is_over = |(_, end): &(&(FaceId, TagSet), &u64)| **end <= now_ms;
+        let over: Vec<(FaceId, TagSet)> = self.ends_ms.iter().filter(is_over).map(|(key, _)| key.clone()).collect();
+        for (face, tags) in over {
+            self.withdraw(face, &tags);
+        }
+        self.hear_again();
+        let mut greeted = Vec::new();
+        for (number, tree) in &mut self.trees {
+            if tree.protocol.run(now_ms) {
+                greeted.extend(self.neighbours.iter().map(|face| TreeLink { tree: *number, face: *face }));
+            }
+        }
+        self.follow_trees();
+        for (number, tree) in &mut self.trees {
+            let owing = tree.links.iter().filter(|(_, session)| session.owes_hello);
+            greeted.extend(owing.map(|(face, _)| TreeLink { tree: *number, face: *face }));
+        }
+        greeted.sort_unstable();
+        greeted.dedup();
+        greeted.into_iter().for_each(|link| self.greet(link));
+        for (number, tree) in &mut self.trees {
+            for (face, session) in &mut tree.links {
+                session.take_due(*number, now_ms, |packet| self.packets.push((*face, packet.to_bytes())));
+            }
+        }
+    }
+
+    /// Sends a hello to one neighbour.
+    fn greet(&mut self, link: TreeLink) {
+        let Some(tree) = self.trees.get_mut(&link.tree) else { return };
+        let mut progress = Progress::default();
+        if let Some(session) = tree.links.get_mut(&link.face) {
+            session.owes_hello = false;
+            progress = session.progress();
+        }
+        let hello = tree.protocol.hello(link.face);
+        self.packets.push((link.face, RoutingPacket::Hello(hello, progress).to_bytes()));
+    }
+
+    /// Asks neighbours again for entries that found no room, if there is room now.
+    fn hear_again(&mut self) {
+        let needed = self.limits.per_face / FREE_BEFORE_HEARD_AGAIN;
+        let mut again = Vec::new();
+        for (number, tree) in &mut self.trees {
+            for (face, session) in tree.links.iter_mut().filter(|(_, session)| session.has_refused) {
+                if self.advertisements.room_of(*face) > needed {
+                    session.forget_heard();
+                    again.push(TreeLink { tree: *number, face: *face });
+                }
+            }
+        }
+        again.into_iter().for_each(|link| self.withdraw_all(link));
+    }
+
+    /// When [`TagRouting::run`] should be called next.
+    pub fn deadline_ms(&self) -> u64 {
+        let trees = self.trees.values().flat_map(|tree| {
+            let sessions = tree.links.values().filter_map(Session::deadline_ms);
+            sessions.chain([tree.protocol.deadline_ms()])
+        });
+        trees.chain(self.ends_ms.values().copied()).min().unwrap_or(u64::MAX)
+    }
+
+    /// Lets the links follow the trees.
+    fn follow_trees(&mut self) {
+        let mut told = Vec::new();
+        for (number, tree) in &mut self.trees {
+            let wanted: BTreeSet<FaceId> = tree.protocol.parent().into_iter().chain(tree.protocol.children()).collect();
+            let ended: Vec<FaceId> = tree.links.keys().copied().filter(|face| !wanted.contains(face)).collect();
+            for face in ended {
+                tree.links.remove(&face);
+                self.advertisements.link_down(TreeLink { tree: *number, face }, &mut told);
+            }
+            for face in wanted {
+                tree.links.entry(face).or_insert_with(|| {
+                    self.advertisements.link_up(TreeLink { tree: *number, face }, &mut told);
+                    Session::new(self.random.u64(1..))
+                });
+            }
+            let table = tree.protocol.table();
+            if tree.table != table {
+                tree.table = table;
+                self.is_changed = true;
+            }
+        }
+        self.tell(told);
+    }
+
+    /// Queues what neighbours are to know.
+    fn tell(&mut self, told: Vec<Announcement>) {
+        let most = 2 * self.limits.descriptors;
+        let mut overfull = BTreeSet::new();
+        for Announcement { link, descriptor, serves } in told {
+            let Some(session) = session(&mut self.trees, link) else { continue };
+            session.push(AnnouncedEntry { descriptor, serves });
+            if session.waiting() > most {
+                overfull.insert(link);
+            }
+        }
+        overfull.into_iter().for_each(|link| self.begin_session_again(link));
+    }
+
+    /// The packets to send, each through its face.
+    pub fn take_packets(&mut self) -> Vec<(FaceId, Vec<u8>)> {
+        std::mem::take(&mut self.packets)
+    }
+
+    /// True once after each change of what workers forward by.
+    pub fn take_changed(&mut self) -> bool {
+        let changes = self.advertisements.changes();
+        let is_changed = self.is_changed || changes != self.changes_taken;
+        (self.is_changed, self.changes_taken) = (false, changes);
+        is_changed
+    }
+
+    /// The trees as workers need them.
+    pub fn tree_tables(&self) -> impl Iterator<Item = &TreeTable> {
+        self.trees.values().filter_map(|tree| tree.table.as_ref())
+    }
+
+    /// The applications that may push.
+    pub const fn may_push(&self) -> &BTreeSet<FaceId> {
+        &self.may_push
+    }
+
+    /// All descriptors with their branches, in no order.
+    pub fn entries(&self) -> impl Iterator<Item = (crate::Descriptor, BranchSet)> {
+        self.advertisements.entries()
+    }
+
+    /// Number of descriptors.
+    pub fn descriptors(&self) -> usize {
+        self.advertisements.len()
+    }
+
+    /// What was refused so far.
+    pub const fn refusals(&self) -> &[u64; RoutingRefusal::COUNT] {
+        &self.refusals
+    }
+
+    /// The state of each tree.
+    pub fn trees(&self) -> impl Iterator<Item = TreeStatus> {
+        self.trees.iter().map(|(number, Tree { protocol, .. })| TreeStatus {
+            tree: *number,
+            router: protocol.router(),
+            root: protocol.root(),
+            parent: protocol.parent(),
+            children: protocol.children().collect(),
+            subtree: protocol.subtree(),
+            label: protocol.label().map(|(epoch, label)| (epoch, label.to_bytes().to_vec())),
+        })
+    }
+}
+
+fn session(trees: &mut BTreeMap<u16, Tree>, link: TreeLink) -> Option<&mut Session> {
+    trees.get_mut(&link.tree)?.links.get_mut(&link.face)
+}
+
+impl From<AdvertisementRefusal> for RoutingRefusal {
+    fn from(refusal: AdvertisementRefusal) -> Self {
+        match refusal {
+            AdvertisementRefusal::Full => RoutingRefusal::TableFull,
+            AdvertisementRefusal::FaceShareUsed => RoutingRefusal::FaceShareUsed,
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Routers that announce to each other over links that lose and reorder packets.
+
+use super::*;
+use crate::Descriptor;
+use proptest::prelude::*;
+
+const LIMITS: AdvertisementLimits = AdvertisementLimits { descriptors: 1_000, reserved: 100, per_face: 400 };
+/// The face of every router's application.
+const APPLICATION: FaceId = FaceId(500);
+
+/// The face of a router to another.
+fn face(router: usize) -> FaceId {
+    FaceId(1_000 + router as u64)
+}
+
+fn config(router: usize) -> TagRoutingConfig {
+    TagRoutingConfig { trees: vec![1, 2], router: 10 + router as u64, times: TreeTimes::default(), limits: LIMITS }
+}
+
+fn tags(text: &str) -> TagSet {
+    text.parse().unwrap()
+}
+
+/// Routers 0 to n − 1.
+struct Network {
+    routers: Vec<TagRouting>,
+    links: BTreeSet<(usize, usize)>,
+    /// When they arrive, from, to.
+    packets: Vec<(u64, usize, usize, Vec<u8>)>,
+    now_ms: u64,
+    random: fastrand::Rng,
+    loss_percent: u8,
+}
+
+impl Network {
+    fn new(routers: usize, links: &[(usize, usize)], seed: u64, loss_percent: u8) -> Self {
+        let mut network = Network {
+            routers: (0..routers).map(|router| TagRouting::new(&config(router), 1, seed ^ router as u64, 0)).collect(),
+            links: BTreeSet::new(),
+            packets: Vec::new(),
+            now_ms: 0,
+            random: fastrand::Rng::with_seed(seed),
+            loss_percent,
+        };
+        links.iter().for_each(|(a, b)| network.join(*a, *b));
+        network
+    }
+
+    fn line(routers: usize) -> Self {
+        let links: Vec<(usize, usize)> = (1..routers).map(|router| (router - 1, router)).collect();
+        Network::new(routers, &links, 1, 0)
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        for (from, to) in [(a, b), (b, a)] {
+            self.links.insert((from, to));
+            self.routers[from].neighbour_up(face(to));
+        }
+    }
+
+    fn cut(&mut self, a: usize, b: usize) {
+        for (from, to) in [(a, b), (b, a)] {
+            self.links.remove(&(from, to));
+            self.routers[from].face_down(face(to), self.now_ms);
+        }
+    }
+
+    /// A router dies and starts again at once; its neighbours notice nothing.
+    fn restart(&mut self, router: usize, unix_s: u32) {
+        self.routers[router] = TagRouting::new(&config(router), unix_s, u64::from(unix_s), self.now_ms);
+        let neighbours: Vec<usize> = self.links.range((router, 0)..(router + 1, 0)).map(|(_, to)| *to).collect();
+        neighbours.into_iter().for_each(|to| self.routers[router].neighbour_up(face(to)));
+    }
+
+    fn run_for(&mut self, ms: u64) {
+        let end = self.now_ms + ms;
+        while self.now_ms < end {
+            self.now_ms += 20;
+            for (at_ms, from, to, packet) in std::mem::take(&mut self.packets) {
+                if at_ms > self.now_ms {
+                    self.packets.push((at_ms, from, to, packet));
+                } else if self.links.contains(&(from, to)) {
+                    self.routers[to].received(face(from), &packet, self.now_ms);
+                }
+            }
+            for from in 0..self.routers.len() {
+                if self.routers[from].deadline_ms() > self.now_ms {
+                    continue;
+                }
+                self.routers[from].run(self.now_ms);
+                for (to, packet) in self.routers[from].take_packets() {
+                    if self.random.u8(0..100) >= self.loss_percent {
+                        let at_ms = self.now_ms + self.random.u64(1..60);
+                        self.packets.push((at_ms, from, to.0 as usize - 1_000, packet));
+                    }
+                }
+            }
+        }
+    }
+
+    fn advertise(&mut self, router: usize, set: &str, serves: Serves) -> Result<(), AdvertisementRefusal> {
+        self.routers[router].advertise(APPLICATION, &tags(set), serves, None)
+    }
+
+    /// The faces of a router beyond which a set is advertised in tree 1.
+    fn branches(&self, router: usize, set: &str) -> Vec<u64> {
+        let found = self.routers[router].entries().find(|(descriptor, _)| *descriptor == tags(set).descriptor());
+        let branches = found.map(|(_, set)| set.branches().to_vec()).unwrap_or_default();
+        branches.iter().filter(|branch| branch.tree == 1).map(|branch| branch.face.0).collect()
+    }
+
+    /// What each router knows of each descriptor in each tree is what a walk over the tree finds.
+    fn check(&self, advertised: &[(usize, Descriptor)]) {
+        for tree in [1, 2] {
+            for router in 0..self.routers.len() {
+                let mut expected: BTreeSet<(Descriptor, FaceId)> = BTreeSet::new();
+                for (at, descriptor) in advertised {
+                    if let Some(next) = self.next_hop(tree, router, *at) {
+                        expected.insert((*descriptor, next));
+                    }
+                }
+                let known = self.routers[router].entries().flat_map(|(descriptor, set)| {
+                    let branches = set.branches().to_vec().into_iter().filter(|branch| branch.tree == tree);
+                    branches.map(move |branch| (descriptor, branch.face))
+                });
+                assert_eq!(known.collect::<BTreeSet<_>>(), expected, "router {router}, tree {tree}");
+            }
+        }
+    }
+
+    /// The face of `from` that leads to `to` along a tree.
+    fn next_hop(&self, tree: u16, from: usize, to: usize) -> Option<FaceId> {
+        if from == to {
+            return Some(APPLICATION);
+        }
+        let mut open: Vec<(usize, usize, FaceId)> =
+            self.neighbours_in(tree, from).map(|next| (from, next, face(next))).collect();
+        while let Some((before, at, first)) = open.pop() {
+            if at == to {
+                return Some(first);
+            }
+            open.extend(self.neighbours_in(tree, at).filter(|next| *next != before).map(|next| (at, next, first)));
+        }
+        None
+    }
+
+    fn neighbours_in(&self, tree: u16, router: usize) -> impl Iterator<Item = usize> {
+        let links = &self.routers[router].trees[&tree].links;
+        links.keys().map(|face| face.0 as usize - 1_000)
+    }
+}
+
+#[test]
+fn what_one_end_advertises_the_other_end_knows_until_it_is_withdrawn() {
+    let mut network = Network::line(4);
+    network.run_for(5_000);
+    network.advertise(0, "concert, classical", Serves::PULL).unwrap();
+    network.run_for(2_000);
+    assert_eq!(network.branches(3, "classical, concert"), [1_002]);
+    assert_eq!(network.branches(0, "classical, concert"), [500]);
+    assert!(network.routers[0].withdraw(APPLICATION, &tags("concert, classical")));
+    assert!(!network.routers[0].withdraw(APPLICATION, &tags("concert, classical")));
+    network.run_for(2_000);
+    assert_eq!(network.branches(3, "classical, concert"), []);
+    network.advertise(0, "a", Serves::PUSH).unwrap();
+    network.run_for(2_000);
+    assert_eq!(network.branches(3, "a"), [1_002]);
+    network.routers[0].face_down(APPLICATION, network.now_ms);
+    network.run_for(2_000);
+    assert_eq!(network.branches(3, "a"), [], "the application is gone");
+}
+
+#[test]
+fn an_advertisement_ends_at_its_time() {
+    let mut network = Network::line(2);
+    network.run_for(5_000);
+    let ends_ms = network.now_ms + 3_000;
+    network.routers[0].advertise(APPLICATION, &tags("a"), Serves::BOTH, Some(ends_ms)).unwrap();
+    network.run_for(2_000);
+    assert_eq!(network.branches(1, "a"), [1_000]);
+    network.routers[0].advertise(APPLICATION, &tags("a"), Serves::BOTH, Some(ends_ms + 3_000)).unwrap();
+    network.run_for(3_000);
+    assert_eq!(network.branches(1, "a"), [1_000], "it was refreshed");
+    network.run_for(3_000);
+    assert_eq!(network.branches(1, "a"), []);
+}
+
+#[test]
+fn a_router_that_starts_again_is_told_everything_and_tells_nothing_old() {
+    let mut network = Network::line(3);
+    network.run_for(5_000);
+    for router in 0..3 {
+        network.advertise(router, &format!("from{router}"), Serves::BOTH).unwrap();
+    }
+    network.run_for(2_000);
+    assert_eq!(network.branches(2, "from0"), [1_001]);
+    network.restart(1, 100);
+    network.run_for(20_000);
+    assert_eq!(network.branches(2, "from0"), [1_001]);
+    assert_eq!(network.branches(0, "from2"), [1_001]);
+    assert_eq!(network.branches(0, "from1"), [], "its application is gone");
+}
+
+#[test]
+fn a_neighbour_that_announces_too_much_leaves_room_and_is_heard_again() {
+    let mut network = Network::line(2);
+    network.routers[0].limits.per_face = 2_000;
+    network.routers[0].advertisements = Advertisements::new(AdvertisementLimits { per_face: 2_000, ..LIMITS });
+    network.run_for(5_000);
+    // One descriptor counts in each of two trees.
+    (0..300).for_each(|number| network.advertise(0, &format!("flood{number}"), Serves::PULL).unwrap());
+    network.run_for(5_000);
+    assert_eq!(network.routers[1].refusals()[RoutingRefusal::FaceShareUsed as usize], 200);
+    network.advertise(1, "mine", Serves::PULL).unwrap();
+    for number in 0..150 {
+        network.routers[0].withdraw(APPLICATION, &tags(&format!("flood{number}")));
+    }
+    network.run_for(20_000);
+    let all: Vec<(usize, Descriptor)> =
+        (150..300).map(|number| (0, tags(&format!("flood{number}")).descriptor())).collect();
+    network.check(&[&all[..], &[(1, tags("mine").descriptor())]].concat());
+}
+
+#[test]
+fn who_is_no_neighbour_and_what_is_no_packet_changes_nothing() {
+    let mut network = Network::line(2);
+    network.run_for(5_000);
+    let router = &mut network.routers[0];
+    router.take_changed();
+    router.received(FaceId(77), &[0xfd, 1, 1, 0], 1);
+    router.received(face(1), &[0xfd, 1, 1, 0], 1);
+    let forged = |tree, first| {
+        let entries = vec![AnnouncedEntry { descriptor: tags("a").descriptor(), serves: Some(Serves::BOTH) }];
+        RoutingPacket::Announcements { tree, session: 99, first, entries }.to_bytes()
+    };
+    router.received(face(1), &forged(7, 0), 1);
+    router.received(face(1), &forged(1, 5), 1);
+    assert!(!router.take_changed());
+    let counted = |why: RoutingRefusal| router.refusals()[why as usize];
+    let reasons = [RoutingRefusal::NotNeighbour, RoutingRefusal::Malformed, RoutingRefusal::UnknownTree];
+    assert_eq!(reasons.map(counted), [1, 1, 1]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn routers_that_lose_packets_agree_in_the_end(
+        extra in proptest::collection::vec((0..8_usize, 0..8_usize), 0..8),
+        steps in proptest::collection::vec((0..8_usize, 0..12_u8, 0..3_u8), 1..40),
+        seed: u64,
+    ) {
+        let links: Vec<(usize, usize)> = (1..8).map(|router| (router / 2, router))
+            .chain(extra).filter(|(a, b)| a != b).collect();
+        let mut network = Network::new(8, &links, seed, 25);
+        let mut advertised: BTreeMap<(usize, u8), ()> = BTreeMap::new();
+        for (router, set, what) in steps {
+            let set_of = |set: u8| tags(&format!("a{}, b{}", set % 4, set / 4));
+            match what {
+                0 | 1 => {
+                    network.routers[router].advertise(APPLICATION, &set_of(set), Serves::PULL, None).unwrap();
+                    advertised.insert((router, set), ());
+                }
+                _ => {
+                    let had = advertised.remove(&(router, set)).is_some();
+                    prop_assert_eq!(network.routers[router].withdraw(APPLICATION, &set_of(set)), had);
+                }
+            }
+            network.run_for(300);
+        }
+        let (a, b) = links[0];
+        network.cut(a, b);
+        network.run_for(10_000);
+        network.join(a, b);
+        network.loss_percent = 0;
+        network.run_for(40_000);
+        let set_of = |set: u8| tags(&format!("a{}, b{}", set % 4, set / 4)).descriptor();
+        let all: Vec<(usize, Descriptor)> = advertised.keys().map(|(router, set)| (*router, set_of(*set))).collect();
+        network.check(&all);
+    }
+}
