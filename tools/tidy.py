@@ -87,7 +87,7 @@ LOOKS_LIKE_PATH = re.compile(rf"^(?:[A-Za-z0-9_.-]+/)*[A-Za-z0-9_.-]*{PATH_END}$
 LOOKS_LIKE_ITEM = re.compile(r"^(?:[A-Za-z_][A-Za-z0-9_]*::)+([A-Za-z_][A-Za-z0-9_]*)(?:\(\))?$|^([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)$")
 DEFINITION = r"\b(?:fn|struct|enum|trait|mod|const|static|type|union|macro_rules!)\s+{0}\b|^\s*{0}\s*(?:[,({{=]|$)|^\s*(?:pub(?:\([a-z]+\))?\s+)?{0}\s*:"
 # `module/verb` of the management protocol, which is no path.
-LOOKS_LIKE_COMMAND = re.compile(r"^(?:faces|fib|rib|cs|strategy-choice|status)/[a-z-]+$")
+LOOKS_LIKE_COMMAND = re.compile(r"^(?:faces|fib|rib|cs|strategy-choice|status|tags)/[a-z-]+$")
 # A test: the path of its file from the root, and its name.
 LOOKS_LIKE_TEST = re.compile(r"^((?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_.-]+\.rs)::([a-z0-9_]+)$")
 TEST = r"#\[(?:tokio::)?test[^\n]*\]\s*(?:#\[[^\n]*\]\s*|//[^\n]*\n\s*)*(?:async\s+)?fn\s+{0}\b"

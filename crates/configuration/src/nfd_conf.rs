@@ -209,7 +209,8 @@ impl Reader<'_> {
                     "fib" => privileges.fib = true,
                     "cs" => privileges.cs = true,
                     "strategy-choice" => privileges.strategy_choice = true,
-                    _ => self.unknown("privileges", module, &["faces", "fib", "cs", "strategy-choice"]),
+                    "tags" => privileges.tags = true, // our addition
+                    _ => self.unknown("privileges", module, &["faces", "fib", "cs", "strategy-choice", "tags"]),
                 }
             }
             // NFD warns and continues, because the certificate may come later. Then NFD reloads it.

@@ -147,6 +147,9 @@ pub struct TrustSection {
     /// Who may use `/localhost/nfd/rib`: `any`, or a file of rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub localhost_rib: Option<String>,
+    /// Who may use `/localhost/nfd/tags`: `any`, or a file of rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub localhost_tags: Option<String>,
     /// Who may use `/localhop/nfd/rib`: `any`, or a file of rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub localhop_rib: Option<String>,
@@ -182,6 +185,8 @@ pub enum Privilege {
     StrategyChoice,
     /// `rib`.
     Rib,
+    /// `tags`.
+    Tags,
 }
 
 /// `[state]`.
@@ -253,6 +258,7 @@ impl Default for TrustSection {
             peer_credentials: true,
             groups: Vec::new(),
             localhost_rib: None,
+            localhost_tags: None,
             localhop_rib: None,
             prefix_announcement: None,
             authorize: Vec::new(),

@@ -70,6 +70,7 @@ impl TrustSection {
                 .map_err(|error| wrong(format!("[trust] {key}: {file}: {error}"))),
         };
         trust.localhost_rib = rules("localhost_rib", &self.localhost_rib)?;
+        trust.localhost_tags = rules("localhost_tags", &self.localhost_tags)?;
         trust.localhop_rib = rules("localhop_rib", &self.localhop_rib)?;
         trust.prefix_announcement = rules("prefix_announcement", &self.prefix_announcement)?;
         Ok(trust)
@@ -84,6 +85,7 @@ fn privileges(given: &[Privilege]) -> Privileges {
         cs: has(Privilege::Cs),
         strategy_choice: has(Privilege::StrategyChoice),
         rib: has(Privilege::Rib),
+        tags: has(Privilege::Tags),
     }
 }
 

@@ -2,22 +2,22 @@
 //!
 //! | from | asks for | needs |
 //! | --- | --- | --- |
-//! | a local face | a route to itself, registered or announced | a signature, which is not checked |
+//! | a local face | a route to itself, registered or announced; tags | a signature, which is not checked |
 //! | a local face | anything else | peer credentials, or the signature of an anchor with that privilege |
 //! | any face, `/localhop` | a route to itself | what the rules for `/localhop` say; without rules it is not served |
 //!
-//! A digest does not prove who signed. So an application gets its own routes even if its digest does not match. Clients
-//! of ndn-rs (commit cc28c6e, `ndn-packet/src/encode/interest.rs`) compute it over every element of the Interest,
-//! including the name's type and length and the empty digest component. ndnd and NFD's default rule accept their
-//! commands.
+//! A digest does not prove who signed. So an application gets its own routes and tags even if its digest does not
+//! match. Clients of ndn-rs (commit cc28c6e, `ndn-packet/src/encode/interest.rs`) compute it over every element of the
+//! Interest, including the name's type and length and the empty digest component. ndnd and NFD's default rule accept
+//! their commands.
 //!
 //! Source: management.md §8. Where NFD's configuration says otherwise ([`TrustConfig`]), this module does as NFD does.
 //! *Peer credentials* are the kernel's statement about the process at the other end of a Unix socket. A TCP connection
 //! within this machine has none.
 //!
 //! A valid signature is not enough where NFD checks for replay ([`replay`]): for `rib`, and for commands that an
-//! anchor's signature admits. If a rule leads to a certificate that the router does not have, the command waits until
-//! the certificate is fetched ([`pending`]).
+//! anchor's signature admits. The same goes for `tags`. If a rule leads to a certificate that the router does not have,
+//! the command waits until the certificate is fetched ([`pending`]).
 //!
 //! Limits: see [`replay`], [`certificates`], [`pending`] and [`validator`].
 
@@ -35,7 +35,7 @@ pub use denial::Denial;
 use crate::{
     environment::Times,
     face_registry::{FaceProperties, PeerCredentials},
-    trust_config::{AnchorCertificate, PacketKind, Privileges, Signer, TrustConfig},
+    trust_config::{AnchorCertificate, PacketKind, Privileges, RulesOrAny, Signer, TrustConfig},
 };
 use certificates::Certificates;
 use namewire_packet::{
@@ -63,10 +63,25 @@ namewire_packet::names! {
         Cs = "cs",
         StrategyChoice = "strategy-choice",
         Rib = "rib",
+        Tags = "tags",
     }
 }
 
 impl Module {
+    /// True if every application may use the module for itself.
+    const fn is_of_applications(self) -> bool {
+        matches!(self, Module::Rib | Module::Tags)
+    }
+
+    /// The rules that alone decide who on this machine may use the module, if there are any.
+    const fn own_rules(self, config: &TrustConfig) -> Option<&RulesOrAny> {
+        match self {
+            Module::Rib => config.localhost_rib.as_ref(),
+            Module::Tags => config.localhost_tags.as_ref(),
+            Module::Faces | Module::Fib | Module::Cs | Module::StrategyChoice => None,
+        }
+    }
+
     const fn is_in(self, privileges: Privileges) -> bool {
         match self {
             Module::Faces => privileges.faces,
@@ -74,6 +89,7 @@ impl Module {
             Module::Cs => privileges.cs,
             Module::StrategyChoice => privileges.strategy_choice,
             Module::Rib => privileges.rib,
+            Module::Tags => privileges.tags,
         }
     }
 }
@@ -171,20 +187,20 @@ impl Authorizer {
             Prefix::Localhost if face.scope != FaceScope::Local => {
                 Err(Denial::not_allowed(format!("face {} is not local", face.face)).into())
             }
-            Prefix::Localhost => match (&self.config.localhost_rib, request.module) {
-                (Some(rules), Module::Rib) => {
+            Prefix::Localhost => match request.module.own_rules(&self.config) {
+                Some(rules) => {
                     let signature = request.signature.ok_or(Denial::NotSigned)?;
                     let signatory =
                         judge(rules, PacketKind::Interest, &signature, &self.certificates, request.now.unix_ms);
                     signatory.map(|signatory| Some(sender(signatory, face.face)))
                 }
-                _ => self.by_policy(request, face).map_err(Failure::from),
+                None => self.by_policy(request, face).map_err(Failure::from),
             },
         };
         if let Some(sender) = result? {
             let signature = request.signature.ok_or(Denial::NotSigned)?;
-            // NFD requires a nonce only for `rib`. The old format always has one.
-            let needs_nonce = request.module == Module::Rib;
+            // NFD requires a nonce only for `rib`, and we for `tags` too. The old format always has one.
+            let needs_nonce = request.module.is_of_applications();
             self.replay.check(request.now, &sender, signature.time_ms, signature.nonce, needs_nonce)?;
         }
         Ok(())
@@ -203,16 +219,16 @@ impl Authorizer {
 
     /// Decides by the table of this module. `None`: no replay check.
     fn by_policy(&self, request: &Request<'_>, face: &FaceProperties) -> Result<Option<Sender>, Denial> {
-        let is_rib = request.module == Module::Rib;
-        let this_face = is_rib.then_some(Sender::Face(face.face));
-        if is_rib && request.signature.is_none() {
+        let is_of_applications = request.module.is_of_applications();
+        let this_face = is_of_applications.then_some(Sender::Face(face.face));
+        if is_of_applications && request.signature.is_none() {
             return Err(Denial::NotSigned);
         }
         let mut granted = self.config.authorizations.iter().filter(|one| request.module.is_in(one.privileges));
         if granted.any(|one| one.signer == Signer::Any) {
             return Ok(this_face); // as in NFD, the signature is not looked at
         }
-        if is_rib && request.is_for_itself(face) {
+        if is_of_applications && request.is_for_itself(face) {
             return Ok(this_face);
         }
         if let Some(signature) = request.signature.filter(SignedPacket::is_digest) {
@@ -270,7 +286,11 @@ impl Authorizer {
         match request.signature {
             None => Denial::not_allowed(format!("{module} needs a trusted signature, for {peer}")),
             Some(signature) if signature.is_digest() => {
-                let what = if request.module == Module::Rib { "a route of another face" } else { module };
+                let what = match request.module {
+                    Module::Rib => "a route of another face",
+                    Module::Tags => "tags of another face",
+                    _ => module,
+                };
                 Denial::not_allowed(format!("{what} needs a trusted signature, for {peer}"))
             }
             Some(signature) if self.find_anchor(&signature, request).is_some() => {

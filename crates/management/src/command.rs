@@ -29,11 +29,14 @@ pub(crate) enum Verb {
     StrategyChoiceUnset,
     RibRegister,
     RibUnregister,
+    TagsAdvertise,
+    TagsWithdraw,
+    TagsJoin,
 }
 
 use Field::{
     BaseCongestionMarkingInterval, Capacity, Cost, Count, DefaultCongestionThreshold, ExpirationPeriod, FaceId,
-    FacePersistency, Flags, LocalUri, Mask, Mtu, Origin, Strategy, Uri,
+    FacePersistency, Flags, LocalUri, Mask, Mtu, Origin, Strategy, Tags, Uri,
 };
 
 /// A field of ControlParameters, by its name in the protocol.
@@ -55,6 +58,7 @@ enum Field {
     BaseCongestionMarkingInterval,
     DefaultCongestionThreshold,
     Mtu,
+    Tags,
 }
 
 impl Verb {
@@ -72,6 +76,9 @@ impl Verb {
             (b"strategy-choice", b"unset") => Verb::StrategyChoiceUnset,
             (b"rib", b"register") => Verb::RibRegister,
             (b"rib", b"unregister") => Verb::RibUnregister,
+            (b"tags", b"advertise") => Verb::TagsAdvertise,
+            (b"tags", b"withdraw") => Verb::TagsWithdraw,
+            (b"tags", b"join") => Verb::TagsJoin,
             _ => return None,
         })
     }
@@ -104,6 +111,9 @@ impl Verb {
             Verb::StrategyChoiceUnset => (&[Field::Name], &[]),
             Verb::RibRegister => (&[Field::Name], &[FaceId, Origin, Cost, Flags, ExpirationPeriod]),
             Verb::RibUnregister => (&[Field::Name], &[FaceId, Origin]),
+            Verb::TagsAdvertise => (&[Tags, Flags], &[FaceId, ExpirationPeriod]),
+            Verb::TagsWithdraw => (&[Tags], &[FaceId]),
+            Verb::TagsJoin => (&[], &[FaceId]),
         }
     }
 
@@ -115,6 +125,7 @@ impl Verb {
             Verb::CsConfig | Verb::CsErase => Module::Cs,
             Verb::StrategyChoiceSet | Verb::StrategyChoiceUnset => Module::StrategyChoice,
             Verb::RibRegister | Verb::RibUnregister => Module::Rib,
+            Verb::TagsAdvertise | Verb::TagsWithdraw | Verb::TagsJoin => Module::Tags,
         }
     }
 
@@ -138,7 +149,7 @@ impl Verb {
     }
 }
 
-fn presence(parameters: &ControlParameters) -> [(Field, bool); 16] {
+fn presence(parameters: &ControlParameters) -> [(Field, bool); 17] {
     [
         (Field::Name, parameters.name.is_some()),
         (FaceId, parameters.face_id.is_some()),
@@ -156,6 +167,7 @@ fn presence(parameters: &ControlParameters) -> [(Field, bool); 16] {
         (BaseCongestionMarkingInterval, parameters.base_congestion_marking_interval_ns.is_some()),
         (DefaultCongestionThreshold, parameters.default_congestion_threshold_bytes.is_some()),
         (Mtu, parameters.mtu.is_some()),
+        (Tags, parameters.tags.is_some()),
     ]
 }
 

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 pub(crate) const SEGMENT_BYTES: usize = 8000;
 /// Requests this close together get the same snapshot if nothing has changed.
 pub(crate) const SNAPSHOT_SHARED_MS: u64 = 1000;
-/// The same for datasets with counters, because counters change with every packet.
+/// The same for datasets that change without management, as counters do with every packet.
 pub(crate) const COUNTERS_SHARED_MS: u64 = 10;
 /// FreshnessPeriod of dataset segments and command answers.
 pub(crate) const FRESHNESS_MS: u64 = 1000;

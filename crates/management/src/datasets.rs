@@ -9,6 +9,7 @@ use crate::{
     environment::{Environment, Times},
     management::Management,
     replies::ReplyTo,
+    tag_commands::tag_plane,
 };
 use namewire_packet::{
     DataBuilder, Interest, Name, content_type,
@@ -36,6 +37,8 @@ pub(crate) enum Dataset {
     CsInfo,
     CsUsage,
     FibUsage,
+    TagTrees,
+    TagRoutes,
 }
 
 impl Dataset {
@@ -53,12 +56,14 @@ impl Dataset {
             (b"cs", b"info") => Dataset::CsInfo,
             (b"cs", b"usage") => Dataset::CsUsage,
             (b"fib", b"usage") => Dataset::FibUsage,
+            (b"tags", b"trees") => Dataset::TagTrees,
+            (b"tags", b"list") => Dataset::TagRoutes,
             _ => return None,
         })
     }
 
-    /// True if the dataset shows what workers count.
-    pub(crate) fn shows_counters(self) -> bool {
+    /// True if the dataset shows what changes without management.
+    pub(crate) fn changes_by_itself(self) -> bool {
         matches!(
             self,
             Dataset::StatusGeneral
@@ -68,6 +73,8 @@ impl Dataset {
                 | Dataset::CsInfo
                 | Dataset::CsUsage
                 | Dataset::FibUsage
+                | Dataset::TagTrees
+                | Dataset::TagRoutes
         )
     }
 }
@@ -96,11 +103,14 @@ impl Management {
             Ok(filter) => filter,
             Err(refusal) => return self.refuse_query(&refusal, reply_to, out),
         };
-        let age_ms_max = if dataset.shows_counters() { COUNTERS_SHARED_MS } else { SNAPSHOT_SHARED_MS };
+        let age_ms_max = if dataset.changes_by_itself() { COUNTERS_SHARED_MS } else { SNAPSHOT_SHARED_MS };
         if let Some(segment) = self.replies.store.shared(name, now.mono_ns, age_ms_max) {
             return self.send_segment(Some(segment), reply_to, out);
         }
-        let content = self.dataset_content(now, dataset, &filter, environment);
+        let content = match self.dataset_content(now, dataset, &filter, environment) {
+            Ok(content) => content,
+            Err(refusal) => return self.refuse_query(&refusal, reply_to, out),
+        };
         let content_bytes = content.len();
         match self.replies.store.add(name, content, now.mono_ns, now.unix_ms) {
             Some(segment) => self.send_segment(Some(segment), reply_to, out),
@@ -133,9 +143,9 @@ impl Management {
         now: Times,
         dataset: Dataset,
         filter: &FaceQueryFilter,
-        environment: &dyn Environment,
-    ) -> Vec<u8> {
-        match dataset {
+        environment: &mut dyn Environment,
+    ) -> Result<Vec<u8>, Refusal> {
+        Ok(match dataset {
             Dataset::StatusGeneral => {
                 let status = ForwarderStatus {
                     n_fib_entries: self.routes.fib.len() as u64,
@@ -166,7 +176,9 @@ impl Management {
             Dataset::CsInfo => encode_dataset(&[environment.cs_info()]),
             Dataset::CsUsage => encode_dataset(&[environment.cs_usage()]),
             Dataset::FibUsage => encode_dataset(&[environment.fib_usage()]),
-        }
+            Dataset::TagTrees => encode_dataset(&tag_plane(environment)?.trees()),
+            Dataset::TagRoutes => encode_dataset(&tag_plane(environment)?.routes()),
+        })
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     environment::{Environment, Times},
     management::Management,
     replies::ReplyTo,
+    tag_commands::{advertise_tags, join_tags, withdraw_tags},
 };
 use namewire_packet::{Component, Data, FaceId, Interest, NackReason, Name, lp::PitToken, nfd::FaceScope, tlv::types};
 
@@ -159,6 +160,9 @@ impl Management {
             Verb::StrategyChoiceUnset => self.unset_strategy(parameters, environment, out).map(Some),
             Verb::RibRegister => self.register(now, parameters, out).map(Some),
             Verb::RibUnregister => self.unregister(parameters, out).map(Some),
+            Verb::TagsAdvertise => advertise_tags(now, incoming, parameters, environment).map(Some),
+            Verb::TagsWithdraw => withdraw_tags(incoming, parameters, environment).map(Some),
+            Verb::TagsJoin => join_tags(incoming, &parameters, environment).map(Some),
         };
         match result {
             Ok(Some(body)) => {

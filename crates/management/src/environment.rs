@@ -1,6 +1,6 @@
 //! What management asks of the router while it handles one request.
 
-use crate::strategy_choice::StrategyRegistry;
+use crate::{strategy_choice::StrategyRegistry, tag_plane::TagPlane};
 use namewire_packet::{
     FaceId,
     nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FaceUri, FibUsage, ForwarderStatus},
@@ -47,4 +47,7 @@ pub trait Environment: StrategyRegistry {
 
     /// Local FaceUris that make or accept faces, for `faces/channels`.
     fn channels(&self) -> Vec<FaceUri>;
+
+    /// TagNet's tables; `None` while TagNet is off.
+    fn tag_plane(&mut self) -> Option<&mut dyn TagPlane>;
 }

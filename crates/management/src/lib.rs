@@ -12,6 +12,7 @@
 //!                                              ▼
 //!                                         fib_computation ─► Fib, NewNextHops, Reply
 //!                              face commands ─► CreateFace … done ────► Reply
+//!                              tag_commands ──► TagPlane of the router ► Reply
 //! ```
 //!
 //! Source: the NFD management protocol (ndn-cxx `mgmt/nfd`). The modules cite the project's notes on it as
@@ -47,6 +48,8 @@ pub mod rib;
 mod routes;
 pub mod strategy_choice;
 mod table_commands;
+mod tag_commands;
+mod tag_plane;
 pub mod trust_config;
 
 pub use authorization::Denial;
@@ -61,4 +64,5 @@ pub use management::{Management, ManagementConfig};
 pub use readvertise::{MAX_PREFIXES as MAX_READVERTISED_PREFIXES, ReadvertiseConfig};
 pub use rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibLimits};
 pub use strategy_choice::{DEFAULT_CHOICES, ResolvedStrategy, StrategyError, StrategyRegistry};
+pub use tag_plane::{TagPlane, TagPlaneRefusal};
 pub use trust_config::TrustConfig;

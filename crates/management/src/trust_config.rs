@@ -10,12 +10,13 @@ use namewire_packet::{Name, NameBuf, signature::signature_type};
 use namewire_security::Certificate;
 use std::{path::PathBuf, time::Duration};
 
-/// Settings of [`crate::authorization`]. By default every application on this machine may register routes to itself,
-/// and the router's own user and root may do everything.
+/// Settings of [`crate::authorization`]. By default every application on this machine may register routes to itself
+/// and use TagNet, and the router's own user and root may do everything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrustConfig {
     /// True if Unix peer credentials (the router's user, root, `allowed_gids`) allow every command of `faces`, `fib`,
-    /// `cs` and `strategy-choice`. They also allow the commands of `rib`, unless `localhost_rib` says otherwise.
+    /// `cs` and `strategy-choice`. They also allow the commands of `rib` and `tags`, unless `localhost_rib` or
+    /// `localhost_tags` says otherwise.
     /// Default true.
     pub peer_credentials: bool,
     /// Groups whose members may command as the router's own user may.
@@ -25,6 +26,8 @@ pub struct TrustConfig {
     /// The rules of who may use `/localhost/nfd/rib`. If given, they alone decide; otherwise [`TrustConfig`]'s default
     /// applies.
     pub localhost_rib: Option<RulesOrAny>,
+    /// The same for `/localhost/nfd/tags`: who may advertise tags, and who may push.
+    pub localhost_tags: Option<RulesOrAny>,
     /// The rules of who may use `/localhop/nfd/rib`; `None`: the prefix is not served.
     pub localhop_rib: Option<RulesOrAny>,
     /// The rules by which announcements of prefixes (`rib/announce`) are accepted; `None`: applications may announce
@@ -39,6 +42,7 @@ impl Default for TrustConfig {
             allowed_gids: Vec::new(),
             authorizations: Vec::new(),
             localhost_rib: None,
+            localhost_tags: None,
             localhop_rib: None,
             prefix_announcement: None,
         }
@@ -49,8 +53,8 @@ impl TrustConfig {
     /// The files and directories from which rules take their anchors. A router reads them and passes the contents to
     /// [`crate::Management::set_anchors`].
     pub fn anchor_files(&self) -> impl Iterator<Item = &TrustAnchor> {
-        let TrustConfig { localhost_rib, localhop_rib, prefix_announcement, .. } = self;
-        let sections = [localhost_rib, localhop_rib, prefix_announcement].into_iter().flatten();
+        let TrustConfig { localhost_rib, localhost_tags, localhop_rib, prefix_announcement, .. } = self;
+        let sections = [localhost_rib, localhost_tags, localhop_rib, prefix_announcement].into_iter().flatten();
         let anchors = sections.flat_map(|section| match section {
             RulesOrAny::Any => &[][..],
             RulesOrAny::Rules(rules) => &rules.anchors,
@@ -72,7 +76,7 @@ pub struct Authorization {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Signer {
     /// Any sender that reaches `/localhost/nfd` from a local face, even without a signature (NFD's `certfile any`).
-    /// `rib` still requires the elements of a signature.
+    /// `rib` and `tags` still require the elements of a signature.
     Any,
     /// The holder of this certificate's key.
     Certificate(AnchorCertificate),
@@ -91,11 +95,13 @@ pub struct Privileges {
     pub strategy_choice: bool,
     /// `rib`: routes of any face.
     pub rib: bool,
+    /// `tags`: advertise, withdraw, join.
+    pub tags: bool,
 }
 
 impl Privileges {
     /// Every module.
-    pub const ALL: Self = Privileges { faces: true, fib: true, cs: true, strategy_choice: true, rib: true };
+    pub const ALL: Self = Privileges { faces: true, fib: true, cs: true, strategy_choice: true, rib: true, tags: true };
 }
 
 /// A validator section: rules, or a permission for all signed packets.

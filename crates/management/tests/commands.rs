@@ -6,6 +6,7 @@ use namewire_packet::{
     digest::sha256,
     lp::{LpPacket, PitToken},
     nfd::{ControlParameters, ControlResponse, FacePersistency, RibEntry, decode_dataset},
+    tag::TagList,
     tlv,
 };
 use namewire_testbed::{
@@ -683,6 +684,7 @@ fn fields_that_a_verb_does_not_take_are_refused() {
         default_congestion_threshold_bytes: Some(1),
         mtu: Some(1400),
         cs_policy: None,
+        tags: Some(TagList::new(["a"]).expect("tags")),
     };
     for (verb, required) in [
         ("faces/create", "Uri"),
@@ -695,6 +697,9 @@ fn fields_that_a_verb_does_not_take_are_refused() {
         ("strategy-choice/unset", "Name"),
         ("rib/register", "Name"),
         ("rib/unregister", "Name"),
+        ("tags/advertise", "Flags"),
+        ("tags/withdraw", "Tags"),
+        ("tags/join", ""),
     ] {
         assert_refused(&bench.command(verb, &all), 400, "is forbidden");
         if !required.is_empty() {

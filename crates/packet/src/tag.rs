@@ -197,6 +197,48 @@ impl<'a> Tags<'a> {
     }
 }
 
+/// Tags that are kept: ascending and within the limits, as [`Tags`] are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TagList(Vec<String>);
+
+impl TagList {
+    /// These tags.
+    ///
+    /// # Errors
+    /// If they are not ascending and within the limits.
+    pub fn new<'a>(tags: impl IntoIterator<Item = &'a str>) -> Result<Self, TagPacketError> {
+        let mut elements = Vec::new();
+        tags.into_iter().for_each(|tag| tlv::write_tlv(&mut elements, tag_types::TAG, tag.as_bytes()));
+        Tags::parse(&elements).map(TagList::from)
+    }
+
+    /// The tags in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// The number of tags.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True without tags.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Appends the value of a Tags element.
+    pub fn write_value(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|tag| tlv::write_tlv(out, tag_types::TAG, tag.as_bytes()));
+    }
+}
+
+impl From<Tags<'_>> for TagList {
+    fn from(tags: Tags<'_>) -> Self {
+        TagList(tags.iter().map(str::to_owned).collect())
+    }
+}
+
 /// The destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagAddress<'a> {

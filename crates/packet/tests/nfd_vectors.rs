@@ -6,9 +6,10 @@ use namewire_packet::{
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, FaceCounters, FaceEventKind,
         FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
-        ForwarderStatus, LinkType, NextHopRecord, NfdError, RibEntry, Route, StrategyChoice, decode_dataset,
-        encode_dataset,
+        ForwarderStatus, LinkType, NextHopRecord, NfdError, RibEntry, Route, StrategyChoice, TagBranch, TagRoute,
+        TagServes, TagTree, decode_dataset, encode_dataset,
     },
+    tag::{TagList, TagPacketError},
     tlv,
 };
 use proptest::prelude::*;
@@ -214,6 +215,66 @@ fn forwarder_status_has_no_element_of_its_own() {
     assert_eq!(encoded, content.value);
 }
 
+fn tags(tags: &[&str]) -> TagList {
+    TagList::new(tags.iter().copied()).expect("tags")
+}
+
+/// Our own elements have no vectors of others; these bytes are written by hand.
+#[test]
+fn tags_in_parameters() {
+    let parameters =
+        ControlParameters { flags: Some(TagServes::Push.code()), tags: Some(tags(&["a", "bc"])), ..Default::default() };
+    let nested = [&[253, 0x9A, 0x17, 1, b'a'][..], &[253, 0x9A, 0x17, 2, b'b', b'c']].concat();
+    let wire = [&[104, 18, 108, 1, 2, 253, 0x9A, 0x0F, 11][..], &nested].concat();
+    assert_eq!(parameters.to_wire(), wire);
+    assert_eq!(ControlParameters::decode(&wire), Ok(parameters));
+    let descending = [&[104, 15, 253, 0x9A, 0x0F, 11][..], &nested[5..], &nested[..5]].concat();
+    assert_eq!(ControlParameters::decode(&descending), Err(NfdError::Tags(TagPacketError::BadTags)));
+    assert_eq!(TagList::new(["b", "a"]), Err(TagPacketError::BadTags));
+}
+
+fn tag_route() -> TagRoute {
+    let neighbour = TagBranch {
+        tree: 1,
+        face_id: FaceId(300),
+        serves: TagServes::Both,
+        is_application: false,
+        tag_sets: Vec::new(),
+    };
+    let tag_sets = vec![tags(&["classical", "concert"]), tags(&["x"])];
+    let application =
+        TagBranch { tree: 2, face_id: FaceId(301), serves: TagServes::Pull, is_application: true, tag_sets };
+    TagRoute { descriptor: [7; 24], branches: vec![neighbour, application] }
+}
+
+#[test]
+fn datasets_of_tags() {
+    let tree = TagTree {
+        tree: 1,
+        epoch: 70_000,
+        root: u64::MAX,
+        router: 2,
+        label: Box::new([0x80, 3]),
+        parent: Some(FaceId(261)),
+        children: vec![FaceId(262), FaceId(263)],
+        routers_below: 5,
+        descriptors: 6,
+    };
+    let wire = [
+        &[128, 44, 128, 1, 1, 129, 4, 0, 1, 0x11, 0x70, 130, 8, 255, 255, 255, 255, 255, 255, 255, 255][..],
+        &[131, 1, 2, 132, 2, 0x80, 3, 133, 2, 1, 5, 134, 2, 1, 6, 134, 2, 1, 7, 135, 1, 5, 136, 1, 6],
+    ];
+    assert_eq!(encode_dataset(std::slice::from_ref(&tree)), wire.concat());
+    assert_eq!(decode_dataset(&wire.concat()), Ok(vec![tree]));
+    let root = TagTree { label: Box::new([]), ..TagTree::default() };
+    assert_eq!(decode_dataset(&encode_dataset(std::slice::from_ref(&root))), Ok(vec![root]));
+
+    let content = encode_dataset(&[tag_route(), tag_route()]);
+    assert_eq!(decode_dataset(&content), Ok(vec![tag_route(), tag_route()]));
+    let short = [128, 4, 128, 2, 1, 2];
+    assert_eq!(decode_dataset::<TagRoute>(&short), Err(NfdError::BadSize(128)));
+}
+
 #[test]
 fn every_vector_is_used_above() {
     let file: serde_json::Value = serde_json::from_str(include_str!("test-vectors.json")).expect("JSON");
@@ -280,6 +341,18 @@ proptest! {
             let _ = CsUsage::decode(bytes);
             let _ = FibUsage::decode(bytes);
             let _ = ForwarderStatus::decode(bytes);
+            let _ = TagTree::decode(bytes);
+            let _ = TagRoute::decode(bytes);
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_of_a_tag_route_never_panics(position: prop::sample::Index, byte: u8) {
+        let mut wire = encode_dataset(&[tag_route()]);
+        let position = position.index(wire.len());
+        wire[position] = byte;
+        if let Ok(routes) = decode_dataset::<TagRoute>(&wire) {
+            prop_assert_eq!(decode_dataset(&encode_dataset(&routes)), Ok(routes));
         }
     }
 

@@ -5,7 +5,7 @@ use crate::packet::uri;
 use namewire_engine::{StrategyTable, strategy};
 use namewire_management::{
     CreateFace, Effect, Environment, FaceCommandError, FaceProperties, FibChange, Management, ManagementConfig,
-    PeerCredentials, ResolvedStrategy, StrategyError, StrategyRegistry, Times, TrustConfig,
+    PeerCredentials, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane, Times, TrustConfig,
 };
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
@@ -32,6 +32,8 @@ pub struct Router {
     pub released: Vec<u32>,
     /// The Content Store's report.
     pub cs: CsInfo,
+    /// TagNet, if it is on.
+    pub tag_plane: Option<Box<dyn TagPlane>>,
 }
 
 impl StrategyRegistry for Router {
@@ -90,6 +92,10 @@ impl Environment for Router {
     }
     fn drop_counters(&self) -> Vec<DropCounter> {
         vec![DropCounter { reason: "engine.no-route".to_owned(), count: 3 }]
+    }
+
+    fn tag_plane(&mut self) -> Option<&mut dyn TagPlane> {
+        self.tag_plane.as_deref_mut().map(|plane| plane as &mut dyn TagPlane)
     }
 
     fn channels(&self) -> Vec<FaceUri> {

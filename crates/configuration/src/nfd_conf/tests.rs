@@ -16,6 +16,14 @@ fn error(text: &str) -> String {
     from_nfd_conf(text, Path::new("/etc/ndn")).expect_err(text).to_string()
 }
 
+/// NFD has no such privilege; a file for both gets a warning from NFD only.
+#[test]
+fn the_privilege_for_tags_is_known() {
+    let read = read("authorizations { authorize { certfile any\n privileges { tags } } }");
+    assert!(read.warnings.is_empty() && read.trust.authorizations[0].privileges.tags, "{read:?}");
+    assert!(!read.trust.authorizations[0].privileges.faces);
+}
+
 #[test]
 fn a_whole_file_is_read() {
     let Configuration { settings, trust, warnings } = read(WHOLE);
@@ -40,7 +48,7 @@ fn a_whole_file_is_read() {
     assert_eq!(except, ["docker*", "02:42:00:00:00:01", "192.0.2.0/24"]);
 
     assert!(
-        matches!(&trust.authorizations[..], [one] if one.signer == Signer::Any && one.privileges.cs && !one.privileges.rib)
+        matches!(&trust.authorizations[..], [one] if one.signer == Signer::Any && one.privileges.cs && !one.privileges.rib && !one.privileges.tags)
     );
     assert_eq!((&trust.localhost_rib, &trust.prefix_announcement), (&Some(RulesOrAny::Any), &Some(RulesOrAny::Any)));
     let Some(RulesOrAny::Rules(rules)) = trust.localhop_rib else { panic!("rules") };

@@ -8,7 +8,11 @@ use super::{
         ORIGIN, STRATEGY, URI,
     },
 };
-use crate::{FaceId, NameBuf, tlv::types::NAME};
+use crate::{
+    FaceId, NameBuf,
+    tag::{TagList, tag_types::TAGS},
+    tlv::types::NAME,
+};
 
 element! {
     message CONTROL_PARAMETERS:
@@ -32,13 +36,14 @@ element! {
         pub capacity: Option<u64> = CAPACITY,
         /// Number of packets to erase, or erased.
         pub count: Option<u64> = COUNT,
-        /// Bits of a route, face or Content Store.
+        /// Bits of a route, face or Content Store; or the packets that an advertisement of tags asks for
+        /// ([`super::TagServes`]).
         pub flags: Option<u64> = FLAGS,
         /// The bits of `flags` that are set.
         pub mask: Option<u64> = MASK,
         /// Name of a strategy.
         pub strategy: Option<NameBuf> = STRATEGY,
-        /// Lifetime of a route in milliseconds.
+        /// Lifetime of a route, or of an advertisement of tags, in milliseconds.
         pub expiration_period_ms: Option<u64> = EXPIRATION_PERIOD,
         /// [`super::FacePersistency`] as a number, not yet checked.
         pub face_persistency: Option<u64> = FACE_PERSISTENCY,
@@ -51,5 +56,7 @@ element! {
         /// Content Store policy, as `filter/fifo` (admission and eviction) or `fifo`. This field is Namewire's own; its
         /// type number is even, so other programs ignore it.
         pub cs_policy: Option<String> = CS_POLICY_NAME,
+        /// The tags that an application advertises. This field is Namewire's own; only commands of `tags` have it.
+        pub tags: Option<TagList> = TAGS,
     }
 }

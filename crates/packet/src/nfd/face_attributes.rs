@@ -3,9 +3,6 @@
 //! Every crate uses these types, so a face's attributes are never translated. Numbers and words are those of FaceStatus
 //! (NFD management protocol, FaceMgmt; ndn-cxx `nfd-constants.hpp`).
 
-use super::field::{Field, NfdError};
-use std::{fmt, str::FromStr};
-
 /// Gives an enum of the protocol its numbers, its words and its field codec.
 macro_rules! protocol_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $code:literal $word:literal),+ }) => {
@@ -33,34 +30,35 @@ macro_rules! protocol_enum {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.word())
             }
         }
 
-        impl FromStr for $name {
-            type Err = UnknownWord;
+        impl std::str::FromStr for $name {
+            type Err = crate::nfd::UnknownWord;
 
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
                 match word {
                     $($word => Ok($name::$variant),)+
-                    _ => Err(UnknownWord),
+                    _ => Err(crate::nfd::UnknownWord),
                 }
             }
         }
 
-        impl Field for $name {
+        impl crate::nfd::field::Field for $name {
             fn write(&self, out: &mut Vec<u8>, type_number: u32) {
-                self.code().write(out, type_number);
+                crate::nfd::field::Field::write(&self.code(), out, type_number);
             }
-            fn read(type_number: u32, value: &[u8]) -> Result<Self, NfdError> {
-                let code = u64::read(type_number, value)?;
-                $name::from_code(code).ok_or(NfdError::BadValue { field: type_number, value: code })
+            fn read(type_number: u32, value: &[u8]) -> Result<Self, crate::nfd::NfdError> {
+                let value = <u64 as crate::nfd::field::Field>::read(type_number, value)?;
+                $name::from_code(value).ok_or(crate::nfd::NfdError::BadValue { field: type_number, value })
             }
         }
     };
 }
+pub(super) use protocol_enum;
 
 protocol_enum! {
     /// Whether the peer is on this host. Only such a peer may use `/localhost`.

@@ -6,6 +6,7 @@
 use crate::{
     FaceId, NameBuf,
     name::{Name, NameError},
+    tag::{TagList, TagPacketError, Tags},
     tlv::{self, Reader, TlvError, types::NAME},
 };
 
@@ -35,6 +36,12 @@ pub enum NfdError {
     /// A text field is not UTF-8.
     #[error("a text field is not UTF-8")]
     NotText,
+    /// A field has a size that it cannot have.
+    #[error("field {0} has a wrong size")]
+    BadSize(u32),
+    /// A field holds no list of tags.
+    #[error("the tags are malformed: {0}")]
+    Tags(#[from] TagPacketError),
     /// A field holds a number without a meaning.
     #[error("field {field} has the meaningless value {value}")]
     BadValue {
@@ -85,6 +92,34 @@ impl Field for String {
     }
     fn read(_: u32, value: &[u8]) -> Result<Self, NfdError> {
         std::str::from_utf8(value).map(str::to_owned).map_err(|_| NfdError::NotText)
+    }
+}
+
+/// Bytes of any number.
+impl Field for Box<[u8]> {
+    fn write(&self, out: &mut Vec<u8>, type_number: u32) {
+        tlv::write_tlv(out, type_number, self);
+    }
+    fn read(_: u32, value: &[u8]) -> Result<Self, NfdError> {
+        Ok(value.into())
+    }
+}
+
+impl<const N: usize> Field for [u8; N] {
+    fn write(&self, out: &mut Vec<u8>, type_number: u32) {
+        tlv::write_tlv(out, type_number, self);
+    }
+    fn read(type_number: u32, value: &[u8]) -> Result<Self, NfdError> {
+        value.try_into().map_err(|_| NfdError::BadSize(type_number))
+    }
+}
+
+impl Field for TagList {
+    fn write(&self, out: &mut Vec<u8>, type_number: u32) {
+        tlv::write_nested(out, type_number, |out| self.write_value(out));
+    }
+    fn read(_: u32, value: &[u8]) -> Result<Self, NfdError> {
+        Ok(Tags::parse(value)?.into())
     }
 }
 

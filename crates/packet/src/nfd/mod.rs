@@ -25,6 +25,8 @@ pub mod numbers;
 pub mod prefix_announcement;
 mod rib_entry;
 mod strategy_choice;
+mod tag_route;
+mod tag_tree;
 
 pub use control_parameters::ControlParameters;
 pub use control_response::ControlResponse;
@@ -42,3 +44,5 @@ pub use forwarder_status::ForwarderStatus;
 pub use numbers::{cs_flags, face_flags, origin, route_flags};
 pub use rib_entry::{RibEntry, Route};
 pub use strategy_choice::StrategyChoice;
+pub use tag_route::{TagBranch, TagRoute, TagServes};
+pub use tag_tree::TagTree;

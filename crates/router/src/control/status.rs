@@ -7,7 +7,7 @@ use crate::{
     shared::unix_ms,
 };
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
-use namewire_management::{Environment, ResolvedStrategy, StrategyError, StrategyRegistry};
+use namewire_management::{Environment, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
@@ -154,6 +154,10 @@ impl Environment for Node {
 
     fn resolve_cs_policy(&self, text: &str) -> Result<String, String> {
         parse_policy(text, self.cs.settings().policy).map(policy_text).map_err(|error| error.to_string())
+    }
+
+    fn tag_plane(&mut self) -> Option<&mut dyn TagPlane> {
+        None // no worker runs TagNet yet
     }
 
     fn channels(&self) -> Vec<FaceUri> {
