@@ -81,6 +81,10 @@ link_counters! {
     out_nacks,
     /// Frame bytes handed to the transport.
     out_bytes,
+    /// Packets of TagNet received.
+    in_tag_packets = "link.in-tag-packets",
+    /// Packets of TagNet sent.
+    out_tag_packets = "link.out-tag-packets",
     /// Packets whose frames were all acknowledged without being sent again (reliability only).
     acknowledged = "reliability.acknowledged",
     /// Packets that were acknowledged after some frame was sent again.

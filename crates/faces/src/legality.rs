@@ -2,18 +2,31 @@
 
 use namewire_packet::MAX_PACKET_BYTES;
 use namewire_packet::lp::LpHeaders;
+use namewire_packet::tag::TagFrame;
 use namewire_packet::tlv::{self, types};
 
 use crate::reassembly::Envelope;
 use crate::{LinkDrop, LinkOptions};
 
-/// Checks that `frame` is exactly one Interest, Data or LpPacket element of at most 8800 bytes, and returns its type.
-/// The value is not checked.
+/// What a frame holds, by its type number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// An Interest.
+    Interest,
+    /// Data.
+    Data,
+    /// An LpPacket.
+    LpPacket,
+    /// A packet of TagNet.
+    Tag(TagFrame),
+}
+
+/// Checks that `frame` is exactly one element of at most 8800 bytes and of a known type. The value is not checked.
 ///
 /// # Errors
 /// The reason to drop the frame: it is longer than 8800 bytes, malformed, cut off, followed by other bytes, or of
 /// another type.
-pub fn check_shape(frame: &[u8]) -> Result<u32, LinkDrop> {
+pub fn check_shape(frame: &[u8]) -> Result<Shape, LinkDrop> {
     if frame.len() > MAX_PACKET_BYTES {
         return Err(LinkDrop::OversizeElement);
     }
@@ -29,8 +42,10 @@ pub fn check_shape(frame: &[u8]) -> Result<u32, LinkDrop> {
         return Err(LinkDrop::TrailingBytes);
     }
     match u32::from(frame[0]) {
-        known @ (types::INTEREST | types::DATA | types::LP_PACKET) => Ok(known),
-        _ => Err(LinkDrop::UnknownType),
+        types::INTEREST => Ok(Shape::Interest),
+        types::DATA => Ok(Shape::Data),
+        types::LP_PACKET => Ok(Shape::LpPacket),
+        _ => TagFrame::of(frame).map(Shape::Tag).ok_or(LinkDrop::UnknownType),
     }
 }
 
@@ -38,9 +53,10 @@ pub fn check_shape(frame: &[u8]) -> Result<u32, LinkDrop> {
 /// ignores.
 pub(crate) fn check_headers(envelope: &Envelope, packet: &[u8], options: &LinkOptions) -> Result<LpHeaders, LinkDrop> {
     let is_interest = match check_shape(packet) {
-        Ok(types::INTEREST) => true,
-        Ok(types::DATA) => false,
-        Ok(_) => return Err(LinkDrop::NestedLpPacket),
+        Ok(Shape::Interest) => true,
+        Ok(Shape::Data) => false,
+        Ok(Shape::Tag(_)) => return check_headers_of_tag_packet(envelope),
+        Ok(Shape::LpPacket) => return Err(LinkDrop::NestedLpPacket),
         Err(_) => return Err(LinkDrop::FragmentNotPacket),
     };
     // A field of an ignorable type is ignored where it means nothing (§1.2): *collided* concerns Data.
@@ -69,4 +85,19 @@ pub(crate) fn check_headers(envelope: &Envelope, packet: &[u8], options: &LinkOp
         return Err(LinkDrop::MisplacedPrefixAnnouncement);
     }
     Ok(headers)
+}
+
+/// The headers of NDN packets mean nothing on a tag packet, except a congestion mark.
+fn check_headers_of_tag_packet(envelope: &Envelope) -> Result<LpHeaders, LinkDrop> {
+    let LpHeaders { nack, next_hop_face_id, congestion_mark, .. } = envelope.headers;
+    if nack.is_some() {
+        return Err(LinkDrop::NackWithoutInterest);
+    }
+    if next_hop_face_id.is_some() {
+        return Err(LinkDrop::MisplacedNextHopFaceId);
+    }
+    if envelope.has_prefix_announcement {
+        return Err(LinkDrop::MisplacedPrefixAnnouncement);
+    }
+    Ok(LpHeaders { congestion_mark, ..LpHeaders::default() })
 }

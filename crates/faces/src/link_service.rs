@@ -3,12 +3,12 @@
 //! Sans-IO: no socket, no clock. `now_ns` is any monotonic time.
 //!
 //! ```text
-//!   frame ─► shape: one whole element ─► bare Interest / Data ────────────────► packet
+//!   frame ─► shape: one whole element ─► bare Interest, Data or tag packet ────► packet
 //!                                     └► LpPacket ─► fragments ─► legality §4 ─► packet
 //! ```
 //!
 //! A frame with one fault is dropped with its [`LinkDrop`]; the face stays open (NDNLPv2 §1). The link service does not
-//! parse the network packet. It only checks that it is one Interest or Data element that exactly fills its frame or
+//! parse the network packet. It only checks that it is one Interest, Data or tag packet that exactly fills its frame or
 //! Fragment.
 //!
 //! Reliability ([`crate::reliability`]) and congestion marks ([`crate::congestion`]) are off unless a [`LinkPolicy`]
@@ -33,7 +33,7 @@ use namewire_packet::{MAX_PACKET_BYTES, PacketError};
 use crate::congestion::CongestionMarker;
 use crate::fragmentation::Fragmenter;
 use crate::legality::check_headers;
-pub use crate::legality::check_shape;
+pub use crate::legality::{Shape, check_shape};
 use crate::reassembly::Reassembler;
 use crate::reassembly::{DEFAULT_REASSEMBLY_BYTES, Envelope, FragmentIn, MAX_FRAGMENTS};
 use crate::reliability::Reliability;
@@ -266,10 +266,10 @@ impl LinkService {
 
     fn accept(&mut self, now_ns: u64, sender: u64, frame: &[u8]) -> Result<Accepted, LinkDrop> {
         match check_shape(frame)? {
-            types::INTEREST | types::DATA => {
+            Shape::LpPacket => self.accept_lp_packet(now_ns, sender, frame),
+            Shape::Interest | Shape::Data | Shape::Tag(_) => {
                 Ok(Accepted::Packet { headers: LpHeaders::default(), start: 0, len: frame.len() })
             }
-            _ => self.accept_lp_packet(now_ns, sender, frame),
         }
     }
 
@@ -321,8 +321,10 @@ impl LinkService {
             self.counters.in_nacks += 1;
         } else if packet_type == types::INTEREST {
             self.counters.in_interests += 1;
-        } else {
+        } else if packet_type == types::DATA {
             self.counters.in_data += 1;
+        } else {
+            self.counters.in_tag_packets += 1;
         }
     }
 }

@@ -340,13 +340,16 @@ impl Stream {
     }
 }
 
+/// The first byte of a type number of three bytes.
+const TAG_PACKET_BYTE: u32 = 253;
+
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Whether an NDN packet can begin like this. The types are one byte long.
+/// Whether a packet can begin like this. The types of NDN are one byte long, those of TagNet three.
 fn starts_packet(bytes: &[u8]) -> bool {
-    let starts = [types::INTEREST, types::DATA, types::LP_PACKET];
+    let starts = [types::INTEREST, types::DATA, types::LP_PACKET, TAG_PACKET_BYTE];
     bytes.first().is_some_and(|&byte| starts.contains(&u32::from(byte)))
 }
 

@@ -274,6 +274,42 @@ fn each_header_is_legal_on_its_own_packets_only() {
 }
 
 #[test]
+fn tag_packets_pass_whole_or_in_pieces_without_headers_of_ndn() {
+    let mut packet = Vec::new();
+    tlv::write_tlv(&mut packet, namewire_packet::tag::tag_types::PULL, &[7; 3_000]);
+    assert_eq!(
+        receive_on(link(false, MAX_PACKET_BYTES, false), &packet),
+        Ok(Some((LpHeaders::default(), packet.clone())))
+    );
+    let mut sender = link(true, 1_400, false);
+    let frames = frames(&mut sender, &LpHeaders::default(), &packet).unwrap();
+    let mut receiver = link(true, 1_400, false);
+    let mut whole = Vec::new();
+    for frame in &frames {
+        if let Received::Reassembled { packet, .. } = receiver.receive(0, frame).unwrap() {
+            whole = packet.to_vec();
+        }
+    }
+    assert_eq!((frames.len(), whole), (3, packet.clone()));
+    assert_eq!((sender.counters().out_tag_packets, sender.counters().out_data), (1, 0));
+    assert_eq!((receiver.counters().in_tag_packets, receiver.counters().in_data), (1, 0));
+
+    let none = LpHeaders::default();
+    let carried = LpHeaders { pit_token: PitToken::new(b"abcdef"), no_cache: true, congestion_mark: 2, ..none };
+    let frame = wrap(&carried, &LinkFields::default(), &packet);
+    let kept = receive_on(link(false, MAX_PACKET_BYTES, false), &frame).unwrap().unwrap();
+    assert_eq!(kept.0, LpHeaders { congestion_mark: 2, ..none });
+    let nack = LpHeaders { nack: Some(NackReason::Congestion), ..none };
+    let next_hop = LpHeaders { next_hop_face_id: Some(FaceId(300)), ..none };
+    for (headers, why) in [(nack, LinkDrop::NackWithoutInterest), (next_hop, LinkDrop::MisplacedNextHopFaceId)] {
+        let frame = wrap(&headers, &LinkFields::default(), &packet);
+        assert_eq!(receive_on(link(false, MAX_PACKET_BYTES, true), &frame), Err(why));
+    }
+    let announcement = LinkFields { prefix_announcement: Some(&packet), ..LinkFields::default() };
+    assert!(receive_on(link(false, MAX_PACKET_BYTES, true), &wrap(&none, &announcement, &packet)).is_err());
+}
+
+#[test]
 fn the_peer_has_shown_ndnlp_after_its_first_lp_packet() {
     let mut link = link(false, MAX_PACKET_BYTES, false);
     link.receive(0, &hex(INTEREST)).unwrap();

@@ -1,7 +1,7 @@
 //! Frames: the packets of a batch, and the shared tables that decide about them.
 
 use crate::{DropReason, FaceTable, StrategyTable, dispatch::visits::Visits};
-use namewire_packet::{Data, FaceId, Interest, MAX_PACKET_BYTES, NackReason, lp::LpHeaders, tlv::types};
+use namewire_packet::{Data, FaceId, Interest, MAX_PACKET_BYTES, NackReason, lp::LpHeaders, tag::TagFrame, tlv::types};
 use namewire_tables::FibView;
 
 /// A network packet lent to the engine for one batch.
@@ -40,7 +40,21 @@ pub(crate) enum Decoded<'a> {
     Interest(Interest<'a>),
     Nack(NackReason, Interest<'a>),
     Data(Data<'a>),
+    /// A packet of TagNet, which the caller forwards by other tables.
+    Tag,
     Refused(DropReason),
+}
+
+impl Decoded<'_> {
+    /// True for packets without a name: the stages that look names up have nothing to do.
+    pub(crate) const fn is_nameless(&self) -> bool {
+        matches!(self, Decoded::Tag | Decoded::Refused(_))
+    }
+}
+
+#[cold]
+fn not_ndn<'f>(packet: &'f [u8]) -> Decoded<'f> {
+    if TagFrame::of(packet).is_some() { Decoded::Tag } else { Decoded::Refused(DropReason::Malformed) }
 }
 
 /// A checked view of the frame's packet.
@@ -60,5 +74,5 @@ pub(crate) fn decode<'f>(frame: &'f Frame<'_>) -> Decoded<'f> {
         (_, Some(_)) => return Decoded::Refused(DropReason::Malformed),
         _ => Data::parse(packet).map(Decoded::Data),
     };
-    decoded.unwrap_or(Decoded::Refused(DropReason::Malformed))
+    decoded.unwrap_or_else(|_| not_ndn(packet))
 }

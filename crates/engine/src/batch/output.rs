@@ -77,6 +77,8 @@ pub struct Output {
     /// Packets that other workers must see too. The caller gives each, with all its headers, to the next worker of its
     /// visits ([`Visits::take`]).
     pub hand_over: Vec<HandOver>,
+    /// Frames that hold packets of TagNet, by index. The engine leaves them to the caller.
+    pub tag_frames: Vec<u16>,
     /// Routes that strategies want learned or forgotten; nearly always none.
     pub route_requests: Vec<RouteRequest>,
     rewritten: Vec<u8>,
@@ -96,6 +98,7 @@ impl Default for Output {
         Output {
             transmits: Vec::with_capacity(OUTPUT_TRANSMITS),
             hand_over: Vec::with_capacity(BATCH_PACKETS),
+            tag_frames: Vec::with_capacity(BATCH_PACKETS),
             route_requests: Vec::with_capacity(ROUTE_REQUESTS_MAX),
             rewritten: Vec::with_capacity(OUTPUT_REWRITTEN_BYTES),
         }
@@ -106,6 +109,7 @@ impl Output {
     pub(crate) fn clear(&mut self) {
         self.transmits.clear();
         self.hand_over.clear();
+        self.tag_frames.clear();
         self.route_requests.clear();
         self.rewritten.clear();
     }

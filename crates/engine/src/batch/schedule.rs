@@ -181,7 +181,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         let name = match decoded {
             Decoded::Interest(interest) | Decoded::Nack(_, interest) => interest.name(),
             Decoded::Data(data) => data.name(),
-            Decoded::Refused(_) => return self.call.clock.end_of_part(Stage::Hash),
+            Decoded::Tag | Decoded::Refused(_) => return self.call.clock.end_of_part(Stage::Hash),
         };
         if self.hashes[place].compute(self.parts.tables.pit_cs.key(), name.value()).is_err() {
             *decoded = Decoded::Refused(DropReason::NameTooLong);
@@ -193,7 +193,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     /// fingerprint's buckets, and for an Interest those in its face's segment and the place of its nonce.
     fn prefetch_bucket(&self, packet: usize) {
         let decoded = &self.packets[packet].decoded;
-        if matches!(decoded, Decoded::Refused(_)) {
+        if decoded.is_nameless() {
             return;
         }
         let name_hash = self.hashes[packet].full_hash();
@@ -228,7 +228,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     /// Reads the tags of the bucket, and prefetches the group that one of them points at.
     fn probe(&mut self, packet: usize) {
         let Packet { decoded, hints, is_probed } = &mut self.packets[packet];
-        if matches!(decoded, Decoded::Refused(_)) {
+        if decoded.is_nameless() {
             return;
         }
         let pit_cs = &self.parts.tables.pit_cs;
@@ -347,6 +347,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
             Decoded::Interest(interest) => incoming_interest(parts, call, received!(interest)),
             Decoded::Data(data) => incoming_data(parts, call, received!(data)),
             Decoded::Nack(reason, interest) => incoming_nack(parts, call, received!(interest), *reason),
+            Decoded::Tag => call.outbound.out.tag_frames.push(frame),
             Decoded::Refused(reason) => parts.counters.drop(*reason),
         }
         call.clock.end_of_part(Stage::Emit);

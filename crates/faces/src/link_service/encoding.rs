@@ -60,7 +60,8 @@ impl LinkService {
             Ok(()) if packet.first() == Some(&(types::INTEREST as u8)) => {
                 self.counters.out_interests += 1;
             }
-            Ok(()) => self.counters.out_data += 1,
+            Ok(()) if packet.first() == Some(&(types::DATA as u8)) => self.counters.out_data += 1,
+            Ok(()) => self.counters.out_tag_packets += 1,
         }
         sent
     }
