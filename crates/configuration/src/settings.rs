@@ -11,6 +11,7 @@ mod faces;
 mod fib;
 mod pit;
 mod ranges;
+mod tagnet;
 
 use crate::{
     text::{Origin, Prefix},
@@ -32,6 +33,7 @@ use ranges::{
 };
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
+pub use tagnet::{TagNeighbours, TagnetSection};
 
 /// Settings of a node. What a file omits has its default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,6 +53,8 @@ pub struct Settings {
     pub faces: FacesSection,
     /// Routes.
     pub rib: RibSection,
+    /// Forwarding by sets of tags.
+    pub tagnet: TagnetSection,
     /// The rules of who may command.
     pub trust: TrustSection,
     /// What survives a restart.

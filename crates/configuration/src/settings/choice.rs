@@ -2,7 +2,7 @@
 //!
 //! The types belong to the tables and the engine, so the word in a file directly becomes the value that they take.
 
-use super::{Role, StateSync};
+use super::{Role, StateSync, TagNeighbours};
 use namewire_designs::fib::{
     FibPrefetch,
     catalogue::{FibDesign, UnknownName},
@@ -58,6 +58,7 @@ named! {
     UnsolicitedPolicy: &Self::ALL;
     Role: &Self::ALL;
     StateSync: &Self::ALL;
+    TagNeighbours: &Self::ALL;
     FibPrefetch: &Self::ALL;
     PrefixHash: &[Self::Sip, Self::City];
     StringMatching: &[Self::AtEnd, Self::Always];

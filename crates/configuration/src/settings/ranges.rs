@@ -1,5 +1,6 @@
 //! Reads values that have a range, so that an error names the line.
 
+use super::tagnet::MAX_TREES;
 use crate::text::Prefix;
 use crate::units::{Bytes, Span};
 use namewire_designs::policies::filter::COUNTERS_LOG2;
@@ -50,6 +51,7 @@ ranges! {
     segments: u8 = 1..=MAX_SEGMENTS;
     face_sets: u16 = 1..=u16::MAX;
     max_per_worker: u32 = 1..=1 << 20;
+    tag_descriptors: u32 = 1..=1 << 24;
 }
 
 ranges! {
@@ -85,6 +87,18 @@ pub(super) fn filter_counters<'de, D: Deserializer<'de>>(deserializer: D) -> Res
         return Ok(Some(counters));
     }
     Err(D::Error::custom(format!("{counters} is not a power of two")))
+}
+
+pub(super) fn trees<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
+    let trees = Vec::<u16>::deserialize(deserializer)?;
+    if trees.len() > MAX_TREES {
+        return Err(D::Error::custom(format!("{} trees are more than {MAX_TREES}", trees.len())));
+    }
+    match trees.iter().enumerate().find(|(place, tree)| **tree == 0 || trees[..*place].contains(tree)) {
+        Some((_, 0)) => Err(D::Error::custom("no tree has the number 0")),
+        Some((_, tree)) => Err(D::Error::custom(format!("tree {tree} is there twice"))),
+        None => Ok(trees),
+    }
 }
 
 pub(super) fn counted_prefixes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Prefix>, D::Error> {
