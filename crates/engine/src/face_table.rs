@@ -17,6 +17,8 @@ pub struct FaceAttributes {
     /// Whether our PIT tokens may be sent: the link leads to a router, or the peer has shown NDNLPv2. Other
     /// applications get bare packets.
     pub tokens: AtomicBool,
+    /// The application has sent a tag packet, so that tag packets may go to its place.
+    pub speaks_tags: AtomicBool,
     /// False while the link is down: strategies skip the face.
     pub is_up: bool,
 }
@@ -24,19 +26,26 @@ pub struct FaceAttributes {
 impl Clone for FaceAttributes {
     fn clone(&self) -> Self {
         let Self { scope, link_type, owner, is_up, .. } = *self;
-        FaceAttributes { scope, link_type, owner, tokens: AtomicBool::new(self.wants_tokens()), is_up }
+        let (tokens, speaks_tags) = (AtomicBool::new(self.wants_tokens()), AtomicBool::new(self.speaks_tags()));
+        FaceAttributes { scope, link_type, owner, tokens, speaks_tags, is_up }
     }
 }
 
 impl FaceAttributes {
     /// A point-to-point face that `owner` owns and that is up.
     pub fn new(scope: FaceScope, owner: u8, tokens: bool) -> Self {
-        FaceAttributes { scope, link_type: LinkType::PointToPoint, owner, tokens: AtomicBool::new(tokens), is_up: true }
+        let (link_type, tokens) = (LinkType::PointToPoint, AtomicBool::new(tokens));
+        FaceAttributes { scope, link_type, owner, tokens, speaks_tags: AtomicBool::new(false), is_up: true }
     }
 
     /// True if our PIT tokens may be sent here.
     pub fn wants_tokens(&self) -> bool {
         self.tokens.load(Ordering::Relaxed)
+    }
+
+    /// True if the application has sent a tag packet.
+    pub fn speaks_tags(&self) -> bool {
+        self.speaks_tags.load(Ordering::Relaxed)
     }
 
     /// True for applications of this machine.

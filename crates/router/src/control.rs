@@ -15,12 +15,14 @@ mod links;
 pub(crate) mod node;
 mod own_address;
 mod status;
+mod tags;
 
 pub(crate) use faces::{FaceDefaults, FaceParts, Faces};
 pub(crate) use fib_writer::FibWriter;
 pub(crate) use held_answers::HeldAnswers;
 pub(crate) use link_state::LinkStates;
 pub(crate) use links::LinkFaces;
+pub(crate) use tags::TagControl;
 
 use crate::{
     cs_settings::{CsChange, parse_policy},
@@ -119,6 +121,7 @@ impl Control {
             self.anchors.refresh(&mut self.management, now.mono_ns);
             self.node.counts.unreadable_anchors = self.anchors.unreadable;
         }
+        self.node.run_tags();
         self.node.faces.forget_closed(now.mono_ns);
         let late = self.node.held_answers.expire(now.mono_ns);
         self.send_answers(late);
@@ -140,6 +143,7 @@ impl Control {
             self.node.faces.next_forgetting_ns(),
             self.node.fib_writer.next_retry_ns(),
             self.node.held_answers.next_deadline_ns(),
+            self.node.tags.as_ref().map(TagControl::next_deadline_ns),
         ];
         let earliest = deadlines.into_iter().flatten().min();
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(self.node.shared.now_ns())))
@@ -171,14 +175,17 @@ impl Control {
                 self.management.learn_route(self.node.times(), face, &announcement, effects);
             }
             ToControl::RouteLost { face, name } => self.route_lost(face, &name, effects),
+            ToControl::TagRouting { face, packet } => self.node.tag_packet(face, &packet),
             ToControl::Accepted(connection) => self.node.faces.add_accepted(vec![connection]),
             ToControl::AcceptFailed => self.node.counts.accept_failures += 1,
             ToControl::FaceAdded { worker, face, ticket, result } => {
                 let result = self.node.face_added(worker, face, result);
+                self.node.tag_face_up(face);
                 self.face_added(ticket, result, effects);
             }
             ToControl::FaceMade { worker, face, info, counters } => {
                 self.node.faces.made(worker, face, info, counters);
+                self.node.tag_face_up(face);
                 self.face_created(face, effects);
             }
             ToControl::FaceClosed { face, reason } => {
@@ -188,6 +195,7 @@ impl Control {
             ToControl::FaceDown { face, reason } => {
                 self.node.faces.count_closed(reason);
                 self.node.face_down(face);
+                self.node.tag_face_down(face);
                 self.management.on_face_down(self.node.times(), face, effects);
             }
             ToControl::FaceUp { face } => self.face_up(face, effects),
@@ -251,6 +259,7 @@ impl Control {
     }
 
     fn face_up(&mut self, face: FaceId, effects: &mut Vec<Effect>) {
+        self.node.tag_face_up(face);
         if let Some(properties) = self.node.faces.properties(face) {
             self.node.note_link(face, true);
             self.management.on_face_up(self.node.times(), properties, effects);
@@ -273,6 +282,7 @@ impl Control {
             self.management.on_face_command_done(now, ticket, Err(error), effects);
         }
         if let Some(properties) = reconnected.and_then(|face| self.node.faces.properties(face)) {
+            self.node.tag_face_up(properties.face);
             self.management.on_face_up(now, properties, effects);
         }
     }
@@ -322,6 +332,7 @@ impl Control {
 
     fn close_face(&mut self, face: FaceId, effects: &mut Vec<Effect>) {
         if self.node.forget_face(face) {
+            self.node.tag_face_down(face);
             let now = self.node.times();
             let before = effects.len();
             self.management.on_face_closed(now, face, effects);
@@ -363,6 +374,7 @@ impl Control {
                 }
                 Effect::UpdateFace(update) => {
                     let result = self.node.update_face(&update);
+                    self.node.tag_face_up(update.face);
                     let now = self.node.times();
                     self.management.on_face_command_done(now, update.ticket, result, &mut more);
                 }

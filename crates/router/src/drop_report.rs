@@ -4,6 +4,7 @@ use crate::{router_drop::RouterDrop, shared::WorkerStatus};
 use namewire_engine::{DropReason, FacesCut, LimitMet};
 use namewire_faces::{LinkCounters, LinkDrop};
 use namewire_packet::nfd::DropCounter;
+use namewire_tagnet::forwarder::TagDrop;
 
 /// The dataset while it is built. Counters at zero are left out.
 #[derive(Default)]
@@ -24,6 +25,8 @@ impl DropReport {
         self.add_named(status.counters.named());
         self.add_named(links.named());
         self.add_all("router", RouterDrop::named(&status.drops));
+        self.add_named(status.tags.named());
+        self.add_all("tag", TagDrop::named(&status.tags.drops));
     }
 
     /// The faces from which most packets were refused.

@@ -69,6 +69,8 @@ pub(crate) enum ToWorker {
     FacesUp(Arc<[FaceId]>),
     /// A packet from the internal face; `visits` are the workers that come after this one.
     Packet { packet: Vec<u8>, pit_token: Option<PitToken>, visits: Visits },
+    /// Send a packet of control through a face of this worker.
+    Transmit { face: FaceId, packet: Vec<u8> },
     /// Prefixes have gained next hops.
     NewNextHops(Arc<Vec<(NameBuf, FaceId)>>),
     /// New Content Store settings: this worker's share.
@@ -106,6 +108,8 @@ pub(crate) enum ToControl {
     RouteLearned { face: FaceId, announcement: Vec<u8> },
     /// Self-learning: `face` has no route for this name (TLV-VALUE).
     RouteLost { face: FaceId, name: Vec<u8> },
+    /// A neighbour's packet about TagNet's trees.
+    TagRouting { face: FaceId, packet: Vec<u8> },
     /// The result of [`ToWorker::AddStream`], [`ToWorker::AddUdp`], [`ToWorker::AddMulticast`] or
     /// [`ToWorker::AddEthernet`].
     FaceAdded {

@@ -15,6 +15,10 @@ use crate::router_drop::RouterDrop;
 use namewire_engine::{Counters, CsReport, FaceTable, StrategyTable, View, dispatch::Dispatcher};
 use namewire_packet::counters::Count;
 use namewire_tables::{Fib, FibPin, FibReader};
+use namewire_tagnet::{
+    forwarder::{TagDrop, TagTables},
+    matching::vector::VectorTable,
+};
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -33,13 +37,16 @@ pub(crate) struct Snapshots<T> {
     version: AtomicU64,
 }
 
-impl<T: Clone + Default> Snapshots<T> {
+impl<T: Default> Snapshots<T> {
     fn new() -> Self {
         Snapshots { writing: Mutex::default(), present: Mutex::default(), version: AtomicU64::new(0) }
     }
 
     /// Lets `change` work on a copy. Every thread that pins after this returns sees the copy.
-    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R
+    where
+        T: Clone,
+    {
         let _alone = lock(&self.writing);
         let before = Arc::clone(&lock(&self.present));
         let mut next = T::clone(&before);
@@ -48,6 +55,13 @@ impl<T: Clone + Default> Snapshots<T> {
         // Release: a thread that sees this version and then takes the lock finds this copy or a later one.
         self.version.fetch_add(1, Ordering::Release);
         result
+    }
+
+    /// Lets every thread that pins after this returns see `next`.
+    pub(crate) fn replace(&self, next: T) {
+        let _alone = lock(&self.writing);
+        *lock(&self.present) = Arc::new(next);
+        self.version.fetch_add(1, Ordering::Release);
     }
 
     fn reader(&self) -> Snapshot<T> {
@@ -63,7 +77,7 @@ struct Snapshot<T> {
     table: Arc<T>,
 }
 
-impl<T: Clone + Default> Snapshot<T> {
+impl<T: Default> Snapshot<T> {
     fn refresh(&mut self, snapshots: &Snapshots<T>) {
         if self.version != snapshots.version.load(Ordering::Acquire) {
             *self = snapshots.reader();
@@ -77,6 +91,7 @@ pub(crate) struct TableReader {
     fib: FibReader,
     strategies: Snapshot<StrategyTable>,
     faces: Snapshot<FaceTable>,
+    tags: Snapshot<TagTables<VectorTable>>,
 }
 
 impl TableReader {
@@ -84,7 +99,9 @@ impl TableReader {
     pub(crate) fn pin(&mut self) -> Tables<'_> {
         self.strategies.refresh(&self.shared.strategies);
         self.faces.refresh(&self.shared.faces);
-        Tables { fib: self.fib.pin(), strategies: &self.strategies.table, faces: &self.faces.table }
+        self.tags.refresh(&self.shared.tags);
+        let (strategies, faces, tags) = (&self.strategies.table, &self.faces.table, &self.tags.table);
+        Tables { fib: self.fib.pin(), strategies, faces, tags }
     }
 }
 
@@ -93,6 +110,7 @@ pub(crate) struct Tables<'a> {
     fib: FibPin<'a>,
     strategies: &'a StrategyTable,
     faces: &'a FaceTable,
+    pub(crate) tags: &'a TagTables<VectorTable>,
 }
 
 impl Tables<'_> {
@@ -102,10 +120,22 @@ impl Tables<'_> {
 }
 
 namewire_packet::counters! {
+    /// Packets of TagNet that a worker forwarded or dropped.
+    pub(crate) struct TagCounters {
+        pub(crate) in_pushes: u64 = "tag.in-pushes",
+        pub(crate) in_pulls: u64 = "tag.in-pulls",
+        pub(crate) in_replies: u64 = "tag.in-replies",
+        pub(crate) out_packets: u64 = "tag.out-packets",
+        pub(crate) drops: [u64; TagDrop::COUNT],
+    }
+}
+
+namewire_packet::counters! {
     /// What a worker publishes about itself; it is at most some milliseconds old.
     pub(crate) struct WorkerStatus {
         pub(crate) counters: Counters,
         pub(crate) drops: [u64; RouterDrop::COUNT],
+        pub(crate) tags: TagCounters,
         pub(crate) pit_entries: u64,
         pub(crate) cs_entries: u64,
         pub(crate) cs_bytes: u64,
@@ -126,6 +156,7 @@ pub(crate) struct Shared {
     fib: Mutex<Fib>,
     pub(crate) strategies: Snapshots<StrategyTable>,
     pub(crate) faces: Snapshots<FaceTable>,
+    pub(crate) tags: Snapshots<TagTables<VectorTable>>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     statuses: Box<[Mutex<WorkerStatus>]>,
     cs_reports: Box<[Mutex<CsReport>]>,
@@ -143,6 +174,7 @@ impl Shared {
             fib: Mutex::new(fib),
             strategies: Snapshots::new(),
             faces: Snapshots::new(),
+            tags: Snapshots::new(),
             dispatcher,
             statuses,
             cs_reports,
@@ -162,6 +194,7 @@ impl Shared {
             fib: self.fib().reader(),
             strategies: self.strategies.reader(),
             faces: self.faces.reader(),
+            tags: self.tags.reader(),
         }
     }
 

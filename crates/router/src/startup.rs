@@ -5,7 +5,7 @@ use crate::{
     StartError,
     content_stores::ContentStores,
     control::{
-        Control, FaceDefaults, FaceParts, Faces, FibWriter, HeldAnswers, LinkFaces, LinkStates,
+        Control, FaceDefaults, FaceParts, Faces, FibWriter, HeldAnswers, LinkFaces, LinkStates, TagControl,
         inbox::ControlInbox,
         node::{Listening, Node, NodeCounts},
     },
@@ -171,6 +171,7 @@ impl Router {
         };
         let counts = NodeCounts { start_unix_ms: unix_ms(), accepts: Arc::clone(&accepts), ..NodeCounts::default() };
         let mut node = node(settings, parts, sender, listening, websockets, counts);
+        node.tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns());
         let (revision, revision_seen) = watch::channel(0);
         let (faces_lost, faces_lost_seen) = watch::channel(0);
         let mut warnings = node.start_links();
@@ -221,6 +222,7 @@ fn node(
         fib_design: settings.fib.design.0,
         fib_writer: FibWriter::default(),
         held_answers: HeldAnswers::default(),
+        tags: None,
         counts,
     }
 }

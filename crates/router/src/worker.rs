@@ -9,10 +9,12 @@ pub mod mesh;
 mod messages;
 mod pit_looks;
 pub mod ring;
+mod tags;
 
 pub(crate) use cs_erasure::CsErasureQueue;
 pub(crate) use io::WorkerIo;
 pub(crate) use pit_looks::PitLooks;
+pub(crate) use tags::TagForwarding;
 
 use crate::{
     messages::{ToControl, ToWorker},
@@ -21,7 +23,7 @@ use crate::{
 use arrayvec::ArrayVec;
 use mesh::{Inbox, Record, Task};
 use namewire_engine::{
-    BATCH_PACKETS, Engine, FaceAttributes, Frame, HandOver, Instant, LinkType, Output, View, dispatch::Visits,
+    BATCH_PACKETS, Engine, FaceAttributes, Frame, HandOver, Instant, LinkType, Output, dispatch::Visits,
 };
 use namewire_faces::{FaceEvent, RxArena, RxPacket};
 use namewire_tables::NameHashes;
@@ -169,7 +171,6 @@ impl Worker {
             }
             local
         };
-        let view = tables.view();
         for (chunk, visits_left) in packets.chunks(BATCH_PACKETS).zip(visits_left.chunks(BATCH_PACKETS)) {
             let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = chunk
                 .iter()
@@ -177,7 +178,7 @@ impl Worker {
                 .zip(visits_left)
                 .map(|((meta, packet), &visits)| Frame { face: meta.face, headers: meta.headers, packet, visits })
                 .collect();
-            decide(&mut self.engine, &mut self.io, &view, &mut frames, output);
+            decide(&mut self.engine, &mut self.io, tables, &mut frames, output);
         }
     }
 
@@ -191,7 +192,6 @@ impl Worker {
             // Pinned here and not earlier: these packets may have come from a face made since this turn began. The
             // worker that made the face wrote it into the face table before it published them.
             let tables = tables.pin();
-            let view = tables.view();
             let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
             for Record { task, face, headers, packet } in records {
                 match task {
@@ -199,7 +199,7 @@ impl Worker {
                     Task::Decide { visits } => frames.push(Frame { face, headers, packet, visits }),
                 }
             }
-            decide(engine, io, &view, &mut frames, output);
+            decide(engine, io, &tables, &mut frames, output);
         });
         had_records
     }
@@ -299,6 +299,7 @@ impl Worker {
         *self.shared.status(self.io.index) = WorkerStatus {
             counters: self.engine.counters(),
             drops: self.io.drops,
+            tags: self.io.tags.counters,
             pit_entries: self.engine.pit_len() as u64 + self.engine.fingerprints_len(),
             cs_entries: self.engine.cs_len() as u64,
             cs_bytes: self.engine.cs_bytes(),
@@ -311,13 +312,17 @@ impl Worker {
 }
 
 /// One batch: the engine decides, the verdicts are sent, and packets that other workers must see go on to the next of
-/// them.
-fn decide(engine: &mut Engine, io: &mut WorkerIo, view: &View<'_>, frames: &mut [Frame<'_>], output: &mut Output) {
+/// them. Packets of TagNet have their own tables.
+fn decide(engine: &mut Engine, io: &mut WorkerIo, tables: &Tables<'_>, frames: &mut [Frame<'_>], output: &mut Output) {
     if frames.is_empty() {
         return;
     }
-    engine.process(Instant(io.now_ns), view, frames, output);
-    io.transmit_all(engine, view, frames, output);
+    let view = tables.view();
+    engine.process(Instant(io.now_ns), &view, frames, output);
+    io.transmit_all(engine, &view, frames, output);
+    if !output.tag_frames.is_empty() {
+        io.forward_tag_frames(tables, frames, &output.tag_frames);
+    }
     for &HandOver { frame, mut visits } in &output.hand_over {
         let frame = &frames[usize::from(frame)];
         let next = visits.take(io.index);

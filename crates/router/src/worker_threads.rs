@@ -7,7 +7,7 @@ use crate::{
     ring::Doorbell,
     senders::{ControlSender, WORKER_QUEUE, WorkerSender},
     shared::Shared,
-    worker::{CsErasureQueue, PitLooks, Worker, WorkerIo},
+    worker::{CsErasureQueue, PitLooks, TagForwarding, Worker, WorkerIo},
 };
 use namewire_configuration::Settings;
 use namewire_engine::{Engine, EngineConfig, PitRole};
@@ -25,6 +25,8 @@ use std::{
 pub(crate) struct Secrets {
     pub(crate) tables: HashKey,
     pub(crate) shards: HashKey,
+    /// Of the control thread's random choices.
+    pub(crate) control: u64,
     seed: u64,
 }
 
@@ -32,18 +34,19 @@ impl Secrets {
     pub(crate) fn new(seed: Option<u64>) -> io::Result<Self> {
         if let Some(seed) = seed {
             let shards = HashKey::from_seed(seed ^ 0x5851_F42D_4C95_7F2D);
-            return Ok(Secrets { tables: HashKey::from_seed(seed), shards, seed });
+            let control = seed ^ 0x2545_F491_4F6C_DD1D;
+            return Ok(Secrets { tables: HashKey::from_seed(seed), shards, control, seed });
         }
-        let mut bytes = [0; 40];
+        let mut bytes = [0; 48];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
         let part = |at: usize| {
             let mut part = [0; 16];
             part.copy_from_slice(&bytes[at..at + 16]);
             part
         };
-        let mut seed = [0; 8];
-        seed.copy_from_slice(&bytes[32..]);
-        Ok(Secrets { tables: HashKey::new(part(0)), shards: HashKey::new(part(16)), seed: u64::from_ne_bytes(seed) })
+        let number = |at: usize| bytes[at..].iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte));
+        let (control, seed) = (number(32), number(40));
+        Ok(Secrets { tables: HashKey::new(part(0)), shards: HashKey::new(part(16)), control, seed })
     }
 }
 
@@ -126,6 +129,7 @@ pub(crate) fn start(
                 outbox,
                 control: sender.clone(),
                 drops: Default::default(),
+                tags: TagForwarding::default(),
             },
         };
         spawn(worker, settings.router.pin.get(index).copied(), &mut threads)?;

@@ -7,6 +7,7 @@ use super::{
     interfaces,
     link_state::LinkStates,
     links::{Followed, LinkFaces},
+    tags::TagControl,
 };
 use crate::{
     content_stores::ContentStores,
@@ -39,6 +40,8 @@ pub(crate) struct Node {
     pub(crate) fib_design: FibDesign,
     pub(crate) fib_writer: FibWriter,
     pub(crate) held_answers: HeldAnswers,
+    /// `None` while TagNet is off.
+    pub(crate) tags: Option<TagControl>,
     pub(crate) counts: NodeCounts,
 }
 

@@ -1,6 +1,6 @@
 //! Status: the counters, datasets and strategies that management asks the node for.
 
-use super::{faces::flag, node::Node};
+use super::{TagControl, faces::flag, node::Node};
 use crate::{
     cs_settings::{parse_policy, policy_text},
     drop_report::DropReport,
@@ -89,6 +89,7 @@ impl Environment for Node {
         report.add_links(&status, &self.faces.link_counters());
         report.add_cuts("management-cut", &self.sender.interests.cut());
         report.add_all("router", self.fib_writer.refusals());
+        report.add_all("tag-routing", self.tags.iter().flat_map(TagControl::refusals));
         report.add("router.accept-failed", counts.accept_failures);
         report.add("router.anchor-unreadable", counts.unreadable_anchors);
         report.add("router.connection-refused", self.faces.counts().refused_connections);
@@ -157,7 +158,7 @@ impl Environment for Node {
     }
 
     fn tag_plane(&mut self) -> Option<&mut dyn TagPlane> {
-        None // no worker runs TagNet yet
+        self.tags.as_mut().map(|tags| tags as &mut dyn TagPlane)
     }
 
     fn channels(&self) -> Vec<FaceUri> {

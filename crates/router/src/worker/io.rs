@@ -2,7 +2,10 @@
 //!
 //! A decided packet is sent on a face of this worker, over a ring to the worker that owns the face, or to management.
 
-use super::mesh::{Outbox, Task};
+use super::{
+    mesh::{Outbox, Task},
+    tags::TagForwarding,
+};
 use crate::{messages::ToControl, router_drop::RouterDrop, senders::ControlSender};
 use namewire_engine::{Engine, FaceId, Frame, Output, RouteRequest, View};
 use namewire_faces::{Lent, SocketDriver};
@@ -21,6 +24,7 @@ pub(crate) struct WorkerIo {
     pub(crate) outbox: Outbox,
     pub(crate) control: ControlSender,
     pub(crate) drops: [u64; RouterDrop::COUNT],
+    pub(crate) tags: TagForwarding,
 }
 
 impl WorkerIo {
@@ -87,7 +91,7 @@ impl WorkerIo {
         self.hand_to_management(incoming, ToControl::Interest { incoming, pit_token: headers.pit_token, packet });
     }
 
-    fn hand_to_management(&mut self, from: FaceId, message: ToControl) {
+    pub(super) fn hand_to_management(&mut self, from: FaceId, message: ToControl) {
         if !self.control.interests.push(from, message) {
             self.drops[RouterDrop::ManagementQueueFull as usize] += 1;
         }

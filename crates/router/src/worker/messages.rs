@@ -75,6 +75,7 @@ impl Worker {
             ToWorker::Packet { packet, pit_token, visits } => {
                 self.decide_internal(packet, pit_token, visits, tables, scratch);
             }
+            ToWorker::Transmit { face, packet } => self.io.transmit_here(face, &LpHeaders::default(), &packet),
             ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
             ToWorker::ConfigureCs(cs) => self.configure_cs(&cs),
         }
@@ -131,7 +132,7 @@ impl Worker {
             packet: &mut packet,
             visits,
         });
-        decide(&mut self.engine, &mut self.io, &tables.view(), &mut frames, output);
+        decide(&mut self.engine, &mut self.io, &tables, &mut frames, output);
     }
 
     /// Faces are gone: packets that waited for these alone go elsewhere.

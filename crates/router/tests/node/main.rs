@@ -19,5 +19,6 @@ mod prefix_lookup;
 mod readvertise;
 mod routing_daemon;
 mod self_learning;
+mod tagnet;
 mod trust;
 mod worker_totals;

@@ -39,7 +39,7 @@ impl Serves {
 }
 
 /// A face of a tree, beyond which a descriptor was advertised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Branch {
     /// The tree.
     pub tree: u16,
@@ -52,7 +52,7 @@ pub struct Branch {
 }
 
 /// All branches of one descriptor.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BranchSet {
     branches: Vec<Branch>,
     /// What applications here advertised: different sets of tags may have one descriptor.
@@ -71,6 +71,11 @@ impl BranchSet {
         &self.branches
     }
 
+    /// The sets of tags that an application here advertised.
+    pub fn tag_sets_of(&self, application: FaceId) -> impl Iterator<Item = &TagSet> {
+        self.tag_sets.iter().filter(move |(face, _)| *face == application).map(|(_, set)| set)
+    }
+
     /// The branches that a packet may take. Adds to `false_positives` the applications whose tags are not among the
     /// packet's.
     pub(super) fn chosen_by(&self, choice: &Choice<'_>, false_positives: &mut u32) -> impl Iterator<Item = Branch> {
@@ -85,6 +90,6 @@ impl BranchSet {
 
     /// True if the application advertised a set of tags that are all among these.
     fn wants(&self, application: FaceId, tags: Tags<'_>) -> bool {
-        self.tag_sets.iter().any(|(face, set)| *face == application && set.is_contained_in(tags.iter()))
+        self.tag_sets_of(application).any(|set| set.is_contained_in(tags.iter()))
     }
 }

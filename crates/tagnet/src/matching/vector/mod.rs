@@ -184,6 +184,15 @@ pub struct VectorTable {
     memory: VectorMemory,
 }
 
+impl Default for VectorTable {
+    /// A table without entries.
+    fn default() -> Self {
+        let (options, permutation) = (VectorOptions::default(), Permutation::identity());
+        let (cells, chains, memory) = (Vec::new(), Vec::new(), VectorMemory::default());
+        VectorTable { options, permutation, cells, chains, memory }
+    }
+}
+
 impl VectorTable {
     /// A table of these entries. Of entries with one descriptor the last one's value is kept.
     ///
