@@ -41,7 +41,7 @@ ARROWS = {
     "designs": {"packet", "tables"},
     "engine": {"packet", "tables"},
     "faces": {"packet"},
-    "tagnet": {"packet"},
+    "tagnet": {"packet", "tables"},
     "security": {"packet"},
     "management": {"packet", "security"},
     "client": {"packet", "security"},

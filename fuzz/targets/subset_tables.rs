@@ -1,7 +1,9 @@
-//! Question: does the subset table, in every form, find what the linear scan finds?
+//! Question: do the vector table, in every form, and the burst trie, through any changes, find what the linear scan
+//! finds?
 //!
-//! Input: options, entries and queries. Positions come from a few places at the ends and at the borders of words, so
-//! that descriptors contain each other, or from anywhere. Some are given by their complement, so that paths are long.
+//! Input: options, entries, changes and queries. Positions come from a few places at the ends and at the borders of
+//! words, so that descriptors contain each other, or from anywhere. Some are given by their complement, so that paths
+//! are long.
 #![no_main]
 
 use std::ops::ControlFlow;
@@ -10,12 +12,15 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary},
     fuzz_target,
 };
+use namewire_tables::pages::PageSize;
 use namewire_tagnet::Descriptor;
+use namewire_tagnet::matching::burst_trie::BurstTrie;
 use namewire_tagnet::matching::linear::LinearTable;
 use namewire_tagnet::matching::vector::{BitOrder, Layout, VectorOptions, VectorTable};
 use namewire_tagnet::matching::{Entry, SubsetTable};
 
 const ENTRIES_MAX: usize = 200;
+const CHANGES_MAX: usize = 400;
 const QUERIES_MAX: usize = 20;
 
 #[derive(Arbitrary, Debug)]
@@ -65,8 +70,30 @@ fn values(table: &impl SubsetTable, query: &Descriptor, limit: usize) -> Vec<u32
     values
 }
 
-fuzz_target!(|input: (Choice, Vec<(Bits, u32)>, Vec<Bits>)| {
-    let (choice, entries, queries) = input;
+/// Inserts what has a value, and removes the rest, one after the other.
+fn change(entries: Vec<Entry>, reference: &mut LinearTable, changes: &[(Bits, Option<u32>)]) -> BurstTrie {
+    let mut table = BurstTrie::build(entries, ENTRIES_MAX + CHANGES_MAX, PageSize::Base).expect("memory");
+    for (bits, value) in changes.iter().take(CHANGES_MAX) {
+        let descriptor = bits.descriptor();
+        let before = reference.entries().iter().find(|entry| entry.descriptor == descriptor).map(|entry| entry.value);
+        let changed = match *value {
+            Some(value) => {
+                let entry = Entry { descriptor, value };
+                reference.insert(entry);
+                table.insert(entry)
+            }
+            None => {
+                reference.remove(&descriptor);
+                table.remove(&descriptor)
+            }
+        };
+        assert_eq!(changed, Ok(before));
+    }
+    table
+}
+
+fuzz_target!(|input: (Choice, Vec<(Bits, u32)>, Vec<(Bits, Option<u32>)>, Vec<Bits>)| {
+    let (choice, entries, changes, queries) = input;
     let options = VectorOptions {
         bit_order: [BitOrder::Unchanged, BitOrder::PopularFirst, BitOrder::RareFirst]
             [usize::from(choice.bit_order % 3)],
@@ -88,15 +115,27 @@ fuzz_target!(|input: (Choice, Vec<(Bits, u32)>, Vec<Bits>)| {
     let table = VectorTable::build(entries.clone(), options).expect("memory for a small table");
     assert_eq!(table.len(), reference.len());
     let queries = queries.iter().take(QUERIES_MAX).map(Bits::descriptor);
-    for query in queries.chain(entries.first().map(|entry| entry.descriptor)).chain([Descriptor([u64::MAX; 3])]) {
-        let all = values(&table, &query, usize::MAX);
-        assert_eq!(all, values(&reference, &query, usize::MAX), "{options:?}");
-        let some = values(&table, &query, 2);
+    let first = entries.first().map(|entry| entry.descriptor);
+    let queries: Vec<Descriptor> = queries.chain(first).chain([Descriptor([u64::MAX; 3])]).collect();
+    for query in &queries {
+        let all = values(&table, query, usize::MAX);
+        assert_eq!(all, values(&reference, query, usize::MAX), "{options:?}");
+        let some = values(&table, query, 2);
         assert!(some.len() == all.len().min(2) && some.iter().all(|value| all.contains(value)));
-        let largest = reference.find_largest(&query);
-        assert_eq!(table.find_largest(&query), largest, "{options:?}");
-        let first = table.find_first_largest(&query);
+        let largest = reference.find_largest(query);
+        assert_eq!(table.find_largest(query), largest, "{options:?}");
+        let first = table.find_first_largest(query);
         assert_eq!(first.map(|entry| entry.descriptor.weight()), largest.map(|entry| entry.descriptor.weight()));
         assert!(first.is_none_or(|entry| reference.entries().contains(&entry)));
+    }
+    let changing = change(entries, &mut reference, &changes);
+    let view = changing.view();
+    assert_eq!(view.len(), reference.len());
+    let mut largest = vec![];
+    view.find_largest_of_each(&queries, |_, entry| largest.push(entry));
+    for (query, largest) in queries.iter().zip(largest) {
+        assert_eq!(values(&view, query, usize::MAX), values(&reference, query, usize::MAX));
+        assert_eq!(values(&view, query, 2).len(), values(&reference, query, 2).len());
+        assert_eq!([view.find_largest(query), largest], [reference.find_largest(query); 2]);
     }
 });

@@ -10,11 +10,14 @@
 //! | --- | --- |
 //! | [`linear::LinearTable`] | the reference: compares with every descriptor |
 //! | [`trie::Trie`] | a table that changes at any time, for the routing protocol |
+//! | [`burst_trie::BurstTrie`] | the router's own table: it changes while readers search it |
 //! | [`vector::VectorTable`] | the paper's table, each of its steps with a switch |
 //!
 //! Source: TagNet16 §3.1, §3.2.
 
+pub mod burst_trie;
 pub mod linear;
+mod permutation;
 pub mod trie;
 pub mod vector;
 

@@ -6,10 +6,10 @@
 //! Memory: the list of entries (changed in place, 32 bytes each), the vector at its final size, and a stack. Time: the
 //! sort, and for each cell a few steps of binary search.
 
-use super::cell::{CHAIN_HEADS, Cell, END, OFFSETS};
-use super::permutation::{Key, Permutation};
+use super::cell::{CHAIN_HEADS, Cell, OFFSETS};
 use super::{Layout, VALUE_BYTES, VectorMemory, VectorOptions, VectorTable};
 use crate::matching::Entry;
+use crate::matching::permutation::{END, Key, Permutation};
 use std::{collections::TryReserveError, ops::Range};
 
 /// Why a set has no table.

@@ -15,11 +15,9 @@
 //!
 //! The depths of an inner node are the weights of the lightest and the heaviest descriptor below it. Both depths of a
 //! terminator are the weight of its descriptor, so the cell stores this weight once. A terminator has room for the
-//! first two positions of a removed chain, its *heads*; a missing one is [`END`]. A chain's length is not stored: it is
+//! first two positions of a removed chain, its *heads*; a missing one is `END`. A chain's length is not stored: it is
 //! the weight less the number of 1-bits above.
 
-/// The paper's `$`: the position of a terminator. It is above every 1-bit's.
-pub(super) const END: u8 = 255;
 /// Positions of a removed chain that its terminator can keep.
 pub(super) const CHAIN_HEADS: u8 = 2;
 /// Offsets are below this: 2 TiB of cells.
@@ -108,6 +106,7 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matching::permutation::END;
     use proptest::prelude::*;
 
     proptest! {

@@ -8,7 +8,7 @@
 //!
 //! | file | step | paper |
 //! | --- | --- | --- |
-//! | `permutation.rs` | the most popular bits first | §3.2.1 |
+//! | `../permutation.rs` | the most popular bits first | §3.2.1 |
 //! | `build.rs` | terminal chains leave the trie; siblings are laid out in one order or the other | §3.2.2, §3.2.3 |
 //! | `cell.rs` | a node: position, depths, last-child flag, first child | §3.2.3 |
 //! | `search.rs` | *Find All Subsets*, *Find Largest Subset*, three pruning strategies | §3.1, Algorithms 1 to 3 |
@@ -55,28 +55,17 @@
 
 mod build;
 mod cell;
-mod permutation;
 mod search;
 
+pub use super::permutation::BitOrder;
+use super::permutation::Permutation;
 use super::{Entry, SubsetTable};
 use crate::Descriptor;
 pub use build::BuildError;
 use cell::Cell;
-use permutation::Permutation;
 pub use search::SearchCounts;
 use search::{All, Largest, Observer, Query, VALUE_BYTES};
 use std::ops::ControlFlow;
-
-/// The order of bits in the trie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BitOrder {
-    /// As in the descriptor.
-    Unchanged,
-    /// The paper's permutation: popular bits first, so that descriptors share prefixes.
-    PopularFirst,
-    /// Rare bits first, so that most branches of the trie end early for a query. Not in the paper.
-    RareFirst,
-}
 
 /// In which order the subtrees of siblings follow each other in the vector. The siblings themselves are always a list
 /// in the order of their positions.

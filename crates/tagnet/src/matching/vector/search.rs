@@ -13,8 +13,8 @@
 //! these.
 
 use super::VectorTable;
-use super::cell::{Cell, END};
-use super::permutation::{Key, Permutation};
+use super::cell::Cell;
+use crate::matching::permutation::{END, Key, Permutation};
 use crate::{Descriptor, descriptor::DESCRIPTOR_BITS, matching::Entry};
 use arrayvec::ArrayVec;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Bit permutation (§3.2.1): the bits in the order of their frequency in the set.
+//! Bit permutation (TagNet16 §3.2.1): the bits in the order of their frequency in the set.
 //!
 //! Question: at which position of the trie is bit 57? [`BitOrder`] says what the orders are good for.
 //!
@@ -7,9 +7,21 @@
 //!
 //! Cost of permuting a query: one look-up for each 1-bit, in a table of 192 bytes.
 
-use super::BitOrder;
-use super::cell::END;
 use crate::{Descriptor, descriptor::DESCRIPTOR_BITS};
+
+/// The paper's `$`: no position. It is above every 1-bit's.
+pub(super) const END: u8 = 255;
+
+/// The order of bits in the trie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BitOrder {
+    /// As in the descriptor.
+    Unchanged,
+    /// The paper's permutation: popular bits first, so that descriptors share prefixes.
+    PopularFirst,
+    /// Rare bits first, so that most branches of the trie end early for a query. Not in the paper.
+    RareFirst,
+}
 
 /// Which bit of a descriptor is at which position of the trie.
 #[derive(Clone, Debug)]
@@ -113,6 +125,28 @@ impl Key {
         }
     }
 
+    /// The 32 positions that begin at `from`, the first in the most significant bit. There are no 1-bits at 192 and
+    /// above.
+    pub(super) fn window(&self, from: u8) -> u32 {
+        let word = |index: u8| self.0.get(usize::from(index)).copied().unwrap_or(0);
+        let (first, shift) = (from / 64, from % 64);
+        ((word(first) << shift | word(first + 1) >> 1 >> (63 - shift)) >> 32) as u32
+    }
+
+    /// Its 1-bits below position `from`, of at most 192.
+    pub(super) fn before(mut self, from: u8) -> Self {
+        for (word, bits) in (0_u32..).zip(&mut self.0) {
+            let kept = u32::from(from).saturating_sub(64 * word).min(64);
+            *bits &= !u64::MAX.checked_shr(kept).unwrap_or(0);
+        }
+        self
+    }
+
+    /// The words: position 0 is the most significant bit of the first.
+    pub(super) fn words(&self) -> [u64; 3] {
+        self.0
+    }
+
     /// The number of leading 1-bits whose positions both have: the nodes that two paths of the trie share.
     pub(super) fn shared_depth(&self, other: &Key) -> u8 {
         let mut shared = 0;
@@ -152,6 +186,10 @@ mod tests {
             prop_assert_eq!(one.next(from), bits.iter().copied().find(|bit| *bit >= from).unwrap_or(END));
             prop_assert!((0..192).all(|bit| one.has(bit) == a.has(bit)));
             prop_assert_eq!(u32::from(one.weight()), a.weight());
+            let below = bits.iter().copied().filter(|bit| *bit < from).collect::<Vec<u8>>();
+            prop_assert_eq!(one.before(from).positions(0).collect::<Vec<u8>>(), below);
+            let is_in_window = |bit: u8| one.window(from) << (bit - from) >> 31 == 1;
+            prop_assert!((from..from + 32).all(|bit| is_in_window(bit) == (bit < 192 && a.has(bit))));
             let mut from_the_right = vec![];
             one.for_each_from_the_right(|position| from_the_right.push(position));
             prop_assert_eq!(from_the_right.into_iter().rev().collect::<Vec<u8>>(), bits.clone());

@@ -1,0 +1,285 @@
+//! Search: walks through the trie, several at a time, without recursion and without allocation.
+//!
+//! A walk scans the slots of a node. An inner child that may hold subsets becomes the next node. A leaf that may hold
+//! some goes to a queue that all walks share. Its lines are on their way to the caches while it waits there. After each
+//! inner child the next walk has its turn, so that nodes are fetched too while other walks go on.
+//!
+//! ```text
+//!   walk 0   frames │ root │ node │ node │ ─┐
+//!   walk 1   frames │ root │ node │        ─┼─► queue of leaves │ 0 │ 1 │ 1 │ … │ ─► compare
+//!   walk 7   frames │ root │               ─┘
+//! ```
+//!
+//! Children are visited in the order of their positions. So *Find Largest Subset* begins where the query has the most
+//! 1-bits left.
+
+use super::blocks::Words;
+use super::leaf::{Leaf, Row};
+use super::slot::{END_POSITION, Slot};
+use crate::Descriptor;
+use crate::descriptor::DESCRIPTOR_BITS;
+use crate::matching::Entry;
+use crate::matching::permutation::{Key, Permutation};
+use arrayvec::ArrayVec;
+use namewire_tables::prefetch::prefetch_lines;
+use std::ops::ControlFlow;
+
+/// Walks at a time in the batched form.
+pub(super) const WALKS: usize = 8;
+/// Leaves that wait for their lines.
+const QUEUE_LEAVES: usize = 16;
+/// Lines that are fetched before a leaf is compared: the heads and lengths of most leaves.
+const LEAF_LINES: usize = 3;
+/// Lines that are fetched before a node is scanned.
+const NODE_LINES: usize = 2;
+/// Nodes of a path: one for each position, and the root.
+const FRAMES: usize = DESCRIPTOR_BITS + 1;
+
+/// A permuted query.
+pub(super) struct Query {
+    /// Position 0 is the most significant bit of the first word. The last words are zero.
+    words: [u64; 5],
+    /// The number of 1-bits below each position; one more at the position behind [`END_POSITION`], which every query
+    /// has. The array is as long as a byte can count, so that an index needs no check.
+    before: [u8; 256],
+}
+
+impl Query {
+    pub(super) fn new(order: &Permutation, descriptor: &Descriptor) -> Self {
+        let [first, second, third] = order.key(descriptor).words();
+        let mut query = Query { words: [first, second, third, 0, 0], before: [0; 256] };
+        let mut count = 0;
+        for position in 0..DESCRIPTOR_BITS {
+            query.before[position] = count;
+            count += (query.words[position / 64] << (position % 64) >> 63) as u8;
+        }
+        query.before[usize::from(END_POSITION)] = count;
+        query.before[usize::from(END_POSITION) + 1] = count + 1;
+        query
+    }
+
+    #[inline(always)]
+    pub(super) fn has(&self, position: u8) -> bool {
+        self.words[usize::from(position / 64)] << (position % 64) >> 63 == 1
+    }
+
+    /// The 32 positions that begin at `from`, the first in the most significant bit.
+    #[inline(always)]
+    pub(super) fn window(&self, from: u8) -> u32 {
+        let (word, shift) = (usize::from(from / 64), from % 64);
+        ((self.words[word] << shift | self.words[word + 1] >> 1 >> (63 - shift)) >> 32) as u32
+    }
+
+    /// The most 1-bits that a subset of the query can have in this child, if it can have subsets.
+    ///
+    /// The child needs one of its positions, and enough of them for its lightest descriptor.
+    #[inline(always)]
+    fn potential(&self, slot: Slot, depth: u8) -> Option<u8> {
+        let before = |position: u8| self.before[usize::from(position)];
+        let potential = depth + (before(END_POSITION) - before(slot.first()));
+        let has_position = before(slot.last() + 1) != before(slot.first());
+        (has_position & (potential >= slot.min_weight())).then_some(potential)
+    }
+}
+
+/// What walks look for. A walk is known by its place in the batch.
+pub(super) trait Goal {
+    /// What a walk remembers of the way to a node.
+    type Path: Copy + Default;
+
+    /// The path with one more position.
+    fn below(path: Self::Path, position: u8) -> Self::Path;
+
+    /// False if the walk wants nothing of a child in which subsets have at most `potential` 1-bits.
+    fn wants(&self, walk: usize, child: Slot, potential: u8) -> bool;
+
+    /// A subset: a row of a leaf.
+    fn found(&mut self, walk: usize, leaf: Leaf<'_>, row: usize, path: Self::Path) -> ControlFlow<()>;
+}
+
+/// *Find All Subsets*: calls it with the walk and the value.
+pub(super) struct All<F>(pub(super) F);
+
+impl<F: FnMut(usize, u32) -> ControlFlow<()>> Goal for All<F> {
+    type Path = ();
+
+    fn below(_: (), _: u8) {}
+
+    #[inline(always)]
+    fn wants(&self, _: usize, _: Slot, _: u8) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn found(&mut self, walk: usize, leaf: Leaf<'_>, row: usize, _: ()) -> ControlFlow<()> {
+        (self.0)(walk, leaf.value(row))
+    }
+}
+
+/// *Find Largest Subset*, ties to the lowest descriptor.
+pub(super) struct Largest<'a, F, const BATCH: usize> {
+    order: &'a Permutation,
+    /// Whether a value may be the answer.
+    accepts: F,
+    /// The lowest weight that is still wanted.
+    wanted: [u8; BATCH],
+    pub(super) best: [Option<Entry>; BATCH],
+}
+
+impl<'a, F, const BATCH: usize> Largest<'a, F, BATCH> {
+    pub(super) fn new(order: &'a Permutation, accepts: F) -> Self {
+        Largest { order, accepts, wanted: [0; BATCH], best: [None; BATCH] }
+    }
+}
+
+impl<F: FnMut(u32) -> bool, const BATCH: usize> Goal for Largest<'_, F, BATCH> {
+    type Path = Key;
+
+    fn below(path: Key, position: u8) -> Key {
+        path.with(position)
+    }
+
+    #[inline(always)]
+    fn wants(&self, walk: usize, child: Slot, potential: u8) -> bool {
+        child.max_weight().min(potential) >= self.wanted[walk]
+    }
+
+    fn found(&mut self, walk: usize, leaf: Leaf<'_>, row: usize, path: Key) -> ControlFlow<()> {
+        let Row { key, value } = leaf.row(row, path);
+        let weight = key.weight();
+        if weight < self.wanted[walk] || !(self.accepts)(value) {
+            return ControlFlow::Continue(());
+        }
+        let entry = Entry { descriptor: self.order.descriptor(key), value };
+        if self.best[walk].is_none_or(|best| entry.is_preferred_to(&best)) {
+            self.best[walk] = Some(entry);
+            self.wanted[walk] = weight;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A node that a walk has not finished.
+#[derive(Clone, Copy)]
+struct Frame<P> {
+    node: u32,
+    /// The next slot.
+    next: u16,
+    /// The number of 1-bits of the path.
+    depth: u8,
+    path: P,
+}
+
+struct Walk<P> {
+    query: Query,
+    /// The node that is scanned, above its ancestors. Empty when the walk has ended.
+    frames: ArrayVec<Frame<P>, FRAMES>,
+    /// Its goal needs no more subsets.
+    is_over: bool,
+}
+
+/// A leaf that waits for its lines.
+#[derive(Clone, Copy)]
+struct Waiting<P> {
+    slot: Slot,
+    walk: u8,
+    potential: u8,
+    path: P,
+}
+
+/// Up to `BATCH` walks through one trie.
+pub(super) struct Search<'a, G: Goal, const BATCH: usize> {
+    words: &'a Words,
+    walks: ArrayVec<Walk<G::Path>, BATCH>,
+    queue: [Waiting<G::Path>; QUEUE_LEAVES],
+    /// Leaves that entered and left the queue.
+    entered: usize,
+    left: usize,
+}
+
+impl<'a, G: Goal, const BATCH: usize> Search<'a, G, BATCH> {
+    /// Walks for these queries, at most `BATCH`.
+    pub(super) fn new(words: &'a Words, root: Slot, order: &Permutation, queries: &[Descriptor]) -> Self {
+        let walk = |query| {
+            let mut frames = ArrayVec::new();
+            frames.push(Frame { node: root.block(), next: 0, depth: 0, path: G::Path::default() });
+            Walk { query: Query::new(order, query), frames, is_over: false }
+        };
+        let empty = Waiting { slot: Slot(0), walk: 0, potential: 0, path: G::Path::default() };
+        Search { words, walks: queries.iter().map(walk).collect(), queue: [empty; QUEUE_LEAVES], entered: 0, left: 0 }
+    }
+
+    /// Walks until all walks end.
+    pub(super) fn run(&mut self, goal: &mut G) {
+        let mut is_anyone_walking = true;
+        while is_anyone_walking {
+            is_anyone_walking = false;
+            for walk in 0..self.walks.len() {
+                is_anyone_walking |= self.turn(walk, goal);
+            }
+        }
+        while self.left < self.entered {
+            self.compare(goal);
+        }
+    }
+
+    /// Scans a node to the next inner child or to its end. False if the walk has ended.
+    fn turn(&mut self, index: usize, goal: &mut G) -> bool {
+        let Some(mut frame) = self.walks[index].frames.pop() else { return false };
+        let slots = self.words.slots(frame.node);
+        for (place, slot) in slots.iter().enumerate().skip(usize::from(frame.next)) {
+            let slot = Slot::load(slot);
+            let Some(potential) = self.walks[index].query.potential(slot, frame.depth) else { continue };
+            if !goal.wants(index, slot, potential) {
+                continue;
+            }
+            let child = self.words.block(slot.block());
+            if slot.is_inner() {
+                prefetch_lines(&child[0], NODE_LINES);
+                frame.next = place as u16 + 1;
+                let path = G::below(frame.path, slot.first());
+                let frames = &mut self.walks[index].frames;
+                frames.push(frame);
+                frames.push(Frame { node: slot.block(), next: 0, depth: frame.depth + 1, path });
+                return true;
+            }
+            prefetch_lines(&child[0], LEAF_LINES);
+            self.enqueue(Waiting { slot, walk: index as u8, potential, path: frame.path }, goal);
+            if self.walks[index].is_over {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn enqueue(&mut self, leaf: Waiting<G::Path>, goal: &mut G) {
+        if self.entered - self.left == QUEUE_LEAVES {
+            self.compare(goal);
+        }
+        self.queue[self.entered % QUEUE_LEAVES] = leaf;
+        self.entered += 1;
+    }
+
+    /// Compares the leaf that has waited longest.
+    fn compare(&mut self, goal: &mut G) {
+        let Waiting { slot, walk, potential, path } = self.queue[self.left % QUEUE_LEAVES];
+        self.left += 1;
+        let index = usize::from(walk);
+        let walk = &mut self.walks[index];
+        // What was found meanwhile may be better.
+        if walk.is_over || !goal.wants(index, slot, potential) {
+            return;
+        }
+        let leaf = Leaf::new(self.words.block(slot.block()));
+        let mut candidates = leaf.candidates(&walk.query);
+        while candidates != 0 {
+            let row = candidates.trailing_zeros() as usize;
+            candidates &= candidates - 1;
+            if leaf.tail_matches(row, &walk.query) && goal.found(index, leaf, row, path).is_break() {
+                walk.is_over = true;
+                walk.frames.clear();
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Updates: insertion and removal while readers search.
+//!
+//! An update decodes the leaf of the descriptor, changes its rows and encodes them into a free block. If the leaf
+//! overflows, it bursts ([`super::layout`]). If it becomes small, it takes in a neighbour. Where the number of a node's
+//! children changes, the node is copied, and its parent's slot changes instead. So there is always one slot whose store
+//! ends the update. A node whose last child is a leaf goes away: the leaf becomes a child of the parent.
+//!
+//! The weights in the slots above are no part of this. An insertion widens them first; a removal narrows them
+//! afterwards. So they always include what is stored.
+
+use super::blocks::Words;
+use super::layout::{Layout, load};
+use super::leaf::{Leaf, ROWS_MAX, Row};
+use super::slot::{END_POSITION, Slot, weights};
+use super::{BurstTrie, Refusal, SLOTS_MAX, Shared, WAITING_MAX};
+use crate::Descriptor;
+use crate::matching::Entry;
+use crate::matching::permutation::Key;
+use arrayvec::ArrayVec;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A leaf with fewer rows takes in a neighbour, if both together have at most twice this.
+const ROWS_MIN: usize = ROWS_MAX / 4;
+/// Rows at which a leaf takes no further group when it bursts: half of what overflowed.
+const ROWS_BURST: usize = ROWS_MAX / 2 + 1;
+
+/// An insertion leaves this part of the words to removals: they need a block for what remains before the former one is
+/// free.
+const RESERVE_PART: usize = 16;
+
+/// A slot of a node on the way to a descriptor.
+#[derive(Clone, Copy)]
+struct Level {
+    node: u32,
+    /// The first position of the node's children.
+    from: u8,
+    place: usize,
+}
+
+/// The way to a descriptor.
+struct Way {
+    /// Inner slots from the root on.
+    above: ArrayVec<Level, SLOTS_MAX>,
+    /// The slot of its leaf, or where its slot would be.
+    end: Level,
+    is_there: bool,
+}
+
+/// An update of what is at the end of a way.
+struct Update<'a> {
+    key: &'a Key,
+    way: &'a Way,
+    /// The places of the slots that it replaces.
+    replaced: Range<usize>,
+    /// What is stored below these slots afterwards.
+    rows: &'a [Row],
+    is_removal: bool,
+}
+
+/// One store that ends an update.
+enum Change {
+    Slot { node: u32, place: usize, slot: Slot },
+    Root(Slot),
+}
+
+impl Shared {
+    fn way(&self, key: &Key) -> Way {
+        let mut above = ArrayVec::new();
+        let mut node = Slot::load(&self.root).block();
+        let mut from = 0;
+        loop {
+            let position = key.next(from).min(END_POSITION);
+            let slots = self.words.slots(node);
+            let place = slots.partition_point(|slot| Slot::load(slot).last() < position);
+            let end = Level { node, from, place };
+            match slots.get(place).map(Slot::load) {
+                Some(slot) if slot.first() <= position => {
+                    if !slot.is_inner() {
+                        return Way { above, end, is_there: true };
+                    }
+                    above.push(end);
+                    (node, from) = (slot.block(), position + 1);
+                }
+                _ => return Way { above, end, is_there: false },
+            }
+        }
+    }
+
+    /// The rows of a leaf with this path.
+    fn rows(&self, leaf: Slot, path: Key) -> Vec<Row> {
+        Leaf::new(self.words.block(leaf.block())).rows(path).collect()
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<u32> {
+        let Way { end, is_there, .. } = self.way(key);
+        let leaf = is_there.then(|| Slot::load(&self.words.slots(end.node)[end.place]))?;
+        self.rows(leaf, key.before(end.from)).into_iter().find(|row| row.key == *key).map(|row| row.value)
+    }
+}
+
+impl BurstTrie {
+    /// Number of descriptors.
+    pub fn len(&self) -> usize {
+        self.shared.len.load(Ordering::Relaxed)
+    }
+
+    /// True without descriptors.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a stored descriptor.
+    pub fn get(&self, descriptor: &Descriptor) -> Option<u32> {
+        self.view().get(descriptor)
+    }
+
+    /// Stores a descriptor, or gives a stored one this value. Returns the value that it had.
+    ///
+    /// # Errors
+    /// If it would be one descriptor too many, or if there is no memory. The table is then what it was.
+    pub fn insert(&mut self, entry: Entry) -> Result<Option<u32>, Refusal> {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let row = Row { key: shared.order.key(&entry.descriptor), value: entry.value };
+        let way = shared.way(&row.key);
+        let replaced = match way.is_there {
+            true => way.end.place..way.end.place + 1,
+            false => emptiest_neighbour(&shared.words, way.end),
+        };
+        let leaf = shared.words.slots(way.end.node)[replaced.clone()].first().map(Slot::load);
+        let mut rows = leaf.map_or(vec![], |leaf| shared.rows(leaf, row.key.before(way.end.from)));
+        let before = match rows.binary_search_by(|stored| row.key.cmp(&stored.key)) {
+            Ok(place) => Some(std::mem::replace(&mut rows[place], row).value),
+            Err(_) if self.len() == self.capacity => return Err(Refusal::Descriptors),
+            Err(place) => {
+                rows.insert(place, row);
+                None
+            }
+        };
+        if before == Some(row.value) {
+            return Ok(before);
+        }
+        self.widen(&way, row.key.weight());
+        self.replace(&Update { key: &row.key, way: &way, replaced, rows: &rows, is_removal: false })?;
+        self.count(usize::from(before.is_none()), 0);
+        Ok(before)
+    }
+
+    /// Removes a descriptor. Returns the value that it had.
+    ///
+    /// # Errors
+    /// If there is no memory for what remains, because readers hold former blocks. The table is then what it was.
+    pub fn remove(&mut self, descriptor: &Descriptor) -> Result<Option<u32>, Refusal> {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let key = shared.order.key(descriptor);
+        let way = shared.way(&key);
+        if !way.is_there {
+            return Ok(None);
+        }
+        let slots = load(shared.words.slots(way.end.node));
+        let path = key.before(way.end.from);
+        let mut rows = shared.rows(slots[way.end.place], path);
+        let Ok(place) = rows.binary_search_by(|stored| key.cmp(&stored.key)) else { return Ok(None) };
+        let removed = rows.remove(place).value;
+        let replaced = take_in_neighbour(&shared, &slots, way.end.place, path, &mut rows);
+        self.replace(&Update { key: &key, way: &way, replaced, rows: &rows, is_removal: true })?;
+        self.narrow(&key);
+        self.count(0, 1);
+        Ok(Some(removed))
+    }
+
+    fn count(&mut self, inserted: usize, removed: usize) {
+        self.shared.len.store(self.len() + inserted - removed, Ordering::Relaxed);
+        if self.retired.is_due() {
+            self.reclaim();
+        }
+    }
+
+    fn reclaim(&mut self) {
+        let words = &self.shared.words;
+        self.retired.reclaim(|block| self.space.release(block, words.header(block).words()));
+    }
+
+    /// Replaces slots at the end of the way by leaves of these rows.
+    fn replace(&mut self, update: &Update<'_>) -> Result<(), Refusal> {
+        match self.try_to_replace(update) {
+            // Former blocks may be free by now.
+            Err(Refusal::Memory) if !self.retired.is_empty() => {
+                self.reclaim();
+                self.try_to_replace(update)
+            }
+            result => result,
+        }
+    }
+
+    fn try_to_replace(&mut self, update: &Update<'_>) -> Result<(), Refusal> {
+        if self.retired.len() >= WAITING_MAX {
+            self.reclaim();
+            if self.retired.len() >= WAITING_MAX {
+                return Err(Refusal::Readers);
+            }
+        }
+        let words = &self.shared.words;
+        let reserve = if update.is_removal { 0 } else { words.len() / RESERVE_PART };
+        let space = &mut self.space;
+        let mut layout = Layout { words, space, rows_wanted: ROWS_BURST, reserve, made: vec![] };
+        let mut unlinked = vec![];
+        match prepare(&mut layout, &mut unlinked, update) {
+            Err(refusal) => {
+                layout.made.drain(..).for_each(|block| layout.space.release(block, words.header(block).words()));
+                return Err(refusal);
+            }
+            Ok(Change::Slot { node, place, slot }) => slot.publish(&words.slots(node)[place]),
+            Ok(Change::Root(slot)) => slot.publish(&self.shared.root),
+        }
+        unlinked.into_iter().for_each(|block| self.retired.retire(block));
+        Ok(())
+    }
+
+    /// Lets the slots above include a descriptor of this weight.
+    fn widen(&self, way: &Way, weight: u8) {
+        for level in &way.above {
+            let word = &self.shared.words.slots(level.node)[level.place];
+            let slot = Slot::load(word);
+            let wider = [slot.min_weight().min(weight), slot.max_weight().max(weight)];
+            publish_weights(word, wider);
+        }
+    }
+
+    /// Lets the slots above what was a key's place include what is there now, and no more.
+    fn narrow(&self, key: &Key) {
+        let words = &self.shared.words;
+        for level in self.shared.way(key).above.iter().rev() {
+            let word = &words.slots(level.node)[level.place];
+            publish_weights(word, weights(words.slots(Slot::load(word).block()).iter().map(Slot::load)));
+        }
+    }
+}
+
+fn publish_weights(word: &AtomicU64, weights: [u8; 2]) {
+    let slot = Slot::load(word);
+    if [slot.min_weight(), slot.max_weight()] != weights {
+        slot.with_weights(weights).publish(word);
+    }
+}
+
+/// Makes the blocks of an update, and says which store makes them visible, and which blocks it unlinks.
+fn prepare(layout: &mut Layout<'_>, unlinked: &mut Vec<u32>, update: &Update<'_>) -> Result<Change, Refusal> {
+    let words = layout.words;
+    let Update { way, rows, key, .. } = update;
+    let mut replaced = update.replaced.clone();
+    let Level { mut node, mut from, .. } = way.end;
+    unlinked.extend(words.slots(node)[replaced.clone()].iter().map(|slot| Slot::load(slot).block()));
+    let mut with = match rows.len() > ROWS_MAX {
+        true => layout.slots(rows, from)?,
+        false => layout.leaf_of(rows, from)?.into_iter().collect(),
+    };
+    for above in way.above.iter().map(Some).rev().chain([None]) {
+        let mut slots = load(words.slots(node));
+        let stays = slots.len() > 1 || above.is_none() || with.first().is_some_and(|slot| slot.is_inner());
+        if let ([slot], 1, true) = (&with[..], replaced.len(), stays) {
+            return Ok(Change::Slot { node, place: replaced.start, slot: *slot });
+        }
+        slots.splice(replaced, with);
+        unlinked.push(node);
+        let Some(above) = above else { return Ok(Change::Root(Slot::root(layout.node(&slots)?))) };
+        with = match slots[..] {
+            [] => vec![],
+            [leaf] if !leaf.is_inner() => {
+                let rows: Vec<Row> = Leaf::new(words.block(leaf.block())).rows(key.before(from)).collect();
+                layout.discard(leaf.block(), unlinked);
+                layout.leaf_of(&rows, above.from)?.into_iter().collect()
+            }
+            _ => vec![Slot::new(layout.node(&slots)?, true, [from - 1; 2], weights(slots))],
+        };
+        (node, from, replaced) = (above.node, above.from, above.place..above.place + 1);
+    }
+    unreachable!("the root has nothing above it")
+}
+
+/// The leaf beside a gap that has room and fewer rows; the gap if there is none.
+fn emptiest_neighbour(words: &Words, gap: Level) -> Range<usize> {
+    let slots = words.slots(gap.node);
+    let rows = |place: &usize| {
+        let slot = Slot::load(&slots[*place]);
+        (!slot.is_inner()).then(|| Leaf::new(words.block(slot.block())).count()).filter(|rows| *rows < ROWS_MAX)
+    };
+    let places = gap.place.saturating_sub(1)..(gap.place + 1).min(slots.len());
+    let with_room = places.filter_map(|place| rows(&place).map(|rows| (rows, place)));
+    with_room.min().map_or(gap.place..gap.place, |(_, place)| place..place + 1)
+}
+
+/// If a leaf became small, adds the rows of a neighbouring leaf, if these are few. Returns the slots of the rows.
+fn take_in_neighbour(shared: &Shared, slots: &[Slot], place: usize, path: Key, rows: &mut Vec<Row>) -> Range<usize> {
+    if rows.len() < ROWS_MIN {
+        for neighbour in [Some(place + 1), place.checked_sub(1)].into_iter().flatten() {
+            let Some(slot) = slots.get(neighbour).filter(|slot| !slot.is_inner()) else { continue };
+            let count = Leaf::new(shared.words.block(slot.block())).count();
+            if count + rows.len() <= 2 * ROWS_MIN {
+                let end = if neighbour > place { rows.len() } else { 0 };
+                rows.splice(end..end, shared.rows(*slot, path));
+                return place.min(neighbour)..place.max(neighbour) + 1;
+            }
+        }
+    }
+    place..place + 1
+}
