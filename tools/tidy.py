@@ -44,7 +44,7 @@ ARROWS = {
     "tagnet": {"packet", "tables"},
     "security": {"packet"},
     "management": {"packet", "security"},
-    "client": {"packet", "security"},
+    "client": {"packet", "security", "tagnet"},
     "configuration": {"packet", "tables", "designs", "engine", "management"},
     "router": {"packet", "configuration", "tables", "designs", "engine", "faces", "management",
                "tagnet"},

@@ -1,11 +1,13 @@
 //! The face: packets between this process and its forwarder.
 //!
-//! Two tasks share one [`Face`]. The reader cuts the byte stream into packets, and passes each to the pending Interests
-//! or to a producer. The writer takes the whole send queue and writes it with one call. So packets queued in the same
-//! turn of the runtime share a system call. No task holds the lock across an await.
+//! Two tasks share one [`Face`]. The reader cuts the byte stream into packets, and passes each to the pending
+//! Interests, to a producer or to the users of TagNet ([`crate::tag_exchange`]). The writer takes the whole send queue
+//! and writes it with one call. So packets queued in the same turn of the runtime share a system call. No task holds
+//! the lock across an await.
 //!
-//! A received packet is a bare Interest or Data, or an LpPacket. Of its headers, Nack, PitToken, CongestionMark and
-//! IncomingFaceId are used; other legal headers are ignored. A packet is sent bare unless it needs a header.
+//! A received packet is a bare Interest, Data or tag packet, or an LpPacket. Of its headers, Nack, PitToken,
+//! CongestionMark and IncomingFaceId are used; other legal headers are ignored. A packet is sent bare unless it needs a
+//! header.
 //! [`crate::reassembly`] joins fragments (UDP).
 //!
 //! Limits: if the send queue has [`SEND_QUEUE_BYTES_MAX`], senders wait. A frame above [`FRAME_BYTES_MAX`] closes a
@@ -18,6 +20,7 @@ use crate::{
     pending_interest::{PendingInterests, nacked},
     producer::IncomingInterest,
     reassembly::Reassembly,
+    tag_exchange::{Delivery, TagExchange, TagPacketBuf},
 };
 use namewire_packet::{
     Data, Interest, MAX_PACKET_BYTES, NameBuf,
@@ -77,6 +80,12 @@ pub struct FaceCounters {
     pub dropped_producer_busy: u64,
     /// Fragments of messages that never became whole.
     pub dropped_fragments: u64,
+    /// TagNet replies that no pull waits for (late, or unsolicited).
+    pub dropped_unsolicited_replies: u64,
+    /// Pulls and pushes while no receiver is open.
+    pub dropped_unserved_tag_packets: u64,
+    /// Pulls and pushes for a receiver whose queue was full.
+    pub dropped_tag_receiver_busy: u64,
 }
 
 #[derive(Default)]
@@ -90,6 +99,7 @@ struct SendQueue {
 pub(crate) struct FaceState {
     pub(crate) pending: PendingInterests,
     producers: HashMap<Box<[u8]>, mpsc::Sender<IncomingInterest>>,
+    pub(crate) tags: TagExchange,
     queue: SendQueue,
     is_writing: bool,
     is_closing: bool,
@@ -180,18 +190,18 @@ impl Face {
     }
 
     fn close(&self, reason: CloseReason) {
-        let (pending, producers) = {
+        let (pending, producers, tags) = {
             let mut state = self.lock();
             if state.closed.is_some() {
                 return;
             }
             state.closed = Some(reason.clone());
-            (state.pending.drain(), std::mem::take(&mut state.producers))
+            (state.pending.drain(), std::mem::take(&mut state.producers), std::mem::take(&mut state.tags))
         };
         for completion in pending {
             completion.complete(Err(ExpressError::Closed(reason.clone())));
         }
-        drop(producers); // their streams end
+        drop((producers, tags)); // their streams end
         self.wake_writer.notify_one();
         self.room.notify_waiters();
         self.drained.notify_waiters();
@@ -214,6 +224,13 @@ impl Face {
 
     pub(crate) fn remove_producer(&self, prefix: &NameBuf) {
         self.lock().producers.remove(prefix.value());
+    }
+
+    /// Gives pulls and pushes to this receiver from now on; false if another is open.
+    pub(crate) fn open_tag_receiver(&self, receiver: mpsc::Sender<TagPacketBuf>) -> bool {
+        let mut state = self.lock();
+        // On a closed face the sender is dropped, which ends the stream.
+        state.closed.is_some() || state.tags.open(receiver)
     }
 
     /// Handles one frame: a bare packet or an LpPacket.
@@ -242,7 +259,19 @@ impl Face {
         match wire.first().map(|first| u32::from(*first)) {
             Some(types::DATA) => self.receive_data(headers, wire),
             Some(types::INTEREST) => self.receive_interest(headers, wire),
-            _ => self.count_malformed(),
+            // Every other type is TagNet's, or unknown.
+            _ => self.receive_tag_packet(wire),
+        }
+    }
+
+    fn receive_tag_packet(&self, wire: &[u8]) {
+        let Ok(packet) = TagPacketBuf::new(wire) else { return self.count_malformed() };
+        let mut state = self.lock();
+        match state.tags.deliver(packet) {
+            Delivery::Delivered => {}
+            Delivery::Unsolicited => state.counters.dropped_unsolicited_replies += 1,
+            Delivery::Unserved => state.counters.dropped_unserved_tag_packets += 1,
+            Delivery::Busy => state.counters.dropped_tag_receiver_busy += 1,
         }
     }
 
@@ -416,7 +445,10 @@ impl Face {
 mod tests {
     use super::*;
     use crate::pending_interest::Completion;
-    use namewire_packet::{DataBuilder, InterestBuilder, NackReason, lp};
+    use namewire_packet::{
+        DataBuilder, InterestBuilder, NackReason, lp,
+        tag::{Place, TagPacketBuilder, TagPacketKind, TreeEpoch},
+    };
     use proptest::prelude::*;
 
     fn frames() -> Vec<Vec<u8>> {
@@ -437,6 +469,12 @@ mod tests {
             frame.extend_from_slice(packet);
             frames.push(frame);
         }
+        for kind in [TagPacketKind::Pull, TagPacketKind::Reply] {
+            let place = Place { endpoint: 300, label: &[1, 2] };
+            let tree = TreeEpoch { tree: 1, epoch: 7 };
+            let builder = TagPacketBuilder::by_locator(kind, tree, place).nonce(9).reply_to(place);
+            frames.push(builder.payload(b"payload").build());
+        }
         frames
     }
 
@@ -444,13 +482,16 @@ mod tests {
         /// Damaged packets change counters only: no panic, and the face still works.
         #[test]
         fn damaged_frames_do_no_harm(
-            which in 0..5_usize,
+            which in 0..7_usize,
             damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
             cut in any::<prop::sample::Index>(),
         ) {
             let face = Arc::new(Face::default());
             let (sender, mut incoming) = mpsc::channel(4);
             face.add_producer(&NameBuf::new(), sender).unwrap();
+            let (pulls, mut waiting) = mpsc::channel(4);
+            let (replies, mut replied) = mpsc::unbounded_channel();
+            prop_assert!(face.open_tag_receiver(pulls) && face.lock().tags.begin(9, 2, replies));
             let (done, mut outcomes) = mpsc::unbounded_channel();
             let wire = InterestBuilder::new("/a/b".parse::<NameBuf>().unwrap()).build();
             face.lock().pending.insert(&Interest::parse(&wire).unwrap(), Completion::Tagged(1, done));
@@ -469,6 +510,11 @@ mod tests {
             prop_assert!(incoming.try_recv().is_ok());
             face.receive(&frames()[1]);
             prop_assert!(outcomes.try_recv().is_ok());
+            while waiting.try_recv().is_ok() {}
+            face.receive(&frames()[5]);
+            prop_assert!(waiting.try_recv().is_ok());
+            face.receive(&frames()[6]);
+            prop_assert!(replied.try_recv().is_ok());
         }
     }
 }

@@ -16,6 +16,7 @@
 //! * [`discovery`] finds the forwarder; [`transport_uri`] reads the name of one.
 //! * [`Client`]: the connection; [`Client::express`] for a consumer, [`Client::serve`] and [`Client::register_prefix`]
 //!   for a producer, [`Client::control`] and [`Client::dataset`] for the forwarder itself.
+//! * [`tag::TagClient`]: TagNet, by sets of tags in place of names.
 //! * [`SegmentFetch`] and [`SegmentPublisher`]: objects of many packets.
 //!
 //! It needs a Tokio runtime (a current-thread one is enough) and keeps one connection per [`Client`]. DigestSha256
@@ -33,6 +34,8 @@ mod reassembly;
 pub mod rtt_estimator;
 pub mod segment_fetch;
 pub mod segment_publish;
+pub mod tag;
+mod tag_exchange;
 pub mod transport_uri;
 mod version_discovery;
 
