@@ -25,6 +25,7 @@ mod route;
 mod run;
 mod status;
 mod strategy;
+mod tag;
 
 use clap::{Parser, Subcommand};
 use failure::{ExitCode, Failure};
@@ -119,6 +120,9 @@ enum Command {
     /// Show and change strategy choices
     #[command(subcommand)]
     Strategy(strategy::Command),
+    /// Exchange packets by tags in place of names (TagNet), and show what the router knows of tags
+    #[command(subcommand)]
+    Tag(tag::Command),
     /// Show and configure the Content Store
     #[command(subcommand)]
     Cs(cs::Command),
@@ -201,6 +205,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Route(command) => route::execute(global, command).await,
         Command::Strategy(command) => strategy::execute(global, command).await,
         Command::Cs(command) => cs::execute(global, command).await,
+        Command::Tag(command) => tag::execute(global, command).await,
         Command::Key(command) => key::execute(global, command),
         Command::Peek(args) => peek::execute(global, args).await,
         Command::Poke(args) => poke::execute(global, args).await,
@@ -253,6 +258,13 @@ mod tests {
             "namewire strategy set /a multicast",
             "namewire strategy set /a /localhost/nfd/strategy/best-route/v=5",
             "namewire strategy unset /a",
+            "namewire tag advertise classical concert --answer programme.txt",
+            "namewire tag advertise classical,concert --serves both --answer - --expires 60000 --count 3",
+            "namewire tag advertise news",
+            "namewire tag pull classical concert Beethoven -k 3 --timeout 1000 --payload programme -v",
+            "namewire tag push news --file report.txt --json",
+            "namewire tag routes",
+            "namewire tag locator --json",
             "namewire cs info",
             "namewire cs config --capacity 1000 --admit on --serve off",
             "namewire cs erase /a",
@@ -302,6 +314,12 @@ mod tests {
             "namewire route add /a 259 --origin nobody",
             "namewire strategy set /a best/route",
             "namewire strategy unset /",
+            "namewire tag",
+            "namewire tag advertise",
+            "namewire tag advertise news --serves everyone",
+            "namewire tag pull news -k 0",
+            "namewire tag pull news -k 4097",
+            "namewire tag push news --payload rain --file report.txt",
             "namewire cs config",
             "namewire cs config --admit maybe",
             "namewire cs erase",

@@ -66,6 +66,20 @@ fn an_ordinary_user_needs_no_preparation() {
 }
 
 #[test]
+fn without_tagnet_the_tag_tools_say_how_to_turn_it_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    for line in ["tag routes", "tag locator", "tag push news --payload rain", "tag advertise news", "tag routes --json"]
+    {
+        let output = router.tool(&line.split(' ').collect::<Vec<_>>());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line}: {message}");
+        assert!(message.contains("TagNet is off; the setting [tagnet] trees turns it on (503)"), "{line}: {message}");
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}
+
+#[test]
 fn refuses_a_live_socket_and_recovers_a_stale_one() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nfd.sock");

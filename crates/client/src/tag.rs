@@ -53,6 +53,8 @@ pub use namewire_tagnet::{TagSet, TagSetError};
 const REPLY_TO_BYTES_MAX: usize = 8 + MAX_LABEL_BYTES;
 /// Most bytes of a packet that an application sends; its router adds the place for replies.
 pub const TAG_PACKET_BYTES_MAX: usize = MAX_PACKET_BYTES - REPLY_TO_BYTES_MAX;
+/// Most bytes of a reply's payload: a packet without those of its other elements.
+pub const REPLY_BYTES_MAX: usize = TAG_PACKET_BYTES_MAX - 64;
 /// Most replies that a pull can ask for.
 pub const TAG_REPLIES_MAX: u32 = 4096;
 /// Packets that may wait in a [`TagReceiver`]; more are dropped and counted.

@@ -3,14 +3,16 @@
 use namewire_client::{
     Client, CloseReason, ControlError,
     tag::{
-        PullOptions, TAG_PACKET_BYTES_MAX, TagClient, TagError, TagPlace, TagReceiver, TagReceiverInUse, TagReplies,
-        TagReply, TagServes, TagSet,
+        PullOptions, REPLY_BYTES_MAX, TAG_PACKET_BYTES_MAX, TagClient, TagError, TagPlace, TagReceiver,
+        TagReceiverInUse, TagReplies, TagReply, TagServes, TagSet,
     },
 };
 use namewire_packet::{
     DataBuilder, FaceId, Interest,
     nfd::{ControlParameters, ControlResponse},
-    tag::{DESCRIPTOR_BYTES, Place, TagAddress, TagPacket, TagPacketBuilder, TagPacketKind, TreeEpoch},
+    tag::{
+        DESCRIPTOR_BYTES, MAX_LABEL_BYTES, Place, TagAddress, TagPacket, TagPacketBuilder, TagPacketKind, TreeEpoch,
+    },
     tlv,
 };
 use std::{
@@ -308,6 +310,25 @@ async fn a_packet_leaves_room_for_what_the_router_adds() {
     let refused = client.pull(&tags, &vec![7; most + 1], options(1)).await.err();
     assert_eq!(refused, Some(TagError::TooLarge(TAG_PACKET_BYTES_MAX + 1)));
     assert_eq!(client.push(&tags, &vec![7; most + 1]).await, Err(TagError::TooLarge(TAG_PACKET_BYTES_MAX + 1)));
+}
+
+#[tokio::test]
+async fn the_largest_reply_fits_also_to_the_longest_label() {
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let client = TagClient::new(&Client::from_stream(theirs, true));
+    let mut receiver = client.receive().unwrap();
+    let place = Place { endpoint: u32::MAX, label: &[255; MAX_LABEL_BYTES] };
+    let pull = TagPacketBuilder::by_locator(TagPacketKind::Pull, TREE, place).reply_to(place).build();
+    ours.write_all(&pull).await.unwrap();
+    let incoming = receiver.next().await.unwrap();
+    incoming.reply(&[7; REPLY_BYTES_MAX]).await.unwrap();
+    let mut wire = vec![0; TAG_PACKET_BYTES_MAX];
+    let mut bytes = 0;
+    while tlv::element_size(&wire[..bytes]).unwrap().is_none_or(|size| size > bytes) {
+        bytes += ours.read(&mut wire[bytes..]).await.unwrap();
+    }
+    let reply = TagPacket::parse(&wire[..bytes]).unwrap();
+    assert_eq!((reply.payload, reply.address), (&[7; REPLY_BYTES_MAX][..], TagAddress::Locator(place)));
 }
 
 /// Time stands still but for the pull, so the connection is a pipe in memory.
