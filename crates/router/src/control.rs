@@ -143,7 +143,7 @@ impl Control {
             self.node.faces.next_forgetting_ns(),
             self.node.fib_writer.next_retry_ns(),
             self.node.held_answers.next_deadline_ns(),
-            self.node.tags.as_ref().map(TagControl::next_deadline_ns),
+            self.node.tags.as_ref().map(|tags| tags.next_deadline_ns(self.node.shared.now_ns())),
         ];
         let earliest = deadlines.into_iter().flatten().min();
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(self.node.shared.now_ns())))

@@ -15,10 +15,7 @@ use crate::router_drop::RouterDrop;
 use namewire_engine::{Counters, CsReport, FaceTable, StrategyTable, View, dispatch::Dispatcher};
 use namewire_packet::counters::Count;
 use namewire_tables::{Fib, FibPin, FibReader};
-use namewire_tagnet::{
-    forwarder::{TagDrop, TagTables},
-    matching::vector::VectorTable,
-};
+use namewire_tagnet::forwarder::TagDrop;
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -37,16 +34,13 @@ pub(crate) struct Snapshots<T> {
     version: AtomicU64,
 }
 
-impl<T: Default> Snapshots<T> {
+impl<T: Clone + Default> Snapshots<T> {
     fn new() -> Self {
         Snapshots { writing: Mutex::default(), present: Mutex::default(), version: AtomicU64::new(0) }
     }
 
     /// Lets `change` work on a copy. Every thread that pins after this returns sees the copy.
-    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R
-    where
-        T: Clone,
-    {
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let _alone = lock(&self.writing);
         let before = Arc::clone(&lock(&self.present));
         let mut next = T::clone(&before);
@@ -55,13 +49,6 @@ impl<T: Default> Snapshots<T> {
         // Release: a thread that sees this version and then takes the lock finds this copy or a later one.
         self.version.fetch_add(1, Ordering::Release);
         result
-    }
-
-    /// Lets every thread that pins after this returns see `next`.
-    pub(crate) fn replace(&self, next: T) {
-        let _alone = lock(&self.writing);
-        *lock(&self.present) = Arc::new(next);
-        self.version.fetch_add(1, Ordering::Release);
     }
 
     fn reader(&self) -> Snapshot<T> {
@@ -77,7 +64,7 @@ struct Snapshot<T> {
     table: Arc<T>,
 }
 
-impl<T: Default> Snapshot<T> {
+impl<T: Clone + Default> Snapshot<T> {
     fn refresh(&mut self, snapshots: &Snapshots<T>) {
         if self.version != snapshots.version.load(Ordering::Acquire) {
             *self = snapshots.reader();
@@ -91,7 +78,6 @@ pub(crate) struct TableReader {
     fib: FibReader,
     strategies: Snapshot<StrategyTable>,
     faces: Snapshot<FaceTable>,
-    tags: Snapshot<TagTables<VectorTable>>,
 }
 
 impl TableReader {
@@ -99,9 +85,7 @@ impl TableReader {
     pub(crate) fn pin(&mut self) -> Tables<'_> {
         self.strategies.refresh(&self.shared.strategies);
         self.faces.refresh(&self.shared.faces);
-        self.tags.refresh(&self.shared.tags);
-        let (strategies, faces, tags) = (&self.strategies.table, &self.faces.table, &self.tags.table);
-        Tables { fib: self.fib.pin(), strategies, faces, tags }
+        Tables { fib: self.fib.pin(), strategies: &self.strategies.table, faces: &self.faces.table }
     }
 }
 
@@ -110,7 +94,6 @@ pub(crate) struct Tables<'a> {
     fib: FibPin<'a>,
     strategies: &'a StrategyTable,
     faces: &'a FaceTable,
-    pub(crate) tags: &'a TagTables<VectorTable>,
 }
 
 impl Tables<'_> {
@@ -156,7 +139,6 @@ pub(crate) struct Shared {
     fib: Mutex<Fib>,
     pub(crate) strategies: Snapshots<StrategyTable>,
     pub(crate) faces: Snapshots<FaceTable>,
-    pub(crate) tags: Snapshots<TagTables<VectorTable>>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     statuses: Box<[Mutex<WorkerStatus>]>,
     cs_reports: Box<[Mutex<CsReport>]>,
@@ -174,7 +156,6 @@ impl Shared {
             fib: Mutex::new(fib),
             strategies: Snapshots::new(),
             faces: Snapshots::new(),
-            tags: Snapshots::new(),
             dispatcher,
             statuses,
             cs_reports,
@@ -194,7 +175,6 @@ impl Shared {
             fib: self.fib().reader(),
             strategies: self.strategies.reader(),
             faces: self.faces.reader(),
-            tags: self.tags.reader(),
         }
     }
 

@@ -77,6 +77,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// TagNet's tables find no memory.
+    #[error("cannot make the tables of TagNet; choose a smaller tagnet.descriptors: {0}")]
+    TagTables(#[from] namewire_tagnet::matching::burst_trie::BuildError),
     /// The certificate of a trust anchor cannot be read.
     #[error(transparent)]
     Anchor(#[from] AnchorFileError),

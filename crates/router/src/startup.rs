@@ -155,8 +155,9 @@ impl Router {
         let (channels, udp) = (listeners.channels(), listeners.udp.clone());
         let udp_sockets = std::mem::take(&mut listeners.udp_sockets);
         require(workers.saturating_mul(WORKER_BYTES) + mesh::bytes(workers))?;
+        let tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns())?;
         let Started { threads: worker_threads, senders: workers, faceless } =
-            worker_threads::start(settings, &secrets, &shared, &sender, &face_ids, udp_sockets)?;
+            worker_threads::start(settings, &secrets, &shared, &sender, &face_ids, udp_sockets, tags.as_ref())?;
 
         let websockets =
             WebSockets::start(faces.websocket.trusted_certificates.clone(), websocket_listeners, events.clone())?;
@@ -171,7 +172,7 @@ impl Router {
         };
         let counts = NodeCounts { start_unix_ms: unix_ms(), accepts: Arc::clone(&accepts), ..NodeCounts::default() };
         let mut node = node(settings, parts, sender, listening, websockets, counts);
-        node.tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns());
+        node.tags = tags;
         let (revision, revision_seen) = watch::channel(0);
         let (faces_lost, faces_lost_seen) = watch::channel(0);
         let mut warnings = node.start_links();

@@ -321,7 +321,7 @@ fn decide(engine: &mut Engine, io: &mut WorkerIo, tables: &Tables<'_>, frames: &
     engine.process(Instant(io.now_ns), &view, frames, output);
     io.transmit_all(engine, &view, frames, output);
     if !output.tag_frames.is_empty() {
-        io.forward_tag_frames(tables, frames, &output.tag_frames);
+        io.forward_tag_frames(view.faces, frames, &output.tag_frames);
     }
     for &HandOver { frame, mut visits } in &output.hand_over {
         let frame = &frames[usize::from(frame)];

@@ -2,6 +2,7 @@
 
 use crate::{
     StartError,
+    control::TagControl,
     cs_settings::share_of_policy,
     mesh::{self, Bell},
     ring::Doorbell,
@@ -99,6 +100,7 @@ pub(crate) fn start(
     sender: &ControlSender,
     face_ids: &FaceIdAllocator,
     udp_sockets: Vec<Vec<UdpSocket>>,
+    tags: Option<&TagControl>,
 ) -> Result<Started, StartError> {
     let (engine_config, pages) = (engine_share(settings), settings.tables.pages.0);
     let drivers = drivers(settings, face_ids, udp_sockets)?;
@@ -129,7 +131,7 @@ pub(crate) fn start(
                 outbox,
                 control: sender.clone(),
                 drops: Default::default(),
-                tags: TagForwarding::default(),
+                tags: TagForwarding::new(tags.map(TagControl::reader)),
             },
         };
         spawn(worker, settings.router.pin.get(index).copied(), &mut threads)?;

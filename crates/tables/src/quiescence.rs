@@ -120,6 +120,13 @@ impl Reader {
     }
 }
 
+impl Clone for Reader {
+    /// Another reader of the domain.
+    fn clone(&self) -> Self {
+        Reader::new(&self.domain)
+    }
+}
+
 impl Drop for Reader {
     fn drop(&mut self) {
         self.domain.lock().retain(|slot| !Arc::ptr_eq(slot, &self.slot));

@@ -1,14 +1,10 @@
 //! TagNet's control side: the trees and advertisements of this node, and the tables that workers forward by.
 //!
-//! [`TagRouting`] decides. This module tells it of faces, packets and time, sends its packets, and publishes the
-//! tables. Building the tables takes some 2 µs for each descriptor. So after a build, the next one waits for
-//! [`BUILD_SHARE`] times as long as the build took: control spends at most a part of its time on building.
+//! [`TagRouting`] decides. This module tells it of faces, packets and time, sends its packets, and passes what changed
+//! to the tables ([`LiveTables`]).
 
 use super::node::Node;
-use crate::{
-    messages::ToWorker,
-    shared::{Shared, unix_ms},
-};
+use crate::{StartError, messages::ToWorker, shared::unix_ms};
 use namewire_configuration::settings::{TagNeighbours, TagnetSection};
 use namewire_management::{TagPlane, TagPlaneRefusal, Times};
 use namewire_packet::{
@@ -19,18 +15,16 @@ use namewire_packet::{
 use namewire_tagnet::{
     Descriptor, TagSet,
     advertisements::{AdvertisementLimits, AdvertisementRefusal},
-    forwarder::{BranchSet, Serves, TagTables},
-    matching::{
-        Entry,
-        vector::{VectorOptions, VectorTable},
-    },
+    forwarder::{BranchSet, LiveTables, LiveTablesReader, Serves},
     routing::{RoutingRefusal, TagRouting, TagRoutingConfig, TreeStatus},
     tree_protocol::TreeTimes,
 };
 use std::collections::HashMap;
 
-/// Control spends at most one part in this number, plus one, on building tables.
-const BUILD_SHARE: u64 = 4;
+/// Steps of the tables that wait for readers are looked at after this time.
+const STEP_NS: u64 = 1_000_000;
+/// After the tables found no memory, control tries again after this time.
+const BUILD_AGAIN_NS: u64 = 1_000_000_000;
 /// Most applications that may push.
 const MAX_PUSHERS: usize = 65_536;
 
@@ -38,17 +32,20 @@ const MAX_PUSHERS: usize = 65_536;
 pub(crate) struct TagControl {
     routing: TagRouting,
     neighbours: TagNeighbours,
-    /// Workers do not have the newest tables.
-    owes_tables: bool,
+    tables: LiveTables,
+    /// When the tables may be built again.
     next_build_ns: u64,
     builds_failed: u64,
 }
 
 impl TagControl {
     /// TagNet of this node; `None` without trees. `seed` fixes the random numbers.
-    pub(crate) fn new(section: &TagnetSection, seed: u64, now_ns: u64) -> Option<Self> {
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub(crate) fn new(section: &TagnetSection, seed: u64, now_ns: u64) -> Result<Option<Self>, StartError> {
         if section.trees.is_empty() {
-            return None;
+            return Ok(None);
         }
         let limits = AdvertisementLimits {
             descriptors: section.descriptors as usize,
@@ -59,19 +56,28 @@ impl TagControl {
         let router = section.router_number.map_or(seed | 1 << 63, u64::from);
         let config = TagRoutingConfig { trees: section.trees.clone(), router, times: TreeTimes::default(), limits };
         let unix_s = (unix_ms() / 1_000) as u32;
-        Some(TagControl {
+        Ok(Some(TagControl {
             routing: TagRouting::new(&config, unix_s, seed, now_ns / 1_000_000),
             neighbours: section.neighbours.0,
-            owes_tables: false,
+            tables: LiveTables::new(limits.descriptors)?,
             next_build_ns: now_ns,
             builds_failed: 0,
-        })
+        }))
+    }
+
+    /// A worker's access to the tables.
+    pub(crate) fn reader(&self) -> LiveTablesReader {
+        self.tables.reader()
     }
 
     /// When [`Node::run_tags`] has something to do.
-    pub(crate) fn next_deadline_ns(&self) -> u64 {
+    pub(crate) fn next_deadline_ns(&self, now_ns: u64) -> u64 {
         let routing_ns = self.routing.deadline_ms().saturating_mul(1_000_000);
-        if self.owes_tables { routing_ns.min(self.next_build_ns) } else { routing_ns }
+        let tables_ns = [
+            self.tables.is_waiting().then_some(now_ns + STEP_NS),
+            self.tables.wants_build().then_some(self.next_build_ns),
+        ];
+        tables_ns.into_iter().flatten().fold(routing_ns, u64::min)
     }
 
     /// What was refused, and what failed.
@@ -80,36 +86,24 @@ impl TagControl {
         refusals.chain([("table-build-failed", self.builds_failed)])
     }
 
-    /// Publishes the tables, if they have changed and the last build is long enough ago.
-    fn publish(&mut self, shared: &Shared, now_ns: u64) {
-        self.owes_tables |= self.routing.take_changed();
-        if !self.owes_tables || now_ns < self.next_build_ns {
-            return;
+    /// Passes what changed to the tables.
+    fn follow(&mut self, now_ns: u64) {
+        let changed = self.routing.take_changed_descriptors();
+        if changed.is_empty() {
+            self.tables.run();
+        } else {
+            self.tables.change(changed);
         }
-        match self.tables() {
-            Some(tables) => shared.tags.replace(tables),
-            None => self.builds_failed += 1,
+        if self.routing.take_trees_changed() {
+            self.tables.set_trees(self.routing.tree_tables().cloned().collect(), self.routing.may_push().clone());
         }
-        self.owes_tables = false;
-        let end_ns = shared.now_ns();
-        self.next_build_ns = end_ns + BUILD_SHARE * (end_ns - now_ns);
-    }
-
-    /// The tables as workers need them; `None` without memory.
-    fn tables(&self) -> Option<TagTables<VectorTable>> {
-        let mut numbers: HashMap<BranchSet, u32> = HashMap::new();
-        let mut branch_sets = Vec::new();
-        let mut entries = Vec::with_capacity(self.routing.descriptors());
-        for (descriptor, set) in self.routing.entries() {
-            let value = *numbers.entry(set).or_insert_with_key(|set| {
-                branch_sets.push(set.clone());
-                branch_sets.len() as u32 - 1
-            });
-            entries.push(Entry { descriptor, value });
+        if self.tables.wants_build()
+            && now_ns >= self.next_build_ns
+            && self.tables.build(self.routing.entries()).is_err()
+        {
+            self.builds_failed += 1;
+            self.next_build_ns = now_ns + BUILD_AGAIN_NS;
         }
-        let descriptors = VectorTable::build(entries, VectorOptions::FASTEST).ok()?;
-        let trees = self.routing.tree_tables().cloned().collect();
-        Some(TagTables { trees, descriptors, branch_sets, may_push: self.routing.may_push().clone() })
     }
 }
 
@@ -153,7 +147,7 @@ impl Node {
                 self.faces.send(record.worker, ToWorker::Transmit { face, packet });
             }
         }
-        tags.publish(&self.shared, now_ns);
+        tags.follow(now_ns);
     }
 }
 

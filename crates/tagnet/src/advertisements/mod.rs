@@ -113,7 +113,8 @@ pub struct Advertisements {
     links: BTreeMap<TreeLink, LinkState>,
     /// Advertisements of each face.
     per_face: BTreeMap<FaceId, usize>,
-    changes: u64,
+    /// Descriptors whose branches have changed since they were last taken.
+    changed: BTreeSet<Descriptor>,
 }
 
 impl Advertisements {
@@ -126,7 +127,7 @@ impl Advertisements {
             free: Vec::new(),
             links: BTreeMap::new(),
             per_face: BTreeMap::new(),
-            changes: 0,
+            changed: BTreeSet::new(),
         }
     }
 
@@ -140,23 +141,20 @@ impl Advertisements {
         self.trie.is_empty()
     }
 
-    /// A number that grows with every change of a branch.
-    pub const fn changes(&self) -> u64 {
-        self.changes
+    /// The descriptors whose branches have changed since this was last asked, with what they are now.
+    pub fn take_changed(&mut self) -> Vec<(Descriptor, Option<BranchSet>)> {
+        let changed = std::mem::take(&mut self.changed);
+        let present = |descriptor: Descriptor| {
+            let index = self.trie.get(&descriptor);
+            (descriptor, index.map(|index| self.known[index as usize].branch_set()))
+        };
+        changed.into_iter().map(present).collect()
     }
 
     /// The descriptors, with their branches, in no order.
     pub fn entries(&self) -> impl Iterator<Item = (Descriptor, BranchSet)> {
-        self.known.iter().filter(|known| !known.branches.is_empty()).map(|known| {
-            let branch = |(link, advertised): (&TreeLink, &Advertised)| Branch {
-                tree: link.tree,
-                face: link.face,
-                serves: advertised.serves,
-                is_application: advertised.is_application,
-            };
-            let tag_sets = known.tag_sets.iter().map(|set| (set.link.face, set.tags.clone()));
-            (known.descriptor, BranchSet::new(known.branches.iter().map(branch).collect(), tag_sets.collect()))
-        })
+        let known = self.known.iter().filter(|known| !known.branches.is_empty());
+        known.map(|known| (known.descriptor, known.branch_set()))
     }
 
     /// A neighbour joined the tree: it is told everything, in `out`.
@@ -301,7 +299,7 @@ impl Advertisements {
 
     /// Sets or removes a branch of a descriptor, and tells the other neighbours of the tree.
     fn set_branch(&mut self, index: u32, link: TreeLink, branch: Option<Advertised>, out: &mut Vec<Announcement>) {
-        self.changes += 1;
+        self.changed.insert(self.known[index as usize].descriptor);
         let known = &mut self.known[index as usize];
         match branch {
             Some(branch) => drop(known.branches.insert(link, branch)),
@@ -389,6 +387,18 @@ impl Advertisements {
 }
 
 impl Known {
+    fn branch_set(&self) -> BranchSet {
+        let branch = |(link, advertised): (&TreeLink, &Advertised)| Branch {
+            tree: link.tree,
+            face: link.face,
+            serves: advertised.serves,
+            is_application: advertised.is_application,
+        };
+        // A set that serves several trees is told once.
+        let tag_sets: BTreeSet<_> = self.tag_sets.iter().map(|set| (set.link.face, set.tags.clone())).collect();
+        BranchSet::new(self.branches.iter().map(branch).collect(), tag_sets.into_iter().collect())
+    }
+
     /// What the branches beyond the other faces of the tree ask for.
     fn wanted_by_others(&self, link: TreeLink) -> Option<Serves> {
         let others = self.branches.iter().filter(|(branch, _)| branch.tree == link.tree && branch.face != link.face);

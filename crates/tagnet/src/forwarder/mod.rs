@@ -15,19 +15,24 @@
 //!   repaired, its epoch and the hop limit end what goes in circles.
 //! - **Ties.** The lowest descriptor wins. If several branches have this descriptor, the nonce selects one of them.
 //!
-//! The tables are read-only here; any worker forwards any packet ([`TagTables`]).
+//! The tables are read-only here; any worker forwards any packet ([`TagView`]). [`LiveTables`] change while workers
+//! forward by them.
 //!
 //! Cost: by locator, a dozen instructions beside parsing; by descriptor, the search. The worker uses [`TagScratch`] and
 //! the output again for every packet, so that none allocates.
 
+mod branch_sets;
 mod branches;
+mod live;
 mod tables;
 mod tag_drop;
 #[cfg(test)]
 mod tests;
 
+pub use branch_sets::BranchSets;
 pub use branches::{Branch, BranchSet, Serves};
-pub use tables::{TagTables, TreeTable};
+pub use live::{LiveTables, LiveTablesReader, PinnedTables};
+pub use tables::{TagTables, TagView, TreeTable};
 pub use tag_drop::TagDrop;
 
 use crate::{
@@ -71,14 +76,14 @@ pub struct TagScratch {
 
 /// A packet under way through the tables.
 struct Passage<'p, 't, T> {
-    tables: &'t TagTables<T>,
+    tables: &'t TagView<'t, T>,
     packet: &'p TagPacket<'p>,
     tree: &'t TreeTable,
     from: Arrival,
     is_application: &'t dyn Fn(FaceId) -> bool,
 }
 
-impl<T: SubsetTable> TagTables<T> {
+impl<T: SubsetTable> TagView<'_, T> {
     /// Finds the faces for a packet, and puts one transmission for each into `out`, which it empties first.
     /// `is_application` tells which faces locators may name.
     ///

@@ -1,6 +1,6 @@
 //! Tables: what a worker forwards tag packets by.
 
-use super::{BranchSet, TagDrop};
+use super::{BranchSet, BranchSets, TagDrop};
 use crate::locator::{NodeState, WideLabel};
 use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,
@@ -24,19 +24,40 @@ pub struct TreeTable {
 }
 
 /// Everything that a worker needs to forward tag packets. `T` finds descriptors.
+#[derive(Debug)]
+pub struct TagView<'a, T> {
+    /// The trees, by number.
+    pub trees: &'a [TreeTable],
+    /// Descriptors; the value is the number of a set in `branch_sets`.
+    pub descriptors: &'a T,
+    /// The sets of branches.
+    pub branch_sets: &'a BranchSets,
+    /// The applications here that may push.
+    pub may_push: &'a BTreeSet<FaceId>,
+}
+
+/// The same, for tables that do not change while packets are forwarded.
 #[derive(Clone, Debug, Default)]
 pub struct TagTables<T> {
     /// The trees, by number.
     pub trees: Vec<TreeTable>,
-    /// Descriptors; the value is the index of a set in `branch_sets`.
+    /// Descriptors; the value is the number of a set in `branch_sets`.
     pub descriptors: T,
     /// The sets of branches.
-    pub branch_sets: Vec<BranchSet>,
+    pub branch_sets: BranchSets,
     /// The applications here that may push.
     pub may_push: BTreeSet<FaceId>,
 }
 
 impl<T> TagTables<T> {
+    /// What a packet is forwarded by.
+    pub fn view(&self) -> TagView<'_, T> {
+        let TagTables { trees, descriptors, branch_sets, may_push } = self;
+        TagView { trees, descriptors, branch_sets, may_push }
+    }
+}
+
+impl<T> TagView<'_, T> {
     pub(super) fn tree(&self, tree: u16) -> Option<&TreeTable> {
         self.trees.iter().find(|table| table.tree == tree)
     }
@@ -60,6 +81,6 @@ impl<T> TagTables<T> {
     }
 
     pub(super) fn branch_set(&self, value: u32) -> &BranchSet {
-        &self.branch_sets[value as usize]
+        self.branch_sets.get(value)
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     matching::{Entry, linear::LinearTable},
 };
 use namewire_packet::tag::{TagPacketBuilder, TagPacketError, TreeEpoch};
+use std::sync::Arc;
 
 const PARENT: FaceId = FaceId(300);
 const HEAVY: FaceId = FaceId(301);
@@ -53,7 +54,8 @@ impl Router {
         let branch = |face: &FaceId| Branch { tree: 1, face: *face, serves, is_application: is_application(*face) };
         let tag_sets = faces.iter().copied().filter(|face| is_application(*face)).map(|face| (face, tags(set)));
         let value = self.tables.branch_sets.len() as u32;
-        self.tables.branch_sets.push(BranchSet::new(faces.iter().map(branch).collect(), tag_sets.collect()));
+        let branches = BranchSet::new(faces.iter().map(branch).collect(), tag_sets.collect());
+        self.tables.branch_sets.push(Arc::new(branches));
         self.tables.descriptors.insert(Entry { descriptor: tags(set).descriptor(), value });
         self
     }
@@ -63,7 +65,7 @@ impl Router {
         let from = Arrival { face: from, is_application: [APP1, APP2].contains(&from) };
         let mut out = vec![TagTransmit { face: FaceId(0), hop_limit: 0, fan_out: 0 }];
         let is_application = |face| [APP1, APP2].contains(&face);
-        self.tables.forward(&packet, from, &is_application, &mut self.scratch, &mut out).map(|()| out)
+        self.tables.view().forward(&packet, from, &is_application, &mut self.scratch, &mut out).map(|()| out)
     }
 
     /// The faces through which a packet leaves.
@@ -137,7 +139,7 @@ fn an_application_gets_only_what_its_tags_ask_for() {
     // The set of branches says that the filter matches; the tags do not.
     let mut router = Router::new().advertised("a", &[LIGHT], Serves::BOTH);
     let branch = Branch { tree: 1, face: APP1, serves: Serves::BOTH, is_application: true };
-    router.tables.branch_sets.push(BranchSet::new(vec![branch], vec![(APP1, tags("elsewhere"))]));
+    router.tables.branch_sets.push(Arc::new(BranchSet::new(vec![branch], vec![(APP1, tags("elsewhere"))])));
     router.tables.descriptors.insert(Entry { descriptor: tags("a, b").descriptor(), value: 1 });
     let set = tags("a, b, c");
     assert_eq!(router.faces(pull(&set), PARENT), Ok(vec![302]), "the next largest subset");
@@ -220,18 +222,18 @@ fn an_application_cannot_choose_where_replies_go_and_may_leave_the_tree_open() {
     let open = TreeEpoch { tree: 0, epoch: 0 };
     let forged = Place { endpoint: 1, label: &[1, 2, 3] };
     let wire = TagPacketBuilder::by_descriptor(TagPacketKind::Pull, open, filter, ["a"]).reply_to(forged).build();
-    let completed = router.tables.completed(&TagPacket::parse(&wire).unwrap(), APP1).unwrap();
+    let completed = router.tables.view().completed(&TagPacket::parse(&wire).unwrap(), APP1).unwrap();
     let packet = TagPacket::parse(&completed).unwrap();
     let label = router.labels.label(ME).to_bytes();
     assert_eq!((packet.tree, packet.reply_to), (TREE, Some(Place { endpoint: 1001, label: &label })));
     assert_eq!(router.send(&completed, APP1).unwrap().len(), 1);
     let stale = TreeEpoch { tree: 1, epoch: 3 };
     let follow_up = TagPacketBuilder::by_locator(TagPacketKind::Pull, stale, forged).build();
-    let completed = router.tables.completed(&TagPacket::parse(&follow_up).unwrap(), APP1).unwrap();
+    let completed = router.tables.view().completed(&TagPacket::parse(&follow_up).unwrap(), APP1).unwrap();
     assert_eq!(TagPacket::parse(&completed).unwrap().tree, stale, "a locator belongs to its epoch");
     let elsewhere = TagPacketBuilder::by_locator(TagPacketKind::Pull, TreeEpoch { tree: 9, epoch: 0 }, forged).build();
     let packet = TagPacket::parse(&elsewhere).unwrap();
-    assert_eq!(router.tables.completed(&packet, APP1), Err(TagDrop::UnknownTree));
+    assert_eq!(router.tables.view().completed(&packet, APP1), Err(TagDrop::UnknownTree));
 }
 
 #[test]

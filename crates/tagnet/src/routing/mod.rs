@@ -96,10 +96,8 @@ pub struct TagRouting {
     random: fastrand::Rng,
     packets: Vec<(FaceId, Vec<u8>)>,
     refusals: [u64; RoutingRefusal::COUNT],
-    /// Of trees and of who may push.
+    /// Trees, or who may push.
     is_changed: bool,
-    /// Of the advertisements that the caller has.
-    changes_taken: u64,
 }
 
 /// The router's number in a tree: each router gets another for each, and two routers never the same.
@@ -128,7 +126,6 @@ impl TagRouting {
             packets: Vec::new(),
             refusals: [0; RoutingRefusal::COUNT],
             is_changed: true,
-            changes_taken: 0,
         }
     }
 
@@ -410,12 +407,14 @@ impl TagRouting {
         std::mem::take(&mut self.packets)
     }
 
-    /// True once after each change of what workers forward by.
-    pub fn take_changed(&mut self) -> bool {
-        let changes = self.advertisements.changes();
-        let is_changed = self.is_changed || changes != self.changes_taken;
-        (self.is_changed, self.changes_taken) = (false, changes);
-        is_changed
+    /// True once after each change of the trees, or of who may push.
+    pub fn take_trees_changed(&mut self) -> bool {
+        std::mem::take(&mut self.is_changed)
+    }
+
+    /// The descriptors that have changed since this was last asked, with their branches now.
+    pub fn take_changed_descriptors(&mut self) -> Vec<(crate::Descriptor, Option<BranchSet>)> {
+        self.advertisements.take_changed()
     }
 
     /// The trees as workers need them.

@@ -226,7 +226,7 @@ fn who_is_no_neighbour_and_what_is_no_packet_changes_nothing() {
     let mut network = Network::line(2);
     network.run_for(5_000);
     let router = &mut network.routers[0];
-    router.take_changed();
+    router.take_trees_changed();
     router.received(FaceId(77), &[0xfd, 1, 1, 0], 1);
     router.received(face(1), &[0xfd, 1, 1, 0], 1);
     let forged = |tree, first| {
@@ -235,7 +235,7 @@ fn who_is_no_neighbour_and_what_is_no_packet_changes_nothing() {
     };
     router.received(face(1), &forged(7, 0), 1);
     router.received(face(1), &forged(1, 5), 1);
-    assert!(!router.take_changed());
+    assert!(!router.take_trees_changed() && router.take_changed_descriptors().is_empty());
     let counted = |why: RoutingRefusal| router.refusals()[why as usize];
     let reasons = [RoutingRefusal::NotNeighbour, RoutingRefusal::Malformed, RoutingRefusal::UnknownTree];
     assert_eq!(reasons.map(counted), [1, 1, 1]);

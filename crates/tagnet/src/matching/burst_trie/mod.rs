@@ -150,8 +150,8 @@ pub struct BurstTrie {
     capacity: usize,
 }
 
-/// A reader of a table, for one thread.
-#[derive(Debug)]
+/// A reader of a table, for one thread. A clone is another reader.
+#[derive(Clone, Debug)]
 pub struct BurstTrieReader {
     shared: Arc<Shared>,
     reader: Reader,
