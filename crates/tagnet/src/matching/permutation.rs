@@ -114,6 +114,20 @@ impl Key {
         std::iter::successors(step(self.next(from)), move |position| step(self.next(position + 1)))
     }
 
+    /// Calls `visit` for the position of each 1-bit that is `from` or higher, lowest first.
+    #[inline(always)]
+    pub(super) fn for_each_from_the_left(&self, from: u8, mut visit: impl FnMut(u8)) {
+        for (word, bits) in (0_u8..).zip(self.0) {
+            let before = u32::from(from.saturating_sub(64 * word));
+            let mut rest = bits & u64::MAX.checked_shr(before).unwrap_or(0);
+            while rest != 0 {
+                let place = rest.leading_zeros();
+                visit(word * 64 + place as u8);
+                rest &= !(1 << 63 >> place);
+            }
+        }
+    }
+
     /// Calls `visit` for the position of each 1-bit, highest first.
     pub(super) fn for_each_from_the_right(&self, mut visit: impl FnMut(u8)) {
         for (word, bits) in self.0.iter().enumerate().rev() {
@@ -190,6 +204,9 @@ mod tests {
             prop_assert_eq!(one.before(from).positions(0).collect::<Vec<u8>>(), below);
             let is_in_window = |bit: u8| one.window(from) << (bit - from) >> 31 == 1;
             prop_assert!((from..from + 32).all(|bit| is_in_window(bit) == (bit < 192 && a.has(bit))));
+            let mut from_the_left = vec![];
+            one.for_each_from_the_left(from, |position| from_the_left.push(position));
+            prop_assert_eq!(from_the_left, bits.iter().copied().filter(|bit| *bit >= from).collect::<Vec<u8>>());
             let mut from_the_right = vec![];
             one.for_each_from_the_right(|position| from_the_right.push(position));
             prop_assert_eq!(from_the_right.into_iter().rev().collect::<Vec<u8>>(), bits.clone());

@@ -73,16 +73,21 @@ impl Words {
 /// The first word of a block.
 ///
 /// ```text
-///   bits     0 .. 15   16 .. 31   32 .. 39        40 .. 47
-///            count     words      bytes a value   first position     (the last two of a leaf only)
+///   bits     0 .. 15   16 .. 31   32 .. 39        40 .. 47         48 .. 63
+///            count     words      bytes a value   first position   nibbles of all tails   (the last three: a leaf)
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header(pub(super) u64);
 
 impl Header {
-    pub(super) fn new(count: usize, words: usize, value_bytes: usize, first: u8) -> Self {
-        debug_assert!(count < 1 << 16 && words < 1 << 16 && value_bytes <= 4);
-        Header(count as u64 | (words as u64) << 16 | (value_bytes as u64) << 32 | u64::from(first) << 40)
+    pub(super) fn of_node(slots: usize) -> Self {
+        Header(slots as u64 | (1 + slots as u64) << 16)
+    }
+
+    pub(super) fn of_leaf(count: usize, words: usize, value_bytes: usize, first: u8, nibbles: usize) -> Self {
+        debug_assert!(count < 1 << 16 && words < 1 << 16 && value_bytes <= 4 && nibbles < 1 << 16);
+        let shape = count as u64 | (words as u64) << 16;
+        Header(shape | (value_bytes as u64) << 32 | u64::from(first) << 40 | (nibbles as u64) << 48)
     }
 
     /// Slots of a node, descriptors of a leaf.
@@ -101,6 +106,10 @@ impl Header {
 
     pub(super) fn first(self) -> u8 {
         (self.0 >> 40) as u8
+    }
+
+    pub(super) fn nibbles(self) -> usize {
+        (self.0 >> 48) as usize
     }
 }
 

@@ -5,7 +5,8 @@
 //! fall into some ten groups.
 
 use super::blocks::{Header, Space, Words};
-use super::leaf::{LEAF_WORDS_MAX, ROWS_MAX, Row, encode};
+use super::leaf::{LEAF_WORDS_MAX, ROWS_MAX, Row};
+use super::parts::Parts;
 use super::slot::{END_POSITION, Slot, weights};
 use super::{Refusal, SLOTS_MAX};
 use std::sync::atomic::AtomicU64;
@@ -62,7 +63,7 @@ impl Layout<'_> {
     pub(super) fn leaf_of(&mut self, rows: &[Row], from: u8) -> Result<Option<Slot>, Refusal> {
         let [Some(first), Some(last)] = [rows.first(), rows.last()] else { return Ok(None) };
         let positions = [first.next(from), last.next(from)];
-        let leaf = self.block(&encode(rows, positions[0]))?;
+        let leaf = self.block(&Parts::of_rows(rows, positions[0]).encode())?;
         let weights = rows.iter().map(|row| row.key.weight());
         let weights = weights.fold([u8::MAX, 0], |[min, max]: [u8; 2], weight| [min.min(weight), max.max(weight)]);
         Ok(Some(Slot::new(leaf, false, positions, weights)))
@@ -70,7 +71,7 @@ impl Layout<'_> {
 
     /// A node with these slots.
     pub(super) fn node(&mut self, slots: &[Slot]) -> Result<u32, Refusal> {
-        let header = Header::new(slots.len(), 1 + slots.len(), 0, 0);
+        let header = Header::of_node(slots.len());
         let words: Vec<u64> = std::iter::once(header.0).chain(slots.iter().map(|slot| slot.0)).collect();
         self.block(&words)
     }
@@ -83,7 +84,8 @@ impl Layout<'_> {
         }
     }
 
-    fn block(&mut self, contents: &[u64]) -> Result<u32, Refusal> {
+    /// A block of these words.
+    pub(super) fn block(&mut self, contents: &[u64]) -> Result<u32, Refusal> {
         let block = self.space.allocate(contents.len(), self.reserve).ok_or(Refusal::Memory)?;
         self.words.fill(block, contents);
         self.made.push(block);

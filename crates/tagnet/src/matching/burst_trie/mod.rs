@@ -3,7 +3,7 @@
 //! Question: which of 10⁷ stored descriptors are subsets of this one, now?
 //!
 //! Source: a burst trie (Heinz, Zobel, Williams, "Burst tries", ACM TOIS 20, 2002) over the sets of bit positions of
-//! TagNet16 §3.1: a trie whose leaves hold up to 32 strings, and *burst* into a node and smaller leaves when they are
+//! TagNet16 §3.1: a trie whose leaves hold up to 24 strings, and *burst* into a node and smaller leaves when they are
 //! full. Ours has rare bits first, so that a walk meets few nodes; and a leaf may hold the descriptors of several
 //! neighbouring positions, so that leaves are well filled.
 //!
@@ -17,6 +17,7 @@
 //! | --- | --- |
 //! | `slot.rs` | what a node knows of a child |
 //! | `leaf.rs` | how descriptors are packed, and compared with a query |
+//! | `parts.rs` | a leaf taken apart to change one row |
 //! | `blocks.rs` | the memory of nodes and leaves |
 //! | `layout.rs` | from sorted descriptors to nodes and leaves |
 //! | `update.rs` | insertion and removal |
@@ -41,6 +42,7 @@
 mod blocks;
 mod layout;
 mod leaf;
+mod parts;
 mod search;
 mod slot;
 mod update;

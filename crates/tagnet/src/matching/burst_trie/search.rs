@@ -25,11 +25,11 @@ use namewire_tables::prefetch::prefetch_lines;
 use std::ops::ControlFlow;
 
 /// Walks at a time in the batched form.
-pub(super) const WALKS: usize = 8;
+pub(super) const WALKS: usize = 16;
 /// Leaves that wait for their lines.
-const QUEUE_LEAVES: usize = 16;
+const QUEUE_LEAVES: usize = 32;
 /// Lines that are fetched before a leaf is compared: the heads and lengths of most leaves.
-const LEAF_LINES: usize = 3;
+const LEAF_LINES: usize = 5;
 /// Lines that are fetched before a node is scanned.
 const NODE_LINES: usize = 2;
 /// Nodes of a path: one for each position, and the root.

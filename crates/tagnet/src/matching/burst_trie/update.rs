@@ -1,9 +1,9 @@
 //! Updates: insertion and removal while readers search.
 //!
-//! An update decodes the leaf of the descriptor, changes its rows and encodes them into a free block. If the leaf
-//! overflows, it bursts ([`super::layout`]). If it becomes small, it takes in a neighbour. Where the number of a node's
-//! children changes, the node is copied, and its parent's slot changes instead. So there is always one slot whose store
-//! ends the update. A node whose last child is a leaf goes away: the leaf becomes a child of the parent.
+//! An update copies the leaf of the descriptor into a free block, with a row more or less ([`super::parts`]). If the
+//! leaf overflows, it bursts ([`super::layout`]). If it becomes small, it takes in a neighbour. Where the number of a
+//! node's children changes, the node is copied, and its parent's slot changes instead. So there is always one slot
+//! whose store ends the update. A node whose last child is a leaf goes away: the leaf becomes a child of the parent.
 //!
 //! The weights in the slots above are no part of this. An insertion widens them first; a removal narrows them
 //! afterwards. So they always include what is stored.
@@ -11,13 +11,16 @@
 use super::blocks::Words;
 use super::layout::{Layout, load};
 use super::leaf::{Leaf, ROWS_MAX, Row};
+use super::parts::Parts;
 use super::slot::{END_POSITION, Slot, weights};
 use super::{BurstTrie, Refusal, SLOTS_MAX, Shared, WAITING_MAX};
 use crate::Descriptor;
 use crate::matching::Entry;
 use crate::matching::permutation::Key;
 use arrayvec::ArrayVec;
+use namewire_tables::prefetch::prefetch_lines;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A leaf with fewer rows takes in a neighbour, if both together have at most twice this.
@@ -25,6 +28,8 @@ const ROWS_MIN: usize = ROWS_MAX / 4;
 /// Rows at which a leaf takes no further group when it bursts: half of what overflowed.
 const ROWS_BURST: usize = ROWS_MAX / 2 + 1;
 
+/// Lines that are fetched before a leaf is read: all of most leaves.
+const LEAF_LINES: usize = 5;
 /// An insertion leaves this part of the words to removals: they need a block for what remains before the former one is
 /// free.
 const RESERVE_PART: usize = 16;
@@ -38,6 +43,13 @@ struct Level {
     place: usize,
 }
 
+impl Level {
+    /// The places of its slot alone.
+    fn only(self) -> Range<usize> {
+        self.place..self.place + 1
+    }
+}
+
 /// The way to a descriptor.
 struct Way {
     /// Inner slots from the root on.
@@ -49,13 +61,13 @@ struct Way {
 
 /// An update of what is at the end of a way.
 struct Update<'a> {
-    key: &'a Key,
     way: &'a Way,
     /// The places of the slots that it replaces.
     replaced: Range<usize>,
     /// What is stored below these slots afterwards.
     rows: &'a [Row],
-    is_removal: bool,
+    /// A key whose path the way is.
+    path: Key,
 }
 
 /// One store that ends an update.
@@ -87,15 +99,26 @@ impl Shared {
         }
     }
 
+    fn slot(&self, level: Level) -> Slot {
+        Slot::load(&self.words.slots(level.node)[level.place])
+    }
+
+    fn leaf(&self, slot: Slot) -> Leaf<'_> {
+        let words = self.words.block(slot.block());
+        prefetch_lines(&words[0], LEAF_LINES);
+        Leaf::new(words)
+    }
+
     /// The rows of a leaf with this path.
     fn rows(&self, leaf: Slot, path: Key) -> Vec<Row> {
-        Leaf::new(self.words.block(leaf.block())).rows(path).collect()
+        self.leaf(leaf).rows(path).collect()
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<u32> {
         let Way { end, is_there, .. } = self.way(key);
-        let leaf = is_there.then(|| Slot::load(&self.words.slots(end.node)[end.place]))?;
-        self.rows(leaf, key.before(end.from)).into_iter().find(|row| row.key == *key).map(|row| row.value)
+        let leaf = is_there.then(|| self.leaf(self.slot(end)))?;
+        let parts = Parts::of_leaf(leaf);
+        parts.find(key).ok().map(|place| parts.values[place])
     }
 }
 
@@ -120,30 +143,56 @@ impl BurstTrie {
     /// # Errors
     /// If it would be one descriptor too many, or if there is no memory. The table is then what it was.
     pub fn insert(&mut self, entry: Entry) -> Result<Option<u32>, Refusal> {
-        let shared = std::sync::Arc::clone(&self.shared);
+        let shared = Arc::clone(&self.shared);
         let row = Row { key: shared.order.key(&entry.descriptor), value: entry.value };
         let way = shared.way(&row.key);
-        let replaced = match way.is_there {
-            true => way.end.place..way.end.place + 1,
-            false => emptiest_neighbour(&shared.words, way.end),
-        };
-        let leaf = shared.words.slots(way.end.node)[replaced.clone()].first().map(Slot::load);
-        let mut rows = leaf.map_or(vec![], |leaf| shared.rows(leaf, row.key.before(way.end.from)));
-        let before = match rows.binary_search_by(|stored| row.key.cmp(&stored.key)) {
-            Ok(place) => Some(std::mem::replace(&mut rows[place], row).value),
+        if !way.is_there {
+            return self.insert_into_gap(&way, row).map(|()| None);
+        }
+        let slot = shared.slot(way.end);
+        let mut parts = Parts::of_leaf(shared.leaf(slot));
+        let found = parts.find(&row.key);
+        match found {
+            Ok(place) if parts.values[place] == row.value => return Ok(Some(row.value)),
             Err(_) if self.len() == self.capacity => return Err(Refusal::Descriptors),
-            Err(place) => {
-                rows.insert(place, row);
-                None
-            }
-        };
-        if before == Some(row.value) {
-            return Ok(before);
+            _ => {}
         }
         self.widen(&way, row.key.weight());
-        self.replace(&Update { key: &row.key, way: &way, replaced, rows: &rows, is_removal: false })?;
+        let before = match found {
+            Ok(place) => Some(std::mem::replace(&mut parts.values[place], row.value)),
+            Err(place) if parts.count() < ROWS_MAX => {
+                parts.insert(place, row);
+                None
+            }
+            Err(place) => {
+                let mut rows = shared.rows(slot, row.key.before(way.end.from));
+                rows.insert(place, row);
+                self.replace(Update { way: &way, replaced: way.end.only(), rows: &rows, path: row.key }, false)?;
+                self.count(1, 0);
+                return Ok(None);
+            }
+        };
+        let weight = row.key.weight();
+        let weights = [slot.min_weight().min(weight), slot.max_weight().max(weight)];
+        self.replace_leaf(way.end, &parts, weights, false)?;
         self.count(usize::from(before.is_none()), 0);
         Ok(before)
+    }
+
+    /// Stores a descriptor whose position no slot of the node has: in a leaf beside it, or in one of its own.
+    fn insert_into_gap(&mut self, way: &Way, row: Row) -> Result<(), Refusal> {
+        if self.len() == self.capacity {
+            return Err(Refusal::Descriptors);
+        }
+        let replaced = emptiest_neighbour(&self.shared.words, way.end);
+        let leaf = self.shared.words.slots(way.end.node)[replaced.clone()].first().map(Slot::load);
+        let mut rows = leaf.map_or(vec![], |leaf| self.shared.rows(leaf, row.key.before(way.end.from)));
+        let place = rows.partition_point(|stored| stored.key > row.key);
+        rows.insert(place, row);
+        self.widen(way, row.key.weight());
+        self.replace(Update { way, replaced, rows: &rows, path: row.key }, false)?;
+        self.count(1, 0);
+        Ok(())
     }
 
     /// Removes a descriptor. Returns the value that it had.
@@ -151,19 +200,30 @@ impl BurstTrie {
     /// # Errors
     /// If there is no memory for what remains, because readers hold former blocks. The table is then what it was.
     pub fn remove(&mut self, descriptor: &Descriptor) -> Result<Option<u32>, Refusal> {
-        let shared = std::sync::Arc::clone(&self.shared);
+        let shared = Arc::clone(&self.shared);
         let key = shared.order.key(descriptor);
         let way = shared.way(&key);
         if !way.is_there {
             return Ok(None);
         }
-        let slots = load(shared.words.slots(way.end.node));
-        let path = key.before(way.end.from);
-        let mut rows = shared.rows(slots[way.end.place], path);
-        let Ok(place) = rows.binary_search_by(|stored| key.cmp(&stored.key)) else { return Ok(None) };
-        let removed = rows.remove(place).value;
-        let replaced = take_in_neighbour(&shared, &slots, way.end.place, path, &mut rows);
-        self.replace(&Update { key: &key, way: &way, replaced, rows: &rows, is_removal: true })?;
+        let slot = shared.slot(way.end);
+        let mut parts = Parts::of_leaf(shared.leaf(slot));
+        let Ok(place) = parts.find(&key) else { return Ok(None) };
+        let removed = parts.remove(place);
+        // The first and the last row decide about the positions in the slot.
+        if (1..parts.count()).contains(&place) && parts.count() >= ROWS_MIN {
+            let extremes = [slot.min_weight(), slot.max_weight()];
+            let path_weight = key.before(shared.leaf(slot).first()).weight();
+            let weights = if extremes.contains(&key.weight()) { parts.weights(path_weight) } else { extremes };
+            self.replace_leaf(way.end, &parts, weights, true)?;
+        } else {
+            let path = key.before(way.end.from);
+            let slots = load(shared.words.slots(way.end.node));
+            let mut rows = shared.rows(slot, path);
+            rows.remove(place);
+            let replaced = take_in_neighbour(&shared, &slots, way.end.place, path, &mut rows);
+            self.replace(Update { way: &way, replaced, rows: &rows, path: key }, true)?;
+        }
         self.narrow(&key);
         self.count(0, 1);
         Ok(Some(removed))
@@ -181,31 +241,51 @@ impl BurstTrie {
         self.retired.reclaim(|block| self.space.release(block, words.header(block).words()));
     }
 
-    /// Replaces slots at the end of the way by leaves of these rows.
-    fn replace(&mut self, update: &Update<'_>) -> Result<(), Refusal> {
-        match self.try_to_replace(update) {
-            // Former blocks may be free by now.
-            Err(Refusal::Memory) if !self.retired.is_empty() => {
-                self.reclaim();
-                self.try_to_replace(update)
-            }
-            result => result,
-        }
+    /// Replaces slots at the end of a way.
+    fn replace(&mut self, update: Update<'_>, is_removal: bool) -> Result<(), Refusal> {
+        self.change(is_removal, |layout, unlinked| prepare(layout, unlinked, &update))
     }
 
-    fn try_to_replace(&mut self, update: &Update<'_>) -> Result<(), Refusal> {
+    /// Replaces a leaf by one with the same positions.
+    fn replace_leaf(&mut self, end: Level, parts: &Parts, weights: [u8; 2], is_removal: bool) -> Result<(), Refusal> {
+        let before = self.shared.slot(end);
+        let words = parts.encode();
+        self.change(is_removal, |layout, unlinked| {
+            unlinked.push(before.block());
+            let slot = Slot::new(layout.block(&words)?, false, [before.first(), before.last()], weights);
+            Ok(Change::Slot { node: end.node, place: end.place, slot })
+        })
+    }
+
+    /// Makes the blocks of a change, publishes it, and retires the blocks that it unlinks.
+    fn change(
+        &mut self,
+        is_removal: bool,
+        prepare: impl Fn(&mut Layout<'_>, &mut Vec<u32>) -> Result<Change, Refusal>,
+    ) -> Result<(), Refusal> {
+        let result = self.try_to_change(is_removal, &prepare);
+        if result.is_ok() || self.retired.is_empty() {
+            return result;
+        }
+        // Former blocks may be free by now.
+        self.reclaim();
+        self.try_to_change(is_removal, &prepare)
+    }
+
+    fn try_to_change(
+        &mut self,
+        is_removal: bool,
+        prepare: impl Fn(&mut Layout<'_>, &mut Vec<u32>) -> Result<Change, Refusal>,
+    ) -> Result<(), Refusal> {
         if self.retired.len() >= WAITING_MAX {
-            self.reclaim();
-            if self.retired.len() >= WAITING_MAX {
-                return Err(Refusal::Readers);
-            }
+            return Err(Refusal::Readers);
         }
         let words = &self.shared.words;
-        let reserve = if update.is_removal { 0 } else { words.len() / RESERVE_PART };
+        let reserve = if is_removal { 0 } else { words.len() / RESERVE_PART };
         let space = &mut self.space;
         let mut layout = Layout { words, space, rows_wanted: ROWS_BURST, reserve, made: vec![] };
         let mut unlinked = vec![];
-        match prepare(&mut layout, &mut unlinked, update) {
+        match prepare(&mut layout, &mut unlinked) {
             Err(refusal) => {
                 layout.made.drain(..).for_each(|block| layout.space.release(block, words.header(block).words()));
                 return Err(refusal);
@@ -232,7 +312,12 @@ impl BurstTrie {
         let words = &self.shared.words;
         for level in self.shared.way(key).above.iter().rev() {
             let word = &words.slots(level.node)[level.place];
-            publish_weights(word, weights(words.slots(Slot::load(word).block()).iter().map(Slot::load)));
+            let slot = Slot::load(word);
+            if (slot.min_weight() + 1..slot.max_weight()).contains(&key.weight()) {
+                // Others are lighter and heavier, here and above.
+                break;
+            }
+            publish_weights(word, weights(words.slots(slot.block()).iter().map(Slot::load)));
         }
     }
 }
@@ -247,7 +332,7 @@ fn publish_weights(word: &AtomicU64, weights: [u8; 2]) {
 /// Makes the blocks of an update, and says which store makes them visible, and which blocks it unlinks.
 fn prepare(layout: &mut Layout<'_>, unlinked: &mut Vec<u32>, update: &Update<'_>) -> Result<Change, Refusal> {
     let words = layout.words;
-    let Update { way, rows, key, .. } = update;
+    let Update { way, rows, path, .. } = update;
     let mut replaced = update.replaced.clone();
     let Level { mut node, mut from, .. } = way.end;
     unlinked.extend(words.slots(node)[replaced.clone()].iter().map(|slot| Slot::load(slot).block()));
@@ -267,7 +352,7 @@ fn prepare(layout: &mut Layout<'_>, unlinked: &mut Vec<u32>, update: &Update<'_>
         with = match slots[..] {
             [] => vec![],
             [leaf] if !leaf.is_inner() => {
-                let rows: Vec<Row> = Leaf::new(words.block(leaf.block())).rows(key.before(from)).collect();
+                let rows: Vec<Row> = Leaf::new(words.block(leaf.block())).rows(path.before(from)).collect();
                 layout.discard(leaf.block(), unlinked);
                 layout.leaf_of(&rows, above.from)?.into_iter().collect()
             }
