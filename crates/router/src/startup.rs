@@ -171,8 +171,7 @@ impl Router {
             outgoing_udp: faces.udp.outgoing,
         };
         let counts = NodeCounts { start_unix_ms: unix_ms(), accepts: Arc::clone(&accepts), ..NodeCounts::default() };
-        let mut node = node(settings, parts, sender, listening, websockets, counts);
-        node.tags = tags;
+        let mut node = node(settings, parts, sender, listening, websockets, counts, tags);
         let (revision, revision_seen) = watch::channel(0);
         let (faces_lost, faces_lost_seen) = watch::channel(0);
         let mut warnings = node.start_links();
@@ -204,6 +203,7 @@ fn node(
     listening: Listening,
     websockets: WebSockets,
     counts: NodeCounts,
+    tags: Option<TagControl>,
 ) -> Node {
     let faces = &settings.faces;
     let defaults =
@@ -223,7 +223,7 @@ fn node(
         fib_design: settings.fib.design.0,
         fib_writer: FibWriter::default(),
         held_answers: HeldAnswers::default(),
-        tags: None,
+        tags,
         counts,
     }
 }

@@ -72,7 +72,7 @@ struct Shared {
 /// A step that waits for readers.
 #[derive(Debug)]
 enum Step {
-    /// Give these descriptors their numbers in the trie, or remove them. Then the unused numbers are not found any more.
+    /// Give these descriptors their numbers in the trie, or remove them. Nobody finds the unused numbers after that.
     Apply { trie_number: u64, changes: Vec<(Descriptor, Option<u32>)>, unused: Vec<u32> },
     /// No reader has found these numbers.
     Free(Vec<u32>),
