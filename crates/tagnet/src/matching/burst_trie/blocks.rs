@@ -9,7 +9,8 @@
 //! slot leads to it and no reader is left that may have followed one ([`namewire_tables::quiescence`]). So the words
 //! that a reader uses do not change, with one exception: the slots of a node. A store that replaces a slot releases,
 //! and a load of a slot acquires; this makes the words of the new child visible. All words are atomics: with a mistake
-//! in this protocol readers would find nonsense, but nothing undefined would happen.
+//! in this protocol readers would find nonsense, but nothing undefined would happen. The loom models of quiescence
+//! (`crates/tables/loom/tests/quiescence.rs`) have such a slot, and blocks that are used again.
 //!
 //! [`Space`] says which words are free. It has a list of free blocks for each size. `allocate` takes a block of the
 //! wanted size; else words that were never used; else a part of a larger block. Only if these fail, it joins
