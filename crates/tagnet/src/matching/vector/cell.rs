@@ -84,7 +84,7 @@ impl Cell {
         if self.is_terminator() { self.min_depth() } else { (self.0 >> MAX_DEPTH_SHIFT) as u8 }
     }
 
-    /// The positions that a terminator has, or [`END`].
+    /// The positions that a terminator has, or `END`.
     pub(super) fn heads(self) -> [u8; CHAIN_HEADS as usize] {
         debug_assert!(self.is_terminator());
         [self.position(), (self.0 >> MAX_DEPTH_SHIFT) as u8]
