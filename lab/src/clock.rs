@@ -9,6 +9,8 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::tsc;
 
 /// Length of the calibration against the monotonic clock.
@@ -104,6 +106,12 @@ impl Clock {
     pub const fn resolve(&self, interval_ns: u64) -> Result<u64, BelowResolution> {
         accept(interval_ns, self.step_ns * RESOLUTION_FACTOR)
     }
+}
+
+/// Processor time of the calling thread. Time in which another thread had the processor does not count.
+pub fn thread_time_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Returns the CPU time of another process if the kernel's account can resolve it.

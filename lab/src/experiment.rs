@@ -46,6 +46,8 @@ pub enum Input {
     Trace,
     /// `--graph`.
     Graph,
+    /// `--tags`.
+    Tags,
 }
 
 /// One line of the table of experiments.
@@ -74,6 +76,8 @@ pub struct Context {
     pub trace: Option<PathBuf>,
     /// Network to use instead of an invented one.
     pub graph: Option<PathBuf>,
+    /// Tag sets to measure beside the generated ones.
+    pub tags: Option<PathBuf>,
     /// Worker counts to run routers with.
     pub workers: Vec<usize>,
     /// Seed of all random choices.
@@ -93,6 +97,7 @@ impl Context {
             names: None,
             trace: None,
             graph: None,
+            tags: None,
             workers,
             seed,
             clock: Clock::calibrate(),
@@ -181,6 +186,11 @@ impl Samples {
     /// The median; `None` if there is no repetition or one was refused.
     pub fn median(&self) -> Option<f64> {
         if self.refused.is_some() { None } else { Summary::of(&self.taken).map(|summary| summary.median) }
+    }
+
+    /// How far the repetitions spread, in percent of the median; `None` as for [`Samples::median`].
+    pub fn spread_percent(&self) -> Option<f64> {
+        if self.refused.is_some() { None } else { Summary::of(&self.taken).map(|summary| summary.spread_percent) }
     }
 
     /// The row for these samples.

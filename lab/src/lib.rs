@@ -38,5 +38,6 @@ mod sample_table;
 mod split_mix;
 pub mod statistics;
 mod synthetic_names;
+mod tag_sets;
 mod text_lines;
 mod tsc;

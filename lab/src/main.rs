@@ -57,6 +57,9 @@ struct RunArguments {
     /// .xz; further columns are ignored
     #[arg(long, value_name = "FILE")]
     graph: Option<PathBuf>,
+    /// Tag sets to measure beside the generated ones: one set per line, its tags between blanks or tabs, plain or .xz
+    #[arg(long, value_name = "FILE")]
+    tags: Option<PathBuf>,
     /// Where to write records
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
@@ -123,6 +126,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
         ("--names", &arguments.names, chosen.iter().any(|experiment| experiment.takes == Some(Input::Names))),
         ("--trace", &arguments.trace, chosen.iter().any(|experiment| experiment.takes == Some(Input::Trace))),
         ("--graph", &arguments.graph, chosen.iter().any(|experiment| experiment.takes == Some(Input::Graph))),
+        ("--tags", &arguments.tags, chosen.iter().any(|experiment| experiment.takes == Some(Input::Tags))),
     ] {
         let Some(file) = file else { continue };
         ensure!(takes, "none of these experiments uses {option}");
@@ -134,6 +138,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     context.names.clone_from(&arguments.names);
     context.trace.clone_from(&arguments.trace);
     context.graph.clone_from(&arguments.graph);
+    context.tags.clone_from(&arguments.tags);
     for experiment in chosen {
         let record = experiment.record(&context, command_line(experiment, arguments))?;
         let path = record.write(&arguments.out)?;
@@ -161,7 +166,12 @@ fn command_line(experiment: &Experiment, arguments: &RunArguments) -> String {
         workers.join(","),
         arguments.seed
     );
-    let files = [("--names", &arguments.names), ("--trace", &arguments.trace), ("--graph", &arguments.graph)];
+    let files = [
+        ("--names", &arguments.names),
+        ("--trace", &arguments.trace),
+        ("--graph", &arguments.graph),
+        ("--tags", &arguments.tags),
+    ];
     for (option, file) in files {
         if let Some(name) = file.as_deref().and_then(Path::file_name) {
             line.push_str(&format!(" {option} {}", name.display()));

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use namewire_tables::{Fib, FibConfig, FibReader, HashKey, NextHop};
-use rustix::time::{ClockId, clock_gettime};
 
+use crate::clock::thread_time_ns;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::fib_measurement::{FibLookups, SLICE_NAMES, next_hop, populate};
 use crate::process;
@@ -274,12 +274,6 @@ impl Meter {
             }
         }
     }
-}
-
-/// Processor time of the calling thread.
-fn thread_time_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

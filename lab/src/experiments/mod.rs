@@ -23,6 +23,8 @@ pub mod ring_crossing;
 mod router_sockets;
 mod string_differentiation;
 mod tag_locators;
+mod tag_matching;
+mod tag_traffic;
 
 use crate::experiment::Experiment;
 
@@ -51,6 +53,8 @@ pub const TABLE: &[Experiment] = &[
     cache_policies::EXPERIMENT,
     cache_forwarding::EXPERIMENT,
     tag_locators::EXPERIMENT,
+    tag_matching::EXPERIMENT,
+    tag_traffic::EXPERIMENT,
 ];
 
 /// The experiment with this id.

@@ -1,0 +1,315 @@
+//! How many packets of pull and push flows does a router forward in a second, all steps of a packet together?
+//!
+//! Source: TagNet16 §4.5, Fig. 11 and Table 1. A push has one packet, by descriptor to all. A pull has one packet by
+//! descriptor to one, then further packets by locator (`flows.rs`). Percentages are of flows, not of packets.
+//!
+//! | step of a packet | code |
+//! | --- | --- |
+//! | parse, with all checks | `namewire_packet::tag::TagPacket::parse` |
+//! | find its faces: by descriptor or by locator | `namewire_tagnet::forwarder::TagTables::forward` |
+//! | for each face a copy, with another hop limit | `namewire_packet::tag::TagPacket::patch` |
+//!
+//! `tree_router.rs` describes the router. The paper's sets stand beside ours as `docs/tag-sets.md` says: 10M and 63M
+//! beside application classes, 10M-CCN beside names.
+//!
+//! Before any time, every table must send the same packets through the same faces.
+//!
+//! Limits: packets are in memory and leave to memory; no driver and no queue is in the way.
+
+mod flows;
+mod tree_router;
+
+use std::ops::ControlFlow;
+use std::sync::Barrier;
+
+use anyhow::ensure;
+use namewire_packet::tag::TagPacket;
+use namewire_tables::pages::PageSize;
+use namewire_tagnet::Descriptor;
+use namewire_tagnet::forwarder::{Arrival, TagScratch, TagTables};
+use namewire_tagnet::matching::burst_trie::BurstTrie;
+use namewire_tagnet::matching::vector::{VectorOptions, VectorTable};
+use namewire_tagnet::matching::{Entry, SubsetTable};
+
+use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::tag_sets::{ApplicationClasses, NameTags, PacketTags, StoredSets, TagSource};
+use flows::{Mix, Packets};
+use tree_router::TreeRouter;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "tag-traffic",
+    source: "TagNet16 Fig. 11, Table 1",
+    question: "How many packets of pull and push flows does a router forward in a second, all steps of a packet together?",
+    needs: "quick: 2 min, 3 GB; full: 6 min, 8 GB",
+    takes: None,
+    run,
+};
+
+struct Size {
+    descriptors: &'static [usize],
+    names: usize,
+    topic_vocabulary_max: u32,
+    nodes: u32,
+    /// Packets of a repetition.
+    packets: usize,
+    repetitions: usize,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size {
+            descriptors: &[2_000],
+            names: 2_000,
+            topic_vocabulary_max: 100,
+            nodes: 2_000,
+            packets: 300,
+            repetitions: 3,
+        },
+        Scale::Quick => Size {
+            descriptors: &[10_000_000],
+            names: 10_000_000,
+            topic_vocabulary_max: u32::MAX,
+            nodes: 42_113,
+            packets: 16_384,
+            repetitions: 5,
+        },
+        Scale::Full => Size { descriptors: &[10_000_000, 63_000_000], repetitions: 9, ..size(Scale::Quick) },
+    }
+}
+
+/// Percentages of pull flows, as in Table 1.
+const PULL_PERCENT: [u32; 6] = [0, 20, 40, 60, 80, 100];
+/// Most further interests of a pull, as in Table 1.
+const TABLE_1_FURTHER: usize = 15;
+/// Most further interests of a pull (Fig. 11).
+const FURTHER: [usize; 5] = [0, 3, 7, TABLE_1_FURTHER, 31];
+/// Stored sets that packets are drawn from.
+const PACKET_SETS: usize = 1 << 20;
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size = size(context.scale);
+    let router = TreeRouter::in_network(size.nodes, context.seed)?;
+    context.plan_steps(2 * (size.descriptors.len() + 1));
+    let mut outcome = Outcome::default();
+    let classes = ApplicationClasses::new(context.seed, size.topic_vocabulary_max);
+    for (place, &descriptors) in size.descriptors.iter().enumerate() {
+        let fib = Fib::build(context, &router, &classes, descriptors)?;
+        let table_1 = fib.measure(context, &size, &router, &mut outcome)?;
+        if place == 0 {
+            add_headline(&fib.case, &table_1, &mut outcome);
+        }
+    }
+    drop(classes);
+    let names = NameTags::invented(context.seed, size.names)?;
+    Fib::build(context, &router, &names, size.names)?.measure(context, &size, &router, &mut outcome)?;
+    outcome.notes.push(format!(
+        "The router has {} interfaces. With several threads, each forwards its part of the packets.",
+        router.children().len() + 1
+    ));
+    Ok(outcome)
+}
+
+/// The speed of a mix.
+struct Throughput {
+    pull_percent: u32,
+    mean_bytes: f64,
+    /// Million packets per second.
+    mpps: Samples,
+}
+
+fn add_headline(case: &str, table_1: &[Throughput], outcome: &mut Outcome) {
+    let Some(paper) = table_1.iter().find(|mix| mix.pull_percent == 80) else { return };
+    let Some(mpps) = paper.mpps.median() else { return };
+    let gbps = mpps * paper.mean_bytes * 8.0 / 1e3;
+    outcome.headline.insert("traffic_pull_80_mpps".to_owned(), mpps);
+    outcome.headline.insert("traffic_pull_80_gbps".to_owned(), gbps);
+    outcome.notes.push(format!(
+        "{case}: with 80 % pull flows, one thread forwards {mpps:.2} million packets of {:.0} bytes a second, \
+         {gbps:.1} Gb/s. The paper's 24 cores forward 4.27 million, 25.3 Gb/s, in all.",
+        paper.mean_bytes
+    ));
+}
+
+/// A router with one set of descriptors, in several tables.
+struct Fib<'s> {
+    case: String,
+    source: &'s dyn TagSource,
+    stored: StoredSets,
+    forwarders: Vec<(&'static str, Box<dyn Forwards>)>,
+}
+
+impl<'s> Fib<'s> {
+    fn build(
+        context: &Context,
+        router: &TreeRouter,
+        source: &'s dyn TagSource,
+        descriptors: usize,
+    ) -> anyhow::Result<Self> {
+        context.begin_step(&format!("{}: build", source.title()))?;
+        let mut stored = StoredSets::draw(source, descriptors)?;
+        let case = format!("{}, {}", source.title(), stored.rounded());
+        let mut forwarders: Vec<(&'static str, Box<dyn Forwards>)> = Vec::new();
+        let paper = VectorTable::build(stored.entries(), VectorOptions::PAPER)?;
+        forwarders.push(("paper's table", Box::new(router.tables(paper))));
+        let ours = BurstTrie::build(stored.entries(), stored.numbered.len(), PageSize::default())?;
+        forwarders.push(("burst trie", Box::new(router.tables(RouterTable(ours)))));
+        stored.numbered.truncate(PACKET_SETS);
+        Ok(Self { case, source, stored, forwarders })
+    }
+
+    /// Measures all mixes; returns what one thread does with our table in those of Table 1.
+    fn measure(
+        &self,
+        context: &Context,
+        size: &Size,
+        router: &TreeRouter,
+        outcome: &mut Outcome,
+    ) -> anyhow::Result<Vec<Throughput>> {
+        context.begin_step(&format!("{}: forward", self.case))?;
+        let mut tags = PacketTags::new(self.source, &self.stored, self.stored.numbered.len(), context.seed);
+        let mut random = fastrand::Rng::with_seed(context.seed);
+        let mut table_1 = Vec::new();
+        for further_max in FURTHER {
+            for pull_percent in PULL_PERCENT {
+                let mut draw = || {
+                    let mix = Mix { pull_percent, further_max };
+                    Packets::draw(router, &mut tags, mix, size.packets, &mut random)
+                };
+                let case = format!("{}, {pull_percent} % pull, up to {further_max} further", self.case);
+                let ours = self.measure_mix(context, size, (&case, pull_percent), &mut draw, outcome)?;
+                table_1.extend((further_max == TABLE_1_FURTHER).then_some(ours));
+            }
+        }
+        Ok(table_1)
+    }
+
+    /// Measures one mix, and returns the speed of our table on one thread.
+    fn measure_mix(
+        &self,
+        context: &Context,
+        size: &Size,
+        (case, pull_percent): (&str, u32),
+        draw: &mut dyn FnMut() -> anyhow::Result<Packets>,
+        outcome: &mut Outcome,
+    ) -> anyhow::Result<Throughput> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = if cores > 1 { vec![1, cores] } else { vec![1] };
+        let subjects =
+            self.forwarders.iter().flat_map(|forwarder| threads.iter().map(move |threads| (forwarder, *threads)));
+        let mut measured: Vec<_> = subjects.map(|subject| (subject, Samples::default(), Samples::default())).collect();
+        let mut mean_bytes = 0.0;
+        for _ in 0..size.repetitions {
+            let packets = draw()?;
+            mean_bytes += packets.mean_bytes() / size.repetitions as f64;
+            let mut expected: Option<Sent> = None;
+            for (((name, forwarder), threads), mpps, gbps) in &mut measured {
+                context.check_interrupt()?;
+                let (took_ns, sent) = by_threads(context, &**forwarder, &packets, *threads);
+                ensure!(*expected.get_or_insert(sent) == sent, "{case}: {name} sends {sent:?}, not {expected:?}");
+                ensure!(sent.dropped == 0, "{case}: {} of the packets go nowhere", sent.dropped);
+                let per_ns = |count: usize| context.clock.resolve(took_ns).map(|ns| count as f64 / ns as f64);
+                mpps.add_resolved(per_ns(packets.arrivals.len()).map(|per_ns| per_ns * 1e3));
+                gbps.add_resolved(per_ns(packets.bytes.len()).map(|per_ns| per_ns * 8.0));
+            }
+        }
+        outcome.add_value(case, "packets", ("mean size", "bytes"), mean_bytes);
+        let mut ours = Samples::default();
+        for (((name, _), threads), mpps, gbps) in measured {
+            let subject = format!("{name}, {threads} threads");
+            outcome.rows.push(mpps.row(case, &subject, "packets", "million per s", None));
+            outcome.rows.push(gbps.row(case, &subject, "bytes", "Gb/s", None));
+            if threads == 1 {
+                ours = mpps; // the last table is ours
+            }
+        }
+        Ok(Throughput { pull_percent, mean_bytes, mpps: ours })
+    }
+}
+
+/// The router's own table.
+struct RouterTable(BurstTrie);
+
+impl SubsetTable for RouterTable {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn find_all(&self, query: &Descriptor, visit: impl FnMut(u32) -> ControlFlow<()>) {
+        self.0.view().find_all(query, visit);
+    }
+
+    fn find_largest_of(&self, query: &Descriptor, accepts: impl FnMut(u32) -> bool) -> Option<Entry> {
+        self.0.view().find_largest_of(query, accepts)
+    }
+}
+
+/// What a router has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sent {
+    packets: u64,
+    /// The sum of the faces, so that tables that send elsewhere differ.
+    faces: u64,
+    dropped: u64,
+}
+
+/// A router that forwards a part of the packets.
+trait Forwards: Sync {
+    fn forward(&self, packets: &Packets, part: std::ops::Range<usize>) -> Sent;
+}
+
+impl<T: SubsetTable + Sync> Forwards for TagTables<T> {
+    fn forward(&self, packets: &Packets, part: std::ops::Range<usize>) -> Sent {
+        let (mut sent, mut scratch, mut transmits) = (Sent::default(), TagScratch::default(), Vec::new());
+        let mut copy = [0; namewire_packet::MAX_PACKET_BYTES];
+        let mut start = part.start.checked_sub(1).map_or(0, |before| packets.arrivals[before].0);
+        for &(end, face) in &packets.arrivals[part] {
+            let wire = &packets.bytes[start..end];
+            start = end;
+            let from = Arrival { face, is_application: false };
+            let forwarded = TagPacket::parse(wire).map(|packet| {
+                let found = self.forward(&packet, from, &|_| false, &mut scratch, &mut transmits);
+                found.is_ok().then_some(packet)
+            });
+            let Ok(Some(packet)) = forwarded else {
+                sent.dropped += 1;
+                continue;
+            };
+            for transmit in &transmits {
+                let copy = &mut copy[..wire.len()];
+                copy.copy_from_slice(wire);
+                packet.patch(copy, transmit.hop_limit, transmit.fan_out);
+                std::hint::black_box(copy);
+                sent.packets += 1;
+                sent.faces += transmit.face.0;
+            }
+        }
+        sent
+    }
+}
+
+/// Nanoseconds that several threads take, each for its own part of the packets; and what they send.
+fn by_threads(context: &Context, forwarder: &dyn Forwards, packets: &Packets, threads: usize) -> (u64, Sent) {
+    let ready = Barrier::new(threads);
+    let count = packets.arrivals.len();
+    let runs: Vec<(u64, u64, Sent)> = std::thread::scope(|scope| {
+        let forward = |thread: usize| {
+            let ready = &ready;
+            scope.spawn(move || {
+                ready.wait();
+                let started_ns = context.clock.now_ns();
+                let sent = forwarder.forward(packets, count * thread / threads..count * (thread + 1) / threads);
+                (started_ns, context.clock.now_ns(), sent)
+            })
+        };
+        let running: Vec<_> = (0..threads).map(forward).collect();
+        running.into_iter().map(|thread| thread.join().expect("forwarding does not panic")).collect()
+    });
+    let started_ns = runs.iter().map(|run| run.0).min().unwrap_or(0);
+    let ended_ns = runs.iter().map(|run| run.1).max().unwrap_or(0);
+    let total = runs.iter().fold(Sent::default(), |sum, (_, _, sent)| Sent {
+        packets: sum.packets + sent.packets,
+        faces: sum.faces + sent.faces,
+        dropped: sum.dropped + sent.dropped,
+    });
+    (ended_ns - started_ns, total)
+}
