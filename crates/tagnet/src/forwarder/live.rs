@@ -78,6 +78,15 @@ enum Step {
     Free(Vec<u32>),
 }
 
+/// What will be of a descriptor.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    /// Its number when all steps are done.
+    number: Option<u32>,
+    /// Steps that concern it.
+    steps: usize,
+}
+
 /// The tables, as their only writer has them.
 #[derive(Debug)]
 pub struct LiveTables {
@@ -86,8 +95,8 @@ pub struct LiveTables {
     trie_number: u64,
     capacity: usize,
     steps: Retired<Step>,
-    /// Numbers that descriptors will have when all steps are done, where that is not yet so.
-    pending: HashMap<Descriptor, Option<u32>>,
+    /// Descriptors that waiting steps concern.
+    pending: HashMap<Descriptor, Pending>,
     branch_sets: BranchSets,
     numbers: HashMap<Arc<BranchSet>, u32>,
     /// For each number, the descriptors that have it when all steps are done.
@@ -173,7 +182,8 @@ impl LiveTables {
             if let Some(before) = before.filter(|before| self.release(*before)) {
                 unused.push(before);
             }
-            self.pending.insert(descriptor, after);
+            let pending = self.pending.entry(descriptor).or_default();
+            *pending = Pending { number: after, steps: pending.steps + 1 };
             applied.push((descriptor, after));
         }
         if has_new {
@@ -253,8 +263,11 @@ impl LiveTables {
             if done.is_err() {
                 self.has_refused = true;
                 self.withheld.append(&mut unused);
-            } else if self.pending.get(&descriptor) == Some(&number) {
-                self.pending.remove(&descriptor);
+            } else if let Some(pending) = self.pending.get_mut(&descriptor) {
+                pending.steps -= 1;
+                if pending.steps == 0 {
+                    self.pending.remove(&descriptor);
+                }
             }
         }
         if !unused.is_empty() {
@@ -264,7 +277,8 @@ impl LiveTables {
 
     /// The number that a descriptor has when all steps are done.
     fn wanted(&self, descriptor: &Descriptor) -> Option<u32> {
-        self.pending.get(descriptor).copied().unwrap_or_else(|| self.trie.view().get(descriptor))
+        let pending = self.pending.get(descriptor);
+        pending.map_or_else(|| self.trie.view().get(descriptor), |pending| pending.number)
     }
 
     /// The number of a set, which may be new.
@@ -415,6 +429,31 @@ mod tests {
         assert!(!tables.is_waiting());
         let pinned = reader.pin();
         assert_eq!((found(&pinned, 1), found(&pinned, 2)), (Some((1, 2)), Some((2, 1))));
+    }
+
+    /// The story: a step that left a descriptor as a later step would leave it made the tables forget the later one.
+    #[test]
+    fn each_step_is_counted_though_two_do_the_same() {
+        let mut tables = LiveTables::new(100).unwrap();
+        let [mut first, mut second, mut third] = [(); 3].map(|()| tables.reader());
+        tables.change([(descriptor(1), Some(set(1, 1)))]);
+        // Each step waits for one more reader than the step before it.
+        let pinned = first.pin();
+        tables.change([(descriptor(1), None)]);
+        let later = second.pin();
+        tables.change([(descriptor(1), Some(set(1, 2)))]);
+        let last = third.pin();
+        tables.change([(descriptor(1), None)]);
+        drop(pinned);
+        tables.run();
+        drop(later);
+        tables.run();
+        assert_eq!((found(&first.pin(), 1), tables.wanted(&descriptor(1))), (Some((1, 2)), None));
+        tables.change([(descriptor(1), None)]);
+        drop(last);
+        tables.run();
+        assert_eq!((found(&first.pin(), 1), tables.pending.len()), (None, 0));
+        assert_eq!(tables.free.len(), tables.branch_sets.len());
     }
 
     #[test]
