@@ -35,6 +35,7 @@ use serde::Deserialize;
 
 use crate::experiment::{Context, Experiment, Input, Outcome, Samples, Scale};
 use crate::papers;
+use crate::record::Row;
 use crate::tag_sets::{
     ApplicationClasses, EXPONENTS, NameTags, PacketTags, RARE_TAGS, StoredSets, TagFile, TagSource, VOCABULARY,
     ZipfTags,
@@ -149,6 +150,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         let subject = Subject::build(context, &size, &classes, descriptors, &COMMON)?;
         subject.measure(context, size.brief, &mut outcome)?;
     }
+    add_range_notes(&mut outcome);
     Ok(outcome)
 }
 
@@ -340,6 +342,24 @@ fn add_if_steady(key: &str, samples: &Samples, outcome: &mut Outcome) {
             outcome.notes.push(format!("`{key}` is refused: its repetitions spread over {spread:.0} %."));
         }
         _ => outcome.notes.push(format!("`{key}` is refused: the clock does not resolve it.")),
+    }
+}
+
+/// In which sets the paper's final form is fastest and slowest.
+fn add_range_notes(outcome: &mut Outcome) {
+    for goal in Goal::BOTH {
+        let is_speed = |row: &&Row| row.subject == Form::Paper.name() && row.metric == goal.name();
+        let of_sets = outcome.rows.iter().filter(is_speed).filter(|row| !row.case.starts_with("Fig."));
+        let mut speeds: Vec<(f64, &str)> =
+            of_sets.filter_map(|row| Some((row.value.as_ref()?.median, row.case.as_str()))).collect();
+        speeds.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let (Some((slowest, slow_set)), Some((fastest, fast_set))) = (speeds.first(), speeds.last()) else { continue };
+        let note = format!(
+            "The paper's final form, {}: from {slowest:.1} thousand packets a second with {slow_set} to {fastest:.1} with \
+             {fast_set}.",
+            goal.name()
+        );
+        outcome.notes.push(note);
     }
 }
 

@@ -259,6 +259,7 @@ trait Forwards: Sync {
 
 impl<T: SubsetTable + Sync> Forwards for TagTables<T> {
     fn forward(&self, packets: &Packets, part: std::ops::Range<usize>) -> Sent {
+        let view = self.view();
         let (mut sent, mut scratch, mut transmits) = (Sent::default(), TagScratch::default(), Vec::new());
         let mut copy = [0; namewire_packet::MAX_PACKET_BYTES];
         let mut start = part.start.checked_sub(1).map_or(0, |before| packets.arrivals[before].0);
@@ -267,7 +268,7 @@ impl<T: SubsetTable + Sync> Forwards for TagTables<T> {
             start = end;
             let from = Arrival { face, is_application: false };
             let forwarded = TagPacket::parse(wire).map(|packet| {
-                let found = self.forward(&packet, from, &|_| false, &mut scratch, &mut transmits);
+                let found = view.forward(&packet, from, &|_| false, &mut scratch, &mut transmits);
                 found.is_ok().then_some(packet)
             });
             let Ok(Some(packet)) = forwarded else {
