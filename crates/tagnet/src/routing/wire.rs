@@ -4,10 +4,10 @@
 //!
 //! ```text
 //! Hello         = 39449 LENGTH
-//!   byte 0      2       10      18    26        30        32      40       44       52     60    68
-//!        tree   sender  number  root  sequence  distance  parent  subtree  session  heard  next  label?
-//!        (2)    (8)     (8)     (8)   (4)       (2)       (8)     (4)      (8)      (8)    (8)
-//!   label = epoch (4), size (4), the label (6 or 12): only for a child
+//!   byte 0      2       10      18    26        30        32      40       44     52       60     68    76
+//!        tree   sender  number  root  sequence  distance  parent  subtree  shape  session  heard  next  label?
+//!        (2)    (8)     (8)     (8)   (4)       (2)       (8)     (4)      (8)    (8)      (8)    (8)
+//!   label = epoch (4), shape (8), the label (6 or 12): only for a child
 //!
 //! Announcements = 39451 LENGTH
 //!   byte 0      2        10     18
@@ -39,7 +39,7 @@ use namewire_packet::{
 /// Most entries of a packet, which then fits a UDP datagram on every link.
 pub const MAX_ENTRIES: usize = 40;
 
-const HELLO_BYTES: usize = 68;
+const HELLO_BYTES: usize = 76;
 const ENTRIES_AT: usize = 18;
 const ENTRY_BYTES: usize = 1 + DESCRIPTOR_BYTES;
 
@@ -164,13 +164,14 @@ fn parse_hello(value: &[u8]) -> Result<RoutingPacket, RoutingPacketError> {
         distance: fields.take(2) as u16,
         parent: fields.take(8),
         subtree: fields.take(4) as u32,
+        shape: fields.take(8),
         label: None,
     };
     let progress = Progress { session: fields.take(8), heard: fields.take(8), next: fields.take(8) };
-    if let Some((numbers, label)) = label.split_at_checked(8) {
+    if let Some((numbers, label)) = label.split_at_checked(12) {
         let mut numbers = Integers(numbers);
-        let (epoch, size) = (numbers.take(4) as u32, numbers.take(4) as u32);
-        hello.label = Some(ChildLabel { epoch, label: WideLabel::parse(label)?, size });
+        let (epoch, shape) = (numbers.take(4) as u32, numbers.take(8));
+        hello.label = Some(ChildLabel { epoch, label: WideLabel::parse(label)?, shape });
     } else if !label.is_empty() {
         return Err(RoutingPacketError::Length);
     }
@@ -184,11 +185,12 @@ fn write_hello(out: &mut Vec<u8>, hello: &TreeHello, progress: &Progress) {
     out.extend(hello.distance.to_be_bytes());
     out.extend(hello.parent.to_be_bytes());
     out.extend(hello.subtree.to_be_bytes());
+    out.extend(hello.shape.to_be_bytes());
     let Progress { session, heard, next } = progress;
     [session, heard, next].iter().for_each(|number| out.extend(number.to_be_bytes()));
     if let Some(given) = hello.label {
         out.extend(given.epoch.to_be_bytes());
-        out.extend(given.size.to_be_bytes());
+        out.extend(given.shape.to_be_bytes());
         out.extend(given.label.to_bytes());
     }
 }
@@ -233,6 +235,7 @@ mod tests {
             distance: 6,
             parent: 7,
             subtree: 8,
+            shape: 12,
             label,
         };
         RoutingPacket::Hello(hello, Progress { session: 9, heard: 10, next: 11 })
@@ -241,7 +244,7 @@ mod tests {
     #[test]
     fn hellos_read_back() {
         let labels: TreeLabels<u32> = TreeLabels::of(&[None, Some(0), Some(0), Some(1)]).unwrap();
-        let child = |node| Some(ChildLabel { epoch: 77, label: labels.label(node), size: 3 });
+        let child = |node| Some(ChildLabel { epoch: 77, label: labels.label(node), shape: 3 });
         for packet in [hello(None), hello(child(0)), hello(child(2)), hello(child(3))] {
             let wire = packet.to_bytes();
             assert_eq!(RoutingPacket::parse(&wire), Ok(packet));

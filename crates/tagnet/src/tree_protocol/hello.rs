@@ -21,6 +21,8 @@ pub struct TreeHello {
     pub parent: u64,
     /// The nodes of its subtree, itself included.
     pub subtree: u32,
+    /// Another number for each other shape of its subtree. Only the sender knows how it comes about.
+    pub shape: u64,
     /// The label of the neighbour, if that is its child.
     pub label: Option<ChildLabel>,
 }
@@ -32,6 +34,6 @@ pub struct ChildLabel {
     pub epoch: u32,
     /// The label.
     pub label: WideLabel,
-    /// The size of the child's subtree for which the label was made.
-    pub size: u32,
+    /// The shape of the child's subtree for which the label was made.
+    pub shape: u64,
 }

@@ -18,10 +18,13 @@
 //! [`TreeTimes::root_dead_ms`] routers believe only a newer number.
 //!
 //! # Labels
-//! Each router tells its parent the size of its subtree. When the sizes at the root have not changed for
-//! [`TreeTimes::settle_ms`], the root begins an epoch with a random number, and labels its children. Each router that
-//! has its label labels its own children. A label comes with the size for which it was made. A router that counts
-//! another size does not take the label: the new size is on its way to the root, and another epoch will follow.
+//! Each router tells its parent the size of its subtree, and its shape: a hash of its children, with the sizes and
+//! shapes of their subtrees. When the shape at the root has not changed for [`TreeTimes::settle_ms`], the root begins
+//! an epoch with a random number, and labels its children. Each router that has its label labels its own children. A
+//! label comes with the shape for which it was made. A router whose subtree has another shape does not take the label:
+//! the new shape is on its way to the root, and another epoch will follow. So within an epoch a label stands for one
+//! router. Sizes alone did not suffice: if a child moves from one router to another below the same parent, the sizes
+//! above stay, and with them the epoch; the two routers got other labels in it, and packets arrived at the wrong one.
 //!
 //! # Limits
 //! Neighbours: as many as the caller has faces. A neighbour that lies about its size or number can pull the tree to
@@ -38,7 +41,10 @@ use crate::{
     locator::{Assignment, WideLabel},
 };
 use namewire_packet::FaceId;
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 /// How often and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +55,7 @@ pub struct TreeTimes {
     pub neighbour_dead_ms: u64,
     /// A root whose sequence number did not rise for that long is gone.
     pub root_dead_ms: u64,
-    /// The root labels the tree when sizes have not changed for that long.
+    /// The root labels the tree when its shape has not changed for that long.
     pub settle_ms: u64,
 }
 
@@ -84,13 +90,22 @@ struct Neighbour {
     heard_ms: u64,
 }
 
+/// A child with its subtree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Child {
+    face: FaceId,
+    router: u64,
+    size: u32,
+    shape: u64,
+}
+
 /// This router's label, and those of its children.
 #[derive(Clone, Debug)]
 struct Labelled {
     epoch: u32,
     assignment: Assignment<u32>,
-    /// The children in the order of the assignment's labels, with the sizes for which these were made.
-    children: Vec<(FaceId, u32)>,
+    /// The children in the order of the assignment's labels, with the shapes for which these were made.
+    children: Vec<Child>,
     /// The face of the parent when the label came; `None` at the root.
     parent: Option<FaceId>,
 }
@@ -109,8 +124,8 @@ pub struct TreeProtocol {
     sequence: u32,
     /// What this router has told of each root that it believed in.
     told: BTreeMap<u64, Told>,
-    /// Children and sizes as they are, and since when.
-    children: Vec<(FaceId, u32)>,
+    /// The children as they are, and since when.
+    children: Vec<Child>,
     settled_since_ms: u64,
     labelled: Option<Labelled>,
     next_hello_ms: u64,
@@ -205,7 +220,7 @@ impl TreeProtocol {
         }
     }
 
-    /// True for a root whose children, or their sizes, are not those of its last epoch.
+    /// True for a root whose children, or their subtrees, are not those of its last epoch.
     fn lacks_epoch(&self) -> bool {
         let is_of_epoch = |labelled: &Labelled| labelled.parent.is_none() && labelled.children == self.children;
         self.parent.is_none() && !self.labelled.as_ref().is_some_and(is_of_epoch)
@@ -224,6 +239,7 @@ impl TreeProtocol {
             distance: self.claim.distance,
             parent: parent.map_or(self.me, |parent| parent.hello.sender),
             subtree: self.subtree(),
+            shape: self.shape(),
             label: self.labelled.as_ref().and_then(|labelled| labelled.label_of(face)),
         }
     }
@@ -235,7 +251,7 @@ impl TreeProtocol {
 
     /// The faces of the children.
     pub fn children(&self) -> impl Iterator<Item = FaceId> {
-        self.children.iter().map(|(face, _)| *face)
+        self.children.iter().map(|child| child.face)
     }
 
     /// This router's number.
@@ -257,8 +273,8 @@ impl TreeProtocol {
     pub fn table(&self) -> Option<TreeTable> {
         let labelled = self.labelled.as_ref()?;
         let mut faces = vec![FaceId::NULL; labelled.children.len()];
-        for ((face, _), interface) in labelled.children.iter().zip(&labelled.assignment.interfaces) {
-            faces[*interface as usize - 1] = *face;
+        for (child, interface) in labelled.children.iter().zip(&labelled.assignment.interfaces) {
+            faces[*interface as usize - 1] = child.face;
         }
         faces.extend(labelled.parent);
         let Labelled { epoch, assignment, .. } = labelled;
@@ -268,7 +284,14 @@ impl TreeProtocol {
 
     /// The nodes of this router's subtree.
     pub fn subtree(&self) -> u32 {
-        self.children.iter().fold(1, |sum: u32, (_, size)| sum.saturating_add(*size))
+        self.children.iter().fold(1, |sum: u32, child| sum.saturating_add(child.size))
+    }
+
+    /// Changes with every change in this router's subtree.
+    fn shape(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.children.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Brings parent, children and labels up to date with what the neighbours said.
@@ -329,8 +352,11 @@ impl TreeProtocol {
             neighbour.hello.parent == self.me && Some(**face) != self.parent && neighbour.hello.root == self.claim.root
         };
         let children = self.neighbours.iter().filter(is_child);
-        let children: Vec<(FaceId, u32)> =
-            children.map(|(face, neighbour)| (*face, neighbour.hello.subtree.max(1))).collect();
+        let child = |(face, Neighbour { hello, .. }): (&FaceId, &Neighbour)| {
+            let (router, size, shape) = (hello.sender, hello.subtree.max(1), hello.shape);
+            Child { face: *face, router, size, shape }
+        };
+        let children: Vec<Child> = children.map(child).collect();
         if children != self.children {
             self.children = children;
             self.settled_since_ms = now_ms;
@@ -338,7 +364,7 @@ impl TreeProtocol {
         }
     }
 
-    /// The root begins an epoch when the sizes have settled; others take the label that their parent gives.
+    /// The root begins an epoch when the shape of the tree has settled; others take the label that their parent gives.
     fn take_label(&mut self, now_ms: u64) {
         let (epoch, label) = match self.parent.and_then(|face| self.neighbours.get(&face)) {
             None => {
@@ -355,13 +381,13 @@ impl TreeProtocol {
                         && labelled.parent == self.parent
                         && labelled.children == self.children
                 });
-                if has_it || given.size != self.subtree() {
+                if has_it || given.shape != self.shape() {
                     return;
                 }
                 (given.epoch, given.label)
             }
         };
-        let sizes: Vec<u32> = self.children.iter().map(|(_, size)| *size).collect();
+        let sizes: Vec<u32> = self.children.iter().map(|child| child.size).collect();
         // It fails only if a neighbour lied about sizes.
         let Ok(assignment) = Assignment::of(label, &sizes) else { return };
         self.labelled = Some(Labelled { epoch, assignment, children: self.children.clone(), parent: self.parent });
@@ -371,7 +397,7 @@ impl TreeProtocol {
 
 impl Labelled {
     fn label_of(&self, child: FaceId) -> Option<ChildLabel> {
-        let place = self.children.iter().position(|(face, _)| *face == child)?;
-        Some(ChildLabel { epoch: self.epoch, label: self.assignment.labels[place], size: self.children[place].1 })
+        let place = self.children.iter().position(|labelled| labelled.face == child)?;
+        Some(ChildLabel { epoch: self.epoch, label: self.assignment.labels[place], shape: self.children[place].shape })
     }
 }

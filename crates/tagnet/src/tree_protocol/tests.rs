@@ -17,6 +17,8 @@ struct Graph {
     now_ms: u64,
     random: fastrand::Rng,
     loss_percent: u8,
+    /// The router of each label, by epoch.
+    labels: BTreeMap<(u32, Vec<u8>), usize>,
 }
 
 fn face(router: usize) -> FaceId {
@@ -38,6 +40,7 @@ impl Graph {
             now_ms: 0,
             random,
             loss_percent,
+            labels: BTreeMap::new(),
         }
     }
 
@@ -66,6 +69,16 @@ impl Graph {
                 }
             }
             self.no_circles();
+            self.labels_are_final();
+        }
+    }
+
+    /// A label of an epoch never stands for another router. Routers that forward by it would disagree.
+    fn labels_are_final(&mut self) {
+        for (number, router) in self.routers.iter().enumerate() {
+            let Some((epoch, label)) = router.label() else { continue };
+            let owner = self.labels.entry((epoch, label.to_bytes().to_vec())).or_insert(number);
+            assert_eq!(*owner, number, "label {label:?} of epoch {epoch} at {} ms", self.now_ms);
         }
     }
 
@@ -170,6 +183,26 @@ fn a_root_that_falls_silent_is_replaced() {
     graph.check_converged();
 }
 
+/// A child of one router becomes a child of another, and the root counts as many routers beyond each child as before:
+/// the two exchange their labels, unless the root begins an epoch.
+#[test]
+fn a_router_that_moves_below_the_root_begins_an_epoch() {
+    for seed in 0..20 {
+        // The root leads to 1; 1 to 2 and 3; 4 is below 2 and may go below 3.
+        let mut graph = Graph::new(6, &[(0, 1), (1, 2), (1, 3), (2, 4), (3, 4), (3, 5)], seed, 0);
+        graph.run_for(5_000);
+        for _ in 0..4 {
+            let (parent, child) = [(2, 4), (3, 4)].into_iter().find(|link| graph.links.contains(link)).unwrap();
+            let other = 5 - parent;
+            graph.join(other, child);
+            graph.run_for(3_000);
+            graph.cut(parent, child, true);
+            graph.run_for(5_000);
+            graph.check_converged();
+        }
+    }
+}
+
 #[test]
 fn a_router_that_starts_again_finds_its_place() {
     let mut graph = Graph::new(4, &[(0, 1), (1, 2), (2, 3)], 5, 0);
@@ -190,6 +223,7 @@ fn a_neighbour_that_lies_breaks_nothing() {
     let mut router = TreeProtocol::new(1, 10, 0, TIMES, 1, 0);
     let mut random = fastrand::Rng::with_seed(9);
     for now_ms in 0..20_000 {
+        let shape = *random.choice(&[0, router.shape()]).unwrap();
         let label = WideLabel::new(random.u32(..), 1, 2).ok();
         let hello = TreeHello {
             tree: random.u16(0..2),
@@ -200,7 +234,8 @@ fn a_neighbour_that_lies_breaks_nothing() {
             distance: random.u16(..),
             parent: random.u64(9..12),
             subtree: random.u32(..),
-            label: label.map(|label| ChildLabel { epoch: 1, label, size: random.u32(0..3) }),
+            shape: random.u64(0..3),
+            label: label.map(|label| ChildLabel { epoch: 1, label, shape }),
         };
         router.heard(face(random.usize(0..5)), hello, now_ms);
         let _ = (router.run(now_ms), router.hello(face(1)), router.table());
