@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build bench demo test lint tidy unit loom fuzz interop system clean distclean
+.PHONY: help build bench demo demo-tags test lint tidy unit loom fuzz interop system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -20,6 +20,7 @@ say = @printf '\n== %s\n' "$(1)"
 
 help:
 	@echo 'make demo      two routers, a 20 MB file through both, everything cleaned up'
+	@echo 'make demo-tags seven routers, a concert found by its tags (TagNet)'
 	@echo 'make test      all checks, as CI runs them (some 25 minutes the first time, on 2 cores)'
 	@echo 'make build     the router, target/release/namewire'
 	@echo 'make bench     the main benchmark: CPU per packet and latency of a router on sockets, beside a relay (2 minutes)'
@@ -47,6 +48,10 @@ bench: build
 demo: build
 	@tools/setup.sh demo
 	@NAMEWIRE=$(NAMEWIRE) tools/demo.sh
+
+demo-tags: build
+	@tools/setup.sh demo
+	@NAMEWIRE=$(NAMEWIRE) tools/demo_tags.sh
 
 # Cheap checks come first. The steps run one after the other, also under `make -j`: they share the build directory, and
 # one step alone keeps the cores busy.
