@@ -95,10 +95,15 @@ pub(crate) struct Usage(CsUsage);
 /// The dataset `usage` of a module. Only our own forwarders know it. Others leave the Interest without an answer, so
 /// they are not asked.
 pub(crate) async fn own_usage<T: DatasetEntry>(client: &Client, version: &str, module: &str) -> Option<T> {
-    if !version.starts_with("namewire") {
+    if !is_namewire(version) {
         return None;
     }
     client.status_list(module, "usage").await.ok()?.into_iter().next()
+}
+
+/// True for a forwarder that has our own datasets.
+pub(crate) fn is_namewire(version: &str) -> bool {
+    version.starts_with("namewire")
 }
 
 impl Usage {

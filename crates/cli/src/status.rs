@@ -2,11 +2,11 @@
 
 use crate::{
     Failure, Global,
-    cs::{NOT_TOLD, Usage, own_usage},
+    cs::{NOT_TOLD, Usage, is_namewire, own_usage},
     output::fields,
     quantity,
 };
-use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus};
+use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus, TagTree};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -23,6 +23,8 @@ struct Status {
     store: Option<Usage>,
     /// `None`: the forwarder does not tell (other forwarders than Namewire).
     fib: Option<FibUsage>,
+    /// Trees of TagNet; none while it is off.
+    tag_trees: Vec<TagTreeStatus>,
     name_tree_entries: u64,
     measurements_entries: u64,
     in_interests: u64,
@@ -38,6 +40,38 @@ struct Status {
     drops: Option<BTreeMap<String, u64>>,
 }
 
+/// One tree of TagNet in short; `namewire tag locator` tells more.
+#[derive(Serialize)]
+struct TagTreeStatus {
+    tree: u64,
+    has_label: bool,
+    is_root: bool,
+    children: usize,
+    descriptors: u64,
+}
+
+impl TagTreeStatus {
+    fn of(tree: &TagTree) -> Self {
+        TagTreeStatus {
+            tree: tree.tree,
+            has_label: !tree.label.is_empty(),
+            is_root: tree.parent.is_none(),
+            children: tree.children.len(),
+            descriptors: tree.descriptors,
+        }
+    }
+
+    fn text(&self) -> String {
+        let place = match (self.has_label, self.is_root) {
+            (false, _) => "no label yet",
+            (true, true) => "root",
+            (true, false) => "with a parent",
+        };
+        let (tree, children, descriptors) = (self.tree, self.children, self.descriptors);
+        format!("tree {tree}: {place}, {children} children, {descriptors} descriptors")
+    }
+}
+
 fn fib_text(fib: &FibUsage) -> String {
     let role = if fib.is_lossy { ", core role (lossy)" } else { "" };
     let (bytes, capacity) = (quantity::bytes(fib.bytes), fib.capacity_entries);
@@ -50,7 +84,12 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
     let drops: Option<Vec<DropCounter>> = client.status_list("status", "drops").await.ok();
     let store = Usage::fetch(&client, &general.nfd_version).await;
     let fib = own_usage(&client, &general.nfd_version, "fib").await;
+    let trees: Vec<TagTree> = match is_namewire(&general.nfd_version) {
+        true => client.status_list("tags", "trees").await.unwrap_or_default(),
+        false => Vec::new(),
+    };
     let status = Status {
+        tag_trees: trees.iter().map(TagTreeStatus::of).collect(),
         fib,
         store,
         drops: drops.map(|drops| drops.into_iter().map(|drop| (drop.reason, drop.count)).collect()),
@@ -100,5 +139,6 @@ fn text(s: &Status) -> String {
         ("Drops", drops),
     ];
     lines.extend(s.store.iter().flat_map(Usage::counts));
+    lines.extend(s.tag_trees.iter().map(|tree| ("TagNet", tree.text())));
     fields(&lines)
 }

@@ -5,7 +5,8 @@ mod router_process;
 use router_process::{Router, eventually};
 use std::{
     io::{BufRead, BufReader},
-    process::{Command, Stdio},
+    path::Path,
+    process::{Child, Command, Stdio},
     sync::mpsc::channel,
 };
 
@@ -57,4 +58,55 @@ fn a_concert_is_advertised_pulled_and_pushed() {
     assert_eq!(came.last().unwrap()["payload_text"], "the tenor is ill");
     assert!(Command::new("kill").args(["-INT", &hall.id().to_string()]).status().unwrap().success());
     assert!(hall.wait().unwrap().success(), "Ctrl-C ends it");
+}
+
+/// The commands of `docs/tagnet.md`, as they stand there.
+fn documented_commands() -> Vec<Vec<String>> {
+    let page = include_str!("../../../docs/tagnet.md");
+    let block = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of commands");
+    let words = |line: &str| {
+        // Words in quotation marks are one argument.
+        let line = line.split(" #").next().unwrap_or_default().trim();
+        let parts = line.split('"').enumerate();
+        let words = parts.flat_map(|(place, part)| match place % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
+            _ => vec![part.to_owned()],
+        });
+        words.collect()
+    };
+    block.lines().map(words).collect()
+}
+
+/// Starts a documented command in this directory.
+fn start(router: &Router, directory: &Path, words: &[String]) -> Child {
+    assert_eq!(words[0], "namewire", "{words:?}");
+    let mut command = router.command();
+    command.args(&words[1..]).current_dir(directory).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn the_commands_of_the_documentation_do_what_it_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::write(path.join("router.toml"), "[tagnet]\ntrees = [1]\n").unwrap();
+    std::fs::write(path.join("programme.txt"), "Symphony no. 9\n").unwrap();
+    let router = Router::run(path, &["--config", path.join("router.toml").to_str().unwrap()]);
+    let commands = documented_commands();
+    let [advertise, pull, push, routes, locator] = &commands[..] else { panic!("other commands: {commands:?}") };
+    let mut hall = start(&router, path, advertise);
+    let run = |words: &[String]| {
+        let output = start(&router, path, words).wait_with_output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    // With -k 3 it waits for its time-out, because there is one application.
+    eventually("the pull is answered", || run(pull) == (true, "Symphony no. 9\n".to_owned()));
+    assert!(run(push).0);
+    let (is_right, known) = run(routes);
+    assert!(is_right && known.contains("{classical, concert}"), "{known}");
+    let (is_right, place) = run(locator);
+    assert!(is_right && place.starts_with("TREE") && place.lines().count() == 2, "{place}");
+    assert!(router.ask(&["status"]).contains("TagNet     tree 1: root, 0 children, 1 descriptors"));
+    hall.kill().unwrap();
+    hall.wait().unwrap();
 }
