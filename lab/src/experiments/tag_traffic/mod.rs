@@ -40,7 +40,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "tag-traffic",
     source: "TagNet16 Fig. 11, Table 1",
     question: "How many packets of pull and push flows does a router forward in a second, all steps of a packet together?",
-    needs: "quick: 2 min, 3 GB; full: 6 min, 8 GB",
+    needs: "quick: 4 min, 2 GB; full: 12 min, 8 GB",
     takes: None,
     run,
 };
@@ -50,8 +50,10 @@ struct Size {
     names: usize,
     topic_vocabulary_max: u32,
     nodes: u32,
-    /// Packets of a repetition.
+    /// Most packets of a repetition.
     packets: usize,
+    /// The slowest table's time for the packets of a repetition, on one thread.
+    pass_ns: u64,
     repetitions: usize,
 }
 
@@ -63,6 +65,7 @@ const fn size(scale: Scale) -> Size {
             topic_vocabulary_max: 100,
             nodes: 2_000,
             packets: 300,
+            pass_ns: 2_000_000,
             repetitions: 3,
         },
         Scale::Quick => Size {
@@ -71,6 +74,7 @@ const fn size(scale: Scale) -> Size {
             topic_vocabulary_max: u32::MAX,
             nodes: 42_113,
             packets: 16_384,
+            pass_ns: 100_000_000,
             repetitions: 5,
         },
         Scale::Full => Size { descriptors: &[10_000_000, 63_000_000], repetitions: 9, ..size(Scale::Quick) },
@@ -83,6 +87,8 @@ const PULL_PERCENT: [u32; 6] = [0, 20, 40, 60, 80, 100];
 const TABLE_1_FURTHER: usize = 15;
 /// Most further interests of a pull (Fig. 11).
 const FURTHER: [usize; 5] = [0, 3, 7, TABLE_1_FURTHER, 31];
+/// Fewest packets of a repetition.
+const PACKETS_MIN: usize = 512;
 /// Stored sets that packets are drawn from.
 const PACKET_SETS: usize = 1 << 20;
 
@@ -171,9 +177,9 @@ impl<'s> Fib<'s> {
         let mut table_1 = Vec::new();
         for further_max in FURTHER {
             for pull_percent in PULL_PERCENT {
-                let mut draw = || {
+                let mut draw = |packets: usize| {
                     let mix = Mix { pull_percent, further_max };
-                    Packets::draw(router, &mut tags, mix, size.packets, &mut random)
+                    Packets::draw(router, &mut tags, mix, packets, &mut random)
                 };
                 let case = format!("{}, {pull_percent} % pull, up to {further_max} further", self.case);
                 let ours = self.measure_mix(context, size, (&case, pull_percent), &mut draw, outcome)?;
@@ -183,13 +189,21 @@ impl<'s> Fib<'s> {
         Ok(table_1)
     }
 
+    /// So many packets like these that the slowest table takes about the wanted time.
+    fn packets_of_a_pass(&self, context: &Context, size: &Size, packets: &Packets) -> usize {
+        let times_ns = self.forwarders.iter().map(|(_, forwarder)| by_threads(context, &**forwarder, packets, 1).0);
+        let slowest_ns = times_ns.max().unwrap_or(0).max(1);
+        let wanted = packets.arrivals.len() as u64 * size.pass_ns / slowest_ns;
+        (wanted as usize).clamp(PACKETS_MIN.min(size.packets), size.packets)
+    }
+
     /// Measures one mix, and returns the speed of our table on one thread.
     fn measure_mix(
         &self,
         context: &Context,
         size: &Size,
         (case, pull_percent): (&str, u32),
-        draw: &mut dyn FnMut() -> anyhow::Result<Packets>,
+        draw: &mut dyn FnMut(usize) -> anyhow::Result<Packets>,
         outcome: &mut Outcome,
     ) -> anyhow::Result<Throughput> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -197,9 +211,10 @@ impl<'s> Fib<'s> {
         let subjects =
             self.forwarders.iter().flat_map(|forwarder| threads.iter().map(move |threads| (forwarder, *threads)));
         let mut measured: Vec<_> = subjects.map(|subject| (subject, Samples::default(), Samples::default())).collect();
+        let count = self.packets_of_a_pass(context, size, &draw(PACKETS_MIN)?);
         let mut mean_bytes = 0.0;
         for _ in 0..size.repetitions {
-            let packets = draw()?;
+            let packets = draw(count)?;
             mean_bytes += packets.mean_bytes() / size.repetitions as f64;
             let mut expected: Option<Sent> = None;
             for (((name, forwarder), threads), mpps, gbps) in &mut measured {
