@@ -222,6 +222,35 @@ fn a_neighbour_that_announces_too_much_leaves_room_and_is_heard_again() {
 }
 
 #[test]
+fn a_million_announcements_of_one_face_take_no_more_than_its_share() {
+    const ANNOUNCED: u64 = 1 << 20;
+    let mut network = Network::line(3);
+    network.run_for(5_000);
+    let limits = AdvertisementLimits { descriptors: 20_000, reserved: 1_000, per_face: 5_000 };
+    let router = &mut network.routers[1];
+    (router.limits, router.advertisements) = (limits, Advertisements::new(limits));
+    router.follow_trees();
+    for link in [face(0), face(2)] {
+        let mut told = Vec::new();
+        router.advertisements.link_up(TreeLink { tree: 1, face: link }, &mut told);
+    }
+    let entry = |number: u64| AnnouncedEntry {
+        descriptor: Descriptor([number << 20 | 1, number % 97, 0]),
+        serves: Some(Serves::BOTH),
+    };
+    for first in (0..ANNOUNCED).step_by(wire::MAX_ENTRIES) {
+        let entries = (first..ANNOUNCED.min(first + wire::MAX_ENTRIES as u64)).map(entry).collect();
+        let packet = RoutingPacket::Announcements { tree: 1, session: 99, first, entries };
+        router.received(face(0), &packet.to_bytes(), network.now_ms);
+    }
+    assert_eq!(router.descriptors(), 5_000);
+    assert_eq!(router.refusals()[RoutingRefusal::FaceShareUsed as usize], ANNOUNCED - 5_000);
+    let waiting = router.trees[&1].links[&face(2)].waiting();
+    assert!(waiting <= 2 * limits.descriptors, "{waiting} wait for the other neighbour");
+    router.advertise(APPLICATION, &tags("mine"), Serves::BOTH, None).unwrap();
+}
+
+#[test]
 fn who_is_no_neighbour_and_what_is_no_packet_changes_nothing() {
     let mut network = Network::line(2);
     network.run_for(5_000);
