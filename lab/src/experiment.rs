@@ -151,7 +151,23 @@ impl Outcome {
     pub fn add_value(&mut self, case: &str, subject: &str, (metric, unit): (&str, &str), value: f64) {
         self.rows.push(Samples::one(value).row(case, subject, metric, unit, None));
     }
+
+    /// Adds a headline, unless its repetitions spread further than [`SPREAD_PERCENT_MAX`]: then a note says so.
+    pub fn add_steady(&mut self, key: &str, samples: &Samples) {
+        match (samples.median(), samples.spread_percent()) {
+            (Some(median), Some(spread)) if spread <= SPREAD_PERCENT_MAX => {
+                self.headline.insert(key.to_owned(), median);
+            }
+            (Some(_), Some(spread)) => {
+                self.notes.push(format!("`{key}` is refused: its repetitions spread over {spread:.0} %."));
+            }
+            _ => self.notes.push(format!("`{key}` is refused: the clock does not resolve it.")),
+        }
+    }
 }
+
+/// A headline whose repetitions spread further is refused, where the experiment asks for that.
+pub const SPREAD_PERCENT_MAX: f64 = 20.0;
 
 /// The repetitions of one quantity; one refused repetition refuses the whole row.
 #[derive(Clone, Debug, Default)]
@@ -244,6 +260,20 @@ impl Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_headline_that_spreads_is_refused() {
+        let mut outcome = Outcome::default();
+        for (key, values) in [("steady", [100.0, 110.0, 119.0]), ("wild", [100.0, 110.0, 140.0])] {
+            let mut samples = Samples::default();
+            values.into_iter().for_each(|value| samples.add(value));
+            outcome.add_steady(key, &samples);
+        }
+        outcome.add_steady("none", &Samples::default());
+        assert_eq!(outcome.headline.into_iter().collect::<Vec<_>>(), [("steady".to_owned(), 110.0)]);
+        assert!(outcome.notes[0].contains("`wild`") && outcome.notes[0].contains("36 %"), "{:?}", outcome.notes);
+        assert_eq!(outcome.notes.len(), 2);
+    }
 
     #[test]
     fn one_refused_repetition_refuses_the_row() {

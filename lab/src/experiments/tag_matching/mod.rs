@@ -33,7 +33,7 @@ use namewire_tagnet::matching::Entry;
 use namewire_tagnet::matching::vector::SearchCounts;
 use serde::Deserialize;
 
-use crate::experiment::{Context, Experiment, Input, Outcome, Samples, Scale};
+use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
 use crate::papers;
 use crate::record::Row;
 use crate::tag_sets::{
@@ -42,7 +42,7 @@ use crate::tag_sets::{
 };
 use compression::{Compression, exponent_of};
 use forms::{Form, Goal, Scanned, Table};
-use speeds::{Effort, SPREAD_PERCENT_MAX, Speeds};
+use speeds::{Effort, Speeds};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "tag-matching",
@@ -289,8 +289,8 @@ fn add_headline(subject: &Subject<'_>, speeds: &Speeds, outcome: &mut Outcome) -
         let samples = speeds.samples(faithful, goal);
         let ratios = speeds.combined(beyond, faithful, goal, |beyond, faithful| beyond / faithful);
         let (speed, ratio) = (samples.median().unwrap_or(0.0), ratios.median().unwrap_or(0.0));
-        add_if_steady(speed_key, &samples, outcome);
-        add_if_steady(ratio_key, &ratios, outcome);
+        outcome.add_steady(speed_key, &samples);
+        outcome.add_steady(ratio_key, &ratios);
         outcome.notes.push(format!(
             "{}, {}: the fastest of the paper's own forms is \"{faithful}\" with {speed:.0} packets a second; of ours, \
              \"{beyond}\" with {ratio:.2} times as many.",
@@ -330,19 +330,6 @@ fn add_reason(subject: &Subject<'_>, form: Form, goal: Goal, per_s: f64, outcome
         paper_ns / ns_of_one
     ));
     Ok(())
-}
-
-/// Adds a number, unless its repetitions spread too far: then a note says so.
-fn add_if_steady(key: &str, samples: &Samples, outcome: &mut Outcome) {
-    match (samples.median(), samples.spread_percent()) {
-        (Some(median), Some(spread)) if spread <= SPREAD_PERCENT_MAX => {
-            outcome.headline.insert(key.to_owned(), median);
-        }
-        (Some(_), Some(spread)) => {
-            outcome.notes.push(format!("`{key}` is refused: its repetitions spread over {spread:.0} %."));
-        }
-        _ => outcome.notes.push(format!("`{key}` is refused: the clock does not resolve it.")),
-    }
 }
 
 /// In which sets the paper's final form is fastest and slowest.

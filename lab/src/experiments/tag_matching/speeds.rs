@@ -14,12 +14,10 @@ use namewire_tagnet::Descriptor;
 
 use super::forms::{Form, Goal, Table, Totals};
 use crate::clock::thread_time_ns;
-use crate::experiment::{Context, Samples};
+use crate::experiment::{Context, SPREAD_PERCENT_MAX, Samples};
 
 /// Fewest and most queries of a repetition.
 const QUERIES: (usize, usize) = (64, 65_536);
-/// A headline whose repetitions spread further is measured again, or refused.
-pub(super) const SPREAD_PERCENT_MAX: f64 = 20.0;
 
 /// Makes the queries of a repetition.
 pub(super) type Draw<'d> = dyn FnMut() -> anyhow::Result<Descriptor> + 'd;

@@ -205,7 +205,7 @@ fn add_rows(case: &str, phases: &[Phase], outcome: &mut Outcome) {
     outcome.rows.push(beside.row(case, "beside updates", "look-ups", "thousand per s", None));
     outcome.rows.push(updates.row(case, "beside look-ups", "updates, half of them withdrawals", "per s", None));
     outcome.rows.push(loss.row(case, "beside updates", "look-ups lost", "of 1", None));
-    super::add_if_steady("tag_updates_per_s", &updates, outcome);
+    outcome.add_steady("tag_updates_per_s", &updates);
     // The loss is near 0, so a spread in percent of it says nothing; the row shows all repetitions.
     loss.median().map(|loss| outcome.headline.insert("tag_update_lookup_loss".to_owned(), loss));
 }
