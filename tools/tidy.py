@@ -50,7 +50,7 @@ ARROWS = {
                "tagnet"},
     "cli": {"packet", "configuration", "router", "client", "security"},
     "testbed": {"packet", "tables", "engine", "management"},
-    "sim": {"packet", "tables", "designs", "engine", "management", "faces", "testbed"},
+    "sim": {"packet", "tables", "designs", "engine", "management", "faces", "tagnet", "testbed"},
 }
 MAY_USE_EVERYTHING = {"lab", "fuzz", "router-loom", "tables-loom"}
 # Functions with more than 60 lines of code, and why.

@@ -77,7 +77,7 @@ impl Network {
             .filter(|event| match event.kind {
                 TraceKind::LinkLost(_) | TraceKind::LinkDropped(_) => true,
                 TraceKind::EngineDropped(reason) => reason != DropReason::Suppressed,
-                TraceKind::Sent | TraceKind::Received => false,
+                TraceKind::Sent | TraceKind::Received | TraceKind::TagDropped(_) => false,
             })
             .filter_map(|event| event.name.as_deref())
             .collect();

@@ -1,9 +1,9 @@
 //! Whole NDN networks in one deterministic test: several engines, one seeded clock, lossy links.
 //!
 //! Nodes are routers: one engine per worker, joined by the real dispatcher. Links carry frames of the real link
-//! service; they lose, repeat, delay and reorder them. Applications send Interests and Data. The simulator never sleeps
-//! and never reads a clock: simulated minutes take only the time to process their packets, and the same seed gives the
-//! same run.
+//! service; they lose, repeat, delay and reorder them. Applications send Interests, Data and tag packets. The simulator
+//! never sleeps and never reads a clock: simulated minutes take only the time to process their packets, and the same
+//! seed gives the same run.
 //!
 //! ```
 //! use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Producer, RunEnd};
@@ -28,8 +28,9 @@
 //! | what can be built, and how is it run? | [`Network`] |
 //! | what does a link do to frames? | [`LinkOptions`] |
 //! | how does a link fail with an error for its routers? | [`LinkFailure`], [`Network::set_persistency`] |
-//! | which applications are there? | [`Consumer`], [`Fetcher`], [`Producer`], any [`Application`] |
+//! | which applications are there? | [`Consumer`], [`Fetcher`], [`Producer`], [`TagConsumer`], [`TagPublisher`], any [`Application`] |
 //! | do the numbers add up? | [`Network::audit`], [`Network::unexplained_failures`] |
+//! | where did every copy of a tag packet end? | [`Network::audit_tags`], [`Network::unexplained_pulls`] |
 //! | do core routers that mix names and fingerprints lose Data? | [`MixedCores`] |
 //! | what happened? | [`Trace`], [`Network::counters`], [`Network::link_tally`] |
 
@@ -44,6 +45,9 @@ mod network;
 mod producer;
 mod router;
 mod routing;
+mod tag_application;
+mod tag_audit;
+mod tag_node;
 mod trace;
 
 pub use application::{AppIo, Application};
@@ -54,4 +58,8 @@ pub use mixed_cores::{MixedCores, MixedOutcome, PrefixAnswers};
 pub use network::{AppId, Attachment, Connection, LinkFailure, LinkId, Network, RunEnd};
 pub use producer::{Producer, ProducerTally, data_for, is_intact};
 pub use router::{NodeId, NodeOptions};
+pub use tag_application::{
+    TagConsumer, TagConsumerOptions, TagDelivery, TagPublisher, TagReceived, TagRequest, TagSent,
+};
+pub use tag_audit::TagLedger;
 pub use trace::{Trace, TraceEvent, TraceKind};

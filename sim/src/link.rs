@@ -140,6 +140,10 @@ impl LinkDirection {
         self.up = up;
     }
 
+    pub(crate) fn set_loss(&mut self, loss: f64) {
+        self.options.loss = loss;
+    }
+
     /// The headers that pass the link.
     pub(crate) fn let_through(&self, headers: &LpHeaders) -> LpHeaders {
         LpHeaders {

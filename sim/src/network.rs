@@ -9,14 +9,15 @@
 
 mod link_failure;
 mod recovery;
+mod tags;
 
 pub use link_failure::LinkFailure;
 
 use crate::application::{AppIo, Application};
 use crate::event_queue::EventQueue;
 use crate::link::{LinkDirection, LinkLoss, LinkOptions, LinkTally};
-use crate::router::{Consequences, NodeId, NodeOptions, Router, packet_name};
-use crate::trace::{Trace, TraceEvent, TraceKind};
+use crate::router::{Consequences, NodeId, NodeOptions, Router};
+use crate::trace::{Trace, TraceEvent, TraceKind, packet_name};
 use fastrand::Rng;
 use namewire_engine::{Counters, Engine, FaceId, FaceScope};
 use namewire_faces::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkPolicy, LinkService, Received};
@@ -30,7 +31,7 @@ use std::rc::Rc;
 const DEFAULT_EVENT_LIMIT: u64 = 50_000_000;
 
 /// Time at which a network begins. Not 0, so that there is a time before the start.
-const START_NS: u64 = 1_000_000_000;
+pub(crate) const START_NS: u64 = 1_000_000_000;
 
 /// Delay between an application and its router, as of a Unix socket.
 const APPLICATION_DELAY_NS: u64 = 10_000;
@@ -126,6 +127,7 @@ enum Event {
     LinkMended(End),
     RunBatch(NodeId, u8),
     RunTimers(NodeId, u8),
+    RunTags(NodeId),
     Act(Box<dyn FnOnce(&mut Network)>),
 }
 
@@ -190,6 +192,10 @@ impl Network {
         let link = self.add_link([Place::Face(a, face_a), Place::Face(b, face_b)], options, service);
         self.face_ends[a.0].push(End(link, 0));
         self.face_ends[b.0].push(End(link, 1));
+        for (node, face) in [(a, face_a), (b, face_b)] {
+            let consequences = self.nodes[node.0].neighbour_up(self.queue.now_ns(), face);
+            self.carry_out(node, consequences);
+        }
         Connection { link, face_a, face_b }
     }
 
@@ -262,6 +268,13 @@ impl Network {
         }
     }
 
+    /// Sets the probability that a frame vanishes, in both directions.
+    pub fn set_loss(&mut self, link: LinkId, loss: f64) {
+        for direction in &mut self.links[link.0].directions {
+            direction.set_loss(loss);
+        }
+    }
+
     /// Schedules an action of the test.
     pub fn at(&mut self, at_ns: u64, action: impl FnOnce(&mut Network) + 'static) {
         self.queue.schedule(at_ns, Event::Act(Box::new(action)));
@@ -303,6 +316,10 @@ impl Network {
                 let consequences = self.nodes[node.0].run_timers(worker, now_ns, &mut self.trace);
                 self.carry_out(node, consequences);
             }
+            Event::RunTags(node) => {
+                let consequences = self.nodes[node.0].run_tags(self.queue.now_ns());
+                self.carry_out(node, consequences);
+            }
             Event::Act(action) => action(self),
         }
     }
@@ -327,12 +344,15 @@ impl Network {
         for (worker, at_ns) in consequences.timers {
             self.queue.schedule(at_ns, Event::RunTimers(node, worker));
         }
+        if let Some(at_ns) = consequences.tags_at_ns {
+            self.queue.schedule(at_ns, Event::RunTags(node));
+        }
         for Sent { face, headers, wire: packet } in consequences.sent {
             match self.end_of(node, face) {
                 Some(end) => self.send_packet(end, &headers, &packet),
                 None => {
                     self.sent_to_no_face.push(node);
-                    let name = packet_name(headers.packet(&packet)).map(|name| Rc::new(name.to_buf()));
+                    let name = packet_name(headers.packet(&packet));
                     self.record(node, face, TraceKind::LinkDropped(LinkDrop::NoSuchFace), name);
                 }
             }
@@ -348,7 +368,7 @@ impl Network {
 
     /// Passes a network packet to the link service of `end`, and its frames to the link.
     fn send_packet(&mut self, end: End, headers: &LpHeaders, packet: &[u8]) {
-        let name = packet_name(headers.packet(packet)).map(|name| Rc::new(name.to_buf()));
+        let name = packet_name(headers.packet(packet));
         self.record_at(end, TraceKind::Sent, name.clone());
         let now_ns = self.now_ns();
         let mut frames: Vec<Rc<[u8]>> = Vec::new();

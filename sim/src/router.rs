@@ -1,10 +1,11 @@
 //! Router: one router of the simulated network.
 //!
 //! It has the forwarder of `namewire_testbed`, with an inbox for each worker. An inbox replaces the rings between real
-//! workers: packets that arrive while a worker is busy are its next batch.
+//! workers: packets that arrive while a worker is busy are its next batch. Tag packets go to its [`TagNode`].
 
 use crate::routing::{NewNextHop, RouteNews, Routing};
-use crate::trace::{Trace, TraceEvent, TraceKind};
+use crate::tag_node::TagNode;
+use crate::trace::{Trace, TraceEvent, TraceKind, packet_name};
 use fastrand::Rng;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_engine::{
@@ -13,10 +14,12 @@ use namewire_engine::{
 };
 use namewire_management::announcements::MAX_LEARNED_LIFETIME_MS;
 use namewire_management::strategy_choice::ResolvedStrategy;
+use namewire_packet::NameBuf;
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::nfd::prefix_announcement::announce_with_digest;
-use namewire_packet::{Name, NameBuf, tlv};
 use namewire_tables::{FibConfig, HashKey};
+use namewire_tagnet::advertisements::AdvertisementRefusal;
+use namewire_tagnet::{TagSet, forwarder::Serves, routing::TagRoutingConfig};
 use namewire_testbed::{Arrival, Decided, Forwarder, Sent};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -43,6 +46,8 @@ pub struct NodeOptions {
     pub fib_capacity_entries: usize,
     /// The design that holds the FIB.
     pub fib_design: FibDesign,
+    /// How the router takes part in TagNet, if it does.
+    pub tagnet: Option<TagRoutingConfig>,
 }
 
 impl Default for NodeOptions {
@@ -55,6 +60,7 @@ impl Default for NodeOptions {
             processing_jitter_ns: 0,
             fib_capacity_entries: 4096,
             fib_design: FibDesign::default(),
+            tagnet: None,
         }
     }
 }
@@ -66,6 +72,7 @@ pub(crate) struct Router {
     queues: Vec<WorkerQueue>,
     next_face: u64,
     routing: Routing,
+    pub(crate) tags: TagNode,
     rng: Rng,
 }
 
@@ -96,6 +103,7 @@ impl Router {
             queues: (0..options.workers).map(|_| queue()).collect(),
             next_face: FaceId::FIRST_DYNAMIC.0,
             routing: Routing::new(best_route),
+            tags: TagNode::new(options.tagnet.as_ref(), rng.u64(..)),
             rng,
             options,
         }
@@ -147,6 +155,7 @@ impl Router {
     /// that only this face could satisfy goes to another next hop.
     pub(crate) fn remove_face(&mut self, now_ns: u64, face: FaceId) -> Consequences {
         self.routing.remove_face(face, &mut self.forwarder.fib);
+        self.tags.routing.face_down(face, now_ns / 1_000_000);
         let sent = self.at(now_ns).remove_face(face);
         self.consequences(sent)
     }
@@ -155,10 +164,48 @@ impl Router {
     pub(crate) fn set_face_up(&mut self, now_ns: u64, face: FaceId, is_up: bool) -> Consequences {
         let forwarder = self.at(now_ns);
         let sent = match forwarder.faces.get(face) {
-            None => Vec::new(),
+            None => return Consequences::default(),
             Some(_) if is_up => forwarder.face_up(face),
             Some(_) => forwarder.face_down(face),
         };
+        match is_up {
+            true => self.tags.routing.neighbour_up(face),
+            false => self.tags.routing.face_down(face, now_ns / 1_000_000),
+        }
+        self.consequences(sent)
+    }
+
+    /// The router at the other end of a link may take part in trees.
+    pub(crate) fn neighbour_up(&mut self, now_ns: u64, face: FaceId) -> Consequences {
+        self.tags.routing.neighbour_up(face);
+        self.at(now_ns);
+        self.consequences(Vec::new())
+    }
+
+    /// An application advertises a set of tags.
+    pub(crate) fn advertise(
+        &mut self,
+        now_ns: u64,
+        face: FaceId,
+        tags: &TagSet,
+        serves: Serves,
+    ) -> Result<Consequences, AdvertisementRefusal> {
+        self.tags.routing.advertise(face, tags, serves, None)?;
+        self.at(now_ns);
+        Ok(self.consequences(Vec::new()))
+    }
+
+    /// An application withdraws a set of tags; false if it had not advertised it.
+    pub(crate) fn withdraw(&mut self, now_ns: u64, face: FaceId, tags: &TagSet) -> (bool, Consequences) {
+        let had = self.tags.routing.withdraw(face, tags);
+        self.at(now_ns);
+        (had, self.consequences(Vec::new()))
+    }
+
+    /// Sends what is due to neighbours in trees.
+    pub(crate) fn run_tags(&mut self, now_ns: u64) -> Consequences {
+        let sent = self.tags.run(now_ns);
+        self.at(now_ns);
         self.consequences(sent)
     }
 
@@ -199,12 +246,15 @@ impl Router {
         batches.extend(queue.batch_scheduled.then_some((worker, now_ns + self.options.processing_ns)));
         let mut only_name = None;
         for Arrival { face, headers, wire, .. } in &batch {
-            let name = packet_name(headers.packet(wire)).map(|name| Rc::new(name.to_buf()));
+            let name = packet_name(headers.packet(wire));
             only_name = name.clone().filter(|_| count == 1);
             trace.record(TraceEvent { at_ns: now_ns, node: self.id, face: *face, kind: TraceKind::Received, name });
         }
         let before = self.forwarder.engines[usize::from(worker)].counters();
-        let Decided { sent, handed_over } = self.at(now_ns).decide(worker, &mut batch);
+        let Decided { mut sent, handed_over } = self.at(now_ns).decide(worker, &mut batch);
+        for index in std::mem::take(&mut self.forwarder.out.tag_frames) {
+            self.receive_tags(now_ns, &batch[usize::from(index)], &mut sent, trace);
+        }
         self.record_drops(worker, &before, only_name, trace);
         let news: Vec<RouteNews> = self.forwarder.route_requests.drain(..).map(route_news).collect();
         batches.extend(handed_over.into_iter().filter_map(|arrival| self.enqueue(now_ns, arrival)));
@@ -214,6 +264,14 @@ impl Router {
             consequences.append(self.take_route_news(now_ns, news));
         }
         consequences
+    }
+
+    /// Passes a frame to the tag node, and records why a tag packet went nowhere.
+    fn receive_tags(&mut self, now_ns: u64, arrival: &Arrival, sent: &mut Vec<Sent>, trace: &mut Trace) {
+        if let Err(why) = self.tags.receive(now_ns, &self.forwarder.faces, arrival, sent) {
+            let (kind, name) = (TraceKind::TagDropped(why), packet_name(&arrival.wire));
+            trace.record(TraceEvent { at_ns: now_ns, node: self.id, face: arrival.face, kind, name });
+        }
     }
 
     /// Runs what is due at `worker`, unless an earlier timer event has done it.
@@ -246,7 +304,8 @@ impl Router {
                 timers.push((worker as u8, deadline_ns));
             }
         }
-        Consequences { sent, batches: Vec::new(), timers }
+        let tags_at_ns = self.tags.take_deadline_ns(self.forwarder.now.0);
+        Consequences { sent, batches: Vec::new(), timers, tags_at_ns }
     }
 
     fn record_drops(&self, worker: u8, before: &Counters, name: Option<Rc<NameBuf>>, trace: &mut Trace) {
@@ -282,6 +341,8 @@ pub(crate) struct Consequences {
     pub(crate) batches: Vec<(u8, u64)>,
     /// Timer events to schedule: worker and time.
     pub(crate) timers: Vec<(u8, u64)>,
+    /// When to call [`Router::run_tags`], if that changed.
+    pub(crate) tags_at_ns: Option<u64>,
 }
 
 impl Consequences {
@@ -289,6 +350,7 @@ impl Consequences {
         self.sent.extend(other.sent);
         self.batches.extend(other.batches);
         self.timers.extend(other.timers);
+        self.tags_at_ns = other.tags_at_ns.or(self.tags_at_ns);
     }
 }
 
@@ -300,13 +362,6 @@ fn route_news((request, bytes): (RouteRequest, Vec<u8>)) -> RouteNews {
         }
         RouteRequest::Forget { face, .. } => RouteNews::Lost { face, name: bytes },
     }
-}
-
-/// The name of an Interest or Data; the rest of the packet is not checked.
-pub(crate) fn packet_name(packet: &[u8]) -> Option<Name<'_>> {
-    let outer = tlv::read_element(packet).ok()?;
-    let name = tlv::read_element(outer.value).ok()?;
-    (name.type_number == tlv::types::NAME).then(|| Name::parse_value(name.value).ok()).flatten()
 }
 
 /// A strategy by its short name, or by its whole name with parameters.

@@ -7,7 +7,9 @@ use crate::link::LinkLoss;
 use crate::router::NodeId;
 use namewire_engine::{DropReason, FaceId};
 use namewire_faces::LinkDrop;
-use namewire_packet::NameBuf;
+use namewire_packet::tag::{TagAddress, TagPacket};
+use namewire_packet::{Name, NameBuf, tlv};
+use namewire_tagnet::forwarder::TagDrop;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
@@ -24,6 +26,8 @@ pub enum TraceKind {
     LinkDropped(LinkDrop),
     /// An engine dropped a packet. The name is known if the packet was alone in its batch.
     EngineDropped(DropReason),
+    /// A router dropped a tag packet.
+    TagDropped(TagDrop),
 }
 
 /// One event.
@@ -37,7 +41,8 @@ pub struct TraceEvent {
     pub face: FaceId,
     /// What happened.
     pub kind: TraceKind,
-    /// Name of the packet, if known.
+    /// Name of the packet, if known. A tag packet has the name `/tag/NONCE/DIGEST`. The digest is that of everything
+    /// that stays the same from the sending application to the receiving one.
     pub name: Option<Rc<NameBuf>>,
 }
 
@@ -90,3 +95,42 @@ impl Trace {
         self.events.iter().filter(move |event| event.name.as_deref() == Some(name))
     }
 }
+
+/// The name that stands for a packet in the trace; the rest of an Interest or Data is not checked.
+pub(crate) fn packet_name(packet: &[u8]) -> Option<Rc<NameBuf>> {
+    let name = match TagPacket::parse(packet) {
+        Ok(packet) => tag_packet_name(&packet),
+        Err(_) => {
+            let outer = tlv::read_element(packet).ok()?;
+            let name = tlv::read_element(outer.value).ok()?;
+            (name.type_number == tlv::types::NAME).then(|| Name::parse_value(name.value).ok()).flatten()?.to_buf()
+        }
+    };
+    Some(Rc::new(name))
+}
+
+/// Routers change hop limit and fan-out; the first router sets tree and place for replies.
+fn tag_packet_name(packet: &TagPacket<'_>) -> NameBuf {
+    let mut hasher = DefaultHasher::new();
+    packet.kind.hash(&mut hasher);
+    packet.payload.hash(&mut hasher);
+    match packet.address {
+        TagAddress::Descriptor { tags, .. } => tags.iter().for_each(|tag| tag.hash(&mut hasher)),
+        TagAddress::Locator(place) => place.hash(&mut hasher),
+    }
+    let mut name = NameBuf::default();
+    name.push_generic(TAG_PREFIX)
+        .push_generic(&packet.nonce.to_be_bytes())
+        .push_generic(&hasher.finish().to_be_bytes());
+    name
+}
+
+/// The nonce in the name of a tag packet: that of a request and of its answers. `None` for other packets.
+pub(crate) fn tag_nonce(name: &NameBuf) -> Option<u32> {
+    let mut components = name.as_name().components().map(|component| component.value);
+    components.next().filter(|first| *first == TAG_PREFIX)?;
+    components.next()?.try_into().map(u32::from_be_bytes).ok()
+}
+
+/// The first component of the name of every tag packet.
+const TAG_PREFIX: &[u8] = b"tag";

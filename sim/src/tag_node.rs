@@ -1,0 +1,139 @@
+//! Tag node: a router's part in TagNet.
+//!
+//! It runs [`TagRouting`] as the router's control does, and forwards by [`LiveTables`] as its workers do. Two things
+//! differ: the tables are always those of the newest advertisements, and there is no management, so a test advertises
+//! by a call.
+
+use crate::network::START_NS;
+use namewire_engine::FaceTable;
+use namewire_packet::lp::LpHeaders;
+use namewire_packet::tag::{TagFrame, TagPacket};
+use namewire_tagnet::advertisements::AdvertisementLimits;
+use namewire_tagnet::forwarder::{Arrival, LiveTables, LiveTablesReader, TagDrop, TagScratch, TagTransmit, TagView};
+use namewire_tagnet::matching::SubsetTable;
+use namewire_tagnet::routing::{TagRouting, TagRoutingConfig};
+use namewire_tagnet::tree_protocol::TreeTimes;
+use namewire_testbed::{self as testbed, Sent};
+use std::sync::atomic::Ordering;
+
+/// Control does together what became due in this time.
+const CONTROL_DELAY_NS: u64 = 1_000_000;
+const MS_NS: u64 = 1_000_000;
+
+pub(crate) struct TagNode {
+    pub(crate) routing: TagRouting,
+    tables: LiveTables,
+    reader: LiveTablesReader,
+    buffers: Buffers,
+    /// When the next run is scheduled.
+    run_at_ns: u64,
+}
+
+#[derive(Default)]
+struct Buffers {
+    scratch: TagScratch,
+    transmits: Vec<TagTransmit>,
+}
+
+/// A packet at a node.
+struct Passage<'a, T> {
+    tables: &'a TagView<'a, T>,
+    faces: &'a FaceTable,
+    arrival: Arrival,
+    headers: &'a LpHeaders,
+}
+
+impl TagNode {
+    /// A router without neighbours; without settings, it is in no tree and drops every tag packet.
+    pub(crate) fn new(config: Option<&TagRoutingConfig>, seed: u64) -> Self {
+        let limits = AdvertisementLimits { descriptors: 0, reserved: 0, per_face: 0 };
+        let in_no_tree = TagRoutingConfig { trees: Vec::new(), router: 0, times: TreeTimes::default(), limits };
+        let config = config.unwrap_or(&in_no_tree);
+        let tables = LiveTables::new(config.limits.descriptors).expect("address space for the tables");
+        TagNode {
+            routing: TagRouting::new(config, 1, seed, START_NS / MS_NS),
+            reader: tables.reader(),
+            tables,
+            buffers: Buffers::default(),
+            run_at_ns: u64::MAX,
+        }
+    }
+
+    /// Takes a frame that the engine left to the caller. The copies that leave are added to `sent`.
+    pub(crate) fn receive(
+        &mut self,
+        now_ns: u64,
+        faces: &FaceTable,
+        received: &testbed::Arrival,
+        sent: &mut Vec<Sent>,
+    ) -> Result<(), TagDrop> {
+        let testbed::Arrival { face, headers, wire, .. } = received;
+        let face = *face;
+        if TagFrame::of(wire) == Some(TagFrame::Routing) {
+            self.routing.received(face, wire, now_ns / MS_NS);
+            return Ok(());
+        }
+        self.update_tables();
+        let packet = TagPacket::parse(wire).map_err(|_| TagDrop::Malformed)?;
+        let attributes = faces.get(face).ok_or(TagDrop::NotOnTree)?;
+        let TagNode { reader, buffers, .. } = self;
+        let pinned = reader.pin();
+        let arrival = Arrival { face, is_application: attributes.is_local() };
+        let passage = Passage { tables: &pinned.view(), faces, arrival, headers };
+        if !arrival.is_application {
+            return passage.forward(wire, buffers, sent);
+        }
+        attributes.speaks_tags.store(true, Ordering::Relaxed);
+        let completed = passage.tables.completed(&packet, face)?;
+        passage.forward(&completed, buffers, sent)
+    }
+
+    /// Brings the tables up to date. No reader is pinned meanwhile, so that each change is complete at once.
+    fn update_tables(&mut self) {
+        let TagNode { routing, tables, .. } = self;
+        if routing.take_trees_changed() {
+            tables.set_trees(routing.tree_tables().cloned().collect(), routing.may_push().clone());
+        }
+        tables.change(routing.take_changed_descriptors());
+        if tables.wants_build() {
+            tables.build(routing.entries()).expect("memory for the descriptors of a test");
+        }
+    }
+
+    /// When [`TagNode::run`] should be called, if no earlier call is scheduled.
+    pub(crate) fn take_deadline_ns(&mut self, now_ns: u64) -> Option<u64> {
+        let due_ns = self.routing.deadline_ms().saturating_mul(MS_NS);
+        let run_at_ns = due_ns.max(now_ns + CONTROL_DELAY_NS);
+        let is_earlier = due_ns < u64::MAX && run_at_ns < self.run_at_ns;
+        is_earlier.then(|| {
+            self.run_at_ns = run_at_ns;
+            run_at_ns
+        })
+    }
+
+    /// The packets that are due for neighbours, unless another call replaced this one.
+    pub(crate) fn run(&mut self, now_ns: u64) -> Vec<Sent> {
+        if self.run_at_ns != now_ns {
+            return Vec::new();
+        }
+        self.run_at_ns = u64::MAX;
+        self.routing.run(now_ns / MS_NS);
+        let packets = self.routing.take_packets().into_iter();
+        packets.map(|(face, wire)| Sent { face, headers: LpHeaders::default(), wire }).collect()
+    }
+}
+
+impl<T: SubsetTable> Passage<'_, T> {
+    fn forward(&self, wire: &[u8], buffers: &mut Buffers, sent: &mut Vec<Sent>) -> Result<(), TagDrop> {
+        let packet = TagPacket::parse(wire).map_err(|_| TagDrop::Malformed)?;
+        let is_application = |face| self.faces.get(face).is_some_and(|face| face.is_local() && face.speaks_tags());
+        let Buffers { scratch, transmits } = buffers;
+        self.tables.forward(&packet, self.arrival, &is_application, scratch, transmits)?;
+        sent.extend(transmits.iter().map(|&TagTransmit { face, hop_limit, fan_out }| {
+            let mut copy = wire.to_vec();
+            packet.patch(&mut copy, hop_limit, fan_out);
+            Sent { face, headers: *self.headers, wire: copy }
+        }));
+        Ok(())
+    }
+}
