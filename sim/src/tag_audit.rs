@@ -6,8 +6,8 @@
 //! - A copy that arrived at a router leaves it, or the router names a drop.
 //! - No packet leaves a router twice by one face, so it goes in no circle.
 //!
-//! Limits: packets that fit into one frame, links that duplicate nothing, and a network in which no tag packet is
-//! under way any more.
+//! Limits: packets that fit into one frame, hop limits that are not used up, links that duplicate nothing, and a
+//! network in which no tag packet is under way any more.
 
 use crate::network::{AppId, Network};
 use crate::router::NodeId;

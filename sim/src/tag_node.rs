@@ -128,12 +128,12 @@ impl<T: SubsetTable> Passage<'_, T> {
         let packet = TagPacket::parse(wire).map_err(|_| TagDrop::Malformed)?;
         let is_application = |face| self.faces.get(face).is_some_and(|face| face.is_local() && face.speaks_tags());
         let Buffers { scratch, transmits } = buffers;
-        self.tables.forward(&packet, self.arrival, &is_application, scratch, transmits)?;
+        let result = self.tables.forward(&packet, self.arrival, &is_application, scratch, transmits);
         sent.extend(transmits.iter().map(|&TagTransmit { face, hop_limit, fan_out }| {
             let mut copy = wire.to_vec();
             packet.patch(&mut copy, hop_limit, fan_out);
             Sent { face, headers: *self.headers, wire: copy }
         }));
-        Ok(())
+        result
     }
 }

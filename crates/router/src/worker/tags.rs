@@ -110,7 +110,7 @@ impl WorkerIo {
         let from = Arrival { face: arrived.face, is_application: is_local };
         let is_application = |face| faces.get(face).is_some_and(|face| face.is_local() && face.speaks_tags());
         let Buffers { scratch, transmits, copy } = buffers;
-        tables.forward(packet, from, &is_application, scratch, transmits)?;
+        let result = tables.forward(packet, from, &is_application, scratch, transmits);
         for &TagTransmit { face, hop_limit, fan_out } in transmits.iter() {
             copy.clear();
             copy.extend_from_slice(arrived.wire);
@@ -121,6 +121,6 @@ impl WorkerIo {
                 _ => self.transmit_here(face, arrived.headers, copy),
             }
         }
-        Ok(())
+        result
     }
 }

@@ -88,7 +88,7 @@ impl<T: SubsetTable> TagView<'_, T> {
     /// `is_application` tells which faces locators may name.
     ///
     /// # Errors
-    /// Why the packet goes nowhere.
+    /// Why the packet goes nowhere; or, if there are transmissions, why another copy does.
     pub fn forward(
         &self,
         packet: &TagPacket<'_>,
@@ -194,7 +194,7 @@ impl<T: SubsetTable> Passage<'_, '_, T> {
                 Err(why) => dropped = Err(why),
             }
         }
-        if out.is_empty() { dropped } else { Ok(()) }
+        dropped
     }
 
     /// Every router subtracts 1 from the hop limit. With 0, only applications get the packet.

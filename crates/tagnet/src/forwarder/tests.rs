@@ -61,11 +61,17 @@ impl Router {
     }
 
     fn send(&mut self, wire: &[u8], from: FaceId) -> Result<Vec<TagTransmit>, TagDrop> {
+        let (result, out) = self.send_all(wire, from);
+        result.map(|()| out)
+    }
+
+    fn send_all(&mut self, wire: &[u8], from: FaceId) -> (Result<(), TagDrop>, Vec<TagTransmit>) {
         let packet = TagPacket::parse(wire).unwrap_or_else(|error: TagPacketError| panic!("{error}"));
         let from = Arrival { face: from, is_application: [APP1, APP2].contains(&from) };
         let mut out = vec![TagTransmit { face: FaceId(0), hop_limit: 0, fan_out: 0 }];
         let is_application = |face| [APP1, APP2].contains(&face);
-        self.tables.view().forward(&packet, from, &is_application, &mut self.scratch, &mut out).map(|()| out)
+        let result = self.tables.view().forward(&packet, from, &is_application, &mut self.scratch, &mut out);
+        (result, out)
     }
 
     /// The faces through which a packet leaves.
@@ -191,7 +197,9 @@ fn trees_epochs_and_hop_limits_end_what_goes_astray() {
     assert_eq!(router.faces(of(TreeEpoch { tree: 1, epoch: 6 }), HEAVY), Err(TagDrop::StaleEpoch));
     assert_eq!(router.faces(of(TREE), FaceId(999)), Err(TagDrop::NotOnTree));
     assert_eq!(router.faces(of(TREE).hop_limit(1), HEAVY), Ok(vec![302, 1001]));
-    assert_eq!(router.faces(of(TREE).hop_limit(0), HEAVY), Ok(vec![1001]), "an application still gets it");
+    let (dropped, out) = router.send_all(&of(TREE).hop_limit(0).build(), HEAVY);
+    assert_eq!(dropped, Err(TagDrop::HopLimitZero), "the copy for a link has a counter");
+    assert_eq!(out.iter().map(|transmit| transmit.face).collect::<Vec<_>>(), [APP1], "an application still gets it");
     assert_eq!(router.faces(of(TREE).hop_limit(0), APP1), Err(TagDrop::HopLimitZero));
     let all_ones = TagPacketBuilder::by_descriptor(TagPacketKind::Pull, TREE, [255; 24], []);
     assert_eq!(router.faces(all_ones, HEAVY), Err(TagDrop::DescriptorTooHeavy));
