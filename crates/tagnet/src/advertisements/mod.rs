@@ -202,17 +202,18 @@ impl Advertisements {
         serves: Option<Serves>,
         out: &mut Vec<Announcement>,
     ) -> Result<(), AdvertisementRefusal> {
-        let had =
-            self.trie.get(descriptor).is_some_and(|index| self.known[index as usize].branches.contains_key(&link));
+        let known = self.trie.get(descriptor);
+        let had = known.filter(|index| self.known[*index as usize].branches.contains_key(&link));
         let advertised = serves.map(|serves| Advertised { serves, is_application: false });
-        let index = match (had, advertised.is_some()) {
-            (false, false) => return Ok(()),
-            (false, true) => {
-                self.admit(link.face, descriptor, self.limits.descriptors.saturating_sub(self.limits.reserved))?
+        let index = match had {
+            None if advertised.is_none() => return Ok(()),
+            None => {
+                let room = self.limits.descriptors.saturating_sub(self.limits.reserved);
+                self.admit(link.face, descriptor, known, room)?
             }
-            (true, _) => self.trie.get(descriptor).expect("it was found above"),
+            Some(index) => index,
         };
-        if had && advertised.is_none() {
+        if had.is_some() && advertised.is_none() {
             self.count(link.face, -1);
         }
         self.set_branch(index, link, advertised, out);
@@ -233,7 +234,7 @@ impl Advertisements {
         let descriptor = tags.descriptor();
         let index = match self.trie.get(&descriptor) {
             Some(index) if self.tag_set(index, link, &tags).is_some() => index,
-            _ => self.admit(link.face, &descriptor, self.limits.descriptors)?,
+            known => self.admit(link.face, &descriptor, known, self.limits.descriptors)?,
         };
         match self.tag_set(index, link, &tags) {
             Some(place) => self.known[index as usize].tag_sets[place].serves = serves,
@@ -264,13 +265,19 @@ impl Advertisements {
         self.set_branch(index, link, serves.map(|serves| Advertised { serves, is_application: true }), out);
     }
 
-    /// Makes room for one more advertisement of a face, and returns the index of its descriptor. A new descriptor needs
-    /// less than `room` of them.
-    fn admit(&mut self, face: FaceId, descriptor: &Descriptor, room: usize) -> Result<u32, AdvertisementRefusal> {
+    /// Makes room for one more advertisement of a face, and returns the index of its descriptor, which is `known` or
+    /// new. A new descriptor needs less than `room` of them.
+    fn admit(
+        &mut self,
+        face: FaceId,
+        descriptor: &Descriptor,
+        known: Option<u32>,
+        room: usize,
+    ) -> Result<u32, AdvertisementRefusal> {
         if self.per_face.get(&face).is_some_and(|count| *count >= self.limits.per_face) {
             return Err(AdvertisementRefusal::FaceShareUsed);
         }
-        let index = match self.trie.get(descriptor) {
+        let index = match known {
             Some(index) => index,
             None if self.trie.len() >= room => return Err(AdvertisementRefusal::Full),
             None => self.add(descriptor),

@@ -18,9 +18,10 @@ use std::collections::VecDeque;
 
 /// Most entries on their way to a neighbour.
 const WINDOW_ENTRIES: u64 = 16 * MAX_ENTRIES as u64;
-/// Entries are sent again when the neighbour has confirmed nothing for that long. It doubles up to the longest.
+/// Entries are sent again when the neighbour has confirmed nothing for that long. It doubles up to the longest, which
+/// need not be long: a neighbour that is gone is noticed after some seconds.
 const RESEND_MS: u64 = 300;
-const RESEND_LONGEST_MS: u64 = 5_000;
+const RESEND_LONGEST_MS: u64 = 1_200;
 
 /// What a neighbour's hello says about this router's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
