@@ -17,8 +17,9 @@ fn empty(capacity: usize) -> BurstTrie {
     BurstTrie::new(capacity, PageSize::Base).unwrap()
 }
 
+/// With a partition wherever eight descriptors have a tag in common.
 fn built(entries: &[Entry], capacity: usize) -> BurstTrie {
-    BurstTrie::build(entries.to_vec(), capacity, PageSize::Base).unwrap()
+    BurstTrie::build_partitioned(entries.to_vec(), capacity, PageSize::Base, 8).unwrap()
 }
 
 /// All values, sorted.
@@ -73,6 +74,31 @@ fn check(table: &BurstTrie, reference: &LinearTable, queries: &[Descriptor]) {
         assert_eq!(visited, limit.min(expected.len()), "a visitor that breaks is not called again");
     }
     check_memory(table);
+}
+
+#[test]
+fn popular_tags_have_partitions_and_cost_less_memory() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let entries: Vec<Entry> = (0..5000)
+        .map(|value| {
+            let class = ["photo", "video", "music"][random.usize(..3)];
+            let owner = random.u32(..).to_string();
+            Entry { descriptor: Descriptor::of_tags([class, &owner]), value }
+        })
+        .collect();
+    let reference = entries.iter().fold(LinearTable::default(), |mut table, entry| {
+        table.insert(*entry);
+        table
+    });
+    let descriptors: Vec<Descriptor> = entries.iter().map(|entry| entry.descriptor).collect();
+    let queries = queries(&mut random, &descriptors);
+    let [whole, partitioned] = [usize::MAX, 500].map(|least| {
+        let table = BurstTrie::build_partitioned(entries.clone(), 6000, PageSize::Base, least).unwrap();
+        check(&table, &reference, &queries);
+        table.memory()
+    });
+    assert_eq!(partitioned.partitions, 4 * whole.partitions, "three classes, and the rest");
+    assert!(10 * partitioned.tails < 6 * whole.tails, "{partitioned:?}, {whole:?}");
 }
 
 fn check_memory(table: &BurstTrie) {
@@ -203,7 +229,8 @@ fn a_changing_table_equals_the_linear_scan() {
         check(&twins.table, &twins.reference, &[ALL_ONES]);
         assert!(twins.table.is_empty());
         assert_eq!(twins.table.memory().heads, 0);
-        assert_eq!(twins.table.memory().nodes, 8, "the root without slots");
+        let memory = twins.table.memory();
+        assert!(memory.nodes <= memory.partitions / 32, "roots without slots");
     }
 }
 

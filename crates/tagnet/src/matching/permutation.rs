@@ -90,6 +90,18 @@ impl Key {
         self.0[usize::from(position / 64)] >> (63 - position % 64) & 1 == 1
     }
 
+    /// True if the other has all 1-bits of this one.
+    #[inline(always)]
+    pub(super) fn is_subset_of(&self, other: &Key) -> bool {
+        let [a, b, c] = [0, 1, 2].map(|word| self.0[word] & !other.0[word]);
+        a | b | c == 0
+    }
+
+    /// Its 1-bits that the other does not have.
+    pub(super) fn without(self, other: Key) -> Self {
+        Key([0, 1, 2].map(|word| self.0[word] & !other.0[word]))
+    }
+
     pub(super) fn weight(&self) -> u8 {
         self.0.iter().map(|word| word.count_ones() as u8).sum()
     }

@@ -23,6 +23,8 @@ namewire_packet::names! {
         Paper = "bit perm + chain, SROL",
         /// The vector with our three steps.
         OurVector = "vector, our steps",
+        /// The router's own table without partitions, several packets at a time.
+        BurstTrieWhole = "burst trie, one partition",
         /// The router's own table, one packet at a time.
         BurstTrie = "burst trie",
         /// The router's own table, several packets at a time.
@@ -40,7 +42,8 @@ impl Form {
     /// All forms of the paper's own switches.
     pub(super) const OF_THE_PAPER: [Form; 4] = [Form::Plain, Form::BitPermutation, Form::SiblingOrder, Form::Paper];
     /// The forms with work beyond the paper.
-    pub(super) const BEYOND_THE_PAPER: [Form; 3] = [Form::OurVector, Form::BurstTrie, Form::BurstTrieBatches];
+    pub(super) const BEYOND_THE_PAPER: [Form; 4] =
+        [Form::OurVector, Form::BurstTrieWhole, Form::BurstTrie, Form::BurstTrieBatches];
 
     /// The options of the forms that are vectors.
     fn options(self) -> Option<VectorOptions> {
@@ -51,7 +54,7 @@ impl Form {
             Form::SiblingOrder => VectorOptions { layout: Layout::SiblingOrder, ..paper },
             Form::Paper => paper,
             Form::OurVector => VectorOptions::FASTEST,
-            Form::BurstTrie | Form::BurstTrieBatches => return None,
+            Form::BurstTrieWhole | Form::BurstTrie | Form::BurstTrieBatches => return None,
         })
     }
 
@@ -77,9 +80,13 @@ impl Form {
 
     fn build_burst_trie(self, entries: Vec<Entry>) -> anyhow::Result<Table> {
         let capacity = entries.len();
-        let trie = BurstTrie::build(entries, capacity, PageSize::default())?;
+        let trie = match self {
+            Form::BurstTrieWhole => BurstTrie::build_partitioned(entries, capacity, PageSize::default(), usize::MAX)?,
+            _ => BurstTrie::build(entries, capacity, PageSize::default())?,
+        };
         let memory = trie.memory();
         let parts = [
+            ("partitions", memory.partitions),
             ("nodes", memory.nodes),
             ("heads", memory.heads),
             ("lengths", memory.lengths),
@@ -89,7 +96,7 @@ impl Form {
             ("unused", memory.unused),
         ];
         let parts = parts.into_iter().map(|(part, bytes)| (part, bytes as u64)).collect();
-        let is_in_batches = self == Form::BurstTrieBatches;
+        let is_in_batches = self != Form::BurstTrie;
         let searches = Box::new(RouterWalk { trie, is_in_batches });
         Ok(Table { form: self, descriptors: memory.descriptors as u64, nodes: None, parts, searches })
     }

@@ -5,7 +5,8 @@
 //! Source: a burst trie (Heinz, Zobel, Williams, "Burst tries", ACM TOIS 20, 2002) over the sets of bit positions of
 //! TagNet16 §3.1: a trie whose leaves hold up to 24 strings, and *burst* into a node and smaller leaves when they are
 //! full. Ours has rare bits first, so that a walk meets few nodes; and a leaf may hold the descriptors of several
-//! neighbouring positions, so that leaves are well filled.
+//! neighbouring positions, so that leaves are well filled. Descriptors with a popular tag have a trie of their own, in
+//! which its bits are not stored ([`partitions`]).
 //!
 //! ```text
 //!   root   │ 0-2 │ 3 │ 4-6 │ 7-192 │          a slot: positions, min and max weight, child
@@ -15,6 +16,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
+//! | `partitions.rs` | which descriptors have a trie of their own |
 //! | `slot.rs` | what a node knows of a child |
 //! | `leaf.rs` | how descriptors are packed, and compared with a query |
 //! | `parts.rs` | a leaf taken apart to change one row |
@@ -28,13 +30,13 @@
 //! pinned that may use them ([`namewire_tables::quiescence`]). So readers never wait, and find every descriptor that
 //! was there throughout their pin. What is inserted or removed meanwhile they may find or not.
 //!
-//! The order of bits is fixed when the table is made: [`BurstTrie::build`] counts the bits of its entries,
-//! [`BurstTrie::new`] keeps bits as they are. The order decides about speed and memory, never about answers. To choose
-//! it again, build another table.
+//! The order of bits and the partitions are fixed when the table is made: [`BurstTrie::build`] takes them from its
+//! entries, [`BurstTrie::new`] keeps bits as they are, in one partition. They decide about speed and memory, never
+//! about answers. To choose them again, build another table.
 //!
 //! Cost: an update copies one leaf. A search scans the slots of the nodes that it visits, and reads the heads of
 //! leaves.
-//! Memory: some 17 bytes for each descriptor of three tags, of which the value takes 3.
+//! Memory: some 14 bytes for each descriptor of three tags, of which the value takes 2; some 17 without partitions.
 //!
 //! Limits: the capacity given at the start, and [`BYTES_MAX`] bytes for each descriptor of this capacity. [`Refusal`]
 //! names what refuses a change; a refused change leaves the table as it was. Writers: one.
@@ -42,6 +44,7 @@
 mod blocks;
 mod layout;
 mod leaf;
+mod partitions;
 mod parts;
 mod search;
 mod slot;
@@ -56,19 +59,22 @@ use layout::{BLOCK_WORDS_MAX, Layout};
 use leaf::{Leaf, ROWS_MAX, Row};
 use namewire_tables::pages::PageSize;
 use namewire_tables::quiescence::{Domain, Pin, Reader, Retired};
+use partitions::{PARTITION_BYTES, PARTITIONS_MAX, Partitions};
 use search::{All, Goal, Largest, Search, WALKS};
 use slot::Slot;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes of blocks for each descriptor of the capacity. Three tags need some 17; the rest is for heavier descriptors
+/// Bytes of blocks for each descriptor of the capacity. Three tags need 14 to 17; the rest is for heavier descriptors
 /// and for blocks that wait for readers. Memory that is never touched costs nothing.
 pub const BYTES_MAX: usize = 32;
 /// Bytes of blocks of a table, whatever its capacity: a few descriptors may have many 1-bits.
 const BYTES_MIN: usize = 1 << 20;
 /// Blocks that may wait for readers before changes are refused.
 const WAITING_MAX: usize = 1 << 16;
+/// Fewest descriptors of a partition: it costs some 300 bytes.
+const PARTITION_MIN: usize = 256;
 /// Slots of a node: one for each position, and the end.
 const SLOTS_MAX: usize = DESCRIPTOR_BITS + 1;
 /// Rows at which a leaf takes no further group when the whole table is built.
@@ -104,6 +110,8 @@ pub enum BuildError {
 pub struct BurstTrieMemory {
     /// Stored descriptors.
     pub descriptors: usize,
+    /// Masks and roots of partitions.
+    pub partitions: usize,
     /// Nodes, and their slots.
     pub nodes: usize,
     /// Leaves: the 32 rarest positions of each descriptor.
@@ -123,7 +131,7 @@ pub struct BurstTrieMemory {
 impl BurstTrieMemory {
     /// All bytes.
     pub fn bytes(&self) -> usize {
-        self.nodes + self.heads + self.lengths + self.tails + self.values + self.headers + self.unused
+        self.partitions + self.nodes + self.heads + self.lengths + self.tails + self.values + self.headers + self.unused
     }
 
     /// Bytes for each descriptor; 0 without descriptors.
@@ -137,8 +145,9 @@ impl BurstTrieMemory {
 struct Shared {
     words: Words,
     order: Permutation,
-    /// A slot that leads to the root, which is a node.
-    root: AtomicU64,
+    partitions: Partitions,
+    /// Of each partition a slot that leads to its root, which is a node.
+    roots: Box<[AtomicU64]>,
     len: AtomicUsize,
 }
 
@@ -177,28 +186,50 @@ impl BurstTrie {
     }
 
     /// A table of these entries, for at most `capacity` descriptors. Of entries with one descriptor the last one's
-    /// value is kept. Bits that are rare in the entries come first.
+    /// value is kept. Bits that are rare in the entries come first, and descriptors with popular tags have partitions.
     ///
     /// It works in the memory of `entries`, 32 bytes each, and sorts them there.
     ///
     /// # Errors
     /// If the kernel maps no memory, or if the entries do not fit.
     pub fn build(entries: Vec<Entry>, capacity: usize, pages: PageSize) -> Result<Self, BuildError> {
+        let least = PARTITION_MIN.max(entries.len() / PARTITIONS_MAX);
+        Self::build_partitioned(entries, capacity, pages, least)
+    }
+
+    /// As [`BurstTrie::build`], with a partition wherever at least so many descriptors have a tag in common;
+    /// `usize::MAX` makes none.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn build_partitioned(
+        entries: Vec<Entry>,
+        capacity: usize,
+        pages: PageSize,
+        least: usize,
+    ) -> Result<Self, BuildError> {
         let order = match entries.is_empty() {
             true => Permutation::identity(),
             false => Permutation::new(BitOrder::RareFirst, entries.iter().map(|entry| &entry.descriptor)),
         };
-        let rows = sorted_rows(entries, &order);
+        let sample = entries.iter().step_by(partitions::sample_step(entries.len()));
+        let sample = sample.map(|entry| order.key(&entry.descriptor)).collect();
+        let partitions = Partitions::of_sample(sample, entries.len(), least);
+        let (rows, ends) = sorted_rows(entries, &order, &partitions);
         if rows.len() > capacity {
             return Err(Refusal::Descriptors.into());
         }
         let words = Words::new((capacity.saturating_mul(BYTES_MAX)).max(BYTES_MIN) / WORD_BYTES, pages)?;
         let mut space = Space::new(words.len(), BLOCK_WORDS_MAX);
         let mut layout = Layout { words: &words, space: &mut space, rows_wanted: ROWS_BUILT, reserve: 0, made: vec![] };
-        let slots = layout.slots(&rows, 0)?;
-        let root = Slot::root(layout.node(&slots)?);
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let root = |(start, end): (usize, &usize)| {
+            let slots = layout.slots(&rows[start..*end], 0)?;
+            Ok(AtomicU64::new(Slot::root(layout.node(&slots)?).0))
+        };
+        let roots = starts.zip(&ends).map(root).collect::<Result<_, Refusal>>()?;
         let len = AtomicUsize::new(rows.len());
-        let shared = Arc::new(Shared { words, order, root: AtomicU64::new(root.0), len });
+        let shared = Arc::new(Shared { words, order, partitions, roots, len });
         let domain = Arc::new(Domain::new());
         Ok(BurstTrie { retired: Retired::new(&domain), shared, domain, space, capacity })
     }
@@ -220,9 +251,10 @@ impl BurstTrie {
 
     /// Where its memory goes. This visits every leaf.
     pub fn memory(&self) -> BurstTrieMemory {
-        let Shared { words, root, .. } = &*self.shared;
+        let Shared { words, roots, partitions, .. } = &*self.shared;
         let mut memory = BurstTrieMemory { descriptors: self.len(), ..BurstTrieMemory::default() };
-        let mut open = vec![Slot::load(root)];
+        memory.partitions = partitions.len() * (PARTITION_BYTES + size_of_val(&roots[0]));
+        let mut open: Vec<Slot> = roots.iter().map(Slot::load).collect();
         while let Some(slot) = open.pop() {
             if slot.is_inner() {
                 memory.nodes += words.header(slot.block()).words() * WORD_BYTES;
@@ -236,7 +268,7 @@ impl BurstTrie {
             memory.values += leaf.values;
             memory.headers += leaf.rest;
         }
-        memory.unused = words.touched_bytes(self.space.touched()) - memory.bytes();
+        memory.unused = words.touched_bytes(self.space.touched()) - (memory.bytes() - memory.partitions);
         memory.unused += self.space.bytes() + self.retired.bytes();
         memory
     }
@@ -246,7 +278,7 @@ impl BurstTrie {
 struct Record {
     key: Key,
     value: u32,
-    /// Place among the entries: of duplicates the last wins.
+    /// Place among the entries: of duplicates the last wins. Then the partition.
     place: u32,
 }
 
@@ -254,8 +286,9 @@ struct Record {
 const _: () = assert!(size_of::<Record>() == size_of::<Entry>() && align_of::<Record>() == align_of::<Entry>());
 const _: () = assert!(size_of::<Record>() == size_of::<Row>() && align_of::<Record>() == align_of::<Row>());
 
-/// Rows in the order of the trie, each descriptor once.
-fn sorted_rows(entries: Vec<Entry>, order: &Permutation) -> Vec<Row> {
+/// The rows of one partition after the other, in the order of its trie, each descriptor once; and where each
+/// partition's end.
+fn sorted_rows(entries: Vec<Entry>, order: &Permutation, partitions: &Partitions) -> (Vec<Row>, Vec<usize>) {
     let to_record = |(place, entry): (usize, Entry)| Record {
         key: order.key(&entry.descriptor),
         value: entry.value,
@@ -265,7 +298,15 @@ fn sorted_rows(entries: Vec<Entry>, order: &Permutation) -> Vec<Row> {
     // Of duplicates the last is first, and stays.
     records.sort_unstable_by(|a, b| b.key.cmp(&a.key).then(b.place.cmp(&a.place)));
     records.dedup_by(|next, kept| next.key == kept.key);
-    records.into_iter().map(|Record { key, value, .. }| Row { key, value }).collect()
+    for record in &mut records {
+        let partition = partitions.of(&record.key);
+        record.key = record.key.without(partitions.get(partition).mask);
+        record.place = u32::from(partition);
+    }
+    records.sort_unstable_by(|a, b| a.place.cmp(&b.place).then(b.key.cmp(&a.key)));
+    let end = |partition| records.partition_point(|record| record.place <= partition);
+    let ends = (0..partitions.len() as u32).map(end).collect();
+    (records.into_iter().map(|Record { key, value, .. }| Row { key, value }).collect(), ends)
 }
 
 impl BurstTrieReader {
@@ -279,7 +320,7 @@ impl BurstTrieReader {
 impl BurstTrieView<'_> {
     /// The value of a stored descriptor.
     pub fn get(&self, descriptor: &Descriptor) -> Option<u32> {
-        self.shared.get(&self.shared.order.key(descriptor))
+        self.shared.get(descriptor)
     }
 
     /// [`SubsetTable::find_all`] for several queries at a time: calls `visit` with the place of a query and the value
@@ -303,8 +344,12 @@ impl BurstTrieView<'_> {
 
 impl Shared {
     fn search<G: Goal, const BATCH: usize>(&self, queries: &[Descriptor], goal: &mut G) {
-        let root = Slot::load(&self.root);
-        Search::<G, BATCH>::new(&self.words, root, &self.order, queries).run(goal);
+        Search::<G, BATCH>::new(self, queries).run(goal);
+    }
+
+    /// A slot that leads to the root of a partition.
+    fn root(&self, partition: u16) -> Slot {
+        Slot::load(&self.roots[usize::from(partition)])
     }
 }
 

@@ -1,8 +1,9 @@
-//! Search: walks through the trie, several at a time, without recursion and without allocation.
+//! Search: walks through the tries, several at a time, without recursion and without allocation.
 //!
-//! A walk scans the slots of a node. An inner child that may hold subsets becomes the next node. A leaf that may hold
-//! some goes to a queue that all walks share. Its lines are on their way to the caches while it waits there. After each
-//! inner child the next walk has its turn, so that nodes are fetched too while other walks go on.
+//! A walk goes through the partitions whose masks are subsets of the query, one after the other. It scans the slots of
+//! a node. An inner child that may hold subsets becomes the next node. A leaf that may hold some goes to a queue that
+//! all walks share. Its lines are on their way to the caches while it waits there. After each inner child the next walk
+//! has its turn, so that nodes are fetched too while other walks go on.
 //!
 //! ```text
 //!   walk 0   frames │ root │ node │ node │ ─┐
@@ -10,11 +11,12 @@
 //!   walk 7   frames │ root │               ─┘
 //! ```
 //!
-//! Children are visited in the order of their positions. So *Find Largest Subset* begins where the query has the most
-//! 1-bits left.
+//! Partitions with larger masks come first, and children in the order of their positions. So *Find Largest Subset*
+//! begins where subsets have the most 1-bits.
 
-use super::blocks::Words;
+use super::Shared;
 use super::leaf::{Leaf, Row};
+use super::partitions::{PARTITIONS_MAX, Ranks, ranks};
 use super::slot::{END_POSITION, Slot};
 use crate::Descriptor;
 use crate::descriptor::DESCRIPTOR_BITS;
@@ -28,10 +30,10 @@ use std::ops::ControlFlow;
 pub(super) const WALKS: usize = 16;
 /// Leaves that wait for their lines.
 const QUEUE_LEAVES: usize = 32;
-/// Lines that are fetched before a leaf is compared: the heads and lengths of most leaves.
+/// Lines that are fetched before a leaf is compared: all of most leaves.
 ///
-/// N.B. Searches wait for memory: with 5 * 10⁶ descriptors, a profile shows them at the prefetches themselves, and
-/// where a tail is read. Fetching 4 or 5 lines, so that most tails come too, was no faster than 3.
+/// N.B. Searches wait for memory. With 3 lines, the heads and lengths of most leaves, *Find All Subsets* made 68,000 to
+/// 76,000 searches a second, and with all 5 it made 78,000 to 91,000 (5 * 10⁶ descriptors of three tags).
 const LEAF_LINES: usize = 5;
 /// Lines that are fetched before a node is scanned.
 const NODE_LINES: usize = 2;
@@ -42,23 +44,15 @@ const FRAMES: usize = DESCRIPTOR_BITS + 1;
 pub(super) struct Query {
     /// Position 0 is the most significant bit of the first word. The last words are zero.
     words: [u64; 5],
-    /// The number of 1-bits below each position; one more at the position behind [`END_POSITION`], which every query
-    /// has. The array is as long as a byte can count, so that an index needs no check.
-    before: [u8; 256],
+    ranks: Ranks,
+    /// The ranks without the mask of the partition in which it is searched.
+    ranks_without_mask: Ranks,
 }
 
 impl Query {
-    pub(super) fn new(order: &Permutation, descriptor: &Descriptor) -> Self {
-        let [first, second, third] = order.key(descriptor).words();
-        let mut query = Query { words: [first, second, third, 0, 0], before: [0; 256] };
-        let mut count = 0;
-        for position in 0..DESCRIPTOR_BITS {
-            query.before[position] = count;
-            count += (query.words[position / 64] << (position % 64) >> 63) as u8;
-        }
-        query.before[usize::from(END_POSITION)] = count;
-        query.before[usize::from(END_POSITION) + 1] = count + 1;
-        query
+    pub(super) fn new(key: &Key) -> Self {
+        let ([first, second, third], ranks) = (key.words(), ranks(key));
+        Query { words: [first, second, third, 0, 0], ranks, ranks_without_mask: ranks }
     }
 
     #[inline(always)]
@@ -73,12 +67,12 @@ impl Query {
         ((self.words[word] << shift | self.words[word + 1] >> 1 >> (63 - shift)) >> 32) as u32
     }
 
-    /// The most 1-bits that a subset of the query can have in this child, if it can have subsets.
+    /// The most 1-bits besides the mask that a subset of the query can have in this child, if it can have subsets.
     ///
     /// The child needs one of its positions, and enough of them for its lightest descriptor.
     #[inline(always)]
     fn potential(&self, slot: Slot, depth: u8) -> Option<u8> {
-        let before = |position: u8| self.before[usize::from(position)];
+        let before = |position: u8| self.ranks_without_mask[usize::from(position)];
         let potential = depth + (before(END_POSITION) - before(slot.first()));
         let has_position = before(slot.last() + 1) != before(slot.first());
         (has_position & (potential >= slot.min_weight())).then_some(potential)
@@ -90,11 +84,14 @@ pub(super) trait Goal {
     /// What a walk remembers of the way to a node.
     type Path: Copy + Default;
 
+    /// The path of the root of a partition with this mask.
+    fn root(mask: Key) -> Self::Path;
+
     /// The path with one more position.
     fn below(path: Self::Path, position: u8) -> Self::Path;
 
-    /// False if the walk wants nothing of a child in which subsets have at most `potential` 1-bits.
-    fn wants(&self, walk: usize, child: Slot, potential: u8) -> bool;
+    /// False if the walk wants no subset with at most so many 1-bits.
+    fn wants(&self, walk: usize, weight_max: u8) -> bool;
 
     /// A subset: a row of a leaf.
     fn found(&mut self, walk: usize, leaf: Leaf<'_>, row: usize, path: Self::Path) -> ControlFlow<()>;
@@ -106,10 +103,12 @@ pub(super) struct All<F>(pub(super) F);
 impl<F: FnMut(usize, u32) -> ControlFlow<()>> Goal for All<F> {
     type Path = ();
 
+    fn root(_: Key) {}
+
     fn below(_: (), _: u8) {}
 
     #[inline(always)]
-    fn wants(&self, _: usize, _: Slot, _: u8) -> bool {
+    fn wants(&self, _: usize, _: u8) -> bool {
         true
     }
 
@@ -138,13 +137,17 @@ impl<'a, F, const BATCH: usize> Largest<'a, F, BATCH> {
 impl<F: FnMut(u32) -> bool, const BATCH: usize> Goal for Largest<'_, F, BATCH> {
     type Path = Key;
 
+    fn root(mask: Key) -> Key {
+        mask
+    }
+
     fn below(path: Key, position: u8) -> Key {
         path.with(position)
     }
 
     #[inline(always)]
-    fn wants(&self, walk: usize, child: Slot, potential: u8) -> bool {
-        child.max_weight().min(potential) >= self.wanted[walk]
+    fn wants(&self, walk: usize, weight_max: u8) -> bool {
+        weight_max >= self.wanted[walk]
     }
 
     fn found(&mut self, walk: usize, leaf: Leaf<'_>, row: usize, path: Key) -> ControlFlow<()> {
@@ -168,14 +171,18 @@ struct Frame<P> {
     node: u32,
     /// The next slot.
     next: u16,
-    /// The number of 1-bits of the path.
+    /// The number of 1-bits of the path, without the mask.
     depth: u8,
     path: P,
 }
 
 struct Walk<P> {
     query: Query,
-    /// The node that is scanned, above its ancestors. Empty when the walk has ended.
+    /// The partitions that are still to be searched, the last one first: masks with more bits before those above them.
+    partitions: ArrayVec<u16, PARTITIONS_MAX>,
+    /// The number of 1-bits of the mask of the partition that is searched.
+    mask_weight: u8,
+    /// The node that is scanned, above its ancestors.
     frames: ArrayVec<Frame<P>, FRAMES>,
     /// Its goal needs no more subsets.
     is_over: bool,
@@ -186,13 +193,14 @@ struct Walk<P> {
 struct Waiting<P> {
     slot: Slot,
     walk: u8,
-    potential: u8,
+    /// The most 1-bits that a subset can have in it.
+    weight_max: u8,
     path: P,
 }
 
-/// Up to `BATCH` walks through one trie.
+/// Up to `BATCH` walks through the tries of one table.
 pub(super) struct Search<'a, G: Goal, const BATCH: usize> {
-    words: &'a Words,
+    shared: &'a Shared,
     walks: ArrayVec<Walk<G::Path>, BATCH>,
     queue: [Waiting<G::Path>; QUEUE_LEAVES],
     /// Leaves that entered and left the queue.
@@ -202,14 +210,15 @@ pub(super) struct Search<'a, G: Goal, const BATCH: usize> {
 
 impl<'a, G: Goal, const BATCH: usize> Search<'a, G, BATCH> {
     /// Walks for these queries, at most `BATCH`.
-    pub(super) fn new(words: &'a Words, root: Slot, order: &Permutation, queries: &[Descriptor]) -> Self {
+    pub(super) fn new(shared: &'a Shared, queries: &[Descriptor]) -> Self {
         let walk = |query| {
-            let mut frames = ArrayVec::new();
-            frames.push(Frame { node: root.block(), next: 0, depth: 0, path: G::Path::default() });
-            Walk { query: Query::new(order, query), frames, is_over: false }
+            let key = shared.order.key(query);
+            let mut partitions = ArrayVec::new();
+            shared.partitions.for_each_of_query(&key, |partition| partitions.push(partition));
+            Walk { query: Query::new(&key), partitions, mask_weight: 0, frames: ArrayVec::new(), is_over: false }
         };
-        let empty = Waiting { slot: Slot(0), walk: 0, potential: 0, path: G::Path::default() };
-        Search { words, walks: queries.iter().map(walk).collect(), queue: [empty; QUEUE_LEAVES], entered: 0, left: 0 }
+        let empty = Waiting { slot: Slot(0), walk: 0, weight_max: 0, path: G::Path::default() };
+        Search { shared, walks: queries.iter().map(walk).collect(), queue: [empty; QUEUE_LEAVES], entered: 0, left: 0 }
     }
 
     /// Walks until all walks end.
@@ -226,17 +235,19 @@ impl<'a, G: Goal, const BATCH: usize> Search<'a, G, BATCH> {
         }
     }
 
-    /// Scans a node to the next inner child or to its end. False if the walk has ended.
+    /// Scans a node to the next inner child or to its end, or begins with a partition. False if the walk has ended.
     fn turn(&mut self, index: usize, goal: &mut G) -> bool {
-        let Some(mut frame) = self.walks[index].frames.pop() else { return false };
-        let slots = self.words.slots(frame.node);
+        let Some(mut frame) = self.walks[index].frames.pop() else { return self.enter_partition(index) };
+        let slots = self.shared.words.slots(frame.node);
         for (place, slot) in slots.iter().enumerate().skip(usize::from(frame.next)) {
             let slot = Slot::load(slot);
-            let Some(potential) = self.walks[index].query.potential(slot, frame.depth) else { continue };
-            if !goal.wants(index, slot, potential) {
+            let walk = &self.walks[index];
+            let Some(potential) = walk.query.potential(slot, frame.depth) else { continue };
+            let weight_max = walk.mask_weight + slot.max_weight().min(potential);
+            if !goal.wants(index, weight_max) {
                 continue;
             }
-            let child = self.words.block(slot.block());
+            let child = self.shared.words.block(slot.block());
             if slot.is_inner() {
                 prefetch_lines(&child[0], NODE_LINES);
                 frame.next = place as u16 + 1;
@@ -247,11 +258,24 @@ impl<'a, G: Goal, const BATCH: usize> Search<'a, G, BATCH> {
                 return true;
             }
             prefetch_lines(&child[0], LEAF_LINES);
-            self.enqueue(Waiting { slot, walk: index as u8, potential, path: frame.path }, goal);
+            self.enqueue(Waiting { slot, walk: index as u8, weight_max, path: frame.path }, goal);
             if self.walks[index].is_over {
                 return false;
             }
         }
+        true
+    }
+
+    /// Begins with the next partition. False if there is none.
+    fn enter_partition(&mut self, index: usize) -> bool {
+        let Walk { query, partitions, mask_weight, frames, .. } = &mut self.walks[index];
+        let Some(partition) = partitions.pop() else { return false };
+        let node = self.shared.root(partition).block();
+        prefetch_lines(&self.shared.words.block(node)[0], NODE_LINES);
+        let partition = self.shared.partitions.get(partition);
+        query.ranks_without_mask = partition.ranks_without_mask(&query.ranks);
+        *mask_weight = partition.mask.weight();
+        frames.push(Frame { node, next: 0, depth: 0, path: G::root(partition.mask) });
         true
     }
 
@@ -265,15 +289,15 @@ impl<'a, G: Goal, const BATCH: usize> Search<'a, G, BATCH> {
 
     /// Compares the leaf that has waited longest.
     fn compare(&mut self, goal: &mut G) {
-        let Waiting { slot, walk, potential, path } = self.queue[self.left % QUEUE_LEAVES];
+        let Waiting { slot, walk, weight_max, path } = self.queue[self.left % QUEUE_LEAVES];
         self.left += 1;
         let index = usize::from(walk);
         let walk = &mut self.walks[index];
         // What was found meanwhile may be better.
-        if walk.is_over || !goal.wants(index, slot, potential) {
+        if walk.is_over || !goal.wants(index, weight_max) {
             return;
         }
-        let leaf = Leaf::new(self.words.block(slot.block()));
+        let leaf = Leaf::new(self.shared.words.block(slot.block()));
         let mut candidates = leaf.candidates(&walk.query);
         while candidates != 0 {
             let row = candidates.trailing_zeros() as usize;
@@ -281,6 +305,7 @@ impl<'a, G: Goal, const BATCH: usize> Search<'a, G, BATCH> {
             if leaf.tail_matches(row, &walk.query) && goal.found(index, leaf, row, path).is_break() {
                 walk.is_over = true;
                 walk.frames.clear();
+                walk.partitions.clear();
                 return;
             }
         }

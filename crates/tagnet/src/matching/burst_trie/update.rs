@@ -52,6 +52,9 @@ impl Level {
 
 /// The way to a descriptor.
 struct Way {
+    partition: u16,
+    /// What the partition's trie stores of the descriptor.
+    key: Key,
     /// Inner slots from the root on.
     above: ArrayVec<Level, SLOTS_MAX>,
     /// The slot of its leaf, or where its slot would be.
@@ -66,20 +69,24 @@ struct Update<'a> {
     replaced: Range<usize>,
     /// What is stored below these slots afterwards.
     rows: &'a [Row],
-    /// A key whose path the way is.
-    path: Key,
 }
 
 /// One store that ends an update.
 enum Change {
     Slot { node: u32, place: usize, slot: Slot },
-    Root(Slot),
+    Root { partition: u16, slot: Slot },
 }
 
 impl Shared {
-    fn way(&self, key: &Key) -> Way {
+    fn way(&self, descriptor: &Descriptor) -> Way {
+        let whole = self.order.key(descriptor);
+        let partition = self.partitions.of(&whole);
+        self.way_in(partition, whole.without(self.partitions.get(partition).mask))
+    }
+
+    fn way_in(&self, partition: u16, key: Key) -> Way {
         let mut above = ArrayVec::new();
-        let mut node = Slot::load(&self.root).block();
+        let mut node = self.root(partition).block();
         let mut from = 0;
         loop {
             let position = key.next(from).min(END_POSITION);
@@ -89,12 +96,12 @@ impl Shared {
             match slots.get(place).map(Slot::load) {
                 Some(slot) if slot.first() <= position => {
                     if !slot.is_inner() {
-                        return Way { above, end, is_there: true };
+                        return Way { partition, key, above, end, is_there: true };
                     }
                     above.push(end);
                     (node, from) = (slot.block(), position + 1);
                 }
-                _ => return Way { above, end, is_there: false },
+                _ => return Way { partition, key, above, end, is_there: false },
             }
         }
     }
@@ -114,11 +121,11 @@ impl Shared {
         self.leaf(leaf).rows(path).collect()
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<u32> {
-        let Way { end, is_there, .. } = self.way(key);
+    pub(super) fn get(&self, descriptor: &Descriptor) -> Option<u32> {
+        let Way { key, end, is_there, .. } = self.way(descriptor);
         let leaf = is_there.then(|| self.leaf(self.slot(end)))?;
         let parts = Parts::of_leaf(leaf);
-        parts.find(key).ok().map(|place| parts.values[place])
+        parts.find(&key).ok().map(|place| parts.values[place])
     }
 }
 
@@ -144,8 +151,8 @@ impl BurstTrie {
     /// If it would be one descriptor too many, or if there is no memory. The table is then what it was.
     pub fn insert(&mut self, entry: Entry) -> Result<Option<u32>, Refusal> {
         let shared = Arc::clone(&self.shared);
-        let row = Row { key: shared.order.key(&entry.descriptor), value: entry.value };
-        let way = shared.way(&row.key);
+        let way = shared.way(&entry.descriptor);
+        let row = Row { key: way.key, value: entry.value };
         if !way.is_there {
             return self.insert_into_gap(&way, row).map(|()| None);
         }
@@ -167,7 +174,7 @@ impl BurstTrie {
             Err(place) => {
                 let mut rows = shared.rows(slot, row.key.before(way.end.from));
                 rows.insert(place, row);
-                self.replace(Update { way: &way, replaced: way.end.only(), rows: &rows, path: row.key }, false)?;
+                self.replace(Update { way: &way, replaced: way.end.only(), rows: &rows }, false)?;
                 self.count(1, 0);
                 return Ok(None);
             }
@@ -190,7 +197,7 @@ impl BurstTrie {
         let place = rows.partition_point(|stored| stored.key > row.key);
         rows.insert(place, row);
         self.widen(way, row.key.weight());
-        self.replace(Update { way, replaced, rows: &rows, path: row.key }, false)?;
+        self.replace(Update { way, replaced, rows: &rows }, false)?;
         self.count(1, 0);
         Ok(())
     }
@@ -201,8 +208,8 @@ impl BurstTrie {
     /// If there is no memory for what remains, because readers hold former blocks. The table is then what it was.
     pub fn remove(&mut self, descriptor: &Descriptor) -> Result<Option<u32>, Refusal> {
         let shared = Arc::clone(&self.shared);
-        let key = shared.order.key(descriptor);
-        let way = shared.way(&key);
+        let way = shared.way(descriptor);
+        let key = way.key;
         if !way.is_there {
             return Ok(None);
         }
@@ -222,9 +229,9 @@ impl BurstTrie {
             let mut rows = shared.rows(slot, path);
             rows.remove(place);
             let replaced = take_in_neighbour(&shared, &slots, way.end.place, path, &mut rows);
-            self.replace(Update { way: &way, replaced, rows: &rows, path: key }, true)?;
+            self.replace(Update { way: &way, replaced, rows: &rows }, true)?;
         }
-        self.narrow(&key);
+        self.narrow(way.partition, key);
         self.count(0, 1);
         Ok(Some(removed))
     }
@@ -291,7 +298,7 @@ impl BurstTrie {
                 return Err(refusal);
             }
             Ok(Change::Slot { node, place, slot }) => slot.publish(&words.slots(node)[place]),
-            Ok(Change::Root(slot)) => slot.publish(&self.shared.root),
+            Ok(Change::Root { partition, slot }) => slot.publish(&self.shared.roots[usize::from(partition)]),
         }
         unlinked.into_iter().for_each(|block| self.retired.retire(block));
         Ok(())
@@ -308,9 +315,9 @@ impl BurstTrie {
     }
 
     /// Lets the slots above what was a key's place include what is there now, and no more.
-    fn narrow(&self, key: &Key) {
+    fn narrow(&self, partition: u16, key: Key) {
         let words = &self.shared.words;
-        for level in self.shared.way(key).above.iter().rev() {
+        for level in self.shared.way_in(partition, key).above.iter().rev() {
             let word = &words.slots(level.node)[level.place];
             let slot = Slot::load(word);
             if (slot.min_weight() + 1..slot.max_weight()).contains(&key.weight()) {
@@ -332,7 +339,7 @@ fn publish_weights(word: &AtomicU64, weights: [u8; 2]) {
 /// Makes the blocks of an update, and says which store makes them visible, and which blocks it unlinks.
 fn prepare(layout: &mut Layout<'_>, unlinked: &mut Vec<u32>, update: &Update<'_>) -> Result<Change, Refusal> {
     let words = layout.words;
-    let Update { way, rows, path, .. } = update;
+    let Update { way, rows, .. } = update;
     let mut replaced = update.replaced.clone();
     let Level { mut node, mut from, .. } = way.end;
     unlinked.extend(words.slots(node)[replaced.clone()].iter().map(|slot| Slot::load(slot).block()));
@@ -348,11 +355,13 @@ fn prepare(layout: &mut Layout<'_>, unlinked: &mut Vec<u32>, update: &Update<'_>
         }
         slots.splice(replaced, with);
         unlinked.push(node);
-        let Some(above) = above else { return Ok(Change::Root(Slot::root(layout.node(&slots)?))) };
+        let Some(above) = above else {
+            return Ok(Change::Root { partition: way.partition, slot: Slot::root(layout.node(&slots)?) });
+        };
         with = match slots[..] {
             [] => vec![],
             [leaf] if !leaf.is_inner() => {
-                let rows: Vec<Row> = Leaf::new(words.block(leaf.block())).rows(path.before(from)).collect();
+                let rows: Vec<Row> = Leaf::new(words.block(leaf.block())).rows(way.key.before(from)).collect();
                 layout.discard(leaf.block(), unlinked);
                 layout.leaf_of(&rows, above.from)?.into_iter().collect()
             }
