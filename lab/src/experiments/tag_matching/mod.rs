@@ -48,7 +48,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "tag-matching",
     source: "TagNet16 Figs. 7-10",
     question: "How much memory does a table of descriptors take, and how many packets does it match in a second?",
-    needs: "quick: 10 min, 4 GB; full: 30 min, 10 GB",
+    needs: "quick: 12 min, 4 GB; full: 30 min, 10 GB",
     takes: Some(Input::Tags),
     run,
 };

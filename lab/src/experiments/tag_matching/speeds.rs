@@ -4,8 +4,9 @@
 //! it is that of the clock, from the first start to the last end.
 //!
 //! A repetition draws new queries, as many as the slowest table searches in the time that [`Effort`] grants. Every
-//! table searches all of them, one table after the other, and all must find the same. So a ratio of two tables comes
-//! from the same queries.
+//! table searches all of them, and all must find the same. So a ratio of two tables comes from the same queries. The
+//! tables take turns after each of [`SLICES`] parts of the queries: on a shared machine, memory is faster in one second
+//! than in the next, and a ratio should not show this.
 
 use std::sync::Barrier;
 
@@ -18,6 +19,9 @@ use crate::experiment::{Context, SPREAD_PERCENT_MAX, Samples};
 
 /// Fewest and most queries of a repetition.
 const QUERIES: (usize, usize) = (64, 65_536);
+
+/// Parts of the queries of a repetition.
+const SLICES: usize = 16;
 
 /// Makes the queries of a repetition.
 pub(super) type Draw<'d> = dyn FnMut() -> anyhow::Result<Descriptor> + 'd;
@@ -78,28 +82,41 @@ impl Speeds {
         for _ in 0..repetitions {
             let queries: Vec<Descriptor> = (0..count).map(|_| draw()).collect::<anyhow::Result<_>>()?;
             for (place, goal) in Goal::BOTH.into_iter().enumerate() {
-                let mut expected: Option<Totals> = None;
-                for (table, (_, samples)) in tables.iter().zip(&mut speeds.per_s) {
-                    context.check_interrupt()?;
-                    let started_ns = thread_time_ns();
-                    let totals = table.search(goal, &queries);
-                    let took_ns = thread_time_ns() - started_ns;
-                    ensure!(
-                        *expected.get_or_insert(totals) == totals,
-                        "{}: {} finds {totals:?}, others {expected:?}",
-                        table.form,
-                        goal.name()
-                    );
+                let mut took_ns = vec![0; tables.len()];
+                for slice in queries.chunks(count.div_ceil(SLICES)) {
+                    let totals = Self::search(context, tables, goal, slice, &mut took_ns)?;
+                    found += if goal == Goal::All { totals.found } else { 0 };
+                }
+                for ((_, samples), took_ns) in speeds.per_s.iter_mut().zip(took_ns) {
                     match context.clock.resolve(took_ns) {
                         Ok(ns) => samples[place].push(count as f64 * 1e9 / ns as f64),
                         Err(reason) => speeds.refused = Some(reason.to_string()),
                     }
                 }
-                found += if goal == Goal::All { expected.map_or(0, |totals| totals.found) } else { 0 };
             }
         }
         speeds.found_mean = found as f64 / (repetitions * count) as f64;
         Ok(speeds)
+    }
+
+    /// Searches each table for these queries, and adds the time to that of the table.
+    fn search(
+        context: &Context,
+        tables: &[&Table],
+        goal: Goal,
+        queries: &[Descriptor],
+        took_ns: &mut [u64],
+    ) -> anyhow::Result<Totals> {
+        let mut expected: Option<Totals> = None;
+        for (table, took_ns) in tables.iter().zip(took_ns) {
+            context.check_interrupt()?;
+            let started_ns = thread_time_ns();
+            let totals = table.search(goal, queries);
+            *took_ns += thread_time_ns() - started_ns;
+            let (form, goal) = (table.form, goal.name());
+            ensure!(*expected.get_or_insert(totals) == totals, "{form}: {goal} finds {totals:?}, others {expected:?}");
+        }
+        Ok(expected.unwrap_or_default())
     }
 
     /// The repetitions of one table, in searches per second.
