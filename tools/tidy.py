@@ -45,6 +45,7 @@ ARROWS = {
     "security": {"packet"},
     "management": {"packet", "security"},
     "client": {"packet", "security", "tagnet"},
+    "repo": {"packet"},
     "configuration": {"packet", "tables", "designs", "engine", "management"},
     "router": {"packet", "configuration", "tables", "designs", "engine", "faces", "management",
                "tagnet"},

@@ -1,0 +1,21 @@
+//! Repo: an application that keeps Data for a long time, and answers Interests from what it keeps.
+//!
+//! Question: how does a machine serve as much content as its disk holds, as fast as the disk, and never lose what it
+//! acknowledged?
+//!
+//! Source: Yuan15 §6.2; repo-protocol (the protocols of ndn-python-repo, NDNts and repo-ng).
+//!
+//! ```text
+//!   router ◄──► face ──► Interests under our prefixes ──► readers ──┐
+//!                    └─► commands ──► jobs ──► fetches ──┐          ├─► store
+//!   TCP ──► bulk insertion ──────────────────────────────┴► writer ─┘
+//! ```
+//!
+//! Readers take the Interests that wait, up to a batch, and ask the store for all of them at once. One writer takes
+//! what waits to be stored, up to a batch, and acknowledges it when the store has it: one commit serves many.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`store`] | what every store can do, and the stores |
+
+pub mod store;

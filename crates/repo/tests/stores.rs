@@ -1,0 +1,99 @@
+//! Question: does every store do what the store in memory does, through any changes?
+
+use namewire_repo::store::memory::MemoryStore;
+use namewire_repo::store::{Change, Record, Store, Written};
+use std::ops::ControlFlow;
+
+/// A name of these components, all generic.
+fn name(components: &[&[u8]]) -> Vec<u8> {
+    let component = |value: &&[u8]| [&[8, value.len() as u8], *value].concat();
+    components.iter().flat_map(component).collect()
+}
+
+fn record(stored_ms: u64, wire: &[u8]) -> Vec<u8> {
+    Record { stored_ms, freshness_ms: 1000, wire }.encode()
+}
+
+/// What is stored below a prefix, after a name.
+fn listed(store: &dyn Store, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut all = vec![];
+    let visit = &mut |name: &[u8], record: Record<'_>| {
+        all.push((name.to_vec(), record.encode()));
+        if all.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    store.scan(prefix, after, visit).expect("an ordered store");
+    all
+}
+
+fn got(store: &dyn Store, names: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
+    let mut all = vec![None; names.len()];
+    store.get(names, &mut |place, record| all[place] = Some(record.encode())).expect("a store that answers");
+    all
+}
+
+/// Does random changes in both, and compares everything that can be asked.
+fn compare_with_memory(store: &dyn Store, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let reference = MemoryStore::new(u64::MAX);
+    let parts: [&[u8]; 6] = [b"", b"a", b"b", b"ab", &[0], &[255; 20]];
+    let any_name = |random: &mut fastrand::Rng| {
+        let components: Vec<&[u8]> = (0..random.usize(..4)).map(|_| parts[random.usize(..parts.len())]).collect();
+        name(&components)
+    };
+    for round in 0..60_u64 {
+        let changes: Vec<(Vec<u8>, Option<Vec<u8>>)> = (0..random.usize(..20))
+            .map(|number| {
+                let wire = vec![round as u8; random.usize(..300)];
+                (any_name(&mut random), (random.u8(..4) > 0).then(|| record(round << 8 | number as u64, &wire)))
+            })
+            .collect();
+        let changes: Vec<Change<'_>> = changes
+            .iter()
+            .map(|(name, record)| match record {
+                Some(record) => Change::Put { name, record },
+                None => Change::Delete { name },
+            })
+            .collect();
+        assert_eq!(store.write(&changes).unwrap(), reference.write(&changes).unwrap());
+        assert_eq!(store.usage().unwrap(), reference.usage().unwrap());
+        let names: Vec<Vec<u8>> = (0..10).map(|_| any_name(&mut random)).collect();
+        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        assert_eq!(got(store, &names), got(&reference, &names));
+        if store.is_ordered() {
+            let after = random.bool().then_some(names[0]);
+            let limit = random.usize(1..30);
+            assert_eq!(listed(store, names[1], after, limit), listed(&reference, names[1], after, limit));
+        }
+    }
+}
+
+#[test]
+fn the_store_in_memory_keeps_the_last_record_of_each_name_in_canonical_order() {
+    let store = MemoryStore::new(10_000);
+    let [short, long, other] = [name(&[b"a"]), name(&[b"a", b"b"]), name(&[b"aa"])];
+    let records = [record(1, b"one"), record(2, b"two"), record(3, b"three")];
+    let put = |name: &[u8], record: &[u8]| store.write(&[Change::Put { name, record }]).unwrap();
+    assert_eq!(put(&other, &records[0]), Written { added: 1, ..Written::default() });
+    put(&long, &records[1]);
+    put(&short, &records[0]);
+    assert_eq!(put(&short, &records[2]), Written { replaced: 1, ..Written::default() });
+    let all = [(short.clone(), records[2].clone()), (long.clone(), records[1].clone()), (other, records[0].clone())];
+    assert_eq!(listed(&store, &[], None, 9), all, "a longer component comes after a shorter one");
+    assert_eq!(listed(&store, &short, Some(&short), 9), all[1..2]);
+    assert_eq!(store.write(&[Change::Delete { name: &long }]).unwrap(), Written { deleted: 1, ..Written::default() });
+    assert_eq!(store.usage().unwrap().records, 2);
+    compare_with_memory(&MemoryStore::new(u64::MAX), 1);
+}
+
+#[test]
+fn a_full_store_refuses_and_stays_what_it_was() {
+    let store = MemoryStore::new(100);
+    let (first, second) = (name(&[b"a"]), name(&[b"b"]));
+    let small = record(0, &[0; 50]);
+    store.write(&[Change::Put { name: &first, record: &small }]).unwrap();
+    let refused = store.write(&[Change::Delete { name: &first }, Change::Put { name: &second, record: &small }]);
+    assert!(matches!(refused, Err(namewire_repo::store::StoreError::Full(_))), "{refused:?}");
+    assert_eq!(store.usage().unwrap().records, 1);
+    store.write(&[Change::Delete { name: &first }]).unwrap();
+    store.write(&[Change::Put { name: &second, record: &small }]).unwrap();
+}
