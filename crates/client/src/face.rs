@@ -12,18 +12,18 @@
 //!
 //! Limits: if the send queue has [`SEND_QUEUE_BYTES_MAX`], senders wait. A frame above [`FRAME_BYTES_MAX`] closes a
 //! stream; a datagram above it is dropped. If the queue of a producer is full, further Interests are dropped and
-//! counted.
+//! counted; the producer chooses whether they get a Nack.
 
 use crate::{
     client::ExpressError,
     data_buf::DataBuf,
     pending_interest::{PendingInterests, nacked},
-    producer::IncomingInterest,
+    producer::{IncomingInterest, ReplyBatch},
     reassembly::Reassembly,
     tag_exchange::{Delivery, TagExchange, TagPacketBuf},
 };
 use namewire_packet::{
-    Data, Interest, MAX_PACKET_BYTES, NameBuf,
+    Data, Interest, MAX_PACKET_BYTES, NackReason, NameBuf,
     lp::{LpHeaders, LpPacket},
     tlv::{self, types},
 };
@@ -95,10 +95,26 @@ struct SendQueue {
     ends: Vec<usize>,
 }
 
+impl SendQueue {
+    /// Appends the frames of `bytes`, which end at `ends`.
+    fn append(&mut self, bytes: &[u8], ends: &[usize]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.ends.extend(ends.iter().map(|end| start + end));
+    }
+}
+
+/// Who takes the Interests under a prefix.
+struct Producer {
+    sender: mpsc::Sender<IncomingInterest>,
+    /// What a full queue answers; `None`: nothing.
+    nack_when_full: Option<NackReason>,
+}
+
 #[derive(Default)]
 pub(crate) struct FaceState {
     pub(crate) pending: PendingInterests,
-    producers: HashMap<Box<[u8]>, mpsc::Sender<IncomingInterest>>,
+    producers: HashMap<Box<[u8]>, Producer>,
     pub(crate) tags: TagExchange,
     queue: SendQueue,
     is_writing: bool,
@@ -143,6 +159,26 @@ impl Face {
         write: impl FnOnce(&mut Vec<u8>),
         also: impl FnOnce(&mut FaceState) -> T,
     ) -> Result<T, CloseReason> {
+        let queue = |state: &mut FaceState| {
+            write(&mut state.queue.bytes);
+            let end = state.queue.bytes.len();
+            state.queue.ends.push(end);
+            state.counters.out_frames += 1;
+            also(state)
+        };
+        self.when_there_is_room(queue).await
+    }
+
+    /// Queues the frames of `bytes`, which end at `ends`, waiting while the queue is full.
+    pub(crate) async fn send_frames(&self, bytes: &[u8], ends: &[usize]) -> Result<(), CloseReason> {
+        let queue = |state: &mut FaceState| {
+            state.queue.append(bytes, ends);
+            state.counters.out_frames += ends.len() as u64;
+        };
+        self.when_there_is_room(queue).await
+    }
+
+    async fn when_there_is_room<T>(&self, queue: impl FnOnce(&mut FaceState) -> T) -> Result<T, CloseReason> {
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
@@ -153,11 +189,7 @@ impl Face {
                     return Err(reason.clone());
                 }
                 if state.queue.bytes.len() < SEND_QUEUE_BYTES_MAX {
-                    write(&mut state.queue.bytes);
-                    let end = state.queue.bytes.len();
-                    state.queue.ends.push(end);
-                    state.counters.out_frames += 1;
-                    let result = also(&mut state);
+                    let result = queue(&mut state);
                     drop(state);
                     self.wake_writer.notify_one();
                     return Ok(result);
@@ -211,12 +243,13 @@ impl Face {
         &self,
         prefix: &NameBuf,
         sender: mpsc::Sender<IncomingInterest>,
+        nack_when_full: Option<NackReason>,
     ) -> Result<(), PrefixInUse> {
         let mut state = self.lock();
         match state.producers.get(prefix.value()) {
-            Some(other) if !other.is_closed() => Err(PrefixInUse(prefix.clone())),
+            Some(other) if !other.sender.is_closed() => Err(PrefixInUse(prefix.clone())),
             _ => {
-                state.producers.insert(prefix.value().into(), sender);
+                state.producers.insert(prefix.value().into(), Producer { sender, nack_when_full });
                 Ok(())
             }
         }
@@ -303,15 +336,25 @@ impl Face {
             drop(state);
             return taken.into_iter().for_each(|completion| completion.complete(nacked(reason)));
         }
-        let mut state = self.lock();
+        let state = &mut *self.lock();
         let name = interest.name();
         let producer = (0..=name.len()).rev().find_map(|count| state.producers.get(name.prefix(count).value()));
-        let sent = producer.map(|sender| sender.try_send(IncomingInterest::new(self, wire, headers)));
-        match sent {
-            Some(Ok(())) => {}
-            Some(Err(mpsc::error::TrySendError::Full(_))) => state.counters.dropped_producer_busy += 1,
-            None | Some(Err(mpsc::error::TrySendError::Closed(_))) => {
-                state.counters.dropped_unserved_interests += 1;
+        let Some(producer) = producer else { return state.counters.dropped_unserved_interests += 1 };
+        match producer.sender.try_send(IncomingInterest::new(self, wire, headers)) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Closed(_)) => state.counters.dropped_unserved_interests += 1,
+            Err(mpsc::error::TrySendError::Full(incoming)) => {
+                state.counters.dropped_producer_busy += 1;
+                // The reader cannot wait for room, so a full send queue gets no Nack.
+                if let Some(reason) = producer.nack_when_full
+                    && state.queue.bytes.len() < SEND_QUEUE_BYTES_MAX
+                {
+                    let mut nack = ReplyBatch::default();
+                    nack.push_nack(&incoming, reason);
+                    state.queue.append(nack.bytes(), nack.ends());
+                    state.counters.out_frames += 1;
+                    self.wake_writer.notify_one();
+                }
             }
         }
     }
@@ -446,7 +489,7 @@ mod tests {
     use super::*;
     use crate::pending_interest::Completion;
     use namewire_packet::{
-        DataBuilder, InterestBuilder, NackReason, lp,
+        DataBuilder, InterestBuilder, lp,
         tag::{Place, TagPacketBuilder, TagPacketKind, TreeEpoch},
     };
     use proptest::prelude::*;
@@ -488,7 +531,7 @@ mod tests {
         ) {
             let face = Arc::new(Face::default());
             let (sender, mut incoming) = mpsc::channel(4);
-            face.add_producer(&NameBuf::new(), sender).unwrap();
+            face.add_producer(&NameBuf::new(), sender, None).unwrap();
             let (pulls, mut waiting) = mpsc::channel(4);
             let (replies, mut replied) = mpsc::unbounded_channel();
             prop_assert!(face.open_tag_receiver(pulls) && face.lock().tags.begin(9, 2, replies));

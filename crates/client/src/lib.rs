@@ -43,7 +43,9 @@ pub use client::{Client, ConnectError, ExpressError, PENDING_INTERESTS_MAX};
 pub use data_buf::DataBuf;
 pub use face::{CloseReason, FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
 pub use management::{ControlError, DATASET_BYTES_MAX, DatasetError, RouteOptions, next_signature_time_ms};
-pub use producer::{INCOMING_INTERESTS_MAX, IncomingInterest, InterestStream, RespondError, Responder};
-pub use segment_fetch::{Discovery, FetchError, FetchOptions, FetchProgress, SegmentFetch};
+pub use producer::{
+    INCOMING_INTERESTS_MAX, IncomingInterest, InterestStream, ReplyBatch, RespondError, Responder, ServeOptions,
+};
+pub use segment_fetch::{Discovery, FetchError, FetchOptions, FetchProgress, SegmentFetch, SegmentStream};
 pub use segment_publish::{PublishCounters, PublishError, PublishOptions, SegmentPublisher};
 pub use transport_uri::TransportUri;

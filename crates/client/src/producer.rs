@@ -4,7 +4,10 @@
 //! [`Client::register_prefix`](crate::Client::register_prefix) asks the forwarder to send them. An answer returns the
 //! PIT token of its Interest unchanged (NDNLPv2 §3).
 //!
-//! Limit: at most [`INCOMING_INTERESTS_MAX`] wait in each stream; more are dropped and counted.
+//! A producer of many answers takes the Interests that wait with [`InterestStream::next_batch`] and sends the answers
+//! with [`Client::send_replies`]: one lock and one wake-up for all.
+//!
+//! Limit: at most [`ServeOptions::queue_max`] wait in each stream; more are dropped and counted, or get a Nack.
 
 use crate::{
     client::Client,
@@ -17,7 +20,7 @@ use namewire_packet::{
 use std::{fmt, sync::Arc};
 use tokio::sync::mpsc;
 
-/// Interests that may wait in one stream.
+/// Interests that may wait in one stream by default.
 pub const INCOMING_INTERESTS_MAX: usize = 4096;
 
 /// Why an answer was not sent.
@@ -135,13 +138,73 @@ impl Responder {
     }
 
     async fn send(&self, headers: &LpHeaders, packet: &[u8]) -> Result<(), RespondError> {
-        let write = |out: &mut Vec<u8>| {
-            if !headers.is_empty() {
-                lp::write_headers(out, headers, &LinkFields::default(), packet.len());
-            }
-            out.extend_from_slice(packet);
-        };
-        Ok(self.face.send(write, |_| ()).await?)
+        Ok(self.face.send(|out| write_frame(out, headers, packet), |_| ()).await?)
+    }
+}
+
+fn write_frame(out: &mut Vec<u8>, headers: &LpHeaders, packet: &[u8]) {
+    if !headers.is_empty() {
+        lp::write_headers(out, headers, &LinkFields::default(), packet.len());
+    }
+    out.extend_from_slice(packet);
+}
+
+/// Answers that are sent together. Layout: the frames back to back, and the end of each.
+#[derive(Debug, Default)]
+pub struct ReplyBatch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl ReplyBatch {
+    /// Adds a Data. The caller ensures that the bytes are a Data of at most 8800 bytes that matches the Interest:
+    /// otherwise the forwarder drops it.
+    pub fn push_data(&mut self, to: &IncomingInterest, data_wire: &[u8]) {
+        self.push(&LpHeaders { pit_token: to.pit_token, ..LpHeaders::default() }, data_wire);
+    }
+
+    /// Adds a Nack that quotes the Interest.
+    pub fn push_nack(&mut self, to: &IncomingInterest, reason: NackReason) {
+        let headers = LpHeaders { pit_token: to.pit_token, nack: Some(reason), ..LpHeaders::default() };
+        self.push(&headers, &to.wire);
+    }
+
+    fn push(&mut self, headers: &LpHeaders, packet: &[u8]) {
+        write_frame(&mut self.bytes, headers, packet);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Number of answers.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True if there is no answer.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn ends(&self) -> &[usize] {
+        &self.ends
+    }
+}
+
+/// How a prefix is served.
+#[derive(Clone, Copy, Debug)]
+pub struct ServeOptions {
+    /// Interests that may wait.
+    pub queue_max: usize,
+    /// What further Interests get; `None`: nothing.
+    pub nack_when_full: Option<NackReason>,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        ServeOptions { queue_max: INCOMING_INTERESTS_MAX, nack_when_full: None }
     }
 }
 
@@ -156,6 +219,12 @@ impl InterestStream {
     /// The next Interest; `None` when the connection is lost.
     pub async fn next(&mut self) -> Option<IncomingInterest> {
         self.receiver.recv().await
+    }
+
+    /// Waits for an Interest, and appends it and those that wait behind it to `batch`, at most `max`. Returns how many;
+    /// 0 when the connection is lost.
+    pub async fn next_batch(&mut self, batch: &mut Vec<IncomingInterest>, max: usize) -> usize {
+        self.receiver.recv_many(batch, max).await
     }
 
     /// The prefix served.
@@ -182,8 +251,28 @@ impl Client {
     /// # Errors
     /// If this client serves the same prefix already.
     pub fn serve(&self, prefix: &NameBuf) -> Result<InterestStream, PrefixInUse> {
-        let (sender, receiver) = mpsc::channel(INCOMING_INTERESTS_MAX);
-        self.face().add_producer(prefix, sender)?;
+        self.serve_with(prefix, ServeOptions::default())
+    }
+
+    /// As [`Client::serve`], with another queue.
+    ///
+    /// # Errors
+    /// As [`Client::serve`].
+    pub fn serve_with(&self, prefix: &NameBuf, options: ServeOptions) -> Result<InterestStream, PrefixInUse> {
+        let (sender, receiver) = mpsc::channel(options.queue_max);
+        self.face().add_producer(prefix, sender, options.nack_when_full)?;
         Ok(InterestStream { prefix: prefix.clone(), receiver, client: self.clone() })
+    }
+
+    /// Sends all answers and empties the batch, waiting while the send queue is full. They must answer Interests of
+    /// this client.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub async fn send_replies(&self, batch: &mut ReplyBatch) -> Result<(), RespondError> {
+        let sent = self.face().send_frames(&batch.bytes, &batch.ends).await;
+        batch.bytes.clear();
+        batch.ends.clear();
+        Ok(sent?)
     }
 }

@@ -7,10 +7,12 @@
 //!    InterestLifetime, so forwarders still have the earlier Interest. They treat the later one as a retransmission and
 //!    send it another way. A lost or marked segment and a Nack of reason Congestion shrink the window, at most once per
 //!    round trip.
-//! 3. **Output** is written in order, after a check of the digest of DigestSha256 segments. Segments with other
-//!    signatures need keys that this module does not have: they are counted as unverified. An application Nack or a
-//!    Link in the place of a segment ends the fetch, because it carries no content of the object. All other
-//!    ContentTypes are content.
+//! 3. **Output** ([`SegmentFetch::run`]) is written in order, after a check of the digest of DigestSha256 segments.
+//!    Segments with other signatures need keys that this module does not have: they are counted as unverified. An
+//!    application Nack or a Link in the place of a segment ends the fetch, because it carries no content of the object.
+//!    All other ContentTypes are content.
+//!
+//! [`SegmentFetch::stream`] gives the segments as packets instead, in the order of their arrival.
 //!
 //! Limits: [`REORDER_SEGMENTS_MAX`] segments between the first missing one and the last requested one;
 //! [`FetchOptions::size_bytes_max`].
@@ -74,6 +76,12 @@ pub struct FetchOptions {
     pub verify_digests: bool,
     /// Largest object accepted, in bytes.
     pub size_bytes_max: u64,
+    /// The first segment wanted.
+    pub first_segment: u64,
+    /// The last segment wanted; `None`: up to the FinalBlockId, which also ends a fetch earlier than this.
+    pub last_segment: Option<u64>,
+    /// ForwardingHint of segment Interests; empty: none.
+    pub forwarding_hint: Vec<NameBuf>,
 }
 
 impl Default for FetchOptions {
@@ -89,6 +97,9 @@ impl Default for FetchOptions {
             lifetime_ms: 4000,
             verify_digests: true,
             size_bytes_max: u64::MAX,
+            first_segment: 0,
+            last_segment: None,
+            forwarding_hint: Vec::new(),
         }
     }
 }
@@ -197,21 +208,7 @@ impl<'a> SegmentFetch<'a> {
         sink: &mut W,
         mut progress: impl FnMut(&FetchProgress),
     ) -> Result<FetchProgress, FetchError> {
-        let start = Instant::now();
-        let found = discover(self.client, &self.name, self.options.discovery, self.options.lifetime_ms).await?;
-        let mut transfer = Transfer::new(self.client, self.options, start);
-        match found {
-            Discovered::Versioned(name) => transfer.base = name,
-            Discovered::Segment { base, segment, data } => {
-                transfer.base = base;
-                transfer.accept(segment, data)?;
-            }
-            Discovered::Single(data) => {
-                transfer.base = data.data().name().to_buf();
-                transfer.final_segment = Some(0);
-                transfer.accept(0, data)?;
-            }
-        }
+        let mut transfer = self.begin().await?;
         loop {
             transfer.write_ready(sink).await?;
             transfer.update_progress();
@@ -224,6 +221,60 @@ impl<'a> SegmentFetch<'a> {
         }
         sink.flush().await?;
         Ok(transfer.progress)
+    }
+
+    /// Finds the version; the stream then fetches the segments.
+    ///
+    /// # Errors
+    /// See [`FetchError`].
+    pub async fn stream(self) -> Result<SegmentStream<'a>, FetchError> {
+        Ok(SegmentStream { transfer: self.begin().await? })
+    }
+
+    async fn begin(self) -> Result<Transfer<'a>, FetchError> {
+        let start = Instant::now();
+        let found = discover(self.client, &self.name, self.options.discovery, self.options.lifetime_ms).await?;
+        let mut transfer = Transfer::new(self.client, self.options, start);
+        match found {
+            Discovered::Versioned(name) => transfer.base = name,
+            Discovered::Segment { base, segment, data } => {
+                transfer.base = base;
+                transfer.accept(segment, data)?;
+            }
+            Discovered::Single(data) => {
+                transfer.base = data.data().name().to_buf();
+                transfer.limit_to(0);
+                transfer.accept(0, data)?;
+            }
+        }
+        Ok(transfer)
+    }
+}
+
+/// The segments of an object as packets, in the order of their arrival. Nothing is fetched between the calls, so a
+/// caller that is slow slows the fetch.
+pub struct SegmentStream<'a> {
+    transfer: Transfer<'a>,
+}
+
+impl SegmentStream<'_> {
+    /// Waits for segments, and appends those that have arrived to `segments`. False at the end of the object.
+    ///
+    /// # Errors
+    /// See [`FetchError`]; the segments that came before stay valid.
+    pub async fn next(&mut self, segments: &mut Vec<DataBuf>) -> Result<bool, FetchError> {
+        let transfer = &mut self.transfer;
+        while transfer.arrived.is_empty() {
+            if transfer.is_complete() {
+                return Ok(false);
+            }
+            transfer.fill_window().await?;
+            transfer.await_event().await?;
+        }
+        transfer.take_arrived(segments);
+        // Keeps the window full while the caller handles these.
+        transfer.fill_window().await?;
+        Ok(true)
     }
 }
 
@@ -250,8 +301,10 @@ struct Transfer<'a> {
     /// Timed out, to be requested again when the window has room. Their first Interest stays pending, so that a late
     /// answer still counts.
     lost: BTreeMap<u64, Wanted>,
-    /// Arrived out of order.
-    waiting: BTreeMap<u64, DataBuf>,
+    /// Arrived after one that is missing; `None`: the user of a [`SegmentStream`] has it already.
+    waiting: BTreeMap<u64, Option<DataBuf>>,
+    /// In `waiting`, and not given to the user yet.
+    arrived: Vec<u64>,
     next_to_ask: u64,
     next_to_write: u64,
     final_segment: Option<u64>,
@@ -267,6 +320,7 @@ impl<'a> Transfer<'a> {
     fn new(client: &'a Client, options: FetchOptions, start: Instant) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
         let rto_limit = Duration::from_millis(options.lifetime_ms) * 3 / 4;
+        let (first_segment, last_segment) = (options.first_segment, options.last_segment);
         Transfer {
             window: CongestionWindow::new(options.congestion_control, options.window_initial, options.window_max),
             rtt: RttEstimator::new(options.rto_min.min(rto_limit), options.rto_max.min(rto_limit)),
@@ -277,9 +331,10 @@ impl<'a> Transfer<'a> {
             in_flight: BTreeMap::new(),
             lost: BTreeMap::new(),
             waiting: BTreeMap::new(),
-            next_to_ask: 0,
-            next_to_write: 0,
-            final_segment: None,
+            arrived: Vec::new(),
+            next_to_ask: first_segment,
+            next_to_write: first_segment,
+            final_segment: last_segment,
             last_decrease: None,
             earliest_deadline: None,
             sender,
@@ -326,7 +381,10 @@ impl<'a> Transfer<'a> {
             };
             let mut name = self.base.clone();
             name.push_segment(segment);
-            let interest = InterestBuilder::new(name).nonce(fresh_nonce()).lifetime_ms(self.options.lifetime_ms);
+            let mut interest = InterestBuilder::new(name).nonce(fresh_nonce()).lifetime_ms(self.options.lifetime_ms);
+            if !self.options.forwarding_hint.is_empty() {
+                interest = interest.forwarding_hint(&self.options.forwarding_hint);
+            }
             let completion = Completion::Tagged(segment, self.sender.clone());
             let sent = self.client.send_interest(&interest.build(), completion, slot).await;
             wanted.outstanding = Some(sent.map_err(FetchError::Connection)?);
@@ -480,21 +538,43 @@ impl<'a> Transfer<'a> {
             _ => {}
         }
         if let Some(last) = view.final_block_id().and_then(|component| component.segment()) {
-            self.final_segment = Some(last);
-            self.in_flight.retain(|segment, _| *segment <= last);
-            self.lost.retain(|segment, _| *segment <= last);
+            self.limit_to(last);
         }
         self.progress.segments += 1;
         self.progress.bytes += view.content().len() as u64;
         if self.progress.bytes > self.options.size_bytes_max {
             return Err(FetchError::TooLarge(self.options.size_bytes_max));
         }
-        self.waiting.insert(segment, data);
+        if segment >= self.next_to_write {
+            self.waiting.insert(segment, Some(data));
+            self.arrived.push(segment);
+        }
         Ok(())
     }
 
+    /// The object ends with segment `last`, or earlier if the user wants less.
+    fn limit_to(&mut self, last: u64) {
+        let last = self.options.last_segment.map_or(last, |wanted| wanted.min(last));
+        if self.final_segment != Some(last) {
+            self.final_segment = Some(last);
+            self.in_flight.retain(|segment, _| *segment <= last);
+            self.lost.retain(|segment, _| *segment <= last);
+        }
+    }
+
+    /// Moves the segments that have arrived to `segments`, and notes that they are there.
+    fn take_arrived(&mut self, segments: &mut Vec<DataBuf>) {
+        let new = self.arrived.drain(..).filter_map(|segment| self.waiting.get_mut(&segment)?.take());
+        segments.extend(new);
+        while self.waiting.first_key_value().is_some_and(|(first, _)| *first == self.next_to_write) {
+            self.waiting.pop_first();
+            self.next_to_write += 1;
+        }
+    }
+
     async fn write_ready<W: AsyncWrite + Unpin>(&mut self, sink: &mut W) -> Result<(), FetchError> {
-        while let Some(data) = self.waiting.remove(&self.next_to_write) {
+        self.arrived.clear();
+        while let Some(data) = self.waiting.remove(&self.next_to_write).flatten() {
             sink.write_all(data.data().content()).await?;
             self.next_to_write += 1;
         }

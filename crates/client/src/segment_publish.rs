@@ -1,9 +1,9 @@
 //! Serves a file or bytes as a segmented object.
 //!
-//! A segment is `/<object>/v=<version>/seg=<n>`, has a FinalBlockId, and is signed by DigestSha256 or by a key. Three
-//! kinds of Interest are answered: a segment's name; a prefix of the first segment's name that includes the object's
-//! name (discovery); and `/<object>/32=metadata` (RDR, FreshnessPeriod [`METADATA_FRESHNESS_MS`]). Other Interests get
-//! no answer.
+//! A segment is `/<object>/v=<version>/seg=<n>` (the version can be left out), has a FinalBlockId, and is signed by
+//! DigestSha256 or by a key. Three kinds of Interest are answered: a segment's name; a prefix of the first segment's
+//! name that includes the object's name (discovery); and `/<object>/32=metadata` (RDR, FreshnessPeriod
+//! [`METADATA_FRESHNESS_MS`]). Other Interests get no answer.
 //!
 //! Segments are built on their first request; the last [`PublishOptions::cache_bytes`] of them are kept. Files are read
 //! in place, a segment at a time: the page cache answers in microseconds, faster than another thread could.
@@ -11,7 +11,7 @@
 use crate::{
     client::Client,
     face::PrefixInUse,
-    producer::{InterestStream, RespondError},
+    producer::{InterestStream, ReplyBatch, RespondError},
     version_discovery::METADATA,
 };
 use namewire_packet::{DataBuilder, Interest, NameBuf};
@@ -33,6 +33,8 @@ pub const SEGMENT_BYTES_MAX: usize = 8192;
 /// FreshnessPeriod of metadata, in milliseconds: long enough to answer, too short to mislead.
 pub const METADATA_FRESHNESS_MS: u64 = 10;
 
+/// Interests that are answered with one call.
+const SERVED_TOGETHER_MAX: usize = 64;
 /// Most bytes by which one ECDSA signature may be longer than another (two numbers in DER without leading zeros), with
 /// some slack.
 const SIGNATURE_LENGTH_SLACK_BYTES: usize = 8;
@@ -42,6 +44,8 @@ const SIGNATURE_LENGTH_SLACK_BYTES: usize = 8;
 pub struct PublishOptions {
     /// Version; `None` = microseconds since 1970.
     pub version: Option<u64>,
+    /// False: the names of segments have no version, as repositories' clients have it.
+    pub is_versioned: bool,
     /// Bytes of content in each segment, 1 to [`SEGMENT_BYTES_MAX`].
     pub segment_bytes: usize,
     /// FreshnessPeriod of segments, in milliseconds.
@@ -56,6 +60,7 @@ impl Default for PublishOptions {
     fn default() -> Self {
         PublishOptions {
             version: None,
+            is_versioned: true,
             segment_bytes: SEGMENT_BYTES_DEFAULT,
             freshness_ms: 10_000,
             cache_bytes: 16 * 1024 * 1024,
@@ -164,7 +169,9 @@ impl SegmentPublisher {
             .version
             .unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_micros() as u64));
         let mut versioned_name = name.clone();
-        versioned_name.push_version(version);
+        if options.is_versioned {
+            versioned_name.push_version(version);
+        }
         let publisher = SegmentPublisher {
             source,
             size_bytes,
@@ -186,7 +193,7 @@ impl SegmentPublisher {
         Ok(publisher)
     }
 
-    /// Name up to the version.
+    /// Name up to the version, or without one.
     pub fn versioned_name(&self) -> &NameBuf {
         &self.versioned_name
     }
@@ -223,11 +230,15 @@ impl SegmentPublisher {
         interests: &mut InterestStream,
         mut progress: impl FnMut(&PublishCounters),
     ) -> Result<(), RespondError> {
-        while let Some(incoming) = interests.next().await {
-            if let Some(wire) = self.answer(&incoming.interest()) {
-                incoming.respond(&wire).await?;
+        let (mut batch, mut replies) = (Vec::new(), ReplyBatch::default());
+        while interests.next_batch(&mut batch, SERVED_TOGETHER_MAX).await > 0 {
+            for incoming in batch.drain(..) {
+                if let Some(wire) = self.answer(&incoming.interest()) {
+                    replies.push_data(&incoming, &wire);
+                }
+                progress(&self.counters);
             }
-            progress(&self.counters);
+            interests.client().send_replies(&mut replies).await?;
         }
         Ok(())
     }

@@ -3,7 +3,10 @@
 mod loopback;
 
 use loopback::{Forwarder, Weather};
-use namewire_client::{Client, CloseReason, ControlError, ExpressError, InterestStream, RespondError, RouteOptions};
+use namewire_client::{
+    Client, CloseReason, ControlError, ExpressError, InterestStream, ReplyBatch, RespondError, RouteOptions,
+    ServeOptions,
+};
 use namewire_packet::{Component, DataBuilder, InterestBuilder, NackReason, NameBuf};
 use std::time::Duration;
 use tokio::{
@@ -297,4 +300,63 @@ async fn udp_to_a_peer_that_fragments() {
     let data = client.express(&InterestBuilder::new(name("/big"))).await.unwrap();
     assert_eq!(data.data().content(), expected);
     assert_eq!(data.congestion_mark, 1);
+}
+
+#[tokio::test]
+async fn answers_are_taken_and_sent_in_batches() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let mut stream = producer(&server, "/srv").await;
+    tokio::spawn(async move {
+        let (mut batch, mut replies) = (Vec::new(), ReplyBatch::default());
+        while stream.next_batch(&mut batch, 64).await > 0 {
+            for incoming in batch.drain(..) {
+                let name = incoming.interest().name().to_buf();
+                match name.as_name().last().unwrap().segment().unwrap() % 2 {
+                    0 => replies.push_data(&incoming, &DataBuilder::new(name).sign_digest()),
+                    _ => replies.push_nack(&incoming, NackReason::NoRoute),
+                }
+            }
+            server.send_replies(&mut replies).await.unwrap();
+            assert!(replies.is_empty());
+        }
+    });
+    let asked = (0..1000_u64).map(|number| {
+        let consumer = consumer.clone();
+        tokio::spawn(async move {
+            let mut wanted = name("/srv");
+            wanted.push_segment(number);
+            (number, consumer.express(&InterestBuilder::new(wanted)).await)
+        })
+    });
+    for answer in asked.collect::<Vec<_>>() {
+        let (number, outcome) = answer.await.unwrap();
+        match outcome {
+            Ok(data) => assert_eq!(data.data().name().last().unwrap().segment(), Some(number)),
+            Err(error) => assert_eq!((number % 2, error), (1, ExpressError::Nack(NackReason::NoRoute))),
+        }
+    }
+    assert_eq!(forwarder.observe(|seen| seen.missing_tokens), 0);
+}
+
+#[tokio::test]
+async fn a_full_queue_can_answer_with_a_nack() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let options = ServeOptions { queue_max: 1, nack_when_full: Some(NackReason::Congestion) };
+    let mut stream = server.serve_with(&name("/srv"), options).unwrap();
+    server.register_prefix(&name("/srv"), RouteOptions::default()).await.unwrap();
+    let ask = |uri: &str| {
+        let (consumer, wanted) = (consumer.clone(), name(uri));
+        tokio::spawn(async move { consumer.express(&InterestBuilder::new(wanted)).await })
+    };
+    let first = ask("/srv/1");
+    while server.counters().in_frames < 2 {
+        tokio::task::yield_now().await;
+    }
+    let second = ask("/srv/2").await.unwrap();
+    assert_eq!(second.unwrap_err(), ExpressError::Nack(NackReason::Congestion));
+    assert_eq!(server.counters().dropped_producer_busy, 1);
+    stream.next().await.unwrap().respond(&DataBuilder::new(name("/srv/1")).sign_digest()).await.unwrap();
+    assert!(first.await.unwrap().is_ok());
 }

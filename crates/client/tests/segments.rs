@@ -4,7 +4,7 @@ mod loopback;
 
 use loopback::{Forwarder, Weather};
 use namewire_client::{
-    Client, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, RouteOptions,
+    Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, RouteOptions,
     SegmentFetch, SegmentPublisher, congestion_window::CongestionControl,
 };
 use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf, content_type};
@@ -88,6 +88,34 @@ async fn a_file_arrives_whole_and_in_order() {
     let (got, progress) = fetch(&consumer, "/file", options).await.unwrap();
     assert!(got == content);
     assert_eq!(progress.segments, 376);
+}
+
+/// A repository fetches packets, not content: a part of them, without a version, in any order.
+#[tokio::test]
+async fn a_part_of_an_object_arrives_as_packets() {
+    let forwarder = Forwarder::new(Weather { jitter: Duration::from_millis(2), ..Weather::default() });
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let options = PublishOptions { is_versioned: false, ..chunks(100) };
+    let publisher = SegmentPublisher::of_bytes(&bytes(10_000), &name("/object"), options).unwrap();
+    assert_eq!((publisher.versioned_name(), publisher.segments()), (&name("/object"), 100));
+    publish(&server, publisher, "/object").await;
+    for (first, last, expected) in
+        [(0, None, 0..100_u64), (90, None, 90..100), (3, Some(7), 3..8), (95, Some(200), 95..100)]
+    {
+        let options = FetchOptions {
+            discovery: Discovery::None,
+            first_segment: first,
+            last_segment: last,
+            ..FetchOptions::default()
+        };
+        let mut stream = SegmentFetch::new(&consumer, name("/object"), options).stream().await.unwrap();
+        let mut packets = Vec::new();
+        while stream.next(&mut packets).await.unwrap() {}
+        let number = |data: &DataBuf| data.data().name().last().unwrap().segment().unwrap();
+        let mut got: Vec<u64> = packets.iter().map(number).collect();
+        got.sort_unstable();
+        assert_eq!(got, expected.collect::<Vec<_>>());
+    }
 }
 
 #[tokio::test]
