@@ -72,7 +72,8 @@ fn values(table: &impl SubsetTable, query: &Descriptor, limit: usize) -> Vec<u32
 
 /// Inserts what has a value, and removes the rest, one after the other.
 fn change(entries: Vec<Entry>, reference: &mut LinearTable, changes: &[(Bits, Option<u32>)]) -> BurstTrie {
-    let mut table = BurstTrie::build_partitioned(entries, ENTRIES_MAX + CHANGES_MAX, PageSize::Base, 4).expect("memory");
+    let mut table =
+        BurstTrie::build_partitioned(entries, ENTRIES_MAX + CHANGES_MAX, PageSize::Base, 4).expect("memory");
     for (bits, value) in changes.iter().take(CHANGES_MAX) {
         let descriptor = bits.descriptor();
         let before = reference.entries().iter().find(|entry| entry.descriptor == descriptor).map(|entry| entry.value);
