@@ -1,8 +1,10 @@
 //! Question: does every store do what the store in memory does, through any changes?
 
+use namewire_repo::store::embedded::{EmbeddedOptions, EmbeddedStore};
 use namewire_repo::store::memory::MemoryStore;
-use namewire_repo::store::{Change, Record, Store, Written};
+use namewire_repo::store::{Change, Record, Store, StoreError, StoreSettings, Written};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 /// A name of these components, all generic.
 fn name(components: &[&[u8]]) -> Vec<u8> {
@@ -25,17 +27,24 @@ fn listed(store: &dyn Store, prefix: &[u8], after: Option<&[u8]>, limit: usize) 
     all
 }
 
+fn notes(store: &dyn Store) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut all = vec![];
+    store.notes(&mut |key, note| all.push((key.to_vec(), note.to_vec()))).expect("a store that answers");
+    all.sort_unstable();
+    all
+}
+
 fn got(store: &dyn Store, names: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
     let mut all = vec![None; names.len()];
     store.get(names, &mut |place, record| all[place] = Some(record.encode())).expect("a store that answers");
     all
 }
 
-/// Does random changes in both, and compares everything that can be asked.
+/// Does random changes in both, and compares everything that can be asked. Both are empty before.
 fn compare_with_memory(store: &dyn Store, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let reference = MemoryStore::new(u64::MAX);
-    let parts: [&[u8]; 6] = [b"", b"a", b"b", b"ab", &[0], &[255; 20]];
+    let parts: [&[u8]; 7] = [b"", b"a", b"b", b"ab", &[0], &[255; 20], &[7; 250]];
     let any_name = |random: &mut fastrand::Rng| {
         let components: Vec<&[u8]> = (0..random.usize(..4)).map(|_| parts[random.usize(..parts.len())]).collect();
         name(&components)
@@ -47,15 +56,18 @@ fn compare_with_memory(store: &dyn Store, seed: u64) {
                 (any_name(&mut random), (random.u8(..4) > 0).then(|| record(round << 8 | number as u64, &wire)))
             })
             .collect();
-        let changes: Vec<Change<'_>> = changes
+        let mut changes: Vec<Change<'_>> = changes
             .iter()
             .map(|(name, record)| match record {
                 Some(record) => Change::Put { name, record },
                 None => Change::Delete { name },
             })
             .collect();
+        let key = parts[random.usize(1..parts.len())];
+        changes.push(Change::Note { key, note: random.bool().then_some(b"noted") });
         assert_eq!(store.write(&changes).unwrap(), reference.write(&changes).unwrap());
         assert_eq!(store.usage().unwrap(), reference.usage().unwrap());
+        assert_eq!(notes(store), notes(&reference));
         let names: Vec<Vec<u8>> = (0..10).map(|_| any_name(&mut random)).collect();
         let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         assert_eq!(got(store, &names), got(&reference, &names));
@@ -96,4 +108,77 @@ fn a_full_store_refuses_and_stays_what_it_was() {
     assert_eq!(store.usage().unwrap().records, 1);
     store.write(&[Change::Delete { name: &first }]).unwrap();
     store.write(&[Change::Put { name: &second, record: &small }]).unwrap();
+}
+
+fn embedded(folder: &Path) -> EmbeddedStore {
+    EmbeddedStore::open(folder, EmbeddedOptions::default()).expect("a store")
+}
+
+#[test]
+fn the_embedded_store_does_what_the_store_in_memory_does() {
+    for seed in 1..=3 {
+        let folder = tempfile::tempdir().unwrap();
+        compare_with_memory(&embedded(folder.path()), seed);
+    }
+}
+
+#[test]
+fn the_embedded_store_is_what_it_was_when_it_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (short, long) = (name(&[b"a"]), name(&[&[1; 250][..]; 30]));
+    let records = [record(1, b"one"), record(2, &[3; 8_000])];
+    let store = embedded(folder.path());
+    let put = |name, record| Change::Put { name, record };
+    store
+        .write(&[put(&short, &records[0]), put(&long, &records[1]), Change::Note { key: b"k", note: Some(b"n") }])
+        .unwrap();
+    let before = (listed(&store, &[], None, 9), store.usage().unwrap(), notes(&store));
+    drop(store);
+    let store = embedded(folder.path());
+    assert_eq!((listed(&store, &[], None, 9), store.usage().unwrap(), notes(&store)), before);
+    assert_eq!(before.0, [(short, records[0].clone()), (long.clone(), records[1].clone())]);
+    assert_eq!(listed(&store, &long[..2520], None, 9).len(), 1, "a prefix may be longer than a key");
+    assert_eq!(listed(&store, &[&long[..2520], &[8, 1, 1]].concat(), None, 9), []);
+}
+
+#[test]
+fn names_of_eight_kilobytes_that_begin_alike_are_kept_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = embedded(folder.path());
+    let names: Vec<Vec<u8>> = (0..40_u8).map(|last| [name(&[&[1; 250][..]; 31]), name(&[&[last]])].concat()).collect();
+    for (place, name) in names.iter().enumerate() {
+        let record = record(place as u64, name);
+        assert_eq!(store.write(&[Change::Put { name, record: &record }]).unwrap().added, 1);
+    }
+    let wanted: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+    let expected = names.iter().enumerate().map(|(place, name)| Some(record(place as u64, name)));
+    assert_eq!(got(&store, &wanted), expected.collect::<Vec<_>>());
+    // All are listed once, and a listing goes on where it stopped.
+    let mut seen = vec![];
+    while let [(last, _), ..] = &listed(&store, &[], seen.last().map(Vec::as_slice), 1)[..] {
+        seen.push(last.clone());
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, names);
+}
+
+#[test]
+fn a_full_embedded_store_refuses_answers_and_has_room_after_a_deletion() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = EmbeddedOptions { bytes_max: 100_000, ..EmbeddedOptions::default() };
+    let store = namewire_repo::store::open(&StoreSettings::Embedded { folder: folder.path().into(), options }).unwrap();
+    let big = record(0, &[0; 1000]);
+    let mut stored = vec![];
+    let refused = loop {
+        let name = name(&[&[stored.len() as u8]]);
+        match store.write(&[Change::Put { name: &name, record: &big }]) {
+            Ok(_) => stored.push(name),
+            Err(refusal) => break refusal,
+        }
+    };
+    assert!(matches!(refused, StoreError::Full(_)), "{refused:?}");
+    assert_eq!(store.usage().unwrap().records, stored.len() as u64);
+    assert_eq!(got(&*store, &[&stored[0]]), [Some(big.clone())]);
+    assert_eq!(store.write(&[Change::Delete { name: &stored[0] }]).unwrap().deleted, 1);
+    assert_eq!(store.write(&[Change::Put { name: &stored[0], record: &big }]).unwrap().added, 1);
 }

@@ -20,6 +20,7 @@ pub struct MemoryStore {
 struct Inner {
     records: Records,
     bytes: u64,
+    notes: Records,
 }
 
 impl MemoryStore {
@@ -85,7 +86,7 @@ impl Store for MemoryStore {
         let mut inner = self.lock();
         let grows = |change: &Change<'_>| match change {
             Change::Put { name, record } => (name.len() + record.len()) as u64,
-            Change::Delete { .. } => 0,
+            Change::Delete { .. } | Change::Note { .. } => 0,
         };
         let more: u64 = changes.iter().map(grows).sum();
         if more > 0 && inner.bytes + more > self.bytes_max {
@@ -99,12 +100,19 @@ impl Store for MemoryStore {
                     (name, inner.records.insert(name.into(), record.into()))
                 }
                 Change::Delete { name } => (name, inner.records.remove(name)),
+                Change::Note { key, note } => {
+                    match note {
+                        Some(note) => inner.notes.insert(key.into(), note.into()),
+                        None => inner.notes.remove(key),
+                    };
+                    continue;
+                }
             };
             inner.bytes -= before.as_ref().map_or(0, |record| (name.len() + record.len()) as u64);
             match (change, before.is_some()) {
                 (Change::Put { .. }, false) => written.added += 1,
                 (Change::Put { .. }, true) => written.replaced += 1,
-                (Change::Delete { .. }, is_stored) => written.deleted += u64::from(is_stored),
+                (_, is_stored) => written.deleted += u64::from(is_stored),
             }
         }
         Ok(written)
@@ -113,5 +121,10 @@ impl Store for MemoryStore {
     fn usage(&self) -> Result<Usage, StoreError> {
         let inner = self.read();
         Ok(Usage { records: inner.records.len() as u64, bytes: inner.bytes })
+    }
+
+    fn notes(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        self.read().notes.iter().for_each(|(key, note)| visit(key, note));
+        Ok(())
     }
 }

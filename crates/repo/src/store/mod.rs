@@ -15,15 +15,19 @@
 //!
 //! | store | for | order |
 //! | --- | --- | --- |
+//! | [`embedded::EmbeddedStore`] | the default: one file on a disk of this machine | yes |
 //! | [`memory::MemoryStore`] | tests and caches: nothing stays after the end | yes |
 //!
 //! All calls block. Many threads may read at the same time; [`Store::write`] is called by one thread at a time.
 //!
 //! Source: Yuan15 §6.2 (which stores a Repo can have).
 
+pub mod embedded;
 pub mod memory;
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Bytes of a record before its Data.
 const HEAD_BYTES: usize = 12;
@@ -81,7 +85,17 @@ pub enum Change<'a> {
         /// The name.
         name: &'a [u8],
     },
+    /// Keeps or forgets a note of the repository about itself, such as a prefix that it registers.
+    Note {
+        /// Which note, at most [`NOTE_KEY_BYTES_MAX`].
+        key: &'a [u8],
+        /// What is noted; nothing to forget it.
+        note: Option<&'a [u8]>,
+    },
 }
+
+/// Bytes of the key of a note.
+pub const NOTE_KEY_BYTES_MAX: usize = 1_000;
 
 /// What a batch of changes did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,6 +137,34 @@ pub enum StoreError {
     Other(String),
 }
 
+/// Which store, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreSettings {
+    /// In one file of this machine.
+    Embedded {
+        /// The folder of the file.
+        folder: PathBuf,
+        /// Its limits and promises.
+        options: embedded::EmbeddedOptions,
+    },
+    /// In memory.
+    Memory {
+        /// Most bytes of names and records.
+        bytes_max: u64,
+    },
+}
+
+/// Opens a store.
+///
+/// # Errors
+/// If it cannot be used.
+pub fn open(settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(match settings {
+        StoreSettings::Embedded { folder, options } => Arc::new(embedded::EmbeddedStore::open(folder, *options)?),
+        StoreSettings::Memory { bytes_max } => Arc::new(memory::MemoryStore::new(*bytes_max)),
+    })
+}
+
 /// Data by name.
 pub trait Store: Send + Sync {
     /// Its name in configuration and statistics.
@@ -157,9 +199,15 @@ pub trait Store: Send + Sync {
     /// If nothing was changed; or [`StoreError::Unavailable`], where it is not known what was.
     fn write(&self, changes: &[Change<'_>]) -> Result<Written, StoreError>;
 
-    /// How much is stored.
+    /// How much is stored. Notes do not count.
     ///
     /// # Errors
     /// If the store fails.
     fn usage(&self) -> Result<Usage, StoreError>;
+
+    /// Calls `visit` with the key and the text of each note.
+    ///
+    /// # Errors
+    /// If the store fails.
+    fn notes(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError>;
 }
