@@ -20,7 +20,8 @@
 //! order among themselves.
 //!
 //! Several processes may open one folder: LMDB lets one of them write at a time, and counts are part of each commit.
-//! The folder must be on a local file system. Space of deleted Data is used again; the file does not shrink.
+//! The folder must be on a local file system. Space of deleted Data is used again; the file does not shrink, but
+//! [`EmbeddedStore::copy_without_free_space`] makes a smaller one.
 //!
 //! Cost: a look-up reads one page for each level of the tree, four with 10⁷ Data. Memory: the pages that the kernel
 //! keeps in its page cache, which it takes back when it needs them.
@@ -32,7 +33,7 @@ mod environment;
 
 use super::{Change, Record, Store, StoreError, Usage, Written};
 use heed::types::Bytes;
-use heed::{CommitOrAbort, Database, Env, MdbError, RoTxn, RwTxn};
+use heed::{CommitOrAbort, CompactionOption, Database, Env, MdbError, RoTxn, RwTxn};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -150,6 +151,16 @@ impl EmbeddedStore {
         }
         self.put_facts(&mut transaction, Facts { version: FORMAT_VERSION, usage: Usage::default() })?;
         transaction.commit().map_err(failure)
+    }
+
+    /// Writes a copy of the store as it is now, without free space, to a new file. Readers and the writer go on. The
+    /// copy is a store if it is named `data.mdb` in a folder of its own.
+    ///
+    /// # Errors
+    /// If the file exists or cannot be written.
+    pub fn copy_without_free_space(&self, file: &Path) -> Result<(), StoreError> {
+        self.env.copy_to_path(file, CompactionOption::Enabled).map_err(failure)?;
+        Ok(())
     }
 
     fn facts(&self, transaction: &RoTxn<'_>) -> Result<Option<Facts>, StoreError> {
