@@ -1,7 +1,9 @@
 //! Question: does every store do what the store in memory does, through any changes?
 
-use namewire_repo::store::embedded::{EmbeddedOptions, EmbeddedStore};
+use namewire_repo::store::embedded::{EmbeddedOptions, EmbeddedStore, Sync};
+use namewire_repo::store::index::Index;
 use namewire_repo::store::memory::MemoryStore;
+use namewire_repo::store::sqlite::{SqliteOptions, SqliteStore};
 use namewire_repo::store::{Change, Record, Store, StoreError, StoreSettings, Written};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -181,4 +183,73 @@ fn a_full_embedded_store_refuses_answers_and_has_room_after_a_deletion() {
     assert_eq!(got(&*store, &[&stored[0]]), [Some(big.clone())]);
     assert_eq!(store.write(&[Change::Delete { name: &stored[0] }]).unwrap().deleted, 1);
     assert_eq!(store.write(&[Change::Put { name: &stored[0], record: &big }]).unwrap().added, 1);
+}
+
+fn sqlite(folder: &Path, index: Index) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(folder, SqliteOptions { index, sync: Sync::Os, bytes_max: 1 << 40 })
+}
+
+#[test]
+fn sqlite_does_what_the_store_in_memory_does() {
+    for index in [Index::Stored, Index::Memory] {
+        for seed in 1..=3 {
+            let folder = tempfile::tempdir().unwrap();
+            let store = sqlite(folder.path(), index).unwrap();
+            compare_with_memory(&store, seed);
+            let before = (listed(&store, &[], None, 99), store.usage().unwrap(), notes(&store));
+            drop(store);
+            let store = sqlite(folder.path(), index).unwrap();
+            assert_eq!((listed(&store, &[], None, 99), store.usage().unwrap(), notes(&store)), before);
+        }
+    }
+}
+
+#[test]
+fn sqlite_without_an_index_only_takes_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = sqlite(folder.path(), Index::None).unwrap();
+    let (first, second) = (name(&[b"a"]), name(&[b"b"]));
+    let one = record(1, b"one");
+    let changes = [&first, &second].map(|name| Change::Put { name, record: &one });
+    assert_eq!(store.write(&changes).unwrap(), Written { added: 2, ..Written::default() });
+    let refused = store.write(&[changes[0], Change::Delete { name: &first }]);
+    assert!(matches!(refused, Err(StoreError::NoIndex)), "{refused:?}");
+    assert!(matches!(store.get(&[&first], &mut |_, _| ()), Err(StoreError::NoIndex)));
+    drop(store);
+    let usage = sqlite(folder.path(), Index::None).unwrap().usage().unwrap();
+    assert_eq!((usage.records, usage.bytes), (2, (first.len() + second.len() + 2 * one.len()) as u64));
+}
+
+#[test]
+fn sqlite_is_opened_once_and_only_as_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = sqlite(folder.path(), Index::Stored).unwrap();
+    let refused = sqlite(folder.path(), Index::Stored).unwrap_err();
+    assert!(refused.to_string().contains("another process"), "{refused}");
+    drop(store);
+    let refused = sqlite(folder.path(), Index::Memory).unwrap_err();
+    assert!(refused.to_string().contains("made with index = \"stored\""), "{refused}");
+    // A later version of this program made it.
+    let database = rusqlite::Connection::open(folder.path().join("records.sqlite")).unwrap();
+    database.pragma_update(None, "user_version", 2).unwrap();
+    drop(database);
+    let refused = sqlite(folder.path(), Index::Stored).unwrap_err();
+    assert!(refused.to_string().contains("format 2"), "{refused}");
+    std::fs::write(folder.path().join("records.sqlite"), [1; 5000]).unwrap();
+    assert!(matches!(sqlite(folder.path(), Index::Stored), Err(StoreError::Damaged(_))));
+}
+
+#[test]
+fn a_full_sqlite_refuses_answers_and_has_room_after_a_deletion() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = SqliteOptions { index: Index::Stored, sync: Sync::Always, bytes_max: 100 };
+    let store = namewire_repo::store::open(&StoreSettings::Sqlite { folder: folder.path().into(), options }).unwrap();
+    let (first, second) = (name(&[b"a"]), name(&[b"b"]));
+    let half = record(0, &[0; 50]);
+    store.write(&[Change::Put { name: &first, record: &half }]).unwrap();
+    let refused = store.write(&[Change::Put { name: &second, record: &half }]);
+    assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
+    assert_eq!(got(&*store, &[&first, &second]), [Some(half.clone()), None]);
+    store.write(&[Change::Delete { name: &first }]).unwrap();
+    store.write(&[Change::Put { name: &second, record: &half }]).unwrap();
 }

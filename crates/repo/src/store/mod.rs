@@ -16,6 +16,7 @@
 //! | store | for | order |
 //! | --- | --- | --- |
 //! | [`embedded::EmbeddedStore`] | the default: one file on a disk of this machine | yes |
+//! | [`sqlite::SqliteStore`] | a database file that other tools can read | by [`index::Index`] |
 //! | [`memory::MemoryStore`] | tests and caches: nothing stays after the end | yes |
 //!
 //! All calls block. Many threads may read at the same time; [`Store::write`] is called by one thread at a time.
@@ -23,7 +24,9 @@
 //! Source: Yuan15 §6.2 (which stores a Repo can have).
 
 pub mod embedded;
+pub mod index;
 pub mod memory;
+pub mod sqlite;
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -132,6 +135,9 @@ pub enum StoreError {
     /// The store has no order of names, which this request needs.
     #[error("this store finds Data only by their whole names")]
     NotOrdered,
+    /// The store has no index of names, which this request needs.
+    #[error("this store has no index, and so it can only take new Data")]
+    NoIndex,
     /// Any other failure.
     #[error("{0}")]
     Other(String),
@@ -147,6 +153,13 @@ pub enum StoreSettings {
         /// Its limits and promises.
         options: embedded::EmbeddedOptions,
     },
+    /// In a database file of this machine.
+    Sqlite {
+        /// The folder of the file.
+        folder: PathBuf,
+        /// Its index, limits and promises.
+        options: sqlite::SqliteOptions,
+    },
     /// In memory.
     Memory {
         /// Most bytes of names and records.
@@ -161,6 +174,7 @@ pub enum StoreSettings {
 pub fn open(settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
     Ok(match settings {
         StoreSettings::Embedded { folder, options } => Arc::new(embedded::EmbeddedStore::open(folder, *options)?),
+        StoreSettings::Sqlite { folder, options } => Arc::new(sqlite::SqliteStore::open(folder, *options)?),
         StoreSettings::Memory { bytes_max } => Arc::new(memory::MemoryStore::new(*bytes_max)),
     })
 }
