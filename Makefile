@@ -80,6 +80,7 @@ lint:
 
 unit: build
 	$(call say,unit: unit property simulation and whole-router tests)
+	@tools/setup.sh redis
 	NAMEWIRE=$(NAMEWIRE) cargo test --locked --workspace
 
 loom:

@@ -7,6 +7,7 @@
 #   tools/setup.sh cxx        a C++ compiler, for the fuzzing engine
 #   tools/setup.sh python     Python 3.11 or newer
 #   tools/setup.sh system     ip, for network namespaces
+#   tools/setup.sh redis      redis-server, which tests of the repository start on sockets and ports of their own
 #   tools/setup.sh demo       the shell of tools/demo.sh
 #   tools/setup.sh interop    python-ndn in interop/.venv, NDNts in interop/node_modules
 #
@@ -67,6 +68,8 @@ packages_of() {
             *:venv) echo python3 ;;
             dnf:ip) echo iproute ;;
             *:ip) echo iproute2 ;;
+            apt-get:redis-server) echo redis-server ;;
+            *:redis-server) echo redis ;;
             *) echo "$need" ;;
         esac
     done | tr '\n' ' ' | sed 's/ $//'
@@ -278,6 +281,8 @@ part_estimate() {
 
 part_cxx() { need c++; }
 
+part_redis() { need redis-server; }
+
 part_demo() { need bash; }
 
 part_system() {
@@ -339,10 +344,10 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, demo, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, demo, interop"
 for part in "$@"; do
     case $part in
-        estimate|rust|cxx|python|system|demo|interop) "part_$part" ;;
-        *) fail "unknown part $part: estimate, rust, cxx, python, system, demo, interop" ;;
+        estimate|rust|cxx|python|system|redis|demo|interop) "part_$part" ;;
+        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, demo, interop" ;;
     esac
 done

@@ -53,6 +53,8 @@ MUTATIONS = [
     ("Candidate: [^(]", "Candidate: "),
     ('cc) has cc && compiles cc c ;;', "cc) has cc ;;"),
     ("apt-get:cc) echo gcc libc6-dev ;;", "apt-get:cc) echo gcc ;;"),
+    ("apt-get:redis-server) echo redis-server ;;", ""),
+    ("*:redis-server) echo redis ;;", ""),
     ('|| { rm -f "$installer"; say', '|| { say'),
     ("${RUSTUP_UPDATE_ROOT:-https://static.rust-lang.org/rustup}", "https://static.rust-lang.org/rustup"),
     ('export CARGO_HOME="${CARGO_HOME:-$toolchain/cargo}" PATH', "export PATH"),
@@ -273,6 +275,13 @@ class SetUp(unittest.TestCase):
         self.assertEqual(machine.setup("cxx").status, 1)
         self.assertEqual(machine.called(), ["dnf install -y gcc-c++"])
         self.assertIn("c++ is still missing", machine.said)
+
+    def test_root_gets_redis_by_its_name_in_the_distribution(self):
+        for manager, line in {"apt-get": "apt-get install -y redis-server", "dnf": "dnf install -y redis"}.items():
+            machine = self.machine(is_root=True)
+            machine.has(manager, machine.brings("redis-server"), note=True)
+            self.assertEqual(machine.setup("redis").status, 0, machine.said)
+            self.assertEqual(machine.called()[-1], line)
 
     def test_an_unknown_part_is_refused(self):
         self.assertEqual(self.machine().setup("rusty").status, 1)
