@@ -1,5 +1,7 @@
 //! Question: does every store do what the store in memory does, through any changes?
 
+mod redis_stores;
+
 use namewire_repo::store::embedded::{EmbeddedOptions, EmbeddedStore, Sync};
 use namewire_repo::store::index::Index;
 use namewire_repo::store::memory::MemoryStore;

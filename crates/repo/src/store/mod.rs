@@ -17,6 +17,7 @@
 //! | --- | --- | --- |
 //! | [`embedded::EmbeddedStore`] | the default: one file on a disk of this machine | yes |
 //! | [`sqlite::SqliteStore`] | a database file that other tools can read | by [`index::Index`] |
+//! | [`redis::RedisStore`] | a Redis server or cluster, which several repositories may share | by [`index::Index`] |
 //! | [`memory::MemoryStore`] | tests and caches: nothing stays after the end | yes |
 //!
 //! All calls block. Many threads may read at the same time; [`Store::write`] is called by one thread at a time.
@@ -26,6 +27,7 @@
 pub mod embedded;
 pub mod index;
 pub mod memory;
+pub mod redis;
 pub mod sqlite;
 
 use std::ops::ControlFlow;
@@ -160,6 +162,8 @@ pub enum StoreSettings {
         /// Its index, limits and promises.
         options: sqlite::SqliteOptions,
     },
+    /// In Redis.
+    Redis(redis::RedisOptions),
     /// In memory.
     Memory {
         /// Most bytes of names and records.
@@ -175,6 +179,7 @@ pub fn open(settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
     Ok(match settings {
         StoreSettings::Embedded { folder, options } => Arc::new(embedded::EmbeddedStore::open(folder, *options)?),
         StoreSettings::Sqlite { folder, options } => Arc::new(sqlite::SqliteStore::open(folder, *options)?),
+        StoreSettings::Redis(options) => Arc::new(redis::RedisStore::open(options.clone())?),
         StoreSettings::Memory { bytes_max } => Arc::new(memory::MemoryStore::new(*bytes_max)),
     })
 }
