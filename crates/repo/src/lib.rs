@@ -17,5 +17,11 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`store`] | what every store can do, and the stores |
+//! | [`check`] | reads a whole store |
+//! | [`archive`] | Data in a file |
+//! | [`retention`] | what may be forgotten, and when |
 
+pub mod archive;
+pub mod check;
+pub mod retention;
 pub mod store;

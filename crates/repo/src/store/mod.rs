@@ -30,6 +30,7 @@ pub mod memory;
 pub mod redis;
 pub mod sqlite;
 
+use namewire_packet::Data;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,6 +59,17 @@ impl<'a> Record<'a> {
             freshness_ms: u32::from_le_bytes(*freshness_ms),
             wire,
         })
+    }
+
+    /// The record of a Data that is stored at this time.
+    pub fn of_data(data: &Data<'a>, stored_ms: u64) -> Self {
+        let freshness_ms = data.freshness_ms().try_into().unwrap_or(u32::MAX);
+        Record { stored_ms, freshness_ms, wire: data.wire() }
+    }
+
+    /// Bytes of what a store keeps.
+    pub fn encoded_len(&self) -> usize {
+        HEAD_BYTES + self.wire.len()
     }
 
     /// The bytes that a store keeps.
