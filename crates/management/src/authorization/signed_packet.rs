@@ -94,6 +94,11 @@ impl<'a> SignedPacket<'a> {
         }
     }
 
+    /// The same signature, of a packet that rules see under another name.
+    pub(crate) const fn with_name(self, name: Name<'a>) -> Self {
+        SignedPacket { name, ..self }
+    }
+
     /// One of [`signature_type`].
     pub(crate) fn signature_type(&self) -> u64 {
         self.info.signature_type()

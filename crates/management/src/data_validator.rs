@@ -1,0 +1,179 @@
+//! The trust rules for other programs: does a validator section accept this Data?
+//!
+//! [`crate::Management`] judges the commands of the router. A repository has commands too, which are Data, and is to
+//! trust the same keys by the same rules. This is the door to them: no socket and no clock, like the rest.
+
+use crate::{
+    authorization::{
+        Denial,
+        certificates::Certificates,
+        signed_packet::SignedPacket,
+        validator::{Failure, Signatory, judge},
+    },
+    trust_config::{AnchorCertificate, PacketKind, RulesOrAny},
+};
+use namewire_packet::{Data, Name, NameBuf};
+use namewire_security::Certificate;
+use std::path::PathBuf;
+
+/// Why Data is not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAccepted {
+    /// The rules refuse it.
+    #[error("{0}")]
+    Denied(Denial),
+    /// This certificate, or one of this key, is needed first ([`DataValidator::add_certificate`]).
+    #[error("the certificate {0} is needed")]
+    CertificateMissing(NameBuf),
+}
+
+/// Rules, their trust anchors, and the certificates fetched for them.
+#[derive(Debug)]
+pub struct DataValidator {
+    rules: RulesOrAny,
+    certificates: Certificates,
+}
+
+impl DataValidator {
+    /// Rules whose anchors in files are not there yet.
+    pub fn new(rules: RulesOrAny) -> Self {
+        DataValidator { rules, certificates: Certificates::default() }
+    }
+
+    /// Replaces the anchors of one file or directory.
+    pub fn set_anchors(&mut self, path: PathBuf, anchors: Vec<AnchorCertificate>) {
+        self.certificates.set_file(path, anchors);
+    }
+
+    /// Keeps a certificate from the network. The rules decide whether it counts. At most 256 are kept.
+    ///
+    /// # Errors
+    /// If the bytes are no certificate.
+    pub fn add_certificate(&mut self, wire: &[u8]) -> Result<(), Denial> {
+        let certificate = Certificate::parse(wire).map_err(|error| Denial::UnknownSigner(error.to_string()))?;
+        self.certificates.add_fetched(certificate);
+        Ok(())
+    }
+
+    /// Judges Data by the rules for Data. Returns the key that signed it; `None` if the signature proves no signer.
+    ///
+    /// # Errors
+    /// See [`NotAccepted`].
+    pub fn judge(&self, data: &Data<'_>, now_unix_ms: u64) -> Result<Option<NameBuf>, NotAccepted> {
+        self.judge_packet(PacketKind::Data, &SignedPacket::of_data(data), now_unix_ms)
+    }
+
+    /// Judges Data that is a command, by the rules for commands (`Interest`), as if its name were `name`. So rules can
+    /// say which keys may command what.
+    ///
+    /// # Errors
+    /// See [`NotAccepted`].
+    pub fn judge_command(
+        &self,
+        data: &Data<'_>,
+        name: Name<'_>,
+        now_unix_ms: u64,
+    ) -> Result<Option<NameBuf>, NotAccepted> {
+        let packet = SignedPacket::of_data(data).with_name(name);
+        self.judge_packet(PacketKind::Interest, &packet, now_unix_ms)
+    }
+
+    fn judge_packet(
+        &self,
+        kind: PacketKind,
+        packet: &SignedPacket<'_>,
+        now_unix_ms: u64,
+    ) -> Result<Option<NameBuf>, NotAccepted> {
+        match judge(&self.rules, kind, packet, &self.certificates, now_unix_ms) {
+            Ok(Signatory::Key(key)) => Ok(Some(key)),
+            Ok(Signatory::Anyone) => Ok(None),
+            Err(Failure::Denied(denial)) => Err(NotAccepted::Denied(denial)),
+            Err(Failure::CertificateMissing(name)) => Err(NotAccepted::CertificateMissing(name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trust_config::{Checker, NameFilter, NameRelation, Rule, TrustAnchor, ValidatorConfig};
+    use namewire_packet::{Component, DataBuilder, signature::signature_type};
+    use namewire_security::{PrivateKey, Signer, ValidityPeriod, issue_certificate};
+
+    const NOW_MS: u64 = 1_700_000_000_000;
+
+    fn name(uri: &str) -> NameBuf {
+        uri.parse().unwrap()
+    }
+
+    /// A key of this identity with a self-signed certificate.
+    fn identity(uri: &str) -> (Signer, Certificate) {
+        let (key, key_name) = (PrivateKey::generate_ed25519().unwrap(), name(&format!("{uri}/KEY/k1")));
+        let spki = key.public_key().spki().to_vec();
+        let signer = Signer::private_key(key, key_name.clone());
+        let validity = ValidityPeriod { not_before_ms: 0, not_after_ms: 2 * NOW_MS };
+        let issuer = Component::generic(b"self");
+        (signer.clone(), issue_certificate(&signer, key_name.as_name(), &spki, issuer, 1, validity).unwrap())
+    }
+
+    /// Commands `/repo/insert/NAME` need a key whose identity is `/alice`; Data needs one above its name.
+    fn rules(anchors: Vec<TrustAnchor>) -> RulesOrAny {
+        let rule = |id: &str, packet, filter, checker| Rule {
+            id: id.to_owned(),
+            packet,
+            filters: vec![NameFilter::Relation(NameRelation::IsPrefixOf, name(filter))],
+            checkers: vec![checker],
+        };
+        let alice = Checker {
+            signature_type: signature_type::ED25519,
+            key_locator: crate::trust_config::KeyLocatorRule::Relation(NameRelation::Equal, name("/alice")),
+        };
+        let above = Checker::hierarchical(signature_type::ED25519);
+        let rules = vec![
+            rule("alice", PacketKind::Interest, "/repo/insert/alice", alice),
+            rule("above", PacketKind::Data, "/", above),
+        ];
+        RulesOrAny::Rules(ValidatorConfig { rules, anchors })
+    }
+
+    #[test]
+    fn a_command_is_judged_by_what_it_is_to_do() {
+        let (alice, certificate) = identity("/alice");
+        let anchor = AnchorCertificate::parse(certificate.wire().to_vec()).unwrap();
+        let validator = DataValidator::new(rules(vec![TrustAnchor::Certificate(anchor)]));
+        let wire = alice.sign_data(&DataBuilder::new(name("/alice/msg/1")).content(b"insert")).unwrap();
+        let data = Data::parse(&wire).unwrap();
+        let judge = |uri: &str| validator.judge_command(&data, name(uri).as_name(), NOW_MS);
+        assert_eq!(judge("/repo/insert/alice/photos"), Ok(Some(name("/alice/KEY/k1"))));
+        assert!(matches!(judge("/repo/insert/bob"), Err(NotAccepted::Denied(Denial::NotAllowed(_)))));
+        assert_eq!(validator.judge(&data, NOW_MS), Ok(Some(name("/alice/KEY/k1"))));
+
+        let digest = DataBuilder::new(name("/alice/msg/1")).content(b"insert").sign_digest();
+        let unsigned = validator.judge_command(
+            &Data::parse(&digest).unwrap(),
+            name("/repo/insert/alice/photos").as_name(),
+            NOW_MS,
+        );
+        assert!(matches!(unsigned, Err(NotAccepted::Denied(Denial::NotAllowed(_)))), "{unsigned:?}");
+
+        let mut forged = wire;
+        let content = forged.windows(6).position(|window| window == b"insert").unwrap();
+        forged[content] = b'I';
+        let forged = validator.judge(&Data::parse(&forged).unwrap(), NOW_MS);
+        assert!(matches!(forged, Err(NotAccepted::Denied(Denial::BadSignature(_)))), "{forged:?}");
+    }
+
+    #[test]
+    fn a_missing_certificate_is_asked_for() {
+        let (alice, certificate) = identity("/alice");
+        let mut validator = DataValidator::new(rules(Vec::new()));
+        let wire = alice.sign_data(&DataBuilder::new(name("/alice/msg/1"))).unwrap();
+        let judged = validator.judge(&Data::parse(&wire).unwrap(), NOW_MS);
+        assert_eq!(judged, Err(NotAccepted::CertificateMissing(name("/alice/KEY/k1"))));
+        validator.add_certificate(certificate.wire()).unwrap();
+        // It signs itself, and no rule makes it an anchor.
+        let judged = validator.judge(&Data::parse(&wire).unwrap(), NOW_MS);
+        assert!(matches!(judged, Err(NotAccepted::Denied(_))), "{judged:?}");
+        assert!(validator.add_certificate(&wire).is_err(), "this is no certificate");
+    }
+}
