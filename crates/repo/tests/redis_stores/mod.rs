@@ -6,6 +6,7 @@ mod servers;
 use self::servers::{RedisServer, start_cluster, wait_for, wait_for_cluster};
 use super::{compare_with_memory, got, listed, name, notes, record};
 use namewire_repo::store::index::Index;
+use namewire_repo::store::memory::MemoryStore;
 use namewire_repo::store::redis::{RedisOptions, RedisStore};
 use namewire_repo::store::{Change, Store, StoreError, StoreSettings};
 
@@ -46,6 +47,28 @@ fn put_all(store: &dyn Store, names: &[Vec<u8>], record: &[u8]) -> bool {
 fn redis_does_what_the_store_in_memory_does() {
     let folder = tempfile::tempdir().unwrap();
     compare_all(&[RedisServer::start(folder.path(), &[])]);
+}
+
+#[test]
+fn a_batch_may_be_longer_than_a_command_in_a_script() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = [RedisServer::start(folder.path(), &[])];
+    let names: Vec<Vec<u8>> = (0..4_100_u32).map(|number| name(&[&number.to_be_bytes()])).collect();
+    for (index, prefix) in [(Index::Stored, "a"), (Index::None, "b")] {
+        let store = RedisStore::open(options(&servers, prefix, index)).unwrap();
+        let reference = MemoryStore::new(u64::MAX);
+        // The second batch is new but for one name, which stops only a part of it from being stored at once.
+        for (count, wire) in [(1, &b"one"[..]), (4_100, b"another"), (4_100, b"the last")] {
+            let record = record(1, wire);
+            let put = |name| Change::Put { name, record: &record };
+            let changes: Vec<Change<'_>> = names[names.len() - count..].iter().map(|name| put(name)).collect();
+            assert_eq!(store.write(&changes).unwrap(), reference.write(&changes).unwrap());
+            assert_eq!(store.usage().unwrap(), reference.usage().unwrap());
+        }
+        if store.is_ordered() {
+            assert_eq!(listed(&store, &[], None, 9_999), listed(&reference, &[], None, 9_999));
+        }
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ use self::servers::{Failure, Request, Servers};
 use super::index::{Index, NameIndex};
 use super::{Change, Record, Store, StoreError, Usage, Written};
 use redis::{Cmd, FromRedisValue, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 /// Shards in a cluster. A power of two, so that a hash is spread evenly.
@@ -206,6 +206,8 @@ impl RedisStore {
         let mut command = redis::cmd("EVAL");
         let mut records: Vec<&[u8]> = vec![];
         let mut notes = vec![];
+        let mut seen = HashSet::with_capacity(places.len());
+        let mut are_put_once = true;
         let is_record = |place: &&usize| !matches!(changes[**place], Change::Note { .. });
         command.arg(WRITE_SCRIPT).arg(3 + places.iter().filter(is_record).count());
         command.arg(self.key(shard, "c")).arg(self.key(shard, "z")).arg(self.key(shard, "n"));
@@ -214,10 +216,12 @@ impl RedisStore {
                 Change::Put { name, record } => {
                     command.arg(self.record_key(shard, name));
                     records.push(record);
+                    are_put_once &= seen.insert(name);
                 }
                 Change::Delete { name } => {
                     command.arg(self.record_key(shard, name));
                     records.push(b"");
+                    are_put_once = false;
                 }
                 Change::Note { key, note } => {
                     notes.push(key.to_vec());
@@ -226,7 +230,8 @@ impl RedisStore {
             }
         }
         let is_ordered = u8::from(self.options.index == Index::Stored);
-        command.arg(self.record_key(shard, b"").len()).arg(is_ordered).arg(records).arg(notes);
+        command.arg(self.record_key(shard, b"").len()).arg(is_ordered).arg(u8::from(are_put_once));
+        command.arg(records).arg(notes);
         command
     }
 
