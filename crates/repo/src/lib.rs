@@ -20,8 +20,10 @@
 //! | [`check`] | reads a whole store |
 //! | [`archive`] | Data in a file |
 //! | [`retention`] | what may be forgotten, and when |
+//! | [`svs`] | State Vector Sync: what the producers of a group published |
 
 pub mod archive;
 pub mod check;
 pub mod retention;
 pub mod store;
+pub mod svs;
