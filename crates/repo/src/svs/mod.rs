@@ -12,10 +12,12 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`vector`] | the state vector, its order and its merge |
+//! | [`wire`] | sync Interests of both versions, as bytes |
 //!
 //! All of it is sans-IO: no socket, no clock and no thread. Time and randomness are arguments.
 
 pub mod vector;
+pub mod wire;
 
 /// The versions of the protocol. They do not understand each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
