@@ -79,8 +79,9 @@ pub(crate) fn link_fault(error: &io::Error) -> Option<CloseReason> {
 pub(crate) enum Peers {
     /// All remotes on UDP: an unknown one becomes an on-demand face. `local` is our end.
     Anyone { local: SocketAddr },
-    /// The remote of one face, to which the socket is connected.
-    One { face: FaceId, remote: SocketAddr },
+    /// The remote of one face, to which the socket is connected. `local` is where it was bound, perhaps beside a
+    /// listener.
+    One { face: FaceId, local: SocketAddr, remote: SocketAddr },
     /// The members of a UDP group, all of one face, except `own`, the address that we send from.
     Group { face: FaceId, own: SocketAddr },
     /// None: it sends for the face whose receiving half is that socket.
@@ -432,7 +433,7 @@ mod tests {
     fn only_a_connected_socket_knows_whom_a_report_is_about() {
         let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
         let remote = "127.0.0.1:9".parse().unwrap();
-        let one = DatagramSocket::new(peerless().into(), Peers::One { face: FaceId(1), remote }, true);
+        let one = DatagramSocket::new(peerless().into(), Peers::One { face: FaceId(1), local: remote, remote }, true);
         for (mut socket, reports) in
             [(sender(), vec![]), (one, vec![(FaceId(1), Failure::Report(CloseReason::Refused))])]
         {

@@ -52,8 +52,8 @@ namewire_packet::reasons! {
         ReassemblyEvicted = "reassembly-evicted",
         /// A message was discarded 500 ms after its last fragment. Loss on the link.
         ReassemblyTimeout = "reassembly-timeout",
-        /// A datagram on a connected socket from another remote: a race at face creation. Or an Ethernet frame from a
-        /// station, or to a group, without a face.
+        /// A datagram on a connected socket from another remote, while no listener has its port. Or an Ethernet frame
+        /// from a station, or to a group, without a face.
         ForeignRemote = "foreign-remote",
         /// No face was made for an unknown remote: the face table is full. Flood, or a low limit.
         FaceLimit = "face-limit",

@@ -15,8 +15,8 @@
 //! one gets its number. So the listeners have the first numbers as long as they are open. Datagrams of one remote
 //! always reach the same listener, whatever faces exist.
 //!
-//! Kernels without such programs (before Linux 4.5) choose by their own hash. A datagram that reaches a face's socket
-//! too early is counted as `link.foreign-remote`.
+//! Kernels without such programs (before Linux 4.5) choose by their own hash. Others can still choose the face's socket
+//! if it is connected while they look for one. The driver gives what reaches a face's socket too early to the listener.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

@@ -158,7 +158,7 @@ impl SocketDriver {
         self.check_room(face)?;
         let socket = udp::connect(local, remote)?;
         let info = udp::face_info(socket.local_addr()?, remote, persistency, mtu);
-        let index = self.watch_datagrams(socket.into(), Peers::One { face, remote })?;
+        let index = self.watch_datagrams(socket.into(), Peers::One { face, local, remote })?;
         let channel = Channel::Datagram { socket: index, destination: None };
         let options = self.datagram_options(&Remote::Udp(remote), mtu);
         self.insert_face(face, channel, options, info.clone());

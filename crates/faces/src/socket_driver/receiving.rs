@@ -200,9 +200,13 @@ impl SocketDriver {
     /// The face of a UDP datagram, created if need be.
     fn face_of_datagram(&mut self, index: usize, remote: SocketAddr, bytes: &[u8]) -> Option<FaceId> {
         match &self.sockets.get(index)?.peers {
-            Peers::One { face, remote: expected } if is_same_remote(remote, *expected) => Some(*face),
-            // Arrived between bind and connect, on a kernel that cannot steer it to a listener.
-            Peers::One { .. } => self.refuse_datagram(bytes, LinkDrop::ForeignRemote),
+            Peers::One { face, remote: expected, .. } if is_same_remote(remote, *expected) => Some(*face),
+            // It arrived between bind and connect: the kernel could not steer it to the listener, or looked for a
+            // socket while the connection began.
+            &Peers::One { local, .. } => match self.sockets.listener(local) {
+                Some(listener) => self.face_of_datagram(listener, remote, bytes),
+                None => self.refuse_datagram(bytes, LinkDrop::ForeignRemote),
+            },
             &Peers::Anyone { local } => match self.faces.of_remote(index, Remote::Udp(remote)) {
                 Some(face) => Some(face),
                 None => {
@@ -267,4 +271,31 @@ fn report_lp(face: &mut Face, events: &mut Vec<FaceEvent>) {
 /// Compares addresses without the scope of link-local addresses, which one side may lack.
 fn is_same_remote(a: SocketAddr, b: SocketAddr) -> bool {
     a.ip() == b.ip() && a.port() == b.port()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DriverConfig;
+
+    const IDLE: [u8; 2] = [100, 0];
+
+    /// Shows what tests with sockets see only once in many runs.
+    #[test]
+    fn what_a_faces_socket_gets_too_early_is_the_listeners() {
+        let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let listener = udp::bind_listeners(any, 1).unwrap().remove(0);
+        let local = listener.local_addr().unwrap();
+        driver.add_udp_listener(listener).unwrap();
+        let [remote, stranger] = [9, 10].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        for (face, local) in [(FaceId(5000), local), (FaceId(5001), any)] {
+            driver.add_udp_face(face, local, remote, FacePersistency::Persistent, 1400).unwrap();
+        }
+        assert_eq!(driver.face_of_datagram(1, remote, &IDLE), Some(FaceId(5000)));
+        let new = driver.face_of_datagram(1, stranger, &IDLE).expect("a face, by the listener");
+        assert_eq!(driver.face_of_datagram(0, stranger, &IDLE), Some(new), "the one that it has there");
+        assert_eq!(driver.face_of_datagram(2, stranger, &IDLE), None, "nobody listens at that address");
+        assert_eq!(driver.faceless.dropped(LinkDrop::ForeignRemote), 1);
+    }
 }

@@ -1,6 +1,7 @@
 //! The datagram sockets of a worker, by index.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use super::poller::{Poller, Source};
@@ -61,6 +62,13 @@ impl SocketTable {
     /// Keeps the memory of an empty list.
     pub(super) fn keep_list(&mut self, empty: Vec<usize>) {
         self.dirty = empty;
+    }
+
+    /// Index of the listener at an address.
+    pub(super) fn listener(&self, address: SocketAddr) -> Option<usize> {
+        self.sockets.iter().position(
+            |socket| matches!(socket, Some(DatagramSocket { peers: Peers::Anyone { local }, .. }) if *local == address),
+        )
     }
 
     /// The packet socket of an interface, with its index.
