@@ -45,7 +45,7 @@ ARROWS = {
     "security": {"packet"},
     "management": {"packet", "security"},
     "client": {"packet", "security", "tagnet"},
-    "repo": {"packet"},
+    "repo": {"packet", "security", "management", "client"},
     "configuration": {"packet", "tables", "designs", "engine", "management"},
     "router": {"packet", "configuration", "tables", "designs", "engine", "faces", "management",
                "tagnet"},

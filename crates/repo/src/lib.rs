@@ -16,6 +16,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`command`] | the messages of clients |
 //! | [`store`] | what every store can do, and the stores |
 //! | [`check`] | reads a whole store |
 //! | [`archive`] | Data in a file |
@@ -24,6 +25,7 @@
 
 pub mod archive;
 pub mod check;
+pub mod command;
 pub mod retention;
 pub mod store;
 pub mod svs;
