@@ -95,6 +95,8 @@ def main() -> int:
         made += write("link_service", name, MTU + frames([wire]))
     for name, wire in tag_packets().items():
         made += write("tag_packet", name, wire)
+    for vector in vectors["repo_tlvs"]:
+        made += write("repo_command", vector["id"], bytes.fromhex(vector["hex"]))
     made += write("tag_routing", "neighbour", b"".join(len(one).to_bytes(2, "big") + one for one in routing_packets()))
     for index, vector in enumerate(vectors["names"]):
         made += write("name_uri", f"uri-{index}", vector["uri"].encode())
