@@ -17,6 +17,8 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`command`] | the messages of clients |
+//! | `writer` | the one thread that stores |
+//! | [`statistics`] | counters |
 //! | [`store`] | what every store can do, and the stores |
 //! | [`check`] | reads a whole store |
 //! | [`archive`] | Data in a file |
@@ -27,5 +29,7 @@ pub mod archive;
 pub mod check;
 pub mod command;
 pub mod retention;
+pub mod statistics;
 pub mod store;
 pub mod svs;
+mod writer;
