@@ -16,6 +16,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`reads`] | Interests for Data |
 //! | [`command`] | the messages of clients |
 //! | `writer` | the one thread that stores |
 //! | [`statistics`] | counters |
@@ -28,6 +29,7 @@
 pub mod archive;
 pub mod check;
 pub mod command;
+pub mod reads;
 pub mod retention;
 pub mod statistics;
 pub mod store;
