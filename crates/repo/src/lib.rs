@@ -18,6 +18,7 @@
 //! | --- | --- |
 //! | [`reads`] | Interests for Data |
 //! | [`command`] | the messages of clients |
+//! | [`access`] | who may command, and what may be stored |
 //! | `writer` | the one thread that stores |
 //! | [`statistics`] | counters |
 //! | [`store`] | what every store can do, and the stores |
@@ -26,6 +27,7 @@
 //! | [`retention`] | what may be forgotten, and when |
 //! | [`svs`] | State Vector Sync: what the producers of a group published |
 
+pub mod access;
 pub mod archive;
 pub mod check;
 pub mod command;

@@ -1,0 +1,257 @@
+//! Access: may this command be carried out, and may this Data be stored?
+//!
+//! A command is a Data that the client signs. The rules are those of the router's management
+//! (`namewire_management::trust_config`):
+//!
+//! | command from | needs |
+//! | --- | --- |
+//! | an application on this machine | a signature of any kind |
+//! | another machine | the rules for commands; without rules, it is denied |
+//! | anywhere, under [`CommandAccess::Any`] | nothing, as with ndn-python-repo |
+//!
+//! The rules see the command as an Interest named `/<repo>/<verb>/<object>`, once for each object and for each
+//! RegisterPrefix. So one key may insert under one prefix and another under another.
+//!
+//! The router says from which face a packet came (IncomingFaceId), and which faces are local. The face of the
+//! notification and that of the command count: the first must be local, and the second local or the Content Store.
+//! If the router does not say it, because the repository's own face is not local or may not change its settings, no
+//! command counts as local.
+//!
+//! Replay: the name of a command has the nonce that its notification chose, and a nonce counts once
+//! ([`crate::commands`]).
+//!
+//! Data are judged by rules of their own ([`AccessSettings::data`]). Without them, nothing is checked but digests.
+//!
+//! Limits: [`CERTIFICATES_FETCHED_MAX`] certificates are fetched for one decision; [`FACES_MAX`] faces are remembered.
+
+use crate::{
+    command::Command,
+    statistics::{Refusal, Statistics},
+};
+use namewire_client::Client;
+use namewire_management::{
+    DataValidator, Denial, NotAccepted,
+    trust_config::{AnchorCertificate, RulesOrAny},
+};
+use namewire_packet::{
+    Data, FaceId, InterestBuilder, Name, NameBuf,
+    nfd::{ControlParameters, FaceQueryFilter, FaceScope, FaceStatus, decode_dataset, face_flags},
+};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// Most certificates fetched for one decision.
+const CERTIFICATES_FETCHED_MAX: usize = 10;
+/// Most faces whose scope is remembered.
+const FACES_MAX: usize = 1024;
+/// InterestLifetime for certificates.
+const CERTIFICATE_LIFETIME_MS: u64 = 2000;
+
+/// Whose commands are carried out.
+#[derive(Clone, Debug, Default)]
+pub enum CommandAccess {
+    /// Those of applications on this machine, and those that the rules allow, if there are rules.
+    #[default]
+    Local,
+    /// As [`CommandAccess::Local`], with these rules.
+    LocalAndRules(RulesOrAny),
+    /// Only those that the rules allow, from wherever they come.
+    Rules(RulesOrAny),
+    /// All.
+    Any,
+}
+
+/// The rules of a repository.
+#[derive(Clone, Debug, Default)]
+pub struct AccessSettings {
+    /// Whose commands are carried out.
+    pub commands: CommandAccess,
+    /// The rules for Data to be stored; `None`: no rules.
+    pub data: Option<RulesOrAny>,
+    /// The certificates in the files and directories that the rules name.
+    pub anchors: Vec<(PathBuf, Vec<AnchorCertificate>)>,
+}
+
+/// Judges commands and Data.
+pub(crate) struct Access {
+    client: Client,
+    repo: NameBuf,
+    statistics: Arc<Statistics>,
+    is_any: bool,
+    local_may: bool,
+    /// The router says from which faces packets come.
+    knows_faces: bool,
+    commands: Option<Mutex<DataValidator>>,
+    data: Option<Mutex<DataValidator>>,
+    is_face_local: Mutex<HashMap<FaceId, bool>>,
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64)
+}
+
+impl Access {
+    /// Asks the router to say from which faces packets come.
+    pub(crate) async fn new(
+        client: Client,
+        repo: NameBuf,
+        statistics: Arc<Statistics>,
+        settings: AccessSettings,
+    ) -> Self {
+        let (is_any, local_may, rules) = match settings.commands {
+            CommandAccess::Local => (false, true, None),
+            CommandAccess::LocalAndRules(rules) => (false, true, Some(rules)),
+            CommandAccess::Rules(rules) => (false, false, Some(rules)),
+            CommandAccess::Any => (true, false, None),
+        };
+        let validator = |rules: RulesOrAny| {
+            let mut validator = DataValidator::new(rules);
+            for (path, anchors) in &settings.anchors {
+                validator.set_anchors(path.clone(), anchors.clone());
+            }
+            Mutex::new(validator)
+        };
+        let local_fields = ControlParameters {
+            flags: Some(face_flags::LOCAL_FIELDS),
+            mask: Some(face_flags::LOCAL_FIELDS),
+            ..ControlParameters::default()
+        };
+        let knows_faces =
+            local_may && client.is_local() && client.control("faces", "update", &local_fields).await.is_ok();
+        Access {
+            client,
+            repo,
+            statistics,
+            is_any,
+            local_may,
+            knows_faces,
+            commands: rules.map(validator),
+            data: settings.data.map(validator),
+            is_face_local: Mutex::default(),
+        }
+    }
+
+    /// True if commands of applications on this machine are to be carried out, but cannot be recognized.
+    pub(crate) fn is_blind(&self) -> bool {
+        self.local_may && !self.knows_faces
+    }
+
+    /// Decides about a command: the faces of its notification and of its own packet, and the packet.
+    pub(crate) async fn check_command(
+        &self,
+        verb: &str,
+        command: &Command,
+        notified_from: Option<FaceId>,
+        came_from: Option<FaceId>,
+        data: &Data<'_>,
+    ) -> Result<(), Denial> {
+        if self.is_any || self.is_local(notified_from, came_from).await {
+            return Ok(());
+        }
+        let judged = match &self.commands {
+            None if self.is_blind() => {
+                Err(Denial::NotAllowed("the router does not tell from which face commands come".to_owned()))
+            }
+            None => Err(Denial::NotAllowed("only applications on this machine may command".to_owned())),
+            Some(validator) => self.check_names(validator, verb, command, data).await,
+        };
+        judged.inspect_err(|denial| self.statistics.deny(denial))
+    }
+
+    async fn check_names(
+        &self,
+        validator: &Mutex<DataValidator>,
+        verb: &str,
+        command: &Command,
+        data: &Data<'_>,
+    ) -> Result<(), Denial> {
+        for name in command.names() {
+            let mut as_interest = self.repo.clone();
+            as_interest.push_generic(verb.as_bytes()).append(name.as_name());
+            self.judge(validator, |validator| validator.judge_command(data, as_interest.as_name(), unix_ms())).await?;
+        }
+        Ok(())
+    }
+
+    /// True if Data may be stored.
+    pub(crate) async fn check_data(&self, data: &Data<'_>) -> bool {
+        let Some(validator) = &self.data else { return true };
+        let judged = self.judge(validator, |validator| validator.judge(data, unix_ms())).await;
+        if let Err(denial) = &judged {
+            self.statistics.deny(denial);
+            self.statistics.refuse(Refusal::DataNotTrusted);
+        }
+        judged.is_ok()
+    }
+
+    /// True if Data are judged at all.
+    pub(crate) const fn checks_data(&self) -> bool {
+        self.data.is_some()
+    }
+
+    /// Judges, and fetches the certificates that are needed.
+    async fn judge(
+        &self,
+        validator: &Mutex<DataValidator>,
+        judge: impl Fn(&DataValidator) -> Result<Option<NameBuf>, NotAccepted> + Send,
+    ) -> Result<(), Denial> {
+        let lock = || validator.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = None;
+        for _ in 0..=CERTIFICATES_FETCHED_MAX {
+            let judged = judge(&lock());
+            let needed = match judged {
+                Ok(_) => return Ok(()),
+                Err(NotAccepted::Denied(denial)) => return Err(denial),
+                Err(NotAccepted::CertificateMissing(needed)) => needed,
+            };
+            if last.as_ref() == Some(&needed) {
+                break;
+            }
+            let interest = InterestBuilder::new(&needed).can_be_prefix(true).lifetime_ms(CERTIFICATE_LIFETIME_MS);
+            let Ok(certificate) = self.client.express(&interest).await else {
+                return Err(Denial::UnknownSigner(needed.to_string()));
+            };
+            lock().add_certificate(certificate.wire())?;
+            last = Some(needed);
+        }
+        Err(Denial::UnknownSigner(last.unwrap_or_default().to_string()))
+    }
+
+    async fn is_local(&self, notified_from: Option<FaceId>, came_from: Option<FaceId>) -> bool {
+        let (true, Some(notified), Some(came)) = (self.knows_faces, notified_from, came_from) else { return false };
+        self.is_local_face(notified).await && (came == FaceId::CONTENT_STORE || self.is_local_face(came).await)
+    }
+
+    async fn is_local_face(&self, face: FaceId) -> bool {
+        let lock = || self.is_face_local.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&face) {
+            return *known;
+        }
+        let Some(is_local) = self.ask_scope(face).await else { return false };
+        let mut known = lock();
+        if known.len() >= FACES_MAX {
+            known.clear();
+        }
+        known.insert(face, is_local);
+        is_local
+    }
+
+    /// Asks the router for the scope of a face; `None` if it does not answer or has no such face.
+    async fn ask_scope(&self, face: FaceId) -> Option<bool> {
+        let filter = FaceQueryFilter { face_id: Some(face), ..FaceQueryFilter::default() };
+        let mut name: NameBuf = "/localhost/nfd/faces/query".parse().ok()?;
+        name.push_generic(&filter.to_wire());
+        let content = self.client.dataset(&name).await.ok()?;
+        let faces: Vec<FaceStatus> = decode_dataset(&content).ok()?;
+        Some(faces.first()?.face_scope == FaceScope::Local)
+    }
+}
+
+/// True if the name is the repository's own, below it or above it.
+pub(crate) fn overlaps(repo: Name<'_>, name: Name<'_>) -> bool {
+    repo.is_prefix_of(&name) || name.is_prefix_of(&repo)
+}
