@@ -18,6 +18,7 @@
 //! | --- | --- |
 //! | [`reads`] | Interests for Data |
 //! | [`command`] | the messages of clients |
+//! | `jobs`, `statuses` | what a command does, and how far it is |
 //! | [`access`] | who may command, and what may be stored |
 //! | `writer` | the one thread that stores |
 //! | [`statistics`] | counters |
@@ -31,9 +32,11 @@ pub mod access;
 pub mod archive;
 pub mod check;
 pub mod command;
+mod jobs;
 pub mod reads;
 pub mod retention;
 pub mod statistics;
+mod statuses;
 pub mod store;
 pub mod svs;
 mod writer;
