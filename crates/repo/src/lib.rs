@@ -17,9 +17,11 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`reads`] | Interests for Data |
+//! | [`commands`] | Interests under the repository's name |
 //! | [`command`] | the messages of clients |
 //! | `jobs`, `statuses` | what a command does, and how far it is |
 //! | [`access`] | who may command, and what may be stored |
+//! | `registrations` | prefixes at the router |
 //! | `writer` | the one thread that stores |
 //! | [`statistics`] | counters |
 //! | [`store`] | what every store can do, and the stores |
@@ -32,8 +34,10 @@ pub mod access;
 pub mod archive;
 pub mod check;
 pub mod command;
+pub mod commands;
 mod jobs;
 pub mod reads;
+mod registrations;
 pub mod retention;
 pub mod statistics;
 mod statuses;

@@ -1,0 +1,390 @@
+//! Commands: the Interests under the repository's own name.
+//!
+//! | Interest | answer |
+//! | --- | --- |
+//! | `/<repo>/insert/notify/<digest>`, `/<repo>/delete/notify/<digest>` | an empty Data, once the command has a status |
+//! | `/<repo>/insert check/<digest>`, `/<repo>/delete check/<digest>` | the status of a command |
+//! | `/<repo>/stats` | counters as JSON |
+//! | `/<repo>/list/<digest>` | names that are stored |
+//!
+//! ```text
+//!   client ── notify (publisher, nonce) ──► repo
+//!   client ◄── Interest /<publisher>/msg/<repo>/insert/<nonce> ── repo      3 tries
+//!   client ── Data: the command ──► repo ── access ── status ── acknowledgement of the notify
+//!                                          └─ job: waits for its turn, then fetches and stores
+//! ```
+//!
+//! A command that is denied or malformed has a status, too (403). A notification whose nonce came within
+//! [`NONCE_KEPT`] is ignored. So a recorded command cannot be carried out again with its own nonce, and with another it
+//! has another name, which its signature does not cover.
+//!
+//! `list` and `stats` are Namewire's own. The parameters of `list` are a prefix, and optionally the name after which to
+//! go on; the answer has as many Name TLVs as fit. It is empty at the end, and an application Nack if the store has no
+//! order.
+//!
+//! Source: repo-protocol §3.2, §3.3. Limits: [`CommandLimits`]; further notifications get a Nack (Congestion).
+
+use crate::{
+    command::{Command, CommandError, CommandResult, Notification, decode_query, status},
+    jobs::Workshop,
+    statistics::{Refusal, Statistics},
+    statuses::{Statuses, Verb},
+    store::{Store, StoreError},
+};
+use namewire_client::{DataBuf, IncomingInterest, InterestStream, Responder};
+use namewire_packet::{
+    DataBuilder, FaceId, Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, Name, NameBuf, content_type,
+    tlv::{Reader, types},
+};
+use namewire_security::Signer;
+use std::{
+    collections::{HashSet, VecDeque},
+    ops::ControlFlow,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::{JoinSet, spawn_blocking},
+    time::Instant,
+};
+
+/// How long a nonce is remembered.
+const NONCE_KEPT: Duration = Duration::from_secs(60);
+/// Most nonces that are remembered.
+const NONCES_MAX: usize = 65_536;
+/// Interests for one command.
+const MESSAGE_TRIES: usize = 3;
+/// InterestLifetime of these.
+const MESSAGE_LIFETIME_MS: u64 = 4000;
+/// FreshnessPeriod of a status.
+const STATUS_FRESHNESS_MS: u64 = 1000;
+/// FreshnessPeriod of statistics and lists.
+const DATASET_FRESHNESS_MS: u64 = 10;
+/// Bytes of an answer beside its name and Content.
+const ANSWER_OVERHEAD_BYTES: usize = 512;
+
+/// How many commands are under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandLimits {
+    /// Commands that are known and have not ended.
+    pub commands_max: usize,
+    /// Those of them that fetch and store at the same time.
+    pub running_max: usize,
+}
+
+impl Default for CommandLimits {
+    fn default() -> Self {
+        CommandLimits { commands_max: 2048, running_max: 256 }
+    }
+}
+
+/// The nonces of the last minute.
+#[derive(Default)]
+struct Nonces {
+    seen: HashSet<(NameBuf, Vec<u8>)>,
+    order: VecDeque<(Instant, NameBuf, Vec<u8>)>,
+}
+
+/// A nonce that came before, or one too many.
+enum NotNew {
+    Seen,
+    TooMany,
+}
+
+impl Nonces {
+    fn insert(&mut self, notification: &Notification, now: Instant) -> Result<(), NotNew> {
+        while self.order.front().is_some_and(|(at, ..)| now.duration_since(*at) >= NONCE_KEPT) {
+            let (_, publisher, nonce) = self.order.pop_front().expect("it has a front");
+            self.seen.remove(&(publisher, nonce));
+        }
+        let key = (notification.publisher.clone(), notification.nonce.clone());
+        if self.seen.contains(&key) {
+            return Err(NotNew::Seen);
+        }
+        if self.seen.len() >= NONCES_MAX {
+            return Err(NotNew::TooMany);
+        }
+        self.order.push_back((now, key.0.clone(), key.1.clone()));
+        self.seen.insert(key);
+        Ok(())
+    }
+}
+
+/// What an Interest asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Topic {
+    Notify(Verb),
+    Check(Verb),
+    Stats,
+    List,
+}
+
+impl Topic {
+    /// `rest` follows the repository's name.
+    fn of(rest: Name<'_>) -> Option<Self> {
+        let mut components = rest.components();
+        let mut next = || components.next().filter(|one| one.type_number == types::GENERIC_COMPONENT);
+        let first = next()?.value;
+        match first {
+            b"insert check" => Some(Topic::Check(Verb::Insert)),
+            b"delete check" => Some(Topic::Check(Verb::Delete)),
+            b"stats" => Some(Topic::Stats),
+            b"list" => Some(Topic::List),
+            _ => {
+                let verb = Verb::ALL.into_iter().find(|verb| verb.name().as_bytes() == first)?;
+                (next()?.value == b"notify").then_some(Topic::Notify(verb))
+            }
+        }
+    }
+}
+
+/// Answers the Interests under the repository's name.
+pub(crate) struct CommandServer {
+    workshop: Arc<Workshop>,
+    signer: Signer,
+    statuses: Statuses,
+    nonces: Mutex<Nonces>,
+    commands: Arc<Semaphore>,
+    running: Arc<Semaphore>,
+}
+
+impl CommandServer {
+    pub(crate) fn new(workshop: Arc<Workshop>, signer: Signer, limits: CommandLimits) -> Self {
+        CommandServer {
+            workshop,
+            signer,
+            statuses: Statuses::default(),
+            nonces: Mutex::default(),
+            commands: Arc::new(Semaphore::new(limits.commands_max)),
+            running: Arc::new(Semaphore::new(limits.running_max)),
+        }
+    }
+
+    fn statistics(&self) -> &Statistics {
+        &self.workshop.statistics
+    }
+
+    /// Answers Interests until the connection is lost. Dropping the future ends the commands under way.
+    pub(crate) async fn run(self: Arc<Self>, mut interests: InterestStream) {
+        let mut jobs = JoinSet::new();
+        while let Some(incoming) = interests.next().await {
+            while jobs.try_join_next().is_some() {}
+            let rest = after(incoming.interest().name(), &self.workshop.repo);
+            match rest.as_ref().and_then(|rest| Topic::of(rest.as_name())) {
+                Some(Topic::Notify(verb)) => {
+                    if let Some((accepted, permit)) = self.accept(verb, incoming).await {
+                        let this = Arc::clone(&self);
+                        jobs.spawn(async move { this.serve(accepted, permit).await });
+                    }
+                }
+                Some(Topic::Check(verb)) => self.check(verb, incoming).await,
+                Some(Topic::Stats) => self.stats(incoming).await,
+                Some(Topic::List) => self.list(incoming).await,
+                None => self.statistics().refuse(Refusal::CommandMalformed),
+            }
+        }
+    }
+
+    /// Decides whether a notification leads to a command.
+    async fn accept(&self, verb: Verb, incoming: IncomingInterest) -> Option<(Accepted, OwnedSemaphorePermit)> {
+        let notification = match parameters(&incoming.interest()).map(Notification::decode) {
+            Some(Ok(notification)) => notification,
+            None | Some(Err(_)) => {
+                self.statistics().refuse(Refusal::CommandMalformed);
+                return None;
+            }
+        };
+        let Ok(permit) = Arc::clone(&self.commands).try_acquire_owned() else {
+            self.overloaded(incoming).await;
+            return None;
+        };
+        let nonce = self.nonces.lock().unwrap_or_else(PoisonError::into_inner).insert(&notification, Instant::now());
+        match nonce {
+            Ok(()) => {}
+            Err(NotNew::Seen) => {
+                self.statistics().refuse(Refusal::CommandReplayed);
+                return None;
+            }
+            Err(NotNew::TooMany) => {
+                self.overloaded(incoming).await;
+                return None;
+            }
+        }
+        self.statistics().add_command();
+        let name = incoming.interest().name().to_buf();
+        let face = incoming.incoming_face_id;
+        Some((Accepted { verb, notification, name, face, responder: incoming.into_responder() }, permit))
+    }
+
+    async fn overloaded(&self, incoming: IncomingInterest) {
+        self.statistics().refuse(Refusal::CommandOverload);
+        let _ = incoming.nack(NackReason::Congestion).await; // without a connection, there is no client
+    }
+
+    /// Fetches the command, gives it a status, acknowledges it and carries it out.
+    async fn serve(&self, accepted: Accepted, _permit: OwnedSemaphorePermit) {
+        let Some(message) = self.fetch(&accepted).await else {
+            return self.statistics().refuse(Refusal::CommandNotSent);
+        };
+        let data = message.data();
+        let number = Command::request_no(data.content());
+        let decoded = Command::decode(data.content()).and_then(only_objects);
+        let (command, result) = match decoded {
+            Err(_) => {
+                self.statistics().refuse(Refusal::CommandMalformed);
+                (None, CommandResult::of_code(status::REFUSED))
+            }
+            Ok(command) => {
+                let mut result = command.accepted();
+                for object in &mut result.objects {
+                    *if accepted.verb == Verb::Insert { &mut object.inserted } else { &mut object.deleted } = Some(0);
+                }
+                let verb = accepted.verb.name();
+                let access = &self.workshop.access;
+                match access.check_command(verb, &command, accepted.face, message.incoming_face_id, &data).await {
+                    Ok(()) => (Some(command), result),
+                    Err(_) => {
+                        self.statistics().refuse(Refusal::CommandDenied);
+                        result.code = status::REFUSED;
+                        result.objects.iter_mut().for_each(|object| object.code = status::REFUSED);
+                        (None, result)
+                    }
+                }
+            }
+        };
+        let job = self.statuses.begin(accepted.verb, number, result);
+        self.answer(accepted.responder, DataBuilder::new(accepted.name)).await;
+        if let Some(command) = command {
+            let _turn = self.running.acquire().await.expect("the semaphore is never closed");
+            self.workshop.carry_out(accepted.verb, &command, &job).await;
+        }
+    }
+
+    async fn fetch(&self, accepted: &Accepted) -> Option<DataBuf> {
+        let mut topic = self.workshop.repo.clone();
+        topic.push_generic(accepted.verb.name().as_bytes());
+        let name = accepted.notification.message_name(topic.as_name());
+        let mut interest = InterestBuilder::new(name).lifetime_ms(MESSAGE_LIFETIME_MS);
+        if !accepted.notification.forwarding_hint.is_empty() {
+            interest = interest.forwarding_hint(&accepted.notification.forwarding_hint);
+        }
+        for _ in 0..MESSAGE_TRIES {
+            if let Ok(data) = self.workshop.client.express(&interest).await {
+                return Some(data);
+            }
+        }
+        None
+    }
+
+    async fn check(&self, verb: Verb, incoming: IncomingInterest) {
+        let result = match parameters(&incoming.interest()).map(decode_query) {
+            Some(Ok(number)) => self.statuses.get(verb, number).unwrap_or(CommandResult::of_code(status::UNKNOWN)),
+            None | Some(Err(_)) => {
+                self.statistics().refuse(Refusal::CommandMalformed);
+                CommandResult::of_code(status::REFUSED)
+            }
+        };
+        let (name, content) = (incoming.interest().name().to_buf(), result.encode());
+        let data = DataBuilder::new(name).freshness_ms(STATUS_FRESHNESS_MS).content(&content);
+        self.answer(incoming.into_responder(), data).await;
+    }
+
+    async fn stats(&self, incoming: IncomingInterest) {
+        let workshop = Arc::clone(&self.workshop);
+        let json = spawn_blocking(move || workshop.statistics_json().to_string()).await;
+        let Ok(json) = json else { return }; // the repository is stopping
+        let name = incoming.interest().name().to_buf();
+        let data = DataBuilder::new(name).freshness_ms(DATASET_FRESHNESS_MS).content(json.as_bytes());
+        self.answer(incoming.into_responder(), data).await;
+    }
+
+    async fn list(&self, incoming: IncomingInterest) {
+        let name = incoming.interest().name().to_buf();
+        let Some((prefix, after)) = parameters(&incoming.interest()).and_then(list_parameters) else {
+            return self.statistics().refuse(Refusal::CommandMalformed);
+        };
+        let room = MAX_PACKET_BYTES.saturating_sub(name.value().len() + ANSWER_OVERHEAD_BYTES);
+        let store = Arc::clone(&self.workshop.store);
+        let listed = spawn_blocking(move || list_names(&*store, &prefix, after.as_ref(), room)).await;
+        let Ok(listed) = listed else { return }; // the repository is stopping
+        let data = DataBuilder::new(name).freshness_ms(DATASET_FRESHNESS_MS);
+        let responder = incoming.into_responder();
+        match listed {
+            Ok(content) => self.answer(responder, data.content(&content)).await,
+            Err(error) => {
+                let text = error.to_string();
+                self.answer(responder, data.content_type(content_type::NACK).content(text.as_bytes())).await;
+            }
+        }
+    }
+
+    async fn answer(&self, responder: Responder, data: DataBuilder<'_>) {
+        if let Ok(wire) = self.signer.sign_data(&data) {
+            let _ = responder.data(&wire).await; // without a connection, there is no client
+        }
+    }
+}
+
+/// A notification that leads to a command.
+struct Accepted {
+    verb: Verb,
+    notification: Notification,
+    /// The notification's name.
+    name: NameBuf,
+    /// The router's face that it came from.
+    face: Option<FaceId>,
+    responder: Responder,
+}
+
+/// The components after `prefix`, if the name has it.
+fn after(name: Name<'_>, prefix: &NameBuf) -> Option<NameBuf> {
+    let rest = name.value().strip_prefix(prefix.value())?;
+    Name::parse_value(rest).ok().map(|rest| rest.to_buf())
+}
+
+/// ApplicationParameters whose digest the name has.
+fn parameters<'a>(interest: &Interest<'a>) -> Option<&'a [u8]> {
+    interest.application_parameters().filter(|_| interest.parameters_digest_is_valid())
+}
+
+/// These verbs are about objects, not sync groups.
+fn only_objects(command: Command) -> Result<Command, CommandError> {
+    if command.objects.is_empty() { Err(CommandError::Empty) } else { Ok(command) }
+}
+
+fn list_parameters(parameters: &[u8]) -> Option<(NameBuf, Option<NameBuf>)> {
+    let mut reader = Reader::new(parameters);
+    let mut next = || -> Option<Option<NameBuf>> {
+        match reader.next_element().ok()? {
+            Some(element) if element.type_number == types::NAME => {
+                Some(Some(Name::parse_value(element.value).ok()?.to_buf()))
+            }
+            Some(_) => None,
+            None => Some(None),
+        }
+    };
+    Some((next()??, next()?))
+}
+
+/// Name TLVs under a prefix, after a name, as many as fit. A name that fits in no answer is left out.
+fn list_names(
+    store: &dyn Store,
+    prefix: &NameBuf,
+    after: Option<&NameBuf>,
+    room: usize,
+) -> Result<Vec<u8>, StoreError> {
+    let mut listed = Vec::new();
+    store.scan(prefix.value(), after.map(NameBuf::value), &mut |name, _| {
+        let Ok(name) = Name::parse_value(name) else { return ControlFlow::Continue(()) };
+        if name.tlv_size() > room {
+            return ControlFlow::Continue(());
+        }
+        if listed.len() + name.tlv_size() > room {
+            return ControlFlow::Break(());
+        }
+        name.write_tlv(&mut listed);
+        ControlFlow::Continue(())
+    })?;
+    Ok(listed)
+}
