@@ -16,12 +16,14 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`repo`] | a running repository |
 //! | [`reads`] | Interests for Data |
 //! | [`commands`] | Interests under the repository's name |
 //! | [`command`] | the messages of clients |
 //! | `jobs`, `statuses` | what a command does, and how far it is |
 //! | [`access`] | who may command, and what may be stored |
 //! | `registrations` | prefixes at the router |
+//! | [`bulk`] | bulk insertion over TCP |
 //! | `writer` | the one thread that stores |
 //! | [`statistics`] | counters |
 //! | [`store`] | what every store can do, and the stores |
@@ -32,15 +34,19 @@
 
 pub mod access;
 pub mod archive;
+pub mod bulk;
 pub mod check;
 pub mod command;
 pub mod commands;
 mod jobs;
 pub mod reads;
 mod registrations;
+pub mod repo;
 pub mod retention;
 pub mod statistics;
 mod statuses;
 pub mod store;
 pub mod svs;
 mod writer;
+
+pub use repo::{Repo, RepoError, RepoSettings};
