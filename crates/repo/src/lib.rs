@@ -22,6 +22,7 @@
 //! | [`command`] | the messages of clients |
 //! | `jobs`, `statuses` | what a command does, and how far it is |
 //! | [`access`] | who may command, and what may be stored |
+//! | [`remote`] | the client of a repository |
 //! | `registrations` | prefixes at the router |
 //! | [`bulk`] | bulk insertion over TCP |
 //! | `writer` | the one thread that stores |
@@ -41,6 +42,7 @@ pub mod commands;
 mod jobs;
 pub mod reads;
 mod registrations;
+pub mod remote;
 pub mod repo;
 pub mod retention;
 pub mod statistics;
@@ -49,4 +51,5 @@ pub mod store;
 pub mod svs;
 mod writer;
 
+pub use remote::{PutProgress, RemoteError, RemoteRepo};
 pub use repo::{Repo, RepoError, RepoSettings};

@@ -1,0 +1,326 @@
+//! The client's side: put, delete, list and ask, at any repository that speaks the protocol of ndn-python-repo.
+//!
+//! ```text
+//!   register /<publisher>/msg (and the object's name)
+//!   notify ──► repository ──► Interest for the command ──► command ──► acknowledgement
+//!   the repository fetches the object from here
+//!   check, again and again ──► status, until it is final
+//! ```
+//!
+//! Questions for a status have a SignatureNonce, so each has a name of its own and no cache answers it.
+//! [`RemoteRepo::list`] and [`RemoteRepo::statistics`] work with Namewire's repository only.
+//!
+//! Source: repo-protocol §3.2. Limits: [`NOTIFY_TRIES`] notifications and [`CHECK_TRIES`] unanswered questions.
+
+use crate::command::{Command, CommandError, CommandResult, Notification, ObjectParam, encode_query, status};
+use namewire_client::{
+    Client, ControlError, DataBuf, ExpressError, InterestStream, PrefixInUse, PublishCounters, PublishError,
+    RouteOptions, SegmentPublisher,
+};
+use namewire_packet::{
+    DataBuilder, InterestBuilder, MAX_PACKET_BYTES, Name, NameBuf, SignedInterestFields, content_type,
+    nfd::origin,
+    tlv::{Reader, types},
+};
+use namewire_security::{SignError, Signer};
+use std::{future::Future, time::Duration};
+use tokio::time::sleep;
+
+/// Notifications for one command.
+pub const NOTIFY_TRIES: u32 = 3;
+/// Unanswered questions for a status in a row.
+pub const CHECK_TRIES: u32 = 10;
+const NOTIFY_LIFETIME_MS: u64 = 4000;
+const CHECK_LIFETIME_MS: u64 = 1000;
+/// The first pause between two questions; it doubles up to the last.
+const CHECK_PAUSE: Duration = Duration::from_millis(20);
+const CHECK_PAUSE_LAST: Duration = Duration::from_secs(1);
+/// Bytes of a nonce.
+const NONCE_BYTES: usize = 8;
+
+/// Why a repository did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// The forwarder does not register a prefix.
+    #[error("cannot register a prefix: {0}")]
+    Register(#[from] ControlError),
+    /// This client serves the prefix already.
+    #[error(transparent)]
+    PrefixInUse(#[from] PrefixInUse),
+    /// The object cannot be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// A packet cannot be signed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    /// The repository does not answer.
+    #[error("the repository does not answer: {0}")]
+    NoAnswer(ExpressError),
+    /// The answer cannot be read.
+    #[error("the repository's answer is malformed: {0}")]
+    Malformed(CommandError),
+    /// The command does not fit in one packet.
+    #[error("the command has {0} bytes, more than fit in one packet")]
+    TooLarge(usize),
+    /// The command was denied or failed, at least in part.
+    #[error("{}", describe(.0))]
+    Refused(CommandResult),
+    /// The repository says why it cannot do this.
+    #[error("the repository refuses: {0}")]
+    NotPossible(String),
+}
+
+fn describe(result: &CommandResult) -> String {
+    let code = |code| match code {
+        status::REFUSED => "denied or malformed",
+        status::UNKNOWN => "not known to the repository",
+        _ => "failed",
+    };
+    let bad = result.objects.iter().filter(|object| object.code != status::DONE);
+    let bad: Vec<String> = bad
+        .map(|object| {
+            let count = object.inserted.or(object.deleted).unwrap_or(0);
+            format!("{}: {} after {count} packets", object.name, code(object.code))
+        })
+        .collect();
+    let detail = if bad.is_empty() { String::new() } else { format!(" ({})", bad.join("; ")) };
+    format!("the command was {}{detail}", code(result.code))
+}
+
+/// A repository, from a client's side.
+#[derive(Clone)]
+pub struct RemoteRepo {
+    client: Client,
+    repo: NameBuf,
+    publisher: NameBuf,
+    signer: Signer,
+}
+
+/// How the bytes of a put get on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PutProgress {
+    /// Packets that the repository has stored.
+    pub stored: u64,
+    /// All packets.
+    pub total: u64,
+}
+
+impl RemoteRepo {
+    /// The repository of this name. Commands are fetched from a random prefix under `/localhost`, so the repository
+    /// must be on the same forwarder: see [`RemoteRepo::publish_under`].
+    pub fn new(client: Client, repo: NameBuf) -> Self {
+        let mut publisher = NameBuf::new();
+        publisher.push_generic(b"localhost").push_generic(b"repo-client").push_generic(&random_bytes());
+        RemoteRepo { client, repo, publisher, signer: Signer::digest() }
+    }
+
+    /// The prefix under which the repository can fetch commands from here.
+    pub fn publish_under(mut self, publisher: NameBuf) -> Self {
+        self.publisher = publisher;
+        self
+    }
+
+    /// Signs commands.
+    pub fn sign_with(mut self, signer: Signer) -> Self {
+        self.signer = signer;
+        self
+    }
+
+    /// Has the repository fetch and store an object, and answer for its name. Calls `progress` after each status.
+    ///
+    /// # Errors
+    /// See [`RemoteError`]. After [`RemoteError::Refused`] a part may be stored.
+    pub async fn put(
+        &self,
+        mut object: SegmentPublisher,
+        mut progress: impl FnMut(PutProgress),
+    ) -> Result<CommandResult, RemoteError> {
+        let mut interests = object.open(&self.client)?;
+        let prefix = interests.prefix().clone();
+        let total = object.segments();
+        let command = Command {
+            objects: vec![ObjectParam {
+                name: object.versioned_name().clone(),
+                start: Some(0),
+                end: Some(total - 1),
+                register_prefix: Some(prefix.clone()),
+                ..ObjectParam::default()
+            }],
+            groups: Vec::new(),
+        };
+        self.client.register_prefix(&prefix, RouteOptions::default()).await?;
+        let report = |result: &CommandResult| {
+            let stored = result.objects.first().and_then(|object| object.inserted).unwrap_or(0);
+            progress(PutProgress { stored, total });
+        };
+        let result = tokio::select! {
+            result = self.command("insert", &command, report) => result,
+            // It ends only with the connection, and so does the command.
+            _ = object.serve(&mut interests, |_: &PublishCounters| ()) => std::future::pending().await,
+        };
+        // The forwarder also forgets it with this face.
+        let _ = self.client.unregister_prefix(&prefix, None, origin::APP).await;
+        result
+    }
+
+    /// Deletes objects.
+    ///
+    /// # Errors
+    /// See [`RemoteError`].
+    pub async fn delete(&self, objects: Vec<ObjectParam>) -> Result<CommandResult, RemoteError> {
+        self.command("delete", &Command { objects, groups: Vec::new() }, |_| ()).await
+    }
+
+    /// Sends a command of this verb and waits until its status is final. Calls `progress` with every status.
+    ///
+    /// # Errors
+    /// See [`RemoteError`]; [`RemoteError::Refused`] unless the status is 200.
+    pub async fn command(
+        &self,
+        verb: &str,
+        command: &Command,
+        progress: impl FnMut(&CommandResult),
+    ) -> Result<CommandResult, RemoteError> {
+        let content = command.encode();
+        let mut topic = self.repo.clone();
+        topic.push_generic(verb.as_bytes());
+        let nonce = random_bytes();
+        let notification =
+            Notification { publisher: self.publisher.clone(), nonce: nonce.to_vec(), forwarding_hint: Vec::new() };
+        let name = notification.message_name(topic.as_name());
+        let message = self.signer.sign_data(&DataBuilder::new(name.clone()).content(&content))?;
+        if message.len() > MAX_PACKET_BYTES {
+            return Err(RemoteError::TooLarge(content.len()));
+        }
+        let interests = self.client.serve(&name)?;
+        let mut prefix = self.publisher.clone();
+        prefix.push_generic(b"msg");
+        self.client.register_prefix(&prefix, RouteOptions::default()).await?;
+        let mut notify = topic;
+        notify.push_generic(b"notify");
+        let notify =
+            InterestBuilder::new(notify).lifetime_ms(NOTIFY_LIFETIME_MS).application_parameters(notification.encode());
+        let notified = while_serving(interests, &message, self.notify(notify)).await;
+        let result = self.wait_for(verb, &Command::request_no(&content), progress).await?;
+        match (result.code, notified) {
+            (status::DONE, _) => Ok(result),
+            // Perhaps only the acknowledgement was lost, so the status decides.
+            (status::UNKNOWN, Err(error)) => Err(error),
+            _ => Err(RemoteError::Refused(result)),
+        }
+    }
+
+    async fn notify(&self, notify: InterestBuilder) -> Result<(), RemoteError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.client.express_wire(&self.signer.sign_interest(&notify, &fresh_fields())?).await {
+                Ok(_) => return Ok(()),
+                Err(ExpressError::Timeout(_) | ExpressError::Nack(_)) if tries < NOTIFY_TRIES => {
+                    sleep(CHECK_PAUSE * tries).await;
+                }
+                Err(error) => return Err(RemoteError::NoAnswer(error)),
+            }
+        }
+    }
+
+    async fn wait_for(
+        &self,
+        verb: &str,
+        number: &[u8; 32],
+        mut progress: impl FnMut(&CommandResult),
+    ) -> Result<CommandResult, RemoteError> {
+        let mut name = self.repo.clone();
+        name.push_generic(format!("{verb} check").as_bytes());
+        let (mut pause, mut unanswered) = (CHECK_PAUSE, 0);
+        loop {
+            let check = InterestBuilder::new(&name).must_be_fresh(true).lifetime_ms(CHECK_LIFETIME_MS);
+            let check = check.application_parameters(encode_query(number));
+            match self.client.express_wire(&Signer::digest().sign_interest(&check, &fresh_fields())?).await {
+                Ok(answer) => {
+                    let result = CommandResult::decode(answer.data().content()).map_err(RemoteError::Malformed)?;
+                    progress(&result);
+                    if !matches!(result.code, status::RUNNING | status::QUEUED) {
+                        return Ok(result);
+                    }
+                    unanswered = 0;
+                }
+                Err(ExpressError::Timeout(_) | ExpressError::Nack(_)) if unanswered < CHECK_TRIES => unanswered += 1,
+                Err(error) => return Err(RemoteError::NoAnswer(error)),
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(CHECK_PAUSE_LAST);
+        }
+    }
+
+    /// Names under a prefix in canonical order, after a name: as many as fit in one packet. None at the end.
+    ///
+    /// # Errors
+    /// If the repository does not answer, or has no order of names.
+    pub async fn list(&self, prefix: Name<'_>, after: Option<Name<'_>>) -> Result<Vec<NameBuf>, RemoteError> {
+        let mut parameters = Vec::new();
+        prefix.write_tlv(&mut parameters);
+        after.iter().for_each(|after| after.write_tlv(&mut parameters));
+        let answer = self.ask(b"list", Some(parameters)).await?;
+        let (data, mut names) = (answer.data(), Vec::new());
+        let mut reader = Reader::new(data.content());
+        let malformed = |error| RemoteError::Malformed(error);
+        while let Some(element) = reader.next_element().map_err(|error| malformed(error.into()))? {
+            if element.type_number == types::NAME {
+                names.push(Name::parse_value(element.value).map_err(|error| malformed(error.into()))?.to_buf());
+            }
+        }
+        Ok(names)
+    }
+
+    /// The repository's statistics.
+    ///
+    /// # Errors
+    /// If the repository does not answer, or has none.
+    pub async fn statistics(&self) -> Result<serde_json::Value, RemoteError> {
+        let answer = self.ask(b"stats", None).await?;
+        serde_json::from_slice(answer.data().content()).map_err(|error| RemoteError::NotPossible(error.to_string()))
+    }
+
+    async fn ask(&self, what: &[u8], parameters: Option<Vec<u8>>) -> Result<DataBuf, RemoteError> {
+        let mut name = self.repo.clone();
+        name.push_generic(what);
+        let mut interest = InterestBuilder::new(name).must_be_fresh(true).lifetime_ms(NOTIFY_LIFETIME_MS);
+        if let Some(parameters) = parameters {
+            interest = interest.application_parameters(parameters);
+        }
+        let answer = self.client.express(&interest).await.map_err(RemoteError::NoAnswer)?;
+        if answer.data().content_type() == content_type::NACK {
+            return Err(RemoteError::NotPossible(String::from_utf8_lossy(answer.data().content()).into_owned()));
+        }
+        Ok(answer)
+    }
+}
+
+/// Answers every Interest with this Data until `work` is done.
+async fn while_serving<T>(mut interests: InterestStream, data: &[u8], work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            Some(incoming) = interests.next() => {
+                // Without a connection the work fails.
+                let _ = incoming.respond(data).await;
+            }
+        }
+    }
+}
+
+fn random_bytes() -> [u8; NONCE_BYTES] {
+    let mut bytes = [0; NONCE_BYTES];
+    if getrandom::fill(&mut bytes).is_err() {
+        // They must differ between commands; they need not be secret.
+        bytes = fastrand::u64(..).to_ne_bytes();
+    }
+    bytes
+}
+
+fn fresh_fields() -> SignedInterestFields {
+    SignedInterestFields { nonce: random_bytes().to_vec(), ..SignedInterestFields::default() }
+}
