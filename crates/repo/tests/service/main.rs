@@ -1,0 +1,6 @@
+//! A repository at a router in this process: commands, reads, bulk insertion.
+
+mod bad_input;
+mod bulk;
+mod put_and_get;
+mod router;
