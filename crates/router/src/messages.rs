@@ -14,7 +14,7 @@ use namewire_packet::{
     nfd::{FacePersistency, LinkType, MacAddress},
 };
 use std::{net::SocketAddr, sync::Arc};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// From control to one worker.
 pub(crate) enum ToWorker {
@@ -154,6 +154,14 @@ pub(crate) struct AcceptedConnection {
     pub(crate) info: FaceInfo,
     /// The place that it holds at its listener until it is a face.
     pub(crate) place: OwnedSemaphorePermit,
+}
+
+impl AcceptedConnection {
+    /// A connection that takes no place at a listener.
+    pub(crate) fn apart_from_listeners(socket: StreamSocket, info: FaceInfo) -> Self {
+        let place = Arc::new(Semaphore::new(1)).try_acquire_owned().expect("it has one place");
+        AcceptedConnection { socket, info, place }
+    }
 }
 
 impl ToControl {

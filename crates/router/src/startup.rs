@@ -13,7 +13,7 @@ use crate::{
     listeners::{AcceptCounters, Acceptors, Listeners, SocketFile},
     management_queue::ManagementQueue,
     mesh,
-    messages::ToControl,
+    messages::{AcceptedConnection, ToControl},
     operator::{Operator, OperatorDesk},
     senders::ControlSender,
     shared::{Shared, unix_ms},
@@ -27,13 +27,15 @@ use namewire_configuration::{
 };
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::dispatch::Dispatcher;
-use namewire_faces::FaceIdAllocator;
+use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
 use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
 use namewire_packet::nfd::FaceUri;
 use namewire_tables::{FibConfig, PageSize, head_room};
 use std::{
+    io,
     net::SocketAddr,
-    path::PathBuf,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
     sync::Arc,
     thread::{self, JoinHandle},
 };
@@ -91,6 +93,19 @@ impl RouterHandle {
     /// router runs without it.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Connects an application that runs in this process, as if it had connected to the Unix socket. The router's face is
+    /// local, and ends when the returned stream is closed.
+    ///
+    /// # Errors
+    /// If there are no descriptors, or the router has stopped.
+    pub fn connect(&self) -> io::Result<UnixStream> {
+        let (application, ours) = UnixStream::pair()?;
+        let info = FaceInfo { local: FaceUri::Internal, ..unix::face_info(&ours, Path::new("")) };
+        let accepted = AcceptedConnection::apart_from_listeners(StreamSocket::Unix(ours), info);
+        self.events.send(ToControl::Accepted(accepted)).map_err(|_| io::ErrorKind::NotConnected)?;
+        Ok(application)
     }
 
     /// Replaces the rules of who may command, from the next command on.

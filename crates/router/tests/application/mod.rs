@@ -81,6 +81,11 @@ impl Application {
         Application::over(Socket::Unix(UnixStream::connect(router.socket().expect("a socket")).unwrap()))
     }
 
+    /// Connects from inside the router's process.
+    pub(crate) fn connect_inside(router: &RouterHandle) -> Application {
+        Application::over(Socket::Unix(router.connect().unwrap()))
+    }
+
     pub(crate) fn connect_tcp(address: SocketAddr) -> Application {
         Application::over(Socket::Tcp(TcpStream::connect(address).unwrap()))
     }

@@ -1,12 +1,12 @@
 //! Faces that are made and closed without a command.
 
 use crate::application::{Application, PATIENCE, eventually, name, start, start_with};
-use namewire_configuration::units::Span;
+use namewire_configuration::{Settings, units::Span};
 use namewire_packet::{
     DataBuilder, FaceId,
-    nfd::{ControlParameters, ControlResponse, FaceEventKind, FacePersistency, FibEntry, RibEntry},
+    nfd::{ControlParameters, ControlResponse, FaceEventKind, FacePersistency, FaceScope, FibEntry, RibEntry},
 };
-use namewire_router::RouterHandle;
+use namewire_router::{Router, RouterHandle};
 use std::{
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
     time::{Duration, Instant},
@@ -37,6 +37,29 @@ fn two_hundred_applications_vanish_without_a_trace() {
     eventually("no route is left", || {
         operator.dataset::<RibEntry>("/rib/list").is_empty() && operator.dataset::<FibEntry>("/fib/list") == fib_before
     });
+}
+
+/// A router that listens nowhere.
+#[test]
+fn applications_of_the_routers_process_need_no_socket() {
+    let router = Router::start(&Settings::listening_nowhere().into()).unwrap();
+    let [mut producer, mut consumer] = [(); 2].map(|()| Application::connect_inside(&router));
+    producer.register("/example");
+    let interest = consumer.interest(name("/example/a")).build();
+    consumer.send(&interest);
+    let asked = producer.receive().expect("an Interest");
+    producer.send(&DataBuilder::new(asked.interest().name()).content(b"from inside").sign_digest());
+    assert_eq!(consumer.receive().expect("Data").data().content(), b"from inside");
+    let inside = |faces: &[namewire_packet::nfd::FaceStatus]| {
+        let uris = faces.iter().map(|face| (face.uri.to_string(), face.local_uri.to_string(), face.face_scope));
+        uris.filter(|(uri, local, scope)| {
+            uri.starts_with("fd://") && local == "internal://" && *scope == FaceScope::Local
+        })
+        .count()
+    };
+    assert_eq!(inside(&consumer.faces()), 2);
+    drop(producer);
+    eventually("its face is gone", || inside(&consumer.faces()) == 1);
 }
 
 #[test]
