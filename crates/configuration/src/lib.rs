@@ -37,6 +37,7 @@ pub use nfd_conf::from_nfd_conf;
 pub use restart::needs_restart;
 pub use settings::Settings;
 pub use toml_file::{SettingsError, from_toml};
+pub use trust::RepoTrust;
 
 /// Types of the settings that belong to the tables and designs.
 pub use namewire_designs::{
@@ -74,6 +75,8 @@ pub struct Configuration {
     pub settings: Settings,
     /// The rules of who may command, with their certificates read.
     pub trust: TrustConfig,
+    /// The rules of the repository.
+    pub repo_trust: RepoTrust,
     /// What the author of a file should know, one line each.
     pub warnings: Vec<String>,
 }
@@ -130,7 +133,9 @@ impl Source {
         };
         let configuration = configuration.map_err(|error| LoadError::Settings { path: path.to_owned(), error })?;
         // A router reads the certificates when it starts; a user who only checks the file learns of errors now.
-        TrustAnchors::read(&configuration.trust).map_err(|error| LoadError::Anchor { path: path.to_owned(), error })?;
+        let unreadable = |error| LoadError::Anchor { path: path.to_owned(), error };
+        TrustAnchors::read(&configuration.trust).map_err(unreadable)?;
+        configuration.repo_trust.anchors().map_err(unreadable)?;
         Ok(configuration)
     }
 }
@@ -149,9 +154,11 @@ impl Configuration {
     /// If one of them is not well-formed.
     pub fn new(mut settings: Settings, directory: &Path) -> Result<Self, SettingsError> {
         let trust = settings.trust.read(directory)?;
+        let repo_trust = RepoTrust::read(&settings.repo, directory)?;
         let websocket = &mut settings.faces.websocket;
         for path in [
             &mut settings.state.file,
+            &mut settings.repo.folder,
             &mut settings.faces.unix.path,
             &mut websocket.certificate,
             &mut websocket.key,
@@ -160,7 +167,7 @@ impl Configuration {
             *path = path.take().map(|path| directory.join(path));
         }
         let warnings = warnings::of(&settings);
-        Ok(Configuration { settings, trust, warnings })
+        Ok(Configuration { settings, trust, repo_trust, warnings })
     }
 }
 

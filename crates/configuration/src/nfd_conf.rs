@@ -59,7 +59,12 @@ pub fn from_nfd_conf(text: &str, directory: &Path) -> Result<Configuration, Sett
         }
     }
     reader.settings.check()?;
-    Ok(Configuration { settings: reader.settings, trust: reader.trust, warnings: reader.warnings })
+    Ok(Configuration {
+        settings: reader.settings,
+        trust: reader.trust,
+        warnings: reader.warnings,
+        ..Configuration::default()
+    })
 }
 
 /// The settings read so far.

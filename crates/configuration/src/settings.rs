@@ -11,6 +11,7 @@ mod faces;
 mod fib;
 mod pit;
 mod ranges;
+mod repo;
 mod tagnet;
 
 use crate::{
@@ -31,6 +32,7 @@ pub use pit::{FaceListChoice, PitSection, Role};
 use ranges::{
     busy_poll, dead_nonces, fib_capacity, max_lifetime, measurement_capacity, pit_capacity, pit_face_share, workers,
 };
+pub use repo::{RepoIndex, RepoSection, RepoStore, RepoSync, RetentionEntry};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 pub use tagnet::{TagNeighbours, TagnetSection};
@@ -55,6 +57,8 @@ pub struct Settings {
     pub rib: RibSection,
     /// Forwarding by sets of tags.
     pub tagnet: TagnetSection,
+    /// Long-term storage of Data.
+    pub repo: RepoSection,
     /// The rules of who may command.
     pub trust: TrustSection,
     /// What survives a restart.

@@ -103,6 +103,9 @@ impl Settings {
         if !multicast.group_v4.ip().is_multicast() || !multicast.group_v6.ip().is_multicast() {
             return wrong("[faces.multicast] group_v4 and group_v6 must be multicast addresses".to_owned());
         }
+        if let Some(problem) = self.repo.problem() {
+            return wrong(problem);
+        }
         if !self.faces.ethernet.group.0.is_multicast() {
             return wrong("[faces.ethernet] group must be a multicast address".to_owned());
         }
@@ -152,7 +155,7 @@ mod tests {
     /// The printed defaults with keys that have no default uncommented. Such keys follow "# "; every other comment is
     /// prose.
     fn uncommented() -> String {
-        let known = ["[[trust.authorize]]", "[[face]]", "[[route]]", "[[strategy]]"];
+        let known = ["[[trust.authorize]]", "[[repo.retention]]", "[[face]]", "[[route]]", "[[strategy]]"];
         let is_key = |line: &str| {
             let key = line.split_once(" = ").map(|(key, _)| key);
             known.contains(&line) || key.is_some_and(|key| !key.contains(' '))
@@ -207,6 +210,9 @@ mod tests {
             "faces.multicast",
             "faces.ethernet",
             "rib",
+            "tagnet",
+            "repo",
+            "[repo.retention]",
             "trust",
             "[trust.authorize]",
             "state",

@@ -8,7 +8,7 @@ use super::{
     SettingsError,
     info::{self, Entry},
     read_text,
-    settings::{Privilege, TrustSection},
+    settings::{Privilege, RepoSection, TrustSection},
     text::{Prefix, parse_name},
 };
 use crate::trust_anchors::{certificate_in_base64, read_certificate};
@@ -62,19 +62,44 @@ impl TrustSection {
                 .map_err(|error| wrong(format!("[[trust.authorize]] certificate: {error}")))?;
             trust.authorizations.push(Authorization { signer, privileges: privileges(&entry.privileges) });
         }
-        let rules = |key: &str, value: &Option<String>| match value.as_deref() {
-            None => Ok(None),
-            Some(ANY) => Ok(Some(RulesOrAny::Any)),
-            Some(file) => rules_in_file(&directory.join(file))
-                .map(Some)
-                .map_err(|error| wrong(format!("[trust] {key}: {file}: {error}"))),
-        };
+        let rules = |key: &str, value: &Option<String>| rules_or_any("trust", key, value.as_deref(), directory);
         trust.localhost_rib = rules("localhost_rib", &self.localhost_rib)?;
         trust.localhost_tags = rules("localhost_tags", &self.localhost_tags)?;
         trust.localhop_rib = rules("localhop_rib", &self.localhop_rib)?;
         trust.prefix_announcement = rules("prefix_announcement", &self.prefix_announcement)?;
         Ok(trust)
     }
+}
+
+/// Rules of who may command a repository, and whose Data it stores. `None`: there are none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RepoTrust {
+    /// For commands of other machines.
+    pub commands: Option<RulesOrAny>,
+    /// For Data.
+    pub data: Option<RulesOrAny>,
+}
+
+impl RepoTrust {
+    /// Reads the rules that the section names.
+    ///
+    /// # Errors
+    /// The first error.
+    pub(super) fn read(section: &RepoSection, directory: &Path) -> Result<Self, SettingsError> {
+        let rules = |key: &str, value: &Option<String>| rules_or_any("repo", key, value.as_deref(), directory);
+        Ok(RepoTrust { commands: rules("commands", &section.commands)?, data: rules("data", &section.data)? })
+    }
+}
+
+fn rules_or_any(section: &str, key: &str, value: Option<&str>, directory: &Path) -> Read<Option<RulesOrAny>> {
+    Ok(match value {
+        None => None,
+        Some(ANY) => Some(RulesOrAny::Any),
+        Some(file) => {
+            let wrong = |error| SettingsError::new(None, format!("[{section}] {key}: {file}: {error}"));
+            Some(rules_in_file(&directory.join(file)).map_err(wrong)?)
+        }
+    })
 }
 
 fn privileges(given: &[Privilege]) -> Privileges {

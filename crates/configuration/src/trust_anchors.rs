@@ -6,11 +6,11 @@
 //!
 //! Limits: [`MAX_FILE_BYTES`] per file, [`MAX_FILES`] per directory, [`SHORTEST_REFRESH`].
 
-use crate::input_file;
+use crate::{RepoTrust, input_file};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use namewire_management::{
     Management, TrustConfig,
-    trust_config::{AnchorCertificate, TrustAnchor},
+    trust_config::{AnchorCertificate, RulesOrAny, TrustAnchor},
 };
 use std::{
     io,
@@ -93,6 +93,28 @@ impl Source {
             self.certificates.push(read_certificate(&self.path)?);
         }
         Ok(())
+    }
+}
+
+/// The certificates in a file or directory that rules name.
+pub type AnchorsOfFile = (PathBuf, Vec<AnchorCertificate>);
+
+impl RepoTrust {
+    /// Reads the certificates of all files and directories that the rules name.
+    ///
+    /// # Errors
+    /// The first file that cannot be read.
+    pub fn anchors(&self) -> Result<Vec<AnchorsOfFile>, AnchorFileError> {
+        let RepoTrust { commands, data } = self;
+        let anchors = [commands, data].into_iter().flatten().flat_map(|rules| match rules {
+            RulesOrAny::Any => &[][..],
+            RulesOrAny::Rules(rules) => &rules.anchors,
+        });
+        let read = |mut source: Source| {
+            source.read()?;
+            Ok((source.path, source.certificates))
+        };
+        anchors.filter_map(Source::new).map(read).collect()
     }
 }
 

@@ -73,12 +73,17 @@ mod tests {
 
     #[test]
     fn files_are_looked_for_beside_the_configuration() {
-        let text = "[state]\nfile = \"s.toml\"\n[faces.unix]\npath = \"/run/x.sock\"";
+        let text = "[state]\nfile = \"s.toml\"\n[repo]\nfolder = \"repo\"\n[faces.unix]\npath = \"/run/x.sock\"";
         let settings = Configuration::new(from_toml(text).unwrap(), Path::new("/etc/namewire")).unwrap().settings;
         assert_eq!(settings.state.file.as_deref(), Some(Path::new("/etc/namewire/s.toml")));
+        assert_eq!(settings.repo.folder.as_deref(), Some(Path::new("/etc/namewire/repo")));
         assert_eq!(settings.faces.unix.path.as_deref(), Some(Path::new("/run/x.sock")));
-        let text = "[trust]\nlocalhop_rib = \"missing.conf\"";
-        let error = Configuration::new(from_toml(text).unwrap(), Path::new("/nowhere")).unwrap_err().to_string();
-        assert!(error.contains("localhop_rib: missing.conf"), "{error}");
+        for (text, named) in [
+            ("[trust]\nlocalhop_rib = \"missing.conf\"", "[trust] localhop_rib: missing.conf"),
+            ("[repo]\ncommands = \"any\"\ndata = \"missing.conf\"", "[repo] data: missing.conf"),
+        ] {
+            let error = Configuration::new(from_toml(text).unwrap(), Path::new("/nowhere")).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
     }
 }

@@ -26,7 +26,7 @@ fn the_privilege_for_tags_is_known() {
 
 #[test]
 fn a_whole_file_is_read() {
-    let Configuration { settings, trust, warnings } = read(WHOLE);
+    let Configuration { settings, trust, warnings, .. } = read(WHOLE);
     assert_eq!(settings.cs.capacity(), (1000 * CS_PACKET_BYTES, 1000));
     assert_eq!(settings.cs.unsolicited.0, UnsolicitedPolicy::AdmitLocal);
     assert_eq!(settings.cs.policy.0, EvictionName::PriorityFifo);

@@ -2,7 +2,7 @@
 //!
 //! The types belong to the tables and the engine, so the word in a file directly becomes the value that they take.
 
-use super::{Role, StateSync, TagNeighbours};
+use super::{RepoIndex, RepoStore, RepoSync, Role, StateSync, TagNeighbours};
 use namewire_designs::fib::{
     FibPrefetch,
     catalogue::{FibDesign, UnknownName},
@@ -59,6 +59,9 @@ named! {
     Role: &Self::ALL;
     StateSync: &Self::ALL;
     TagNeighbours: &Self::ALL;
+    RepoStore: &Self::ALL;
+    RepoSync: &Self::ALL;
+    RepoIndex: &Self::ALL;
     FibPrefetch: &Self::ALL;
     PrefixHash: &[Self::Sip, Self::City];
     StringMatching: &[Self::AtEnd, Self::Always];

@@ -52,6 +52,10 @@ ranges! {
     face_sets: u16 = 1..=u16::MAX;
     max_per_worker: u32 = 1..=1 << 20;
     tag_descriptors: u32 = 1..=1 << 24;
+    readers: u16 = 1..=64;
+    commands_max: u32 = 1..=1 << 20;
+    commands_running: u32 = 1..=1 << 16;
+    retention_interval: Span = Span::from_secs(1)..=Span::from_secs(864_000);
 }
 
 ranges! {
