@@ -2,8 +2,8 @@
 //!
 //! | Interest | answer |
 //! | --- | --- |
-//! | `/<repo>/insert/notify/<digest>`, `/<repo>/delete/notify/<digest>` | an empty Data, once the command has a status |
-//! | `/<repo>/insert check/<digest>`, `/<repo>/delete check/<digest>` | the status of a command |
+//! | `/<repo>/<verb>/notify/<digest>` | an empty Data, once the command has a status |
+//! | `/<repo>/<verb> check/<digest>` | the status of a command |
 //! | `/<repo>/stats` | counters as JSON |
 //! | `/<repo>/list/<digest>` | names that are stored |
 //!
@@ -18,7 +18,9 @@
 //! [`NONCE_KEPT`] is ignored. So a recorded command cannot be carried out again with its own nonce, and with another it
 //! has another name, which its signature does not cover.
 //!
-//! `list` and `stats` are Namewire's own. The parameters of `list` are a prefix, and optionally the name after which to
+//! The verbs are `insert`, `delete`, and Namewire's own `delete prefix`, for all Data below a name.
+//!
+//! `list` and `stats` are Namewire's own, too. The parameters of `list` are a prefix, and optionally the name after which to
 //! go on; the answer has as many Name TLVs as fit. It is empty at the end, and an application Nack if the store has no
 //! order.
 //!
@@ -126,15 +128,14 @@ impl Topic {
         let mut components = rest.components();
         let mut next = || components.next().filter(|one| one.type_number == types::GENERIC_COMPONENT);
         let first = next()?.value;
+        let verb = |name: &[u8]| Verb::ALL.into_iter().find(|verb| verb.name().as_bytes() == name);
         match first {
-            b"insert check" => Some(Topic::Check(Verb::Insert)),
-            b"delete check" => Some(Topic::Check(Verb::Delete)),
             b"stats" => Some(Topic::Stats),
             b"list" => Some(Topic::List),
-            _ => {
-                let verb = Verb::ALL.into_iter().find(|verb| verb.name().as_bytes() == first)?;
-                (next()?.value == b"notify").then_some(Topic::Notify(verb))
-            }
+            _ => match first.strip_suffix(b" check") {
+                Some(name) => verb(name).map(Topic::Check),
+                None => (next()?.value == b"notify").then_some(Topic::Notify(verb(first)?)),
+            },
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | | only the start | up to the FinalBlockId, or until a segment does not come |
 //! | delete | neither | the packet of that name |
 //! | | otherwise | from the start up to the end, or to the first that is not stored |
+//! | delete prefix | ignored | all Data below the name, in canonical order |
 //!
 //! Source: repo-protocol §3.3. An insertion whose end is unknown counts as done when a segment fails. Here, unlike in
 //! ndn-python-repo, at least one packet must have come.
@@ -29,7 +30,7 @@ use crate::{
 use futures_util::{StreamExt, stream};
 use namewire_client::{Client, DataBuf, Discovery, FetchError, FetchOptions, SegmentFetch};
 use namewire_packet::{InterestBuilder, NameBuf};
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, ops::ControlFlow, sync::Arc};
 use tokio::{
     sync::oneshot::{self, error::TryRecvError},
     task::spawn_blocking,
@@ -86,6 +87,9 @@ impl Workshop {
         let is_done = match verb {
             Verb::Insert => self.insert(object, start, &|count| change(&|result| result.inserted = Some(count))).await,
             Verb::Delete => self.delete(object, start, &|count| change(&|result| result.deleted = Some(count))).await,
+            Verb::DeletePrefix => {
+                self.delete_below(object, &|count| change(&|result| result.deleted = Some(count))).await
+            }
         };
         change(&|result| result.code = if is_done { status::DONE } else { status::FAILED });
         is_done
@@ -111,9 +115,7 @@ impl Workshop {
     }
 
     async fn delete(&self, object: &ObjectParam, start: Option<u64>, count: &(dyn Fn(u64) + Sync)) -> bool {
-        if let (Some(prefix), true) = (&object.register_prefix, self.obeys_register_prefix) {
-            self.registrations.remove(prefix).await;
-        }
+        self.unregister(object).await;
         let Some(mut next) = start else {
             let deleted = self.delete_leading(vec![object.name.clone()]).await;
             count(deleted.unwrap_or(0));
@@ -131,6 +133,38 @@ impl Workshop {
                 return true;
             }
             next = last + 1;
+        }
+    }
+
+    async fn unregister(&self, object: &ObjectParam) {
+        if let (Some(prefix), true) = (&object.register_prefix, self.obeys_register_prefix) {
+            self.registrations.remove(prefix).await;
+        }
+    }
+
+    /// Deletes all Data below a name. What is stored meanwhile may stay.
+    async fn delete_below(&self, object: &ObjectParam, count: &(dyn Fn(u64) + Sync)) -> bool {
+        self.unregister(object).await;
+        let (mut last, mut deleted) = (None, 0);
+        loop {
+            let (store, prefix) = (Arc::clone(&self.store), object.name.clone());
+            let page = spawn_blocking(move || page_of_names(&*store, prefix.value(), last.as_deref()));
+            let names = match page.await {
+                Ok(Ok(names)) => names,
+                Ok(Err(error)) => {
+                    self.statistics.refuse_for(&error);
+                    return false;
+                }
+                Err(_) => return false, // the repository is stopping
+            };
+            let Some(name) = names.last() else { return true };
+            last = Some(name.clone());
+            let (gone, changes) = (names.len() as u64, names.iter().map(|name| OwnedChange::delete(name)).collect());
+            if self.queue.write(changes).await.is_err() {
+                return false;
+            }
+            deleted += gone;
+            count(deleted);
         }
     }
 
@@ -158,6 +192,16 @@ impl Workshop {
         let changes = names.iter().map(|name| OwnedChange::delete(name.value())).collect();
         self.queue.write(changes).await.ok().map(|()| names.len() as u64)
     }
+}
+
+/// The first names below a prefix, after a name.
+fn page_of_names(store: &dyn Store, prefix: &[u8], after: Option<&[u8]>) -> Result<Vec<Vec<u8>>, StoreError> {
+    let mut names = Vec::new();
+    store.scan(prefix, after, &mut |name, _| {
+        names.push(name.to_vec());
+        if names.len() < DELETED_TOGETHER as usize { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(names)
 }
 
 fn segment_name(name: &NameBuf, segment: u64) -> NameBuf {

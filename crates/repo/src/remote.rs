@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Questions for a status have a SignatureNonce, so each has a name of its own and no cache answers it.
-//! [`RemoteRepo::list`] and [`RemoteRepo::statistics`] work with Namewire's repository only.
+//! [`RemoteRepo::list`], [`RemoteRepo::statistics`] and [`RemoteRepo::delete_prefix`] work with Namewire's repository
+//! only.
 //!
 //! Source: repo-protocol §3.2. Limits: [`NOTIFY_TRIES`] notifications and [`CHECK_TRIES`] unanswered questions.
 
@@ -169,6 +170,18 @@ impl RemoteRepo {
     /// See [`RemoteError`].
     pub async fn delete(&self, objects: Vec<ObjectParam>) -> Result<CommandResult, RemoteError> {
         self.command("delete", &Command { objects, groups: Vec::new() }, |_| ()).await
+    }
+
+    /// Deletes all Data below a prefix. Calls `progress` with the number that is gone, after each status.
+    ///
+    /// # Errors
+    /// See [`RemoteError`]. Namewire's repository only; others do not answer.
+    pub async fn delete_prefix(&self, prefix: NameBuf, mut progress: impl FnMut(u64)) -> Result<u64, RemoteError> {
+        let deleted = |result: &CommandResult| result.objects.first().and_then(|object| object.deleted).unwrap_or(0);
+        let object = ObjectParam { name: prefix.clone(), register_prefix: Some(prefix), ..ObjectParam::default() };
+        let command = Command { objects: vec![object], groups: Vec::new() };
+        let result = self.command("delete prefix", &command, |result| progress(deleted(result))).await?;
+        Ok(deleted(&result))
     }
 
     /// Sends a command of this verb and waits until its status is final. Calls `progress` with every status.

@@ -3,6 +3,7 @@
 //! ```text
 //!   thread repo-reader-N   Interests under every prefix ─► store ─► answers
 //!   thread repo-writer     everything that is to be stored
+//!   thread repo-retention  now and then, what may be forgotten
 //!   task                   Interests under the repository's name ─► one task for each command
 //!   task                   bulk insertion ─► one task for each connection
 //! ```
@@ -16,9 +17,10 @@ use crate::{
     jobs::Workshop,
     reads::{QUEUE_INTERESTS_MAX, Reader},
     registrations::Registrations,
+    retention::Rule,
     statistics::{Refusal, Snapshot, Statistics},
     store::{Store, StoreError},
-    writer,
+    writer::{self, OwnedChange, now_ms},
 };
 use namewire_client::{Client, ControlError, PrefixInUse, ServeOptions};
 use namewire_packet::{NackReason, NameBuf};
@@ -28,12 +30,14 @@ use std::{
     net::SocketAddr,
     sync::Arc,
     thread::{self, JoinHandle},
+    time::Duration,
 };
 use tokio::{
     net::TcpListener,
     runtime::Handle,
     sync::{Mutex, watch},
     task::{JoinSet, spawn_blocking},
+    time::timeout,
 };
 
 /// What a repository is to be.
@@ -53,6 +57,10 @@ pub struct RepoSettings {
     pub command_limits: CommandLimits,
     /// Who may command, and what may be stored.
     pub access: AccessSettings,
+    /// What may be forgotten.
+    pub retention: Vec<Rule>,
+    /// How often these rules are applied, beginning with the start.
+    pub retention_interval: Duration,
     /// Bulk insertion; `None`: not offered.
     pub bulk: Option<BulkSettings>,
     /// Signs answers to commands.
@@ -70,6 +78,8 @@ impl RepoSettings {
             nacks_missing: false,
             command_limits: CommandLimits::default(),
             access: AccessSettings::default(),
+            retention: Vec::new(),
+            retention_interval: Duration::from_secs(600),
             bulk: None,
             signer: Signer::digest(),
         }
@@ -148,6 +158,7 @@ impl Repo {
         repo.start_commands(&settings)?;
         repo.start_readers(&settings)?;
         repo.start_bulk(&settings).await?;
+        repo.start_retention(&settings)?;
         repo.workshop.registrations.register_all().await?;
         Ok(repo)
     }
@@ -188,6 +199,23 @@ impl Repo {
         Ok(())
     }
 
+    fn start_retention(&mut self, settings: &RepoSettings) -> Result<(), RepoError> {
+        if settings.retention.is_empty() {
+            return Ok(());
+        }
+        let keeper = Keeper {
+            rules: settings.retention.clone(),
+            interval: settings.retention_interval,
+            workshop: Arc::clone(&self.workshop),
+            runtime: Handle::current(),
+            stop: self.stop.subscribe(),
+        };
+        let thread = thread::Builder::new().name("repo-retention".to_owned());
+        let started = thread.spawn(move || keeper.run());
+        self.threads.push(started.map_err(|error| RepoError::Io { what: "start a thread", error })?);
+        Ok(())
+    }
+
     /// Where bulk insertion listens, with the port that was given for port 0.
     pub fn bulk_address(&self) -> Option<SocketAddr> {
         self.bulk_address
@@ -222,6 +250,45 @@ impl Repo {
         let joined = spawn_blocking(|| threads.into_iter().for_each(|thread| drop(thread.join())));
         let _ = joined.await;
         client.flush().await;
+    }
+}
+
+/// Applies the rules of retention, again and again.
+struct Keeper {
+    rules: Vec<Rule>,
+    interval: Duration,
+    workshop: Arc<Workshop>,
+    runtime: Handle,
+    stop: watch::Receiver<bool>,
+}
+
+impl Keeper {
+    fn run(mut self) {
+        loop {
+            for rule in &self.rules {
+                let deleting = &mut |names: Vec<Vec<u8>>| self.delete(&names);
+                if let Err(error) = rule.apply(&*self.workshop.store, now_ms(), deleting) {
+                    self.workshop.statistics.refuse_for(&error);
+                }
+            }
+            let Keeper { interval, runtime, stop, .. } = &mut self;
+            // Without an elapsed time, it was stopped or dropped.
+            if runtime.block_on(async { timeout(*interval, stop.wait_for(|stop| *stop)).await }).is_ok() {
+                return;
+            }
+        }
+    }
+
+    fn delete(&self, names: &[Vec<u8>]) -> Result<(), StoreError> {
+        if *self.stop.borrow() {
+            return Err(StoreError::Unavailable("the repository is stopping".to_owned()));
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        let changes = names.iter().map(|name| OwnedChange::delete(name)).collect();
+        let outcome = self.runtime.block_on(self.workshop.queue.write(changes));
+        outcome.map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 }
 

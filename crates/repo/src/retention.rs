@@ -9,6 +9,8 @@
 //! Layout: a map from the second in which a Data was stored to bytes. When it has more than [`AGES_MAX`] entries, the
 //! unit doubles. So a little more may be deleted than needed: what was stored within one unit.
 //!
+//! A Data that comes between the reading and the deletion, under the name of one that is forgotten, is forgotten with it.
+//!
 //! Cost: one or two readings of what is below the prefix. Memory: the map, and one batch of names.
 
 use crate::check::Walk;
@@ -38,7 +40,7 @@ impl Rule {
             || self.forgets_stale && !record.is_fresh(now_ms)
     }
 
-    /// Finds what the rule forgets now, and calls `delete` with the names, some at a time.
+    /// Finds what the rule forgets now, and calls `delete` with the names, some at a time, perhaps none.
     ///
     /// # Errors
     /// If the store has no order or fails, or `delete` fails.
@@ -75,9 +77,7 @@ impl Rule {
                 }
                 ControlFlow::Continue(())
             })?;
-            if !names.is_empty() {
-                delete(names)?;
-            }
+            delete(names)?;
             if !goes_on {
                 return Ok(());
             }

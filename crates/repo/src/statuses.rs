@@ -23,6 +23,8 @@ namewire_packet::names! {
     pub(crate) enum Verb {
         Insert = "insert",
         Delete = "delete",
+        /// Namewire's own: all Data below each object's name.
+        DeletePrefix = "delete prefix",
     }
 }
 

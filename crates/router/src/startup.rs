@@ -95,8 +95,8 @@ impl RouterHandle {
         &self.warnings
     }
 
-    /// Connects an application that runs in this process, as if it had connected to the Unix socket. The router's face is
-    /// local, and ends when the returned stream is closed.
+    /// Connects an application that runs in this process, as if it had connected to the Unix socket. The router's face
+    /// is local, and ends when the returned stream is closed.
     ///
     /// # Errors
     /// If there are no descriptors, or the router has stopped.

@@ -2,7 +2,7 @@
 //!
 //! The types belong to the tables and the engine, so the word in a file directly becomes the value that they take.
 
-use super::{RepoIndex, RepoStore, RepoSync, Role, StateSync, TagNeighbours};
+use super::{Role, StateSync, TagNeighbours};
 use namewire_designs::fib::{
     FibPrefetch,
     catalogue::{FibDesign, UnknownName},
@@ -41,7 +41,7 @@ pub trait Named: Copy + 'static {
 /// Types that know their names themselves.
 macro_rules! named {
     ($($type:ty: $all:expr;)+) => {$(
-        impl Named for $type {
+        impl $crate::settings::choice::Named for $type {
             const ALL: &'static [Self] = $all;
 
             fn name(self) -> &'static str {
@@ -51,6 +51,8 @@ macro_rules! named {
     )+};
 }
 
+pub(super) use named;
+
 named! {
     EvictionName: &Self::ALL;
     AdmissionName: &Self::ALL;
@@ -59,9 +61,6 @@ named! {
     Role: &Self::ALL;
     StateSync: &Self::ALL;
     TagNeighbours: &Self::ALL;
-    RepoStore: &Self::ALL;
-    RepoSync: &Self::ALL;
-    RepoIndex: &Self::ALL;
     FibPrefetch: &Self::ALL;
     PrefixHash: &[Self::Sip, Self::City];
     StringMatching: &[Self::AtEnd, Self::Always];

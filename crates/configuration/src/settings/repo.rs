@@ -1,7 +1,7 @@
 //! `[repo]`: a repository, which keeps Data on disk or in a database. `namewire run` starts it inside the router if it
 //! is enabled; `namewire repo run` reads the same section.
 
-use super::choice::Choice;
+use super::choice::{Choice, named};
 use super::ranges::{commands_max, commands_running, readers, retention_interval};
 use crate::{
     text::Prefix,
@@ -127,6 +127,12 @@ namewire_packet::names! {
         /// Not in order: by whole names, or not at all.
         None = "none",
     }
+}
+
+named! {
+    RepoStore: &Self::ALL;
+    RepoSync: &Self::ALL;
+    RepoIndex: &Self::ALL;
 }
 
 impl Default for RepoSection {

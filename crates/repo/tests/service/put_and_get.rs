@@ -6,12 +6,13 @@ use namewire_packet::NameBuf;
 use namewire_repo::{
     RemoteError, RepoSettings,
     command::{Command, ObjectParam, status},
+    retention::Rule,
     store::{
         Store,
         embedded::{EmbeddedOptions, EmbeddedStore},
     },
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 async fn get(network: &Network, uri: &str) -> Vec<u8> {
     let options = FetchOptions { discovery: Discovery::None, ..FetchOptions::default() };
@@ -123,6 +124,38 @@ async fn names_are_listed_in_order_and_statistics_are_told() {
     let statistics = remote.statistics().await.unwrap();
     assert_eq!((&statistics["writes"], &statistics["store"]["kind"]), (&701.into(), &"memory".into()));
     assert_eq!((&statistics["version"], &statistics["commands"]), (&1.into(), &2.into()));
+    repo.stop().await;
+}
+
+#[tokio::test]
+async fn a_prefix_is_deleted_and_what_is_beside_it_stays() {
+    let network = Network::start();
+    let repo = network.repo(settings(), memory()).await;
+    let remote = network.remote().await;
+    for (uri, size) in [("/data/a", 1_500_000), ("/data/a/b", 10), ("/data/ab", 10)] {
+        remote.put(object(uri, &bytes(size)), |_| ()).await.unwrap();
+    }
+    assert_eq!(remote.delete_prefix(name("/data/a"), |_| ()).await.unwrap(), 1_501);
+    let listed = remote.list(name("/").as_name(), None).await.unwrap();
+    assert_eq!(listed.iter().map(ToString::to_string).collect::<Vec<_>>(), ["/data/ab/seg=0"]);
+    assert_eq!(remote.delete_prefix(name("/data/a"), |_| ()).await.unwrap(), 0, "again");
+    repo.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_too_old_is_forgotten() {
+    let network = Network::start();
+    let rule = Rule { prefix: name("/data/news").value().to_vec(), age_ms_max: Some(0), ..Rule::default() };
+    let retention_interval = Duration::from_millis(10);
+    let repo = network.repo(RepoSettings { retention: vec![rule], retention_interval, ..settings() }, memory()).await;
+    let remote = network.remote().await;
+    remote.put(object("/data/kept", &bytes(10)), |_| ()).await.unwrap();
+    remote.put(object("/data/news", &bytes(5_000)), |_| ()).await.unwrap();
+    while repo.statistics().deletes < 5 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let listed = remote.list(name("/data").as_name(), None).await.unwrap();
+    assert_eq!(listed.iter().map(ToString::to_string).collect::<Vec<_>>(), ["/data/kept/seg=0"]);
     repo.stop().await;
 }
 
